@@ -1,0 +1,1 @@
+"""An embedded crawler daemon: one process, one SQLite file, a fresh and polite mirror."""

@@ -1,0 +1,140 @@
+"""What a page can be and what a visit can say: the vocabulary of the whole program.
+
+Ground state of a page is one of `PageState`, stored. "Due" and "in flight" are derived, held by
+the schedule in memory and gone with the process, so that `kill -9` needs no repair.
+
+    discovered --visit--> visited --visit--> visited ...
+        |                    |---- gone over several visits and days --> gone --found again--> visited
+        |---- robots says no --> excluded --robots says yes--> discovered / visited
+        '---- host is a replica --> suspended --verdict withdrawn--> discovered / visited
+
+A remote fault is a value (`Outcome` with a `Failure`), never an exception. Rule 1: only `CHANGED`
+stores a version. Rule 2: nothing but `GONE`, confirmed, retires a page, and its last good version
+stays readable.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class PageState(StrEnum):
+    """Stored state of a page."""
+
+    DISCOVERED = "discovered"
+    VISITED = "visited"
+    EXCLUDED = "excluded"
+    GONE = "gone"
+    SUSPENDED = "suspended"
+
+
+class Outcome(StrEnum):
+    """What one visit found."""
+
+    CHANGED = "changed"
+    UNCHANGED = "unchanged"
+    NOT_MODIFIED = "not_modified"
+    MOVED = "moved"
+    GONE = "gone"
+    SOFT_GONE = "soft_gone"
+    BLOCKED = "blocked"
+    FAILED = "failed"
+
+
+class Failure(StrEnum):
+    """Why a visit failed or was blocked; the finer word beside `Outcome`."""
+
+    DNS = "dns"
+    ADDRESS_REFUSED = "address_refused"
+    CONNECT = "connect"
+    TLS = "tls"
+    TIMEOUT = "timeout"
+    PROTOCOL = "protocol"
+    TRUNCATED = "truncated"
+    TOO_LARGE = "too_large"
+    DECODING = "decoding"
+    WRONG_TYPE = "wrong_type"
+    BAD_REDIRECT = "bad_redirect"
+    HTTP_STATUS = "http_status"
+    ROBOTS = "robots"
+    UNAUTHORIZED = "unauthorized"
+    RATE_LIMITED = "rate_limited"
+    UNAVAILABLE = "unavailable"
+
+
+TRANSITIONS: dict[PageState, frozenset[PageState]] = {
+    PageState.DISCOVERED: frozenset(
+        {PageState.VISITED, PageState.EXCLUDED, PageState.GONE, PageState.SUSPENDED}
+    ),
+    PageState.VISITED: frozenset(
+        {PageState.VISITED, PageState.EXCLUDED, PageState.GONE, PageState.SUSPENDED}
+    ),
+    PageState.EXCLUDED: frozenset({PageState.DISCOVERED, PageState.VISITED, PageState.SUSPENDED}),
+    PageState.GONE: frozenset({PageState.VISITED, PageState.EXCLUDED, PageState.SUSPENDED}),
+    PageState.SUSPENDED: frozenset({PageState.DISCOVERED, PageState.VISITED, PageState.GONE}),
+}
+"""Legal moves of the stored state; everything else is a bug."""
+
+
+GONE_GRACE_VISITS = 3
+"""A page is retired after this many `gone` outcomes in a row ..."""
+
+GONE_GRACE_S = 3 * 86_400.0
+"""... the first of them at least this long ago."""
+
+
+@dataclass(frozen=True, slots=True)
+class Grace:
+    """How long a page has been answering without a good copy.
+
+    Attributes:
+        count: visits in a row that ended `gone` (or `soft_gone`).
+        since: instant of the first of them, Unix seconds; 0 where count is 0.
+    """
+
+    count: int = 0
+    since: float = 0.0
+
+    def after(self, outcome: Outcome, now: float) -> Grace:
+        """Return the grace after one more visit; blocked and failed visits say nothing."""
+        if outcome in (Outcome.BLOCKED, Outcome.FAILED):
+            return self
+        if outcome not in (Outcome.GONE, Outcome.SOFT_GONE):
+            return Grace()
+        return Grace(self.count + 1, self.since if self.count else now)
+
+    def exhausted(self, now: float) -> bool:
+        """Whether the page may be retired: enough visits over enough days."""
+        return self.count >= GONE_GRACE_VISITS and now - self.since >= GONE_GRACE_S
+
+
+def next_state(state: PageState, outcome: Outcome, grace: Grace, now: float) -> PageState:
+    """Return the stored state after a visit.
+
+    Args:
+        state: stored state before the visit.
+        outcome: what the visit found.
+        grace: the grace after this visit (`Grace.after`).
+        now: instant of the visit, Unix seconds.
+
+    Returns:
+        `VISITED`, or `GONE` once the grace is exhausted.
+
+    Raises:
+        ValueError: the move is not in `TRANSITIONS`: a bug of the caller.
+    """
+    retired = outcome in (Outcome.GONE, Outcome.SOFT_GONE) and grace.exhausted(now)
+    # A retired page that is still gone, or cannot be reached, stays retired.
+    still_gone = state is PageState.GONE and outcome in (
+        Outcome.GONE,
+        Outcome.SOFT_GONE,
+        Outcome.BLOCKED,
+        Outcome.FAILED,
+    )
+    if still_gone:
+        return PageState.GONE
+    target = PageState.GONE if retired else PageState.VISITED
+    if target not in TRANSITIONS[state]:
+        raise ValueError(f"a page cannot go from {state} to {target} by {outcome}")
+    return target
