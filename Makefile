@@ -1,0 +1,58 @@
+# Two commands are all a new user needs: `make run` and `make test`. Both set up what they need.
+
+PYTHON ?= python3
+VENV   ?= .venv
+BIN     = $(VENV)/bin
+DB     ?= crawld.db
+STAMP   = $(VENV)/.installed
+DEV     = $(VENV)/.installed-dev
+
+.PHONY: run test lint format bench torture peers clean
+
+# `make run`                             a changing site on loopback and its mirror, live
+# `make run SEED=URL CONTACT=you@host`   a polite mirror of a real site, kept in $(DB)
+run: $(STAMP)
+ifdef SEED
+	$(BIN)/crawld mirror "$(SEED)" --db "$(DB)" $(if $(CONTACT),--contact "$(CONTACT)") $(ARGS)
+else
+	$(BIN)/crawld demo $(ARGS)
+endif
+
+test: $(DEV) peers
+	$(BIN)/pytest $(ARGS)
+
+lint: $(DEV)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+format: $(DEV)
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+# figures against peers, measured in one run (Scrapy comes with the bench extra)
+bench: $(DEV) peers
+	$(BIN)/crawld bench fetch --json
+
+# the long form of the crash test: a hundred kills instead of the twenty of `make test`
+torture: $(DEV)
+	CRAWLD_KILLS=100 $(BIN)/pytest tests/e2e/test_kill.py $(ARGS)
+
+# nginx, MediaWiki and the like, for the end-to-end tests
+peers:
+	sh tests/peers.sh
+
+$(BIN)/python:
+	$(PYTHON) -c 'import sys; sys.exit("crawld needs Python 3.11 or newer; set PYTHON=/path/to/python3.11" if sys.version_info < (3, 11) else 0)'
+	$(PYTHON) -m venv $(VENV) || { rm -rf $(VENV); echo "make: no venv module: apt-get install python3-venv"; exit 1; }
+
+$(STAMP): pyproject.toml | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable .
+	touch $@
+
+$(DEV): pyproject.toml | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	touch $(STAMP) $@
+
+clean:
+	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis
