@@ -1,0 +1,1 @@
+"""What the operator wrote: one TOML file, read, checked and turned into values of `core/`."""

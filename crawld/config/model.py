@@ -1,0 +1,340 @@
+"""Every key of the config file: its name, default, unit, limits and meaning, in one place.
+
+The models are frozen and know nothing of files, seeds or sockets. The commented template, the
+manual page's test, the error messages and the reload plan are all derived from the fields below, so
+a key is added here and nowhere else.
+
+Rule 1: a name carries its unit (`_s` seconds, `_bytes`, `_share` a number from 0 to 1).
+Rule 2: a key that cannot change while the daemon runs is marked `restart=True`; a reload that would
+change one is refused as a whole.
+Rule 3: unknown keys are refused (`extra="forbid"`).
+Rule 4: no secret is a key; headers and passwords live in a file of their own (`headers_file`).
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Annotated, Literal, TypeVar
+from zoneinfo import available_timezones
+
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    StrictBool,
+    ValidationInfo,
+    model_validator,
+)
+
+_T = TypeVar("_T")
+
+RULE_KINDS = ("prefix", "glob", "regex")
+DEFAULT_CONTENT_TYPES = ("text/html", "application/xhtml+xml")
+MIB = 1 << 20
+
+_TIME = r"(?:[01]\d|2[0-3]):[0-5]\d"
+_QUIET = re.compile(rf"({_TIME})-({_TIME}|24:00)")
+_MAIL = re.compile(r"(?:mailto:)?[A-Za-z0-9.!#$%&'*+/=?^_`{|}~-]+@[A-Za-z0-9.-]+")
+_HOME_PAGE = re.compile(r"https?://[A-Za-z0-9\[][!-'*-~]*", re.IGNORECASE)
+_HOST = re.compile(r"[A-Za-z0-9_.:\[\]-]+|[^\x00-\x7f\s/?#@]+", re.ASCII)
+_CONTENT_TYPE = re.compile(r"[A-Za-z0-9!#$&^_.+*-]+/[A-Za-z0-9!#$&^_.+*-]+")
+
+
+def _key(default: _T, meaning: str, *, unit: str = "", restart: bool = False) -> _T:
+    """Return a pydantic field with crawld's own marks (unit, restart) beside its description."""
+    return Field(
+        default=default,
+        description=meaning,
+        json_schema_extra={"unit": unit, "restart": restart},
+    )
+
+
+def _absolute(path: Path, info: ValidationInfo) -> Path:
+    # Paths are relative to the config file, wherever the daemon was started from.
+    directory = (info.context or {}).get("directory")
+    return Path(directory) / path.expanduser() if directory is not None else path.expanduser()
+
+
+def _contact(text: str) -> str:
+    if not (_MAIL.fullmatch(text) or _HOME_PAGE.fullmatch(text)):
+        raise ValueError("must be an e-mail address or an http(s) address of a page about you")
+    return text
+
+
+def _rule(text: str) -> str:
+    kind, colon, pattern = text.partition(":")
+    if not colon or kind not in RULE_KINDS or not pattern:
+        raise ValueError('must be "prefix:...", "glob:..." or "regex:..."')
+    if kind == "regex":
+        try:
+            re.compile(pattern)
+        except (re.error, RecursionError, OverflowError) as error:
+            raise ValueError(f"is no regular expression: {error}") from None
+    return text
+
+
+def _quiet(text: str) -> str:
+    match = _QUIET.fullmatch(text)
+    if match is None or match[1] == match[2]:
+        raise ValueError('must be "HH:MM-HH:MM" with two different times')
+    return text
+
+
+def _timezone(name: str) -> str:
+    if name not in available_timezones():
+        raise ValueError('must be a time zone such as "UTC" or "Europe/Paris"')
+    return name
+
+
+def _host(text: str) -> str:
+    if not _HOST.fullmatch(text):
+        raise ValueError('must be a host name or address, such as "docs.example.org"')
+    return text.lower().rstrip(".")
+
+
+def _content_type(text: str) -> str:
+    if not _CONTENT_TYPE.fullmatch(text):
+        raise ValueError('must be a media type such as "text/html" or "image/*"')
+    return text.lower()
+
+
+def _title_url(text: str) -> str:
+    if not re.match(r"https?://", text, re.IGNORECASE) or text.count("{title}") != 1:
+        raise ValueError('must be an http(s) URL holding "{title}" once')
+    return text
+
+
+Seconds = Annotated[float, Field(strict=True, ge=0, le=30 * 86_400, allow_inf_nan=False)]
+PositiveSeconds = Annotated[float, Field(strict=True, gt=0, le=30 * 86_400, allow_inf_nan=False)]
+Share = Annotated[float, Field(strict=True, ge=0, le=1, allow_inf_nan=False)]
+Count = Annotated[int, Field(strict=True, ge=1, le=2**53)]
+Depth = Annotated[int, Field(strict=True, ge=0, le=10_000)]
+FilePath = Annotated[Path, AfterValidator(_absolute)]
+Contact = Annotated[str, AfterValidator(_contact)]
+RuleText = Annotated[str, AfterValidator(_rule)]
+QuietText = Annotated[str, AfterValidator(_quiet)]
+TimeZone = Annotated[str, AfterValidator(_timezone)]
+HostName = Annotated[str, AfterValidator(_host)]
+ContentType = Annotated[str, AfterValidator(_content_type)]
+TitleUrl = Annotated[str, AfterValidator(_title_url)]
+SiteName = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$")]
+
+
+class _Table(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Daemon(_Table):
+    """Where the daemon keeps its file and socket, and who it says it is."""
+
+    db: FilePath = _key(
+        Path("crawld.db"),
+        "The database: everything crawld knows; unset: crawld.db in the working directory.",
+        unit="path",
+        restart=True,
+    )
+    socket: FilePath | None = _key(
+        None, "The control socket; unset: beside the database.", unit="path", restart=True
+    )
+    socket_group: str | None = _key(
+        None, "Group that may use the control socket; unset: the daemon's own.", restart=True
+    )
+    contact: Contact | None = _key(
+        None, "Who answers for this crawler: an e-mail or web address; a must for public hosts."
+    )
+    log_level: Literal["debug", "info", "warning", "error"] = _key(
+        "info", "The least severe log line written: debug, info, warning or error."
+    )
+    log_format: Literal["auto", "json", "console"] = _key(
+        "auto", "json, console, or auto: console on a terminal, else json.", restart=True
+    )
+    max_in_flight: Annotated[int, Field(strict=True, ge=1, le=20_000)] = _key(
+        512, "Fetches at one time, over all hosts.", unit="fetches", restart=True
+    )
+
+
+class Dns(_Table):
+    """How host names become addresses."""
+
+    nameservers: tuple[str, ...] = _key(
+        (),
+        'Servers to ask, as "address" or "address:port"; empty: those of the system.',
+        restart=True,
+    )
+    hosts: dict[HostName, tuple[str, ...]] = _key(
+        {}, 'Fixed addresses: { "wiki.test" = ["127.0.0.1"] }.', restart=True
+    )
+
+
+class Politeness(_Table):
+    """How long every host is left alone between two requests."""
+
+    host_delay_s: Seconds = _key(15.0, "Rest between two requests to one host.", unit="seconds")
+    address_delay_s: Seconds | None = _key(
+        None,
+        "Rest between two requests to one address; unset: a tenth of the host delay.",
+        unit="seconds",
+    )
+    respect_crawl_delay: StrictBool = _key(
+        True, "Whether Crawl-delay and Request-rate of robots.txt lengthen the host delay."
+    )
+    max_crawl_delay_s: Seconds = _key(
+        300.0, "The longest delay a robots.txt can ask for; more is cut to this.", unit="seconds"
+    )
+    backoff_first_s: PositiveSeconds = _key(
+        60.0, "Rest after the first sign of trouble (429, 503, timeout).", unit="seconds"
+    )
+    backoff_max_s: PositiveSeconds = _key(
+        86_400.0, "The longest rest back-off grows to.", unit="seconds"
+    )
+    backoff_factor: Annotated[float, Field(strict=True, ge=1, le=100, allow_inf_nan=False)] = _key(
+        2.0, "Each further sign of trouble multiplies the rest by this."
+    )
+    backoff_forgiven_after_s: PositiveSeconds = _key(
+        3_600.0, "Quiet time after which a host's troubles are forgotten.", unit="seconds"
+    )
+    quiet_hours: tuple[QuietText, ...] = _key(
+        (), 'Times of day without any request: ["01:00-05:30"]; may span midnight.'
+    )
+    timezone: TimeZone = _key("UTC", "Time zone of quiet_hours.")
+
+    @model_validator(mode="after")
+    def _backoff_order(self) -> Politeness:
+        if self.backoff_max_s < self.backoff_first_s:
+            raise ValueError("backoff_max_s must not be below backoff_first_s")
+        return self
+
+
+class Fetch(_Table):
+    """Limits of one request; whatever passes one ends as a failed visit."""
+
+    connect_s: PositiveSeconds = _key(10.0, "Time to resolve, connect and greet.", unit="seconds")
+    header_s: PositiveSeconds = _key(20.0, "Time until the response headers.", unit="seconds")
+    stall_s: PositiveSeconds = _key(15.0, "Longest silence inside a body.", unit="seconds")
+    total_s: PositiveSeconds = _key(60.0, "Time for the whole request.", unit="seconds")
+    max_wire_bytes: Count = _key(32 * MIB, "Size cap of a body as sent.", unit="bytes")
+    max_body_bytes: Count = _key(64 * MIB, "Size cap of a body once decompressed.", unit="bytes")
+    max_header_bytes: Count = _key(65_536, "Size cap of the response headers.", unit="bytes")
+    http2: StrictBool = _key(False, "Whether HTTP/2 is offered; one request at a time gains none.")
+
+
+class Store(_Table):
+    """How the database is written."""
+
+    batch_max_age_s: Annotated[float, Field(strict=True, gt=0, le=10, allow_inf_nan=False)] = _key(
+        0.2, "Longest time a finished visit waits for its commit.", unit="seconds", restart=True
+    )
+    min_free_bytes: Annotated[int, Field(strict=True, ge=0, le=2**53)] = _key(
+        256 * MIB, "With less room than this on the disk the crawl pauses.", unit="bytes"
+    )
+
+
+class Frontier(_Table):
+    """Traps: URLs that only a machine would make are counted and left alone."""
+
+    max_url_length: Annotated[int, Field(strict=True, ge=50, le=65_536)] = _key(
+        2_000, "Longest URL admitted.", unit="characters"
+    )
+    max_segments: Count = _key(20, "Most path segments in a URL.", unit="segments")
+    max_repeated_segments: Count = _key(
+        3, "How often one path segment may occur in a URL.", unit="times"
+    )
+    max_query_parameters: Annotated[int, Field(strict=True, ge=0, le=10_000)] = _key(
+        30, "Most query parameters in a URL.", unit="parameters"
+    )
+    max_pages_per_host: Count | None = _key(
+        None, "Most pages admitted on one host; unset: no limit.", unit="pages"
+    )
+    max_links_per_page: Count = _key(10_000, "Links read from one page.", unit="links")
+
+
+class Schedule(_Table):
+    """What a free fetch slot is spent on."""
+
+    discovery_share: Share = _key(
+        0.5, "Share of the slots for new pages while revisits are due.", unit="0 to 1"
+    )
+    policy: Literal["uniform"] = _key(
+        "uniform", "Order of revisits; uniform: the longest unvisited first.", restart=True
+    )
+
+
+class Weight(_Table):
+    """How much the pages of one pattern matter."""
+
+    pattern: RuleText = Field(description='Pages meant: "prefix:...", "glob:..." or "regex:...".')
+    importance: Annotated[float, Field(strict=True, gt=0, le=1e6, allow_inf_nan=False)] = Field(
+        description="How much these pages matter; a page without a weight has 1."
+    )
+
+
+class Site(_Table):
+    """One site to mirror: where it starts, what belongs to it, how it is treated."""
+
+    name: SiteName = Field(description="Short name of the site, used in commands and logs.")
+    seeds: tuple[str, ...] = _key((), 'URLs to start from: ["https://docs.example.org/"].')
+    seeds_file: FilePath | None = _key(
+        None, "File of further seeds, one URL a line, # for comments.", unit="path"
+    )
+    titles_file: FilePath | None = _key(
+        None, "File of page titles, one a line; needs title_url.", unit="path"
+    )
+    title_url: TitleUrl | None = _key(
+        None, 'URL of a title: "https://en.wikipedia.org/wiki/{title}".'
+    )
+    hosts: tuple[HostName, ...] = _key((), "Further hosts that belong to the site.")
+    subdomains: StrictBool = _key(False, "Whether all subdomains of its hosts belong to it.")
+    include: tuple[RuleText, ...] = _key(
+        (), 'Only URLs that match one: ["prefix:...", "glob:...", "regex:..."]; empty: all.'
+    )
+    exclude: tuple[RuleText, ...] = _key((), "Never URLs that match one, in the same form.")
+    max_depth: Depth | None = _key(
+        None, "Links followed from a seed; 0: the seeds alone; unset: no limit.", unit="links"
+    )
+    max_pages: Count | None = _key(None, "Most pages admitted; unset: no limit.", unit="pages")
+    content_types: tuple[ContentType, ...] = _key(
+        DEFAULT_CONTENT_TYPES, "Media types stored; image/* means every image."
+    )
+    host_delay_s: Seconds | None = _key(
+        None, "Overrides [politeness] host_delay_s for this site.", unit="seconds"
+    )
+    quiet_hours: tuple[QuietText, ...] | None = _key(
+        None, "Overrides [politeness] quiet_hours for this site."
+    )
+    timezone: TimeZone | None = _key(None, "Overrides [politeness] timezone for this site.")
+    weights: tuple[Weight, ...] = _key(
+        (), 'How much pages matter: [{ pattern = "glob:...", importance = 2.0 }]; first match wins.'
+    )
+    headers_file: FilePath | None = _key(
+        None, "File of request headers and password for this site, mode 0600.", unit="path"
+    )
+    allow_private: StrictBool = _key(
+        False, "Whether private and loopback addresses may be fetched for this site."
+    )
+    allow_private_hosts: tuple[HostName, ...] = _key((), "The same for these hosts alone.")
+    follow_redirects_out_of_scope: StrictBool = _key(
+        False, "Whether a redirect out of the site's scope is followed."
+    )
+
+    @model_validator(mode="after")
+    def _has_seeds(self) -> Site:
+        if (self.titles_file is None) != (self.title_url is None):
+            raise ValueError("titles_file and title_url need each other")
+        if not (self.seeds or self.seeds_file or self.titles_file):
+            raise ValueError("needs seeds, seeds_file or titles_file")
+        return self
+
+
+class Config(_Table):
+    """The whole file."""
+
+    daemon: Daemon = Field(default_factory=Daemon)
+    dns: Dns = Field(default_factory=Dns)
+    politeness: Politeness = Field(default_factory=Politeness)
+    fetch: Fetch = Field(default_factory=Fetch)
+    store: Store = Field(default_factory=Store)
+    frontier: Frontier = Field(default_factory=Frontier)
+    schedule: Schedule = Field(default_factory=Schedule)
+    sites: tuple[Site, ...] = Field(default=(), alias="site")
