@@ -1,0 +1,80 @@
+"""The interface every policy keeps, and round robin."""
+
+import numpy as np
+import pytest
+
+from crawld.core.revisit.policies import Observation, UniformPolicy
+
+SEEN = Observation(changed=True)
+
+
+def turns(policy, count, *, now=1e9, step=1.0):
+    order = []
+    for k in range(count):
+        page = policy.select(now + k * step)
+        order.append(page)
+        if page is not None:
+            policy.visited(page, now + k * step, SEEN)
+    return order
+
+
+def test_oldest_visit_first_and_new_pages_before_all():
+    policy = UniformPolicy()
+    policy.add(1, 500.0)
+    policy.add(2, 300.0)
+    policy.add(3, None)
+    policy.add(4, None)
+    assert turns(policy, 8) == [3, 4, 2, 1, 3, 4, 2, 1]
+
+
+def test_a_page_in_flight_is_not_selected_again():
+    policy = UniformPolicy()
+    policy.load([5, 6])
+    assert (policy.select(1.0), policy.select(1.0), policy.select(1.0)) == (5, 6, None)
+    policy.released(6)
+    assert policy.select(2.0) == 6
+
+
+def test_a_page_removed_in_flight_stays_away():
+    policy = UniformPolicy()
+    policy.load([5, 6])
+    assert policy.select(1.0) == 5
+    policy.remove(5)
+    policy.visited(5, 2.0, SEEN)
+    policy.released(5)
+    assert 5 not in policy
+    assert len(policy) == 1
+    assert turns(policy, 3) == [6, 6, 6]
+
+
+@pytest.mark.parametrize("jump", [-86_400.0, 86_400.0])
+def test_a_clock_that_jumps_changes_no_turn(jump):
+    policy = UniformPolicy()
+    policy.load([1, 2, 3])
+    assert turns(policy, 4) == [1, 2, 3, 1]
+    assert turns(policy, 4, now=1e9 + jump) == [2, 3, 1, 2]
+    assert turns(policy, 4, now=1e9 + 10) == [3, 1, 2, 3]
+
+
+def test_a_last_visit_in_the_future_waits_one_round_only():
+    policy = UniformPolicy()
+    policy.load([1, 2], [1e9 + 86_400, 1e9 - 5])
+    assert turns(policy, 5) == [2, 1, 2, 1, 2]
+
+
+def test_a_slot_is_used_again_and_a_page_is_held_once():
+    policy = UniformPolicy()
+    policy.load(np.arange(3))
+    policy.remove(1)
+    policy.add(9, None)
+    policy.add(9, 7.0)
+    assert sorted(turns(policy, 3)) == [0, 2, 9]
+    with pytest.raises(ValueError, match="twice"):
+        policy.load([9])
+
+
+def test_nothing_to_visit():
+    policy = UniformPolicy()
+    policy.load([])
+    policy.remove(1)
+    assert policy.select(0.0) is None
