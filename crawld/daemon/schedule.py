@@ -1,0 +1,394 @@
+"""Host slots: when may which host be asked next.
+
+One heap and one timer task hold every host; a host costs a small object, a task exists only while
+its turn lasts. The schedule knows instants, hosts and addresses. It does not know pages, policies,
+robots or SQL: what a turn does, and when its host wants another, is told by the `Turns` it serves.
+
+A host is in exactly one place:
+
+    parked     wants nothing: in no structure, `wake` brings it back
+    waiting    in the heap, until its own delay (back-off, quiet hours) is over
+    queued     its delay is over, but its address is busy: in the address's queue, first come first
+    on turn    a task runs; one request at a time per host and per address
+
+Invariants, measured from outside by the end-to-end tests:
+1. Between two requests to a host at least its delay, counted from the moment the answer's header
+   was complete: the server had the first request by then, so the gap it sees is never shorter.
+2. The same for an address, with the address delay.
+3. A host known when the daemon starts waits its full delay first, an address likewise: a request
+   that the killed process sent may not have been committed.
+4. Instants are those of trio's clock: a jump of the wall clock neither frees nor freezes a host.
+   Wall-clock rules (quiet hours, Retry-After) are asked again at least every `HORIZON_S`.
+"""
+
+from __future__ import annotations
+
+import heapq
+import math
+from array import array
+from collections import deque
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Protocol
+
+import trio
+
+HORIZON_S = 600.0
+"""No wait in the heap is longer: rules of the wall clock are asked again after it."""
+
+START_SPREAD_S = 0.002
+"""At a start hosts follow each other by this much, so that 10,000 do not come due at once."""
+
+LATENESS_SAMPLES = 8192
+"""How many of the last slots `Lateness` remembers."""
+
+LOCATION_MAX_AGE_S = 300.0
+"""How long a host's address is believed without asking the resolver again."""
+
+
+class AddressSlot:
+    """One IP address: the hosts behind it share a delay."""
+
+    __slots__ = ("busy", "next_at", "queue", "serial")
+
+    def __init__(self, next_at: float) -> None:
+        self.next_at = next_at
+        self.busy = False
+        self.queue: deque[HostSlot] = deque()
+        self.serial = 0
+
+
+class Ticket:
+    """A turn lent to something that is no page: robots.txt behind a redirect, a poll."""
+
+    __slots__ = ("done", "granted")
+
+    def __init__(self) -> None:
+        self.granted = trio.Event()
+        self.done = trio.Event()
+
+
+class HostSlot:
+    """One host name and the instants that bind it.
+
+    Attributes:
+        host: host name.
+        next_at: earliest instant of its next request (trio clock).
+        planned_at: the instant the running turn was due.
+        address: IP address it was last found at, None if unknown.
+        tickets: turns asked for by others, served before pages.
+    """
+
+    __slots__ = (
+        "address",
+        "host",
+        "located_at",
+        "next_at",
+        "on_turn",
+        "planned_at",
+        "queued",
+        "serial",
+        "tickets",
+    )
+
+    def __init__(self, host: str, next_at: float) -> None:
+        self.host = host
+        self.next_at = next_at
+        self.planned_at = next_at
+        self.address: str | None = None
+        self.located_at = -math.inf
+        self.on_turn = False
+        self.queued = False
+        self.serial = 0
+        self.tickets: deque[Ticket] = deque()
+
+
+class Turns(Protocol):
+    """What the schedule serves: the core loop."""
+
+    async def locate(self, slot: HostSlot) -> str | None:
+        """Return the address of the host, None if it cannot be found now."""
+
+    async def turn(self, slot: HostSlot) -> None:
+        """Use the host's turn; sets `slot.next_at` when a request was sent."""
+
+    def wanted_at(self, slot: HostSlot) -> float | None:
+        """Return when the host wants its next turn and may have it; None: it wants nothing."""
+
+    def address_delay_s(self, slot: HostSlot) -> float:
+        """Return the least time between two requests to the address of the host."""
+
+
+@dataclass(frozen=True, slots=True)
+class ScheduleStatistics:
+    """A snapshot for the status page."""
+
+    hosts: int
+    waiting: int
+    on_turn: int
+    lateness_p50_ms: float
+    lateness_p99_ms: float
+    slots_served: int
+
+
+class Lateness:
+    """How late requests left against the instant they were permitted; the last few thousand."""
+
+    def __init__(self) -> None:
+        self._samples = array("d", bytes(8 * LATENESS_SAMPLES))
+        self.count = 0
+
+    def add(self, late_s: float) -> None:
+        """Record one request."""
+        self._samples[self.count % LATENESS_SAMPLES] = late_s
+        self.count += 1
+
+    def quantile_ms(self, q: float) -> float:
+        """Return a quantile in milliseconds; 0 without samples."""
+        held = sorted(self._samples[: min(self.count, LATENESS_SAMPLES)])
+        return 1000.0 * held[min(len(held) - 1, int(q * len(held)))] if held else 0.0
+
+    def forget(self) -> None:
+        """Start again, as benchmarks do after warming up."""
+        self.count = 0
+
+
+class Schedule:
+    """All host slots and the one task that times them."""
+
+    def __init__(self, turns: Turns, *, max_on_turn: int, address_wait_s: float = 0.0) -> None:
+        """Make an empty schedule.
+
+        Args:
+            turns: what to do with a turn.
+            max_on_turn: the most turns at a time.
+            address_wait_s: how long an address met for the first time must wait, counted from now
+                (the start): an earlier process may just have asked it.
+        """
+        self.lateness = Lateness()
+        self._turns = turns
+        self._max_on_turn = max_on_turn
+        self._address_open_at = trio.current_time() + address_wait_s
+        self._hosts: dict[str, HostSlot] = {}
+        self._addresses: dict[str, AddressSlot] = {}
+        self._heap: list[tuple[float, int, int, HostSlot | AddressSlot]] = []
+        self._pushes = 0
+        self._on_turn = 0
+        self._paused = False
+        self._stopping = False
+        self._woken = trio.Event()
+
+    # --- what others ask of it -----------------------------------------------------------------
+
+    def host(self, host: str, *, first_wait_s: float = 0.0) -> HostSlot:
+        """Return the slot of a host, making it on first sight.
+
+        Args:
+            host: host name.
+            first_wait_s: how long a slot made now must wait before its first turn.
+        """
+        slot = self._hosts.get(host)
+        if slot is None:
+            slot = HostSlot(host, trio.current_time() + first_wait_s)
+            self._hosts[host] = slot
+        return slot
+
+    def __iter__(self) -> Iterator[HostSlot]:
+        return iter(self._hosts.values())
+
+    def wake(self, slot: HostSlot) -> None:
+        """Look again when the host wants a turn: it has new pages, a ticket, other rules."""
+        if not slot.on_turn:
+            self._wait(slot)
+
+    def wake_all(self) -> None:
+        """Look again at every host: after a pause, a reload, a jump of the clock."""
+        for slot in self._hosts.values():
+            self.wake(slot)
+
+    def pause(self) -> None:
+        """Start no turn until `resume`; those under way go on."""
+        self._paused = True
+
+    def resume(self) -> None:
+        """Start turns again."""
+        self._paused = False
+        self._woken.set()
+
+    def stop(self) -> None:
+        """Start no more turns; `run` returns when the last has ended."""
+        self._stopping = True
+        self._woken.set()
+
+    @asynccontextmanager
+    async def borrow(self, slot: HostSlot) -> AsyncIterator[None]:
+        """Hold the host's next turn for a request of one's own, politely.
+
+        The caller sets `slot.next_at` when its request was answered, as a turn does.
+        """
+        ticket = Ticket()
+        slot.tickets.append(ticket)
+        self.wake(slot)
+        try:
+            await ticket.granted.wait()
+            yield
+        finally:
+            ticket.done.set()
+
+    def statistics(self) -> ScheduleStatistics:
+        """Return counts and lateness."""
+        return ScheduleStatistics(
+            hosts=len(self._hosts),
+            waiting=len(self._heap),
+            on_turn=self._on_turn,
+            lateness_p50_ms=self.lateness.quantile_ms(0.5),
+            lateness_p99_ms=self.lateness.quantile_ms(0.99),
+            slots_served=self.lateness.count,
+        )
+
+    # --- the timer -----------------------------------------------------------------------------
+
+    async def run(self) -> None:
+        """Serve turns until stopped; returns when the last turn has ended."""
+        async with trio.open_nursery() as nursery:
+            while not self._stopping:
+                self._woken = trio.Event()
+                self._start_due(nursery)
+                with trio.move_on_at(self._next_instant()):
+                    await self._woken.wait()
+
+    def _next_instant(self) -> float:
+        if self._paused or self._on_turn >= self._max_on_turn or not self._heap:
+            return math.inf
+        return self._heap[0][0]
+
+    def _start_due(self, nursery: trio.Nursery) -> None:
+        now = trio.current_time()
+        heap = self._heap
+        while heap and heap[0][0] <= now and self._on_turn < self._max_on_turn:
+            if self._paused or self._stopping:
+                return
+            at, _, serial, slot = heapq.heappop(heap)
+            if serial != slot.serial:
+                continue  # woken since: a later entry of the same slot stands in the heap
+            if isinstance(slot, AddressSlot):
+                self._serve_queue(slot, at, nursery)
+            else:
+                self._serve(slot, at, nursery)
+
+    def _serve(self, slot: HostSlot, at: float, nursery: trio.Nursery) -> None:
+        """The host's delay is over: find its address, or start its turn, or queue for it."""
+        wanted_at = self._wanted_at(slot)
+        if wanted_at is None:
+            return
+        if wanted_at > trio.current_time():
+            self._wait(slot)
+            return
+        slot.planned_at = at
+        if trio.current_time() - slot.located_at > LOCATION_MAX_AGE_S:
+            self._begin(slot, None)
+            nursery.start_soon(self._locate, slot)
+            return
+        address = self._address(slot.address) if slot.address else None
+        if address is None or self._free(address):
+            self._begin(slot, address)
+            nursery.start_soon(self._take_turn, slot, address)
+            return
+        slot.queued = True
+        address.queue.append(slot)
+        if not address.busy:
+            self._push(address, address.next_at)
+
+    def _serve_queue(self, address: AddressSlot, at: float, nursery: trio.Nursery) -> None:
+        """The address is free again: the first host of its queue that still wants it goes."""
+        while address.queue and self._free(address):
+            slot = address.queue.popleft()
+            slot.queued = False
+            wanted_at = self._wanted_at(slot)
+            if wanted_at is None:
+                continue
+            if wanted_at > trio.current_time():
+                self._wait(slot)
+                continue
+            slot.planned_at = max(at, slot.planned_at)
+            self._begin(slot, address)
+            nursery.start_soon(self._take_turn, slot, address)
+
+    def _free(self, address: AddressSlot) -> bool:
+        return not address.busy and address.next_at <= trio.current_time()
+
+    def _begin(self, slot: HostSlot, address: AddressSlot | None) -> None:
+        slot.on_turn = True
+        slot.serial += 1
+        self._on_turn += 1
+        if address is not None:
+            address.busy = True
+
+    async def _locate(self, slot: HostSlot) -> None:
+        try:
+            slot.address = await self._turns.locate(slot)
+            slot.located_at = trio.current_time()
+        finally:
+            self._end(slot)
+
+    async def _take_turn(self, slot: HostSlot, address: AddressSlot | None) -> None:
+        sent_before = slot.next_at
+        try:
+            if slot.tickets:
+                ticket = slot.tickets.popleft()
+                ticket.granted.set()
+                await ticket.done.wait()
+            else:
+                await self._turns.turn(slot)
+        finally:
+            if address is not None:
+                self._release(address, slot, asked=slot.next_at != sent_before)
+            self._end(slot)
+
+    def _release(self, address: AddressSlot, slot: HostSlot, *, asked: bool) -> None:
+        address.busy = False
+        if asked:
+            now = trio.current_time()
+            address.next_at = now + self._turns.address_delay_s(slot)
+        if address.queue:
+            self._push(address, address.next_at)
+
+    def _end(self, slot: HostSlot) -> None:
+        slot.on_turn = False
+        self._on_turn -= 1
+        self._wait(slot)
+        if self._on_turn == self._max_on_turn - 1:
+            self._woken.set()
+
+    # --- the heap ------------------------------------------------------------------------------
+
+    def _wanted_at(self, slot: HostSlot) -> float | None:
+        if slot.tickets:
+            return slot.next_at
+        return self._turns.wanted_at(slot)
+
+    def _wait(self, slot: HostSlot) -> None:
+        """Put the host where it belongs: the heap, or nowhere if it wants nothing."""
+        if slot.queued:
+            return  # its address calls it; what it wants is asked then
+        slot.serial += 1
+        wanted_at = self._wanted_at(slot)
+        if wanted_at is None:
+            return
+        now = trio.current_time()
+        at = max(wanted_at, slot.next_at, now)
+        self._push(slot, min(at, now + HORIZON_S))
+
+    def _push(self, slot: HostSlot | AddressSlot, at: float) -> None:
+        slot.serial += 1
+        self._pushes += 1
+        if not self._heap or at < self._heap[0][0]:
+            self._woken.set()
+        heapq.heappush(self._heap, (at, self._pushes, slot.serial, slot))
+
+    def _address(self, address: str) -> AddressSlot:
+        slot = self._addresses.get(address)
+        if slot is None:
+            slot = self._addresses[address] = AddressSlot(self._address_open_at)
+        return slot
