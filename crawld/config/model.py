@@ -14,8 +14,9 @@ Rule 4: no secret is a key; headers and passwords live in a file of their own (`
 from __future__ import annotations
 
 import re
+from ipaddress import ip_address
 from pathlib import Path
-from typing import Annotated, Literal, TypeVar
+from typing import Annotated, Literal, TypeVar, cast
 from zoneinfo import available_timezones
 
 from pydantic import (
@@ -28,9 +29,12 @@ from pydantic import (
     model_validator,
 )
 
+from crawld.core.scope import RULE_KINDS, Rule
+from crawld.errors import ConfigError
+
 _T = TypeVar("_T")
 
-RULE_KINDS = ("prefix", "glob", "regex")
+RuleKind = Literal["prefix", "glob", "regex"]
 DEFAULT_CONTENT_TYPES = ("text/html", "application/xhtml+xml")
 MIB = 1 << 20
 
@@ -39,6 +43,8 @@ _QUIET = re.compile(rf"({_TIME})-({_TIME}|24:00)")
 _MAIL = re.compile(r"(?:mailto:)?[A-Za-z0-9.!#$%&'*+/=?^_`{|}~-]+@[A-Za-z0-9.-]+")
 _HOME_PAGE = re.compile(r"https?://[A-Za-z0-9\[][!-'*-~]*", re.IGNORECASE)
 _HOST = re.compile(r"[A-Za-z0-9_.:\[\]-]+|[^\x00-\x7f\s/?#@]+", re.ASCII)
+_SITE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+_TITLE_URL = re.compile(r"https?://[^/?#{}\s]+/[^{}\s]*\{title\}[^{}\s]*", re.IGNORECASE)
 _CONTENT_TYPE = re.compile(r"[A-Za-z0-9!#$&^_.+*-]+/[A-Za-z0-9!#$&^_.+*-]+")
 
 
@@ -63,15 +69,23 @@ def _contact(text: str) -> str:
     return text
 
 
+def rule_of(text: str) -> Rule:
+    """Return the scope rule that a `kind:pattern` text stands for.
+
+    Raises:
+        ConfigError: no such kind, or the pattern is none of that kind.
+    """
+    kind, _, pattern = text.partition(":")
+    return Rule(cast("RuleKind", kind), pattern)
+
+
 def _rule(text: str) -> str:
-    kind, colon, pattern = text.partition(":")
-    if not colon or kind not in RULE_KINDS or not pattern:
+    if not text.startswith(tuple(f"{kind}:" for kind in RULE_KINDS)):
         raise ValueError('must be "prefix:...", "glob:..." or "regex:..."')
-    if kind == "regex":
-        try:
-            re.compile(pattern)
-        except (re.error, RecursionError, OverflowError) as error:
-            raise ValueError(f"is no regular expression: {error}") from None
+    try:
+        rule_of(text)
+    except ConfigError as error:
+        raise ValueError(f"is refused: {error.message}; {error.hint}") from None
     return text
 
 
@@ -83,7 +97,8 @@ def _quiet(text: str) -> str:
 
 
 def _timezone(name: str) -> str:
-    if name not in available_timezones():
+    # UTC needs no time zone database, which a small container may lack.
+    if name != "UTC" and name not in available_timezones():
         raise ValueError('must be a time zone such as "UTC" or "Europe/Paris"')
     return name
 
@@ -101,9 +116,22 @@ def _content_type(text: str) -> str:
 
 
 def _title_url(text: str) -> str:
-    if not re.match(r"https?://", text, re.IGNORECASE) or text.count("{title}") != 1:
-        raise ValueError('must be an http(s) URL holding "{title}" once')
+    if not _TITLE_URL.fullmatch(text):
+        raise ValueError('must be an http(s) URL with "{title}" once, after the host')
     return text
+
+
+def _site_name(text: str) -> str:
+    if not _SITE_NAME.fullmatch(text):
+        raise ValueError("must be up to 64 letters, digits, dots, dashes or underscores")
+    return text
+
+
+def _address(text: str) -> str:
+    try:
+        return str(ip_address(text))
+    except ValueError:
+        raise ValueError('must be an IP address such as "192.0.2.7" or "2001:db8::7"') from None
 
 
 Seconds = Annotated[float, Field(strict=True, ge=0, le=30 * 86_400, allow_inf_nan=False)]
@@ -119,7 +147,8 @@ TimeZone = Annotated[str, AfterValidator(_timezone)]
 HostName = Annotated[str, AfterValidator(_host)]
 ContentType = Annotated[str, AfterValidator(_content_type)]
 TitleUrl = Annotated[str, AfterValidator(_title_url)]
-SiteName = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$")]
+SiteName = Annotated[str, AfterValidator(_site_name)]
+AddressText = Annotated[str, AfterValidator(_address)]
 
 
 class _Table(BaseModel):
@@ -158,12 +187,15 @@ class Daemon(_Table):
 class Dns(_Table):
     """How host names become addresses."""
 
-    nameservers: tuple[str, ...] = _key(
+    nameservers: tuple[AddressText, ...] = _key(
         (),
-        'Servers to ask, as "address" or "address:port"; empty: those of the system.',
+        'Servers to ask: ["192.0.2.1"]; empty: as the system does, /etc/hosts included.',
         restart=True,
     )
-    hosts: dict[HostName, tuple[str, ...]] = _key(
+    nameserver_port: Annotated[int, Field(strict=True, ge=1, le=65_535)] = _key(
+        53, "The port that those servers listen on.", restart=True
+    )
+    hosts: dict[HostName, tuple[AddressText, ...]] = _key(
         {}, 'Fixed addresses: { "wiki.test" = ["127.0.0.1"] }.', restart=True
     )
 
@@ -214,7 +246,7 @@ class Fetch(_Table):
     header_s: PositiveSeconds = _key(20.0, "Time until the response headers.", unit="seconds")
     stall_s: PositiveSeconds = _key(15.0, "Longest silence inside a body.", unit="seconds")
     total_s: PositiveSeconds = _key(60.0, "Time for the whole request.", unit="seconds")
-    max_wire_bytes: Count = _key(32 * MIB, "Size cap of a body as sent.", unit="bytes")
+    max_wire_bytes: Count = _key(16 * MIB, "Size cap of a body as sent.", unit="bytes")
     max_body_bytes: Count = _key(64 * MIB, "Size cap of a body once decompressed.", unit="bytes")
     max_header_bytes: Count = _key(65_536, "Size cap of the response headers.", unit="bytes")
     http2: StrictBool = _key(False, "Whether HTTP/2 is offered; one request at a time gains none.")
@@ -242,11 +274,15 @@ class Frontier(_Table):
         3, "How often one path segment may occur in a URL.", unit="times"
     )
     max_query_parameters: Annotated[int, Field(strict=True, ge=0, le=10_000)] = _key(
-        30, "Most query parameters in a URL.", unit="parameters"
+        40, "Most query parameters in a URL.", unit="parameters"
     )
-    max_pages_per_host: Count | None = _key(
-        None, "Most pages admitted on one host; unset: no limit.", unit="pages"
+    max_calendar_run: Annotated[int, Field(strict=True, ge=0, le=12_000)] = _key(
+        24, "How far ahead of now a dated URL may lie.", unit="months"
     )
+    max_calendar_past_years: Annotated[int, Field(strict=True, ge=0, le=10_000)] = _key(
+        250, "How far back a dated listing may lie.", unit="years"
+    )
+    max_pages_per_host: Count = _key(10_000_000, "Most pages admitted on one host.", unit="pages")
     max_links_per_page: Count = _key(10_000, "Links read from one page.", unit="links")
 
 
@@ -255,6 +291,9 @@ class Schedule(_Table):
 
     discovery_share: Share = _key(
         0.5, "Share of the slots for new pages while revisits are due.", unit="0 to 1"
+    )
+    min_revisit_s: Seconds = _key(
+        3_600.0, "Shortest time between two visits of one page.", unit="seconds"
     )
     policy: Literal["uniform"] = _key(
         "uniform", "Order of revisits; uniform: the longest unvisited first.", restart=True

@@ -1,0 +1,94 @@
+"""Request headers and passwords of a site, kept in a file of their own.
+
+    # lines `Name: value`; this one becomes `Authorization: Basic ...`
+    Basic-Auth: reader:correct horse
+    X-Api-Key: 3f9a
+
+The file holds secrets: it should be readable by its owner alone (a warning otherwise), and no value
+of it is ever part of a message, a log line or a `repr`.
+"""
+
+from __future__ import annotations
+
+import base64
+import re
+import stat
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from crawld.errors import ConfigError
+
+MAX_BYTES = 65_536
+BASIC_AUTH = "basic-auth"
+
+_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+_VALUE = re.compile(r"[\t\x20-\x7e\x80-\xff]*")
+
+RESERVED = frozenset(
+    {
+        *("host", "connection", "content-length", "transfer-encoding", "te", "upgrade", "expect"),
+        *("user-agent", "accept-encoding", "range", "if-range", "if-match", "if-none-match"),
+        *("if-modified-since", "if-unmodified-since"),
+    }
+)
+"""Headers that crawld sets itself; another value would break framing, storage or honesty."""
+
+
+@dataclass(frozen=True, slots=True)
+class SiteHeaders:
+    """Headers to send with every request of one site, to its own hosts only."""
+
+    pairs: tuple[tuple[str, str], ...] = field(default=(), repr=False)
+    warnings: tuple[str, ...] = ()
+
+
+def read_headers(path: Path) -> SiteHeaders:
+    """Return the headers of a `headers_file`.
+
+    Raises:
+        ConfigError: the file cannot be read or a line is no header; names the line, not its value.
+    """
+    try:
+        status = path.stat()
+        if not stat.S_ISREG(status.st_mode) or status.st_size > MAX_BYTES:
+            raise ConfigError(f"headers_file: {path} is no text file of at most {MAX_BYTES} bytes")
+        text = path.read_text(encoding="utf-8-sig")
+    except OSError as error:
+        raise ConfigError(
+            f"headers_file: cannot read {path}: {error.strerror}",
+            hint="the daemon's user must own it",
+        ) from None
+    except UnicodeDecodeError:
+        raise ConfigError(f"headers_file: {path} is not UTF-8 text") from None
+    pairs = [
+        _header(line, place=f"{path}, line {number}")
+        for number, line in enumerate(text.splitlines(), 1)
+        if line.strip() and not line.lstrip().startswith("#")
+    ]
+    return SiteHeaders(tuple(pairs), _mode_warnings(path, status.st_mode))
+
+
+def _header(line: str, *, place: str) -> tuple[str, str]:
+    name, colon, value = (part.strip() for part in line.partition(":"))
+    if not colon or not _NAME.fullmatch(name):
+        raise ConfigError(f"headers_file: {place} is not `Name: value`")
+    if not value or not _VALUE.fullmatch(value):
+        raise ConfigError(f"headers_file: {place}: the value of {name} cannot be sent in a header")
+    if name.lower() in RESERVED:
+        raise ConfigError(
+            f"headers_file: {place}: {name} is set by crawld itself", hint="remove the line"
+        )
+    if name.lower() != BASIC_AUTH:
+        return name, value
+    if ":" not in value:
+        raise ConfigError(f"headers_file: {place} is not `Basic-Auth: user:password`")
+    return "Authorization", "Basic " + base64.b64encode(value.encode()).decode()
+
+
+def _mode_warnings(path: Path, mode: int) -> tuple[str, ...]:
+    if not mode & 0o077:
+        return ()
+    return (
+        f"headers_file {path} has mode {stat.S_IMODE(mode):04o}, so others may read it: "
+        f"chmod 600 {path}",
+    )

@@ -1,0 +1,147 @@
+"""Where a site starts: seeds from the config, from a file of URLs, from a file of titles.
+
+Files are read line by line and never held: a list of all titles of a large wiki has millions. A
+line that is no seed is a value (`BadSeed`) with its place, so that one bad line neither hides the
+others nor stops a crawl.
+
+Titles become URLs by MediaWiki's rule (Manual:Page title): runs of spaces and underscores are one
+underscore, none at the ends; the case of the first letter is left as written, for not every wiki
+folds it; all but the unreserved characters and `;@$!*(),/~:` is percent-encoded as UTF-8.
+"""
+
+from __future__ import annotations
+
+import re
+import stat
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from urllib.parse import quote
+
+from crawld.config.model import Site
+from crawld.core.url import canonicalize
+from crawld.errors import ConfigError, InvalidUrlError
+
+MAX_LINE_BYTES = 65_536
+MAX_TITLE_BYTES = 255
+"""MediaWiki's limit of a title without its namespace."""
+
+_TITLE_SAFE = ";@$!*(),/~:"
+_NO_TITLE = re.compile(r"[\x00-\x1f\x7f#<>\[\]{}|\ufffd]")
+_SPACES = re.compile(r"[ _\u00a0\u1680\u180e\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]+")
+
+
+@dataclass(frozen=True, slots=True)
+class Seed:
+    """A URL to start from.
+
+    Attributes:
+        url: canonical URL.
+        source: the key or the file it stands in.
+        line: its line in the file, from 1; for `seeds` its place in the list, from 0.
+    """
+
+    url: str
+    source: str
+    line: int
+
+
+@dataclass(frozen=True, slots=True)
+class BadSeed:
+    """A line that is no seed; `reason` says why, the rest as in `Seed`."""
+
+    text: str
+    reason: str
+    source: str
+    line: int
+
+
+def title_path(title: str) -> str:
+    """Return a page title as it stands in a URL.
+
+    Args:
+        title: as people write it, or as dumps do (with underscores).
+
+    Returns:
+        Percent-encoded ASCII; `C++ (language)` gives `C%2B%2B_(language)`.
+
+    Raises:
+        InvalidUrlError: no wiki page can have this title.
+    """
+    folded = _SPACES.sub("_", title).strip("_")
+    if not folded:
+        raise InvalidUrlError("an empty title")
+    if bad := _NO_TITLE.search(folded):
+        raise InvalidUrlError(f"no title may hold {bad[0]!r}")
+    if len(folded.encode()) > MAX_TITLE_BYTES:
+        raise InvalidUrlError(f"a title has at most {MAX_TITLE_BYTES} bytes")
+    if any(part in (".", "..") for part in folded.split("/")):
+        raise InvalidUrlError("no title may hold the relative path . or ..")
+    return quote(folded, safe=_TITLE_SAFE)
+
+
+def seeds(site: Site, *, max_lines: int | None = None) -> Iterator[Seed | BadSeed]:
+    """Yield the seeds of a site: its list, its file of URLs, its file of titles.
+
+    Args:
+        site: the site.
+        max_lines: how many lines to read of each file; None reads all.
+
+    Raises:
+        ConfigError: a file cannot be read.
+    """
+    for index, text in enumerate(site.seeds):
+        yield _seed(text.strip(), source="seeds", line=index)
+    if site.seeds_file is not None:
+        for line, text in islice(_lines(site.seeds_file, "seeds_file"), max_lines):
+            yield _seed(text, source=str(site.seeds_file), line=line)
+    if site.titles_file is not None:
+        for line, text in islice(_lines(site.titles_file, "titles_file"), max_lines):
+            yield _titled(text, site, line)
+
+
+def _seed(text: str, *, source: str, line: int) -> Seed | BadSeed:
+    try:
+        return Seed(canonicalize(text), source, line)
+    except InvalidUrlError as error:
+        return BadSeed(_short(text), error.message, source, line)
+
+
+def _titled(title: str, site: Site, line: int) -> Seed | BadSeed:
+    source = str(site.titles_file)
+    try:
+        url = (site.title_url or "").replace("{title}", title_path(title))
+        return Seed(canonicalize(url), source, line)
+    except InvalidUrlError as error:
+        return BadSeed(_short(title), error.message, source, line)
+
+
+def _short(text: str, length: int = 80) -> str:
+    return text if len(text) <= length else text[: length - 1] + "…"
+
+
+def _lines(path: Path, key: str) -> Iterator[tuple[int, str]]:
+    """Yield (line number, text) of lines that are neither empty nor comments.
+
+    Undecodable bytes become U+FFFD, which neither a URL's host nor a title may hold.
+    """
+    try:
+        # A named pipe would block for ever where nobody writes.
+        if not stat.S_ISREG(path.stat().st_mode):
+            raise ConfigError(f"{key}: {path} is not a regular file", hint="name a text file")
+        with path.open("rb") as file:
+            number = 0
+            while raw := file.readline(MAX_LINE_BYTES):
+                number += 1
+                while not raw.endswith(b"\n") and (rest := file.readline(MAX_LINE_BYTES)):
+                    raw = raw[:MAX_LINE_BYTES] + rest[-1:]  # too long to be a seed: keep its head
+                text = raw.decode("utf-8-sig", "replace").strip()
+                if text and not text.startswith("#"):
+                    yield number, text
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) else str(error)
+        raise ConfigError(
+            f"{key}: cannot read {path}: {reason}",
+            hint="check the path; it is relative to the config",
+        ) from None
