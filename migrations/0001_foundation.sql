@@ -1,0 +1,180 @@
+-- The first schema: sites, hosts, origins, the frontier, visits and stored versions.
+-- Nothing exists before it. Instants are Unix seconds (UTC); enumerations are the words of
+-- core/page.py.
+
+-- Small facts about the file itself (canonical_rules_version, created_at ...).
+CREATE TABLE meta (
+    key TEXT PRIMARY KEY,
+    value TEXT NOT NULL
+) STRICT, WITHOUT ROWID;
+
+-- What the operator configured, kept so that pages know their site by a number. The page counters
+-- of site and host are kept in the transaction that moves a page; doctor compares them.
+CREATE TABLE site (
+    site_id INTEGER PRIMARY KEY,
+    name TEXT NOT NULL UNIQUE,
+    -- JSON of the [[site]] block; NULL: no longer configured, its pages are kept and not visited
+    definition TEXT,
+    source TEXT NOT NULL CHECK (source IN ('config', 'socket', 'command_line')),
+    paused INTEGER NOT NULL DEFAULT 0,
+    added_at REAL NOT NULL,
+    pages_discovered INTEGER NOT NULL DEFAULT 0,
+    pages_visited INTEGER NOT NULL DEFAULT 0,
+    pages_excluded INTEGER NOT NULL DEFAULT 0,
+    pages_gone INTEGER NOT NULL DEFAULT 0,
+    pages_suspended INTEGER NOT NULL DEFAULT 0,
+    page_count INTEGER NOT NULL GENERATED ALWAYS AS (
+        pages_discovered + pages_visited + pages_excluded + pages_gone + pages_suspended
+    ) VIRTUAL
+) STRICT;
+
+-- One row a host name: politeness belongs to the host, whatever scheme and port.
+CREATE TABLE host (
+    host_id INTEGER PRIMARY KEY,
+    host TEXT NOT NULL UNIQUE,
+    paused INTEGER NOT NULL DEFAULT 0,
+    added_at REAL NOT NULL,
+    -- the address and the instant of the last request that reached the wire
+    address TEXT,
+    last_fetch_at REAL,
+    -- back-off: multiplier steps taken, instant of the last trouble, closed until (Retry-After)
+    backoff_level INTEGER NOT NULL DEFAULT 0,
+    backoff_at REAL,
+    closed_until REAL,
+    visit_count INTEGER NOT NULL DEFAULT 0,
+    change_count INTEGER NOT NULL DEFAULT 0,
+    failure_count INTEGER NOT NULL DEFAULT 0,
+    wire_bytes INTEGER NOT NULL DEFAULT 0,
+    pages_discovered INTEGER NOT NULL DEFAULT 0,
+    pages_visited INTEGER NOT NULL DEFAULT 0,
+    pages_excluded INTEGER NOT NULL DEFAULT 0,
+    pages_gone INTEGER NOT NULL DEFAULT 0,
+    pages_suspended INTEGER NOT NULL DEFAULT 0,
+    page_count INTEGER NOT NULL GENERATED ALWAYS AS (
+        pages_discovered + pages_visited + pages_excluded + pages_gone + pages_suspended
+    ) VIRTUAL
+) STRICT;
+
+-- One row an origin (scheme, host, port): robots.txt belongs to the origin (RFC 9309).
+CREATE TABLE origin (
+    origin_id INTEGER PRIMARY KEY,
+    host_id INTEGER NOT NULL REFERENCES host,
+    origin TEXT NOT NULL UNIQUE,
+    -- open: no file (4xx); rules: robots_text holds; closed: 5xx or unreachable
+    robots_verdict TEXT CHECK (robots_verdict IN ('open', 'rules', 'closed')),
+    robots_status INTEGER,
+    robots_fetched_at REAL,
+    robots_text BLOB
+) STRICT;
+CREATE INDEX origin_host ON origin (host_id);
+
+-- A known URL. url_hash: signed 64-bit hash of the canonical URL, made by core/url.py.
+CREATE TABLE page (
+    page_id INTEGER PRIMARY KEY,
+    site_id INTEGER NOT NULL REFERENCES site,
+    host_id INTEGER NOT NULL REFERENCES host,
+    origin_id INTEGER NOT NULL REFERENCES origin,
+    url_hash INTEGER NOT NULL,
+    state TEXT NOT NULL
+        CHECK (state IN ('discovered', 'visited', 'excluded', 'gone', 'suspended')),
+    depth INTEGER NOT NULL,
+    seed INTEGER NOT NULL DEFAULT 0,
+    importance REAL NOT NULL DEFAULT 1.0,
+    discovered_at REAL NOT NULL,
+    referrer_id INTEGER,
+    -- what the last visits said
+    last_visit_at REAL,
+    last_change_at REAL,
+    retry_at REAL,
+    last_outcome TEXT,
+    last_failure TEXT,
+    visit_count INTEGER NOT NULL DEFAULT 0,
+    change_count INTEGER NOT NULL DEFAULT 0,
+    failure_count INTEGER NOT NULL DEFAULT 0,
+    gone_count INTEGER NOT NULL DEFAULT 0,
+    gone_since REAL,
+    -- the last good copy: what it was (digest) and where it is stored
+    digest BLOB,
+    version_id INTEGER,
+    etag TEXT,
+    last_modified TEXT,
+    url TEXT NOT NULL,
+    redirect_url TEXT,
+    title TEXT
+) STRICT;
+-- Not UNIQUE on the hash alone: two URLs may share one by chance, on two hosts.
+CREATE UNIQUE INDEX page_url ON page (host_id, url_hash);
+-- The frontier proper: pages never visited, in breadth-first order per host.
+CREATE INDEX page_discovered ON page (host_id, depth, page_id) WHERE state = 'discovered';
+-- Start of the daemon: what to come back to, oldest first; read without touching a page row.
+CREATE INDEX page_revisit ON page (host_id, last_visit_at) WHERE state IN ('visited', 'gone');
+-- Pages whose next visit has its own instant; few at any time.
+CREATE INDEX page_retry ON page (retry_at) WHERE retry_at IS NOT NULL;
+
+-- Equal bodies are stored once. digest: blake2b of the decoded body, 16 bytes.
+CREATE TABLE body (
+    body_id INTEGER PRIMARY KEY,
+    digest BLOB NOT NULL UNIQUE,
+    encoding TEXT NOT NULL CHECK (encoding IN ('identity', 'zstd')),
+    size_bytes INTEGER NOT NULL,
+    data BLOB NOT NULL
+) STRICT;
+
+-- A stored copy of a page: instant, status line, response headers, body. It stands alone, so that
+-- old visits can be thinned out without it.
+CREATE TABLE version (
+    version_id INTEGER PRIMARY KEY,
+    page_id INTEGER NOT NULL REFERENCES page,
+    visited_at REAL NOT NULL,
+    body_id INTEGER NOT NULL REFERENCES body,
+    status INTEGER NOT NULL,
+    http_version TEXT NOT NULL,
+    -- NULL: the standard phrase of the status
+    reason TEXT,
+    content_type TEXT,
+    charset TEXT,
+    headers BLOB NOT NULL
+) STRICT;
+CREATE INDEX version_page ON version (page_id, visited_at);
+CREATE INDEX version_body ON version (body_id);
+
+-- One row an attempt. headers: compact block (see store/headers.py), also of 304s; NULL where
+-- nothing was answered, or where the version of this visit holds them.
+CREATE TABLE visit (
+    visit_id INTEGER PRIMARY KEY,
+    page_id INTEGER NOT NULL REFERENCES page,
+    visited_at REAL NOT NULL,
+    outcome TEXT NOT NULL,
+    failure TEXT,
+    detail TEXT,
+    status INTEGER,
+    http_version TEXT,
+    reason TEXT,
+    address TEXT,
+    duration_s REAL,
+    wire_bytes INTEGER NOT NULL DEFAULT 0,
+    body_bytes INTEGER NOT NULL DEFAULT 0,
+    digest BLOB,
+    version_id INTEGER,
+    headers BLOB
+) STRICT;
+CREATE INDEX visit_page ON visit (page_id, visited_at);
+
+-- URLs that were found and not admitted, counted by reason, with the last example each.
+CREATE TABLE refusal (
+    host TEXT NOT NULL,
+    reason TEXT NOT NULL,
+    refused INTEGER NOT NULL,
+    example TEXT NOT NULL,
+    last_at REAL NOT NULL,
+    PRIMARY KEY (host, reason)
+) STRICT, WITHOUT ROWID;
+
+-- Jobs of the daemon: when they last ran and what came of it.
+CREATE TABLE job (
+    name TEXT PRIMARY KEY,
+    last_started_at REAL,
+    last_finished_at REAL,
+    result TEXT,
+    detail TEXT
+) STRICT, WITHOUT ROWID;
