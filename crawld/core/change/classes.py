@@ -1,0 +1,97 @@
+"""Bayesian rate classes: how probable it is that a page changes hourly, daily, weekly.
+
+Each class is a Poisson process with its mean interval between changes. Every visit updates the
+weights, also one that sees nothing: an update at changes only, with the time since the last
+change, is the published method that always ends in the fastest class. Time counts from the last
+*visit*. Weights are logarithms, so that a thousand visits neither underflow nor lose the small.
+
+Source: Cho & Garcia-Molina, TOIT 2003, section 5.3 (the method); Oslo thesis, section 4.8 (where
+the update on unchanged is missing).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+DAY_S = 86_400.0
+_TINY = 1e-300
+
+
+@dataclass(frozen=True, slots=True)
+class RateClasses:
+    """A set of classes and how far a page's weights may sink.
+
+    Attributes:
+        mean_intervals_s: mean time between changes of each class, seconds, > 0.
+        floor: lowest log weight relative to the best class, <= 0. A page that changes its habits
+            after years must be able to change its class; `-inf` is the pure posterior.
+    """
+
+    mean_intervals_s: tuple[float, ...]
+    floor: float = -math.inf
+
+    def __post_init__(self) -> None:
+        if not self.mean_intervals_s or min(self.mean_intervals_s) <= 0.0:
+            raise ValueError("rate classes need at least one mean interval, all above 0")
+
+    def uniform(self) -> list[float]:
+        """Return the log weights of a page of which nothing is known."""
+        return [0.0] * len(self.mean_intervals_s)
+
+    def after_visit(
+        self, weights: Sequence[float], interval_s: float, *, changed: bool
+    ) -> list[float]:
+        """Return the log weights after a visit that saw changed or unchanged.
+
+        Args:
+            weights: log weights before, one a class.
+            interval_s: time since the last visit, > 0; an interval of 0 says nothing.
+            changed: whether anything changed in the interval.
+
+        Returns:
+            New log weights, the largest 0.
+        """
+        if interval_s <= 0.0:
+            return list(weights)
+        if not changed:
+            return self.after_exact(weights, 0.0, interval_s)
+        pairs = zip(weights, self.mean_intervals_s, strict=True)
+        return self._levelled(
+            [
+                weight + math.log(max(-math.expm1(-interval_s / mean_s), _TINY))
+                for weight, mean_s in pairs
+            ]
+        )
+
+    def after_exact(
+        self, weights: Sequence[float], changes: float, exposure_s: float
+    ) -> list[float]:
+        """Return the log weights after so many changes in so much completely observed time."""
+        pairs = zip(weights, self.mean_intervals_s, strict=True)
+        return self._levelled(
+            [weight - changes * math.log(mean_s) - exposure_s / mean_s for weight, mean_s in pairs]
+        )
+
+    def probabilities(self, weights: Sequence[float]) -> list[float]:
+        """Return the probability of each class, in class order; they sum to 1."""
+        top = max(weights)
+        masses = [math.exp(weight - top) for weight in weights]
+        total = math.fsum(masses)
+        return [mass / total for mass in masses]
+
+    def likeliest(self, weights: Sequence[float]) -> int:
+        """Return the index of the most probable class, the slower one of equals."""
+        return max(range(len(weights)), key=lambda c: (weights[c], self.mean_intervals_s[c]))
+
+    def _levelled(self, weights: list[float]) -> list[float]:
+        top = max(weights)
+        floor = self.floor
+        return [max(weight - top, floor) for weight in weights]
+
+
+PAGE_CLASSES = RateClasses(
+    tuple(days * DAY_S for days in (1 / 24, 1 / 4, 1.0, 3.0, 10.0, 30.0, 100.0, 365.0)), -30.0
+)
+"""The classes every page model keeps: hourly to yearly, each about three times the one before."""
