@@ -1,0 +1,333 @@
+"""One parse of an HTML page: its links and what its head says about it.
+
+The tree (Lexbor) is built once and kept in the `ParsedPage`, so that links, requisites and blocks
+come from the same parse. Hrefs are given raw, as written after entities are resolved: resolving
+them against the base and judging them belongs to the URL and scope rules.
+
+A hostile page must not cost more than an honest one. Lexbor never recurses, but three constructs
+make it quadratic: deep nesting (each `<div>` looks through the open elements for a `<p>`), one tag
+with many attributes (each is compared with all before), and unclosed formatting elements, which
+are cloned into every following paragraph (a 40 KB page can ask for 10 million nodes). `_sound_end`
+finds, in one vectorised look at the `<` signs, the place from which on the page asks for too much;
+the page is cut there and says so (`truncated`).
+
+Invariants: `parse` never raises and never recurses; `links` keep document order, with repeats,
+and are at most `max_links`.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import numpy as np
+from selectolax.lexbor import LexborHTMLParser
+
+if TYPE_CHECKING:
+    from selectolax.lexbor import LexborNode
+
+MAX_LINKS = 10_000
+"""Links of one page that are read; what comes after them is ignored."""
+
+MAX_PARSE_BYTES = 8 * 2**20
+"""Bytes of one page that are parsed: a tree takes some 15 times its source."""
+
+MAX_DEPTH = 3_000
+"""Open elements: browsers stop nesting at 512; at 3,000 the quadratic cost is still 10 ms."""
+
+MAX_TREE_NODES = 3_000_000
+"""Upper bound of nodes a page may ask for, counted as the sum of depths over its start tags."""
+
+MAX_ATTRIBUTES_PER_TAG = 5_000
+
+_LOOK_TWICE_BYTES = 40_000
+_LOOK_TWICE_TAGS = 1_500
+
+_REFRESH = re.compile(
+    r"^\s*[\d.]*\s*[;,]?\s*(?:url\s*=)?\s*[\"']?([^\"']+?)[\"']?\s*$", re.IGNORECASE
+)
+_FEED_TYPES = frozenset({"application/rss+xml", "application/atom+xml", "application/feed+json"})
+_REQUISITE_RELS = frozenset({"stylesheet", "icon", "apple-touch-icon", "manifest", "mask-icon"})
+
+_QUOTED = re.compile(rb"\"[^\"]*\"|'[^']*'")
+_BETWEEN_ATTRIBUTES = re.compile(rb"[\s/]+")
+
+# Elements that never hold an end tag, or whose end tag authors leave out: neither nests.
+_FLAT_TAGS = (
+    *(
+        "br",
+        "hr",
+        "img",
+        "input",
+        "meta",
+        "link",
+        "area",
+        "base",
+        "col",
+        "embed",
+        "source",
+        "track",
+    ),
+    *("wbr", "param", "p", "li", "td", "tr", "th", "dt", "dd", "option", "optgroup", "thead"),
+    *("tbody", "tfoot", "colgroup", "rt", "rp", "html", "head", "body"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ParsedPage:
+    """What one HTML page says, apart from its text.
+
+    Attributes:
+        title: text of the first title element, white space collapsed.
+        lang: language of the html element, as written.
+        base: first base href, or None.
+        links: hrefs of a and area, in document order, those of `nofollow_links` included.
+        nofollow_links: hrefs whose own rel says nofollow.
+        canonical: href of link rel=canonical, or None.
+        robots: lower-case directives of meta name=robots; `none` is spelt out.
+        refresh: target of meta http-equiv=refresh, or None.
+        feeds: hrefs of link rel=alternate to RSS, Atom or JSON feeds.
+        generator: content of meta name=generator, or "".
+        edit_uri: href of link rel=EditURI (RSD), or None.
+        truncated: whether links or markup beyond the limits were left out.
+    """
+
+    title: str
+    lang: str
+    base: str | None
+    links: tuple[str, ...]
+    nofollow_links: frozenset[str]
+    canonical: str | None
+    robots: frozenset[str]
+    refresh: str | None
+    feeds: tuple[str, ...]
+    generator: str
+    edit_uri: str | None
+    truncated: bool
+    tree: LexborHTMLParser = field(repr=False, compare=False)
+
+    def requisites(self) -> tuple[str, ...]:
+        """Return raw hrefs of all a browser would load with the page, without repeats, in order.
+
+        Images with their srcset, media, frames, scripts, style sheets and icons.
+        """
+        found: dict[str, None] = {}
+        for node in self.tree.css(_REQUISITES):
+            for href in _requisites_of(node):
+                found.setdefault(href)
+                if len(found) >= MAX_LINKS:
+                    return tuple(found)
+        return tuple(found)
+
+
+_REQUISITES = (
+    "img,source,video,audio,track,embed[src],iframe[src],frame[src],script[src],"
+    'input[type="image" i][src],object[data],link[href][rel],body[background]'
+)
+
+
+def parse(html: str | bytes, *, max_links: int = MAX_LINKS) -> ParsedPage:
+    """Parse one HTML page and read its links and head.
+
+    Args:
+        html: the page; bytes are taken as UTF-8 (`media.decode` comes first).
+        max_links: links read at most.
+
+    Returns:
+        The parsed page; of an empty or broken one whatever is there.
+    """
+    body = html.encode("utf-8", "replace") if isinstance(html, str) else html
+    end = _sound_end(body)
+    tree = LexborHTMLParser(body if end == len(body) else body[:end])
+    links, cut = _links(tree, max_links)
+    head = _Head(tree)
+    return ParsedPage(
+        title=_title(tree),
+        lang=_lang(tree),
+        base=head.base,
+        links=links,
+        nofollow_links=_nofollow_links(tree) if _mentions_nofollow(body) else frozenset(),
+        canonical=head.canonical,
+        robots=frozenset(head.robots),
+        refresh=head.refresh,
+        feeds=tuple(head.feeds),
+        generator=head.generator,
+        edit_uri=head.edit_uri,
+        truncated=cut or end < len(body),
+        tree=tree,
+    )
+
+
+def _links(tree: LexborHTMLParser, max_links: int) -> tuple[tuple[str, ...], bool]:
+    nodes = tree.css("a[href],area[href]")
+    hrefs = [href for node in nodes[:max_links] if (href := node.attrs["href"])]
+    return tuple(hrefs), len(nodes) > max_links
+
+
+def _mentions_nofollow(body: bytes) -> bool:
+    return b"nofollow" in body or b"NOFOLLOW" in body or b"NoFollow" in body
+
+
+def _nofollow_links(tree: LexborHTMLParser) -> frozenset[str]:
+    nodes = tree.css('a[href][rel~="nofollow" i],area[href][rel~="nofollow" i]')
+    return frozenset(href for node in nodes if (href := node.attrs["href"]))
+
+
+def _title(tree: LexborHTMLParser) -> str:
+    node = tree.css_first("title")
+    return "" if node is None else " ".join(node.text().split())
+
+
+def _lang(tree: LexborHTMLParser) -> str:
+    root = tree.root
+    return "" if root is None else (root.attrs.get("lang") or root.attrs.get("xml:lang") or "")
+
+
+class _Head:
+    """Collects what base, link and meta elements say; the first of each kind wins."""
+
+    __slots__ = ("base", "canonical", "edit_uri", "feeds", "generator", "refresh", "robots")
+
+    def __init__(self, tree: LexborHTMLParser) -> None:
+        self.base: str | None = None
+        self.canonical: str | None = None
+        self.edit_uri: str | None = None
+        self.feeds: list[str] = []
+        self.generator = ""
+        self.refresh: str | None = None
+        self.robots: set[str] = set()
+        for node in tree.css("base[href],link[href],meta[content]")[:MAX_LINKS]:
+            attributes = node.attributes
+            if "content" in attributes:
+                self._read_meta(attributes, attributes["content"] or "")
+            elif "rel" in attributes:
+                self._read_link(attributes, (attributes["href"] or "").strip())
+            elif self.base is None and node.tag == "base":
+                self.base = (attributes["href"] or "").strip()
+
+    def _read_meta(self, attributes: dict[str, str | None], content: str) -> None:
+        name = (attributes.get("name") or "").strip().lower()
+        if name == "robots":
+            directives = {part.strip().lower() for part in content.split(",")}
+            self.robots |= directives - {""}
+            if "none" in directives:
+                self.robots |= {"noindex", "nofollow"}
+        elif name == "generator":
+            self.generator = self.generator or content.strip()
+        elif (attributes.get("http-equiv") or "").strip().lower() == "refresh":
+            self.refresh = self.refresh or refresh_target(content)
+
+    def _read_link(self, attributes: dict[str, str | None], href: str) -> None:
+        rels = (attributes["rel"] or "").lower().split()
+        if not href:
+            return
+        if "canonical" in rels:
+            self.canonical = self.canonical or href
+        elif "edituri" in rels:
+            self.edit_uri = self.edit_uri or href
+        elif "alternate" in rels:
+            media_type = (attributes.get("type") or "").split(";")[0].strip().lower()
+            if media_type in _FEED_TYPES:
+                self.feeds.append(href)
+
+
+def refresh_target(content: str) -> str | None:
+    """Return the URL in a refresh directive such as `5; url=/next`, or None if it only reloads.
+
+    >>> refresh_target("0;URL='/next'"), refresh_target("30")
+    ('/next', None)
+    """
+    match = _REFRESH.match(content[:4096])
+    if match is None:
+        return None
+    target = match[1].strip()
+    return None if not target or target.replace(".", "").isdigit() else target
+
+
+def _requisites_of(node: LexborNode) -> list[str]:
+    attributes = node.attributes
+    if node.tag == "link":
+        rels = (attributes["rel"] or "").lower().split()
+        names = ["href"] if _REQUISITE_RELS.intersection(rels) else []
+    else:
+        names = ["src", "poster", "data", "background"]
+    hrefs = [href.strip() for name in names if (href := attributes.get(name))]
+    if srcset := attributes.get("srcset"):
+        hrefs += srcset_urls(srcset)
+    return [href for href in hrefs if href and not href[:5].lower().startswith("data:")]
+
+
+def srcset_urls(srcset: str) -> list[str]:
+    """Return the URLs of a srcset attribute, without their width or density descriptors.
+
+    A comma may be part of a URL; it ends a candidate only before white space or at the end.
+
+    >>> srcset_urls("a.png 1x, b,c.png 2x,d.png")
+    ['a.png', 'b,c.png', 'd.png']
+    """
+    urls = []
+    expect_url = True
+    for token in srcset.replace("x,", "x, ").replace("w,", "w, ").split():
+        if expect_url and token != ",":
+            urls.append(token.rstrip(","))
+        expect_url = token.endswith(",")
+    return [url for url in urls if url]
+
+
+def _flat_table() -> np.ndarray:
+    """Return whether a tag nests (1) or not (0), by five bits of each of its first three bytes."""
+    nests = np.ones(2**15, dtype=np.int8)
+    for name in _FLAT_TAGS:
+        for end in (" ", ">", "/", "\n", "\t", "\r"):
+            codes = [ord(letter) & 31 for letter in (name + end)[:3]]
+            base = codes[0] << 10 | codes[1] << 5
+            nests[base | codes[2] if len(codes) == 3 else slice(base, base + 32)] = 0
+    return nests
+
+
+_NESTS = _flat_table()
+
+
+def _sound_end(body: bytes) -> int:
+    """Return how many bytes of the page can be parsed within the limits.
+
+    Small pages with few tags cannot break them and are not looked at.
+    """
+    size = min(len(body), MAX_PARSE_BYTES)
+    if size < _LOOK_TWICE_BYTES and body.count(b"<") < _LOOK_TWICE_TAGS:
+        return size
+    text = np.frombuffer(body, dtype=np.uint8, count=size)
+    tags = np.flatnonzero(text[:-8] == ord("<"))
+    if not tags.size:
+        return size
+    return min(_attribute_limit(body, tags, size), _depth_limit(body, tags, size))
+
+
+def _depth_limit(body: bytes, tags: np.ndarray, size: int) -> int:
+    """Return where nesting, or the nodes that nesting may clone, go beyond the limits."""
+    # Four bytes at every offset, overlapping: one gather reads a sign and the name after it.
+    words = np.ndarray(shape=(size - 3,), dtype="<u4", buffer=body, strides=(1,))
+    closing = (words[tags] >> 8 & 0xFF) == ord("/")
+    names = words[tags + closing] >> 8
+    code = (names & 31) << 10 | (names >> 3 & 31 << 5) | names >> 16 & 31
+    step = _NESTS[code] * ((names & 0xFF) >= ord("A"))
+    depth = np.cumsum(np.where(closing, -step, step), dtype=np.int64)
+    # An end tag without its start closes nothing: measure from the lowest point so far.
+    depth -= np.minimum(np.minimum.accumulate(depth), 0)
+    if depth.max() <= MAX_DEPTH and int(depth.sum()) <= MAX_TREE_NODES:
+        return size
+    wrong = (depth > MAX_DEPTH) | (np.cumsum(np.where(closing, 0, depth)) > MAX_TREE_NODES)
+    return int(tags[np.argmax(wrong)]) if wrong.any() else size
+
+
+def _attribute_limit(body: bytes, tags: np.ndarray, size: int) -> int:
+    """Return where the first tag with too many attributes starts."""
+    gaps = np.diff(tags, append=size)
+    for index in np.flatnonzero(gaps > 2 * MAX_ATTRIBUTES_PER_TAG):
+        start = int(tags[index])
+        end = body.find(b">", start, start + int(gaps[index]))
+        tag = body[start : end if end >= 0 else start + int(gaps[index])]
+        if len(_BETWEEN_ATTRIBUTES.findall(_QUOTED.sub(b" ", tag))) > MAX_ATTRIBUTES_PER_TAG:
+            return start
+    return size
