@@ -1,6 +1,6 @@
 """Every key of the config file: its name, default, unit, limits and meaning, in one place.
 
-The models are frozen and know nothing of files, seeds or sockets. The commented template, the
+The models are frozen; no file is opened and no name resolved here. The commented template, the
 manual page's test, the error messages and the reload plan are all derived from the fields below, so
 a key is added here and nowhere else.
 
@@ -13,39 +13,33 @@ Rule 4: no secret is a key; headers and passwords live in a file of their own (`
 
 from __future__ import annotations
 
-import re
-from ipaddress import ip_address
 from pathlib import Path
-from typing import Annotated, Literal, TypeVar, cast
-from zoneinfo import available_timezones
+from typing import Annotated, Literal, TypeVar
 
-from pydantic import (
-    AfterValidator,
-    BaseModel,
-    ConfigDict,
-    Field,
-    StrictBool,
-    ValidationInfo,
-    model_validator,
+from pydantic import BaseModel, ConfigDict, Field, StrictBool, model_validator
+
+from crawld.config.values import (
+    AddressText,
+    Contact,
+    ContentType,
+    Count,
+    Depth,
+    FilePath,
+    HostName,
+    PositiveSeconds,
+    QuietHoursText,
+    RuleText,
+    Seconds,
+    Share,
+    SiteName,
+    TimeZone,
+    TitleUrl,
 )
-
-from crawld.core.scope import RULE_KINDS, Rule
-from crawld.errors import ConfigError
 
 _T = TypeVar("_T")
 
-RuleKind = Literal["prefix", "glob", "regex"]
 DEFAULT_CONTENT_TYPES = ("text/html", "application/xhtml+xml")
 MIB = 1 << 20
-
-_TIME = r"(?:[01]\d|2[0-3]):[0-5]\d"
-_QUIET = re.compile(rf"({_TIME})-({_TIME}|24:00)")
-_MAIL = re.compile(r"(?:mailto:)?[A-Za-z0-9.!#$%&'*+/=?^_`{|}~-]+@[A-Za-z0-9.-]+")
-_HOME_PAGE = re.compile(r"https?://[A-Za-z0-9\[][!-'*-~]*", re.IGNORECASE)
-_HOST = re.compile(r"[A-Za-z0-9_.:\[\]-]+|[^\x00-\x7f\s/?#@]+", re.ASCII)
-_SITE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
-_TITLE_URL = re.compile(r"https?://[^/?#{}\s]+/[^{}\s]*\{title\}[^{}\s]*", re.IGNORECASE)
-_CONTENT_TYPE = re.compile(r"[A-Za-z0-9!#$&^_.+*-]+/[A-Za-z0-9!#$&^_.+*-]+")
 
 
 def _key(default: _T, meaning: str, *, unit: str = "", restart: bool = False) -> _T:
@@ -55,100 +49,6 @@ def _key(default: _T, meaning: str, *, unit: str = "", restart: bool = False) ->
         description=meaning,
         json_schema_extra={"unit": unit, "restart": restart},
     )
-
-
-def _absolute(path: Path, info: ValidationInfo) -> Path:
-    # Paths are relative to the config file, wherever the daemon was started from.
-    directory = (info.context or {}).get("directory")
-    return Path(directory) / path.expanduser() if directory is not None else path.expanduser()
-
-
-def _contact(text: str) -> str:
-    if not (_MAIL.fullmatch(text) or _HOME_PAGE.fullmatch(text)):
-        raise ValueError("must be an e-mail address or an http(s) address of a page about you")
-    return text
-
-
-def rule_of(text: str) -> Rule:
-    """Return the scope rule that a `kind:pattern` text stands for.
-
-    Raises:
-        ConfigError: no such kind, or the pattern is none of that kind.
-    """
-    kind, _, pattern = text.partition(":")
-    return Rule(cast("RuleKind", kind), pattern)
-
-
-def _rule(text: str) -> str:
-    if not text.startswith(tuple(f"{kind}:" for kind in RULE_KINDS)):
-        raise ValueError('must be "prefix:...", "glob:..." or "regex:..."')
-    try:
-        rule_of(text)
-    except ConfigError as error:
-        raise ValueError(f"is refused: {error.message}; {error.hint}") from None
-    return text
-
-
-def _quiet(text: str) -> str:
-    match = _QUIET.fullmatch(text)
-    if match is None or match[1] == match[2]:
-        raise ValueError('must be "HH:MM-HH:MM" with two different times')
-    return text
-
-
-def _timezone(name: str) -> str:
-    # UTC needs no time zone database, which a small container may lack.
-    if name != "UTC" and name not in available_timezones():
-        raise ValueError('must be a time zone such as "UTC" or "Europe/Paris"')
-    return name
-
-
-def _host(text: str) -> str:
-    if not _HOST.fullmatch(text):
-        raise ValueError('must be a host name or address, such as "docs.example.org"')
-    return text.lower().rstrip(".")
-
-
-def _content_type(text: str) -> str:
-    if not _CONTENT_TYPE.fullmatch(text):
-        raise ValueError('must be a media type such as "text/html" or "image/*"')
-    return text.lower()
-
-
-def _title_url(text: str) -> str:
-    if not _TITLE_URL.fullmatch(text):
-        raise ValueError('must be an http(s) URL with "{title}" once, after the host')
-    return text
-
-
-def _site_name(text: str) -> str:
-    if not _SITE_NAME.fullmatch(text):
-        raise ValueError("must be up to 64 letters, digits, dots, dashes or underscores")
-    return text
-
-
-def _address(text: str) -> str:
-    try:
-        return str(ip_address(text))
-    except ValueError:
-        raise ValueError('must be an IP address such as "192.0.2.7" or "2001:db8::7"') from None
-
-
-Seconds = Annotated[float, Field(strict=True, ge=0, le=30 * 86_400, allow_inf_nan=False)]
-PositiveSeconds = Annotated[float, Field(strict=True, gt=0, le=30 * 86_400, allow_inf_nan=False)]
-Share = Annotated[float, Field(strict=True, ge=0, le=1, allow_inf_nan=False)]
-Count = Annotated[int, Field(strict=True, ge=1, le=2**53)]
-Depth = Annotated[int, Field(strict=True, ge=0, le=10_000)]
-FilePath = Annotated[Path, AfterValidator(_absolute)]
-Contact = Annotated[str, AfterValidator(_contact)]
-RuleText = Annotated[str, AfterValidator(_rule)]
-QuietText = Annotated[str, AfterValidator(_quiet)]
-TimeZone = Annotated[str, AfterValidator(_timezone)]
-HostName = Annotated[str, AfterValidator(_host)]
-ContentType = Annotated[str, AfterValidator(_content_type)]
-TitleUrl = Annotated[str, AfterValidator(_title_url)]
-SiteName = Annotated[str, AfterValidator(_site_name)]
-AddressText = Annotated[str, AfterValidator(_address)]
 
 
 class _Table(BaseModel):
@@ -215,28 +115,10 @@ class Politeness(_Table):
     max_crawl_delay_s: Seconds = _key(
         300.0, "The longest delay a robots.txt can ask for; more is cut to this.", unit="seconds"
     )
-    backoff_first_s: PositiveSeconds = _key(
-        60.0, "Rest after the first sign of trouble (429, 503, timeout).", unit="seconds"
-    )
-    backoff_max_s: PositiveSeconds = _key(
-        86_400.0, "The longest rest back-off grows to.", unit="seconds"
-    )
-    backoff_factor: Annotated[float, Field(strict=True, ge=1, le=100, allow_inf_nan=False)] = _key(
-        2.0, "Each further sign of trouble multiplies the rest by this."
-    )
-    backoff_forgiven_after_s: PositiveSeconds = _key(
-        3_600.0, "Quiet time after which a host's troubles are forgotten.", unit="seconds"
-    )
-    quiet_hours: tuple[QuietText, ...] = _key(
+    quiet_hours: QuietHoursText = _key(
         (), 'Times of day without any request: ["01:00-05:30"]; may span midnight.'
     )
     timezone: TimeZone = _key("UTC", "Time zone of quiet_hours.")
-
-    @model_validator(mode="after")
-    def _backoff_order(self) -> Politeness:
-        if self.backoff_max_s < self.backoff_first_s:
-            raise ValueError("backoff_max_s must not be below backoff_first_s")
-        return self
 
 
 class Fetch(_Table):
@@ -339,7 +221,7 @@ class Site(_Table):
     host_delay_s: Seconds | None = _key(
         None, "Overrides [politeness] host_delay_s for this site.", unit="seconds"
     )
-    quiet_hours: tuple[QuietText, ...] | None = _key(
+    quiet_hours: QuietHoursText | None = _key(
         None, "Overrides [politeness] quiet_hours for this site."
     )
     timezone: TimeZone | None = _key(None, "Overrides [politeness] timezone for this site.")

@@ -1,0 +1,141 @@
+"""From what the operator wrote to the values `core/` and `net/` work with.
+
+Nothing is stored: each function can be called again after a reload. A key that means nothing to the
+daemon has no place here, so every key but those of `[store]` passes through one of these functions
+or is read by name.
+"""
+
+from __future__ import annotations
+
+import fnmatch
+from collections.abc import Iterable
+from datetime import UTC, datetime
+from importlib.metadata import version
+from ipaddress import ip_address
+from zoneinfo import ZoneInfo
+
+from crawld.config.model import Config, Site
+from crawld.config.values import quiet_hours_of, rule_of
+from crawld.core.politeness import DelayRules
+from crawld.core.scope import Rule, Scope
+from crawld.core.traps import TrapLimits
+
+
+def user_agent(config: Config) -> str:
+    """Return the User-Agent header: `crawld/VERSION (+contact)`."""
+    product = f"crawld/{version('crawld')}"
+    return f"{product} (+{config.daemon.contact})" if config.daemon.contact else product
+
+
+def site_scope(site: Site, seed_hosts: Iterable[str]) -> Scope:
+    """Return the scope of a site.
+
+    Args:
+        site: the site.
+        seed_hosts: the hosts of its seeds (`Loaded.seed_hosts`); those of `hosts` come on top.
+    """
+    return Scope(
+        include=tuple(rule_of(text) for text in site.include),
+        exclude=tuple(rule_of(text) for text in site.exclude),
+        max_depth=site.max_depth,
+        hosts=frozenset((*seed_hosts, *site.hosts)),
+        subdomains=site.subdomains,
+    )
+
+
+def delay_rules(config: Config, site: Site, now: float) -> DelayRules:
+    """Return how long the hosts of a site are left alone.
+
+    Args:
+        config: for the defaults.
+        site: whose own settings come first.
+        now: Unix seconds; decides between summer and winter time, so ask again once an hour.
+    """
+    own, general = site, config.politeness
+    quiet = general.quiet_hours if own.quiet_hours is None else own.quiet_hours
+    zone = own.timezone or general.timezone
+    return DelayRules(
+        host_delay_s=general.host_delay_s if own.host_delay_s is None else own.host_delay_s,
+        address_delay_s=general.address_delay_s,
+        max_crawl_delay_s=general.max_crawl_delay_s if general.respect_crawl_delay else 0.0,
+        quiet_hours=quiet_hours_of(quiet, utc_offset_s(zone, now) if quiet else 0),
+    )
+
+
+def utc_offset_s(zone: str, now: float) -> int:
+    """Return local time minus UTC in a time zone at an instant, seconds."""
+    if zone == "UTC":
+        return 0
+    offset = datetime.fromtimestamp(now, UTC).astimezone(ZoneInfo(zone)).utcoffset()
+    return int(offset.total_seconds()) if offset is not None else 0
+
+
+def trap_limits(config: Config) -> TrapLimits:
+    """Return where a URL stops to be plausible."""
+    frontier = config.frontier
+    return TrapLimits(
+        max_url_length=frontier.max_url_length,
+        max_segments=frontier.max_segments,
+        max_repeated_segments=frontier.max_repeated_segments,
+        max_query_parameters=frontier.max_query_parameters,
+        max_calendar_run=frontier.max_calendar_run,
+        max_calendar_past_years=frontier.max_calendar_past_years,
+        max_pages_per_host=frontier.max_pages_per_host,
+    )
+
+
+def importance_rules(site: Site) -> tuple[tuple[Scope, float], ...]:
+    """Return (scope, importance) pairs in order; the first whose `refusal` is None counts.
+
+    The scopes look at the URL alone: ask them with `ANY_HOST` and depth 0.
+    """
+    return tuple(
+        (url_rules(include=(weight.pattern,)), weight.importance) for weight in site.weights
+    )
+
+
+ANY_HOST = "any"
+"""Stands for every host in scopes made by `url_rules`."""
+
+
+def url_rules(*, include: Iterable[str] = (), exclude: Iterable[str] = ()) -> Scope:
+    """Return a scope that judges the URL alone, whatever its host (asked as `ANY_HOST`)."""
+    return Scope(include=_rules(include), exclude=_rules(exclude), hosts=frozenset({ANY_HOST}))
+
+
+def _rules(texts: Iterable[str]) -> tuple[Rule, ...]:
+    return tuple(rule_of(text) for text in texts)
+
+
+def importance(rules: tuple[tuple[Scope, float], ...], url: str) -> float:
+    """Return the importance of a canonical URL: that of its first matching weight, else 1."""
+    for scope, weight in rules:
+        if scope.refusal(url, ANY_HOST, 0) is None:
+            return weight
+    return 1.0
+
+
+def wants_content_type(site: Site, media_type: str) -> bool:
+    """Whether a site stores bodies of a media type (`text/html`, no parameters, any case)."""
+    lowered = media_type.lower()
+    return any(fnmatch.fnmatchcase(lowered, wanted) for wanted in site.content_types)
+
+
+def allows_private(site: Site, host: str) -> bool:
+    """Whether private and loopback addresses may be connected to for a host of the site."""
+    return site.allow_private or host in site.allow_private_hosts
+
+
+def is_public_host(config: Config, host: str) -> bool:
+    """Whether a host is someone else's, as far as its name tells.
+
+    Private are: non-global address literals, `localhost` and names below it, and names that
+    `[dns] hosts` gives only such addresses.
+    """
+    if host == "localhost" or host.endswith(".localhost"):
+        return False
+    try:
+        return ip_address(host).is_global
+    except ValueError:
+        fixed = config.dns.hosts.get(host, ())
+        return not fixed or any(ip_address(address).is_global for address in fixed)

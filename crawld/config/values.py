@@ -1,0 +1,157 @@
+"""The kinds of value a config key can hold: text forms checked once, each with its plain message.
+
+Every check raises `ValueError` with what is allowed, in words that follow the key and the value
+given. What `core/` can judge (rules, hosts, quiet hours) is left to `core/`, so that a config that
+loads is one that works.
+"""
+
+from __future__ import annotations
+
+import re
+from ipaddress import ip_address
+from pathlib import Path
+from typing import Annotated, Literal, cast
+from zoneinfo import available_timezones
+
+from pydantic import AfterValidator, Field, ValidationInfo
+
+from crawld.core.politeness import QuietHours
+from crawld.core.scope import RULE_KINDS, Rule
+from crawld.core.url import canonicalize, parse
+from crawld.errors import ConfigError
+
+RuleKind = Literal["prefix", "glob", "regex"]
+
+_TIME = r"(?:[01]\d|2[0-3]):[0-5]\d"
+_QUIET = re.compile(rf"({_TIME})-({_TIME}|24:00)")
+_MAIL = re.compile(r"(?:mailto:)?[A-Za-z0-9.!#$%&'*+/=?^_`{|}~-]+@[A-Za-z0-9.-]+")
+_HOME_PAGE = re.compile(r"https?://[A-Za-z0-9\[][!-'*-~]*", re.IGNORECASE)
+_NO_HOST = re.compile(r"[\s/?#@\\]")
+_SITE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+_TITLE_URL = re.compile(r"https?://[^/?#{}\s]+/[^{}\s]*\{title\}[^{}\s]*", re.IGNORECASE)
+_CONTENT_TYPE = re.compile(r"[A-Za-z0-9!#$&^_.+*-]+/[A-Za-z0-9!#$&^_.+*-]+")
+
+
+def _absolute(path: Path, info: ValidationInfo) -> Path:
+    # Paths are relative to the config file, wherever the daemon was started from.
+    directory = (info.context or {}).get("directory")
+    return Path(directory) / path.expanduser() if directory is not None else path.expanduser()
+
+
+def _contact(text: str) -> str:
+    if not (_MAIL.fullmatch(text) or _HOME_PAGE.fullmatch(text)):
+        raise ValueError("must be an e-mail address or an http(s) address of a page about you")
+    return text
+
+
+def rule_of(text: str) -> Rule:
+    """Return the scope rule that a `kind:pattern` text stands for.
+
+    Raises:
+        ConfigError: no such kind, or the pattern is none of that kind.
+    """
+    kind, _, pattern = text.partition(":")
+    return Rule(cast("RuleKind", kind), pattern)
+
+
+def _rule(text: str) -> str:
+    if not text.startswith(tuple(f"{kind}:" for kind in RULE_KINDS)):
+        raise ValueError('must be "prefix:...", "glob:..." or "regex:..."')
+    try:
+        rule_of(text)
+    except ConfigError as error:
+        raise ValueError(f"is refused: {error.message}; {error.hint}") from None
+    return text
+
+
+def _quiet(text: str) -> str:
+    match = _QUIET.fullmatch(text)
+    if match is None or match[1] == match[2]:
+        raise ValueError('must be "HH:MM-HH:MM" with two different times')
+    return text
+
+
+def _quiet_hours(texts: tuple[str, ...]) -> tuple[str, ...]:
+    try:
+        quiet_hours_of(texts)
+    except ConfigError as error:
+        raise ValueError(f"is refused: {error.message}; {error.hint}") from None
+    return texts
+
+
+def quiet_hours_of(texts: tuple[str, ...], utc_offset_s: int = 0) -> QuietHours:
+    """Return the quiet hours that `HH:MM-HH:MM` texts stand for.
+
+    Args:
+        texts: the config's `quiet_hours`.
+        utc_offset_s: local time of the config's time zone minus UTC.
+
+    Raises:
+        ConfigError: no instant of the day is left.
+    """
+    return QuietHours(tuple(_span(text) for text in texts), utc_offset_s)
+
+
+def _span(text: str) -> tuple[int, int]:
+    start, end = ((int(part[:2]) * 60 + int(part[3:])) * 60 for part in text.split("-"))
+    return start, end
+
+
+def _timezone(name: str) -> str:
+    # UTC needs no time zone database, which a small container may lack.
+    if name != "UTC" and name not in available_timezones():
+        raise ValueError('must be a time zone such as "UTC" or "Europe/Paris"')
+    return name
+
+
+def _host(text: str) -> str:
+    bare = text.strip("[]")
+    try:
+        if _NO_HOST.search(text):
+            raise ValueError
+        return parse(canonicalize(f"http://[{bare}]/" if ":" in bare else f"http://{bare}/")).host
+    except ValueError:
+        raise ValueError('must be a host name or address, such as "docs.example.org"') from None
+
+
+def _content_type(text: str) -> str:
+    if not _CONTENT_TYPE.fullmatch(text):
+        raise ValueError('must be a media type such as "text/html" or "image/*"')
+    return text.lower()
+
+
+def _title_url(text: str) -> str:
+    if not _TITLE_URL.fullmatch(text):
+        raise ValueError('must be an http(s) URL with "{title}" once, after the host')
+    return text
+
+
+def _site_name(text: str) -> str:
+    if not _SITE_NAME.fullmatch(text):
+        raise ValueError("must be up to 64 letters, digits, dots, dashes or underscores")
+    return text
+
+
+def _address(text: str) -> str:
+    try:
+        return str(ip_address(text))
+    except ValueError:
+        raise ValueError('must be an IP address such as "192.0.2.7" or "2001:db8::7"') from None
+
+
+Seconds = Annotated[float, Field(strict=True, ge=0, le=30 * 86_400, allow_inf_nan=False)]
+PositiveSeconds = Annotated[float, Field(strict=True, gt=0, le=30 * 86_400, allow_inf_nan=False)]
+Share = Annotated[float, Field(strict=True, ge=0, le=1, allow_inf_nan=False)]
+Count = Annotated[int, Field(strict=True, ge=1, le=2**53)]
+Depth = Annotated[int, Field(strict=True, ge=0, le=10_000)]
+FilePath = Annotated[Path, AfterValidator(_absolute)]
+Contact = Annotated[str, AfterValidator(_contact)]
+RuleText = Annotated[str, AfterValidator(_rule)]
+QuietText = Annotated[str, AfterValidator(_quiet)]
+QuietHoursText = Annotated[tuple[QuietText, ...], AfterValidator(_quiet_hours)]
+TimeZone = Annotated[str, AfterValidator(_timezone)]
+HostName = Annotated[str, AfterValidator(_host)]
+ContentType = Annotated[str, AfterValidator(_content_type)]
+TitleUrl = Annotated[str, AfterValidator(_title_url)]
+SiteName = Annotated[str, AfterValidator(_site_name)]
+AddressText = Annotated[str, AfterValidator(_address)]
