@@ -1,0 +1,320 @@
+"""How long a host and an address must be left alone: delay, back-off, quiet hours.
+
+Pure arithmetic over instants (Unix seconds, UTC) that the caller gives. The rules, in order:
+
+1. The delay of a host is never below the operator's. robots.txt may lengthen it (Crawl-delay,
+   Request-rate, the longer counts), at most to `max_crawl_delay_s`.
+2. Trouble (429, 503, a refused or broken connection) raises the back-off by one level, and each
+   level doubles the delay, up to `MAX_BACKOFF_DELAY_S`. A Retry-After closes the host until then.
+3. Forgiveness: a success at least `QUIET_PERIOD_S` after the last trouble (or the last step down)
+   lowers the level by one, so that a host comes back as gently as it was left. Waiting alone
+   forgives nothing: a host that fails every six hours must not be asked faster in between.
+4. Stored instants are clamped at start (`clamp_restored`): a clock that jumped neither frees a
+   host (a closing still ahead is kept) nor freezes it (none lies further ahead than the longest
+   Retry-After).
+
+Invariants: `effective_delay_s` is at least the host delay and monotone in the level; every
+`open_at` is at least `now`, finite, and itself an open instant.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+
+from crawld.errors import ConfigError
+
+DAY_S = 86_400
+
+MAX_RETRY_AFTER_S = 7.0 * DAY_S
+"""A server cannot close itself for longer with one answer; after a week we look again."""
+
+MAX_BACKOFF_DELAY_S = 6 * 3_600.0
+"""Longest delay that trouble alone brings about: four looks a day at a host that is down."""
+
+BACKOFF_FLOOR_S = 1.0
+"""Doubling starts here where the operator's delay is shorter, zero included."""
+
+MAX_LEVEL = 15
+"""First level at which even the floor has doubled past `MAX_BACKOFF_DELAY_S`."""
+
+QUIET_PERIOD_S = 900.0
+"""Time without trouble that earns one step of forgiveness."""
+
+ADDRESS_SHARE = 10
+"""The delay of an address, where none is set, is this part of its host's delay."""
+
+
+@dataclass(frozen=True, slots=True)
+class QuietHours:
+    """Parts of the day in which a host is not asked.
+
+    Attributes:
+        spans: (start, end) seconds of the local day, 0 to 86,400, end excluded; a span whose end
+            lies before its start runs over midnight.
+        utc_offset_s: local time minus UTC.
+
+    Raises:
+        ConfigError: a span that is empty or outside the day, or no instant of the day is left.
+    """
+
+    spans: tuple[tuple[int, int], ...] = ()
+    utc_offset_s: int = 0
+    _merged: tuple[tuple[int, int], ...] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_merged", _merged(self.spans))
+
+    def open_at(self, now: float) -> float:
+        """Return the first instant from `now` on that lies outside every span."""
+        day, second = divmod(now + self.utc_offset_s, DAY_S)
+        for start, end in self._merged:
+            if start <= second < end or start <= second + DAY_S < end:
+                # From whole days and seconds, so that the result is exactly the end of the span.
+                wrapped = DAY_S if second < start else 0
+                return max(now, day * DAY_S + end - wrapped - self.utc_offset_s)
+        return now
+
+    def with_visit_time(self, quiet_utc: tuple[int, int] | None) -> QuietHours:
+        """Return these quiet hours and those of a robots.txt (`Robots.visit_time`), in UTC.
+
+        Where both together would leave no instant of the day, the operator's stand alone: the
+        field is an old courtesy, and a host must never be frozen by it.
+        """
+        if quiet_utc is None:
+            return self
+        span = tuple((second + self.utc_offset_s) % DAY_S for second in quiet_utc)
+        try:
+            return replace(self, spans=(*self.spans, (span[0], span[1])))
+        except ConfigError:
+            return self
+
+
+def _merged(spans: tuple[tuple[int, int], ...]) -> tuple[tuple[int, int], ...]:
+    """Return the same quiet time as disjoint rising spans; the last may end past midnight."""
+    pieces: list[tuple[int, int]] = []
+    for start, end in spans:
+        if not (0 <= start <= DAY_S and 0 <= end <= DAY_S) or start == end:
+            raise ConfigError(
+                f"the quiet hours {start} to {end} are no part of a day",
+                hint="give two different times between 00:00 and 24:00",
+            )
+        pieces += [(start, end)] if start < end else [(start, DAY_S), (0, end)]
+    joined: list[tuple[int, int]] = []
+    for start, end in sorted(piece for piece in pieces if piece[0] < piece[1]):
+        if joined and start <= joined[-1][1]:
+            joined[-1] = (joined[-1][0], max(joined[-1][1], end))
+        else:
+            joined.append((start, end))
+    if joined == [(0, DAY_S)]:
+        raise ConfigError(
+            "the quiet hours cover the whole day",
+            hint="leave some time of the day, or pause the site instead",
+        )
+    if len(joined) > 1 and joined[0][0] == 0 and joined[-1][1] == DAY_S:
+        joined[-1] = (joined[-1][0], DAY_S + joined.pop(0)[1])
+    return tuple(joined)
+
+
+@dataclass(frozen=True, slots=True)
+class Backoff:
+    """What a host's recent trouble costs it; stored with the host.
+
+    Attributes:
+        level: doublings of the delay, 0 to `MAX_LEVEL`.
+        at: instant of the last trouble or the last step of forgiveness; None = never any.
+        closed_until: no request before this instant (Retry-After); None = open.
+    """
+
+    level: int = 0
+    at: float | None = None
+    closed_until: float | None = None
+
+    def after_trouble(
+        self, now: float, base_delay_s: float, retry_after_s: float | None = None
+    ) -> Backoff:
+        """Return the back-off after an answer that asks for rest, or no answer at all.
+
+        Args:
+            now: instant of the answer.
+            base_delay_s: the host's delay without back-off.
+            retry_after_s: seconds the server asked for (`parse_retry_after`).
+        """
+        # A level beyond the cap would change nothing now and take days to forgive.
+        capped = self.delay_s(base_delay_s) >= MAX_BACKOFF_DELAY_S
+        level = self.level if capped else min(self.level + 1, MAX_LEVEL)
+        closed_until = self.closed_until
+        if retry_after_s is not None:
+            asked = now + min(max(retry_after_s, 0.0), MAX_RETRY_AFTER_S)
+            closed_until = asked if closed_until is None else max(closed_until, asked)
+        return Backoff(level, now, closed_until)
+
+    def after_success(self, now: float) -> Backoff:
+        """Return the back-off after a good answer: one level less once the host was quiet."""
+        closed_until = self.closed_until
+        if closed_until is not None and closed_until <= now:
+            closed_until = None
+        if self.level == 0:
+            return Backoff(0, None, closed_until)
+        if self.at is not None and now - self.at < QUIET_PERIOD_S:
+            return replace(self, closed_until=closed_until)
+        return Backoff(self.level - 1, now if self.level > 1 else None, closed_until)
+
+    def delay_s(self, base_delay_s: float) -> float:
+        """Return the delay that `base_delay_s` grows to at this level."""
+        if self.level == 0:
+            return base_delay_s
+        grown = max(base_delay_s, BACKOFF_FLOOR_S) * 2.0**self.level
+        return max(base_delay_s, min(grown, MAX_BACKOFF_DELAY_S))
+
+    def open_at(self, now: float) -> float:
+        """Return the first instant from `now` on at which the host is not closed."""
+        return now if self.closed_until is None else max(now, self.closed_until)
+
+
+NO_BACKOFF = Backoff()
+
+
+@dataclass(frozen=True, slots=True)
+class DelayRules:
+    """The operator's politeness towards one host.
+
+    Attributes:
+        host_delay_s: least time between two requests to the host.
+        address_delay_s: the same for its address; None = a tenth of the host's.
+        max_crawl_delay_s: most that robots.txt can lengthen the delay to.
+        quiet_hours: parts of the day without requests.
+
+    Raises:
+        ConfigError: a time that is negative or not finite.
+    """
+
+    host_delay_s: float = 15.0
+    address_delay_s: float | None = None
+    max_crawl_delay_s: float = 300.0
+    quiet_hours: QuietHours = QuietHours()
+
+    def __post_init__(self) -> None:
+        for name in ("host_delay_s", "address_delay_s", "max_crawl_delay_s"):
+            value = getattr(self, name)
+            if value is not None and not 0 <= value < math.inf:
+                raise ConfigError(f"{name} is {value}", hint="give seconds, 0 or more")
+
+    @property
+    def effective_address_delay_s(self) -> float:
+        """Least time between two requests to the address."""
+        if self.address_delay_s is None:
+            return self.host_delay_s / ADDRESS_SHARE
+        return self.address_delay_s
+
+
+def effective_delay_s(
+    rules: DelayRules,
+    robots_crawl_delay_s: float | None,
+    robots_request_rate_delay_s: float | None,
+    backoff: Backoff,
+) -> float:
+    """Return the time to leave between two requests to a host.
+
+    Args:
+        rules: the operator's.
+        robots_crawl_delay_s: Crawl-delay of the host's robots.txt.
+        robots_request_rate_delay_s: seconds a request of its Request-rate.
+        backoff: what recent trouble costs.
+    """
+    return backoff.delay_s(base_delay_s(rules, robots_crawl_delay_s, robots_request_rate_delay_s))
+
+
+def base_delay_s(
+    rules: DelayRules,
+    robots_crawl_delay_s: float | None,
+    robots_request_rate_delay_s: float | None,
+) -> float:
+    """Return the delay without back-off, which `Backoff.after_trouble` starts from."""
+    asked = max(_seconds(robots_crawl_delay_s), _seconds(robots_request_rate_delay_s))
+    return max(rules.host_delay_s, min(asked, rules.max_crawl_delay_s))
+
+
+def _seconds(asked: float | None) -> float:
+    # NaN compares false with everything, so it must not reach max().
+    return 0.0 if asked is None or math.isnan(asked) else asked
+
+
+def clamp_restored(backoff: Backoff, now: float) -> Backoff:
+    """Return a stored back-off as it can be believed at `now`, whatever the clock did since."""
+    at, closed_until = backoff.at, backoff.closed_until
+    if at is not None:
+        at = min(at, now) if math.isfinite(at) else now
+    if closed_until is not None:
+        latest = now + MAX_RETRY_AFTER_S
+        closed_until = latest if math.isnan(closed_until) else min(closed_until, latest)
+    return Backoff(min(max(backoff.level, 0), MAX_LEVEL), at, closed_until)
+
+
+_MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
+_SECONDS = re.compile(r"[0-9]+(?:\.[0-9]*)?").fullmatch
+_CLOCK = r"(?P<hour>[0-9]{2}):(?P<minute>[0-9]{2}):(?P<second>[0-9]{2})"
+_DATES = tuple(
+    re.compile(form, re.IGNORECASE).fullmatch
+    for form in (
+        # The three forms of RFC 9110 section 5.6.7: IMF-fixdate, RFC 850, asctime.
+        rf"[a-z]{{3}}, (?P<day>[0-9]{{2}}) (?P<month>[a-z]{{3}}) (?P<year>[0-9]{{4}}) {_CLOCK} GMT",
+        rf"[a-z]+, (?P<day>[0-9]{{2}})-(?P<month>[a-z]{{3}})-(?P<year>[0-9]{{2}}) {_CLOCK} GMT",
+        rf"[a-z]{{3}} (?P<month>[a-z]{{3}}) (?P<day>[ 0-9][0-9]) {_CLOCK} (?P<year>[0-9]{{4}})",
+    )
+)
+
+
+def parse_retry_after(value: str, now: float) -> float | None:
+    """Return the seconds a Retry-After header asks for, or None where it says nothing usable.
+
+    Args:
+        value: the header, seconds or an HTTP date.
+        now: instant of the answer.
+
+    Returns:
+        Seconds from `now`, 0 to `MAX_RETRY_AFTER_S`; a date that is past asks for 0.
+
+    Source: RFC 9110, sections 10.2.3 and 5.6.7. Fractions of seconds are accepted.
+    """
+    text = value.strip()[:64]
+    if _SECONDS(text):
+        seconds = float(text)
+    else:
+        instant = parse_http_date(text, now)
+        if instant is None:
+            return None
+        seconds = instant - now
+    return min(max(seconds, 0.0), MAX_RETRY_AFTER_S)
+
+
+def parse_http_date(text: str, now: float) -> float | None:
+    """Return the instant an HTTP date names, Unix seconds, or None where it is none.
+
+    Args:
+        text: one of the three forms of RFC 9110 section 5.6.7.
+        now: decides the century of a two-digit year.
+    """
+    found = next((match for form in _DATES if (match := form(text.strip()))), None)
+    if found is None or found["month"].lower() not in _MONTHS:
+        return None
+    year = int(found["year"])
+    if len(found["year"]) == 2:
+        this_year = 1970 + int(now // (365.2425 * DAY_S))
+        year += this_year - this_year % 100
+        # More than 50 years ahead means the last century, says the RFC.
+        year -= 100 if year > this_year + 50 else 0
+    try:
+        return datetime(
+            year,
+            _MONTHS.index(found["month"].lower()) + 1,
+            int(found["day"]),
+            int(found["hour"]),
+            int(found["minute"]),
+            min(int(found["second"]), 59),  # a leap second is no instant of Unix time
+            tzinfo=UTC,
+        ).timestamp()
+    except ValueError:
+        return None

@@ -1,0 +1,257 @@
+"""What a site's robots.txt and robots tags permit: text in, answers out.
+
+Matching is protego's (longest rule wins, `*` and `$`, allow wins a tie), as search engines do it;
+the choice of the group is ours, before protego sees the text:
+
+1. A group is ours if a user-agent line carries our product token, whole and in any case
+   (RFC 9309 section 2.2.1); groups for us are merged, and the groups for `*` count only where
+   none is for us. Protego would also let a group for `craw` speak to `crawld`.
+2. Only our rules reach protego, as one group. A hostile file with tens of thousands of agents would
+   otherwise cost it minutes.
+3. A file is read up to `ROBOTS_MAX_BYTES`, cut after its last whole line. Whatever is no rule
+   (binary junk, an HTML page) rules nothing.
+4. /robots.txt itself is always allowed.
+
+Source: RFC 9309 (Koster, Illyes, Zeller, Sassman 2022), sections 2.2 to 2.5. Crawl-delay,
+Request-rate and Visit-time are older customs; the period of a Request-rate is ignored, so that
+the rate holds all day.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from datetime import time
+from enum import StrEnum
+
+from protego import Protego
+
+from crawld.core.url import target_of
+
+ROBOTS_MAX_BYTES = 500 * 1024
+"""Least a crawler must read (RFC 9309 section 2.5), and all that we do."""
+
+ROBOTS_MAX_AGE_S = 86_400
+"""A copy is not used for longer than a day (section 2.4)."""
+
+ROBOTS_MAX_REDIRECTS = 5
+"""Redirects followed at least (section 2.3.1.2), and at most by us."""
+
+MAX_SITEMAPS = 1_000
+"""Sitemap lines taken from one file."""
+
+MAX_TAG_LENGTH = 4_096
+"""Characters of one robots tag that are read."""
+
+_VALUED_DIRECTIVES = frozenset(
+    {"unavailable_after", "max-snippet", "max-image-preview", "max-video-preview"}
+)
+
+_TOKEN = re.compile(r"[A-Za-z0-9_-]+")
+_AGENT_LINE = re.compile(r"user[- ]?agent(?:\s*:|\s)\s*(.*)", re.IGNORECASE).match
+_SITEMAP_LINE = re.compile(r"site-?maps?(?:\s*:|\s)\s*(\S+)", re.IGNORECASE).match
+# With the misspellings of "disallow" that protego forgives.
+_RULE_LINE = re.compile(
+    r"(?:d[ials]+[ao]w|allow|crawl[- ]delay|request[- ]rate|visit[- ]time)\s*(?::|\s)",
+    re.IGNORECASE,
+).match
+_LINE_END = re.compile(r"\r\n|\r|\n")
+# Protego splits at every line end Unicode knows; these would cut a rule in two, or hide in one.
+_JUNK = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\x85\u2028\u2029\ufeff]")
+
+
+class RobotsVerdict(StrEnum):
+    """What the answer to a request for robots.txt means for the host."""
+
+    OPEN = "open"
+    RULES = "rules"
+    CLOSED = "closed"
+
+
+def judge(status: int | None) -> RobotsVerdict:
+    """Return what a final answer means: rules to read, no rules, or keep out.
+
+    Args:
+        status: HTTP status after at most `ROBOTS_MAX_REDIRECTS`; a redirect status means that
+            they led nowhere; None = no answer.
+
+    Source: RFC 9309 section 2.3.1. 429 is no "unavailable file": a server that asks for fewer
+    requests has not permitted more of them, so it counts as unreachable, like 5xx. Redirects
+    that lead nowhere count as unreachable too, where the RFC leaves the choice.
+    """
+    if status is None or status == 429:
+        return RobotsVerdict.CLOSED
+    if 200 <= status < 300:
+        return RobotsVerdict.RULES
+    return RobotsVerdict.OPEN if 400 <= status < 500 else RobotsVerdict.CLOSED
+
+
+@dataclass(frozen=True, slots=True)
+class Robots:
+    """The rules of one host for our agent.
+
+    Attributes:
+        crawl_delay_s: Crawl-delay as written, 0 or more, finite; the caller caps it.
+        request_rate_delay_s: seconds a request by Request-rate.
+        visit_time: the part of the UTC day *outside* Visit-time, when we must stay away, as
+            (start, end) seconds; the end lies before the start where it runs over midnight.
+        sitemaps: as written, in order, each once.
+        names_agent: a group names our agent itself, not only `*`.
+    """
+
+    crawl_delay_s: float | None = None
+    request_rate_delay_s: float | None = None
+    visit_time: tuple[int, int] | None = None
+    sitemaps: tuple[str, ...] = ()
+    names_agent: bool = False
+    _rules: Protego | None = None
+    _closed: bool = False
+
+    @classmethod
+    def parse(cls, text: bytes | str, agent: str) -> Robots:
+        """Return the rules a robots.txt has for us; no text is an error.
+
+        Args:
+            text: the body as received, or decoded.
+            agent: our product token, or a User-Agent header that starts with it.
+        """
+        found = _sort_lines(_lines(text), _product_token(agent))
+        group = found.ours if found.named else found.everybody
+        rules = Protego.parse("\n".join(("User-agent: *", *group)))
+        rate = rules.request_rate("*")
+        return cls(
+            crawl_delay_s=rules.crawl_delay("*"),
+            request_rate_delay_s=None if rate is None else rate.seconds / rate.requests,
+            visit_time=_quiet_span(rules),
+            sitemaps=tuple(found.sitemaps),
+            names_agent=found.named,
+            _rules=rules,
+        )
+
+    @classmethod
+    def open(cls) -> Robots:
+        """Return what holds where there is no robots.txt: everything is allowed."""
+        return cls()
+
+    @classmethod
+    def closed(cls) -> Robots:
+        """Return what holds while robots.txt cannot be read: nothing is allowed."""
+        return cls(_closed=True)
+
+    def allowed(self, url: str) -> bool:
+        """Return whether a canonical URL may be fetched."""
+        if target_of(url) == "/robots.txt":
+            return True
+        if self._rules is None:
+            return not self._closed
+        return self._rules.can_fetch(url, "*")
+
+
+def _product_token(agent: str) -> str:
+    found = _TOKEN.match(agent.strip())
+    return found[0].lower() if found else ""
+
+
+def _lines(text: bytes | str) -> list[str]:
+    """Return the file's lines, decoded, without comments, blanks and control characters."""
+    body = text.encode(errors="replace") if isinstance(text, str) else text
+    if len(body) > ROBOTS_MAX_BYTES:
+        head = body[:ROBOTS_MAX_BYTES]
+        # Half a line could forbid or allow what the whole one does not.
+        body = head[: max(head.rfind(b"\n"), head.rfind(b"\r")) + 1]
+    # A text editor's UTF-16 is recognised by its mark; everything else is UTF-8 or near it.
+    wide = body.startswith((b"\xff\xfe", b"\xfe\xff"))
+    decoded = body.decode("utf-16" if wide else "utf-8", errors="replace")
+    lines = (_JUNK.sub("", line).partition("#")[0].strip() for line in _LINE_END.split(decoded))
+    return [line for line in lines if line]
+
+
+@dataclass(slots=True)
+class _Sorted:
+    """The lines of a file by whom they speak to; `named` once any group names us."""
+
+    ours: list[str]
+    everybody: list[str]
+    sitemaps: dict[str, None]
+    named: bool = False
+
+
+def _sort_lines(lines: Iterable[str], token: str) -> _Sorted:
+    found = _Sorted([], [], {})
+    for_us = for_all = in_heading = False
+    for line in lines:
+        if heading := _AGENT_LINE(line):
+            # Agent lines in a row share the rules below them; an unknown line does not part them.
+            if not in_heading:
+                for_us = for_all = False
+            in_heading = True
+            for_all = for_all or set(heading[1]) == {"*"}
+            if token and _product_token(heading[1].replace("*", "")) == token:
+                for_us = found.named = True
+        elif sitemap := _SITEMAP_LINE(line):
+            if len(found.sitemaps) < MAX_SITEMAPS:
+                found.sitemaps[sitemap[1]] = None
+        elif _RULE_LINE(line):
+            in_heading = False
+            if for_us:
+                found.ours.append(line)
+            if for_all:
+                found.everybody.append(line)
+    return found
+
+
+def _quiet_span(rules: Protego) -> tuple[int, int] | None:
+    visits = rules.visit_time("*")
+    if visits is None or visits.start_time == visits.end_time:
+        return None
+    return _second_of_day(visits.end_time), _second_of_day(visits.start_time)
+
+
+def _second_of_day(instant: time) -> int:
+    return instant.hour * 3_600 + instant.minute * 60
+
+
+@dataclass(frozen=True, slots=True)
+class RobotsMeta:
+    """What a page says about itself in X-Robots-Tag or a robots meta element."""
+
+    nofollow: bool = False
+    noindex: bool = False
+    noarchive: bool = False
+
+
+def x_robots_tag(values: Iterable[str], agent: str) -> RobotsMeta:
+    """Return what tags ask of us; where they disagree, each restriction holds.
+
+    Args:
+        values: X-Robots-Tag headers, or the contents of `robots` meta elements.
+        agent: our product token, or a User-Agent header that starts with it.
+
+    A directive may be scoped ("otherbot: noindex, nofollow"): the scope lasts to the end of its
+    value or to the next agent. Directives with a value of their own (unavailable_after,
+    max-snippet ...) ask nothing of a crawler.
+    """
+    token = _product_token(agent)
+    asked: set[str] = set()
+    for value in values:
+        asked.update(_directives(value[:MAX_TAG_LENGTH], token))
+    return RobotsMeta(
+        nofollow=not asked.isdisjoint({"nofollow", "none"}),
+        noindex=not asked.isdisjoint({"noindex", "none"}),
+        noarchive=not asked.isdisjoint({"noarchive", "nocache"}),
+    )
+
+
+def _directives(value: str, token: str) -> Iterator[str]:
+    for_us = True
+    for part in value.lower().split(","):
+        name, colon, directive = part.partition(":")
+        name = name.strip()
+        if colon:
+            if name in _VALUED_DIRECTIVES:
+                continue
+            for_us = name in ("*", "robots", token)
+            name = directive.strip()
+        if for_us:
+            yield from name.split()
