@@ -1,0 +1,356 @@
+"""The frontier in the file: which URLs are known, and in what order they are first visited.
+
+A URL is known by (host, 64-bit hash); its text is compared on every hit, so that a collision is
+found and counted as a refusal instead of losing a page in silence. Checking and adding happen in
+one transaction of the only writer, therefore a plain INSERT cannot meet a rival.
+
+Caps are exact: pages of a site and of a host are counted on their rows (`tally`), read once a call
+and added to as pages are.
+
+Order within a host is breadth-first: depth, then discovery. Look-ahead is keyset-paged over a
+partial index, so reading the head of a million waiting URLs costs the same as of ten.
+"""
+
+from __future__ import annotations
+
+import array
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final, NamedTuple
+
+import apsw
+import numpy as np
+import numpy.typing as npt
+
+from crawld.core.page import PageState
+from crawld.store import host as host_rows
+from crawld.store import refusal, tally
+from crawld.store.refusal import Refusal
+
+COLLISION: Final = "collision"
+SITE_CAP: Final = "site_cap"
+HOST_CAP: Final = "host_cap"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Discovery:
+    """A URL that scope admitted.
+
+    Attributes:
+        url: canonical URL.
+        url_hash: its 64-bit hash as a signed integer.
+        site_id: the site whose scope admitted it.
+        host: host name.
+        origin: scheme, host and port, as `https://example.org:8443`.
+        depth: links from a seed; a seed has 0.
+        importance: weight of the page's freshness, > 0.
+        seed: whether the operator named it.
+        referrer_id: page_id of the page that linked to it.
+        at: instant, Unix seconds.
+    """
+
+    url: str
+    url_hash: int
+    site_id: int
+    host: str
+    origin: str
+    at: float
+    depth: int = 0
+    importance: float = 1.0
+    seed: bool = False
+    referrer_id: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Caps:
+    """How many pages there may be; a site that is not named has no cap.
+
+    Attributes:
+        per_site: site_id to the most pages of that site.
+        per_host: site_id to the most pages of any one host it discovers on.
+    """
+
+    per_site: Mapping[int, int] = field(default_factory=dict)
+    per_host: Mapping[int, int] = field(default_factory=dict)
+
+
+NO_CAPS: Final = Caps()
+
+
+class NewPage(NamedTuple):
+    """A page that was not known before."""
+
+    page_id: int
+    host_id: int
+    origin_id: int
+    site_id: int
+    depth: int
+    url: str
+
+
+class Waiting(NamedTuple):
+    """A page never visited; `(depth, page_id)` is its place in the order."""
+
+    page_id: int
+    depth: int
+    origin_id: int
+    site_id: int
+    importance: float
+    url: str
+
+
+@dataclass(frozen=True, slots=True)
+class HostState:
+    """What the schedule rebuilds a host slot from.
+
+    Attributes:
+        host_id: its number.
+        host: host name.
+        address: last address connected to.
+        paused: by the operator.
+        last_fetch_at: instant of the last request.
+        backoff_level: multiplier steps taken.
+        backoff_at: instant of the last trouble.
+        closed_until: end of a Retry-After.
+        page_count: known pages.
+        discovered: pages never visited.
+    """
+
+    host_id: int
+    host: str
+    address: str | None
+    paused: bool
+    last_fetch_at: float | None
+    backoff_level: int
+    backoff_at: float | None
+    closed_until: float | None
+    page_count: int
+    discovered: int
+
+
+@dataclass(frozen=True, slots=True)
+class Revisits:
+    """Pages to come back to, ordered by host, then by last visit, oldest first.
+
+    Attributes:
+        page_ids: (n,) int64.
+        host_ids: (n,) int64.
+        last_visit_at: (n,) float64, Unix seconds.
+    """
+
+    page_ids: npt.NDArray[np.int64]
+    host_ids: npt.NDArray[np.int64]
+    last_visit_at: npt.NDArray[np.float64]
+
+
+_KNOWN: Final = """
+SELECT page.url_hash, page.url, page.depth, page.site_id, page.seed
+FROM carray(?1) AS wanted CROSS JOIN page
+  ON page.host_id = ?2 AND page.url_hash = wanted.value
+"""
+
+_INSERT: Final = """
+INSERT INTO page (site_id, host_id, origin_id, url_hash, state, depth, seed, importance,
+                  discovered_at, referrer_id, url)
+VALUES (?, ?, ?, ?, 'discovered', ?, ?, ?, ?, ?, ?)
+"""
+
+
+_REVISE: Final = """
+UPDATE page SET depth = min(depth, ?1), seed = max(seed, ?2), site_id = ?3
+WHERE host_id = ?4 AND url_hash = ?5 RETURNING state
+"""
+
+
+class _Known(NamedTuple):
+    """What is remembered of a URL that is in the file or was added by this call."""
+
+    url: str
+    depth: int
+    site_id: int
+    seed: bool
+
+
+def discover(
+    connection: apsw.Connection, found: Sequence[Discovery], caps: Caps = NO_CAPS
+) -> list[NewPage]:
+    """Add the URLs that are not known; count those that a cap or a collision keeps out.
+
+    A known page keeps its state; a smaller depth and the mark of a seed are taken over, and a page
+    whose site is no longer configured moves to the site that found it.
+
+    Args:
+        connection: the writer.
+        found: URLs that scope admitted, in the order to be visited.
+        caps: the most pages of each site and host.
+
+    Returns:
+        The new pages, in the order of `found` within each host.
+    """
+    if not found:
+        return []
+    by_host: dict[str, list[Discovery]] = defaultdict(list)
+    for one in found:
+        by_host[one.host].append(one)
+    call = _Call(connection, caps)
+    for name, group in by_host.items():
+        call.take(name, group)
+    refusal.record(connection, call.refused)
+    tally.moved(connection, call.moves)
+    return call.new
+
+
+class _Call:
+    """The state of one call of `discover`: what was added, refused and counted so far."""
+
+    def __init__(self, connection: apsw.Connection, caps: Caps) -> None:
+        self.new: list[NewPage] = []
+        self.refused: list[Refusal] = []
+        self.moves: list[tally.Move] = []
+        self._connection = connection
+        self._caps = caps
+        self._origins: dict[str, int] = {}
+        self._retired: dict[int, bool] = {}
+        # page_count as stored before this call, and what this call added to it
+        self._before: dict[tuple[str, int], int] = {}
+        self._added: dict[tuple[str, int], int] = defaultdict(int)
+
+    def take(self, name: str, group: list[Discovery]) -> None:
+        """Handle the discoveries of one host."""
+        host_id = host_rows.ensure(self._connection, name, group[0].at)
+        known = self._known(host_id, group)
+        for one in group:
+            old = known.get(one.url_hash)
+            if old is None:
+                if self._add(host_id, one):
+                    known[one.url_hash] = _Known(one.url, one.depth, one.site_id, one.seed)
+            elif old.url != one.url:
+                self._refuse(one, COLLISION)
+            elif one.depth < old.depth or one.seed > old.seed or one.site_id != old.site_id:
+                self._revise(host_id, one, old)
+
+    def _known(self, host_id: int, group: list[Discovery]) -> dict[int, _Known]:
+        hashes = array.array("q", [one.url_hash for one in group])
+        rows = self._connection.execute(_KNOWN, (apsw.carray(hashes), host_id))
+        return {row[0]: _Known(*row[1:]) for row in rows}
+
+    def _add(self, host_id: int, one: Discovery) -> bool:
+        reason = self._cap_reached(one.site_id, host_id)
+        if reason:
+            self._refuse(one, reason)
+            return False
+        origin_id = self._origin(host_id, one.origin)
+        values = (one.site_id, host_id, origin_id, one.url_hash, one.depth, one.seed)
+        more = (one.importance, one.at, one.referrer_id, one.url)
+        self._connection.execute(_INSERT, (*values, *more))
+        page_id = self._connection.last_insert_rowid()
+        self.new.append(NewPage(page_id, host_id, origin_id, one.site_id, one.depth, one.url))
+        self.moves.append((one.site_id, host_id, None, PageState.DISCOVERED))
+        self._added["site", one.site_id] += 1
+        self._added["host", host_id] += 1
+        return True
+
+    def _cap_reached(self, site_id: int, host_id: int) -> str | None:
+        per_site = self._caps.per_site.get(site_id)
+        if per_site is not None and self._count("site", site_id) >= per_site:
+            return SITE_CAP
+        per_host = self._caps.per_host.get(site_id)
+        if per_host is not None and self._count("host", host_id) >= per_host:
+            return HOST_CAP
+        return None
+
+    def _count(self, table: str, key: int) -> int:
+        if (table, key) not in self._before:
+            sql = f"SELECT page_count FROM {table} WHERE {table}_id = ?"
+            self._before[table, key] = self._connection.execute(sql, (key,)).get
+        return self._before[table, key] + self._added[table, key]
+
+    def _origin(self, host_id: int, origin: str) -> int:
+        if origin not in self._origins:
+            self._origins[origin] = host_rows.ensure_origin(self._connection, host_id, origin)
+        return self._origins[origin]
+
+    def _refuse(self, one: Discovery, reason: str) -> None:
+        self.refused.append(Refusal(one.host, reason, one.url, one.at))
+
+    def _revise(self, host_id: int, one: Discovery, old: _Known) -> None:
+        """Take over what a later discovery knows better."""
+        site_id = one.site_id if self._is_retired(old.site_id) else old.site_id
+        if site_id == old.site_id and one.depth >= old.depth and one.seed <= old.seed:
+            return
+        values = (one.depth, one.seed, site_id, host_id, one.url_hash)
+        state = PageState(self._connection.execute(_REVISE, values).get)
+        if site_id != old.site_id:
+            self.moves.append((old.site_id, host_id, state, None))
+            self.moves.append((site_id, host_id, None, state))
+
+    def _is_retired(self, site_id: int) -> bool:
+        if site_id not in self._retired:
+            sql = "SELECT definition IS NULL FROM site WHERE site_id = ?"
+            self._retired[site_id] = bool(self._connection.execute(sql, (site_id,)).get)
+        return self._retired[site_id]
+
+
+def discovered(
+    connection: apsw.Connection,
+    host_id: int,
+    limit: int,
+    after: tuple[int, int] = (-1, 0),
+) -> list[Waiting]:
+    """Return the next pages never visited of a host, breadth-first.
+
+    Args:
+        connection: any.
+        host_id: the host.
+        limit: the most to return.
+        after: `(depth, page_id)` of the last one already taken.
+    """
+    rows = connection.execute(
+        "SELECT page_id, depth, origin_id, page.site_id, importance, url"
+        " FROM page JOIN site USING (site_id)"
+        " WHERE host_id = ? AND state = 'discovered' AND (depth, page_id) > (?, ?)"
+        " AND definition IS NOT NULL ORDER BY depth, page_id LIMIT ?",
+        (host_id, *after, limit),
+    )
+    return [Waiting(*row) for row in rows]
+
+
+def load_hosts(connection: apsw.Connection) -> list[HostState]:
+    """Return every host, for the schedule to rebuild its slots from."""
+    rows = connection.execute(
+        "SELECT host_id, host, address, paused, last_fetch_at, backoff_level, backoff_at,"
+        " closed_until, page_count, pages_discovered FROM host"
+    )
+    return [HostState(row[0], row[1], row[2], bool(row[3]), *row[4:]) for row in rows]
+
+
+def load_revisits(connection: apsw.Connection) -> Revisits:
+    """Return every page to come back to, read from its index alone."""
+    rows = connection.execute(
+        "SELECT page_id, host_id, last_visit_at FROM page"
+        " WHERE state IN ('visited', 'gone') ORDER BY host_id, last_visit_at"
+    ).fetchall()
+    page_ids, host_ids, instants = zip(*rows, strict=True) if rows else ((), (), ())
+    return Revisits(
+        np.array(page_ids, dtype=np.int64),
+        np.array(host_ids, dtype=np.int64),
+        np.array(instants, dtype=np.float64),
+    )
+
+
+def load_retries(connection: apsw.Connection) -> list[tuple[int, int, float]]:
+    """Return (page_id, host_id, retry_at) of the pages whose next visit has its own instant."""
+    return connection.execute(
+        "SELECT page_id, host_id, retry_at FROM page WHERE retry_at IS NOT NULL ORDER BY retry_at"
+    ).fetchall()
+
+
+def counts(connection: apsw.Connection, site_id: int | None = None) -> dict[PageState, int]:
+    """Return how many pages are in each state, of one site or of all; cheap."""
+    columns = ", ".join(f"total({column})" for column in tally.COLUMNS.values())
+    where = "" if site_id is None else " WHERE site_id = ?"
+    row = connection.execute(
+        f"SELECT {columns} FROM site{where}", () if site_id is None else (site_id,)
+    ).get
+    return {state: int(pages) for state, pages in zip(tally.COLUMNS, row, strict=True)}

@@ -1,0 +1,125 @@
+"""Hosts and origins: the rows that politeness, back-off and robots.txt live on.
+
+A host name has one row whatever its schemes and ports; an origin has one for each, since robots.txt
+is an origin's (RFC 9309, section 2.3).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import apsw
+
+
+def ensure(connection: apsw.Connection, host: str, at: float) -> int:
+    """Return the host_id of a host name, its row made if missing."""
+    known = connection.execute("SELECT host_id FROM host WHERE host = ?", (host,)).get
+    if known is not None:
+        return int(known)
+    connection.execute("INSERT INTO host (host, added_at) VALUES (?, ?)", (host, at))
+    return connection.last_insert_rowid()
+
+
+def ensure_origin(connection: apsw.Connection, host_id: int, origin: str) -> int:
+    """Return the origin_id of an origin, its row made if missing."""
+    known = connection.execute("SELECT origin_id FROM origin WHERE origin = ?", (origin,)).get
+    if known is not None:
+        return int(known)
+    connection.execute("INSERT INTO origin (host_id, origin) VALUES (?, ?)", (host_id, origin))
+    return connection.last_insert_rowid()
+
+
+class HostRow(NamedTuple):
+    """A host as lists and its own page show it."""
+
+    host_id: int
+    host: str
+    address: str | None
+    paused: bool
+    added_at: float
+    last_fetch_at: float | None
+    backoff_level: int
+    backoff_at: float | None
+    closed_until: float | None
+    visit_count: int
+    change_count: int
+    failure_count: int
+    wire_bytes: int
+    page_count: int
+    pages_discovered: int
+    pages_visited: int
+    pages_excluded: int
+    pages_gone: int
+    pages_suspended: int
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """An origin and the last word of its robots.txt.
+
+    Attributes:
+        origin_id: its number.
+        host_id: its host.
+        origin: scheme, host and port.
+        robots_verdict: `open`, `rules` or `closed`; None before the first fetch.
+        robots_status: HTTP status of that fetch.
+        robots_fetched_at: its instant.
+        robots_text: the rules, as sent.
+    """
+
+    origin_id: int
+    host_id: int
+    origin: str
+    robots_verdict: str | None
+    robots_status: int | None
+    robots_fetched_at: float | None
+    robots_text: bytes | None
+
+
+_ROW = f"SELECT {', '.join(HostRow._fields)} FROM host"
+_ORIGIN = (
+    "SELECT origin_id, host_id, origin, robots_verdict, robots_status, robots_fetched_at,"
+    " robots_text FROM origin"
+)
+
+
+def _row(row: tuple[object, ...]) -> HostRow:
+    made = HostRow(*row)  # type: ignore[arg-type]
+    return made._replace(paused=bool(made.paused))
+
+
+def by_name(connection: apsw.Connection, host: str) -> HostRow | None:
+    """Return a host by its name, None if it is not known."""
+    row = connection.execute(f"{_ROW} WHERE host = ?", (host,)).fetchone()
+    return _row(row) if row else None
+
+
+def detail(connection: apsw.Connection, host_id: int) -> HostRow | None:
+    """Return a host by its number, None if it is not known."""
+    row = connection.execute(f"{_ROW} WHERE host_id = ?", (host_id,)).fetchone()
+    return _row(row) if row else None
+
+
+def list_hosts(connection: apsw.Connection, *, after: str = "", limit: int = 100) -> list[HostRow]:
+    """Return hosts in the order of their names, from the one after `after`."""
+    rows = connection.execute(f"{_ROW} WHERE host > ? ORDER BY host LIMIT ?", (after, limit))
+    return [_row(row) for row in rows]
+
+
+def set_paused(connection: apsw.Connection, host: str, paused: bool) -> bool:
+    """Pause or resume a host; False if it is not known."""
+    connection.execute("UPDATE host SET paused = ? WHERE host = ?", (paused, host))
+    return connection.changes() > 0
+
+
+def origins(connection: apsw.Connection, host_id: int | None = None) -> list[Origin]:
+    """Return the origins of a host, or all of them at the start of the daemon."""
+    where, bindings = ("", ()) if host_id is None else (" WHERE host_id = ?", (host_id,))
+    return [Origin(*row) for row in connection.execute(_ORIGIN + where, bindings)]
+
+
+def origin(connection: apsw.Connection, origin_id: int) -> Origin | None:
+    """Return one origin with its robots.txt, None if it is not known."""
+    row = connection.execute(f"{_ORIGIN} WHERE origin_id = ?", (origin_id,)).fetchone()
+    return Origin(*row) if row else None

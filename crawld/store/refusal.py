@@ -1,0 +1,72 @@
+"""URLs that were found and not admitted: how many a host and reason, and the last example.
+
+Counts, not lists: a trap makes URLs without end, and one row a (host, reason) is all it may cost.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import apsw
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """URLs of a host refused for one reason.
+
+    Attributes:
+        host: host name.
+        reason: a word of scope, traps, caps or `collision`.
+        example: one of the URLs.
+        at: instant, Unix seconds.
+        count: how many.
+    """
+
+    host: str
+    reason: str
+    example: str
+    at: float
+    count: int = 1
+
+
+class RefusalRow(NamedTuple):
+    """A stored count."""
+
+    host: str
+    reason: str
+    refused: int
+    example: str
+    last_at: float
+
+
+def record(connection: apsw.Connection, refusals: Iterable[Refusal]) -> None:
+    """Add to the counts, one statement a (host, reason)."""
+    merged: dict[tuple[str, str], tuple[int, str, float]] = {}
+    for one in refusals:
+        before = merged.get((one.host, one.reason), (0, "", 0.0))[0]
+        merged[one.host, one.reason] = (before + one.count, one.example, one.at)
+    for (host, reason), (count, example, at) in merged.items():
+        connection.execute(
+            "INSERT INTO refusal (host, reason, refused, example, last_at) VALUES (?, ?, ?, ?, ?)"
+            " ON CONFLICT DO UPDATE SET refused = refused + excluded.refused,"
+            " example = excluded.example, last_at = max(last_at, excluded.last_at)",
+            (host, reason, count, example, at),
+        )
+
+
+def totals(connection: apsw.Connection) -> dict[str, int]:
+    """Return how many URLs were refused for each reason."""
+    rows = connection.execute("SELECT reason, sum(refused) FROM refusal GROUP BY reason")
+    return dict(rows.fetchall())
+
+
+def of_host(connection: apsw.Connection, host: str) -> list[RefusalRow]:
+    """Return the counts of one host, the most frequent reason first."""
+    rows = connection.execute(
+        "SELECT host, reason, refused, example, last_at FROM refusal WHERE host = ?"
+        " ORDER BY refused DESC",
+        (host,),
+    )
+    return [RefusalRow(*row) for row in rows]
