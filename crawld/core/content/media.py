@@ -1,0 +1,361 @@
+"""What kind of bytes a body is, and what text it holds: type and charset.
+
+The declared type is a hint, the content decides where it can. In the spirit of the WHATWG MIME
+Sniffing Standard, with its order turned to suit a crawler that wants pages, not to guard a browser:
+
+1. A binary signature (image, PDF, archive, audio, video, font) wins over every declared type, but
+   an archive may keep a declared type that is more precise (a .docx is a zip).
+2. A body declared as image, audio or video that starts as HTML is HTML: an error page.
+3. Bytes that no text holds make text, and a body of no declared type, `application/octet-stream`.
+   HTML is forgiven stray NULs if a tag is in sight.
+4. Declared HTML or XML whose root element is `rss`, `feed`, `rdf:RDF` or `html` is named after it.
+5. Nothing declared (or `application/octet-stream`, which servers say when they know nothing):
+   HTML by its first tag, XML, JSON, else text/plain.
+6. Otherwise the declared type is believed: HTML declared text/plain stays text/plain.
+
+A charset is looked for in this order: byte order mark, header, meta element or XML declaration in
+the first 1,024 bytes, UTF-8 if the whole body is valid, a detector on a bounded prefix, and at last
+windows-1252. Labels mean what the WHATWG Encoding Standard says (latin1 is windows-1252).
+
+Invariants: neither function raises; both look at a bounded part, except for decoding itself.
+"""
+
+from __future__ import annotations
+
+import codecs
+import re
+from dataclasses import dataclass
+from enum import StrEnum
+
+from charset_normalizer import from_bytes
+
+HTML = "text/html"
+XHTML = "application/xhtml+xml"
+PLAIN = "text/plain"
+XML = "application/xml"
+JSON = "application/json"
+BINARY = "application/octet-stream"
+
+SNIFF_BYTES = 1445
+"""Bytes a type is sniffed from: the resource header of the WHATWG standard."""
+
+_META_BYTES = 1024
+_DETECT_BYTES = 4096
+
+_UNKNOWN = frozenset(
+    {"", BINARY, "unknown/unknown", "application/unknown", "*/*", "content/unknown"}
+)
+_XML_TYPES = frozenset({XML, "text/xml"})
+_CONTAINERS = frozenset({"application/zip", "application/gzip", "application/ogg"})
+
+_SIGNATURES: tuple[tuple[bytes, str], ...] = (
+    (b"\x89PNG\r\n\x1a\n", "image/png"),
+    (b"\xff\xd8\xff", "image/jpeg"),
+    (b"GIF87a", "image/gif"),
+    (b"GIF89a", "image/gif"),
+    (b"BM", "image/bmp"),
+    (b"\x00\x00\x01\x00", "image/x-icon"),
+    (b"II*\x00", "image/tiff"),
+    (b"MM\x00*", "image/tiff"),
+    (b"%PDF-", "application/pdf"),
+    (b"%!PS-Adobe-", "application/postscript"),
+    (b"PK\x03\x04", "application/zip"),
+    (b"\x1f\x8b\x08", "application/gzip"),
+    (b"Rar!\x1a\x07", "application/vnd.rar"),
+    (b"7z\xbc\xaf\x27\x1c", "application/x-7z-compressed"),
+    (b"\xfd7zXZ\x00", "application/x-xz"),
+    (b"\x28\xb5\x2f\xfd", "application/zstd"),
+    (b"OggS\x00", "application/ogg"),
+    (b"ID3", "audio/mpeg"),
+    (b"fLaC", "audio/flac"),
+    (b"MThd\x00\x00\x00\x06", "audio/midi"),
+    (b"\x1aE\xdf\xa3", "video/webm"),
+    (b"wOFF", "font/woff"),
+    (b"wOF2", "font/woff2"),
+    (b"\x00\x01\x00\x00\x00", "font/ttf"),
+    (b"OTTO\x00", "font/otf"),
+    (b"\x00asm\x01\x00\x00\x00", "application/wasm"),
+    (b"SQLite format 3\x00", "application/vnd.sqlite3"),
+    (b"\x7fELF", "application/x-executable"),
+)
+_RIFF = {b"WEBP": "image/webp", b"WAVE": "audio/wav", b"AVI ": "video/avi"}
+_BRANDS = {b"avif": "image/avif", b"heic": "image/heic", b"M4A ": "audio/mp4"}
+
+_BINARY_BYTES = re.compile(rb"[\x00-\x08\x0b\x0e-\x1a\x1c-\x1f]")
+_PROLOGUE = re.compile(rb"(?:\s+|<!--.*?-->|<\?.*?\?>|<!doctype\s+(?!html)[^>]*>)+", re.DOTALL)
+_HTML_START = re.compile(
+    rb"<(?:!doctype\s+html|html|head|body|title|meta|link|base|script|style|iframe|h[1-6]|div|font|"
+    rb"table|a|p|b|br|ul|ol|center|main|article|section)[\s>/]",
+    re.IGNORECASE,
+)
+_ANY_TAG = re.compile(rb"<(?:!doctype|/?[a-z][a-z0-9]*)[\s>]", re.IGNORECASE)
+_ROOTS = (
+    (re.compile(rb"<(?:!doctype\s+html|html)[\s>]", re.IGNORECASE), XHTML),
+    (re.compile(rb"<rss[\s>]"), "application/rss+xml"),
+    (re.compile(rb"<feed[\s>]"), "application/atom+xml"),
+    (re.compile(rb"<rdf:RDF[\s>]"), "application/rdf+xml"),
+    (re.compile(rb"<svg[\s>]"), "image/svg+xml"),
+)
+_JSON_START = re.compile(rb"\s*(?:\{\s*(?:\"|\}\s*$)|\[\s*(?:[\[{\"\d\]-]|true|false|null))")
+_BOMS = (
+    (codecs.BOM_UTF8, "utf-8"),
+    (codecs.BOM_UTF16_LE, "utf-16-le"),
+    (codecs.BOM_UTF16_BE, "utf-16-be"),
+)
+
+_CHARSET_PARAMETER = re.compile(r"charset\s*=\s*[\"']?([^\s\"';,]+)", re.IGNORECASE)
+
+
+def media_type(content_type: str | None) -> str:
+    """Return the type and subtype of a Content-Type field in lower case, "" if it has none.
+
+    >>> media_type("Text/HTML; charset=utf-8"), media_type("nonsense")
+    ('text/html', '')
+    """
+    essence = (content_type or "").split(";")[0].split(",")[0].strip().lower()
+    return essence if essence.count("/") == 1 and not essence.startswith("/") else ""
+
+
+def charset_parameter(content_type: str | None) -> str | None:
+    """Return the charset a Content-Type field declares, or None."""
+    match = _CHARSET_PARAMETER.search((content_type or "")[:1024])
+    return match[1] if match else None
+
+
+def sniff(declared: str | None, head: bytes) -> str:
+    """Return the media type believed, by the rules in the header of this module.
+
+    Args:
+        declared: the Content-Type field as received, or None.
+        head: the first bytes of the body, `SNIFF_BYTES` of them or the whole body.
+    """
+    believed, head = media_type(declared), head[:SNIFF_BYTES]
+    if signature := _signature(head):
+        precise = signature in _CONTAINERS and _names_binary(believed)
+        return believed if precise else signature
+    if _names_media(believed):
+        return HTML if _HTML_START.match(_skip_prologue(head)) else believed
+    if _is_binary(head):
+        return _binary_or_html(believed, head)
+    if believed in _UNKNOWN:
+        return _text_type(head)
+    if believed == HTML or believed in _XML_TYPES:
+        return _named_by_root(believed, head)
+    return believed
+
+
+def _names_binary(believed: str) -> bool:
+    return believed not in _UNKNOWN and not believed.startswith("text/") and believed != XHTML
+
+
+def _names_media(believed: str) -> bool:
+    return believed.startswith(("image/", "audio/", "video/", "font/")) and "xml" not in believed
+
+
+def _signature(head: bytes) -> str:
+    for magic, name in _SIGNATURES:
+        if head.startswith(magic):
+            return "" if magic == b"BM" and not _is_bitmap(head) else name
+    if head.startswith(b"RIFF"):
+        return _RIFF.get(head[8:12], "")
+    if head[4:8] == b"ftyp":
+        return _BRANDS.get(head[8:12], "video/mp4")
+    return ""
+
+
+def _is_bitmap(head: bytes) -> bool:
+    # Two letters are too little to tell a picture from a text that starts with "BM".
+    return head[6:10] == b"\0\0\0\0" and len(head) > 14
+
+
+def _skip_prologue(head: bytes) -> bytes:
+    text = head.removeprefix(codecs.BOM_UTF8)
+    match = _PROLOGUE.match(text)
+    return text[match.end() :] if match else text
+
+
+def _is_binary(head: bytes) -> bool:
+    if head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        return False
+    return _BINARY_BYTES.search(head) is not None
+
+
+def _binary_or_html(believed: str, head: bytes) -> str:
+    if believed in {HTML, XHTML}:
+        # Without its NULs UTF-16 is close enough to ASCII for its tags to be seen.
+        return believed if _ANY_TAG.search(head.replace(b"\0", b"")) else BINARY
+    textual = believed.startswith("text/") or believed.endswith(("xml", "json"))
+    return BINARY if textual or believed in _UNKNOWN else believed
+
+
+def _text_type(head: bytes) -> str:
+    start = _skip_prologue(head)
+    if _HTML_START.match(start):
+        return XHTML if head.lstrip().startswith(b"<?xml") else HTML
+    if head.lstrip().startswith(b"<?xml") or any(root.match(start) for root, _ in _ROOTS):
+        return _named_by_root(XML, head)
+    return JSON if _JSON_START.match(head) else PLAIN
+
+
+def _named_by_root(believed: str, head: bytes) -> str:
+    start = _skip_prologue(head)
+    for root, name in _ROOTS:
+        if root.match(start):
+            is_page = name == XHTML or name.startswith("image/")
+            return HTML if believed == HTML and is_page else name
+    return believed
+
+
+class CharsetSource(StrEnum):
+    """Where the charset of a body was found."""
+
+    BOM = "bom"
+    HEADER = "header"
+    META = "meta"
+    VALID_UTF8 = "valid_utf8"
+    DETECTED = "detected"
+    FALLBACK = "fallback"
+
+
+@dataclass(frozen=True, slots=True)
+class Decoded:
+    """Text of a body, the charset it was read with (a Python codec name) and who named it."""
+
+    text: str
+    charset: str
+    source: CharsetSource
+
+
+def decode(body: bytes, declared_charset: str | None = None) -> Decoded:
+    """Decode a textual body; bytes that are wrong in its charset become U+FFFD.
+
+    Args:
+        body: the body, whole or cut anywhere.
+        declared_charset: label in the Content-Type field, or None.
+    """
+    for mark, charset in _BOMS:
+        if body.startswith(mark):
+            return _decoded(body[len(mark) :], charset, CharsetSource.BOM)
+    if header := codec_of(declared_charset):
+        return _decoded(body, header, CharsetSource.HEADER)
+    if meta := _meta_charset(body[:_META_BYTES]):
+        return _decoded(body, meta, CharsetSource.META)
+    text = _valid_utf8(body)
+    if text is not None:
+        return Decoded(text, "utf-8", CharsetSource.VALID_UTF8)
+    if detected := _detected(body):
+        return _decoded(body, detected, CharsetSource.DETECTED)
+    return _decoded(body, "cp1252", CharsetSource.FALLBACK)
+
+
+def _decoded(body: bytes, charset: str, source: CharsetSource) -> Decoded:
+    return Decoded(body.decode(charset, "replace"), charset, source)
+
+
+def _valid_utf8(body: bytes) -> str | None:
+    """Return the text if it is UTF-8, forgiving a last character that was cut."""
+    try:
+        text, used = codecs.utf_8_decode(body, "strict", False)
+    except UnicodeDecodeError:
+        return None
+    return text if used == len(body) else text + "\ufffd"
+
+
+_COMMENT = re.compile(rb"<!--.*?-->", re.DOTALL)
+_META_CHARSET = re.compile(
+    rb"<meta\s[^>]*?charset\s*=\s*[\"']?\s*([\w.:-]+)|<\?xml\s[^>]*?encoding\s*=\s*[\"']([\w.:-]+)",
+    re.IGNORECASE,
+)
+
+
+def _meta_charset(head: bytes) -> str | None:
+    match = _META_CHARSET.search(_COMMENT.sub(b"", head))
+    if match is None:
+        return None
+    codec = codec_of((match[1] or match[2]).decode("ascii", "replace"))
+    # A page whose meta element could be read byte by byte is not in UTF-16, whatever it says.
+    return "utf-8" if codec and codec.startswith("utf-16") else codec
+
+
+_NOT_ASCII = re.compile(rb"[\x80-\xff]")
+
+
+def _detected(body: bytes) -> str | None:
+    telling = _NOT_ASCII.search(body)
+    start = max(0, telling.start() - 256) if telling else 0
+    best = from_bytes(
+        body[start : start + _DETECT_BYTES],
+        steps=4,
+        cp_isolation=_DETECTABLE,
+        preemptive_behaviour=False,
+    ).best()
+    return codec_of(best.encoding) if best is not None else None
+
+
+# Labels that mean another codec on the web than in Python, or that Python does not know.
+# Source: WHATWG Encoding Standard, section 4.2.
+_WEB_LABELS = {
+    **dict.fromkeys(
+        (
+            *("ascii", "us-ascii", "ansi_x3.4-1968", "latin1", "l1", "iso-8859-1", "iso8859-1"),
+            *("iso88591", "iso_8859-1", "iso_8859-1:1987", "iso-ir-100", "csisolatin1", "cp819"),
+            *("ibm819", "x-cp1252", "windows-1252", "cp1252", "x-user-defined"),
+        ),
+        "cp1252",
+    ),
+    **dict.fromkeys(
+        ("latin5", "l5", "iso-8859-9", "iso8859-9", "iso_8859-9", "x-cp1254"), "cp1254"
+    ),
+    **dict.fromkeys(("tis-620", "iso-8859-11", "iso8859-11", "windows-874", "dos-874"), "cp874"),
+    **dict.fromkeys(
+        ("gb2312", "gb_2312-80", "gb_2312", "gbk", "x-gbk", "chinese", "csgb2312", "cp936"),
+        "gb18030",
+    ),
+    **dict.fromkeys(("big5", "big5-hkscs", "cn-big5", "x-x-big5", "csbig5"), "big5hkscs"),
+    **dict.fromkeys(
+        ("shift_jis", "shift-jis", "sjis", "x-sjis", "ms_kanji", "windows-31j", "ms932"), "cp932"
+    ),
+    **dict.fromkeys(
+        ("euc-kr", "korean", "ks_c_5601-1987", "ks_c_5601-1989", "ksc5601", "windows-949"), "cp949"
+    ),
+    **dict.fromkeys(("utf-16", "utf-16le", "ucs-2", "unicode", "iso-10646-ucs-2"), "utf-16-le"),
+    **dict.fromkeys(("utf-16be", "unicodefffe"), "utf-16-be"),
+    **dict.fromkeys(("unicode-1-1-utf-8", "unicode11utf8", "x-unicode20utf8"), "utf-8"),
+    **dict.fromkeys(("macintosh", "mac", "x-mac-roman"), "mac-roman"),
+    **dict.fromkeys(("x-mac-cyrillic", "x-mac-ukrainian"), "mac-cyrillic"),
+    **{f"x-cp{number}": f"cp{number}" for number in (1250, 1251, 1253, 1255, 1256, 1257, 1258)},
+    "koi": "koi8-r",
+    "koi8-ru": "koi8-u",
+    "logical": "iso8859-8",
+    "x-euc-jp": "euc_jp",
+}
+
+_DETECTABLE = [
+    *("cp1250", "cp1251", "cp1252", "cp1253", "cp1254", "cp1255", "cp1256", "cp874"),
+    *("iso8859_2", "koi8_r", "koi8_u", "cp932", "euc_jp", "gb18030", "big5", "cp949", "mac_roman"),
+]
+
+# Python knows codecs that are no charsets (rot13), and charsets the web does not allow (utf-7).
+_ALLOWED = re.compile(
+    r"utf-8|cp\d+|windows-\d+|iso8859-\d+|koi8-[rut]|mac-\w+|euc_\w+|iso2022_jp|hz"
+)
+
+
+def codec_of(label: str | None) -> str | None:
+    """Return the Python codec a charset label means on the web, or None if it means none.
+
+    >>> codec_of("Latin1"), codec_of("utf8"), codec_of("rot13"), codec_of("iso-8859-15")
+    ('cp1252', 'utf-8', None, 'iso8859-15')
+    """
+    name = (label or "").strip().strip("\"'").lower()
+    if not name or len(name) > 40 or not name.isascii():
+        return None
+    if name in _WEB_LABELS:
+        return _WEB_LABELS[name]
+    try:
+        codec = codecs.lookup(name).name
+    except (LookupError, ValueError):
+        return None
+    if codec in _WEB_LABELS:
+        return _WEB_LABELS[codec]
+    return codec if _ALLOWED.fullmatch(codec) or codec in _WEB_LABELS.values() else None
