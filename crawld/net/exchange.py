@@ -74,6 +74,7 @@ class FetchRequest:
         allow_private: whether a private, loopback or link-local address may be connected to.
         keep_alive: False closes the connection after the answer.
         accept: called once, before the body is read to its end.
+        cut: an answer longer than the limits is cut to what fits instead of failing.
     """
 
     url: str
@@ -82,6 +83,7 @@ class FetchRequest:
     allow_private: bool = False
     keep_alive: bool = True
     accept: Accept | None = None
+    cut: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,6 +101,7 @@ class Fetched:
         sent_at: when the request was sent (trio clock).
         answered_at: when the response header was complete (trio clock).
         duration_s: from the call to the last byte.
+        cut: the body is the beginning of a longer one.
     """
 
     status: int
@@ -111,6 +114,7 @@ class Fetched:
     sent_at: float
     answered_at: float
     duration_s: float
+    cut: bool = False
 
     def header(self, name: str) -> str | None:
         """Return a header, repetitions joined by a comma; None if absent."""
@@ -130,7 +134,8 @@ class FetchFailure:
         at: when the fault was seen (trio clock).
         status: of the response, if its header was complete.
         headers: of the response; empty if its header was not complete.
-        resolver_fault: the fault is the network's or the resolver's, not the host's.
+        local_fault: the fault lies on our side (resolver, network, open files), not the host's.
+        reused: it happened on a kept-alive connection, which the server may just have closed.
     """
 
     failure: Failure
@@ -140,7 +145,8 @@ class FetchFailure:
     at: float
     status: int | None = None
     headers: Headers = ()
-    resolver_fault: bool = False
+    local_fault: bool = False
+    reused: bool = False
 
     def header(self, name: str) -> str | None:
         """Return a header, repetitions joined by a comma; None if absent."""

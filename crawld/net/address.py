@@ -1,0 +1,101 @@
+"""Which addresses and ports may be connected to.
+
+Knows the fence: only globally reachable unicast addresses are dialled, unless a site allows private
+ones. It judges the address that is about to be connected to, never a name, so that a name which
+changes its answer between check and connection gains nothing.
+
+IPv6 is an allow list (global unicast 2000::/3), and an address that stands for an IPv4 address
+(mapped, 6to4, NAT64) is judged as that one.
+"""
+
+from __future__ import annotations
+
+import socket
+from functools import lru_cache
+from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address
+
+IpAddress = IPv4Address | IPv6Address
+
+_GLOBAL_UNICAST = IPv6Network("2000::/3")
+_NAT64 = IPv6Network("64:ff9b::/96")
+# Global by the registry's letter, yet none of them is a web server's address: protocol assignments
+# and the retired 6to4 relays.
+_UNUSABLE_V4 = (IPv4Network("192.0.0.0/24"), IPv4Network("192.88.99.0/24"))
+# Registered after some of the Python versions we run on were released: documentation prefix.
+_UNUSABLE_V6 = (IPv6Network("3fff::/20"),)
+
+_NUMERIC = frozenset("0123456789abcdefxABCDEFX.")
+
+BLOCKED_PORTS = frozenset(
+    {
+        0, 1, 7, 9, 11, 13, 15, 17, 19, 20, 21, 22, 23, 25, 37, 42, 43, 53, 69, 77, 79, 87, 95,
+        101, 102, 103, 104, 109, 110, 111, 113, 115, 117, 119, 123, 135, 137, 139, 143, 161, 179,
+        389, 427, 465, 512, 513, 514, 515, 526, 530, 531, 532, 540, 548, 554, 556, 563, 587, 601,
+        636, 989, 990, 993, 995, 1719, 1720, 1723, 2049, 3659, 4045, 4190, 5060, 5061, 6000, 6566,
+        6665, 6666, 6667, 6668, 6669, 6679, 6697, 10080,
+    }
+)  # fmt: skip
+"""Ports of other services, which no browser speaks HTTP to.
+
+Source: WHATWG Fetch standard, section "Port blocking".
+"""
+
+
+def literal_address(host: str) -> IpAddress | None:
+    """Return the address a host text denotes without any name lookup, or None for a name.
+
+    Args:
+        host: host of a URL; IPv6 with or without brackets; IPv4 in any form that the C library
+            takes (decimal, hexadecimal, octal, fewer than four parts).
+    """
+    try:
+        return ip_address(host.removeprefix("[").removesuffix("]"))
+    except ValueError:
+        pass
+    if not host or not _NUMERIC.issuperset(host):
+        return None
+    try:
+        return IPv4Address(socket.inet_aton(host))
+    except OSError:
+        return None
+
+
+@lru_cache(maxsize=4096)
+def refusal(address: str, *, allow_private: bool = False) -> str | None:
+    """Return why an address must not be connected to, or None if it may be.
+
+    Args:
+        address: an IP address in text form.
+        allow_private: lifts the fence; multicast stays refused.
+    """
+    parsed = ip_address(address)
+    if parsed.is_multicast or address == "255.255.255.255":
+        return f"{address} is no unicast address"
+    if allow_private or _is_public(parsed):
+        return None
+    return f"{address} is not a public address"
+
+
+def _is_public(address: IpAddress) -> bool:
+    if isinstance(address, IPv4Address):
+        return (
+            address.is_global
+            and not address.is_multicast
+            and not any(address in network for network in _UNUSABLE_V4)
+        )
+    carried = _carried(address)
+    if carried is not None:
+        return _is_public(carried)
+    # Teredo, whose two inner addresses are anyone's choice, is not global by the registry.
+    return (
+        address in _GLOBAL_UNICAST
+        and address.is_global
+        and not any(address in network for network in _UNUSABLE_V6)
+    )
+
+
+def _carried(address: IPv6Address) -> IPv4Address | None:
+    """Return the IPv4 address that an IPv6 address stands for."""
+    if address in _NAT64:
+        return IPv4Address(int(address) & 0xFFFFFFFF)
+    return address.ipv4_mapped or address.sixtofour

@@ -1,0 +1,94 @@
+"""Reading one response body within its bounds: size on the wire, decoded size, first look."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterable, Iterable
+
+import trio
+
+from crawld.core.page import Failure
+from crawld.net.decompress import Decoding
+from crawld.net.exchange import PREFIX_BYTES, FetchRequest, Headers, header_value
+from crawld.net.faults import Fault
+
+
+class Body:
+    """The body of one answer as it arrives.
+
+    Args:
+        request: what was asked, with limits and the first look.
+        status: of the response.
+        headers: of the response.
+
+    Raises:
+        Fault: `DECODING` for a coding nobody asked for; `TOO_LARGE` by the stated length.
+
+    Attributes:
+        wire_bytes: bytes as sent, without the framing.
+        cut: whether reading stopped at a limit.
+    """
+
+    def __init__(self, request: FetchRequest, status: int, headers: Headers) -> None:
+        limits = request.limits
+        stated = header_value(headers, "content-length")
+        if (
+            stated
+            and stated.isdecimal()
+            and int(stated) > limits.max_wire_bytes
+            and not request.cut
+        ):
+            raise Fault(Failure.TOO_LARGE, f"{stated} bytes announced")
+        self._request = request
+        self._status = status
+        self._headers = headers
+        self._accept = request.accept
+        self._decoding = Decoding(header_value(headers, "content-encoding"), limits.max_body_bytes)
+        self._pieces: list[bytes] = []
+        self._prefix = b""
+        self.wire_bytes = 0
+        self.cut = False
+
+    async def read(self, stream: AsyncIterable[bytes]) -> bytes:
+        """Read to the end and return the decoded body.
+
+        Raises:
+            Fault: `TOO_LARGE`, `DECODING`, `TRUNCATED`, or what `accept` says.
+        """
+        try:
+            async for chunk in stream:
+                self._count(chunk)
+                await self._gather(self._decoding.pieces(chunk))
+            await self._gather(self._decoding.last())
+        except Fault as fault:
+            if not (self._request.cut and fault.failure is Failure.TOO_LARGE):
+                raise
+            self.cut = True
+        self._look(self._prefix)
+        return b"".join(self._pieces)[: self._request.limits.max_body_bytes]
+
+    def _count(self, chunk: bytes) -> None:
+        self.wire_bytes += len(chunk)
+        limit = self._request.limits.max_wire_bytes
+        if self.wire_bytes > limit:
+            raise Fault(Failure.TOO_LARGE, f"more than {limit} bytes sent")
+
+    async def _gather(self, pieces: Iterable[bytes]) -> None:
+        for position, piece in enumerate(pieces):
+            if position:
+                # One chunk that unfolds into many pieces must not hold up every other host.
+                await trio.lowlevel.checkpoint()
+            self._pieces.append(piece)
+            if self._accept is not None:
+                self._prefix += piece[: PREFIX_BYTES - len(self._prefix)]
+                if len(self._prefix) == PREFIX_BYTES:
+                    self._look(self._prefix)
+
+    def _look(self, prefix: bytes) -> None:
+        """Let the request judge the answer, once."""
+        if self._accept is None:
+            return
+        accept, self._accept = self._accept, None
+        failure = accept(self._status, self._headers, prefix)
+        if failure is not None:
+            kind = header_value(self._headers, "content-type") or "no Content-Type"
+            raise Fault(failure, f"not accepted: {kind[:80]}")

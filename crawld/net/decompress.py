@@ -1,0 +1,196 @@
+"""Content codings undone piece by piece, with a bound on what may come out.
+
+Never holds more than one piece beyond what the caller keeps: a bomb is stopped at the bound, after
+at most `PIECE_BYTES` more. Each stage of a chain (`gzip, gzip`) has the bound of the whole, so that
+a small end result cannot hide a large middle one.
+
+zlib bounds its own output. zstandard's streaming object does not, but four bytes of input give at
+most one block of 128 KiB (RFC 8878, section 3.1.1.2), so input is fed in slices small enough that
+a slice cannot exceed what is left of the bound.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Callable, Iterator
+from typing import Protocol
+
+import zstandard
+
+from crawld.core.page import Failure
+from crawld.net.faults import Fault
+
+PIECE_BYTES = 256 * 1024
+MAX_CODINGS = 3
+ACCEPT_ENCODING = "gzip, deflate, zstd"
+
+_ZSTD_EXPANSION = 32 * 1024
+_ZSTD_WINDOW_BYTES = 8 * 1024 * 1024
+"""The most a web server may ask for (RFC 9659)."""
+_MIN_SLICE_BYTES = 16
+
+
+class _Stage(Protocol):
+    def pieces(self, data: bytes) -> Iterator[bytes]: ...
+
+    def last(self) -> Iterator[bytes]: ...
+
+
+class _Bound:
+    """What one stage may still put out."""
+
+    __slots__ = ("left", "limit")
+
+    def __init__(self, limit: int) -> None:
+        self.limit = limit
+        self.left = limit
+
+    def take(self, piece: bytes) -> Iterator[bytes]:
+        """Yield a piece, or what fits of it and then fail: a caller may be content with that."""
+        yield piece[: self.left]
+        self.left -= len(piece)
+        if self.left < 0:
+            raise Fault(Failure.TOO_LARGE, f"more than {self.limit} bytes after decompression")
+
+
+class _Inflation:
+    """gzip (any number of members) or deflate (zlib-wrapped or raw)."""
+
+    def __init__(self, coding: str, bound: _Bound) -> None:
+        self._gzip = coding == "gzip"
+        self._bound = bound
+        self._held = b""
+        self._stream: zlib._Decompress | None = None
+        self._ended = False
+
+    def pieces(self, data: bytes) -> Iterator[bytes]:
+        data = self._held + data
+        self._held = b""
+        while data:
+            if self._stream is None and not self._begin(data):
+                return
+            data, piece = self._step(data)
+            if piece:
+                yield from self._bound.take(piece)
+
+    def last(self) -> Iterator[bytes]:
+        if self._stream is not None:
+            yield from self._bound.take(self._stream.flush())
+            if not self._stream.eof:
+                raise Fault(Failure.TRUNCATED, "the compressed body ends early")
+        elif self._held and not self._ended:
+            raise Fault(Failure.TRUNCATED, "the compressed body ends early")
+
+    def _begin(self, data: bytes) -> bool:
+        """Open the next member; False if these bytes are none (yet)."""
+        if len(data) < 2:
+            self._held = data
+            return False
+        if self._ended and not (self._gzip and data.startswith(b"\x1f\x8b")):
+            # Padding after the end, which browsers ignore as well.
+            return False
+        self._stream = zlib.decompressobj(31 if self._gzip else _deflate_wbits(data))
+        return True
+
+    def _step(self, data: bytes) -> tuple[bytes, bytes]:
+        stream = self._stream
+        assert stream is not None
+        try:
+            piece = stream.decompress(data, PIECE_BYTES)
+        except zlib.error as error:
+            raise Fault(Failure.DECODING, f"not what Content-Encoding says: {error}") from error
+        if not stream.eof:
+            return stream.unconsumed_tail, piece
+        self._stream = None
+        self._ended = True
+        return stream.unused_data, piece
+
+
+def _deflate_wbits(data: bytes) -> int:
+    """Tell zlib-wrapped (RFC 1950) from raw deflate, which some servers send, by the checksum."""
+    wrapped = data[0] & 0x0F == 8 and (data[0] << 8 | data[1]) % 31 == 0
+    return 15 if wrapped else -15
+
+
+class _Zstandard:
+    """zstd, any number of frames."""
+
+    def __init__(self, bound: _Bound) -> None:
+        self._bound = bound
+        self._decompressor = zstandard.ZstdDecompressor(max_window_size=_ZSTD_WINDOW_BYTES)
+        self._frame: zstandard.ZstdDecompressionObj | None = None
+
+    def pieces(self, data: bytes) -> Iterator[bytes]:
+        while data:
+            if self._frame is None:
+                self._frame = self._decompressor.decompressobj()
+            size = max(_MIN_SLICE_BYTES, self._bound.left // _ZSTD_EXPANSION)
+            try:
+                piece = self._frame.decompress(data[:size])
+            except zstandard.ZstdError as error:
+                raise Fault(Failure.DECODING, f"not what Content-Encoding says: {error}") from error
+            data = data[size:]
+            if self._frame.eof:
+                data = self._frame.unused_data + data
+                self._frame = None
+            if piece:
+                yield from self._bound.take(piece)
+
+    def last(self) -> Iterator[bytes]:
+        if self._frame is not None:
+            raise Fault(Failure.TRUNCATED, "the compressed body ends early")
+        return iter(())
+
+
+class Decoding:
+    """The codings of one body.
+
+    Args:
+        content_encoding: value of the header, None if absent.
+        max_body_bytes: the most that may come out.
+
+    Raises:
+        Fault: `DECODING`, a coding we did not ask for; later also `TOO_LARGE` and `TRUNCATED`.
+    """
+
+    def __init__(self, content_encoding: str | None, max_body_bytes: int) -> None:
+        names = [name.strip().lower() for name in (content_encoding or "").split(",")]
+        codings = [name for name in names if name and name != "identity"]
+        if len(codings) > MAX_CODINGS:
+            raise Fault(Failure.DECODING, f"{len(codings)} content codings on one body")
+        self._plain = _Bound(max_body_bytes)
+        self._stages = [_stage(name, _Bound(max_body_bytes)) for name in reversed(codings)]
+
+    def pieces(self, data: bytes) -> Iterator[bytes]:
+        """Yield what some more bytes of the body decode to, in pieces of bounded size."""
+        if not self._stages:
+            yield from self._plain.take(data)
+            return
+        yield from self._through(0, data)
+
+    def last(self) -> Iterator[bytes]:
+        """Yield what is left after the last byte, once it is sure that nothing is missing."""
+        for position, stage in enumerate(self._stages):
+            for piece in stage.last():
+                yield from self._through(position + 1, piece)
+
+    def _through(self, position: int, data: bytes) -> Iterator[bytes]:
+        if position == len(self._stages):
+            yield data
+            return
+        for piece in self._stages[position].pieces(data):
+            yield from self._through(position + 1, piece)
+
+
+_STAGES: dict[str, Callable[[_Bound], _Stage]] = {
+    "gzip": lambda bound: _Inflation("gzip", bound),
+    "x-gzip": lambda bound: _Inflation("gzip", bound),
+    "deflate": lambda bound: _Inflation("deflate", bound),
+    "zstd": _Zstandard,
+}
+
+
+def _stage(name: str, bound: _Bound) -> _Stage:
+    if name not in _STAGES:
+        raise Fault(Failure.DECODING, f"content coding {name[:20]!r}, which was not asked for")
+    return _STAGES[name](bound)

@@ -1,0 +1,82 @@
+"""The one exception inside `net/`, and how errors of the libraries below become it.
+
+It never leaves the room: `Fetcher.fetch` turns it into a `FetchFailure`.
+"""
+
+from __future__ import annotations
+
+import errno
+
+import h2.exceptions
+import hpack.exceptions
+import httpcore
+import hyperframe.exceptions
+
+from crawld.core.page import Failure
+from crawld.net.progress import Phase
+from crawld.net.tls import explain_tls, tls_cause
+
+REMOTE_ERRORS = (
+    httpcore.ProtocolError,
+    httpcore.NetworkError,
+    httpcore.ConnectionNotAvailable,
+    # httpcore lets these through when a frame cannot be read.
+    h2.exceptions.H2Error,
+    hpack.exceptions.HPACKError,
+    hyperframe.exceptions.HyperframeError,
+)
+"""What a peer can make the HTTP libraries raise."""
+
+_LOCAL_ERRNOS = frozenset(
+    {
+        errno.ENETUNREACH,
+        errno.ENETDOWN,
+        errno.EMFILE,
+        errno.ENFILE,
+        errno.ENOBUFS,
+        errno.EADDRNOTAVAIL,
+    }
+)
+
+
+class Fault(Exception):
+    """A fetch cannot go on.
+
+    Args:
+        failure: the family.
+        detail: short text for a person.
+        local: the fault lies on our side: resolver, network, open files.
+    """
+
+    def __init__(self, failure: Failure, detail: str, *, local: bool = False) -> None:
+        super().__init__(detail)
+        self.failure = failure
+        self.detail = detail
+        self.local = local
+
+
+def connect_fault(error: OSError | None, address: str) -> Fault:
+    """Return the fault of a connection that was not made; no error means no answer in time."""
+    if error is None:
+        return Fault(Failure.TIMEOUT, f"{address} did not answer the connection attempt")
+    text = error.strerror or str(error) or type(error).__name__
+    return Fault(Failure.CONNECT, f"{address}: {text.lower()}", local=error.errno in _LOCAL_ERRNOS)
+
+
+def http_fault(error: Exception, phase: Phase, *, ended: bool) -> Fault:
+    """Return the fault of an exchange that the HTTP library gave up.
+
+    Args:
+        error: one of `REMOTE_ERRORS`.
+        phase: how far the exchange had come.
+        ended: whether the peer had closed or reset the connection.
+    """
+    tls = tls_cause(error)
+    if tls is not None:
+        return Fault(Failure.TLS, explain_tls(tls))
+    text = str(error).rstrip(".").lower()[:200] or type(error).__name__
+    if not ended:
+        return Fault(Failure.PROTOCOL, text)
+    if phase is Phase.BODY:
+        return Fault(Failure.TRUNCATED, f"the connection ended inside the body: {text}")
+    return Fault(Failure.CONNECT, f"the connection ended before an answer: {text}")

@@ -1,0 +1,228 @@
+"""One GET, end to end: every way it can go wrong ends in a value.
+
+Knows the order of things: take or open a connection, send, judge the header, read and decode the
+body within its bounds, keep or close the connection. It must never follow a redirect, send a
+request twice, keep a cookie, or read proxy settings from the environment: whatever costs a request
+is the caller's decision, since each one waits its turn.
+
+Invariants: a connection whose answer was not read to its end is closed; one that allows private
+addresses is never used for a request that does not; a kept-alive connection that the peer closed is
+found before a request is sent on it.
+"""
+
+from __future__ import annotations
+
+import ssl
+from dataclasses import dataclass
+from typing import cast
+
+import httpx
+import trio
+
+from crawld.core.page import Failure
+from crawld.net.body import Body
+from crawld.net.exchange import Fetched, FetchFailure, FetchRequest
+from crawld.net.faults import REMOTE_ERRORS, Fault, http_fault
+from crawld.net.outgoing import Target, default_headers, encoded, header_lines, take_apart
+from crawld.net.progress import Progress
+from crawld.net.resolver import Resolver
+from crawld.net.tls import client_context, offer_protocols
+from crawld.net.transport import IdleConnections, OriginTransport
+from crawld.net.wire import Endpoint, open_wire
+
+IDLE_S = 60.0
+MAX_CONNECTIONS = 20_000
+
+_SWITCHING_PROTOCOLS = 101
+_CLOSE = (b"Connection", b"close")
+
+
+@dataclass(frozen=True, slots=True)
+class FetcherStatistics:
+    """Counts of a fetcher: `active` and `idle` now, the others since its start."""
+
+    active: int
+    idle: int
+    requests: int
+    connections: int
+    reused: int
+
+
+_NO_BODY = httpx.ByteStream(b"")
+
+
+class Fetcher:
+    """Fetches URLs over connections it keeps, one per origin.
+
+    Args:
+        user_agent: names crawld and the operator's contact address.
+        resolver: names to addresses.
+        ssl_context: for https; None trusts the system's authorities.
+        http2: whether to offer HTTP/2 to https hosts.
+        max_connections: the most that may be open at once, idle ones included.
+        idle_s: how long a connection may wait for its next request.
+    """
+
+    def __init__(
+        self,
+        *,
+        user_agent: str,
+        resolver: Resolver,
+        ssl_context: ssl.SSLContext | None = None,
+        http2: bool = False,
+        max_connections: int = MAX_CONNECTIONS,
+        idle_s: float = IDLE_S,
+    ) -> None:
+        self._resolver = resolver
+        self._ssl_context = ssl_context or client_context()
+        offer_protocols(self._ssl_context, http2=http2)
+        self._http2 = http2
+        self._defaults = default_headers(user_agent)
+        self._max_connections = max_connections
+        self._slots = trio.Semaphore(max_connections)
+        self._idle = IdleConnections(idle_s)
+        self._active = 0
+        self._requests = 0
+        self._connections = 0
+        self._reused = 0
+
+    async def fetch(self, request: FetchRequest) -> Fetched | FetchFailure:
+        """Fetch one URL.
+
+        Returns:
+            The complete answer, whatever its status, or why there is none. A remote fault never
+            raises; cancellation passes, and closes the connection.
+        """
+        try:
+            self._slots.acquire_nowait()
+        except trio.WouldBlock:
+            await self._slots.acquire()
+        self._active += 1
+        try:
+            return await self._within_limits(request)
+        finally:
+            self._active -= 1
+            self._slots.release()
+
+    async def sweep(self) -> int:
+        """Close connections that have been idle too long; return how many.
+
+        Each fetch does so as well: it only needs a call of its own when fetches are rare.
+        """
+        return await self._idle.sweep()
+
+    async def aclose(self) -> None:
+        """Close every idle connection."""
+        await self._idle.evict(len(self._idle))
+
+    def statistics(self) -> FetcherStatistics:
+        """Return the counts of this fetcher."""
+        return FetcherStatistics(
+            self._active, len(self._idle), self._requests, self._connections, self._reused
+        )
+
+    async def _within_limits(self, request: FetchRequest) -> Fetched | FetchFailure:
+        progress = Progress(request.limits)
+        try:
+            with progress.scope:
+                target = take_apart(request)
+                transport = await self._connection(target.endpoint, progress)
+                return await self._exchange(transport, target, request, progress)
+            fault = Fault(Failure.TIMEOUT, progress.overdue())
+        except Fault as raised:
+            fault = raised
+        except REMOTE_ERRORS as error:
+            fault = http_fault(error, progress.phase, ended=progress.ended)
+        return FetchFailure(
+            failure=fault.failure,
+            detail=fault.detail,
+            address=progress.address,
+            sent_at=progress.sent_at,
+            at=trio.current_time(),
+            status=progress.status,
+            headers=progress.headers,
+            local_fault=fault.local,
+            reused=progress.reused,
+        )
+
+    async def _connection(self, endpoint: Endpoint, progress: Progress) -> OriginTransport:
+        """Return the kept connection of an endpoint, or a new one."""
+        kept = await self._idle.take(endpoint)
+        if kept is not None:
+            self._reused += 1
+            return kept
+        await self._idle.evict(self._active + len(self._idle) - self._max_connections)
+        wire = await open_wire(endpoint, progress, self._resolver, self._ssl_context)
+        self._connections += 1
+        return OriginTransport(endpoint, wire)
+
+    async def _exchange(
+        self,
+        transport: OriginTransport,
+        target: Target,
+        request: FetchRequest,
+        progress: Progress,
+    ) -> Fetched:
+        """Send the request and read the answer; keep the connection only after a whole one."""
+        self._requests += 1
+        transport.watch(progress)
+        stream: httpx.AsyncByteStream | None = None
+        whole = False
+        try:
+            response = await transport.handle_async_request(
+                self._httpx_request(transport, target, request)
+            )
+            stream = cast("httpx.AsyncByteStream", response.stream)
+            headers = tuple(response.headers.raw)
+            answered_at = progress.answered(response.status_code, headers)
+            if response.status_code == _SWITCHING_PROTOCOLS:
+                raise Fault(Failure.PROTOCOL, "the server switched protocols unasked")
+            body = Body(request, response.status_code, headers)
+            content = await body.read(stream)
+            whole = not body.cut
+        finally:
+            await self._release(transport, stream, keep=whole and request.keep_alive)
+        extensions = response.extensions
+        return Fetched(
+            status=response.status_code,
+            reason=extensions.get("reason_phrase", b"").decode("latin-1"),
+            http_version=extensions["http_version"].decode("ascii"),
+            headers=headers,
+            body=content,
+            wire_bytes=body.wire_bytes,
+            address=transport.wire.address,
+            sent_at=progress.started_at if progress.sent_at is None else progress.sent_at,
+            answered_at=answered_at,
+            duration_s=trio.current_time() - progress.started_at,
+            cut=body.cut,
+        )
+
+    def _httpx_request(
+        self, transport: OriginTransport, target: Target, request: FetchRequest
+    ) -> httpx.Request:
+        given = encoded(request.headers)
+        lines = header_lines(target, self._defaults, given)
+        # HTTP/2 knows no such header; there the connection is just closed.
+        if not request.keep_alive and not transport.wire.speaks_http2():
+            lines.append(_CLOSE)
+        return httpx.Request(
+            "GET",
+            transport.url,
+            headers=httpx.Headers(lines),
+            stream=_NO_BODY,
+            extensions={"target": target.path},
+        )
+
+    async def _release(
+        self, transport: OriginTransport, stream: httpx.AsyncByteStream | None, *, keep: bool
+    ) -> None:
+        # Shielded, so that a cancelled fetch leaves nothing half closed; nothing here waits for
+        # a peer.
+        with trio.CancelScope(shield=True):
+            if stream is not None:
+                await stream.aclose()
+            if keep and transport.idle():
+                await self._idle.put(transport)
+            else:
+                await transport.aclose()
+            await self._idle.sweep()

@@ -1,0 +1,116 @@
+"""Fetching robots.txt (RFC 9309, section 2.3): redirects followed here, each one in its turn.
+
+Knows what the answer means (`core.robots.judge`), not what the rules say. Every hop is a request of
+its own, to whatever host it leads: `wait_turn` is awaited before each, so that politeness holds.
+An answer cut at the size limit is used as far as it goes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, replace
+
+import trio
+
+from crawld.core.robots import ROBOTS_MAX_BYTES, ROBOTS_MAX_REDIRECTS, RobotsVerdict, judge
+from crawld.core.url import canonicalize
+from crawld.errors import InvalidUrlError
+from crawld.net.exchange import DEFAULT_LIMITS, Fetched, FetchFailure, FetchLimits, FetchRequest
+from crawld.net.fetcher import Fetcher
+
+WaitTurn = Callable[[str], Awaitable[None]]
+"""Returns when a request to this URL may be sent."""
+
+_REDIRECTS = frozenset({301, 302, 303, 307, 308})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RobotsAnswer:
+    """What a host said about robots.txt.
+
+    Attributes:
+        verdict: no rules, rules to read, or keep out.
+        text: the body where there are rules; at most `ROBOTS_MAX_BYTES` and one more, by which the
+            parser sees that it was cut.
+        status: of the last answer; None if there was none.
+        redirects: how many were followed.
+        answered_at: when the last hop ended (trio clock).
+        detail: why the host is closed, for a person.
+        last: the last hop as fetched, for back-off and outage detection.
+    """
+
+    verdict: RobotsVerdict
+    text: bytes | None
+    status: int | None
+    redirects: int
+    answered_at: float
+    detail: str
+    last: Fetched | FetchFailure
+
+
+async def fetch_robots(
+    fetcher: Fetcher,
+    origin: str,
+    *,
+    wait_turn: WaitTurn,
+    limits: FetchLimits = DEFAULT_LIMITS,
+    allow_private: bool = False,
+) -> RobotsAnswer:
+    """Fetch the robots.txt of an origin.
+
+    Args:
+        fetcher: sends the requests.
+        origin: `scheme://host[:port]`.
+        wait_turn: awaited before each request, redirects included.
+        limits: for each request; sizes are lowered to what robots.txt may take.
+        allow_private: whether private addresses may be connected to, on redirects as well.
+    """
+    url = f"{origin.rstrip('/')}/robots.txt"
+    sized = replace(
+        limits, max_wire_bytes=ROBOTS_MAX_BYTES + 1, max_body_bytes=ROBOTS_MAX_BYTES + 1
+    )
+    redirects = 0
+    while True:
+        await wait_turn(url)
+        request = FetchRequest(url=url, limits=sized, allow_private=allow_private, cut=True)
+        result = await fetcher.fetch(request)
+        following = _redirect(result, url) if redirects < ROBOTS_MAX_REDIRECTS else None
+        if following is None:
+            return _answer(result, redirects)
+        url = following
+        redirects += 1
+
+
+def _redirect(result: Fetched | FetchFailure, url: str) -> str | None:
+    if result.status not in _REDIRECTS:
+        return None
+    location = result.header("location")
+    if location is None:
+        return None
+    try:
+        return canonicalize(location, url)
+    except InvalidUrlError:
+        return None
+
+
+def _answer(result: Fetched | FetchFailure, redirects: int) -> RobotsAnswer:
+    if isinstance(result, Fetched):
+        verdict = judge(result.status)
+        detail = (
+            "" if verdict is not RobotsVerdict.CLOSED else f"robots.txt answers {result.status}"
+        )
+        text = result.body if verdict is RobotsVerdict.RULES else None
+    else:
+        # "Not there" is clear from the header alone, whatever became of the body.
+        refused = result.status is not None and result.status >= 400
+        verdict = judge(result.status if refused else None)
+        detail, text = result.detail, None
+    return RobotsAnswer(
+        verdict=verdict,
+        text=text,
+        status=result.status,
+        redirects=redirects,
+        answered_at=trio.current_time(),
+        detail=detail,
+        last=result,
+    )

@@ -1,0 +1,221 @@
+"""A connection to a checked address: resolve, judge, dial, shake hands.
+
+The name is resolved once per connection, every address is judged, and a judged address itself is
+dialled: there is no second lookup that could answer differently. SNI and the certificate check
+keep the name. Addresses are tried in order, a few at most, each with its share of the time left.
+"""
+
+from __future__ import annotations
+
+import ssl
+from dataclasses import dataclass
+from typing import Any
+
+import httpcore
+import trio
+
+from crawld.core.page import Failure
+from crawld.net.address import BLOCKED_PORTS, refusal
+from crawld.net.faults import Fault, connect_fault
+from crawld.net.progress import Phase, Progress
+from crawld.net.resolver import ResolutionError, Resolver
+from crawld.net.tls import explain_tls, tls_cause
+
+MAX_DIALLED = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """Where a connection leads, and under which permission; two of them are never shared.
+
+    Attributes:
+        scheme: `http` or `https`.
+        host: as in the URL, IPv6 in brackets.
+        port: always given.
+        allow_private: whether private addresses may be dialled.
+    """
+
+    scheme: str
+    host: str
+    port: int
+    allow_private: bool
+
+
+class Wire(httpcore.AsyncNetworkStream):
+    """The byte stream under an HTTP connection.
+
+    Every byte passes the `Progress` of the fetch that uses it, which keeps the limits; the time
+    limits the HTTP library passes down are not needed. Without one it can only be closed.
+    """
+
+    def __init__(
+        self, stream: trio.SocketStream | trio.SSLStream[trio.SocketStream], address: str
+    ) -> None:
+        self._stream = stream
+        self.address = address
+        self.progress: Progress | None = None
+
+    async def read(self, max_bytes: int, timeout: float | None = None) -> bytes:  # noqa: D102
+        progress = self.progress
+        if progress is None:
+            raise httpcore.ReadError("abandoned")
+        size = progress.receivable(max_bytes)
+        if size == 0:
+            raise _too_long(progress)
+        try:
+            data = bytes(await self._stream.receive_some(size))
+        except (trio.BrokenResourceError, trio.ClosedResourceError) as error:
+            progress.ended = True
+            raise httpcore.ReadError(_reason(error)) from error
+        if not data:
+            progress.ended = True
+        progress.received(len(data))
+        return data
+
+    async def write(self, buffer: bytes, timeout: float | None = None) -> None:  # noqa: D102
+        if not buffer:
+            return
+        progress = self.progress
+        if progress is None:
+            raise httpcore.WriteError("abandoned")
+        progress.sending()
+        try:
+            await self._stream.send_all(buffer)
+        except (trio.BrokenResourceError, trio.ClosedResourceError) as error:
+            progress.ended = True
+            raise httpcore.WriteError(_reason(error)) from error
+
+    async def aclose(self) -> None:
+        """Close at once; HTTPS peers expect no farewell."""
+        await self._stream.aclose()
+
+    async def start_tls(
+        self,
+        ssl_context: ssl.SSLContext,
+        server_hostname: str | None = None,
+        timeout: float | None = None,
+    ) -> httpcore.AsyncNetworkStream:
+        """Never called: `open_wire` shakes hands before HTTP begins."""
+        raise NotImplementedError
+
+    def get_extra_info(self, info: str) -> Any:  # noqa: ANN401, D102 (the library's signature)
+        return self.readable() if info == "is_readable" else None
+
+    def readable(self) -> bool:
+        """Whether bytes or an end wait to be read; on an idle connection it is the end."""
+        stream = self._stream
+        if isinstance(stream, trio.SSLStream):
+            stream = stream.transport_stream
+        return stream.socket.is_readable()
+
+    def speaks_http2(self) -> bool:
+        """Whether the handshake chose HTTP/2."""
+        if not isinstance(self._stream, trio.SSLStream):
+            return False
+        return bool(self._stream.selected_alpn_protocol() == "h2")
+
+
+def _too_long(progress: Progress) -> Fault:
+    limits = progress.limits
+    if progress.phase is Phase.BODY:
+        return Fault(Failure.TOO_LARGE, f"more than {limits.max_wire_bytes} bytes sent")
+    return Fault(Failure.PROTOCOL, f"response header longer than {limits.max_header_bytes} bytes")
+
+
+async def open_wire(
+    endpoint: Endpoint, progress: Progress, resolver: Resolver, ssl_context: ssl.SSLContext
+) -> Wire:
+    """Connect to an endpoint.
+
+    Args:
+        endpoint: where to.
+        progress: of the fetch that needs it; learns the address.
+        resolver: names to addresses.
+        ssl_context: for https.
+
+    Raises:
+        Fault: `DNS`, `ADDRESS_REFUSED`, `CONNECT`, `TIMEOUT` or `TLS`.
+    """
+    addresses = await permitted_addresses(endpoint, resolver)
+    stream = await _dial(addresses[:MAX_DIALLED], endpoint.port, progress)
+    assert progress.address is not None
+    if endpoint.scheme == "https":
+        return Wire(await _shake_hands(stream, endpoint, ssl_context), progress.address)
+    return Wire(stream, progress.address)
+
+
+async def permitted_addresses(endpoint: Endpoint, resolver: Resolver) -> tuple[str, ...]:
+    """Return the addresses of an endpoint that may be dialled, at least one.
+
+    Raises:
+        Fault: `DNS`, or `ADDRESS_REFUSED` where none is left.
+    """
+    if endpoint.port in BLOCKED_PORTS:
+        raise Fault(Failure.ADDRESS_REFUSED, f"port {endpoint.port} belongs to another service")
+    host = endpoint.host.removeprefix("[").removesuffix("]")
+    try:
+        addresses = await resolver.resolve(host)
+    except ResolutionError as error:
+        local = error.kind != "nxdomain"
+        raise Fault(Failure.DNS, f"{error.kind}: {error.detail}", local=local) from error
+    allow = endpoint.allow_private
+    refusals = [refusal(address, allow_private=allow) for address in addresses]
+    permitted = tuple(
+        address for address, reason in zip(addresses, refusals, strict=True) if reason is None
+    )
+    if not permitted:
+        raise Fault(Failure.ADDRESS_REFUSED, refusals[0] or "the name has no address")
+    return permitted
+
+
+async def _dial(addresses: tuple[str, ...], port: int, progress: Progress) -> trio.SocketStream:
+    fault: Fault | None = None
+    for position, address in enumerate(addresses):
+        progress.address = address
+        left_s = progress.scope.deadline - trio.current_time()
+        share_s = left_s / (len(addresses) - position)
+        error: OSError | None = None
+        try:
+            # The last one has all that is left, and runs into the fetch's own time limit.
+            with trio.move_on_after(share_s if position + 1 < len(addresses) else float("inf")):
+                return await _connect(address, port)
+        except OSError as raised:
+            error = raised
+        fault = connect_fault(error, address)
+    assert fault is not None
+    raise fault
+
+
+async def _connect(address: str, port: int) -> trio.SocketStream:
+    family = trio.socket.AF_INET6 if ":" in address else trio.socket.AF_INET
+    socket = trio.socket.socket(family, trio.socket.SOCK_STREAM)
+    try:
+        await socket.connect((address, port))
+    except BaseException:
+        socket.close()
+        raise
+    return trio.SocketStream(socket)
+
+
+async def _shake_hands(
+    stream: trio.SocketStream, endpoint: Endpoint, ssl_context: ssl.SSLContext
+) -> trio.SSLStream[trio.SocketStream]:
+    name = endpoint.host.removeprefix("[").removesuffix("]")
+    tls = trio.SSLStream(stream, ssl_context, server_hostname=name, https_compatible=True)
+    try:
+        await tls.do_handshake()
+    except trio.BrokenResourceError as error:
+        await trio.aclose_forcefully(stream)
+        cause = tls_cause(error)
+        detail = _reason(error) if cause is None else explain_tls(cause)
+        raise Fault(Failure.TLS, detail) from error
+    except BaseException:
+        await trio.aclose_forcefully(stream)
+        raise
+    return tls
+
+
+def _reason(error: BaseException) -> str:
+    cause = error.__cause__
+    text = cause.strerror if isinstance(cause, OSError) else None
+    return (text or str(error) or "connection lost").lower()
