@@ -1,24 +1,24 @@
 """From what the operator wrote to the values `core/` and `net/` work with.
 
-Nothing is stored: each function can be called again after a reload. A key that means nothing to the
-daemon has no place here, so every key but those of `[store]` passes through one of these functions
-or is read by name.
+Nothing is stored: each function can be called again after a reload.
 """
 
 from __future__ import annotations
 
-import fnmatch
 from collections.abc import Iterable
 from datetime import UTC, datetime
 from importlib.metadata import version
 from ipaddress import ip_address
 from zoneinfo import ZoneInfo
 
+from crawld.config.headers import read_headers
 from crawld.config.model import Config, Site
+from crawld.config.seeds import Seed, seeds
 from crawld.config.values import quiet_hours_of, rule_of
 from crawld.core.politeness import DelayRules
 from crawld.core.scope import Rule, Scope
 from crawld.core.traps import TrapLimits
+from crawld.core.url import parse
 
 
 def user_agent(config: Config) -> str:
@@ -27,20 +27,33 @@ def user_agent(config: Config) -> str:
     return f"{product} (+{config.daemon.contact})" if config.daemon.contact else product
 
 
-def site_scope(site: Site, seed_hosts: Iterable[str]) -> Scope:
-    """Return the scope of a site.
-
-    Args:
-        site: the site.
-        seed_hosts: the hosts of its seeds (`Loaded.seed_hosts`); those of `hosts` come on top.
-    """
+def site_scope(site: Site, seeds: Iterable[str]) -> Scope:
+    """Return the scope of a site: the hosts of its canonical seeds and those of `hosts`."""
     return Scope(
-        include=tuple(rule_of(text) for text in site.include),
-        exclude=tuple(rule_of(text) for text in site.exclude),
+        include=_rules(site.include),
+        exclude=_rules(site.exclude),
         max_depth=site.max_depth,
-        hosts=frozenset((*seed_hosts, *site.hosts)),
+        hosts=frozenset((*(parse(seed).host for seed in seeds), *site.hosts)),
         subdomains=site.subdomains,
     )
+
+
+def seed_urls(site: Site) -> tuple[str, ...]:
+    """Return the canonical seeds of a site, each once, in order; what is no seed is left out.
+
+    Raises:
+        ConfigError: `seeds_file` or `titles_file` cannot be read.
+    """
+    return tuple(dict.fromkeys(seed.url for seed in seeds(site) if isinstance(seed, Seed)))
+
+
+def fetch_headers(site: Site) -> tuple[tuple[str, str], ...]:
+    """Return the request headers of a site, passwords included: never to be logged.
+
+    Raises:
+        ConfigError: `headers_file` cannot be read.
+    """
+    return read_headers(site.headers_file).pairs if site.headers_file is not None else ()
 
 
 def delay_rules(config: Config, site: Site, now: float) -> DelayRules:
@@ -84,11 +97,8 @@ def trap_limits(config: Config) -> TrapLimits:
     )
 
 
-def importance_rules(site: Site) -> tuple[tuple[Scope, float], ...]:
-    """Return (scope, importance) pairs in order; the first whose `refusal` is None counts.
-
-    The scopes look at the URL alone: ask them with `ANY_HOST` and depth 0.
-    """
+def weight_rules(site: Site) -> tuple[tuple[Scope, float], ...]:
+    """Return the weights of a site in order, for `importance`."""
     return tuple(
         (url_rules(include=(weight.pattern,)), weight.importance) for weight in site.weights
     )
@@ -113,17 +123,6 @@ def importance(rules: tuple[tuple[Scope, float], ...], url: str) -> float:
         if scope.refusal(url, ANY_HOST, 0) is None:
             return weight
     return 1.0
-
-
-def wants_content_type(site: Site, media_type: str) -> bool:
-    """Whether a site stores bodies of a media type (`text/html`, no parameters, any case)."""
-    lowered = media_type.lower()
-    return any(fnmatch.fnmatchcase(lowered, wanted) for wanted in site.content_types)
-
-
-def allows_private(site: Site, host: str) -> bool:
-    """Whether private and loopback addresses may be connected to for a host of the site."""
-    return site.allow_private or host in site.allow_private_hosts
 
 
 def is_public_host(config: Config, host: str) -> bool:

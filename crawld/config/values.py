@@ -33,9 +33,15 @@ _CONTENT_TYPE = re.compile(r"[A-Za-z0-9!#$&^_.+*-]+/[A-Za-z0-9!#$&^_.+*-]+")
 
 
 def _absolute(path: Path, info: ValidationInfo) -> Path:
+    if path == Path() or "\0" in str(path):
+        raise ValueError("must be a path")
+    try:
+        path = path.expanduser()
+    except RuntimeError:
+        raise ValueError("names a home directory that does not exist") from None
     # Paths are relative to the config file, wherever the daemon was started from.
     directory = (info.context or {}).get("directory")
-    return Path(directory) / path.expanduser() if directory is not None else path.expanduser()
+    return path if directory is None else Path(directory) / path
 
 
 def _contact(text: str) -> str:

@@ -1,0 +1,218 @@
+"""What no single key can tell: whether the whole config makes sense together.
+
+A finding is a value with the path of the key it is about, so that the caller can add the line. A
+refusal stops the config as a whole; a warning does not. All findings are collected: an operator
+should not have to run the check once per mistake.
+
+What is read: every line of a `seeds_file` (its hosts are the scope), the first
+`TITLES_CHECKED` of a `titles_file` (its host is known from `title_url`), each `headers_file`.
+"""
+
+from __future__ import annotations
+
+import grp
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from crawld.config.derive import ANY_HOST, is_public_host, url_rules
+from crawld.config.headers import read_headers
+from crawld.config.model import Config, Site
+from crawld.config.positions import KeyPath
+from crawld.config.seeds import BadSeed, Seed, seeds
+from crawld.core.scope import Scope
+from crawld.core.url import parse
+from crawld.errors import ConfigError
+
+TITLES_CHECKED = 10_000
+"""Lines of a `titles_file` read to check a config; the crawl reads them all."""
+
+MAX_SHOWN = 5
+"""Findings of one kind shown for one file; the others are counted."""
+
+MAX_SOCKET_PATH_BYTES = 107
+"""`sun_path` of Linux holds 108 bytes, the last of them zero."""
+
+SHORT_DELAY_S = 1.0
+"""Below this a delay towards someone else's host deserves a warning."""
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One remark on a config.
+
+    Attributes:
+        path: the key it is about.
+        message: what is wrong and what to do about it.
+        fatal: whether the config is refused for it.
+    """
+
+    path: KeyPath
+    message: str
+    fatal: bool = True
+
+
+@dataclass(slots=True)
+class SiteSeeds:
+    """What the seeds of one site came to."""
+
+    hosts: set[str] = field(default_factory=set)
+    count: int = 0
+    is_complete: bool = True
+
+
+def check_config(config: Config) -> tuple[list[Finding], dict[str, SiteSeeds]]:
+    """Return every finding, and what the seeds of each site came to, by its name."""
+    findings = [*_check_daemon(config), *_check_names(config)]
+    totals: dict[str, SiteSeeds] = {}
+    if len({site.name for site in config.sites}) < len(config.sites):
+        return findings, totals  # what follows tells sites apart by their names
+    for index, site in enumerate(config.sites):
+        total = totals[site.name] = SiteSeeds()
+        findings += _check_seeds(index, site, total)
+        findings += _check_headers(index, site)
+    findings += _check_politeness(config, totals)
+    findings += _check_contact(config, totals)
+    if not config.sites:
+        findings.append(Finding((), "no [[site]] yet: nothing to mirror", fatal=False))
+    return findings, totals
+
+
+def _check_daemon(config: Config) -> Iterator[Finding]:
+    socket, group = config.daemon.socket, config.daemon.socket_group
+    if socket is not None and len(bytes(socket)) > MAX_SOCKET_PATH_BYTES:
+        message = f"is longer than the {MAX_SOCKET_PATH_BYTES} bytes a socket path may have"
+        yield Finding(("daemon", "socket"), f"daemon.socket {message}; choose a shorter one")
+    if group is not None and not _group_exists(group):
+        message = f"daemon.socket_group: there is no group {group!r} here; create it or unset it"
+        yield Finding(("daemon", "socket_group"), message)
+
+
+def _group_exists(group: str) -> bool:
+    try:
+        grp.getgrnam(group)
+    except (KeyError, ValueError):
+        return False
+    return True
+
+
+def _check_names(config: Config) -> Iterator[Finding]:
+    seen: set[str] = set()
+    for index, site in enumerate(config.sites):
+        if site.name in seen:
+            path: KeyPath = ("site", index, "name")
+            yield Finding(path, f"two sites are named {site.name!r}; rename one")
+        seen.add(site.name)
+
+
+def _check_seeds(index: int, site: Site, total: SiteSeeds) -> Iterator[Finding]:
+    rules = url_rules(include=site.include, exclude=site.exclude)
+    yield from _check_listed(index, site, rules, total)
+    for key, path in (("seeds_file", site.seeds_file), ("titles_file", site.titles_file)):
+        if path is not None:
+            yield from _check_file(("site", index, key), site, rules, total)
+    if not total.count:
+        yield Finding(("site", index), f'site "{site.name}" has not one usable seed')
+
+
+def _check_listed(index: int, site: Site, rules: Scope, total: SiteSeeds) -> Iterator[Finding]:
+    known: set[str] = set()
+    listed = site.model_copy(update={"seeds_file": None, "titles_file": None})
+    for seed in seeds(listed):
+        path: KeyPath = ("site", index, "seeds", seed.line)
+        if isinstance(seed, BadSeed):
+            yield Finding(path, f'site "{site.name}": seed {seed.reason}')
+            continue
+        _count(seed, total)
+        if reason := rules.refusal(seed.url, ANY_HOST, 0):
+            message = f'site "{site.name}": seed {seed.url} lies outside its own scope ({reason})'
+            yield Finding(path, f"{message}; mend the rule or drop the seed")
+        if seed.url in known:
+            yield Finding(path, f'site "{site.name}": seed {seed.url} is listed twice', fatal=False)
+        known.add(seed.url)
+
+
+def _check_file(path: KeyPath, site: Site, rules: Scope, total: SiteSeeds) -> Iterator[Finding]:
+    key = str(path[-1])
+    other = {"seeds_file": "titles_file", "titles_file": "seeds_file"}[key]
+    alone = site.model_copy(update={"seeds": (), other: None})
+    limit = TITLES_CHECKED if key == "titles_file" else None
+    bad = outside = lines = 0
+    try:
+        for seed in seeds(alone, max_lines=limit):
+            lines += 1
+            if isinstance(seed, BadSeed):
+                bad += 1
+                if bad <= MAX_SHOWN:
+                    place = f"{seed.source}, line {seed.line}"
+                    yield Finding(path, f"{place}: {seed.reason}; left out", fatal=False)
+                continue
+            _count(seed, total)
+            outside += rules.refusal(seed.url, ANY_HOST, 0) is not None
+    except ConfigError as error:
+        yield Finding(path, f'site "{site.name}": {error.message}; {error.hint}')
+    total.is_complete &= lines != limit
+    if bad > MAX_SHOWN:
+        yield Finding(path, f"{key}: {bad - MAX_SHOWN} more bad lines; left out", fatal=False)
+    if outside:
+        message = f"{key}: {outside} of {lines} lines lie outside the site's own scope"
+        yield Finding(path, f"{message}; left out", fatal=False)
+
+
+def _count(seed: Seed, total: SiteSeeds) -> None:
+    total.count += 1
+    total.hosts.add(parse(seed.url).host)
+
+
+def _check_headers(index: int, site: Site) -> Iterator[Finding]:
+    if site.headers_file is None:
+        return
+    path: KeyPath = ("site", index, "headers_file")
+    try:
+        headers = read_headers(Path(site.headers_file))
+    except ConfigError as error:
+        hint = f"; {error.hint}" if error.hint else ""
+        yield Finding(path, f'site "{site.name}": {error.message}{hint}')
+    else:
+        for warning in headers.warnings:
+            yield Finding(path, f'site "{site.name}": {warning}', fatal=False)
+
+
+def _check_politeness(config: Config, totals: dict[str, SiteSeeds]) -> Iterator[Finding]:
+    """One host has one politeness, whichever of its sites a page belongs to."""
+    claims: dict[str, tuple[Site, object]] = {}
+    clashes: set[tuple[str, str]] = set()
+    for index, site in enumerate(config.sites):
+        politeness = _politeness(config, site)
+        for host in sorted(totals[site.name].hosts.union(site.hosts)):
+            first, other = claims.setdefault(host, (site, politeness))
+            pair = (first.name, site.name)
+            if other != politeness and pair not in clashes:
+                clashes.add(pair)
+                message = f'sites "{pair[0]}" and "{pair[1]}" both have {host} but treat it'
+                hint = "give both the same host_delay_s, quiet_hours and timezone"
+                yield Finding(("site", index), f"{message} differently; {hint}")
+
+
+def _politeness(config: Config, site: Site) -> object:
+    general = config.politeness
+    delay_s = general.host_delay_s if site.host_delay_s is None else site.host_delay_s
+    quiet = general.quiet_hours if site.quiet_hours is None else site.quiet_hours
+    return delay_s, quiet, (site.timezone or general.timezone) if quiet else None
+
+
+def _check_contact(config: Config, totals: dict[str, SiteSeeds]) -> Iterator[Finding]:
+    for index, site in enumerate(config.sites):
+        hosts = totals[site.name].hosts.union(site.hosts)
+        public = min((host for host in hosts if is_public_host(config, host)), default=None)
+        if public is None:
+            continue
+        if config.daemon.contact is None:
+            message = f"{public} is a public host, so its operator must be able to reach you"
+            hint = 'set [daemon] contact = "you@example.org" (or --contact)'
+            yield Finding(("daemon",), f"{message}; {hint}")
+            return
+        delay_s = config.politeness.host_delay_s if site.host_delay_s is None else site.host_delay_s
+        if delay_s < SHORT_DELAY_S:
+            message = f'site "{site.name}": {delay_s:g} s between requests to {public} is little'
+            yield Finding(("site", index), f"{message}; make sure it agrees", fatal=False)

@@ -1,0 +1,91 @@
+"""A config without a file: what `crawld mirror URL...` means.
+
+All URLs are one site, named after the host of the first, so that the same command finds the same
+site again in the database. A loopback or private address that the operator typed as a literal is
+allowed, for that host alone: a link to any other private address stays refused.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from crawld.config.checks import check_config
+from crawld.config.derive import is_public_host
+from crawld.config.model import Config
+from crawld.core.url import canonicalize, parse
+from crawld.errors import ConfigError
+
+
+def from_command_line(
+    urls: Sequence[str],
+    *,
+    db: Path = Path("crawld.db"),
+    contact: str | None = None,
+    delay_s: float = 15.0,
+    depth: int = 1,
+    max_pages: int | None = 1_000,
+    allow_private: bool = False,
+    socket: Path | None = None,
+) -> Config:
+    """Return the config of a mirror.
+
+    Args:
+        urls: what to start from; each host becomes part of the scope.
+        db: the database.
+        contact: the operator's e-mail or web address; a must for public hosts.
+        delay_s: rest between two requests to one host, seconds.
+        depth: links followed from the URLs.
+        max_pages: most pages admitted; None for no limit.
+        allow_private: whether every private address may be fetched.
+        socket: the control socket; None puts it beside the database.
+
+    Raises:
+        InvalidUrlError: one of the URLs is none.
+        ConfigError: an argument is out of its range, or a public host comes without a contact.
+    """
+    if not urls:
+        raise ConfigError("no URL to mirror", hint="crawld mirror https://example.org/")
+    seeds = list(dict.fromkeys(canonicalize(url) for url in urls))
+    hosts = list(dict.fromkeys(parse(seed).host for seed in seeds))
+    site = {
+        "name": re.sub(r"[^A-Za-z0-9.-]+", "-", hosts[0]).strip("-.")[:64] or "site",
+        "seeds": seeds,
+        "max_depth": depth,
+        "max_pages": max_pages,
+        "allow_private": allow_private,
+        "allow_private_hosts": [host for host in hosts if not is_public_host(Config(), host)],
+    }
+    daemon = {"db": db, "contact": contact, "socket": socket}
+    try:
+        config = Config.model_validate(
+            {"daemon": daemon, "politeness": {"host_delay_s": delay_s}, "site": [site]}
+        )
+    except ValidationError as error:
+        raise ConfigError(_message(error), hint="see crawld mirror --help") from None
+    findings, _ = check_config(config)
+    if fatal := [finding.message for finding in findings if finding.fatal]:
+        raise ConfigError("\n".join(fatal))
+    return config
+
+
+_OPTIONS = {
+    "host_delay_s": "--delay",
+    "max_depth": "--depth",
+    "max_pages": "--max-pages",
+    "contact": "--contact",
+    "db": "--db",
+    "socket": "--socket",
+}
+
+
+def _message(error: ValidationError) -> str:
+    texts = []
+    for details in error.errors(include_url=False):
+        option = _OPTIONS.get(str(details["loc"][-1]), str(details["loc"][-1]))
+        meaning = details["msg"].removeprefix("Value error, ")
+        texts.append(f"{option} {details['input']}: {meaning[:1].lower()}{meaning[1:]}")
+    return "\n".join(texts)

@@ -1,0 +1,218 @@
+"""From a TOML file to a checked config, or to one error that names every mistake with its line.
+
+All or nothing: a config that does not hold as a whole is refused as a whole, so that a reload never
+leaves half of it applied. Nothing here waits or opens a socket, but seed files are read through: a
+long one takes seconds, so a daemon calls `load` in a thread.
+"""
+
+from __future__ import annotations
+
+import difflib
+import json
+import tomllib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from pydantic import BaseModel, ValidationError
+from pydantic_core import ErrorDetails
+
+from crawld.config.checks import Finding, SiteSeeds, check_config
+from crawld.config.model import Config, Site, Weight
+from crawld.config.positions import KeyPath, key_lines, nearest_line
+from crawld.errors import ConfigError
+
+MAX_CONFIG_BYTES = 1 << 20
+"""Long lists belong into `seeds_file`; a larger config is a mistake."""
+
+MAX_SHOWN = 20
+
+TABLES: dict[str, type[BaseModel]] = {
+    name: field.annotation
+    for name, field in Config.model_fields.items()
+    if isinstance(field.annotation, type) and issubclass(field.annotation, BaseModel)
+}
+"""The tables of the file that stand once; `[[site]]` repeats."""
+
+# What pydantic found, in the operator's words; `{ge}` and the like come from the error itself.
+_MEANING = {
+    "missing": "is missing",
+    "float_type": "must be a number",
+    "int_type": "must be a whole number",
+    "bool_type": "must be true or false",
+    "string_type": "must be text in quotes",
+    "path_type": "must be a path in quotes",
+    "tuple_type": "must be a list: [...]",
+    "dict_type": "must be a table",
+    "model_type": "must be a table",
+    "finite_number": "must be a finite number",
+    "greater_than_equal": "must be at least {ge:g}",
+    "greater_than": "must be above {gt:g}",
+    "less_than_equal": "must be at most {le:g}",
+    "literal_error": "must be {expected}",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """A config that holds, and what was noticed on the way.
+
+    Attributes:
+        config: the config; paths in it are absolute, or relative to the working directory where
+            the config itself was.
+        warnings: remarks for the operator, each naming its line.
+        seeds: what the seeds of each site came to, by the site's name.
+    """
+
+    config: Config
+    warnings: tuple[str, ...]
+    seeds: Mapping[str, SiteSeeds]
+
+
+def load(path: Path) -> Loaded:
+    """Read and check a config file.
+
+    Raises:
+        ConfigError: it cannot be read, is no TOML, or does not hold; names every mistake found.
+    """
+    text = _read(path)
+    try:
+        document = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise ConfigError(
+            f"{path} is not valid TOML: {error}", hint="mend that place; text values need quotes"
+        ) from None
+    except (RecursionError, ValueError):
+        raise ConfigError(
+            f"{path} is not valid TOML: a number without end, or brackets within brackets",
+            hint="mend that place",
+        ) from None
+    lines = key_lines(text)
+    try:
+        config = Config.model_validate(document, context={"directory": path.parent})
+    except ValidationError as error:
+        raise _refusal(path, lines, list(_mistakes(error, document))) from None
+    findings, seeds = check_config(config)
+    if fatal := [finding for finding in findings if finding.fatal]:
+        raise _refusal(path, lines, fatal)
+    warnings = tuple(f"{path}{_place(lines, each)}: {each.message}" for each in findings)
+    return Loaded(config, warnings, seeds)
+
+
+def _read(path: Path) -> str:
+    try:
+        with path.open("rb") as file:
+            data = file.read(MAX_CONFIG_BYTES + 1)
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) else error
+        raise ConfigError(
+            f"cannot read the config {path}: {reason}",
+            hint="`crawld init` writes one to start from",
+        ) from None
+    if len(data) > MAX_CONFIG_BYTES:
+        raise ConfigError(
+            f"{path} is larger than {MAX_CONFIG_BYTES} bytes",
+            hint="put long lists of seeds into a seeds_file",
+        )
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise ConfigError(f"{path}, line {line}: not UTF-8 text", hint="save it as UTF-8") from None
+    if not text.strip():
+        raise ConfigError(f"{path} is empty", hint="`crawld init` writes one to start from")
+    return text
+
+
+def _refusal(path: Path, lines: Mapping[KeyPath, int], findings: Sequence[Finding]) -> ConfigError:
+    shown = sorted(findings, key=lambda each: nearest_line(lines, each.path) or 0)
+    texts = [f"{path}{_place(lines, each)}: {each.message}" for each in shown[:MAX_SHOWN]]
+    if len(shown) > MAX_SHOWN:
+        texts.append(f"... and {len(shown) - MAX_SHOWN} more")
+    return ConfigError("\n".join(texts))
+
+
+def _place(lines: Mapping[KeyPath, int], finding: Finding) -> str:
+    line = nearest_line(lines, finding.path)
+    return "" if line is None else f", line {line}"
+
+
+def _mistakes(error: ValidationError, document: Mapping[str, object]) -> Iterator[Finding]:
+    for details in error.errors(include_url=False):
+        path = tuple(part for part in details["loc"] if part != "[key]")
+        yield Finding(path, _message(path, details, document))
+
+
+def _message(path: KeyPath, details: ErrorDetails, document: Mapping[str, object]) -> str:
+    name = _key_name(path, document)
+    if details["type"] == "extra_forbidden":
+        return f"unknown key {name}{_suggestion(path)}"
+    if path == ("site",):
+        return "sites are written as [[site]] blocks, with two brackets"
+    if details["type"] == "value_error":
+        meaning = str(details["ctx"]["error"])
+    else:
+        meaning = _MEANING.get(details["type"], details["msg"]).format(**details.get("ctx", {}))
+    is_table = isinstance(details["input"], dict | list)
+    given = "" if is_table else f" = {_shown(details['input'])}"
+    return f"{name}{given} {meaning}{_unit(path)}"
+
+
+def _shown(value: object) -> str:
+    text = json.dumps(value, ensure_ascii=False, default=str)
+    return text if len(text) <= 60 else text[:59] + "…"
+
+
+def _key_name(path: KeyPath, document: Mapping[str, object]) -> str:
+    """Return a key as an operator would say it: `[fetch] total_s`, `site "docs" seeds[2]`."""
+    names, rest = [f"[{path[0]}]"], path[1:]
+    if path[0] == "site" and rest and isinstance(rest[0], int):
+        names, rest = [_site_name(document, rest[0])], rest[1:]
+    elif not rest:
+        return f"{path[0]}" if path[0] not in TABLES else f"[{path[0]}]"
+    for part in rest:
+        if isinstance(part, int):
+            names[-1] += f"[{part}]"
+        else:
+            names.append(part)
+    return " ".join(names)
+
+
+def _site_name(document: Mapping[str, object], index: int) -> str:
+    sites = document.get("site")
+    site = sites[index] if isinstance(sites, list) else None
+    name = site.get("name") if isinstance(site, dict) else None
+    return f'site "{name}"' if isinstance(name, str) else f"[[site]] number {index + 1}"
+
+
+def _table_of(path: KeyPath) -> type[BaseModel] | None:
+    """Return the model of the table that holds a key."""
+    if len(path) == 1:
+        return Config
+    if path[0] == "site":
+        return Weight if "weights" in path[:-1] else Site
+    return TABLES.get(str(path[0]))
+
+
+def _suggestion(path: KeyPath) -> str:
+    wanted, table = str(path[-1]), _table_of(path)
+    keys = _keys(table) if table is not None else []
+    if near := difflib.get_close_matches(wanted, keys, n=1):
+        return f"; did you mean {near[0]}?"
+    elsewhere: dict[str, type[BaseModel]] = {**TABLES, "site": Site}
+    for name, model in elsewhere.items():
+        if wanted in model.model_fields:
+            return f"; did you mean {wanted} of {'[[site]]' if name == 'site' else f'[{name}]'}?"
+    return f"; known are {', '.join(sorted(keys))}" if 0 < len(keys) <= 10 else ""
+
+
+def _keys(table: type[BaseModel]) -> list[str]:
+    return [field.alias or name for name, field in table.model_fields.items()]
+
+
+def _unit(path: KeyPath) -> str:
+    table = _table_of(path)
+    field = table.model_fields.get(str(path[-1])) if table is not None else None
+    extra = field.json_schema_extra if field is not None else None
+    unit = extra.get("unit") if isinstance(extra, dict) else None
+    return f" ({unit})" if unit else ""

@@ -1,0 +1,43 @@
+"""What a reload would change, and what of it only a restart can.
+
+The mark stands beside each key of the model (`restart=True`); here it is only read. Keys are named
+as in the file: `politeness.host_delay_s`, `site.docs.max_depth`, `site.docs` for one added or gone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from pydantic import BaseModel
+
+from crawld.config.model import Config
+
+
+def runtime_changes(old: Config, new: Config) -> list[str]:
+    """Return the changed keys that a running daemon can take over."""
+    return [key for key, needs_restart in _changes(old, new) if not needs_restart]
+
+
+def restart_needed(old: Config, new: Config) -> list[str]:
+    """Return the changed keys that only a restart can take over; a reload is refused for any."""
+    return [key for key, needs_restart in _changes(old, new) if needs_restart]
+
+
+def _changes(old: Config, new: Config) -> Iterator[tuple[str, bool]]:
+    for name in Config.model_fields:
+        if name != "sites":
+            yield from _changed_keys(name, getattr(old, name), getattr(new, name))
+    before = {site.name: site for site in old.sites}
+    after = {site.name: site for site in new.sites}
+    for name in sorted(before.keys() | after.keys()):
+        if name in before and name in after:
+            yield from _changed_keys(f"site.{name}", before[name], after[name])
+        else:
+            yield f"site.{name}", False
+
+
+def _changed_keys(table: str, old: BaseModel, new: BaseModel) -> Iterator[tuple[str, bool]]:
+    for key, field in type(old).model_fields.items():
+        if getattr(old, key) != getattr(new, key):
+            marks = field.json_schema_extra
+            yield f"{table}.{key}", isinstance(marks, dict) and bool(marks.get("restart"))
