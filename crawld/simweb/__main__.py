@@ -1,0 +1,79 @@
+"""`python -m crawld.simweb`: a simulated web in a process of its own.
+
+Prints `PORT n` on a line when it accepts connections and serves until it is ended. Tests that kill
+the crawler, and benchmarks that must not share a core with it, run it this way and read the ledger
+it writes.
+"""
+
+from __future__ import annotations
+
+import argparse
+import resource
+import signal
+import time
+
+import trio
+
+from crawld.simweb.demo import demo_site, loopback_addresses, many_sites
+from crawld.simweb.law import Spread
+from crawld.simweb.ledger import Ledger
+from crawld.simweb.render import ALL_NOISE, Look
+from crawld.simweb.server import SimWeb
+from crawld.simweb.site import SimSite
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Serve as the command line says."""
+    options = _options().parse_args(arguments)
+    # Ten thousand hosts keep ten thousand connections open.
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    ledger = Ledger(options.ledger)
+    web = SimWeb(_sites(options), ledger=ledger, port=options.port, any_loopback=True)
+    trio.run(_serve, web)
+    ledger.close()
+
+
+async def _serve(web: SimWeb) -> None:
+    async with trio.open_nursery() as nursery:
+        listening = await nursery.start(web.serve)
+        with trio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals:
+            print(f"PORT {listening.port}", flush=True)
+            async for _ in signals:
+                nursery.cancel_scope.cancel()
+
+
+def _sites(options: argparse.Namespace) -> list[SimSite]:
+    hosts = options.host or ["127.0.0.1"]
+    if options.addresses:
+        hosts = loopback_addresses(options.addresses)
+    if options.demo:
+        return [demo_site(options.seed, time.time, hosts=tuple(hosts))]
+    spread = Spread(*options.change_interval_s) if options.change_interval_s else None
+    return many_sites(
+        hosts,
+        pages=options.pages,
+        seed=options.seed,
+        look=Look(options.page_bytes, noise=ALL_NOISE if options.noise else frozenset()),
+        spread=spread,
+        start_at=time.time(),
+    )
+
+
+def _options() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m crawld.simweb", description=__doc__)
+    parser.add_argument("--demo", action="store_true", help="serve the site of `crawld demo`")
+    parser.add_argument("--host", action="append", help="host name; one site each, repeatable")
+    parser.add_argument("--addresses", type=int, help="so many sites, each on its own address")
+    parser.add_argument("--pages", type=int, default=60, help="pages of each site")
+    parser.add_argument("--page-bytes", type=int, default=3000)
+    parser.add_argument("--change-interval-s", type=float, nargs=2, metavar=("MIN", "MAX"))
+    parser.add_argument("--noise", action="store_true", help="every answer differs")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--port", type=int, default=0)
+    parser.add_argument("--ledger", help="append a JSON line a request to this file")
+    return parser
+
+
+if __name__ == "__main__":
+    main()

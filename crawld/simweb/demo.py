@@ -1,0 +1,87 @@
+"""Sites ready to use: the one `crawld demo` mirrors, and webs of many hosts for tests and bench."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from ipaddress import IPv4Address
+
+from crawld.simweb.chance import draw
+from crawld.simweb.graph import SiteGraph
+from crawld.simweb.law import Spread
+from crawld.simweb.render import PLAIN, Look, Noise
+from crawld.simweb.site import SimSite
+
+DEMO_PAGES = 80
+DEMO_ROBOTS = "User-agent: *\nDisallow: /private/\n"
+_FIRST_ADDRESS = int(IPv4Address("127.1.0.1"))
+_MAX_ADDRESSES = int(IPv4Address("127.255.255.255")) - _FIRST_ADDRESS
+
+
+def demo_site(
+    seed: int, clock: Callable[[], float], *, hosts: tuple[str, ...] = ("127.0.0.1",)
+) -> SimSite:
+    """Build the small wiki whose pages change every few seconds to minutes.
+
+    Args:
+        seed: other seeds give other pages and other changes.
+        clock: wall clock, Unix seconds; the site starts now.
+        hosts: names it answers to.
+
+    Returns:
+        A site of 80 pages; one in eight never changes, a quarter changes in bursts, mean intervals
+        run from 10 s to 20 minutes; each answer carries a date stamp and a comment.
+    """
+    start_at = clock()
+    spread = Spread(10.0, 1200.0, static_share=0.125, bursty_share=0.25)
+    return SimSite(
+        hosts,
+        SiteGraph(DEMO_PAGES, seed=seed, branching=6, cross_links=8),
+        laws=spread.laws(start_at=start_at, seed=draw(seed, 1)),
+        start_at=start_at,
+        look=Look(page_bytes=6000, noise=frozenset({Noise.DATE, Noise.COMMENT})),
+        robots=DEMO_ROBOTS,
+        sitemap=True,
+    )
+
+
+def loopback_addresses(count: int) -> list[str]:
+    """Return `count` different addresses of 127.0.0.0/8, from 127.1.0.1 on.
+
+    Raises:
+        ValueError: there are not that many.
+    """
+    if count > _MAX_ADDRESSES:
+        raise ValueError(f"127.0.0.0/8 has only {_MAX_ADDRESSES} addresses to give away")
+    return [str(IPv4Address(_FIRST_ADDRESS + k)) for k in range(count)]
+
+
+def many_sites(
+    hosts: list[str],
+    *,
+    pages: int,
+    seed: int,
+    look: Look = PLAIN,
+    spread: Spread | None = None,
+    start_at: float = 0.0,
+) -> list[SimSite]:
+    """Build one site per host, each with other pages and other changes.
+
+    Args:
+        hosts: a name or address for each site.
+        pages: pages of each.
+        seed: other seeds give other sites.
+        look: size, edits and noise of all pages.
+        spread: how often pages change; None for sites that never change.
+        start_at: instant at which all sites were put up, Unix seconds.
+
+    Returns:
+        The sites in the order of `hosts`.
+    """
+    sites = []
+    for k, host in enumerate(hosts):
+        site_seed = draw(seed, k)
+        site = SimSite((host,), SiteGraph(pages, seed=site_seed), start_at=start_at, look=look)
+        if spread is not None:
+            site.laws = spread.laws(start_at=start_at, seed=site_seed)
+        sites.append(site)
+    return sites

@@ -1,0 +1,278 @@
+"""How servers go wrong, each way a value.
+
+A fault takes the request and what the site would have answered, and gives another answer. A site
+holds faults by path prefix. Combinations (`first`, `sometimes`, `between`) decide when a fault
+strikes; outside of it the site answers as usual.
+
+Rule: a fault never sleeps and never touches a socket; stalls are steps of the answer.
+"""
+
+from __future__ import annotations
+
+import random
+import zlib
+from collections.abc import Callable, Iterator
+from itertools import count
+
+from crawld.simweb.chance import uniform
+from crawld.simweb.message import Answer, End, Request, Step, http_date, refuse, respond
+
+Ordinary = Callable[[Request], Answer]
+Fault = Callable[[Request, Ordinary], Answer]
+
+_BLOCK_BYTES = 64 * 1024
+_OPEN_ENDED = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nConnection: close\r\n"
+
+
+def slow(delay_s: float) -> Fault:
+    """Answer rightly, but only after `delay_s`."""
+
+    def fault(request: Request, ordinary: Ordinary) -> Answer:
+        answer = ordinary(request)
+        return Answer(answer.status, (delay_s, answer.whole()))
+
+    return fault
+
+
+def hang() -> Fault:
+    """Take the request and never answer."""
+    return lambda request, ordinary: Answer(0, (End.HANG,), close=True)
+
+
+def hang_mid_body() -> Fault:
+    """Send half of the body and nothing more, with the connection open."""
+    return _cut(End.HANG)
+
+
+def close_mid_body() -> Fault:
+    """Send half of the body and close."""
+    return _cut(End.CLOSE)
+
+
+def close_unanswered(*, reset: bool = False) -> Fault:
+    """Close (or reset) the connection without a byte."""
+    end = End.RESET if reset else End.CLOSE
+    return lambda request, ordinary: Answer(0, (end,), close=True)
+
+
+def drip(chunk_bytes: int, every_s: float) -> Fault:
+    """Send the right answer in tiny pieces."""
+
+    def steps(wire: bytes) -> Iterator[Step]:
+        for start in range(0, len(wire), chunk_bytes):
+            yield wire[start : start + chunk_bytes]
+            yield every_s
+
+    def fault(request: Request, ordinary: Ordinary) -> Answer:
+        answer = ordinary(request)
+        return Answer(answer.status, steps(answer.whole()))
+
+    return fault
+
+
+def lie_about_length(by: int) -> Fault:
+    """Declare `by` bytes more than are sent (then close), or fewer if negative."""
+
+    def fault(request: Request, ordinary: Ordinary) -> Answer:
+        answer = ordinary(request)
+        head, _, body = answer.whole().partition(b"\r\n\r\n")
+        true_length = b"Content-Length: %d" % len(body)
+        lie = b"Content-Length: %d" % max(0, len(body) + by)
+        return Answer(
+            answer.status, head.replace(true_length, lie) + b"\r\n\r\n" + body, close=True
+        )
+
+    return fault
+
+
+def gzip_bomb(size_bytes: int) -> Fault:
+    """Send a gzip body that unpacks to `size_bytes` of zeros, about a thousandth over the wire."""
+
+    def steps() -> Iterator[Step]:
+        yield _OPEN_ENDED + b"Content-Encoding: gzip\r\n\r\n"
+        packing = zlib.compressobj(9, zlib.DEFLATED, 31)
+        block = bytes(1 << 20)
+        for start in range(0, size_bytes, len(block)):
+            if packed := packing.compress(block[: size_bytes - start]):
+                yield packed
+        yield packing.flush()
+
+    return lambda request, ordinary: Answer(200, steps(), close=True)
+
+
+def corrupt_gzip() -> Fault:
+    """Declare gzip and send what is none."""
+    return lambda request, ordinary: respond(
+        request, 200, b"\x1f\x8b\x08\x00 this is no gzip", extra="Content-Encoding: gzip\r\n"
+    )
+
+
+def endless_body() -> Fault:
+    """Send a body that never ends, as fast as it is read."""
+
+    def steps() -> Iterator[Step]:
+        yield _OPEN_ENDED + b"\r\n<!DOCTYPE html><title>endless</title>"
+        block = b"<p>and so on</p>\n" * (_BLOCK_BYTES // 17)
+        while True:
+            yield block
+
+    return lambda request, ordinary: Answer(200, steps(), close=True)
+
+
+def endless_header() -> Fault:
+    """Send header lines that never end."""
+
+    def steps() -> Iterator[Step]:
+        yield b"HTTP/1.1 200 OK\r\n"
+        for k in count():
+            yield b"X-More-%d: %s\r\n" % (k, b"x" * 1000)
+
+    return lambda request, ordinary: Answer(200, steps(), close=True)
+
+
+def huge_header(size_bytes: int) -> Fault:
+    """Send one header field of `size_bytes`, then the right body."""
+    return _with_header("X-Huge", "x" * size_bytes)
+
+
+def invalid_header() -> Fault:
+    """Send header lines no HTTP parser may accept."""
+    wire = (
+        b"HTTP/1.1 200 OK\r\nno colon here\r\nBad Name\x00: \x01\r\n: empty\r\n"
+        b"Content-Length: twelve\r\n\r\nhello"
+    )
+    return lambda request, ordinary: Answer(200, wire, close=True)
+
+
+def invalid_chunks() -> Fault:
+    """Send a chunked body whose chunk sizes are no numbers."""
+    wire = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\nhello\r\n0\r\n\r\n"
+    return lambda request, ordinary: Answer(200, wire, close=True)
+
+
+def junk(size_bytes: int = 4096) -> Fault:
+    """Send random bytes instead of HTTP."""
+    return lambda request, ordinary: Answer(
+        0, random.Random(request.serial).randbytes(size_bytes), close=True
+    )
+
+
+def redirect(location: str, *, status: int = 302) -> Fault:
+    """Redirect to `location`; `{origin}` and `{target}` in it stand for the request's."""
+
+    def fault(request: Request, ordinary: Ordinary) -> Answer:
+        filled = location.replace("{origin}", request.origin).replace("{target}", request.target)
+        return respond(request, status, extra=f"Location: {filled}\r\n")
+
+    return fault
+
+
+def redirect_loop() -> Fault:
+    """Redirect to the very same URL."""
+    return redirect("{target}", status=301)
+
+
+def redirect_chain(hops: int) -> Fault:
+    """Redirect `hops` times (to the same path with a growing `hop`), then answer rightly."""
+
+    def fault(request: Request, ordinary: Ordinary) -> Answer:
+        path, _, query = request.target.partition("?hop=")
+        hop = int(query) if query.isascii() and query.isdigit() else 0
+        if hop >= hops:
+            return ordinary(request)
+        return respond(request, 302, extra=f"Location: {path}?hop={hop + 1}\r\n")
+
+    return fault
+
+
+def status(code: int) -> Fault:
+    """Answer with a status and a short page about it."""
+    return lambda request, ordinary: refuse(request, code)
+
+
+def busy(code: int = 503, *, retry_after_s: float | None = None, as_date: bool = False) -> Fault:
+    """Answer 503 or 429, with a Retry-After in seconds or as a date."""
+
+    def fault(request: Request, ordinary: Ordinary) -> Answer:
+        if retry_after_s is None:
+            return refuse(request, code)
+        value = http_date(request.at + retry_after_s) if as_date else f"{retry_after_s:.0f}"
+        return respond(request, code, b"busy", extra=f"Retry-After: {value}\r\n")
+
+    return fault
+
+
+def soft_404() -> Fault:
+    """Answer 200 with a page about missing pages where the right answer is 404."""
+
+    def fault(request: Request, ordinary: Ordinary) -> Answer:
+        answer = ordinary(request)
+        if answer.status != 404:
+            return answer
+        page = (
+            "<!DOCTYPE html><title>Nothing here</title><h1>Sorry</h1>"
+            f"<p>We looked everywhere for {len(request.path)} letters and found nothing.</p>"
+        )
+        return respond(request, 200, page.encode())
+
+    return fault
+
+
+def mistyped(content_type: str) -> Fault:
+    """Answer rightly but declare another Content-Type; an empty text drops the field."""
+
+    def fault(request: Request, ordinary: Ordinary) -> Answer:
+        answer = ordinary(request)
+        head, end, body = answer.whole().partition(b"\r\n\r\n")
+        lines = [line for line in head.split(b"\r\n") if not line.startswith(b"Content-Type:")]
+        if content_type:
+            lines.append(b"Content-Type: " + content_type.encode("latin-1"))
+        return Answer(answer.status, b"\r\n".join(lines) + end + body)
+
+    return fault
+
+
+def body(content: bytes, *, content_type: str) -> Fault:
+    """Answer 200 with this content, whatever the page."""
+    return lambda request, ordinary: respond(request, 200, content, content_type=content_type)
+
+
+def first(times: int, fault: Fault) -> Fault:
+    """Strike at the first `times` requests only."""
+    seen = count()
+    return lambda request, ordinary: (
+        fault(request, ordinary) if next(seen) < times else ordinary(request)
+    )
+
+
+def sometimes(share: float, fault: Fault, *, seed: int = 0) -> Fault:
+    """Strike at a share of the requests, drawn by their numbers."""
+    return lambda request, ordinary: (
+        fault(request, ordinary) if uniform(seed, request.serial) < share else ordinary(request)
+    )
+
+
+def between(start_at: float, end_at: float, fault: Fault) -> Fault:
+    """Strike from `start_at` until before `end_at`, wall instants."""
+    return lambda request, ordinary: (
+        fault(request, ordinary) if start_at <= request.at < end_at else ordinary(request)
+    )
+
+
+def _cut(end: End) -> Fault:
+    def fault(request: Request, ordinary: Ordinary) -> Answer:
+        answer = ordinary(request)
+        head, mark, body = answer.whole().partition(b"\r\n\r\n")
+        return Answer(answer.status, (head + mark + body[: len(body) // 2], end), close=True)
+
+    return fault
+
+
+def _with_header(name: str, value: str) -> Fault:
+    def fault(request: Request, ordinary: Ordinary) -> Answer:
+        answer = ordinary(request)
+        first_line, mark, rest = answer.whole().partition(b"\r\n")
+        field = f"{name}: {value}\r\n".encode("latin-1")
+        return Answer(answer.status, first_line + mark + field + rest)
+
+    return fault

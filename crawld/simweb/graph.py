@@ -1,0 +1,122 @@
+"""Which pages a site has and how they link: computed, never stored.
+
+Pages are numbered 0 .. pages - 1; page 0 is the home page at `/`. Page i hangs under
+(i - 1) // branching, so breadth-first from home reaches every page; cross links, skewed towards
+low numbers as in-links of a real wiki are, come on top. Titles are a bijection of the number
+(an affine map modulo a power of the vocabulary size, read as digits that are words), therefore a
+path is turned back into its page by arithmetic and a site of a million pages takes no memory.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from crawld.simweb.chance import draw, uniform
+
+_ONSETS = "bdfgklmnprstvwzh"
+_VOWELS = "aeiou"
+_ENDINGS = ("", "n", "ra", "lis", "st", "mo", "der", "th")
+
+
+def _vocabulary() -> tuple[str, ...]:
+    # Two syllables spell the number, so no two words are equal; the ending is for variety.
+    syllables = [_ONSETS[i % 16] + _VOWELS[(i // 16 + i) % 5] for i in range(32)]
+    return tuple(
+        syllables[i >> 5] + syllables[i & 31] + _ENDINGS[draw(i) % len(_ENDINGS)]
+        for i in range(1024)
+    )
+
+
+VOCABULARY = _vocabulary()
+_WORD_NUMBER = {word: number for number, word in enumerate(VOCABULARY)}
+_SIZE = len(VOCABULARY)
+
+
+@dataclass(frozen=True, slots=True)
+class SiteGraph:
+    """A wiki-like site: numbers, titles, paths, links.
+
+    Attributes:
+        pages: how many pages, at least 1.
+        seed: other seeds give other titles and other cross links.
+        branching: children of a page in the tree.
+        cross_links: random links of a page beside the tree's.
+        sections: path prefixes the pages are spread over.
+    """
+
+    pages: int
+    seed: int = 0
+    branching: int = 8
+    cross_links: int = 10
+    sections: int = 1
+    _code: tuple[int, int, int, int] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        if min(self.pages, self.branching, self.sections) < 1 or self.cross_links < 0:
+            raise ValueError("pages, branching and sections must be at least 1, cross_links 0")
+        digits = 2
+        while _SIZE**digits < self.pages:
+            digits += 1
+        # An odd factor is invertible modulo a power of two.
+        code = (digits, _SIZE**digits, draw(self.seed, 3) | 1, draw(self.seed, 4))
+        object.__setattr__(self, "_code", code)
+
+    def title(self, page: int) -> str:
+        """Return the unique title of a page, two words or more."""
+        digits, modulus, factor, offset = self._code
+        code = (page * factor + offset) % modulus
+        words = []
+        for _ in range(digits):
+            code, digit = divmod(code, _SIZE)
+            words.append(VOCABULARY[digit])
+        return " ".join(words).capitalize()
+
+    def path(self, page: int) -> str:
+        """Return the path of a page; `/` for the home page."""
+        if page == 0:
+            return "/"
+        name = self.title(page).replace(" ", "_")
+        if self.sections == 1:
+            return f"/wiki/{name}"
+        return f"/wiki/{VOCABULARY[self.section(page)]}/{name}"
+
+    def page_at(self, path: str) -> int | None:
+        """Return the page that lives at `path`; None if there is none."""
+        if path == "/":
+            return 0
+        page = self._page_titled(path.rpartition("/")[2])
+        return page if page is not None and self.path(page) == path else None
+
+    def section(self, page: int) -> int:
+        """Return the section of a page, 0 .. sections - 1."""
+        return draw(self.seed, page, 1) % self.sections
+
+    def parent(self, page: int) -> int:
+        """Return the page above in the tree; home is its own parent."""
+        return max(0, (page - 1) // self.branching)
+
+    def children(self, page: int) -> range:
+        """Return the pages below in the tree."""
+        first = page * self.branching + 1
+        return range(min(first, self.pages), min(first + self.branching, self.pages))
+
+    def outlinks(self, page: int) -> tuple[int, ...]:
+        """Return the pages this one links to, without itself and without repeats."""
+        found = dict.fromkeys((*self.children(page), 0, self.parent(page)))
+        for k in range(self.cross_links):
+            found[int(self.pages * uniform(self.seed, page, 2, k) ** 2)] = None
+        found.pop(page, None)
+        return tuple(found)
+
+    def _page_titled(self, name: str) -> int | None:
+        digits, modulus, factor, offset = self._code
+        words = name.lower().split("_")
+        if len(words) != digits:
+            return None
+        code = 0
+        for word in reversed(words):
+            if (number := _WORD_NUMBER.get(word)) is None:
+                return None
+            code = code * _SIZE + number
+        page = (code - offset) * pow(factor, -1, modulus) % modulus
+        return page if page < self.pages else None

@@ -1,0 +1,221 @@
+"""When pages change: laws that can be asked for any instant, forwards or backwards.
+
+A law answers two questions, each the inverse of the other: how many changes happened until an
+instant (that instant included), and when the k-th change happens. Random laws are renewal
+processes grown lazily: instants are drawn up to the latest question and kept in one flat array, so
+a repeated question is one bisection and a page nobody asks for costs nothing.
+
+Invariants: instants of a page strictly increase; a law built twice from equal arguments is equal;
+`changes_until(change_at(k)) == k + 1`.
+"""
+
+from __future__ import annotations
+
+import math
+from array import array
+from bisect import bisect_right
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Protocol
+
+from crawld.simweb.chance import uniform
+
+NEVER = math.inf
+
+
+class ChangeLaw(Protocol):
+    """The change instants of one page, Unix seconds."""
+
+    def changes_until(self, at: float) -> int:
+        """Return how many changes happened at or before `at`."""
+        ...
+
+    def change_at(self, index: int) -> float:
+        """Return the instant of change `index` (0 is the first); `inf` if it never comes."""
+        ...
+
+
+LawOfPage = Callable[[int], ChangeLaw]
+
+
+def next_change(law: ChangeLaw, after: float) -> float:
+    """Return the first change instant later than `after`; `inf` if there is none."""
+    return law.change_at(law.changes_until(after))
+
+
+def last_change(law: ChangeLaw, until: float) -> float:
+    """Return the latest change instant at or before `until`; `-inf` if there is none."""
+    count = law.changes_until(until)
+    return law.change_at(count - 1) if count else -math.inf
+
+
+class Recorded:
+    """Changes at given instants; without any, a static page."""
+
+    __slots__ = ("_instants",)
+
+    def __init__(self, instants: Iterable[float] = ()) -> None:
+        self._instants = array("d", sorted(set(instants)))
+        if not all(map(math.isfinite, self._instants)):
+            raise ValueError("a change instant must be a finite number of seconds")
+
+    def changes_until(self, at: float) -> int:
+        """Return how many changes happened at or before `at`."""
+        return bisect_right(self._instants, at)
+
+    def change_at(self, index: int) -> float:
+        """Return the instant of change `index`; `inf` past the last."""
+        return self._instants[index] if index < len(self._instants) else NEVER
+
+
+STATIC = Recorded()
+
+
+@dataclass(frozen=True, slots=True)
+class Periodic:
+    """A change every `period_s` seconds, the first at `first_at`."""
+
+    period_s: float
+    first_at: float
+
+    def __post_init__(self) -> None:
+        _check_interval(self.period_s)
+
+    def changes_until(self, at: float) -> int:
+        """Return how many changes happened at or before `at`."""
+        count = max(0, int((at - self.first_at) // self.period_s) + 1)
+        # The division rounds: step to the count that agrees with `change_at`.
+        while self.change_at(count) <= at:
+            count += 1
+        while count and self.change_at(count - 1) > at:
+            count -= 1
+        return count
+
+    def change_at(self, index: int) -> float:
+        """Return the instant of change `index`."""
+        return self.first_at + index * self.period_s
+
+
+class Renewal:
+    """Independent gaps between changes, drawn as far as anybody asked.
+
+    Args:
+        gap_s: the gap in seconds before change `index`; must be a pure function.
+        start_at: instant from which the first gap counts.
+    """
+
+    __slots__ = ("_gap_s", "_instants", "_start_at")
+
+    def __init__(self, gap_s: Callable[[int], float], *, start_at: float) -> None:
+        self._gap_s = gap_s
+        self._start_at = start_at
+        self._instants = array("d")
+
+    def changes_until(self, at: float) -> int:
+        """Return how many changes happened at or before `at`."""
+        if at < self._start_at:
+            return 0
+        if not math.isfinite(at):
+            raise ValueError("a renewal process has endless changes until infinity")
+        instants = self._instants
+        while not instants or instants[-1] <= at:
+            self._grow()
+        return bisect_right(instants, at)
+
+    def change_at(self, index: int) -> float:
+        """Return the instant of change `index`."""
+        while len(self._instants) <= index:
+            self._grow()
+        return self._instants[index]
+
+    def _grow(self) -> None:
+        last = self._instants[-1] if self._instants else self._start_at
+        drawn = last + self._gap_s(len(self._instants))
+        # A gap below the resolution of the clock would make two changes one instant.
+        self._instants.append(max(drawn, math.nextafter(last, math.inf)))
+
+
+def poisson(mean_interval_s: float, *, start_at: float, seed: int) -> Renewal:
+    """Return a Poisson process with the given mean interval between changes."""
+    _check_interval(mean_interval_s)
+    return Renewal(lambda k: -mean_interval_s * math.log(uniform(seed, k)), start_at=start_at)
+
+
+@dataclass(frozen=True, slots=True)
+class Bursts:
+    """Shape of a bursty page: edits come in bursts, long silence between them.
+
+    Attributes:
+        edit_interval_s: mean gap inside a burst.
+        silence_s: mean gap between bursts.
+        edit_share: share of the gaps that lie inside a burst, [0, 1).
+    """
+
+    edit_interval_s: float
+    silence_s: float
+    edit_share: float = 0.7
+
+    def __post_init__(self) -> None:
+        _check_interval(self.edit_interval_s)
+        _check_interval(self.silence_s)
+        if not 0 <= self.edit_share < 1:
+            raise ValueError("edit_share must lie in [0, 1)")
+
+    @property
+    def mean_interval_s(self) -> float:
+        """Mean gap between two changes."""
+        return self.edit_share * self.edit_interval_s + (1 - self.edit_share) * self.silence_s
+
+
+def bursty(bursts: Bursts, *, start_at: float, seed: int) -> Renewal:
+    """Return a renewal process whose gaps mix two exponentials (hyperexponential)."""
+
+    def gap_s(index: int) -> float:
+        inside = uniform(seed, index, 1) < bursts.edit_share
+        mean_s = bursts.edit_interval_s if inside else bursts.silence_s
+        return -mean_s * math.log(uniform(seed, index, 2))
+
+    return Renewal(gap_s, start_at=start_at)
+
+
+@dataclass(frozen=True, slots=True)
+class Spread:
+    """A whole site's laws: mean intervals log-uniform over a range, as on real wikis.
+
+    Attributes:
+        shortest_s: smallest mean interval between changes.
+        longest_s: largest one.
+        static_share: share of the pages that never change.
+        bursty_share: share that change in bursts (with the same mean interval).
+    """
+
+    shortest_s: float
+    longest_s: float
+    static_share: float = 0.0
+    bursty_share: float = 0.0
+
+    def laws(self, *, start_at: float, seed: int) -> LawOfPage:
+        """Return the law of every page by its number."""
+
+        def law(page: int) -> ChangeLaw:
+            kind = uniform(seed, page, 1)
+            if kind < self.static_share:
+                return STATIC
+            mean_s = self.mean_interval_s(page, seed=seed)
+            page_seed = int(uniform(seed, page, 3) * 2**52)
+            if kind < self.static_share + self.bursty_share:
+                # Seven gaps of ten a twentieth of the mean; the silence makes up the rest.
+                bursts = Bursts(mean_s / 20, mean_s * (1 - 0.7 / 20) / 0.3)
+                return bursty(bursts, start_at=start_at, seed=page_seed)
+            return poisson(mean_s, start_at=start_at, seed=page_seed)
+
+        return law
+
+    def mean_interval_s(self, page: int, *, seed: int) -> float:
+        """Return the mean interval of a page that is not static."""
+        return float(self.shortest_s * (self.longest_s / self.shortest_s) ** uniform(seed, page, 2))
+
+
+def _check_interval(interval_s: float) -> None:
+    if not (interval_s > 0 and math.isfinite(interval_s)):
+        raise ValueError("an interval between changes must be positive and finite")

@@ -1,0 +1,204 @@
+"""Every request a simulated web received, and when: the witness of politeness.
+
+Rows lie in flat typed columns with interned texts, about 60 bytes a request. Two instants are
+kept on the monotonic clock: when the first byte of a request came and when its header was
+complete; spacing is measured between the latter. With a file, each row is also written as a JSON
+line and flushed before the answer goes out, so that another process can judge.
+
+Invariants: rows stand in the order of `complete_s`; a ledger that had to drop rows refuses to
+vouch for anything about them.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from array import array
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import IO
+
+MAX_ROWS = 8_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One request.
+
+    Attributes:
+        first_byte_s: monotonic instant of its first byte.
+        complete_s: monotonic instant at which its header was complete.
+        at: wall instant then, Unix seconds, by the clock of the simulated web.
+        host: host name the client asked for.
+        peer: address of the client.
+        address: address of the server that was dialled.
+        target: path and query; empty if the request was not HTTP.
+        status: answered status; 0 if none.
+        user_agent: as sent, empty if absent.
+        if_none_match: as sent, empty if absent.
+        if_modified_since: as sent, empty if absent.
+    """
+
+    first_byte_s: float
+    complete_s: float
+    at: float
+    host: str
+    peer: str
+    address: str
+    target: str
+    status: int
+    user_agent: str = ""
+    if_none_match: str = ""
+    if_modified_since: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Violation:
+    """Two requests closer than they may be: `key` is the host or address, `at` the later's."""
+
+    key: str
+    gap_s: float
+    at: float
+    target: str
+
+
+_TEXTS = ("host", "peer", "address", "target", "user_agent", "if_none_match", "if_modified_since")
+
+
+class Ledger:
+    """All requests in order.
+
+    Args:
+        path: also write JSON lines to this file.
+        max_rows: rows kept in memory; later ones are only written to the file, if any.
+    """
+
+    def __init__(self, path: Path | str | None = None, *, max_rows: int = MAX_ROWS) -> None:
+        self.dropped = 0
+        self._max_rows = max_rows
+        self._first_byte_s = array("d")
+        self._complete_s = array("d")
+        self._at = array("d")
+        self._status = array("H")
+        self._texts = {name: array("I") for name in _TEXTS}
+        self._numbers: dict[str, int] = {"": 0}
+        self._words: list[str] = [""]
+        self._file: IO[str] | None = None
+        if path is not None:
+            self._file = Path(path).open("a", encoding="utf-8")  # noqa: SIM115 (close() ends it)
+
+    def __len__(self) -> int:
+        return len(self._at)
+
+    def close(self) -> None:
+        """Close the file."""
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+
+    def record(self, row: Row) -> None:
+        """Add one request."""
+        if self._file is not None:
+            self._file.write(json.dumps(asdict(row)) + "\n")
+            self._file.flush()
+        if len(self._at) >= self._max_rows:
+            self.dropped += 1
+            return
+        self._first_byte_s.append(row.first_byte_s)
+        self._complete_s.append(row.complete_s)
+        self._at.append(row.at)
+        self._status.append(row.status)
+        for name, column in self._texts.items():
+            column.append(self._number(getattr(row, name)))
+
+    @classmethod
+    def read(cls, path: Path | str) -> Ledger:
+        """Read the JSON lines another process wrote; an unfinished last line is left out."""
+        ledger = cls()
+        with Path(path).open(encoding="utf-8") as lines:
+            for line in lines:
+                if line.endswith("\n"):
+                    ledger.record(Row(**json.loads(line)))
+        return ledger
+
+    def row(self, index: int) -> Row:
+        """Return one request by its place."""
+        texts = {name: self._words[column[index]] for name, column in self._texts.items()}
+        return Row(
+            first_byte_s=self._first_byte_s[index],
+            complete_s=self._complete_s[index],
+            at=self._at[index],
+            status=self._status[index],
+            **texts,
+        )
+
+    def rows(self) -> Iterator[Row]:
+        """Yield all requests in order."""
+        return (self.row(index) for index in range(len(self)))
+
+    def requests(self, host: str) -> list[Row]:
+        """Return the requests to a host, in order."""
+        return self._where("host", host)
+
+    def requests_at_address(self, address: str) -> list[Row]:
+        """Return the requests that dialled an address, in order."""
+        return self._where("address", address)
+
+    def hosts(self) -> Mapping[str, int]:
+        """Return how many requests each host got."""
+        counts: dict[int, int] = {}
+        for number in self._texts["host"]:
+            counts[number] = counts.get(number, 0) + 1
+        return {self._words[number]: total for number, total in counts.items()}
+
+    def spacing(self, host: str) -> float:
+        """Return the smallest gap between two requests to a host, in seconds; inf below two."""
+        return self.spacings().get(host, math.inf)
+
+    def spacings(self, *, by: str = "host") -> dict[str, float]:
+        """Return the smallest gap of every host (or `address`) that got two requests."""
+        smallest: dict[str, float] = {}
+        for key, gap_s, _ in self._gaps(by):
+            smallest[key] = min(gap_s, smallest.get(key, math.inf))
+        return smallest
+
+    def violations(
+        self, host: str | None = None, *, delay_s: float, by: str = "host"
+    ) -> list[Violation]:
+        """Return every gap shorter than the delay.
+
+        Args:
+            host: only this host (or address); None asks for all.
+            delay_s: the gap each must at least have.
+            by: `host`, or `address` for the address that was dialled.
+
+        Returns:
+            The violations in order of the later request.
+        """
+        return [
+            Violation(key, gap_s, self._at[index], self._words[self._texts["target"][index]])
+            for key, gap_s, index in self._gaps(by)
+            if gap_s < delay_s and host in (None, key)
+        ]
+
+    def _gaps(self, by: str) -> Iterator[tuple[str, float, int]]:
+        if self.dropped:
+            raise RuntimeError(f"the ledger is full: {self.dropped} requests were not kept")
+        latest: dict[int, float] = {}
+        for index, number in enumerate(self._texts[by]):
+            complete_s = self._complete_s[index]
+            if number in latest:
+                yield self._words[number], complete_s - latest[number], index
+            latest[number] = complete_s
+
+    def _where(self, name: str, word: str) -> list[Row]:
+        number = self._numbers.get(word)
+        return [self.row(i) for i, found in enumerate(self._texts[name]) if found == number]
+
+    def _number(self, word: str) -> int:
+        number = self._numbers.get(word)
+        if number is None:
+            number = self._numbers[word] = len(self._words)
+            self._words.append(word)
+        return number

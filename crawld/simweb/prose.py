@@ -1,0 +1,130 @@
+"""What a page says, revision after revision.
+
+The text of a page is blocks of sentences and a few numbered facts. Revision r is revision 0 with
+r edits applied, each of one kind, drawn by (seed, page, r): so any revision can be rebuilt by
+replay, and stepping to the next one costs microseconds. Every edit changes the visible text.
+
+Invariant: the number of sentences stays between half and twice its start; an edit that would
+leave that range becomes its opposite, and `kinds` records what was truly done.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from crawld.simweb.chance import draw, mix, uniform
+from crawld.simweb.graph import VOCABULARY
+
+SENTENCES_PER_BLOCK = 5
+FACTS = 6
+MEAN_SENTENCE_BYTES = 87  # measured, its share of paragraph marks and headings included
+
+
+class EditKind(StrEnum):
+    """What one edit does to the visible text."""
+
+    REWRITE = "rewrite"
+    INSERTION = "insertion"
+    DIGITS = "digits"
+    DELETION = "deletion"
+
+
+@dataclass(frozen=True, slots=True)
+class EditMix:
+    """Shares of the kinds of edits; the rest rewrite a sentence."""
+
+    insertion: float = 0.2
+    digits: float = 0.15
+    deletion: float = 0.1
+
+    def __post_init__(self) -> None:
+        shares = (self.insertion, self.digits, self.deletion)
+        if min(shares) < 0 or sum(shares) > 1:
+            raise ValueError("shares of edits must not be negative nor exceed 1 together")
+
+    def kind(self, chance: float) -> EditKind:
+        """Return the kind that a uniform number in (0, 1) selects."""
+        if chance < self.digits:
+            return EditKind.DIGITS
+        if chance < self.digits + self.deletion:
+            return EditKind.DELETION
+        if chance < self.digits + self.deletion + self.insertion:
+            return EditKind.INSERTION
+        return EditKind.REWRITE
+
+
+USUAL_EDITS = EditMix()
+
+
+def sentence(*coordinates: int) -> str:
+    """Return a sentence of 8 to 16 words, frequent words more often, by its coordinates."""
+    base = draw(*coordinates)
+    words = []
+    for k in range(8 + base % 9):
+        if k % 3 == 0:
+            bits = mix(base + k)
+        # The product of two uniform numbers favours small ones: a skewed vocabulary.
+        words.append(VOCABULARY[((bits & 1023) * ((bits >> 10) & 1023)) >> 10])
+        bits >>= 20
+    return " ".join(words).capitalize() + "."
+
+
+class PageText:
+    """The text of one page at one revision, which can only step forward.
+
+    Attributes:
+        revision: how many edits are in.
+        blocks: sentences of each paragraph.
+        facts: numbers of four digits, each different after each edit of it.
+        kinds: what each edit was, the first edit first.
+    """
+
+    __slots__ = ("_mix", "_seed", "_sentences", "_start", "blocks", "facts", "kinds", "revision")
+
+    def __init__(self, seed: int, *, sentences: int, mix: EditMix) -> None:
+        self._seed = seed
+        self._mix = mix
+        self._start = self._sentences = max(2, sentences)
+        drawn = [sentence(seed, 0, k) for k in range(self._sentences)]
+        step = SENTENCES_PER_BLOCK
+        self.blocks = [drawn[k : k + step] for k in range(0, len(drawn), step)]
+        self.facts = [1000 + draw(seed, 1, k) % 9000 for k in range(FACTS)]
+        self.kinds: list[EditKind] = []
+        self.revision = 0
+
+    def advance(self) -> None:
+        """Apply the next edit."""
+        self.revision += 1
+        kind = self._allowed(self._mix.kind(uniform(self._seed, 2, self.revision)))
+        place = draw(self._seed, 3, self.revision)
+        if kind is EditKind.DIGITS:
+            fact = self.facts[place % FACTS] - 1000
+            step = 1 + (place >> 8) % 8999
+            self.facts[place % FACTS] = 1000 + (fact + step) % 9000
+        else:
+            self._edit_sentence(kind, place)
+        self.kinds.append(kind)
+
+    def _allowed(self, kind: EditKind) -> EditKind:
+        if kind is EditKind.DELETION and self._sentences <= max(1, self._start // 2):
+            return EditKind.INSERTION
+        if kind is EditKind.INSERTION and self._sentences >= 2 * self._start:
+            return EditKind.DELETION
+        return kind
+
+    def _edit_sentence(self, kind: EditKind, place: int) -> None:
+        block = self.blocks[place % len(self.blocks)]
+        if not block and kind is not EditKind.INSERTION:
+            block = next(filled for filled in self.blocks if filled)
+        index = (place >> 16) % (len(block) + (kind is EditKind.INSERTION))
+        if kind is EditKind.DELETION:
+            del block[index]
+            self._sentences -= 1
+            return
+        text = sentence(self._seed, 4, self.revision)
+        if kind is EditKind.INSERTION:
+            block.insert(index, text)
+            self._sentences += 1
+        else:
+            block[index] = text

@@ -1,0 +1,265 @@
+"""The simulated web on real sockets.
+
+One HTTP/1.1 listener serves every site: which one is told by the Host header or, where hosts are
+addresses, by the address that was dialled. The request loop is written by hand, because it must
+stay far cheaper than the crawlers measured against it; it reads a header, asks the site, notes the
+request in the ledger and sends the answer. It accepts what crawlers send (GET and HEAD, keep-alive,
+pipelining, a body of known length, which it discards) and answers 400 to the rest.
+
+Rule 1: the instant of a request is taken when its header is complete, before anything else.
+Rule 2: the ledger knows a request before its answer leaves.
+Rule 3: only loopback peers on loopback addresses are served, whatever the listener is bound to.
+"""
+
+from __future__ import annotations
+
+import ssl
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from ipaddress import ip_address
+
+import trio
+
+from crawld.errors import OperatorError
+from crawld.simweb.ledger import Ledger, Row
+from crawld.simweb.message import Answer, End, Request, refuse
+from crawld.simweb.site import SimSite
+
+MAX_HEAD_BYTES = 64 * 1024
+MAX_BODY_BYTES = 1024 * 1024
+_RECEIVE_BYTES = 64 * 1024
+_HEAD_END = b"\r\n\r\n"
+_NO_LINGER = b"\x01\x00\x00\x00\x00\x00\x00\x00"
+
+Stream = trio.SocketStream | trio.SSLStream[trio.SocketStream]
+
+
+@dataclass(frozen=True, slots=True)
+class Listening:
+    """Where the simulated web can be reached."""
+
+    scheme: str
+    address: str
+    port: int
+
+    def url(self, host: str = "", path: str = "/") -> str:
+        """Return the URL of a path at a host (by default at the address itself)."""
+        return f"{self.scheme}://{host or self.address}:{self.port}{path}"
+
+
+class SimWeb:
+    """All sites behind one port.
+
+    Args:
+        sites: whom to serve; a host may belong to one site only.
+        clock: wall clock of the simulated web, Unix seconds.
+        ledger: where requests are noted; its own by default.
+        port: TCP port; 0 takes a free one.
+        any_loopback: listen on the whole of 127.0.0.0/8 instead of 127.0.0.1 alone.
+        tls: serve HTTPS with this context.
+
+    Raises:
+        OperatorError: two sites claim one host.
+    """
+
+    def __init__(
+        self,
+        sites: Iterable[SimSite],
+        *,
+        clock: Callable[[], float] = time.time,
+        ledger: Ledger | None = None,
+        port: int = 0,
+        any_loopback: bool = False,
+        tls: ssl.SSLContext | None = None,
+    ) -> None:
+        self.ledger = Ledger() if ledger is None else ledger
+        self.clock = clock
+        self._port = port
+        self._any_loopback = any_loopback
+        self._tls = tls
+        self._scheme = "http" if tls is None else "https"
+        self._serial = 0
+        self._sites: dict[str, SimSite] = {}
+        for site in sites:
+            self.add(site)
+
+    def add(self, site: SimSite) -> None:
+        """Serve one more site; works while serving."""
+        for host in site.hosts:
+            if self._sites.setdefault(host.lower(), site) is not site:
+                raise OperatorError(f"two simulated sites claim the host {host}")
+
+    async def serve(
+        self, *, task_status: trio.TaskStatus[Listening] = trio.TASK_STATUS_IGNORED
+    ) -> None:
+        """Serve until cancelled; reports a `Listening` once connections are accepted."""
+        bound = "0.0.0.0" if self._any_loopback else "127.0.0.1"
+        listeners = await trio.open_tcp_listeners(self._port, host=bound)
+        port = listeners[0].socket.getsockname()[1]
+        listening = Listening(self._scheme, "127.0.0.1", port)
+        async with trio.open_nursery() as nursery:
+            await nursery.start(trio.serve_listeners, self._accept, listeners)
+            task_status.started(listening)
+
+    async def _accept(self, plain: trio.SocketStream) -> None:
+        stream: Stream = plain
+        if self._tls is not None:
+            stream = trio.SSLStream(plain, self._tls, server_side=True, https_compatible=True)
+        try:
+            local, peer = plain.socket.getsockname()[0], plain.socket.getpeername()[0]
+            if ip_address(local).is_loopback and ip_address(peer).is_loopback:
+                await _Conversation(self, stream, plain, local=local, peer=peer).run()
+            await stream.aclose()
+        except (trio.BrokenResourceError, trio.ClosedResourceError, OSError):
+            await trio.aclose_forcefully(plain)
+
+    def answer(self, request: Request, *, address: str) -> Answer:
+        """Answer a request that dialled `address`; 421 if no site has its host."""
+        site = self._sites.get(request.host) or self._sites.get(address)
+        return refuse(request, 421) if site is None else site.answer(request)
+
+    def next_serial(self) -> int:
+        """Return the number of the next request."""
+        self._serial += 1
+        return self._serial - 1
+
+    def origin(self, host: str) -> str:
+        """Return the origin for the value of a Host header."""
+        return f"{self._scheme}://{host}"
+
+
+class _Conversation:
+    """One connection: requests and answers in turn until either side has enough."""
+
+    __slots__ = ("_buffer", "_first_byte_s", "_local", "_peer", "_plain", "_stream", "_web")
+
+    def __init__(
+        self, web: SimWeb, stream: Stream, plain: trio.SocketStream, *, local: str, peer: str
+    ) -> None:
+        self._web = web
+        self._stream = stream
+        self._plain = plain
+        self._local = local
+        self._peer = peer
+        self._buffer = bytearray()
+        self._first_byte_s = 0.0
+
+    async def run(self) -> None:
+        while (head := await self._head()) is not None:
+            complete_s = trio.current_time()
+            request = self._request(head)
+            answer = self._answer(request)
+            self._note(request, answer.status, complete_s)
+            keep = await self._send(answer)
+            if not keep or not _keeps_alive(head, request):
+                return
+            if not await self._discard_body(request):
+                return
+
+    async def _head(self) -> str | None:
+        """Return the next header, without its end; None if no more comes."""
+        buffer = self._buffer
+        if buffer:
+            self._first_byte_s = trio.current_time()
+        while (end := buffer.find(_HEAD_END)) < 0:
+            if len(buffer) > MAX_HEAD_BYTES:
+                return None
+            data = await self._stream.receive_some(_RECEIVE_BYTES)
+            if not data:
+                return None
+            if not buffer:
+                self._first_byte_s = trio.current_time()
+            buffer += data
+        head = buffer[:end].decode("latin-1")
+        del buffer[: end + 4]
+        return head
+
+    def _request(self, head: str) -> Request:
+        line, *fields = head.split("\r\n")
+        headers = {}
+        for field in fields:
+            name, _, value = field.partition(":")
+            headers[name.lower()] = value.strip()
+        method, _, rest = line.partition(" ")
+        target, _, version = rest.rpartition(" ")
+        if not version.startswith("HTTP/1."):
+            target = ""
+        host = headers.get("host") or self._local
+        name = _host_name(host)
+        origin = self._web.origin(host)
+        at = self._web.clock()
+        return Request(method, target, headers, name, origin, at, self._web.next_serial())
+
+    def _answer(self, request: Request) -> Answer:
+        if not request.target.startswith("/") or "transfer-encoding" in request.headers:
+            return Answer(400, refuse(request, 400).wire, close=True)
+        return self._web.answer(request, address=self._local)
+
+    def _note(self, request: Request, status: int, complete_s: float) -> None:
+        headers = request.headers
+        row = Row(
+            self._first_byte_s,
+            complete_s,
+            request.at,
+            request.host,
+            self._peer,
+            self._local,
+            request.target,
+            status,
+            headers.get("user-agent", ""),
+            headers.get("if-none-match", ""),
+            headers.get("if-modified-since", ""),
+        )
+        self._web.ledger.record(row)
+
+    async def _send(self, answer: Answer) -> bool:
+        """Send an answer; returns whether the connection can go on."""
+        if isinstance(answer.wire, bytes):
+            await self._stream.send_all(answer.wire)
+            return not answer.close
+        for step in answer.wire:
+            if isinstance(step, bytes):
+                await self._stream.send_all(step)
+            elif isinstance(step, End):
+                await self._end(step)
+                return False
+            else:
+                await trio.sleep(step)
+        return not answer.close
+
+    async def _end(self, end: End) -> None:
+        if end is End.HANG:
+            # Reading is how a silent server learns that its client has left.
+            while await self._stream.receive_some(_RECEIVE_BYTES):
+                pass
+        elif end is End.RESET:
+            sock = self._plain.socket
+            sock.setsockopt(trio.socket.SOL_SOCKET, trio.socket.SO_LINGER, _NO_LINGER)
+            sock.close()
+
+    async def _discard_body(self, request: Request) -> bool:
+        declared = request.headers.get("content-length", "0")
+        left = int(declared) if declared.isascii() and declared.isdigit() else MAX_BODY_BYTES + 1
+        if left > MAX_BODY_BYTES:
+            return False
+        while left > len(self._buffer):
+            data = await self._stream.receive_some(_RECEIVE_BYTES)
+            if not data:
+                return False
+            self._buffer += data
+        del self._buffer[:left]
+        return True
+
+
+def _keeps_alive(head: str, request: Request) -> bool:
+    wish = request.headers.get("connection", "").lower()
+    if head.partition("\r\n")[0].endswith("HTTP/1.0"):
+        return wish == "keep-alive"
+    return wish != "close"
+
+
+def _host_name(host: str) -> str:
+    if host.startswith("["):
+        return host[1:].partition("]")[0].lower()
+    return host.partition(":")[0].lower()

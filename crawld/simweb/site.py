@@ -1,0 +1,235 @@
+"""One simulated site: its graph, its changes, its manners, and the truth about them.
+
+A site is a function from a request to an answer; it holds no clock (the request carries its
+instant) and no socket. The revision of a page at an instant is the number of changes its law had
+by then, so what was served can always be recomputed.
+
+Invariants: `revision(page, at)` never decreases in `at`; two answers of one revision differ in
+noise only; right validators name the revision exactly (the ETag) or its instant rounded down to
+the second (Last-Modified); all else is a lie the site was told to tell.
+"""
+
+from __future__ import annotations
+
+import gzip
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from email.utils import parsedate_to_datetime
+from enum import StrEnum
+from urllib.parse import urlsplit
+
+from crawld.simweb.fault import Fault
+from crawld.simweb.graph import SiteGraph
+from crawld.simweb.law import STATIC, ChangeLaw, LawOfPage, last_change
+from crawld.simweb.message import Answer, Request, http_date, refuse, respond
+from crawld.simweb.render import PLAIN, Look, Rendering
+from crawld.simweb.trap import Trap, trap_of, trap_page
+
+URLS_PER_SITEMAP = 10_000
+_FUTURE_S = 30 * 86400.0
+_STYLE = b"body { max-width: 60em; margin: auto }\n"
+_LOGO = b'<svg xmlns="http://www.w3.org/2000/svg" width="8" height="8"><path d="M0 0h8v8z"/></svg>'
+
+
+class Validator(StrEnum):
+    """How a validator (ETag or Last-Modified) behaves.
+
+    FROZEN never changes, so the server says 304 though the page changed; RESTLESS is another one
+    at each request (for Last-Modified: now); FUTURE is right but a month ahead (for an ETag it
+    means RIGHT).
+    """
+
+    RIGHT = "right"
+    ABSENT = "absent"
+    FROZEN = "frozen"
+    RESTLESS = "restless"
+    FUTURE = "future"
+
+
+@dataclass(slots=True, eq=False)
+class SimSite:
+    """A site and all it needs to answer.
+
+    Attributes:
+        hosts: names (or addresses) it answers to; more than one are mirrors of each other.
+        graph: pages and links.
+        laws: the change law of each page; asked once a page, on first use.
+        start_at: instant at which the site was put up, Unix seconds.
+        look: size, edits and noise of its pages.
+        etag: behaviour of the ETag.
+        last_modified: behaviour of Last-Modified.
+        robots: text of robots.txt; None answers 404.
+        sitemap: whether /sitemap.xml exists (and robots.txt, if any, names it).
+        faults: path prefix to fault; the longest prefix wins.
+        traps: traps the home page leads into.
+        compress: whether to send gzip to clients that accept it.
+    """
+
+    hosts: tuple[str, ...]
+    graph: SiteGraph
+    laws: LawOfPage = field(default=lambda page: STATIC)
+    start_at: float = 0.0
+    look: Look = PLAIN
+    etag: Validator = Validator.RIGHT
+    last_modified: Validator = Validator.RIGHT
+    robots: str | None = None
+    sitemap: bool = False
+    faults: Mapping[str, Fault] = field(default_factory=dict)
+    traps: tuple[Trap, ...] = ()
+    compress: bool = False
+    rendering: Rendering = field(init=False)
+    _laws: dict[int, ChangeLaw] = field(init=False, default_factory=dict)
+
+    def __post_init__(self) -> None:
+        doors = tuple(trap.door for trap in self.traps)
+        self.rendering = Rendering(self.graph, self.look, home_links=doors)
+
+    def law(self, page: int) -> ChangeLaw:
+        """Return the change law of a page."""
+        found = self._laws.get(page)
+        if found is None:
+            found = self._laws[page] = self.laws(page)
+        return found
+
+    def revision(self, page: int, at: float) -> int:
+        """Return the number of changes of a page until `at`."""
+        return self.law(page).changes_until(at)
+
+    def modified_at(self, page: int, at: float) -> float:
+        """Return the instant of the latest change until `at`, at earliest the site's start."""
+        return max(self.start_at, last_change(self.law(page), at))
+
+    def page_of(self, url: str) -> int | None:
+        """Return the page a URL (or a path) of this site shows; None if it shows none."""
+        try:
+            parts = urlsplit(url)
+        except ValueError:
+            return None
+        return self.graph.page_at(parts.path or "/")
+
+    def answer(self, request: Request) -> Answer:
+        """Answer a request, faults included."""
+        fault = self._fault(request.target) if self.faults else None
+        return self._ordinary(request) if fault is None else fault(request, self._ordinary)
+
+    def _fault(self, target: str) -> Fault | None:
+        prefix = max((p for p in self.faults if target.startswith(p)), key=len, default=None)
+        return None if prefix is None else self.faults[prefix]
+
+    def _ordinary(self, request: Request) -> Answer:
+        if request.method not in ("GET", "HEAD"):
+            return refuse(request, 405)
+        path = request.path
+        page = self.graph.page_at(path)
+        if page is not None:
+            return self._page(request, page)
+        if path == "/robots.txt":
+            return self._robots(request)
+        if self.sitemap and path.startswith("/sitemap"):
+            return self._sitemap(request, path)
+        if path == "/style.css":
+            return respond(request, 200, _STYLE, content_type="text/css")
+        if path == "/logo.svg":
+            return respond(request, 200, _LOGO, content_type="image/svg+xml")
+        return self._trap(request, path)
+
+    def _page(self, request: Request, page: int) -> Answer:
+        revision = self.revision(page, request.at)
+        etag = self._etag(request, page, revision)
+        modified_at = self._last_modified(request, page)
+        extra = f"ETag: {etag}\r\n" if etag else ""
+        if modified_at is not None:
+            extra += f"Last-Modified: {http_date(modified_at)}\r\n"
+        if _not_modified(request.headers, etag, modified_at):
+            return respond(request, 304, extra=extra)
+        body = self.rendering.html(page, revision, serial=request.serial, at=request.at)
+        if self.compress and "gzip" in request.headers.get("accept-encoding", ""):
+            body = gzip.compress(body, 1, mtime=0)
+            extra += "Content-Encoding: gzip\r\nVary: Accept-Encoding\r\n"
+        return respond(request, 200, body, extra=extra)
+
+    def _etag(self, request: Request, page: int, revision: int) -> str:
+        match self.etag:
+            case Validator.ABSENT:
+                return ""
+            case Validator.FROZEN:
+                return f'"{page:x}"'
+            case Validator.RESTLESS:
+                return f'"{page:x}.{request.serial:x}"'
+            case _:
+                return f'"{page:x}.{revision:x}"'
+
+    def _last_modified(self, request: Request, page: int) -> float | None:
+        match self.last_modified:
+            case Validator.ABSENT:
+                return None
+            case Validator.FROZEN:
+                return self.start_at
+            case Validator.RESTLESS:
+                return request.at
+            case Validator.FUTURE:
+                return self.modified_at(page, request.at) + _FUTURE_S
+            case _:
+                return self.modified_at(page, request.at)
+
+    def _robots(self, request: Request) -> Answer:
+        if self.robots is None:
+            return refuse(request, 404)
+        text = self.robots
+        if self.sitemap:
+            text += f"\nSitemap: {request.origin}/sitemap.xml\n"
+        return respond(request, 200, text.encode(), content_type="text/plain; charset=utf-8")
+
+    def _sitemap(self, request: Request, path: str) -> Answer:
+        files = -(-self.graph.pages // URLS_PER_SITEMAP)
+        number = path.removeprefix("/sitemap").removeprefix("-").removesuffix(".xml")
+        if not number and files > 1:
+            places = [f"{request.origin}/sitemap-{k}.xml" for k in range(files)]
+            return _xml(
+                request, "sitemapindex", [f"<sitemap><loc>{p}</loc></sitemap>" for p in places]
+            )
+        first = int(number) * URLS_PER_SITEMAP if number.isascii() and number.isdigit() else 0
+        if first >= self.graph.pages or (number and not number.isdigit()):
+            return refuse(request, 404)
+        last = min(first + URLS_PER_SITEMAP, self.graph.pages)
+        return _xml(
+            request, "urlset", [self._sitemap_entry(request, p) for p in range(first, last)]
+        )
+
+    def _sitemap_entry(self, request: Request, page: int) -> str:
+        modified = _w3c_date(self.modified_at(page, request.at))
+        place = f"{request.origin}{self.graph.path(page)}"
+        return f"<url><loc>{place}</loc><lastmod>{modified}</lastmod></url>"
+
+    def _trap(self, request: Request, path: str) -> Answer:
+        trap = trap_of(path)
+        html = trap_page(trap, request) if trap in self.traps else None
+        return refuse(request, 404) if html is None else respond(request, 200, html)
+
+
+def _not_modified(headers: Mapping[str, str], etag: str, modified_at: float | None) -> bool:
+    """Whether the client's copy is the current one by its validators (RFC 9110, 13.2.2)."""
+    asked = headers.get("if-none-match")
+    if asked is not None:
+        offered = [tag.strip().removeprefix("W/") for tag in asked.split(",")]
+        return bool(etag) and (etag in offered or offered == ["*"])
+    since = headers.get("if-modified-since")
+    if since is None or modified_at is None:
+        return False
+    try:
+        return int(modified_at) <= parsedate_to_datetime(since).timestamp()
+    except ValueError:
+        return False
+
+
+def _w3c_date(at: float) -> str:
+    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(at))
+
+
+def _xml(request: Request, root: str, entries: list[str]) -> Answer:
+    namespace = "http://www.sitemaps.org/schemas/sitemap/0.9"
+    lines = "\n".join(entries)
+    text = f'<?xml version="1.0" encoding="UTF-8"?>\n<{root} xmlns="{namespace}">\n{lines}\n'
+    text += f"</{root}>\n"
+    return respond(request, 200, text.encode(), content_type="application/xml")

@@ -1,0 +1,80 @@
+"""Places where a crawler without bounds never comes out again.
+
+Each trap lives under its own path and links only deeper into itself; the site's home page links
+to its door. Nothing is stored: every page of a trap follows from its URL and the request's number.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+from crawld.simweb.chance import draw
+from crawld.simweb.graph import VOCABULARY
+from crawld.simweb.message import Request
+
+_LAST_YEAR = 9999
+
+
+class Trap(StrEnum):
+    """Kinds of traps; the value is the first segment of their paths."""
+
+    CALENDAR = "calendar"
+    SESSION = "session"
+    REPETITION = "again"
+    DEPTH = "deep"
+
+    @property
+    def door(self) -> str:
+        """The path through which a crawler walks in."""
+        return {
+            Trap.CALENDAR: "/calendar/2026/1",
+            Trap.SESSION: "/session/0",
+        }.get(self, f"/{self.value}/")
+
+
+_BY_SEGMENT = {trap.value: trap for trap in Trap}
+
+
+def trap_of(path: str) -> Trap | None:
+    """Return the trap a path lies in; None outside of all."""
+    first = path.split("/", 2)[1] if path.startswith("/") else ""
+    return _BY_SEGMENT.get(first)
+
+
+def trap_page(trap: Trap, request: Request) -> bytes | None:
+    """Return the HTML of a page inside a trap; None where even the trap has no page."""
+    links = {
+        Trap.CALENDAR: _calendar,
+        Trap.SESSION: _session,
+        Trap.REPETITION: _repetition,
+        Trap.DEPTH: _depth,
+    }[trap](request)
+    if not links:
+        return None
+    anchors = " ".join(f'<a href="{link}">{link}</a>' for link in links)
+    title = f"{trap.value} {request.path}"
+    return f"<!DOCTYPE html><title>{title}</title><h1>{title}</h1><p>{anchors}</p>".encode()
+
+
+def _calendar(request: Request) -> list[str]:
+    parts = request.path.split("/")[2:]
+    if len(parts) != 2 or not all(part.isascii() and part.isdigit() for part in parts):
+        return []
+    year, month = int(parts[0][:6]), int(parts[1][:4])
+    if not (1 <= month <= 12 and 1 <= year <= _LAST_YEAR):
+        return []
+    months = year * 12 + month - 1
+    return [f"/calendar/{m // 12}/{m % 12 + 1}" for m in (months - 1, months + 1)]
+
+
+def _session(request: Request) -> list[str]:
+    return [f"/session/{k}?sid={draw(request.serial, k):016x}" for k in range(3)]
+
+
+def _repetition(request: Request) -> list[str]:
+    return ["again/", "./again/"] if request.path.endswith("/") else []
+
+
+def _depth(request: Request) -> list[str]:
+    seed = sum(request.path.encode()) + len(request.path)
+    return [f"{VOCABULARY[draw(seed, k) % 1024]}/" for k in range(3)]

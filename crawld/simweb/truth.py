@@ -1,0 +1,150 @@
+"""How fresh a mirror truly is, judged by the site that was mirrored.
+
+A copy is fresh while its page has not changed since it was fetched; its age is the time since the
+first change it missed, 0 while fresh. A page without a copy is stale and its age counts from the
+site's start. Means are over all pages of the site, each with the same weight.
+
+Source: Cho, Garcia-Molina 2003, "Effective Page Refresh Policies for Web Crawlers", TODS 28(4),
+section 2.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from crawld.simweb.law import next_change
+from crawld.simweb.site import SimSite
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """A mirror at one instant.
+
+    Attributes:
+        pages: pages the site has.
+        copied: pages of which there is a copy.
+        fresh: copies that are current.
+        mean_age_s: mean age over all pages, seconds.
+    """
+
+    pages: int
+    copied: int
+    fresh: int
+    mean_age_s: float
+
+    @property
+    def freshness(self) -> float:
+        """Share of the pages whose copy is current, [0, 1]."""
+        return self.fresh / self.pages
+
+
+@dataclass(frozen=True, slots=True)
+class MeanStanding:
+    """A mirror over a period: time averages of freshness, [0, 1], and age, seconds."""
+
+    freshness: float
+    age_s: float
+
+
+def standing(site: SimSite, copied_at: Mapping[str, float], now: float) -> Standing:
+    """Judge copies by the instant each was last fetched.
+
+    Args:
+        site: the site that was mirrored.
+        copied_at: URL (or path) to the wall instant of its last fetch; URLs that are no pages are
+            left out, of several URLs of a page (mirror hosts) the latest counts.
+        now: wall instant of the judgement.
+
+    Returns:
+        The standing of all pages.
+    """
+    latest: dict[int, float] = {}
+    for url, at in copied_at.items():
+        page = site.page_of(url)
+        if page is not None:
+            latest[page] = max(at, latest.get(page, at))
+    missed = {page: next_change(site.law(page), at) for page, at in latest.items()}
+    return _judge(site, missed, now)
+
+
+def standing_of_revisions(site: SimSite, revisions: Mapping[str, int], now: float) -> Standing:
+    """Judge copies by the revision each holds; exact even if fetch instants are not.
+
+    Args:
+        site: the site that was mirrored.
+        revisions: URL (or path) to the revision copied; of several the highest counts.
+        now: wall instant of the judgement.
+
+    Returns:
+        The standing of all pages.
+    """
+    highest: dict[int, int] = {}
+    for url, revision in revisions.items():
+        page = site.page_of(url)
+        if page is not None:
+            highest[page] = max(revision, highest.get(page, 0))
+    missed = {page: site.law(page).change_at(revision) for page, revision in highest.items()}
+    return _judge(site, missed, now)
+
+
+def mean_standing(
+    site: SimSite, visits: Mapping[str, Sequence[float]], *, start: float, end: float
+) -> MeanStanding:
+    """Average freshness and age over [start, end), exactly, from the instants of all visits.
+
+    Args:
+        site: the site that was mirrored.
+        visits: URL (or path) to the wall instants of its visits, in any order.
+        start: begin of the period, not before the site's start.
+        end: end of the period, later than `start`.
+
+    Returns:
+        Means over time and over all pages of the site.
+
+    Raises:
+        ValueError: the period is empty or begins before the site.
+    """
+    if not site.start_at <= start < end:
+        raise ValueError("the period must not be empty nor begin before the site does")
+    instants: dict[int, list[float]] = {}
+    for url, times in visits.items():
+        page = site.page_of(url)
+        if page is not None:
+            instants.setdefault(page, []).extend(times)
+    fresh_s = age_s2 = 0.0
+    for page in range(site.graph.pages):
+        page_fresh_s, page_age_s2 = _integrate(
+            site, page, sorted(instants.get(page, ())), start, end
+        )
+        fresh_s += page_fresh_s
+        age_s2 += page_age_s2
+    span = (end - start) * site.graph.pages
+    return MeanStanding(fresh_s / span, age_s2 / span)
+
+
+def _integrate(
+    site: SimSite, page: int, visits: list[float], start: float, end: float
+) -> tuple[float, float]:
+    """Return the fresh seconds of a page in [start, end) and the integral of its age."""
+    law = site.law(page)
+    fresh_s = age_s2 = 0.0
+    stale_from = site.start_at
+    copied = site.start_at
+    for until in (*visits, end):
+        begin, finish = max(copied, start), min(until, end)
+        if finish > begin:
+            turned = min(max(stale_from, begin), finish)
+            fresh_s += turned - begin
+            if finish > stale_from:
+                age_s2 += ((finish - stale_from) ** 2 - (turned - stale_from) ** 2) / 2
+        copied, stale_from = until, next_change(law, until)
+    return fresh_s, age_s2
+
+
+def _judge(site: SimSite, missed: Mapping[int, float], now: float) -> Standing:
+    pages = site.graph.pages
+    fresh = sum(missed_at > now for missed_at in missed.values())
+    age_s = sum(max(0.0, now - missed_at) for missed_at in missed.values())
+    age_s += (pages - len(missed)) * max(0.0, now - site.start_at)
+    return Standing(pages, len(missed), fresh, age_s / pages)
