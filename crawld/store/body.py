@@ -100,9 +100,7 @@ def _decompressor() -> zstandard.ZstdDecompressor:
 
 def ensure(connection: apsw.Connection, encoded: EncodedBody) -> int:
     """Return the body_id of a body, stored if it is not yet."""
-    known = connection.execute(
-        "SELECT body_id FROM body WHERE digest = ?", (encoded.digest,)
-    ).get
+    known = connection.execute("SELECT body_id FROM body WHERE digest = ?", (encoded.digest,)).get
     if known is not None:
         return int(known)
     connection.execute(

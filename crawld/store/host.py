@@ -30,6 +30,66 @@ def ensure_origin(connection: apsw.Connection, host_id: int, origin: str) -> int
     return connection.last_insert_rowid()
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HostUpdate:
+    """State of the host after the visit.
+
+    Attributes:
+        last_fetch_at: instant of the request; None if none reached the wire.
+        address: address connected to; None keeps the known one.
+        backoff_level: multiplier steps.
+        backoff_at: instant of the last trouble.
+        closed_until: end of a Retry-After.
+    """
+
+    last_fetch_at: float | None = None
+    address: str | None = None
+    backoff_level: int = 0
+    backoff_at: float | None = None
+    closed_until: float | None = None
+
+
+_VISITED = """
+UPDATE host SET visit_count = visit_count + 1, change_count = change_count + ?,
+    failure_count = failure_count + ?, wire_bytes = wire_bytes + ?
+"""
+_FETCHED = """last_fetch_at = coalesce(?, last_fetch_at), address = coalesce(?, address),
+    backoff_level = ?, backoff_at = ?, closed_until = ?"""
+
+
+def visited(
+    connection: apsw.Connection,
+    host_id: int,
+    update: HostUpdate | None,
+    *,
+    changed: bool,
+    failed: bool,
+    wire_bytes: int,
+) -> None:
+    """Count one visit on its host and store the politeness state after it."""
+    counts = (changed, failed, wire_bytes)
+    if update is None:
+        connection.execute(f"{_VISITED} WHERE host_id = ?", (*counts, host_id))
+    else:
+        values = (*counts, *_values(update), host_id)
+        connection.execute(f"{_VISITED}, {_FETCHED} WHERE host_id = ?", values)
+
+
+def store(connection: apsw.Connection, host_id: int, update: HostUpdate) -> None:
+    """Store the politeness state of a host after a request that was no visit."""
+    connection.execute(f"UPDATE host SET {_FETCHED} WHERE host_id = ?", (*_values(update), host_id))
+
+
+def _values(update: HostUpdate) -> tuple[float | str | None, ...]:
+    return (
+        update.last_fetch_at,
+        update.address,
+        update.backoff_level,
+        update.backoff_at,
+        update.closed_until,
+    )
+
+
 class HostRow(NamedTuple):
     """A host as lists and its own page show it."""
 
@@ -117,6 +177,25 @@ def origins(connection: apsw.Connection, host_id: int | None = None) -> list[Ori
     """Return the origins of a host, or all of them at the start of the daemon."""
     where, bindings = ("", ()) if host_id is None else (" WHERE host_id = ?", (host_id,))
     return [Origin(*row) for row in connection.execute(_ORIGIN + where, bindings)]
+
+
+def record_robots(
+    connection: apsw.Connection, fetched: Origin, update: HostUpdate | None = None
+) -> None:
+    """Store the last word of an origin's robots.txt, and what its fetch did to the host."""
+    connection.execute(
+        "UPDATE origin SET robots_verdict = ?, robots_status = ?, robots_fetched_at = ?,"
+        " robots_text = ? WHERE origin_id = ?",
+        (
+            fetched.robots_verdict,
+            fetched.robots_status,
+            fetched.robots_fetched_at,
+            fetched.robots_text,
+            fetched.origin_id,
+        ),
+    )
+    if update is not None:
+        store(connection, fetched.host_id, update)
 
 
 def origin(connection: apsw.Connection, origin_id: int) -> Origin | None:

@@ -12,57 +12,21 @@ with the visit (304s too).
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Any, Final, NamedTuple
 
 import apsw
 
 from crawld.core.page import Grace, Outcome, PageState
-from crawld.store import body, frontier, refusal, tally
+from crawld.store import body, frontier, refusal, tally, version
+from crawld.store import host as host_rows
+from crawld.store.answer import Answer
 from crawld.store.body import EncodedBody
 from crawld.store.frontier import NO_CAPS, Caps, Discovery, NewPage
+from crawld.store.host import HostUpdate
 from crawld.store.refusal import Refusal
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
-    """What the server sent, however the visit ended.
-
-    Attributes:
-        status: HTTP status code.
-        http_version: as `HTTP/1.1`.
-        reason: reason phrase, None for the standard one.
-        headers: packed header lines (`store.headers.pack`).
-        content_type: declared or sniffed type of the body.
-        charset: charset it was read with.
-    """
-
-    status: int
-    http_version: str
-    headers: bytes
-    reason: str | None = None
-    content_type: str | None = None
-    charset: str | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HostUpdate:
-    """State of the host after the visit.
-
-    Attributes:
-        last_fetch_at: instant of the request; None if none reached the wire.
-        address: address connected to; None keeps the known one.
-        backoff_level: multiplier steps.
-        backoff_at: instant of the last trouble.
-        closed_until: end of a Retry-After.
-    """
-
-    last_fetch_at: float | None = None
-    address: str | None = None
-    backoff_level: int = 0
-    backoff_at: float | None = None
-    closed_until: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,7 +54,7 @@ class VisitRecord:
         failure_count: failed visits in a row, this one included.
         retry_at: own instant of the next visit, None: the policy decides.
         grace: how long the page has been gone.
-        host: state of its host; None leaves the host as it is (nothing was sent).
+        host: state of its host after the visit; None leaves it as it is.
         discoveries: admitted links.
         caps: the most pages a site and a host may have.
         refusals: links that were not admitted.
@@ -135,3 +99,199 @@ class Recorded:
     visit_id: int | None
     version_id: int | None
     new_pages: list[NewPage]
+
+
+_OLD: Final = "SELECT state, site_id, host_id FROM page WHERE page_id = ?"
+
+_INSERT: Final = """
+INSERT INTO visit (page_id, visited_at, outcome, failure, detail, status, http_version, reason,
+                   address, duration_s, wire_bytes, body_bytes, digest, version_id, headers)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+"""
+
+# what every visit says of its page; the bindings are those of _common
+_UPDATE: Final = """
+UPDATE page SET state = ?, last_visit_at = ?, last_outcome = ?, last_failure = ?, retry_at = ?,
+    failure_count = ?, gone_count = ?, gone_since = ?, visit_count = visit_count + 1
+"""
+
+# version_id stays where the new copy may not be kept: the last stored one remains readable
+_UPDATE_CHANGED: Final = f"""{_UPDATE}, change_count = change_count + 1, last_change_at = ?,
+    digest = ?, version_id = coalesce(?, version_id), etag = ?, last_modified = ?, title = ?,
+    redirect_url = NULL
+WHERE page_id = ?"""
+
+# a 304 may leave validators out: the known ones then still hold (RFC 9110, section 15.4.5)
+_UPDATE_SAME: Final = f"""{_UPDATE}, etag = coalesce(?, etag),
+    last_modified = coalesce(?, last_modified), redirect_url = NULL
+WHERE page_id = ?"""
+
+_UPDATE_MOVED: Final = f"{_UPDATE}, redirect_url = ? WHERE page_id = ?"
+
+_UPDATE_WITHOUT_COPY: Final = f"{_UPDATE} WHERE page_id = ?"
+
+
+def record(connection: apsw.Connection, visit: VisitRecord) -> Recorded:
+    """Store one visit whole: attempt, page, copy, host, links."""
+    old = connection.execute(_OLD, (visit.page_id,)).fetchone()
+    if old is None:
+        return Recorded(None, None, [])
+    state, site_id, host_id = old
+    version_id = _store_version(connection, visit)
+    _update_page(connection, visit, version_id)
+    visit_id = _insert(connection, visit, version_id)
+    host_rows.visited(
+        connection,
+        host_id,
+        visit.host,
+        changed=visit.outcome is Outcome.CHANGED,
+        failed=visit.outcome is Outcome.FAILED,
+        wire_bytes=visit.wire_bytes,
+    )
+    if state != visit.state:
+        tally.moved(connection, [(site_id, host_id, PageState(state), visit.state)])
+    new_pages = frontier.discover(connection, visit.discoveries, visit.caps)
+    if visit.refusals:
+        refusal.record(connection, visit.refusals)
+    return Recorded(visit_id, version_id, new_pages)
+
+
+def _store_version(connection: apsw.Connection, visit: VisitRecord) -> int | None:
+    if visit.outcome is not Outcome.CHANGED or visit.body is None or visit.answer is None:
+        return None
+    body_id = body.ensure(connection, visit.body)
+    return version.insert(connection, visit.page_id, visit.visited_at, body_id, visit.answer)
+
+
+def _update_page(connection: apsw.Connection, visit: VisitRecord, version_id: int | None) -> None:
+    grace = visit.grace
+    common = (
+        visit.state,
+        visit.visited_at,
+        visit.outcome,
+        visit.failure,
+        visit.retry_at,
+        visit.failure_count,
+        grace.count,
+        grace.since if grace.count else None,
+    )
+    own: tuple[object, ...]
+    match visit.outcome:
+        case Outcome.CHANGED:
+            sql = _UPDATE_CHANGED
+            validators = (visit.etag, visit.last_modified)
+            own = (visit.visited_at, visit.digest, version_id, *validators, visit.title)
+        case Outcome.UNCHANGED | Outcome.NOT_MODIFIED:
+            sql, own = _UPDATE_SAME, (visit.etag, visit.last_modified)
+        case Outcome.MOVED:
+            sql, own = _UPDATE_MOVED, (visit.redirect_url,)
+        case _:
+            sql, own = _UPDATE_WITHOUT_COPY, ()
+    connection.execute(sql, (*common, *own, visit.page_id))  # type: ignore[arg-type]
+
+
+def _insert(connection: apsw.Connection, visit: VisitRecord, version_id: int | None) -> int:
+    answer = visit.answer
+    if answer is None:
+        line, block = (None, None, None), None
+    else:
+        line = (answer.status, answer.http_version, answer.reason)
+        block = answer.headers if version_id is None else None
+    connection.execute(
+        _INSERT,
+        (
+            visit.page_id,
+            visit.visited_at,
+            visit.outcome,
+            visit.failure,
+            visit.detail,
+            *line,
+            visit.address,
+            visit.duration_s,
+            visit.wire_bytes,
+            visit.body_bytes,
+            visit.digest,
+            version_id,
+            block,
+        ),
+    )
+    return connection.last_insert_rowid()
+
+
+class VisitRow(NamedTuple):
+    """A stored attempt, as logs show it."""
+
+    visit_id: int
+    page_id: int
+    host: str
+    url: str
+    visited_at: float
+    outcome: Outcome
+    failure: str | None
+    detail: str | None
+    status: int | None
+    address: str | None
+    duration_s: float | None
+    wire_bytes: int
+    body_bytes: int
+    version_id: int | None
+
+
+_LOG: Final = """
+SELECT visit_id, page_id, host, url, visited_at, outcome, failure, detail, status, visit.address,
+       duration_s, visit.wire_bytes, body_bytes, visit.version_id
+FROM visit CROSS JOIN page USING (page_id) CROSS JOIN host USING (host_id)
+"""
+
+
+def log(
+    connection: apsw.Connection,
+    *,
+    after: int | None = None,
+    limit: int = 100,
+    host_id: int | None = None,
+    outcome: Outcome | None = None,
+) -> list[VisitRow]:
+    """Return attempts in the order they were stored.
+
+    Args:
+        connection: any.
+        after: visit_id of the last one already seen; None: the newest `limit` ones.
+        limit: the most to return.
+        host_id: of this host only.
+        outcome: of this outcome only.
+    """
+    where, bindings = ["visit_id > ?"], [after or 0]
+    for column, wanted in (("page.host_id = ?", host_id), ("outcome = ?", outcome)):
+        if wanted is not None:
+            where.append(column)
+            bindings.append(wanted)  # type: ignore[arg-type]
+    order = "DESC" if after is None else "ASC"
+    sql = f"{_LOG} WHERE {' AND '.join(where)} ORDER BY visit_id {order} LIMIT ?"
+    rows = [_row(row) for row in connection.execute(sql, (*bindings, limit))]
+    return rows[::-1] if after is None else rows
+
+
+def of_page(
+    connection: apsw.Connection, page_id: int, *, before: float = math.inf, limit: int = 100
+) -> list[VisitRow]:
+    """Return the attempts at one page, newest first, from the one before an instant."""
+    rows = connection.execute(
+        f"{_LOG} WHERE page_id = ? AND visited_at < ? ORDER BY visited_at DESC LIMIT ?",
+        (page_id, before, limit),
+    )
+    return [_row(row) for row in rows]
+
+
+def header_block(connection: apsw.Connection, visit_id: int) -> bytes | None:
+    """Return the packed response headers of an attempt, None if nothing was answered."""
+    block: bytes | None = connection.execute(
+        "SELECT coalesce(visit.headers, version.headers)"
+        " FROM visit LEFT JOIN version USING (version_id) WHERE visit_id = ?",
+        (visit_id,),
+    ).get
+    return block
+
+
+def _row(row: tuple[Any, ...]) -> VisitRow:
+    return VisitRow(*row[:5], Outcome(row[5]), *row[6:])

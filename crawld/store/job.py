@@ -1,0 +1,52 @@
+"""When each job of the daemon last ran, and what came of it."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import apsw
+
+
+class JobRow(NamedTuple):
+    """The last run of a job; a start after the last finish is a run that did not end."""
+
+    name: str
+    last_started_at: float | None
+    last_finished_at: float | None
+    result: str | None
+    detail: str | None
+
+
+_ROW = "SELECT name, last_started_at, last_finished_at, result, detail FROM job"
+
+
+def started(connection: apsw.Connection, name: str, at: float) -> None:
+    """Note the start of a run."""
+    connection.execute(
+        "INSERT INTO job (name, last_started_at) VALUES (?, ?)"
+        " ON CONFLICT DO UPDATE SET last_started_at = excluded.last_started_at",
+        (name, at),
+    )
+
+
+def finished(
+    connection: apsw.Connection, name: str, at: float, result: str, detail: str | None = None
+) -> None:
+    """Note the end of a run and its result."""
+    connection.execute(
+        "INSERT INTO job (name, last_finished_at, result, detail) VALUES (?, ?, ?, ?)"
+        " ON CONFLICT DO UPDATE SET last_finished_at = excluded.last_finished_at,"
+        " result = excluded.result, detail = excluded.detail",
+        (name, at, result, detail),
+    )
+
+
+def last_run(connection: apsw.Connection, name: str) -> JobRow | None:
+    """Return the last run of a job, None if it never ran."""
+    row = connection.execute(f"{_ROW} WHERE name = ?", (name,)).fetchone()
+    return JobRow(*row) if row else None
+
+
+def list_jobs(connection: apsw.Connection) -> list[JobRow]:
+    """Return the last run of every job."""
+    return [JobRow(*row) for row in connection.execute(f"{_ROW} ORDER BY name")]

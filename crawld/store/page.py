@@ -1,0 +1,162 @@
+"""Pages as a visit needs them, as a person asks for them, and as lists show them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+import apsw
+
+from crawld.core.page import Grace, Outcome, PageState
+from crawld.store import tally
+
+
+@dataclass(frozen=True, slots=True)
+class PageRecord:
+    """One page, all of its row.
+
+    Attributes:
+        page_id: its number.
+        site_id: the site it belongs to.
+        host_id: its host.
+        origin_id: its origin.
+        origin: scheme, host and port.
+        host: host name.
+        url: canonical URL.
+        state: stored state.
+        depth: links from a seed.
+        seed: whether the operator named it.
+        importance: weight of its freshness.
+        discovered_at: instant it was found.
+        referrer_id: the page that linked to it.
+        last_visit_at: instant of the last attempt.
+        last_change_at: instant of the visit that stored the last copy.
+        retry_at: own instant of the next visit.
+        last_outcome: of the last attempt.
+        last_failure: of the last attempt.
+        visit_count: attempts.
+        change_count: attempts that found a change.
+        failure_count: failed attempts in a row.
+        grace: how long it has been gone.
+        digest: of the last good copy.
+        version_id: the last good copy.
+        etag: validator of the last good copy.
+        last_modified: validator of the last good copy.
+        redirect_url: where it pointed to when last answered with a redirect.
+        title: of the last good copy.
+    """
+
+    page_id: int
+    site_id: int
+    host_id: int
+    origin_id: int
+    origin: str
+    host: str
+    url: str
+    state: PageState
+    depth: int
+    seed: bool
+    importance: float
+    discovered_at: float
+    referrer_id: int | None
+    last_visit_at: float | None
+    last_change_at: float | None
+    retry_at: float | None
+    last_outcome: Outcome | None
+    last_failure: str | None
+    visit_count: int
+    change_count: int
+    failure_count: int
+    grace: Grace
+    digest: bytes | None
+    version_id: int | None
+    etag: str | None
+    last_modified: str | None
+    redirect_url: str | None
+    title: str | None
+
+
+_SELECT: Final = """
+SELECT page_id, page.site_id, page.host_id, origin_id, origin, host, url, state, depth, seed,
+       importance, discovered_at, referrer_id, last_visit_at, last_change_at, retry_at,
+       last_outcome, last_failure, page.visit_count, page.change_count, page.failure_count,
+       gone_count, gone_since, digest, version_id, etag, last_modified, redirect_url, title
+FROM page CROSS JOIN origin USING (origin_id) CROSS JOIN host ON host.host_id = page.host_id
+"""
+_FOR_VISIT: Final = f"{_SELECT} WHERE page_id = ?"
+_BY_URL: Final = f"{_SELECT} WHERE page.host_id = (SELECT host_id FROM host WHERE host = ?)"
+
+
+def _record(row: tuple[Any, ...]) -> PageRecord:
+    return PageRecord(
+        *row[:7],
+        PageState(row[7]),
+        row[8],
+        bool(row[9]),
+        *row[10:16],
+        Outcome(row[16]) if row[16] is not None else None,
+        *row[17:21],
+        Grace(row[21], row[22] or 0.0),
+        *row[23:],
+    )
+
+
+def for_visit(connection: apsw.Connection, page_id: int) -> PageRecord | None:
+    """Return what a visit starts from, None if the page is not known."""
+    row = connection.execute(_FOR_VISIT, (page_id,)).fetchone()
+    return _record(row) if row else None
+
+
+def by_url(connection: apsw.Connection, host: str, url_hash: int, url: str) -> PageRecord | None:
+    """Return the page of a canonical URL, None if it is not known."""
+    row = connection.execute(
+        f"{_BY_URL} AND url_hash = ? AND url = ?", (host, url_hash, url)
+    ).fetchone()
+    return _record(row) if row else None
+
+
+def list_pages(
+    connection: apsw.Connection,
+    *,
+    site_id: int | None = None,
+    host_id: int | None = None,
+    state: PageState | None = None,
+    after: int = 0,
+    limit: int = 100,
+) -> list[PageRecord]:
+    """Return pages, in a stable order, from the one after `after`.
+
+    Args:
+        connection: any.
+        site_id: of this site only.
+        host_id: of this host only; the order is then that of the URL hashes, for which there is
+            an index, so that a page of a list costs the same at any depth.
+        state: in this state only.
+        after: page_id of the last one already seen.
+        limit: the most to return.
+    """
+    where, bindings, order = ["page_id > ?"], [after], "page_id"
+    if host_id is not None:
+        where = [
+            "page.host_id = ?",
+            "url_hash > coalesce((SELECT url_hash FROM page WHERE page_id = ?), ?)",
+        ]
+        bindings, order = [host_id, after, -(2**63)], "url_hash"
+    for column, wanted in (("page.site_id = ?", site_id), ("state = ?", state)):
+        if wanted is not None:
+            where.append(column)
+            bindings.append(wanted)  # type: ignore[arg-type]
+    sql = f"{_SELECT} WHERE {' AND '.join(where)} ORDER BY {order} LIMIT ?"
+    return [_record(row) for row in connection.execute(sql, (*bindings, limit))]
+
+
+def set_state(connection: apsw.Connection, page_id: int, state: PageState) -> bool:
+    """Move a page without a visit (robots, replica verdict); False if it is not known."""
+    row = connection.execute(
+        "SELECT site_id, host_id, state FROM page WHERE page_id = ?", (page_id,)
+    ).fetchone()
+    if row is None:
+        return False
+    connection.execute("UPDATE page SET state = ? WHERE page_id = ?", (state, page_id))
+    tally.moved(connection, [(row[0], row[1], PageState(row[2]), state)])
+    return True

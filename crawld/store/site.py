@@ -1,0 +1,79 @@
+"""Sites: what the operator configured, numbered, so that pages can belong to it."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import apsw
+
+
+class SiteRow(NamedTuple):
+    """A site as lists show it; `definition` is None once it is no longer configured."""
+
+    site_id: int
+    name: str
+    definition: str | None
+    source: str
+    paused: bool
+    added_at: float
+    page_count: int
+    pages_discovered: int
+    pages_visited: int
+    pages_excluded: int
+    pages_gone: int
+    pages_suspended: int
+
+
+_ROW = f"SELECT {', '.join(SiteRow._fields)} FROM site"
+
+
+def upsert(
+    connection: apsw.Connection, name: str, definition: str, *, source: str, at: float
+) -> int:
+    """Add a site or take its new definition over; return its site_id.
+
+    Args:
+        connection: the writer.
+        name: unique name.
+        definition: JSON of its configuration.
+        source: `config`, `socket` or `command_line`.
+        at: instant, Unix seconds.
+    """
+    site_id: int = connection.execute(
+        "INSERT INTO site (name, definition, source, added_at) VALUES (?, ?, ?, ?)"
+        " ON CONFLICT (name) DO UPDATE SET definition = excluded.definition,"
+        " source = excluded.source RETURNING site_id",
+        (name, definition, source, at),
+    ).get
+    return site_id
+
+
+def retire(connection: apsw.Connection, name: str) -> bool:
+    """Take a site out of service; its pages are kept and not visited. False if not known."""
+    connection.execute(
+        "UPDATE site SET definition = NULL WHERE name = ? AND definition IS NOT NULL", (name,)
+    )
+    return connection.changes() > 0
+
+
+def set_paused(connection: apsw.Connection, name: str, paused: bool) -> bool:
+    """Pause or resume a site; False if it is not known."""
+    connection.execute("UPDATE site SET paused = ? WHERE name = ?", (paused, name))
+    return connection.changes() > 0
+
+
+def by_name(connection: apsw.Connection, name: str) -> SiteRow | None:
+    """Return a site, None if it is not known."""
+    row = connection.execute(f"{_ROW} WHERE name = ?", (name,)).fetchone()
+    return _row(row) if row else None
+
+
+def list_sites(connection: apsw.Connection, *, retired: bool = False) -> list[SiteRow]:
+    """Return the sites in the order they were added, those out of service only on demand."""
+    where = "" if retired else " WHERE definition IS NOT NULL"
+    return [_row(row) for row in connection.execute(f"{_ROW}{where} ORDER BY site_id")]
+
+
+def _row(row: tuple[Any, ...]) -> SiteRow:
+    made = SiteRow(*row)
+    return made._replace(paused=bool(made.paused))
