@@ -350,4 +350,5 @@ def bin_counts(gaps: FloatArray, edges: FloatArray = EDGES_S) -> FloatArray:
 def _beyond(ages: FloatArray, edges: FloatArray) -> FloatArray:
     """Return which share of each bin lies beyond each age, shape (ages, bins)."""
     capped = np.minimum(ages, 0.5 * (edges[-1] + edges[-2]))
-    return np.clip((edges[1:] - capped[:, None]) / np.diff(edges), 0.0, 1.0)
+    share = (edges[1:] - capped[:, None]) / np.diff(edges)
+    return np.asarray(np.clip(share, 0.0, 1.0), np.float64)

@@ -1,0 +1,383 @@
+"""The change model of one page: all a policy, a forecast or an operator asks about its changes.
+
+A `PageModel` is updated in place at each visit, in microseconds, by plain floats; it stores in
+under 200 bytes (`record.py`) and is refitted with all others by the estimate job (`refit.py`).
+
+It reconciles two kinds of sight. *Exact*: revisions, or a Last-Modified that has proved true: the
+instants of changes are known. *Censored*: a visit saw changed or unchanged; a change then counts
+as its expected number of changes, and the last of them is put at its expected instant.
+
+Invariants: times never run backwards (a visit before the last one counts as zero time later);
+`last_change_at` <= `last_visit_at`; the decayed `counts` refer to `last_change_at`, so that they
+need no touch at unchanged visits; the evidence refers to `last_visit_at`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from crawld.core.change import renewal
+from crawld.core.change.classes import PAGE_CLASSES
+from crawld.core.change.history import CLOCK_TOLERANCE_S, Observation
+from crawld.core.change.prior import DEFAULT_PRIOR, Gamma
+from crawld.core.change.rate import Evidence, expected_changes, posterior
+from crawld.core.change.record import CLASSES, DAY_S, MEMORY_S, PACKED, VERSION, WINDOWS_S
+
+_NOW_S = 2.0
+"""A last change this close to the visit is a server that stamps every answer with the time."""
+
+_TRUST_KEPT, _TRUST_ALL, _TRUST_LEVEL = 3.0, 4.0, 0.7
+"""Last-Modified is believed while (kept + 3) / (kept + broken + 4) is at least 0.7: at first yes,
+after one lie no, after some truths again."""
+
+_COUNT_LIMIT = 65_535
+_EDGES = tuple(renewal.EDGES_S.tolist())
+_DECAYS = tuple(1.0 / window_s for window_s in WINDOWS_S)
+
+
+@dataclass(slots=True)
+class PageModel:
+    """What is known about the changes of one page. All instants are Unix seconds.
+
+    Attributes:
+        prior: rate to be expected on this host or section, from the last refit.
+        first_at: start of observation: the first visit, or the first known change.
+        last_visit_at: instant up to which the page is known.
+        last_change_at: last change, exact or expected; `first_at` where none was seen.
+        change_known: whether `last_change_at` is a change and not just the start of observation.
+        visits: visits so far. changed_visits: those that saw a change.
+        evidence fields (`exact_changes` … `unchanged_s`): as in `rate.Evidence`, forgetting with
+            `MEMORY_S`.
+        counts: expected changes, decayed over 1, 10 and 90 days, at `last_change_at`.
+        gaps_s: the last two intervals between changes, newest first; 0 where there is none.
+        bins: intervals between changes in the bins of `renewal.EDGES_S`.
+        class_weights: log weights of `classes.PAGE_CLASSES`.
+        modified_kept, modified_broken: visits at which Last-Modified proved true, or false.
+        rate: posterior mean of the change rate, per second, as of the last update.
+    """
+
+    prior: Gamma = DEFAULT_PRIOR
+    first_at: float = 0.0
+    last_visit_at: float = 0.0
+    last_change_at: float = 0.0
+    change_known: bool = False
+    visits: int = 0
+    changed_visits: int = 0
+    exact_changes: float = 0.0
+    exact_exposure_s: float = 0.0
+    changed: float = 0.0
+    changed_s: float = 0.0
+    unchanged_s: float = 0.0
+    counts: list[float] = field(default_factory=lambda: [0.0] * len(WINDOWS_S))
+    gaps_s: list[float] = field(default_factory=lambda: [0.0, 0.0])
+    bins: list[int] = field(default_factory=lambda: [0] * renewal.BINS)
+    class_weights: list[float] = field(default_factory=PAGE_CLASSES.uniform)
+    modified_kept: int = 0
+    modified_broken: int = 0
+    rate: float = -1.0
+
+    def __post_init__(self) -> None:
+        if self.rate < 0.0:
+            self.rate = self.prior.mean
+
+    # -- reading ---------------------------------------------------------------------------------
+
+    @property
+    def change_rate_per_day(self) -> float:
+        """Posterior mean of the rate of change; never 0 and never infinite."""
+        return self.rate * DAY_S
+
+    @property
+    def trusts_last_modified(self) -> bool:
+        """Whether the server's Last-Modified is taken as the instant of the last change."""
+        told = self.modified_kept + self.modified_broken
+        return (self.modified_kept + _TRUST_KEPT) / (told + _TRUST_ALL) >= _TRUST_LEVEL
+
+    @property
+    def evidence(self) -> Evidence:
+        """The evidence of the rate, as of `last_visit_at`."""
+        return Evidence(
+            self.exact_changes,
+            self.exact_exposure_s,
+            self.changed,
+            self.changed_s,
+            self.unchanged_s,
+        )
+
+    def posterior(self) -> Gamma:
+        """Return the posterior of the rate (per second)."""
+        return posterior(self.prior, self.evidence, start=self.rate)
+
+    def interval(self, level: float = 0.9) -> tuple[float, float]:
+        """Return the central credible interval of the rate, per day; 0 < level < 1."""
+        low, high = self.posterior().interval(level)
+        return low * DAY_S, high * DAY_S
+
+    def class_probabilities(self) -> dict[float, float]:
+        """Return the probability of each class, keyed by its mean interval in days."""
+        shares = PAGE_CLASSES.probabilities(self.class_weights)
+        return {
+            mean_s / DAY_S: share
+            for mean_s, share in zip(PAGE_CLASSES.mean_intervals_s, shares, strict=True)
+        }
+
+    def known_age_s(self) -> float:
+        """Return how long the page had been unchanged at the last visit, seconds."""
+        return max(0.0, self.last_visit_at - self.last_change_at)
+
+    def renewal(self) -> renewal.Renewal:
+        """Return the distribution of the interval between changes, seconds, for this page."""
+        prior = renewal.exponential_mass(np.array([self.rate])) + 1e-3
+        return renewal.fit_counts(
+            np.array([self.bins], np.float64), np.array([self.known_age_s()]), prior=prior
+        )
+
+    def explain(self, now: float) -> dict[str, object]:
+        """Return what an operator wants to read, in plain values; times in seconds or days."""
+        low, high = self.interval(0.9)
+        shares = self.class_probabilities()
+        return {
+            "visits": self.visits,
+            "changed_visits": self.changed_visits,
+            "last_visit_at": self.last_visit_at if self.visits else None,
+            "last_change_at": self.last_change_at if self.change_known else None,
+            "age_s": max(0.0, now - self.last_change_at) if self.change_known else None,
+            "change_rate_per_day": self.change_rate_per_day,
+            "rate_interval_per_day": [low, high],
+            "prior_rate_per_day": self.prior.mean * DAY_S,
+            "class_days": max(shares, key=lambda days: shares[days]),
+            "class_probabilities": shares,
+            "unchanged_probability": math.exp(-self.rate * max(0.0, now - self.last_visit_at)),
+            "recent_gaps_s": [gap for gap in self.gaps_s if gap > 0.0],
+            "gap_histogram": list(self.bins),
+            "last_modified_trusted": self.trusts_last_modified,
+        }
+
+    # -- learning --------------------------------------------------------------------------------
+
+    def update(self, observation: Observation) -> None:
+        """Learn from one visit.
+
+        Args:
+            observation: what it saw; a clock that jumped back counts as no time passed.
+        """
+        if self.visits == 0 and self.first_at == 0.0:
+            self._begin(observation)
+            return
+        at = max(observation.at, self.last_visit_at)
+        interval_s = max(0.0, min(observation.interval_s, at - self.last_visit_at))
+        told_at = self._believed(observation, at - interval_s)
+        self._forget(at - self.last_visit_at)
+        if not observation.changed:
+            self._unchanged(interval_s)
+        elif told_at is not None:
+            self._told(told_at, at)
+        else:
+            self._censored(interval_s, at)
+        self.visits += 1
+        self.changed_visits += observation.changed
+        self.last_visit_at = at
+        self.rate = self.posterior().mean
+
+    def observe_changes(self, instants: Sequence[float], at: float) -> None:
+        """Learn all changes since the last visit, exactly known (revisions of a wiki page).
+
+        Args:
+            instants: Unix seconds, in any order; those not after `last_change_at`, or after `at`
+                (with `CLOCK_TOLERANCE_S` forgiven), are ignored.
+            at: instant up to which the list is complete.
+        """
+        at = max(at, self.last_visit_at)
+        limit = at + CLOCK_TOLERANCE_S
+        fresh = sorted({min(t, at) for t in instants if self.last_change_at < t <= limit})
+        if self.visits == 0 and self.first_at == 0.0:
+            # Observation starts with the page's birth, which tells nothing of its rate.
+            self.first_at = self.last_visit_at = self.last_change_at = fresh[0] if fresh else at
+            self.change_known = bool(fresh)
+            self.counts = [float(bool(fresh))] * len(WINDOWS_S)
+            fresh = fresh[1:]
+        self._exactly(fresh, at)
+        self.visits += 1
+        self.changed_visits += bool(fresh)
+        self.last_visit_at = at
+        self.rate = self.posterior().mean
+
+    def _exactly(self, fresh: Sequence[float], at: float) -> None:
+        span_s = at - self.last_visit_at
+        self._forget(span_s)
+        for instant in fresh:
+            self.exact_changes += math.exp((instant - at) / MEMORY_S)
+            self._change(instant, 0.0, 0.0)
+        self.exact_exposure_s += _remembered(span_s)
+        self.class_weights = PAGE_CLASSES.after_exact(self.class_weights, len(fresh), span_s)
+
+    def _begin(self, observation: Observation) -> None:
+        at = observation.at
+        self.first_at = self.last_visit_at = self.last_change_at = at
+        self.visits = 1
+        told_at = observation.last_change_at
+        # Seen from a random instant, the time back to the last change of a Poisson page is
+        # distributed like an interval: the first Last-Modified is one exact observation.
+        if told_at is not None and 0.0 < told_at < at - _NOW_S:
+            self.first_at = told_at
+            self._told(told_at, at)
+            self.rate = self.posterior().mean
+
+    def _believed(self, observation: Observation, previous_at: float) -> float | None:
+        """Return the instant of the last change if the server told it and may be believed."""
+        told_at = observation.last_change_at
+        if told_at is None:
+            return None
+        inside = told_at > previous_at
+        true = told_at <= observation.at + CLOCK_TOLERANCE_S and inside == observation.changed
+        if true:
+            self.modified_kept = min(self.modified_kept + 1, _COUNT_LIMIT)
+        else:
+            self.modified_broken = min(self.modified_broken + 1, _COUNT_LIMIT)
+        if not true or not self.trusts_last_modified:
+            return None
+        return min(max(told_at, previous_at, self.last_change_at), observation.at)
+
+    def _forget(self, elapsed_s: float) -> None:
+        kept = math.exp(-elapsed_s / MEMORY_S)
+        self.exact_changes *= kept
+        self.exact_exposure_s *= kept
+        self.changed *= kept
+        self.changed_s *= kept
+        self.unchanged_s *= kept
+
+    def _unchanged(self, interval_s: float) -> None:
+        self.unchanged_s += _remembered(interval_s)
+        self.class_weights = PAGE_CLASSES.after_visit(self.class_weights, interval_s, changed=False)
+
+    def _told(self, told_at: float, at: float) -> None:
+        """Learn a change at an instant; what lay between it and the visit before is unknown."""
+        back_s = at - told_at
+        hidden_s = max(0.0, told_at - self.last_visit_at)
+        self.exact_changes += math.exp(-back_s / MEMORY_S)
+        self.exact_exposure_s += _remembered(back_s)
+        self.class_weights = PAGE_CLASSES.after_exact(self.class_weights, 1.0, back_s)
+        self._change(told_at, self.rate * hidden_s, hidden_s)
+
+    def _censored(self, interval_s: float, at: float) -> None:
+        """Learn that something changed in the interval."""
+        self.changed += 1.0
+        self.changed_s += interval_s
+        self.class_weights = PAGE_CLASSES.after_visit(self.class_weights, interval_s, changed=True)
+        expected = self.rate * interval_s
+        back_s = _expected_back_s(self.rate, interval_s)
+        hidden = max(0.0, expected_changes(expected) - 1.0)
+        self._change(at - back_s, hidden, interval_s - back_s)
+
+    def _change(self, at: float, hidden: float, hidden_s: float) -> None:
+        """Enter a change at an instant, and `hidden` more spread over the time before it."""
+        gap_s = max(0.0, at - self.last_change_at)
+        counts = self.counts
+        for index, decay in enumerate(_DECAYS):
+            kept = counts[index] * math.exp(-gap_s * decay) + 1.0
+            if hidden > 0.0 and hidden_s > 0.0:
+                spread = hidden_s * decay
+                kept += hidden * -math.expm1(-spread) / spread
+            counts[index] = kept
+        if self.change_known:
+            # With changes hidden in between, the gap was cut into so many on average.
+            self._enter_gap(gap_s / (1.0 + hidden))
+        self.last_change_at = at
+        self.change_known = True
+
+    def _enter_gap(self, gap_s: float) -> None:
+        self.gaps_s = [gap_s, self.gaps_s[0]]
+        index = 0
+        while index < renewal.BINS - 1 and gap_s >= _EDGES[index + 1]:
+            index += 1
+        self.bins[index] += 1
+        if self.bins[index] >= _COUNT_LIMIT:
+            self.bins = [count // 2 for count in self.bins]
+
+    # -- storing ---------------------------------------------------------------------------------
+
+    def to_bytes(self) -> bytes:
+        """Return the stored form (`record.RECORD`)."""
+        return PACKED.pack(
+            VERSION,
+            self.change_known,
+            self.modified_kept,
+            self.modified_broken,
+            *self.bins,
+            self.visits,
+            self.changed_visits,
+            self.first_at,
+            self.last_visit_at,
+            self.last_change_at,
+            self.exact_changes,
+            self.exact_exposure_s,
+            self.changed,
+            self.changed_s,
+            self.unchanged_s,
+            *self.counts,
+            *self.gaps_s,
+            self.prior.shape,
+            self.prior.exposure_s,
+            self.rate,
+            *self.class_weights,
+        )
+
+    @classmethod
+    def from_bytes(cls, packed: bytes) -> PageModel:
+        """Return the model of a stored form.
+
+        Raises:
+            ValueError: another length or version.
+        """
+        if len(packed) != PACKED.size or packed[0] != VERSION:
+            raise ValueError(f"no page model of version {VERSION}: {len(packed)} bytes")
+        values = PACKED.unpack(packed)
+        head = 4 + renewal.BINS
+        tail = head + 10
+        gaps = tail + len(WINDOWS_S)
+        weights = gaps + 5
+        visits, changed_visits, first_at, last_visit_at, last_change_at = values[head : head + 5]
+        exact_changes, exact_exposure_s, changed, changed_s, unchanged_s = values[head + 5 : tail]
+        return cls(
+            prior=Gamma(values[gaps + 2], values[gaps + 3]),
+            first_at=first_at,
+            last_visit_at=last_visit_at,
+            last_change_at=last_change_at,
+            change_known=bool(values[1]),
+            visits=visits,
+            changed_visits=changed_visits,
+            exact_changes=exact_changes,
+            exact_exposure_s=exact_exposure_s,
+            changed=changed,
+            changed_s=changed_s,
+            unchanged_s=unchanged_s,
+            counts=list(values[tail:gaps]),
+            gaps_s=list(values[gaps : gaps + 2]),
+            bins=list(values[4:head]),
+            class_weights=list(values[weights : weights + CLASSES]),
+            modified_kept=values[2],
+            modified_broken=values[3],
+            rate=values[gaps + 4],
+        )
+
+
+def _remembered(interval_s: float) -> float:
+    """Return the exposure left of an interval that ends now: nearly all of a short one."""
+    return MEMORY_S * -math.expm1(-interval_s / MEMORY_S)
+
+
+def _expected_back_s(rate: float, interval_s: float) -> float:
+    """Return the expected time back to the last change of an interval that saw one.
+
+    1/rate - t/(e^(rate t) - 1): half the interval for a slow page, 1/rate for a fast one.
+    """
+    expected = rate * interval_s
+    if expected < 1e-4:
+        return interval_s * (0.5 - expected / 12.0)
+    if expected > 700.0:
+        return 1.0 / rate
+    return 1.0 / rate - interval_s / math.expm1(expected)

@@ -1,0 +1,202 @@
+"""Page models by the million: built from histories, their priors and rates refitted.
+
+Works on the packed records (`record.RECORD`) as arrays; each function gives what the single-page
+`PageModel` would, up to rounding. The estimate job reads the records, calls `refit`, writes back.
+
+Invariant: the records given are never changed; results are new arrays.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from crawld.core.change import renewal
+from crawld.core.change.classes import PAGE_CLASSES
+from crawld.core.change.prior import DEFAULT_PRIOR, GammaPriors, fit_prior
+from crawld.core.change.record import MEMORY_S, RECORD, VERSION, WINDOWS_S, Records
+
+FloatArray = npt.NDArray[np.float64]
+IntArray = npt.NDArray[np.int64]
+
+_ROUNDS = 3
+_NEWTON_STEPS = 25
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Refit:
+    """Refitted models.
+
+    Attributes:
+        records: the models with new priors and rates, in the given order.
+        priors: the prior of each group.
+        rate_per_day: posterior mean rate of each page.
+    """
+
+    records: Records
+    priors: GammaPriors
+    rate_per_day: FloatArray
+
+
+def refit(records: Records, *, groups: IntArray | None = None) -> Refit:
+    """Fit one prior a group from its pages and give every page its posterior rate.
+
+    Censored changes count as their expected number at the current rate, which the prior changes,
+    so both are repeated until they agree (three rounds are enough for the third digit).
+
+    Args:
+        records: page models, an array of `record.RECORD`; visited or not.
+        groups: host or section of each page, 0 … G - 1; None = all in one group.
+
+    Returns:
+        New records; the cost is linear in pages.
+    """
+    fitted = records.copy()
+    group_of = np.zeros(len(records), np.int64) if groups is None else groups
+    evidence = _Evidence.of(records)
+    priors = GammaPriors(np.array([DEFAULT_PRIOR.shape]), np.array([DEFAULT_PRIOR.exposure_s]))
+    rate = records["rate"].astype(np.float64)
+    for _ in range(_ROUNDS):
+        changes = evidence.certain + evidence.changed * _expected(rate * evidence.interval_s)
+        priors = fit_prior(changes, evidence.exposure_s, groups=group_of, steps=12)
+        rate = evidence.rate(priors.shape[group_of], priors.exposure_s[group_of])
+    fitted["prior_shape"] = priors.shape[group_of]
+    fitted["prior_exposure_s"] = priors.exposure_s[group_of]
+    fitted["rate"] = rate
+    return Refit(fitted, priors, rate * 86_400.0)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Evidence:
+    """`rate.Evidence` of many pages: what is certain, what is censored, over how long."""
+
+    certain: FloatArray
+    changed: FloatArray
+    interval_s: FloatArray
+    exposure_s: FloatArray
+
+    @classmethod
+    def of(cls, records: Records) -> _Evidence:
+        changed = records["changed"].astype(np.float64)
+        changed_s = records["changed_s"].astype(np.float64)
+        interval_s = np.divide(changed_s, changed, out=np.zeros_like(changed), where=changed > 0)
+        exposure_s = records["exact_exposure_s"] + changed_s + records["unchanged_s"]
+        return cls(records["exact_changes"].astype(np.float64), changed, interval_s, exposure_s)
+
+    def rate(self, shape: FloatArray, prior_exposure_s: FloatArray) -> FloatArray:
+        """Return the posterior mean rate: `rate.posterior` by Newton on the pages that need it."""
+        certain = shape + self.certain
+        exposure_s = prior_exposure_s + self.exposure_s
+        rate = np.asarray((certain + self.changed) / exposure_s, np.float64)
+        open_ = np.flatnonzero((self.changed > 0) & (self.interval_s > 0))
+        part, certain, exposure_s = rate[open_], certain[open_], exposure_s[open_]
+        changed, interval_s = self.changed[open_], self.interval_s[open_]
+        for _ in range(_NEWTON_STEPS if open_.size else 0):
+            expected = part * interval_s
+            gap = certain + changed * _expected(expected) - part * exposure_s
+            step = gap / (changed * interval_s * _expected_slope(expected) - exposure_s)
+            part = np.where(part > step, part - step, 0.5 * part)
+            if float(np.max(np.abs(step) / part)) < 1e-9:
+                break
+        rate[open_] = part
+        return rate
+
+
+def _expected(x: FloatArray) -> FloatArray:
+    small = x < 1e-6
+    safe = np.where(small, 1.0, x)
+    return np.where(small, 1.0 + 0.5 * x, safe / -np.expm1(-safe))
+
+
+def _expected_slope(x: FloatArray) -> FloatArray:
+    small = x < 1e-3
+    safe = np.where(small, 1.0, np.minimum(x, 700.0))
+    kept = -np.expm1(-safe)
+    return np.where(small, 0.5 + x / 6.0, (kept - safe * np.exp(-safe)) / (kept * kept))
+
+
+def from_histories(instants: FloatArray, offsets: IntArray, *, at: float) -> Records:
+    """Build the models of pages whose every change up to `at` is known.
+
+    The same as `PageModel.observe_changes` on fresh models, for all pages at once; also for one
+    page with a long history (a backfill), whose visit counts the caller then carries over.
+
+    Args:
+        instants: change instants, page after page, strictly increasing inside a page; the first
+            of a page is its birth. All <= `at`.
+        offsets: one more than pages; page i owns `instants[offsets[i]:offsets[i + 1]]`.
+        at: instant up to which the histories are complete.
+
+    Returns:
+        An array of `record.RECORD`; a page without instants is a page never seen.
+    """
+    pages = len(offsets) - 1
+    records = blank_records(pages)
+    length = np.diff(offsets)
+    seen = np.flatnonzero(length)
+    page_of = np.repeat(np.arange(pages), length)
+    first_at, last_at = instants[offsets[seen]], instants[offsets[seen + 1] - 1]
+    records["change_known"][seen] = 1
+    records["visits"][seen] = 1
+    records["changed_visits"][seen] = length[seen] > 1
+    records["first_at"][seen] = first_at
+    records["last_visit_at"][seen] = at
+    records["last_change_at"][seen] = last_at
+    _enter_counts(records, instants, page_of)
+    _enter_gaps(records, instants, offsets, page_of)
+    _enter_evidence(records, instants, page_of, at=at)
+    prior_shape = records["prior_shape"].astype(np.float64)
+    prior_exposure_s = records["prior_exposure_s"].astype(np.float64)
+    records["rate"] = _Evidence.of(records).rate(prior_shape, prior_exposure_s)
+    return records
+
+
+def blank_records(pages: int) -> Records:
+    """Return the models of pages never seen."""
+    records = np.zeros(pages, dtype=RECORD)
+    records["version"] = VERSION
+    records["prior_shape"] = DEFAULT_PRIOR.shape
+    records["prior_exposure_s"] = DEFAULT_PRIOR.exposure_s
+    records["rate"] = DEFAULT_PRIOR.mean
+    return records
+
+
+def _enter_counts(records: Records, instants: FloatArray, page_of: IntArray) -> None:
+    back_s = records["last_change_at"][page_of] - instants
+    for index, window_s in enumerate(WINDOWS_S):
+        decayed = np.bincount(page_of, np.exp(-back_s / window_s), minlength=len(records))
+        records["counts"][:, index] = decayed
+
+
+def _enter_gaps(
+    records: Records, instants: FloatArray, offsets: IntArray, page_of: IntArray
+) -> None:
+    inside = np.diff(page_of) == 0
+    gaps, gap_page = np.diff(instants)[inside], page_of[1:][inside]
+    at = np.clip(np.searchsorted(renewal.EDGES_S, gaps, side="right") - 1, 0, renewal.BINS - 1)
+    cells = np.bincount(gap_page * renewal.BINS + at, minlength=len(records) * renewal.BINS)
+    # The page model halves a page's bins when one is full; here at once, by as much as is needed.
+    bins = cells.reshape(-1, renewal.BINS)
+    excess = np.maximum(1, -(-bins.max(axis=1, initial=0) // 65_534))
+    records["bins"] = bins // excess[:, None]
+    for index in range(2):
+        enough = np.flatnonzero(np.diff(offsets) > index + 1)
+        end = offsets[enough + 1] - 1 - index
+        records["gaps_s"][enough, index] = instants[end] - instants[end - 1]
+
+
+def _enter_evidence(
+    records: Records, instants: FloatArray, page_of: IntArray, *, at: float
+) -> None:
+    span_s = np.where(records["visits"] > 0, at - records["first_at"], 0.0)
+    later = instants > records["first_at"][page_of]
+    weights = np.exp((instants[later] - at) / MEMORY_S)
+    records["exact_changes"] = np.bincount(page_of[later], weights, minlength=len(records))
+    records["exact_exposure_s"] = MEMORY_S * -np.expm1(-span_s / MEMORY_S)
+    changes = np.bincount(page_of[later], minlength=len(records)).astype(np.float64)
+    mean_s = np.array(PAGE_CLASSES.mean_intervals_s)
+    raw = -changes[:, None] * np.log(mean_s) - span_s[:, None] / mean_s
+    levelled = raw - raw.max(axis=1, keepdims=True, initial=-np.inf)
+    records["class_weights"] = np.maximum(levelled, PAGE_CLASSES.floor)
