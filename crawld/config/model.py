@@ -65,7 +65,7 @@ class Daemon(_Table):
         restart=True,
     )
     socket: FilePath | None = _key(
-        None, "The control socket; unset: beside the database.", unit="path", restart=True
+        None, "The control socket; unset: beside the database.", restart=True
     )
     socket_group: str | None = _key(
         None, "Group that may use the control socket; unset: the daemon's own.", restart=True
@@ -153,7 +153,7 @@ class Frontier(_Table):
     )
     max_segments: Count = _key(20, "Most path segments in a URL.", unit="segments")
     max_repeated_segments: Count = _key(
-        3, "How often one path segment may occur in a URL.", unit="times"
+        3, "How often one path segment may occur in a URL.", unit="occurrences"
     )
     max_query_parameters: Annotated[int, Field(strict=True, ge=0, le=10_000)] = _key(
         40, "Most query parameters in a URL.", unit="parameters"
@@ -172,7 +172,7 @@ class Schedule(_Table):
     """What a free fetch slot is spent on."""
 
     discovery_share: Share = _key(
-        0.5, "Share of the slots for new pages while revisits are due.", unit="0 to 1"
+        0.5, "Share of the slots for new pages while revisits are due.", unit="share from 0 to 1"
     )
     min_revisit_s: Seconds = _key(
         3_600.0, "Shortest time between two visits of one page.", unit="seconds"
@@ -197,11 +197,9 @@ class Site(_Table):
     name: SiteName = Field(description="Short name of the site, used in commands and logs.")
     seeds: tuple[str, ...] = _key((), 'URLs to start from: ["https://docs.example.org/"].')
     seeds_file: FilePath | None = _key(
-        None, "File of further seeds, one URL a line, # for comments.", unit="path"
+        None, "File of further seeds, one URL a line, # for comments."
     )
-    titles_file: FilePath | None = _key(
-        None, "File of page titles, one a line; needs title_url.", unit="path"
-    )
+    titles_file: FilePath | None = _key(None, "File of page titles, one a line; needs title_url.")
     title_url: TitleUrl | None = _key(
         None, 'URL of a title: "https://en.wikipedia.org/wiki/{title}".'
     )
@@ -229,7 +227,7 @@ class Site(_Table):
         (), 'How much pages matter: [{ pattern = "glob:...", importance = 2.0 }]; first match wins.'
     )
     headers_file: FilePath | None = _key(
-        None, "File of request headers and password for this site, mode 0600.", unit="path"
+        None, "File of request headers and password for this site, mode 0600."
     )
     allow_private: StrictBool = _key(
         False, "Whether private and loopback addresses may be fetched for this site."

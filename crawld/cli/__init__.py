@@ -1,0 +1,1 @@
+"""Commands: `crawld` (daemon and offline work) and `crawlctl` (talks to the socket)."""

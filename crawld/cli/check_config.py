@@ -1,0 +1,96 @@
+"""`crawld check-config` and `crawld init`: read a config without running it; write one to edit."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+from crawld.config.checks import SiteSeeds
+from crawld.config.derive import user_agent
+from crawld.config.load import Loaded, load
+from crawld.config.model import Config, Site
+from crawld.config.template import template
+from crawld.errors import EXIT_OK, EXIT_OPERATOR, ConfigError
+
+HOSTS_SHOWN = 5
+
+
+def check_config(path: Path, *, as_json: bool = False) -> int:
+    """Check a config, print what it comes to; return 0 where it holds, 2 where it does not."""
+    try:
+        loaded = load(path)
+    except ConfigError as error:
+        if as_json:
+            print(json.dumps({"valid": False, "errors": error.message.splitlines()}))
+        else:
+            print(error, file=sys.stderr)
+        return EXIT_OPERATOR
+    if as_json:
+        print(json.dumps(summary(loaded), ensure_ascii=False, indent=2))
+    else:
+        _print(loaded)
+    return EXIT_OK
+
+
+def summary(loaded: Loaded) -> dict[str, object]:
+    """Return what a config comes to, as JSON types."""
+    config = loaded.config
+    return {
+        "valid": True,
+        "user_agent": user_agent(config),
+        "db": str(config.daemon.db),
+        "sites": [_site(config, site, loaded.seeds[site.name]) for site in config.sites],
+        "warnings": list(loaded.warnings),
+    }
+
+
+def _site(config: Config, site: Site, seeds: SiteSeeds) -> dict[str, object]:
+    return {
+        "name": site.name,
+        "seeds": seeds.count,
+        "seeds_complete": seeds.is_complete,
+        "hosts": sorted(seeds.hosts.union(site.hosts)),
+        "host_delay_s": _delay_s(config, site),
+        "max_depth": site.max_depth,
+        "max_pages": site.max_pages,
+    }
+
+
+def _delay_s(config: Config, site: Site) -> float:
+    return config.politeness.host_delay_s if site.host_delay_s is None else site.host_delay_s
+
+
+def _print(loaded: Loaded) -> None:
+    config = loaded.config
+    print(f"user agent  {user_agent(config)}")
+    print(f"database    {config.daemon.db}")
+    for site in config.sites:
+        seeds = loaded.seeds[site.name]
+        hosts = sorted(seeds.hosts.union(site.hosts))
+        more = f" and {len(hosts) - HOSTS_SHOWN} more" if len(hosts) > HOSTS_SHOWN else ""
+        at_least = "" if seeds.is_complete else "at least "
+        print(f"site        {site.name}: {at_least}{seeds.count} seeds on", end=" ")
+        print(f"{', '.join(hosts[:HOSTS_SHOWN])}{more}, {_delay_s(config, site):g} s apart")
+    for warning in loaded.warnings:
+        print(f"warning     {warning}")
+    print("the config holds")
+
+
+def init(directory: Path) -> int:
+    """Write `crawld.toml` into a directory to start from, and return the exit code.
+
+    Raises:
+        ConfigError: the file exists already, or cannot be written.
+    """
+    path = directory / "crawld.toml"
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        with path.open("x", encoding="utf-8") as file:
+            file.write(template())
+    except FileExistsError:
+        raise ConfigError(f"{path} exists; it is left as it is", hint="name another DIR") from None
+    except OSError as error:
+        raise ConfigError(f"cannot write {path}: {error.strerror}") from None
+    print(f"wrote {path}: set contact and a [[site]], then crawld check-config {path}")
+    return EXIT_OK

@@ -1,0 +1,75 @@
+"""The config file to start from: every key at its default, with unit and meaning, commented out.
+
+Written from the model, so that it cannot say anything else than what the daemon does; the file
+`etc/crawld.toml` is this text.
+"""
+
+from __future__ import annotations
+
+import json
+import textwrap
+from collections.abc import Iterator
+from pathlib import Path
+
+from pydantic import BaseModel
+from pydantic.fields import FieldInfo
+
+from crawld.config.model import Config, Site, Weight
+
+_HEAD = """\
+# Config of crawld. Every key stands here at its default; remove the "#" before a key to change it.
+# Then: crawld check-config FILE. Relative paths start from the directory of this file.
+# Keys marked (restart) cannot change by a reload.
+"""
+
+_EXAMPLES: dict[str, object] = {"name": "docs", "seeds": ["https://docs.example.org/"]}
+_WIDTH = 98
+
+
+def template() -> str:
+    """Return the text of a config file that shows every key."""
+    parts = [_HEAD]
+    for name, field in Config.model_fields.items():
+        if isinstance(field.annotation, type) and issubclass(field.annotation, BaseModel):
+            parts.append(_table(f"[{name}]", field.annotation))
+    parts.append(_table("#[[site]]", Site))
+    return "\n".join(parts)
+
+
+def _table(header: str, model: type[BaseModel]) -> str:
+    lines = [*_prose(model.__doc__ or ""), header]
+    for name, field in model.model_fields.items():
+        lines += [*_prose(_meaning(field)), f"#{name} = {_default(name, field)}"]
+        if name == "weights":
+            for key, part in Weight.model_fields.items():
+                lines[-1:-1] = _prose(f"{key}: {_meaning(part)}")
+    return "\n".join(lines) + "\n"
+
+
+def _prose(text: str) -> Iterator[str]:
+    return (f"# {line}" for line in textwrap.wrap(text, _WIDTH, break_on_hyphens=False))
+
+
+def _meaning(field: FieldInfo) -> str:
+    marks = field.json_schema_extra
+    unit, restart = (
+        (marks.get("unit"), marks.get("restart")) if isinstance(marks, dict) else ("", 0)
+    )
+    text = field.description or ""
+    text += f" Unit: {unit}." if unit else ""
+    return text + (" (restart)" if restart else "")
+
+
+def _default(name: str, field: FieldInfo) -> str:
+    value = _EXAMPLES.get(name, field.default)
+    return "unset" if value is None else to_toml(value)
+
+
+def to_toml(value: object) -> str:
+    """Return a config value as TOML writes it."""
+    if isinstance(value, Path):
+        value = str(value)
+    if isinstance(value, tuple | list):
+        return f"[{', '.join(to_toml(each) for each in value)}]"
+    # Text, numbers, booleans and the empty table look alike in JSON and TOML.
+    return json.dumps(value, ensure_ascii=False)
