@@ -61,7 +61,6 @@ class Daemon(_Table):
     db: FilePath = _key(
         Path("crawld.db"),
         "The database: everything crawld knows; unset: crawld.db in the working directory.",
-        unit="path",
         restart=True,
     )
     socket: FilePath | None = _key(
