@@ -4,8 +4,8 @@ A page is rendered once a revision into constant pieces with holes between them;
 fills the holes with noise (date stamp, counter, advert, nonce, CSRF field, comment). Truth and
 noise are thus apart by construction: two answers of one revision differ in the holes only.
 
-Invariants: caches are bounded, texts by number, rendered pages by bytes; an evicted page is
-rebuilt by replay, byte for byte the same.
+Invariants: the caches of a site are bounded, texts by number, rendered pages by bytes; an evicted
+page is rebuilt by replay, byte for byte the same.
 """
 
 from __future__ import annotations
@@ -69,15 +69,24 @@ class Rendering:
         graph: titles and links.
         look: size, edits and noise.
         home_links: paths that only the home page links to, beside its pages.
+        kept_html_bytes: bound of the rendered pages in memory.
     """
 
-    def __init__(self, graph: SiteGraph, look: Look, *, home_links: tuple[str, ...] = ()) -> None:
+    def __init__(
+        self,
+        graph: SiteGraph,
+        look: Look,
+        *,
+        home_links: tuple[str, ...] = (),
+        kept_html_bytes: int = KEPT_HTML_BYTES,
+    ) -> None:
         self._graph = graph
         self._look = look
         self._home_links = home_links
+        self._kept_html_bytes = kept_html_bytes
         self._texts: OrderedDict[int, PageText] = OrderedDict()
         self._pieces: OrderedDict[int, tuple[int, list[bytes]]] = OrderedDict()
-        self._kept_bytes = 0
+        self.kept_bytes = 0
 
     def html(self, page: int, revision: int, *, serial: int = 0, at: float = 0.0) -> bytes:
         """Return one answer's body.
@@ -110,13 +119,13 @@ class Rendering:
             return kept[1]
         pieces = [part.encode() for part in _HOLE.split(self._template(page, revision))]
         if kept is not None:
-            self._kept_bytes -= sum(map(len, kept[1]))
+            self.kept_bytes -= sum(map(len, kept[1]))
         self._pieces[page] = (revision, pieces)
         self._pieces.move_to_end(page)
-        self._kept_bytes += sum(map(len, pieces))
-        while self._kept_bytes > KEPT_HTML_BYTES and len(self._pieces) > 1:
+        self.kept_bytes += sum(map(len, pieces))
+        while self.kept_bytes > self._kept_html_bytes and len(self._pieces) > 1:
             _, (_, evicted) = self._pieces.popitem(last=False)
-            self._kept_bytes -= sum(map(len, evicted))
+            self.kept_bytes -= sum(map(len, evicted))
         return pieces
 
     def _text(self, page: int, revision: int) -> PageText:
@@ -131,6 +140,8 @@ class Rendering:
             )
         while text.revision < revision:
             text.advance()
+        if revision == 0:
+            return text  # as cheap to draw again as it was, and most pages of a large web are
         self._texts[page] = text
         if len(self._texts) > KEPT_TEXTS:
             self._texts.popitem(last=False)

@@ -12,6 +12,7 @@ the second (Last-Modified); all else is a lie the site was told to tell.
 from __future__ import annotations
 
 import gzip
+import re
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -27,6 +28,7 @@ from crawld.simweb.render import PLAIN, Look, Rendering
 from crawld.simweb.trap import Trap, trap_of, trap_page
 
 URLS_PER_SITEMAP = 10_000
+_SITEMAP = re.compile(r"/sitemap(?:-([0-9]{1,6}))?\.xml")
 _FUTURE_S = 30 * 86400.0
 _STYLE = b"body { max-width: 60em; margin: auto }\n"
 _LOGO = b'<svg xmlns="http://www.w3.org/2000/svg" width="8" height="8"><path d="M0 0h8v8z"/></svg>'
@@ -126,8 +128,8 @@ class SimSite:
             return self._page(request, page)
         if path == "/robots.txt":
             return self._robots(request)
-        if self.sitemap and path.startswith("/sitemap"):
-            return self._sitemap(request, path)
+        if self.sitemap and (part := _SITEMAP.fullmatch(path)):
+            return self._sitemap(request, part[1])
         if path == "/style.css":
             return respond(request, 200, _STYLE, content_type="text/css")
         if path == "/logo.svg":
@@ -181,21 +183,19 @@ class SimSite:
             text += f"\nSitemap: {request.origin}/sitemap.xml\n"
         return respond(request, 200, text.encode(), content_type="text/plain; charset=utf-8")
 
-    def _sitemap(self, request: Request, path: str) -> Answer:
-        files = -(-self.graph.pages // URLS_PER_SITEMAP)
-        number = path.removeprefix("/sitemap").removeprefix("-").removesuffix(".xml")
-        if not number and files > 1:
-            places = [f"{request.origin}/sitemap-{k}.xml" for k in range(files)]
-            return _xml(
-                request, "sitemapindex", [f"<sitemap><loc>{p}</loc></sitemap>" for p in places]
-            )
-        first = int(number) * URLS_PER_SITEMAP if number.isascii() and number.isdigit() else 0
-        if first >= self.graph.pages or (number and not number.isdigit()):
+    def _sitemap(self, request: Request, number: str | None) -> Answer:
+        """Answer with the whole sitemap, an index of its parts, or the part of that number."""
+        pages = self.graph.pages
+        if number is None and pages > URLS_PER_SITEMAP:
+            parts = range(-(-pages // URLS_PER_SITEMAP))
+            places = [f"{request.origin}/sitemap-{k}.xml" for k in parts]
+            entries = [f"<sitemap><loc>{place}</loc></sitemap>" for place in places]
+            return _xml(request, "sitemapindex", entries)
+        first = int(number or 0) * URLS_PER_SITEMAP
+        if first >= pages:
             return refuse(request, 404)
-        last = min(first + URLS_PER_SITEMAP, self.graph.pages)
-        return _xml(
-            request, "urlset", [self._sitemap_entry(request, p) for p in range(first, last)]
-        )
+        shown = range(first, min(first + URLS_PER_SITEMAP, pages))
+        return _xml(request, "urlset", [self._sitemap_entry(request, page) for page in shown])
 
     def _sitemap_entry(self, request: Request, page: int) -> str:
         modified = _w3c_date(self.modified_at(page, request.at))
