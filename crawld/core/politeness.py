@@ -157,7 +157,7 @@ class Backoff:
         if closed_until is not None and closed_until <= now:
             closed_until = None
         if self.level == 0:
-            return Backoff(0, None, closed_until)
+            return NO_BACKOFF if closed_until is None else Backoff(0, None, closed_until)
         if self.at is not None and now - self.at < QUIET_PERIOD_S:
             return replace(self, closed_until=closed_until)
         return Backoff(self.level - 1, now if self.level > 1 else None, closed_until)

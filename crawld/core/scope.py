@@ -16,11 +16,11 @@ from __future__ import annotations
 
 import fnmatch
 import re
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import Literal
 
-from crawld.core.url import canonicalize, parse
+from crawld.core.url import canonicalize
 from crawld.errors import ConfigError, InvalidUrlError
 
 RULE_KINDS = ("prefix", "glob", "regex")
@@ -83,8 +83,8 @@ class Scope:
         include: what is wanted; empty = everything on the hosts.
         exclude: what is never wanted.
         max_depth: links away from a seed, seeds being 0; None = no limit.
-        hosts: host names in scope (IPv6 without brackets). Empty stands for the hosts of the
-            seeds, to be filled by `over_seeds`; until then every host is refused.
+        hosts: host names in scope (IPv6 without brackets), those of the seeds and those the
+            operator added; a scope without hosts admits nothing.
         subdomains: hosts below those are in scope too.
     """
 
@@ -99,12 +99,6 @@ class Scope:
     def __post_init__(self) -> None:
         object.__setattr__(self, "_include", _matches(self.include))
         object.__setattr__(self, "_exclude", _matches(self.exclude))
-
-    def over_seeds(self, seeds: Iterable[str]) -> Scope:
-        """Return the scope whose hosts, where none were named, are those of canonical seeds."""
-        if self.hosts:
-            return self
-        return replace(self, hosts=frozenset(parse(seed).host for seed in seeds))
 
     def refusal(self, url: str, host: str, depth: int) -> str | None:
         """Return why a canonical URL stays outside, or None where it is admitted.

@@ -49,17 +49,6 @@ class TrapLimits:
 
 DEFAULT_LIMITS = TrapLimits()
 
-TRAPS = (
-    "length",
-    "segments",
-    "repetition",
-    "parameters",
-    "session_id",
-    "calendar",
-    "host_cap",
-)
-"""Every name `trap` and `host_trap` can answer."""
-
 # Names that only ever carry a session, by platform: PHP, Java, ASP, ColdFusion, shops, generic.
 _SESSION = re.compile(
     r"(?:phpsessid|jsessionid|aspsessionid[a-z]*|cftoken|oscsid|zenid|xtcsid|sessionid|session_id"
@@ -79,7 +68,7 @@ _PATH_DATE = re.compile(
     r"(?:[/-](?P<day>0[1-9]|[12][0-9]|3[01]|[1-9]))?(?:/(?P<title>.*))?\Z"
 )
 _CALENDAR_WORD = re.compile(
-    r"/(?:calendars?|events?|agenda|archives?|schedule|diary|kalender|termine|veranstaltungen"
+    r"/(?:calendars?|events?|agenda|schedule|diary|kalender|termine|veranstaltungen"
     r"|calendrier|calendario|eventos|day|month|week)/",
     re.IGNORECASE,
 )

@@ -1,0 +1,109 @@
+import re
+
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from crawld.core.scope import Rule, Scope
+from crawld.core.traps import TrapLimits, trap
+from crawld.core.url import MAX_URL_LENGTH, canonicalize, parse, resolve, url_hash
+from crawld.errors import InvalidUrlError
+
+# Texts dense in what the rules treat: percent signs, dots, delimiters, case, other scripts.
+PIECES = st.sampled_from(
+    ["%", "%4", "%41", "%7e", "%2F", "%2e", "%c3%A9", "%25", "..", ".", "/", "//", "\\", "?", "#"]
+    + ["&", "=", "+", ";", ":", "@", "|", "^", "`", "{", "}", "[", "]", "'", '"', " ", "\t", "\x01"]
+    + ["a", "B", "7e", "é", "日", "ß", "\U0001f600", "xn--", "0x7f", "~", "-", "_"]
+)
+TAILS = st.lists(PIECES, max_size=12).map("".join)
+HOSTS = st.sampled_from(["a.org", "A.ORG.", "bücher.de", "127.1", "[::1]", "a_b.c.org", "u@a.org"])
+ABSOLUTE = st.builds(
+    "{}://{}{}{}".format,
+    st.sampled_from(["http", "https", "HTTP"]),
+    HOSTS,
+    st.sampled_from(["", ":80", ":443", ":8080", ":0", ":"]),
+    TAILS.map(lambda tail: "/" + tail) | TAILS,
+)
+ANYTHING = ABSOLUTE | TAILS | st.text(max_size=40)
+BASES = st.sampled_from(
+    ["http://a.org/", "https://a.org:8443/b/c?d=%7e", "http://[::1]/x//y", "http://a.org:80/%2e/z"]
+)
+
+
+def canonical(raw, base=None):
+    try:
+        return canonicalize(raw, base)
+    except InvalidUrlError:
+        return None
+
+
+@given(ANYTHING, st.none() | BASES)
+@example("http://a.org/%4%31%32", None)
+@example("http://a.org/%%%34%31", None)
+def test_canonicalize_is_idempotent(raw, base):
+    found = canonical(raw, base)
+    if found is not None:
+        assert canonicalize(found) == found
+        assert canonicalize(found, "https://other.org/x/") == found
+        assert found.isascii()
+        assert found.isprintable()
+        assert len(found) <= MAX_URL_LENGTH
+        assert not re.search(r"[\s#^`{|}\\]", found)
+
+
+@given(BASES, st.lists(ANYTHING, max_size=8))
+def test_resolve_says_what_canonicalize_says(base, hrefs):
+    one_by_one = [canonical(href, base) for href in hrefs]
+    assert resolve(base, hrefs) == list(dict.fromkeys(u for u in one_by_one if u is not None))
+
+
+@given(ABSOLUTE)
+def test_the_parts_are_the_whole(raw):
+    found = canonical(raw)
+    if found is not None:
+        parts = parse(found)
+        assert parts.origin + parts.target == found
+        assert parts.target.startswith("/")
+        bracketed = f"[{parts.host}]" if ":" in parts.host else parts.host
+        assert parts.origin in (
+            f"{parts.scheme}://{bracketed}",
+            f"{parts.scheme}://{bracketed}:{parts.port}",
+        )
+        assert -(1 << 63) <= url_hash(found) < 1 << 63
+
+
+def octets(target):
+    """Path segments and query as the server's decoder sees them: what a page is chosen by."""
+    path, mark, query = target.partition("?")
+    decode = re.compile(rb"%([0-9A-Fa-f]{2})")
+    return [
+        decode.sub(lambda hit: bytes.fromhex(hit[1].decode()), part.encode())
+        for part in (*path.split("/"), mark, *re.split(r"([&;=+])", query))
+    ]
+
+
+SAFE = st.lists(
+    st.sampled_from(["%", "%4", "1", "%41", "%2f", "%3F", "%2B", "%26", "%25", "+", "a", "A", "|"]),
+    max_size=10,
+).map("".join)
+
+
+@given(SAFE, SAFE)
+def test_no_rule_changes_what_a_server_decodes(path, query):
+    raw = f"/x{path}?y{query}"
+    assert octets(parse(canonicalize("http://a.org" + raw)).target) == octets(raw)
+
+
+@given(ABSOLUTE, st.lists(PIECES, min_size=1, max_size=4).map("".join), st.integers(0, 3))
+def test_no_url_surprises_scope_or_traps(raw, pattern, depth):
+    found = canonical(raw)
+    if found is not None:
+        scope = Scope(
+            include=(Rule("prefix", "/" + pattern), Rule("glob", pattern)),
+            exclude=(Rule("glob", "/*" + pattern),),
+            max_depth=2,
+            hosts=frozenset({"a.org"}),
+        )
+        reasons = {None, "depth", "host", "exclude", "include"}
+        assert scope.refusal(found, parse(found).host, depth) in reasons
+        names = {None, "segments", "repetition", "parameters", "session_id", "calendar"}
+        assert trap(found, TrapLimits(), 1.8e9) in names

@@ -1,0 +1,129 @@
+import json
+from pathlib import Path
+
+import pytest
+
+from crawld.core import url
+from crawld.core.url import Url, canonicalize, parse, registrable_domain, resolve, url_hash
+from crawld.errors import InvalidUrlError
+
+VECTORS = json.loads((Path(__file__).parents[2] / "data" / "url_vectors.json").read_text())
+LONG = "http://a.org/" + "x" * (url.MAX_URL_LENGTH - len("http://a.org/"))
+
+
+def check(raw, base, expected):
+    if expected is None:
+        with pytest.raises(InvalidUrlError):
+            canonicalize(raw, base)
+    else:
+        found = canonicalize(raw, base)
+        assert found == expected
+        assert canonicalize(found) == found
+    home = "http://b.org/" if base is None else base
+    # A page that carries the link sees the same; without a base of its own only absolute links.
+    if base is not None or expected is not None:
+        assert resolve(home, [raw]) == ([] if expected is None else [expected])
+
+
+@pytest.mark.parametrize("vector", VECTORS, ids=lambda v: f"{v['rule']}-{ascii(v['raw'])[:40]}")
+def test_vectors(vector):
+    check(vector["raw"], vector.get("base"), vector["canonical"])
+
+
+def test_every_rule_has_a_vector():
+    assert {vector["rule"] for vector in VECTORS} == set(range(12))
+
+
+@pytest.mark.parametrize(
+    ("raw", "expected"),
+    [
+        (LONG, LONG),
+        (LONG + "x", None),
+        (LONG + "#" + "x" * 1_000, LONG),
+        ("http://a.org/" + "é" * 1_400, None),  # six characters each once encoded
+        ("http://a.org/#" + "x" * url.MAX_RAW_LENGTH, None),
+        ("http://" + ".".join(["a" * 62] * 4) + "/", "http://" + ".".join(["a" * 62] * 4) + "/"),
+        ("http://" + ".".join(["a" * 63] * 4) + "/", None),
+    ],
+    ids=range(7),
+)
+def test_length(raw, expected):
+    check(raw, None, expected)
+
+
+def test_a_refusal_quotes_the_text_and_says_what_would_do():
+    with pytest.raises(InvalidUrlError, match=r"'ftp://a\.org/' has the scheme 'ftp:'") as caught:
+        canonicalize("ftp://a.org/")
+    assert "https://example.org/page" in caught.value.hint
+
+
+@pytest.mark.parametrize("base", ["", "a.org", "mailto:a@b.org", "\ud800", "http://a..org/"])
+def test_a_bad_base_is_refused(base):
+    with pytest.raises(InvalidUrlError):
+        resolve(base, ["x"])
+
+
+def test_resolve_keeps_order_and_drops_repetitions():
+    links = ["b", "/a?", "#top", "mailto:a@b.org", "./b", "http://A.org/a", "c%7e", "http://[", "b"]
+    assert resolve("http://a.org/x/y?z", links) == [
+        "http://a.org/x/b",
+        "http://a.org/a",
+        "http://a.org/x/y?z",
+        "http://a.org/x/c~",
+    ]
+
+
+def test_resolve_reads_an_origin_not_a_prefix():
+    links = ["http://a.org:80/", "http://a.org:8080/", "http://a.org.evil.org/", "//a.org@b.org/"]
+    assert resolve("http://a.org/", links) == [
+        "http://a.org/",
+        "http://a.org:8080/",
+        "http://a.org.evil.org/",
+        "http://b.org/",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (
+            "https://a.org:8443/p/q?r=1",
+            ("https", "a.org", 8443, "https://a.org:8443", "/p/q?r=1"),
+        ),
+        ("http://a.org/", ("http", "a.org", 80, "http://a.org", "/")),
+        ("https://a.org/?x=http://b.org:1/", ("https", "a.org", 443, "https://a.org", None)),
+        ("http://[2001:db8::1]:81/x", ("http", "2001:db8::1", 81, "http://[2001:db8::1]:81", "/x")),
+        ("https://[::1]/", ("https", "::1", 443, "https://[::1]", "/")),
+    ],
+)
+def test_parse(text, expected):
+    scheme, host, port, origin, target = expected
+    found = parse(text)
+    assert found == Url(text, scheme, host, port, origin, target or "/?x=http://b.org:1/")
+    assert found.origin + found.target == text
+
+
+def test_url_hash_is_the_published_function_and_fits_sqlite():
+    # XXH3 64 of the empty input, seed 0, from the reference implementation's test vectors.
+    assert url_hash("") == 0x2D06800538D394C2
+    hashes = {url_hash(f"http://a.org/{n}") for n in range(2_000)}
+    assert len(hashes) == 2_000
+    assert min(hashes) < 0 < max(hashes)
+    assert all(-(1 << 63) <= value < 1 << 63 for value in hashes)
+
+
+@pytest.mark.parametrize(
+    ("host", "domain"),
+    [
+        ("en.wikipedia.org", "wikipedia.org"),
+        ("a.b.example.co.uk", "example.co.uk"),
+        ("alice.github.io", "alice.github.io"),
+        ("co.uk", "co.uk"),
+        ("localhost", "localhost"),
+        ("wiki.test", "wiki.test"),
+        ("127.0.0.1", "127.0.0.1"),
+        ("2001:db8::1", "2001:db8::1"),
+    ],
+)
+def test_registrable_domain(host, domain):
+    assert registrable_domain(host) == domain
