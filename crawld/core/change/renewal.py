@@ -29,6 +29,7 @@ BINS = 10
 FIRST_WIDTH_S = 900.0
 WIDTH_RATIO = 4.0
 _FLOOR = 1e-12
+_SELF_CONSISTENT_STEPS = 60
 
 
 def exponential_edges(
@@ -278,6 +279,7 @@ def fit(
     *,
     edges: FloatArray = EDGES_S,
     open_gaps: Times = (),
+    open_weights: Times = 1.0,
     prior: FloatArray | None = None,
 ) -> Renewal:
     """Fit one distribution to observed gaps and to gaps still open when observation ended.
@@ -286,6 +288,7 @@ def fit(
         gaps: complete intervals, >= 0; those beyond the last edge count in the last bin.
         edges: bins + 1 increasing instants, the first 0.
         open_gaps: ages of the unfinished intervals, >= 0.
+        open_weights: how many gaps each of them stands for, >= 0.
         prior: pseudo-counts a bin, > 0 somewhere; default one log-uniform gap over all bins.
 
     Returns:
@@ -295,13 +298,13 @@ def fit(
     pseudo = np.full(len(edges) - 1, 1.0 / (len(edges) - 1)) if prior is None else prior
     base = counts + pseudo
     ages = np.atleast_1d(np.asarray(open_gaps, np.float64))
-    beyond = _beyond(ages, edges)
+    weights = np.broadcast_to(np.asarray(open_weights, np.float64), ages.shape)
+    share_beyond = beyond(ages, edges)
     mass = base / base.sum()
-    for _ in range(60 if ages.size else 0):
-        share = beyond * mass
-        total = share.sum(axis=1, keepdims=True)
-        spread = np.divide(share, total, out=np.zeros_like(share), where=total > 0).sum(axis=0)
-        mass = (base + spread) / (base + spread).sum()
+    for _ in range(_SELF_CONSISTENT_STEPS if ages.size else 0):
+        total = share_beyond @ mass
+        mass = base + mass * ((weights / np.maximum(total, 1e-300)) @ share_beyond)
+        mass /= mass.sum()
     return Renewal(edges, mass)
 
 
@@ -324,10 +327,10 @@ def fit_counts(
         The stack; with one open gap a page redistribution needs few rounds.
     """
     base = counts + prior
-    beyond = _beyond(open_gap_s, edges)
+    share_beyond = beyond(open_gap_s, edges)
     mass = base / base.sum(axis=1, keepdims=True)
     for _ in range(12):
-        share = beyond * mass
+        share = share_beyond * mass
         share /= np.maximum(share.sum(axis=1, keepdims=True), 1e-300)
         mass = base + share
         mass /= mass.sum(axis=1, keepdims=True)
@@ -347,8 +350,8 @@ def bin_counts(gaps: FloatArray, edges: FloatArray = EDGES_S) -> FloatArray:
     return np.bincount(at, minlength=len(edges) - 1).astype(np.float64)
 
 
-def _beyond(ages: FloatArray, edges: FloatArray) -> FloatArray:
-    """Return which share of each bin lies beyond each age, shape (ages, bins)."""
+def beyond(ages: FloatArray, edges: FloatArray) -> FloatArray:
+    """Return which share of each bin lies beyond each age, shape (ages, bins); in [0, 1]."""
     capped = np.minimum(ages, 0.5 * (edges[-1] + edges[-2]))
     share = (edges[1:] - capped[:, None]) / np.diff(edges)
     return np.asarray(np.clip(share, 0.0, 1.0), np.float64)

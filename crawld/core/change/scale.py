@@ -8,7 +8,7 @@ gives the conditional survival, and the value of a visit, that no constant rate 
 
 Knows arrays over pages; a page without any change yet counts from its first sight.
 Source: log-linear (accelerated failure time) regression, e.g. Kalbfleisch & Prentice 2002, ch. 7;
-the choice of features is this project's.
+the choice of features is this project's; Buckley & James, Biometrika 1979 (open gaps).
 """
 
 from __future__ import annotations
@@ -27,12 +27,14 @@ IntArray = npt.NDArray[np.int64]
 
 FEATURES = ("constant", "count_1d", "count_10d", "count_90d", "gap", "gap_before", "known")
 
-SHAPE_EDGES = renewal.exponential_edges(28, 1.0 / 1024.0, 2.0)
-"""Edges of gap / scale: from a thousandth of the scale to 260,000 of it."""
+SHAPE_EDGES = renewal.exponential_edges(22, 1.0 / 1024.0, 2.0)
+"""Edges of gap / scale: from a thousandth of the scale to 4,096 of it."""
 
 _GAP_RANGE_S = (60.0, 3650.0 * DAY_S)
+_WEIGHED_S = (3600.0, 365.0 * DAY_S)
 _RIDGE = 3.0
 _PAGE_WEIGHT = 50.0
+_ROUNDS = 4
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -51,7 +53,7 @@ class ScaleModel:
         """Return the scale of each page, seconds, in the order of `records`."""
         known_s = records["last_change_at"] - records["first_at"]
         rows = features(records["counts"], records["gaps_s"], known_s)
-        return np.asarray(np.exp(np.clip(rows @ self.weights, 0.0, 25.0)), np.float64)
+        return _scales(rows, self.weights)
 
     def mean_s(self, records: Records) -> FloatArray:
         """Return the mean interval between changes after a change like each page's last."""
@@ -113,9 +115,12 @@ def features(counts: FloatArray, gaps_s: FloatArray, known_s: FloatArray) -> Flo
 def fit_scale(instants: FloatArray, offsets: IntArray, *, at: float) -> ScaleModel:
     """Fit weights and shape to complete histories.
 
-    Least squares on the logarithm of each gap, gaps still open entering the shape as censored. A
-    page with many changes weighs as `_PAGE_WEIGHT` of them; `_RIDGE` pulls towards `usual gap`,
-    so that few pages give a sane model and none the default one.
+    Least squares on the logarithm of each gap; a gap still open enters the shape as censored and
+    the regression at its expected logarithm under the last shape (Buckley & James), repeated. A
+    gap weighs as the square root of its length: a visit meets long gaps more often than short
+    ones, and unweighted the bursts decide everything (measured: worse at every horizon). A page
+    weighs as at most `_PAGE_WEIGHT` changes. `_RIDGE` pulls towards the default weights, so that
+    few pages give a sane model and none the default one.
 
     Args:
         instants: change instants, page after page, strictly increasing inside a page.
@@ -123,20 +128,44 @@ def fit_scale(instants: FloatArray, offsets: IntArray, *, at: float) -> ScaleMod
         at: instant up to which the histories are complete, >= every instant.
 
     Returns:
-        The model.
+        The model. Cost: about 0.4 us a change; give it a sample of a very large site.
+
+    Source: Buckley & James, Biometrika 1979 (censored least squares).
     """
     events = _events(instants, offsets, at)
     rows = features(events.counts, events.gaps_s, events.known_s)
-    closed = events.next_s > 0
-    x = rows[closed]
-    y = np.log(np.clip(events.next_s[closed], *_GAP_RANGE_S))
-    weight = events.weight[closed]
+    model = ScaleModel(_DEFAULT_WEIGHTS, renewal.Renewal(SHAPE_EDGES, _DEFAULT_SHAPE_MASS))
+    if instants.size == 0:
+        return model
+    for _ in range(_ROUNDS):
+        log_gap = _completed(events, _scales(rows, model.weights), model.shape)
+        length_s = np.clip(np.exp(log_gap), *_WEIGHED_S)
+        weight = events.weight * np.sqrt(length_s)
+        weights = _least_squares(rows, log_gap, weight / weight.mean())
+        model = ScaleModel(weights, _pooled_shape(events, _scales(rows, weights)))
+    return model
+
+
+def _scales(rows: FloatArray, weights: FloatArray) -> FloatArray:
+    return np.asarray(np.exp(np.clip(rows @ weights, 0.0, 25.0)), np.float64)
+
+
+def _least_squares(rows: FloatArray, log_gap: FloatArray, weight: FloatArray) -> FloatArray:
     pull = np.eye(len(FEATURES)) * _RIDGE
-    normal = x.T @ (x * weight[:, None]) + pull
-    weights = np.linalg.solve(normal, x.T @ (y * weight) + pull @ _DEFAULT_WEIGHTS)
-    scale_s = np.exp(np.clip(rows @ weights, 0.0, 25.0))
-    shape = _pooled_shape(events, scale_s)
-    return ScaleModel(weights, shape)
+    normal = rows.T @ (rows * weight[:, None]) + pull
+    return np.linalg.solve(normal, rows.T @ (log_gap * weight) + pull @ _DEFAULT_WEIGHTS)
+
+
+def _completed(events: _Events, scale_s: FloatArray, shape: renewal.Renewal) -> FloatArray:
+    """Return the logarithm of every gap, the expected one where the gap is still open."""
+    log_gap = np.log(np.clip(events.next_s, *_GAP_RANGE_S))
+    open_ = events.next_s <= 0
+    share = renewal.beyond(events.open_s[open_] / scale_s[open_], SHAPE_EDGES) * shape.mass
+    share /= np.maximum(share.sum(axis=1, keepdims=True), 1e-300)
+    guess = share @ _LOG_MIDDLES + np.log(scale_s[open_])
+    least = np.log(np.clip(events.open_s[open_], *_GAP_RANGE_S))
+    log_gap[open_] = np.clip(guess, least, math.log(_GAP_RANGE_S[1]))
+    return log_gap
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -194,9 +223,11 @@ def _pooled_shape(events: _Events, scale_s: FloatArray) -> renewal.Renewal:
         (),
         edges=SHAPE_EDGES,
         open_gaps=events.open_s[open_] / scale_s[open_],
+        open_weights=events.weight[open_],
         prior=counts + _DEFAULT_SHAPE_MASS * 5.0,
     )
 
 
 _DEFAULT_WEIGHTS = np.array([math.log(45 * DAY_S), 0.0, 0.0, -0.5, 0.25, 0.25, 0.0])
 _DEFAULT_SHAPE_MASS = renewal.exponential_mass(np.array(0.5), SHAPE_EDGES)
+_LOG_MIDDLES = 0.5 * np.log(SHAPE_EDGES[1:] * np.maximum(SHAPE_EDGES[:-1], 1e-4))
