@@ -1,0 +1,194 @@
+"""How a bandwidth is shared among pages: uniform, proportional, optimal, and optimal and polite.
+
+The optimum maximises Σ w F(λ, f) under Σ f ≤ C and, when polite, Σ over a host ≤ its ceiling. Each
+page then has one price: f > 0 where (w/λ)·g(λ/f) = μ_h, f = 0 where w/λ ≤ μ_h; μ_h = μ for hosts
+below their ceiling, and μ_h > μ, each its own, for hosts held by it (OPT_POLITE).
+
+A set of pages that shares one price is a *pool*: each held host is a pool, all other hosts together
+are one. How the prices of all pools are found, in time linear in the pages, is
+told in `pools.py`.
+
+Source: Cho & Garcia-Molina, TODS 2003, section 5 (who solve N + 1 equations); PUC-Rio dissertation,
+chapter 5, for the ceilings. The pools and their solution are ours.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from crawld.core.revisit.freshness import Order, mean_freshness, visit_share
+from crawld.core.revisit.pools import solve_pools
+
+Floats = NDArray[np.float64]
+Indices = NDArray[np.int64]
+
+_BLOCK = 1 << 16
+
+
+@dataclass(frozen=True, slots=True)
+class Allocation:
+    """Revisit frequencies and the prices behind them.
+
+    Attributes:
+        frequency: f of each page, per second, in the order of the input.
+        price: μ_h of each host, weighted fresh seconds a visit.
+        common_price: μ of the hosts below their ceiling; 0 where the bandwidth exceeds all of them.
+        spent: Σ f of each host, per second.
+    """
+
+    frequency: Floats
+    price: Floats
+    common_price: float
+    spent: Floats
+
+
+@dataclass(frozen=True, slots=True)
+class Web:
+    """Pages grouped by host: what an allocation is computed from.
+
+    Attributes:
+        change_rate: λ per page, per second, ≥ 0 (inf: changes faster than anyone can visit).
+        offsets: first page of each host and, last, the number of pages.
+        ceiling: most visits a second each host permits (1/P_h), inf = no limit.
+        weight: importance of each page, or None where all are 1.
+    """
+
+    change_rate: Floats
+    offsets: Indices
+    ceiling: Floats
+    weight: Floats | None = None
+
+    def __post_init__(self) -> None:
+        if len(self.ceiling) != len(self.offsets) - 1:
+            raise ValueError("there must be one ceiling a host")
+        if self.offsets[0] != 0 or self.offsets[-1] != len(self.change_rate):
+            raise ValueError("the offsets do not cover the pages")
+        if np.any(np.isnan(self.ceiling)) or np.any(self.ceiling < 0):
+            raise ValueError("a ceiling is negative")
+
+    @property
+    def hosts(self) -> int:
+        """Number of hosts."""
+        return len(self.ceiling)
+
+    def host_of_page(self) -> NDArray[np.int32]:
+        """Return the host index of each page."""
+        return np.repeat(np.arange(self.hosts, dtype=np.int32), np.diff(self.offsets))
+
+    def worth(self, part: slice) -> Floats:
+        """Return w/λ of some pages: the most a visit can be worth; 0 where none is, or λ = 0."""
+        rate = self.change_rate[part]
+        weight = 1.0 if self.weight is None else self.weight[part]
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return np.where(rate > 0, weight / rate, 0.0)
+
+    def best_worth(self) -> Floats:
+        """Return the largest w/λ of each host, 0 where no visit is worth anything."""
+        best = np.zeros(self.hosts)
+        filled = np.diff(self.offsets) > 0
+        if filled.any():
+            worth = self.worth(slice(None))
+            best[filled] = np.maximum.reduceat(worth, self.offsets[:-1][filled])
+        return best
+
+    @staticmethod
+    def one_host(change_rate: ArrayLike, weight: ArrayLike | None = None) -> Web:
+        """Return pages without a ceiling, as one host."""
+        rate = np.ascontiguousarray(change_rate, dtype=np.float64)
+        weights = None if weight is None else np.ascontiguousarray(weight, dtype=np.float64)
+        return Web(rate, np.array([0, len(rate)], np.int64), np.array([np.inf]), weights)
+
+
+def uniform(pages: int, bandwidth: float) -> Floats:
+    """Return the same frequency for every page, per second."""
+    return np.full(pages, bandwidth / pages if pages else 0.0)
+
+
+def proportional(change_rate: ArrayLike, bandwidth: float) -> Floats:
+    """Return f ∝ λ, per second: plausible, and worse than uniform.
+
+    Source: Cho & Garcia-Molina, TODS 2003, section 5.2.
+    """
+    rate = np.asarray(change_rate, dtype=np.float64)
+    total = rate.sum()
+    return uniform(len(rate), bandwidth) if total == 0 else rate * (bandwidth / total)
+
+
+def allocate(web: Web, bandwidth: float) -> Allocation:
+    """Share a bandwidth so that the weighted freshness is largest and no host exceeds its ceiling.
+
+    Args:
+        web: the pages and hosts.
+        bandwidth: C, visits per second, ≥ 0; above the sum of the ceilings all hosts are held.
+
+    Returns:
+        Frequencies with Σ f = min(C, Σ ceilings of hosts with a page of wλ > 0).
+
+    Raises:
+        ValueError: the bandwidth is negative, or infinite while a host has no ceiling.
+
+    Source: PUC-Rio dissertation, chapter 5 (OPT_POLITE).
+    """
+    if not bandwidth >= 0:
+        raise ValueError("the bandwidth is negative or not a number")
+    alive = web.best_worth() > 0
+    ceilings = web.ceiling[alive].sum()
+    if np.isinf(bandwidth) and np.isinf(ceilings):
+        raise ValueError("an infinite bandwidth needs a ceiling on every host")
+    frequency, price, common = solve_pools(web, min(bandwidth, ceilings))
+    spent = np.bincount(web.host_of_page(), frequency, web.hosts).astype(np.float64)
+    return Allocation(frequency, price, common, spent)
+
+
+def kkt_residual(web: Web, bandwidth: float, allocation: Allocation) -> float:
+    """Return how far an allocation is from the conditions that prove it optimal.
+
+    Args:
+        web: the pages and hosts.
+        bandwidth: the bandwidth that was shared.
+        allocation: what `allocate` returned for them.
+
+    Returns:
+        The largest of |w g(λ/f)/λ − μ_h|/μ_h over pages with f > 0, (w/λ − μ_h)⁺/μ_h over pages
+        with f = 0 and λ > 0, the relative excess over a ceiling and over the bandwidth, the
+        relative bandwidth left over, and the slack of held hosts.
+
+    Source: Karush-Kuhn-Tucker conditions of the concave problem; PUC-Rio dissertation, chapter 5.
+    """
+    worst = 0.0
+    host = web.host_of_page()
+    for first in range(0, len(host), _BLOCK):
+        part = slice(first, first + _BLOCK)
+        rate, f = web.change_rate[part], allocation.frequency[part]
+        worth, price = web.worth(part), allocation.price[host[part]]
+        with np.errstate(divide="ignore", invalid="ignore"):
+            marginal = worth * visit_share(rate / f)
+            gap = np.where(f > 0, np.abs(marginal - price), np.maximum(worth - price, 0.0)) / price
+        worst = max(worst, float(np.max(gap[worth > 0], initial=0.0)))
+    return max(worst, _slack(web, bandwidth, allocation))
+
+
+def _slack(web: Web, bandwidth: float, allocation: Allocation) -> float:
+    """Return the largest relative violation of the sums."""
+    alive = web.best_worth() > 0
+    target = min(bandwidth, web.ceiling[alive].sum())
+    with np.errstate(divide="ignore", invalid="ignore"):
+        over = np.nan_to_num((allocation.spent - web.ceiling) / web.ceiling, nan=0.0, neginf=0.0)
+        own = allocation.price > allocation.common_price * (1 + 1e-9)
+    held = alive & own & np.isfinite(web.ceiling)
+    total = abs(allocation.spent.sum() - target) / target if target > 0 else 0.0
+    return max(float(total), float(over.max(initial=0.0)), float((-over[held]).max(initial=0.0)))
+
+
+def objective(web: Web, frequency: Floats) -> float:
+    """Return the weighted mean freshness of equally spaced visits at given frequencies."""
+    total, weight = 0.0, 0.0
+    for first in range(0, len(frequency), _BLOCK):
+        part = slice(first, first + _BLOCK)
+        fresh = mean_freshness(Order.FIXED, web.change_rate[part], frequency[part])
+        w = np.ones_like(fresh) if web.weight is None else web.weight[part]
+        total, weight = total + float(fresh @ w), weight + float(w.sum())
+    return total / weight if weight else 1.0

@@ -1,0 +1,345 @@
+"""The prices of an optimal allocation, found for all hosts at once in a few passes over the pages.
+
+A *pool* is a set of pages that shares one price and must spend a given bandwidth: each host held by
+its ceiling is a pool (number h + 1), all other hosts together are pool 0. The price of a pool is
+written μ = (1 − e^(−s))·max(w/λ), s in (0, ∞): for the best page x − ln(1 + x) = s exactly, so that
+even a bandwidth too small to move μ by one rounding has its own s.
+
+1. The pages of a host are grouped by log(λ/w), one group per eighth of an octave. On the groups,
+   which are few, bisection finds every host's own price, the common price, and thereby which hosts
+   are held, to three digits or better.
+2. Newton steps on ln s against ln Σf, all open pools in one pass over their pages, kept inside
+   a bracket. Each step squares the error: two or three passes in practice. The sum of pool 0 counts
+   min(share, ceiling) for each host, so that it is right also where a host's side is still open.
+3. The hosts of pool 0 that ended above their ceiling are held and find their own price by step 2;
+   a host held in error is given back to pool 0, and all of it repeats.
+
+A page that changes very fast enters at the price w/λ with a jump: f goes from 0 to λ/36 within one
+rounding of the price. Where the target lies inside such a jump the bracket collapses, and the
+frequencies are interpolated between its two ends: prices stay equal to rounding, sums exact.
+
+Pages are read in blocks that stay in the cache. Invariant: low ≤ ln s ≤ high for every pool.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from crawld.core.revisit.price import changes_per_visit
+
+Floats = NDArray[np.float64]
+Hosts = NDArray[np.int32]
+Mask = NDArray[np.bool_]
+
+_BLOCK = 1 << 15
+_CELLS_PER_OCTAVE = 8
+_CELLS = 1024
+_BISECTIONS = 44
+_PASSES = 200
+_TOLERANCE = 1e-9
+_COLLAPSED = 1e-12
+_LOG_S_MOST = 690.0
+_LOG_ONE = 30.0
+"""From here on e^(−s) is near the rounding of 1."""
+
+_SURELY_HELD = 1.05
+"""A host is held from the start if the groups price it this much above the common price."""
+
+
+class _Web(Protocol):
+    """What is read of the pages (`allocation.Web`)."""
+
+    @property
+    def change_rate(self) -> Floats: ...
+    @property
+    def ceiling(self) -> Floats: ...
+    @property
+    def hosts(self) -> int: ...
+    def worth(self, part: slice) -> Floats: ...
+    def best_worth(self) -> Floats: ...
+    def host_of_page(self) -> Hosts: ...
+
+
+@dataclass(frozen=True, slots=True)
+class _Groups:
+    """Pages of like w/λ of one host, as one page: host, Σ λ, and the mean λ/w weighted by λ."""
+
+    host: NDArray[np.int64]
+    rate: Floats
+    ratio: Floats
+
+
+def solve_pools(web: _Web, bandwidth: float) -> tuple[Floats, Floats, float]:
+    """Return the frequency of each page, the price of each host, and the common price.
+
+    Args:
+        web: the pages and hosts.
+        bandwidth: C per second, at most the sum of the ceilings of hosts worth a visit.
+
+    Returns:
+        f per page (per second), μ_h per host, μ (0 where every host is held).
+    """
+    pools = _Pools(web)
+    pools.start(bandwidth)
+    for _ in range(_PASSES):
+        pools.converge(bandwidth)
+        if not pools.correct():
+            break
+    return pools.frequencies(bandwidth), pools.prices(), pools.common_price
+
+
+def _frequency(rate: Floats, q: Floats, s: Floats) -> tuple[Floats, Floats]:
+    """Return f and −df/d ln s of pages with q = (best w/λ of the pool)/(their w/λ) ≥ 1."""
+    with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
+        share = -q * np.expm1(-s)
+        left = 1.0 - share
+        log_share = -np.log1p(-np.minimum(share, 1.0))
+        falling = s * q * np.exp(-s) / left
+        if np.any(s > _LOG_ONE):  # the best page alone is told apart below rounding
+            best = q == 1.0
+            log_share, falling = np.where(best, s, log_share), np.where(best, s, falling)
+        x = changes_per_visit(log_share)
+        f = rate / x
+        slope = f * falling * (1.0 + x) / (x * x)
+    live = (left > 0.0) | (q == 1.0)
+    return np.where(live, f, 0.0), np.where(live, slope, 0.0)
+
+
+class _Pools:
+    """One allocation being solved."""
+
+    def __init__(self, web: _Web) -> None:
+        self._web = web
+        self._host = web.host_of_page()
+        self._best = web.best_worth()
+        self._alive = self._best > 0
+        self._held = np.zeros(web.hosts, dtype=bool)
+        # Pool 0 is common, pool h + 1 is host h; a host points at the pool that prices it.
+        self._log_s = np.zeros(web.hosts + 1)
+        self._low = np.full(web.hosts + 1, -_LOG_S_MOST)
+        self._high = np.full(web.hosts + 1, _LOG_S_MOST)
+        self._spent = np.zeros(web.hosts)
+
+    @property
+    def common_price(self) -> float:
+        """Return μ: 0 where every host is held."""
+        if not self._free.any():
+            return 0.0
+        return float(-np.expm1(-np.exp(self._log_s[0])) * self._best[self._free].max())
+
+    @property
+    def _free(self) -> Mask:
+        return self._alive & ~self._held
+
+    def prices(self) -> Floats:
+        """Return μ_h of every host."""
+        own = -np.expm1(-np.exp(self._log_s[1:])) * self._best
+        return np.where(self._held, own, self.common_price)
+
+    # -- step 1 ------------------------------------------------------------------------------------
+
+    def start(self, bandwidth: float) -> None:
+        """Find which hosts are held, and ln s of every pool, from groups of pages."""
+        groups = self._grouped()
+        everyone = np.ones(len(groups.host), dtype=bool)
+        self._log_s[1:] = _bisect(groups, everyone, groups.host, self._best, self._web.ceiling)
+        own = np.where(self._alive, -np.expm1(-np.exp(self._log_s[1:])) * self._best, 0.0)
+        # Σ min(share at μ, ceiling) falls with μ: hosts are held from the dearest downwards.
+        order = np.argsort(-own)
+        low, high = 0, int(np.count_nonzero(self._alive))
+        while low < high:
+            middle = (low + high) // 2
+            share = _host_share(groups, own[order[middle]], self._web.hosts)
+            spent = np.minimum(share, self._web.ceiling)[self._alive].sum()
+            low, high = (middle + 1, high) if spent <= bandwidth else (low, middle)
+        common = own[order[low]] if low < len(order) else 0.0
+        everyone_held = low == np.count_nonzero(self._alive)
+        self._held = self._alive & (everyone_held | (own > common * _SURELY_HELD))
+        self._held &= np.isfinite(self._web.ceiling)
+        self._start_common(groups, bandwidth)
+
+    def _start_common(self, groups: _Groups, bandwidth: float) -> None:
+        free = self._free
+        if not free.any():
+            return
+        one = np.zeros(len(groups.host), np.int64)
+        target = np.array([max(self._common_target(bandwidth), 0.0)])
+        best = np.array([self._best[free].max()])
+        self._log_s[0] = _bisect(groups, free[groups.host], one, best, target)[0]
+
+    def _common_target(self, bandwidth: float) -> float:
+        return float(bandwidth - self._web.ceiling[self._held].sum())
+
+    def _grouped(self) -> _Groups:
+        keys, rates, ratios = [], [], []
+        origin = -np.log2(self._best.max(initial=0.0) or 1.0)
+        for part in self._blocks():
+            worth = self._web.worth(part)
+            alive = worth > 0
+            ratio, rate = 1.0 / worth[alive], self._web.change_rate[part][alive]
+            cell = np.clip((np.log2(ratio) - origin) * _CELLS_PER_OCTAVE, 0, _CELLS - 1)
+            key = self._host[part][alive].astype(np.int64) * _CELLS + cell.astype(np.int64)
+            found, inverse = np.unique(key, return_inverse=True)
+            keys.append(found)
+            rates.append(np.bincount(inverse, rate, len(found)))
+            ratios.append(np.bincount(inverse, rate * ratio, len(found)))
+        if not keys:
+            return _Groups(np.zeros(0, np.int64), np.zeros(0), np.zeros(0))
+        found, inverse = np.unique(np.concatenate(keys), return_inverse=True)
+        total = np.bincount(inverse, np.concatenate(rates), len(found))
+        ratio = np.bincount(inverse, np.concatenate(ratios), len(found)) / total
+        return _Groups(found // _CELLS, total, ratio)
+
+    def _blocks(self) -> list[slice]:
+        return [slice(k, k + _BLOCK) for k in range(0, len(self._host), _BLOCK)]
+
+    # -- step 2 ------------------------------------------------------------------------------------
+
+    def converge(self, bandwidth: float) -> None:
+        """Bring every pool's sum to its target."""
+        target = self._targets(bandwidth)
+        open_ = np.concatenate([[self._free.any()], self._held]) & (target > 0)
+        for _ in range(_PASSES):
+            if not open_.any():
+                return
+            share, slope = self._sums(open_)
+            open_ &= self._step(open_, share, slope, target)
+
+    def _sums(self, open_: Mask) -> tuple[Floats, Floats]:
+        """Return Σf and −dΣf/d ln s of every open pool."""
+        spent, slope = np.zeros(self._web.hosts), np.zeros(self._web.hosts)
+        for part, f, falling in self._pass(open_):
+            host = self._host[part]
+            first, last = host[0], host[-1] + 1
+            spent[first:last] += np.bincount(host - first, f, last - first)
+            slope[first:last] += np.bincount(host - first, falling, last - first)
+        free, ceiling = self._free, self._web.ceiling
+        common = np.minimum(spent, ceiling)[free].sum()
+        moving = slope[free & (spent < ceiling)].sum()
+        return np.concatenate([[common], spent]), np.concatenate([[moving], slope])
+
+    def _pass(self, open_: Mask) -> Iterator[tuple[slice, Floats, Floats]]:
+        """Yield f and its slope of the pages of open pools, block by block."""
+        pool_of_host = np.where(self._held, np.arange(self._web.hosts) + 1, 0)
+        wanted = open_[pool_of_host] & self._alive
+        s = np.exp(self._log_s)[pool_of_host]
+        best = np.where(self._held, self._best, self._best[self._free].max(initial=0.0))
+        for part in self._blocks():
+            host = self._host[part]
+            if not wanted[host[0] : host[-1] + 1].any():
+                continue
+            with np.errstate(divide="ignore", invalid="ignore"):
+                q = np.where(wanted, best, np.inf)[host] / self._web.worth(part)
+            yield part, *_frequency(self._web.change_rate[part], q, s[host])
+
+    def _step(self, open_: Mask, share: Floats, slope: Floats, target: Floats) -> Mask:
+        """Move ln s of the open pools by one guarded Newton step; return which go on."""
+        low, high, at = self._low, self._high, self._log_s
+        low[open_ & (share > target)] = at[open_ & (share > target)]
+        high[open_ & (share <= target)] = at[open_ & (share <= target)]
+        with np.errstate(divide="ignore", invalid="ignore"):
+            gap = np.log(share / target)
+            proposed = at + gap * share / slope
+        inside = (proposed > low) & (proposed < high)
+        following = np.where(inside, proposed, 0.5 * (low + high))
+        met = np.abs(gap) < _TOLERANCE
+        low[open_ & met] = high[open_ & met] = at[open_ & met]
+        done = met | (high - low < _COLLAPSED)
+        at[open_ & ~met] = np.where(done, high, following)[open_ & ~met]
+        return ~done
+
+    # -- step 3 ------------------------------------------------------------------------------------
+
+    def correct(self) -> bool:
+        """Move hosts on the wrong side of their ceiling; return whether any was."""
+        common = self.common_price
+        own = -np.expm1(-np.exp(self._log_s[1:])) * self._best
+        cheap = self._held & (own < common * (1 - 1e-12))
+        spent = np.bincount(self._host, self._frequency_now(), self._web.hosts)
+        over = self._free & (spent > self._web.ceiling * (1 + 1e-12))
+        self._held = (self._held | over) & ~cheap
+        if cheap.any():
+            self._low[0], self._high[0] = -_LOG_S_MOST, _LOG_S_MOST
+        # The best page of pool 0 may have left with its host: the same price is another s.
+        best = self._best[self._free].max(initial=0.0)
+        if over.any() and common < best:
+            self._log_s[0] = np.log(-np.log1p(-common / best))
+        return bool(cheap.any() or over.any())
+
+    def _frequency_now(self) -> Floats:
+        everyone = np.ones(self._web.hosts + 1, dtype=bool)
+        return self._frequency_at(self._log_s, everyone)
+
+    def _frequency_at(self, log_s: Floats, open_: Mask) -> Floats:
+        held_log_s, self._log_s = self._log_s, log_s
+        out = np.zeros(len(self._host))
+        for part, f, _ in self._pass(open_):
+            out[part] = f
+        self._log_s = held_log_s
+        return out
+
+    def frequencies(self, bandwidth: float) -> Floats:
+        """Return f per page, each pool scaled by what rounding left of its sum."""
+        f = self._frequency_now()
+        pools = np.concatenate([[self._free.any()], self._held])
+        collapsed = pools & (self._high > self._low)
+        if collapsed.any():
+            self._interpolate(f, collapsed, bandwidth)
+        self._scale(f, bandwidth)
+        return f
+
+    def _interpolate(self, f: Floats, collapsed: Mask, bandwidth: float) -> None:
+        """Mix the two ends of collapsed brackets so that each pool meets its target."""
+        more = self._frequency_at(self._low, collapsed)
+        more_sum, less_sum = self._pool_sums(more), self._pool_sums(f)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            mix = (self._targets(bandwidth) - less_sum) / (more_sum - less_sum)
+        mix = np.where(collapsed & np.isfinite(mix), np.clip(mix, 0.0, 1.0), 0.0)
+        mix_of_host = np.where(self._held, mix[1:], mix[0])
+        for part in self._blocks():
+            f[part] += mix_of_host[self._host[part]] * (more[part] - f[part])
+
+    def _scale(self, f: Floats, bandwidth: float) -> None:
+        """Take away what rounding left of each pool's sum."""
+        with np.errstate(divide="ignore", invalid="ignore"):
+            scale = self._targets(bandwidth) / self._pool_sums(f)
+        scale = np.where(np.isfinite(scale), scale, 0.0)
+        scale_of_host = np.where(self._held, scale[1:], scale[0])
+        for part in self._blocks():
+            f[part] *= scale_of_host[self._host[part]]
+
+    def _pool_sums(self, f: Floats) -> Floats:
+        spent = np.bincount(self._host, f, self._web.hosts)
+        return np.concatenate([[spent[self._free].sum()], spent])
+
+    def _targets(self, bandwidth: float) -> Floats:
+        common = max(self._common_target(bandwidth), 0.0)
+        return np.concatenate([[common], self._web.ceiling])
+
+
+def _bisect(
+    groups: _Groups, member: Mask, pool: NDArray[np.int64], best: Floats, target: Floats
+) -> Floats:
+    """Return ln s of each pool such that its groups spend its target."""
+    rate, ratio, pool = groups.rate[member], groups.ratio[member], pool[member]
+    low, high = np.full(len(best), -60.0), np.full(len(best), 60.0)
+    q = np.maximum(ratio * best[pool], 1.0)
+    for _ in range(_BISECTIONS):
+        middle = 0.5 * (low + high)
+        f, _ = _frequency(rate, q, np.exp(middle)[pool])
+        above = np.bincount(pool, f, len(best)) > target
+        low, high = np.where(above, middle, low), np.where(above, high, middle)
+    return high
+
+
+def _host_share(groups: _Groups, price: float, hosts: int) -> Floats:
+    """Return Σ f of each host at a price."""
+    share = np.minimum(price * groups.ratio, 1.0)
+    with np.errstate(divide="ignore"):
+        f = groups.rate / changes_per_visit(-np.log1p(-share))
+    return np.bincount(groups.host, np.where(share < 1.0, f, 0.0), hosts)
