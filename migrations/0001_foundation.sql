@@ -129,7 +129,7 @@ CREATE TABLE version (
     body_id INTEGER NOT NULL REFERENCES body,
     status INTEGER NOT NULL,
     http_version TEXT NOT NULL,
-    -- NULL: the standard phrase of the status
+    -- as sent; HTTP/2 has none
     reason TEXT,
     content_type TEXT,
     charset TEXT,

@@ -12,7 +12,7 @@ class Answer:
     Attributes:
         status: HTTP status code.
         http_version: as `HTTP/1.1`.
-        reason: reason phrase, None for the standard one.
+        reason: reason phrase as sent; empty or None where none was (HTTP/2).
         headers: packed header lines (`store.headers.pack`).
         content_type: declared or sniffed type of the body.
         charset: charset it was read with.

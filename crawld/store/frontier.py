@@ -341,9 +341,10 @@ def load_revisits(connection: apsw.Connection) -> Revisits:
 
 def load_retries(connection: apsw.Connection) -> list[tuple[int, int, float]]:
     """Return (page_id, host_id, retry_at) of the pages whose next visit has its own instant."""
-    return connection.execute(
+    rows = connection.execute(
         "SELECT page_id, host_id, retry_at FROM page WHERE retry_at IS NOT NULL ORDER BY retry_at"
-    ).fetchall()
+    )
+    return [(page_id, host_id, at) for page_id, host_id, at in rows]
 
 
 def counts(connection: apsw.Connection, site_id: int | None = None) -> dict[PageState, int]:

@@ -11,6 +11,8 @@ from typing import NamedTuple
 
 import apsw
 
+from crawld.core.robots import RobotsVerdict
+
 
 def ensure(connection: apsw.Connection, host: str, at: float) -> int:
     """Return the host_id of a host name, its row made if missing."""
@@ -115,33 +117,23 @@ class HostRow(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Origin:
-    """An origin and the last word of its robots.txt.
+class OriginRobots:
+    """The last word of an origin's robots.txt.
 
     Attributes:
-        origin_id: its number.
-        host_id: its host.
-        origin: scheme, host and port.
-        robots_verdict: `open`, `rules` or `closed`; None before the first fetch.
-        robots_status: HTTP status of that fetch.
-        robots_fetched_at: its instant.
-        robots_text: the rules, as sent.
+        verdict: whether it is open, has rules, or is closed.
+        text: the rules as sent, None without any.
+        status: HTTP status of the fetch, None if there was no answer.
+        fetched_at: its instant, Unix seconds.
     """
 
-    origin_id: int
-    host_id: int
-    origin: str
-    robots_verdict: str | None
-    robots_status: int | None
-    robots_fetched_at: float | None
-    robots_text: bytes | None
+    verdict: RobotsVerdict
+    text: bytes | None
+    status: int | None
+    fetched_at: float
 
 
 _ROW = f"SELECT {', '.join(HostRow._fields)} FROM host"
-_ORIGIN = (
-    "SELECT origin_id, host_id, origin, robots_verdict, robots_status, robots_fetched_at,"
-    " robots_text FROM origin"
-)
 
 
 def _row(row: tuple[object, ...]) -> HostRow:
@@ -173,32 +165,29 @@ def set_paused(connection: apsw.Connection, host: str, paused: bool) -> bool:
     return connection.changes() > 0
 
 
-def origins(connection: apsw.Connection, host_id: int | None = None) -> list[Origin]:
-    """Return the origins of a host, or all of them at the start of the daemon."""
-    where, bindings = ("", ()) if host_id is None else (" WHERE host_id = ?", (host_id,))
-    return [Origin(*row) for row in connection.execute(_ORIGIN + where, bindings)]
-
-
-def record_robots(
-    connection: apsw.Connection, fetched: Origin, update: HostUpdate | None = None
-) -> None:
-    """Store the last word of an origin's robots.txt, and what its fetch did to the host."""
-    connection.execute(
-        "UPDATE origin SET robots_verdict = ?, robots_status = ?, robots_fetched_at = ?,"
-        " robots_text = ? WHERE origin_id = ?",
-        (
-            fetched.robots_verdict,
-            fetched.robots_status,
-            fetched.robots_fetched_at,
-            fetched.robots_text,
-            fetched.origin_id,
-        ),
+def list_origins(connection: apsw.Connection, host_id: int) -> list[tuple[int, str]]:
+    """Return (origin_id, origin) of a host."""
+    rows = connection.execute(
+        "SELECT origin_id, origin FROM origin WHERE host_id = ? ORDER BY origin", (host_id,)
     )
-    if update is not None:
-        store(connection, fetched.host_id, update)
+    return [(origin_id, origin) for origin_id, origin in rows]
 
 
-def origin(connection: apsw.Connection, origin_id: int) -> Origin | None:
-    """Return one origin with its robots.txt, None if it is not known."""
-    row = connection.execute(f"{_ORIGIN} WHERE origin_id = ?", (origin_id,)).fetchone()
-    return Origin(*row) if row else None
+def origin_robots(connection: apsw.Connection, origin: str) -> OriginRobots | None:
+    """Return what was last heard of an origin's robots.txt, None if it was never asked."""
+    row = connection.execute(
+        "SELECT robots_verdict, robots_text, robots_status, robots_fetched_at FROM origin"
+        " WHERE origin = ? AND robots_verdict IS NOT NULL",
+        (origin,),
+    ).fetchone()
+    return OriginRobots(RobotsVerdict(row[0]), *row[1:]) if row else None
+
+
+def record_robots(connection: apsw.Connection, origin: str, robots: OriginRobots) -> bool:
+    """Store the last word of an origin's robots.txt; False if no page is known of it."""
+    connection.execute(
+        "UPDATE origin SET robots_verdict = ?, robots_text = ?, robots_status = ?,"
+        " robots_fetched_at = ? WHERE origin = ?",
+        (robots.verdict, robots.text, robots.status, robots.fetched_at, origin),
+    )
+    return connection.changes() > 0

@@ -64,10 +64,14 @@ def totals(connection: apsw.Connection) -> Totals:
     versions = connection.execute("SELECT ifnull(max(version_id), 0) FROM version").get
     page_bytes = connection.execute("PRAGMA page_size").get
     return Totals(
-        frontier.counts(connection),
-        sites,
-        *hosts,
-        versions,
-        connection.execute("PRAGMA page_count").get * page_bytes,
-        connection.execute("PRAGMA freelist_count").get * page_bytes,
+        pages=frontier.counts(connection),
+        sites=sites,
+        hosts=hosts[0],
+        visits=hosts[1],
+        changes=hosts[2],
+        failures=hosts[3],
+        wire_bytes=hosts[4],
+        versions=versions,
+        file_bytes=connection.execute("PRAGMA page_count").get * page_bytes,
+        free_bytes=connection.execute("PRAGMA freelist_count").get * page_bytes,
     )

@@ -88,17 +88,12 @@ _BY_URL: Final = f"{_SELECT} WHERE page.host_id = (SELECT host_id FROM host WHER
 
 
 def _record(row: tuple[Any, ...]) -> PageRecord:
-    return PageRecord(
-        *row[:7],
-        PageState(row[7]),
-        row[8],
-        bool(row[9]),
-        *row[10:16],
-        Outcome(row[16]) if row[16] is not None else None,
-        *row[17:21],
-        Grace(row[21], row[22] or 0.0),
-        *row[23:],
-    )
+    values = list(row)
+    values[7] = PageState(row[7])
+    values[9] = bool(row[9])
+    values[16] = Outcome(row[16]) if row[16] is not None else None
+    values[21:23] = [Grace(row[21], row[22] or 0.0)]
+    return PageRecord(*values)
 
 
 def for_visit(connection: apsw.Connection, page_id: int) -> PageRecord | None:

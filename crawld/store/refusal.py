@@ -59,7 +59,7 @@ def record(connection: apsw.Connection, refusals: Iterable[Refusal]) -> None:
 def totals(connection: apsw.Connection) -> dict[str, int]:
     """Return how many URLs were refused for each reason."""
     rows = connection.execute("SELECT reason, sum(refused) FROM refusal GROUP BY reason")
-    return dict(rows.fetchall())
+    return {str(reason): int(refused) for reason, refused in rows}
 
 
 def of_host(connection: apsw.Connection, host: str) -> list[RefusalRow]:

@@ -7,7 +7,7 @@ visits can be thinned out without it.
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import apsw
 
@@ -87,7 +87,7 @@ def read_body(connection: apsw.Connection, version_id: int) -> bytes | None:
     return None if body_id is None else body.read(connection, body_id)
 
 
-def _row(row: tuple) -> VersionRow:  # type: ignore[type-arg]
+def _row(row: tuple[Any, ...]) -> VersionRow:
     status, http_version, headers, reason, content_type, charset = row[7:]
     answer = Answer(
         status=status,
@@ -97,4 +97,4 @@ def _row(row: tuple) -> VersionRow:  # type: ignore[type-arg]
         content_type=content_type,
         charset=charset,
     )
-    return VersionRow(*row[:7], answer)
+    return VersionRow(*(*row[:7], answer))

@@ -22,10 +22,10 @@ import apsw
 from crawld.core.page import Grace, Outcome, PageState
 from crawld.store import body, frontier, refusal, tally, version
 from crawld.store import host as host_rows
-from crawld.store.answer import Answer
+from crawld.store.answer import Answer as Answer
 from crawld.store.body import EncodedBody
 from crawld.store.frontier import NO_CAPS, Caps, Discovery, NewPage
-from crawld.store.host import HostUpdate
+from crawld.store.host import HostUpdate as HostUpdate
 from crawld.store.refusal import Refusal
 
 
@@ -175,7 +175,7 @@ def _update_page(connection: apsw.Connection, visit: VisitRecord, version_id: in
         grace.count,
         grace.since if grace.count else None,
     )
-    own: tuple[object, ...]
+    own: tuple[apsw.SQLiteValue, ...]
     match visit.outcome:
         case Outcome.CHANGED:
             sql = _UPDATE_CHANGED
@@ -187,14 +187,13 @@ def _update_page(connection: apsw.Connection, visit: VisitRecord, version_id: in
             sql, own = _UPDATE_MOVED, (visit.redirect_url,)
         case _:
             sql, own = _UPDATE_WITHOUT_COPY, ()
-    connection.execute(sql, (*common, *own, visit.page_id))  # type: ignore[arg-type]
+    connection.execute(sql, (*common, *own, visit.page_id))
 
 
 def _insert(connection: apsw.Connection, visit: VisitRecord, version_id: int | None) -> int:
-    answer = visit.answer
-    if answer is None:
-        line, block = (None, None, None), None
-    else:
+    line: tuple[int | str | None, ...] = (None, None, None)
+    block = None
+    if (answer := visit.answer) is not None:
         line = (answer.status, answer.http_version, answer.reason)
         block = answer.headers if version_id is None else None
     connection.execute(
@@ -294,4 +293,4 @@ def header_block(connection: apsw.Connection, visit_id: int) -> bytes | None:
 
 
 def _row(row: tuple[Any, ...]) -> VisitRow:
-    return VisitRow(*row[:5], Outcome(row[5]), *row[6:])
+    return VisitRow(*row)._replace(outcome=Outcome(row[5]))
