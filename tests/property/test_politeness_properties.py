@@ -47,9 +47,8 @@ def test_trouble_never_makes_a_host_sooner(before, now, base, retry_after_s):
     after = before.after_trouble(now, base, retry_after_s)
     assert before.level <= after.level <= MAX_LEVEL
     assert after.delay_s(base) >= before.delay_s(base)
-    assert after.delay_s(base) > before.delay_s(base) or before.delay_s(base) >= min(
-        MAX_BACKOFF_DELAY_S, max(base, MAX_BACKOFF_DELAY_S)
-    )
+    grew = after.delay_s(base) > before.delay_s(base)
+    assert grew or before.delay_s(base) >= MAX_BACKOFF_DELAY_S
     assert after.open_at(now) >= before.open_at(now)
     if before.closed_until is None:
         assert after.open_at(now) <= now + MAX_RETRY_AFTER_S
@@ -62,7 +61,7 @@ def test_quiet_successes_forgive_everything_and_no_more_than_a_step_each(backoff
         now += QUIET_PERIOD_S + 1
         forgiven = backoff.after_success(now)
         assert forgiven.level == backoff.level - 1
-        assert forgiven.after_success(now + 1).level == forgiven.level or forgiven.level == 0
+        assert forgiven.after_success(now + 1).level == forgiven.level
         backoff = forgiven
     assert backoff.level == 0
     assert backoff.after_success(now + MAX_RETRY_AFTER_S + 1) == Backoff()
@@ -121,8 +120,29 @@ def test_retry_after_is_in_its_range_or_nothing(value, now):
 
 
 ROBOTS_WORDS = st.sampled_from(
-    ["User-agent:", "Disallow:", "Allow:", "Crawl-delay:", "Request-rate:", "Visit-time:", "*", "/"]
-    + ["crawld", "\n", "\r", " ", "#", "$", "%2F", "1/5", "0400-0845", "-", "é", "\x00", "\u2028"]
+    [
+        "User-agent:",
+        "Disallow:",
+        "Allow:",
+        "Crawl-delay:",
+        "Request-rate:",
+        "Visit-time:",
+        "*",
+        "/",
+        "crawld",
+        "\n",
+        "\r",
+        " ",
+        "#",
+        "$",
+        "%2F",
+        "1/5",
+        "0400-0845",
+        "-",
+        "é",
+        "\x00",
+        "\u2028",
+    ]
 )
 
 
