@@ -10,11 +10,14 @@ from __future__ import annotations
 import argparse
 import resource
 import signal
+import sys
 import time
 
 import trio
 
+from crawld.errors import OperatorError
 from crawld.simweb.demo import demo_site, loopback_addresses, many_sites
+from crawld.simweb.fault import Fault, named, sometimes
 from crawld.simweb.law import Spread
 from crawld.simweb.ledger import Ledger
 from crawld.simweb.render import ALL_NOISE, Look
@@ -28,8 +31,16 @@ def main(arguments: list[str] | None = None) -> None:
     # Ten thousand hosts keep ten thousand connections open.
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    try:
+        faults = _faults(options)
+    except OperatorError as error:
+        print(error, file=sys.stderr)
+        raise SystemExit(error.exit_code) from None
+    sites = _sites(options)
+    for site in sites:
+        site.faults = faults
     ledger = Ledger(options.ledger)
-    web = SimWeb(_sites(options), ledger=ledger, port=options.port, any_loopback=True)
+    web = SimWeb(sites, ledger=ledger, port=options.port, any_loopback=True)
     trio.run(_serve, web)
     ledger.close()
 
@@ -60,6 +71,14 @@ def _sites(options: argparse.Namespace) -> list[SimSite]:
     )
 
 
+def _faults(options: argparse.Namespace) -> dict[str, Fault]:
+    faults = {}
+    for text in options.fault:
+        prefix, _, name = text.partition("=")
+        faults[prefix] = sometimes(options.fault_share, named(name), seed=options.seed)
+    return faults
+
+
 def _options() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m crawld.simweb", description=__doc__)
     parser.add_argument("--demo", action="store_true", help="serve the site of `crawld demo`")
@@ -69,6 +88,14 @@ def _options() -> argparse.ArgumentParser:
     parser.add_argument("--page-bytes", type=int, default=3000)
     parser.add_argument("--change-interval-s", type=float, nargs=2, metavar=("MIN", "MAX"))
     parser.add_argument("--noise", action="store_true", help="every answer differs")
+    parser.add_argument(
+        "--fault",
+        action="append",
+        default=[],
+        metavar="PREFIX=NAME[:ARGUMENT]",
+        help="what goes wrong under a path prefix, e.g. /wiki/=busy:60; repeatable",
+    )
+    parser.add_argument("--fault-share", type=float, default=1.0, help="share of requests hit")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--port", type=int, default=0)
     parser.add_argument("--ledger", help="append a JSON line a request to this file")

@@ -14,6 +14,7 @@ import zlib
 from collections.abc import Callable, Iterator
 from itertools import count
 
+from crawld.errors import OperatorError
 from crawld.simweb.chance import uniform
 from crawld.simweb.message import Answer, End, Request, Step, http_date, refuse, respond
 
@@ -257,6 +258,51 @@ def between(start_at: float, end_at: float, fault: Fault) -> Fault:
     return lambda request, ordinary: (
         fault(request, ordinary) if start_at <= request.at < end_at else ordinary(request)
     )
+
+
+_NAMED: dict[str, Callable[[str], Fault]] = {
+    "slow": lambda delay_s: slow(float(delay_s)),
+    "hang": lambda _: hang(),
+    "hang-mid-body": lambda _: hang_mid_body(),
+    "close": lambda _: close_unanswered(),
+    "close-mid-body": lambda _: close_mid_body(),
+    "reset": lambda _: close_unanswered(reset=True),
+    "drip": lambda every_s: drip(64, float(every_s)),
+    "length": lambda by: lie_about_length(int(by)),
+    "gzip-bomb": lambda size_bytes: gzip_bomb(int(size_bytes)),
+    "corrupt-gzip": lambda _: corrupt_gzip(),
+    "endless-body": lambda _: endless_body(),
+    "endless-header": lambda _: endless_header(),
+    "huge-header": lambda size_bytes: huge_header(int(size_bytes)),
+    "invalid-header": lambda _: invalid_header(),
+    "invalid-chunks": lambda _: invalid_chunks(),
+    "junk": lambda _: junk(),
+    "redirect": lambda location: redirect(location),
+    "redirect-loop": lambda _: redirect_loop(),
+    "redirect-chain": lambda hops: redirect_chain(int(hops)),
+    "status": lambda code: status(int(code)),
+    "busy": lambda retry_after_s: busy(retry_after_s=float(retry_after_s)),
+    "too-many": lambda retry_after_s: busy(429, retry_after_s=float(retry_after_s)),
+    "soft-404": lambda _: soft_404(),
+    "mistyped": lambda content_type: mistyped(content_type),
+}
+
+
+def named(text: str) -> Fault:
+    """Return the fault that a command line names as `NAME` or `NAME:ARGUMENT`.
+
+    Raises:
+        OperatorError: no such fault, or its argument is missing or wrong.
+    """
+    name, _, argument = text.partition(":")
+    try:
+        return _NAMED[name](argument)
+    except KeyError:
+        raise OperatorError(
+            f"there is no fault named {name!r}", hint=f"One of: {', '.join(_NAMED)}."
+        ) from None
+    except ValueError:
+        raise OperatorError(f"the fault {name!r} needs a number, as in {name}:10") from None
 
 
 def _cut(end: End) -> Fault:

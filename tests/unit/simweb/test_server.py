@@ -270,16 +270,28 @@ def test_a_host_belongs_to_one_site():
         SimWeb(many_sites(["a.test", "A.test"], pages=1, seed=1))
 
 
-@pytest.mark.parametrize("arguments", [["--demo"], ["--addresses", "3", "--noise"]])
-def test_a_process_of_its_own_writes_its_ledger(tmp_path, arguments):
+@pytest.mark.parametrize(
+    ("arguments", "address", "status"),
+    [
+        (["--demo"], "127.0.0.1", 200),
+        (["--addresses", "3", "--noise"], "127.1.0.3", 200),
+        (["--fault", "/=busy:60", "--change-interval-s", "1", "9"], "127.0.0.1", 503),
+    ],
+)
+def test_a_process_of_its_own_writes_its_ledger(tmp_path, arguments, address, status):
     path = tmp_path / "ledger.jsonl"
     command = [sys.executable, "-m", "crawld.simweb", "--ledger", str(path), *arguments]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         port = int(process.stdout.readline().removeprefix("PORT "))
-        address = "127.0.0.1" if arguments == ["--demo"] else "127.1.0.3"
         answer = httpx.get(f"http://{address}:{port}/", trust_env=False)
         (noted,) = Ledger.read(path).rows()
         process.send_signal(signal.SIGTERM)
     assert process.returncode == 0
-    assert answer.status_code == 200
-    assert (noted.host, noted.address, noted.status) == (address, address, 200)
+    assert answer.status_code == status
+    assert (noted.host, noted.address, noted.status) == (address, address, status)
+
+
+@pytest.mark.parametrize("text", ["nothing", "busy", "status:x", "slow:", ""])
+def test_a_fault_that_cannot_be_is_refused_with_the_fix(text):
+    with pytest.raises(OperatorError, match=r"One of|needs a number"):
+        fault.named(text)
