@@ -1,0 +1,315 @@
+"""Which estimator of the change rate is right: bias and error of each on known histories.
+
+Every page is visited over a window at irregular intervals; each estimator sees what such visits
+see (changed or unchanged; with Last-Modified the last change; or all instants), and is compared
+with the truth: the rate that made a synthetic page, or, of a recorded page, its changes per time
+in the same window, or in the next one of the same length (prediction).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+
+from crawld.core.change import rate
+from crawld.core.change.history import VisitSample, sample
+from crawld.core.change.model import PageModel
+from crawld.core.change.prior import fit_prior
+from crawld.core.change.record import MEMORY_S, records_of
+from crawld.core.change.refit import refit
+from crawld.errors import OperatorError
+from crawld.lab.histories import FloatArray, Histories, IntArray, read
+from crawld.lab.synthetic import DAY_S, KINDS, synthetic
+
+Truth = Literal["rate", "window", "next"]
+
+_JITTER = 0.5
+"""Visit intervals vary by this share around their mean, uniformly."""
+
+
+@dataclass(frozen=True, slots=True)
+class EstimateRow:
+    """How one estimator did.
+
+    Attributes:
+        estimator: its name.
+        truth: what it was compared with: `rate`, `window` or `next`.
+        pages: pages compared.
+        unbounded: pages without a finite estimate, left out of the figures.
+        mean_true_per_day: mean true rate of the pages compared.
+        bias_per_day: mean of estimate - truth.
+        rmse_per_day: root of the mean squared difference.
+        log_rmse: the same of ln(rate x window + 1): a tenfold error weighs alike on slow pages.
+    """
+
+    estimator: str
+    truth: Truth
+    pages: int
+    unbounded: int
+    mean_true_per_day: float
+    bias_per_day: float
+    rmse_per_day: float
+    log_rmse: float
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Case:
+    """One page under one series of visits: what the estimators may read.
+
+    Attributes:
+        seen: what each visit saw.
+        instants: all changes inside the window, for the estimators that know them.
+        start: first visit.
+        end: last visit.
+    """
+
+    seen: VisitSample
+    instants: FloatArray
+    start: float
+    end: float
+
+    @property
+    def told_exposure_s(self) -> float:
+        """Sum over visits of the time back to the last change, at most the interval."""
+        back = np.where(self.seen.changed, self.seen.at - self.seen.last_change_at, np.inf)
+        return float(np.minimum(back, self.seen.interval_s).sum())
+
+
+def _changed(case: Case) -> int:
+    return int(case.seen.changed.sum())
+
+
+def _bias_reduced(case: Case) -> float:
+    interval_s = float(case.seen.interval_s.mean())
+    return float(rate.bias_reduced(_changed(case), case.seen.at.size, interval_s))
+
+
+def _irregular(case: Case) -> float:
+    seen = case.seen
+    return rate.irregular_mle(seen.interval_s[seen.changed], seen.interval_s[~seen.changed])
+
+
+def _last_modified_reduced(case: Case) -> float:
+    exposure_s = case.told_exposure_s
+    return float(rate.last_modified_bias_reduced(_changed(case), case.seen.at.size, exposure_s))
+
+
+def _exact_decayed(case: Case) -> float:
+    return rate.exact_decayed(
+        case.instants, observed_from=case.start, at=case.end, memory_s=MEMORY_S
+    )
+
+
+PAGE_ESTIMATORS: dict[str, Callable[[Case], float]] = {
+    "naive": lambda case: float(rate.naive(_changed(case), case.end - case.start)),
+    "bias_reduced": _bias_reduced,
+    "irregular_mle": _irregular,
+    "last_modified_mle": lambda c: float(rate.last_modified_mle(_changed(c), c.told_exposure_s)),
+    "last_modified_bias_reduced": _last_modified_reduced,
+    "exact": lambda case: case.instants.size / (case.end - case.start),
+    "exact_decayed": _exact_decayed,
+}
+"""Estimators that look at one page alone; per second."""
+
+
+def compare(
+    histories: Histories,
+    *,
+    visit_interval_s: float,
+    seed: int,
+    start: float | None = None,
+    duration_s: float = 365 * DAY_S,
+    truth: Truth = "window",
+    true_rates: FloatArray | None = None,
+) -> list[EstimateRow]:
+    """Compare the estimators on the pages born before the window.
+
+    Args:
+        histories: recorded or synthetic.
+        visit_interval_s: mean time between visits to a page, > 0, at most a third of the window.
+        seed: of the visit instants.
+        start: begin of the window, Unix seconds; default: as late as the truth allows.
+        duration_s: length of the window.
+        truth: `rate` needs `true_rates`; `window` and `next` read the histories.
+        true_rates: true rate of each page, per second.
+
+    Returns:
+        One row an estimator, in a fixed order.
+
+    Raises:
+        OperatorError: no page is old enough, or the visits do not fit the window.
+    """
+    if not 0.0 < visit_interval_s <= duration_s / 3.0:
+        raise OperatorError(
+            f"visits every {visit_interval_s:g} s do not fit a window of {duration_s:g} s",
+            hint="Choose an interval of at most a third of the window.",
+        )
+    if truth == "rate" and true_rates is None:
+        raise OperatorError("the true rates are known of synthetic pages only")
+    spans = 2.0 if truth == "next" else 1.0
+    latest = float(histories.instants.max(initial=0.0)) - spans * duration_s
+    start = latest if start is None else start
+    chosen = np.flatnonzero(histories.born_at() <= start)
+    if chosen.size == 0:
+        raise OperatorError(
+            "no page was born before the window", hint="Give an earlier begin or a shorter window."
+        )
+    cases = _cases(
+        histories, chosen, start, duration_s, visit_interval_s=visit_interval_s, seed=seed
+    )
+    true = _truth(histories, chosen, start, duration_s, truth=truth, rates=true_rates)
+    return [
+        _row(name, estimates, true, truth=truth, duration_s=duration_s)
+        for name, estimates in _all_estimates(cases).items()
+    ]
+
+
+def _cases(
+    histories: Histories,
+    chosen: IntArray,
+    start: float,
+    duration_s: float,
+    *,
+    visit_interval_s: float,
+    seed: int,
+) -> list[Case]:
+    rng = np.random.default_rng(seed)
+    visits = int(duration_s / visit_interval_s) + 2
+    cases = []
+    for page in chosen.tolist():
+        steps = visit_interval_s * rng.uniform(1.0 - _JITTER, 1.0 + _JITTER, visits)
+        steps[0] = visit_interval_s * rng.random()
+        at = start + np.cumsum(steps)
+        at = at[at <= start + duration_s]
+        instants = histories.page(page)
+        inside = instants[(instants > at[0]) & (instants <= at[-1])]
+        cases.append(Case(sample(instants, at), inside, float(at[0]), float(at[-1])))
+    return cases
+
+
+def _truth(
+    histories: Histories,
+    chosen: IntArray,
+    start: float,
+    duration_s: float,
+    *,
+    truth: Truth,
+    rates: FloatArray | None,
+) -> FloatArray:
+    if truth == "rate" and rates is not None:
+        return rates[chosen]
+    begin = start + duration_s if truth == "next" else start
+    return histories.changes_in(begin, begin + duration_s)[chosen] / duration_s
+
+
+def _all_estimates(cases: list[Case]) -> dict[str, FloatArray]:
+    estimates = {
+        name: np.array([estimator(case) for case in cases])
+        for name, estimator in PAGE_ESTIMATORS.items()
+    }
+    estimates["exact_shrunk"] = _exact_shrunk(cases)
+    estimates["model"] = _models(cases, told=False)
+    estimates["model_last_modified"] = _models(cases, told=True)
+    estimates["model_exact"] = _models_exact(cases)
+    return estimates
+
+
+def _exact_shrunk(cases: list[Case]) -> FloatArray:
+    changes = np.array([case.instants.size for case in cases], np.float64)
+    exposure_s = np.array([case.end - case.start for case in cases])
+    prior = fit_prior(changes, exposure_s)[0]
+    return (prior.shape + changes) / (prior.exposure_s + exposure_s)
+
+
+def _models(cases: list[Case], *, told: bool) -> FloatArray:
+    """Run the page model over the visits, as the daemon does, and the estimate job at the end."""
+    packed = []
+    for case in cases:
+        model = PageModel(first_at=case.start, last_visit_at=case.start, last_change_at=case.start)
+        for observation in case.seen.observations(told=told):
+            model.update(observation)
+        packed.append(model.to_bytes())
+    return refit(records_of(packed)).rate_per_day / DAY_S
+
+
+def _models_exact(cases: list[Case]) -> FloatArray:
+    packed = []
+    for case in cases:
+        model = PageModel(first_at=case.start, last_visit_at=case.start, last_change_at=case.start)
+        model.observe_changes(case.instants.tolist(), case.end)
+        packed.append(model.to_bytes())
+    return refit(records_of(packed)).rate_per_day / DAY_S
+
+
+def _row(
+    name: str, estimates: FloatArray, true: FloatArray, *, truth: Truth, duration_s: float
+) -> EstimateRow:
+    finite = np.isfinite(estimates)
+    error = (estimates[finite] - true[finite]) * DAY_S
+    ratio = np.log1p(estimates[finite] * duration_s) - np.log1p(true[finite] * duration_s)
+    return EstimateRow(
+        name,
+        truth,
+        int(finite.sum()),
+        int((~finite).sum()),
+        float(true[finite].mean()) * DAY_S,
+        float(error.mean()),
+        math.sqrt(float(np.mean(error**2))),
+        math.sqrt(float(np.mean(ratio**2))),
+    )
+
+
+def run_estimate(
+    source: Path | str,
+    *,
+    visit_interval_s: float = DAY_S,
+    seed: int = 0,
+    start: float | None = None,
+    duration_s: float = 365 * DAY_S,
+    truth: Truth = "window",
+    pages: int = 500,
+) -> list[dict[str, str | int | float]]:
+    """Compare the estimators on a history file or on a synthetic kind.
+
+    Args:
+        source: path of a history file, or `poisson`, `bursty`, `periodic`.
+        visit_interval_s: mean time between visits to a page.
+        seed: of the visits and of synthetic pages.
+        start: begin of the window, Unix seconds; files only.
+        duration_s: length of the window.
+        truth: `window` or `next` for files; synthetic pages are compared with their true rate.
+        pages: number of synthetic pages.
+
+    Returns:
+        One dictionary an estimator, the fields of `EstimateRow`.
+
+    Raises:
+        OperatorError: as `compare`, or the file cannot be read.
+    """
+    if str(source) in KINDS:
+        rng = np.random.default_rng(seed)
+        histories, rates = synthetic(str(source), pages=pages, start=0.0, end=duration_s, rng=rng)
+        rows = compare(
+            histories,
+            visit_interval_s=visit_interval_s,
+            seed=seed,
+            start=0.0,
+            duration_s=duration_s,
+            truth="rate",
+            true_rates=rates,
+        )
+    else:
+        rows = compare(
+            read(source),
+            visit_interval_s=visit_interval_s,
+            seed=seed,
+            start=start,
+            duration_s=duration_s,
+            truth=truth,
+        )
+    return [asdict(row) for row in rows]
