@@ -56,8 +56,7 @@ class Body:
         """
         try:
             async for chunk in stream:
-                self._count(chunk)
-                await self._gather(self._decoding.pieces(chunk))
+                await self._receive(chunk)
             await self._gather(self._decoding.last())
         except Fault as fault:
             if not (self._request.cut and fault.failure is Failure.TOO_LARGE):
@@ -66,10 +65,12 @@ class Body:
         self._look(self._prefix)
         return b"".join(self._pieces)[: self._request.limits.max_body_bytes]
 
-    def _count(self, chunk: bytes) -> None:
-        self.wire_bytes += len(chunk)
+    async def _receive(self, chunk: bytes) -> None:
         limit = self._request.limits.max_wire_bytes
-        if self.wire_bytes > limit:
+        room = limit - self.wire_bytes
+        self.wire_bytes += len(chunk)
+        await self._gather(self._decoding.pieces(chunk[:room]))
+        if len(chunk) > room:
             raise Fault(Failure.TOO_LARGE, f"more than {limit} bytes sent")
 
     async def _gather(self, pieces: Iterable[bytes]) -> None:

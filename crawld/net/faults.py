@@ -13,7 +13,7 @@ import httpcore
 import hyperframe.exceptions
 
 from crawld.core.page import Failure
-from crawld.net.progress import Phase
+from crawld.net.progress import Progress
 from crawld.net.tls import explain_tls, tls_cause
 
 REMOTE_ERRORS = (
@@ -63,20 +63,19 @@ def connect_fault(error: OSError | None, address: str) -> Fault:
     return Fault(Failure.CONNECT, f"{address}: {text.lower()}", local=error.errno in _LOCAL_ERRNOS)
 
 
-def http_fault(error: Exception, phase: Phase, *, ended: bool) -> Fault:
+def http_fault(error: Exception, progress: Progress) -> Fault:
     """Return the fault of an exchange that the HTTP library gave up.
 
     Args:
         error: one of `REMOTE_ERRORS`.
-        phase: how far the exchange had come.
-        ended: whether the peer had closed or reset the connection.
+        progress: how far the exchange had come, and whether the peer had closed or reset it.
     """
     tls = tls_cause(error)
     if tls is not None:
         return Fault(Failure.TLS, explain_tls(tls))
     text = str(error).rstrip(".").lower()[:200] or type(error).__name__
-    if not ended:
+    if not progress.ended:
         return Fault(Failure.PROTOCOL, text)
-    if phase is Phase.BODY:
-        return Fault(Failure.TRUNCATED, f"the connection ended inside the body: {text}")
+    if progress.answer_begun():
+        return Fault(Failure.TRUNCATED, f"the connection ended inside the answer: {text}")
     return Fault(Failure.CONNECT, f"the connection ended before an answer: {text}")

@@ -33,7 +33,6 @@ from crawld.net.wire import Endpoint, open_wire
 IDLE_S = 60.0
 MAX_CONNECTIONS = 20_000
 
-_SWITCHING_PROTOCOLS = 101
 _CLOSE = (b"Connection", b"close")
 
 
@@ -132,7 +131,7 @@ class Fetcher:
         except Fault as raised:
             fault = raised
         except REMOTE_ERRORS as error:
-            fault = http_fault(error, progress.phase, ended=progress.ended)
+            fault = http_fault(error, progress)
         return FetchFailure(
             failure=fault.failure,
             detail=fault.detail,
@@ -175,8 +174,6 @@ class Fetcher:
             stream = cast("httpx.AsyncByteStream", response.stream)
             headers = tuple(response.headers.raw)
             answered_at = progress.answered(response.status_code, headers)
-            if response.status_code == _SWITCHING_PROTOCOLS:
-                raise Fault(Failure.PROTOCOL, "the server switched protocols unasked")
             body = Body(request, response.status_code, headers)
             content = await body.read(stream)
             whole = not body.cut

@@ -93,6 +93,10 @@ class Progress:
         if self.phase is Phase.BODY:
             self._wait_at_most(self.limits.stall_s, trio.current_time())
 
+    def answer_begun(self) -> bool:
+        """Whether any byte of an answer has been received."""
+        return self.phase is Phase.BODY or self._bytes_left < self.limits.max_header_bytes
+
     def overdue(self) -> str:
         """Return which limit ran out, for a person."""
         if trio.current_time() >= self._ends_at:

@@ -1,0 +1,224 @@
+"""What happens to a connection between fetches, and who may use it."""
+
+import pytest
+import trio
+from conftest import HOSTS, answering
+
+from crawld.core.page import Failure
+from crawld.net import Fetched, Fetcher, FetchFailure, FetchLimits, FetchRequest, FixedResolver
+
+OK = b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello"
+
+
+def ask(site, path="/", *, host="site.test", **fields):
+    fields.setdefault("allow_private", True)
+    return FetchRequest(url=site.url(path, host), **fields)
+
+
+async def fetched(fetcher, request):
+    result = await fetcher.fetch(request)
+    assert isinstance(result, Fetched), result
+    return result
+
+
+async def test_a_connection_serves_one_origin_again_and_again(serve, fetcher):
+    site = await serve(answering(*[OK] * 5))
+    for _ in range(3):
+        await fetched(fetcher, ask(site))
+    assert site.connections == 1
+    await fetched(fetcher, ask(site, host="other.test"))
+    assert site.connections == 2
+    statistics = fetcher.statistics()
+    assert (statistics.requests, statistics.connections, statistics.reused) == (4, 2, 2)
+    assert (statistics.active, statistics.idle) == (0, 2)
+
+
+async def test_fetches_at_once_have_a_connection_each_and_one_stays(serve, fetcher):
+    site = await serve(answering(*[OK] * 5))
+    async with trio.open_nursery() as nursery:
+        for _ in range(3):
+            nursery.start_soon(fetched, fetcher, ask(site))
+    assert fetcher.statistics().idle == 1
+    assert len(site.requests) == 3
+
+
+@pytest.mark.parametrize(
+    "answer", [OK, b"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 5\r\n\r\nhello"]
+)
+async def test_a_connection_is_closed_on_either_side_s_wish(serve, fetcher, answer):
+    site = await serve(answering(answer, answer))
+    for _ in range(2):
+        await fetched(fetcher, ask(site, keep_alive=answer is not OK))
+    assert site.connections == 2
+    assert fetcher.statistics().idle == 0
+    assert (b"Connection: close" in site.requests[0]) == (answer is OK)
+
+
+async def test_a_stale_connection_is_found_before_a_request_is_sent(serve, fetcher):
+    closed = trio.Event()
+
+    async def handle(peer):
+        await peer.request()
+        await peer.send(OK)
+        await peer.stream.aclose()
+        closed.set()
+
+    site = await serve(handle)
+    for _ in range(3):
+        await fetched(fetcher, ask(site))
+        await closed.wait()
+        closed = trio.Event()
+    assert (site.connections, len(site.requests)) == (3, 3)
+
+
+async def test_a_request_is_never_sent_twice(serve, fetcher):
+    async def handle(peer):
+        await peer.request()
+        await peer.send(OK)
+        await peer.request()
+
+    site = await serve(handle)
+    await fetched(fetcher, ask(site))
+    got = await fetcher.fetch(ask(site))
+    assert isinstance(got, FetchFailure)
+    assert (got.failure, got.reused) == (Failure.CONNECT, True)
+    assert got.sent_at is not None
+    assert len(site.requests) == 2
+    assert len((await fetched(fetcher, ask(site))).body) == 5
+
+
+async def test_bytes_beyond_the_stated_length_never_become_the_next_answer(serve, fetcher):
+    poison = b"HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\npoison"
+    site = await serve(answering(OK + poison, OK))
+    assert (await fetched(fetcher, ask(site, "/a"))).body == b"hello"
+    assert (await fetched(fetcher, ask(site, "/b"))).body == b"hello"
+    assert site.connections == 2
+
+
+async def test_a_connection_with_permission_is_not_lent_to_a_request_without(serve, fetcher):
+    site = await serve(answering(OK, OK))
+    await fetched(fetcher, ask(site))
+    got = await fetcher.fetch(ask(site, allow_private=False))
+    assert got.failure is Failure.ADDRESS_REFUSED
+    assert len(site.requests) == 1
+    await fetched(fetcher, ask(site))
+    assert site.connections == 1
+
+
+async def test_the_one_idle_longest_makes_room(serve, client_tls):
+    site = await serve(answering(*[OK] * 5))
+    hosts = [f"h{number}.test" for number in range(6)]
+    fetcher = Fetcher(
+        user_agent="crawld",
+        resolver=FixedResolver(dict.fromkeys(hosts, "127.0.0.1")),
+        ssl_context=client_tls,
+        max_connections=3,
+    )
+    for host in hosts:
+        await fetched(fetcher, ask(site, host=host))
+        statistics = fetcher.statistics()
+        assert statistics.idle + statistics.active <= 3
+    await fetched(fetcher, ask(site, host=hosts[-1]))
+    assert fetcher.statistics().reused == 1
+    await fetched(fetcher, ask(site, host=hosts[0]))
+    assert fetcher.statistics().reused == 1
+    await fetcher.aclose()
+    assert fetcher.statistics().idle == 0
+
+
+async def test_no_more_than_the_allowed_connections_are_open_at_once(serve, client_tls):
+    at_once = 0
+    most = 0
+
+    async def handle(peer):
+        nonlocal at_once, most
+        at_once += 1
+        most = max(most, at_once)
+        await peer.request()
+        await trio.testing.wait_all_tasks_blocked(0.02)
+        await peer.send(OK)
+        await peer.request()
+        at_once -= 1
+
+    site = await serve(handle)
+    fetcher = Fetcher(
+        user_agent="crawld",
+        resolver=FixedResolver(HOSTS),
+        ssl_context=client_tls,
+        max_connections=2,
+    )
+    async with trio.open_nursery() as nursery:
+        for _ in range(6):
+            nursery.start_soon(fetched, fetcher, ask(site, keep_alive=False))
+    assert most == 2
+
+
+async def test_idle_connections_expire(serve, fetcher, mock_clock):
+    site = await serve(answering(OK, OK))
+    await fetched(fetcher, ask(site))
+    mock_clock.jump(59)
+    assert await fetcher.sweep() == 0
+    mock_clock.jump(2)
+    await fetched(fetcher, ask(site, host="other.test"))
+    assert fetcher.statistics().idle == 1
+    mock_clock.jump(61)
+    assert await fetcher.sweep() == 1
+    assert fetcher.statistics().idle == 0
+
+
+@pytest.mark.parametrize(
+    "host", ["127.0.0.1", "2130706433", "0x7f000001", "0x7f.1", "017700000001", "localhost.test"]
+)
+async def test_no_spelling_of_loopback_is_connected_to(serve, client_tls, host):
+    site = await serve(answering(OK))
+    resolver = FixedResolver({"localhost.test": ["127.0.0.1", "::1", "::ffff:127.0.0.1"]})
+    fetcher = Fetcher(user_agent="crawld", resolver=resolver, ssl_context=client_tls)
+    got = await fetcher.fetch(ask(site, host=host, allow_private=False))
+    assert got.failure is Failure.ADDRESS_REFUSED
+    assert (got.sent_at, got.address, site.connections) == (None, None, 0)
+
+
+@pytest.mark.parametrize("port", [22, 25, 6667])
+async def test_ports_of_other_services_are_refused(fetcher, port):
+    got = await fetcher.fetch(FetchRequest(url=f"http://site.test:{port}/", allow_private=True))
+    assert got.failure is Failure.ADDRESS_REFUSED
+
+
+async def test_a_name_that_turns_private_between_lookups_gains_nothing(serve, client_tls):
+    site = await serve(answering(OK))
+
+    class Rebinding:
+        answers = [("3ffe::1",), ("127.0.0.1",)]
+        asked = 0
+
+        async def resolve(self, host):
+            self.asked += 1
+            return self.answers[min(self.asked, 2) - 1]
+
+    resolver = Rebinding()
+    fetcher = Fetcher(user_agent="crawld", resolver=resolver, ssl_context=client_tls)
+    limits = FetchLimits(connect_s=0.1)
+    got = await fetcher.fetch(ask(site, allow_private=False, limits=limits))
+    # The address that was judged is the one that was dialled; nobody asked again.
+    assert (got.address, resolver.asked) == ("3ffe::1", 1)
+    got = await fetcher.fetch(ask(site, allow_private=False, limits=limits))
+    assert (got.failure, got.address) == (Failure.ADDRESS_REFUSED, None)
+    assert site.connections == 0
+
+
+async def test_the_next_address_is_tried(serve, client_tls):
+    site = await serve(answering(OK))
+    resolver = FixedResolver({"site.test": ["127.0.0.99", "::1", "127.0.0.1"]})
+    fetcher = Fetcher(user_agent="crawld", resolver=resolver, ssl_context=client_tls)
+    got = await fetched(fetcher, ask(site))
+    assert got.address == "127.0.0.1"
+    await fetcher.aclose()
+
+
+async def test_private_addresses_beside_a_public_one_are_left_out(serve, client_tls):
+    site = await serve(answering(OK))
+    resolver = FixedResolver({"site.test": ["127.0.0.1", "3ffe::1", "10.0.0.1"]})
+    fetcher = Fetcher(user_agent="crawld", resolver=resolver, ssl_context=client_tls)
+    limits = FetchLimits(connect_s=0.1)
+    got = await fetcher.fetch(ask(site, allow_private=False, limits=limits))
+    assert (got.address, site.connections) == ("3ffe::1", 0)

@@ -1,0 +1,106 @@
+import gzip
+
+import pytest
+import trio
+from conftest import answering
+
+from crawld.core.page import Failure
+from crawld.core.robots import ROBOTS_MAX_BYTES, ROBOTS_MAX_REDIRECTS, RobotsVerdict
+from crawld.net import Fetcher, FetchLimits, FixedResolver, fetch_robots
+
+RULES = b"User-agent: *\nDisallow: /private\n"
+
+
+def answer(status, body=b"", *lines):
+    head = b"\r\n".join((b"HTTP/1.1 " + status, *lines, b"Content-Length: %d" % len(body)))
+    return head + b"\r\n\r\n" + body
+
+
+def moved(location):
+    return answer(b"302 Found", b"", b"Location: " + location)
+
+
+async def robots_of(fetcher, site, *, allow_private=True, turns=None):
+    async def wait_turn(url):
+        await trio.lowlevel.checkpoint()
+        if turns is not None:
+            turns.append(url)
+
+    return await fetch_robots(
+        fetcher,
+        site.url("").rstrip("/"),
+        wait_turn=wait_turn,
+        limits=FetchLimits(header_s=0.3),
+        allow_private=allow_private,
+    )
+
+
+@pytest.mark.parametrize(
+    ("sent", "verdict", "text"),
+    [
+        (answer(b"200 OK", RULES), RobotsVerdict.RULES, RULES),
+        (answer(b"200 OK"), RobotsVerdict.RULES, b""),
+        (answer(b"404 Not Found", b"<p>no"), RobotsVerdict.OPEN, None),
+        (answer(b"403 Forbidden"), RobotsVerdict.OPEN, None),
+        (answer(b"404 Gone", b"junk", b"Content-Encoding: gzip"), RobotsVerdict.OPEN, None),
+        (answer(b"503 Busy"), RobotsVerdict.CLOSED, None),
+        (answer(b"200 OK", b"junk", b"Content-Encoding: gzip"), RobotsVerdict.CLOSED, None),
+        (b"", RobotsVerdict.CLOSED, None),
+        (b"junk\r\n\r\n", RobotsVerdict.CLOSED, None),
+        (moved(b"ftp://site.test/robots.txt"), RobotsVerdict.CLOSED, None),
+        (answer(b"302 Found"), RobotsVerdict.CLOSED, None),
+    ],
+)
+async def test_an_answer_opens_rules_or_closes_a_host(serve, fetcher, sent, verdict, text):
+    site = await serve(answering(sent))
+    got = await robots_of(fetcher, site)
+    assert (got.verdict, got.text) == (verdict, text)
+    assert bool(got.detail) == (verdict is RobotsVerdict.CLOSED) or got.status == 404
+
+
+async def test_each_redirect_waits_its_turn(serve, fetcher):
+    turns = []
+    other = await serve(answering(answer(b"200 OK", RULES)))
+    elsewhere = other.url("/three", "other.test").encode()
+    site = await serve(answering(moved(b"/two"), moved(elsewhere)))
+    got = await robots_of(fetcher, site, turns=turns)
+    assert (got.verdict, got.redirects, got.text) == (RobotsVerdict.RULES, 2, RULES)
+    assert turns == [
+        site.url("/robots.txt"),
+        site.url("/two"),
+        other.url("/three", "other.test"),
+    ]
+
+
+@pytest.mark.parametrize("hops", [ROBOTS_MAX_REDIRECTS, ROBOTS_MAX_REDIRECTS + 1])
+async def test_so_many_redirects_and_no_more(serve, fetcher, hops):
+    site = await serve(answering(*[moved(b"/again")] * hops, answer(b"200 OK", RULES)))
+    got = await robots_of(fetcher, site)
+    reached = hops <= ROBOTS_MAX_REDIRECTS
+    assert got.verdict is (RobotsVerdict.RULES if reached else RobotsVerdict.CLOSED)
+    assert len(site.requests) == ROBOTS_MAX_REDIRECTS + 1
+
+
+async def test_a_redirect_into_the_private_network_is_refused(client_tls):
+    fetcher = Fetcher(
+        user_agent="crawld",
+        resolver=FixedResolver({"site.test": "10.0.0.1"}),
+        ssl_context=client_tls,
+    )
+
+    async def wait_turn(url):
+        await trio.lowlevel.checkpoint()
+
+    got = await fetch_robots(fetcher, "http://site.test", wait_turn=wait_turn)
+    assert got.verdict is RobotsVerdict.CLOSED
+    assert got.last.failure is Failure.ADDRESS_REFUSED
+
+
+@pytest.mark.parametrize("coding", [b"identity", b"gzip"])
+async def test_a_file_too_long_is_used_as_far_as_it_goes(serve, fetcher, coding):
+    long = RULES + b"# filler\n" * 100_000
+    sent = gzip.compress(long) if coding == b"gzip" else long
+    site = await serve(answering(answer(b"200 OK", sent, b"Content-Encoding: " + coding)))
+    got = await robots_of(fetcher, site)
+    assert got.verdict is RobotsVerdict.RULES
+    assert got.text == long[: ROBOTS_MAX_BYTES + 1]

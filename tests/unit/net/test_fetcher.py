@@ -1,0 +1,373 @@
+import gzip
+import zlib
+
+import pytest
+import trio
+import zstandard
+from conftest import answering
+
+from crawld.core.page import Failure
+from crawld.net import (
+    Fetched,
+    Fetcher,
+    FetchFailure,
+    FetchLimits,
+    FetchRequest,
+    ResolutionError,
+)
+
+MIB = 1024 * 1024
+OK = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: 5\r\n\r\nhello"
+SHORT = FetchLimits(connect_s=0.3, header_s=0.3, stall_s=0.3, total_s=5.0)
+
+
+def ask(site, path="/", **fields):
+    fields.setdefault("allow_private", True)
+    return FetchRequest(url=site.url(path), **fields)
+
+
+def with_body(body, *lines, status=b"200 OK"):
+    head = b"\r\n".join((b"HTTP/1.1 " + status, *lines, b"Content-Length: %d" % len(body)))
+    return head + b"\r\n\r\n" + body
+
+
+async def failure_of(fetcher, request):
+    result = await fetcher.fetch(request)
+    assert isinstance(result, FetchFailure), result
+    return result
+
+
+async def test_an_answer_comes_back_as_it_was_sent(serve, fetcher):
+    answer = (
+        b'HTTP/1.1 203 Quite So\r\nX-Twice: a\r\nETag: "\xe9"\r\nx-twice: b\r\n'
+        b"Content-Length: 5\r\n\r\nhello"
+    )
+    site = await serve(answering(answer))
+    before = trio.current_time()
+    got = await fetcher.fetch(ask(site, "/a|b?c=%7e&d"))
+    assert isinstance(got, Fetched)
+    assert (got.status, got.reason, got.http_version) == (203, "Quite So", "HTTP/1.1")
+    assert got.headers[0] == (b"X-Twice", b"a")
+    assert got.header("X-TWICE") == "a, b"
+    assert got.header("etag") == '"\xe9"'
+    assert got.header("absent") is None
+    assert (got.body, got.wire_bytes, got.address) == (b"hello", 5, "127.0.0.1")
+    assert before <= got.sent_at <= got.answered_at <= trio.current_time()
+    assert got.duration_s >= got.answered_at - got.sent_at
+
+
+async def test_a_request_says_who_asks_and_adds_what_is_given(serve, fetcher):
+    site = await serve(answering(OK))
+    given = (("If-None-Match", '"\xe9"'), ("accept", "text/plain"), ("X-Name", "Ā"))
+    await fetcher.fetch(ask(site, "/x?y=1", headers=given))
+    lines = site.requests[0].split(b"\r\n")
+    assert lines[0] == b"GET /x?y=1 HTTP/1.1"
+    assert b"Host: site.test:%d" % site.port in lines
+    assert b"User-Agent: crawld/0 (+test@example.org)" in lines
+    assert b"Accept-Encoding: gzip, deflate, zstd" in lines
+    assert b'If-None-Match: "\xe9"' in lines
+    assert b"accept: text/plain" in lines
+    assert b"X-Name: \xc4\x80" in lines
+    assert not any(line.startswith((b"Accept:", b"Cookie", b"Connection")) for line in lines)
+
+
+@pytest.mark.parametrize("status", [b"301 Moved", b"302 Found", b"308 Permanent"])
+async def test_a_redirect_is_an_answer_like_others(serve, fetcher, status):
+    site = await serve(answering(with_body(b"", b"Location: http://10.0.0.1/", status=status)))
+    got = await fetcher.fetch(ask(site))
+    assert got.status == int(status[:3])
+    assert got.header("location") == "http://10.0.0.1/"
+    assert len(site.requests) == 1
+
+
+async def test_cookies_are_not_kept(serve, fetcher):
+    site = await serve(answering(with_body(b"", b"Set-Cookie: a=b; Path=/"), OK))
+    await fetcher.fetch(ask(site))
+    await fetcher.fetch(ask(site))
+    assert b"ookie" not in site.requests[1]
+
+
+@pytest.mark.parametrize(
+    ("coding", "sent"),
+    [
+        (b"gzip", gzip.compress(b"hello" * 999)),
+        (b"deflate", zlib.compress(b"hello" * 999)),
+        (b"zstd", zstandard.compress(b"hello" * 999)),
+    ],
+)
+async def test_bodies_are_decoded(serve, fetcher, coding, sent):
+    site = await serve(answering(with_body(sent, b"Content-Encoding: " + coding)))
+    got = await fetcher.fetch(ask(site))
+    assert got.body == b"hello" * 999
+    assert got.wire_bytes == len(sent)
+
+
+@pytest.mark.parametrize(
+    ("answer", "body"),
+    [
+        (b"HTTP/1.1 200 OK\r\n\r\nuntil the end", b"until the end"),
+        (b"HTTP/1.0 200 OK\r\nContent-Length: 3\r\n\r\nold", b"old"),
+        (b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early\r\nLink: x\r\n\r\n" + OK, b"hello"),
+        (
+            b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
+            b"3;x=y\r\nabc\r\n2\r\nde\r\n0\r\nTrailer: z\r\n\r\n",
+            b"abcde",
+        ),
+        (b"HTTP/1.1 304 Not Modified\r\nContent-Length: 99\r\nContent-Encoding: gzip\r\n\r\n", b""),
+        (b"HTTP/1.1 204 No Content\r\n\r\n", b""),
+    ],
+)
+async def test_every_framing_is_read(serve, fetcher, answer, body):
+    site = await serve(answering(answer))
+    got = await fetcher.fetch(ask(site, limits=SHORT))
+    assert isinstance(got, Fetched), got
+    assert got.body == body
+
+
+@pytest.mark.parametrize(
+    ("answer", "failure", "status"),
+    [
+        (b"", Failure.CONNECT, None),
+        (b"HTTP/1.1 200 OK\r\nX-Half", Failure.TRUNCATED, None),
+        (b"220 smtp.example.org ESMTP\r\n\r\n", Failure.PROTOCOL, None),
+        (b"\x00\x01\x02\r\n\r\n", Failure.PROTOCOL, None),
+        (b"HTTP/1.1 200 OK\r\nno colon\r\n\r\n", Failure.PROTOCOL, None),
+        (b"HTTP/1.1 200 OK\r\nContent-Length: -5\r\n\r\n", Failure.PROTOCOL, None),
+        (
+            b"HTTP/1.1 200 OK\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n",
+            Failure.PROTOCOL,
+            None,
+        ),
+        (b"HTTP/1.1 101 Switching\r\nUpgrade: x\r\n\r\n", Failure.PROTOCOL, None),
+        (b"HTTP/1.1 200 OK\r\nContent-Length: 50\r\n\r\nhello", Failure.TRUNCATED, 200),
+        (
+            b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n",
+            Failure.TRUNCATED,
+            200,
+        ),
+        (
+            b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\nhello",
+            Failure.PROTOCOL,
+            200,
+        ),
+        (with_body(b"plain", b"Content-Encoding: gzip"), Failure.DECODING, 200),
+        (with_body(b"plain", b"Content-Encoding: br"), Failure.DECODING, 200),
+        (
+            with_body(gzip.compress(b"x" * 999)[:-8], b"Content-Encoding: gzip"),
+            Failure.TRUNCATED,
+            200,
+        ),
+    ],
+)
+async def test_a_broken_answer_is_a_value(serve, fetcher, answer, failure, status):
+    site = await serve(answering(answer))
+    got = await failure_of(fetcher, ask(site, limits=SHORT))
+    assert (got.failure, got.status) == (failure, status)
+    assert got.detail
+    assert got.address == "127.0.0.1"
+    assert got.sent_at is not None
+    assert got.sent_at <= got.at
+    assert fetcher.statistics().idle == 0
+
+
+async def test_a_reset_in_the_header_and_in_the_body(serve, fetcher):
+    async def handle(peer):
+        if b"/body" in await peer.request():
+            await peer.send(b"HTTP/1.1 200 OK\r\nContent-Length: 50\r\n\r\nhello")
+        peer.reset()
+
+    site = await serve(handle)
+    assert (await failure_of(fetcher, ask(site))).failure is Failure.CONNECT
+    assert (await failure_of(fetcher, ask(site, "/body"))).failure is Failure.TRUNCATED
+
+
+async def test_nobody_listens(fetcher):
+    with trio.socket.socket() as unused:
+        await unused.bind(("127.0.0.1", 0))
+        url = f"http://site.test:{unused.getsockname()[1]}/"
+        got = await failure_of(fetcher, FetchRequest(url=url, allow_private=True))
+    assert got.failure is Failure.CONNECT
+    assert "refused" in got.detail
+    assert got.sent_at is None
+    assert not got.local_fault
+
+
+async def test_silence_before_the_header_and_inside_the_body(serve, fetcher):
+    async def handle(peer):
+        if b"/body" in await peer.request():
+            await peer.send(b"HTTP/1.1 200 OK\r\nContent-Length: 50\r\n\r\nhello")
+        await trio.sleep_forever()
+
+    site = await serve(handle)
+    got = await failure_of(fetcher, ask(site, limits=SHORT))
+    assert (got.failure, got.status) == (Failure.TIMEOUT, None)
+    assert "no answer" in got.detail
+    got = await failure_of(fetcher, ask(site, "/body", limits=SHORT))
+    assert (got.failure, got.status) == (Failure.TIMEOUT, 200)
+    assert "silent" in got.detail
+
+
+@pytest.mark.parametrize("head", [b"HTTP/1.1 200 OK\r\n\r\n", b"HTTP/1.1 200 OK\r\nX-Slow: "])
+async def test_a_drip_ends_with_the_total_time(serve, fetcher, head):
+    async def handle(peer):
+        await peer.request()
+        await peer.send(head)
+        while True:
+            await peer.send(b"x")
+            await trio.sleep(0.02)
+
+    site = await serve(handle)
+    limits = FetchLimits(total_s=0.3)
+    got = await failure_of(fetcher, ask(site, limits=limits))
+    assert got.failure is Failure.TIMEOUT
+    assert "not complete" in got.detail
+
+
+async def test_a_header_flood_is_bounded(serve, fetcher):
+    async def handle(peer):
+        await peer.request()
+        await peer.send(b"HTTP/1.1 200 OK\r\n")
+        while True:
+            await peer.send(b"X-Flood: " + b"y" * 1000 + b"\r\n")
+
+    site = await serve(handle)
+    limits = FetchLimits(max_header_bytes=20_000)
+    got = await failure_of(fetcher, ask(site, limits=limits))
+    assert got.failure is Failure.PROTOCOL
+    assert "20000" in got.detail
+
+
+@pytest.mark.parametrize(
+    "flood",
+    [b"HTTP/1.1 103 Early\r\n\r\n", b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"],
+)
+async def test_floods_that_carry_no_body_end_as_well(serve, fetcher, flood):
+    async def handle(peer):
+        await peer.request()
+        await peer.send(flood)
+        while True:
+            early = b"103" in flood
+            await peer.send(flood if early else b"1;" + b"e" * 500 + b"\r\nx\r\n")
+
+    site = await serve(handle)
+    limits = FetchLimits(max_header_bytes=20_000, max_wire_bytes=50_000)
+    got = await failure_of(fetcher, ask(site, limits=limits))
+    assert got.failure in (Failure.PROTOCOL, Failure.TOO_LARGE)
+
+
+async def test_an_endless_body_is_not_read_beyond_its_limit(serve, fetcher):
+    sent = 0
+
+    async def handle(peer):
+        nonlocal sent
+        await peer.request()
+        await peer.send(b"HTTP/1.1 200 OK\r\n\r\n")
+        while True:
+            await peer.send(b"x" * 65536)
+            sent += 65536
+
+    site = await serve(handle)
+    got = await failure_of(fetcher, ask(site, limits=FetchLimits(max_wire_bytes=MIB)))
+    assert (got.failure, got.status) == (Failure.TOO_LARGE, 200)
+    # What is beyond the limit sits in the kernel's buffers.
+    assert sent < 12 * MIB
+
+
+async def test_a_stated_length_beyond_the_limit_is_not_read_at_all(serve, fetcher):
+    answer = b"HTTP/1.1 200 OK\r\nContent-Length: 10000000000\r\n\r\n"
+    site = await serve(answering(answer))
+    got = await failure_of(fetcher, ask(site))
+    assert got.failure is Failure.TOO_LARGE
+    assert "10000000000" in got.detail
+
+
+async def test_a_bomb_stops_at_the_limit(serve, fetcher):
+    bomb = gzip.compress(b"\0" * 50 * MIB)
+    site = await serve(answering(with_body(bomb, b"Content-Encoding: gzip"), OK))
+    got = await failure_of(fetcher, ask(site, limits=FetchLimits(max_body_bytes=MIB)))
+    assert got.failure is Failure.TOO_LARGE
+    assert "decompression" in got.detail
+
+
+async def test_a_cut_answer_holds_exactly_what_fits(serve, fetcher):
+    long = gzip.compress(b"0123456789" * MIB)
+    site = await serve(answering(with_body(long, b"Content-Encoding: gzip")))
+    limits = FetchLimits(max_body_bytes=12_345)
+    got = await fetcher.fetch(ask(site, limits=limits, cut=True))
+    assert isinstance(got, Fetched)
+    assert got.cut
+    assert got.body == (b"0123456789" * 2000)[:12_345]
+    assert fetcher.statistics().idle == 0
+
+
+async def test_the_first_look_sees_decoded_bytes_and_can_refuse(serve, fetcher):
+    looks = []
+
+    def accept(status, headers, prefix):
+        looks.append((status, dict(headers)[b"Content-Type"], prefix))
+        return Failure.WRONG_TYPE if prefix.startswith(b"MZ") else None
+
+    def page(body):
+        lines = (b"Content-Type: text/html", b"Content-Encoding: gzip")
+        return with_body(gzip.compress(body), *lines)
+
+    site = await serve(answering(page(b"<p>" * 2000), page(b"<p>"), page(b""), page(b"MZ" * 9000)))
+    for size in (6000, 3, 0):
+        assert len((await fetcher.fetch(ask(site, accept=accept))).body) == size
+    got = await failure_of(fetcher, ask(site, accept=accept))
+    assert (got.failure, got.status) == (Failure.WRONG_TYPE, 200)
+    assert [len(prefix) for _, _, prefix in looks] == [1024, 3, 0, 1024]
+
+
+async def test_a_refused_download_ends_at_once(serve, fetcher):
+    async def handle(peer):
+        await peer.request()
+        await peer.send(b"HTTP/1.1 200 OK\r\n\r\n" + b"MZ" * 600)
+        await trio.sleep_forever()
+
+    site = await serve(handle)
+    request = ask(site, accept=lambda *_: Failure.WRONG_TYPE)
+    assert (await failure_of(fetcher, request)).failure is Failure.WRONG_TYPE
+
+
+async def test_a_broken_request_header_reaches_no_wire(serve, fetcher):
+    site = await serve(answering(OK))
+    got = await failure_of(fetcher, ask(site, headers=(("X-A", "b\r\nX-Evil: c"),)))
+    assert (got.failure, got.sent_at) == (Failure.PROTOCOL, None)
+    assert site.requests == []
+
+
+@pytest.mark.parametrize("url", ["ftp://site.test/", "no url", "http://", "mailto:a@b.c"])
+async def test_what_is_no_web_url_is_refused(fetcher, url):
+    got = await failure_of(fetcher, FetchRequest(url=url, allow_private=True))
+    assert (got.failure, got.sent_at) == (Failure.ADDRESS_REFUSED, None)
+
+
+async def test_cancellation_passes_and_closes_the_connection(serve, fetcher):
+    closed = trio.Event()
+
+    async def handle(peer):
+        await peer.request()
+        assert await peer.request() is None
+        closed.set()
+
+    site = await serve(handle)
+    with trio.move_on_after(0.2) as scope:
+        await fetcher.fetch(ask(site))
+    assert scope.cancelled_caught
+    with trio.fail_after(5):
+        await closed.wait()
+    assert fetcher.statistics().active == 0
+
+
+@pytest.mark.parametrize(
+    ("kind", "local"), [("nxdomain", False), ("temporary", True), ("timeout", True)]
+)
+async def test_a_name_without_address(client_tls, kind, local):
+    class Broken:
+        async def resolve(self, host):
+            raise ResolutionError(kind, "so it is")
+
+    fetcher = Fetcher(user_agent="crawld", resolver=Broken(), ssl_context=client_tls)
+    got = await failure_of(fetcher, FetchRequest(url="http://site.test/"))
+    assert (got.failure, got.local_fault, got.sent_at) == (Failure.DNS, local, None)

@@ -1,0 +1,79 @@
+import pytest
+
+from crawld.core.page import Failure
+from crawld.net import FetchFailure, OutageDetector, network_evidence
+from crawld.net.outage import PROBE_S, WINDOW_S
+
+
+def observed(*verdicts, every_s=1.0):
+    """Return a detector after these verdicts (`host+` or `host-`), and the last instant."""
+    detector = OutageDetector()
+    now = 1000.0
+    for verdict in verdicts:
+        now += every_s
+        detector.observed(verdict[:-1], verdict[-1] == "+", now)
+    return detector, now
+
+
+@pytest.mark.parametrize(
+    ("verdicts", "outage"),
+    [
+        (["a+"], False),
+        (["a-"], True),
+        (["a-", "a-"], True),
+        (["a+", "b-"], False),
+        (["a-", "b-", "c-"], True),
+        (["a+", "b-", "c-", "d-", "e-"], True),
+        (["a+", "b+", "c-", "d-", "e-"], False),
+        (["a-", "a+"], False),
+        (["a-", "b-", "c-", "d+"], False),
+        (["a-", "b-", "c-", "d+", "a-"], False),
+        (["a+", "a-", "a-"], True),
+    ],
+)
+def test_an_outage_is_a_share_of_hosts_failing(verdicts, outage):
+    detector, now = observed(*verdicts)
+    assert detector.outage(now) is outage
+
+
+def test_old_verdicts_do_not_count():
+    detector, now = observed("a+", "b+", "c+")
+    detector.observed("d", False, now + WINDOW_S + 1)
+    assert detector.outage(now + WINDOW_S + 1)
+
+
+def test_the_verdict_lapses_for_a_probe_and_is_renewed_by_its_failure():
+    detector, now = observed("a-", "b-")
+    assert detector.outage(now + PROBE_S - 0.1)
+    assert not detector.outage(now + PROBE_S)
+    detector.observed("a", False, now + PROBE_S)
+    assert detector.outage(now + PROBE_S)
+
+
+def failed(failure, *, local=False, status=None):
+    return FetchFailure(
+        failure=failure,
+        detail="",
+        address=None,
+        sent_at=None,
+        at=0.0,
+        local_fault=local,
+        status=status,
+    )
+
+
+@pytest.mark.parametrize(
+    ("result", "evidence"),
+    [
+        (failed(Failure.DNS), True),
+        (failed(Failure.DNS, local=True), False),
+        (failed(Failure.CONNECT), True),
+        (failed(Failure.CONNECT, local=True), False),
+        (failed(Failure.TIMEOUT), None),
+        (failed(Failure.TIMEOUT, status=200), True),
+        (failed(Failure.ADDRESS_REFUSED), None),
+        (failed(Failure.TLS), True),
+    ],
+)
+def test_what_a_fetch_shows_about_the_network(result, evidence):
+    assert network_evidence(result) is evidence

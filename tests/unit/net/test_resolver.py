@@ -1,0 +1,165 @@
+import dns.flags
+import dns.message
+import dns.rcode
+import dns.rrset
+import pytest
+import trio
+
+from crawld.net.resolver import (
+    FAULT_TTL_S,
+    MAX_TTL_S,
+    MIN_TTL_S,
+    NXDOMAIN_TTL_S,
+    CachedResolver,
+    FixedResolver,
+    NameserverLookup,
+    ResolutionError,
+    SystemLookup,
+)
+
+
+class Zone:
+    """A lookup over a table; counts what it is asked, and may be slow."""
+
+    def __init__(self, names, ttl_s=60.0, takes_s=0.0):
+        self.names = names
+        self.ttl_s = ttl_s
+        self.takes_s = takes_s
+        self.asked = []
+
+    async def look_up(self, host):
+        self.asked.append(host)
+        await trio.sleep(self.takes_s)
+        found = self.names.get(host)
+        if found is None:
+            raise ResolutionError("nxdomain", "no such name")
+        if isinstance(found, str):
+            raise ResolutionError(found, "the zone is broken")
+        return found, self.ttl_s
+
+
+async def kind_of_failure(resolver, host):
+    with pytest.raises(ResolutionError) as caught:
+        await resolver.resolve(host)
+    return caught.value.kind
+
+
+@pytest.mark.parametrize(("ttl_s", "lives_s"), [(60.0, 60.0), (0.0, MIN_TTL_S), (1e6, MAX_TTL_S)])
+async def test_an_answer_lives_for_its_clamped_ttl(mock_clock, ttl_s, lives_s):
+    zone = Zone({"a.test": ("192.0.2.1",)}, ttl_s)
+    resolver = CachedResolver(zone)
+    for _ in range(3):
+        assert await resolver.resolve("a.test") == ("192.0.2.1",)
+    mock_clock.jump(lives_s - 0.5)
+    await resolver.resolve("a.test")
+    assert len(zone.asked) == 1
+    mock_clock.jump(1.0)
+    await resolver.resolve("a.test")
+    assert len(zone.asked) == 2
+
+
+@pytest.mark.parametrize(
+    ("names", "kind", "lives_s"),
+    [({}, "nxdomain", NXDOMAIN_TTL_S), ({"a.test": "temporary"}, "temporary", FAULT_TTL_S)],
+)
+async def test_failures_are_remembered_for_their_own_time(mock_clock, names, kind, lives_s):
+    zone = Zone(names)
+    resolver = CachedResolver(zone)
+    assert await kind_of_failure(resolver, "a.test") == kind
+    assert await kind_of_failure(resolver, "a.test") == kind
+    assert len(zone.asked) == 1
+    mock_clock.jump(lives_s + 0.1)
+    zone.names = {"a.test": ("192.0.2.7",)}
+    assert await resolver.resolve("a.test") == ("192.0.2.7",)
+    assert resolver.statistics().failures == 1
+
+
+async def test_waiters_of_one_name_share_one_lookup(autojump_clock):
+    zone = Zone({"a.test": ("192.0.2.1",), "b.test": ("192.0.2.2",)}, takes_s=1.0)
+    resolver = CachedResolver(zone)
+    async with trio.open_nursery() as nursery:
+        for host in ["a.test", "b.test"] * 20:
+            nursery.start_soon(resolver.resolve, host)
+    assert sorted(zone.asked) == ["a.test", "b.test"]
+
+
+async def test_a_cancelled_leader_hands_over(autojump_clock):
+    zone = Zone({"a.test": ("192.0.2.1",)}, takes_s=1.0)
+    resolver = CachedResolver(zone)
+    found = []
+
+    async def impatient():
+        with trio.move_on_after(0.5):
+            await resolver.resolve("a.test")
+
+    async def patient():
+        found.append(await resolver.resolve("a.test"))
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(impatient)
+        await trio.testing.wait_all_tasks_blocked()
+        nursery.start_soon(patient)
+    assert found == [("192.0.2.1",)]
+    assert len(zone.asked) == 2
+
+
+async def test_a_hung_lookup_ends_in_a_timeout(autojump_clock):
+    resolver = CachedResolver(Zone({"a.test": ("192.0.2.1",)}, takes_s=1e6), lookup_s=3.0)
+    assert await kind_of_failure(resolver, "a.test") == "timeout"
+
+
+async def test_the_table_of_hosts_comes_first_and_literals_need_no_lookup():
+    zone = Zone({})
+    resolver = CachedResolver(zone, hosts={"a.test": "127.0.0.9", "b.test": ["::1", "127.0.0.1"]})
+    assert await resolver.resolve("a.test") == ("127.0.0.9",)
+    assert await resolver.resolve("b.test") == ("::1", "127.0.0.1")
+    assert await resolver.resolve("0x7f.1") == ("127.0.0.1",)
+    assert zone.asked == []
+
+
+async def test_a_fixed_resolver_knows_nothing_else():
+    assert await kind_of_failure(FixedResolver({"a.test": "127.0.0.1"}), "b.test") == "nxdomain"
+
+
+async def test_the_system_resolver_reads_the_hosts_file():
+    addresses, ttl_s = await SystemLookup().look_up("localhost")
+    assert set(addresses) <= {"127.0.0.1", "::1"}
+    assert addresses
+    assert ttl_s > 0
+
+
+async def test_a_name_that_is_none_does_not_exist():
+    assert await kind_of_failure(CachedResolver(), "a" * 64 + ".test") == "nxdomain"
+
+
+def dns_answer(query, address, ttl_s):
+    """Return a DNS response with one A record; gone.test and broken.test have errors instead."""
+    message = dns.message.from_wire(query)
+    response = dns.message.make_response(message)
+    response.flags |= dns.flags.RA
+    question = message.question[0]
+    if question.name.to_text() == "gone.test.":
+        response.set_rcode(dns.rcode.NXDOMAIN)
+    elif question.name.to_text() == "broken.test.":
+        response.set_rcode(dns.rcode.SERVFAIL)
+    elif question.rdtype == 1:
+        response.answer.append(dns.rrset.from_text(question.name, ttl_s, "IN", "A", address))
+    return response.to_wire()
+
+
+async def test_given_name_servers_are_asked_over_udp(nursery):
+    udp = trio.socket.socket(type=trio.socket.SOCK_DGRAM)
+    await udp.bind(("127.0.0.1", 0))
+
+    async def server():
+        with udp:
+            while True:
+                query, peer = await udp.recvfrom(4096)
+                await udp.sendto(dns_answer(query, "192.0.2.44", 77), peer)
+
+    nursery.start_soon(server)
+    lookup = NameserverLookup(["127.0.0.1"], udp.getsockname()[1])
+    assert await lookup.look_up("a.test") == (("192.0.2.44",), 77.0)
+    resolver = CachedResolver(lookup)
+    assert await kind_of_failure(resolver, "gone.test") == "nxdomain"
+    assert await kind_of_failure(resolver, "broken.test") == "temporary"

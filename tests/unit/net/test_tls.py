@@ -1,0 +1,167 @@
+"""TLS and HTTP/2 against real certificates."""
+
+import datetime
+import ssl
+
+import hypercorn.config
+import hypercorn.trio
+import pytest
+import trio
+from conftest import HOSTS, answering
+
+from crawld.core.page import Failure
+from crawld.net import Fetched, Fetcher, FetchFailure, FetchLimits, FetchRequest, FixedResolver
+
+OK = b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello"
+SHORT = FetchLimits(connect_s=0.5)
+
+
+def server_tls(authority, *names, **fields):
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    authority.issue_cert(*names, **fields).configure_cert(context)
+    return context
+
+
+def ask(site, host="site.test", **fields):
+    return FetchRequest(url=site.url("/", host, "https"), allow_private=True, **fields)
+
+
+async def test_the_name_of_the_url_is_asked_for_and_checked(serve, fetcher, authority):
+    tls = server_tls(authority, "site.test")
+    names = []
+    tls.sni_callback = lambda _socket, name, _context: names.append(name)
+    site = await serve(answering(OK, OK), tls)
+    for _ in range(2):
+        got = await fetcher.fetch(ask(site))
+        assert isinstance(got, Fetched), got
+    assert (got.body, got.address, site.connections) == (b"hello", "127.0.0.1", 1)
+    assert names == ["site.test"]
+    got = await fetcher.fetch(ask(site, "wrong.test"))
+    assert (got.failure, got.sent_at) == (Failure.TLS, None)
+    assert "wrong.test" in got.detail
+
+
+async def test_an_expired_certificate(serve, fetcher, authority):
+    past = datetime.datetime(2001, 1, 1, tzinfo=datetime.UTC)
+    site = await serve(answering(OK), server_tls(authority, "site.test", not_after=past))
+    got = await fetcher.fetch(ask(site))
+    assert (got.failure, got.address) == (Failure.TLS, "127.0.0.1")
+    assert "expired" in got.detail
+
+
+async def test_an_unknown_authority(serve, authority):
+    site = await serve(answering(OK), server_tls(authority, "site.test"))
+    fetcher = Fetcher(user_agent="crawld", resolver=FixedResolver(HOSTS))
+    got = await fetcher.fetch(ask(site))
+    assert got.failure is Failure.TLS
+    assert "certificate" in got.detail
+
+
+async def test_a_server_that_speaks_no_tls(serve, fetcher):
+    async def handle(peer):
+        await peer.stream.receive_some(100)
+        await peer.send(OK)
+
+    site = await serve(handle)
+    got = await fetcher.fetch(ask(site))
+    assert got.failure is Failure.TLS
+    assert got.detail
+
+
+async def test_a_handshake_cut_off_or_never_answered(serve, fetcher):
+    async def cut(peer):
+        await peer.stream.receive_some(100)
+
+    async def silent(peer):
+        await trio.sleep_forever()
+
+    got = await fetcher.fetch(ask(await serve(cut)))
+    assert got.failure is Failure.TLS
+    got = await fetcher.fetch(ask(await serve(silent), limits=SHORT))
+    assert (got.failure, got.sent_at) == (Failure.TIMEOUT, None)
+    assert "no connection" in got.detail
+
+
+async def test_a_body_cut_off_under_tls(serve, fetcher, authority):
+    tls = server_tls(authority, "site.test")
+    site = await serve(answering(b"HTTP/1.1 200 OK\r\nContent-Length: 50\r\n\r\nhello"), tls)
+    assert (await fetcher.fetch(ask(site))).failure is Failure.TRUNCATED
+
+
+async def asgi(scope, receive, send):
+    """Answer /big with a megabyte, everything else with its own path."""
+    if scope["type"] == "lifespan":
+        for phase in ("startup", "shutdown"):
+            await receive()
+            await send({"type": f"lifespan.{phase}.complete"})
+        return
+    body = b"x" * 1_000_000 if scope["path"] == "/big" else scope["path"].encode()
+    headers = [(b"x-version", scope["http_version"].encode())]
+    await send({"type": "http.response.start", "status": 200, "headers": headers})
+    await send({"type": "http.response.body", "body": body})
+
+
+@pytest.fixture
+async def h2_origin(nursery, authority, tmp_path):
+    certificate = authority.issue_cert("site.test")
+    certificate.private_key_pem.write_to_path(tmp_path / "key.pem")
+    certificate.cert_chain_pems[0].write_to_path(tmp_path / "cert.pem")
+    config = hypercorn.config.Config()
+    config.bind = ["127.0.0.1:0"]
+    config.keyfile = str(tmp_path / "key.pem")
+    config.certfile = str(tmp_path / "cert.pem")
+    stop = trio.Event()
+
+    async def run(task_status=trio.TASK_STATUS_IGNORED):
+        await hypercorn.trio.serve(
+            asgi, config, shutdown_trigger=stop.wait, task_status=task_status
+        )
+
+    [bound] = await nursery.start(run)
+    yield f"https://site.test:{bound.rpartition(':')[2]}"
+    stop.set()
+
+
+@pytest.mark.parametrize(("http2", "version"), [(True, "HTTP/2"), (False, "HTTP/1.1")])
+async def test_http2_where_it_is_wanted(h2_origin, client_tls, http2, version):
+    fetcher = Fetcher(
+        user_agent="crawld", resolver=FixedResolver(HOSTS), ssl_context=client_tls, http2=http2
+    )
+    for path in ("/a", "/big", "/c?d"):
+        request = FetchRequest(url=h2_origin + path, allow_private=True)
+        got = await fetcher.fetch(request)
+        assert isinstance(got, Fetched), got
+        assert got.http_version == version
+        assert len(got.body) == (1_000_000 if path == "/big" else 2)
+        assert got.header("x-version") == version.removeprefix("HTTP/")
+    assert fetcher.statistics().reused == 2
+
+    limits = FetchLimits(max_wire_bytes=100_000)
+    got = await fetcher.fetch(
+        FetchRequest(url=h2_origin + "/big", allow_private=True, limits=limits)
+    )
+    assert isinstance(got, FetchFailure)
+    assert got.failure is Failure.TOO_LARGE
+    got = await fetcher.fetch(
+        FetchRequest(url=h2_origin + "/z", allow_private=True, keep_alive=False)
+    )
+    assert got.body == b"/z"
+    assert fetcher.statistics().idle == 0
+
+
+async def test_http2_frames_that_are_none(serve, authority, client_tls):
+    async def handle(peer):
+        await peer.stream.receive_some(65536)
+        data_on_the_connection_itself = b"\x00\x00\x05" + b"\x00" * 6 + b"hello"
+        await peer.send(data_on_the_connection_itself)
+        await trio.sleep_forever()
+
+    tls = server_tls(authority, "site.test")
+    tls.set_alpn_protocols(["h2"])
+    site = await serve(handle, tls)
+    fetcher = Fetcher(
+        user_agent="crawld", resolver=FixedResolver(HOSTS), ssl_context=client_tls, http2=True
+    )
+    got = await fetcher.fetch(ask(site))
+    assert isinstance(got, FetchFailure)
+    assert got.failure is Failure.PROTOCOL
