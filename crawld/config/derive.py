@@ -5,20 +5,18 @@ Nothing is stored: each function can be called again after a reload.
 
 from __future__ import annotations
 
+import fnmatch
 from collections.abc import Iterable
 from datetime import UTC, datetime
 from importlib.metadata import version
 from ipaddress import ip_address
 from zoneinfo import ZoneInfo
 
-from crawld.config.headers import read_headers
 from crawld.config.model import Config, Site
-from crawld.config.seeds import Seed, seeds
 from crawld.config.values import quiet_hours_of, rule_of
 from crawld.core.politeness import DelayRules
 from crawld.core.scope import Rule, Scope
 from crawld.core.traps import TrapLimits
-from crawld.core.url import parse
 
 
 def user_agent(config: Config) -> str:
@@ -27,33 +25,20 @@ def user_agent(config: Config) -> str:
     return f"{product} (+{config.daemon.contact})" if config.daemon.contact else product
 
 
-def site_scope(site: Site, seeds: Iterable[str]) -> Scope:
-    """Return the scope of a site: the hosts of its canonical seeds and those of `hosts`."""
+def site_scope(site: Site, seed_hosts: Iterable[str]) -> Scope:
+    """Return the scope of a site.
+
+    Args:
+        site: the site.
+        seed_hosts: the hosts of its seeds (`Loaded.seeds`); those of `hosts` come on top.
+    """
     return Scope(
         include=_rules(site.include),
         exclude=_rules(site.exclude),
         max_depth=site.max_depth,
-        hosts=frozenset((*(parse(seed).host for seed in seeds), *site.hosts)),
+        hosts=frozenset((*seed_hosts, *site.hosts)),
         subdomains=site.subdomains,
     )
-
-
-def seed_urls(site: Site) -> tuple[str, ...]:
-    """Return the canonical seeds of a site, each once, in order; what is no seed is left out.
-
-    Raises:
-        ConfigError: `seeds_file` or `titles_file` cannot be read.
-    """
-    return tuple(dict.fromkeys(seed.url for seed in seeds(site) if isinstance(seed, Seed)))
-
-
-def fetch_headers(site: Site) -> tuple[tuple[str, str], ...]:
-    """Return the request headers of a site, passwords included: never to be logged.
-
-    Raises:
-        ConfigError: `headers_file` cannot be read.
-    """
-    return read_headers(site.headers_file).pairs if site.headers_file is not None else ()
 
 
 def delay_rules(config: Config, site: Site, now: float) -> DelayRules:
@@ -97,7 +82,7 @@ def trap_limits(config: Config) -> TrapLimits:
     )
 
 
-def weight_rules(site: Site) -> tuple[tuple[Scope, float], ...]:
+def importance_rules(site: Site) -> tuple[tuple[Scope, float], ...]:
     """Return the weights of a site in order, for `importance`."""
     return tuple(
         (url_rules(include=(weight.pattern,)), weight.importance) for weight in site.weights
@@ -123,6 +108,17 @@ def importance(rules: tuple[tuple[Scope, float], ...], url: str) -> float:
         if scope.refusal(url, ANY_HOST, 0) is None:
             return weight
     return 1.0
+
+
+def wants_content_type(site: Site, media_type: str) -> bool:
+    """Whether a site stores bodies of a media type (`text/html`, no parameters, any case)."""
+    lowered = media_type.lower()
+    return any(fnmatch.fnmatchcase(lowered, wanted) for wanted in site.content_types)
+
+
+def allows_private(site: Site, host: str) -> bool:
+    """Whether private and loopback addresses may be connected to under a host name of the site."""
+    return site.allow_private or host in site.allow_private_hosts
 
 
 def is_public_host(config: Config, host: str) -> bool:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import difflib
 import json
+import re
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -26,6 +27,9 @@ MAX_CONFIG_BYTES = 1 << 20
 """Long lists belong into `seeds_file`; a larger config is a mistake."""
 
 MAX_SHOWN = 20
+
+# How tomllib ends its messages.
+_AT = re.compile(r" \(at (?:line (\d+), column (\d+)|end of document)\)$")
 
 TABLES: dict[str, type[BaseModel]] = {
     name: field.annotation
@@ -79,9 +83,7 @@ def load(path: Path) -> Loaded:
     try:
         document = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
-        raise ConfigError(
-            f"{path} is not valid TOML: {error}", hint="mend that place; text values need quotes"
-        ) from None
+        raise _syntax(path, text, str(error)) from None
     except (RecursionError, ValueError):
         raise ConfigError(
             f"{path} is not valid TOML: a number without end, or brackets within brackets",
@@ -122,6 +124,17 @@ def _read(path: Path) -> str:
     if not text.strip():
         raise ConfigError(f"{path} is empty", hint="`crawld init` writes one to start from")
     return text
+
+
+def _syntax(path: Path, text: str, reason: str) -> ConfigError:
+    match = _AT.search(reason)
+    # What ends too early is wrong on the last line that holds something.
+    last = len(text.rstrip().splitlines())
+    place = f"line {match[1]}, column {match[2]}" if match and match[1] else f"line {last}"
+    return ConfigError(
+        f"{path}, {place}: not valid TOML: {_AT.sub('', reason)}",
+        hint="mend that place; text values need quotes",
+    )
 
 
 def _refusal(path: Path, lines: Mapping[KeyPath, int], findings: Sequence[Finding]) -> ConfigError:

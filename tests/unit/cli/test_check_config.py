@@ -1,0 +1,62 @@
+"""`crawld check-config` and `crawld init`."""
+
+import json
+
+import pytest
+
+from crawld.cli.check_config import check_config, init
+from crawld.errors import ConfigError
+
+GOOD = """\
+[daemon]
+contact = "you@example.org"
+[[site]]
+name = "docs"
+seeds = ["https://docs.example.org/"]
+host_delay_s = 7.0
+"""
+
+
+def test_summary_for_people_and_programs(tmp_path, capsys):
+    path = tmp_path / "c.toml"
+    path.write_text(GOOD)
+    assert check_config(path) == 0
+    shown = capsys.readouterr().out
+    assert "docs: 1 seeds on docs.example.org, 7 s apart" in shown
+    assert "(+you@example.org)" in shown
+    assert check_config(path, as_json=True) == 0
+    parsed = json.loads(capsys.readouterr().out)
+    assert parsed["valid"] is True
+    assert parsed["sites"][0]["hosts"] == ["docs.example.org"]
+    assert parsed["sites"][0]["host_delay_s"] == 7.0
+
+
+def test_mistakes_end_with_2(tmp_path, capsys):
+    path = tmp_path / "c.toml"
+    path.write_text(GOOD + "max_dept = 1\n")
+    assert check_config(path) == 2
+    shown = capsys.readouterr()
+    assert "line 7: unknown key" in shown.err
+    assert "max_depth?" in shown.err
+    assert shown.out == ""
+    assert check_config(path, as_json=True) == 2
+    parsed = json.loads(capsys.readouterr().out)
+    assert parsed["valid"] is False
+    assert "line 7" in parsed["errors"][0]
+
+
+def test_init_writes_once(tmp_path, capsys):
+    target = tmp_path / "new"
+    assert init(target) == 0
+    assert check_config(target / "crawld.toml") == 0
+    (target / "crawld.toml").write_text(GOOD)
+    with pytest.raises(ConfigError, match="exists"):
+        init(target)
+    assert (target / "crawld.toml").read_text() == GOOD
+    capsys.readouterr()
+
+
+def test_init_into_a_file(tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(ConfigError, match="file"):
+        init(tmp_path / "file")

@@ -1,0 +1,207 @@
+"""Configs that hold, and every way in which one does not: each mistake named with its line."""
+
+import pytest
+
+from crawld.config.load import MAX_CONFIG_BYTES, load
+from crawld.errors import ConfigError
+
+GOOD = """\
+[daemon]
+contact = "you@example.org"
+db = "data/mirror.db"
+
+[politeness]
+host_delay_s = 5
+quiet_hours = ["23:00-06:00"]
+timezone = "Europe/Paris"
+
+[[site]]
+name = "docs"
+seeds = ["https://Docs.Example.org:443/a/../"]
+include = ["prefix:/"]
+exclude = ["glob:*.zip", "regex:[?&]sort="]
+max_depth = 3
+weights = [{ pattern = "prefix:/api/", importance = 2 }]
+"""
+
+SITE = '[daemon]\ncontact = "a@b.org"\n[[site]]\nname = "s"\nseeds = ["https://a.example/"]\n'
+
+
+@pytest.fixture
+def write(tmp_path):
+    def write(text, name="crawld.toml"):
+        path = tmp_path / name
+        path.write_bytes(text if isinstance(text, bytes) else text.encode())
+        return path
+
+    return write
+
+
+def refusal(path):
+    with pytest.raises(ConfigError) as caught:
+        load(path)
+    return str(caught.value)
+
+
+def test_good_config(write, tmp_path):
+    loaded = load(write(GOOD))
+    assert loaded.warnings == ()
+    assert loaded.config.daemon.db == tmp_path / "data/mirror.db"
+    assert loaded.config.politeness.host_delay_s == 5.0
+    assert loaded.config.sites[0].weights[0].importance == 2.0
+    assert loaded.seeds["docs"].hosts == {"docs.example.org"}
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "parts"),
+    [
+        ("[politeness]\nhost_delay = 3", 2, ["unknown key", "did you mean host_delay_s?"]),
+        ("[politeness]\nhost_delay_s = -3", 2, ["host_delay_s = -3", "at least 0", "seconds"]),
+        ("[politeness]\nhost_delay_s = true", 2, ["must be a number"]),
+        ("[politeness]\nhost_delay_s = nan", 2, ["finite"]),
+        ("[politeness]\nhost_delay_s = 1e400", 2, ["finite"]),
+        ("[politeness]\nmax_in_flight = 3", 2, ["did you mean max_in_flight of [daemon]?"]),
+        ("\n[fetch]\ntotal_s = '60'", 3, ["[fetch] total_s", "must be a number"]),
+        ("[fetch]\nhttp2 = 1", 2, ["true or false"]),
+        ("[fetch]\nmax_body_bytes = 1.5", 2, ["whole number"]),
+        ("[polteness]\nx = 1", 1, ["did you mean politeness?"]),
+        ("daemon = 3", 1, ["[daemon]", "must be a table"]),
+        ("[daemon]\nlog_level = 'loud'", 2, ["'debug', 'info', 'warning' or 'error'"]),
+        ("[daemon]\ncontact = 'me'", 2, ["e-mail"]),
+        ('[daemon]\ncontact = "a@b.org\\r\\nX: y"', 2, ["e-mail"]),
+        ("[daemon]\ndb = ''", 2, ["must be a path"]),
+        ('[daemon]\ndb = "a\\u0000"', 2, ["must be a path"]),
+        ("[daemon]\ndb = '~nobody-of-that-name/x'", 2, ["home directory"]),
+        ("[daemon]\nsocket = '" + "s" * 120 + "'", 2, ["107 bytes"]),
+        ("[daemon]\nsocket_group = 'no such group'", 2, ["no group"]),
+        ("[politeness]\nquiet_hours = [\n '01:00-02:00',\n '25:00-26:00']", 4, ["HH:MM"]),
+        ("[politeness]\nquiet_hours = ['00:00-24:00']", 2, ["whole day"]),
+        ("[politeness]\ntimezone = 'Mars'", 2, ["time zone"]),
+        ("[dns]\nhosts = { a = ['x'] }", 2, ["IP address"]),
+        ("[dns]\nhosts = { 'a/b' = ['127.0.0.1'] }", 2, ["host name"]),
+        ("[site]\nname = 'a'", 1, ["two brackets"]),
+        ("[[site]]\nseeds = ['http://127.0.0.1/']", 1, ["name is missing"]),
+        ("[[site]]\nname = 's'", 1, ["needs seeds, seeds_file or titles_file"]),
+        ("[[site]]\nname = 's'\ntitles_file = 't'", 1, ["need each other"]),
+        ("[[site]]\nname = 'a b'\nseeds = ['http://x/']", 2, ["letters, digits"]),
+        (SITE + "include = ['/docs']", 6, ["prefix:"]),
+        (SITE + "include = ['regex:(']", 6, ["does not compile"]),
+        (SITE + "include = ['prefix:docs']", 6, ["neither the beginning"]),
+        (SITE + "exclude = ['prefix:/']", 5, ["outside its own scope (exclude)"]),
+        (SITE + "weights = [\n{ pattern = 'glob:*' }]", 7, ["importance is missing"]),
+        (SITE + "weights = [{ patern = 'glob:*', importance = 1 }]", 6, ["mean pattern?"]),
+        (SITE + "content_types = ['html']", 6, ["media type"]),
+        (SITE + "title_url = 'https://a.example/'", 6, ["{title}"]),
+        (SITE + "seeds_file = 'missing.txt'", 6, ["cannot read", "No such file"]),
+        (SITE + "seeds_file = '/'", 6, ["not a regular file"]),
+        (SITE + "headers_file = 'missing'", 6, ["headers_file: cannot read"]),
+        (SITE + "[[site]]\nname = 's'\nseeds = ['http://x/']", 7, ["two sites are named 's'"]),
+        (SITE.replace("https://a.example/", "nourl"), 5, ["'nourl' is not a URL"]),
+    ],
+)
+def test_each_mistake_is_named_with_its_line(write, text, line, parts):
+    message = refusal(write(text))
+    assert f"crawld.toml, line {line}: " in message
+    for part in parts:
+        assert part in message
+
+
+def test_all_mistakes_at_once_in_order_of_lines(write):
+    message = refusal(write("[fetch]\ntotal_s = -1\nhttp2 = 0\n[store]\nbatch = 1\n"))
+    assert [line.split(": ")[0][-6:] for line in message.splitlines()] == [
+        "line 2",
+        "line 3",
+        "line 5",
+    ]
+
+
+def test_a_thousand_mistakes_do_not_flood(write):
+    message = refusal(write("[fetch]\n" + "".join(f"key{n} = 1\n" for n in range(1000))))
+    assert message.endswith("... and 980 more")
+
+
+@pytest.mark.parametrize(
+    ("content", "part"),
+    [
+        (b"", "is empty"),
+        (b" \n\n", "is empty"),
+        (b"[daemon]\ndb = 'half", "not valid TOML"),
+        (b"\n[daemon\n\n", "line 2: not valid TOML"),
+        (b"a = 1\nb = = 2", "line 2, column 5: not valid"),
+        (b"[daemon]\ndb = '\xff'", "line 2: not UTF-8"),
+        (b"a = " + b"[" * 5_000, "brackets within brackets"),
+        (b"a = " + b"9" * 5_000, "number without end"),
+        (b"#" * (MAX_CONFIG_BYTES + 1), "larger than"),
+        (b"\x00\x01\x02", "not valid TOML"),
+    ],
+)
+def test_files_that_are_no_config(write, content, part):
+    assert part in refusal(write(content))
+
+
+def test_unreadable_paths(tmp_path):
+    assert "Is a directory" in refusal(tmp_path)
+    assert "No such file" in refusal(tmp_path / "none.toml")
+    assert "null byte" in refusal(tmp_path / "a\0b")
+
+
+def test_byte_order_mark_and_windows_line_ends(write):
+    text = b"\xef\xbb\xbf" + GOOD.replace("\n", "\r\n").encode()
+    assert load(write(text)).config.sites[0].name == "docs"
+
+
+@pytest.mark.parametrize(
+    ("seed", "needed"),
+    [
+        ("https://en.wikipedia.org/", True),
+        ("http://8.8.8.8/", True),
+        ("http://wiki.corp/", True),
+        ("http://127.0.0.1/", False),
+        ("http://10.1.2.3/", False),
+        ("http://[::1]/", False),
+        ("http://localhost:8080/", False),
+        ("http://wiki.test/", False),
+    ],
+)
+def test_contact_is_a_must_for_public_hosts(write, seed, needed):
+    text = f"[dns]\nhosts = {{ 'wiki.test' = ['127.0.0.9'] }}\n[[site]]\nname='s'\nseeds=['{seed}']"
+    if needed:
+        assert 'set [daemon] contact = "you@example.org"' in refusal(write(text))
+    else:
+        load(write(text))
+
+
+def test_contact_is_asked_for_hosts_of_the_last_line_of_a_file(write):
+    write("http://127.0.0.1/\n" * 20_000 + "https://public.example/\n", "seeds.txt")
+    message = refusal(write("[[site]]\nname = 's'\nseeds_file = 'seeds.txt'"))
+    assert "public.example is a public host" in message
+
+
+def test_one_host_has_one_politeness(write):
+    second = '[[site]]\nname = "t"\nseeds = ["https://a.example/t"]\n'
+    assert load(write(SITE + second)).warnings == ()
+    message = refusal(write(SITE + second + "host_delay_s = 30.0\n"))
+    assert 'sites "s" and "t" both have a.example' in message
+    assert "line 6" in message
+
+
+def test_warnings_name_their_place(write):
+    write("https://a.example/1\nftp://a.example/\n\n# comment\nhttps://a.example/x/2\n", "u.txt")
+    text = SITE.replace('/"]', '/", "https://a.example/#top"]')
+    path = write(text + "seeds_file = 'u.txt'\nexclude = ['prefix:/x/']\nhost_delay_s = 0.5\n")
+    warnings = "\n".join(load(path).warnings)
+    assert "line 5" in warnings
+    assert "listed twice" in warnings
+    assert "u.txt, line 2: 'ftp://a.example/' has the scheme" in warnings
+    assert "1 of 3 lines lie outside" in warnings
+    assert "0.5 s between requests" in warnings
+
+
+def test_a_file_without_one_usable_seed_is_refused(write):
+    write("nothing\nuseful\n", "u.txt")
+    text = '[[site]]\nname = "s"\nseeds_file = "u.txt"\n'
+    assert "not one usable seed" in refusal(write(text))
+
+
+def test_a_config_without_sites_only_warns(write):
+    assert "nothing to mirror" in load(write("[daemon]\n")).warnings[0]

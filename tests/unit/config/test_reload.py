@@ -1,0 +1,35 @@
+"""Which changes a running daemon takes over, and which need a restart."""
+
+from crawld.config.model import Config
+from crawld.config.reload import restart_needed, runtime_changes
+
+
+def config(sites=(), **tables):
+    seeds = ["https://a.example/"]
+    return Config.model_validate(
+        {**tables, "site": [{"name": name, "seeds": seeds, **keys} for name, keys in sites]}
+    )
+
+
+def test_nothing_changed():
+    assert runtime_changes(config([("a", {})]), config([("a", {})])) == []
+    assert restart_needed(config([("a", {})]), config([("a", {})])) == []
+
+
+def test_each_change_is_of_one_kind():
+    old = config([("a", {}), ("gone", {})], daemon={"log_level": "info"})
+    new = config(
+        [("a", {"max_depth": 2}), ("b", {})],
+        daemon={"log_level": "debug", "db": "other.db", "max_in_flight": 9},
+        politeness={"host_delay_s": 1.0},
+        schedule={"discovery_share": 0.1},
+    )
+    assert runtime_changes(old, new) == [
+        "daemon.log_level",
+        "politeness.host_delay_s",
+        "schedule.discovery_share",
+        "site.a.max_depth",
+        "site.b",
+        "site.gone",
+    ]
+    assert restart_needed(old, new) == ["daemon.db", "daemon.max_in_flight"]

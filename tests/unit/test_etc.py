@@ -1,0 +1,122 @@
+"""What an administrator gets: the commented config, examples, manual pages, the systemd unit."""
+
+import re
+import shutil
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+from pydantic import BaseModel
+
+from crawld.config.load import load
+from crawld.config.model import Config, Site
+from crawld.config.template import template, to_toml
+
+ROOT = Path(__file__).parents[2]
+ETC = ROOT / "etc" / "crawld.toml"
+MAN = ROOT / "contrib" / "man"
+
+
+def model_keys():
+    """Every key of the model as (table, key) with its field."""
+    for table, field in Config.model_fields.items():
+        is_table = isinstance(field.annotation, type) and issubclass(field.annotation, BaseModel)
+        model, name = (field.annotation, table) if is_table else (Site, "site")
+        for key, part in model.model_fields.items():
+            yield (name, key), part
+
+
+def shown_keys():
+    """Every key of `etc/crawld.toml` as (table, key) with its value and the prose above it."""
+    table, prose = "", []
+    for line in ETC.read_text().splitlines():
+        if header := re.fullmatch(r"#?\[+(\w+)\]+", line):
+            table, prose = header[1], []
+        elif key := re.fullmatch(r"#(\w+) = (.+)", line):
+            yield (table, key[1]), (key[2], " ".join(prose))
+            prose = []
+        elif line.startswith("# "):
+            prose.append(line[2:])
+
+
+def test_config_file_shows_every_key_and_no_other():
+    shown = [key for key, _ in shown_keys()]
+    assert len(shown) == len(set(shown))
+    assert set(shown) == {key for key, _ in model_keys()}
+
+
+def test_config_file_shows_defaults_and_units():
+    shown = dict(shown_keys())
+    for key, field in model_keys():
+        value, prose = shown[key]
+        if key not in {("site", "name"), ("site", "seeds")}:
+            expected = "unset" if field.default is None else to_toml(field.default)
+            assert value == expected, key
+        marks = field.json_schema_extra or {}
+        assert not marks.get("unit") or f"Unit: {marks['unit']}." in prose, key
+        assert ("(restart)" in prose) == bool(marks.get("restart")), key
+        assert len(prose) > 10, key
+
+
+def test_config_file_is_what_init_writes():
+    assert ETC.read_text() == template()
+
+
+def test_config_file_holds_with_every_default_uncommented():
+    text = re.sub(r"^#(?=\w+ = (?!unset$)|\[\[)", "", ETC.read_text(), flags=re.MULTILINE)
+    parsed = tomllib.loads(text)
+    site = parsed.pop("site")[0]
+    assert Config.model_validate(parsed) == Config()
+    plain = {"name": "docs", "seeds": ["https://docs.example.org/"]}
+    assert Site.model_validate(site) == Site.model_validate(plain)
+
+
+def test_keys_with_a_quantity_carry_their_unit():
+    suffixes = {"seconds": "_s", "bytes": "_bytes"}
+    for (_, key), field in model_keys():
+        unit = (field.json_schema_extra or {}).get("unit")
+        for word, suffix in suffixes.items():
+            assert (unit == word) == key.endswith(suffix), key
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "etc" / "examples").glob("*.toml")), ids=str)
+def test_examples_hold_without_a_warning(path):
+    assert load(path).warnings == ()
+
+
+def test_manual_shows_every_key_with_its_default():
+    text = (MAN / "crawld.toml.5").read_text().replace(r"\(dq", '"')
+    tables = re.split(r"^\.Ss \[+(\w+)\]+$", text, flags=re.MULTILINE)
+    items = {}
+    for table, body in zip(tables[1::2], tables[2::2], strict=True):
+        pairs = re.findall(r"^\.It Ic (\w+) = (.+)$", body, re.MULTILINE)
+        items |= {(table, key): value for key, value in pairs}
+    expected = {
+        key: "unset" if field.default is None else to_toml(field.default)
+        for key, field in model_keys()
+        if key != ("site", "name")
+    }
+    assert items == {**expected, ("site", "name"): "required"}
+
+
+@pytest.mark.skipif(not shutil.which("mandoc"), reason="mandoc is missing: `make peers`")
+@pytest.mark.parametrize("page", sorted(MAN.iterdir()), ids=lambda page: page.name)
+def test_manual_pages_are_clean(page):
+    linted = subprocess.run(
+        ["mandoc", "-T", "lint", "-W", "warning", page], capture_output=True, text=True, check=False
+    )
+    assert (linted.stdout, linted.returncode) == ("", 0)
+
+
+@pytest.mark.skipif(not shutil.which("systemd-analyze"), reason="systemd is missing: `make peers`")
+def test_unit_is_clean(tmp_path):
+    # The program of this checkout stands in for the one a package would install.
+    unit = (ROOT / "contrib" / "crawld.service").read_text()
+    copy = tmp_path / "crawld.service"
+    copy.write_text(unit.replace("/usr/bin/crawld ", f"{sys.executable} -m crawld "))
+    verified = subprocess.run(
+        ["systemd-analyze", "verify", "--man=no", copy], capture_output=True, text=True, check=False
+    )
+    assert (verified.stderr, verified.returncode) == ("", 0)
