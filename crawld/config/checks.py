@@ -123,7 +123,8 @@ def _check_listed(index: int, site: Site, rules: Scope, total: SiteSeeds) -> Ite
         if isinstance(seed, BadSeed):
             yield Finding(path, f'site "{site.name}": seed {seed.reason}')
             continue
-        _count(seed, total)
+        total.count += 1
+        total.hosts.add(parse(seed.url).host)
         if reason := rules.refusal(seed.url, ANY_HOST, 0):
             message = f'site "{site.name}": seed {seed.url} lies outside its own scope ({reason})'
             yield Finding(path, f"{message}; mend the rule or drop the seed")
@@ -138,6 +139,7 @@ def _check_file(path: KeyPath, site: Site, rules: Scope, total: SiteSeeds) -> It
     alone = site.model_copy(update={"seeds": (), other: None})
     limit = TITLES_CHECKED if key == "titles_file" else None
     bad = outside = lines = 0
+    origins: set[str] = set()
     try:
         for seed in seeds(alone, max_lines=limit):
             lines += 1
@@ -147,21 +149,19 @@ def _check_file(path: KeyPath, site: Site, rules: Scope, total: SiteSeeds) -> It
                     place = f"{seed.source}, line {seed.line}"
                     yield Finding(path, f"{place}: {seed.reason}; left out", fatal=False)
                 continue
-            _count(seed, total)
+            total.count += 1
+            # Origins are few where lines are many: only they are taken apart, at the end.
+            origins.add(seed.url[: seed.url.index("/", 8) + 1])
             outside += rules.refusal(seed.url, ANY_HOST, 0) is not None
     except ConfigError as error:
         yield Finding(path, f'site "{site.name}": {error.message}; {error.hint}')
+    total.hosts.update(parse(origin).host for origin in origins)
     total.is_complete &= lines != limit
     if bad > MAX_SHOWN:
         yield Finding(path, f"{key}: {bad - MAX_SHOWN} more bad lines; left out", fatal=False)
     if outside:
         message = f"{key}: {outside} of {lines} lines lie outside the site's own scope"
         yield Finding(path, f"{message}; left out", fatal=False)
-
-
-def _count(seed: Seed, total: SiteSeeds) -> None:
-    total.count += 1
-    total.hosts.add(parse(seed.url).host)
 
 
 def _check_headers(index: int, site: Site) -> Iterator[Finding]:

@@ -136,7 +136,9 @@ def _lines(path: Path, key: str) -> Iterator[tuple[int, str]]:
                 number += 1
                 while not raw.endswith(b"\n") and (rest := file.readline(MAX_LINE_BYTES)):
                     raw = raw[:MAX_LINE_BYTES] + rest[-1:]  # too long to be a seed: keep its head
-                text = raw.decode("utf-8-sig", "replace").strip()
+                text = raw.decode("utf-8", "replace").strip()
+                if number == 1:
+                    text = text.removeprefix("\ufeff")
                 if text and not text.startswith("#"):
                     yield number, text
     except (OSError, ValueError) as error:

@@ -125,8 +125,9 @@ def test_a_thousand_mistakes_do_not_flood(write):
     [
         (b"", "is empty"),
         (b" \n\n", "is empty"),
-        (b"[daemon]\ndb = 'half", "not valid TOML"),
-        (b"\n[daemon\n\n", "line 2: not valid TOML"),
+        (b"[daemon]\ndb = 'half", "line 2: not valid TOML"),
+        (b"\n[daemon\n\n", "line 2, column 8: not valid TOML"),
+        (b"\n[daemon\n\n\n[", "line 2, column 8: not valid TOML"),
         (b"a = 1\nb = = 2", "line 2, column 5: not valid"),
         (b"[daemon]\ndb = '\xff'", "line 2: not UTF-8"),
         (b"a = " + b"[" * 5_000, "brackets within brackets"),
