@@ -8,9 +8,7 @@ from __future__ import annotations
 import errno
 
 import h2.exceptions
-import hpack.exceptions
 import httpcore
-import hyperframe.exceptions
 
 from crawld.core.page import Failure
 from crawld.net.progress import Progress
@@ -20,10 +18,8 @@ REMOTE_ERRORS = (
     httpcore.ProtocolError,
     httpcore.NetworkError,
     httpcore.ConnectionNotAvailable,
-    # httpcore lets these through when a frame cannot be read.
+    # httpcore lets these through when a frame cannot be read; h2 wraps what its own parts raise.
     h2.exceptions.H2Error,
-    hpack.exceptions.HPACKError,
-    hyperframe.exceptions.HyperframeError,
 )
 """What a peer can make the HTTP libraries raise."""
 
