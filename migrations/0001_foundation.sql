@@ -64,6 +64,7 @@ CREATE TABLE origin (
     robots_verdict TEXT CHECK (robots_verdict IN ('open', 'rules', 'closed')),
     robots_status INTEGER,
     robots_fetched_at REAL,
+    crawl_delay_s REAL,
     robots_text BLOB
 ) STRICT;
 CREATE INDEX origin_host ON origin (host_id);
@@ -104,12 +105,18 @@ CREATE TABLE page (
 ) STRICT;
 -- Not UNIQUE on the hash alone: two URLs may share one by chance, on two hosts.
 CREATE UNIQUE INDEX page_url ON page (host_id, url_hash);
--- The frontier proper: pages never visited, in breadth-first order per host.
-CREATE INDEX page_discovered ON page (host_id, depth, page_id) WHERE state = 'discovered';
--- Start of the daemon: what to come back to, oldest first; read without touching a page row.
-CREATE INDEX page_revisit ON page (host_id, last_visit_at) WHERE state IN ('visited', 'gone');
+-- The frontier proper: pages never visited, in breadth-first order per host and site.
+CREATE INDEX page_discovered ON page (host_id, site_id, depth, page_id)
+    WHERE state = 'discovered';
+-- Start of the daemon: what to come back to, oldest first. It names the tested columns too, for
+-- else SQLite would fetch every page row to look at them.
+CREATE INDEX page_revisit ON page (host_id, site_id, last_visit_at, state, retry_at)
+    WHERE state IN ('visited', 'gone') AND retry_at IS NULL;
 -- Pages whose next visit has its own instant; few at any time.
 CREATE INDEX page_retry ON page (retry_at) WHERE retry_at IS NOT NULL;
+-- Pages to judge anew when a robots.txt changes.
+CREATE INDEX page_excluded ON page (origin_id) WHERE state = 'excluded';
+CREATE INDEX page_seed ON page (site_id, host_id) WHERE seed = 1;
 
 -- Equal bodies are stored once. digest: blake2b of the decoded body, 16 bytes.
 CREATE TABLE body (

@@ -5,8 +5,11 @@ on the writer's thread between one BEGIN IMMEDIATE and one COMMIT; only then doe
 of its result. So what was reported is on the disk, and a crash costs at most the batch that nobody
 was told of.
 
-1. Each call runs inside a savepoint, so that its exception undoes this call alone and is raised to
-   its caller; the other calls of the batch commit.
+1. An exception of one call undoes this call alone and is raised to its caller; the other calls of
+   the batch commit. The batch is first run plainly; only where a call raises, it is rolled back and
+   run again with a savepoint around each call. (Always a savepoint: +5 µs for a call that touches
+   three B-tree pages, +50 µs for a visit with its copy, since SQLite keeps the former content of
+   each page that a savepoint touches.)
 2. A condition of the machine (full disk, read-only file system, input/output error) is nobody's
    fault: the transaction is rolled back, the batch is kept and tried again with growing pauses
    until it commits. Therefore a call may run more than once and must not change its arguments.
@@ -19,6 +22,7 @@ was told of.
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -69,28 +73,58 @@ def run_calls(connection: apsw.Connection, calls: list[Call], batch: _Batch) -> 
     Raises:
         apsw.Error: nothing was committed; a condition of the machine or a damaged file.
     """
-    results: list[object] = []
+    try:
+        batch.results = _transaction(connection, calls, _run_plain)
+        return
+    except (*STALL_ERRORS, *CORRUPTION_ERRORS):
+        raise
+    except Exception as error:
+        if len(calls) == 1:
+            batch.results, batch.failures = [None], {0: error}
+            return
     failures: dict[int, Exception] = {}
+    batch.results = _transaction(connection, calls, functools.partial(_run_guarded, failures))
+    batch.failures = failures
+
+
+def _transaction(
+    connection: apsw.Connection,
+    calls: list[Call],
+    run: Callable[[apsw.Connection, list[Call]], list[object]],
+) -> list[object]:
     connection.execute("BEGIN IMMEDIATE")
     try:
-        for position, (fn, args, kwargs) in enumerate(calls):
-            connection.execute("SAVEPOINT call")
-            try:
-                results.append(fn(connection, *args, **kwargs))
-            except (*STALL_ERRORS, *CORRUPTION_ERRORS):
-                raise
-            except Exception as error:
-                connection.execute("ROLLBACK TO call")
-                results.append(None)
-                failures[position] = error
-            connection.execute("RELEASE call")
+        results = run(connection, calls)
         connection.execute("COMMIT")
     except BaseException:
         # SQLite has already rolled back after some of its errors
         if connection.in_transaction:
             connection.execute("ROLLBACK")
         raise
-    batch.results, batch.failures = results, failures
+    return results
+
+
+def _run_plain(connection: apsw.Connection, calls: list[Call]) -> list[object]:
+    return [fn(connection, *args, **kwargs) for fn, args, kwargs in calls]
+
+
+def _run_guarded(
+    failures: dict[int, Exception], connection: apsw.Connection, calls: list[Call]
+) -> list[object]:
+    """Run each call in a savepoint of its own; those that fail again are left out."""
+    results: list[object] = []
+    for position, (fn, args, kwargs) in enumerate(calls):
+        connection.execute("SAVEPOINT call")
+        try:
+            results.append(fn(connection, *args, **kwargs))
+        except (*STALL_ERRORS, *CORRUPTION_ERRORS):
+            raise
+        except Exception as error:
+            connection.execute("ROLLBACK TO call")
+            results.append(None)
+            failures[position] = error
+        connection.execute("RELEASE call")
+    return results
 
 
 class GroupCommit:

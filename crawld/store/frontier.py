@@ -20,13 +20,18 @@ from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
 import apsw
-import numpy as np
-import numpy.typing as npt
 
 from crawld.core.page import PageState
 from crawld.store import host as host_rows
 from crawld.store import refusal, tally
 from crawld.store.refusal import Refusal
+from crawld.store.restart import HostState as HostState
+from crawld.store.restart import Retry as Retry
+from crawld.store.restart import Revisits as Revisits
+from crawld.store.restart import load_hosts as load_hosts
+from crawld.store.restart import load_retries as load_retries
+from crawld.store.restart import load_revisits as load_revisits
+from crawld.store.restart import load_waiting as load_waiting
 
 COLLISION: Final = "collision"
 SITE_CAP: Final = "site_cap"
@@ -95,53 +100,8 @@ class Waiting(NamedTuple):
     page_id: int
     depth: int
     origin_id: int
-    site_id: int
     importance: float
     url: str
-
-
-@dataclass(frozen=True, slots=True)
-class HostState:
-    """What the schedule rebuilds a host slot from.
-
-    Attributes:
-        host_id: its number.
-        host: host name.
-        address: last address connected to.
-        paused: by the operator.
-        last_fetch_at: instant of the last request.
-        backoff_level: multiplier steps taken.
-        backoff_at: instant of the last trouble.
-        closed_until: end of a Retry-After.
-        page_count: known pages.
-        discovered: pages never visited.
-    """
-
-    host_id: int
-    host: str
-    address: str | None
-    paused: bool
-    last_fetch_at: float | None
-    backoff_level: int
-    backoff_at: float | None
-    closed_until: float | None
-    page_count: int
-    discovered: int
-
-
-@dataclass(frozen=True, slots=True)
-class Revisits:
-    """Pages to come back to, ordered by host, then by last visit, oldest first.
-
-    Attributes:
-        page_ids: (n,) int64.
-        host_ids: (n,) int64.
-        last_visit_at: (n,) float64, Unix seconds.
-    """
-
-    page_ids: npt.NDArray[np.int64]
-    host_ids: npt.NDArray[np.int64]
-    last_visit_at: npt.NDArray[np.float64]
 
 
 _KNOWN: Final = """
@@ -163,13 +123,8 @@ WHERE host_id = ?4 AND url_hash = ?5 RETURNING state
 """
 
 
-class _Known(NamedTuple):
-    """What is remembered of a URL that is in the file or was added by this call."""
-
-    url: str
-    depth: int
-    site_id: int
-    seed: bool
+_Known = tuple[int, str, int, int, int]
+"""url_hash, url, depth, site_id, seed of a known page; a plain row, made 65 times a page."""
 
 
 def discover(
@@ -224,16 +179,16 @@ class _Call:
             old = known.get(one.url_hash)
             if old is None:
                 if self._add(host_id, one):
-                    known[one.url_hash] = _Known(one.url, one.depth, one.site_id, one.seed)
-            elif old.url != one.url:
+                    known[one.url_hash] = _as_known(one)
+            elif old[1] != one.url:
                 self._refuse(one, COLLISION)
-            elif one.depth < old.depth or one.seed > old.seed or one.site_id != old.site_id:
+            elif one.depth < old[2] or one.site_id != old[3] or one.seed > old[4]:
                 self._revise(host_id, one, old)
 
     def _known(self, host_id: int, group: list[Discovery]) -> dict[int, _Known]:
         hashes = array.array("q", [one.url_hash for one in group])
         rows = self._connection.execute(_KNOWN, (apsw.carray(hashes), host_id))
-        return {row[0]: _Known(*row[1:]) for row in rows}
+        return {row[0]: row for row in rows}
 
     def _add(self, host_id: int, one: Discovery) -> bool:
         reason = self._cap_reached(one.site_id, host_id)
@@ -276,13 +231,14 @@ class _Call:
 
     def _revise(self, host_id: int, one: Discovery, old: _Known) -> None:
         """Take over what a later discovery knows better."""
-        site_id = one.site_id if self._is_retired(old.site_id) else old.site_id
-        if site_id == old.site_id and one.depth >= old.depth and one.seed <= old.seed:
+        _, _, depth, old_site_id, seed = old
+        site_id = one.site_id if self._is_retired(old_site_id) else old_site_id
+        if site_id == old_site_id and one.depth >= depth and one.seed <= seed:
             return
         values = (one.depth, one.seed, site_id, host_id, one.url_hash)
         state = PageState(self._connection.execute(_REVISE, values).get)
-        if site_id != old.site_id:
-            self.moves.append((old.site_id, host_id, state, None))
+        if site_id != old_site_id:
+            self.moves.append((old_site_id, host_id, state, None))
             self.moves.append((site_id, host_id, None, state))
 
     def _is_retired(self, site_id: int) -> bool:
@@ -292,59 +248,34 @@ class _Call:
         return self._retired[site_id]
 
 
+def _as_known(one: Discovery) -> _Known:
+    return (one.url_hash, one.url, one.depth, one.site_id, one.seed)
+
+
 def discovered(
     connection: apsw.Connection,
     host_id: int,
+    site_id: int,
     limit: int,
+    *,
     after: tuple[int, int] = (-1, 0),
 ) -> list[Waiting]:
-    """Return the next pages never visited of a host, breadth-first.
+    """Return the next pages never visited of a site on a host, breadth-first.
 
     Args:
         connection: any.
         host_id: the host.
+        site_id: the site.
         limit: the most to return.
         after: `(depth, page_id)` of the last one already taken.
     """
     rows = connection.execute(
-        "SELECT page_id, depth, origin_id, page.site_id, importance, url"
-        " FROM page JOIN site USING (site_id)"
-        " WHERE host_id = ? AND state = 'discovered' AND (depth, page_id) > (?, ?)"
-        " AND definition IS NOT NULL ORDER BY depth, page_id LIMIT ?",
-        (host_id, *after, limit),
+        "SELECT page_id, depth, origin_id, importance, url FROM page WHERE host_id = ?"
+        " AND site_id = ? AND state = 'discovered' AND (depth, page_id) > (?, ?)"
+        " ORDER BY depth, page_id LIMIT ?",
+        (host_id, site_id, *after, limit),
     )
     return [Waiting(*row) for row in rows]
-
-
-def load_hosts(connection: apsw.Connection) -> list[HostState]:
-    """Return every host, for the schedule to rebuild its slots from."""
-    rows = connection.execute(
-        "SELECT host_id, host, address, paused, last_fetch_at, backoff_level, backoff_at,"
-        " closed_until, page_count, pages_discovered FROM host"
-    )
-    return [HostState(row[0], row[1], row[2], bool(row[3]), *row[4:]) for row in rows]
-
-
-def load_revisits(connection: apsw.Connection) -> Revisits:
-    """Return every page to come back to, read from its index alone."""
-    rows = connection.execute(
-        "SELECT page_id, host_id, last_visit_at FROM page"
-        " WHERE state IN ('visited', 'gone') ORDER BY host_id, last_visit_at"
-    ).fetchall()
-    page_ids, host_ids, instants = zip(*rows, strict=True) if rows else ((), (), ())
-    return Revisits(
-        np.array(page_ids, dtype=np.int64),
-        np.array(host_ids, dtype=np.int64),
-        np.array(instants, dtype=np.float64),
-    )
-
-
-def load_retries(connection: apsw.Connection) -> list[tuple[int, int, float]]:
-    """Return (page_id, host_id, retry_at) of the pages whose next visit has its own instant."""
-    rows = connection.execute(
-        "SELECT page_id, host_id, retry_at FROM page WHERE retry_at IS NOT NULL ORDER BY retry_at"
-    )
-    return [(page_id, host_id, at) for page_id, host_id, at in rows]
 
 
 def counts(connection: apsw.Connection, site_id: int | None = None) -> dict[PageState, int]:
@@ -355,3 +286,13 @@ def counts(connection: apsw.Connection, site_id: int | None = None) -> dict[Page
         f"SELECT {columns} FROM site{where}", () if site_id is None else (site_id,)
     ).get
     return {state: int(pages) for state, pages in zip(tally.COLUMNS, row, strict=True)}
+
+
+def seed_hosts(connection: apsw.Connection, site_id: int) -> list[str]:
+    """Return the hosts that have a seed of a site, in the order of their names."""
+    rows = connection.execute(
+        "SELECT DISTINCT host FROM page JOIN host USING (host_id)"
+        " WHERE seed = 1 AND page.site_id = ? ORDER BY host",
+        (site_id,),
+    )
+    return [str(host) for (host,) in rows]

@@ -125,12 +125,15 @@ class OriginRobots:
         text: the rules as sent, None without any.
         status: HTTP status of the fetch, None if there was no answer.
         fetched_at: its instant, Unix seconds.
+        crawl_delay_s: the Crawl-delay that holds for us, kept so that it holds at the next start
+            before the rules are read again.
     """
 
     verdict: RobotsVerdict
     text: bytes | None
     status: int | None
     fetched_at: float
+    crawl_delay_s: float | None = None
 
 
 _ROW = f"SELECT {', '.join(HostRow._fields)} FROM host"
@@ -176,7 +179,8 @@ def list_origins(connection: apsw.Connection, host_id: int) -> list[tuple[int, s
 def origin_robots(connection: apsw.Connection, origin: str) -> OriginRobots | None:
     """Return what was last heard of an origin's robots.txt, None if it was never asked."""
     row = connection.execute(
-        "SELECT robots_verdict, robots_text, robots_status, robots_fetched_at FROM origin"
+        "SELECT robots_verdict, robots_text, robots_status, robots_fetched_at,"
+        " crawl_delay_s FROM origin"
         " WHERE origin = ? AND robots_verdict IS NOT NULL",
         (origin,),
     ).fetchone()
@@ -187,7 +191,14 @@ def record_robots(connection: apsw.Connection, origin: str, robots: OriginRobots
     """Store the last word of an origin's robots.txt; False if no page is known of it."""
     connection.execute(
         "UPDATE origin SET robots_verdict = ?, robots_text = ?, robots_status = ?,"
-        " robots_fetched_at = ? WHERE origin = ?",
-        (robots.verdict, robots.text, robots.status, robots.fetched_at, origin),
+        " robots_fetched_at = ?, crawl_delay_s = ? WHERE origin = ?",
+        (
+            robots.verdict,
+            robots.text,
+            robots.status,
+            robots.fetched_at,
+            robots.crawl_delay_s,
+            origin,
+        ),
     )
     return connection.changes() > 0

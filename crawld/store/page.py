@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import apsw
 
-from crawld.core.page import Grace, Outcome, PageState
+from crawld.core.page import Failure, Grace, Outcome, PageState
 from crawld.store import tally
 
 
@@ -145,13 +145,58 @@ def list_pages(
     return [_record(row) for row in connection.execute(sql, (*bindings, limit))]
 
 
-def set_state(connection: apsw.Connection, page_id: int, state: PageState) -> bool:
-    """Move a page without a visit (robots, replica verdict); False if it is not known."""
+def set_state(
+    connection: apsw.Connection, page_id: int, state: PageState, failure: str | None = None
+) -> bool:
+    """Move a page without a visit (robots, replica verdict).
+
+    Args:
+        connection: the writer.
+        page_id: the page.
+        state: its new state.
+        failure: why, kept as the page's last failure.
+
+    Returns:
+        False if the page is not known.
+    """
     row = connection.execute(
         "SELECT site_id, host_id, state FROM page WHERE page_id = ?", (page_id,)
     ).fetchone()
     if row is None:
         return False
-    connection.execute("UPDATE page SET state = ? WHERE page_id = ?", (state, page_id))
+    connection.execute(
+        "UPDATE page SET state = ?, last_failure = ? WHERE page_id = ?", (state, failure, page_id)
+    )
     tally.moved(connection, [(row[0], row[1], PageState(row[2]), state)])
     return True
+
+
+class Readmitted(NamedTuple):
+    """A page that may be visited again."""
+
+    page_id: int
+    site_id: int
+    host_id: int
+    last_visit_at: float | None
+
+
+def readmit(connection: apsw.Connection, origin: str) -> list[Readmitted]:
+    """Take back the pages of an origin that its robots.txt excluded; they are judged anew.
+
+    A page that was visited before goes back to `visited`, the others to `discovered`.
+    """
+    rows = connection.execute(
+        "UPDATE page SET state = iif(last_visit_at IS NULL, 'discovered', 'visited'),"
+        " last_failure = NULL WHERE state = 'excluded' AND last_failure = ?"
+        " AND origin_id = (SELECT origin_id FROM origin WHERE origin = ?)"
+        " RETURNING page_id, site_id, host_id, last_visit_at",
+        (Failure.ROBOTS, origin),
+    )
+    pages = [Readmitted(*row) for row in rows]
+    tally.moved(connection, [_readmission(page) for page in pages])
+    return pages
+
+
+def _readmission(page: Readmitted) -> tally.Move:
+    state = PageState.DISCOVERED if page.last_visit_at is None else PageState.VISITED
+    return (page.site_id, page.host_id, PageState.EXCLUDED, state)

@@ -156,6 +156,11 @@ def record(connection: apsw.Connection, visit: VisitRecord) -> Recorded:
     return Recorded(visit_id, version_id, new_pages)
 
 
+def record_all(connection: apsw.Connection, visits: Sequence[VisitRecord]) -> list[Recorded]:
+    """Store visits in their order; all of them or, where one raises, none."""
+    return [record(connection, visit) for visit in visits]
+
+
 def _store_version(connection: apsw.Connection, visit: VisitRecord) -> int | None:
     if visit.outcome is not Outcome.CHANGED or visit.body is None or visit.answer is None:
         return None

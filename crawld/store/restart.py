@@ -1,0 +1,132 @@
+"""What the daemon reads at its start, to rebuild in memory what it derives from the file.
+
+A million pages come back in about a second: each query is one pass over an index that holds all it
+asks for, or one look-up a host; none touches the rows of pages.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import apsw
+import numpy as np
+import numpy.typing as npt
+
+
+class HostState(NamedTuple):
+    """What a host slot is rebuilt from.
+
+    Attributes:
+        host_id: its number.
+        host: host name.
+        address: last address connected to.
+        paused: by the operator.
+        last_fetch_at: instant of the last request.
+        backoff_level: multiplier steps taken.
+        backoff_at: instant of the last trouble.
+        closed_until: end of a Retry-After.
+        page_count: known pages.
+        discovered: pages never visited.
+        crawl_delay_s: the longest Crawl-delay that the robots.txt of its origins ask for.
+    """
+
+    host_id: int
+    host: str
+    address: str | None
+    paused: bool
+    last_fetch_at: float | None
+    backoff_level: int
+    backoff_at: float | None
+    closed_until: float | None
+    page_count: int
+    discovered: int
+    crawl_delay_s: float | None
+
+
+class Retry(NamedTuple):
+    """A page whose next visit has its own instant."""
+
+    page_id: int
+    host_id: int
+    site_id: int
+    retry_at: float
+
+
+@dataclass(frozen=True, slots=True)
+class Revisits:
+    """Pages to come back to, ordered by host, site and last visit, oldest first.
+
+    Pages with an instant of their own (`load_retries`) are not among them. The items are numpy
+    numbers, which SQLite would store as blobs: `tolist()` before any of them becomes a binding.
+
+    Attributes:
+        page_ids: (n,) int64.
+        host_ids: (n,) int64.
+        site_ids: (n,) int64.
+        last_visit_at: (n,) float64, Unix seconds.
+    """
+
+    page_ids: npt.NDArray[np.int64]
+    host_ids: npt.NDArray[np.int64]
+    site_ids: npt.NDArray[np.int64]
+    last_visit_at: npt.NDArray[np.float64]
+
+
+def load_hosts(connection: apsw.Connection) -> list[HostState]:
+    """Return every host."""
+    rows = connection.execute(
+        "SELECT host_id, host, address, paused, last_fetch_at, backoff_level, backoff_at,"
+        " closed_until, page_count, pages_discovered,"
+        " (SELECT max(crawl_delay_s) FROM origin WHERE origin.host_id = host.host_id) FROM host"
+    )
+    return [HostState(*row)._replace(paused=bool(row[3])) for row in rows]
+
+
+def load_waiting(connection: apsw.Connection) -> list[tuple[int, int]]:
+    """Return (host_id, site_id) wherever a page was never visited.
+
+    Steps from one site of a host to the next in the index, so that a million waiting pages cost no
+    more than their hosts.
+    """
+    rows = connection.execute("""
+        WITH RECURSIVE waiting (host_id, site_id) AS (
+            SELECT host_id, (
+                SELECT min(site_id) FROM page
+                WHERE page.host_id = host.host_id AND state = 'discovered'
+            ) FROM host WHERE pages_discovered > 0
+            UNION ALL
+            SELECT host_id, (
+                SELECT min(site_id) FROM page
+                WHERE page.host_id = waiting.host_id AND page.site_id > waiting.site_id
+                AND state = 'discovered'
+            ) FROM waiting WHERE site_id IS NOT NULL
+        )
+        SELECT host_id, site_id FROM waiting WHERE site_id IS NOT NULL ORDER BY host_id, site_id
+    """)
+    return [(host_id, site_id) for host_id, site_id in rows]
+
+
+def load_revisits(connection: apsw.Connection) -> Revisits:
+    """Return every page that a policy chooses from, read from its index alone."""
+    rows = connection.execute(
+        "SELECT page_id, host_id, site_id, last_visit_at FROM page"
+        " WHERE state IN ('visited', 'gone') AND retry_at IS NULL"
+        " ORDER BY host_id, site_id, last_visit_at"
+    ).fetchall()
+    columns = list(zip(*rows, strict=True)) if rows else [()] * 4
+    return Revisits(
+        np.array(columns[0], dtype=np.int64),
+        np.array(columns[1], dtype=np.int64),
+        np.array(columns[2], dtype=np.int64),
+        np.array(columns[3], dtype=np.float64),
+    )
+
+
+def load_retries(connection: apsw.Connection) -> list[Retry]:
+    """Return the pages whose next visit has its own instant, the earliest first."""
+    rows = connection.execute(
+        "SELECT page_id, host_id, site_id, retry_at FROM page"
+        " WHERE retry_at IS NOT NULL AND state IN ('visited', 'gone') ORDER BY retry_at"
+    )
+    return [Retry(*row) for row in rows]
