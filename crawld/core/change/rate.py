@@ -24,6 +24,10 @@ from crawld.core.change.prior import Gamma
 FloatArray = npt.NDArray[np.float64]
 
 
+LEAST_COUNT = 1e-9
+"""Censored changes forgotten down to this share of one have no mean interval any more."""
+
+
 def naive(changed: npt.ArrayLike, exposure_s: npt.ArrayLike) -> FloatArray:
     """Return changes seen per second: biased low, since a visit sees at most one.
 
@@ -204,7 +208,7 @@ def posterior(prior: Gamma, evidence: Evidence, *, start: float | None = None) -
         prior.exposure_s + evidence.exact_exposure_s + evidence.changed_s + evidence.unchanged_s
     )
     x_count = evidence.changed
-    if x_count <= 0.0 or evidence.changed_s <= 0.0:
+    if x_count < LEAST_COUNT or evidence.changed_s <= 0.0:
         return Gamma(shape + x_count, exposure_s)
     interval_s = evidence.changed_s / x_count
     rate = start if start is not None and start > 0.0 else (shape + x_count) / exposure_s

@@ -16,6 +16,7 @@ import numpy.typing as npt
 from crawld.core.change import renewal
 from crawld.core.change.classes import PAGE_CLASSES
 from crawld.core.change.prior import DEFAULT_PRIOR, GammaPriors, fit_prior
+from crawld.core.change.rate import LEAST_COUNT
 from crawld.core.change.record import MEMORY_S, RECORD, VERSION, WINDOWS_S, Records
 
 FloatArray = npt.NDArray[np.float64]
@@ -81,7 +82,9 @@ class _Evidence:
     def of(cls, records: Records) -> _Evidence:
         changed = records["changed"].astype(np.float64)
         changed_s = records["changed_s"].astype(np.float64)
-        interval_s = np.divide(changed_s, changed, out=np.zeros_like(changed), where=changed > 0)
+        interval_s = np.divide(
+            changed_s, changed, out=np.zeros_like(changed), where=changed >= LEAST_COUNT
+        )
         exposure_s = records["exact_exposure_s"] + changed_s + records["unchanged_s"]
         return cls(records["exact_changes"].astype(np.float64), changed, interval_s, exposure_s)
 
@@ -90,7 +93,7 @@ class _Evidence:
         certain = shape + self.certain
         exposure_s = prior_exposure_s + self.exposure_s
         rate = np.asarray((certain + self.changed) / exposure_s, np.float64)
-        open_ = np.flatnonzero((self.changed > 0) & (self.interval_s > 0))
+        open_ = np.flatnonzero((self.changed >= LEAST_COUNT) & (self.interval_s > 0))
         part, certain, exposure_s = rate[open_], certain[open_], exposure_s[open_]
         changed, interval_s = self.changed[open_], self.interval_s[open_]
         for _ in range(_NEWTON_STEPS if open_.size else 0):

@@ -228,6 +228,8 @@ def _pooled_shape(events: _Events, scale_s: FloatArray) -> renewal.Renewal:
     )
 
 
-_DEFAULT_WEIGHTS = np.array([math.log(45 * DAY_S), 0.0, 0.0, -0.5, 0.25, 0.25, 0.0])
-_DEFAULT_SHAPE_MASS = renewal.exponential_mass(np.array(0.5), SHAPE_EDGES)
+# Without data the scale is the mean of what the 90-day count and the gaps suggest, and half of it
+# the mean interval: about 90 days for a page that was never seen to change.
+_DEFAULT_WEIGHTS = np.array([0.5 * math.log(90 * DAY_S), 0.0, 0.0, -0.5, 0.25, 0.25, 0.0])
+_DEFAULT_SHAPE_MASS = renewal.exponential_mass(np.array(2.0), SHAPE_EDGES)
 _LOG_MIDDLES = 0.5 * np.log(SHAPE_EDGES[1:] * np.maximum(SHAPE_EDGES[:-1], 1e-4))

@@ -1,0 +1,154 @@
+"""What must hold of every history, every rate and every distribution."""
+
+import math
+
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from crawld.core.change import rate, renewal
+from crawld.core.change.classes import PAGE_CLASSES
+from crawld.core.change.gamma import gamma_cdf, gamma_quantile
+from crawld.core.change.history import Observation, normalise, sample
+from crawld.core.change.model import PageModel
+from crawld.core.change.prior import Gamma
+from crawld.core.change.record import records_of
+
+DAY_S = 86_400.0
+BORN = 1_700_000_000.0
+
+positive = st.floats(1e-3, 1e4)
+priors = st.builds(Gamma, st.floats(0.05, 20.0), st.floats(60.0, 1e9))
+evidences = st.builds(
+    lambda exact, exact_s, changed, interval_s, unchanged_s: rate.Evidence(
+        exact, exact_s, changed, changed * interval_s, unchanged_s
+    ),
+    st.floats(0.0, 1e4),
+    st.floats(0.0, 1e8),
+    st.just(0.0) | st.floats(1e-6, 1e3),
+    st.floats(0.0, 1e8),
+    st.floats(0.0, 1e8),
+)
+masses = st.lists(st.floats(0.0, 1.0), min_size=10, max_size=10).filter(lambda m: sum(m) > 0.01)
+visits = st.lists(
+    st.tuples(
+        st.floats(-2 * DAY_S, 400 * DAY_S),
+        st.booleans(),
+        st.none() | st.floats(-1e9, 1e9),
+    ),
+    max_size=25,
+)
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.floats(math.log(1 / 60), math.log(3.0)), st.integers(0, 10**6))
+def test_estimators_are_consistent_on_poisson_histories(log_rate, seed):
+    """With 3,000 visits every estimator of visits is within five standard errors."""
+    true = math.exp(log_rate)
+    rng = np.random.default_rng(seed)
+    at = np.cumsum(rng.uniform(0.25, 0.75, 3000))
+    instants = np.cumsum(rng.exponential(1.0 / true, int(at[-1] * true * 1.5) + 200))
+    seen = sample(instants, at)
+    found = rate.irregular_mle(seen.interval_s[seen.changed], seen.interval_s[~seen.changed])
+    spread = 5.0 * true / math.sqrt(max(int(seen.changed.sum()), 1))
+    assert abs(found - true) < spread + 0.02 * true
+    back = np.where(seen.changed, seen.at - seen.last_change_at, np.inf)
+    told = rate.last_modified_mle(
+        int(seen.changed.sum()), float(np.minimum(back, seen.interval_s).sum())
+    )
+    assert abs(float(told) - true) < spread + 0.02 * true
+
+
+@given(priors, evidences)
+def test_the_posterior_lies_between_prior_and_likelihood(prior, evidence):
+    found = rate.posterior(prior, evidence)
+    assert 0.0 < found.mean < math.inf
+
+    def pull(at):
+        """Derivative of the log likelihood times the rate: positive below its maximum."""
+        expected = 0.0
+        if evidence.changed > 0 and evidence.changed_s > 0:
+            expected = evidence.changed * rate.expected_changes(
+                at * evidence.changed_s / evidence.changed
+            )
+        elif evidence.changed > 0:
+            expected = evidence.changed
+        time_s = evidence.exact_exposure_s + evidence.changed_s + evidence.unchanged_s
+        return evidence.exact_changes + expected - at * time_s
+
+    slack = 1e-6 * (1.0 + abs(prior.shape) + evidence.exact_changes + evidence.changed)
+    if found.mean > prior.mean * (1 + 1e-9):
+        assert pull(found.mean) > -slack
+    elif found.mean < prior.mean * (1 - 1e-9):
+        assert pull(found.mean) < slack
+
+
+@given(st.floats(0.001, 0.999), st.floats(0.05, 500.0))
+def test_the_quantile_inverts_the_distribution(probability, shape):
+    assert abs(gamma_cdf(gamma_quantile(probability, shape), shape) - probability) < 1e-8
+
+
+@given(visits)
+def test_bytes_come_back_and_no_visit_breaks_the_model(steps):
+    model = PageModel()
+    at = BORN
+    for step_s, changed, told in steps:
+        at += step_s
+        last_change_at = None if told is None else at + told
+        model.update(Observation(at, changed, last_change_at, step_s))
+        assert 0.0 < model.change_rate_per_day < math.inf
+        assert model.last_change_at <= model.last_visit_at
+    packed = model.to_bytes()
+    assert PageModel.from_bytes(packed).to_bytes() == packed
+    assert records_of([packed])[0].tobytes() == packed
+    assert abs(sum(model.class_probabilities().values()) - 1.0) < 1e-9
+    low, high = model.interval(0.9)
+    assert 0.0 <= low < high < math.inf
+
+
+@given(st.lists(st.floats(-1e12, 1e12), max_size=60), st.integers(1, 20))
+def test_a_history_is_sorted_unique_bounded_and_loses_no_count(timestamps, limit):
+    history = normalise(timestamps, now=1e12, limit=limit)
+    assert (np.diff(history.instants) > 0).all()
+    assert history.instants.size <= limit
+    assert history.changes == len(set(timestamps))
+
+
+@given(masses, st.lists(st.floats(0.0, 1e9), min_size=2, max_size=20), st.floats(0.0, 1e9))
+def test_survival_falls_and_the_value_of_a_visit_rises(mass, times, age):
+    row = renewal.Renewal(renewal.EDGES_S, np.array(mass) / sum(mass))
+    at = np.sort(np.array(times))
+    survival, value = row.survival(at), row.visit_value(at)
+    conditional, aged = row.conditional_survival(age, at), row.visit_value_at(age, at)
+    assert (np.diff(survival) <= 1e-12).all()
+    assert ((survival >= 0) & (survival <= 1 + 1e-12)).all()
+    assert (np.diff(conditional) <= 1e-9).all()
+    scale = float(row.mean()) + age + 1.0
+    assert (np.diff(value) >= -1e-9 * scale).all()
+    assert (np.diff(aged) >= -1e-6 * scale).all()
+    limit = float(row.second_moment() / (2 * row.mean()))
+    assert float(row.visit_value(1e10)) <= limit * (1 + 1e-9)
+
+
+@given(masses)
+@settings(max_examples=20, deadline=None)
+def test_walds_identity_bounds_the_renewal_function(mass):
+    """R(y) is a time to come: never negative; at 0 the mean; M never falls."""
+    row = renewal.Renewal(renewal.EDGES_S, np.array(mass) / sum(mass))
+    mean = float(row.mean())
+    table = renewal.renewal_function(row, horizon=5.0 * mean, points=96)
+    y = np.linspace(0.0, 5.0 * mean, 40)
+    assert (table.residual_life(y) >= 0.0).all()
+    assert abs(float(table.residual_life(0.0)) - mean) <= 1e-9 * mean
+    assert (np.diff(table.expected) >= -1e-6).all()
+
+
+@given(st.lists(st.tuples(positive, st.booleans()), max_size=30))
+def test_class_weights_stay_probabilities(steps):
+    weights = PAGE_CLASSES.uniform()
+    for days, changed in steps:
+        weights = PAGE_CLASSES.after_visit(weights, days * DAY_S, changed=changed)
+        shares = PAGE_CLASSES.probabilities(weights)
+        assert abs(sum(shares) - 1.0) < 1e-9
+        assert max(weights) == 0.0
+        assert min(weights) >= PAGE_CLASSES.floor

@@ -1,0 +1,177 @@
+"""The model of one page: what visits teach it, whatever the server tells and the clock does."""
+
+import json
+import math
+
+import numpy as np
+import pytest
+
+from crawld.core.change.history import Observation, sample
+from crawld.core.change.model import PageModel
+from crawld.core.change.prior import DEFAULT_PRIOR
+from crawld.core.change.record import CLASSES, PACKED, RECORD, VERSION, records_of
+
+DAY_S = 86_400.0
+BORN = 1_700_000_000.0
+
+
+def poisson(mean_days, days, seed=1):
+    size = int(3 * days / mean_days) + 30
+    gaps = np.random.default_rng(seed).exponential(mean_days * DAY_S, size)
+    return BORN + np.cumsum(gaps)
+
+
+def visited(instants, days, *, every_days=1.0, told=False):
+    model = PageModel()
+    model.update(Observation(BORN, False))
+    at = BORN + np.arange(0.0, days, every_days) * DAY_S
+    for observation in sample(instants, at).observations(told=told):
+        model.update(observation)
+    return model
+
+
+def test_the_stored_form_is_small_and_the_same_for_one_and_for_many():
+    assert PACKED.size == RECORD.itemsize <= 200
+    model = visited(poisson(3, 60), 60, told=True)
+    record = records_of([model.to_bytes()])[0]
+    assert record["version"] == VERSION
+    for name in ("visits", "changed_visits", "last_change_at", "exact_changes", "unchanged_s"):
+        assert record[name] == getattr(model, name)
+    assert record["bins"].tolist() == model.bins
+    assert record["counts"].tolist() == pytest.approx(model.counts)
+    assert record["class_weights"].tolist() == pytest.approx(model.class_weights)
+    assert len(model.class_weights) == CLASSES
+    assert float(record["rate"]) == pytest.approx(model.rate)
+
+
+def test_foreign_bytes_are_refused():
+    packed = PageModel().to_bytes()
+    for wrong in (b"", packed[:-1], bytes([VERSION + 1]) + packed[1:]):
+        with pytest.raises(ValueError, match="page model"):
+            PageModel.from_bytes(wrong)
+        with pytest.raises(ValueError, match="page model"):
+            records_of([wrong])
+
+
+@pytest.mark.parametrize("told", [False, True], ids=["censored", "last-modified"])
+@pytest.mark.parametrize("mean_days", [2.0, 10.0])
+def test_the_rate_is_found(mean_days, told):
+    model = visited(poisson(mean_days, 600), 600, told=told)
+    low, high = model.interval(0.99)
+    assert low < 1.0 / mean_days < high
+    assert low < model.change_rate_per_day < high
+
+
+def test_exact_instants_teach_more_than_visits():
+    instants = poisson(0.2, 300)
+    instants = instants[instants < BORN + 300 * DAY_S]
+    exact = PageModel()
+    exact.observe_changes(instants.tolist(), BORN + 300 * DAY_S)
+    seen = visited(instants, 300)
+    width = [high - low for low, high in (exact.interval(0.9), seen.interval(0.9))]
+    assert exact.change_rate_per_day == pytest.approx(5.0, rel=0.15)
+    assert width[0] < width[1]
+
+
+def test_one_visit_may_reveal_several_changes():
+    model = PageModel()
+    model.update(Observation(BORN, False))
+    found = [BORN + 3 * DAY_S, BORN + DAY_S, BORN + 3 * DAY_S, BORN - 5, BORN + 90 * DAY_S]
+    model.observe_changes(found, BORN + 4 * DAY_S)
+    assert model.last_change_at == BORN + 3 * DAY_S
+    assert model.gaps_s[0] == 2 * DAY_S
+    assert sum(model.bins) == 1
+    assert (model.visits, model.changed_visits) == (2, 1)
+
+
+def test_a_page_that_never_changes_and_one_that_always_does():
+    still = visited(np.empty(0), 400)
+    restless = visited(BORN + np.arange(0.5, 400.0, 0.1) * DAY_S, 400)
+    assert 0.0 < still.change_rate_per_day < 0.01
+    assert still.explain(BORN)["last_change_at"] is None
+    assert 2.0 < restless.change_rate_per_day < 20.0
+    assert max(restless.class_probabilities(), key=restless.class_probabilities().get) <= 0.25
+    assert max(still.class_probabilities(), key=still.class_probabilities().get) == 365.0
+
+
+def test_the_first_last_modified_already_tells_the_age():
+    old, new = PageModel(), PageModel()
+    old.update(Observation(BORN, False, last_change_at=BORN - 2000 * DAY_S))
+    new.update(Observation(BORN, False, last_change_at=BORN - 0.1 * DAY_S))
+    assert old.change_rate_per_day < 0.1 * new.change_rate_per_day
+    assert old.known_age_s() == 2000 * DAY_S
+
+
+def test_a_server_that_stamps_every_answer_is_no_longer_believed():
+    model = PageModel()
+    for day in range(5):
+        at = BORN + day * DAY_S
+        model.update(Observation(at, False, last_change_at=at, interval_s=day and DAY_S))
+    assert not model.trusts_last_modified
+    assert not model.change_known
+    assert model.exact_changes == 0.0
+
+
+def test_truths_win_trust_back():
+    model = PageModel()
+    model.update(Observation(BORN, False))
+    for day in range(1, 30):
+        at = BORN + day * DAY_S
+        told = at + 9 * DAY_S if day == 1 else at - 3600.0
+        model.update(Observation(at, True, last_change_at=told, interval_s=DAY_S))
+    assert model.modified_broken == 1
+    assert model.trusts_last_modified
+
+
+def test_the_last_change_of_a_fast_page_is_put_close_to_the_visit():
+    fast = visited(BORN + np.arange(0.5, 100.0, 0.05) * DAY_S, 100)
+    slow = visited(BORN + np.arange(20.5, 100.0, 20.0) * DAY_S, 81.5)
+    assert fast.known_age_s() < 0.4 * DAY_S
+    assert 0.4 * DAY_S < slow.known_age_s() < 0.6 * DAY_S
+
+
+@pytest.mark.parametrize("jump_days", [-1.0, 1.0, -4000.0])
+def test_a_clock_that_jumps_leaves_a_sane_model(jump_days):
+    model = visited(poisson(3, 50), 50)
+    before = model.last_visit_at
+    model.update(Observation(before + jump_days * DAY_S, True, interval_s=jump_days * DAY_S))
+    assert model.last_visit_at >= before
+    assert model.last_change_at <= model.last_visit_at
+    assert 0.0 < model.change_rate_per_day < math.inf
+    assert PageModel.from_bytes(model.to_bytes()).visits == model.visits
+
+
+def test_a_long_life_does_not_overflow_the_stored_form():
+    model = PageModel()
+    model.observe_changes([BORN + 60.0 * minute for minute in range(70_000)], BORN + 70_000 * 60.0)
+    assert max(model.bins) < 65_536
+    assert PageModel.from_bytes(model.to_bytes()).bins == model.bins
+
+
+def test_what_an_operator_reads_is_plain_and_complete():
+    model = visited(poisson(5, 100), 100, told=True)
+    told = model.explain(BORN + 101 * DAY_S)
+    assert json.loads(json.dumps(told, allow_nan=False))["visits"] == 100
+    low, high = told["rate_interval_per_day"]
+    assert low < told["change_rate_per_day"] < high
+    assert sum(told["class_probabilities"].values()) == pytest.approx(1.0)
+    assert told["class_days"] in (3.0, 10.0)
+    assert 0.0 < told["unchanged_probability"] < 1.0
+    assert told["last_modified_trusted"] is True
+
+
+def test_a_page_never_visited_has_its_prior():
+    blank = PageModel()
+    assert blank.change_rate_per_day == pytest.approx(DEFAULT_PRIOR.mean * DAY_S)
+    assert blank.explain(BORN)["last_visit_at"] is None
+    assert float(blank.renewal().mass.sum()) == pytest.approx(1.0)
+
+
+def test_its_intervals_follow_its_histogram():
+    bursty = PageModel()
+    instants = [BORN + 30 * DAY_S * burst + 60.0 * k for burst in range(12) for k in range(9)]
+    bursty.observe_changes(instants, BORN + 340 * DAY_S)
+    row = bursty.renewal()
+    assert float(row.survival(np.array([4000.0]))[0]) < 0.2
+    long_after = float(row.residual_mean(np.array([DAY_S]))[0])
+    assert long_after > 5.0 * float(row.residual_mean(np.array([1.0]))[0])

@@ -1,0 +1,83 @@
+"""Bayesian rate classes: the published failure reproduced, and the mended method beside it."""
+
+import math
+
+import pytest
+
+from crawld.core.change.classes import PAGE_CLASSES, RateClasses
+
+DAY_S = 86_400.0
+DAILY_TO_WEEKLY = RateClasses(tuple(days * DAY_S for days in (1.0, 3.0, 7.0)))
+DAILY_TO_QUARTERLY = RateClasses(tuple(days * DAY_S for days in (1.0, 30.0, 90.0)))
+
+
+def published_on_change_only(classes, spacing_days, changes):
+    """The thesis' variant: updated at changes only, with the time since the last *change*."""
+    weights = classes.uniform()
+    for _ in range(changes):
+        weights = [
+            weight + math.log(1.0 - math.exp(-spacing_days * DAY_S / mean_s))
+            for weight, mean_s in zip(weights, classes.mean_intervals_s, strict=True)
+        ]
+    return classes.probabilities(weights)
+
+
+@pytest.mark.parametrize(
+    ("classes", "spacing_days", "changes", "printed"),
+    [
+        (DAILY_TO_WEEKLY, 1, 100, (1.0, 1.481e-35, 2.213e-68)),
+        (DAILY_TO_WEEKLY, 5, 100, (0.99999999, 1.594e-9, 1.229e-29)),
+        (DAILY_TO_WEEKLY, 10, 100, (0.974, 0.0259, 1.236e-12)),
+        (DAILY_TO_QUARTERLY, 100, 1000, (1.0, 1.674e-16, 3.959e-174)),
+    ],
+)
+def test_updating_on_change_only_always_ends_in_the_fastest_class(
+    classes, spacing_days, changes, printed
+):
+    found = published_on_change_only(classes, spacing_days, changes)
+    assert found == pytest.approx(printed, rel=1e-3, abs=0.0)
+
+
+def test_the_first_registration_is_as_printed():
+    found = published_on_change_only(DAILY_TO_WEEKLY, 1e-6, 1)
+    assert found == pytest.approx((0.677, 0.226, 0.097), abs=5e-4)
+
+
+@pytest.mark.parametrize(("period", "days"), [(1, 1.0), (3, 3.0), (10, 7.0)])
+def test_visited_daily_a_page_ends_in_its_own_class(period, days):
+    weights = DAILY_TO_WEEKLY.uniform()
+    for day in range(1, 201):
+        weights = DAILY_TO_WEEKLY.after_visit(weights, DAY_S, changed=day % period == 0)
+    best = DAILY_TO_WEEKLY.likeliest(weights)
+    assert DAILY_TO_WEEKLY.mean_intervals_s[best] == days * DAY_S
+    assert DAILY_TO_WEEKLY.probabilities(weights)[best] > 0.9
+
+
+def test_a_page_may_change_its_habits_after_years():
+    weights = PAGE_CLASSES.uniform()
+    for _ in range(2000):
+        weights = PAGE_CLASSES.after_visit(weights, DAY_S, changed=False)
+    assert PAGE_CLASSES.mean_intervals_s[PAGE_CLASSES.likeliest(weights)] == 365 * DAY_S
+    for _ in range(40):
+        weights = PAGE_CLASSES.after_visit(weights, DAY_S, changed=True)
+    assert PAGE_CLASSES.mean_intervals_s[PAGE_CLASSES.likeliest(weights)] <= DAY_S
+
+
+@pytest.mark.parametrize("interval_s", [0.0, -5.0, 1e-300, 1e300])
+def test_no_interval_breaks_the_weights(interval_s):
+    weights = PAGE_CLASSES.uniform()
+    for changed in (True, False):
+        weights = PAGE_CLASSES.after_visit(weights, interval_s, changed=changed)
+    assert sum(PAGE_CLASSES.probabilities(weights)) == pytest.approx(1.0)
+
+
+def test_exact_counts_choose_the_class_of_their_rate():
+    weights = PAGE_CLASSES.after_exact(PAGE_CLASSES.uniform(), 30.0, 300 * DAY_S)
+    assert PAGE_CLASSES.mean_intervals_s[PAGE_CLASSES.likeliest(weights)] == 10 * DAY_S
+
+
+def test_classes_without_a_mean_are_refused():
+    with pytest.raises(ValueError, match="mean interval"):
+        RateClasses(())
+    with pytest.raises(ValueError, match="above 0"):
+        RateClasses((1.0, 0.0))
