@@ -46,6 +46,7 @@ PASSING = frozenset(
 
 HOST_TROUBLE = frozenset(
     {
+        Failure.DNS,
         Failure.CONNECT,
         Failure.TLS,
         Failure.TIMEOUT,
@@ -74,6 +75,11 @@ class Judgement:
     def host_trouble(self) -> bool:
         """Whether the host, not the page, is in trouble."""
         return self.failure in HOST_TROUBLE
+
+    @property
+    def passing(self) -> bool:
+        """Whether the visit failed for a reason that may be over in a minute."""
+        return self.failure in PASSING
 
     @property
     def good_copy(self) -> bool:

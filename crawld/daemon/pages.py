@@ -15,9 +15,11 @@ then `discovery_share` of them.
 from __future__ import annotations
 
 import heapq
-from bisect import bisect_right
 from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
+
+import numpy as np
+import numpy.typing as npt
 
 from crawld.core.revisit.policies import Observation, Policy
 
@@ -75,7 +77,10 @@ class HostPages:
     # --- coming in -----------------------------------------------------------------------------
 
     def load_visited(
-        self, pages: Sequence[int], last_visit_at: Sequence[float], now: float
+        self,
+        pages: npt.NDArray[np.int64],
+        last_visit_at: npt.NDArray[np.float64],
+        now: float,
     ) -> None:
         """Take the visited pages from the file, the oldest visit first.
 
@@ -84,12 +89,12 @@ class HostPages:
             last_visit_at: their last visits, Unix seconds, ascending; same length.
             now: Unix seconds.
         """
-        rested = bisect_right(last_visit_at, now - self._min_revisit_s)
+        rested = int(np.searchsorted(last_visit_at, now - self._min_revisit_s, side="right"))
         self._policy.load(pages[:rested], last_visit_at[:rested])
         self._selectable += rested
-        for page, visited_at in zip(pages[rested:], last_visit_at[rested:], strict=True):
-            # A visit stored in the future (the clock was set back) rests no longer than others.
-            self._resting.append((min(visited_at, now), int(page), None))
+        young = zip(pages[rested:].tolist(), last_visit_at[rested:].tolist(), strict=True)
+        # A visit stored in the future (the clock was set back) rests no longer than others.
+        self._resting.extend((min(visited_at, now), page, None) for page, visited_at in young)
 
     def load_retry(self, page: int, retry_at: float) -> None:
         """Take a page whose next visit has an instant of its own."""

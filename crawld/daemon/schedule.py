@@ -50,13 +50,14 @@ LOCATION_MAX_AGE_S = 300.0
 class AddressSlot:
     """One IP address: the hosts behind it share a delay."""
 
-    __slots__ = ("busy", "next_at", "queue", "serial")
+    __slots__ = ("busy", "entry_at", "next_at", "queue", "serial")
 
     def __init__(self, next_at: float) -> None:
         self.next_at = next_at
         self.busy = False
         self.queue: deque[HostSlot] = deque()
         self.serial = 0
+        self.entry_at = math.inf
 
 
 class Ticket:
@@ -82,6 +83,7 @@ class HostSlot:
 
     __slots__ = (
         "address",
+        "entry_at",
         "host",
         "located_at",
         "next_at",
@@ -101,6 +103,7 @@ class HostSlot:
         self.on_turn = False
         self.queued = False
         self.serial = 0
+        self.entry_at = math.inf
         self.tickets: deque[Ticket] = deque()
 
 
@@ -175,9 +178,10 @@ class Schedule:
         self._heap: list[tuple[float, int, int, HostSlot | AddressSlot]] = []
         self._pushes = 0
         self._on_turn = 0
-        self._paused = False
+        self._pauses: set[str] = set()
         self._stopping = False
         self._woken = trio.Event()
+        self._idle = trio.Event()
 
     # --- what others ask of it -----------------------------------------------------------------
 
@@ -207,19 +211,29 @@ class Schedule:
         for slot in self._hosts.values():
             self.wake(slot)
 
-    def pause(self) -> None:
-        """Start no turn until `resume`; those under way go on."""
-        self._paused = True
+    @property
+    def pauses(self) -> frozenset[str]:
+        """Why no turn is started; empty while all is well."""
+        return frozenset(self._pauses)
 
-    def resume(self) -> None:
-        """Start turns again."""
-        self._paused = False
+    def pause(self, reason: str) -> None:
+        """Start no turn until every reason is taken back; turns under way go on."""
+        self._pauses.add(reason)
+
+    def resume(self, reason: str) -> None:
+        """Take one reason back."""
+        self._pauses.discard(reason)
         self._woken.set()
 
     def stop(self) -> None:
         """Start no more turns; `run` returns when the last has ended."""
         self._stopping = True
         self._woken.set()
+
+    async def wait_idle(self) -> None:
+        """Return when no turn is under way."""
+        while self._on_turn:
+            await self._idle.wait()
 
     @asynccontextmanager
     async def borrow(self, slot: HostSlot) -> AsyncIterator[None]:
@@ -259,7 +273,7 @@ class Schedule:
                     await self._woken.wait()
 
     def _next_instant(self) -> float:
-        if self._paused or self._on_turn >= self._max_on_turn or not self._heap:
+        if self._pauses or self._on_turn >= self._max_on_turn or not self._heap:
             return math.inf
         return self._heap[0][0]
 
@@ -267,11 +281,12 @@ class Schedule:
         now = trio.current_time()
         heap = self._heap
         while heap and heap[0][0] <= now and self._on_turn < self._max_on_turn:
-            if self._paused or self._stopping:
+            if self._pauses or self._stopping:
                 return
             at, _, serial, slot = heapq.heappop(heap)
             if serial != slot.serial:
-                continue  # woken since: a later entry of the same slot stands in the heap
+                continue  # another entry of the same slot has taken its place
+            slot.entry_at = math.inf
             if isinstance(slot, AddressSlot):
                 self._serve_queue(slot, at, nursery)
             else:
@@ -321,16 +336,19 @@ class Schedule:
     def _begin(self, slot: HostSlot, address: AddressSlot | None) -> None:
         slot.on_turn = True
         slot.serial += 1
+        slot.entry_at = math.inf
         self._on_turn += 1
         if address is not None:
             address.busy = True
 
     async def _locate(self, slot: HostSlot) -> None:
-        try:
-            slot.address = await self._turns.locate(slot)
-            slot.located_at = trio.current_time()
-        finally:
-            self._end(slot)
+        """Find the host's address, then let it queue for it; a host without one has its turn."""
+        slot.address = await self._turns.locate(slot)
+        if slot.address is None:
+            await self._take_turn(slot, None)
+            return
+        slot.located_at = trio.current_time()
+        self._end(slot)
 
     async def _take_turn(self, slot: HostSlot, address: AddressSlot | None) -> None:
         sent_before = slot.next_at
@@ -360,6 +378,9 @@ class Schedule:
         self._wait(slot)
         if self._on_turn == self._max_on_turn - 1:
             self._woken.set()
+        if not self._on_turn:
+            self._idle.set()
+            self._idle = trio.Event()
 
     # --- the heap ------------------------------------------------------------------------------
 
@@ -372,7 +393,6 @@ class Schedule:
         """Put the host where it belongs: the heap, or nowhere if it wants nothing."""
         if slot.queued:
             return  # its address calls it; what it wants is asked then
-        slot.serial += 1
         wanted_at = self._wanted_at(slot)
         if wanted_at is None:
             return
@@ -381,6 +401,9 @@ class Schedule:
         self._push(slot, min(at, now + HORIZON_S))
 
     def _push(self, slot: HostSlot | AddressSlot, at: float) -> None:
+        if slot.entry_at <= at:
+            return  # it comes up no later, and is asked again then what it wants
+        slot.entry_at = at
         slot.serial += 1
         self._pushes += 1
         if not self._heap or at < self._heap[0][0]:

@@ -1,0 +1,377 @@
+"""The core loop: a host's turn becomes a visit, a visit becomes facts in the file.
+
+    turn: take a page ─▶ robots.txt at hand? ─no─▶ fetch it instead, the page goes back
+               │ yes, allowed
+               ▼
+          fetch ─▶ the host rests from the answer on ─▶ conclude ─▶ record ─▶ new pages wake hosts
+
+A turn ends with the answer; recording goes on behind it. No fetcher knows policy, SQL or robots:
+they are asked for through `HostPages`, `store` and `RobotsCache`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import trio
+
+from crawld.core.page import Failure, Outcome, PageState
+from crawld.core.revisit.policies import Observation, UniformPolicy
+from crawld.core.robots import Robots
+from crawld.core.url import parse
+from crawld.daemon.admission import Admission, Admitted, Source
+from crawld.daemon.clock import Clock
+from crawld.daemon.host import HostState
+from crawld.daemon.network import Network
+from crawld.daemon.pages import LOOK_AHEAD, HostPages
+from crawld.daemon.recorder import Entry, Recorder
+from crawld.daemon.robots import RobotsCache
+from crawld.daemon.schedule import HostSlot, Schedule
+from crawld.daemon.sites import ActiveSite
+from crawld.daemon.visit import PRODUCT, Visit, conclude, record_of, request_for
+from crawld.net.exchange import Fetched, FetchFailure
+from crawld.net.fetcher import Fetcher
+from crawld.store import frontier, refusal
+from crawld.store import host as host_rows
+from crawld.store import page as page_rows
+from crawld.store.database import Database
+from crawld.store.frontier import Caps, NewPage
+from crawld.store.page import PageRecord
+from crawld.store.visit import HostUpdate, Recorded
+
+MAX_PASSED_OVER = 100
+"""Pages one turn looks at that need no request (excluded, removed) before it ends."""
+
+ONCE_TRIES = 3
+"""Visits a failing page is given by a one-off mirror."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """What the whole crawl is told once.
+
+    Attributes:
+        max_in_flight: the most turns at a time.
+        gather_s: how long a visit may wait for others before it is committed.
+        discovery_share: share of the turns for new pages while revisits are due.
+        min_revisit_s: least time between two visits of a page.
+        once: visit each page once and come back only to passing failures, a few times.
+        address_wait_s: how long an address must wait after the start before its first request.
+    """
+
+    max_in_flight: int
+    gather_s: float
+    discovery_share: float
+    min_revisit_s: float
+    once: bool = False
+    address_wait_s: float = 0.0
+
+
+class Crawl:
+    """All hosts under crawl. Serves `Schedule` as its `Turns`.
+
+    Attributes:
+        sites: the operator's sites by number.
+        hosts: hosts by name.
+        counts: visits since the start by outcome.
+        wire_bytes: body bytes received since the start.
+    """
+
+    def __init__(
+        self,
+        database: Database,
+        fetcher: Fetcher,
+        network: Network,
+        clock: Clock,
+        settings: Settings,
+    ) -> None:
+        self.sites: dict[int, ActiveSite] = {}
+        self.hosts: dict[str, HostState] = {}
+        self.counts: dict[Outcome, int] = dict.fromkeys(Outcome, 0)
+        self.wire_bytes = 0
+        self.settings = settings
+        self.admission = Admission(self._known_robots)
+        self.robots = RobotsCache(database, fetcher, clock, agent=PRODUCT, on_changed=self._readmit)
+        self.recorder = Recorder(database, gather_s=settings.gather_s)
+        self.schedule = Schedule(
+            self, max_on_turn=settings.max_in_flight, address_wait_s=settings.address_wait_s
+        )
+        self._database = database
+        self._fetcher = fetcher
+        self._network = network
+        self._clock = clock
+        self._active: set[int] = set()
+        self._caps = Caps()
+
+    def _known_robots(self, origin: str) -> Robots | None:
+        return self.robots.at_hand(origin)
+
+    async def _readmit(self, origin: str) -> None:
+        """Judge the URLs of an origin anew: its robots.txt is not what it was."""
+        self.admission.forget()
+        for page in await self._database.write(page_rows.readmit, origin):
+            pages = self.pages_of(self.hosts[parse(origin + "/").host], page.site_id)
+            if page.last_visit_at is None:
+                pages.more = True
+            else:
+                pages.failed(page.page_id, self._clock.now())
+
+    # --- sites and hosts -----------------------------------------------------------------------
+
+    def set_sites(self, sites: Iterable[ActiveSite]) -> None:
+        """Replace all sites; pages of sites that are gone wait in the file."""
+        self.sites = {site.site_id: site for site in sites}
+        self._active = {key for key, site in self.sites.items() if not site.paused}
+        self._caps = Caps(
+            per_site={
+                key: site.config.max_pages
+                for key, site in self.sites.items()
+                if site.config.max_pages is not None
+            },
+            per_host={key: site.traps.max_pages_per_host for key, site in self.sites.items()},
+        )
+        self.admission.forget()
+        for host in self.hosts.values():
+            self._apply_rules(host)
+        self.schedule.wake_all()
+
+    def _apply_rules(self, host: HostState) -> None:
+        host.apply_rules([self.sites[key].rules for key in host.pages if key in self.sites])
+
+    def enter_host(self, host_id: int, name: str, *, first_wait_s: float = 0.0) -> HostState:
+        """Return a host, known from now on.
+
+        Args:
+            host_id: its number in the file.
+            name: host name.
+            first_wait_s: how long it must wait before its first turn.
+        """
+        host = self.hosts.get(name)
+        if host is None:
+            slot = self.schedule.host(name, first_wait_s=first_wait_s)
+            host = self.hosts[name] = HostState(host_id, slot)
+        return host
+
+    def set_host_paused(self, name: str, *, paused: bool) -> None:
+        """Pause or resume a host."""
+        if (host := self.hosts.get(name)) is not None:
+            host.paused = paused
+            self.schedule.wake(host.slot)
+
+    def pages_of(self, host: HostState, site_id: int) -> HostPages:
+        """Return the pages of a site on a host, none at first."""
+        pages = host.pages.get(site_id)
+        if pages is None:
+            pages = HostPages(
+                site_id,
+                host.host_id,
+                UniformPolicy(),
+                discovery_share=self.settings.discovery_share,
+                min_revisit_s=self.settings.min_revisit_s,
+            )
+            host.pages[site_id] = pages
+            self._apply_rules(host)
+        return pages
+
+    async def plant(self, site: ActiveSite, urls: Iterable[str]) -> Admitted:
+        """Add seeds to a site; returns when they are in the file."""
+        admitted = self.admission.admit(site, urls, Source(None, 0, seed=True), self._clock.now())
+        new = await self._database.write(frontier.discover, admitted.found, self._caps)
+        if admitted.refusals:
+            await self._database.write(refusal.record, admitted.refusals)
+        self._enter_pages(new)
+        return admitted
+
+    def _enter_pages(self, new: Iterable[NewPage]) -> None:
+        for page in new:
+            host = self.enter_host(page.host_id, parse(page.url).host)
+            self.pages_of(host, page.site_id).discovered([page.page_id])
+            self.schedule.wake(host.slot)
+
+    # --- Turns ---------------------------------------------------------------------------------
+
+    async def locate(self, slot: HostSlot) -> str | None:
+        """Return the address of the host."""
+        return await self._network.locate(slot.host)
+
+    def address_delay_s(self, slot: HostSlot) -> float:
+        """Return the least time between two requests to the address of the host."""
+        return self.hosts[slot.host].rules.effective_address_delay_s
+
+    def wanted_at(self, slot: HostSlot) -> float | None:
+        """Return the instant (trio clock) at which the host wants and may have a turn."""
+        host = self.hosts[slot.host]
+        if host.paused:
+            return None
+        wanted_at = host.wanted_at(self._clock.now(), self._active)
+        if wanted_at is None:
+            return None
+        return max(self._clock.to_monotonic(wanted_at), host.open_at(self._clock))
+
+    async def turn(self, slot: HostSlot) -> None:
+        """Visit one page, or fetch the robots.txt that must be known first."""
+        host = self.hosts[slot.host]
+        if slot.address is None and self._network.down:
+            return
+        for _ in range(MAX_PASSED_OVER):
+            taken = await self._take(host)
+            if taken is None:
+                return
+            pages, page, site = taken
+            origin = parse(page.url).origin
+            robots = await self.robots.fresh(origin)
+            if robots is None:
+                pages.returned(page.page_id)
+                await self._fetch_robots(host, site, origin)
+                return
+            if robots.allowed(page.url):
+                await self._visit(host, pages, page, site)
+                return
+            await self._exclude(pages, page)
+
+    async def _take(self, host: HostState) -> tuple[HostPages, PageRecord, ActiveSite] | None:
+        """Take the next page that may be visited; others are left out until the rules change."""
+        for _ in range(MAX_PASSED_OVER):
+            await self._refill(host)
+            taken = host.take(self._clock.now(), self._active)
+            if taken is None:
+                return None
+            pages, page_id = taken
+            page = await self._database.read(page_rows.for_visit, page_id)
+            site = self.sites.get(pages.site_id)
+            if page is not None and site is not None and self._in_scope(page, site):
+                return pages, page, site
+            pages.forgotten(page_id)
+        return None
+
+    def _in_scope(self, page: PageRecord, site: ActiveSite) -> bool:
+        # Scope is asked again: a reload may have narrowed it since the page was found.
+        if page.state in (PageState.EXCLUDED, PageState.SUSPENDED) or page.site_id != site.site_id:
+            return False
+        return page.seed or site.scope.refusal(page.url, parse(page.url).host, page.depth) is None
+
+    async def _refill(self, host: HostState) -> None:
+        for pages in list(host.pages.values()):
+            if pages.wants_refill and pages.site_id in self._active:
+                asked = LOOK_AHEAD + len(pages.held)
+                found = await self._database.read(
+                    frontier.discovered, host.host_id, pages.site_id, asked
+                )
+                pages.refill([page.page_id for page in found], asked=asked)
+
+    async def _exclude(self, pages: HostPages, page: PageRecord) -> None:
+        pages.forgotten(page.page_id)
+        await self._database.write(
+            page_rows.set_state, page.page_id, PageState.EXCLUDED, Failure.ROBOTS
+        )
+
+    # --- requests ------------------------------------------------------------------------------
+
+    async def _fetch_robots(self, host: HostState, site: ActiveSite, origin: str) -> None:
+        hops = 0
+
+        async def wait_turn(url: str) -> None:
+            nonlocal hops
+            hops += 1
+            if hops > 1:  # the first request has the turn that is under way
+                await self._wait_foreign_turn(host, site, parse(url).host)
+
+        answer = await self.robots.fetch(origin, host, site, wait_turn)
+        self._network.observed(host.slot.host, answer.last)
+        host.spaced(answer.answered_at)
+
+    async def _wait_foreign_turn(self, host: HostState, site: ActiveSite, name: str) -> None:
+        """Wait until a redirect of robots.txt may be followed, and count it as a request."""
+        if name == host.slot.host:
+            await trio.sleep(host.delay_s())
+            return
+        host_id = await self._database.write(host_rows.ensure, name, self._clock.now())
+        other = self.enter_host(host_id, name)
+        async with self.schedule.borrow(other.slot):
+            # The answer will come at some time within the limits: only then the rest begins.
+            other.spaced(trio.current_time() + site.limits.connect_s + site.limits.header_s)
+
+    async def _visit(
+        self, host: HostState, pages: HostPages, page: PageRecord, site: ActiveSite
+    ) -> None:
+        request = request_for(page, site, host=host.slot.host, delay_s=host.delay_s())
+        answer = await self._fetcher.fetch(request)
+        if answer.sent_at is not None:
+            self.schedule.lateness.add(answer.sent_at - host.slot.planned_at)
+        self._network.observed(host.slot.host, answer)
+        if isinstance(answer, FetchFailure) and answer.local_fault and self._network.down:
+            pages.returned(page.page_id)
+            return
+        visit = conclude(page, site, answer, self.admission, self._clock.now())
+        self._count(visit)
+        self._rest(host, visit)
+        self._put_back(pages, visit)
+        self._follow_seed(site, visit)
+        await self.recorder.put(
+            Entry(
+                record_of(visit, _host_update(host, visit), self._caps),
+                lambda recorded: self._recorded(pages, recorded, page.page_id),
+            )
+        )
+
+    def _count(self, visit: Visit) -> None:
+        self.counts[visit.judgement.outcome] += 1
+        if isinstance(visit.answer, Fetched):
+            self.wire_bytes += visit.answer.wire_bytes
+
+    def _rest(self, host: HostState, visit: Visit) -> None:
+        if visit.judgement.host_trouble:
+            host.troubled(visit.at, visit.retry_after_s)
+        else:
+            host.answered(visit.at)
+        answer = visit.answer
+        host.spaced(answer.answered_at if isinstance(answer, Fetched) else answer.at)
+
+    def _put_back(self, pages: HostPages, visit: Visit) -> None:
+        page_id, judgement = visit.page.page_id, visit.judgement
+        if self.settings.once:
+            if judgement.passing and visit.failure_count < ONCE_TRIES:
+                pages.failed(page_id, visit.retry_at or visit.at)
+            else:
+                pages.forgotten(page_id)
+        elif visit.retry_at is not None:
+            pages.failed(page_id, visit.retry_at)
+        else:
+            changed = judgement.outcome is Outcome.CHANGED
+            pages.visited(page_id, visit.at, Observation(changed))
+
+    def _follow_seed(self, site: ActiveSite, visit: Visit) -> None:
+        """A seed that moved within its domain takes the site along."""
+        if visit.judgement.outcome is not Outcome.MOVED or not visit.page.seed:
+            return
+        target = visit.judgement.detail
+        if site.admits_redirect(target, visit.page.url, seed=True):
+            self.sites[site.site_id] = site.with_host(parse(target).host)
+
+    def _recorded(self, pages: HostPages, recorded: Recorded, page_id: int) -> None:
+        pages.recorded(page_id)
+        self._enter_pages(recorded.new_pages)
+
+    # --- the end -------------------------------------------------------------------------------
+
+    def held_back(self, within_s: float) -> bool:
+        """Whether no page can be visited within so many seconds: a one-off mirror is done."""
+        statistics = self.schedule.statistics()
+        if statistics.on_turn or self.recorder.unrecorded or self.schedule.pauses:
+            return False
+        latest = trio.current_time() + within_s
+        return all(
+            (wanted_at := self.wanted_at(slot)) is None or max(wanted_at, slot.next_at) > latest
+            for slot in self.schedule
+        )
+
+
+def _host_update(host: HostState, visit: Visit) -> HostUpdate:
+    return HostUpdate(
+        last_fetch_at=visit.at if visit.answer.sent_at is not None else None,
+        address=visit.answer.address,
+        backoff_level=host.backoff.level,
+        backoff_at=host.backoff.at,
+        closed_until=host.backoff.closed_until,
+    )

@@ -1,0 +1,235 @@
+"""What the control socket says and takes: one pydantic model a form, units in the names.
+
+These are a stable surface (`/openapi.json` is made from them). Instants are Unix seconds.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from crawld.core.page import Outcome, PageState
+
+Phase = Literal["starting", "running", "draining", "stopping"]
+
+
+class Form(BaseModel):
+    """Something a client sends; unknown fields are refused."""
+
+    model_config = ConfigDict(extra="forbid")
+
+
+class Problem(BaseModel):
+    """Why a request was not carried out."""
+
+    error: str
+    hint: str = ""
+
+
+class Slots(BaseModel):
+    """The fetch slots."""
+
+    hosts: int
+    on_turn: int
+    waiting: int
+    served: int
+    lateness_p50_ms: float
+    lateness_p99_ms: float
+
+
+class Status(BaseModel):
+    """The daemon at a glance."""
+
+    version: str
+    pid: int
+    db: str
+    phase: Phase
+    pauses: list[str]
+    stalled: str | None
+    started_at: float
+    now: float
+    pages: dict[PageState, int]
+    pages_in_all: int
+    visits: dict[Outcome, int]
+    unrecorded: int
+    wire_bytes: int
+    refused: dict[str, int]
+    slots: Slots
+    memory_bytes: int
+
+
+class SiteStatus(BaseModel):
+    """One site."""
+
+    name: str
+    source: str
+    paused: bool
+    added_at: float
+    hosts: list[str]
+    host_delay_s: float
+    pages: dict[PageState, int]
+    pages_in_all: int
+
+
+class HostStatus(BaseModel):
+    """One host in a list."""
+
+    host: str
+    address: str | None
+    paused: bool
+    pages: dict[PageState, int]
+    pages_in_all: int
+    visit_count: int
+    change_count: int
+    failure_count: int
+    wire_bytes: int
+    last_fetch_at: float | None
+    delay_s: float | None
+    backoff_level: int
+    next_fetch_in_s: float | None
+
+
+class RobotsStatus(BaseModel):
+    """What is known of one origin's robots.txt."""
+
+    origin: str
+    verdict: str | None
+    status: int | None
+    fetched_at: float | None
+    text_bytes: int
+
+
+class RefusedUrls(BaseModel):
+    """URLs of a host that were found and not admitted, for one reason."""
+
+    reason: str
+    refused: int
+    example: str
+    last_at: float
+
+
+class HostDetail(HostStatus):
+    """One host, all there is."""
+
+    closed_until: float | None
+    robots: list[RobotsStatus]
+    refused_urls: list[RefusedUrls]
+
+
+class VisitStatus(BaseModel):
+    """One attempt."""
+
+    visit_id: int
+    url: str
+    host: str
+    visited_at: float
+    outcome: Outcome
+    failure: str | None
+    detail: str | None
+    status: int | None
+    duration_s: float | None
+    wire_bytes: int
+    version_id: int | None
+
+
+class VersionStatus(BaseModel):
+    """One stored copy."""
+
+    version_id: int
+    visited_at: float
+    status: int
+    content_type: str | None
+    size_bytes: int
+    stored_bytes: int
+
+
+class PageDetail(BaseModel):
+    """One page, all there is."""
+
+    url: str
+    site: str
+    host: str
+    state: PageState
+    depth: int
+    seed: bool
+    importance: float
+    title: str | None
+    discovered_at: float
+    last_visit_at: float | None
+    last_change_at: float | None
+    last_outcome: Outcome | None
+    last_failure: str | None
+    visit_count: int
+    change_count: int
+    failure_count: int
+    retry_at: float | None
+    gone_count: int
+    redirect_url: str | None
+    etag: str | None
+    last_modified: str | None
+    visits: list[VisitStatus]
+    versions: list[VersionStatus]
+
+
+class PageStatus(BaseModel):
+    """One page in a list."""
+
+    page_id: int
+    url: str
+    state: PageState
+    depth: int
+    title: str | None
+    last_visit_at: float | None
+    last_change_at: float | None
+    last_outcome: Outcome | None
+
+
+class AddForm(Form):
+    """URLs to mirror, as seeds of a known site or as a new one."""
+
+    urls: Annotated[list[str], Field(min_length=1, max_length=10_000)]
+    site: str | None = None
+    max_depth: Annotated[int, Field(ge=0, le=10_000)] | None = None
+    max_pages: Annotated[int, Field(ge=1)] | None = None
+    host_delay_s: Annotated[float, Field(ge=0, le=86_400 * 30)] | None = None
+    allow_private: bool = False
+
+
+class Added(BaseModel):
+    """What came of it."""
+
+    site: str
+    admitted: int
+    refused: list[RefusedUrls]
+
+
+class TargetForm(Form):
+    """What to pause or resume: one site, one host, or everything."""
+
+    site: str | None = None
+    host: str | None = None
+
+
+class RemoveForm(Form):
+    """The site to take out of the crawl; its pages stay in the file."""
+
+    site: str
+
+
+class ShutdownForm(Form):
+    """How to stop: after the turns under way, or at once."""
+
+    now: bool = False
+
+
+class Done(BaseModel):
+    """A command that was carried out."""
+
+    done: str
+
+
+class Reloaded(BaseModel):
+    """A reload that was carried out."""
+
+    changed: list[str]

@@ -1,0 +1,113 @@
+"""Visits on their way into the file: gathered, committed together, then reported back.
+
+A fetcher hands its record over and goes on; the record is committed with its neighbours within
+`batch_max_age_s`. The queue is bounded: while the disk is full or slow, `put` waits, turns do not
+end, and the crawl stands still without losing what it has. One bad record (a bug) never costs its
+neighbours: it is written alone and its failure logged.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import structlog
+import trio
+
+from crawld.store import visit as visits
+from crawld.store.database import Database
+from crawld.store.visit import Recorded, VisitRecord
+
+log = structlog.get_logger(__name__)
+
+BATCH = 256
+"""Records committed together at most."""
+
+WAITING = 1024
+"""Records that may wait; one more makes its fetcher wait."""
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A record and who wants to hear of its commit."""
+
+    record: VisitRecord
+    on_recorded: Callable[[Recorded], None]
+
+
+class Recorder:
+    """The queue between fetchers and the writer."""
+
+    def __init__(self, database: Database, *, gather_s: float) -> None:
+        """Make an empty queue; `gather_s` is how long the first of a batch waits for company."""
+        self._database = database
+        self._gather_s = gather_s
+        self._waiting: list[Entry] = []
+        self._writing = 0
+        self._arrived = trio.Event()
+        self._full = trio.Event()
+        self._room = trio.Event()
+
+    @property
+    def unrecorded(self) -> int:
+        """Visits made and not yet committed."""
+        return len(self._waiting) + self._writing
+
+    async def put(self, entry: Entry) -> None:
+        """Hand over a record; waits while too many wait."""
+        while len(self._waiting) >= WAITING:
+            await self._room.wait()
+        self._waiting.append(entry)
+        self._arrived.set()
+        if len(self._waiting) >= BATCH:
+            self._full.set()
+
+    async def run(self, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
+        """Write batches until cancelled; `drain` first if nothing may be lost."""
+        task_status.started()
+        while True:
+            await self._arrived.wait()
+            with trio.move_on_after(self._gather_s):
+                await self._full.wait()
+            await self._write()
+
+    async def drain(self) -> None:
+        """Return when everything handed over is committed."""
+        while self.unrecorded:
+            if self._writing:
+                await trio.sleep(self._gather_s / 8)
+            else:
+                await self._write()
+
+    async def _write(self) -> None:
+        batch, self._waiting = self._waiting[:BATCH], self._waiting[BATCH:]
+        if not self._waiting:
+            self._arrived = trio.Event()
+        if len(self._waiting) < BATCH:
+            self._full = trio.Event()
+        self._writing = len(batch)
+        with trio.CancelScope(shield=True):
+            await self._commit(batch)
+        self._writing = 0
+        self._room.set()
+        self._room = trio.Event()
+
+    async def _commit(self, batch: list[Entry]) -> None:
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(self._commit_all, batch)
+            await trio.lowlevel.checkpoint()
+            nursery.start_soon(self._database.flush)
+
+    async def _commit_all(self, batch: list[Entry]) -> None:
+        records = [entry.record for entry in batch]
+        try:
+            recorded = await self._database.write(visits.record_all, records)
+        except Exception:
+            if len(batch) == 1:
+                log.exception("visit_not_recorded", page=batch[0].record.page_id)
+                return
+            for entry in batch:
+                await self._commit_all([entry])
+            return
+        for entry, result in zip(batch, recorded, strict=True):
+            entry.on_recorded(result)

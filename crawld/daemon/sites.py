@@ -1,0 +1,128 @@
+"""What the operator configured, as the crawl reads it: one value a site, found by number.
+
+Derived from the config and, for sites added through the socket, from the file. Replaced as a whole
+by a reload; nobody keeps a site across an `await` without looking it up again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+
+from crawld.config import derive
+from crawld.config.headers import read_headers
+from crawld.config.model import Config, Fetch, Site
+from crawld.core.politeness import DelayRules
+from crawld.core.scope import Scope
+from crawld.core.traps import TrapLimits
+from crawld.core.url import parse, registrable_domain
+from crawld.net.address import literal_address
+from crawld.net.exchange import FetchLimits
+
+
+@dataclass(frozen=True, slots=True)
+class ActiveSite:
+    """One site as the crawl reads it.
+
+    Attributes:
+        site_id: its number in the file.
+        config: what the operator wrote.
+        scope: which URLs belong to it.
+        rules: its politeness.
+        limits: the most one request may take.
+        traps: where URLs stop to be plausible.
+        headers: request headers for its own hosts, passwords included: never logged.
+        weights: patterns and the importance of the pages they match.
+        max_links_per_page: links read from one page.
+        respect_crawl_delay: whether robots.txt can lengthen the delay.
+        paused: whether the operator paused it.
+    """
+
+    site_id: int
+    config: Site
+    scope: Scope
+    rules: DelayRules
+    limits: FetchLimits
+    traps: TrapLimits
+    headers: tuple[tuple[str, str], ...] = field(repr=False)
+    weights: tuple[tuple[Scope, float], ...]
+    max_links_per_page: int
+    respect_crawl_delay: bool
+    paused: bool = False
+
+    @property
+    def name(self) -> str:
+        """The operator's name for it."""
+        return self.config.name
+
+    def permits_private(self, host: str) -> bool:
+        """Whether a private or loopback address may be asked under this host name."""
+        return derive.allows_private(self.config, host)
+
+    def importance(self, url: str) -> float:
+        """Return how much a page matters: the first weight that matches, else 1."""
+        return derive.importance(self.weights, url)
+
+    def stores(self, media_type: str) -> bool:
+        """Whether bodies of a media type are kept."""
+        return derive.wants_content_type(self.config, media_type)
+
+    def admits_redirect(self, target: str, source: str, *, seed: bool) -> bool:
+        """Whether the target of a redirect is let in although its host is not in scope.
+
+        A seed that redirects within its own registrable domain (example.org to
+        www.example.org) names the host the site really lives on.
+        """
+        if self.config.follow_redirects_out_of_scope:
+            return True
+        target_host, source_host = parse(target).host, parse(source).host
+        if not seed or literal_address(target_host) or literal_address(source_host):
+            return False
+        return registrable_domain(target_host) == registrable_domain(source_host)
+
+    def with_host(self, host: str) -> ActiveSite:
+        """Return the site with one more host in scope."""
+        return replace(self, scope=replace(self.scope, hosts=self.scope.hosts | {host}))
+
+
+def activate(
+    config: Config,
+    site: Site,
+    seed_hosts: Iterable[str],
+    *,
+    site_id: int,
+    paused: bool,
+    now: float,
+) -> ActiveSite:
+    """Return a site of the config as the crawl reads it.
+
+    Args:
+        config: the whole config, for its defaults.
+        site: one of its sites.
+        seed_hosts: the hosts of the site's seeds.
+        site_id: its number in the file.
+        paused: whether the operator paused it.
+        now: Unix seconds, for the offset of its time zone.
+
+    Raises:
+        ConfigError: its headers file cannot be read.
+    """
+    headers = read_headers(site.headers_file).pairs if site.headers_file else ()
+    return ActiveSite(
+        site_id=site_id,
+        config=site,
+        scope=derive.site_scope(site, seed_hosts),
+        rules=derive.delay_rules(config, site, now),
+        limits=fetch_limits(config.fetch),
+        traps=derive.trap_limits(config),
+        headers=headers,
+        weights=derive.importance_rules(site),
+        max_links_per_page=config.frontier.max_links_per_page,
+        respect_crawl_delay=config.politeness.respect_crawl_delay,
+        paused=paused,
+    )
+
+
+def fetch_limits(fetch: Fetch) -> FetchLimits:
+    """Return the limits of one request."""
+    return FetchLimits(**fetch.model_dump(exclude={"http2"}))
