@@ -160,6 +160,14 @@ class Database:
         """Commit what waits, without waiting for the batch to fill or to age."""
         await self._group().flush()
 
+    async def on_writer(
+        self, fn: Callable[Concatenate[apsw.Connection, P], T], *args: P.args, **kwargs: P.kwargs
+    ) -> T:
+        """Run a function on the writer's thread between two batches, outside any transaction."""
+        self._group()
+        writer = cast("apsw.AsyncConnection", self._writer)
+        return cast("T", await writer.async_run(fn, writer, *args, **kwargs))
+
     async def checkpoint(self) -> None:
         """Copy the log into the file as far as readers allow; nobody waits."""
         if self._checkpoints is not None:

@@ -1,0 +1,242 @@
+"""Looks whether the file is what it should be, says what takes the space, repairs what follows.
+
+What follows from other rows can be repaired: counters, indexes, a page's pointer to its last copy,
+bodies that no version names, states that contradict their visits. What does not (a damaged page, a
+dangling key) needs a backup; the finding says so.
+
+Each check is one query that yields the number of rows it objects to, so that a new invariant of
+the schema is one more row of `CHECKS`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, NamedTuple
+
+import apsw
+
+from crawld.store.connection import CORRUPTION_ERRORS, open_connection, store_error
+from crawld.store.lock import DatabaseLock
+from crawld.store.tally import COLUMNS
+
+FAULTS_SHOWN: Final = 20
+"""Lines of `integrity_check` and keys of `foreign_key_check` that are named one by one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """Something that is not as it must be.
+
+    Attributes:
+        kind: a word for programs.
+        text: a sentence for people.
+        count: rows, pages or keys concerned.
+        repairable: whether `repair` can put it right.
+    """
+
+    kind: str
+    text: str
+    count: int
+    repairable: bool
+
+
+class Space(NamedTuple):
+    """What a table takes, its indexes included."""
+
+    table: str
+    rows: int
+    bytes: int
+    unused_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What was found; `findings` is empty for a healthy file.
+
+    Attributes:
+        findings: what is wrong.
+        space: what each table takes, the largest first.
+        free_bytes: pages of the file that hold nothing.
+    """
+
+    findings: tuple[Finding, ...]
+    space: tuple[Space, ...]
+    free_bytes: int
+
+
+class _Check(NamedTuple):
+    kind: str
+    text: str
+    counting: str
+    repair: str
+
+
+def _counter_check(table: str) -> _Check:
+    sums = ", ".join(
+        f"count(*) FILTER (WHERE state = '{state.value}') AS {column}"
+        for state, column in COLUMNS.items()
+    )
+    true = f"(SELECT {table}_id AS id, {sums} FROM page GROUP BY {table}_id) AS truth"
+    differs = " OR ".join(
+        f"{table}.{column} <> ifnull(truth.{column}, 0)" for column in COLUMNS.values()
+    )
+    columns = ", ".join(COLUMNS.values())
+    values = ", ".join(f"ifnull(truth.{column}, 0)" for column in COLUMNS.values())
+    joined = f"{table} LEFT JOIN {true} ON truth.id = {table}.{table}_id WHERE {differs}"
+    return _Check(
+        f"{table}_counters",
+        f"the page counters of a {table} are not what its pages say",
+        f"SELECT count(*) FROM {joined}",
+        f"UPDATE {table} SET ({columns}) = (SELECT {values} FROM (SELECT 1) LEFT JOIN {true}"
+        f" ON truth.id = {table}.{table}_id)"
+        f" WHERE {table}_id IN (SELECT {table}.{table}_id FROM {joined})",
+    )
+
+
+# In this order: states first, since the counters follow from them.
+CHECKS: Final = (
+    _Check(
+        "visited_never",
+        "a page is visited or gone and has no visit",
+        "SELECT count(*) FROM page WHERE state IN ('visited', 'gone') AND last_visit_at IS NULL",
+        "UPDATE page SET state = 'discovered'"
+        " WHERE state IN ('visited', 'gone') AND last_visit_at IS NULL",
+    ),
+    _Check(
+        "discovered_visited",
+        "a page waits for its first visit and had one",
+        "SELECT count(*) FROM page WHERE state = 'discovered' AND last_visit_at IS NOT NULL",
+        "UPDATE page SET state = 'visited'"
+        " WHERE state = 'discovered' AND last_visit_at IS NOT NULL",
+    ),
+    _Check(
+        "dangling_version",
+        "a page names a last copy that is not there",
+        "SELECT count(*) FROM page WHERE version_id IS NOT NULL AND NOT EXISTS"
+        " (SELECT 1 FROM version WHERE version.version_id = page.version_id"
+        " AND version.page_id = page.page_id)",
+        # without validators and digest the next visit fetches the page whole
+        "UPDATE page SET etag = NULL, last_modified = NULL, digest = NULL, version_id ="
+        " (SELECT version_id FROM version WHERE version.page_id = page.page_id"
+        " ORDER BY visited_at DESC LIMIT 1)"
+        " WHERE version_id IS NOT NULL AND NOT EXISTS"
+        " (SELECT 1 FROM version WHERE version.version_id = page.version_id"
+        " AND version.page_id = page.page_id)",
+    ),
+    _Check(
+        "orphaned_bodies",
+        "a body is stored that no version names",
+        "SELECT count(*) FROM body WHERE NOT EXISTS"
+        " (SELECT 1 FROM version WHERE version.body_id = body.body_id)",
+        "DELETE FROM body WHERE NOT EXISTS"
+        " (SELECT 1 FROM version WHERE version.body_id = body.body_id)",
+    ),
+    _counter_check("site"),
+    _counter_check("host"),
+)
+
+
+def examine(path: Path) -> Report:
+    """Look at every page and row of a file; reads only, also beside a running daemon.
+
+    Raises:
+        CorruptDatabaseError: the file is so damaged that it cannot be read at all.
+        StoreError: the file is missing, foreign or not readable.
+    """
+    with closing(open_connection(path, read_only=True)) as connection:
+        try:
+            connection.execute("BEGIN")
+            findings = _damage(connection)
+            if not findings:
+                findings = _dangling(connection) + _contradictions(connection)
+                return Report(tuple(findings), _space(connection), _free_bytes(connection))
+            return Report(tuple(findings), (), 0)
+        except CORRUPTION_ERRORS as error:
+            raise store_error(error, path) from error
+
+
+def repair(path: Path, progress: Callable[[str], None] = lambda line: None) -> Report:
+    """Put right what follows from other rows; the database must not be in use.
+
+    Args:
+        path: the database.
+        progress: called with a line of text before each step.
+
+    Returns:
+        What is found afterwards.
+
+    Raises:
+        DatabaseInUseError: a process has the database open.
+        CorruptDatabaseError: the file is damaged beyond its indexes.
+    """
+    lock = DatabaseLock.acquire(path)
+    try:
+        with closing(open_connection(path)) as connection:
+            try:
+                _repair(connection, progress)
+            except CORRUPTION_ERRORS as error:
+                raise store_error(error, path) from error
+        return examine(path)
+    finally:
+        lock.release()
+
+
+def _repair(connection: apsw.Connection, progress: Callable[[str], None]) -> None:
+    if _damage(connection):
+        progress("rebuild the indexes")
+        connection.execute("REINDEX")
+    for check in CHECKS:
+        count = connection.execute(check.counting).get
+        if count:
+            progress(f"{check.kind}: {count}")
+            connection.execute("BEGIN IMMEDIATE")
+            connection.execute(check.repair)
+            connection.execute("COMMIT")
+    connection.execute("PRAGMA incremental_vacuum").fetchall()
+    connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
+
+
+def _damage(connection: apsw.Connection) -> list[Finding]:
+    lines = [str(line) for (line,) in connection.execute(f"PRAGMA integrity_check({FAULTS_SHOWN})")]
+    if lines == ["ok"]:
+        return []
+    # an index can be built again from its table; nothing else can
+    indexes_only = all("index" in line for line in lines)
+    return [Finding("damaged", line, 1, indexes_only) for line in lines]
+
+
+def _dangling(connection: apsw.Connection) -> list[Finding]:
+    broken: dict[tuple[str, str], int] = {}
+    for table, _, parent, _ in connection.execute("PRAGMA foreign_key_check"):
+        broken[table, parent] = broken.get((table, parent), 0) + 1
+    return [
+        Finding(
+            "dangling_key", f"rows of {table} name a row of {parent} that is not there", n, False
+        )
+        for (table, parent), n in broken.items()
+    ]
+
+
+def _contradictions(connection: apsw.Connection) -> list[Finding]:
+    counted = [(check, connection.execute(check.counting).get) for check in CHECKS]
+    return [Finding(check.kind, check.text, count, True) for check, count in counted if count]
+
+
+def _space(connection: apsw.Connection) -> tuple[Space, ...]:
+    rows = connection.execute(
+        "SELECT tbl_name, sum(pgsize), sum(unused)"
+        " FROM dbstat('main', 1) AS tree JOIN sqlite_schema AS part ON part.name = tree.name"
+        " GROUP BY tbl_name ORDER BY sum(pgsize) DESC"
+    )
+    return tuple(
+        Space(table, connection.execute(f'SELECT count(*) FROM "{table}"').get, used, unused)
+        for table, used, unused in rows
+    )
+
+
+def _free_bytes(connection: apsw.Connection) -> int:
+    pages: int = connection.execute("PRAGMA freelist_count").get
+    return pages * int(connection.execute("PRAGMA page_size").get)
