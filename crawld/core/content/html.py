@@ -90,6 +90,7 @@ class ParsedPage:
         feeds: hrefs of link rel=alternate to RSS, Atom or JSON feeds.
         generator: content of meta name=generator, or "".
         edit_uri: href of link rel=EditURI (RSD), or None.
+        parsed_bytes: bytes that were parsed; less than there are of a page beyond the limits.
         truncated: whether links or markup beyond the limits were left out.
     """
 
@@ -104,6 +105,7 @@ class ParsedPage:
     feeds: tuple[str, ...]
     generator: str
     edit_uri: str | None
+    parsed_bytes: int
     truncated: bool
     tree: LexborHTMLParser = field(repr=False, compare=False)
 
@@ -154,6 +156,7 @@ def parse(html: str | bytes, *, max_links: int = MAX_LINKS) -> ParsedPage:
         feeds=tuple(head.feeds),
         generator=head.generator,
         edit_uri=head.edit_uri,
+        parsed_bytes=end,
         truncated=cut or end < len(body),
         tree=tree,
     )

@@ -1,0 +1,120 @@
+"""One body, read once: all that a visit may want to know of its content.
+
+`analyse` puts the parts of this room together. It is separable: a visit that only follows links
+calls `media.decode`, `html.parse` and `fingerprint.digest` and pays for nothing else.
+
+Invariants: every body has an analysis. HTML is parsed, other text is cut into lines, a binary body
+has no text and is compared by its digest alone. What exceeds the limits still counts: the part of
+a body that is not parsed takes part in the cleaned digest as one opaque block.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from crawld.core.content import html, media
+from crawld.core.content.blocks import Blocks, blocks_of, lines_of
+from crawld.core.content.difference import difference
+from crawld.core.content.fingerprint import cleaned_digest, digest, sketch
+from crawld.core.content.volatile import VolatileBlocks, cleaned
+
+MAX_TEXT_BYTES = html.MAX_PARSE_BYTES
+"""Bytes of a body that is text but not HTML which are read."""
+
+_PAGES = frozenset({media.HTML, media.XHTML})
+_TEXTUAL = frozenset({media.XML, media.JSON, "application/javascript", "image/svg+xml"})
+
+
+@dataclass(frozen=True, slots=True)
+class Analysis:
+    """What one body says.
+
+    Attributes:
+        content_type: the media type believed.
+        charset: what the text was read with, None of a binary body.
+        page: links and head, None of what is no HTML.
+        blocks: what a reader sees.
+        digest: exact digest of the body.
+        cleaned_digest: digest of the comparable form, under the rules given.
+        sketch: for near-duplicates.
+        difference: weighted difference from the previous blocks, None without them.
+    """
+
+    content_type: str
+    charset: str | None
+    page: html.ParsedPage | None
+    blocks: Blocks
+    digest: bytes
+    cleaned_digest: bytes
+    sketch: bytes
+    difference: float | None
+
+
+def analyse(
+    body: bytes,
+    content_type: str | None = None,
+    *,
+    previous: Blocks | None = None,
+    volatile: VolatileBlocks | None = None,
+) -> Analysis:
+    """Analyse one body.
+
+    Args:
+        body: the body as received, after content decoding.
+        content_type: its Content-Type field.
+        previous: blocks of the version to compare with (`read_blocks` of its stored body).
+        volatile: rules of the page and of its host, joined, as they were before this body.
+    """
+    believed = media.sniff(content_type, body[: media.SNIFF_BYTES])
+    charset, page, blocks = _read(body, believed, content_type)
+    steady = cleaned(blocks, volatile)
+    return Analysis(
+        content_type=believed,
+        charset=charset,
+        page=page,
+        blocks=blocks,
+        digest=digest(body),
+        cleaned_digest=cleaned_digest(steady),
+        sketch=sketch(blocks.visible_text()),
+        difference=None if previous is None else difference(cleaned(previous, volatile), steady),
+    )
+
+
+def read_blocks(body: bytes, content_type: str | None = None) -> Blocks:
+    """Return only the blocks of a body, as `analyse` would find them."""
+    believed = media.sniff(content_type, body[: media.SNIFF_BYTES])
+    return _read(body, believed, content_type)[2]
+
+
+def difference_of(old: Blocks, new: Blocks, volatile: VolatileBlocks | None = None) -> float:
+    """Return the weighted difference of two readings, both cleaned under the same rules."""
+    return difference(cleaned(old, volatile), cleaned(new, volatile))
+
+
+def _read(
+    body: bytes, believed: str, content_type: str | None
+) -> tuple[str | None, html.ParsedPage | None, Blocks]:
+    if not _is_text(believed):
+        return None, None, _opaque(body)
+    head, tail = body[:MAX_TEXT_BYTES], body[MAX_TEXT_BYTES:]
+    decoded = media.decode(head, media.charset_parameter(content_type))
+    if believed not in _PAGES:
+        return decoded.charset, None, _with_tail(lines_of(decoded.text), tail)
+    markup = decoded.text.encode("utf-8", "replace")
+    page = html.parse(markup)
+    return decoded.charset, page, _with_tail(blocks_of(page), markup[page.parsed_bytes :] + tail)
+
+
+def _is_text(believed: str) -> bool:
+    return (
+        believed.startswith("text/") or believed in _TEXTUAL or believed.endswith(("+xml", "+json"))
+    )
+
+
+def _opaque(body: bytes) -> Blocks:
+    return Blocks((f"body: {digest(body).hex()}",), (0,)) if body else Blocks((), ())
+
+
+def _with_tail(blocks: Blocks, tail: bytes) -> Blocks:
+    opaque = _opaque(tail)
+    return Blocks(blocks.texts + opaque.texts, blocks.places + opaque.places) if tail else blocks

@@ -1,0 +1,247 @@
+"""How volatile blocks are learnt, page by page and for the template of a host.
+
+Two readings of a page are compared. What differs is explained by the narrowest rules that can
+(`volatile.Rule`), and every known rule is judged anew by whether what it covers differed.
+
+Evidence: (a) a *pair*, two readings one host delay apart: what differs is volatile at once, since
+nobody edits that fast. (b) Two visits: what differs at four in a row (five where whole blocks
+would be left out). A rule that differs in less than a quarter of its observations is given up.
+Rules of a *host* are learnt from all its pages and hold when at least three pages agree and four
+in five observations differed: the date stamp of a template is known before any single page could
+prove it, while scores that editors change on some pages keep their digits.
+
+Invariants: rules never leave out more than half of the text of the page they are learnt from (a
+page that differs in every byte stays a changing page); nothing is quadratic in the blocks.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from dataclasses import replace
+from typing import TYPE_CHECKING
+from zlib import crc32
+
+from crawld.core.content.alignment import gaps_of
+from crawld.core.content.volatile import (
+    Cover,
+    Rule,
+    VolatileBlocks,
+    covered_by,
+    index_places,
+    mask,
+    neighbour,
+    wording_of,
+)
+
+if TYPE_CHECKING:
+    from crawld.core.content.blocks import Blocks
+
+MAX_RULES = 20
+MAX_HOST_RULES = 64
+MAX_RUN = 6
+"""Blocks between two neighbours that can be one slot."""
+
+MAX_PROPOSALS = 16
+"""New rules one comparison may add: a new layout must not drive out what is known."""
+
+STREAK_TO_MASK, STREAK_TO_LEAVE_OUT = 4, 5
+HOST_PAGES, HOST_OBSERVATIONS, HOST_SHARE = 3, 5, 0.8
+
+_SEEN_CAP = 200
+_LETTERS = re.compile(r"[^\W\d_]{3}")
+
+
+def learn(known: VolatileBlocks, old: Blocks, new: Blocks, *, pair: bool = False) -> VolatileBlocks:
+    """Return the rules of a page after two readings of it were compared.
+
+    It is to be called for every reading with a body, equal ones too: what stayed counts as well.
+
+    Args:
+        known: rules learnt so far.
+        old: the earlier reading: of a visit, the one before it, or the last stored version.
+        new: the later reading.
+        pair: whether they were taken one host delay apart, so that no edit lies between.
+    """
+    rules = [
+        _judged(rule, pair=pair and differs)
+        for rule, differs in _observed(known, old, new, page_bit=1)
+    ]
+    return VolatileBlocks(tuple(sorted(_bounded(rules, new), key=_worth)[:MAX_RULES]))
+
+
+def learn_host(known: VolatileBlocks, old: Blocks, new: Blocks, *, page_key: int) -> VolatileBlocks:
+    """Return the rules of a host after two readings of one of its pages were compared.
+
+    Args:
+        known: rules learnt so far from pages of this host.
+        old: the earlier reading.
+        new: the later reading, taken any time after it.
+        page_key: any number that tells the pages of the host apart.
+    """
+    page_bit = 1 << (crc32(str(page_key).encode()) & 15)
+    observed = _observed(known, old, new, page_bit=page_bit)
+    rules = [_judged_for_host(rule) for rule, _ in observed]
+    return VolatileBlocks(tuple(sorted(_bounded(rules, new), key=_worth)[:MAX_HOST_RULES]))
+
+
+def _worth(rule: Rule) -> tuple[bool, int]:
+    return (not rule.confirmed, -rule.differed)
+
+
+def _observed(
+    known: VolatileBlocks, old: Blocks, new: Blocks, *, page_bit: int
+) -> list[tuple[Rule, bool]]:
+    """Return new rules for what differs, and the known ones with one more observation.
+
+    Each with whether it differed this time; the newest stand first, so that of rules with little
+    evidence the oldest are forgotten.
+    """
+    places = index_places(old), index_places(new)
+    rules = {rule.key: (rule, _differs(rule, old, new, places)) for rule in known.rules}
+    fresh: list[tuple[Rule, bool]] = []
+    for rule in _proposals(old, new)[:MAX_PROPOSALS]:
+        if rule.key not in rules:
+            fresh.append((replace(rule, pages=page_bit), True))
+        elif rule.run > rules[rule.key][0].run:
+            rules[rule.key] = (replace(rules[rule.key][0], run=rule.run), True)
+    kept = [(_counted(rule, differs, page_bit), bool(differs)) for rule, differs in rules.values()]
+    return fresh + [pair for pair in kept if pair[0].differed * 8 >= pair[0].seen]
+
+
+def _differs(
+    rule: Rule,
+    old: Blocks,
+    new: Blocks,
+    places: tuple[dict[int, list[int]], dict[int, list[int]]],
+) -> bool | None:
+    """Return whether what a rule covers differs, None where it covers nothing to compare."""
+    before = [old.texts[index] for index in covered_by(rule, old, places[0])]
+    after = [new.texts[index] for index in covered_by(rule, new, places[1])]
+    if rule.cover == Cover.WORDING and not (before and after):
+        return None
+    return before != after if before or after else None
+
+
+def _counted(rule: Rule, differs: bool | None, page_bit: int) -> Rule:
+    if differs is None:
+        return rule
+    scale = 2 if rule.seen >= _SEEN_CAP else 1
+    return replace(
+        rule,
+        seen=rule.seen // scale + 1,
+        differed=rule.differed // scale + differs,
+        streak=min(rule.streak + 1, 255) if differs else 0,
+        pages=rule.pages | (page_bit if differs else 0),
+    )
+
+
+def _judged(rule: Rule, *, pair: bool) -> Rule:
+    needed = STREAK_TO_MASK if rule.cover <= Cover.NUMBERS else STREAK_TO_LEAVE_OUT
+    proven = rule.streak >= (1 if pair else needed)
+    return replace(rule, confirmed=proven or (rule.confirmed and rule.differed * 4 >= rule.seen))
+
+
+def _judged_for_host(rule: Rule) -> Rule:
+    agreed = (
+        rule.pages.bit_count() >= HOST_PAGES
+        and rule.seen >= HOST_OBSERVATIONS
+        and rule.differed >= HOST_SHARE * rule.seen
+    )
+    return replace(rule, confirmed=agreed or (rule.confirmed and rule.differed * 2 >= rule.seen))
+
+
+def _bounded(rules: list[Rule], new: Blocks) -> list[Rule]:
+    """Return the rules, those not confirmed by which more than half the text were left out."""
+    allowed = sum(map(len, new.texts)) / 2
+    by_place = index_places(new)
+    bounded = []
+    for rule in sorted(rules, key=_worth):
+        if rule.confirmed and rule.cover in {Cover.PLACE, Cover.SLOT}:
+            size = sum(len(new.texts[index]) for index in covered_by(rule, new, by_place))
+            allowed -= size
+            if size and allowed < 0:
+                allowed += size
+                bounded.append(replace(rule, confirmed=False, streak=0))
+                continue
+        bounded.append(rule)
+    return bounded
+
+
+def _proposals(old: Blocks, new: Blocks) -> list[Rule]:
+    """Return the rules that would explain what differs between two readings."""
+    gaps = gaps_of(old, new)
+    if not gaps:
+        return []
+    in_old = [i for gap in gaps for i in range(gap[0], gap[1])]
+    in_new = [j for gap in gaps for j in range(gap[2], gap[3])]
+    steady = _places_outside(old, in_old) | _places_outside(new, in_new)
+    wordings = {j: (new.places[j], wording_of(new.texts[j])) for j in in_new}
+    loose = _pair_by_wording(old, new, in_old, wordings)
+    found = _number_rules(new, [j for j in in_new if j not in loose[1]], wordings, steady)
+    places = {old.places[i] for i in loose[0]} | {new.places[j] for j in loose[1]}
+    found += [Rule(Cover.PLACE, place) for place in sorted(places - steady)]
+    for blocks, indices in ((old, loose[0]), (new, loose[1])):
+        bare = sorted(index for index in indices if blocks.places[index] in steady)
+        found += _slot_rules(blocks, bare, indices)
+    return found
+
+
+def _places_outside(blocks: Blocks, indices: list[int]) -> set[int]:
+    inside = set(indices)
+    return {place for index, place in enumerate(blocks.places) if index not in inside}
+
+
+def _pair_by_wording(
+    old: Blocks, new: Blocks, in_old: list[int], wordings: dict[int, tuple[int, int]]
+) -> tuple[set[int], set[int]]:
+    """Pair blocks that differ in numbers only; return the indices left over in old and new."""
+    waiting: dict[tuple[int, int], list[int]] = {}
+    for i in reversed(in_old):
+        waiting.setdefault((old.places[i], wording_of(old.texts[i])), []).append(i)
+    left_over = set(in_old)
+    alone = set()
+    for j, wording in wordings.items():
+        if candidates := waiting.get(wording):
+            left_over.discard(candidates.pop())
+        else:
+            alone.add(j)
+    return left_over, alone
+
+
+def _number_rules(
+    new: Blocks, paired: list[int], wordings: dict[int, tuple[int, int]], steady: set[int]
+) -> list[Rule]:
+    differing = Counter(wordings[j] for j in paired)
+    places = {place for place, _ in differing}
+    everywhere = Counter(
+        (place, wording_of(text))
+        for text, place in zip(new.texts, new.places, strict=True)
+        if place in places
+    )
+    # A wording that also stands unchanged elsewhere is a form filled in by many blocks (rows of a
+    # table): nothing says which of them change by themselves.
+    own = [key for key, count in differing.items() if everywhere[key] == count]
+    telling = {wordings[j] for j in paired if _LETTERS.search(mask(new.texts[j]))}
+    rules = [Rule(Cover.WORDING, *key) for key in own if key in telling]
+    return rules + [Rule(Cover.NUMBERS, place) for place in sorted(places - steady)]
+
+
+def _slot_rules(blocks: Blocks, bare: list[int], loose: set[int]) -> list[Rule]:
+    """Return a slot for every run of loose blocks between two neighbours that are not loose."""
+    rules = []
+    by_place = index_places(blocks) if bare else {}
+    start = 0
+    for at, index in enumerate(bare):
+        if at + 1 < len(bare) and bare[at + 1] == index + 1:
+            continue
+        first, behind = bare[start], index + 1
+        start = at + 1
+        if behind - first > MAX_RUN or first - 1 in loose or behind in loose:
+            continue
+        place = blocks.places[first - 1] if first else 0
+        left, right = neighbour(blocks, first - 1), neighbour(blocks, behind)
+        rule = Rule(Cover.SLOT, place, left, right, behind - first)
+        if covered_by(rule, blocks, by_place) == list(range(first, behind)):
+            rules.append(rule)
+    return rules

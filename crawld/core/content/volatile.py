@@ -1,0 +1,220 @@
+"""Which blocks of a page change by themselves: dates, counters, advertisements, visitors' comments.
+
+Without this even a page nobody edits "changes" every day, and no adaptive policy can work. What
+is learnt is a small set of rules, each with its evidence. A rule says which blocks it covers:
+
+    WORDING  blocks of one place whose text, with numbers and dates masked, is one known text:
+             their numbers are masked ("Viewed # times"). Nothing else in them is ignored.
+    NUMBERS  all blocks of a place no steady block stands at: their numbers are masked.
+    PLACE    all blocks of such a place: left out (an advertisement in its own container).
+    SLOT     at most `run` blocks between two known neighbours: left out (one without container).
+
+How rules are learnt, and when they hold, is told in `learning`.
+
+Two readings are compared in `cleaned` form under the *same* rules, those known before.
+
+Invariants: a rule is stored in 20 bytes; rules of a page and of its host are joined by `|`, in any
+order, with the same outcome; the digits of a block no rule covers always count.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+from enum import IntEnum
+from struct import Struct
+from typing import TYPE_CHECKING
+from zlib import crc32
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from crawld.core.content.blocks import Blocks
+
+_NUMBER = re.compile(
+    r"\b(?:mon|tues?|wed(?:nes)?|thu(?:rs)?|fri|sat(?:ur)?|sun)(?:day)?\b|"
+    r"\b(?:jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?|"
+    r"sep(?:t(?:ember)?)?|oct(?:ober)?|nov(?:ember)?|dec(?:ember)?)\b|\b[ap]\.?m\b\.?|"
+    r"\w*\d\w*(?:[.,:/+-]+\w*\d\w*)*(?:\s+(?:second|minute|hour|day|week|month|year)s?\b)?",
+    re.IGNORECASE,
+)
+_NUMBERS = re.compile(r"#(?:[\s,]*#)+")
+EDGE = 1
+"""Stands for the neighbour of the first and behind the last block."""
+
+
+class Cover(IntEnum):
+    """How a rule finds its blocks; see the header of this module."""
+
+    WORDING = 1
+    NUMBERS = 2
+    PLACE = 3
+    SLOT = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """One learnt kind of volatile block and the evidence for it.
+
+    Attributes:
+        cover: how its blocks are found.
+        place: their place; of a slot the place of its left neighbour.
+        wording: `wording_of` the blocks; of a slot that of its left neighbour.
+        right: `wording_of` the right neighbour of a slot.
+        run: most blocks seen in a slot.
+        seen: observations, halved with `differed` before it exceeds 255.
+        differed: those of them that differed.
+        streak: how many of the last ones differed in a row.
+        confirmed: whether the rule holds.
+        pages: bit set of hashed page keys it was seen to differ on.
+    """
+
+    cover: Cover
+    place: int
+    wording: int = 0
+    right: int = 0
+    run: int = 0
+    seen: int = 1
+    differed: int = 1
+    streak: int = 1
+    confirmed: bool = False
+    pages: int = 0
+
+    @property
+    def key(self) -> tuple[int, int, int, int]:
+        """Identity of the rule, without its evidence."""
+        return (self.cover, self.place, self.wording, self.right)
+
+
+_RULE = Struct("<BBIIIBBB?H")
+
+
+@dataclass(frozen=True, slots=True)
+class VolatileBlocks:
+    """Rules learnt for one page, or for all pages of a host."""
+
+    rules: tuple[Rule, ...] = ()
+
+    def __or__(self, other: VolatileBlocks) -> VolatileBlocks:
+        """Return the rules of both; one in both holds if it holds in either."""
+        merged = {rule.key: rule for rule in self.rules}
+        for rule in other.rules:
+            mine = merged.get(rule.key)
+            merged[rule.key] = rule if mine is None else _joined(mine, rule)
+        return VolatileBlocks(tuple(merged.values()))
+
+    def confirmed(self) -> VolatileBlocks:
+        """Return only the rules that hold."""
+        return VolatileBlocks(tuple(rule for rule in self.rules if rule.confirmed))
+
+    def to_bytes(self) -> bytes:
+        """Return the stored form: 20 bytes a rule."""
+        return b"".join(
+            _RULE.pack(
+                *(rule.cover, rule.run, rule.place, rule.wording, rule.right),
+                *(rule.seen, rule.differed, rule.streak, rule.confirmed, rule.pages),
+            )
+            for rule in self.rules
+        )
+
+    @classmethod
+    def from_bytes(cls, stored: bytes) -> VolatileBlocks:
+        """Read the stored form; what is no rule of this version is dropped."""
+        whole = stored[: len(stored) // _RULE.size * _RULE.size]
+        return cls(
+            tuple(
+                Rule(Cover(cover), place, wording, right, run, *evidence)
+                for cover, run, place, wording, right, *evidence in _RULE.iter_unpack(whole)
+                if cover in Cover
+            )
+        )
+
+
+def _joined(a: Rule, b: Rule) -> Rule:
+    scale = 2 if a.seen + b.seen > 255 else 1
+    return replace(
+        a,
+        run=max(a.run, b.run),
+        seen=(a.seen + b.seen) // scale,
+        differed=(a.differed + b.differed) // scale,
+        streak=max(a.streak, b.streak),
+        confirmed=a.confirmed or b.confirmed,
+        pages=a.pages | b.pages,
+    )
+
+
+def mask(text: str) -> str:
+    """Return a text with numbers, dates and tokens that hold digits as `#`.
+
+    >>> mask("Viewed 1,234 times, last on Mon 3 May 2026 at 10:15 (3 minutes ago)")
+    'Viewed # times, last on # at # (# ago)'
+    """
+    return _NUMBERS.sub("#", _NUMBER.sub("#", text))
+
+
+def wording_of(text: str) -> int:
+    """Return a 32-bit hash of a text's masked form; never 0 or `EDGE`."""
+    return crc32(mask(text).encode("utf-8", "replace")) | 2
+
+
+def cleaned(blocks: Blocks, volatile: VolatileBlocks | None = None) -> str:
+    """Return the comparable form of a page: its steady text, a line a block.
+
+    Args:
+        blocks: the blocks of the page.
+        volatile: rules of the page and of its host, joined; only confirmed ones count.
+    """
+    if volatile is None or not volatile.rules:
+        return "\n".join(blocks.texts)
+    rules = [rule for rule in volatile.rules if rule.confirmed]
+    left_out, masked = _covered(blocks, rules)
+    return "\n".join(
+        mask(text) if index in masked else text
+        for index, text in enumerate(blocks.texts)
+        if index not in left_out
+    )
+
+
+def _covered(blocks: Blocks, rules: Iterable[Rule]) -> tuple[set[int], set[int]]:
+    """Return which blocks are left out, and which have their numbers masked."""
+    left_out: set[int] = set()
+    masked: set[int] = set()
+    by_place = index_places(blocks)
+    for rule in rules:
+        leaves_out = rule.cover in {Cover.PLACE, Cover.SLOT}
+        (left_out if leaves_out else masked).update(covered_by(rule, blocks, by_place))
+    return left_out, masked
+
+
+def index_places(blocks: Blocks) -> dict[int, list[int]]:
+    """Return the indices of the blocks at each place."""
+    by_place: dict[int, list[int]] = {}
+    for index, place in enumerate(blocks.places):
+        by_place.setdefault(place, []).append(index)
+    return by_place
+
+
+def covered_by(rule: Rule, blocks: Blocks, by_place: dict[int, list[int]]) -> list[int]:
+    """Return the indices of the blocks one rule covers."""
+    if rule.cover == Cover.SLOT:
+        return _slot(rule, blocks, by_place)
+    found = by_place.get(rule.place, [])
+    if rule.cover == Cover.WORDING:
+        return [index for index in found if wording_of(blocks.texts[index]) == rule.wording]
+    return found
+
+
+def _slot(rule: Rule, blocks: Blocks, by_place: dict[int, list[int]]) -> list[int]:
+    lefts = [-1] if rule.wording == EDGE else by_place.get(rule.place, [])
+    for left in lefts:
+        if left >= 0 and wording_of(blocks.texts[left]) != rule.wording:
+            continue
+        for right in range(left + 1, min(left + 2 + rule.run, len(blocks.texts) + 1)):
+            if neighbour(blocks, right) == rule.right:
+                return list(range(left + 1, right))
+    return []
+
+
+def neighbour(blocks: Blocks, index: int) -> int:
+    """Return the wording of a block, or `EDGE` outside the page."""
+    return wording_of(blocks.texts[index]) if 0 <= index < len(blocks.texts) else EDGE
