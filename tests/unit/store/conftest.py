@@ -1,0 +1,22 @@
+from contextlib import closing
+
+import pytest
+
+from crawld.store import migrate, site
+from crawld.store.connection import open_connection
+
+from .rows import NOW
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "crawld.db"
+
+
+@pytest.fixture
+def connection(path):
+    """A migrated file with one site, open for writing, each statement its own transaction."""
+    migrate.migrate(path)
+    with closing(open_connection(path)) as opened:
+        site.upsert(opened, "docs", "{}", source="config", at=NOW)
+        yield opened

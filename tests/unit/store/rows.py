@@ -1,0 +1,49 @@
+"""Small values that the store tests write."""
+
+import hashlib
+
+from crawld.core.page import Outcome, PageState
+from crawld.store import body, headers
+from crawld.store.frontier import Discovery
+from crawld.store.visit import Answer, HostUpdate, VisitRecord
+
+NOW = 1_780_000_000.0
+
+
+def url_hash(url):
+    return int.from_bytes(hashlib.blake2b(url.encode(), digest_size=8).digest(), "big", signed=True)
+
+
+def found(path, *, site_id=1, host="example.org", **more):
+    url = f"https://{host}/{path}"
+    values = {"url_hash": url_hash(url), "at": NOW, "depth": 1} | more
+    origin = f"https://{host}"
+    return Discovery(url=url, site_id=site_id, host=host, origin=origin, **values)
+
+
+def answer(status=200, lines=((b"Server", b"nginx"), (b"ETag", b'"a"'))):
+    packed = headers.pack(lines)
+    return Answer(status=status, http_version="HTTP/1.1", headers=packed, content_type="text/html")
+
+
+def changed(page_id, content, at=NOW, **more):
+    encoded = body.encode(content)
+    values = {
+        "outcome": Outcome.CHANGED,
+        "state": PageState.VISITED,
+        "answer": answer(),
+        "digest": encoded.digest,
+        "body": encoded,
+        "etag": '"a"',
+        "last_modified": "Fri, 09 Jan 2026 10:28:16 GMT",
+        "title": "A title",
+        "wire_bytes": 100,
+        "host": HostUpdate(last_fetch_at=at, address="192.0.2.1"),
+    }
+    return VisitRecord(page_id=page_id, visited_at=at, **(values | more))
+
+
+def unlike(page_id, outcome, at=NOW, **more):
+    """A visit that brings no new copy."""
+    values = {"outcome": outcome, "state": PageState.VISITED} | more
+    return VisitRecord(page_id=page_id, visited_at=at, **values)
