@@ -238,7 +238,7 @@ class Crawl:
             if taken is None:
                 return None
             pages, page_id = taken
-            page = await self._database.read(page_rows.for_visit, page_id)
+            page = self._database.look_up(page_rows.for_visit, page_id)
             site = self.sites.get(pages.site_id)
             if page is not None and site is not None and self._in_scope(page, site):
                 return pages, page, site
@@ -357,8 +357,7 @@ class Crawl:
 
     def held_back(self, within_s: float) -> bool:
         """Whether no page can be visited within so many seconds: a one-off mirror is done."""
-        statistics = self.schedule.statistics()
-        if statistics.on_turn or self.recorder.unrecorded or self.schedule.pauses:
+        if self.schedule.on_turn or self.recorder.unrecorded or self.schedule.pauses:
             return False
         latest = trio.current_time() + within_s
         return all(

@@ -212,6 +212,11 @@ class Schedule:
             self.wake(slot)
 
     @property
+    def on_turn(self) -> int:
+        """Turns under way."""
+        return self._on_turn
+
+    @property
     def pauses(self) -> frozenset[str]:
         """Why no turn is started; empty while all is well."""
         return frozenset(self._pauses)

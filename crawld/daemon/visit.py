@@ -177,7 +177,7 @@ def conclude(
         return Visit(page=page, at=now, judgement=judgement, answer=answer, admitted=found)
     if judgement.outcome is not Outcome.CHANGED:
         return Visit(page=page, at=now, judgement=judgement, answer=answer, digest=body_digest)
-    return _conclude_changed(page, site, answer, admission, now)
+    return _conclude_changed(page, site, answer, body_digest, admission, now=now)
 
 
 def _as_answer(page: PageRecord, answer: Fetched, body_digest: bytes) -> Answer:
@@ -209,7 +209,13 @@ def _admit_redirect(
 
 
 def _conclude_changed(
-    page: PageRecord, site: ActiveSite, answer: Fetched, admission: Admission, now: float
+    page: PageRecord,
+    site: ActiveSite,
+    answer: Fetched,
+    body_digest: bytes,
+    admission: Admission,
+    *,
+    now: float,
 ) -> Visit:
     reading = read(page.url, answer, site.max_links_per_page)
     judgement = Judgement(Outcome.CHANGED)
@@ -218,7 +224,7 @@ def _conclude_changed(
         return Visit(page=page, at=now, judgement=judgement, answer=answer, reading=reading)
     if reading.noarchive:
         judgement = Judgement(Outcome.BLOCKED, Failure.ROBOTS, "noarchive")
-    body = None if reading.noarchive else encode(answer.body)
+    body = None if reading.noarchive else encode(answer.body, body_digest)
     return Visit(
         page=page,
         at=now,

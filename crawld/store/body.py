@@ -55,12 +55,18 @@ def digest(content: bytes) -> bytes:
     return hashlib.blake2b(content, digest_size=DIGEST_BYTES).digest()
 
 
-def encode(content: bytes) -> EncodedBody:
-    """Return a body as it will be stored; pure, for any thread."""
+def encode(content: bytes, content_digest: bytes | None = None) -> EncodedBody:
+    """Return a body as it will be stored; pure, for any thread.
+
+    Args:
+        content: the decoded body.
+        content_digest: its digest, where the caller has it already.
+    """
+    key = digest(content) if content_digest is None else content_digest
     packed = _compressor().compress(content)
     if len(packed) > len(content) - len(content) // _MIN_SAVING:
-        return EncodedBody(digest(content), IDENTITY, len(content), content)
-    return EncodedBody(digest(content), ZSTD, len(content), packed)
+        return EncodedBody(key, IDENTITY, len(content), content)
+    return EncodedBody(key, ZSTD, len(content), packed)
 
 
 def decode(encoding: str, size_bytes: int, data: bytes) -> bytes:

@@ -28,6 +28,7 @@ from crawld.store.commit import STALL_RETRY_S, GroupCommit
 from crawld.store.connection import (
     configure,
     open_arguments,
+    open_connection,
     store_error,
 )
 from crawld.store.lock import DatabaseLock, network_filesystem
@@ -61,6 +62,7 @@ class Database:
         self._writer: apsw.AsyncConnection | None = None
         self._commit: GroupCommit | None = None
         self._checkpoints: apsw.AsyncConnection | None = None
+        self._local: apsw.Connection | None = None
         self._readers: list[apsw.AsyncConnection] = []
         self._idle: list[apsw.AsyncConnection] = []
         self._idle_count = trio.Semaphore(0)
@@ -148,6 +150,24 @@ class Database:
             finally:
                 self._idle.append(reader)
 
+    def look_up(
+        self, fn: Callable[Concatenate[apsw.Connection, P], T], *args: P.args, **kwargs: P.kwargs
+    ) -> T:
+        """Run a store function that reads a row or two by key, here and now, without a thread.
+
+        A hop to a reader costs several times what such a read does (90 against 15 µs). Never for
+        anything that scans: the event loop stands still meanwhile.
+
+        Raises:
+            CorruptDatabaseError: the file is damaged.
+        """
+        if self._local is None:
+            self._local = open_connection(self.path, read_only=True)
+        try:
+            return fn(self._local, *args, **kwargs)
+        except (apsw.CorruptError, apsw.NotADBError, apsw.IOError, apsw.CantOpenError) as error:
+            raise store_error(error, self.path) from error
+
     async def run_writer(
         self, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED
     ) -> None:
@@ -219,6 +239,8 @@ class Database:
         return connection
 
     async def _close_connections(self) -> None:
+        if self._local is not None:
+            self._local.close()
         for reader in self._readers:
             await reader.aclose()
         if self._checkpoints is not None:
@@ -227,7 +249,7 @@ class Database:
             await self._writer.async_run(_checkpoint, self._writer, TRUNCATE)
             await self._writer.aclose()
         self._readers, self._idle = [], []
-        self._writer = self._checkpoints = self._commit = None
+        self._writer = self._checkpoints = self._commit = self._local = None
         if self._lock is not None:
             self._lock.release()
 
