@@ -3,43 +3,38 @@
 # says what cannot be tested where it cannot, and fails under CI=true if anything is missing.
 set -u
 
-# command:package[,package...]
-PEERS="nginx:nginx
-php8.2:php8.2-cli,php8.2-sqlite3,php8.2-intl,php8.2-mbstring,php8.2-xml,php8.2-curl
-/usr/share/mediawiki/index.php:mediawiki
-wget2:wget2
-sqlite3:sqlite3
-systemd-analyze:systemd
-mandoc:mandoc"
+PEERS=$(dirname "$0")/peer/peers.txt
 
-present() { # a command on the PATH, or a file
-    case $1 in /*) [ -e "$1" ] ;; *) command -v "$1" >/dev/null 2>&1 ;; esac
-}
+present() { # a command on the PATH, or a file, perhaps with a wildcard
+    case $1 in /*) for file in $1; do [ -e "$file" ] && return; done ;; *) command -v "$1" ;; esac
+} >/dev/null 2>&1
 
-missing() {
-    for peer in $PEERS; do
-        present "${peer%%:*}" || printf '%s\n' "$peer"
+missing() { # "name packages" of each peer that is not there
+    grep -v '^#' "$PEERS" | while read -r name there packages; do
+        present "$there" || printf '%s %s\n' "$name" "$packages"
     done
 }
 
 packages() { # of the lines of missing, separated by spaces
-    missing | cut -d: -f2 | tr ',\n' '  '
+    missing | cut -d' ' -f2 | tr ',\n' '  '
 }
 
 [ -z "$(missing)" ] && exit 0
 
 if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null 2>&1; then
-    echo "peers: installing$(packages | sed 's/^/ /')"
+    echo "peers: installing $(packages)"
     export DEBIAN_FRONTEND=noninteractive
     apt-get -qq -o DPkg::Lock::Timeout=600 update >/dev/null
+    # Slim images drop /usr/share/doc, which is a site to mirror here.
     # shellcheck disable=SC2046  # one word a package is meant
-    apt-get -qq -y -o DPkg::Lock::Timeout=600 --no-install-recommends install $(packages) >/dev/null
+    apt-get -qq -y -o DPkg::Lock::Timeout=600 --no-install-recommends \
+        -o DPkg::Options::='--path-include=/usr/share/doc/*' install $(packages) >/dev/null
 fi
 
 [ -z "$(missing)" ] && exit 0
 
 echo "peers: missing, so the end-to-end tests that need them are not run:"
-missing | sed 's/:.*//; s/^/  /'
+missing | sed 's/ .*//; s/^/  /'
 echo "  to run them: apt-get install $(packages)"
 [ "${CI:-}" = true ] && exit 1
 exit 0

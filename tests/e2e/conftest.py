@@ -1,0 +1,88 @@
+"""Real programs for the end-to-end tests, and proof that none outlives its test."""
+
+import contextlib
+import os
+from pathlib import Path
+
+import pytest
+import trustme
+
+from tests.peer.daemon import with_crawld, with_simweb
+from tests.peer.mediawiki import make_template, with_mediawiki
+from tests.peer.nginx import with_nginx
+
+HERE = Path(__file__).parent
+
+
+def pytest_collection_modifyitems(items):
+    for item in items:
+        if HERE in item.path.parents:
+            item.add_marker("e2e")
+
+
+def children():
+    """Return the processes this one started and did not bury."""
+    tasks = Path(f"/proc/{os.getpid()}/task")
+    return {pid for task in tasks.iterdir() for pid in (task / "children").read_text().split()}
+
+
+@pytest.fixture(autouse=True)
+def _nothing_left_running():
+    before = children()
+    yield
+    assert children() <= before, "processes outlive their test"
+
+
+@pytest.fixture
+def peers(_nothing_left_running):
+    """A stack that ends what was started on it before the check that nothing is left."""
+    with contextlib.ExitStack() as stack:
+        yield stack
+
+
+@pytest.fixture(scope="session")
+def authority():
+    """A certificate authority nobody knows."""
+    return trustme.CA()
+
+
+@pytest.fixture
+def nginx(peers, tmp_path):
+    """Return a function that serves trees: `nginx({"127.0.0.1": folder}, Options(...))`."""
+    count = iter(range(1000))
+
+    def serve(trees, options=None):
+        prefix = tmp_path / f"nginx-{next(count)}"
+        return peers.enter_context(with_nginx(prefix, trees, options))
+
+    return serve
+
+
+@pytest.fixture(scope="session")
+def wiki_template(tmp_path_factory):
+    """The wiki every test gets a copy of: 30 articles of 4 revisions."""
+    return make_template(tmp_path_factory.mktemp("wiki") / "template")
+
+
+@pytest.fixture
+def mediawiki(peers, tmp_path, wiki_template):
+    """A running wiki of this test alone, seeded; `mediawiki.pages` says with what."""
+    return peers.enter_context(with_mediawiki(tmp_path / "wiki", wiki_template))
+
+
+@pytest.fixture
+def simweb(peers, tmp_path):
+    """Return a function that runs a simulated web: `simweb("--pages", "20")`."""
+    count = iter(range(1000))
+
+    def serve(*arguments):
+        folder = tmp_path / f"simweb-{next(count)}"
+        return peers.enter_context(with_simweb(folder, *arguments))
+
+    return serve
+
+
+@pytest.fixture
+def crawld(peers, tmp_path):
+    """A folder to run daemons in: `crawld.start("mirror", url)`."""
+    return peers.enter_context(with_crawld(tmp_path / "crawld"))

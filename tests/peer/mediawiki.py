@@ -1,0 +1,413 @@
+"""A real MediaWiki with a history: Debian's package on SQLite, php-fpm behind nginx, loopback only.
+
+It is installed and seeded once (`make_template`); a test works on a copy of that folder, which is a
+wiki of its own: its settings find everything beside themselves, and the server's name is written in
+at start. Nothing is kept in shared memory, so what a maintenance script does is seen at once; jobs
+run only when asked. Switches are files: a test can turn lag, read-only and 503 on while a crawl
+runs.
+
+What it answers: page views carry Last-Modified and honour If-Modified-Since; a moved page is 200
+with the text of its target; a missing or deleted one is 404.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import http.cookiejar
+import json
+import os
+import shutil
+import socket
+import sqlite3
+import urllib.parse
+import urllib.request
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from crawld.simweb.ledger import Ledger
+from tests.peer import require_peer
+from tests.peer.nginx import Nginx, Options, nginx_of
+from tests.peer.process import ProcessError, Running, run
+from tests.peer.wikidump import EPOCH_AT, WikiPage, dump, histories, main_page
+
+USER = "Admin"
+PASSWORD = "a-password-of-loopback"
+
+ROBOTS = "User-agent: *\nDisallow: /w/\n"
+
+_SETTINGS = """<?php
+$wgSitename = 'Entries';
+$wgServer = '%(server)s';
+$wgScriptPath = '/w';
+$wgArticlePath = '/wiki/$1';
+$wgUsePathInfo = true;
+$wgSecretKey = 'known-to-everybody';
+$wgLocaltimezone = 'UTC';
+
+// One file a purpose, none of them flushed: the wiki is thrown away.
+$file = static fn ( $name ) => [
+    'type' => 'sqlite', 'dbname' => $name, 'dbDirectory' => __DIR__ . '/data',
+    'tablePrefix' => '', 'trxMode' => 'IMMEDIATE', 'flags' => 0,
+    'variables' => [ 'synchronous' => 'OFF' ],
+];
+$wgDBtype = 'sqlite';
+$wgDBname = 'wiki';
+$wgSQLiteDataDir = __DIR__ . '/data';
+$wgDBservers = [ $file( 'wiki' ) + [ 'load' => 1 ] ];
+$wgObjectCaches[CACHE_DB] = [
+    'class' => SqlBagOStuff::class, 'loggroup' => 'SQLBagOStuff', 'server' => $file( 'wikicache' ),
+];
+$wgJobTypeConf['default'] = [
+    'class' => 'JobQueueDB', 'claimTTL' => 3600, 'server' => $file( 'wiki_jobqueue' ),
+];
+$wgCacheDirectory = __DIR__ . '/cache';
+$wgLocalisationCacheConf['store'] = 'files';
+$wgTmpDirectory = __DIR__ . '/tmp';
+$wgMainCacheType = CACHE_NONE;
+$wgSessionCacheType = CACHE_DB;
+$wgParserCacheType = CACHE_DB;
+$wgMessageCacheType = CACHE_NONE;
+
+$wgJobRunRate = 0;
+$wgEnableEmail = false;
+$wgPingback = false;
+$wgShowExceptionDetails = true;
+$wgRCMaxAge = 40 * 365 * 86400;
+$wgInvalidateCacheOnLocalSettingsChange = false;
+$wgCacheEpoch = '20030516000000';
+$wgGroupPermissions['*']['edit'] = false;
+wfLoadSkin( 'Vector' );
+
+$wgReadOnlyFile = __DIR__ . '/control/readonly';
+$wgHooks['ApiMaxLagInfo'][] = static function ( &$info ) {
+    $lag = @file_get_contents( __DIR__ . '/control/lag' );
+    if ( $lag !== false && (float)$lag > $info['lag'] ) {
+        $info = [ 'host' => 'replica', 'lag' => (float)$lag, 'type' => 'db' ];
+    }
+};
+"""
+
+_FPM = """
+[global]
+error_log = {folder}/fpm.log
+daemonize = no
+[www]
+{user}
+listen = 127.0.0.1:{port}
+listen.allowed_clients = 127.0.0.1
+pm = static
+pm.max_children = {workers}
+catch_workers_output = yes
+env[MW_INSTALL_PATH] = {source}
+env[MW_CONFIG_FILE] = {folder}/LocalSettings.php
+env[TMPDIR] = {folder}/tmp
+"""
+
+# $http_host, which Debian's parameter list replaces by $host, keeps the port.
+_FASTCGI = """
+    {limit}
+    fastcgi_param GATEWAY_INTERFACE CGI/1.1;
+    fastcgi_param SERVER_PROTOCOL $server_protocol;
+    fastcgi_param REQUEST_METHOD $request_method;
+    fastcgi_param REQUEST_SCHEME $scheme;
+    fastcgi_param REQUEST_URI $request_uri;
+    fastcgi_param QUERY_STRING $query_string;
+    fastcgi_param CONTENT_TYPE $content_type;
+    fastcgi_param CONTENT_LENGTH $content_length;
+    fastcgi_param SERVER_NAME $host;
+    fastcgi_param SERVER_ADDR $server_addr;
+    fastcgi_param SERVER_PORT $server_port;
+    fastcgi_param REMOTE_ADDR $remote_addr;
+    fastcgi_param REMOTE_PORT $remote_port;
+    fastcgi_param HTTP_HOST $http_host;
+    fastcgi_param REDIRECT_STATUS 200;
+    fastcgi_read_timeout 120s;
+    fastcgi_pass 127.0.0.1:{port};
+"""
+
+_CONTENT = """
+  root {source};
+  client_max_body_size 100m;
+  location = / {{ return 301 /wiki/Main_Page; }}
+  location = /robots.txt {{ root {folder}/control; default_type text/plain; }}
+  location /wiki/ {{
+    fastcgi_param SCRIPT_FILENAME {source}/index.php;
+    fastcgi_param SCRIPT_NAME /w/index.php;
+    {fastcgi}
+  }}
+  location ~ ^/w/(?<script>(?:index|api|load|rest|opensearch_desc)\\.php)(?<info>/.*)?$ {{
+    fastcgi_param SCRIPT_FILENAME {source}/$script;
+    fastcgi_param SCRIPT_NAME /w/$script;
+    fastcgi_param PATH_INFO $info;
+    {fastcgi}
+  }}
+  location ~ ^/w/(?<static>(?:resources|skins|extensions)/.+\\.(?!php)[a-z0-9]+)$ {{
+    alias {source}/$static;
+  }}
+  location / {{ return 404; }}
+"""
+
+
+class MediaWiki:
+    """A running wiki.
+
+    Attributes:
+        pages: what it was seeded with.
+        origin: scheme, host and port.
+        nginx: the web server before it.
+    """
+
+    def __init__(self, folder: Path, nginx: Nginx, pages: Sequence[WikiPage]) -> None:
+        self.pages = pages
+        self.nginx = nginx
+        self.origin = nginx.url("").removesuffix("/")
+        self._folder = folder
+        self._control = folder / "control"
+        cookies = urllib.request.HTTPCookieProcessor(http.cookiejar.CookieJar())
+        self._client = urllib.request.build_opener(urllib.request.ProxyHandler({}), cookies)
+        self._token = ""
+
+    def url(self, title: str = "Main Page") -> str:
+        """Return the address of a page, written as MediaWiki writes it in its links."""
+        path = urllib.parse.quote(title.replace(" ", "_"), safe=";@$!*(),/~:")
+        return f"{self.origin}/wiki/{path}"
+
+    def ledger(self) -> Ledger:
+        """Return every request it got, those of this harness included, in order of arrival."""
+        return self.nginx.ledger()
+
+    def api(self, **parameters: object) -> dict[str, Any]:
+        """Ask `api.php` by GET and return the answer."""
+        return self._ask(parameters, post=False)
+
+    def edit(self, title: str, text: str, summary: str = "edit of a test") -> int:
+        """Save a text, making the page if need be, and return the revision's id."""
+        saved = self._write(action="edit", title=title, text=text, summary=summary)["edit"]
+        return int(saved.get("newrevid", 0))
+
+    def move(self, title: str, to: str, *, redirect: bool = True) -> None:
+        """Rename a page; by default its old title becomes a redirect."""
+        leave = {} if redirect else {"noredirect": 1}
+        self._write(action="move", **{"from": title}, to=to, reason="move of a test", **leave)
+
+    def delete(self, title: str) -> None:
+        """Delete a page."""
+        self._write(action="delete", title=title, reason="deletion of a test")
+
+    def undelete(self, title: str) -> None:
+        """Bring a deleted page back with all its revisions."""
+        self._write(action="undelete", title=title, reason="undeletion of a test")
+
+    def import_pages(self, pages: Sequence[WikiPage]) -> None:
+        """Add pages or revisions with the instants they name."""
+        _import(self._folder, pages)
+
+    def run_jobs(self) -> None:
+        """Do the work edits left behind: link tables, categories, pages that use a template."""
+        self.maintain("runJobs.php", "--quiet")
+
+    def maintain(self, script: str, *arguments: str) -> str:
+        """Run a maintenance script and return what it printed."""
+        return _maintain(self._folder, script, *arguments)
+
+    @contextlib.contextmanager
+    def lag(self, lag_s: float) -> Iterator[None]:
+        """Let the database seem so far behind, as `maxlag` of the API sees it."""
+        with self._switch("lag", str(lag_s)):
+            yield
+
+    @contextlib.contextmanager
+    def read_only(self, reason: str = "maintenance") -> Iterator[None]:
+        """Refuse edits meanwhile."""
+        with self._switch("readonly", reason):
+            yield
+
+    @contextlib.contextmanager
+    def down(self) -> Iterator[None]:
+        """Answer everything by 503 with Retry-After meanwhile."""
+        with self.nginx.down():
+            yield
+
+    def set_robots(self, text: str | None) -> None:
+        """Serve another robots.txt; None: there is none."""
+        if text is None:
+            (self._control / "robots.txt").unlink(missing_ok=True)
+        else:
+            (self._control / "robots.txt").write_text(text)
+
+    @contextlib.contextmanager
+    def _switch(self, name: str, text: str) -> Iterator[None]:
+        (self._control / name).write_text(text)
+        try:
+            yield
+        finally:
+            (self._control / name).unlink()
+
+    def _write(self, **parameters: object) -> dict[str, Any]:
+        if not self._token:
+            self._log_in()
+        return self._ask({**parameters, "token": self._token}, post=True)
+
+    def _log_in(self) -> None:
+        asked = self.api(action="query", meta="tokens", type="login")
+        login = {
+            "action": "clientlogin",
+            "username": USER,
+            "password": PASSWORD,
+            "loginreturnurl": self.origin,
+            "logintoken": asked["query"]["tokens"]["logintoken"],
+        }
+        answer = self._ask(login, post=True)
+        assert answer["clientlogin"]["status"] == "PASS", answer
+        self._token = self.api(action="query", meta="tokens")["query"]["tokens"]["csrftoken"]
+
+    def _ask(self, parameters: dict[str, object], *, post: bool) -> dict[str, Any]:
+        fields = {**parameters, "format": "json", "formatversion": 2}
+        query = urllib.parse.urlencode(fields)
+        address = f"{self.origin}/w/api.php"
+        request = urllib.request.Request(
+            address if post else f"{address}?{query}", data=query.encode() if post else None
+        )
+        with self._client.open(request, timeout=60) as answered:
+            answer: dict[str, Any] = json.load(answered)
+        if post and "error" in answer:
+            raise AssertionError(f"MediaWiki refused {parameters.get('action')}: {answer['error']}")
+        return answer
+
+
+@dataclass(frozen=True, slots=True)
+class Template:
+    """An installed and seeded wiki that does not run: its folder, and what is in it."""
+
+    folder: Path
+    pages: tuple[WikiPage, ...]
+
+
+def make_template(folder: Path, *, pages: int = 30, revisions: int = 4, seed: int = 1) -> Template:
+    """Install a wiki and seed it with so many articles of so many revisions each."""
+    require_peer("mediawiki", "php", "php-fpm", "nginx")
+    for part in ("data", "cache", "tmp", "control"):
+        (folder / part).mkdir(parents=True)
+    _php(
+        folder,
+        "install.php",
+        *("--conf", folder / "none.php", "--confpath", folder / "tmp"),
+        *("--dbtype", "sqlite", "--dbpath", folder / "data", "--dbname", "wiki"),
+        *("--server", "http://127.0.0.1", "--scriptpath", "/w", "--lang", "en"),
+        *("--pass", PASSWORD, "Entries", USER),
+    )
+    _settle(folder, "http://127.0.0.1")
+    (folder / "control" / "robots.txt").write_text(ROBOTS)
+    seeded = histories(pages, revisions, seed)
+    _import(folder, seeded)
+    _maintain(folder, "edit.php", "--user", USER, "Main Page", text=main_page(seeded))
+    return Template(folder, tuple(seeded))
+
+
+@contextlib.contextmanager
+def with_mediawiki(
+    folder: Path,
+    template: Template,
+    *,
+    options: Options | None = None,
+    workers: int = 2,
+    host: str = "127.0.0.1",
+) -> Iterator[MediaWiki]:
+    """Run a copy of a template.
+
+    Args:
+        folder: where the copy goes; must not exist.
+        template: what `make_template` returned.
+        options: rate limit, Retry-After.
+        workers: requests answered at a time.
+        host: the loopback address it is asked at, literally.
+
+    Yields:
+        The running wiki; its processes are ended afterwards.
+    """
+    shutil.copytree(template.folder, folder)
+    options = options or Options()
+    source = require_peer("mediawiki").parent
+    with contextlib.ExitStack() as ended:
+        port = _start_fpm(folder, source, workers, ended)
+        fastcgi = _FASTCGI.format(limit=options.limit_directive(), port=port)
+        content = _CONTENT.format(source=source, folder=folder, fastcgi=fastcgi)
+        nginx = ended.enter_context(nginx_of({host: content}, folder / "nginx", options))
+        wiki = MediaWiki(folder, nginx, template.pages)
+        _settle(folder, wiki.origin)
+        yield wiki
+
+
+def _start_fpm(folder: Path, source: Path, workers: int, ended: contextlib.ExitStack) -> int:
+    """Start php-fpm on a socket bound here, end it with `ended`, and return its port."""
+    root = os.getuid() == 0
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        port: int = listening.getsockname()[1]
+        user = "user = root\ngroup = root" if root else ""
+        text = _FPM.format(folder=folder, port=port, workers=workers, source=source, user=user)
+        (folder / "fpm.conf").write_text(text)
+        program = require_peer("php-fpm")
+        as_root = ("--allow-to-run-as-root",) if root else ()
+        config = folder / "fpm.conf"
+        fpm = Running(
+            [program, "--nodaemonize", "--fpm-config", config, *as_root],
+            folder,
+            name="php-fpm",
+            environment={"FPM_SOCKETS": f"127.0.0.1:{port}={listening.fileno()}"},
+            pass_fds=[listening.fileno()],
+        )
+    ended.callback(fpm.end)
+    return port
+
+
+def _settle(folder: Path, server: str) -> None:
+    (folder / "LocalSettings.php").write_text(_SETTINGS % {"server": server})
+
+
+def _import(folder: Path, pages: Sequence[WikiPage]) -> None:
+    file = folder / "tmp" / "dump.xml"
+    file.write_text(dump(pages), encoding="utf-8")
+    _maintain(
+        folder, "importDump.php", "--quiet", "--no-updates", "--username-prefix", "", str(file)
+    )
+    for script in ("refreshLinks.php", "rebuildrecentchanges.php", "runJobs.php"):
+        _maintain(folder, script, "--quiet")
+    _maintain(folder, "initSiteStats.php", "--update", "--quiet")
+    # The import's own instant would be the Last-Modified of every page.
+    with contextlib.closing(sqlite3.connect(folder / "data" / "wiki.sqlite", timeout=20)) as wiki:
+        wiki.execute(
+            "UPDATE page SET page_links_updated = NULL, page_touched ="
+            " (SELECT rev_timestamp FROM revision WHERE rev_id = page_latest)"
+            " WHERE page_id IN (SELECT rev_page FROM revision WHERE rev_id = page_latest"
+            " AND rev_timestamp < strftime('%Y%m%d%H%M%S', ?, 'unixepoch'))",
+            (EPOCH_AT + 1,),
+        )
+        wiki.commit()
+
+
+def _maintain(folder: Path, script: str, *arguments: str, text: str | None = None) -> str:
+    return _php(folder, script, *arguments, settings=folder / "LocalSettings.php", text=text)
+
+
+def _php(
+    folder: Path,
+    script: str,
+    *arguments: str | Path,
+    settings: Path | None = None,
+    text: str | None = None,
+) -> str:
+    source = require_peer("mediawiki").parent
+    done = run(
+        [require_peer("php"), source / "maintenance" / script, *arguments],
+        cwd=folder,
+        environment={
+            "MW_INSTALL_PATH": str(source),
+            "MW_CONFIG_FILE": str(settings or folder / "none.php"),
+        },
+        text=text,
+    )
+    if done.returncode:
+        raise ProcessError(f"{script} exited {done.returncode}\n{done.stdout}\n{done.stderr}")
+    return done.stdout

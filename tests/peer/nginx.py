@@ -1,0 +1,345 @@
+"""A real nginx on loopback that serves directory trees and remembers when each request came.
+
+Every virtual host has a tree. A host that is a literal loopback address (127.0.0.2) is listened to
+at that address, any other name at 127.0.0.1; all share one port, and a second one with TLS. The
+sockets are bound here and handed over by the variable NGINX, the way nginx hands them to its own
+successor: no port can be lost to another process and the first request simply waits.
+
+The ledger is the access log. nginx logs the end of a request ($msec) and its duration since the
+first byte came ($request_time), both in whole milliseconds: instants of arrival are exact to 2 ms.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ipaddress
+import itertools
+import json
+import os
+import shutil
+import socket
+import urllib.request
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import trustme
+
+from crawld.simweb.ledger import Ledger, Row
+from tests.peer import require_peer
+from tests.peer.process import Running
+
+PRECISION_S = 0.002
+
+_BIND_TRIES = 20
+_SETTLE_TRIES = 50
+
+_ROW = (
+    '{"msec":$msec,"request_time":$request_time,"host":"$host","peer":"$remote_addr",'
+    '"address":"$server_addr","target":"$request_uri","status":$status,'
+    '"user_agent":"$http_user_agent","if_none_match":"$http_if_none_match",'
+    '"if_modified_since":"$http_if_modified_since"}'
+)
+
+_CONFIG = """
+daemon off;
+worker_processes 1;
+pid nginx.pid;
+error_log error.log warn;
+{user}
+events {{ worker_connections 4096; }}
+http {{
+  include /etc/nginx/mime.types;
+  default_type application/octet-stream;
+  log_format ledger escape=json '{row}';
+  access_log access.log ledger;
+  client_body_temp_path tmp/body; proxy_temp_path tmp/proxy; fastcgi_temp_path tmp/fastcgi;
+  uwsgi_temp_path tmp/uwsgi; scgi_temp_path tmp/scgi;
+  server_tokens off;
+  gzip on;
+  gzip_min_length 256;
+  gzip_types text/plain text/css application/javascript application/json image/svg+xml;
+  keepalive_timeout 30s;
+  keepalive_requests 1000000;
+  map $status $retry_after {{ 429 {retry_after_s}; 503 {retry_after_s}; default ""; }}
+  {limit_zone}
+  {servers}
+}}
+"""
+
+_SERVER = """
+server {{
+  {listen}
+  server_name {host};
+  {certificate}
+  add_header Retry-After $retry_after always;
+  set $down "";
+  if (-f {down}) {{ set $down 1; }}
+  if ($request_uri = {status}) {{ set $down ""; }}
+  if ($down) {{ return 503; }}
+  location = {status} {{ access_log off; stub_status; }}
+  {content}
+}}
+"""
+
+_STATUS = "/.harness/status"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limit:
+    """How many requests of one client are served; the others get `status` and Retry-After.
+
+    Attributes:
+        rate: nginx notation, such as `5r/s` or `30r/m`.
+        burst: requests above the rate that are still served at once.
+        status: 429 or 503.
+    """
+
+    rate: str
+    burst: int = 0
+    status: int = 429
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options:
+    """What all hosts of one nginx have in common.
+
+    Attributes:
+        limit: requests served per client, or None.
+        retry_after_s: the Retry-After of every 429 and 503.
+        autoindex: list folders without an index page instead of answering 403.
+        authority: also listen with TLS, with certificates by this authority.
+        h2: offer HTTP/2 where TLS is.
+    """
+
+    limit: Limit | None = None
+    retry_after_s: int = 2
+    autoindex: bool = False
+    authority: trustme.CA | None = None
+    h2: bool = False
+
+    def limit_directive(self) -> str:
+        """Return what a location says to be under the limit, empty without one."""
+        if self.limit is None:
+            return ""
+        burst = f"burst={self.limit.burst} nodelay" if self.limit.burst else ""
+        return f"limit_req zone=clients {burst};"
+
+
+class Nginx:
+    """A running nginx.
+
+    Attributes:
+        port: of plain HTTP, at every address.
+        tls_port: of HTTPS, 0 without an authority.
+        hosts: the virtual hosts, in the order given.
+        process: the nginx process.
+    """
+
+    def __init__(self, prefix: Path, hosts: Mapping[str, str], options: Options) -> None:
+        program = require_peer("nginx")
+        self.hosts = list(hosts)
+        self._prefix = prefix
+        self._addresses = {host: _address(host) for host in hosts}
+        addresses = sorted(set(self._addresses.values()))
+        (prefix / "tmp").mkdir(parents=True, exist_ok=True)
+        (prefix / "access.log").touch()
+        with contextlib.ExitStack() as sockets:
+            self.port, plain = _bind(addresses, sockets)
+            self.tls_port, secure = _bind(addresses, sockets) if options.authority else (0, [])
+            inherited = [*plain, *secure]
+            (prefix / "nginx.conf").write_text(self._config(hosts, options))
+            self.process = Running(
+                [program, "-p", prefix, "-e", "error.log", "-c", prefix / "nginx.conf"],
+                prefix,
+                name="nginx",
+                environment={"NGINX": "".join(f"{fd};" for fd in inherited)},
+                pass_fds=inherited,
+            )
+        # Our copies are closed: if nginx dies of its config, this is refused and does not wait.
+        try:
+            self._busy()
+        except BaseException as error:
+            self.process.end()
+            if not isinstance(error, OSError):
+                raise
+            log = (prefix / "error.log").read_text() if (prefix / "error.log").exists() else ""
+            raise self.process.error(f"does not answer: {error}\n{log}") from error
+
+    def url(self, path: str = "/", host: str = "", *, tls: bool = False) -> str:
+        """Return the URL of a path at a host, by default the first."""
+        scheme, port = ("https", self.tls_port) if tls else ("http", self.port)
+        return f"{scheme}://{host or self.hosts[0]}:{port}{path}"
+
+    def ledger(self) -> Ledger:
+        """Return every request finished so far, in order of arrival.
+
+        Requests still being answered are waited for within bounds, since a client may hold the
+        whole answer before nginx logs it. All three instants of a row are the wall instant of
+        arrival.
+        """
+        for _ in range(_SETTLE_TRIES):
+            if not self._busy():
+                break
+        ledger = Ledger()
+        lines = (self._prefix / "access.log").read_text(encoding="utf-8").splitlines(keepends=True)
+        rows = [_row(json.loads(line)) for line in lines if line.endswith("\n")]
+        for row in sorted(rows, key=lambda row: row.at):
+            ledger.record(row)
+        return ledger
+
+    @contextlib.contextmanager
+    def down(self) -> Iterator[None]:
+        """Answer everything by 503 with Retry-After meanwhile."""
+        self.down_file.touch()
+        try:
+            yield
+        finally:
+            self.down_file.unlink()
+
+    @property
+    def down_file(self) -> Path:
+        """While this file exists every answer is 503."""
+        return self._prefix / "down"
+
+    def stop(self) -> None:
+        """End it; requests in flight are cut."""
+        self.process.end()
+
+    def _busy(self) -> bool:
+        """Say whether any request is being read or answered, other than this question."""
+        host = self.hosts[0]
+        question = urllib.request.Request(
+            f"http://{self._addresses[host]}:{self.port}{_STATUS}", headers={"Host": host}
+        )
+        with _opener().open(question, timeout=20) as answer:
+            words = answer.read().decode().split()
+        counts = dict(itertools.pairwise(words))
+        return (int(counts["Reading:"]), int(counts["Writing:"])) != (0, 1)
+
+    def _config(self, hosts: Mapping[str, str], options: Options) -> str:
+        limit = options.limit
+        zone = ""
+        if limit:
+            zone = (
+                f"limit_req_zone $binary_remote_addr zone=clients:1m rate={limit.rate};"
+                f"limit_req_status {limit.status};"
+            )
+        return _CONFIG.format(
+            # As root the worker keeps its rights: the trees lie in folders of root alone.
+            user="user root;" if os.getuid() == 0 else "",
+            row=_ROW,
+            retry_after_s=options.retry_after_s,
+            limit_zone=zone,
+            servers="".join(self._server(host, body, options) for host, body in hosts.items()),
+        )
+
+    def _server(self, host: str, content: str, options: Options) -> str:
+        address = self._addresses[host]
+        listen = f"listen {address}:{self.port};"
+        certificate = ""
+        if options.authority:
+            h2 = " http2" if options.h2 else ""
+            listen += f" listen {address}:{self.tls_port} ssl{h2};"
+            certificate = self._certificate(host, options.authority)
+        return _SERVER.format(
+            listen=listen,
+            host=host,
+            certificate=certificate,
+            down=self.down_file,
+            status=_STATUS,
+            content=content,
+        )
+
+    def _certificate(self, host: str, authority: trustme.CA) -> str:
+        issued = authority.issue_cert(host)
+        chain, key = self._prefix / f"{host}.pem", self._prefix / f"{host}.key"
+        chain.write_bytes(b"".join(part.bytes() for part in issued.cert_chain_pems))
+        key.write_bytes(issued.private_key_pem.bytes())
+        return f"ssl_certificate {chain}; ssl_certificate_key {key};"
+
+
+@contextlib.contextmanager
+def with_nginx(
+    prefix: Path, trees: Mapping[str, Path], options: Options | None = None
+) -> Iterator[Nginx]:
+    """Serve a directory tree for each virtual host.
+
+    Args:
+        prefix: folder of its own: configuration, logs, temporary files.
+        trees: folder served by host; a file changed in it is served changed.
+        options: what all hosts have in common.
+
+    Yields:
+        The running nginx; it is stopped at the end.
+    """
+    options = options or Options()
+    with nginx_of(
+        {host: _tree(tree, options) for host, tree in trees.items()}, prefix, options
+    ) as n:
+        yield n
+
+
+@contextlib.contextmanager
+def nginx_of(
+    contents: Mapping[str, str], prefix: Path, options: Options | None = None
+) -> Iterator[Nginx]:
+    """Serve by directives of nginx: the body of the `server` block of each virtual host."""
+    nginx = Nginx(prefix, contents, options or Options())
+    try:
+        yield nginx
+    finally:
+        nginx.stop()
+
+
+def documentation(copy: Path | None = None) -> Path:
+    """Return the folder of a real documentation tree: that of SQLite, 766 pages.
+
+    Args:
+        copy: copy it to this folder, to be changed there.
+    """
+    tree = require_peer("documentation").parent
+    return tree if copy is None else Path(shutil.copytree(tree, copy, dirs_exist_ok=True))
+
+
+def _tree(tree: Path, options: Options) -> str:
+    autoindex = "on" if options.autoindex else "off"
+    location = f"index index.html; autoindex {autoindex}; {options.limit_directive()}"
+    return f'root "{tree}"; location / {{ {location} }}'
+
+
+def _row(line: dict[str, object]) -> Row:
+    at = float(str(line.pop("msec"))) - float(str(line.pop("request_time")))
+    return Row(first_byte_s=at, complete_s=at, at=at, **line)  # type: ignore[arg-type]
+
+
+def _address(host: str) -> str:
+    try:
+        return str(ipaddress.IPv4Address(host))
+    except ValueError:
+        return "127.0.0.1"
+
+
+def _bind(addresses: list[str], sockets: contextlib.ExitStack) -> tuple[int, list[int]]:
+    """Bind and listen at one free port of all addresses; return it with the descriptors."""
+    for _ in range(_BIND_TRIES):
+        with contextlib.ExitStack() as attempt:
+            port, bound = 0, []
+            try:
+                for address in addresses:
+                    listening = attempt.enter_context(socket.socket())
+                    listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+                    listening.bind((address, port))
+                    listening.listen(511)
+                    port = listening.getsockname()[1]
+                    bound.append(listening.fileno())
+            except OSError:
+                continue  # taken at a later address
+            sockets.push(attempt.pop_all())
+            return port, bound
+    raise RuntimeError(f"no port is free at all of {addresses}")
+
+
+def _opener() -> urllib.request.OpenerDirector:
+    """Return an opener that knows no proxy."""
+    return urllib.request.build_opener(urllib.request.ProxyHandler({}))

@@ -1,0 +1,131 @@
+"""Processes of a test: started in their own group, ended for certain, their output kept.
+
+A process ends in three ways: by itself, by `end()` (a signal, a grace, then SIGKILL for its whole
+group), or with pytest, however that ends: the kernel sends it SIGTERM (PR_SET_PDEATHSIG).
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import shutil
+import signal
+import subprocess
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+END_GRACE_S = 20.0
+SHOWN_BYTES = 8000
+
+
+class ProcessError(AssertionError):
+    """A program of a test did not do what it was started for; the text holds what it said."""
+
+
+class Running:
+    """A process and its output files.
+
+    Attributes:
+        pid: its process id, also the id of its group.
+        stdout: file of its standard output, inside its directory.
+        stderr: file of its standard error.
+    """
+
+    def __init__(
+        self,
+        arguments: Sequence[str | Path],
+        directory: Path,
+        *,
+        name: str,
+        environment: Mapping[str, str] | None = None,
+        pass_fds: Sequence[int] = (),
+    ) -> None:
+        directory.mkdir(parents=True, exist_ok=True)
+        self.name = name
+        self.stdout = directory / f"{name}.out"
+        self.stderr = directory / f"{name}.err"
+        # Through the death of pytest to SIGTERM: setpriv arms it, then becomes the program.
+        guard = [shutil.which("setpriv") or "setpriv", "--pdeathsig", "TERM"]
+        with self.stdout.open("ab") as out, self.stderr.open("ab") as err:
+            self._process = subprocess.Popen(
+                [*guard, *map(str, arguments)],
+                cwd=directory,
+                env={**os.environ, **(environment or {})},
+                stdin=subprocess.DEVNULL,
+                stdout=out,
+                stderr=err,
+                pass_fds=pass_fds,
+                start_new_session=True,
+            )
+        self.pid = self._process.pid
+        self._pidfd = os.pidfd_open(self.pid)
+
+    @property
+    def returncode(self) -> int | None:
+        """Exit code (negative: the signal that ended it), None while it runs."""
+        return self._reap() if self.exits_within(0) else None
+
+    def exits_within(self, timeout_s: float) -> bool:
+        """Wait until it ends or the time is over; say whether it ended."""
+        if self._pidfd < 0:
+            return True
+        return bool(select.select([self._pidfd], [], [], timeout_s)[0])
+
+    def send(self, number: int) -> None:
+        """Send a signal to it alone, as `kill` does."""
+        if self._pidfd >= 0 and not self.exits_within(0):
+            os.kill(self.pid, number)
+
+    def wait(self, timeout_s: float = END_GRACE_S) -> int:
+        """Return its exit code once it ended by itself; what is left of its group is killed.
+
+        Raises:
+            ProcessError: it still runs.
+        """
+        if not self.exits_within(timeout_s):
+            raise self.error(f"still runs after {timeout_s:g} s")
+        return self._reap()
+
+    def end(self, number: int = signal.SIGTERM, *, grace_s: float = END_GRACE_S) -> int:
+        """Send a signal, wait, kill what is left of its group, and return its exit code."""
+        self.send(number)
+        self.exits_within(grace_s)
+        return self._reap()
+
+    def error(self, what: str) -> ProcessError:
+        """Return an error that shows the end of what it said."""
+        shown = "\n".join(
+            f"--- {file.name}\n{file.read_bytes()[-SHOWN_BYTES:].decode(errors='replace')}"
+            for file in (self.stdout, self.stderr)
+        )
+        return ProcessError(f"{self.name} (pid {self.pid}) {what}\n{shown}")
+
+    def _reap(self) -> int:
+        if self._pidfd >= 0:
+            # Before the process is reaped its id, and so that of its group, is nobody else's.
+            os.killpg(self.pid, signal.SIGKILL)
+            self._process.wait()
+            os.close(self._pidfd)
+            self._pidfd = -1
+        return self._process.wait()
+
+
+def run(
+    arguments: Sequence[str | Path],
+    *,
+    cwd: Path,
+    environment: Mapping[str, str] | None = None,
+    text: str | None = None,
+    timeout_s: float = 60.0,
+) -> subprocess.CompletedProcess[str]:
+    """Run a program to its end, with a text to read, and return what it said and its exit code."""
+    return subprocess.run(
+        [str(argument) for argument in arguments],
+        cwd=cwd,
+        env={**os.environ, **(environment or {})},
+        input=text or "",
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=timeout_s,
+    )
