@@ -1,0 +1,129 @@
+"""`crawld bench fetch`: a crawl, its revisits, the evenness of many slots, and a start, with peers.
+
+All crawlers meet the same pages on the same loopback nginx, one after the other, `RUNS` times over.
+A figure counts from the start of a process to its end, its imports included.
+
+    pages_per_cpu_s, pages_per_s, peak_rss_mb   a crawl at delay 0, every body stored
+    revalidations_per_cpu_s                     every page asked for again and answered 304
+    slot_jitter_p99_ms, jitter_*                many hosts at their full delay (`jitter.py`)
+    start_1m_s                                  a start over a large file (`start.py`)
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from crawld.bench import fetch_ours, fetch_peers, jitter, nginx, start
+from crawld.bench.fetch_peers import Web
+from crawld.bench.result import Metrics, answer
+from crawld.bench.run import Progress
+from crawld.bench.site_tree import write_site
+
+
+@dataclass(frozen=True, slots=True)
+class Size:
+    """How much is measured.
+
+    Attributes:
+        runs: how often each crawler crawls.
+        hosts: hosts of the site, a hundred pages each.
+        many: the hosts of the slot jitter.
+        known: the file of the start.
+    """
+
+    runs: int
+    hosts: int
+    many: jitter.Many
+    known: start.Known
+
+
+FULL = Size(3, 200, jitter.Many(), start.Known())
+QUICK = Size(
+    1,
+    3,
+    jitter.Many(hosts=50, delay_s=1.0, warm_up_s=2.0, window_s=4.0),
+    start.Known(pages=2_000, hosts=20),
+)
+
+
+def run(*, quick: bool, progress: Progress) -> dict[str, object]:
+    """Measure and return the value of `crawld bench fetch`.
+
+    Args:
+        quick: three hosts, one run, and little of the rest: seconds.
+        progress: is told each figure as it is measured.
+
+    Raises:
+        OperatorError: nginx is missing, or a crawler did not do its part.
+    """
+    size = QUICK if quick else FULL
+    with tempfile.TemporaryDirectory(prefix="crawld-bench-") as name:
+        directory = Path(name)
+        directory.chmod(0o711)  # the workers of nginx are another user
+        bench = _Bench(directory, size, progress)
+        bench.crawls()
+        bench.note("ours", "start", lambda: start.measure(directory, size.known))
+        bench.note("ours", "jitter", lambda: jitter.measure(directory, size.many))
+        return answer("fetch", bench.merged("ours"), bench.baselines())
+
+
+class _Bench:
+    """The measurements of one call, by crawler and by what was measured."""
+
+    def __init__(self, directory: Path, size: Size, progress: Progress) -> None:
+        self._directory = directory
+        self._size = size
+        self._progress = progress
+        self._found: dict[str, dict[str, list[Metrics]]] = {}
+
+    def note(self, who: str, what: str, measured: Callable[[], Metrics | None]) -> None:
+        """Measure once; a peer that is not installed gives nothing."""
+        metrics = measured()
+        if metrics is None:
+            self._progress(f"{who} {what}: not installed")
+            return
+        figures = ", ".join(f"{name} {value:.4g}" for name, value in metrics.items())
+        self._progress(f"{who} {what}: {figures}")
+        self._found.setdefault(who, {}).setdefault(what, []).append(metrics)
+
+    def crawls(self) -> None:
+        """Let every crawler crawl and revisit the site."""
+        self._progress(f"writing a site of {self._size.hosts} hosts")
+        tree = write_site(self._directory / "site", self._size.hosts)
+        with nginx.serve(tree, self._directory / "nginx") as port:
+            web = Web(tree, port, self._directory)
+            self._progress("filling the caches of Scrapy")
+            caches = {tuned: fetch_peers.scrapy_fill_cache(web, tuned=tuned) for tuned in _TUNED}
+            for number in range(1, self._size.runs + 1):
+                self._progress(f"run {number} of {self._size.runs}")
+                self._one_run(web, caches)
+
+    def _one_run(self, web: Web, caches: dict[bool, Path]) -> None:
+        self.note("ours", "crawl", lambda: fetch_ours.crawl(web))
+        self.note("ours", "revisits", lambda: fetch_ours.revalidate(web))
+        self.note("wget2", "crawl", lambda: fetch_peers.wget2_crawl(web))
+        for tuned, who in _TUNED.items():
+            self.note(who, "crawl", lambda tuned=tuned: fetch_peers.scrapy_crawl(web, tuned=tuned))  # type: ignore[misc]
+            self.note(
+                who,
+                "revisits",
+                lambda tuned=tuned: fetch_peers.scrapy_revalidate(web, caches[tuned], tuned=tuned),  # type: ignore[misc]
+            )
+
+    def merged(self, who: str) -> list[Metrics]:
+        """Return the metrics of each run of one crawler, all that was measured in it."""
+        runs: list[Metrics] = [{} for _ in range(self._size.runs)]
+        for measured in self._found.get(who, {}).values():
+            for number, metrics in enumerate(measured):
+                runs[number].update(metrics)
+        return runs
+
+    def baselines(self) -> dict[str, list[Metrics]]:
+        """Return the same of every peer that was there."""
+        return {who: self.merged(who) for who in self._found if who != "ours"}
+
+
+_TUNED = {False: "scrapy", True: "scrapy_tuned"}

@@ -1,0 +1,71 @@
+"""crawld in `crawld bench fetch`: the same site, mirrored and then revisited."""
+
+from __future__ import annotations
+
+import signal
+from pathlib import Path
+
+from crawld.bench import ours
+from crawld.bench.fetch_peers import Web
+from crawld.bench.process import failure, running
+from crawld.bench.result import Metrics
+from crawld.core.page import Outcome
+from crawld.errors import OperatorError
+
+_LIMIT_S = 1800.0
+_LOOK_MS = 250
+
+
+def crawl(web: Web) -> Metrics:
+    """Mirror the whole site as a new user would, everything stored."""
+    room = web.room("crawld")
+    seeds = web.tree.seeds(web.port)
+    limits = ["--delay", "0", "--depth", "50", "--max-pages", str(2 * web.tree.page_count)]
+    database = ["--db", str(ours.database_of(room))]
+    command = ours.command("mirror", *seeds, *database, *limits, "--once", "--json")
+    with running(command, room) as child:
+        usage = child.wait(_LIMIT_S)
+        stored = ours.visits(ours.database_of(room))[Outcome.CHANGED]
+        if stored != web.tree.page_count:
+            raise failure("crawld", f"stored {stored} of {web.tree.page_count} pages", child)
+    return {
+        "pages_per_cpu_s": stored / usage.cpu_s,
+        "pages_per_s": stored / usage.wall_s,
+        "peak_rss_mb": usage.peak_rss_mb,
+    }
+
+
+def revalidate(web: Web) -> Metrics:
+    """Run the daemon over the file of `crawl` until every page was answered 304 once.
+
+    The daemon goes round and round; pages it began to visit again count too, with their cost.
+    """
+    room = web.directory / "crawld"
+    before = ours.visits(ours.database_of(room))
+    config = _config(web, room)
+    with ours.daemon(config) as daemon:
+        daemon.wait_answering()
+        while daemon.child.running(for_ms=_LOOK_MS):
+            status = daemon.status()
+            if status is not None and _not_modified(status) >= web.tree.page_count:
+                break
+        usage = daemon.child.stop(signal.SIGTERM)
+        if usage.exit_code:
+            raise failure("crawld", f"ended with {usage.exit_code}", daemon.child)
+    after = ours.visits(ours.database_of(room))
+    done = after[Outcome.NOT_MODIFIED] - before[Outcome.NOT_MODIFIED]
+    if sum(after.values()) - sum(before.values()) != done or done < web.tree.page_count:
+        raise OperatorError(f"not every revisit was answered 304: {before} became {after}")
+    return {"revalidations_per_cpu_s": done / usage.cpu_s}
+
+
+def _config(web: Web, room: Path) -> Path:
+    # The name is the one that `crawld mirror` gave the site.
+    name = web.tree.addresses[0]
+    tables = {"politeness": "host_delay_s = 0.0", "schedule": "min_revisit_s = 0.0"}
+    return ours.write_config(room, name, web.tree.seeds(web.port), tables)
+
+
+def _not_modified(status: ours.Status) -> int:
+    counts = status["visits"]
+    return int(counts.get(Outcome.NOT_MODIFIED, 0)) if isinstance(counts, dict) else 0

@@ -1,0 +1,122 @@
+"""The peers of `crawld bench fetch`: Scrapy twice over, and wget2.
+
+    scrapy        links by css, Scrapy's own duplicate filter, its file cache for revisits
+    scrapy_tuned  a set of known URLs in the spider, the cache in a dbm file
+    wget2         C, threads on all cores, plain files; reported without a claim
+
+All obey robots.txt as we do, ask each host one request at a time, and must store every page, or
+the run fails.
+"""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+from crawld.bench.process import failure, measure, running
+from crawld.bench.result import Metrics
+from crawld.bench.scrapy_peer import REVALIDATED, stored_pages
+from crawld.bench.site_tree import SiteTree
+
+_LIMIT_S = 1800.0
+_WGET2_THREADS = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Web:
+    """The site as it is served.
+
+    Attributes:
+        tree: its pages.
+        port: the port of all its addresses.
+        directory: room for the files of this benchmark.
+    """
+
+    tree: SiteTree
+    port: int
+    directory: Path
+
+    def room(self, name: str) -> Path:
+        """Return a new, empty directory; one of that name is thrown away."""
+        path = self.directory / name
+        shutil.rmtree(path, ignore_errors=True)
+        path.mkdir()
+        return path
+
+    def seeds_file(self) -> Path:
+        """Return a file of the seeds, one a line."""
+        return self._lines("seeds.txt", self.tree.seeds(self.port))
+
+    def urls_file(self) -> Path:
+        """Return a file of all URLs, one a line."""
+        return self._lines("urls.txt", self.tree.urls(self.port))
+
+    def _lines(self, name: str, lines: list[str]) -> Path:
+        path = self.directory / name
+        path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+        return path
+
+
+def scrapy_crawl(web: Web, *, tuned: bool = False) -> Metrics:
+    """Crawl the whole site with Scrapy."""
+    room = web.room("scrapy")
+    database = room / "pages.db"
+    command = _scrapy("crawl", web.seeds_file(), database, tuned=tuned)
+    with running(command, room) as child:
+        usage = child.wait(_LIMIT_S)
+        stored = stored_pages(database) if database.exists() else 0
+        if stored != web.tree.page_count:
+            raise failure("scrapy", f"stored {stored} of {web.tree.page_count} pages", child)
+    return {
+        "pages_per_cpu_s": stored / usage.cpu_s,
+        "pages_per_s": stored / usage.wall_s,
+        "peak_rss_mb": usage.peak_rss_mb,
+    }
+
+
+def scrapy_fill_cache(web: Web, *, tuned: bool = False) -> Path:
+    """Fetch every page into Scrapy's cache; return its directory."""
+    cache = web.room("cache-tuned" if tuned else "cache")
+    measure(_scrapy("revalidate", web.urls_file(), cache, tuned=tuned), cache, limit_s=_LIMIT_S)
+    return cache
+
+
+def scrapy_revalidate(web: Web, cache: Path, *, tuned: bool = False) -> Metrics:
+    """Ask for every page again through Scrapy's cache; each is answered 304."""
+    command = _scrapy("revalidate", web.urls_file(), cache, tuned=tuned)
+    with running(command, cache) as child:
+        usage = child.wait(_LIMIT_S)
+        done = int(child.output().rpartition(REVALIDATED)[2] or 0)
+        if done != web.tree.page_count:
+            raise failure("scrapy", f"revalidated {done} of {web.tree.page_count} pages", child)
+    return {"revalidations_per_cpu_s": done / usage.cpu_s}
+
+
+def wget2_crawl(web: Web) -> Metrics | None:
+    """Crawl the whole site with wget2; None where it is not installed."""
+    program = shutil.which("wget2")
+    if program is None:
+        return None
+    room = web.room("wget2")
+    command = [program, "--quiet", "--recursive", "--level=50", "--tries=1", "--no-xattr"]
+    # Of the parts of a page it would fetch style sheets and images too.
+    command += ["--ignore-tags=img,link", f"--max-threads={_WGET2_THREADS}"]
+    with running([*command, f"--input-file={web.seeds_file()}"], room) as child:
+        usage = child.wait(_LIMIT_S)
+        stored = sum(1 for _ in room.glob("127.*/**/*") if _.is_file() and _.suffix != ".txt")
+        if stored != web.tree.page_count:
+            raise failure(program, f"stored {stored} of {web.tree.page_count} pages", child)
+    shutil.rmtree(room)
+    return {
+        "pages_per_cpu_s": stored / usage.cpu_s,
+        "pages_per_s": stored / usage.wall_s,
+        "peak_rss_mb": usage.peak_rss_mb,
+    }
+
+
+def _scrapy(mode: str, urls: Path, place: Path, *, tuned: bool) -> list[str]:
+    full_mode = f"{mode}-tuned" if tuned else mode
+    module = "crawld.bench.scrapy_peer"
+    return [sys.executable, "-m", module, full_mode, str(urls), str(place)]

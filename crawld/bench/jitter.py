@@ -1,0 +1,132 @@
+"""Many hosts, each at its full delay: how late a request leaves, and whether one leaves early.
+
+A simulated web in a process of its own gives each host its own address of 127.0.0.0/8. The daemon
+does all it does for any page (robots.txt, links, fingerprint, store). After the warm-up, in which
+all hosts are met at once, we read for a while how late the slots are (the daemon's own figure, the
+p99 of its last few thousand requests; the median of what we read), and what the process takes.
+The ledger of the simulated web then bears witness, apart from the daemon: two requests to a host
+closer than the delay would be `early_requests`, and `jitter_ledger_p99_ms` is what each gap has
+beyond the delay, the time of the answer before it included.
+"""
+
+from __future__ import annotations
+
+import signal
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+
+from crawld.bench import ours
+from crawld.bench.process import Child, failure, running
+from crawld.bench.result import Metrics
+from crawld.simweb.demo import loopback_addresses
+from crawld.simweb.ledger import Ledger
+
+_START_S = 60.0
+_LOOK_EVERY_MS = 5_000
+
+
+@dataclass(frozen=True, slots=True)
+class Many:
+    """The hosts and how long they are watched.
+
+    Attributes:
+        hosts: how many, each on an address of its own.
+        delay_s: rest between two requests to one.
+        warm_up_s: from the first answer of the daemon until figures count.
+        window_s: how long they count.
+        page_bytes: planned size of a page.
+    """
+
+    hosts: int = 10_000
+    delay_s: float = 15.0
+    warm_up_s: float = 45.0
+    window_s: float = 60.0
+    page_bytes: int = 6_000
+
+
+def measure(directory: Path, many: Many) -> Metrics:
+    """Crawl the hosts for a while and return jitter, early requests, share of a core, memory."""
+    room = directory / "jitter"
+    web_room = room / "web"
+    web_room.mkdir(parents=True)
+    ledger_file = web_room / "ledger.jsonl"
+    command = [sys.executable, "-m", "crawld.simweb", "--addresses", str(many.hosts)]
+    command += ["--page-bytes", str(many.page_bytes), "--ledger", str(ledger_file)]
+    with running(command, web_room) as web:
+        config = _config(room, many, _port(web))
+        with ours.daemon(config) as daemon:
+            daemon.wait_answering()
+            _stay(daemon, many.warm_up_s)
+            since_s = time.monotonic()
+            metrics = _watch(daemon, many.window_s)
+            daemon.child.stop(signal.SIGTERM)
+        web.stop(signal.SIGTERM)
+    return metrics | _testimony(Ledger.read(ledger_file), many.delay_s, since_s)
+
+
+def _config(room: Path, many: Many, port: int) -> Path:
+    seeds = [f"http://{address}:{port}/" for address in loopback_addresses(many.hosts)]
+    return ours.write_config(
+        room, "many", seeds, {"politeness": f"host_delay_s = {many.delay_s:.1f}"}
+    )
+
+
+def _port(web: Child) -> int:
+    until_s = time.monotonic() + _START_S
+    while web.running() and time.monotonic() < until_s:
+        words = web.output().split()
+        if len(words) >= 2 and words[0] == "PORT":
+            return int(words[1])
+    raise failure("crawld.simweb", "does not start", web)
+
+
+def _stay(daemon: ours.Daemon, for_s: float) -> None:
+    if not daemon.child.running(for_ms=int(1000 * for_s)):
+        raise failure("crawld", "ended before its time", daemon.child)
+
+
+def _watch(daemon: ours.Daemon, window_s: float) -> Metrics:
+    """Read lateness every few seconds, CPU and memory over the whole window."""
+    child = daemon.child
+    begun_s, cpu_s = time.monotonic(), child.cpu_s()
+    looks = max(1, round(1000 * window_s / _LOOK_EVERY_MS))
+    lateness_ms = []
+    for _ in range(looks):
+        _stay(daemon, window_s / looks)
+        lateness_ms.append(_lateness_ms(daemon))
+    return {
+        "slot_jitter_p99_ms": median(lateness_ms),
+        "jitter_cpu_share": (child.cpu_s() - cpu_s) / (time.monotonic() - begun_s),
+        "jitter_rss_mb": child.peak_rss_mb,
+    }
+
+
+def _lateness_ms(daemon: ours.Daemon) -> float:
+    status = daemon.status()
+    slots = status["slots"] if status is not None else None
+    if not isinstance(slots, dict):
+        raise failure("crawld", "does not say how late its slots are", daemon.child)
+    return float(slots["lateness_p99_ms"])
+
+
+def _testimony(ledger: Ledger, delay_s: float, since_s: float) -> Metrics:
+    """What the server saw: early requests in all, and after the warm-up gaps and a rate."""
+    excess_s = sorted(gap_s - delay_s for at_s, gap_s in _gaps(ledger) if at_s >= since_s)
+    p99_s = excess_s[int(0.99 * (len(excess_s) - 1))] if excess_s else 0.0
+    return {
+        "early_requests": float(len(ledger.violations(delay_s=delay_s))),
+        "jitter_ledger_p99_ms": 1000.0 * p99_s,
+    }
+
+
+def _gaps(ledger: Ledger) -> Iterator[tuple[float, float]]:
+    """Yield (instant, gap to the request before) for every host."""
+    latest: dict[str, float] = {}
+    for row in ledger.rows():
+        if row.host in latest:
+            yield row.complete_s, row.complete_s - latest[row.host]
+        latest[row.host] = row.complete_s

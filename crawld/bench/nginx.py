@@ -1,0 +1,113 @@
+"""A Debian nginx of our own, serving static files on addresses of 127.0.0.0/8.
+
+It has its prefix in a directory of the benchmark, one worker, no access log, and answers from the
+page cache. Each page carries an ETag, a Last-Modified and `Cache-Control: max-age=0`, so that a
+cache that keeps to the rules must revalidate and may.
+"""
+
+from __future__ import annotations
+
+import os
+import pwd
+import shutil
+import signal
+import socket
+import time
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+
+from crawld.bench.process import Child, failure, running
+from crawld.bench.site_tree import SiteTree
+from crawld.errors import OperatorError
+
+_START_S = 20.0
+_TRIES = 3
+
+_CONFIG = """\
+daemon off;
+{user}
+worker_processes 1;
+pid nginx.pid;
+error_log stderr error;
+events {{ worker_connections 8192; }}
+http {{
+    access_log off;
+    default_type text/html;
+    types {{ text/plain txt; }}
+    sendfile on;
+    tcp_nopush on;
+    open_file_cache max=50000 inactive=600s;
+    open_file_cache_valid 600s;
+    keepalive_timeout 600s;
+    keepalive_requests 1000000;
+    client_body_temp_path temporary;
+    proxy_temp_path temporary;
+    fastcgi_temp_path temporary;
+    uwsgi_temp_path temporary;
+    scgi_temp_path temporary;
+    server {{
+{listen}
+        charset utf-8;
+        root {root}/$server_addr;
+        add_header Cache-Control max-age=0;
+        location / {{ index index.html; }}
+    }}
+}}
+"""
+
+
+@contextmanager
+def serve(tree: SiteTree, directory: Path) -> Iterator[int]:
+    """Serve a site for as long as the block lasts.
+
+    Args:
+        tree: what to serve.
+        directory: made; the prefix of the server.
+
+    Yields:
+        The port, the same on all addresses.
+
+    Raises:
+        OperatorError: there is no nginx, or it does not start.
+    """
+    program = shutil.which("nginx", path=f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin")
+    if program is None:
+        raise OperatorError("the benchmark needs nginx", hint="apt-get install nginx-light")
+    directory.mkdir()
+    command = [program, "-p", str(directory), "-c", "nginx.conf", "-e", "stderr"]
+    for attempt in range(1, _TRIES + 1):
+        port = _free_port()
+        (directory / "nginx.conf").write_text(_config(tree, port), encoding="utf-8")
+        with running(command, directory) as child:
+            if _wait_listening(child, tree.addresses[-1], port):
+                yield port
+                child.stop(signal.SIGTERM)
+                return
+            # Another program may have taken the port in between.
+            if attempt == _TRIES:
+                raise failure(program, "does not start", child)
+
+
+def _config(tree: SiteTree, port: int) -> str:
+    user = f"user {pwd.getpwuid(0).pw_name};" if os.geteuid() == 0 else ""
+    listen = "\n".join(f"        listen {address}:{port};" for address in tree.addresses)
+    return _CONFIG.format(user=user, listen=listen, root=tree.directory)
+
+
+def _free_port() -> int:
+    with closing(socket.socket()) as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+def _wait_listening(child: Child, address: str, port: int) -> bool:
+    until_s = time.monotonic() + _START_S
+    while time.monotonic() < until_s:
+        if not child.running():
+            return False
+        with closing(socket.socket()) as probe:
+            if probe.connect_ex((address, port)) == 0:
+                return True
+    return False

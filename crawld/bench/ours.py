@@ -1,0 +1,137 @@
+"""crawld itself as a benchmark runs it: a process of its own, started by its command line.
+
+What it did is read afterwards from its file, through the store's own functions, and while it runs
+from its control socket.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TypeVar
+
+import apsw
+import httpx
+import trio
+
+from crawld.bench.process import Child, failure, running
+from crawld.core.page import Outcome
+from crawld.store import visit
+from crawld.store.database import Database
+
+T = TypeVar("T")
+
+_START_S = 120.0
+_ANSWER_S = 30.0
+_MOST_VISITS = 10_000_000
+
+Status = Mapping[str, object]
+
+
+def command(*arguments: str) -> list[str]:
+    """Return the command line of `crawld ARGUMENTS`, run by this Python."""
+    return [sys.executable, "-c", "from crawld.cli.main import main; main()", *arguments]
+
+
+def write_config(room: Path, name: str, seeds: Sequence[str], tables: Mapping[str, str]) -> Path:
+    """Write a config of one site on loopback and return its place.
+
+    Args:
+        room: directory of config, database (`mirror.db`) and socket (`mirror.sock`).
+        name: name of the site.
+        seeds: its URLs.
+        tables: table to its lines, beside `[daemon]`.
+    """
+    (room / "seeds.txt").write_text("\n".join(seeds) + "\n", encoding="utf-8")
+    blocks = {
+        "[daemon]": f'db = "{database_of(room)}"\nlog_level = "error"',
+        **{f"[{table}]": lines for table, lines in tables.items()},
+        "[[site]]": f'name = "{name}"\nseeds_file = "{room}/seeds.txt"\nallow_private = true',
+    }
+    path = room / "crawld.toml"
+    text = "\n\n".join(f"{head}\n{lines}" for head, lines in blocks.items())
+    path.write_text(text + "\n", encoding="utf-8")
+    return path
+
+
+def database_of(room: Path) -> Path:
+    """Return the place of the database in a room."""
+    return room / "mirror.db"
+
+
+class Daemon:
+    """A running daemon and its control socket.
+
+    Attributes:
+        child: its process.
+    """
+
+    def __init__(self, child: Child, socket: Path) -> None:
+        self.child = child
+        self._http = httpx.Client(
+            transport=httpx.HTTPTransport(uds=str(socket)),
+            base_url="http://crawld",
+            timeout=_ANSWER_S,
+            trust_env=False,
+        )
+
+    def status(self) -> Status | None:
+        """Return what `crawlctl status` shows; None while the socket does not answer."""
+        try:
+            answer = self._http.get("/status")
+        except httpx.TransportError:
+            return None
+        found: Status = json.loads(answer.content)
+        return found
+
+    def wait_answering(self) -> Status:
+        """Return the first status the daemon gives.
+
+        Raises:
+            OperatorError: it ended, or gives none in time.
+        """
+        until_s = time.monotonic() + _START_S
+        while time.monotonic() < until_s and self.child.running(for_ms=5):
+            if (status := self.status()) is not None:
+                return status
+        raise failure("crawld", "does not answer on its socket", self.child)
+
+    def close(self) -> None:
+        """Close the client."""
+        self._http.close()
+
+
+@contextmanager
+def daemon(config: Path) -> Iterator[Daemon]:
+    """Run `crawld run` for as long as the block lasts."""
+    room = config.parent
+    with running(command("run", "--config", str(config)), room) as child:
+        handle = Daemon(child, room / "mirror.sock")
+        try:
+            yield handle
+        finally:
+            handle.close()
+
+
+def visits(path: Path) -> dict[Outcome, int]:
+    """Return how many visits of each outcome a file holds."""
+    return _read(path, _visits)
+
+
+def _visits(connection: apsw.Connection) -> dict[Outcome, int]:
+    return {
+        outcome: len(visit.log(connection, after=0, limit=_MOST_VISITS, outcome=outcome))
+        for outcome in Outcome
+    }
+
+
+def _read(path: Path, fn: Callable[[apsw.Connection], T]) -> T:
+    async def read() -> T:
+        async with await Database.open(path, read_only=True) as database:
+            return await database.read(fn)
+
+    return trio.run(read)

@@ -1,0 +1,159 @@
+"""A program run to its end, and what it cost: CPU seconds, wall seconds, peak memory.
+
+CPU is what the kernel charged the process and the children it waited for (`wait4`). The peak of
+memory is VmHWM of the running process, read every few milliseconds: `ru_maxrss` would not do, as
+Linux starts it from the peak of the process that forked.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from crawld.errors import OperatorError
+
+_LOOK_EVERY_MS = 50
+_END_S = 60.0
+_CLOCK_TICKS_PER_S = os.sysconf("SC_CLK_TCK")
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """What a run of a program cost.
+
+    Attributes:
+        cpu_s: user and system time.
+        wall_s: from its start to its end.
+        peak_rss_mb: most memory it held, 2^20 bytes.
+        exit_code: as the shell knows it; negative for the signal that ended it.
+    """
+
+    cpu_s: float
+    wall_s: float
+    peak_rss_mb: float
+    exit_code: int
+
+
+class Child:
+    """A running program.
+
+    Args:
+        command: program and arguments.
+        directory: its working directory; its output goes to a file there.
+        environment: variables beside those of this process.
+    """
+
+    def __init__(
+        self, command: Sequence[str], directory: Path, environment: Mapping[str, str] | None = None
+    ) -> None:
+        self.peak_rss_mb = 0.0
+        self.started_s = time.monotonic()
+        self._log = directory / "output.txt"
+        with self._log.open("wb") as log:
+            self._process = subprocess.Popen(
+                command,
+                cwd=directory,
+                env={**os.environ, **(environment or {})},
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+            )
+        self._pidfd = os.pidfd_open(self._process.pid)
+
+    def running(self, *, for_ms: int = _LOOK_EVERY_MS) -> bool:
+        """Wait a little for the end; return whether it still runs, and note its memory."""
+        waiting = select.poll()
+        waiting.register(self._pidfd, select.POLLIN)
+        ended = waiting.poll(for_ms)
+        self.peak_rss_mb = max(self.peak_rss_mb, self._status_mb("VmHWM"))
+        return not ended
+
+    def rss_mb(self) -> float:
+        """Return the memory it holds now, 2^20 bytes."""
+        return self._status_mb("VmRSS")
+
+    def cpu_s(self) -> float:
+        """Return the user and system time it has used so far."""
+        text = Path(f"/proc/{self._process.pid}/stat").read_text(encoding="utf-8")
+        # The name, in parentheses, may hold spaces; user and system time are fields 14 and 15.
+        fields = text.rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / _CLOCK_TICKS_PER_S
+
+    def send(self, number: signal.Signals) -> None:
+        """Send a signal."""
+        self._process.send_signal(number)
+
+    def stop(self, number: signal.Signals = signal.SIGTERM) -> Usage:
+        """Ask it to end, kill it if it does not, and return what it cost."""
+        self.send(number)
+        return self.wait(_END_S)
+
+    def wait(self, limit_s: float) -> Usage:
+        """Return what it cost when it has ended; it is killed `limit_s` from now."""
+        until_s = time.monotonic() + limit_s
+        while self.running():
+            if time.monotonic() > until_s:
+                self.send(signal.SIGKILL)
+        wall_s = time.monotonic() - self.started_s
+        _, status, spent = os.wait4(self._process.pid, 0)
+        os.close(self._pidfd)
+        exit_code = self._process.returncode = os.waitstatus_to_exitcode(status)
+        return Usage(spent.ru_utime + spent.ru_stime, wall_s, self.peak_rss_mb, exit_code)
+
+    def ended(self) -> bool:
+        """Return whether `wait` has taken its end."""
+        return self._process.returncode is not None
+
+    def output(self) -> str:
+        """Return what it printed."""
+        return self._log.read_text(encoding="utf-8", errors="replace")
+
+    def _status_mb(self, key: str) -> float:
+        text = Path(f"/proc/{self._process.pid}/status").read_text(encoding="utf-8")
+        lines = (line.split() for line in text.splitlines() if line.startswith(key + ":"))
+        return next((int(words[1]) / 1024 for words in lines), 0.0)
+
+
+@contextmanager
+def running(
+    command: Sequence[str], directory: Path, environment: Mapping[str, str] | None = None
+) -> Iterator[Child]:
+    """Run a program for as long as the block lasts; what is left of it then is killed."""
+    child = Child(command, directory, environment)
+    try:
+        yield child
+    finally:
+        if not child.ended():
+            child.stop(signal.SIGKILL)
+
+
+def measure(
+    command: Sequence[str],
+    directory: Path,
+    *,
+    limit_s: float,
+    accept: Callable[[int], bool] = lambda exit_code: exit_code == 0,
+) -> Usage:
+    """Run a program to its end and return what it cost.
+
+    Raises:
+        OperatorError: it failed; the message ends with its last words.
+    """
+    with running(command, directory) as child:
+        usage = child.wait(limit_s)
+    if not accept(usage.exit_code):
+        raise failure(command[0], f"ended with {usage.exit_code}", child)
+    return usage
+
+
+def failure(program: str, what: str, child: Child) -> OperatorError:
+    """Return the error of a program that did not do its part, with its last words."""
+    last_words = "\n".join(child.output().splitlines()[-15:])
+    return OperatorError(f"{Path(program).name} {what}", hint=last_words)

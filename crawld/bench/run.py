@@ -1,0 +1,56 @@
+"""Which benchmarks there are, and how one is run.
+
+Each lives in a module of its own with `run(*, quick, progress)`; it is imported when it is asked
+for, since a benchmark may need packages of the bench extra that nothing else needs.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable
+from typing import Protocol, cast
+
+from crawld.errors import OperatorError
+
+Progress = Callable[[str], None]
+
+BENCHMARKS = {
+    "fetch": "crawld.bench.fetch",
+    "change": "crawld.bench.change",
+    "allocate": "crawld.bench.allocate",
+    "select": "crawld.bench.select",
+}
+
+
+class Benchmark(Protocol):
+    """A module with a benchmark."""
+
+    def run(self, *, quick: bool, progress: Progress) -> dict[str, object]:
+        """Measure and return the value of `result.answer`.
+
+        Args:
+            quick: a small run of seconds, whose figures mean little.
+            progress: is told what happens, one line at a time.
+        """
+
+
+def run(name: str, *, quick: bool, progress: Progress) -> dict[str, object]:
+    """Run one benchmark by its name.
+
+    Raises:
+        OperatorError: there is none of that name, or something it needs is not installed.
+    """
+    if name not in BENCHMARKS:
+        raise OperatorError(
+            f"there is no benchmark {name!r}", hint=f"there are: {', '.join(BENCHMARKS)}"
+        )
+    try:
+        module = importlib.import_module(BENCHMARKS[name])
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] == "crawld":
+            raise
+        raise OperatorError(
+            f"the benchmark {name} needs the package {error.name}",
+            hint="pip install 'crawld[bench]'",
+        ) from None
+    return cast("Benchmark", module).run(quick=quick, progress=progress)

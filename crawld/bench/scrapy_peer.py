@@ -1,0 +1,224 @@
+"""Scrapy as one would set it up by hand for this work; run as a program of its own.
+
+    python -m crawld.bench.scrapy_peer crawl|crawl-tuned SEEDS_FILE DATABASE
+    python -m crawld.bench.scrapy_peer revalidate|revalidate-tuned URLS_FILE CACHE_DIRECTORY
+
+`crawl` follows links and stores every body, zstd-compressed, in SQLite, a transaction for each
+`BATCH` pages. `revalidate` asks for every URL through Scrapy's RFC 2616 cache: the first run fills
+the cache, each later one finds it stale and is answered 304. It parses nothing.
+
+Set up for speed in both forms: links by one css query, without repeats on a page; no log, no
+telnet, no statistics by the minute; of the middlewares only what the work needs, robots.txt among
+it; the queue that Scrapy's documentation recommends for crawls of many hosts; one request at a time
+a host. 32 requests in flight: measured here, 200 take a tenth more CPU and a quarter more memory.
+
+The tuned forms leave documented ground. `crawl-tuned` looks a URL up in a set of its own before it
+makes a Request and goes without Scrapy's duplicate filter, which canonicalises and hashes every
+request (2 ms a page of 65 links). `revalidate-tuned` keeps the cache in a dbm file instead of six
+small files a page. Measured and refused, since slower: the epoll reactor, Scrapy's plain queue,
+eight requests a host, gzip in the cache.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+import sys
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+from typing import Any
+from urllib.parse import urljoin
+
+import scrapy
+import zstandard
+from scrapy.crawler import CrawlerProcess
+from scrapy.http import Response, TextResponse
+
+BATCH = 200
+REVALIDATED = "revalidated:"
+_CONCURRENCY = 32
+_ZSTD_LEVEL = 3
+
+_CREATE = "CREATE TABLE page (url TEXT PRIMARY KEY, status INTEGER, body BLOB) WITHOUT ROWID"
+_INSERT = "INSERT INTO page VALUES (?, ?, ?)"
+
+_BARE: dict[str, Any] = {
+    "LOG_ENABLED": False,
+    "TELNETCONSOLE_ENABLED": False,
+    "USER_AGENT": "scrapy-bench",
+    "CONCURRENT_REQUESTS": _CONCURRENCY,
+    "CONCURRENT_REQUESTS_PER_DOMAIN": 1,
+    "SCHEDULER_PRIORITY_QUEUE": "scrapy.pqueues.DownloaderAwarePriorityQueue",
+    "COOKIES_ENABLED": False,
+    "RETRY_ENABLED": False,
+    "REDIRECT_ENABLED": False,
+    "DOWNLOAD_DELAY": 0,
+    "EXTENSIONS": {
+        "scrapy.extensions.logstats.LogStats": None,
+        "scrapy.extensions.memusage.MemoryUsage": None,
+        "scrapy.extensions.corestats.CoreStats": None,
+    },
+    "DOWNLOADER_MIDDLEWARES": {
+        "scrapy.downloadermiddlewares.httpauth.HttpAuthMiddleware": None,
+        "scrapy.downloadermiddlewares.httpproxy.HttpProxyMiddleware": None,
+        "scrapy.downloadermiddlewares.stats.DownloaderStats": None,
+        "scrapy.downloadermiddlewares.offsite.OffsiteMiddleware": None,
+    },
+    "SPIDER_MIDDLEWARES": {
+        "scrapy.spidermiddlewares.depth.DepthMiddleware": None,
+        "scrapy.spidermiddlewares.referer.RefererMiddleware": None,
+        "scrapy.spidermiddlewares.urllength.UrlLengthMiddleware": None,
+        "scrapy.spidermiddlewares.httperror.HttpErrorMiddleware": None,
+    },
+}
+
+
+class StorePipeline:
+    """Bodies to SQLite, compressed, in batches."""
+
+    def open_spider(self, spider: Crawl) -> None:
+        """Make the file."""
+        self._rows: list[tuple[str, int, bytes]] = []
+        self._compressor = zstandard.ZstdCompressor(_ZSTD_LEVEL)
+        self._connection = sqlite3.connect(spider.database)
+        self._connection.execute("PRAGMA journal_mode = WAL")
+        self._connection.execute("PRAGMA synchronous = FULL")
+        self._connection.execute(_CREATE)
+
+    def process_item(self, item: dict[str, Any], spider: Crawl) -> dict[str, Any]:
+        """Take one page."""
+        body = self._compressor.compress(item["body"])
+        self._rows.append((item["url"], item["status"], body))
+        if len(self._rows) >= BATCH:
+            self._commit()
+        return item
+
+    def close_spider(self, spider: Crawl) -> None:
+        """Store the last batch."""
+        self._commit()
+        self._connection.close()
+
+    def _commit(self) -> None:
+        with self._connection:
+            self._connection.executemany(_INSERT, self._rows)
+        self._rows.clear()
+
+
+class Crawl(scrapy.Spider):
+    """Follow every link of the seeds' hosts."""
+
+    name = "crawl"
+    custom_settings = {  # noqa: RUF012 (Scrapy's own way)
+        **_BARE,
+        "ROBOTSTXT_OBEY": True,
+        "ITEM_PIPELINES": {"crawld.bench.scrapy_peer.StorePipeline": 1},
+    }
+
+    def __init__(self, urls: list[str], place: str) -> None:
+        super().__init__()
+        self.database = place
+        self.seeds = urls
+        self.origins = tuple(urls)
+
+    async def start(self) -> AsyncIterator[Any]:
+        """Ask for the seeds; known to the duplicate filter, unlike Scrapy's `start_urls`."""
+        for url in self.seeds:
+            yield scrapy.Request(url)
+
+    def parse(self, response: Response, **_: Any) -> Iterator[Any]:  # noqa: ANN401 (as Scrapy)
+        """Store the page and follow its links."""
+        yield {"url": response.url, "status": response.status, "body": response.body}
+        if isinstance(response, TextResponse):
+            yield from map(scrapy.Request, self.wanted(_links(response)))
+
+    def wanted(self, links: Iterator[str]) -> Iterator[str]:
+        """Yield the URLs of the site; the duplicate filter drops the known ones."""
+        return (url for url in links if url.startswith(self.origins))
+
+
+class CrawlTuned(Crawl):
+    """The same with a set of known URLs in the spider."""
+
+    custom_settings = {  # noqa: RUF012 (Scrapy's own way)
+        **(Crawl.custom_settings or {}),
+        "DUPEFILTER_CLASS": "scrapy.dupefilters.BaseDupeFilter",
+    }
+
+    def __init__(self, urls: list[str], place: str) -> None:
+        super().__init__(urls, place)
+        self._seen = set(urls)
+
+    def wanted(self, links: Iterator[str]) -> Iterator[str]:
+        """Yield the URLs of the site that were not met before."""
+        for url in links:
+            if url not in self._seen and url.startswith(self.origins):
+                self._seen.add(url)
+                yield url
+
+
+class Revalidate(scrapy.Spider):
+    """Ask for every URL through the cache."""
+
+    name = "revalidate"
+    custom_settings = {  # noqa: RUF012 (Scrapy's own way)
+        **_BARE,
+        "ROBOTSTXT_OBEY": False,
+        "DUPEFILTER_CLASS": "scrapy.dupefilters.BaseDupeFilter",
+        "HTTPCACHE_ENABLED": True,
+        "HTTPCACHE_POLICY": "scrapy.extensions.httpcache.RFC2616Policy",
+    }
+
+    def __init__(self, urls: list[str], place: str) -> None:
+        super().__init__()
+        self.start_urls = urls
+
+    def parse(self, response: Response, **_: Any) -> None:  # noqa: ANN401 (as Scrapy)
+        """Take the answer; there is nothing to do with it."""
+
+
+class RevalidateTuned(Revalidate):
+    """The same with a cache in one file."""
+
+    custom_settings = {  # noqa: RUF012 (Scrapy's own way)
+        **(Revalidate.custom_settings or {}),
+        "HTTPCACHE_STORAGE": "scrapy.extensions.httpcache.DbmCacheStorage",
+    }
+
+
+SPIDERS: dict[str, type[scrapy.Spider]] = {
+    "crawl": Crawl,
+    "crawl-tuned": CrawlTuned,
+    "revalidate": Revalidate,
+    "revalidate-tuned": RevalidateTuned,
+}
+
+
+def _links(response: TextResponse) -> Iterator[str]:
+    base = response.url
+    for href in dict.fromkeys(response.css("a::attr(href)").getall()):
+        yield urljoin(base, href).partition("#")[0]
+
+
+def stored_pages(database: Path) -> int:
+    """Return how many pages `crawl` stored."""
+    connection = sqlite3.connect(database)
+    try:
+        (count,) = connection.execute("SELECT count(*) FROM page").fetchone()
+        return int(count)
+    finally:
+        connection.close()
+
+
+def main() -> None:
+    """Do what the command line says; print how many pages were answered 304."""
+    mode, urls_file, place = sys.argv[1:]
+    urls = Path(urls_file).read_text(encoding="utf-8").split()
+    process = CrawlerProcess({"HTTPCACHE_DIR": place})
+    crawler = process.create_crawler(SPIDERS[mode])
+    process.crawl(crawler, urls=urls, place=place)
+    process.start()
+    statistics = crawler.stats
+    print(REVALIDATED, statistics.get_value("httpcache/revalidate", 0) if statistics else 0)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,83 @@
+"""The site that `crawld bench fetch` crawls: static files, the same in every run.
+
+One directory a host, named after the address it is served on: a wiki of the simulated web, its
+pages at `/` and `/wiki/TITLE`, and a robots.txt with a rule that keeps nothing out, so that every
+crawler has one to fetch and to match.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from crawld.simweb.chance import draw
+from crawld.simweb.demo import loopback_addresses
+from crawld.simweb.graph import SiteGraph
+from crawld.simweb.render import Look, Rendering
+
+PAGES_PER_HOST = 100
+PAGE_BYTES = 26_000
+_CROSS_LINKS = 150  # drawn with repeats from a hundred pages: about 65 different links a page
+_SEED = 20_000
+_ROBOTS = "User-agent: *\nDisallow: /private/\nDisallow: /search\n"
+
+
+@dataclass(frozen=True, slots=True)
+class SiteTree:
+    """Files to serve.
+
+    Attributes:
+        directory: one subdirectory a host.
+        addresses: the hosts, each an address of 127.0.0.0/8.
+    """
+
+    directory: Path
+    addresses: tuple[str, ...]
+
+    @property
+    def page_count(self) -> int:
+        """Pages of all hosts."""
+        return len(self.addresses) * PAGES_PER_HOST
+
+    def seeds(self, port: int) -> list[str]:
+        """Return the URL of each host's home page."""
+        return [f"http://{address}:{port}/" for address in self.addresses]
+
+    def urls(self, port: int) -> list[str]:
+        """Return the URLs of all pages, host after host in turn, as a polite crawler asks."""
+        graphs = [_graph(k) for k in range(len(self.addresses))]
+        origins = [f"http://{address}:{port}" for address in self.addresses]
+        return [
+            origin + graph.path(page)
+            for page in range(PAGES_PER_HOST)
+            for origin, graph in zip(origins, graphs, strict=True)
+        ]
+
+
+def write_site(directory: Path, hosts: int) -> SiteTree:
+    """Write the files of so many hosts.
+
+    Args:
+        directory: made; one subdirectory a host.
+        hosts: how many, each with `PAGES_PER_HOST` pages.
+
+    Returns:
+        What was written.
+    """
+    tree = SiteTree(directory, tuple(loopback_addresses(hosts)))
+    for k, address in enumerate(tree.addresses):
+        _write_host(directory / address, _graph(k))
+    return tree
+
+
+def _graph(number: int) -> SiteGraph:
+    return SiteGraph(PAGES_PER_HOST, seed=draw(_SEED, number), cross_links=_CROSS_LINKS)
+
+
+def _write_host(directory: Path, graph: SiteGraph) -> None:
+    (directory / "wiki").mkdir(parents=True)
+    (directory / "robots.txt").write_text(_ROBOTS, encoding="utf-8")
+    rendering = Rendering(graph, Look(page_bytes=PAGE_BYTES))
+    for page in range(graph.pages):
+        path = "/index.html" if page == 0 else graph.path(page)
+        (directory / path[1:]).write_bytes(rendering.html(page, 0))

@@ -1,0 +1,115 @@
+"""A start over a large file: from the start of the process until its control socket answers.
+
+The file is made by the store's own functions: nine pages in ten were visited and wait for their
+revisit, one in ten waits for its first visit. It is in the page cache, as after a restart.
+"""
+
+from __future__ import annotations
+
+import signal
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from hashlib import blake2b
+from itertools import islice
+from pathlib import Path
+
+import apsw
+import trio
+
+from crawld.bench import ours
+from crawld.bench.process import failure
+from crawld.bench.result import Metrics
+from crawld.core.page import Outcome, PageState
+from crawld.core.url import url_hash
+from crawld.simweb.chance import uniform
+from crawld.simweb.demo import loopback_addresses
+from crawld.store import frontier, site, visit
+from crawld.store.database import Database
+from crawld.store.frontier import Discovery
+from crawld.store.visit import VisitRecord
+
+_NAME = "known"
+_PORT = 9  # discard: nothing answers there, and the daemon is stopped before it asks
+_HISTORY_S = 30 * 86_400.0
+_WAITING_EVERY = 10
+_WRITE_PAGES = 20_000
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """The file: so many pages on so many hosts."""
+
+    pages: int = 1_000_000
+    hosts: int = 10_000
+
+
+def measure(directory: Path, known: Known) -> Metrics:
+    """Make the file, start a daemon on it and return the seconds until it answers."""
+    room = directory / "start"
+    room.mkdir()
+    addresses = loopback_addresses(known.hosts)
+    config = ours.write_config(
+        room, _NAME, [_url(addresses[0], 0)], {"politeness": "host_delay_s = 900.0"}
+    )
+    trio.run(_fill, ours.database_of(room), known, addresses)
+    with ours.daemon(config) as daemon:
+        status = daemon.wait_answering()
+        answered_s = time.monotonic() - daemon.child.started_s
+        if status["pages_in_all"] != known.pages:
+            raise failure("crawld", f"knows {status['pages_in_all']} pages", daemon.child)
+        usage = daemon.child.stop(signal.SIGTERM)
+    return {"start_1m_s": answered_s, "start_1m_rss_mb": usage.peak_rss_mb}
+
+
+async def _fill(path: Path, known: Known, addresses: list[str]) -> None:
+    async with await Database.open(path) as database:
+        now = time.time()
+        site_id = await database.write(site.upsert, _NAME, "{}", source="config", at=now)
+        discoveries = _discoveries(known, addresses, site_id, now - _HISTORY_S)
+        while part := list(islice(discoveries, _WRITE_PAGES)):
+            await database.write(_store, part, now)
+
+
+def _discoveries(
+    known: Known, addresses: list[str], site_id: int, since: float
+) -> Iterator[Discovery]:
+    """Yield the pages, host after host as a crawl of all hosts at a time finds them."""
+    for number in range(known.pages):
+        address = addresses[number % known.hosts]
+        url = _url(address, number // known.hosts)
+        origin = f"http://{address}:{_PORT}"
+        yield Discovery(
+            url=url,
+            url_hash=url_hash(url),
+            site_id=site_id,
+            host=address,
+            origin=origin,
+            depth=min(number // known.hosts, 5),
+            at=since,
+        )
+
+
+def _store(connection: apsw.Connection, part: list[Discovery], now: float) -> None:
+    for page in frontier.discover(connection, part):
+        if page.page_id % _WAITING_EVERY == 0:
+            continue
+        visit.record(
+            connection,
+            VisitRecord(
+                page_id=page.page_id,
+                visited_at=now - _HISTORY_S * uniform(page.page_id),
+                outcome=Outcome.CHANGED,
+                state=PageState.VISITED,
+                wire_bytes=26_000,
+                body_bytes=26_000,
+                digest=blake2b(page.url.encode(), digest_size=16).digest(),
+                etag='"6b012e4c-617c"',
+            ),
+        )
+
+
+def _url(address: str, number: int) -> str:
+    return (
+        f"http://{address}:{_PORT}/" if number == 0 else f"http://{address}:{_PORT}/wiki/{number}"
+    )
