@@ -44,12 +44,15 @@ DISK_CHECK_S = 10.0
 """How often the room on the disk is looked at."""
 
 TIDY_S = 60.0
-"""How often idle connections are closed and time zones asked again."""
+"""How often idle connections are closed."""
+
+RETIME_S = 3600.0
+"""How often quiet hours are asked again: summer time begins and ends on the hour."""
 
 DONE_CHECK_S = 0.1
 """How often a one-off mirror asks whether it is done."""
 
-ONCE_WAIT_S = 600.0
+ONCE_WAIT_S = 120.0
 """A one-off mirror does not wait longer than this for a host that is closed or failing."""
 
 
@@ -135,6 +138,7 @@ class Daemon:
             nursery.start_soon(self._tidy)
             nursery.start_soon(self._listen_to_signals)
             await nursery.start(self.crawl.recorder.run)
+            nursery.start_soon(self.book.plant)
             if self.start.once:
                 nursery.start_soon(self._end_when_done)
             self.phase = "running"
@@ -152,7 +156,6 @@ class Daemon:
     async def _fill(self) -> None:
         await self.book.adopt(self._config, self.start.seeds)
         await restore_hosts(self.crawl, self.database, self.clock)
-        await self.book.plant()
 
     def shutdown(self) -> None:
         """Start no more turns; `run` returns when those under way are recorded."""
@@ -234,14 +237,18 @@ class Daemon:
             await trio.sleep(DISK_CHECK_S)
 
     async def _tidy(self) -> None:
+        hour = self.clock.now() // RETIME_S
         while True:
             await trio.sleep(TIDY_S)
             await self.fetcher.sweep()
+            if self.clock.now() // RETIME_S != hour:
+                hour = self.clock.now() // RETIME_S
+                self.book.retime()
 
     async def _end_when_done(self) -> None:
         while True:
             await trio.sleep(DONE_CHECK_S)
-            if self.crawl.held_back(ONCE_WAIT_S):
+            if self.book.planted and self.crawl.held_back(ONCE_WAIT_S):
                 self.shutdown()
                 return
 

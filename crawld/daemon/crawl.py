@@ -356,14 +356,21 @@ class Crawl:
     # --- the end -------------------------------------------------------------------------------
 
     def held_back(self, within_s: float) -> bool:
-        """Whether no page can be visited within so many seconds: a one-off mirror is done."""
+        """Whether no page can be visited within so many seconds: a one-off mirror is done.
+
+        The plain rest between two requests does not count, however long; a host whose back-off
+        has grown beyond `within_s` is given up.
+        """
         if self.schedule.on_turn or self.recorder.unrecorded or self.schedule.pauses:
             return False
         latest = trio.current_time() + within_s
-        return all(
-            (wanted_at := self.wanted_at(slot)) is None or max(wanted_at, slot.next_at) > latest
-            for slot in self.schedule
-        )
+        return all(self._is_held_back(host, latest, within_s) for host in self.hosts.values())
+
+    def _is_held_back(self, host: HostState, latest: float, within_s: float) -> bool:
+        wanted_at = self.wanted_at(host.slot)
+        if wanted_at is None or wanted_at > latest:
+            return True
+        return host.backoff.level > 0 and host.delay_s() > host.base_delay_s() + within_s
 
 
 def _host_update(host: HostState, visit: Visit) -> HostUpdate:

@@ -20,6 +20,7 @@ from crawld.core.url import parse
 from crawld.daemon.clock import Clock
 from crawld.daemon.host import HostState
 from crawld.daemon.sites import ActiveSite
+from crawld.net.exchange import FetchFailure
 from crawld.net.fetcher import Fetcher
 from crawld.net.robots import RobotsAnswer, fetch_robots
 from crawld.store import host as host_rows
@@ -123,6 +124,8 @@ class RobotsCache:
             allow_private=site.permits_private(parse(origin + "/").host),
             wait_turn=wait_turn,
         )
+        if isinstance(answer.last, FetchFailure) and answer.last.local_fault:
+            return answer  # it says nothing of the host: no verdict, asked again at the next turn
         now = self._clock.now()
         if answer.verdict is RobotsVerdict.CLOSED:
             self._closed(origin, host, answer)

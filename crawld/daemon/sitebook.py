@@ -35,6 +35,7 @@ class SiteBook:
 
     Attributes:
         config: the config in force.
+        planted: whether all seeds are in the frontier.
     """
 
     def __init__(
@@ -42,6 +43,8 @@ class SiteBook:
     ) -> None:
         """Make an empty book; `source` says where the sites of the config come from."""
         self.config = Config()
+        self.planted = False
+        self._hosts: dict[str, set[str]] = {}
         self._crawl = crawl
         self._database = database
         self._clock = clock
@@ -54,7 +57,7 @@ class SiteBook:
             ConfigError: a site cannot be activated; nothing is changed then.
         """
         now = self._clock.now()
-        hosts = {site.name: seeds_of[site.name].hosts for site in config.sites}
+        hosts = {site.name: set(seeds_of[site.name].hosts) for site in config.sites}
         # Activated once before anything is written: a bad headers file must refuse the whole.
         await trio.to_thread.run_sync(_rehearse, config, hosts, now)
         named = {site.name for site in config.sites}
@@ -66,6 +69,7 @@ class SiteBook:
                 site_rows.upsert, site.name, site.model_dump_json(), source=self._source, at=now
             )
         self.config = config
+        self._hosts = hosts
         await self.refresh()
 
     async def refresh(self) -> None:
@@ -74,8 +78,7 @@ class SiteBook:
         active = []
         for row in await self._database.read(site_rows.list_sites):
             definition = Site.model_validate_json(row.definition or "")
-            stored = await self._database.read(frontier.seed_hosts, row.site_id)
-            hosts = _seed_hosts(definition, stored)
+            hosts = await self._seed_hosts(definition, row.site_id)
             active.append(
                 activate(
                     self.config, definition, hosts, site_id=row.site_id, paused=row.paused, now=now
@@ -83,12 +86,33 @@ class SiteBook:
             )
         self._crawl.set_sites(active)
 
+    def retime(self) -> None:
+        """Ask quiet hours again: local time has moved against UTC."""
+        now = self._clock.now()
+        sites = self._crawl.sites.values()
+        self._crawl.set_sites([site.with_rules(self.config, now) for site in sites])
+
+    async def _seed_hosts(self, definition: Site, site_id: int) -> set[str]:
+        """Return the hosts of a site's seeds, and those the seeds were redirected to."""
+        own = self._hosts.get(definition.name)
+        if own is None:
+            own = await trio.to_thread.run_sync(_hosts_of, definition)
+            self._hosts[definition.name] = own
+        domains = {registrable_domain(host) for host in own}
+        stored = await self._database.read(frontier.seed_hosts, site_id)
+        return own | {host for host in stored if registrable_domain(host) in domains}
+
     async def plant(self) -> None:
         """Put the seeds of every site into the frontier; known ones cost a look-up."""
-        for site in list(self._crawl.sites.values()):
-            iterator = seeds(site.config)
+        self.planted = False
+        for site_id, name in [(site.site_id, site.name) for site in self._crawl.sites.values()]:
+            iterator = seeds(self._crawl.sites[site_id].config)
             while batch := await trio.to_thread.run_sync(_next_batch, iterator):
+                site = self._crawl.sites.get(site_id)
+                if site is None or site.name != name:
+                    break  # taken out meanwhile
                 await self._crawl.plant(site, [seed.url for seed in batch])
+        self.planted = True
 
     # --- by the socket -------------------------------------------------------------------------
 
@@ -161,11 +185,8 @@ def _rehearse(config: Config, hosts: Mapping[str, Iterable[str]], now: float) ->
         activate(config, site, hosts[site.name], site_id=0, paused=False, now=now)
 
 
-def _seed_hosts(definition: Site, stored: Iterable[str]) -> set[str]:
-    """Return the hosts of a site's seeds, and those the seeds were redirected to."""
-    own = {parse(seed.url).host for seed in _good(seeds(definition))}
-    domains = {registrable_domain(host) for host in own}
-    return own | {host for host in stored if registrable_domain(host) in domains}
+def _hosts_of(definition: Site) -> set[str]:
+    return {parse(seed.url).host for seed in _good(seeds(definition))}
 
 
 def _good(found: Iterator[Seed | BadSeed]) -> Iterator[Seed]:

@@ -31,6 +31,7 @@ class ActiveSite:
         rules: its politeness.
         limits: the most one request may take.
         traps: where URLs stop to be plausible.
+        own_hosts: the hosts the operator named, as seeds or in `hosts`.
         headers: request headers for its own hosts, passwords included: never logged.
         weights: patterns and the importance of the pages they match.
         max_links_per_page: links read from one page.
@@ -44,6 +45,7 @@ class ActiveSite:
     rules: DelayRules
     limits: FetchLimits
     traps: TrapLimits
+    own_hosts: frozenset[str]
     headers: tuple[tuple[str, str], ...] = field(repr=False)
     weights: tuple[tuple[Scope, float], ...]
     max_links_per_page: int
@@ -58,6 +60,13 @@ class ActiveSite:
     def permits_private(self, host: str) -> bool:
         """Whether a private or loopback address may be asked under this host name."""
         return derive.allows_private(self.config, host)
+
+    def headers_for(self, host: str) -> tuple[tuple[str, str], ...]:
+        """Return the request headers of a host: a password goes to the site's own hosts alone."""
+        own = host in self.own_hosts
+        if not own and self.config.subdomains:
+            own = any(host.endswith(f".{each}") for each in self.own_hosts)
+        return self.headers if own else ()
 
     def importance(self, url: str) -> float:
         """Return how much a page matters: the first weight that matches, else 1."""
@@ -79,6 +88,10 @@ class ActiveSite:
         if not seed or literal_address(target_host) or literal_address(source_host):
             return False
         return registrable_domain(target_host) == registrable_domain(source_host)
+
+    def with_rules(self, config: Config, now: float) -> ActiveSite:
+        """Return the site with its politeness asked again: quiet hours follow summer time."""
+        return replace(self, rules=derive.delay_rules(config, self.config, now))
 
     def with_host(self, host: str) -> ActiveSite:
         """Return the site with one more host in scope."""
@@ -108,13 +121,15 @@ def activate(
         ConfigError: its headers file cannot be read.
     """
     headers = read_headers(site.headers_file).pairs if site.headers_file else ()
+    scope = derive.site_scope(site, seed_hosts)
     return ActiveSite(
         site_id=site_id,
         config=site,
-        scope=derive.site_scope(site, seed_hosts),
+        scope=scope,
         rules=derive.delay_rules(config, site, now),
         limits=fetch_limits(config.fetch),
         traps=derive.trap_limits(config),
+        own_hosts=scope.hosts,
         headers=headers,
         weights=derive.importance_rules(site),
         max_links_per_page=config.frontier.max_links_per_page,

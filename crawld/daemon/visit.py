@@ -127,7 +127,7 @@ class Visit:
 
 def request_for(page: PageRecord, site: ActiveSite, *, host: str, delay_s: float) -> FetchRequest:
     """Return the request of a page: validators, the site's headers, its limits."""
-    headers = list(site.headers)
+    headers = list(site.headers_for(host))
     if page.version_id is not None:
         if page.etag:
             headers.append(("If-None-Match", page.etag))
