@@ -1,0 +1,199 @@
+import pytest
+
+from crawld.core.page import Grace, Outcome, PageState
+from crawld.store import frontier, headers, host, meta, page, version
+from crawld.store import visit as visits
+from crawld.store.frontier import Caps
+from crawld.store.refusal import Refusal
+from crawld.store.visit import HostUpdate
+
+from .rows import NOW, answer, changed, found, unlike
+
+
+@pytest.fixture
+def page_id(connection):
+    [new] = frontier.discover(connection, [found("a")])
+    return new.page_id
+
+
+def test_a_changed_page_has_a_version(connection, page_id):
+    recorded = visits.record(connection, changed(page_id, b"<p>first</p>"))
+    stored = page.for_visit(connection, page_id)
+    assert stored.state is PageState.VISITED
+    assert stored.version_id == recorded.version_id
+    assert (stored.etag, stored.title, stored.change_count) == ('"a"', "A title", 1)
+    assert version.read_body(connection, recorded.version_id) == b"<p>first</p>"
+    kept = version.detail(connection, recorded.version_id)
+    assert headers.unpack(kept.answer.headers)[0] == (b"Server", b"nginx")
+    assert (kept.answer.status, kept.answer.http_version) == (200, "HTTP/1.1")
+
+
+def test_equal_copies_of_two_pages_share_a_body(connection, page_id):
+    [other] = frontier.discover(connection, [found("b")])
+    visits.record_all(connection, [changed(page_id, b"same"), changed(other.page_id, b"same")])
+    assert connection.execute("SELECT count(*) FROM body").get == 1
+    assert connection.execute("SELECT count(*) FROM version").get == 2
+
+
+@pytest.mark.parametrize("outcome", [o for o in Outcome if o is not Outcome.CHANGED])
+def test_no_other_outcome_touches_the_last_good_copy(connection, page_id, outcome):
+    visits.record(connection, changed(page_id, b"good"))
+    before = page.for_visit(connection, page_id)
+    # everything a careless caller might hand over
+    bad = changed(page_id, b"404 page", NOW + 9, outcome=outcome, digest=b"x" * 16, etag=None)
+    recorded = visits.record(connection, bad)
+    after = page.for_visit(connection, page_id)
+    assert recorded.version_id is None
+    assert (after.version_id, after.digest, after.title) == (
+        before.version_id,
+        before.digest,
+        before.title,
+    )
+    assert after.last_change_at == NOW
+    assert (after.last_visit_at, after.last_outcome) == (NOW + 9, outcome)
+    assert version.read_body(connection, after.version_id) == b"good"
+
+
+@pytest.mark.parametrize("outcome", [Outcome.GONE, Outcome.SOFT_GONE, Outcome.BLOCKED])
+def test_validators_of_an_error_page_are_not_believed(connection, page_id, outcome):
+    visits.record(connection, changed(page_id, b"good"))
+    visits.record(connection, unlike(page_id, outcome, etag='"of the error page"'))
+    assert page.for_visit(connection, page_id).etag == '"a"'
+
+
+def test_a_304_refreshes_the_validators_it_names(connection, page_id):
+    visits.record(connection, changed(page_id, b"good"))
+    visits.record(connection, unlike(page_id, Outcome.NOT_MODIFIED, etag='"b"'))
+    stored = page.for_visit(connection, page_id)
+    assert (stored.etag, stored.last_modified) == ('"b"', "Fri, 09 Jan 2026 10:28:16 GMT")
+
+
+def test_a_change_that_may_not_be_kept_leaves_the_last_copy(connection, page_id):
+    visits.record(connection, changed(page_id, b"kept"))
+    visits.record(connection, changed(page_id, b"noarchive", NOW + 1, body=None))
+    stored = page.for_visit(connection, page_id)
+    assert version.read_body(connection, stored.version_id) == b"kept"
+    assert stored.change_count == 2
+
+
+def test_headers_lie_with_the_version_or_with_the_visit(connection, page_id):
+    first = visits.record(connection, changed(page_id, b"good"))
+    lines = ((b"Date", b"Sat, 21 Nov 2026 05:19:34 GMT"),)
+    second = visits.record(
+        connection, unlike(page_id, Outcome.NOT_MODIFIED, answer=answer(304, lines))
+    )
+    third = visits.record(connection, unlike(page_id, Outcome.FAILED, failure="dns"))
+    assert headers.unpack(visits.header_block(connection, first.visit_id))[0][0] == b"Server"
+    assert headers.unpack(visits.header_block(connection, second.visit_id)) == lines
+    assert visits.header_block(connection, third.visit_id) is None
+    assert connection.execute("SELECT count(headers) FROM visit").get == 1
+
+
+def test_moved_gone_and_failed_leave_their_traces(connection, page_id):
+    target = "https://example.org/b"
+    visits.record(connection, unlike(page_id, Outcome.MOVED, redirect_url=target))
+    assert page.for_visit(connection, page_id).redirect_url == target
+    visits.record(
+        connection,
+        unlike(page_id, Outcome.FAILED, failure="timeout", failure_count=2, retry_at=NOW + 60),
+    )
+    stored = page.for_visit(connection, page_id)
+    assert (stored.last_failure, stored.failure_count, stored.retry_at) == ("timeout", 2, NOW + 60)
+    grace = Grace(3, NOW)
+    visits.record(
+        connection, unlike(page_id, Outcome.GONE, state=PageState.GONE, grace=grace, at=NOW + 5)
+    )
+    stored = page.for_visit(connection, page_id)
+    assert (stored.state, stored.grace, stored.retry_at) == (PageState.GONE, grace, None)
+    visits.record(connection, changed(page_id, b"back", NOW + 6))
+    stored = page.for_visit(connection, page_id)
+    assert (stored.state, stored.grace, stored.redirect_url) == (PageState.VISITED, Grace(), None)
+
+
+def test_the_host_keeps_its_politeness(connection, page_id):
+    update = HostUpdate(
+        last_fetch_at=NOW,
+        address="192.0.2.7",
+        backoff_level=2,
+        backoff_at=NOW,
+        closed_until=NOW + 9,
+    )
+    visits.record(connection, unlike(page_id, Outcome.BLOCKED, host=update, wire_bytes=5))
+    visits.record(connection, unlike(page_id, Outcome.FAILED, failure="robots"))
+    row = host.by_name(connection, "example.org")
+    assert (row.last_fetch_at, row.address, row.backoff_level) == (NOW, "192.0.2.7", 2)
+    assert (row.closed_until, row.visit_count, row.failure_count, row.wire_bytes) == (
+        NOW + 9,
+        2,
+        1,
+        5,
+    )
+    # nothing reached the wire: instant and address stay, back-off is as told
+    visits.record(connection, unlike(page_id, Outcome.FAILED, host=HostUpdate()))
+    row = host.by_name(connection, "example.org")
+    assert (row.last_fetch_at, row.address, row.backoff_level) == (NOW, "192.0.2.7", 0)
+
+
+def test_links_and_refusals_come_with_the_visit(connection, page_id):
+    recorded = visits.record(
+        connection,
+        changed(
+            page_id,
+            b"links",
+            discoveries=[found("a"), found("b"), found("c")],
+            caps=Caps(per_site={1: 2}),
+            refusals=[Refusal("example.org", "session_id", "https://example.org/?sid=1", NOW)],
+        ),
+    )
+    assert [new.url for new in recorded.new_pages] == ["https://example.org/b"]
+    reasons = connection.execute("SELECT reason FROM refusal ORDER BY reason").fetchall()
+    assert reasons == [("session_id",), ("site_cap",)]
+
+
+def test_a_page_removed_meanwhile_costs_nothing(connection):
+    recorded = visits.record(connection, changed(99, b"late"))
+    assert recorded == visits.Recorded(None, None, [])
+    assert connection.execute("SELECT count(*) FROM body").get == 0
+
+
+def test_counters_follow_the_states(connection, page_id):
+    frontier.discover(connection, [found("b")])
+    visits.record(connection, changed(page_id, b"good"))
+    page.set_state(connection, page_id, PageState.SUSPENDED)
+    totals = meta.totals(connection)
+    assert totals.pages == {
+        PageState.DISCOVERED: 1,
+        PageState.VISITED: 0,
+        PageState.EXCLUDED: 0,
+        PageState.GONE: 0,
+        PageState.SUSPENDED: 1,
+    }
+    assert (totals.hosts, totals.visits, totals.changes, totals.versions) == (1, 1, 1, 1)
+    assert (totals.wire_bytes, totals.file_bytes > 0) == (100, True)
+
+
+def test_the_log_is_followed_and_filtered(connection, page_id):
+    [other] = frontier.discover(connection, [found("b", host="second.example")])
+    for number in range(5):
+        visits.record(connection, unlike(page_id, Outcome.UNCHANGED, NOW + number))
+    visits.record(connection, changed(other.page_id, b"x", NOW + 9))
+    log = visits.log(connection, limit=3)
+    assert [row.visit_id for row in log] == [4, 5, 6]
+    assert [row.visit_id for row in visits.log(connection, after=4)] == [5, 6]
+    assert [row.url for row in visits.log(connection, host_id=2)] == ["https://second.example/b"]
+    assert [row.visit_id for row in visits.log(connection, outcome=Outcome.CHANGED)] == [6]
+    newest = visits.of_page(connection, page_id, limit=2)
+    assert [row.visit_id for row in newest] == [5, 4]
+    older = visits.of_page(connection, page_id, before=newest[-1].visited_at)
+    assert [row.visit_id for row in older] == [3, 2, 1]
+
+
+def test_versions_are_listed_newest_first(connection, page_id):
+    for number in range(4):
+        visits.record(connection, changed(page_id, b"v%d" % number, NOW + number))
+    newest = version.list_versions(connection, page_id, limit=3)
+    assert [row.visited_at for row in newest] == [NOW + 3, NOW + 2, NOW + 1]
+    [oldest] = version.list_versions(connection, page_id, before=NOW + 1)
+    assert version.read_body(connection, oldest.version_id) == b"v0"
+    assert version.read_body(connection, 99) is None
+    assert version.detail(connection, 99) is None
