@@ -109,7 +109,9 @@ _HIDDEN = re.compile(
     r'(?:^| )hidden="|style="[^"]*(?:display\s*:\s*none|visibility\s*:\s*hidden)', re.IGNORECASE
 )
 _IDENTITY = re.compile(r'(?:^| )(?:id|class)="([^"]*)"')
-_SESSION_PATH = re.compile(r";(?:jsessionid|phpsessid|sid|sessionid)=[^?#]*", re.IGNORECASE)
+_SESSION_PATH = re.compile(
+    r"(?<!&amp);(?:jsessionid|phpsessid|sid|sessionid)=[^?#]*", re.IGNORECASE
+)
 _SESSION_PARAMETER = re.compile(
     r"(?<=[?&;])(?:(?:phpsessid|jsessionid|sid|session_?id|s?token|\w*csrf\w*|authenticity_token|"
     r"_?\w*nonce|utm_\w+|gclid|fbclid|_|ts|timestamp|cb|cachebuster|rnd|rand|random)=[^&#]*|"
@@ -202,8 +204,8 @@ def _outline_markup(outline: _Outline, markup: str) -> None:
         if role is None and " " in tag:
             name, _, attributes = tag.partition(" ")
             role = roles.get(name)
-            if hides and _is_hidden(name, attributes):
-                role = _SKIP
+            if hides and _is_hidden(attributes):
+                role = None if name in _VOID_TAGS else _SKIP
         if role == _LINK:
             put(link_target(_attribute(attributes, 'href="')))
         elif role == _SKIP:
@@ -241,10 +243,10 @@ def _apply(outline: _Outline, role: int, name: str, attributes: str) -> None:
         outline.pieces.append("\n" if role == _SPACE else " | ")
 
 
-def _is_hidden(name: str, attributes: str) -> bool:
+def _is_hidden(attributes: str) -> bool:
     if "none" not in attributes and "hidden" not in attributes:
         return False
-    return name not in _VOID_TAGS and _HIDDEN.search(attributes) is not None
+    return _HIDDEN.search(attributes) is not None
 
 
 def _attribute(attributes: str, start: str) -> str:

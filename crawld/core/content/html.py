@@ -244,7 +244,7 @@ def refresh_target(content: str) -> str | None:
     match = _REFRESH.match(content[:4096])
     if match is None:
         return None
-    target = match[1].strip()
+    target = match[1].strip(" \t\r\n;,")
     return None if not target or target.replace(".", "").isdigit() else target
 
 

@@ -6,9 +6,10 @@ Two readings of a page are compared. What differs is explained by the narrowest 
 Evidence: (a) a *pair*, two readings one host delay apart: what differs is volatile at once, since
 nobody edits that fast. (b) Two visits: what differs at four in a row (five where whole blocks
 would be left out). A rule that differs in less than a quarter of its observations is given up.
-Rules of a *host* are learnt from all its pages and hold when at least three pages agree and four
-in five observations differed: the date stamp of a template is known before any single page could
-prove it, while scores that editors change on some pages keep their digits.
+Rules of a *host* are learnt from all its pages and hold when at least three pages agree and either
+four in five observations differed, or the very same change was seen on three pages in a row: the
+text of a template, a date stamp say, whose numbers change everywhere at once. So it is known before
+any single page could prove it, while scores that editors change on some pages keep their digits.
 
 Invariants: rules never leave out more than half of the text of the page they are learnt from (a
 page that differs in every byte stays a changing page); nothing is quadratic in the blocks.
@@ -37,7 +38,7 @@ from crawld.core.content.volatile import (
 if TYPE_CHECKING:
     from crawld.core.content.blocks import Blocks
 
-MAX_RULES = 20
+MAX_RULES = 16
 MAX_HOST_RULES = 64
 MAX_RUN = 6
 """Blocks between two neighbours that can be one slot."""
@@ -46,7 +47,7 @@ MAX_PROPOSALS = 16
 """New rules one comparison may add: a new layout must not drive out what is known."""
 
 STREAK_TO_MASK, STREAK_TO_LEAVE_OUT = 4, 5
-HOST_PAGES, HOST_OBSERVATIONS, HOST_SHARE = 3, 5, 0.8
+HOST_PAGES, HOST_OBSERVATIONS, HOST_SHARE, HOST_ECHOES = 3, 5, 0.8, 2
 
 _SEEN_CAP = 200
 _LETTERS = re.compile(r"[^\W\d_]{3}")
@@ -98,42 +99,47 @@ def _observed(
     evidence the oldest are forgotten.
     """
     places = index_places(old), index_places(new)
-    rules = {rule.key: (rule, _differs(rule, old, new, places)) for rule in known.rules}
-    fresh: list[tuple[Rule, bool]] = []
-    for rule in _proposals(old, new)[:MAX_PROPOSALS]:
-        if rule.key not in rules:
-            fresh.append((replace(rule, pages=page_bit), True))
-        elif rule.run > rules[rule.key][0].run:
-            rules[rule.key] = (replace(rules[rule.key][0], run=rule.run), True)
-    kept = [(_counted(rule, differs, page_bit), bool(differs)) for rule, differs in rules.values()]
-    return fresh + [pair for pair in kept if pair[0].differed * 8 >= pair[0].seen]
+    rules = {rule.key: rule for rule in known.rules}
+    proposals = {rule.key: rule for rule in _proposals(old, new)[:MAX_PROPOSALS]}
+    # A rule asked for again may cover more by now: a longer slot.
+    for key in proposals.keys() & rules.keys():
+        rules[key] = replace(rules[key], run=max(rules[key].run, proposals[key].run))
+    unseen = [
+        replace(rule, seen=0, differed=0, streak=0)
+        for key, rule in proposals.items()
+        if key not in rules
+    ]
+    observed = [_once_more(rule, old, new, places) for rule in [*unseen, *rules.values()]]
+    return [
+        (replace(rule, pages=rule.pages | page_bit) if differs else rule, differs)
+        for rule, differs in observed
+        if rule.differed * 8 >= rule.seen or rule.echoes >= HOST_ECHOES
+    ]
 
 
-def _differs(
+def _once_more(
     rule: Rule,
     old: Blocks,
     new: Blocks,
     places: tuple[dict[int, list[int]], dict[int, list[int]]],
-) -> bool | None:
-    """Return whether what a rule covers differs, None where it covers nothing to compare."""
+) -> tuple[Rule, bool]:
+    """Return a rule with one more observation, and whether what it covers differed."""
     before = [old.texts[index] for index in covered_by(rule, old, places[0])]
     after = [new.texts[index] for index in covered_by(rule, new, places[1])]
-    if rule.cover == Cover.WORDING and not (before and after):
-        return None
-    return before != after if before or after else None
-
-
-def _counted(rule: Rule, differs: bool | None, page_bit: int) -> Rule:
-    if differs is None:
-        return rule
+    gone = rule.cover == Cover.WORDING and not (before and after)
+    if gone or not (before or after):
+        return rule, False
     scale = 2 if rule.seen >= _SEEN_CAP else 1
-    return replace(
-        rule,
-        seen=rule.seen // scale + 1,
-        differed=rule.differed // scale + differs,
-        streak=min(rule.streak + 1, 255) if differs else 0,
-        pages=rule.pages | (page_bit if differs else 0),
-    )
+    seen, differed = rule.seen // scale + 1, rule.differed // scale
+    if before == after:
+        return replace(rule, seen=seen, differed=differed, streak=0), False
+    change = crc32("\n".join([*before, "", *after]).encode("utf-8", "replace"))
+    echoes = rule.echoes if change != rule.echo else rule.echoes + 1
+    if change != rule.echo and echoes < HOST_ECHOES:
+        echoes = 0
+    streak = min(rule.streak + 1, 255)
+    evidence = replace(rule, seen=seen, differed=differed + 1, streak=streak)
+    return replace(evidence, echo=change, echoes=min(echoes, 255)), True
 
 
 def _judged(rule: Rule, *, pair: bool) -> Rule:
@@ -143,11 +149,11 @@ def _judged(rule: Rule, *, pair: bool) -> Rule:
 
 
 def _judged_for_host(rule: Rule) -> Rule:
-    agreed = (
-        rule.pages.bit_count() >= HOST_PAGES
-        and rule.seen >= HOST_OBSERVATIONS
-        and rule.differed >= HOST_SHARE * rule.seen
-    )
+    everywhere = rule.seen >= HOST_OBSERVATIONS and rule.differed >= HOST_SHARE * rule.seen
+    # Only numbers may be masked for what changed on all pages alike but seldom: a new slogan in a
+    # container of its own is an edit.
+    alike = rule.echoes >= HOST_ECHOES and rule.cover == Cover.WORDING
+    agreed = rule.pages.bit_count() >= HOST_PAGES and (everywhere or alike)
     return replace(rule, confirmed=agreed or (rule.confirmed and rule.differed * 2 >= rule.seen))
 
 

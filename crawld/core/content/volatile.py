@@ -13,7 +13,7 @@ How rules are learnt, and when they hold, is told in `learning`.
 
 Two readings are compared in `cleaned` form under the *same* rules, those known before.
 
-Invariants: a rule is stored in 20 bytes; rules of a page and of its host are joined by `|`, in any
+Invariants: a rule is stored in 25 bytes; rules of a page and of its host are joined by `|`, in any
 order, with the same outcome; the digits of a block no rule covers always count.
 """
 
@@ -22,6 +22,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, replace
 from enum import IntEnum
+from functools import lru_cache
 from struct import Struct
 from typing import TYPE_CHECKING
 from zlib import crc32
@@ -38,6 +39,7 @@ _NUMBER = re.compile(
     r"\w*\d\w*(?:[.,:/+-]+\w*\d\w*)*(?:\s+(?:second|minute|hour|day|week|month|year)s?\b)?",
     re.IGNORECASE,
 )
+_DIGIT = re.compile(r"\d")
 _NUMBERS = re.compile(r"#(?:[\s,]*#)+")
 EDGE = 1
 """Stands for the neighbour of the first and behind the last block."""
@@ -67,6 +69,8 @@ class Rule:
         streak: how many of the last ones differed in a row.
         confirmed: whether the rule holds.
         pages: bit set of hashed page keys it was seen to differ on.
+        echo: hash of the last change of what it covers, before and after.
+        echoes: how many observations in a row showed that same change again.
     """
 
     cover: Cover
@@ -79,6 +83,8 @@ class Rule:
     streak: int = 1
     confirmed: bool = False
     pages: int = 0
+    echo: int = 0
+    echoes: int = 0
 
     @property
     def key(self) -> tuple[int, int, int, int]:
@@ -86,7 +92,8 @@ class Rule:
         return (self.cover, self.place, self.wording, self.right)
 
 
-_RULE = Struct("<BBIIIBBB?H")
+_COVERS = frozenset(Cover)
+_RULE = Struct("<BBIIIBBB?HIB")
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,11 +115,12 @@ class VolatileBlocks:
         return VolatileBlocks(tuple(rule for rule in self.rules if rule.confirmed))
 
     def to_bytes(self) -> bytes:
-        """Return the stored form: 20 bytes a rule."""
+        """Return the stored form: 25 bytes a rule."""
         return b"".join(
             _RULE.pack(
                 *(rule.cover, rule.run, rule.place, rule.wording, rule.right),
                 *(rule.seen, rule.differed, rule.streak, rule.confirmed, rule.pages),
+                *(rule.echo, rule.echoes),
             )
             for rule in self.rules
         )
@@ -125,7 +133,7 @@ class VolatileBlocks:
             tuple(
                 Rule(Cover(cover), place, wording, right, run, *evidence)
                 for cover, run, place, wording, right, *evidence in _RULE.iter_unpack(whole)
-                if cover in Cover
+                if cover in _COVERS
             )
         )
 
@@ -140,18 +148,24 @@ def _joined(a: Rule, b: Rule) -> Rule:
         streak=max(a.streak, b.streak),
         confirmed=a.confirmed or b.confirmed,
         pages=a.pages | b.pages,
+        echoes=max(a.echoes, b.echoes),
     )
 
 
 def mask(text: str) -> str:
     """Return a text with numbers, dates and tokens that hold digits as `#`.
 
+    A text without a digit stays as it is: "may" is a month only beside a number.
+
     >>> mask("Viewed 1,234 times, last on Mon 3 May 2026 at 10:15 (3 minutes ago)")
     'Viewed # times, last on # at # (# ago)'
     """
+    if _DIGIT.search(text) is None:
+        return text
     return _NUMBERS.sub("#", _NUMBER.sub("#", text))
 
 
+@lru_cache(maxsize=16384)
 def wording_of(text: str) -> int:
     """Return a 32-bit hash of a text's masked form; never 0 or `EDGE`."""
     return crc32(mask(text).encode("utf-8", "replace")) | 2

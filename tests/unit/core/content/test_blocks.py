@@ -1,0 +1,102 @@
+"""What counts as a block, what is left out, what makes an edit."""
+
+import pytest
+
+from crawld.core.content.blocks import (
+    MAX_BLOCKS,
+    TARGET_END,
+    TARGET_START,
+    blocks_of,
+    image_target,
+    lines_of,
+    link_target,
+)
+from crawld.core.content.html import parse
+
+
+def texts(html: str) -> list[str]:
+    found = blocks_of(parse(html)).texts
+    return [text.replace(TARGET_START, "[").replace(TARGET_END, "]") for text in found]
+
+
+@pytest.mark.parametrize(
+    ("html", "expected"),
+    [
+        ("<p>one <b>two</b>\n three<p>four", ["one two three", "four"]),
+        ("<title> T </title><h2>H</h2>", ["title: T", "h2: H"]),
+        ("<div>a<p>b</p>c</div>", ["a", "b", "c"]),
+        ("<ul><li>a<ul><li>b</ul></ul>", ["* a", "* b"]),
+        ("<table><tr><th>Name<td>3<td><a href=/x>y</a></table>", ["| Name | 3 | [/x]y"]),
+        ("<pre>a\n  b\n\nc</pre>", ["pre: a", "pre: b", "pre: c"]),
+        ("a<br>b", ["a b"]),
+        ("<p>a&nbsp;b &lt;i&gt; &amp;</p>", ["a b &lt;i&gt; &amp;"]),
+        ("<p>x<script>'</p><b>'</script><style>p{}</style><!-- <p> > --></p>", ["x"]),
+        ("v<noscript><p>n</noscript><template>t</template><svg><text>s</text></svg>", ["v"]),
+        ("<p hidden>h</p><div style='Display : none'><div>x</div>y</div>z", ["z"]),
+        ("<span style='visibility:hidden'>a <span>b</span></span>c", ["c"]),
+        ("<a style='text-decoration:none' href=u>d</a>", ["[u]d"]),
+        ("<p aria-hidden=true>seen</p>", ["seen"]),
+        ("<form><input type=hidden value=t><textarea>note</textarea></form>", ["note"]),
+        ("<img hidden src=a><img src='i.png?v=3'>", ["[i.png]"]),
+        ("<a title='1>0' href='?a=1&sid=77f'>x</a>", ["[?a=1]x"]),
+        ("", []),
+        ("<p> | </p><hr>", []),
+        ("<script>'<!--'</script>kept<!-- c -->", ["kept"]),
+    ],
+)
+def test_blocks(html, expected):
+    assert texts(html) == expected
+
+
+@pytest.mark.parametrize(
+    ("href", "target"),
+    [
+        ("/a#top", "/a"),
+        ("#top", ""),
+        ("javascript:void(0)", ""),
+        ("/a;jsessionid=AB12?x=1", "/a?x=1"),
+        ("?PHPSESSID=1&amp;p=2", "?p=2"),
+        ("?p=2&amp;utm_source=x&amp;_wpnonce=1", "?p=2"),
+        ("?h=0123456789abcdef0123456789abcdef", ""),
+        ("?side=left&amp;inside=1", "?side=left&amp;inside=1"),
+    ],
+)
+def test_link_targets(href, target):
+    assert link_target(href).strip(TARGET_START + TARGET_END) == target
+
+
+def test_image_targets():
+    assert image_target("/a.png?cache=1").strip(TARGET_START + TARGET_END) == "/a.png"
+    assert image_target("") == ""
+    assert image_target("data:image/png,x") != image_target("data:image/png,y")
+    assert len(image_target("data:" + "x" * 10_000)) < 30
+
+
+def test_places_survive_numbering_and_insertion():
+    one = blocks_of(parse("<div class='ad n17' id=x1><p>a</p></div><p>b</p>"))
+    two = blocks_of(parse("<p>new</p><div id=x2 class='n18 ad'><p>a</p></div><p>b</p>"))
+    assert one.places == (two.places[1], two.places[2])
+    assert one.places[0] != one.places[1]
+    assert one.hashes().tolist() == two.hashes().tolist()[1:]
+
+
+def test_visible_text_is_what_a_reader_sees():
+    page = parse("<p>a <a href='/x'>link</a> &amp;lt; &lt;b&gt;</p><p>c</p>")
+    assert blocks_of(page).visible_text() == "a link &lt; <b>\nc"
+
+
+def test_the_tree_stays_as_it_was_parsed():
+    page = parse("<div hidden><img src=a.png></div><p>b")
+    assert blocks_of(page) == blocks_of(page)
+    assert page.requisites() == ("a.png",)
+
+
+def test_too_many_blocks_keep_their_text():
+    found = blocks_of(parse("<p>x</p>" * (MAX_BLOCKS + 5) + "<p>last</p>"))
+    assert len(found.texts) == len(found.places) == MAX_BLOCKS
+    assert found.texts[-1].endswith("last")
+    assert len(lines_of("x\n" * (MAX_BLOCKS + 5)).texts) == MAX_BLOCKS
+
+
+def test_lines():
+    assert lines_of("a  b\r\n\n c ").texts == ("a b", "c")

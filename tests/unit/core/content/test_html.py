@@ -1,0 +1,105 @@
+"""What one parse reads, and that no page makes it crash or crawl."""
+
+import pytest
+
+from crawld.core.content.html import parse, refresh_target, srcset_urls
+
+PAGE = """<!doctype html><html lang="de"><head><title> Zwei
+ Zeilen </title><base href="/b/"><link rel="canonical" href="/c">
+<meta name="Robots" content="NOARCHIVE, none"><meta http-equiv=refresh content="3; URL='/next'">
+<meta name="generator" content="MediaWiki 1.39"><link rel="EditURI" href="//w/api.php?action=rsd">
+<link rel=alternate type="application/atom+xml" href="/feed">
+<link rel=alternate hreflang=en href=/en>
+<link rel="stylesheet" href="/s.css"><link rel="shortcut icon" href="/i.ico"></head><body>
+<a href="one?x=1&amp;y=2">1</a><a name=no>-</a><area href=two><a rel="external nofollow" href=3>
+<a href>empty</a><template><a href=hidden></a></template><svg><a href=svg></a></svg>
+<img src=a.png srcset="b.png 1x, c,d.png 2x"><script src=e.js></script><img src="data:image/png,x">
+<p>unclosed <b>never"""
+
+
+def test_reads_links_and_head():
+    page = parse(PAGE)
+    assert page.title == "Zwei Zeilen"
+    assert (page.lang, page.base, page.canonical) == ("de", "/b/", "/c")
+    assert page.links == ("one?x=1&y=2", "two", "3", "svg")
+    assert page.nofollow_links == {"3"}
+    assert page.robots == {"noarchive", "none", "noindex", "nofollow"}
+    assert page.refresh == "/next"
+    assert page.feeds == ("/feed",)
+    assert (page.generator, page.edit_uri) == ("MediaWiki 1.39", "//w/api.php?action=rsd")
+    assert not page.truncated
+    assert page.requisites() == ("/s.css", "/i.ico", "a.png", "b.png", "c,d.png", "e.js")
+
+
+@pytest.mark.parametrize("html", ["", " ", "\0", "\ud800", "<", "<a href=", b"\xff\xfe<", "<!--"])
+def test_broken_pages_have_an_answer(html):
+    page = parse(html)
+    assert page.links == () or page.links == ("",)
+    assert page.title == ""
+
+
+def test_links_are_capped():
+    page = parse("<a href=x>y</a>" * 100_000)
+    assert len(page.links) == 10_000
+    assert page.truncated
+    assert len(parse("<a href=x>y</a>" * 30, max_links=30).links) == 30
+
+
+@pytest.mark.parametrize(
+    "html",
+    [
+        "<a href=first></a>" + "<div>" * 100_000,
+        "<a href=first></a>" + "<table><tr><td>" * 100_000,
+        "<a href=first></a>" + "<p>" + "<b id=1>" * 5_000 + "</p>" + "<p>x</p>" * 5_000,
+        "<a href=first></a><div " + " ".join(f"a{n}=1" for n in range(100_000)) + ">",
+        "<a href=first></a>" + "\0" * 9_000_000,
+    ],
+    ids=["deep", "tables", "clones", "attributes", "long"],
+)
+def test_what_asks_for_too_much_is_cut(html):
+    page = parse(html)
+    assert page.links == ("first",)
+    assert page.truncated
+    assert page.parsed_bytes < len(html)
+
+
+@pytest.mark.parametrize(
+    "html",
+    [
+        "<ul>" + "<li>item <br>" * 20_000 + "</ul>",
+        "<p>" + "<b>x</b>" * 20_000,
+        "<p>x" * 20_000,
+        f'<img src="data:image/png;base64,{"aB/+" * 50_000}">' + "<p>x</p>" * 2_000,
+        "</div>" * 20_000,
+    ],
+)
+def test_honest_large_pages_are_whole(html):
+    assert not parse(html).truncated
+
+
+@pytest.mark.parametrize(
+    ("content", "target"),
+    [
+        ("5; url=/a", "/a"),
+        ('0;URL="http://x/?a=1;b=2"', "http://x/?a=1;b=2"),
+        ("0, /b", "/b"),
+        ("600", None),
+        ("", None),
+        ("1.5;", None),
+    ],
+)
+def test_refresh(content, target):
+    assert refresh_target(content) == target
+
+
+@pytest.mark.parametrize(
+    ("srcset", "urls"),
+    [
+        ("a 1x,b 2x", ["a", "b"]),
+        ("a.png, b.png 200w", ["a.png", "b.png"]),
+        ("http://h/i,w_100/a.png 1x", ["http://h/i,w_100/a.png"]),
+        (" , ,", []),
+    ],
+)
+def test_srcset(srcset, urls):
+    assert srcset_urls(srcset) == urls
