@@ -14,6 +14,7 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from crawld.bench import fetch_ours, fetch_peers, jitter, nginx, start
@@ -65,8 +66,8 @@ def run(*, quick: bool, progress: Progress) -> dict[str, object]:
         directory.chmod(0o711)  # the workers of nginx are another user
         bench = _Bench(directory, size, progress)
         bench.crawls()
-        bench.note("ours", "start", lambda: start.measure(directory, size.known))
-        bench.note("ours", "jitter", lambda: jitter.measure(directory, size.many))
+        bench.note("ours", "start", partial(start.measure, directory, size.known))
+        bench.note("ours", "jitter", partial(jitter.measure, directory, size.many))
         return answer("fetch", bench.merged("ours"), bench.baselines())
 
 
@@ -102,16 +103,13 @@ class _Bench:
                 self._one_run(web, caches)
 
     def _one_run(self, web: Web, caches: dict[bool, Path]) -> None:
-        self.note("ours", "crawl", lambda: fetch_ours.crawl(web))
-        self.note("ours", "revisits", lambda: fetch_ours.revalidate(web))
-        self.note("wget2", "crawl", lambda: fetch_peers.wget2_crawl(web))
+        self.note("ours", "crawl", partial(fetch_ours.crawl, web))
+        self.note("ours", "revisits", partial(fetch_ours.revalidate, web))
+        self.note("wget2", "crawl", partial(fetch_peers.wget2_crawl, web))
         for tuned, who in _TUNED.items():
-            self.note(who, "crawl", lambda tuned=tuned: fetch_peers.scrapy_crawl(web, tuned=tuned))  # type: ignore[misc]
-            self.note(
-                who,
-                "revisits",
-                lambda tuned=tuned: fetch_peers.scrapy_revalidate(web, caches[tuned], tuned=tuned),  # type: ignore[misc]
-            )
+            self.note(who, "crawl", partial(fetch_peers.scrapy_crawl, web, tuned=tuned))
+            again = partial(fetch_peers.scrapy_revalidate, web, caches[tuned], tuned=tuned)
+            self.note(who, "revisits", again)
 
     def merged(self, who: str) -> list[Metrics]:
         """Return the metrics of each run of one crawler, all that was measured in it."""
