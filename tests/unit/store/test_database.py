@@ -99,14 +99,16 @@ async def test_a_cancelled_writer_commits_what_waits(path):
 
 
 async def test_flush_does_not_wait_for_the_batch_to_age(path):
-    async with await Database.open(path, batch_max_age_s=600) as database:
-        async with trio.open_nursery() as nursery:
-            await nursery.start(database.run_writer)
-            async with trio.open_nursery() as writers:
-                writers.start_soon(database.write, put, "a")
-                await trio.testing.wait_all_tasks_blocked()
-                await database.flush()
-            nursery.cancel_scope.cancel()
+    async with (
+        await Database.open(path, batch_max_age_s=600) as database,
+        trio.open_nursery() as nursery,
+    ):
+        await nursery.start(database.run_writer)
+        async with trio.open_nursery() as writers:
+            writers.start_soon(database.write, put, "a")
+            await trio.testing.wait_all_tasks_blocked()
+            await database.flush()
+        nursery.cancel_scope.cancel()
 
 
 async def test_more_writes_than_may_wait_all_arrive(database, nursery):

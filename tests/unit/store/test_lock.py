@@ -66,8 +66,15 @@ def test_a_missing_directory_is_named(tmp_path):
 
 @pytest.mark.parametrize(
     ("kind", "warned"),
-    [("nfs4", True), ("cifs", True), ("fuse.sshfs", True), ("9p", True)]
-    + [("ext4", False), ("tmpfs", False), ("fuse.mergerfs", False)],
+    [
+        ("nfs4", True),
+        ("cifs", True),
+        ("fuse.sshfs", True),
+        ("9p", True),
+        ("ext4", False),
+        ("tmpfs", False),
+        ("fuse.mergerfs", False),
+    ],
 )
 def test_a_network_file_system_is_warned_of(tmp_path, kind, warned):
     device = tmp_path.stat().st_dev
