@@ -20,6 +20,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from crawld.core.change.model import PageModel
 from crawld.core.revisit.heap import ABSENT, SlotHeap
 from crawld.core.revisit.slots import FREE, PageSlots
 
@@ -33,10 +34,12 @@ class Observation:
         changed_at: exact instants of changes since the visit before, oldest first, Unix seconds,
             as far as the server tells them: none, the last one (Last-Modified), or all of them
             (a revision history). At a first visit: of all changes up to now.
+        model: the page's change model after this visit, for policies that learn.
     """
 
     changed: bool
     changed_at: tuple[float, ...] = ()
+    model: PageModel | None = None
 
 
 class Policy(Protocol):

@@ -191,7 +191,7 @@ class _Pools:
         if not keys:
             return _Groups(np.zeros(0, np.int64), np.zeros(0), np.zeros(0))
         found, inverse = np.unique(np.concatenate(keys), return_inverse=True)
-        total = np.bincount(inverse, np.concatenate(rates), len(found))
+        total = np.bincount(inverse, np.concatenate(rates), len(found)).astype(np.float64)
         ratio = np.bincount(inverse, np.concatenate(ratios), len(found)) / total
         return _Groups(found // _CELLS, total, ratio)
 
@@ -251,7 +251,7 @@ class _Pools:
         low[open_ & met] = high[open_ & met] = at[open_ & met]
         done = met | (high - low < _COLLAPSED)
         at[open_ & ~met] = np.where(done, high, following)[open_ & ~met]
-        return ~done
+        return np.asarray(~done, dtype=np.bool_)
 
     # -- step 3 ------------------------------------------------------------------------------------
 
@@ -342,4 +342,4 @@ def _host_share(groups: _Groups, price: float, hosts: int) -> Floats:
     share = np.minimum(price * groups.ratio, 1.0)
     with np.errstate(divide="ignore"):
         f = groups.rate / changes_per_visit(-np.log1p(-share))
-    return np.bincount(groups.host, np.where(share < 1.0, f, 0.0), hosts)
+    return np.bincount(groups.host, np.where(share < 1.0, f, 0.0), hosts).astype(np.float64)

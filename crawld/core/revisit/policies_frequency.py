@@ -1,0 +1,351 @@
+"""Policies that follow revisit frequencies allocated beforehand: RANDOM, MERGE and DELAYED.
+
+The ideal instants of a page are (k + φ)/f, k = 0, 1, …, with a phase φ in (0, 1) hashed from the
+page key, so that a restart repeats it. MERGE visits in the order of the ideal instants of all
+pages, one a slot, never idle; DELAYED keeps each ideal instant until the first slot at or after
+it, and idles where none has come; RANDOM draws, each page with probability ∝ f or all alike.
+
+Phases are independent on purpose: with equal phases the schedule clumps (one page at 2f beside 40
+at f kept .594 of its equally spaced freshness, with random phases .999).
+
+A page without a frequency yet is new: it is visited at once, in order of arrival, and from then on
+counts with the mean frequency of the others until the next allocation. f = 0 means given up: the
+page is selected only where nobody else waits. A schedule is 44 bytes a page.
+
+Source: PUC-Rio dissertation, chapter 4 (RANDOM, MERGE, DELAYED).
+"""
+
+from __future__ import annotations
+
+import math
+import random
+from array import array
+
+import numpy as np
+import xxhash
+from numpy.typing import ArrayLike, NDArray
+
+from crawld.core.revisit.fenwick import Fenwick
+from crawld.core.revisit.heap import ABSENT, SlotHeap
+from crawld.core.revisit.policies import NEVER, Observation
+from crawld.core.revisit.slots import FREE, PageSlots
+
+Floats = NDArray[np.float64]
+
+_UNKNOWN = -1.0
+"""Frequency of a page no allocation has seen."""
+
+_CLOCK_STEP_S = 60.0
+"""A clock that falls back by more than this was set; less is jitter between callers."""
+
+
+def phase(page: int) -> float:
+    """Return the phase of a page in (0, 1): the same in every process and on every machine."""
+    return (xxhash.xxh3_64_intdigest(page.to_bytes(8, "little", signed=True)) + 0.5) / 2.0**64
+
+
+def lay_out(pages: ArrayLike, frequency: ArrayLike, picks: int) -> NDArray[np.int64]:
+    """Return the first picks of MERGE at once: the ideal instants of all pages in order.
+
+    Args:
+        pages: page keys.
+        frequency: visits per second of each, ≥ 0.
+        picks: length of the schedule, ≥ 0.
+
+    Returns:
+        Page keys in order of visit; empty where no page has a frequency.
+    """
+    keys, f = np.asarray(pages, dtype=np.int64), np.asarray(frequency, dtype=np.float64)
+    keys, f = keys[f > 0], f[f > 0]
+    if len(keys) == 0 or picks <= 0:
+        return np.zeros(0, np.int64)
+    phases = np.array([phase(page) for page in keys.tolist()])
+    # Σ floor(f t − φ + 1) is within one visit a page of t Σf: a little more than enough, cut off.
+    span = (picks + len(keys)) / f.sum()
+    count = np.maximum(np.floor(f * span - phases) + 1, 0).astype(np.int64)
+    page = np.repeat(np.arange(len(keys)), count)
+    k = np.arange(len(page)) - np.repeat(np.cumsum(count) - count, count)
+    order = np.argsort((k + phases[page]) / f[page])
+    return keys[page[order[:picks]]]
+
+
+class _Frequencies:
+    """What MERGE and DELAYED share: pages, their frequencies, and a heap of due times."""
+
+    def __init__(self) -> None:
+        self._slots = PageSlots()
+        self._heap = SlotHeap()
+        self._frequency = array("f")
+        self._newcomers = 0
+        self._mean = 0.0
+        self._virtual = 0.0
+
+    def __len__(self) -> int:
+        return len(self._slots)
+
+    def __contains__(self, page: int) -> bool:
+        return page in self._slots
+
+    def add(self, page: int, last_visit_at: float | None, weight: float = 1.0) -> None:
+        """Hold a page; its importance is part of the frequency it will be given."""
+        if page in self._slots:
+            return
+        slot = self._slots.add(page)
+        if slot == len(self._frequency):
+            self._frequency.append(_UNKNOWN)
+        self._frequency[slot] = _UNKNOWN
+        self._newcomers += 1
+        self._heap.push(
+            slot, NEVER + self._newcomers if last_visit_at is None else self._next(slot)
+        )
+
+    def load(
+        self,
+        pages: ArrayLike,
+        last_visit_at: ArrayLike | None = None,
+        weights: ArrayLike | None = None,
+    ) -> None:
+        """Hold many pages, the longest unvisited first."""
+        slots = self._slots.load(pages)
+        self._frequency.frombytes(np.full(len(slots), _UNKNOWN, np.float32).tobytes())
+        keys = NEVER + self._newcomers + np.arange(len(slots), dtype=np.float64)
+        self._newcomers += len(slots)
+        if last_visit_at is not None:
+            visited = ~np.isnan(np.asarray(last_visit_at, dtype=np.float64))
+            keys = np.where(visited, self._virtual, keys)
+        self._heap.load(keys)
+
+    def allocated(self, pages: ArrayLike, frequency: ArrayLike) -> None:
+        """Take frequencies from an allocation.
+
+        A page that had a frequency keeps its place in the interval under way, stretched to the new
+        length; a page that had none starts at its phase.
+
+        Args:
+            pages: page keys; unknown ones are passed over.
+            frequency: visits per second, same length, ≥ 0.
+        """
+        keys = np.asarray(pages, dtype=np.int64)
+        slots = np.array([self._slots.find(page) for page in keys.tolist()], dtype=np.int64)
+        given = np.asarray(frequency, dtype=np.float64)[slots != FREE]
+        keys, slots = keys[slots != FREE], slots[slots != FREE]
+        if len(slots) == 0:
+            return
+        held = np.frombuffer(self._frequency, dtype=np.float32)
+        old = held[slots].astype(np.float64)
+        due = self._heap.keys()
+        due[slots] = self._rescaled(keys, due[slots], old, given)
+        new = held.copy()
+        new[slots] = given
+        self._frequency = array("f", new.tobytes())
+        self._mean = float(new[new >= 0].mean())
+        self._heap.rekey(due)
+
+    def _rescaled(
+        self, pages: NDArray[np.int64], due: Floats, old: Floats, frequency: Floats
+    ) -> Floats:
+        phases = np.array([phase(page) for page in pages.tolist()])
+        with np.errstate(divide="ignore", invalid="ignore"):
+            started = self._virtual + phases / frequency
+            stretched = self._virtual + (due - self._virtual) * (old / frequency)
+        moved = np.where((old > 0) & np.isfinite(due), stretched, started)
+        return np.where(frequency > 0, moved, np.inf)
+
+    def remove(self, page: int) -> None:
+        """Forget a page."""
+        slot = self._slots.remove(page)
+        if slot != FREE:
+            self._heap.remove(slot)
+
+    def set_weight(self, page: int, weight: float) -> None:
+        """Accept and ignore: the next allocation brings the frequency that follows from it."""
+
+    def hinted(self, page: int, at: float) -> None:
+        """Accept and ignore: an allocated schedule knows rates, not events."""
+
+    def released(self, page: int) -> None:
+        """Put a selected page back where it was."""
+        slot = self._slots.find(page)
+        if slot != FREE and slot not in self._heap:
+            self._heap.push(slot, self._heap.key(slot))
+
+    def _interval(self, slot: int) -> float:
+        frequency = self._frequency[slot]
+        if frequency < 0:
+            frequency = self._mean
+        return 1.0 / frequency if frequency > 0 else math.inf
+
+    def _next(self, slot: int) -> float:
+        """Return the due time of a page that enters the running schedule: one phase from now."""
+        return self._virtual + phase(self._slots.page_at[slot]) * self._interval(slot)
+
+
+class MergePolicy(_Frequencies):
+    """MERGE: the ideal instants of all pages in one order, one a slot, on a clock of their own.
+
+    The virtual clock is the due time last reached; it needs no wall clock, so that neither idle
+    hours nor a clock that jumps disturb the shares of the pages.
+    """
+
+    def select(self, now: float) -> int | None:
+        """Return the page whose virtual due time comes first."""
+        slot = self._heap.first()
+        if slot == ABSENT:
+            return None
+        due = self._heap.key(slot)
+        if math.isfinite(due) and due > self._virtual:
+            self._virtual = due
+        self._heap.remove(slot)
+        return self._slots.page_at[slot]
+
+    def visited(self, page: int, now: float, observation: Observation | None) -> None:
+        """Set the next due time, one interval after the one before."""
+        slot = self._slots.find(page)
+        if slot == FREE:
+            return
+        due, interval = self._heap.key(slot), self._interval(slot)
+        if math.isinf(interval) or math.isinf(due):
+            due = math.inf if self._frequency[slot] == 0 else self._virtual + len(self)
+        elif due < NEVER / 2:
+            due = self._next(slot)
+        elif slot not in self._heap:
+            due += interval
+        # Visited out of turn (an operator asked): the schedule goes on as if nothing had been.
+        self._heap.push(slot, due)
+
+
+class DelayedPolicy(_Frequencies):
+    """DELAYED: each ideal instant moved to the first polite one at or after it.
+
+    Ideal instants that passed while one was waiting are served by the same visit.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._started = False
+
+    def select(self, now: float) -> int | None:
+        """Return the page whose ideal instant has waited longest; None where none has come."""
+        self._tell(now)
+        slot = self._heap.first()
+        if slot == ABSENT or self._heap.key(slot) > now:
+            return None
+        self._heap.remove(slot)
+        return self._slots.page_at[slot]
+
+    def visited(self, page: int, now: float, observation: Observation | None) -> None:
+        """Set the next ideal instant after now."""
+        self._tell(now)
+        slot = self._slots.find(page)
+        if slot == FREE or slot in self._heap:
+            return
+        due, interval = self._heap.key(slot), self._interval(slot)
+        if math.isinf(interval):
+            due = math.inf if self._frequency[slot] == 0 else now + 1.0
+        elif due < NEVER / 2 or math.isinf(due):
+            due = self._next(slot)
+        else:
+            due += interval * max(1.0, math.ceil((now - due) / interval))
+        self._heap.push(slot, due)
+
+    def _tell(self, now: float) -> None:
+        """Follow the clock; one set back, and the first one told, move all due times with it."""
+        if not self._started or now < self._virtual - _CLOCK_STEP_S:
+            due = self._heap.keys()
+            moving = due > NEVER / 2
+            due[moving] += now - self._virtual
+            self._heap.rekey(due)
+            self._started = True
+            self._virtual = now
+        self._virtual = max(self._virtual, now)
+
+
+class RandomPolicy:
+    """RANDOM: each slot draws among the pages that wait, all alike or with probability ∝ f.
+
+    Args:
+        by_frequency: draw ∝ the allocated frequency (mean of the others where unknown).
+        seed: of the draws; the same seed and calls give the same pages.
+    """
+
+    def __init__(self, *, by_frequency: bool = False, seed: int = 0) -> None:
+        self._by_frequency = by_frequency
+        self._random = random.Random(seed)
+        self._slots = PageSlots()
+        self._chance = array("f")
+        self._waiting = Fenwick()
+        self._mean = 1.0
+
+    def __len__(self) -> int:
+        return len(self._slots)
+
+    def __contains__(self, page: int) -> bool:
+        return page in self._slots
+
+    def add(self, page: int, last_visit_at: float | None, weight: float = 1.0) -> None:
+        """Hold a page, as likely as the mean of the others."""
+        if page in self._slots:
+            return
+        slot = self._slots.add(page)
+        if slot == len(self._chance):
+            self._chance.append(0.0)
+        self._chance[slot] = self._mean
+        self._waiting.set(slot, self._mean)
+
+    def load(
+        self,
+        pages: ArrayLike,
+        last_visit_at: ArrayLike | None = None,
+        weights: ArrayLike | None = None,
+    ) -> None:
+        """Hold many pages."""
+        slots = self._slots.load(pages)
+        self._chance.frombytes(np.full(len(slots), self._mean, np.float32).tobytes())
+        self._rebuild()
+
+    def allocated(self, pages: ArrayLike, frequency: ArrayLike) -> None:
+        """Take frequencies from an allocation; without effect where all pages are drawn alike."""
+        if not self._by_frequency:
+            return
+        given = np.asarray(frequency, dtype=np.float64)
+        self._mean = float(given.mean()) if len(given) and given.sum() > 0 else 1.0
+        known = dict(zip(np.asarray(pages).tolist(), given.tolist(), strict=True))
+        for slot in self._slots:
+            self._chance[slot] = known.get(self._slots.page_at[slot], self._mean)
+        self._rebuild()
+
+    def remove(self, page: int) -> None:
+        """Forget a page."""
+        slot = self._slots.remove(page)
+        if slot != FREE:
+            self._waiting.set(slot, 0.0)
+
+    def set_weight(self, page: int, weight: float) -> None:
+        """Accept and ignore: importance is part of the frequency."""
+
+    def hinted(self, page: int, at: float) -> None:
+        """Accept and ignore."""
+
+    def select(self, now: float) -> int | None:
+        """Draw a page."""
+        slot = self._waiting.find(self._random.random())
+        if slot == ABSENT:
+            return None
+        self._waiting.set(slot, 0.0)
+        return self._slots.page_at[slot]
+
+    def visited(self, page: int, now: float, observation: Observation | None) -> None:
+        """Put the page back into the urn."""
+        self.released(page)
+
+    def released(self, page: int) -> None:
+        """Put the page back into the urn."""
+        slot = self._slots.find(page)
+        if slot != FREE:
+            self._waiting.set(slot, self._chance[slot])
+
+    def _rebuild(self) -> None:
+        chance = np.zeros(self._slots.capacity)
+        slots = np.fromiter(self._slots, np.int64, len(self._slots))
+        chance[slots] = np.frombuffer(self._chance, dtype=np.float32)[slots]
+        self._waiting.load(chance)

@@ -1,0 +1,415 @@
+"""INDEX: visit the page whose visit is worth most now; learns at every visit, needs no allocation.
+
+Worth is what `worth.py` says, times the importance. It grows with the time since the last visit,
+so that a page need not be looked at before it can be worth a *level* near the price of the last
+picks. Three places hold the pages that wait:
+
+- the **heap**, keyed by a time at which the page is still worth less than the level (new pages
+  before all times, in order of what a first visit is worth);
+- the **pool**, the few pages worth about the level or more, their worth known and refreshed as
+  often as it can have moved by a thousandth;
+- the **stale**, pages known to have changed (hints), priced by how long they will stay fresh.
+
+A pick takes the best of pool and stale. A full pool raises the level and sends the rest back to the
+heap; where nothing reaches the level any more, it is lowered and the heap keyed anew in one
+vectorised pass, at most once in n/8 picks. Every page outside the pool is worth less than the
+level, so a pick worth the level is the best there is, but for the refresh: within a hundredth.
+
+Hints make what is not hinted less urgent: its worth is multiplied by the share of changes that the
+hints miss, and a hint's by the share of hints that are true, both learnt from what visits find.
+With hints that know nothing the policy is what it is without hints.
+
+60 bytes a page. Time runs on a clock of its own that never steps back (rule 3 of `policies.py`).
+
+Source: price form of Cho & Garcia-Molina, TODS 2003, as an index (Azar et al., PNAS 2018;
+Avrachenkov & Borkar 2015); hints of unknown reliability after Busa-Fekete et al. 2025; the data
+structure is ours.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from crawld.core.change.record import Records
+from crawld.core.change.scale import ScaleModel, fit_scale
+from crawld.core.revisit.heap import ABSENT, SlotHeap
+from crawld.core.revisit.hints import Reliability, Stale
+from crawld.core.revisit.policies import Observation
+from crawld.core.revisit.pool import Pool
+from crawld.core.revisit.slots import FREE, PageSlots
+from crawld.core.revisit.worth import WorthTable, page_scale_s
+
+Floats = NDArray[np.float64]
+
+_NEVER = -(2.0**42)
+_FIRST_WORTH_MOST = 2.0**41
+"""Keys of new pages: _NEVER − worth, so that the worthiest comes first, before all times."""
+
+_SMALL = 512
+"""Up to so many pages all are in the pool: exact, and cheaper than any heap."""
+
+_POOL_FULL, _POOL_KEPT = 512, 192
+_POPS = 64
+"""Pages moved from heap to pool in one pick at most: a clock that leaps cannot stall the daemon."""
+
+_MOVED = 1e-3
+"""The pool is priced anew when the least waiting time in it has grown by this share."""
+
+_PAUSE = 0.01
+_NEAR = 0.99
+_REKEY_SHARE = 8
+_UNKNOWN_SCALE_S = 30 * 86_400.0
+
+
+class IndexPolicy:
+    """The page of highest worth next.
+
+    Args:
+        model: scale model of the site; without it every page is as a rare Poisson page at first.
+    """
+
+    def __init__(self, model: ScaleModel | None = None) -> None:
+        self.reliability = Reliability()
+        self._slots = PageSlots()
+        self._heap = SlotHeap()
+        self._pool = Pool()
+        self._stale = Pool()
+        self._told: dict[int, Stale] = {}
+        self._flying: dict[int, Stale | None] = {}
+        self._visited_at = np.zeros(0)
+        self._age = np.zeros(0, dtype=np.float32)
+        self._scale = np.zeros(0, dtype=np.float32)
+        self._weight = np.zeros(0, dtype=np.float32)
+        self._level = 0.0
+        self._now, self._lead = -math.inf, 0.0
+        self._refresh_at = -math.inf
+        self._stale_picks = 0
+        self._picks_since_rekey = 0
+        self._newcomers = 0.0
+        self.adopt(model or fit_scale(np.zeros(0), np.zeros(1, np.int64), at=0.0))
+
+    def __len__(self) -> int:
+        return len(self._slots)
+
+    def __contains__(self, page: int) -> bool:
+        return page in self._slots
+
+    # -- which pages -------------------------------------------------------------------------------
+
+    def adopt(self, model: ScaleModel) -> None:
+        """Take a scale model fitted anew; scales of pages follow at their next visit."""
+        self._model = model
+        self._weights: list[float] = model.weights.tolist()
+        self._worth = WorthTable(model.shape)
+
+    def add(self, page: int, last_visit_at: float | None, weight: float = 1.0) -> None:
+        """Hold a page, before all others where it was never visited."""
+        if page in self._slots:
+            return
+        slot = self._slots.add(page)
+        if slot >= len(self._weight):
+            self._extend(max(64, len(self._weight) // 8))
+        never = last_visit_at is None
+        self._visited_at[slot] = -math.inf if last_visit_at is None else last_visit_at + self._lead
+        self._age[slot], self._scale[slot] = 0.0, _UNKNOWN_SCALE_S
+        self._weight[slot] = weight
+        self._heap.push(slot, self._first_key(slot, 0.0) if never else self._due(slot))
+
+    def load(
+        self,
+        pages: ArrayLike,
+        last_visit_at: ArrayLike | None = None,
+        weights: ArrayLike | None = None,
+    ) -> None:
+        """Hold many pages."""
+        slots = self._slots.load(pages)
+        first, count = int(slots[0]) if len(slots) else 0, len(slots)
+        self._extend(first + count - len(self._weight))
+        part = slice(first, first + count)
+        seen = np.full(count, np.nan) if last_visit_at is None else np.asarray(last_visit_at, float)
+        self._visited_at[part] = np.where(np.isnan(seen), -np.inf, seen + self._lead)
+        self._scale[part] = _UNKNOWN_SCALE_S
+        self._weight[part] = 1.0 if weights is None else np.asarray(weights, dtype=np.float32)
+        keys = self._newcomers + np.arange(count) + _NEVER
+        self._newcomers += count
+        due = self._dues(slots)
+        self._heap.load(np.where(np.isnan(seen), keys, due))
+
+    def learnt(self, pages: ArrayLike, records: Records) -> None:
+        """Take the change models of pages, after a load or a refit.
+
+        A page never visited whose past is known is priced by how long it will stay as it is.
+
+        Args:
+            pages: page keys; unknown ones are passed over.
+            records: their models, same order.
+        """
+        slots = np.array([self._slots.find(page) for page in np.asarray(pages).tolist()], np.int64)
+        held = slots != FREE
+        slots, records = slots[held], records[held]
+        if len(slots) == 0:
+            return
+        scale = self._model.scale_s(records)
+        unchanged = np.maximum(records["last_visit_at"] - records["last_change_at"], 0.0)
+        self._scale[slots], self._age[slots] = scale, unchanged / scale
+        keys = self._heap.keys()
+        never = np.isneginf(self._visited_at[slots])
+        worth = self._weight[slots] * self._worth.of_stale(scale, unchanged)
+        keys[slots] = np.where(
+            never, _NEVER - np.minimum(worth, _FIRST_WORTH_MOST), self._dues(slots)
+        )
+        self._heap.rekey(keys)
+
+    def remove(self, page: int) -> None:
+        """Forget a page."""
+        slot = self._slots.remove(page)
+        if slot != FREE:
+            self._take_out(slot)
+            self._flying.pop(slot, None)
+
+    def set_weight(self, page: int, weight: float) -> None:
+        """Change the importance of a page; it is priced anew at the next pick."""
+        slot = self._slots.find(page)
+        if slot == FREE:
+            return
+        self._weight[slot] = weight
+        if slot in self._pool or (slot in self._heap and self._heap.key(slot) > _NEVER / 2):
+            self._pool.discard(slot)
+            self._heap.push(slot, self._now)
+
+    # -- the next page -----------------------------------------------------------------------------
+
+    def select(self, now: float) -> int | None:
+        """Return the page most worth a visit."""
+        at = self._time(now)
+        self._picks_since_rekey += 1
+        slot = self._heap.first()
+        if slot == ABSENT or self._heap.key(slot) > _NEVER / 2:
+            slot = self._worthiest(at)
+        if slot == ABSENT:
+            return None
+        told = self._told.get(slot)
+        self._take_out(slot)
+        self._flying[slot] = told
+        return self._slots.page_at[slot]
+
+    def _worthiest(self, at: float) -> int:
+        self._ripen(at)
+        if at >= self._refresh_at:
+            self._refresh(at)
+        slot, worth = self._pool.best()
+        if len(self._heap) and (slot < 0 or worth < _NEAR * self._level):
+            slot, worth = self._lower(at)
+        if not self._told:
+            return slot
+        self._price_stale(at)
+        stale, stale_worth = self._stale.best()
+        reliability = self.reliability
+        told_better = stale_worth * reliability.precision >= worth * reliability.missing
+        return stale if told_better else slot
+
+    def _ripen(self, at: float) -> None:
+        """Move pages whose time has come from the heap to the pool."""
+        heap = self._heap
+        for _ in range(_POPS):
+            slot = heap.first()
+            if slot == ABSENT or heap.key(slot) > at:
+                break
+            heap.remove(slot)
+            self._pool.put(slot, self._worth_now(slot, at))
+        if len(self._pool) > _POOL_FULL and len(self._slots) > _SMALL:
+            self._raise(at)
+
+    def _worth_now(self, slot: int, at: float) -> float:
+        since = max(at - float(self._visited_at[slot]), 0.0)
+        worth = self._worth.of_one(float(self._age[slot]), float(self._scale[slot]), since)
+        return worth * float(self._weight[slot])
+
+    def _worths(self, slots: NDArray[np.int64], at: float) -> Floats:
+        since = np.maximum(at - self._visited_at[slots], 0.0)
+        age, scale = self._age[slots].astype(np.float64), self._scale[slots].astype(np.float64)
+        return np.asarray(self._worth.of(age, scale, since) * self._weight[slots])
+
+    def _refresh(self, at: float) -> None:
+        """Price the pool anew, and say when that is due again."""
+        slots = self._pool.slots
+        if len(slots) == 0:
+            return
+        self._pool.worth[:] = self._worths(slots, at)
+        least = at - float(self._visited_at[slots].max())
+        self._refresh_at = at + _MOVED * max(least, 0.0)
+
+    def _raise(self, at: float) -> None:
+        """Raise the level to what the best of a full pool are worth; park the others."""
+        self._refresh(at)
+        slots, worth = self._pool.slots.copy(), self._pool.worth.copy()
+        kept = np.argpartition(-worth, _POOL_KEPT)
+        self._level = float(worth[kept[_POOL_KEPT]])
+        for slot in slots[kept[_POOL_KEPT:]].tolist():
+            self._pool.discard(slot)
+            # A page near the level waits a little in any case, or it would come back at once.
+            pause = _PAUSE * (at - float(self._visited_at[slot]))
+            self._heap.push(slot, max(self._due(slot), at + pause))
+
+    def _lower(self, at: float) -> tuple[int, float]:
+        """Find the best page where nothing in the pool is worth the level."""
+        if self._picks_since_rekey * _REKEY_SHARE >= len(self._slots):
+            self._rekey(at)
+        elif len(self._pool) == 0:
+            slot = self._heap.first()
+            self._heap.remove(slot)
+            self._pool.put(slot, self._worth_now(slot, at))
+        return self._pool.best()
+
+    def _rekey(self, at: float) -> None:
+        """Price all waiting pages; the best fill the pool, their least worth is the new level."""
+        waiting = self._heap.members()
+        worth = self._worths(waiting, at)
+        count = min(_POOL_KEPT, len(waiting))
+        best = np.argpartition(-worth, count - 1)[:count]
+        for place in best.tolist():
+            self._heap.remove(int(waiting[place]))
+            self._pool.put(int(waiting[place]), float(worth[place]))
+        self._level = float(worth[best].min()) if len(self._slots) > _SMALL else 0.0
+        keys = self._heap.keys()
+        keys[waiting] = np.maximum(self._dues(waiting), at)
+        self._heap.rekey(keys)
+        self._picks_since_rekey = 0
+
+    # -- after a visit -----------------------------------------------------------------------------
+
+    def visited(self, page: int, now: float, observation: Observation | None) -> None:
+        """Learn from the visit and let the page wait until it is worth the price again."""
+        slot = self._slots.find(page)
+        if slot == FREE:
+            return
+        at = self._time(now)
+        told = self._flying.pop(slot, None) or self._told.get(slot)
+        self._take_out(slot)
+        self._learn(slot, at, observation, hinted=told is not None)
+        self._visited_at[slot] = at
+        if self._level == 0.0:
+            self._pool.put(slot, 0.0)
+        else:
+            self._heap.push(slot, self._due(slot))
+
+    def _learn(
+        self, slot: int, at: float, observation: Observation | None, *, hinted: bool
+    ) -> None:
+        since = max(at - float(self._visited_at[slot]), 0.0)
+        scale, age = float(self._scale[slot]), float(self._age[slot])
+        if observation is None:
+            self._age[slot] = age + since / scale if math.isfinite(since) else 0.0
+            return
+        if math.isfinite(since):
+            expected = (
+                float(self._worth.changed(age, scale, since)) if self.reliability.heard else 0
+            )
+            self.reliability.found(hinted=hinted, changed=observation.changed, expected=expected)
+        if observation.model is not None:
+            scale = page_scale_s(self._weights, observation.model)
+            unchanged = observation.model.known_age_s()
+        elif observation.changed_at:
+            unchanged = max(at - self._lead - observation.changed_at[-1], 0.0)
+        elif observation.changed or not math.isfinite(since):
+            unchanged = 0.5 * since if math.isfinite(since) else 0.0
+        else:
+            unchanged = age * scale + since
+        self._scale[slot], self._age[slot] = scale, unchanged / scale
+
+    def released(self, page: int) -> None:
+        """Put a selected page back where it was."""
+        slot = self._slots.find(page)
+        if slot == FREE or slot not in self._flying:
+            return
+        told = self._flying.pop(slot)
+        if told is not None:
+            self._told[slot] = told
+            self._stale.put(slot, 0.0)
+        elif math.isinf(self._visited_at[slot]):
+            self._heap.push(slot, self._heap.key(slot))
+        else:
+            self._heap.push(slot, self._now)
+
+    # -- hints -------------------------------------------------------------------------------------
+
+    def hinted(self, page: int, at: float) -> None:
+        """Note that a page changed after its last visit; older news is dropped.
+
+        A page in flight keeps the hint for the visit under way. One never visited and of unknown
+        past is new, and first in any case.
+        """
+        slot = self._slots.find(page)
+        self.reliability.heard = True
+        changed_at = at + self._lead
+        if slot == FREE or slot in self._flying or changed_at <= self._visited_at[slot]:
+            return
+        if math.isinf(self._visited_at[slot]) and self._age[slot] == 0.0:
+            return
+        told = self._told.get(slot)
+        if told is None:
+            self._take_out(slot)
+            self._told[slot] = Stale(changed_at)
+            self._stale.put(slot, 0.0)
+        else:
+            told.at, told.count = max(told.at, changed_at), told.count + 1
+
+    def _price_stale(self, at: float) -> None:
+        """Price the stale pages; of many, only now and then: their prices move slowly."""
+        self._stale_picks += 1
+        if self._stale_picks * _SMALL < len(self._told):
+            return
+        self._stale_picks = 0
+        slots = self._stale.slots
+        told = [self._told[slot] for slot in slots.tolist()]
+        unchanged = np.maximum(at - np.array([one.at for one in told]), 0.0)
+        # Each change told since the last visit says that the page is livelier than it was.
+        livelier = np.sqrt(1.0 + 0.5 * np.array([one.count for one in told]))
+        scale = self._scale[slots] / livelier
+        self._stale.worth[:] = self._weight[slots] * self._worth.of_stale(scale, unchanged)
+
+    # -- where a page waits ------------------------------------------------------------------------
+
+    def _take_out(self, slot: int) -> None:
+        self._heap.remove(slot)
+        self._pool.discard(slot)
+        if self._told.pop(slot, None) is not None:
+            self._stale.discard(slot)
+
+    def _first_key(self, slot: int, worth: float) -> float:
+        self._newcomers += 1.0
+        return _NEVER + self._newcomers
+
+    def _due(self, slot: int) -> float:
+        """Return a time until which a page is worth less than the level."""
+        weight = float(self._weight[slot])
+        if weight <= 0.0:
+            return math.inf
+        wait = self._worth.wait_s(
+            float(self._age[slot]), float(self._scale[slot]), self._level / weight
+        )
+        return float(self._visited_at[slot]) + wait
+
+    def _dues(self, slots: NDArray[np.int64]) -> Floats:
+        weight = self._weight[slots].astype(np.float64)
+        age, scale = self._age[slots].astype(np.float64), self._scale[slots].astype(np.float64)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            wait = self._worth.waits_s(age, scale, self._level / weight)
+        return np.where(weight > 0, self._visited_at[slots] + wait, np.inf)
+
+    def _extend(self, more: int) -> None:
+        if more > 0:
+            self._visited_at = np.concatenate([self._visited_at, np.full(more, -np.inf)])
+            self._age = np.concatenate([self._age, np.zeros(more, np.float32)])
+            self._scale = np.concatenate([self._scale, np.ones(more, np.float32)])
+            self._weight = np.concatenate([self._weight, np.ones(more, np.float32)])
+
+    def _time(self, now: float) -> float:
+        """Return the policy's own time: as the wall clock goes, but for its steps back."""
+        if now + self._lead < self._now:
+            self._lead = self._now - now
+        self._now = now + self._lead
+        return self._now

@@ -1,0 +1,65 @@
+"""A small set of slots with a worth each, whose best member is found in microseconds."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+Slots = NDArray[np.int64]
+
+
+class Pool:
+    """Slots and their worth in dense arrays; members leave by swapping with the last."""
+
+    def __init__(self) -> None:
+        self._slot = np.zeros(64, dtype=np.int64)
+        self._worth = np.zeros(64)
+        self._place: dict[int, int] = {}
+
+    def __len__(self) -> int:
+        return len(self._place)
+
+    def __contains__(self, slot: int) -> bool:
+        return slot in self._place
+
+    @property
+    def slots(self) -> Slots:
+        """View of the members, valid until the next change."""
+        return self._slot[: len(self._place)]
+
+    @property
+    def worth(self) -> Floats:
+        """View of their worth, same order; may be written to."""
+        return self._worth[: len(self._place)]
+
+    def put(self, slot: int, worth: float) -> None:
+        """Enter a slot, or change its worth."""
+        place = self._place.get(slot)
+        if place is None:
+            place = len(self._place)
+            if place == len(self._slot):
+                self._slot = np.concatenate([self._slot, np.zeros_like(self._slot)])
+                self._worth = np.concatenate([self._worth, np.zeros_like(self._worth)])
+            self._place[slot] = place
+            self._slot[place] = slot
+        self._worth[place] = worth
+
+    def discard(self, slot: int) -> bool:
+        """Take a slot out; return whether it was in."""
+        place = self._place.pop(slot, None)
+        if place is None:
+            return False
+        last = len(self._place)
+        if place != last:
+            moved = int(self._slot[last])
+            self._slot[place], self._worth[place] = moved, self._worth[last]
+            self._place[moved] = place
+        return True
+
+    def best(self) -> tuple[int, float]:
+        """Return the slot of highest worth and the worth; (-1, −inf) where the pool is empty."""
+        if not self._place:
+            return -1, -np.inf
+        place = int(self.worth.argmax())
+        return int(self._slot[place]), float(self._worth[place])

@@ -1,0 +1,139 @@
+"""The policies of a simulation, made ready: each with the past it may know, or with hindsight.
+
+`uniform` and `random` know nothing; `proportional`, `merge`, `delayed`, `random-f` and `unpolite`
+follow frequencies allocated from the past; `greedy` has the histograms of the past; `index` has
+change models and learns on. `merge2` is MERGE with histograms of the period's first month, which is
+hindsight as the experiment was published.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from crawld.core.change.model import PageModel
+from crawld.core.revisit import allocation
+from crawld.core.revisit.policies import Policy, UniformPolicy
+from crawld.core.revisit.policies_frequency import (
+    DelayedPolicy,
+    MergePolicy,
+    RandomPolicy,
+    phase,
+)
+from crawld.core.revisit.policies_greedy import GreedyPolicy
+from crawld.core.revisit.policies_index import IndexPolicy
+from crawld.core.revisit.wolf import allocate_renewal
+from crawld.errors import OperatorError
+from crawld.lab.scenario import DAY_S, YEAR_S, Scenario, past_records
+
+Floats = NDArray[np.float64]
+
+NAMES = (
+    "uniform",
+    "random",
+    "random-f",
+    "proportional",
+    "merge",
+    "merge2",
+    "delayed",
+    "unpolite",
+    "greedy",
+    "greedy-printed",
+    "index",
+)
+
+HINDSIGHT = frozenset({"merge2"})
+"""Policies that use the period itself whatever the options say."""
+
+_MONTH_S = 31 * DAY_S
+
+
+@dataclass(frozen=True)
+class Contender:
+    """A policy and what goes with it.
+
+    Attributes:
+        policy: the policy; None for visits at the ideal instants.
+        models: change models the visits update, where the policy learns from them.
+        frequency: frequencies followed, per second; phases: of the ideal instants.
+    """
+
+    policy: Policy | None
+    models: list[PageModel] | None = None
+    frequency: Floats = field(default_factory=lambda: np.zeros(0))
+    phases: Floats = field(default_factory=lambda: np.zeros(0))
+
+
+def contender(name: str, scenario: Scenario, *, slot_s: float, hindsight: bool) -> Contender:
+    """Return a policy that holds the pages alive at the start.
+
+    Args:
+        name: one of `NAMES`.
+        scenario: pages and period.
+        slot_s: distance of the slots, seconds: the bandwidth is 1/slot_s.
+        hindsight: use the period's own rates and histograms.
+
+    Raises:
+        OperatorError: there is no policy of that name.
+    """
+    if name not in NAMES:
+        raise OperatorError(
+            f"there is no policy named {name}", hint="Policies: " + ", ".join(NAMES) + "."
+        )
+    alive = np.flatnonzero(scenario.born_at <= scenario.start)
+    if name == "index":
+        return _index(scenario, alive)
+    policy: Policy
+    if name in ("uniform", "random"):
+        policy = UniformPolicy() if name == "uniform" else RandomPolicy(seed=scenario.seed)
+        policy.load(alive)
+        return Contender(policy)
+    since, until = _known(name, scenario, hindsight=hindsight)
+    if name.startswith("greedy"):
+        renewals = scenario.renewals(since, until)
+        policy = GreedyPolicy(conditional=name == "greedy")
+        policy.load(alive)
+        policy.learnt(np.arange(scenario.pages), renewals)
+        return Contender(policy)
+    frequency = _frequency(name, scenario, (since, until), 1.0 / slot_s)
+    if name == "unpolite":
+        phases = np.array([phase(page) for page in range(scenario.pages)])
+        return Contender(None, frequency=frequency, phases=phases)
+    policy = (
+        _BY_FREQUENCY.get(name, MergePolicy)()
+        if name != "random-f"
+        else RandomPolicy(by_frequency=True, seed=scenario.seed)
+    )
+    policy.load(alive)
+    policy.allocated(alive, frequency[alive])
+    return Contender(policy)
+
+
+_BY_FREQUENCY: dict[str, type[MergePolicy] | type[DelayedPolicy]] = {"delayed": DelayedPolicy}
+
+
+def _known(name: str, scenario: Scenario, *, hindsight: bool) -> tuple[float, float]:
+    """Return the period whose changes the policy knows."""
+    if name == "merge2":
+        return scenario.start, min(scenario.start + _MONTH_S, scenario.end)
+    if hindsight:
+        return scenario.start, scenario.end
+    return scenario.start - YEAR_S, scenario.start
+
+
+def _frequency(
+    name: str, scenario: Scenario, known: tuple[float, float], bandwidth: float
+) -> Floats:
+    if name == "proportional":
+        return allocation.proportional(scenario.rates(*known), bandwidth)
+    return allocate_renewal(scenario.renewals(*known), bandwidth)
+
+
+def _index(scenario: Scenario, alive: NDArray[np.int64]) -> Contender:
+    models = scenario.past_models()
+    policy = IndexPolicy(scenario.past_scale())
+    policy.load(alive)
+    policy.learnt(alive, past_records([models[page] for page in alive.tolist()]))
+    return Contender(policy, models)

@@ -1,0 +1,116 @@
+"""Hints of a simulation: late, incomplete and partly false, as sources are.
+
+`lag=60,miss=0.05,false=0.1,poll=600:0.1`: a change is told `lag` seconds after it happened; a share
+`miss` is never told; a share `false` of all hints tells of changes that were none, at random pages
+and instants; with `poll` hints arrive only every so many seconds, and the polls take the given share
+of the slots.
+
+What happened before the start is told at the start, once a page: the copies are stale, and the
+policy knows since when.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from crawld.core.revisit.policies import Policy
+from crawld.errors import OperatorError
+from crawld.lab.scenario import Scenario
+
+_FORM = "Give --hints lag=60[,miss=0.05][,false=0.1][,poll=600:0.1]."
+
+
+@dataclass(frozen=True, slots=True)
+class Hints:
+    """How hints come.
+
+    Attributes:
+        lag_s: from change to hint, seconds.
+        miss: share of changes never told. false: share of hints that are false. Both in [0, 1).
+        poll_s: seconds between polls, 0 = pushed. poll_share: share of the slots polls take.
+    """
+
+    lag_s: float
+    miss: float = 0.0
+    false: float = 0.0
+    poll_s: float = 0.0
+    poll_share: float = 0.0
+
+    def __str__(self) -> str:
+        poll = f",poll={self.poll_s:g}:{self.poll_share:g}" if self.poll_s else ""
+        return f"lag={self.lag_s:g},miss={self.miss:g},false={self.false:g}{poll}"
+
+    @staticmethod
+    def parse(text: str) -> Hints:
+        """Return the hints of an option.
+
+        Raises:
+            OperatorError: a part is unknown or out of range; the message names the form.
+        """
+        values = {"lag": 0.0, "miss": 0.0, "false": 0.0, "poll_s": 0.0, "poll_share": 0.0}
+        try:
+            for part in text.split(","):
+                name, _, value = part.partition("=")
+                if name == "poll":
+                    every, _, share = value.partition(":")
+                    values["poll_s"], values["poll_share"] = float(every), float(share)
+                else:
+                    values[{"lag": "lag", "miss": "miss", "false": "false"}[name]] = float(value)
+        except (KeyError, ValueError) as error:
+            raise OperatorError(f"cannot read the hints {text!r}", hint=_FORM) from error
+        shares = (values["miss"], values["false"], values["poll_share"])
+        if not all(0.0 <= share < 1.0 for share in shares) or min(values.values()) < 0.0:
+            raise OperatorError(f"the hints {text!r} are out of range", hint=_FORM)
+        return Hints(
+            values["lag"], values["miss"], values["false"], values["poll_s"], values["poll_share"]
+        )
+
+
+class HintFeed:
+    """The hints of one run, in order of arrival."""
+
+    def __init__(self, scenario: Scenario, hints: Hints) -> None:
+        rng = np.random.default_rng([scenario.seed, 5])
+        page, changed = _told(scenario, hints, rng)
+        arrival = changed + hints.lag_s
+        if hints.poll_s:
+            arrival = scenario.start + hints.poll_s * np.ceil(
+                (arrival - scenario.start) / hints.poll_s
+            )
+        order = np.argsort(arrival, kind="stable")
+        order = order[arrival[order] < scenario.end]
+        self._page: list[int] = page[order].tolist()
+        self._changed: list[float] = changed[order].tolist()
+        self._arrival: list[float] = [*arrival[order].tolist(), np.inf]
+        self._next = 0
+        self._share = hints.poll_share
+
+    def deliver(self, policy: Policy, at: float) -> None:
+        """Tell the policy what has arrived."""
+        while self._arrival[self._next] <= at:
+            policy.hinted(self._page[self._next], self._changed[self._next])
+            self._next += 1
+
+    def takes(self, slot: int) -> bool:
+        """Whether a slot goes to polling: its share of them, evenly."""
+        return int((slot + 1) * self._share) > int(slot * self._share)
+
+
+def _told(
+    scenario: Scenario, hints: Hints, rng: np.random.Generator
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return page and instant of every hint: the last change of the past, and what follows."""
+    histories = scenario.histories
+    pages = np.repeat(np.arange(len(histories)), histories.counts)
+    instants = histories.instants
+    inside = (instants >= scenario.start) & (instants < scenario.end)
+    inside &= rng.random(instants.size) >= hints.miss
+    before = histories.changes_in(-np.inf, scenario.start)
+    last = (histories.offsets[:-1] + before - 1)[before > 0]
+    count = round(int(inside.sum()) * hints.false / (1.0 - hints.false))
+    lies = rng.uniform(scenario.start, scenario.end, count)
+    liars = rng.integers(0, len(histories), count)
+    page = np.concatenate([pages[last], pages[inside], liars])
+    return page, np.concatenate([instants[last], instants[inside], lies])

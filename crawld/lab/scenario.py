@@ -1,0 +1,147 @@
+"""What a simulation is about: pages, the period scored, and what a policy may know before it.
+
+The pages of a history file that exist by the end of the period take part; those born inside it
+count from birth. All copies are stale at the start. What lies before the start is the past, which
+a policy may know; a run that is told of the period itself is hindsight and says so.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from crawld.core.change.model import PageModel
+from crawld.core.change.record import Records, records_of
+from crawld.core.change.renewal import EDGES_S, Renewal, bin_counts, exponential_mass, fit_counts
+from crawld.core.change.scale import ScaleModel, fit_scale
+from crawld.errors import OperatorError
+from crawld.lab.histories import Histories
+
+Floats = NDArray[np.float64]
+
+DAY_S = 86_400.0
+YEAR_S = 365 * DAY_S
+_PAGES_FITTED = 4_000
+"""The scale model is fitted to a sample of a large site: enough for seven weights and a shape."""
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """Histories and the period that is scored.
+
+    Attributes:
+        histories: pages that exist by the end of the period.
+        start: begin of the period, Unix seconds. end: its end.
+        seed: of everything drawn.
+    """
+
+    histories: Histories
+    start: float
+    end: float
+    seed: int = 0
+
+    @property
+    def pages(self) -> int:
+        """Number of pages."""
+        return len(self.histories)
+
+    @property
+    def duration_s(self) -> float:
+        """Length of the period."""
+        return self.end - self.start
+
+    @cached_property
+    def born_at(self) -> Floats:
+        """Instant from which each page counts: the start, or its first change inside."""
+        return np.maximum(self.histories.born_at(), self.start)
+
+    @cached_property
+    def changes(self) -> int:
+        """Number of changes inside the period."""
+        return int(self.histories.changes_in(self.start, self.end).sum())
+
+    def past_models(self) -> list[PageModel]:
+        """Return a change model of each page, as a full history up to the start leaves it."""
+        models = []
+        for index in range(self.pages):
+            instants = self.histories.page(index)
+            known = instants[instants < self.start].tolist()
+            model = PageModel()
+            if known:
+                model.observe_changes(known, self.start)
+            models.append(model)
+        return models
+
+    def past_scale(self) -> ScaleModel:
+        """Return the scale model of the past."""
+        past = self.histories.before(self.start)
+        if len(past) > _PAGES_FITTED:
+            chosen = np.random.default_rng(self.seed).choice(
+                len(past), _PAGES_FITTED, replace=False
+            )
+            past = past.select(np.sort(chosen))
+        return fit_scale(past.instants, past.offsets, at=self.start)
+
+    def rates(self, since: float, until: float) -> Floats:
+        """Return changes per second of each page over a period; half a change where there is none.
+
+        Args:
+            since: begin. until: end; a page counts from its birth.
+        """
+        count = self.histories.changes_in(since, until).astype(np.float64)
+        return np.maximum(count, 0.5) / (until - since)
+
+    def renewals(self, since: float, until: float) -> Renewal:
+        """Return the distribution of the interval between changes of each page over a period."""
+        counts, still_open = [], []
+        for index in range(self.pages):
+            instants = self.histories.page(index)
+            inside = instants[(instants >= since) & (instants < until)]
+            counts.append(bin_counts(np.diff(inside)))
+            still_open.append(until - (inside[-1] if len(inside) else since))
+        prior = exponential_mass(self.rates(since, until)) + 1e-3
+        return fit_counts(np.array(counts), np.array(still_open), prior=prior, edges=EDGES_S)
+
+
+def past_records(models: list[PageModel]) -> Records:
+    """Return models as one array of records."""
+    return records_of(model.to_bytes() for model in models)
+
+
+def scenario_of(
+    histories: Histories,
+    *,
+    start: float | None = None,
+    duration_s: float = YEAR_S,
+    min_changes: int = 0,
+    seed: int = 0,
+) -> Scenario:
+    """Return the scenario of a period.
+
+    Args:
+        histories: recorded pages.
+        start: begin of the period; without it the period ends with the last change recorded.
+        duration_s: its length, > 0.
+        min_changes: only pages with at least so many changes inside take part.
+        seed: of everything drawn.
+
+    Raises:
+        OperatorError: no page takes part, or the period is none.
+    """
+    if not (math.isfinite(duration_s) and duration_s > 0):
+        raise OperatorError("the duration must be positive", hint="For example --duration 365d.")
+    if histories.instants.size == 0:
+        raise OperatorError("the histories hold no change", hint="Give a file with changes.")
+    begin = float(histories.instants.max()) - duration_s if start is None else start
+    end = begin + duration_s
+    chosen = (histories.born_at() < end) & (histories.changes_in(begin, end) >= min_changes)
+    if not chosen.any():
+        raise OperatorError(
+            f"no page has {min_changes} changes in the period",
+            hint="Lower --min-changes, or choose another --from or --duration.",
+        )
+    return Scenario(histories.select(chosen), begin, end, seed)

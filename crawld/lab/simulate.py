@@ -1,0 +1,148 @@
+"""Policies on recorded histories: the daemon's own objects, slot by slot.
+
+A run gives a policy the pages and, where it uses one, the past; then at each slot it asks for a
+page, shows it what a visit reveals and nothing else, and keeps the books of freshness and age. One
+host, slots equally spaced, one visit a slot.
+
+Must never: let a policy see a change before a visit or a hint told it, unless the run is marked
+hindsight.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from crawld.core.change.model import PageModel
+from crawld.core.revisit.policies import Observation, Policy
+from crawld.lab.contenders import HINDSIGHT, Contender, contender
+from crawld.lab.copies import Copies, Score
+from crawld.lab.hints import HintFeed, Hints
+from crawld.lab.scenario import DAY_S, Scenario
+
+SLOTS_PER_FRACTION_DAY = 86_400.0 / 10_000
+"""Slots a page and day at one request a second for 10,000 pages; divided by the interval."""
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """One cell of a table.
+
+    Attributes:
+        policy: name of the policy.
+        visits_per_page_day: budget.
+        fraction: of the full rate, where the budget was given so.
+        hindsight: tell the policy the rates and histograms of the period itself.
+        hints: how hints come, or None for none.
+    """
+
+    policy: str
+    visits_per_page_day: float
+    fraction: float | None = None
+    hindsight: bool = False
+    hints: Hints | None = None
+
+
+def run(scenario: Scenario, task: Task) -> dict[str, object]:
+    """Simulate one cell.
+
+    Args:
+        scenario: pages and period.
+        task: what to run.
+
+    Returns:
+        A row of the result: policy, budget, freshness, age, visits.
+    """
+    slot_s = DAY_S / (task.visits_per_page_day * scenario.pages)
+    entrant = contender(task.policy, scenario, slot_s=slot_s, hindsight=task.hindsight)
+    if entrant.policy is None:
+        score = _at_ideal_instants(scenario, entrant)
+    else:
+        score = _slot_by_slot(scenario, task, entrant, slot_s)
+    return {
+        "policy": task.policy,
+        "visits_per_page_day": task.visits_per_page_day,
+        "fraction": task.fraction,
+        "freshness": score.freshness,
+        "age_s": score.age_s,
+        "visits": score.visits,
+        "useful_visits": score.useful,
+        "hindsight": task.hindsight or task.policy in HINDSIGHT,
+        "hints": None if task.hints is None else str(task.hints),
+    }
+
+
+def _slot_by_slot(scenario: Scenario, task: Task, entrant: Contender, slot_s: float) -> Score:
+    policy = entrant.policy
+    assert policy is not None
+    copies = Copies(scenario)
+    births = _Births(scenario, policy)
+    feed = None if task.hints is None else HintFeed(scenario, task.hints)
+    visit = _visits(copies, policy, entrant.models)
+    for slot in range(int(scenario.duration_s / slot_s)):
+        at = scenario.start + slot * slot_s
+        births.until(at)
+        if feed is not None:
+            feed.deliver(policy, at)
+            if feed.takes(slot):
+                continue
+        page = policy.select(at)
+        if page is not None:
+            visit(page, at)
+    return copies.score()
+
+
+def _visits(
+    copies: Copies, policy: Policy, models: list[PageModel] | None
+) -> Callable[[int, float], None]:
+    """Return what a visit does: refresh the copy, tell the policy."""
+
+    def plain(page: int, at: float) -> None:
+        found = copies.visit(page, at)
+        policy.visited(page, at, Observation(bool(found), tuple(found)))
+
+    def learning(page: int, at: float) -> None:
+        found = copies.visit(page, at)
+        assert models is not None
+        model = models[page]
+        model.observe_changes(found, at)
+        policy.visited(page, at, Observation(bool(found), tuple(found), model))
+
+    return plain if models is None else learning
+
+
+class _Births:
+    """Adds the pages born inside the period when their time comes."""
+
+    def __init__(self, scenario: Scenario, policy: Policy) -> None:
+        born = scenario.born_at
+        late = np.flatnonzero(born > scenario.start)
+        order = late[np.argsort(born[late], kind="stable")]
+        self._pages: list[int] = order.tolist()
+        self._born: list[float] = [*born[order].tolist(), math.inf]
+        self._policy = policy
+        self._next = 0
+
+    def until(self, at: float) -> None:
+        while self._born[self._next] <= at:
+            self._policy.add(self._pages[self._next], None)
+            self._next += 1
+
+
+def _at_ideal_instants(scenario: Scenario, entrant: Contender) -> Score:
+    """Score visits at the ideal instants themselves: a line of reference, impolite."""
+    copies = Copies(scenario)
+    for page, (frequency, phase) in enumerate(
+        zip(entrant.frequency.tolist(), entrant.phases.tolist(), strict=True)
+    ):
+        if frequency <= 0:
+            continue
+        born = float(scenario.born_at[page])
+        first = math.ceil((born - scenario.start) * frequency - phase)
+        count = math.floor(scenario.duration_s * frequency - phase) + 1
+        for k in range(max(first, 0), count):
+            copies.visit(page, scenario.start + (k + phase) / frequency)
+    return copies.score()
