@@ -148,6 +148,14 @@ async def test_a_reader_cannot_write(database):
     assert await database.read(count) == 0
 
 
+async def test_a_look_up_sees_each_commit_and_cannot_write(database):
+    assert database.look_up(meta.get, "a") is None
+    await database.write(meta.put, "a", "b")
+    assert database.look_up(meta.get, "a") == "b"
+    with pytest.raises(apsw.ReadOnlyError):
+        database.look_up(put, "c")
+
+
 async def test_a_second_opener_is_refused_and_a_reader_is_not(database, path):
     await database.write(put, "a")
     with pytest.raises(DatabaseInUseError, match="process"):
