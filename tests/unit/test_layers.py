@@ -1,0 +1,307 @@
+"""The shape of the package, read from its syntax trees: what may import, name or touch what."""
+
+import ast
+import re
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+PACKAGE = ROOT / "crawld"
+
+
+def _words(text):
+    return frozenset(text.split())
+
+
+# Lowest first; rooms on one line know nothing of each other.
+LAYERS = (
+    ("errors",),
+    ("core",),
+    ("config",),
+    ("store",),
+    ("net",),
+    ("simweb", "sources"),
+    ("web", "export", "lab"),
+    ("daemon",),
+    ("bench",),
+    ("cli", "__main__"),
+)
+LEVEL = {room: level for level, rooms in enumerate(LAYERS) for room in rooms}
+
+# (importing module, imported module): why it may reach up or aside.
+LAYER_EXCEPTIONS: dict[tuple[str, str], str] = {}
+
+# What core may import: mathematics, text and types; nothing that waits or asks time or system.
+CORE_STDLIB = _words(
+    """
+    __future__ abc array base64 binascii bisect calendar cmath codecs collections colorsys
+    copy dataclasses datetime decimal difflib enum fnmatch fractions functools hashlib
+    heapq html ipaddress itertools json keyword math numbers operator random re statistics
+    string struct textwrap types typing unicodedata urllib.parse zlib zoneinfo
+    """
+)
+CORE_LIBRARIES = _words(
+    """
+    can_ada charset_normalizer numpy protego publicsuffixlist xxhash crawld
+    """
+)
+CORE_CONTENT_LIBRARIES = frozenset({"selectolax"})
+# Ways to the clock that an allowed import opens.
+CLOCK_CALLS = frozenset({"now", "utcnow", "today"})
+# Without a seed they ask the system for one.
+SEEDED_CALLS = frozenset({"Random", "default_rng"})
+
+SOCKET_MODULES = _words(
+    """
+    socket ssl socketserver http.client urllib.request httpcore dns
+    """
+)
+SOCKET_CALLS = _words(
+    """
+    open_tcp_stream open_tcp_listeners open_unix_socket open_ssl_over_tcp_stream serve_tcp
+    serve_listeners SocketStream SocketListener getaddrinfo create_connection
+    create_server
+    """
+)
+SOCKET_ROOMS = ("net/", "simweb/", "daemon/control", "web/server")
+# Where else a socket is touched, and why.
+SOCKET_EXCEPTIONS = {"bench/nginx.py": "finds a free port for the server it starts"}
+
+SQL_CALLS = frozenset({"execute", "executemany"})
+# Where else SQL is, and why.
+SQL_EXCEPTIONS = {
+    "bench/scrapy_peer.py": "the baseline keeps pages in a file of its own, as its users would",
+}
+
+FORBIDDEN_NAMES = _words(
+    """
+    util utils helper helpers common manager managers base misc
+    """
+)
+MAX_LINES = 500
+
+TEXT_FOLDERS = ("crawld", "migrations", "etc", "contrib", "tests", ".ci")
+TEXT_FILES = ("README.md", "ARCHITECTURE.md", "CHANGELOG.md", "Makefile", "pyproject.toml")
+TEXT_SUFFIXES = frozenset(
+    {"", ".py", ".sql", ".toml", ".md", ".txt", ".sh", ".json", ".service", ".1", ".5", ".html"}
+)
+# Written in halves, since this file is read too.
+MACHINE_PATH = re.compile(
+    "|".join(("/wo" + "rk/", "/ho" + r"me/\w", "/ro" + r"ot/", r"\.\./sha" + "red"))
+)
+
+
+@dataclass(frozen=True)
+class Module:
+    """A file of the package and its tree."""
+
+    path: str
+    name: str
+    tree: ast.Module
+
+    @property
+    def room(self):
+        parts = self.name.split(".")
+        return parts[1] if len(parts) > 1 else ""
+
+
+def read(path):
+    relative = path.relative_to(ROOT)
+    name = ".".join(relative.with_suffix("").parts).removesuffix(".__init__")
+    return Module(
+        path.relative_to(PACKAGE).as_posix(), name, ast.parse(path.read_text(encoding="utf-8"))
+    )
+
+
+MODULES = [read(path) for path in sorted(PACKAGE.rglob("*.py"))]
+FILES = {module.name for module in MODULES}
+
+
+def imports(module):
+    """Yield (module imported, line) of every import, also of those inside functions."""
+    for node in ast.walk(module.tree):
+        if isinstance(node, ast.Import):
+            for alias in node.names:
+                yield alias.name, node.lineno
+        elif isinstance(node, ast.ImportFrom):
+            source = node.module or ""
+            if node.level:
+                above = module.name.split(".")[: -node.level or None]
+                source = ".".join([*above, *filter(None, [source])])
+            for alias in node.names:
+                # `from crawld.store import page` imports the module, not a name in it.
+                whole = f"{source}.{alias.name}"
+                yield (whole if whole in FILES else source), node.lineno
+
+
+def calls(module):
+    """Yield (last name of what is called, the call)."""
+    for node in ast.walk(module.tree):
+        if isinstance(node, ast.Call):
+            if isinstance(node.func, ast.Attribute):
+                yield node.func.attr, node
+            elif isinstance(node.func, ast.Name):
+                yield node.func.id, node
+
+
+def called(module, names):
+    """Yield a fault for each call of one of some names."""
+    for name, call in calls(module):
+        if name in names:
+            yield f"{module.path}:{call.lineno} calls {name}()"
+
+
+def within(name, allowed):
+    """Say whether a dotted name is one of some modules or inside one."""
+    return any(name == module or name.startswith(f"{module}.") for module in allowed)
+
+
+def layer_faults(module, exceptions):
+    for imported, line in imports(module):
+        room = imported.split(".")[1] if imported.startswith("crawld.") else ""
+        if not room or room == module.room or (module.name, imported) in exceptions:
+            continue
+        if LEVEL[room] >= LEVEL[module.room]:
+            yield f"{module.path}:{line} imports {imported}"
+
+
+def core_faults(module):
+    allowed = CORE_STDLIB | CORE_LIBRARIES
+    if module.path.startswith("core/content/"):
+        allowed |= CORE_CONTENT_LIBRARIES
+    for imported, line in imports(module):
+        if not within(imported, allowed):
+            yield f"{module.path}:{line} imports {imported}"
+    yield from called(module, CLOCK_CALLS | {"open"})
+    for name, call in calls(module):
+        of_module = isinstance(call.func, ast.Attribute) and isinstance(call.func.value, ast.Name)
+        if name in SEEDED_CALLS:
+            if not call.args and not call.keywords:
+                yield f"{module.path}:{call.lineno} calls {name}() without a seed"
+        elif of_module and call.func.value.id == "random":
+            yield f"{module.path}:{call.lineno} calls random.{name}(), which nobody seeded"
+
+
+def sql_faults(module):
+    yield from called(module, SQL_CALLS)
+
+
+def socket_faults(module):
+    for imported, line in imports(module):
+        if within(imported, SOCKET_MODULES):
+            yield f"{module.path}:{line} imports {imported}"
+    yield from called(module, SOCKET_CALLS)
+
+
+def module_of(code, path="core/some.py"):
+    name = "crawld." + path.removesuffix(".py").replace("/", ".")
+    return Module(path, name, ast.parse(code))
+
+
+def test_the_package_was_read():
+    assert len(MODULES) > 50
+    assert {module.room for module in MODULES} - {""} <= set(LEVEL)
+
+
+def test_imports_go_down_only():
+    assert [fault for module in MODULES for fault in layer_faults(module, LAYER_EXCEPTIONS)] == []
+
+
+def test_layer_exceptions_are_used():
+    used = {(module.name, imported) for module in MODULES for imported, _ in imports(module)}
+    assert set(LAYER_EXCEPTIONS) <= used
+
+
+def test_core_is_pure():
+    core = [module for module in MODULES if module.room == "core"]
+    assert [fault for module in core for fault in core_faults(module)] == []
+
+
+def faults_by_file(check, modules):
+    found = {module.path: list(check(module)) for module in modules}
+    return {path: faults for path, faults in found.items() if faults}
+
+
+def test_sql_only_in_the_store():
+    others = [module for module in MODULES if module.room != "store"]
+    assert set(faults_by_file(sql_faults, others)) == set(SQL_EXCEPTIONS)
+
+
+def test_sockets_only_in_their_rooms():
+    others = [module for module in MODULES if not module.path.startswith(SOCKET_ROOMS)]
+    assert set(faults_by_file(socket_faults, others)) == set(SOCKET_EXCEPTIONS)
+
+
+def test_no_room_for_anything():
+    names = {part.removesuffix(".py") for module in MODULES for part in Path(module.path).parts}
+    assert names & FORBIDDEN_NAMES == set()
+
+
+def test_files_are_short():
+    files = [*PACKAGE.rglob("*.py"), *(ROOT / "tests").rglob("*.py")]
+    lines = {str(path.relative_to(ROOT)): path.read_text().count("\n") for path in files}
+    assert {path: count for path, count in lines.items() if count > MAX_LINES} == {}
+
+
+def test_no_path_of_a_machine():
+    folders = [path for name in TEXT_FOLDERS for path in (ROOT / name).rglob("*")]
+    files = [path for path in folders if path.is_file() and path.suffix in TEXT_SUFFIXES]
+    files += [ROOT / name for name in TEXT_FILES if (ROOT / name).exists()]
+    assert len(files) > 100
+    found = [
+        f"{path.relative_to(ROOT)}: {match[0]}"
+        for path in files
+        if (match := MACHINE_PATH.search(path.read_text(encoding="utf-8", errors="replace")))
+    ]
+    assert found == []
+
+
+@pytest.mark.parametrize(
+    ("check", "path", "code"),
+    [
+        ("layer", "core/some.py", "from crawld.store import page"),
+        ("layer", "core/some.py", "def f():\n    import crawld.daemon.crawl"),
+        ("layer", "net/some.py", "from ..daemon import crawl"),
+        ("layer", "lab/some.py", "from crawld.web import pages"),
+        ("core", "core/some.py", "import time"),
+        ("core", "core/some.py", "from urllib.request import urlopen"),
+        ("core", "core/some.py", "import selectolax.lexbor"),
+        ("core", "core/some.py", "import datetime\ndatetime.datetime.now()"),
+        ("core", "core/some.py", "open('file')"),
+        ("core", "core/some.py", "import random\nrandom.shuffle(pages)"),
+        ("core", "core/some.py", "import numpy as np\nnp.random.default_rng()"),
+        ("sql", "daemon/some.py", "await connection.execute('SELECT 1')"),
+        ("socket", "daemon/some.py", "import socket"),
+        ("socket", "lab/some.py", "import trio\ntrio.open_tcp_stream('a', 1)"),
+    ],
+)
+def test_each_check_finds_its_fault(check, path, code):
+    module = module_of(code, path)
+    found = {
+        "layer": lambda: layer_faults(module, {}),
+        "core": lambda: core_faults(module),
+        "sql": lambda: sql_faults(module),
+        "socket": lambda: socket_faults(module),
+    }[check]()
+    assert len(list(found)) == 1
+
+
+@pytest.mark.parametrize(
+    ("path", "code"),
+    [
+        ("core/content/some.py", "import selectolax.lexbor"),
+        ("core/some.py", "import hashlib, numpy as np\nfrom crawld.core.url import parse"),
+        ("core/some.py", "from urllib.parse import urlsplit"),
+        ("core/some.py", "import random\nrandom.Random(seed)"),
+    ],
+)
+def test_what_core_may(path, code):
+    module = module_of(code, path)
+    assert list(core_faults(module)) + list(layer_faults(module, {})) == []
+
+
+def test_core_may_use_only_what_exists():
+    assert {name.split(".")[0] for name in CORE_STDLIB} <= set(sys.stdlib_module_names)
