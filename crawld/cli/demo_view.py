@@ -1,0 +1,199 @@
+"""What `crawld demo` shows: a mirror judged by the site it mirrors.
+
+The site knows when each of its pages changed; which copy the mirror holds follows from the instants
+of its visits, read from the file as they are committed.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from dataclasses import dataclass, field
+from typing import Any
+
+import trio
+from rich.console import Group, RenderableType
+from rich.text import Text
+
+from crawld.cli.output import count_text, duration_text, size_text, sparkline
+from crawld.cli.sight import PAUSES, PHASES, RateMeter
+from crawld.cli.tables import LOG_HEADINGS, counts_text, facts, log_row, table
+from crawld.core.page import Outcome
+from crawld.daemon.app import Daemon
+from crawld.daemon.views import visit_status
+from crawld.simweb.site import SimSite
+from crawld.simweb.truth import MeanStanding, Standing, mean_standing, standing
+from crawld.store import frontier
+from crawld.store import visit as visit_rows
+from crawld.store.database import Database
+from crawld.store.visit import VisitRow
+
+VISITS_SHOWN = 8
+VISITS_READ = 10_000
+
+JUDGEMENTS_SHOWN = 60
+
+GOOD = frozenset({Outcome.CHANGED, Outcome.UNCHANGED, Outcome.NOT_MODIFIED})
+
+
+@dataclass(slots=True)
+class Show:
+    """The site, and what was seen of its mirror so far.
+
+    Attributes:
+        site: the site.
+        url: where it is served.
+        rates: how fast visits come.
+        visited_at: instants of the visits that left a current copy, by URL.
+        changed: visits that found a change, the first of each page included.
+        latest: the last few visits.
+        freshness: of the last judgements, each in [0, 1].
+        standing: the last judgement.
+        pages: counts of the pages by state, in words.
+    """
+
+    site: SimSite
+    url: str
+    rates: RateMeter = field(default_factory=RateMeter)
+    visited_at: dict[str, list[float]] = field(default_factory=dict)
+    changed: int = 0
+    latest: deque[VisitRow] = field(default_factory=lambda: deque(maxlen=VISITS_SHOWN))
+    freshness: deque[float] = field(default_factory=lambda: deque(maxlen=JUDGEMENTS_SHOWN))
+    standing: Standing = field(default_factory=lambda: Standing(1, 0, 0, 0.0))
+    pages: str = ""
+    _last_id: int = 0
+
+    async def look(self, database: Database) -> None:
+        """Read what was visited since, and judge the copy as it is now."""
+        while True:
+            rows = await database.read(visit_rows.log, after=self._last_id, limit=VISITS_READ)
+            for row in rows:
+                self._note(row)
+            if len(rows) < VISITS_READ:
+                break
+        self.pages = counts_text(await database.read(frontier.counts))
+        copied_at = {url: instants[-1] for url, instants in self.visited_at.items()}
+        self.standing = standing(self.site, copied_at, time.time())
+        self.freshness.append(self.standing.freshness)
+
+    def _note(self, row: VisitRow) -> None:
+        self._last_id = row.visit_id
+        self.latest.append(row)
+        self.changed += row.outcome is Outcome.CHANGED
+        if row.outcome in GOOD:
+            self.visited_at.setdefault(row.url, []).append(row.visited_at)
+
+    @property
+    def changes_seen(self) -> int:
+        """Changes the mirror saw; a first copy is none."""
+        return self.changed - len(self.visited_at)
+
+    def changes_happened(self) -> int:
+        """Changes the site made so far."""
+        now = time.time()
+        return sum(self.site.revision(page, now) for page in range(self.site.graph.pages))
+
+    def mean(self) -> MeanStanding:
+        """Freshness and age over the whole time."""
+        return mean_standing(self.site, self.visited_at, start=self.site.start_at, end=time.time())
+
+
+def demo_view(show: Show, daemon: Daemon) -> RenderableType:
+    """Return the live view."""
+    judged = show.standing
+    slots = daemon.crawl.schedule.statistics()
+    show.rates.add(trio.current_time(), sum(daemon.crawl.counts.values()), daemon.crawl.wire_bytes)
+    pauses = [PAUSES.get(reason, reason) for reason in sorted(daemon.crawl.schedule.pauses)]
+    now = time.time()
+    visits = (log_row(visit_status(row), now) for row in show.latest)
+    return Group(
+        Text("crawld demo", "bold"),
+        facts(
+            [
+                ("site", f"{show.url} changes every few seconds; look at it in a browser"),
+                ("mirror", f"{daemon.database.path}"),
+                ("try", _commands(daemon)),
+                ("pages", show.pages),
+                (
+                    "slots",
+                    f"{count_text(slots.slots_served)} served,"
+                    f" {show.rates.visits_per_min / 60:.1f}/s, median {slots.lateness_p50_ms:.1f}"
+                    f" ms late, {size_text(daemon.crawl.wire_bytes)} received",
+                ),
+                ("outcomes", counts_text(daemon.crawl.counts)),
+                (
+                    "changes",
+                    f"{count_text(show.changes_seen)} seen of"
+                    f" {count_text(show.changes_happened())} that happened",
+                ),
+                ("fresh", _fresh_text(judged)),
+                ("over time", Text(sparkline(show.freshness), "green")),
+            ]
+        ),
+        "",
+        table(LOG_HEADINGS, visits),
+        "",
+        Text("; ".join([*pauses, PHASES[daemon.phase]]), "yellow" if pauses else "dim"),
+    )
+
+
+def _commands(daemon: Daemon) -> str:
+    there = f"--socket {daemon.socket_path}"
+    return f"crawlctl status {there}\ncrawlctl log -f {there}\ncrawlctl pause {there}"
+
+
+def _fresh_text(judged: Standing) -> Text:
+    text = Text(f"{judged.freshness:.1%}", "bold green" if judged.freshness > 0.5 else "bold red")
+    return text.append(
+        f" truly current: {judged.fresh} of {judged.pages} pages, {judged.copied} copied,"
+        f" mean age {duration_text(judged.mean_age_s)}",
+        "default",
+    )
+
+
+def opening_text(show: Show, daemon: Daemon) -> str:
+    """Return where everything is, for a log that is no terminal."""
+    return (
+        f"site {show.url}\nmirror {daemon.database.path}\n"
+        f"try: crawlctl status --socket {daemon.socket_path}"
+    )
+
+
+def line_text(show: Show, daemon: Daemon) -> str:
+    """Return how things stand on one line."""
+    return (
+        f"fresh {show.standing.freshness:.1%}, mean age {duration_text(show.standing.mean_age_s)};"
+        f" pages: {show.pages};"
+        f" changes: {show.changes_seen} seen of {show.changes_happened()};"
+        f" visits: {counts_text(daemon.crawl.counts)}"
+    )
+
+
+def demo_summary(show: Show, daemon: Daemon) -> dict[str, Any]:
+    """Return what the demo came to, as JSON types."""
+    mean = show.mean()
+    return {
+        "url": show.url,
+        "pages": show.standing.pages,
+        "copied": show.standing.copied,
+        "fresh": show.standing.fresh,
+        "freshness": round(show.standing.freshness, 4),
+        "mean_freshness": round(mean.freshness, 4),
+        "mean_age_s": round(mean.age_s, 3),
+        "changes_seen": show.changes_seen,
+        "changes_happened": show.changes_happened(),
+        "visits": {outcome.value: n for outcome, n in daemon.crawl.counts.items()},
+        "wire_bytes": daemon.crawl.wire_bytes,
+        "duration_s": round(time.time() - show.site.start_at, 3),
+    }
+
+
+def summary_text(summary: dict[str, Any]) -> str:
+    """Return the summary for a person."""
+    return (
+        f"{summary['copied']} of {summary['pages']} pages copied,"
+        f" {summary['freshness']:.1%} truly current at the end,"
+        f" {summary['mean_freshness']:.1%} on average over {duration_text(summary['duration_s'])};"
+        f" {summary['changes_seen']} of {summary['changes_happened']} changes seen in"
+        f" {count_text(sum(summary['visits'].values()))} visits"
+    )

@@ -1,0 +1,66 @@
+"""The log: one line an event, `key=value` for people and JSON for programs, on stderr."""
+
+from __future__ import annotations
+
+import logging
+import sys
+from collections.abc import Callable
+from typing import TextIO
+
+import structlog
+from structlog.typing import EventDict, Processor, WrappedLogger
+
+
+def configure_logs(
+    *, style: str, level: Callable[[], str], stream: TextIO | None = None, colors: bool = False
+) -> None:
+    """Send every log line of the process to one stream.
+
+    Args:
+        style: `json`, `console`, or `auto`: console on a terminal, else JSON.
+        level: returns the least severe level that is written now; asked at each line, so that a
+            reload can change it.
+        stream: where to; stderr if None.
+        colors: colours on a stream that is no terminal itself, but leads to one.
+    """
+    stream = sys.stderr if stream is None else stream
+    as_json = style == "json" or (style == "auto" and not stream.isatty())
+    structlog.configure(
+        processors=[
+            _least_severe(level),
+            structlog.processors.add_log_level,
+            structlog.processors.TimeStamper(fmt="iso", utc=True),
+            *(_json() if as_json else _console(colors or stream.isatty())),
+        ],
+        wrapper_class=structlog.make_filtering_bound_logger(logging.DEBUG),
+        logger_factory=structlog.WriteLoggerFactory(file=stream),
+        cache_logger_on_first_use=False,
+    )
+
+
+def _least_severe(level: Callable[[], str]) -> Processor:
+    severities = logging.getLevelNamesMapping()
+
+    def drop_below(_: WrappedLogger, method: str, event: EventDict) -> EventDict:
+        # `exception` is how an error with its traceback is logged; it is no level of its own
+        severity = severities.get(method.upper(), logging.ERROR)
+        if severity < severities[level().upper()]:
+            raise structlog.DropEvent
+        return event
+
+    return drop_below
+
+
+def _json() -> list[Processor]:
+    return [
+        structlog.processors.dict_tracebacks,
+        structlog.processors.JSONRenderer(default=str, ensure_ascii=False),
+    ]
+
+
+def _console(colors: bool) -> list[Processor]:
+    return [
+        structlog.dev.ConsoleRenderer(
+            colors=colors, exception_formatter=structlog.dev.plain_traceback, pad_event_to=20
+        )
+    ]

@@ -1,0 +1,140 @@
+"""`crawld mirror URL...`: a daemon without a config file, watched until it ends."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TextIO, cast
+
+import structlog
+import trio
+from rich.console import Console
+from rich.file_proxy import FileProxy
+from rich.live import Live
+
+from crawld.cli.attend import attend
+from crawld.cli.figures import Figures, figures_of
+from crawld.cli.logs import configure_logs
+from crawld.cli.output import clean, console, count_text, duration_text, json_text, size_text
+from crawld.cli.sight import RateMeter, look, mirror_view, progress_fields
+from crawld.config.checks import check_config
+from crawld.config.command_line import from_command_line
+from crawld.daemon.app import Daemon, Start
+from crawld.errors import EXIT_INCOMPLETE, EXIT_OK
+
+log = structlog.get_logger(__name__)
+
+REDRAW_S = 0.5
+REPORT_S = 10.0
+"""How often a line of progress is written where there is no terminal."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MirrorOptions:
+    """The options of `crawld mirror`, as its manual page describes them."""
+
+    db: Path
+    contact: str | None
+    delay_s: float
+    depth: int
+    max_pages: int
+    allow_private: bool
+    socket: Path | None
+    once: bool
+    as_json: bool
+
+
+def mirror(urls: Sequence[str], options: MirrorOptions) -> int:
+    """Mirror URLs until interrupted, or with `once` until done; return the exit code."""
+    config = from_command_line(
+        urls,
+        db=options.db,
+        contact=options.contact,
+        delay_s=options.delay_s,
+        depth=options.depth,
+        max_pages=options.max_pages,
+        allow_private=options.allow_private,
+        socket=options.socket,
+    )
+    _, seeds = check_config(config)
+    start = Start(config=config, seeds=seeds, source="command_line", once=options.once)
+    configure_logs(style="console", level=lambda: "info")
+    return trio.run(_mirror, start, options)
+
+
+async def _mirror(start: Start, options: MirrorOptions) -> int:
+    began_s = trio.current_time()
+    daemon = await attend(start, watch_live if sys.stderr.isatty() else watch_lines)
+    figures = await figures_of(start.config.daemon.db, start.config.sites[0])
+    summary = summary_of(daemon, figures, trio.current_time() - began_s)
+    print(json_text(summary) if options.as_json else summary_text(summary, figures.examples))
+    return EXIT_INCOMPLETE if options.once and not figures.complete else EXIT_OK
+
+
+# --- watching --------------------------------------------------------------------------------
+
+
+async def watch_live(daemon: Daemon) -> None:
+    """Redraw the live view until cancelled; what is logged meanwhile appears above it."""
+    out = console(stderr=True)
+    rates = RateMeter()
+    site, place = daemon.config.sites[0], daemon.database.path
+    title = f"{site.name} into {place}; crawlctl --socket {daemon.socket_path} steers it"
+    with Live(console=out, auto_refresh=False, redirect_stdout=False) as live:
+        configure_logs(style="console", level=lambda: "warning", stream=_above(out), colors=True)
+        while True:
+            sight = await look(daemon)
+            rates.add(trio.current_time(), sight.visit_count, sight.wire_bytes)
+            live.update(mirror_view(sight, rates, title), refresh=True)
+            await trio.sleep(REDRAW_S)
+
+
+def _above(live_console: Console) -> TextIO:
+    return cast("TextIO", FileProxy(live_console, sys.stderr))
+
+
+async def watch_lines(daemon: Daemon) -> None:
+    """Write a line of progress now and then until cancelled."""
+    rates = RateMeter()
+    while True:
+        sight = await look(daemon)
+        rates.add(trio.current_time(), sight.visit_count, sight.wire_bytes)
+        log.info("progress", **progress_fields(sight, rates))
+        await trio.sleep(REPORT_S)
+
+
+# --- the end ---------------------------------------------------------------------------------
+
+
+def summary_of(daemon: Daemon, figures: Figures, seconds: float) -> dict[str, Any]:
+    """Return what a mirror came to, as JSON types."""
+    crawl = daemon.crawl
+    return {
+        "db": str(daemon.database.path),
+        "complete": figures.complete,
+        "pages_in_all": figures.pages.total(),
+        "pages": {state.value: n for state, n in figures.pages.items()},
+        "held_back": figures.held_back,
+        "failed": figures.failed.total(),
+        "failed_by_reason": dict(figures.failed),
+        "visits": {outcome.value: n for outcome, n in crawl.counts.items()},
+        "wire_bytes": crawl.wire_bytes,
+        "duration_s": round(seconds, 3),
+    }
+
+
+def summary_text(summary: Mapping[str, Any], examples: Sequence[tuple[str, str]]) -> str:
+    """Return the summary for a person, with a few of the pages that failed."""
+    pages, visits = summary["pages"], summary["visits"]
+    lines = [
+        f"{summary['db']}: {count_text(pages.get('visited', 0))} pages visited,"
+        f" {count_text(summary['failed'])} of them failed,"
+        f" {count_text(summary['held_back'])} never visited,"
+        f" {count_text(pages.get('excluded', 0))} excluded by robots.txt",
+        f"{count_text(sum(visits.values()))} visits, {size_text(summary['wire_bytes'])}"
+        f" in {duration_text(summary['duration_s'])}",
+        *(f"failed: {clean(url)} ({reason})" for url, reason in examples),
+    ]
+    return "\n".join(lines)

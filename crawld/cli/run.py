@@ -1,0 +1,42 @@
+"""`crawld run -c FILE`: the daemon as a service runs it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import structlog
+import trio
+
+from crawld.cli.attend import attend
+from crawld.cli.logs import configure_logs
+from crawld.config.load import Loaded, load
+from crawld.daemon.app import Daemon, Start
+from crawld.errors import EXIT_OK
+
+log = structlog.get_logger(__name__)
+
+
+def run(path: Path) -> int:
+    """Run the daemon of a config until it is shut down; return the exit code.
+
+    Raises:
+        OperatorError: the config does not hold or the file cannot be used.
+    """
+    loaded = load(path)
+    style = loaded.config.daemon.log_format
+    configure_logs(style=style, level=lambda: loaded.config.daemon.log_level)
+    for warning in loaded.warnings:
+        log.warning("config", warning=warning)
+    trio.run(_run, path, loaded)
+    return EXIT_OK
+
+
+async def _run(path: Path, loaded: Loaded) -> None:
+    async def watch(daemon: Daemon) -> None:
+        # the level of the config in force: a reload changes it
+        configure_logs(
+            style=loaded.config.daemon.log_format, level=lambda: daemon.config.daemon.log_level
+        )
+        await trio.sleep_forever()
+
+    await attend(Start(config=loaded.config, seeds=loaded.seeds, config_path=path), watch)

@@ -1,0 +1,300 @@
+"""From the forms of the control socket to tables for people."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from crawld.cli.output import ago_text, clean, count_text, duration_text, size_text
+from crawld.core.page import Outcome, PageState
+from crawld.daemon import models
+
+OUTCOME_STYLES: Mapping[Outcome, str] = {
+    Outcome.CHANGED: "green",
+    Outcome.UNCHANGED: "",
+    Outcome.NOT_MODIFIED: "",
+    Outcome.MOVED: "cyan",
+    Outcome.GONE: "yellow",
+    Outcome.SOFT_GONE: "yellow",
+    Outcome.BLOCKED: "red",
+    Outcome.FAILED: "red",
+}
+
+NUMBERS = frozenset(
+    {
+        "address delay", "back-off", "bytes", "changes", "delay", "depth", "failed", "known",
+        "refused", "rows", "size", "status", "stored", "took", "unused", "version", "visited",
+        "visits", "waiting", "wire",
+    }
+)  # fmt: skip
+"""Headings of columns that are set right."""
+
+
+def table(headings: Sequence[str], rows: Iterable[Sequence[str | Text]]) -> Table:
+    """Return a plain table; long texts fold instead of losing their end."""
+    made = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
+    for heading in headings:
+        numeric = heading in NUMBERS
+        made.add_column(heading, justify="right" if numeric else "left", overflow="fold")
+    for row in rows:
+        made.add_row(*row)
+    return made
+
+
+def facts(pairs: Iterable[tuple[str, str | Text | None]]) -> Table:
+    """Return names and values, one a line; values that are None are left out."""
+    made = Table.grid(padding=(0, 2, 0, 0))
+    made.add_column(style="bold", no_wrap=True)
+    made.add_column(overflow="fold")
+    for name, value in pairs:
+        if value is not None:
+            made.add_row(name, value)
+    return made
+
+
+def outcome_text(outcome: Outcome | None) -> Text:
+    """Return an outcome in its colour."""
+    return Text("-") if outcome is None else Text(outcome.value, OUTCOME_STYLES[outcome])
+
+
+def counts_text(counts: Mapping[PageState, int] | Mapping[Outcome, int]) -> str:
+    """Return the counts that are not 0, in words."""
+    named = [f"{count_text(n)} {word.value.replace('_', ' ')}" for word, n in counts.items() if n]
+    return ", ".join(named) or "none"
+
+
+def status_table(status: models.Status) -> RenderableType:
+    """Return the daemon at a glance."""
+    running_s = status.now - status.started_at
+    phase: str = status.phase
+    if status.pauses:
+        phase += f", paused ({', '.join(status.pauses)})"
+    slots = status.slots
+    pages = f"{count_text(status.pages_in_all)}: {counts_text(status.pages)}"
+    made = count_text(sum(status.visits.values()))
+    refused = (f"{count_text(n)} {reason}" for reason, n in sorted(status.refused.items()))
+    return facts(
+        [
+            ("crawld", f"{status.version}, pid {status.pid}, up {duration_text(running_s)}"),
+            ("database", status.db),
+            ("phase", Text(phase, "yellow" if status.pauses else "")),
+            ("stalled", Text(clean(status.stalled), "red") if status.stalled else None),
+            ("pages", pages),
+            ("visits", f"{made} since the start: {counts_text(status.visits)}"),
+            ("uncommitted", count_text(status.unrecorded) if status.unrecorded else None),
+            ("received", size_text(status.wire_bytes)),
+            ("refused URLs", ", ".join(refused) or None),
+            ("hosts", f"{count_text(slots.hosts)}, {count_text(slots.on_turn)} being asked now"),
+            (
+                "slots",
+                f"{count_text(slots.served)} served, late by {slots.lateness_p50_ms:.1f} ms"
+                f" (median), {slots.lateness_p99_ms:.1f} ms (99 %)",
+            ),
+            ("memory", size_text(status.memory_bytes)),
+        ]
+    )
+
+
+def sites_table(sites: list[models.SiteStatus]) -> RenderableType:
+    """Return the sites and how far each is."""
+    headings = ("site", "state", "known", "visited", "waiting", "delay", "source", "hosts")
+    return table(headings, (_site_row(site) for site in sites))
+
+
+def _site_row(site: models.SiteStatus) -> Sequence[str]:
+    shown = ", ".join(site.hosts[:3])
+    more = f" and {len(site.hosts) - 3} more" if len(site.hosts) > 3 else ""
+    return (
+        site.name,
+        "paused" if site.paused else "active",
+        count_text(site.pages_in_all),
+        count_text(site.pages.get(PageState.VISITED, 0)),
+        count_text(site.pages.get(PageState.DISCOVERED, 0)),
+        duration_text(site.host_delay_s),
+        site.source,
+        shown + more,
+    )
+
+
+def hosts_table(hosts: Sequence[models.HostStatus]) -> RenderableType:
+    """Return hosts: pages, politeness, back-off."""
+    headings = (
+        "host", "known", "waiting", "visits", "changes", "failed", "wire", "delay", "back-off",
+        "next slot",
+    )  # fmt: skip
+    return table(headings, (_host_row(host) for host in hosts))
+
+
+def next_slot_text(host: models.HostStatus) -> str:
+    """Return when a host may be asked next."""
+    if host.paused:
+        return "paused"
+    if host.next_fetch_in_s is None:
+        return "nothing to ask"
+    return "now" if host.next_fetch_in_s <= 0 else f"in {duration_text(host.next_fetch_in_s)}"
+
+
+def _host_row(host: models.HostStatus) -> Sequence[str]:
+    return (
+        host.host,
+        count_text(host.pages_in_all),
+        count_text(host.pages.get(PageState.DISCOVERED, 0)),
+        count_text(host.visit_count),
+        count_text(host.change_count),
+        count_text(host.failure_count),
+        size_text(host.wire_bytes),
+        duration_text(host.delay_s),
+        str(host.backoff_level or ""),
+        next_slot_text(host),
+    )
+
+
+def host_table(host: models.HostDetail, now: float) -> RenderableType:
+    """Return one host in full."""
+    closed_s = (host.closed_until or 0.0) - now
+    visits = f"{count_text(host.visit_count)}, {count_text(host.change_count)} found a change"
+    parts: list[RenderableType] = [
+        facts(
+            [
+                ("host", host.host),
+                ("address", host.address),
+                ("pages", f"{count_text(host.pages_in_all)}: {counts_text(host.pages)}"),
+                ("visits", f"{visits}, {count_text(host.failure_count)} failed"),
+                ("received", size_text(host.wire_bytes)),
+                ("last request", ago_text(host.last_fetch_at, now)),
+                ("delay", duration_text(host.delay_s)),
+                ("back-off", f"level {host.backoff_level}" if host.backoff_level else None),
+                ("closed for", duration_text(closed_s) if closed_s > 0 else None),
+                ("next slot", next_slot_text(host)),
+            ]
+        )
+    ]
+    if host.robots:
+        headings = ("robots.txt of", "verdict", "status", "size", "fetched")
+        parts += ["", table(headings, (_robots_row(robots, now) for robots in host.robots))]
+    if host.refused_urls:
+        parts += ["", refusals_table(host.refused_urls)]
+    return Group(*parts)
+
+
+def _robots_row(robots: models.RobotsStatus, now: float) -> Sequence[str]:
+    return (
+        robots.origin,
+        robots.verdict or "unknown",
+        "" if robots.status is None else str(robots.status),
+        size_text(robots.text_bytes),
+        ago_text(robots.fetched_at, now),
+    )
+
+
+def refusals_table(refused: Sequence[models.RefusedUrls]) -> RenderableType:
+    """Return why URLs were not admitted."""
+    rows = ((each.reason, count_text(each.refused), clean(each.example)) for each in refused)
+    return table(("not admitted", "refused", "for example"), rows)
+
+
+def pages_table(pages: Sequence[models.PageStatus], now: float) -> RenderableType:
+    """Return pages, one a line."""
+    headings = ("page", "state", "depth", "outcome", "last visit", "last change", "url")
+    return table(headings, (_page_row(page, now) for page in pages))
+
+
+def _page_row(page: models.PageStatus, now: float) -> Sequence[str | Text]:
+    return (
+        str(page.page_id),
+        page.state.value,
+        str(page.depth),
+        outcome_text(page.last_outcome),
+        ago_text(page.last_visit_at, now),
+        ago_text(page.last_change_at, now),
+        clean(page.url),
+    )
+
+
+def page_table(page: models.PageDetail, now: float) -> RenderableType:
+    """Return one page in full."""
+    outcome = page.last_outcome.value if page.last_outcome else "none yet"
+    visits = f"{count_text(page.visit_count)}, {count_text(page.change_count)} found a change"
+    retry_s = None if page.retry_at is None else page.retry_at - now
+    parts: list[RenderableType] = [
+        facts(
+            [
+                ("url", clean(page.url)),
+                ("title", clean(page.title) or None),
+                ("site", page.site),
+                ("state", page.state.value),
+                ("depth", "seed" if page.seed else str(page.depth)),
+                ("importance", f"{page.importance:g}"),
+                ("found", ago_text(page.discovered_at, now)),
+                ("visits", f"{visits}, {count_text(page.failure_count)} failed in a row"),
+                ("last visit", f"{ago_text(page.last_visit_at, now)}: {outcome}"),
+                ("failure", page.last_failure),
+                ("last change", ago_text(page.last_change_at, now)),
+                ("next try", None if retry_s is None else f"in {duration_text(max(retry_s, 0.0))}"),
+                ("gone", f"{page.gone_count} times in a row" if page.gone_count else None),
+                ("moved to", clean(page.redirect_url) or None),
+                ("etag", clean(page.etag) or None),
+                ("last-modified", clean(page.last_modified) or None),
+            ]
+        )
+    ]
+    if page.visits:
+        parts += ["", log_table(page.visits, now)]
+    if page.versions:
+        headings = ("version", "stored", "status", "size", "bytes", "type")
+        parts += ["", table(headings, (_version_row(row, now) for row in page.versions))]
+    return Group(*parts)
+
+
+def _version_row(version: models.VersionStatus, now: float) -> Sequence[str]:
+    return (
+        str(version.version_id),
+        ago_text(version.visited_at, now),
+        str(version.status),
+        size_text(version.size_bytes),
+        size_text(version.stored_bytes),
+        clean(version.content_type),
+    )
+
+
+LOG_HEADINGS = ("visit", "outcome", "status", "took", "wire", "url")
+
+
+def log_table(visits: Sequence[models.VisitStatus], now: float) -> RenderableType:
+    """Return attempts, one a line."""
+    return table(LOG_HEADINGS, (log_row(visit, now) for visit in visits))
+
+
+def log_row(visit: models.VisitStatus, now: float) -> Sequence[str | Text]:
+    """Return the cells of one attempt."""
+    url = clean(visit.url)
+    why = " ".join(clean(each) for each in (visit.failure, visit.detail) if each)
+    return (
+        ago_text(visit.visited_at, now),
+        outcome_text(visit.outcome),
+        "" if visit.status is None else str(visit.status),
+        duration_text(visit.duration_s),
+        size_text(visit.wire_bytes),
+        f"{url} ({why})" if why else url,
+    )
+
+
+def log_line(visit: models.VisitStatus, at: str) -> Text:
+    """Return one attempt as a line of its own, as a log that is followed shows it."""
+    why = " ".join(clean(each) for each in (visit.failure, visit.detail) if each)
+    line = Text(f"{at} ")
+    line.append(f"{visit.outcome.value:<12}", OUTCOME_STYLES[visit.outcome])
+    line.append(f" {visit.status or '-':>3} {size_text(visit.wire_bytes):>9}  {clean(visit.url)}")
+    return line.append(f" ({why})") if why else line
+
+
+def added_table(added: models.Added) -> RenderableType:
+    """Return what came of adding URLs."""
+    noun = "URL" if added.admitted == 1 else "URLs"
+    parts: list[RenderableType] = [f"{count_text(added.admitted)} {noun} admitted to {added.site}"]
+    if added.refused:
+        parts.append(refusals_table(added.refused))
+    return Group(*parts)
