@@ -1,5 +1,6 @@
 """The programs the other end-to-end tests rely on answer as those tests believe."""
 
+import json
 import os
 import select
 import signal
@@ -14,6 +15,7 @@ from selectolax.lexbor import LexborHTMLParser
 
 from tests.peer import Peer, require_peer
 from tests.peer import peers as known_peers
+from tests.peer.daemon import RefusedError
 from tests.peer.nginx import PRECISION_S, Limit, Options, documentation, nginx_of
 from tests.peer.process import ProcessError, Running
 from tests.peer.wikidump import EPOCH_AT, Revision, WikiPage, dump, histories
@@ -277,6 +279,31 @@ class TestDaemon:
         for host in ("127.0.0.1", "127.0.0.2"):
             assert no_proxy.get(web.url(host=host)).status_code == 200
         assert web.ledger().hosts() == {"127.0.0.1": 1, "127.0.0.2": 1}
+
+    def test_a_daemon_is_asked_killed_started_again_and_ended(self, crawld, simweb):
+        web = simweb("--pages", "5")
+        mirror = ("mirror", web.url(), "--delay", "0.01", "--depth", "9", "--json")
+        crawld.start(*mirror)
+        first = crawld.wait_until(lambda status: status["pages_in_all"] >= 5)
+        assert first["pid"] == crawld.process.pid
+        crawld.kill()
+        assert crawld.process.returncode == -signal.SIGKILL
+        with pytest.raises(OSError, match="refused"):
+            crawld.get("/status")
+        crawld.start(*mirror)
+        assert crawld.get("/status")["pages_in_all"] >= 5
+        with pytest.raises(RefusedError) as refused:
+            crawld.get("/no-such-thing")
+        assert refused.value.status == 404
+        shown = crawld.crawlctl("status", "--json")
+        assert (shown.returncode, json.loads(shown.stdout)["pid"]) == (0, crawld.process.pid)
+        assert crawld.terminate() == 0, crawld.output()
+        assert len(web.ledger()) >= 5
+        assert crawld.crawld("doctor", "--db", crawld.db).returncode == 0
+
+    def test_a_daemon_is_interrupted(self, crawld, simweb):
+        crawld.start("mirror", simweb("--pages", "5").url(), "--delay", "0.01", "--json")
+        assert crawld.interrupt() == 0, crawld.output()
 
     def test_a_daemon_that_does_not_start_says_why(self, crawld):
         with pytest.raises(ProcessError, match="no-such-command"):
