@@ -4,8 +4,13 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from crawld.core.content.alignment import gaps_of
+from crawld.core.content.analysis import analyse, difference_of, read_blocks
+from crawld.core.content.blocks import Blocks
 from crawld.core.content.difference import difference, one_way, weak_checksums
 from crawld.core.content.fingerprint import SKETCH_BYTES, resemblance, sketch
+from crawld.core.content.learning import MAX_RULES, learn
+from crawld.core.content.volatile import VolatileBlocks
 
 # Few letters make repeats, and with them matches at odd places, the rule.
 texts = st.binary(max_size=200) | st.text("ab", max_size=120).map(str.encode)
@@ -87,3 +92,57 @@ def test_resemblance_is_within_its_bound(share, seed):
     found = resemblance(sketch(a), sketch(b))
     assert found == resemblance(sketch(b), sketch(a))
     assert abs(found - true) <= 5 * (true * (1 - true) / SKETCH_BYTES) ** 0.5 + 0.03
+
+
+# Pieces that meet in odd ways: unclosed, misnested, hidden, foreign, raw.
+pieces = st.sampled_from(
+    [
+        *("<p>", "</p>", "<div class='ad'>", "</div>", "<a href='/x?sid=1'>", "</a>", "<table>"),
+        *("<tr><td>", "</table>", "<li>", "<b hidden>", "<span style='display:none'>", "</span>"),
+        *("<script>", "</script>", "<!--", "-->", "<svg>", "<a xlink:href=y>", "</svg>", "<math>"),
+        *(
+            "<template>",
+            "</template>",
+            "<pre>",
+            "<br hidden>",
+            "<img src=i?t=1>",
+            "<xmp>",
+            "</xmp>",
+        ),
+        *("<plaintext>", "<select><option>", "</select>", "<base href>", "<link rel href>", "\0"),
+        *("<meta content name>", "<meta http-equiv=refresh content=';'>", "word", " 17 ", "<", ">"),
+    ]
+)
+markups = st.lists(pieces, max_size=40).map("".join)
+
+
+@given(markups, st.sampled_from(["text/html", "text/plain", "application/xml", None]))
+def test_any_markup_has_an_analysis(markup, declared):
+    found = analyse(markup.encode(), declared)
+    assert len(found.blocks.texts) == len(found.blocks.places)
+    assert all(found.blocks.texts)
+    assert analyse(markup.encode(), declared, previous=found.blocks).difference == 0
+
+
+@given(markups, markups, st.booleans())
+def test_rules_are_few_and_never_make_equal_pages_differ(old, new, pair):
+    first, second = (read_blocks(m.encode(), "text/html") for m in (old, new))
+    rules = learn(VolatileBlocks(), first, second, pair=pair)
+    assert len(rules.rules) <= MAX_RULES
+    assert VolatileBlocks.from_bytes(rules.to_bytes()) == rules
+    assert difference_of(second, second, rules) == 0
+    assert pair or not rules.confirmed().rules
+
+
+rows = st.lists(st.sampled_from("abcdefg"), max_size=25)
+
+
+@given(rows, rows)
+def test_outside_gaps_blocks_are_equal_in_order(left, right):
+    gaps = gaps_of(*(Blocks(tuple(side), (0,) * len(side)) for side in (left, right)))
+    i = j = 0
+    for i_start, i_stop, j_start, j_stop in [*gaps, (len(left), len(left), len(right), len(right))]:
+        assert left[i:i_start] == right[j:j_start]
+        assert i_start < i_stop or j_start < j_stop or (i_start, j_start) == (len(left), len(right))
+        i, j = i_stop, j_stop
+    assert bool(gaps) == (left != right)

@@ -109,6 +109,7 @@ _HIDDEN = re.compile(
     r'(?:^| )hidden="|style="[^"]*(?:display\s*:\s*none|visibility\s*:\s*hidden)', re.IGNORECASE
 )
 _IDENTITY = re.compile(r'(?:^| )(?:id|class)="([^"]*)"')
+_SOURCE = re.compile(r'(?:^| )src="([^"]*)"')
 _SESSION_PATH = re.compile(
     r"(?<!&amp);(?:jsessionid|phpsessid|sid|sessionid)=[^?#]*", re.IGNORECASE
 )
@@ -174,13 +175,15 @@ class _Outline:
                 self.add(self._kind + text, self._place)
 
     def open_block(self, name: str, attributes: str) -> None:
-        self.flush()
+        if self.pieces:
+            self.flush()
         self._open.append((self._kind, self._place))
         self._kind = _KINDS.get(name, self._kind if self._kind == "pre: " else "")
         self._place = crc32(_place_step(name, attributes), self._place)
 
     def close_block(self) -> None:
-        self.flush()
+        if self.pieces:
+            self.flush()
         if self._open:
             self._kind, self._place = self._open.pop()
 
@@ -206,11 +209,16 @@ def _outline_markup(outline: _Outline, markup: str) -> None:
             role = roles.get(name)
             if hides and _is_hidden(attributes):
                 role = None if name in _VOID_TAGS else _SKIP
-        if role == _LINK:
-            put(link_target(_attribute(attributes, 'href="')))
+        if role is None:
+            pass
+        elif role == _LINK:
+            # Most targets of an encyclopedia's links are notes on the same page: look no further.
+            start = tag.find(' href="') + 7
+            if start > 6 and tag[start] != "#":
+                put(link_target(tag[start : tag.find('"', start)]))
         elif role == _SKIP:
             text = _text_after(pieces, name)
-        elif role is not None:
+        else:
             _apply(outline, role, name, attributes)
         if text:
             put(text)
@@ -238,7 +246,8 @@ def _apply(outline: _Outline, role: int, name: str, attributes: str) -> None:
     elif role == _CLOSE:
         outline.close_block()
     elif role == _IMAGE:
-        outline.pieces.append(image_target(_attribute(attributes, 'src="')))
+        source = _SOURCE.search(attributes)
+        outline.pieces.append(image_target(source[1]) if source else "")
     else:
         outline.pieces.append("\n" if role == _SPACE else " | ")
 
@@ -247,14 +256,6 @@ def _is_hidden(attributes: str) -> bool:
     if "none" not in attributes and "hidden" not in attributes:
         return False
     return _HIDDEN.search(attributes) is not None
-
-
-def _attribute(attributes: str, start: str) -> str:
-    at = attributes.find(start)
-    if at < 0:
-        return ""
-    at += len(start)
-    return attributes[at : attributes.find('"', at)]
 
 
 def link_target(href: str) -> str:

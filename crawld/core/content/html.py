@@ -164,7 +164,7 @@ def parse(html: str | bytes, *, max_links: int = MAX_LINKS) -> ParsedPage:
 
 def _links(tree: LexborHTMLParser, max_links: int) -> tuple[tuple[str, ...], bool]:
     nodes = tree.css("a[href],area[href]")
-    hrefs = [href for node in nodes[:max_links] if (href := node.attrs["href"])]
+    hrefs = [href for node in nodes[:max_links] if (href := _href(node))]
     return tuple(hrefs), len(nodes) > max_links
 
 
@@ -174,7 +174,13 @@ def _mentions_nofollow(body: bytes) -> bool:
 
 def _nofollow_links(tree: LexborHTMLParser) -> frozenset[str]:
     nodes = tree.css('a[href][rel~="nofollow" i],area[href][rel~="nofollow" i]')
-    return frozenset(href for node in nodes if (href := node.attrs["href"]))
+    return frozenset(href for node in nodes if (href := _href(node)))
+
+
+def _href(node: LexborNode) -> str | None:
+    # Inside svg the selector also finds xlink:href, which is kept under its full name.
+    attributes = node.attrs
+    return attributes.get("href") or attributes.get("xlink:href")
 
 
 def _title(tree: LexborHTMLParser) -> str:
@@ -203,11 +209,11 @@ class _Head:
         for node in tree.css("base[href],link[href],meta[content]")[:MAX_LINKS]:
             attributes = node.attributes
             if "content" in attributes:
-                self._read_meta(attributes, attributes["content"] or "")
+                self._read_meta(attributes, attributes.get("content") or "")
             elif "rel" in attributes:
-                self._read_link(attributes, (attributes["href"] or "").strip())
+                self._read_link(attributes, (attributes.get("href") or "").strip())
             elif self.base is None and node.tag == "base":
-                self.base = (attributes["href"] or "").strip()
+                self.base = (attributes.get("href") or "").strip()
 
     def _read_meta(self, attributes: dict[str, str | None], content: str) -> None:
         name = (attributes.get("name") or "").strip().lower()
@@ -222,7 +228,7 @@ class _Head:
             self.refresh = self.refresh or refresh_target(content)
 
     def _read_link(self, attributes: dict[str, str | None], href: str) -> None:
-        rels = (attributes["rel"] or "").lower().split()
+        rels = (attributes.get("rel") or "").lower().split()
         if not href:
             return
         if "canonical" in rels:
@@ -251,7 +257,7 @@ def refresh_target(content: str) -> str | None:
 def _requisites_of(node: LexborNode) -> list[str]:
     attributes = node.attributes
     if node.tag == "link":
-        rels = (attributes["rel"] or "").lower().split()
+        rels = (attributes.get("rel") or "").lower().split()
         names = ["href"] if _REQUISITE_RELS.intersection(rels) else []
     else:
         names = ["src", "poster", "data", "background"]

@@ -6,6 +6,7 @@ import pytest
 
 from crawld.core.content.analysis import analyse, difference_of, read_blocks
 from crawld.core.content.fingerprint import SKETCH_BYTES, resemblance
+from tests.unit.core.content.wiki_page import wiki_page
 
 BASE = """<html><head><title>T</title><script nonce=1>x=1</script></head><body><!-- 1 -->
 <h2>Head</h2><p>Some words about the river.</p><p>More of them, 17 in all.</p>
@@ -91,3 +92,17 @@ def test_binary_bodies_are_compared_by_digest():
     assert difference_of(one, two) > 0
     assert difference_of(one, one) == 0
     assert difference_of(one, read_blocks(b"")) == 1
+
+
+def test_an_article_and_its_edit():
+    old = wiki_page(1)
+    new = old.replace(b"2019", b"2020", 1)
+    first = analyse(old, "text/html; charset=utf-8")
+    found = analyse(new, "text/html; charset=utf-8", previous=first.blocks)
+    assert first.page is not None
+    assert len(first.page.links) > 300
+    assert not first.page.truncated
+    assert found.difference is not None
+    assert 0 < found.difference < 0.01
+    assert resemblance(first.sketch, found.sketch) > 0.9
+    assert resemblance(first.sketch, analyse(wiki_page(2), "text/html").sketch) < 0.1

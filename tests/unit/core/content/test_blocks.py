@@ -39,6 +39,7 @@ def texts(html: str) -> list[str]:
         ("<form><input type=hidden value=t><textarea>note</textarea></form>", ["note"]),
         ("<img hidden src=a><img src='i.png?v=3'>", ["[i.png]"]),
         ("<a title='1>0' href='?a=1&sid=77f'>x</a>", ["[?a=1]x"]),
+        ("<a data-href=no href=yes>x</a><a data-href=no>y</a>", ["[yes]xy"]),
         ("", []),
         ("<p> | </p><hr>", []),
         ("<script>'<!--'</script>kept<!-- c -->", ["kept"]),

@@ -12,7 +12,8 @@ PAGE = """<!doctype html><html lang="de"><head><title> Zwei
 <link rel=alternate hreflang=en href=/en>
 <link rel="stylesheet" href="/s.css"><link rel="shortcut icon" href="/i.ico"></head><body>
 <a href="one?x=1&amp;y=2">1</a><a name=no>-</a><area href=two><a rel="external nofollow" href=3>
-<a href>empty</a><template><a href=hidden></a></template><svg><a href=svg></a></svg>
+<a href>empty</a><template><a href=hidden></a></template><svg><a href=svg></a>
+<a xlink:href=xlink></a></svg>
 <img src=a.png srcset="b.png 1x, c,d.png 2x"><script src=e.js></script><img src="data:image/png,x">
 <p>unclosed <b>never"""
 
@@ -21,7 +22,7 @@ def test_reads_links_and_head():
     page = parse(PAGE)
     assert page.title == "Zwei Zeilen"
     assert (page.lang, page.base, page.canonical) == ("de", "/b/", "/c")
-    assert page.links == ("one?x=1&y=2", "two", "3", "svg")
+    assert page.links == ("one?x=1&y=2", "two", "3", "svg", "xlink")
     assert page.nofollow_links == {"3"}
     assert page.robots == {"noarchive", "none", "noindex", "nofollow"}
     assert page.refresh == "/next"
