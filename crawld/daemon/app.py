@@ -49,6 +49,9 @@ TIDY_S = 60.0
 RETIME_S = 3600.0
 """How often quiet hours are asked again: summer time begins and ends on the hour."""
 
+HEAP_HINT_BYTES = 31 * 1024 * 1024
+"""Just below the largest threshold glibc learns (`DEFAULT_MMAP_THRESHOLD_MAX`)."""
+
 DONE_CHECK_S = 0.1
 """How often a one-off mirror asks whether it is done."""
 
@@ -282,6 +285,7 @@ async def run_daemon(
     Raises:
         OperatorError: the file or the config cannot be used.
     """
+    _settle_heap()
     path = start.config.daemon.db
     fresh = not path.exists()
     async with await Database.open(
@@ -290,6 +294,15 @@ async def run_daemon(
         if database.warning:
             log.warning("database_place", why=database.warning)
         await Daemon(start, database, fresh=fresh).run(task_status)
+
+
+def _settle_heap() -> None:
+    """Make glibc keep the memory of parsed pages instead of asking the kernel for it each time.
+
+    Freeing one block just below 32 MB raises its threshold for separate mappings to that size;
+    a third of the time to parse a 60 KB page went into page faults before.
+    """
+    bytearray(HEAP_HINT_BYTES)
 
 
 def socket_path(config: Config) -> Path:
