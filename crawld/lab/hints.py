@@ -1,9 +1,9 @@
 """Hints of a simulation: late, incomplete and partly false, as sources are.
 
-`lag=60,miss=0.05,false=0.1,poll=600:0.1`: a change is told `lag` seconds after it happened; a share
-`miss` is never told; a share `false` of all hints tells of changes that were none, at random pages
-and instants; with `poll` hints arrive only every so many seconds, and the polls take the given share
-of the slots.
+`lag=60,miss=0.05,false=0.1,poll=600:0.1`: a change is told `lag` seconds after it happened; a
+share `miss` is never told; a share `false` of all hints tells of changes that were none, at random
+pages and instants; with `poll` hints arrive only every so many seconds, and the polls take the
+given share of the slots.
 
 What happened before the start is told at the start, once a page: the copies are stale, and the
 policy knows since when.

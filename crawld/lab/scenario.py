@@ -87,11 +87,7 @@ class Scenario:
         return fit_scale(past.instants, past.offsets, at=self.start)
 
     def rates(self, since: float, until: float) -> Floats:
-        """Return changes per second of each page over a period; half a change where there is none.
-
-        Args:
-            since: begin. until: end; a page counts from its birth.
-        """
+        """Return changes per second of each page over a period; at least half a change."""
         count = self.histories.changes_in(since, until).astype(np.float64)
         return np.maximum(count, 0.5) / (until - since)
 

@@ -1,8 +1,8 @@
 """GREEDY: visit the page whose copy would gain most fresh time, by the exact renewal expectation.
 
-With u = last visit, b = last change known before u, t = now and ε = "changed in (u, t]", the page of
-largest E[A − t | ε]·Pr[ε] is chosen, A the first change after t. With a = u − b, x = t − b and R
-the mean residual life of the renewal process that starts at a change,
+With u = last visit, b = last change known before u, t = now and ε = "changed in (u, t]", the page
+of largest E[A − t | ε]·Pr[ε] is chosen, A the first change after t. With a = u − b, x = t − b and
+R the mean residual life of the renewal process that starts at a change,
 
     gain(t) = ∫_a^x R(x − v) dF(v) / S(a).
 

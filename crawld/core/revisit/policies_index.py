@@ -5,7 +5,7 @@ so that a page need not be looked at before it can be worth a *level* near the p
 picks. Three places hold the pages that wait:
 
 - the **heap**, keyed by a time at which the page is still worth less than the level (new pages
-  before all times, in order of what a first visit is worth);
+  before all times, the longest unchanged first);
 - the **pool**, the few pages worth about the level or more, their worth known and refreshed as
   often as it can have moved by a thousandth;
 - the **stale**, pages known to have changed (hints), priced by how long they will stay fresh.
@@ -45,8 +45,8 @@ from crawld.core.revisit.worth import WorthTable, page_scale_s
 Floats = NDArray[np.float64]
 
 _NEVER = -(2.0**42)
-_FIRST_WORTH_MOST = 2.0**41
-"""Keys of new pages: _NEVER − worth, so that the worthiest comes first, before all times."""
+_CALM_MOST = 2.0**41
+"""Keys of new pages: _NEVER − seconds unchanged, so that the calmest come first."""
 
 _SMALL = 512
 """Up to so many pages all are in the pool: exact, and cheaper than any heap."""
@@ -116,7 +116,7 @@ class IndexPolicy:
         self._visited_at[slot] = -math.inf if last_visit_at is None else last_visit_at + self._lead
         self._age[slot], self._scale[slot] = 0.0, _UNKNOWN_SCALE_S
         self._weight[slot] = weight
-        self._heap.push(slot, self._first_key(slot, 0.0) if never else self._due(slot))
+        self._heap.push(slot, self._first_key() if never else self._due(slot))
 
     def load(
         self,
@@ -141,7 +141,7 @@ class IndexPolicy:
     def learnt(self, pages: ArrayLike, records: Records) -> None:
         """Take the change models of pages, after a load or a refit.
 
-        A page never visited whose past is known is priced by how long it will stay as it is.
+        Pages never visited whose past is known go first in order of their calm.
 
         Args:
             pages: page keys; unknown ones are passed over.
@@ -157,10 +157,10 @@ class IndexPolicy:
         self._scale[slots], self._age[slots] = scale, unchanged / scale
         keys = self._heap.keys()
         never = np.isneginf(self._visited_at[slots])
-        worth = self._weight[slots] * self._worth.of_stale(scale, unchanged)
-        keys[slots] = np.where(
-            never, _NEVER - np.minimum(worth, _FIRST_WORTH_MOST), self._dues(slots)
-        )
+        # What has stood longest will stand longest: better than any scale on 2019 to 2021 of a
+        # manual, where a year is too short for one visit to every page.
+        calm = np.minimum(self._weight[slots] * unchanged, _CALM_MOST)
+        keys[slots] = np.where(never, _NEVER - calm, self._dues(slots))
         self._heap.rekey(keys)
 
     def remove(self, page: int) -> None:
@@ -379,7 +379,7 @@ class IndexPolicy:
         if self._told.pop(slot, None) is not None:
             self._stale.discard(slot)
 
-    def _first_key(self, slot: int, worth: float) -> float:
+    def _first_key(self) -> float:
         self._newcomers += 1.0
         return _NEVER + self._newcomers
 

@@ -1,0 +1,245 @@
+"""`crawld lab`: experiments on recorded change histories and on synthetic webs."""
+
+from __future__ import annotations
+
+import json
+import re
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+from crawld.cli.output import ending
+from crawld.errors import OperatorError
+
+app = typer.Typer(
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    help="Experiment on recorded change histories and on synthetic webs.",
+)
+
+_UNITS_S = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0, "w": 7 * 86_400.0, "y": 365 * 86_400.0}
+
+
+@app.command()
+@ending
+def simulate(
+    *,
+    histories: Annotated[Path, typer.Option(help="CSV or CSV.gz: page_id,changed_at.")],
+    policies: Annotated[str, typer.Option(help="Names, separated by commas.")],
+    budget: Annotated[str, typer.Option(help="Visits per page and day, comma-separated.")] = "",
+    interval: Annotated[
+        float | None, typer.Option(help="Seconds between requests for 10,000 pages.")
+    ] = None,
+    fractions: Annotated[str, typer.Option(help="Shares of --interval.")] = "0.2,0.4,0.6,0.8,1",
+    begin: Annotated[
+        str | None, typer.Option("--from", help="First day scored, e.g. 2007-01-01 (UTC).")
+    ] = None,
+    duration: Annotated[str, typer.Option(help="Length of the period, e.g. 365d.")] = "365d",
+    min_changes: Annotated[
+        int, typer.Option(min=0, help="Only pages with so many changes in the period.")
+    ] = 0,
+    hindsight: Annotated[
+        bool, typer.Option("--hindsight", help="Tell policies the period's own rates.")
+    ] = False,
+    hints: Annotated[str, typer.Option(help="lag=60[,miss=0.05][,false=0.1][,poll=600:0.1]")] = "",
+    seed: Annotated[int, typer.Option(help="Of everything drawn.")] = 0,
+    jobs: Annotated[int, typer.Option(min=1, help="Processes.")] = 1,
+    json_path: Annotated[Path, typer.Option("--json", help="Where the result goes.")],
+    plot: Annotated[Path | None, typer.Option(help="An SVG of the result.")] = None,
+) -> None:
+    """Score policies on recorded histories, as the daemon would have visited the pages."""
+    from crawld.lab.experiment import budgets_of, simulate_table
+    from crawld.lab.hints import Hints
+    from crawld.lab.histories import read
+    from crawld.lab.scenario import scenario_of
+
+    names = [name.strip() for name in policies.split(",") if name.strip()]
+    budgets = budgets_of(_numbers(budget), interval, _numbers(fractions))
+    scenario = scenario_of(
+        read(histories),
+        start=None if begin is None else instant(begin),
+        duration_s=duration_s(duration),
+        min_changes=min_changes,
+        seed=seed,
+    )
+    with _progress() as bar:
+        told = bar.add_task("simulate", total=len(names) * len(budgets))
+        result = simulate_table(
+            scenario,
+            names,
+            budgets,
+            hindsight=hindsight,
+            hints=Hints.parse(hints) if hints else None,
+            jobs=jobs,
+            done=lambda row: bar.update(told, advance=1, description=str(row["policy"])),
+        )
+    _write(json_path, result)
+    if plot is not None:
+        from crawld.lab.plot import freshness_plot
+
+        rows = [row for row in _rows(result) if row]
+        freshness_plot(
+            rows,
+            plot,
+            x="visits_per_page_day",
+            x_label="visits per page and day",
+            title=f"{scenario.pages} pages, {scenario.changes} changes"
+            + (f", hints {hints}" if hints else ""),
+        )
+
+
+@app.command()
+@ending
+def webbase(
+    *,
+    pages: Annotated[int, typer.Option(min=1, help="Pages of the web.")] = 14_500_000,
+    hosts: Annotated[int, typer.Option(min=1, help="Hosts of the web.")] = 5_462,
+    seed: Annotated[int, typer.Option(help="Of the web.")] = 0,
+    json_path: Annotated[Path, typer.Option("--json", help="Result; an interrupted run goes on.")],
+    plot: Annotated[Path | None, typer.Option(help="An SVG of the result.")] = None,
+) -> None:
+    """Score allocations and policies on a synthetic web over a range of bandwidths."""
+    from crawld.lab.webbase import BANDWIDTHS, run_webbase
+
+    with _progress() as bar:
+        told = bar.add_task("webbase", total=len(BANDWIDTHS))
+        result = run_webbase(
+            pages=pages,
+            hosts=hosts,
+            seed=seed,
+            kept=_kept(json_path),
+            done=lambda value: (_write(json_path, value), bar.update(told, advance=1)),
+        )
+    _write(json_path, result)
+    if plot is not None:
+        from crawld.lab.plot import freshness_plot
+
+        freshness_plot(
+            _rows(result),
+            plot,
+            x="bandwidth_share",
+            x_label="bandwidth, as a share of what all hosts permit",
+            title=f"{pages:,} pages on {hosts:,} hosts",
+        )
+
+
+@app.command()
+@ending
+def estimate(
+    source: Annotated[str, typer.Argument(help="A history file, or poisson, bursty, periodic.")],
+    *,
+    every: Annotated[str, typer.Option(help="Mean time between visits to a page.")] = "1d",
+    begin: Annotated[
+        str | None, typer.Option("--from", help="First day of the window (UTC).")
+    ] = None,
+    duration: Annotated[str, typer.Option(help="Length of the window.")] = "365d",
+    truth: Annotated[
+        str, typer.Option(help="Compare with this window, or with the next one.")
+    ] = "window",
+    pages: Annotated[int, typer.Option(min=1, help="Synthetic pages.")] = 500,
+    seed: Annotated[int, typer.Option(help="Of visits and synthetic pages.")] = 0,
+    json_out: Annotated[bool, typer.Option("--json", help="Print JSON for programs.")] = False,
+) -> None:
+    """Compare the estimators of the change rate: bias and error of each."""
+    from crawld.lab.estimate import run_estimate
+
+    rows = run_estimate(
+        source,
+        visit_interval_s=duration_s(every),
+        seed=seed,
+        start=None if begin is None else instant(begin),
+        duration_s=duration_s(duration),
+        truth=_truth(truth),
+        pages=pages,
+    )
+    if json_out:
+        print(json.dumps({"rows": rows}, indent=2))
+        return
+    columns = ("estimator", "truth", "pages", "bias_per_day", "rmse_per_day", "log_rmse")
+    print("".join(f"{column:>24}" for column in columns))
+    for row in rows:
+        cells = (row[column] for column in columns)
+        print("".join(f"{c:>24.4g}" if isinstance(c, float) else f"{c:>24}" for c in cells))
+
+
+def instant(text: str) -> float:
+    """Return the Unix seconds of a day or instant (UTC where nothing else is said).
+
+    Raises:
+        OperatorError: the text is no date.
+    """
+    try:
+        told = datetime.fromisoformat(text)
+    except ValueError as error:
+        raise OperatorError(f"{text!r} is no date", hint="For example 2007-01-01.") from error
+    return (told if told.tzinfo else told.replace(tzinfo=UTC)).timestamp()
+
+
+def duration_s(text: str) -> float:
+    """Return the seconds of a duration such as 365d, 12h or 90m.
+
+    Raises:
+        OperatorError: the text is no duration.
+    """
+    match = re.fullmatch(r"(\d+(?:\.\d+)?)([smhdwy])", text.strip())
+    if match is None or float(match[1]) <= 0:
+        raise OperatorError(f"{text!r} is no duration", hint="For example 365d, 12h, 90m or 30s.")
+    return float(match[1]) * _UNITS_S[match[2]]
+
+
+def _truth(text: str) -> Literal["window", "next"]:
+    if text == "window":
+        return "window"
+    if text == "next":
+        return "next"
+    raise OperatorError(f"there is no truth {text!r}", hint="--truth window or --truth next")
+
+
+def _numbers(text: str) -> list[float]:
+    try:
+        return [float(part) for part in text.split(",") if part.strip()]
+    except ValueError as error:
+        raise OperatorError(
+            f"{text!r} is no list of numbers", hint="For example 0.1,0.3."
+        ) from error
+
+
+def _progress() -> Progress:
+    return Progress(
+        TextColumn("{task.description:<16}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        console=Console(stderr=True),
+        transient=True,
+    )
+
+
+def _rows(result: dict[str, object]) -> list[dict[str, object]]:
+    rows = result["rows"]
+    assert isinstance(rows, list)
+    return rows
+
+
+def _write(path: Path, value: dict[str, object]) -> None:
+    """Write a result whole or not at all: a reader never meets half of one."""
+    partial = path.with_name(path.name + ".part")
+    try:
+        partial.write_text(json.dumps(value, indent=1) + "\n", encoding="utf-8")
+        partial.replace(path)
+    except OSError as error:
+        raise OperatorError(f"cannot write {path}: {error.strerror}") from error
+
+
+def _kept(path: Path) -> dict[str, object] | None:
+    """Return the result of an interrupted run, if there is one."""
+    try:
+        value = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return None
+    return value if isinstance(value, dict) else None

@@ -1,0 +1,119 @@
+"""A table of simulations: every policy at every budget, in parallel if wanted."""
+
+from __future__ import annotations
+
+import multiprocessing
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from dataclasses import dataclass
+
+from crawld.errors import OperatorError
+from crawld.lab.contenders import NAMES
+from crawld.lab.hints import Hints
+from crawld.lab.scenario import DAY_S, Scenario
+from crawld.lab.simulate import Task, run
+
+Row = dict[str, object]
+Done = Callable[[Row], None]
+
+REFERENCE_PAGES = 10_000
+"""Slots of an interval are meant for so many pages, and scale with the pages there are."""
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """How many visits a page and day; `fraction` where it was given as a share of an interval."""
+
+    visits_per_page_day: float
+    fraction: float | None = None
+
+
+def budgets_of(
+    budget: Sequence[float], interval_s: float | None, fractions: Sequence[float]
+) -> list[Budget]:
+    """Return the budgets of a table.
+
+    Args:
+        budget: visits per page and day; or, where empty,
+        interval_s: seconds between requests at full rate for 10,000 pages,
+        fractions: and the shares of it.
+
+    Raises:
+        OperatorError: neither or both are given, or one is not positive.
+    """
+    if bool(budget) == (interval_s is not None):
+        raise OperatorError(
+            "give either --budget or --interval",
+            hint="--budget 0.1,0.3 or --interval 15 --fractions 0.2,0.4",
+        )
+    values = [*budget, *fractions] + ([interval_s] if interval_s is not None else [])
+    if not all(0 < value < float("inf") for value in values):
+        raise OperatorError("budgets, fractions and the interval must be positive numbers")
+    if interval_s is None:
+        return [Budget(value) for value in budget]
+    full = DAY_S / interval_s / REFERENCE_PAGES
+    return [Budget(full * fraction, fraction) for fraction in fractions]
+
+
+def simulate_table(
+    scenario: Scenario,
+    policies: Sequence[str],
+    budgets: Sequence[Budget],
+    *,
+    hindsight: bool = False,
+    hints: Hints | None = None,
+    jobs: int = 1,
+    done: Done = lambda row: None,
+) -> dict[str, object]:
+    """Simulate every policy at every budget.
+
+    Args:
+        scenario: pages and period.
+        policies: names.
+        budgets: how often.
+        hindsight: as in `simulate.Task`.
+        hints: as in `simulate.Task`.
+        jobs: processes; the result does not depend on it.
+        done: told of each finished row.
+
+    Returns:
+        JSON types: `rows` in the order of policies and budgets, and what the run was about.
+
+    Raises:
+        OperatorError: a policy does not exist.
+    """
+    unknown = [name for name in policies if name not in NAMES]
+    if unknown or not policies:
+        raise OperatorError(
+            f"there is no policy named {unknown[0]!r}" if unknown else "no policy is named",
+            hint="Policies: " + ", ".join(NAMES) + ".",
+        )
+    tasks = [
+        Task(name, budget.visits_per_page_day, budget.fraction, hindsight, hints)
+        for name in policies
+        for budget in budgets
+    ]
+    rows: list[Row] = [{} for _ in tasks]
+    for index, row in _results(scenario, tasks, jobs):
+        rows[index] = row
+        done(row)
+    return {
+        "rows": rows,
+        "pages": scenario.pages,
+        "changes": scenario.changes,
+        "from": scenario.start,
+        "duration_s": scenario.duration_s,
+        "seed": scenario.seed,
+    }
+
+
+def _results(scenario: Scenario, tasks: list[Task], jobs: int) -> Iterator[tuple[int, Row]]:
+    if jobs <= 1 or len(tasks) == 1:
+        for index, task in enumerate(tasks):
+            yield index, run(scenario, task)
+        return
+    context = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(min(jobs, len(tasks)), mp_context=context) as pool:
+        futures = {pool.submit(run, scenario, task): index for index, task in enumerate(tasks)}
+        for future in as_completed(futures):
+            yield futures[future], future.result()
