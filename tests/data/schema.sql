@@ -18,6 +18,11 @@ CREATE INDEX version_page ON version (page_id, visited_at);
 
 CREATE INDEX visit_page ON visit (page_id, visited_at);
 
+CREATE INDEX wiki_page_number ON wiki_page (wiki_id, wiki_page_number)
+    WHERE wiki_page_number IS NOT NULL;
+
+CREATE INDEX wiki_page_state ON wiki_page (wiki_id, state, tries, page_id);
+
 CREATE TABLE body (
     body_id INTEGER PRIMARY KEY,
     digest BLOB NOT NULL UNIQUE,
@@ -25,6 +30,17 @@ CREATE TABLE body (
     size_bytes INTEGER NOT NULL,
     data BLOB NOT NULL
 ) STRICT;
+
+CREATE TABLE change (
+    page_id INTEGER NOT NULL REFERENCES page,
+    changed_at REAL NOT NULL,
+    revision_id INTEGER NOT NULL,
+    source TEXT NOT NULL CHECK (source IN ('revision', 'log')),
+    kind TEXT CHECK (kind IN ('null', 'revert', 'deletion', 'restoration', 'move')),
+    size_bytes INTEGER,
+    digest INTEGER,
+    PRIMARY KEY (page_id, changed_at, revision_id, source)
+) STRICT, WITHOUT ROWID;
 
 CREATE TABLE host (
     host_id INTEGER PRIMARY KEY,
@@ -64,6 +80,11 @@ CREATE TABLE meta (
     key TEXT PRIMARY KEY,
     value TEXT NOT NULL
 ) STRICT, WITHOUT ROWID;
+
+CREATE TABLE model (
+    page_id INTEGER PRIMARY KEY REFERENCES page,
+    record BLOB NOT NULL
+) STRICT;
 
 CREATE TABLE origin (
     origin_id INTEGER PRIMARY KEY,
@@ -169,6 +190,53 @@ CREATE TABLE visit (
     digest BLOB,
     version_id INTEGER,
     headers BLOB
+) STRICT;
+
+CREATE TABLE wiki (
+    wiki_id INTEGER PRIMARY KEY,
+    site_id INTEGER NOT NULL REFERENCES site,
+    origin_id INTEGER NOT NULL REFERENCES origin,
+    -- when pages of the origin were last looked at; api_url NULL: they were no wiki's
+    looked_at REAL NOT NULL,
+    api_url TEXT,
+    -- what the wiki says of itself (JSON), and when it said so
+    facts TEXT,
+    facts_at REAL,
+    -- pages visited before this instant are among wiki_page if they have a title
+    registered_until REAL NOT NULL DEFAULT 0,
+    request_count INTEGER NOT NULL DEFAULT 0,
+    change_count INTEGER NOT NULL DEFAULT 0,
+    -- the last answer that was none, how many in a row, and when the API may be asked again
+    trouble TEXT,
+    trouble_detail TEXT,
+    trouble_count INTEGER NOT NULL DEFAULT 0,
+    closed_until REAL,
+    UNIQUE (site_id, origin_id)
+) STRICT;
+
+CREATE TABLE wiki_page (
+    page_id INTEGER PRIMARY KEY REFERENCES page,
+    wiki_id INTEGER NOT NULL REFERENCES wiki,
+    title TEXT NOT NULL,
+    -- unresolved: the wiki was not yet asked which page shows under the title; open: its revisions
+    -- are being read; complete: up to complete_until all are here; lost: the wiki shows no page
+    -- there and its log was not yet read; missing: it was; refused: the wiki knows no such page
+    state TEXT NOT NULL
+        CHECK (state IN ('unresolved', 'open', 'complete', 'lost', 'missing', 'refused')),
+    -- the page whose text shows there: the wiki's own number and title (a redirect's target)
+    wiki_page_number INTEGER,
+    shown_title TEXT,
+    latest_revision_id INTEGER,
+    -- where to go on reading: the API's own words, never interpreted
+    cursor TEXT,
+    began_at REAL,
+    complete_until REAL,
+    -- older revisions beyond the configured number were not read
+    capped INTEGER NOT NULL DEFAULT 0,
+    -- requests spent in this state, and failures in a row
+    tries INTEGER NOT NULL DEFAULT 0,
+    failure_count INTEGER NOT NULL DEFAULT 0,
+    detail TEXT
 ) STRICT;
 
 CREATE UNIQUE INDEX page_url ON page (host_id, url_hash);

@@ -1,0 +1,118 @@
+"""Changes whose instants are exactly known, and the change models made of them.
+
+A change is one row whatever the number of times it is told: it is known by page, instant, revision
+and source, so that reading a history again, or twice at once, adds nothing. Rows lie in order of
+page and time, hence a history of a million changes is one range of the table.
+
+Two revisions may share an instant, and revision ids need not grow with time: the key holds both.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Literal, NamedTuple
+
+import apsw
+
+Source = Literal["revision", "log"]
+Kind = Literal["null", "revert", "deletion", "restoration", "move"]
+
+
+class Change(NamedTuple):
+    """One change of a page.
+
+    Attributes:
+        changed_at: instant, Unix seconds.
+        revision_id: the wiki's revision, or the entry of its log.
+        source: which of the two.
+        kind: None is an edit that brought a new text; `null` one that brought none.
+        size_bytes: size of the text.
+        digest: the first 8 bytes of the SHA-1 of the text, signed; None where it is hidden.
+    """
+
+    changed_at: float
+    revision_id: int
+    source: Source = "revision"
+    kind: Kind | None = None
+    size_bytes: int | None = None
+    digest: int | None = None
+
+
+_COLUMNS = "changed_at, revision_id, source, kind, size_bytes, digest"
+
+
+def insert(connection: apsw.Connection, page_id: int, changes: Iterable[Change]) -> int:
+    """Add changes to a page; return how many were not there."""
+    before = connection.total_changes()
+    connection.executemany(
+        f"INSERT INTO change (page_id, {_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?)"
+        " ON CONFLICT DO NOTHING",
+        ((page_id, *change) for change in changes),
+    )
+    return connection.total_changes() - before
+
+
+def copy(connection: apsw.Connection, page_id: int, from_page_id: int) -> int:
+    """Give a page the revisions of another that shows the same text; return how many were new."""
+    before = connection.total_changes()
+    connection.execute(
+        f"INSERT INTO change (page_id, {_COLUMNS}) SELECT ?, {_COLUMNS} FROM change"
+        " WHERE page_id = ? AND source = 'revision' ON CONFLICT DO NOTHING",
+        (page_id, from_page_id),
+    )
+    return connection.total_changes() - before
+
+
+def count(connection: apsw.Connection, page_id: int) -> int:
+    """Return how many changes of a page are stored."""
+    return int(connection.execute("SELECT count(*) FROM change WHERE page_id = ?", (page_id,)).get)
+
+
+def list_changes(
+    connection: apsw.Connection, page_id: int, *, before: float | None = None, limit: int = -1
+) -> list[Change]:
+    """Return changes of a page, the newest first.
+
+    Args:
+        connection: any.
+        page_id: the page.
+        before: only those earlier than this instant.
+        limit: the most to return; -1: all.
+    """
+    rows = connection.execute(
+        f"SELECT {_COLUMNS} FROM change WHERE page_id = ? AND changed_at < ifnull(?, 9e99)"
+        " ORDER BY changed_at DESC, revision_id DESC LIMIT ?",
+        (page_id, before, limit),
+    )
+    return [Change(*row) for row in rows]
+
+
+def mark(
+    connection: apsw.Connection, page_id: int, kinds: Sequence[tuple[Change, Kind | None]]
+) -> None:
+    """Say of some changes what kind they are."""
+    connection.executemany(
+        "UPDATE change SET kind = ? WHERE page_id = ? AND changed_at = ? AND revision_id = ?"
+        " AND source = ?",
+        (
+            (kind, page_id, change.changed_at, change.revision_id, change.source)
+            for change, kind in kinds
+        ),
+    )
+
+
+def read_model(connection: apsw.Connection, page_id: int) -> bytes | None:
+    """Return the stored change model of a page, None if it has none."""
+    record: bytes | None = connection.execute(
+        "SELECT record FROM model WHERE page_id = ?", (page_id,)
+    ).get
+    return record
+
+
+def put_model(connection: apsw.Connection, page_id: int, record: bytes) -> None:
+    """Store the change model of a page in place of the former one."""
+    connection.execute(
+        "INSERT INTO model (page_id, record) VALUES (?, ?)"
+        " ON CONFLICT DO UPDATE SET record = excluded.record",
+        (page_id, record),
+    )
