@@ -140,11 +140,16 @@ class Database:
 
         Raises:
             CorruptDatabaseError: the file is damaged.
+            StoreError: the database was closed meanwhile.
         """
         async with self._idle_count:
+            if not self._idle:
+                raise StoreError(f"{self.path} is closed")
             reader = self._idle.pop()
             try:
                 return cast("T", await reader.async_run(_snapshot, reader, fn, args, kwargs))
+            except apsw.ConnectionClosedError as error:
+                raise StoreError(f"{self.path} is closed") from error
             except (apsw.CorruptError, apsw.NotADBError, apsw.IOError, apsw.CantOpenError) as error:
                 raise store_error(error, self.path) from error
             finally:
