@@ -125,7 +125,8 @@ class SiteBook:
         known = await self._database.read(site_rows.by_name, definition.name)
         if known is not None and known.definition is not None:
             raise OperatorError(
-                f"there is already a site {definition.name}", hint="add to it, or name another"
+                f"there is already a site {definition.name}",
+                hint="add to it: crawlctl add --site NAME URL, or name another",
             )
         await self._database.write(
             site_rows.upsert,
