@@ -114,6 +114,8 @@ def _system_error(error: BaseException | None) -> OSError | None:
 def refusal(status: int, body: bytes) -> CrawldError:
     """Return the error that a status and its body stand for."""
     text, hint = _problem(body)
+    if status in (404, 422):
+        hint = ""  # it speaks to those who write programs
     if status >= 500 and status != 503:
         return CrawldError(
             f"the daemon failed at it (status {status}): {text}", hint="its log says where"

@@ -27,7 +27,7 @@ from crawld.errors import EXIT_INCOMPLETE, EXIT_OK
 log = structlog.get_logger(__name__)
 
 REDRAW_S = 0.5
-REPORT_S = 10.0
+REPORT_S = 5.0
 """How often a line of progress is written where there is no terminal."""
 
 
@@ -98,11 +98,12 @@ def _above(live_console: Console) -> TextIO:
 async def watch_lines(daemon: Daemon) -> None:
     """Write a line of progress now and then until cancelled."""
     rates = RateMeter()
+    rates.add(trio.current_time(), 0, 0)
     while True:
+        await trio.sleep(REPORT_S)
         sight = await look(daemon)
         rates.add(trio.current_time(), sight.visit_count, sight.wire_bytes)
         log.info("progress", **progress_fields(sight, rates))
-        await trio.sleep(REPORT_S)
 
 
 # --- the end ---------------------------------------------------------------------------------

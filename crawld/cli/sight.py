@@ -24,6 +24,11 @@ from crawld.store import host as host_rows
 RATE_OVER_S = 60.0
 """Rates are those of the last minute."""
 
+LOOKED_FOR_S = 2.0
+"""After this long a host whose turn came has been looked for."""
+
+UNREACHED = "no host can be reached: no network, or names that do not exist; tried again politely"
+
 HOSTS_READ = 1_000
 HOSTS_SHOWN = 8
 BAR_COLUMNS = 40
@@ -59,6 +64,7 @@ class Sight:
         phase: of the daemon.
         pauses: why no fetch is started.
         hosts: hosts with pages waiting, most first.
+        unreached: whether every host that waits was looked for and none has an address.
     """
 
     pages: Mapping[PageState, int]
@@ -68,6 +74,7 @@ class Sight:
     phase: Phase
     pauses: frozenset[str]
     hosts: Sequence[HostStatus]
+    unreached: bool
 
     @property
     def known(self) -> int:
@@ -92,7 +99,13 @@ class Sight:
     @property
     def left_s(self) -> float:
         """How long the pages that wait will take: politeness alone, all hosts side by side."""
-        return max((_waiting(host) * (host.delay_s or 0.0) for host in self.hosts), default=0.0)
+        return max(map(_left_s, self.hosts), default=0.0)
+
+
+def _left_s(host: HostStatus) -> float:
+    delay_s = host.delay_s or 0.0
+    first_s = delay_s if host.next_fetch_in_s is None else host.next_fetch_in_s
+    return first_s + (_waiting(host) - 1) * delay_s
 
 
 def _waiting(host: HostStatus) -> int:
@@ -107,15 +120,25 @@ async def look(daemon: Daemon) -> Sight:
             pages[state] += n
     rows = await daemon.database.read(host_rows.list_hosts, limit=HOSTS_READ)
     hosts = [host_status(daemon, row) for row in rows if row.pages_discovered]
+    on_turn = daemon.crawl.schedule.statistics().on_turn
     return Sight(
         pages=pages,
         visits=dict(daemon.crawl.counts),
         wire_bytes=daemon.crawl.wire_bytes,
-        on_turn=daemon.crawl.schedule.statistics().on_turn,
+        on_turn=on_turn,
         phase=daemon.phase,
         pauses=daemon.crawl.schedule.pauses,
         hosts=sorted(hosts, key=_waiting, reverse=True),
+        unreached=not on_turn and _none_has_address(daemon, hosts),
     )
+
+
+def _none_has_address(daemon: Daemon, hosts: Sequence[HostStatus]) -> bool:
+    # at a start every known host waits its delay before it is looked for
+    looked_for_s = LOOKED_FOR_S + max((host.delay_s or 0.0 for host in hosts), default=0.0)
+    if not hosts or daemon.clock.now() - daemon.started_at < looked_for_s:
+        return False
+    return all(daemon.crawl.hosts[host.host].slot.address is None for host in hosts)
 
 
 def mirror_view(sight: Sight, rates: RateMeter, title: str) -> RenderableType:
@@ -149,6 +172,8 @@ def _slot(host: HostStatus) -> str:
 
 def _state_lines(sight: Sight) -> list[Text]:
     lines = [Text(PAUSES.get(reason, reason), "yellow") for reason in sorted(sight.pauses)]
+    if sight.unreached and not sight.pauses:
+        lines.append(Text(UNREACHED, "yellow"))
     return [*lines, Text(PHASES[sight.phase], "dim" if sight.phase == "running" else "yellow")]
 
 
@@ -192,5 +217,7 @@ def progress_fields(sight: Sight, rates: RateMeter) -> dict[str, object]:
         "left": duration_text(sight.left_s),
     }
     if sight.pauses:
-        fields["paused"] = ",".join(sorted(sight.pauses))
+        fields["paused"] = "; ".join(PAUSES.get(each, each) for each in sorted(sight.pauses))
+    elif sight.unreached:
+        fields["trouble"] = UNREACHED
     return fields
