@@ -15,8 +15,7 @@ heap; where nothing reaches the level any more, it is lowered and the heap keyed
 vectorised pass, at most once in n/8 picks. Every page outside the pool is worth less than the
 level, so a pick worth the level is the best there is, but for the refresh: within a hundredth.
 
-Hints make what is not hinted less urgent: its worth is multiplied by the share of changes that the
-hints miss, and a hint's by the share of hints that are true, both learnt from what visits find.
+Hints make what is not hinted less urgent, and count as far as they have proved true (`hints.py`).
 With hints that know nothing the policy is what it is without hints.
 
 60 bytes a page. Time runs on a clock of its own that never steps back (rule 3 of `policies.py`).
@@ -207,9 +206,16 @@ class IndexPolicy:
             return slot
         self._price_stale(at)
         stale, stale_worth = self._stale.best()
-        reliability = self.reliability
-        told_better = stale_worth * reliability.precision >= worth * reliability.missing
-        return stale if told_better else slot
+        if slot >= 0:
+            worth *= self.reliability.urgency_untold(self._changed_now(slot, at))
+        return stale if stale_worth >= worth else slot
+
+    def _changed_now(self, slot: int, at: float) -> float:
+        """Return the model's probability that a page changed since its last visit."""
+        since = max(at - float(self._visited_at[slot]), 0.0)
+        if math.isinf(since):
+            return 1.0
+        return float(self._worth.changed(self._age[slot], self._scale[slot], since))
 
     def _ripen(self, at: float) -> None:
         """Move pages whose time has come from the heap to the pool."""
@@ -289,7 +295,7 @@ class IndexPolicy:
         at = self._time(now)
         told = self._flying.pop(slot, None) or self._told.get(slot)
         self._take_out(slot)
-        self._learn(slot, at, observation, hinted=told is not None)
+        self._learn(slot, at, observation, told)
         self._visited_at[slot] = at
         if self._level == 0.0:
             self._pool.put(slot, 0.0)
@@ -297,18 +303,21 @@ class IndexPolicy:
             self._heap.push(slot, self._due(slot))
 
     def _learn(
-        self, slot: int, at: float, observation: Observation | None, *, hinted: bool
+        self, slot: int, at: float, observation: Observation | None, told: Stale | None
     ) -> None:
         since = max(at - float(self._visited_at[slot]), 0.0)
         scale, age = float(self._scale[slot]), float(self._age[slot])
         if observation is None:
             self._age[slot] = age + since / scale if math.isfinite(since) else 0.0
             return
-        if math.isfinite(since):
-            expected = (
-                float(self._worth.changed(age, scale, since)) if self.reliability.heard else 0
+        if self.reliability.heard and math.isfinite(since):
+            found = len(observation.changed_at)
+            self.reliability.found(
+                told=told.count if told else 0,
+                changes=found or int(observation.changed),
+                since_s=since,
+                counted=found > 0,
             )
-            self.reliability.found(hinted=hinted, changed=observation.changed, expected=expected)
         if observation.model is not None:
             scale = page_scale_s(self._weights, observation.model)
             unchanged = observation.model.known_age_s()
@@ -351,11 +360,24 @@ class IndexPolicy:
             return
         told = self._told.get(slot)
         if told is None:
+            calm_at, hazard = self._calm(slot, changed_at)
+            true = self.reliability.true(hazard)
             self._take_out(slot)
-            self._told[slot] = Stale(changed_at)
+            self._told[slot] = Stale(changed_at, calm_at, true)
             self._stale.put(slot, 0.0)
-        else:
-            told.at, told.count = max(told.at, changed_at), told.count + 1
+            return
+        scale = float(self._scale[slot])
+        age = max(changed_at - (told.at if told.true >= 0.5 else told.calm_at), 0.0) / scale
+        told.tell(changed_at, self.reliability.true(self._worth.hazard(age) / scale))
+
+    def _calm(self, slot: int, at: float) -> tuple[float, float]:
+        """Return the last change known by visits, and the hazard of change now, per second."""
+        scale, age = float(self._scale[slot]), float(self._age[slot])
+        visited_at = float(self._visited_at[slot])
+        if math.isinf(visited_at):
+            return at, math.inf
+        changed_at = visited_at - age * scale
+        return changed_at, self._worth.hazard(max(at - changed_at, 0.0) / scale) / scale
 
     def _price_stale(self, at: float) -> None:
         """Price the stale pages; of many, only now and then: their prices move slowly."""
@@ -365,11 +387,14 @@ class IndexPolicy:
         self._stale_picks = 0
         slots = self._stale.slots
         told = [self._told[slot] for slot in slots.tolist()]
-        unchanged = np.maximum(at - np.array([one.at for one in told]), 0.0)
+        table = np.array([(one.at, one.calm_at, one.true, one.before, one.count) for one in told])
+        changed_at, calm_at, true, before, count = table.T
         # Each change told since the last visit says that the page is livelier than it was.
-        livelier = np.sqrt(1.0 + 0.5 * np.array([one.count for one in told]))
-        scale = self._scale[slots] / livelier
-        self._stale.worth[:] = self._weight[slots] * self._worth.of_stale(scale, unchanged)
+        scale = self._scale[slots] / np.sqrt(1.0 + 0.5 * count)
+        lively = self._worth.of_stale(scale, np.maximum(at - changed_at, 0.0))
+        calm = self._worth.of_stale(scale, np.maximum(at - calm_at, 0.0))
+        worth = true * lively + (1.0 - true) * before * calm
+        self._stale.worth[:] = self._weight[slots] * worth
 
     # -- where a page waits ------------------------------------------------------------------------
 

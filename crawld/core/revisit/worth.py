@@ -40,6 +40,7 @@ _SETTLING_S = 600.0
 _AGE_LEAST, _AGE_MOST, _AGES = 1e-4, 4096.0, 160
 _WORTH_LEAST, _WORTH_MOST, _WORTHS = 1e-9, 1e5, 224
 _ALIVE_LEAST = 1e-9
+_HAZARD_LEAST = 1e-4
 _EARLY = 0.97
 """Waits are cut by the error of the table, so that a page is looked at early and never late."""
 
@@ -87,6 +88,11 @@ class WorthTable:
         self._ys: list[float] = self._y.tolist()
         self._alives: list[float] = self._alive.tolist()
         self._areas: list[float] = self._area.tolist()
+        lost = -np.diff(self._alive) / np.diff(self._y)
+        hazard = lost / np.maximum(self._alive[:-1], _ALIVE_LEAST)
+        self._hazards: list[float] = np.append(
+            np.maximum(hazard, _HAZARD_LEAST), _HAZARD_LEAST
+        ).tolist()
 
     def of(self, age: Floats, scale_s: Floats, since_s: Floats) -> Floats:
         """Return the worth of visiting pages now, seconds, increasing in `since_s`.
@@ -132,6 +138,11 @@ class WorthTable:
         then = np.maximum(np.interp(y, self._y, self._alive), _ALIVE_LEAST)
         now = np.interp(y + np.asarray(since_s) / np.asarray(scale_s), self._y, self._alive)
         return np.asarray(1.0 - np.minimum(now / then, 1.0))
+
+    def hazard(self, age: float) -> float:
+        """Return the hazard of change at an age in scales, per scale."""
+        cell = min(bisect_right(self._ys, age), len(self._ys) - 1)
+        return self._hazards[max(cell - 1, 0)]
 
     def of_stale(self, scale_s: Floats, unchanged_s: Floats) -> Floats:
         """Return the fresh time that visits to pages known to be stale buy, seconds.
