@@ -42,6 +42,7 @@ CREATE TABLE wiki_page (
     -- where to go on reading: the API's own words, never interpreted
     cursor TEXT,
     began_at REAL,
+    -- or: as of then the wiki showed no page there
     complete_until REAL,
     -- older revisions beyond the configured number were not read
     capped INTEGER NOT NULL DEFAULT 0,

@@ -181,6 +181,25 @@ class Schedule(_Table):
     )
 
 
+class Jobs(_Table):
+    """Work beside the crawl: exact change histories from the APIs of wikis (site key api)."""
+
+    backfill_every_s: PositiveSeconds = _key(
+        600.0, "Pause between two rounds of reading change histories.", unit="seconds"
+    )
+    backfill_share: Share = _key(
+        0.1,
+        "Most of a busy host's turns that reading histories may take; an idle host gives all.",
+        unit="share from 0 to 1",
+    )
+    backfill_revisions: Count = _key(
+        50_000, "Most revisions read of one page, the newest first.", unit="revisions"
+    )
+    api_maxlag_s: PositiveSeconds = _key(
+        5.0, "An API whose databases lag behind by more is left alone.", unit="seconds"
+    )
+
+
 class Weight(_Table):
     """How much the pages of one pattern matter."""
 
@@ -235,6 +254,10 @@ class Site(_Table):
     follow_redirects_out_of_scope: StrictBool = _key(
         False, "Whether a redirect out of the site's scope is followed."
     )
+    api: StrictBool = _key(
+        False,
+        "Whether the API its pages name (MediaWiki's) may be asked when pages changed.",
+    )
 
     @model_validator(mode="after")
     def _has_seeds(self) -> Site:
@@ -255,4 +278,5 @@ class Config(_Table):
     store: Store = Field(default_factory=Store)
     frontier: Frontier = Field(default_factory=Frontier)
     schedule: Schedule = Field(default_factory=Schedule)
+    jobs: Jobs = Field(default_factory=Jobs)
     sites: tuple[Site, ...] = Field(default=(), alias="site")

@@ -1,3 +1,5 @@
+CREATE INDEX body_base ON body (base_id) WHERE base_id IS NOT NULL;
+
 CREATE INDEX origin_host ON origin (host_id);
 
 CREATE INDEX page_discovered ON page (host_id, site_id, depth, page_id)
@@ -23,11 +25,14 @@ CREATE INDEX wiki_page_number ON wiki_page (wiki_id, wiki_page_number)
 
 CREATE INDEX wiki_page_state ON wiki_page (wiki_id, state, tries, page_id);
 
-CREATE TABLE body (
+CREATE TABLE "body" (
     body_id INTEGER PRIMARY KEY,
+    -- blake2b of the decoded body, 16 bytes; equal bodies are stored once
     digest BLOB NOT NULL UNIQUE,
     encoding TEXT NOT NULL CHECK (encoding IN ('identity', 'zstd')),
     size_bytes INTEGER NOT NULL,
+    -- the body whose decoded bytes are the dictionary of the data; NULL: the data stand alone
+    base_id INTEGER REFERENCES body CHECK (base_id IS NULL OR encoding = 'zstd'),
     data BLOB NOT NULL
 ) STRICT;
 
@@ -230,6 +235,7 @@ CREATE TABLE wiki_page (
     -- where to go on reading: the API's own words, never interpreted
     cursor TEXT,
     began_at REAL,
+    -- or: as of then the wiki showed no page there
     complete_until REAL,
     -- older revisions beyond the configured number were not read
     capped INTEGER NOT NULL DEFAULT 0,

@@ -1,0 +1,285 @@
+"""Histories as a MediaWiki tells them: which page a title shows, its revisions, its log.
+
+Revisions come the newest first, up to 500 a request for one page; of several titles at once only
+the newest revision of each. A title that redirects shows the text of its target, so its changes
+are the target's. Nothing is assumed of the order of revision ids or the uniqueness of instants;
+whatever is no revision (no number, no instant) is counted and left out.
+
+Source: MediaWiki, API:Revisions, API:Info, API:Logevents.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Literal
+
+from crawld.sources.mediawiki_api import ApiAnswer, Parameters
+
+MAX_REDIRECTS = 10
+"""Steps from a title to the page it shows; wikis resolve two or three."""
+
+REVERT_TAGS = frozenset({"mw-rollback", "mw-undo", "mw-manual-revert"})
+"""Tags by which a wiki says itself that an edit brought an earlier text back."""
+
+RevisionKind = Literal["null", "revert"]
+LogKind = Literal["deletion", "restoration", "move"]
+
+_PROPERTIES = "ids|timestamp|size|sha1|tags"
+
+
+@dataclass(frozen=True, slots=True)
+class Revision:
+    """One revision of a page.
+
+    Attributes:
+        revision_id: the wiki's number.
+        at: instant, Unix seconds, whole as the wiki tells it.
+        size_bytes: size of its text.
+        digest: the first 8 bytes of the SHA-1 of its text, signed; None where it is hidden.
+        kind: `revert` where the wiki says so, else None; `kinds` knows more.
+    """
+
+    revision_id: int
+    at: float
+    size_bytes: int | None
+    digest: int | None
+    kind: RevisionKind | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ShownPage:
+    """What a wiki says of a page.
+
+    Attributes:
+        title: its title.
+        number: its number; None where there is no such page.
+        elsewhere: it is no page of this wiki and yet shown: a file of a shared repository.
+        refused: why it can be no page, None otherwise.
+        revisions: the newest first.
+        unusable: revisions that were left out.
+    """
+
+    title: str
+    number: int | None
+    elsewhere: bool = False
+    refused: str | None = None
+    revisions: tuple[Revision, ...] = ()
+    unusable: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class LogEntry:
+    """One entry of a wiki's log: a page came, went, or was renamed.
+
+    Attributes:
+        log_id: the wiki's number.
+        at: instant, Unix seconds.
+        kind: what was done.
+        target: the new title of a move.
+    """
+
+    log_id: int
+    at: float
+    kind: LogKind
+    target: str | None = None
+
+
+# --- what to ask --------------------------------------------------------------------------------
+
+
+def titles_query(titles: Iterable[str]) -> Parameters:
+    """Return the request for the pages that titles show and the newest revision of each."""
+    return {
+        "action": "query",
+        "prop": "info|revisions",
+        "rvprop": _PROPERTIES,
+        "redirects": 1,
+        "titles": "|".join(titles),
+    }
+
+
+def history_query(number: int, cursor: Parameters | None) -> Parameters:
+    """Return the request for a page's revisions, from the newest or from where it stopped."""
+    return {
+        "action": "query",
+        "prop": "revisions",
+        "rvprop": _PROPERTIES,
+        "rvlimit": "max",
+        "pageids": number,
+        **(cursor or {}),
+    }
+
+
+def log_query(title: str) -> Parameters:
+    """Return the request for what became of a title."""
+    return {
+        "action": "query",
+        "list": "logevents",
+        "letitle": title,
+        "leprop": "ids|type|timestamp|details",
+        "lelimit": 50,
+    }
+
+
+# --- what was answered --------------------------------------------------------------------------
+
+
+def read_titles(answer: ApiAnswer, titles: Iterable[str]) -> dict[str, ShownPage]:
+    """Return the page each title shows; a title the answer does not mention is left out."""
+    steps = _steps(answer.query)
+    pages = {page.title: page for page in map(_page, _rows(answer.query, "pages"))}
+    elsewhere = {_text(row, "title") for row in _rows(answer.query, "interwiki")}
+    found = {}
+    for title in titles:
+        end = title
+        for _ in range(MAX_REDIRECTS):
+            if end not in steps:
+                break
+            end = steps[end]
+        if end in pages:
+            found[title] = pages[end]
+        elif end in elsewhere:
+            found[title] = ShownPage(end, None, refused="another wiki's page")
+    return found
+
+
+def read_history(answer: ApiAnswer) -> ShownPage | None:
+    """Return the part of a page's history that an answer holds, None if it holds no page."""
+    rows = _rows(answer.query, "pages")
+    return _page(rows[0]) if len(rows) == 1 else None
+
+
+def read_log(answer: ApiAnswer) -> list[LogEntry]:
+    """Return the entries of a log that say that a page came, went or was renamed."""
+    found = []
+    for row in _rows(answer.query, "logevents"):
+        kind, at, log_id = _log_kind(row), _instant(row), row.get("logid")
+        if kind is None or at is None or not isinstance(log_id, int):
+            continue
+        details = row.get("params")
+        target = details.get("target_title") if isinstance(details, dict) else None
+        found.append(LogEntry(log_id, at, kind, target if isinstance(target, str) else None))
+    return found
+
+
+def kinds(revisions: Sequence[Revision]) -> list[RevisionKind | None]:
+    """Return what each revision did to the text.
+
+    `null`: nothing, its text is that of the one before (a move, a protection). `revert`: it
+    brought back a text that was there before. None: a new text, or one that is hidden.
+
+    Args:
+        revisions: the revisions of one page, in any order.
+
+    Returns:
+        Same order and length as `revisions`.
+    """
+    found: list[RevisionKind | None] = [None] * len(revisions)
+    order = sorted(range(len(revisions)), key=lambda i: (revisions[i].at, revisions[i].revision_id))
+    seen: set[int] = set()
+    before: int | None = None
+    for place in order:
+        digest = revisions[place].digest
+        if digest is None:
+            found[place] = revisions[place].kind
+        elif digest == before:
+            found[place] = "null"
+        else:
+            found[place] = "revert" if digest in seen else revisions[place].kind
+            seen.add(digest)
+        before = digest
+    return found
+
+
+def _steps(query: Mapping[str, object]) -> dict[str, str]:
+    """Return how the wiki went from what it was asked to what it showed."""
+    steps = {}
+    for key in ("normalized", "converted", "redirects"):
+        for row in _rows(query, key):
+            start, end = _text(row, "from"), _text(row, "to")
+            if start and end and start != end:
+                steps[start] = end
+    return steps
+
+
+def _page(row: Mapping[str, object]) -> ShownPage:
+    title, number = _text(row, "title"), row.get("pageid")
+    if _flag(row, "invalid"):
+        reason = _text(row, "invalidreason") or "not a title"
+        return ShownPage(title, None, refused=reason[:200])
+    if _flag(row, "special"):
+        return ShownPage(title, None, refused="a special page")
+    if _flag(row, "missing") or not isinstance(number, int) or number <= 0:
+        return ShownPage(title, None, elsewhere=_flag(row, "known"))
+    rows = _rows(row, "revisions")
+    revisions = tuple(found for each in rows if (found := _revision(each)) is not None)
+    return ShownPage(title, number, revisions=revisions, unusable=len(rows) - len(revisions))
+
+
+def _revision(row: Mapping[str, object]) -> Revision | None:
+    revision_id, at, size = row.get("revid"), _instant(row), row.get("size")
+    if not isinstance(revision_id, int) or not 0 < revision_id < 2**63 or at is None:
+        return None
+    tags = row.get("tags")
+    reverts = isinstance(tags, list) and any(
+        isinstance(tag, str) and tag in REVERT_TAGS for tag in tags
+    )
+    known = isinstance(size, int) and 0 <= size < 2**53
+    return Revision(
+        revision_id,
+        at,
+        size if known and isinstance(size, int) else None,
+        _digest(row.get("sha1")),
+        "revert" if reverts else None,
+    )
+
+
+def _digest(sha1: object) -> int | None:
+    if not isinstance(sha1, str) or len(sha1) != 40:
+        return None
+    try:
+        return int.from_bytes(bytes.fromhex(sha1)[:8], "big", signed=True)
+    except ValueError:
+        return None
+
+
+def _instant(row: Mapping[str, object]) -> float | None:
+    timestamp = row.get("timestamp")
+    if not isinstance(timestamp, str):
+        return None
+    try:
+        at = datetime.fromisoformat(timestamp)
+    except ValueError:
+        return None
+    return (at if at.tzinfo else at.replace(tzinfo=UTC)).timestamp()
+
+
+def _log_kind(row: Mapping[str, object]) -> LogKind | None:
+    match row.get("type"), row.get("action"):
+        case "delete", "delete" | "delete_redir" | "delete_redir2":
+            return "deletion"
+        case "delete", "restore":
+            return "restoration"
+        case "move", _:
+            return "move"
+    return None
+
+
+def _rows(table: Mapping[str, object], key: str) -> list[Mapping[str, object]]:
+    """Return a list of objects, which format version 1 may give as a table."""
+    rows = table.get(key)
+    if isinstance(rows, dict):
+        rows = list(rows.values())
+    return [row for row in rows if isinstance(row, dict)] if isinstance(rows, list) else []
+
+
+def _text(row: Mapping[str, object], key: str) -> str:
+    value = row.get(key)
+    return value if isinstance(value, str) else ""
+
+
+def _flag(row: Mapping[str, object], key: str) -> bool:
+    """Return a flag: true, or in format version 1 an empty text."""
+    return row.get(key) not in (None, False)

@@ -1,0 +1,196 @@
+"""Recognising a MediaWiki from its pages, and what it says of itself.
+
+A page of a MediaWiki links its API by `EditURI` (Really Simple Discovery); where a skin leaves that
+out, the generator names the software and the addresses of its scripts show where the API lies. The
+guess is proved by the first answer: only `siteinfo` makes it a wiki.
+
+Nothing here belongs to Wikimedia: script path, article path, case of titles, namespaces and their
+aliases are read from the wiki.
+
+Source: MediaWiki, API:Siteinfo; Really Simple Discovery 1.0.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from urllib.parse import quote
+
+from crawld.core.content.html import ParsedPage
+from crawld.core.url import canonicalize, parse, resolve
+from crawld.errors import InvalidUrlError
+from crawld.sources.mediawiki_title import Namespace, TitleRules
+
+MAX_INTERWIKI = 5_000
+"""Prefixes of other wikis that are remembered; the largest maps known have about 2,000."""
+
+_API = re.compile(r"/api\.php\d?$").search
+_SCRIPT = re.compile(r"^(.*/)(?:load|index)\.php(\d?)[?/]").match
+
+
+def recognise(page: ParsedPage, url: str) -> str | None:
+    """Return the URL of the API that a page's wiki should have, None where it is no wiki's.
+
+    Args:
+        page: the page.
+        url: its canonical URL.
+    """
+    if page.edit_uri:
+        for linked in resolve(url, [page.edit_uri]):
+            address = linked.partition("?")[0]
+            if _API(address):
+                return address
+    if not page.generator.startswith("MediaWiki"):
+        return None
+    home = parse(url).origin + "/"
+    for linked in resolve(url, (*page.requisites(), *page.links)):
+        if linked.startswith(home) and (found := _SCRIPT(linked)):
+            return f"{found[1]}api.php{found[2]}"
+    return None
+
+
+def api_moved(api_url: str, location: str) -> str | None:
+    """Return where an API went that answers with a redirect, None if that is no API."""
+    try:
+        target = canonicalize(location, api_url).partition("?")[0]
+    except InvalidUrlError:
+        return None
+    return target if _API(target) and target != api_url else None
+
+
+SITEINFO: Mapping[str, str] = {
+    "action": "query",
+    "meta": "siteinfo",
+    "siprop": "general|namespaces|namespacealiases|interwikimap",
+}
+"""The request for a wiki's own description."""
+
+
+@dataclass(frozen=True, slots=True)
+class WikiFacts:
+    """What a wiki says of itself, as far as it is needed; stored as JSON.
+
+    Attributes:
+        generator: software and version.
+        server: its canonical server.
+        titles: how it spells titles.
+    """
+
+    generator: str
+    server: str
+    titles: TitleRules
+
+    def to_json(self) -> str:
+        """Return the stored form."""
+        titles = self.titles
+        return json.dumps(
+            {
+                "generator": self.generator,
+                "server": self.server,
+                "article_path": titles.article_path,
+                "script": titles.script,
+                "namespaces": [
+                    [space.number, space.name, space.first_letter]
+                    for space in titles.namespaces.values()
+                ],
+                "names": dict(titles.names),
+                "interwiki": sorted(titles.interwiki),
+                "main_page": titles.main_page,
+            },
+            ensure_ascii=False,
+        )
+
+    @classmethod
+    def from_json(cls, text: str) -> WikiFacts:
+        """Return the facts of a stored form."""
+        stored = json.loads(text)
+        titles = TitleRules(
+            article_path=stored["article_path"],
+            script=stored["script"],
+            namespaces={row[0]: Namespace(*row) for row in stored["namespaces"]},
+            names=stored["names"],
+            interwiki=frozenset(stored["interwiki"]),
+            main_page=stored["main_page"],
+        )
+        return cls(stored["generator"], stored["server"], titles)
+
+
+def read_siteinfo(query: Mapping[str, object]) -> WikiFacts:
+    """Return what a `siteinfo` answer says.
+
+    Raises:
+        ValueError: it is no answer of a MediaWiki; the message says what is missing.
+    """
+    general = _table(query, "general")
+    generator = _text(general, "generator")
+    if not generator.startswith("MediaWiki"):
+        raise ValueError(f"the generator is {generator[:40]!r}")
+    article_path = _path(_text(general, "articlepath"))
+    if "$1" not in article_path:
+        raise ValueError(f"the article path {article_path[:80]!r} has no $1")
+    spaces = _namespaces(_table(query, "namespaces"), _text(general, "case"))
+    root = general.get("mainpageisdomainroot")
+    titles = TitleRules(
+        article_path=article_path,
+        script=_path(_text(general, "script")),
+        namespaces={space.number: space for space in spaces},
+        names=_names(query, spaces),
+        interwiki=frozenset(_interwiki(query)),
+        main_page=_text(general, "mainpage") if root not in (None, False) else None,
+    )
+    return WikiFacts(generator, _text(general, "server"), titles)
+
+
+def _namespaces(rows: Mapping[str, object], case: str) -> list[Namespace]:
+    spaces = []
+    for row in rows.values():
+        if isinstance(row, dict) and isinstance(row.get("id"), int):
+            name = row.get("name", row.get("*", ""))
+            first_letter = row.get("case", case) != "case-sensitive"
+            spaces.append(Namespace(row["id"], str(name).replace("_", " "), first_letter))
+    if not any(space.number == 0 for space in spaces):
+        raise ValueError("there is no namespace of articles")
+    return spaces
+
+
+def _names(query: Mapping[str, object], spaces: list[Namespace]) -> dict[str, int]:
+    """Return every name of a namespace: the wiki's own beats aliases and canonical names."""
+    names: dict[str, int] = {}
+    for row in _table(query, "namespaces").values():
+        if isinstance(row, dict) and isinstance(row.get("canonical"), str):
+            names[row["canonical"]] = row.get("id", 0)
+    aliases = query.get("namespacealiases")
+    for row in aliases if isinstance(aliases, list) else []:
+        if isinstance(row, dict) and isinstance(row.get("id"), int):
+            names[str(row.get("alias", row.get("*", "")))] = row["id"]
+    names |= {space.name: space.number for space in spaces}
+    return {name.replace("_", " ").lower(): number for name, number in names.items() if name}
+
+
+def _interwiki(query: Mapping[str, object]) -> list[str]:
+    rows = query.get("interwikimap")
+    if not isinstance(rows, list):
+        return []
+    found = [row.get("prefix") for row in rows if isinstance(row, dict)]
+    return [prefix.lower() for prefix in found if isinstance(prefix, str)][:MAX_INTERWIKI]
+
+
+def _table(query: Mapping[str, object], key: str) -> Mapping[str, object]:
+    value = query.get(key)
+    if not isinstance(value, dict):
+        raise ValueError(f"{key} is missing")
+    return value
+
+
+def _text(row: Mapping[str, object], key: str) -> str:
+    value = row.get(key, "")
+    if not isinstance(value, str):
+        raise ValueError(f"{key} is no text")
+    return value
+
+
+def _path(address: str) -> str:
+    """Return the path of an address that may name its server, spelt as in a canonical URL."""
+    return quote(re.sub(r"^(?:https?:)?//[^/]*", "", address), safe="/%?=&;:@!$*'(),~+")

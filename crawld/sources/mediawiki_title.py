@@ -1,0 +1,156 @@
+"""Titles of a MediaWiki and the URLs they are shown at, in both directions.
+
+Rule 1: a URL names a title only if it shows the page as it is now: the article path without a
+query, `index.php/Title`, or `index.php?title=` alone. Old revisions, differences, actions, other
+skins and Special pages have no history of their own.
+Rule 2: spelling follows the wiki's own rules: underscores are spaces, namespaces have aliases in
+any case, the first letter is upper case where the namespace says so.
+Rule 3: what cannot be a title of this wiki (forbidden characters, another wiki's prefix, more than
+255 bytes) is None, never an error.
+
+The wiki has the last word: it normalises what it is asked for once more, and its answer counts.
+
+Source: MediaWiki, Manual:Page title and Manual:$wgArticlePath.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from urllib.parse import parse_qsl, quote, unquote
+
+from crawld.core.url import canonicalize, parse
+from crawld.errors import InvalidUrlError
+
+MAX_TITLE_BYTES = 255
+
+_SPACES = re.compile("[ _\u00a0\u1680\u180e\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]+")
+_MARKS = re.compile("[\u200e\u200f\u202a-\u202e]")
+_ILLEGAL = re.compile(
+    "[\\x00-\\x1f\\x7f#<>\\[\\]{}|\ufffd]|~~~|%[0-9A-Fa-f]{2}"
+    "|&(?:[A-Za-z0-9\\x80-\U0010ffff]+|#[0-9]+|#[xX][0-9A-Fa-f]+);"
+    "|(?:^|/)\\.\\.?(?:/|$)"
+).search
+
+# What MediaWiki leaves as it is in the path of a page (wfUrlencode).
+_SAFE = ";@$!*(),/~:"
+
+# Letters that Unicode made upper case of after MediaWiki's titles were written; it keeps them.
+_GEORGIAN = re.compile("[\u10d0-\u10ff]")
+
+
+@dataclass(frozen=True, slots=True)
+class Namespace:
+    """A namespace of a wiki.
+
+    Attributes:
+        number: 0 for articles, negative for what is no page (Special, Media).
+        name: its name in this wiki, empty for articles.
+        first_letter: whether the first letter of a title is always upper case.
+    """
+
+    number: int
+    name: str
+    first_letter: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TitleRules:
+    """How one wiki spells its titles and addresses.
+
+    Attributes:
+        article_path: path of an article, `$1` for its title.
+        script: path of index.php.
+        namespaces: by number.
+        names: number of a namespace by every lower-case name and alias it has.
+        interwiki: lower-case prefixes of other wikis.
+        main_page: title of the page shown at `/`, None if that is not one of the wiki's.
+    """
+
+    article_path: str
+    script: str
+    namespaces: Mapping[int, Namespace]
+    names: Mapping[str, int]
+    interwiki: frozenset[str] = field(default_factory=frozenset)
+    main_page: str | None = None
+
+    def title_of(self, url: str) -> str | None:
+        """Return the title that a canonical URL shows, None where it shows none."""
+        path, _, query = parse(url).target.partition("?")
+        if path == "/" and not query and self.main_page:
+            return self.normalise(self.main_page)
+        written = self._written(path, query)
+        return None if written is None else self.normalise(written)
+
+    def _written(self, path: str, query: str) -> str | None:
+        if path == self.script:
+            return _of_query(query)
+        if query:
+            return None
+        for form in (self.article_path, f"{self.script}/$1"):
+            before, dollar, after = form.partition("$1")
+            fits = len(path) > len(before) + len(after)
+            if dollar and fits and path.startswith(before) and path.endswith(after):
+                return _decoded(path[len(before) : len(path) - len(after)])
+        return None
+
+    def url_of(self, title: str, origin: str) -> str | None:
+        """Return the canonical URL of a title; None for one that no URL can hold."""
+        written = quote(title.replace(" ", "_"), safe=_SAFE)
+        try:
+            return canonicalize(origin + self.article_path.replace("$1", written))
+        except InvalidUrlError:
+            return None
+
+    def normalise(self, written: str) -> str | None:
+        """Return a title as this wiki spells it, None where it is none of its pages."""
+        text = unicodedata.normalize("NFC", _MARKS.sub("", written))
+        text = _SPACES.sub(" ", text).strip(" ").removeprefix(":").strip(" ")
+        number, name = self._split(text)
+        if number is None or number < 0 or not name or name.startswith(":") or _ILLEGAL(name):
+            return None
+        space = self.namespaces.get(number, Namespace(number, ""))
+        if space.first_letter:
+            name = _capitalised(name)
+        if len(name.encode("utf-8", "replace")) > MAX_TITLE_BYTES:
+            return None
+        return f"{space.name}:{name}" if space.name else name
+
+    def _split(self, text: str) -> tuple[int | None, str]:
+        """Return the namespace and the rest; no namespace where the prefix is another wiki's."""
+        prefix, colon, rest = text.partition(":")
+        folded = prefix.strip(" ").lower()
+        if not colon or not folded:
+            return 0, text
+        if folded in self.names:
+            return self.names[folded], rest.strip(" ")
+        return (None, "") if folded in self.interwiki else (0, text)
+
+
+def _of_query(query: str) -> str | None:
+    try:
+        given = parse_qsl(query, keep_blank_values=True, errors="strict", max_num_fields=8)
+    except ValueError:
+        return None
+    named = dict(given)
+    if len(named) != len(given) or named.keys() - {"title", "action"}:
+        return None
+    return named.get("title") if named.get("action", "view") == "view" else None
+
+
+def _decoded(text: str) -> str | None:
+    try:
+        return unquote(text, errors="strict")
+    except UnicodeDecodeError:
+        return None
+
+
+def _capitalised(name: str) -> str:
+    first = name[0]
+    upper = first.upper()
+    # One letter stays one letter: "ß" has no upper case in a title.
+    if len(upper) != 1 or _GEORGIAN.match(first):
+        return name
+    return upper + name[1:]

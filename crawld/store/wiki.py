@@ -1,0 +1,118 @@
+"""Wikis: which origins have an API that tells exact change histories, and how it behaves.
+
+An API that is closed or overloaded is left alone for a time that a restart does not shorten.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import apsw
+
+
+class WikiRow(NamedTuple):
+    """A wiki as one site uses it; an origin that is none has no `api_url`."""
+
+    wiki_id: int
+    site_id: int
+    origin_id: int
+    origin: str
+    host_id: int
+    looked_at: float
+    api_url: str | None
+    facts: str | None
+    facts_at: float | None
+    registered_until: float
+    request_count: int
+    change_count: int
+    trouble: str | None
+    trouble_detail: str | None
+    trouble_count: int
+    closed_until: float | None
+
+
+class Sample(NamedTuple):
+    """A visited page by which a wiki may be recognised."""
+
+    origin_id: int
+    origin: str
+    page_id: int
+    url: str
+    version_id: int
+
+
+_WIKI = f"SELECT {', '.join(WikiRow._fields)} FROM wiki JOIN origin USING (origin_id)"
+
+
+def list_wikis(connection: apsw.Connection) -> list[WikiRow]:
+    """Return every origin that was looked at."""
+    return [WikiRow(*row) for row in connection.execute(f"{_WIKI} ORDER BY wiki_id")]
+
+
+def get(connection: apsw.Connection, wiki_id: int) -> WikiRow:
+    """Return a wiki by its number."""
+    return WikiRow(*connection.execute(f"{_WIKI} WHERE wiki_id = ?", (wiki_id,)).get)
+
+
+def samples(connection: apsw.Connection, host_id: int, site_id: int, *, limit: int) -> list[Sample]:
+    """Return the pages of a site on a host that were visited last and have a stored copy."""
+    rows = connection.execute(
+        "SELECT origin_id, origin, page_id, url, version_id"
+        " FROM page CROSS JOIN origin USING (origin_id)"
+        " WHERE page.host_id = ? AND site_id = ? AND state IN ('visited', 'gone')"
+        " AND retry_at IS NULL AND version_id IS NOT NULL ORDER BY last_visit_at DESC LIMIT ?",
+        (host_id, site_id, limit),
+    )
+    return [Sample(*row) for row in rows]
+
+
+def looked(
+    connection: apsw.Connection, site_id: int, origin_id: int, at: float, api_url: str | None
+) -> None:
+    """Note what a look at the pages of an origin came to; a known API stays where none is seen."""
+    connection.execute(
+        "INSERT INTO wiki (site_id, origin_id, looked_at, api_url) VALUES (?, ?, ?, ?)"
+        " ON CONFLICT DO UPDATE SET looked_at = excluded.looked_at,"
+        " api_url = ifnull(excluded.api_url, api_url)",
+        (site_id, origin_id, at, api_url),
+    )
+
+
+def set_api_url(connection: apsw.Connection, wiki_id: int, api_url: str | None) -> None:
+    """Note that an API is to be found elsewhere; None: the wiki has to be recognised anew."""
+    connection.execute("UPDATE wiki SET api_url = ? WHERE wiki_id = ?", (api_url, wiki_id))
+
+
+def set_facts(connection: apsw.Connection, wiki_id: int, facts: str, at: float) -> None:
+    """Store what a wiki says of itself."""
+    connection.execute(
+        "UPDATE wiki SET facts = ?, facts_at = ? WHERE wiki_id = ?", (facts, at, wiki_id)
+    )
+
+
+def answered(connection: apsw.Connection, wiki_id: int) -> None:
+    """Count a request that was answered: what troubled the API before is over."""
+    connection.execute(
+        "UPDATE wiki SET request_count = request_count + 1, trouble = NULL, trouble_detail = NULL,"
+        " trouble_count = 0, closed_until = NULL WHERE wiki_id = ?",
+        (wiki_id,),
+    )
+
+
+def troubled(
+    connection: apsw.Connection, wiki_id: int, trouble: str, detail: str, closed_until: float
+) -> None:
+    """Count a request that gave no usable answer, and close the API until an instant."""
+    connection.execute(
+        "UPDATE wiki SET request_count = request_count + 1, trouble = ?, trouble_detail = ?,"
+        " trouble_count = trouble_count + 1, closed_until = ? WHERE wiki_id = ?",
+        (trouble, detail, closed_until, wiki_id),
+    )
+
+
+def progress(connection: apsw.Connection, wiki_id: int) -> dict[str, int]:
+    """Return how many pages of a wiki are in each state; one pass over an index."""
+    rows = connection.execute(
+        "SELECT state, count(*) FROM wiki_page WHERE wiki_id = ? GROUP BY state", (wiki_id,)
+    )
+    return {state: int(pages) for state, pages in rows}
