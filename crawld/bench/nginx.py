@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import pwd
+import resource
 import shutil
 import signal
 import socket
@@ -23,11 +24,13 @@ from crawld.errors import OperatorError
 
 _START_S = 20.0
 _TRIES = 3
+_OPEN_FILES = 65_536
 
 _CONFIG = """\
 daemon off;
 {user}
 worker_processes 1;
+worker_rlimit_nofile {open_files};
 pid nginx.pid;
 error_log stderr error;
 events {{ worker_connections 8192; }}
@@ -37,8 +40,6 @@ http {{
     types {{ text/plain txt; }}
     sendfile on;
     tcp_nopush on;
-    open_file_cache max=50000 inactive=600s;
-    open_file_cache_valid 600s;
     keepalive_timeout 600s;
     keepalive_requests 1000000;
     client_body_temp_path temporary;
@@ -92,7 +93,10 @@ def serve(tree: SiteTree, directory: Path) -> Iterator[int]:
 def _config(tree: SiteTree, port: int) -> str:
     user = f"user {pwd.getpwuid(0).pw_name};" if os.geteuid() == 0 else ""
     listen = "\n".join(f"        listen {address}:{port};" for address in tree.addresses)
-    return _CONFIG.format(user=user, listen=listen, root=tree.directory)
+    _, open_files = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return _CONFIG.format(
+        user=user, listen=listen, root=tree.directory, open_files=min(open_files, _OPEN_FILES)
+    )
 
 
 def _free_port() -> int:

@@ -7,6 +7,7 @@ crawler has one to fetch and to match.
 
 from __future__ import annotations
 
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -65,8 +66,10 @@ def write_site(directory: Path, hosts: int) -> SiteTree:
         What was written.
     """
     tree = SiteTree(directory, tuple(loopback_addresses(hosts)))
-    for k, address in enumerate(tree.addresses):
-        _write_host(directory / address, _graph(k))
+    with ProcessPoolExecutor() as processes:
+        places = [directory / address for address in tree.addresses]
+        for _ in processes.map(_write_host, places, map(_graph, range(hosts))):
+            pass  # the iterator is what raises the error of a process
     return tree
 
 

@@ -1,0 +1,43 @@
+"""The whole of `crawld bench fetch --quick`, as the command line runs it."""
+
+import json
+import shutil
+import subprocess
+import sys
+
+import pytest
+
+WANTED = {
+    "pages_per_cpu_s",
+    "pages_per_s",
+    "revalidations_per_cpu_s",
+    "peak_rss_mb",
+    "slot_jitter_p99_ms",
+    "start_1m_s",
+}
+
+pytestmark = [
+    pytest.mark.e2e,
+    pytest.mark.skipif(
+        shutil.which("nginx", path="/usr/sbin:/usr/bin:/sbin:/bin") is None, reason="needs nginx"
+    ),
+]
+
+
+def test_quick_measures_every_metric_of_ours_and_of_the_peers(tmp_path):
+    done = subprocess.run(
+        [sys.executable, "-m", "crawld.cli.main", "bench", "fetch", "--quick", "--json"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=300,
+    )
+    assert done.returncode == 0, done.stderr
+    value = json.loads(done.stdout)
+    assert value["ours"].keys() >= WANTED
+    assert value["ours"]["early_requests"] == 0
+    for peer in ("scrapy", "scrapy_tuned"):
+        assert value["baselines"][peer].keys() == WANTED - {"slot_jitter_p99_ms", "start_1m_s"}
+        assert value["ratios"].keys() >= {f"{peer}.{name}" for name in value["baselines"][peer]}
+    assert list(tmp_path.iterdir()) == []

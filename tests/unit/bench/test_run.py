@@ -1,0 +1,10 @@
+import pytest
+
+from crawld.bench import run
+from crawld.errors import OperatorError
+
+
+def test_an_unknown_benchmark_is_refused_with_the_names_there_are():
+    with pytest.raises(OperatorError, match="no benchmark 'fecth'") as caught:
+        run.run("fecth", quick=True, progress=print)
+    assert all(name in caught.value.hint for name in run.BENCHMARKS)
