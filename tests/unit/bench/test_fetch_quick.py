@@ -1,11 +1,12 @@
 """The whole of `crawld bench fetch --quick`, as the command line runs it."""
 
 import json
-import shutil
 import subprocess
 import sys
 
 import pytest
+
+from tests.peer import require_peer
 
 WANTED = {
     "pages_per_cpu_s",
@@ -16,15 +17,10 @@ WANTED = {
     "start_1m_s",
 }
 
-pytestmark = [
-    pytest.mark.e2e,
-    pytest.mark.skipif(
-        shutil.which("nginx", path="/usr/sbin:/usr/bin:/sbin:/bin") is None, reason="needs nginx"
-    ),
-]
 
-
+@pytest.mark.e2e
 def test_quick_measures_every_metric_of_ours_and_of_the_peers(tmp_path):
+    require_peer("nginx")
     done = subprocess.run(
         [sys.executable, "-m", "crawld.cli.main", "bench", "fetch", "--quick", "--json"],
         cwd=tmp_path,
