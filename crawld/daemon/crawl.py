@@ -223,7 +223,7 @@ class Crawl:
             robots = await self.robots.fresh(origin)
             if robots is None:
                 pages.returned(page.page_id)
-                await self._fetch_robots(host, site, origin)
+                await self.fetch_robots(host, site, origin)
                 return
             if robots.allowed(page.url):
                 await self._visit(host, pages, page, site)
@@ -268,7 +268,8 @@ class Crawl:
 
     # --- requests ------------------------------------------------------------------------------
 
-    async def _fetch_robots(self, host: HostState, site: ActiveSite, origin: str) -> None:
+    async def fetch_robots(self, host: HostState, site: ActiveSite, origin: str) -> None:
+        """Fetch the robots.txt of an origin in the host's present turn."""
         hops = 0
 
         async def wait_turn(url: str) -> None:
