@@ -11,6 +11,7 @@ This module holds the only nursery that outlives a function.
 
 from __future__ import annotations
 
+import ctypes
 import shutil
 import signal
 from collections.abc import Mapping
@@ -49,8 +50,11 @@ TIDY_S = 60.0
 RETIME_S = 3600.0
 """How often quiet hours are asked again: summer time begins and ends on the hour."""
 
-HEAP_HINT_BYTES = 31 * 1024 * 1024
-"""Just below the largest threshold glibc learns (`DEFAULT_MMAP_THRESHOLD_MAX`)."""
+HEAP_BLOCK_BYTES = 4 * 1024 * 1024
+"""Blocks up to this come from the heap and stay with it; the tree of a 60 KB page takes 1 MB."""
+
+M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3
+"""Parameters of mallopt(3)."""
 
 DONE_CHECK_S = 0.1
 """How often a one-off mirror asks whether it is done."""
@@ -299,10 +303,13 @@ async def run_daemon(
 def _settle_heap() -> None:
     """Make glibc keep the memory of parsed pages instead of asking the kernel for it each time.
 
-    Freeing one block just below 32 MB raises its threshold for separate mappings to that size;
-    a third of the time to parse a 60 KB page went into page faults before.
+    A third of the time to parse a 60 KB page went into page faults before. Another C library is
+    left as it is.
     """
-    bytearray(HEAP_HINT_BYTES)
+    mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
+    if mallopt is not None:
+        mallopt(M_MMAP_THRESHOLD, HEAP_BLOCK_BYTES)
+        mallopt(M_TRIM_THRESHOLD, 2 * HEAP_BLOCK_BYTES)
 
 
 def socket_path(config: Config) -> Path:

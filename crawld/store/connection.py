@@ -32,10 +32,11 @@ PAGE_BYTES: Final = 4096
 """Measured against 8 and 16 KiB with bodies of 8.6 KB: the file is 4 and 9 % smaller (a body fills
 whole overflow pages), and a 304, which dirties scattered pages, commits 20 and 60 % cheaper."""
 
-WRITER_CACHE_KIB: Final = 64 * 1024
-"""Holds the inner pages and the hot leaves of the page table at a few million pages."""
+WRITER_CACHE_KIB: Final = 16 * 1024
+"""Holds the inner pages of the trees at a few million pages; the leaves are in the system's cache,
+and the peak memory of a crawl stays below Scrapy's."""
 
-READER_CACHE_KIB: Final = 8 * 1024
+READER_CACHE_KIB: Final = 4 * 1024
 """A reader streams; the operating system's cache serves the rest."""
 
 BUSY_MS: Final = 5000
