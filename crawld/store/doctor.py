@@ -1,8 +1,8 @@
 """Looks whether the file is what it should be, says what takes the space, repairs what follows.
 
 What follows from other rows can be repaired: counters, indexes, a page's pointer to its last copy,
-bodies that no version names, states that contradict their visits. What does not (a damaged page, a
-dangling key) needs a backup; the finding says so.
+bodies that no version needs, states that contradict their visits. What does not (a damaged page, a
+dangling key, deltas without a base) needs a backup; the finding says so.
 
 Each check is one query that yields the number of rows it objects to, so that a new invariant of
 the schema is one more row of `CHECKS`.
@@ -71,7 +71,7 @@ class _Check(NamedTuple):
     kind: str
     text: str
     counting: str
-    repair: str
+    repair: str | None
 
 
 def _counter_check(table: str) -> _Check:
@@ -95,6 +95,25 @@ def _counter_check(table: str) -> _Check:
         f" WHERE {table}_id IN (SELECT {table}.{table}_id FROM {joined})",
     )
 
+
+_NEEDED: Final = """
+WITH RECURSIVE needed (body_id) AS (
+    SELECT body_id FROM version
+    UNION
+    SELECT base_id FROM needed CROSS JOIN body USING (body_id) WHERE base_id IS NOT NULL
+)
+SELECT body_id FROM needed
+"""
+
+# UNION, not UNION ALL: a circle of deltas ends it, and none of its members is ever reached.
+_READABLE: Final = """
+WITH RECURSIVE readable (body_id) AS (
+    SELECT body_id FROM body WHERE base_id IS NULL
+    UNION
+    SELECT delta.body_id FROM readable CROSS JOIN body AS delta ON delta.base_id = readable.body_id
+)
+SELECT body_id FROM readable
+"""
 
 # In this order: states first, since the counters follow from them.
 CHECKS: Final = (
@@ -128,11 +147,15 @@ CHECKS: Final = (
     ),
     _Check(
         "orphaned_bodies",
-        "a body is stored that no version names",
-        "SELECT count(*) FROM body WHERE NOT EXISTS"
-        " (SELECT 1 FROM version WHERE version.body_id = body.body_id)",
-        "DELETE FROM body WHERE NOT EXISTS"
-        " (SELECT 1 FROM version WHERE version.body_id = body.body_id)",
+        "a body is stored that no version needs, nor any delta that one needs",
+        f"SELECT count(*) FROM body WHERE body_id NOT IN ({_NEEDED})",
+        f"DELETE FROM body WHERE body_id NOT IN ({_NEEDED})",
+    ),
+    _Check(
+        "unreadable_deltas",
+        "a body is a delta and rests on no body that stands alone",
+        f"SELECT count(*) FROM body WHERE body_id NOT IN ({_READABLE})",
+        None,
     ),
     _counter_check("site"),
     _counter_check("host"),
@@ -190,7 +213,7 @@ def _repair(connection: apsw.Connection, progress: Callable[[str], None]) -> Non
         connection.execute("REINDEX")
     for check in CHECKS:
         count = connection.execute(check.counting).get
-        if count:
+        if count and check.repair is not None:
             progress(f"{check.kind}: {count}")
             connection.execute("BEGIN IMMEDIATE")
             connection.execute(check.repair)
@@ -222,7 +245,11 @@ def _dangling(connection: apsw.Connection) -> list[Finding]:
 
 def _contradictions(connection: apsw.Connection) -> list[Finding]:
     counted = [(check, connection.execute(check.counting).get) for check in CHECKS]
-    return [Finding(check.kind, check.text, count, True) for check, count in counted if count]
+    return [
+        Finding(check.kind, check.text, count, check.repair is not None)
+        for check, count in counted
+        if count
+    ]
 
 
 def _space(connection: apsw.Connection) -> tuple[Space, ...]:

@@ -75,6 +75,16 @@ def list_versions(
     return [_row(row) for row in rows]
 
 
+def in_force(connection: apsw.Connection, page_id: int, at: float) -> VersionRow | None:
+    """Return the copy that was a page's last at an instant, None if that was before the first."""
+    row = connection.execute(
+        f"{_ROW} WHERE page_id = ? AND visited_at <= ?"
+        " ORDER BY visited_at DESC, version_id DESC LIMIT 1",
+        (page_id, at),
+    ).fetchone()
+    return _row(row) if row else None
+
+
 def read_body(connection: apsw.Connection, version_id: int) -> bytes | None:
     """Return the decoded body of a copy, None if there is none of that number.
 

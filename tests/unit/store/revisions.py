@@ -1,0 +1,47 @@
+"""Real revisions of pages, and pages that were visited at each of them."""
+
+import json
+import lzma
+from itertools import groupby
+from pathlib import Path
+
+from crawld.store import delta, frontier, visit
+from crawld.store import version as versions
+
+from .rows import changed, found
+
+FILE = Path(__file__).parents[2] / "data" / "revisions" / "phpdoc_revisions.jsonl.xz"
+
+
+def phpdoc():
+    """The revisions of each page, oldest first, as (instant, bytes)."""
+    with lzma.open(FILE, "rt", encoding="utf-8") as lines:
+        rows = [json.loads(line) for line in lines]
+    return [
+        [(row["changed_at"], row["text"].encode()) for row in group]
+        for _, group in groupby(rows, key=lambda row: row["page"])
+    ]
+
+
+def record_page(connection, name, revisions):
+    """Visit a page at each of its revisions; return its number."""
+    [page] = frontier.discover(connection, [found(name)])
+    for at, content in revisions:
+        visit.record(connection, changed(page.page_id, content, at=float(at)))
+    return page.page_id
+
+
+def compact(connection):
+    """Let the job catch up; return how many bodies became deltas."""
+    count = 0
+    while (slice_ := delta.plan(connection)) is not None:
+        assert slice_.unreadable == ()
+        delta.apply(connection, slice_)
+        count += len(slice_.deltas)
+    return count
+
+
+def contents(connection, page_id):
+    """What the page's copies show, oldest first."""
+    rows = versions.list_versions(connection, page_id, limit=10_000)
+    return [versions.read_body(connection, row.version_id) for row in reversed(rows)]
