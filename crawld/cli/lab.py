@@ -108,12 +108,17 @@ def webbase(
 
     with _progress() as bar:
         told = bar.add_task("webbase", total=len(BANDWIDTHS))
+
+        def done(result: dict[str, object]) -> None:
+            _write(json_path, result)
+            bar.update(told, advance=1)
+
         result = run_webbase(
             pages=pages,
             hosts=hosts,
             seed=seed,
             kept=_kept(json_path),
-            done=lambda value: (_write(json_path, value), bar.update(told, advance=1)),
+            done=done,
         )
     _write(json_path, result)
     if plot is not None:
@@ -126,6 +131,26 @@ def webbase(
             x_label="bandwidth, as a share of what all hosts permit",
             title=f"{pages:,} pages on {hosts:,} hosts",
         )
+
+
+@app.command()
+@ending
+def peak(
+    *,
+    hosts: Annotated[int, typer.Option(min=1, help="Hosts asked in parallel.")] = 5_462,
+    delay: Annotated[float, typer.Option(min=0.1, help="Mean seconds between requests.")] = 60.0,
+    horizon: Annotated[str, typer.Option(help="Time simulated.")] = "1h",
+    seed: Annotated[int, typer.Option(help="Of phases and draws.")] = 0,
+    json_path: Annotated[Path, typer.Option("--json", help="Where the result goes.")],
+) -> None:
+    """Measure how evenly policies use the line, beside the bound on the peak."""
+    import numpy as np
+
+    from crawld.lab.peak import peak_rows
+
+    rates = 1.0 / (delay * np.random.default_rng(seed).uniform(0.5, 1.5, hosts))
+    rows = peak_rows(rates, horizon_s=duration_s(horizon), seed=seed)
+    _write(json_path, {"rows": rows, "hosts": hosts, "delay_s": delay, "seed": seed})
 
 
 @app.command()

@@ -5,8 +5,8 @@ not tell of, and the rate φ at which it tells of changes that were none, per pa
 comes true from a page whose hazard of change is h with probability h(1 − m) / (h(1 − m) + φ): on a
 lively page nearly surely, on one calm for long perhaps not. So a hint that may be false neither
 makes its page surely stale nor, what matters more, makes a calm page look lively: the page is
-priced as a mixture of both readings: lively and stale, or calm and only as stale as before. (One precision for all hints was measured: with 20 % of the
-hints false it is worse than no hints at all.)
+priced as a mixture of both readings, lively and stale, or calm and only as stale as before. (One
+precision for all hints was measured: it wastes visits on calm pages that were lied about.)
 
 Source: Bayes' rule; the noisy-signal form of the problem is Busa-Fekete et al. 2025.
 """

@@ -225,9 +225,9 @@ class GreedyPolicy:
         waits, edges = len(_WAITS), len(EDGES_S)
 
         def grown(name: str, shape: tuple[int, ...], value: float, kind: type) -> None:
-            fresh = np.full((max(more, 0), *shape), value, dtype=kind)
-            held = getattr(self, name, fresh[:0])
-            setattr(self, name, np.concatenate([held, fresh]))
+            added: NDArray[np.generic] = np.full((max(more, 0), *shape), value, dtype=kind)
+            held = getattr(self, name, added[:0])
+            setattr(self, name, np.concatenate([held, added]))
 
         self._visited_at: Floats
         self._changed_at: Floats

@@ -12,7 +12,7 @@ picks. Three places hold the pages that wait:
 
 A pick takes the best of pool and stale. A full pool raises the level and sends the rest back to the
 heap; where nothing reaches the level any more, it is lowered and the heap keyed anew in one
-vectorised pass, at most once in n/8 picks. Every page outside the pool is worth less than the
+vectorised pass, at most once in n/32 picks. Every page outside the pool is worth less than the
 level, so a pick worth the level is the best there is, but for the refresh: within a hundredth.
 
 Hints make what is not hinted less urgent, and count as far as they have proved true (`hints.py`).
@@ -50,16 +50,19 @@ _CALM_MOST = 2.0**41
 _SMALL = 512
 """Up to so many pages all are in the pool: exact, and cheaper than any heap."""
 
-_POOL_FULL, _POOL_KEPT = 512, 192
+_POOL_FULL, _POOL_KEPT = 256, 96
+_AHEAD = 8
 _POPS = 64
 """Pages moved from heap to pool in one pick at most: a clock that leaps cannot stall the daemon."""
 
 _MOVED = 1e-3
 """The pool is priced anew when the least waiting time in it has grown by this share."""
 
-_PAUSE = 0.01
+_PAUSE, _PAUSE_S = 1e-3, 1e-3
+"""A page near the level waits a little in any case, or it would come back at once."""
+
 _NEAR = 0.99
-_REKEY_SHARE = 8
+_REKEY_SHARE = 32
 _UNKNOWN_SCALE_S = 30 * 86_400.0
 
 
@@ -196,6 +199,8 @@ class IndexPolicy:
         return self._slots.page_at[slot]
 
     def _worthiest(self, at: float) -> int:
+        if self._level == 0.0 and len(self._heap) > _SMALL:
+            self._rekey(at)
         self._ripen(at)
         if at >= self._refresh_at:
             self._refresh(at)
@@ -224,8 +229,12 @@ class IndexPolicy:
             slot = heap.first()
             if slot == ABSENT or heap.key(slot) > at:
                 break
-            heap.remove(slot)
-            self._pool.put(slot, self._worth_now(slot, at))
+            worth = self._worth_now(slot, at)
+            if worth < _NEAR * self._level:
+                heap.push(slot, self._later(slot, worth, at))
+            else:
+                heap.remove(slot)
+                self._pool.put(slot, worth)
         if len(self._pool) > _POOL_FULL and len(self._slots) > _SMALL:
             self._raise(at)
 
@@ -254,20 +263,31 @@ class IndexPolicy:
         slots, worth = self._pool.slots.copy(), self._pool.worth.copy()
         kept = np.argpartition(-worth, _POOL_KEPT)
         self._level = float(worth[kept[_POOL_KEPT]])
-        for slot in slots[kept[_POOL_KEPT:]].tolist():
+        for place in kept[_POOL_KEPT:].tolist():
+            slot = int(slots[place])
             self._pool.discard(slot)
-            # A page near the level waits a little in any case, or it would come back at once.
-            pause = _PAUSE * (at - float(self._visited_at[slot]))
-            self._heap.push(slot, max(self._due(slot), at + pause))
+            self._heap.push(slot, self._later(slot, float(worth[place]), at))
+
+    def _later(self, slot: int, worth: float, at: float) -> float:
+        """Return a time until which a page worth less than the level stays so.
+
+        Worth grows at most with the square of the time since the visit, because the density of
+        gaps falls: W(τ) = ∫ s f(s) ds ≥ f(τ) τ²/2.
+        """
+        since = at - float(self._visited_at[slot])
+        if worth <= 0.0 or since <= 0.0:
+            return max(self._due(slot), at + _PAUSE_S)
+        return at + since * max(math.sqrt(self._level / worth) - 1.0, _PAUSE)
 
     def _lower(self, at: float) -> tuple[int, float]:
         """Find the best page where nothing in the pool is worth the level."""
         if self._picks_since_rekey * _REKEY_SHARE >= len(self._slots):
             self._rekey(at)
         elif len(self._pool) == 0:
-            slot = self._heap.first()
-            self._heap.remove(slot)
-            self._pool.put(slot, self._worth_now(slot, at))
+            for _ in range(min(_AHEAD, len(self._heap))):
+                slot = self._heap.first()
+                self._heap.remove(slot)
+                self._pool.put(slot, self._worth_now(slot, at))
         return self._pool.best()
 
     def _rekey(self, at: float) -> None:

@@ -1,0 +1,61 @@
+"""Bounds no schedule passes, and how likely it is that many hosts are asked at the same instant.
+
+UNPOLITE: the optimum without ceilings. POLITE: the optimum with them, every page equally spaced; no
+polite schedule does better, since spacing a page's visits equally is best and politeness only takes
+away. The peak of the line: hosts with equally spaced requests and independent phases send a number
+of requests in a short window that is a sum of independent bits, and so keeps close to its mean.
+
+Source: PUC-Rio dissertation, chapter 5 (bounds) and 4 (peaks); Hoeffding, JASA 1963, theorem 1.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from crawld.core.revisit.allocation import Web, allocate, objective
+
+
+def unpolite_bound(web: Web, bandwidth: float) -> float:
+    """Return the weighted freshness of the optimum without ceilings."""
+    free = Web(web.change_rate, web.offsets, np.full(web.hosts, np.inf), web.weight)
+    return objective(web, allocate(free, bandwidth).frequency)
+
+
+def polite_bound(web: Web, bandwidth: float) -> float:
+    """Return the weighted freshness of the optimum under the ceilings (OPT_POLITE)."""
+    return objective(web, allocate(web, bandwidth).frequency)
+
+
+def peak_probability(request_rates: ArrayLike, window_s: float, peak: float) -> float:
+    """Return a bound on the probability that a window meets at least `peak` requests.
+
+    Args:
+        request_rates: requests per second of each host, equally spaced, independent phases.
+        window_s: length of the window, seconds; a host sends at most ⌈rate × window⌉ in it.
+        peak: number of requests.
+
+    Returns:
+        An upper bound in [0, 1]; 1 at or below the mean.
+
+    Source: Hoeffding, JASA 1963, theorem 1, the exponential (Chernoff) form for unequal bits.
+
+    >>> round(peak_probability([0.1] * 100, 1.0, 30.0), 9)
+    2.12e-07
+    """
+    expected = np.asarray(request_rates, dtype=np.float64) * window_s
+    # What surely comes is no chance; what is left of each host is one bit.
+    sure = np.floor(expected)
+    mean, hosts = float((expected - sure).sum()), len(expected)
+    excess = peak - float(sure.sum())
+    if excess <= mean or hosts == 0:
+        return 1.0
+    if excess > hosts:
+        return 0.0
+    share, p = excess / hosts, mean / hosts
+    if p == 0.0:
+        return 0.0
+    kept = (1.0 - share) * math.log((1.0 - share) / (1.0 - p)) if share < 1.0 else 0.0
+    return math.exp(-hosts * (share * math.log(share / p) + kept))

@@ -1,0 +1,201 @@
+"""A synthetic web at full size: what politeness costs, and how near each policy comes to the bound.
+
+Few hosts hold most pages (Zipf), rates are lognormal and independent of the host, every host
+permits one visit in 15 s. Allocations are scored in closed form over all pages; RANDOM by its exact
+expression; MERGE and DELAYED are laid out on a sample of hosts (of a big host on a sample of its
+pages at their own frequencies) and scored by the exact expectation given their visits, as a ratio
+to equal spacing. Each bandwidth is one step; a run that was interrupted goes on after the last one.
+
+Source: PUC-Rio dissertation, chapters 3 to 5 (WEBBASE). Their collection is not public: shape and
+order are to be compared, not digits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from crawld.core.revisit.allocation import Web, allocate, kkt_residual, objective, proportional
+from crawld.core.revisit.freshness import Order, mean_freshness, random_slot_freshness
+
+Floats = NDArray[np.float64]
+Result = dict[str, object]
+
+BANDWIDTHS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.4, 0.7, 1.0)
+"""Shares of what all hosts together permit."""
+
+HOST_DELAY_S = 15.0
+_ZIPF = 1.0
+_MEDIAN_INTERVAL_S = 60 * 86_400.0
+_RATE_SPREAD = 1.5
+_SAMPLED_HOSTS = 48
+_SAMPLED_PAGES = 3_000
+_ROUNDS = 8
+_VISITS_MOST = 400_000
+_BLOCK = 1 << 18
+
+
+def synthetic_web(pages: int, hosts: int, seed: int) -> Web:
+    """Return a web with Zipf host sizes and lognormal change rates."""
+    rng = np.random.default_rng(seed)
+    share = 1.0 / np.arange(1, hosts + 1) ** _ZIPF
+    sizes = np.floor(share / share.sum() * pages).astype(np.int64)
+    sizes[: pages - int(sizes.sum())] += 1
+    rate = rng.lognormal(-np.log(_MEDIAN_INTERVAL_S), _RATE_SPREAD, int(sizes.sum()))
+    offsets = np.concatenate([[0], np.cumsum(sizes)])
+    return Web(rate, offsets, np.full(hosts, 1.0 / HOST_DELAY_S))
+
+
+def run_webbase(
+    *,
+    pages: int,
+    hosts: int,
+    seed: int,
+    kept: Result | None = None,
+    done: Callable[[Result], object] = lambda result: None,
+) -> Result:
+    """Score allocations and policies over all bandwidths.
+
+    Args:
+        pages: pages of the web.
+        hosts: hosts of the web.
+        seed: of the web and of the samples.
+        kept: result of an interrupted run; its steps are taken over where it is of the same web.
+        done: told the result so far after each bandwidth.
+
+    Returns:
+        JSON types: `rows` with policy, bandwidth_share, bandwidth (per second), freshness.
+    """
+    about: Result = {"pages": pages, "hosts": hosts, "seed": seed, "host_delay_s": HOST_DELAY_S}
+    rows: list[Result] = []
+    if kept is not None and all(kept.get(key) == value for key, value in about.items()):
+        old = kept.get("rows")
+        rows = list(old) if isinstance(old, list) else []
+    web: Web | None = None
+    for share in BANDWIDTHS:
+        if not any(row.get("bandwidth_share") == share for row in rows):
+            web = web or synthetic_web(pages, hosts, seed)
+            rows.extend(_rows(web, share, seed))
+        done({**about, "rows": rows})
+    return {**about, "rows": rows}
+
+
+def _rows(web: Web, share: float, seed: int) -> list[Result]:
+    bandwidth = share * float(web.ceiling.sum())
+    free = Web(web.change_rate, web.offsets, np.full(web.hosts, np.inf))
+    unpolite = allocate(free, bandwidth).frequency
+    polite = allocate(web, bandwidth)
+    best = objective(web, polite.frequency)
+    ratios = _spacing_ratios(web, polite.frequency, seed)
+    pages = len(web.change_rate)
+    scores = {
+        "UNPOLITE bound": objective(web, unpolite),
+        "OPT_POLITE (POLITE bound)": best,
+        "unconstrained, cut to ceilings": objective(web, _cut(web, unpolite)),
+        "uniform, cut to ceilings": objective(web, _cut(web, np.full(pages, bandwidth / pages))),
+        "proportional, cut to ceilings": objective(
+            web, _cut(web, proportional(web.change_rate, bandwidth))
+        ),
+        "RANDOM": _random(web, polite.frequency),
+        "MERGE": best * ratios.merge,
+        "DELAYED": best * ratios.delayed,
+    }
+    residual = kkt_residual(web, bandwidth, polite)
+    return [
+        {
+            "policy": name,
+            "bandwidth_share": share,
+            "bandwidth": bandwidth,
+            "freshness": score,
+            "kkt_residual": residual if name.startswith("OPT_POLITE") else None,
+        }
+        for name, score in scores.items()
+    ]
+
+
+def _cut(web: Web, frequency: Floats) -> Floats:
+    """Scale down the hosts that exceed their ceiling: what politeness leaves of an allocation."""
+    host = web.host_of_page()
+    spent = np.bincount(host, frequency, web.hosts)
+    scale = np.minimum(1.0, web.ceiling / np.maximum(spent, 1e-300))
+    return np.asarray(frequency * scale[host])
+
+
+def _random(web: Web, frequency: Floats) -> float:
+    """Return the exact freshness of drawing pages ∝ f at each slot of their host."""
+    host = web.host_of_page()
+    spent = np.bincount(host, frequency, web.hosts)
+    total = 0.0
+    for first in range(0, len(host), _BLOCK):
+        part = slice(first, first + _BLOCK)
+        used = np.maximum(spent[host[part]], 1e-300)
+        p = frequency[part] / used
+        # Time in slots of the host, each 1/spent long.
+        total += float(random_slot_freshness(web.change_rate[part] / used, p, 1.0).sum())
+    return total / len(host)
+
+
+@dataclass(frozen=True, slots=True)
+class _Ratios:
+    """Freshness of MERGE and of DELAYED over that of equal spacing."""
+
+    merge: float
+    delayed: float
+
+
+def _spacing_ratios(web: Web, frequency: Floats, seed: int) -> _Ratios:
+    rng = np.random.default_rng([seed, 7])
+    sizes = np.diff(web.offsets)
+    # Hosts are drawn by their pages, so that the plain mean over them weighs every page alike.
+    drawn = rng.choice(web.hosts, _SAMPLED_HOSTS, p=sizes / sizes.sum())
+    fixed = merge = delayed = 0.0
+    for host in drawn.tolist():
+        own = np.arange(web.offsets[host], web.offsets[host + 1])
+        spent = float(frequency[own].sum())
+        chosen = rng.choice(own, min(_SAMPLED_PAGES, len(own)), replace=False)
+        rate, f = web.change_rate[chosen], frequency[chosen]
+        rate, f = rate[f > 0], f[f > 0]
+        if len(f) == 0:
+            continue
+        # A sample of the pages keeps their frequencies; the host's idle share is kept too.
+        delay_s = float(web.ceiling[host] ** -1) * spent / float(f.sum())
+        scores = _scored(rate, f, rng.random(len(f)), delay_s)
+        fixed += float(mean_freshness(Order.FIXED, rate, f).mean())
+        merge, delayed = merge + scores[0], delayed + scores[1]
+    return _Ratios(merge / fixed, delayed / fixed) if fixed else _Ratios(1.0, 1.0)
+
+
+def _scored(rate: Floats, f: Floats, phases: Floats, delay_s: float) -> tuple[float, float]:
+    """Return the expected freshness of MERGE and of DELAYED on one host."""
+    # Long enough for several visits to nearly every page, short enough to be laid out at once.
+    span = min(_ROUNDS / float(np.quantile(f, 0.05)), _VISITS_MOST / float(f.sum()))
+    visits = np.maximum(np.floor(f * span - phases).astype(np.int64) + 1, 0)
+    page = np.repeat(np.arange(len(f)), visits)
+    k = np.arange(len(page)) - np.repeat(np.cumsum(visits) - visits, visits)
+    ideal = (k + phases[page]) / f[page]
+    order = np.argsort(ideal)
+    page, ideal = page[order], ideal[order]
+    step = np.arange(len(page))
+    merged = np.asarray((step + 0.5) / float(f.sum()), np.float64)
+    moved = np.maximum.accumulate(ideal - step * delay_s) + step * delay_s
+    return _expected(page, merged, rate, f), _expected(page, moved, rate, f)
+
+
+def _expected(page: NDArray[np.int64], at: Floats, rate: Floats, f: Floats) -> float:
+    """Return mean freshness given visits, in units of what equal spacing would score.
+
+    Only the time between a page's first and last visit counts; a page visited less than twice is
+    scored as equally spaced.
+    """
+    order = np.lexsort((at, page))
+    page, at = page[order], at[order]
+    same = page[1:] == page[:-1]
+    gap, owner = np.diff(at)[same], page[1:][same]
+    fresh = np.bincount(owner, -np.expm1(-rate[owner] * gap) / rate[owner], len(rate))
+    total = np.bincount(owner, gap, len(rate))
+    even = mean_freshness(Order.FIXED, rate, f)
+    with np.errstate(invalid="ignore"):
+        return float(np.where(total > 0, fresh / total, even).mean())
