@@ -149,8 +149,12 @@ def _ending(router: APIRouter, daemon: Daemon) -> None:
     @router.post("/shutdown")
     async def shutdown(form: models.ShutdownForm, tasks: BackgroundTasks) -> models.Done:
         """Stop after the turns under way, or at once; nothing is lost either way."""
+
+        async def end() -> None:  # a plain function would run in a thread, where trio is not
+            (daemon.hurry if form.now else daemon.shutdown)()
+
         # After the answer is sent: the end of the daemon is the end of this connection.
-        tasks.add_task(daemon.hurry if form.now else daemon.shutdown)
+        tasks.add_task(end)
         return models.Done(done="shutting down")
 
 
