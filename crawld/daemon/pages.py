@@ -168,7 +168,8 @@ class HostPages:
             page = heapq.heappop(self._retries)[1]
         elif self._selectable:
             page = self._policy.select(now)
-            self._selectable -= page is not None
+            # A policy that names none has none: asking again at once would only spin.
+            self._selectable = 0 if page is None else self._selectable - 1
         else:
             return None
         if page is not None:
