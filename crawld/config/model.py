@@ -23,6 +23,7 @@ from crawld.config.values import (
     Contact,
     ContentType,
     Count,
+    Days,
     Depth,
     FilePath,
     HostName,
@@ -241,6 +242,14 @@ class Site(_Table):
         None, "Overrides [politeness] quiet_hours for this site."
     )
     timezone: TimeZone | None = _key(None, "Overrides [politeness] timezone for this site.")
+    keep_versions: Count | None = _key(
+        None, "Newest copies kept of a page, besides the first; unset: all.", unit="copies"
+    )
+    keep_days: Days | None = _key(
+        None,
+        "How long a superseded copy is kept, except the first; unset: for ever.",
+        unit="days",
+    )
     weights: tuple[Weight, ...] = _key(
         (), 'How much pages matter: [{ pattern = "glob:...", importance = 2.0 }]; first match wins.'
     )

@@ -147,6 +147,7 @@ def _address(text: str) -> str:
 
 Seconds = Annotated[float, Field(strict=True, ge=0, le=30 * 86_400, allow_inf_nan=False)]
 PositiveSeconds = Annotated[float, Field(strict=True, gt=0, le=30 * 86_400, allow_inf_nan=False)]
+Days = Annotated[float, Field(strict=True, gt=0, le=36_500, allow_inf_nan=False)]
 Share = Annotated[float, Field(strict=True, ge=0, le=1, allow_inf_nan=False)]
 Count = Annotated[int, Field(strict=True, ge=1, le=2**53)]
 Depth = Annotated[int, Field(strict=True, ge=0, le=10_000)]

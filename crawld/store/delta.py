@@ -21,7 +21,7 @@ job runs both, a plan and its application at a time.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import apsw
 
@@ -100,7 +100,7 @@ def plan(connection: apsw.Connection, *, limit: int = SLICE_VERSIONS) -> Compact
         limit: the most new versions to look at.
     """
     after = int(meta.get(connection, _CURSOR) or 0)
-    rows = connection.execute(_NEW, (after, limit)).fetchall()
+    rows: list[tuple[Any, ...]] = connection.execute(_NEW, (after, limit)).fetchall()
     if not rows:
         return None
     links, deltas, unreadable = Links(connection), [], []
@@ -231,7 +231,8 @@ class Links:
 
     def _cost_below(self, body_id: int) -> int:
         """Return what is decoded between a body and the costliest that rests on it."""
-        stored, count = self._connection.execute(_BELOW, (LINK_BYTES, body_id, _SPREAD)).get
+        row: tuple[int, int] = self._connection.execute(_BELOW, (LINK_BYTES, body_id, _SPREAD)).get
+        stored, count = row
         if count == _SPREAD:
             return CHAIN_BYTES
         return max(stored, self._below.get(body_id, 0))
@@ -247,3 +248,9 @@ WITH RECURSIVE below (body_id, cost) AS (
 )
 SELECT max(cost), count(*) FROM below
 """
+
+
+def waiting(connection: apsw.Connection) -> int:
+    """Return about how many versions were not looked at yet."""
+    newest: int = connection.execute("SELECT ifnull(max(version_id), 0) FROM version").get
+    return max(0, newest - int(meta.get(connection, _CURSOR) or 0))

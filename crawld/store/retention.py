@@ -17,7 +17,7 @@ import itertools
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import apsw
 
@@ -118,7 +118,8 @@ def plan(
         return None
     slice_ = Thinning(min(after + SLICE_PAGES, last))
     work = _Work(connection, slice_)
-    for page_id, site_id, newest_id in connection.execute(_PAGES, (after, slice_.up_to)).fetchall():
+    pages: list[tuple[Any, ...]] = connection.execute(_PAGES, (after, slice_.up_to)).fetchall()
+    for page_id, site_id, newest_id in pages:
         if site_id not in rules:
             continue
         copies = [Copy(*row) for row in connection.execute(_COPIES, (page_id,))]
@@ -147,7 +148,7 @@ class _Work:
 
     def give_up(self, page_id: int, copies: Sequence[Copy], found: Sequence[Copy]) -> None:
         """Note copies of a page, and for each of its bodies the next one that stays."""
-        self._slice.versions += ((page_id, copy) for copy in found)
+        self._slice.versions.extend((page_id, copy) for copy in found)
         gone = {copy.version_id for copy in found}
         self._gone |= gone
         heir: int | None = None
