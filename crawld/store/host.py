@@ -42,6 +42,7 @@ class HostUpdate:
         backoff_level: multiplier steps.
         backoff_at: instant of the last trouble.
         closed_until: end of a Retry-After.
+        clock_skew_s: its clock less ours; None keeps the known one.
     """
 
     last_fetch_at: float | None = None
@@ -49,6 +50,7 @@ class HostUpdate:
     backoff_level: int = 0
     backoff_at: float | None = None
     closed_until: float | None = None
+    clock_skew_s: float | None = None
 
 
 _VISITED = """
@@ -56,7 +58,8 @@ UPDATE host SET visit_count = visit_count + 1, change_count = change_count + ?,
     failure_count = failure_count + ?, wire_bytes = wire_bytes + ?
 """
 _FETCHED = """last_fetch_at = coalesce(?, last_fetch_at), address = coalesce(?, address),
-    backoff_level = ?, backoff_at = ?, closed_until = ?"""
+    backoff_level = ?, backoff_at = ?, closed_until = ?,
+    clock_skew_s = coalesce(?, clock_skew_s)"""
 
 
 def visited(
@@ -89,6 +92,7 @@ def _values(update: HostUpdate) -> tuple[float | str | None, ...]:
         update.backoff_level,
         update.backoff_at,
         update.closed_until,
+        update.clock_skew_s,
     )
 
 
@@ -114,6 +118,7 @@ class HostRow(NamedTuple):
     pages_excluded: int
     pages_gone: int
     pages_suspended: int
+    clock_skew_s: float | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,6 +190,13 @@ def origin_robots(connection: apsw.Connection, origin: str) -> OriginRobots | No
         (origin,),
     ).fetchone()
     return OriginRobots(RobotsVerdict(row[0]), *row[1:]) if row else None
+
+
+def put_validators(connection: apsw.Connection, origin_id: int, evidence: bytes) -> None:
+    """Store the evidence about the validators of an origin in place of the former."""
+    connection.execute(
+        "UPDATE origin SET validators = ? WHERE origin_id = ?", (evidence, origin_id)
+    )
 
 
 def record_robots(connection: apsw.Connection, origin: str, robots: OriginRobots) -> bool:

@@ -11,7 +11,7 @@ from crawld.store import tally
 
 
 class PageRecord(NamedTuple):
-    """One page, all of its row; a tuple, since each visit makes one and 28 fields take time.
+    """One page, all of its row; a tuple, since each visit makes one and 33 fields take time.
 
     Attributes:
         page_id: its number.
@@ -42,6 +42,11 @@ class PageRecord(NamedTuple):
         last_modified: validator of the last good copy.
         redirect_url: where it pointed to when last answered with a redirect.
         title: of the last good copy.
+        change_streak: visits in a row that found a change.
+        model: its change model, None before its first visit.
+        prior_shape: of the rate that pages of its host are expected to have; None: not fitted.
+        prior_exposure_s: the other half of that prior.
+        validators: evidence about the validators of its origin.
     """
 
     page_id: int
@@ -72,13 +77,20 @@ class PageRecord(NamedTuple):
     last_modified: str | None
     redirect_url: str | None
     title: str | None
+    change_streak: int
+    model: bytes | None
+    prior_shape: float | None
+    prior_exposure_s: float | None
+    validators: bytes | None
 
 
 _SELECT: Final = """
 SELECT page_id, page.site_id, page.host_id, origin_id, origin, host, url, state, depth, seed,
        importance, discovered_at, referrer_id, last_visit_at, last_change_at, retry_at,
        last_outcome, last_failure, page.visit_count, page.change_count, page.failure_count,
-       gone_count, gone_since, digest, version_id, etag, last_modified, redirect_url, title
+       gone_count, gone_since, digest, version_id, etag, last_modified, redirect_url, title,
+       change_streak, (SELECT record FROM model WHERE model.page_id = page.page_id),
+       prior_shape, prior_exposure_s, validators
 FROM page CROSS JOIN origin USING (origin_id) CROSS JOIN host ON host.host_id = page.host_id
 """
 _FOR_VISIT: Final = f"{_SELECT} WHERE page_id = ?"

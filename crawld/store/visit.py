@@ -20,13 +20,14 @@ from typing import Any, Final, NamedTuple
 import apsw
 
 from crawld.core.page import Grace, Outcome, PageState
-from crawld.store import body, frontier, refusal, tally, version
+from crawld.store import body, frontier, model, refusal, tally, version, volatile
 from crawld.store import host as host_rows
 from crawld.store.answer import Answer as Answer
 from crawld.store.body import EncodedBody
 from crawld.store.frontier import NO_CAPS, Caps, Discovery, NewPage
 from crawld.store.host import HostUpdate as HostUpdate
 from crawld.store.refusal import Refusal
+from crawld.store.volatile import Template
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,6 +48,14 @@ class VisitRecord:
         body_bytes: body bytes decoded.
         digest: digest of the content, 16 bytes; kept on the page only by `CHANGED`.
         body: the new copy; None where `CHANGED` may not be stored (noarchive).
+        cleaned_digest: digest of the cleaned text, 16 bytes; None where it was not made.
+        sketch: of the visible text, 128 bytes; None where it was not made.
+        difference: weighted difference from the copy held before, [0, 1].
+        change_streak: visits in a row that found a change, this one included.
+        model: the page's change model after the visit; None leaves it as it is.
+        rules: the page's volatile blocks after the visit; None leaves them as they are.
+        template: those of its host; None leaves them as they are.
+        validators: evidence about the validators of its origin; None leaves it as it is.
         etag: validator of the answer.
         last_modified: validator of the answer.
         redirect_url: where a moved page points to.
@@ -73,6 +82,14 @@ class VisitRecord:
     body_bytes: int = 0
     digest: bytes | None = None
     body: EncodedBody | None = None
+    cleaned_digest: bytes | None = None
+    sketch: bytes | None = None
+    difference: float | None = None
+    change_streak: int = 0
+    model: bytes | None = None
+    rules: bytes | None = None
+    template: Template | None = None
+    validators: bytes | None = None
     etag: str | None = None
     last_modified: str | None = None
     redirect_url: str | None = None
@@ -101,12 +118,13 @@ class Recorded:
     new_pages: list[NewPage]
 
 
-_OLD: Final = "SELECT state, site_id, host_id FROM page WHERE page_id = ?"
+_OLD: Final = "SELECT state, site_id, host_id, origin_id FROM page WHERE page_id = ?"
 
 _INSERT: Final = """
 INSERT INTO visit (page_id, visited_at, outcome, failure, detail, status, http_version, reason,
-                   address, duration_s, wire_bytes, body_bytes, digest, version_id, headers)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+                   address, duration_s, wire_bytes, body_bytes, digest, version_id, headers, cleaned_digest,
+                   sketch, difference)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 """
 
 # what every visit says of its page; the bindings are those of _common
@@ -118,12 +136,13 @@ UPDATE page SET state = ?, last_visit_at = ?, last_outcome = ?, last_failure = ?
 # version_id stays where the new copy may not be kept: the last stored one remains readable
 _UPDATE_CHANGED: Final = f"""{_UPDATE}, change_count = change_count + 1, last_change_at = ?,
     digest = ?, version_id = coalesce(?, version_id), etag = ?, last_modified = ?, title = ?,
-    redirect_url = NULL
+    cleaned_digest = ?, sketch = ?, change_streak = ?, redirect_url = NULL
 WHERE page_id = ?"""
 
 # a 304 may leave validators out: the known ones then still hold (RFC 9110, section 15.4.5)
 _UPDATE_SAME: Final = f"""{_UPDATE}, etag = coalesce(?, etag),
-    last_modified = coalesce(?, last_modified), redirect_url = NULL
+    last_modified = coalesce(?, last_modified), cleaned_digest = coalesce(?, cleaned_digest),
+    change_streak = ?, redirect_url = NULL
 WHERE page_id = ?"""
 
 _UPDATE_MOVED: Final = f"{_UPDATE}, redirect_url = ? WHERE page_id = ?"
@@ -136,10 +155,11 @@ def record(connection: apsw.Connection, visit: VisitRecord) -> Recorded:
     old = connection.execute(_OLD, (visit.page_id,)).fetchone()
     if old is None:
         return Recorded(None, None, [])
-    state, site_id, host_id = old
+    state, site_id, host_id, origin_id = old
     version_id = _store_version(connection, visit)
     _update_page(connection, visit, version_id)
     visit_id = _insert(connection, visit, version_id)
+    _store_learnt(connection, visit, host_id, origin_id)
     host_rows.visited(
         connection,
         host_id,
@@ -168,6 +188,19 @@ def _store_version(connection: apsw.Connection, visit: VisitRecord) -> int | Non
     return version.insert(connection, visit.page_id, visit.visited_at, body_id, visit.answer)
 
 
+def _store_learnt(
+    connection: apsw.Connection, visit: VisitRecord, host_id: int, origin_id: int
+) -> None:
+    if visit.model is not None:
+        model.put(connection, visit.page_id, visit.model)
+    if visit.rules is not None:
+        volatile.put_of_page(connection, visit.page_id, visit.rules)
+    if visit.template is not None:
+        volatile.put_of_host(connection, host_id, visit.template)
+    if visit.validators is not None:
+        host_rows.put_validators(connection, origin_id, visit.validators)
+
+
 def _update_page(connection: apsw.Connection, visit: VisitRecord, version_id: int | None) -> None:
     grace = visit.grace
     common = (
@@ -185,9 +218,11 @@ def _update_page(connection: apsw.Connection, visit: VisitRecord, version_id: in
         case Outcome.CHANGED:
             sql = _UPDATE_CHANGED
             validators = (visit.etag, visit.last_modified)
-            own = (visit.visited_at, visit.digest, version_id, *validators, visit.title)
+            identity = (visit.cleaned_digest, visit.sketch, visit.change_streak)
+            own = (visit.visited_at, visit.digest, version_id, *validators, visit.title, *identity)
         case Outcome.UNCHANGED | Outcome.NOT_MODIFIED:
-            sql, own = _UPDATE_SAME, (visit.etag, visit.last_modified)
+            sql = _UPDATE_SAME
+            own = (visit.etag, visit.last_modified, visit.cleaned_digest, visit.change_streak)
         case Outcome.MOVED:
             sql, own = _UPDATE_MOVED, (visit.redirect_url,)
         case _:
@@ -217,6 +252,9 @@ def _insert(connection: apsw.Connection, visit: VisitRecord, version_id: int | N
             visit.digest,
             version_id,
             block,
+            visit.cleaned_digest,
+            visit.sketch,
+            visit.difference,
         ),
     )
     return connection.last_insert_rowid()
@@ -239,11 +277,12 @@ class VisitRow(NamedTuple):
     wire_bytes: int
     body_bytes: int
     version_id: int | None
+    difference: float | None
 
 
 _LOG: Final = """
 SELECT visit_id, page_id, host, url, visited_at, outcome, failure, detail, status, visit.address,
-       duration_s, visit.wire_bytes, body_bytes, visit.version_id
+       duration_s, visit.wire_bytes, body_bytes, visit.version_id, difference
 FROM visit CROSS JOIN page USING (page_id) CROSS JOIN host USING (host_id)
 """
 

@@ -71,7 +71,7 @@ CREATE TABLE host (
     page_count INTEGER NOT NULL GENERATED ALWAYS AS (
         pages_discovered + pages_visited + pages_excluded + pages_gone + pages_suspended
     ) VIRTUAL
-) STRICT;
+, clock_skew_s REAL, prior_shape REAL, prior_exposure_s REAL) STRICT;
 
 CREATE TABLE job (
     name TEXT PRIMARY KEY,
@@ -101,7 +101,7 @@ CREATE TABLE origin (
     robots_fetched_at REAL,
     crawl_delay_s REAL,
     robots_text BLOB
-) STRICT;
+, validators BLOB) STRICT;
 
 CREATE TABLE page (
     page_id INTEGER PRIMARY KEY,
@@ -135,7 +135,7 @@ CREATE TABLE page (
     url TEXT NOT NULL,
     redirect_url TEXT,
     title TEXT
-) STRICT;
+, cleaned_digest BLOB, sketch BLOB, change_streak INTEGER NOT NULL DEFAULT 0) STRICT;
 
 CREATE TABLE refusal (
     host TEXT NOT NULL,
@@ -145,6 +145,12 @@ CREATE TABLE refusal (
     last_at REAL NOT NULL,
     PRIMARY KEY (host, reason)
 ) STRICT, WITHOUT ROWID;
+
+CREATE TABLE scale (
+    site_id INTEGER PRIMARY KEY REFERENCES site,
+    fitted_at REAL NOT NULL,
+    model TEXT NOT NULL
+) STRICT;
 
 CREATE TABLE site (
     site_id INTEGER PRIMARY KEY,
@@ -162,6 +168,12 @@ CREATE TABLE site (
     page_count INTEGER NOT NULL GENERATED ALWAYS AS (
         pages_discovered + pages_visited + pages_excluded + pages_gone + pages_suspended
     ) VIRTUAL
+) STRICT;
+
+CREATE TABLE template (
+    host_id INTEGER PRIMARY KEY REFERENCES host,
+    rules BLOB NOT NULL,
+    confirmations INTEGER NOT NULL DEFAULT 0
 ) STRICT;
 
 CREATE TABLE version (
@@ -195,6 +207,11 @@ CREATE TABLE visit (
     digest BLOB,
     version_id INTEGER,
     headers BLOB
+, cleaned_digest BLOB, sketch BLOB, difference REAL) STRICT;
+
+CREATE TABLE volatile (
+    page_id INTEGER PRIMARY KEY REFERENCES page,
+    rules BLOB NOT NULL
 ) STRICT;
 
 CREATE TABLE wiki (

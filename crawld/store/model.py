@@ -1,0 +1,140 @@
+"""The change models of pages, the priors of hosts, the scale models of sites.
+
+A model is one packed record (`core/change/record.py`), opaque here. A visit writes its page's model
+with everything else it found. The estimate job reads slices of them in order of their pages, and
+writes back only what no visit has changed meanwhile.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
+
+import apsw
+
+from crawld.core.change.prior import Gamma
+
+
+class ModelRow(NamedTuple):
+    """The model of one page, with its host."""
+
+    page_id: int
+    host_id: int
+    record: bytes
+
+
+class Refitted(NamedTuple):
+    """A model before and after a refit."""
+
+    page_id: int
+    before: bytes
+    after: bytes
+
+
+def of_page(connection: apsw.Connection, page_id: int) -> bytes | None:
+    """Return the model of a page, None if it has none."""
+    record: bytes | None = connection.execute(
+        "SELECT record FROM model WHERE page_id = ?", (page_id,)
+    ).get
+    return record
+
+
+def put(connection: apsw.Connection, page_id: int, record: bytes) -> None:
+    """Store the model of a page in place of the former one."""
+    connection.execute(
+        "INSERT INTO model (page_id, record) VALUES (?, ?)"
+        " ON CONFLICT DO UPDATE SET record = excluded.record",
+        (page_id, record),
+    )
+
+
+def batch(connection: apsw.Connection, *, after: int, limit: int) -> list[ModelRow]:
+    """Return models in the order of their pages, from the one after `after`."""
+    rows = connection.execute(
+        "SELECT page_id, host_id, record FROM model CROSS JOIN page USING (page_id)"
+        " WHERE page_id > ? ORDER BY page_id LIMIT ?",
+        (after, limit),
+    )
+    return [ModelRow(*row) for row in rows]
+
+
+def refit(connection: apsw.Connection, models: Iterable[Refitted]) -> int:
+    """Store refitted models; one that a visit has changed since it was read keeps the visit's.
+
+    Returns:
+        How many were stored.
+    """
+    before = connection.total_changes()
+    connection.executemany(
+        "UPDATE model SET record = ? WHERE page_id = ? AND record = ?",
+        [(model.after, model.page_id, model.before) for model in models],
+    )
+    return connection.total_changes() - before
+
+
+def put_priors(connection: apsw.Connection, priors: Iterable[tuple[int, Gamma]]) -> None:
+    """Store what the rates of pages of some hosts (host_id, prior) are expected to be."""
+    connection.executemany(
+        "UPDATE host SET prior_shape = ?, prior_exposure_s = ? WHERE host_id = ?",
+        [(prior.shape, prior.exposure_s, host_id) for host_id, prior in priors],
+    )
+
+
+def change_instants(
+    connection: apsw.Connection, site_id: int, *, after: int, limit: int
+) -> list[tuple[int, list[float]]]:
+    """Return the known change instants of pages of a site, ascending, page by page.
+
+    Revisions that brought a new text, where a wiki told them; else the visits that found a change,
+    the first of which is the first sight of the page.
+
+    Args:
+        connection: any.
+        site_id: the site.
+        after: page_id of the last page already seen.
+        limit: the most pages to look at.
+    """
+    pages = connection.execute(
+        "SELECT page_id FROM page WHERE page_id > ? AND site_id = ? AND version_id IS NOT NULL"
+        " ORDER BY page_id LIMIT ?",
+        (after, site_id, limit),
+    ).fetchall()
+    return [(page_id, _instants(connection, page_id)) for page_id in _ids(pages)]
+
+
+def _ids(rows: Iterable[tuple[Any, ...]]) -> list[int]:
+    return [page_id for (page_id,) in rows]
+
+
+def _instants(connection: apsw.Connection, page_id: int) -> list[float]:
+    for sql in (
+        "SELECT DISTINCT changed_at FROM change WHERE page_id = ? AND kind IS NOT 'null'"
+        " ORDER BY changed_at DESC LIMIT 1000",
+        "SELECT DISTINCT visited_at FROM version WHERE page_id = ?"
+        " ORDER BY visited_at DESC LIMIT 1000",
+    ):
+        if rows := connection.execute(sql, (page_id,)).fetchall():
+            return [at for (at,) in reversed(rows)]
+    return []
+
+
+def put_scale(
+    connection: apsw.Connection, site_id: int, at: float, model: dict[str, list[float]]
+) -> None:
+    """Store the scale model of a site (`ScaleModel.as_dict`), fitted at an instant."""
+    connection.execute(
+        "INSERT INTO scale (site_id, fitted_at, model) VALUES (?, ?, ?)"
+        " ON CONFLICT DO UPDATE SET fitted_at = excluded.fitted_at, model = excluded.model",
+        (site_id, at, json.dumps(model)),
+    )
+
+
+def scale_of(connection: apsw.Connection, site_id: int) -> dict[str, list[float]] | None:
+    """Return the scale model of a site as stored, None if none was fitted yet."""
+    text = connection.execute("SELECT model FROM scale WHERE site_id = ?", (site_id,)).get
+    return None if text is None else _as_lists(json.loads(text))
+
+
+def _as_lists(values: dict[str, Sequence[float]]) -> dict[str, list[float]]:
+    return {name: list(numbers) for name, numbers in values.items()}

@@ -1,0 +1,54 @@
+"""What is learnt about noise: the blocks that change by themselves, of a page and of a host.
+
+The rules are opaque here (`core/content/volatile.py` reads them); few pages have any.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import apsw
+
+
+class Template(NamedTuple):
+    """The rules of a host, and how many second readings were spent on learning them."""
+
+    rules: bytes = b""
+    confirmations: int = 0
+
+
+def of_page(connection: apsw.Connection, page_id: int) -> bytes:
+    """Return the rules of a page, empty where it has none."""
+    rules: bytes | None = connection.execute(
+        "SELECT rules FROM volatile WHERE page_id = ?", (page_id,)
+    ).get
+    return rules or b""
+
+
+def put_of_page(connection: apsw.Connection, page_id: int, rules: bytes) -> None:
+    """Store the rules of a page in place of the former ones; empty ones leave no row."""
+    if not rules:
+        connection.execute("DELETE FROM volatile WHERE page_id = ?", (page_id,))
+        return
+    connection.execute(
+        "INSERT INTO volatile (page_id, rules) VALUES (?, ?)"
+        " ON CONFLICT DO UPDATE SET rules = excluded.rules",
+        (page_id, rules),
+    )
+
+
+def of_host(connection: apsw.Connection, host_id: int) -> Template:
+    """Return the rules of a host, empty where nothing is learnt yet."""
+    row = connection.execute(
+        "SELECT rules, confirmations FROM template WHERE host_id = ?", (host_id,)
+    ).fetchone()
+    return Template(*row) if row else Template()
+
+
+def put_of_host(connection: apsw.Connection, host_id: int, template: Template) -> None:
+    """Store the rules of a host in place of the former ones."""
+    connection.execute(
+        "INSERT INTO template (host_id, rules, confirmations) VALUES (?, ?, ?)"
+        " ON CONFLICT DO UPDATE SET rules = excluded.rules, confirmations = excluded.confirmations",
+        (host_id, *template),
+    )
