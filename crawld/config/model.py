@@ -168,6 +168,21 @@ class Frontier(_Table):
     max_links_per_page: Count = _key(10_000, "Links read from one page.", unit="links")
 
 
+class Content(_Table):
+    """How a change is told from noise, and a lying server from a true one."""
+
+    confirm_pages: Annotated[int, Field(strict=True, ge=0, le=10_000)] = _key(
+        6,
+        "Pages of each host fetched twice, one host delay apart, to learn what changes by itself.",
+        unit="pages",
+    )
+    check_share: Share = _key(
+        0.05,
+        "Share of the conditional requests sent without conditions, to find servers that lie.",
+        unit="share from 0 to 1",
+    )
+
+
 class Schedule(_Table):
     """What a free fetch slot is spent on."""
 
@@ -235,6 +250,11 @@ class Site(_Table):
     content_types: tuple[ContentType, ...] = _key(
         DEFAULT_CONTENT_TYPES, "Media types stored; image/* means every image."
     )
+    change_threshold: Share = _key(
+        0.0,
+        "Weighted difference from which a page counts as changed; 0: any difference but noise.",
+        unit="share from 0 to 1",
+    )
     host_delay_s: Seconds | None = _key(
         None, "Overrides [politeness] host_delay_s for this site.", unit="seconds"
     )
@@ -286,6 +306,7 @@ class Config(_Table):
     fetch: Fetch = Field(default_factory=Fetch)
     store: Store = Field(default_factory=Store)
     frontier: Frontier = Field(default_factory=Frontier)
+    content: Content = Field(default_factory=Content)
     schedule: Schedule = Field(default_factory=Schedule)
     jobs: Jobs = Field(default_factory=Jobs)
     sites: tuple[Site, ...] = Field(default=(), alias="site")
