@@ -1,0 +1,206 @@
+"""What changed between two readings of a page, word by word, for a person to read.
+
+Blocks are aligned first (`alignment`); where they differ, their words are: words that are unique on
+both sides tie the texts together, and between those the shortest edit is found. That is quadratic
+in the number of edits, so its steps are counted over the whole page: once they are used up, what
+still differs is shown as removed and added in one piece.
+
+Invariants: pieces that are the same or removed spell the old blocks of their hunk, those that are
+the same or added the new ones, in order; removed stands before added.
+
+Source: Myers 1986, An O(ND) difference algorithm and its variations (the greedy algorithm).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from itertools import groupby
+from math import isqrt
+
+from crawld.core.content.alignment import gaps_of
+from crawld.core.content.blocks import TARGET_END, TARGET_START, Blocks
+
+MAX_STEPS = 100_000
+"""Steps of all searches for shortest edits on a page: some 50 ms."""
+
+_CJK = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7a3\uf900-\ufaff"
+"""Scripts that put no spaces between words: each of their characters counts as one."""
+
+_TOKEN = re.compile(
+    f"{TARGET_START}[^{TARGET_END}]*{TARGET_END}|[{_CJK}]|[^\\W{_CJK}]+|\\s+|[^\\w\\s]"
+)
+_TARGET = re.compile(f"{TARGET_START}([^{TARGET_END}]*){TARGET_END}")
+
+
+class Op(StrEnum):
+    """What became of a piece of text."""
+
+    SAME = "same"
+    REMOVED = "removed"
+    ADDED = "added"
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """A run of words with one fate; a link or image target stands in ⟨ ⟩, if it changed."""
+
+    op: Op
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Hunk:
+    """Blocks in a row that differ.
+
+    Attributes:
+        old_block: number of the first of them in the old reading, from 0.
+        new_block: the same in the new one.
+        pieces: their text; blocks are apart by a line end.
+    """
+
+    old_block: int
+    new_block: int
+    pieces: tuple[Piece, ...]
+
+
+Edit = tuple[Op, str]
+"""A token and its fate."""
+
+
+def word_diff(old: Blocks, new: Blocks, *, max_steps: int = MAX_STEPS) -> list[Hunk]:
+    """Return what changed from one reading of a page to another, in order.
+
+    Args:
+        old: the earlier blocks.
+        new: the later blocks.
+        max_steps: work that may be done to find shortest edits.
+
+    Returns:
+        One hunk for each run of blocks that differ; none if the readings are equal.
+    """
+    search = Search(max_steps)
+    return [
+        Hunk(i, j, _pieces(search.edits(_tokens(old.texts[i:i_end]), _tokens(new.texts[j:j_end]))))
+        for i, i_end, j, j_end in gaps_of(old, new)
+    ]
+
+
+def _tokens(texts: Sequence[str]) -> list[str]:
+    return _TOKEN.findall("\n".join(texts))
+
+
+class Search:
+    """Finds edits until its steps are used up."""
+
+    def __init__(self, max_steps: int) -> None:
+        """Begin with all steps left."""
+        self._left = max_steps
+
+    def edits(self, old: Sequence[str], new: Sequence[str]) -> list[Edit]:
+        """Return how one list of tokens becomes another."""
+        found: list[Edit] = []
+        end = 0
+        for i, i_end, j, j_end in gaps_of(_as_blocks(old), _as_blocks(new)):
+            found += ((Op.SAME, token) for token in old[end:i])
+            found += self._shortest(old[i:i_end], new[j:j_end])
+            end = i_end
+        found += ((Op.SAME, token) for token in old[end:])
+        return found
+
+    def _shortest(self, old: Sequence[str], new: Sequence[str]) -> Iterable[Edit]:
+        if old and new:
+            paths = _furthest(old, new, isqrt(self._left))
+            self._left -= len(paths) ** 2 if paths else self._left
+            if paths:
+                return _walk_back(old, new, paths)
+        return [*((Op.REMOVED, token) for token in old), *((Op.ADDED, token) for token in new)]
+
+
+def _as_blocks(tokens: Sequence[str]) -> Blocks:
+    return Blocks(tuple(tokens), (0,) * len(tokens))
+
+
+def _furthest(old: Sequence[str], new: Sequence[str], limit: int) -> list[dict[int, int]]:
+    """Return how far in `old` each diagonal is reached by 0, 1, 2 … edits, up to the end.
+
+    An empty list if the end takes more edits than the limit.
+    """
+    reached = {1: 0}
+    paths = []
+    for edits in range(limit):
+        paths.append(reached.copy())
+        for diagonal in range(-edits, edits + 1, 2):
+            x = _step(reached, diagonal, edits)
+            while x < len(old) and x - diagonal < len(new) and old[x] == new[x - diagonal]:
+                x += 1
+            reached[diagonal] = x
+            if x >= len(old) and x - diagonal >= len(new):
+                return paths
+    return []
+
+
+def _step(reached: dict[int, int], diagonal: int, edits: int) -> int:
+    """Return the start on a diagonal: one token added from above, or removed from below it."""
+    if _adds(reached, diagonal, edits):
+        return reached[diagonal + 1]
+    return reached[diagonal - 1] + 1
+
+
+def _adds(reached: dict[int, int], diagonal: int, edits: int) -> bool:
+    if diagonal == -edits:
+        return True
+    return diagonal != edits and reached[diagonal - 1] < reached[diagonal + 1]
+
+
+def _walk_back(
+    old: Sequence[str], new: Sequence[str], paths: list[dict[int, int]]
+) -> Iterator[Edit]:
+    backwards: list[Edit] = []
+    x, y = len(old), len(new)
+    for edits in range(len(paths) - 1, -1, -1):
+        reached, diagonal = paths[edits], x - y
+        adds = _adds(reached, diagonal, edits)
+        x_start = _step(reached, diagonal, edits)
+        while x > max(x_start, 0) and y > 0 and x - x_start > 0:
+            x, y = x - 1, y - 1
+            backwards.append((Op.SAME, old[x]))
+        if edits:
+            if adds:
+                y -= 1
+                backwards.append((Op.ADDED, new[y]))
+            else:
+                x -= 1
+                backwards.append((Op.REMOVED, old[x]))
+    return reversed(backwards)
+
+
+def _pieces(edits: Sequence[Edit]) -> tuple[Piece, ...]:
+    pieces: list[Piece] = []
+    for changed, run in groupby(_joined(edits), key=lambda edit: edit[0] is not Op.SAME):
+        tokens = list(run)
+        for op in (Op.REMOVED, Op.ADDED) if changed else (Op.SAME,):
+            text = _shown([token for each, token in tokens if each is op], op)
+            if text:
+                pieces.append(Piece(op, text))
+    return tuple(pieces)
+
+
+def _joined(edits: Sequence[Edit]) -> Iterator[Edit]:
+    """Yield the edits with a space between two changed words counted as changed too."""
+    last = len(edits) - 1
+    for index, (op, token) in enumerate(edits):
+        if op is Op.SAME and token == " " and 0 < index < last:
+            around = {edits[index - 1][0], edits[index + 1][0]}
+            if Op.SAME not in around:
+                yield Op.REMOVED, token
+                yield Op.ADDED, token
+                continue
+        yield op, token
+
+
+def _shown(tokens: Sequence[str], op: Op) -> str:
+    text = _TARGET.sub("" if op is Op.SAME else r"⟨\1⟩", "".join(tokens))
+    return text.replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&")

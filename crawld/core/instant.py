@@ -1,0 +1,75 @@
+"""Instants as people write them: Unix seconds, ISO 8601, or so long ago.
+
+Without an offset a time is UTC, as everything that crawld shows.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from datetime import UTC, datetime
+
+from crawld.errors import OperatorError
+
+_AGO = re.compile(r"(\d+(?:\.\d+)?)\s*([a-z]+?)s?(?:\s+ago)?")
+_UNITS_S = {
+    **dict.fromkeys(("s", "sec", "second"), 1.0),
+    **dict.fromkeys(("m", "min", "minute"), 60.0),
+    **dict.fromkeys(("h", "hour"), 3_600.0),
+    **dict.fromkeys(("d", "day"), 86_400.0),
+    **dict.fromkeys(("w", "week"), 604_800.0),
+    "month": 30.0 * 86_400.0,
+    **dict.fromkeys(("y", "year"), 365.0 * 86_400.0),
+}
+
+
+def parse_instant(text: str, now: float) -> float:
+    """Return the instant that a text names, Unix seconds.
+
+    Args:
+        text: `1780000000`, `2026-05-28`, `2026-05-28T20:26:40+02:00`, `2 days ago`, `3h`,
+            `yesterday`, `now`. A month is 30 days, a year 365.
+        now: Unix seconds.
+
+    Raises:
+        OperatorError: the text is none of that.
+
+    >>> parse_instant("2 days ago", 1_000_000.0), parse_instant("1970-01-02", 0.0)
+    (827200.0, 86400.0)
+    """
+    wanted = text.strip().lower()
+    if wanted in {"now", "yesterday"}:
+        return now - (86_400.0 if wanted == "yesterday" else 0.0)
+    instant = _unix_seconds(wanted)
+    if instant is None:
+        instant = _ago(wanted, now)
+    if instant is None:
+        instant = _iso(text.strip())
+    if instant is None:
+        raise OperatorError(
+            f"{text!r} is no time",
+            hint='give Unix seconds, ISO 8601 (2026-05-28, 2026-05-28T18:00Z) or "2 days ago"',
+        )
+    return instant
+
+
+def _unix_seconds(text: str) -> float | None:
+    try:
+        value = float(text)
+    except ValueError:
+        return None
+    return value if math.isfinite(value) else None
+
+
+def _ago(text: str, now: float) -> float | None:
+    match = _AGO.fullmatch(text)
+    unit_s = _UNITS_S.get(match[2]) if match else None
+    return now - float(match[1]) * unit_s if match and unit_s else None
+
+
+def _iso(text: str) -> float | None:
+    try:
+        moment = datetime.fromisoformat(text)
+        return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
+    except (ValueError, OverflowError):
+        return None
