@@ -97,11 +97,17 @@ def json_text(value: object) -> str:
     return json.dumps(value, ensure_ascii=False, indent=2)
 
 
+class _Console(Console):
+    def on_broken_pipe(self) -> None:
+        # Rich would end the process as a failure; `ending` knows better
+        raise BrokenPipeError
+
+
 def console(*, stderr: bool = False) -> Console:
     """Return where tables and progress go; nothing in them is markup."""
     stream = sys.stderr if stderr else sys.stdout
     width = None if stream.isatty() else UNBOUNDED_COLUMNS
-    return Console(file=stream, width=width, markup=False, highlight=False, emoji=False)
+    return _Console(file=stream, width=width, markup=False, highlight=False, emoji=False)
 
 
 def ending(command: Callable[P, int | None]) -> Callable[P, None]:

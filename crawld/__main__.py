@@ -1,0 +1,5 @@
+"""`python -m crawld` is `crawld`."""
+
+from crawld.cli.main import main
+
+main()

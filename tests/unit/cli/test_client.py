@@ -1,0 +1,99 @@
+"""Where the socket is, and what a refusal means."""
+
+import gc
+import json
+import socket
+import threading
+import warnings
+from pathlib import Path
+
+import pytest
+
+from crawld.cli.client import Client, refusal, socket_place
+from crawld.errors import OperatorError, UnreachableError
+
+
+@pytest.mark.parametrize(
+    ("named", "variable", "db", "place"),
+    [
+        ("a.sock", "b.sock", "c.db", "a.sock"),
+        (None, "b.sock", "c.db", "b.sock"),
+        (None, None, "d/c.db", "d/c.sock"),
+        (None, None, None, "crawld.sock"),
+        (None, "", None, "crawld.sock"),
+    ],
+)
+def test_place_of_the_socket(named, variable, db, place, monkeypatch):
+    monkeypatch.delenv("CRAWLD_SOCKET", raising=False)
+    if variable is not None:
+        monkeypatch.setenv("CRAWLD_SOCKET", variable)
+    found = socket_place(named and Path(named), db and Path(db))
+    assert found == Path(place)
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "code", "text"),
+    [
+        (409, {"error": "no such site", "hint": "known are: a"}, 2, "no such site\n  known are: a"),
+        (404, {"error": "not known", "hint": "see /openapi.json"}, 2, "not known"),
+        (503, {"error": "disk full"}, 2, "disk full"),
+        (422, {"detail": [{"loc": ["body", "urls"], "msg": "too short"}]}, 2, "urls: too short"),
+        (500, {"error": "oops"}, 1, "the daemon failed at it (status 500): oops"),
+        (400, ["odd"], 2, "['odd']"),
+    ],
+)
+def test_refusals(status, body, code, text):
+    error = refusal(status, json.dumps(body).encode())
+    assert error.exit_code == code
+    assert str(error).startswith(text)
+
+
+def test_refusal_that_is_no_json():
+    assert str(refusal(404, b"<html>\xff")) == "<html>\N{REPLACEMENT CHARACTER}"
+    assert isinstance(refusal(409, b""), OperatorError)
+
+
+def unreachable(path):
+    """Ask a socket where no daemon is, and return the error's texts."""
+    with warnings.catch_warnings():
+        # httpcore leaves a socket that could not connect to the garbage collector
+        warnings.simplefilter("ignore", ResourceWarning)
+        with Client(path) as client:
+            try:
+                client.get("/status")
+            except UnreachableError as error:
+                texts = error.message, error.hint
+        gc.collect()
+    return texts
+
+
+@pytest.mark.parametrize(
+    ("name", "why"),
+    [("none.sock", "No such file"), ("file", "Connection refused"), ("l" * 120, "too long")],
+)
+def test_nobody_there(name, why, tmp_path):
+    (tmp_path / "file").write_text("")
+    message, hint = unreachable(tmp_path / name)
+    assert why in message
+    assert str(tmp_path / name) in message
+    assert "crawld run" in hint
+
+
+@pytest.mark.parametrize("junk", [b"", b"220 smtp.example.org ready\r\n"])
+def test_somebody_else_there(junk, tmp_path):
+    path = tmp_path / "other.sock"
+
+    def answer():
+        connected, _ = listening.accept()
+        with connected:
+            connected.recv(65536)
+            connected.sendall(junk)
+
+    with socket.socket(socket.AF_UNIX) as listening:
+        listening.bind(str(path))
+        listening.listen()
+        other = threading.Thread(target=answer)
+        other.start()
+        message, _ = unreachable(path)
+        other.join()
+    assert "is no crawld" in message

@@ -1,0 +1,173 @@
+"""`crawlctl` against a daemon that mirrors a simulated site."""
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+
+from crawld.cli import crawlctl
+from crawld.daemon.models import Status
+
+COMMANDS = sorted(each.callback.__name__ for each in crawlctl.app.registered_commands)
+
+
+@pytest.fixture
+def ctl(command, standing):
+    """Run `crawlctl` on the standing mirror."""
+    return lambda *arguments: command("crawlctl", "--socket", standing.socket, *arguments)
+
+
+def parsed(ended):
+    assert (ended.code, ended.err) == (0, "")
+    return json.loads(ended.out)
+
+
+def test_every_promised_command_is_there():
+    promised = """add drain host hosts log page pages pause reload remove resume shutdown sites
+    status"""
+    assert promised.split() == COMMANDS
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_help(command, name):
+    ended = command("crawlctl", name, "--help")
+    assert ended.code == 0
+    for option in ("--socket", "--db", "--json"):
+        assert option in ended.out
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [("nonsense",), ("page",), ("status", "--nonsense"), ("pages", "--state", "odd"), ()],
+)
+def test_wrong_usage(command, arguments):
+    assert command("crawlctl", *arguments).code == 2
+
+
+def test_pause_of_both_is_wrong_usage(ctl):
+    assert ctl("pause", "--site", "a", "--host", "b").code == 2
+
+
+def test_looking(ctl, standing):
+    status = Status.model_validate(parsed(ctl("status", "--json")))
+    assert status.pid == standing.process.pid
+    assert status.phase == "running"
+    assert parsed(ctl("sites", "--json"))[0]["name"] == "127.0.0.1"
+    assert parsed(ctl("hosts", "--json"))[0]["delay_s"] == 0.5
+    assert parsed(ctl("host", "127.0.0.1", "--json"))["host"] == "127.0.0.1"
+    page = parsed(ctl("page", standing.url, "--json"))
+    assert (page["url"], page["seed"]) == (standing.url, True)
+    assert parsed(ctl("pages", "--json", "--limit", "1"))[0]["url"] == standing.url
+    assert isinstance(parsed(ctl("log", "--json")), list)
+
+
+def test_tables_for_people(ctl, standing):
+    assert f"pid {standing.process.pid}" in ctl("status").out
+    for name in ("sites", "hosts", "pages"):
+        ended = ctl(name)
+        assert ended.code == 0
+        assert "127.0.0.1" in ended.out
+    assert "500 ms" in ctl("host", "127.0.0.1").out
+    assert standing.url in ctl("page", standing.url).out
+    assert ctl("log").code == 0
+
+
+def test_shared_options_stand_on_either_side(command, standing):
+    before = command("crawlctl", "--json", "--db", standing.db, "sites")
+    behind = command("crawlctl", "sites", "--json", "--db", standing.db)
+    assert parsed(before)[0]["name"] == parsed(behind)[0]["name"]
+
+
+def test_the_variable_names_the_socket(command, standing, monkeypatch):
+    monkeypatch.setenv("CRAWLD_SOCKET", str(standing.socket))
+    assert parsed(command("crawlctl", "sites", "--json"))[0]["name"] == "127.0.0.1"
+
+
+def test_steering(ctl):
+    assert "paused" in ctl("pause").out
+    assert parsed(ctl("status", "--json"))["pauses"] == ["operator"]
+    assert parsed(ctl("resume", "--json")) == {"done": "everything resumed"}
+    assert parsed(ctl("status", "--json"))["pauses"] == []
+    assert ctl("pause", "--site", "127.0.0.1").code == 0
+    assert parsed(ctl("sites", "--json"))[0]["paused"] is True
+    assert ctl("resume", "--site", "127.0.0.1").code == 0
+    assert ctl("pause", "--host", "127.0.0.1").code == 0
+    assert parsed(ctl("host", "127.0.0.1", "--json"))["next_fetch_in_s"] is None
+    assert ctl("resume", "--host", "127.0.0.1").code == 0
+    assert ctl("drain").code == 0
+    assert "drain" in parsed(ctl("status", "--json"))["pauses"]
+    assert ctl("resume").code == 0
+
+
+def test_adding_and_removing(ctl, standing):
+    url = standing.url + "added"
+    added = parsed(ctl("add", url, "--site", "127.0.0.1", "--json"))
+    assert (added["site"], added["admitted"]) == ("127.0.0.1", 1)
+    new = ("http://other.test/a", "--site", "other", "--delay", "60", "--depth", "0")
+    assert ctl("add", *new).code == 2  # a public host, and nobody to answer for us
+    ended = ctl("add", "http://10.1.2.3/", "--site", "other", "--delay", "60", "--max-pages", "7")
+    assert ended.code == 0
+    assert "1 URL admitted to other" in ended.out
+    other = next(site for site in parsed(ctl("sites", "--json")) if site["name"] == "other")
+    assert (other["host_delay_s"], other["source"]) == (60.0, "socket")
+    assert ctl("remove", "other").code == 0
+    assert [site["name"] for site in parsed(ctl("sites", "--json"))] == ["127.0.0.1"]
+
+
+REFUSED = [
+    (("host", "nope.test"), "not known"),
+    (("host", "../status"), ""),
+    (("page", "not a url"), "not a URL"),
+    (("page", "http://nope.test/"), "not known"),
+    (("add", "ftp://nope.test/"), "scheme"),
+    (("remove", "nope"), "no site nope"),
+    (("pause", "--site", "nope"), "no site nope"),
+    (("reload",), "no config file"),
+]
+
+
+def test_refused(ctl):
+    for arguments, why in REFUSED:
+        ended = ctl(*arguments)
+        assert (ended.code, ended.out) == (2, ""), arguments
+        assert ended.err.startswith("error: "), arguments
+        assert why in ended.err
+
+
+def test_shutdown_ends_the_daemon_and_its_socket(command, mirror):
+    assert command("crawlctl", "shutdown", "--socket", mirror.socket).code == 0
+    out, err = mirror.process.communicate()
+    assert mirror.process.returncode == 0
+    assert "never visited" in out
+    assert "stopped" in err
+    assert not mirror.socket.exists()
+
+
+@pytest.mark.parametrize("asked", [("--json",), ()])
+def test_following_the_log(mirror, asked):
+    arguments = ["-m", "crawld.cli.crawlctl", "log", "-f", "--socket", mirror.socket, *asked]
+    with subprocess.Popen(
+        [sys.executable, *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        first, second = process.stdout.readline(), process.stdout.readline()
+        mirror.process.terminate()  # it drains; the client is left without a daemon
+        assert process.wait() == 4
+        assert "error: " in process.stderr.read()
+    assert "http://127.0.0.1" in first
+    assert "http://127.0.0.1" in second
+    assert first != second
+    if asked:
+        assert json.loads(second)["visit_id"] > json.loads(first)["visit_id"]
+
+
+def test_reader_that_went_away(standing):
+    reading, writing = os.pipe()
+    os.close(reading)
+    arguments = [sys.executable, "-m", "crawld.cli.crawlctl", "status", "--socket", standing.socket]
+    ended = subprocess.run(
+        arguments, stdout=writing, stderr=subprocess.PIPE, text=True, check=False
+    )
+    os.close(writing)
+    assert (ended.returncode, ended.stderr) == (0, "")

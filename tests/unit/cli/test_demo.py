@@ -1,0 +1,54 @@
+"""`crawld demo`: a site that changes, a mirror that follows, the truth about it."""
+
+import json
+
+from crawld.cli.demo_view import Show, summary_text
+from crawld.simweb.demo import demo_site
+
+
+def test_demo_mirrors_its_site(command, tmp_path):
+    db = tmp_path / "demo.db"
+    ended = command("crawld", "demo", "--seconds", "3", "--json", "--db", db)
+    assert ended.code == 0
+    summary = json.loads(ended.out)
+    assert summary["pages"] == 80
+    assert 0 < summary["fresh"] <= summary["copied"] <= 80
+    assert 0 < summary["freshness"] <= 1
+    assert summary["visits"]["changed"] >= summary["copied"]
+    assert summary["url"] in ended.err
+    assert "crawlctl status --socket" in ended.err
+    assert db.exists()
+    assert command("crawld", "demo", "--db", db).code == 2
+
+
+def test_demo_leaves_nothing_behind(command, tmp_path, monkeypatch):
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    monkeypatch.setattr("tempfile.tempdir", None)
+    ended = command("crawld", "demo", "--seconds", "0")
+    assert ended.code == 0
+    assert "of 80 pages copied" in ended.out
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_summary():
+    summary = {
+        "copied": 78,
+        "pages": 80,
+        "freshness": 0.9,
+        "mean_freshness": 0.75,
+        "duration_s": 90.0,
+        "changes_seen": 4,
+        "changes_happened": 6,
+        "visits": {"changed": 82, "not_modified": 1000},
+    }
+    assert summary_text(summary) == (
+        "78 of 80 pages copied, 90.0% truly current at the end, 75.0% on average over"
+        " 1 min 30 s; 4 of 6 changes seen in 1,082 visits"
+    )
+
+
+def test_a_first_copy_is_no_change_seen():
+    show = Show(demo_site(1, lambda: 0.0), "http://127.0.0.1/")
+    show.changed = 3
+    show.visited_at = {"http://127.0.0.1/": [1.0, 2.0], "http://127.0.0.1/a": [1.0]}
+    assert show.changes_seen == 1

@@ -1,0 +1,70 @@
+"""The log: styles, levels that change while it runs."""
+
+import io
+import json
+
+import pytest
+import structlog
+
+from crawld.cli.logs import configure_logs
+
+
+@pytest.fixture(autouse=True)
+def _defaults():
+    yield
+    structlog.reset_defaults()
+
+
+def written(style, level, write):
+    stream = io.StringIO()
+    configure_logs(style=style, level=level, stream=stream)
+    write(structlog.get_logger("test"))
+    return stream.getvalue()
+
+
+@pytest.mark.parametrize("style", ["json", "auto"])
+def test_json_for_programs(style):
+    line = written(style, lambda: "info", lambda log: log.info("fetched", url="http://x/", n=3))
+    parsed = json.loads(line)
+    assert (parsed["event"], parsed["level"], parsed["url"], parsed["n"]) == (
+        "fetched",
+        "info",
+        "http://x/",
+        3,
+    )
+    assert parsed["timestamp"].endswith("Z")
+
+
+def test_key_value_for_people():
+    line = written("console", lambda: "info", lambda log: log.warning("slow", host="h", s=1.5))
+    assert "slow" in line
+    assert "host=h s=1.5" in line
+    assert "\x1b" not in line
+
+
+def test_level_is_asked_at_each_line():
+    level = "warning"
+
+    def write(log):
+        nonlocal level
+        log.info("unheard")
+        log.warning("heard")
+        level = "debug"
+        log.debug("heard_too")
+
+    lines = written("json", lambda: level, write).splitlines()
+    assert [json.loads(line)["event"] for line in lines] == ["heard", "heard_too"]
+
+
+@pytest.mark.parametrize("style", ["json", "console"])
+def test_a_bug_is_logged_with_its_place(style):
+    def write(log):
+        try:
+            raise ValueError("odd")
+        except ValueError:
+            log.exception("not_recorded")
+
+    shown = written(style, lambda: "error", write)
+    assert "ValueError" in shown
+    assert "odd" in shown
+    assert "test_logs.py" in shown

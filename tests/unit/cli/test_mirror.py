@@ -1,0 +1,78 @@
+"""`crawld mirror` on a simulated site: how it ends, what it says."""
+
+import json
+import signal
+import subprocess
+
+import pytest
+
+from tests.unit.cli.conftest import start, until
+
+
+@pytest.fixture
+def mirrored(command, simweb_port, tmp_path):
+    """Mirror a path of the site once, at no delay, into one file."""
+
+    def run(path="/", *arguments):
+        url = f"http://127.0.0.1:{simweb_port}{path}"
+        fixed = ("--db", tmp_path / "m.db", "--delay", "0", "--once")
+        return command("crawld", "mirror", url, *fixed, *arguments)
+
+    return run
+
+
+def test_once_visits_every_page_and_ends_with_0(mirrored):
+    ended = mirrored("/", "--depth", "20", "--json")
+    assert ended.code == 0
+    summary = json.loads(ended.out)
+    assert (summary["complete"], summary["pages"]) == (True, {"visited": 30})
+    assert (summary["visits"]["changed"], summary["wire_bytes"] > 30_000) == (30, True)
+    assert "started" in ended.err
+    again = json.loads(mirrored("/", "--depth", "20", "--json").out)
+    assert (again["complete"], again["pages"]) == (True, {"visited": 30})
+
+
+def test_summary_for_people(mirrored):
+    ended = mirrored("/", "--depth", "0")
+    assert ended.code == 0
+    assert "1 pages visited, 0 of them failed, 0 never visited" in ended.out
+
+
+def test_max_pages_and_depth_are_kept(mirrored):
+    summary = json.loads(mirrored("/", "--depth", "20", "--max-pages", "4", "--json").out)
+    assert (summary["pages_in_all"], summary["complete"]) == (4, True)
+
+
+def test_a_page_that_is_not_there_is_no_failure(mirrored):
+    summary = json.loads(mirrored("/no/such/page", "--json").out)
+    assert (summary["complete"], summary["visits"]["gone"]) == (True, 1)
+
+
+def test_failed_pages_end_with_3(command, tmp_path):
+    faulty = ("--pages", "5", "--fault", "/wiki/=status:403")
+    with start("crawld.simweb", *faulty, stdout=subprocess.PIPE) as web:
+        port = until(web, web.stdout, "PORT").split()[1]
+        db = ("--db", tmp_path / "m.db", "--delay", "0", "--once")
+        ended = command("crawld", "mirror", f"http://127.0.0.1:{port}/", "--json", *db)
+        told = command("crawld", "mirror", f"http://127.0.0.1:{port}/", *db)
+        web.terminate()
+    summary = json.loads(ended.out)
+    assert (ended.code, summary["complete"], summary["held_back"]) == (3, False, 0)
+    assert summary["failed_by_reason"] == {"unauthorized": summary["failed"]}
+    assert summary["failed"] > 0
+    assert "(unauthorized)" in told.out
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_drains_and_ends_with_0(mirror, number):
+    mirror.process.send_signal(number)
+    out, err = mirror.process.communicate()
+    assert mirror.process.returncode == 0
+    assert "draining" in err
+    assert "never visited" in out
+
+
+def test_the_database_is_held_by_one(command, mirror):
+    ended = command("crawld", "mirror", mirror.url, "--db", mirror.db)
+    assert ended.code == 2
+    assert str(mirror.process.pid) in ended.err

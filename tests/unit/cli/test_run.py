@@ -1,0 +1,46 @@
+"""`crawld run -c FILE`: a service with a config that can be reloaded."""
+
+import json
+import signal
+import subprocess
+
+from tests.unit.cli.conftest import start, until
+
+CONFIG = """\
+[daemon]
+db = "{db}"
+log_level = "{level}"
+[[site]]
+name = "sim"
+seeds = ["http://127.0.0.1:{port}/"]
+host_delay_s = {delay_s}
+allow_private = true
+"""
+
+
+def test_run_reload_and_drain(command, simweb_port, tmp_path):
+    config, db = tmp_path / "c.toml", tmp_path / "c.db"
+
+    def write(**changed):
+        fields = {"db": db, "port": simweb_port, "level": "info", "delay_s": 5.0} | changed
+        config.write_text(CONFIG.format(**fields))
+
+    write()
+    with start("crawld", "run", "-c", str(config), stderr=subprocess.PIPE) as process:
+        started = json.loads(until(process, process.stderr, "started"))
+        assert started["socket"] == str(db.with_suffix(".sock"))
+        write(delay_s=7.0)
+        changed = json.loads(command("crawlctl", "reload", "--db", db, "--json").out)["changed"]
+        assert any("host_delay_s" in key for key in changed)
+        write(delay_s="x")
+        process.send_signal(signal.SIGHUP)
+        refused = json.loads(until(process, process.stderr, "reload_refused"))
+        assert refused["level"] == "error"
+        sites = json.loads(command("crawlctl", "sites", "--db", db, "--json").out)
+        assert sites[0]["host_delay_s"] == 7.0
+        write(delay_s=7.0, level="error")
+        assert command("crawlctl", "reload", "--db", db).code == 0
+        process.terminate()
+        # the level of the new config holds: nothing is said of draining and stopping
+        assert "stopped" not in process.stderr.read()
+        assert process.wait() == 0

@@ -1,0 +1,193 @@
+"""What a person sees of a mirror: bars, tables, rates, figures."""
+
+from collections import Counter
+from dataclasses import replace
+
+import pytest
+
+from crawld.cli import tables
+from crawld.cli.figures import Figures
+from crawld.cli.output import console
+from crawld.cli.sight import UNREACHED, RateMeter, Sight, mirror_view, progress_fields
+from crawld.core.page import Failure, Outcome, PageState
+from crawld.daemon import models
+from crawld.store.page import PageRecord
+
+PAGES = dict.fromkeys(PageState, 0)
+VISITS = dict.fromkeys(Outcome, 0)
+
+
+def shown(renderable, capsys):
+    console().print(renderable)
+    return capsys.readouterr().out
+
+
+def host(name="docs.test", **changed):
+    fields = {
+        "host": name,
+        "address": "127.0.0.1",
+        "paused": False,
+        "pages": PAGES,
+        "pages_in_all": 0,
+        "visit_count": 0,
+        "change_count": 0,
+        "failure_count": 0,
+        "wire_bytes": 0,
+        "last_fetch_at": None,
+        "delay_s": 15.0,
+        "backoff_level": 0,
+        "next_fetch_in_s": 3.0,
+    }
+    return models.HostStatus(**(fields | changed))
+
+
+SIGHT = Sight(
+    pages=PAGES | {PageState.DISCOVERED: 3, PageState.VISITED: 9},
+    visits=VISITS | {Outcome.CHANGED: 9, Outcome.FAILED: 2, Outcome.BLOCKED: 1},
+    wire_bytes=2048,
+    on_turn=1,
+    phase="running",
+    pauses=frozenset(),
+    hosts=[host(pages=PAGES | {PageState.DISCOVERED: 3}), host("b.test")],
+    unreached=False,
+)
+
+
+def test_live_view(capsys):
+    rates = RateMeter()
+    rates.add(100.0, 0, 0)
+    rates.add(130.0, 12, 3072)
+    text = shown(mirror_view(SIGHT, rates, "docs into m.db"), capsys)
+    for part in ("docs into m.db", "9 of 12 pages", "33 s left", "2.0 KiB received"):
+        assert part in text
+    for part in ("24 visits/min", "102 B/s", "3 errors", "Ctrl-C drains", "docs.test"):
+        assert part in text
+
+
+def test_time_left_is_that_of_the_slowest_host():
+    # the next slot in 3 s, then two more pages 15 s apart
+    assert SIGHT.left_s == 33.0
+    assert replace(SIGHT, hosts=[]).left_s == 0.0
+    waiting = PAGES | {PageState.DISCOVERED: 2}
+    paused = host(pages=waiting, next_fetch_in_s=None)
+    assert replace(SIGHT, hosts=[paused]).left_s == 30.0
+
+
+@pytest.mark.parametrize(
+    ("changed", "text"),
+    [
+        ({"pauses": frozenset({"network"})}, "no network"),
+        ({"pauses": frozenset({"disk_room"})}, "nearly full"),
+        ({"pauses": frozenset({"disk"})}, "cannot be written"),
+        ({"pauses": frozenset({"operator"})}, "crawlctl resume"),
+        ({"unreached": True}, UNREACHED),
+        ({"phase": "draining"}, "Ctrl-C ends at once"),
+        ({"phase": "stopping"}, "being committed"),
+    ],
+)
+def test_what_holds_a_mirror_up_is_said(changed, text, capsys):
+    sight = replace(SIGHT, **changed)
+    assert text in shown(mirror_view(sight, RateMeter(), "t"), capsys)
+    fields = progress_fields(sight, RateMeter())
+    if "phase" not in changed:
+        assert text in fields.get("paused", "") + fields.get("trouble", "")
+
+
+def test_line_of_progress():
+    fields = progress_fields(SIGHT, RateMeter())
+    assert (fields["done"], fields["known"], fields["errors"]) == (9, 12, 3)
+    assert "paused" not in fields
+
+
+def test_rates_are_those_of_the_last_minute():
+    rates = RateMeter()
+    assert rates.visits_per_min == 0.0
+    rates.add(0.0, 0, 0)
+    assert rates.visits_per_min == 0.0
+    rates.add(30.0, 30, 3000)
+    assert (rates.visits_per_min, rates.bytes_per_s) == (60.0, 100.0)
+    rates.add(80.0, 30, 3000)
+    assert rates.visits_per_min == 0.0
+
+
+BARE = {"url": "http://h/", "state": PageState.VISITED, "depth": 1, "seed": False}
+PAGE = PageRecord(**(dict.fromkeys(PageRecord._fields) | BARE))
+
+
+@pytest.mark.parametrize(
+    ("changed", "complete", "failed"),
+    [
+        ({"last_outcome": Outcome.CHANGED}, True, {}),
+        ({"last_outcome": Outcome.GONE}, True, {}),
+        ({"last_outcome": Outcome.FAILED, "last_failure": Failure.TIMEOUT}, False, {"timeout": 1}),
+        (
+            {"last_outcome": Outcome.BLOCKED, "last_failure": Failure.RATE_LIMITED},
+            False,
+            {"rate_limited": 1},
+        ),
+        ({"last_outcome": Outcome.FAILED, "last_failure": Failure.WRONG_TYPE}, True, {}),
+        ({"last_outcome": Outcome.BLOCKED, "last_failure": Failure.ROBOTS}, True, {}),
+        ({"state": PageState.EXCLUDED, "last_failure": Failure.ROBOTS}, True, {}),
+        ({"state": PageState.DISCOVERED}, False, {}),
+        ({"state": PageState.DISCOVERED, "depth": 3}, True, {}),
+        ({"state": PageState.DISCOVERED, "depth": 3, "seed": True}, False, {}),
+    ],
+)
+def test_when_a_mirror_is_complete(changed, complete, failed):
+    figures = Figures()
+    figures.add([PAGE, PAGE._replace(**changed)], max_depth=2)
+    assert (figures.complete, figures.failed) == (complete, Counter(failed))
+
+
+def test_a_mirror_of_nothing_is_not_complete():
+    assert not Figures().complete
+
+
+@pytest.mark.parametrize(
+    ("changed", "text"),
+    [
+        ({"paused": True}, "paused"),
+        ({"next_fetch_in_s": None}, "nothing to ask"),
+        ({"next_fetch_in_s": 0.0}, "now"),
+        ({"next_fetch_in_s": 90.0}, "in 1 min 30 s"),
+    ],
+)
+def test_next_slot(changed, text):
+    assert tables.next_slot_text(host(**changed)) == text
+
+
+def test_counts():
+    assert tables.counts_text(PAGES) == "none"
+    counts = VISITS | {Outcome.NOT_MODIFIED: 1200, Outcome.FAILED: 1}
+    assert tables.counts_text(counts) == "1,200 not modified, 1 failed"
+
+
+VISIT = models.VisitStatus(
+    visit_id=7,
+    url="http://h/a",
+    host="h",
+    visited_at=100.0,
+    outcome=Outcome.FAILED,
+    failure="timeout",
+    detail="no header\x1b[2J",
+    status=None,
+    duration_s=20.0,
+    wire_bytes=0,
+    version_id=None,
+)
+
+
+def test_visits(capsys):
+    assert str(tables.log_line(VISIT, "T")) == (
+        "T failed         -       0 B  http://h/a (timeout no header\N{REPLACEMENT CHARACTER}[2J)"
+    )
+    text = shown(tables.log_table([VISIT], 160.0), capsys)
+    assert "1 min 00 s ago" in text
+    assert "\x1b" not in text
+
+
+def test_added(capsys):
+    refused = models.RefusedUrls(reason="out_of_scope", refused=2, example="http://x/", last_at=1.0)
+    text = shown(tables.added_table(models.Added(site="s", admitted=0, refused=[refused])), capsys)
+    assert "0 URLs admitted to s" in text
+    assert "out_of_scope" in text
