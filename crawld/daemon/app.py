@@ -12,6 +12,7 @@ This module holds the only nursery that outlives a function.
 from __future__ import annotations
 
 import ctypes
+import random
 import shutil
 import signal
 from collections.abc import Mapping
@@ -27,9 +28,12 @@ from crawld.config.derive import is_public_host, user_agent
 from crawld.config.load import load
 from crawld.config.model import Config
 from crawld.config.reload import restart_needed, runtime_changes
+from crawld.daemon.apiclient import ApiClient
 from crawld.daemon.clock import Clock
 from crawld.daemon.control import serve_control
 from crawld.daemon.crawl import Crawl, Settings
+from crawld.daemon.jobs.backfill import Backfill
+from crawld.daemon.jobs.runner import JobRunner
 from crawld.daemon.models import Phase
 from crawld.daemon.network import Network
 from crawld.daemon.restore import restore_hosts
@@ -92,6 +96,7 @@ class Daemon:
         database: the open file.
         crawl: the core loop.
         book: the operator's sites.
+        jobs: work beside the crawl.
         started_at: Unix seconds.
         phase: `starting`, `running`, `draining` or `stopping`.
     """
@@ -114,7 +119,21 @@ class Daemon:
         )
         self.book = SiteBook(self.crawl, database, start.clock, source=start.source)
         self._config = start.config
+        self.jobs = JobRunner(database, start.clock, [self._backfill()], chance=random.Random())
         self._hurry = trio.CancelScope()
+
+    def _backfill(self) -> Backfill:
+        client = ApiClient(
+            self.crawl,
+            self.database,
+            self.fetcher,
+            self.network,
+            self.clock,
+            settings=lambda: self._config.jobs,
+        )
+        return Backfill(
+            self.crawl, self.database, client, self.clock, settings=lambda: self._config.jobs
+        )
 
     @property
     def version(self) -> str:
@@ -148,6 +167,8 @@ class Daemon:
             nursery.start_soon(self.book.plant)
             if self.start.once:
                 nursery.start_soon(self._end_when_done)
+            else:
+                nursery.start_soon(self.jobs.run)
             self.phase = "running"
             log.info("started", db=str(self.database.path), socket=str(self.socket_path))
             task_status.started(self)

@@ -185,6 +185,37 @@ class PageStatus(BaseModel):
     last_outcome: Outcome | None
 
 
+class JobStatus(BaseModel):
+    """One job of the daemon: its last run, its next, and how far it is."""
+
+    name: str
+    running: bool
+    every_s: float
+    next_run_at: float | None
+    last_started_at: float | None
+    last_finished_at: float | None
+    last_duration_s: float | None
+    result: str | None
+    detail: str | None
+    progress: dict[str, int]
+
+
+class WikiStatus(BaseModel):
+    """One wiki whose API is asked for change histories, and how far they are read."""
+
+    site: str
+    origin: str
+    api_url: str
+    generator: str | None
+    pages: dict[str, int]
+    request_count: int
+    change_count: int
+    trouble: str | None
+    trouble_detail: str | None
+    trouble_count: int
+    closed_until: float | None
+
+
 class AddForm(Form):
     """URLs to mirror, as seeds of a known site or as a new one."""
 

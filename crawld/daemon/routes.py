@@ -11,10 +11,14 @@ from starlette.exceptions import HTTPException
 
 from crawld.config.model import Site
 from crawld.core.page import Outcome, PageState
-from crawld.core.url import canonicalize, parse, url_hash
+from crawld.core.url import parse
 from crawld.daemon import models
+from crawld.daemon.history_models import VersionDetail
+from crawld.daemon.history_routes import history_routes, version_detail
+from crawld.daemon.lookup import canonical, known_page
 from crawld.daemon.views import host_detail, host_status, page_detail, site_status, visit_status
-from crawld.errors import InvalidUrlError, OperatorError
+from crawld.daemon.views_jobs import job_status, wiki_statuses
+from crawld.errors import OperatorError
 from crawld.store import frontier, refusal
 from crawld.store import host as host_rows
 from crawld.store import page as page_rows
@@ -34,8 +38,10 @@ def routes(daemon: Daemon) -> APIRouter:
     router = APIRouter(responses={409: {"model": models.Problem}})
     _reading(router, daemon)
     _pages(router, daemon)
+    _jobs(router, daemon)
     _commands(router, daemon)
     _ending(router, daemon)
+    router.include_router(history_routes(daemon))
     return router
 
 
@@ -78,14 +84,11 @@ def _reading(router: APIRouter, daemon: Daemon) -> None:
 
 def _pages(router: APIRouter, daemon: Daemon) -> None:
     @router.get("/page")
-    async def page(url: str) -> models.PageDetail:
-        """One page with its visits and versions."""
-        canonical = _canonical(url)
-        record = await daemon.database.read(
-            page_rows.by_url, parse(canonical).host, url_hash(canonical), canonical
-        )
-        if record is None:
-            raise HTTPException(404, f"{canonical} is not known")
+    async def page(url: str, at: str | None = None) -> models.PageDetail | VersionDetail:
+        """One page with its visits and versions; with `at` as it was then."""
+        record = await known_page(daemon, url)
+        if at is not None:
+            return await version_detail(daemon, record, at)
         return await page_detail(daemon, record)
 
     @router.get("/pages")
@@ -109,6 +112,24 @@ def _pages(router: APIRouter, daemon: Daemon) -> None:
         )
         names = models.PageStatus.model_fields
         return [models.PageStatus(**{name: getattr(row, name) for name in names}) for row in rows]
+
+
+def _jobs(router: APIRouter, daemon: Daemon) -> None:
+    @router.get("/jobs")
+    async def jobs() -> list[models.JobStatus]:
+        """Jobs: last run, next run, progress."""
+        return [await job_status(state) for state in await daemon.jobs.states()]
+
+    @router.post("/jobs/{name}/run")
+    async def run_job(name: str) -> models.Done:
+        """Let a job run as soon as it can."""
+        daemon.jobs.call(name)
+        return models.Done(done=f"job {name} runs")
+
+    @router.get("/wikis")
+    async def wikis() -> list[models.WikiStatus]:
+        """Wikis whose histories are read, and how far."""
+        return await wiki_statuses(daemon)
 
 
 def _commands(router: APIRouter, daemon: Daemon) -> None:
@@ -202,15 +223,8 @@ async def _host(daemon: Daemon, host: str) -> host_rows.HostRow:
     return row
 
 
-def _canonical(url: str) -> str:
-    try:
-        return canonicalize(url)
-    except InvalidUrlError as error:
-        raise HTTPException(422, error.message) from error
-
-
 async def _add(daemon: Daemon, form: models.AddForm) -> models.Added:
-    urls = list(dict.fromkeys(_canonical(url) for url in form.urls))
+    urls = list(dict.fromkeys(canonical(url) for url in form.urls))
     if form.site is not None and any(
         site.name == form.site for site in daemon.crawl.sites.values()
     ):

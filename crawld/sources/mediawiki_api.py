@@ -68,8 +68,8 @@ _FIRST_PAUSE_S: Mapping[Trouble, float] = {
     Trouble.MOVED: 60.0,
     Trouble.NOT_JSON: 600.0,
     # The request was at fault, not the wiki: the next one is another.
-    Trouble.TOO_MANY: 0.0,
-    Trouble.BAD_CURSOR: 0.0,
+    Trouble.TOO_MANY: 1.0,
+    Trouble.BAD_CURSOR: 1.0,
     Trouble.BROKEN: 30.0,
     Trouble.HELD: 0.0,
 }

@@ -1,4 +1,4 @@
-"""Changes whose instants are exactly known, and the change models made of them.
+"""Changes whose instants are exactly known.
 
 A change is one row whatever the number of times it is told: it is known by page, instant, revision
 and source, so that reading a history again, or twice at once, adds nothing. Rows lie in order of
@@ -98,21 +98,4 @@ def mark(
             (kind, page_id, change.changed_at, change.revision_id, change.source)
             for change, kind in kinds
         ),
-    )
-
-
-def read_model(connection: apsw.Connection, page_id: int) -> bytes | None:
-    """Return the stored change model of a page, None if it has none."""
-    record: bytes | None = connection.execute(
-        "SELECT record FROM model WHERE page_id = ?", (page_id,)
-    ).get
-    return record
-
-
-def put_model(connection: apsw.Connection, page_id: int, record: bytes) -> None:
-    """Store the change model of a page in place of the former one."""
-    connection.execute(
-        "INSERT INTO model (page_id, record) VALUES (?, ?)"
-        " ON CONFLICT DO UPDATE SET record = excluded.record",
-        (page_id, record),
     )

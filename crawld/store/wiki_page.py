@@ -20,6 +20,9 @@ from crawld.store import change
 from crawld.store.change import Change
 from crawld.store.wiki import WikiRow
 
+MAX_PARTS = 5_000
+"""Parts of one history that are read: an API whose cursors lead in circles ends here."""
+
 State = Literal["unresolved", "open", "complete", "lost", "missing", "refused"]
 
 
@@ -213,7 +216,9 @@ def read(
     began_at = at if page.cursor is None or page.began_at is None else page.began_at
     # A second reading may end where the first began; an older part that is all known says so.
     known = page.complete_until is not None and not new
-    capped = cursor is not None and change.count(connection, page.page_id) >= cap
+    capped = cursor is not None and (
+        page.tries + 1 >= MAX_PARTS or change.count(connection, page.page_id) >= cap
+    )
     complete = cursor is None or known or capped
     connection.execute(
         "UPDATE wiki_page SET state = ?, cursor = ?, began_at = ?,"
