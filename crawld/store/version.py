@@ -85,6 +85,26 @@ def in_force(connection: apsw.Connection, page_id: int, at: float) -> VersionRow
     return _row(row) if row else None
 
 
+def last_before(connection: apsw.Connection, copy: VersionRow) -> VersionRow | None:
+    """Return the copy of the same page that one superseded, None if it was the first."""
+    row = connection.execute(
+        f"{_ROW} WHERE page_id = ? AND (visited_at, version_id) < (?, ?)"
+        " ORDER BY visited_at DESC, version_id DESC LIMIT 1",
+        (copy.page_id, copy.visited_at, copy.version_id),
+    ).fetchone()
+    return _row(row) if row else None
+
+
+def next_after(connection: apsw.Connection, copy: VersionRow) -> VersionRow | None:
+    """Return the copy of the same page that superseded one, None if it is the last."""
+    row = connection.execute(
+        f"{_ROW} WHERE page_id = ? AND (visited_at, version_id) > (?, ?)"
+        " ORDER BY visited_at, version_id LIMIT 1",
+        (copy.page_id, copy.visited_at, copy.version_id),
+    ).fetchone()
+    return _row(row) if row else None
+
+
 def read_body(connection: apsw.Connection, version_id: int) -> bytes | None:
     """Return the decoded body of a copy, None if there is none of that number.
 
