@@ -11,14 +11,17 @@ they are asked for through `HostPages`, `store` and `RobotsCache`.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
+from contextlib import AsyncExitStack
 from dataclasses import dataclass
 
 import trio
 
 from crawld.core.page import Failure, Outcome, PageState
+from crawld.core.politeness import parse_retry_after
 from crawld.core.revisit.policies import Observation, UniformPolicy
-from crawld.core.robots import Robots
+from crawld.core.robots import Robots, RobotsVerdict
 from crawld.core.url import parse
 from crawld.daemon.admission import Admission, Admitted, Source
 from crawld.daemon.clock import Clock
@@ -32,6 +35,7 @@ from crawld.daemon.sites import ActiveSite
 from crawld.daemon.visit import PRODUCT, Visit, conclude, record_of, request_for
 from crawld.net.exchange import Fetched, FetchFailure
 from crawld.net.fetcher import Fetcher
+from crawld.net.robots import RobotsAnswer
 from crawld.store import frontier, refusal
 from crawld.store import host as host_rows
 from crawld.store import page as page_rows
@@ -42,6 +46,9 @@ from crawld.store.visit import HostUpdate, Recorded
 
 MAX_PASSED_OVER = 100
 """Pages one turn looks at that need no request (excluded, removed) before it ends."""
+
+MAX_DEFERRED = 4 * LOOK_AHEAD
+"""Never-visited pages held in memory for a closed origin; with more its whole host is shut."""
 
 ONCE_TRIES = 3
 """Visits a failing page is given by a one-off mirror."""
@@ -101,6 +108,7 @@ class Crawl:
         self._fetcher = fetcher
         self._network = network
         self._clock = clock
+        self._led_to: dict[HostState, HostState] = {}
         self._active: set[int] = set()
         self._caps = Caps()
 
@@ -134,6 +142,8 @@ class Crawl:
         self.admission.forget()
         for host in self.hosts.values():
             self._apply_rules(host)
+            for pages in host.pages.values():
+                pages.reconsider()
         self.schedule.wake_all()
 
     def _apply_rules(self, host: HostState) -> None:
@@ -209,6 +219,14 @@ class Crawl:
             return None
         return max(self._clock.to_monotonic(wanted_at), host.open_at(self._clock))
 
+    def ticket_at(self, slot: HostSlot) -> float | None:
+        """Return the instant at which the host may be asked for something that is no page of its.
+
+        A robots.txt that cannot be had shuts off the pages of the host, not the host.
+        """
+        host = self.hosts[slot.host]
+        return None if host.paused else max(slot.next_at, host.rested_at(self._clock))
+
     async def turn(self, slot: HostSlot) -> None:
         """Visit one page, or fetch the robots.txt that must be known first."""
         host = self.hosts[slot.host]
@@ -220,6 +238,8 @@ class Crawl:
                 return
             pages, page, site = taken
             origin = parse(page.url).origin
+            if self._deferred(host, pages, page.page_id, origin):
+                continue
             robots = await self.robots.fresh(origin)
             if robots is None:
                 pages.returned(page.page_id)
@@ -229,6 +249,18 @@ class Crawl:
                 await self._visit(host, pages, page, site)
                 return
             await self._exclude(pages, page)
+
+    def _deferred(self, host: HostState, pages: HostPages, page_id: int, origin: str) -> bool:
+        """Put a page of a closed origin aside, so that those of the host's other origins go on."""
+        closed_until = self.robots.closed_until(origin)
+        if closed_until <= trio.current_time():
+            return False
+        if len(pages.held) < MAX_DEFERRED:
+            pages.deferred(page_id, self._clock.to_wall(closed_until))
+        else:
+            pages.returned(page_id)
+            host.shut_until = closed_until
+        return True
 
     async def _take(self, host: HostState) -> tuple[HostPages, PageRecord, ActiveSite] | None:
         """Take the next page that may be visited; others are left out until the rules change."""
@@ -242,7 +274,7 @@ class Crawl:
             site = self.sites.get(pages.site_id)
             if page is not None and site is not None and self._in_scope(page, site):
                 return pages, page, site
-            pages.forgotten(page_id)
+            pages.left_out(page_id)
         return None
 
     def _in_scope(self, page: PageRecord, site: ActiveSite) -> bool:
@@ -265,33 +297,58 @@ class Crawl:
         await self._database.write(
             page_rows.set_state, page.page_id, PageState.EXCLUDED, Failure.ROBOTS
         )
+        pages.recorded(page.page_id)
 
     # --- requests ------------------------------------------------------------------------------
 
     async def fetch_robots(self, host: HostState, site: ActiveSite, origin: str) -> None:
-        """Fetch the robots.txt of an origin in the host's present turn."""
-        hops = 0
+        """Ask for the robots.txt of an origin in the host's turn; redirects wait for their own.
 
-        async def wait_turn(url: str) -> None:
-            nonlocal hops
-            hops += 1
-            if hops > 1:  # the first request has the turn that is under way
-                await self._wait_foreign_turn(host, site, parse(url).host)
+        The turn of the host has ended when a redirect is followed, and its pages wait.
+        """
+        asked = [host]
+        with trio.CancelScope() as chase:
+            async with AsyncExitStack() as lent:
 
-        answer = await self.robots.fetch(origin, host, site, wait_turn)
-        self._network.observed(host.slot.host, answer.last)
-        host.spaced(answer.answered_at)
+                async def wait_turn(url: str) -> None:
+                    if url == f"{origin}/robots.txt" and asked[-1] is host:
+                        return  # the turn under way
+                    asked[-1].spaced(trio.current_time())
+                    if len(asked) == 1:
+                        host.shut_until = math.inf
+                        self._led_to[host] = host
+                        self.schedule.end_turn(host.slot, chase)
+                    await lent.aclose()
+                    asked.append(await self._host_of(parse(url).host, site))
+                    self._led_to[host] = asked[-1]
+                    await lent.enter_async_context(self.schedule.borrow(asked[-1].slot))
 
-    async def _wait_foreign_turn(self, host: HostState, site: ActiveSite, name: str) -> None:
-        """Wait until a redirect of robots.txt may be followed, and count it as a request."""
-        if name == host.slot.host:
-            await trio.sleep(host.delay_s())
-            return
+                try:
+                    answer = await self.robots.fetch(origin, host, site, wait_turn)
+                    await self._robots_asked(asked[-1], answer)
+                finally:
+                    if self._led_to.pop(host, None) and host.shut_until == math.inf:
+                        host.shut_until = -math.inf
+        self.schedule.wake(host.slot)
+
+    async def _host_of(self, name: str, site: ActiveSite) -> HostState:
+        """Return a host that a redirect of robots.txt leads to; it may have no pages."""
         host_id = await self._database.write(host_rows.ensure, name, self._clock.now())
-        other = self.enter_host(host_id, name)
-        async with self.schedule.borrow(other.slot):
-            # The answer will come at some time within the limits: only then the rest begins.
-            other.spaced(trio.current_time() + site.limits.connect_s + site.limits.header_s)
+        host = self.enter_host(host_id, name)
+        if not host.pages:
+            host.apply_rules([site.rules])
+        return host
+
+    async def _robots_asked(self, host: HostState, answer: RobotsAnswer) -> None:
+        """Let a host rest after robots.txt; a Retry-After there holds like any other."""
+        self._network.observed(host.slot.host, answer.last)
+        retry_after = answer.last.header("retry-after")
+        now = self._clock.now()
+        if answer.verdict is RobotsVerdict.CLOSED and retry_after is not None:
+            host.troubled(now, parse_retry_after(retry_after, now))
+            update = _rest_of(host, now, answer.last.address)
+            await self._database.write(host_rows.store, host.host_id, update)
+        host.spaced(answer.answered_at)
 
     async def _visit(
         self, host: HostState, pages: HostPages, page: PageRecord, site: ActiveSite
@@ -368,16 +425,22 @@ class Crawl:
         return all(self._is_held_back(host, latest, within_s) for host in self.hosts.values())
 
     def _is_held_back(self, host: HostState, latest: float, within_s: float) -> bool:
-        wanted_at = self.wanted_at(host.slot)
+        led_to = self._led_to.get(host)
+        wanted_at = self.ticket_at(led_to.slot) if led_to else self.wanted_at(host.slot)
         if wanted_at is None or wanted_at > latest:
             return True
         return host.backoff.level > 0 and host.delay_s() > host.base_delay_s() + within_s
 
 
 def _host_update(host: HostState, visit: Visit) -> HostUpdate:
+    sent = visit.answer.sent_at is not None
+    return _rest_of(host, visit.at if sent else None, visit.answer.address)
+
+
+def _rest_of(host: HostState, last_fetch_at: float | None, address: str | None) -> HostUpdate:
     return HostUpdate(
-        last_fetch_at=visit.at if visit.answer.sent_at is not None else None,
-        address=visit.answer.address,
+        last_fetch_at=last_fetch_at,
+        address=address,
         backoff_level=host.backoff.level,
         backoff_at=host.backoff.at,
         closed_until=host.backoff.closed_until,

@@ -38,8 +38,8 @@ class HostState:
         crawl_delay_s: what its robots.txt asks for.
         paused: whether the operator paused it.
         rules: politeness of the strictest site that has pages here.
-        shut_until: instant (trio clock) before which robots.txt must not be asked for again;
-            while it lies ahead the host's pages wait.
+        shut_until: instant (trio clock) before which robots.txt must not be asked for again and
+            the host's pages wait.
     """
 
     __slots__ = (
@@ -53,7 +53,6 @@ class HostState:
         "host_id",
         "pages",
         "paused",
-        "robots_failures",
         "rules",
         "shut_until",
         "slot",
@@ -66,7 +65,6 @@ class HostState:
         self.pages: dict[int, HostPages] = {}
         self.backoff: Backoff = NO_BACKOFF
         self.paused = False
-        self.robots_failures = 0
         self.shut_until = -math.inf
         self._closed_until = -math.inf
         self.crawl_delay_s: float | None = None
@@ -122,14 +120,18 @@ class HostState:
         self.slot.next_at = max(self.slot.next_at, from_instant + self.delay_s())
 
     def open_at(self, clock: Clock) -> float:
-        """Return the first instant (trio clock) at which back-off and quiet hours allow a turn."""
-        opens_at = max(self._closed_until, self.shut_until)
+        """Return the first instant (trio clock) at which its pages may have a turn."""
+        return max(self.shut_until, self.rested_at(clock))
+
+    def rested_at(self, clock: Clock) -> float:
+        """Return the first instant (trio clock) at which Retry-After and quiet hours are over."""
+        rested_at = self._closed_until
         if self._quiet.spans:
             now = clock.now()
             quiet_until = self._quiet.open_at(now)
             if quiet_until > now:
-                opens_at = max(opens_at, clock.to_monotonic(quiet_until))
-        return opens_at
+                rested_at = max(rested_at, clock.to_monotonic(quiet_until))
+        return rested_at
 
     # --- pages ---------------------------------------------------------------------------------
 

@@ -7,9 +7,10 @@ Derived state, rebuilt from the file at start. Four places, a page is in one of 
     resting    visited less than `min_revisit_s` ago
     retries    failed, blocked or gone, with an instant of its own
 
-Between `take` and `visited`, `failed` or `returned` a page is in none of them, so it is never in
-flight twice. New pages and revisits share the turns: new pages get them all until a revisit is due,
-then `discovery_share` of them.
+Between `take` and `visited`, `failed`, `deferred` or `returned` a page is in none of them, so it is
+never in flight twice. Pages that no scope has any more are left out until the scopes change. New
+pages and revisits share the turns: new pages get them all until a revisit is due, then
+`discovery_share` of them.
 """
 
 from __future__ import annotations
@@ -41,6 +42,7 @@ class HostPages:
         "_ahead",
         "_balance",
         "_discovery_share",
+        "_left_out",
         "_min_revisit_s",
         "_policy",
         "_resting",
@@ -65,6 +67,7 @@ class HostPages:
         self.host_id = host_id
         self.more = False
         self.held: set[int] = set()
+        self._left_out: set[int] = set()
         self._policy = policy
         self._discovery_share = discovery_share
         self._min_revisit_s = min_revisit_s
@@ -198,10 +201,29 @@ class HostPages:
         self._policy.remove(page)
         self.load_retry(page, retry_at)
 
+    def deferred(self, page: int, until: float) -> None:
+        """Put back a page that could not be asked for now; it comes again at that instant."""
+        self.failed(page, until)
+
+    def left_out(self, page: int) -> None:
+        """Leave out a page that is in no scope, until `reconsider`."""
+        self._policy.remove(page)
+        self._left_out.add(page)
+
+    def reconsider(self) -> None:
+        """Bring back what was left out: the scopes have changed."""
+        for page in self._left_out:
+            if page in self.held:
+                self.held.discard(page)
+                self.more = True
+            else:
+                self.load_retry(page, 0.0)
+        self._left_out.clear()
+
     def forgotten(self, page: int) -> None:
-        """Leave out a page that is excluded, retired from crawling or not in the file."""
+        """Leave out a page that was excluded, or visited by a one-off mirror."""
         self._policy.remove(page)
 
     def recorded(self, page: int) -> None:
-        """Note that the file knows of the first visit of a page: a refill no longer brings it."""
+        """Note that the file counts a page as discovered no more: a refill no longer brings it."""
         self.held.discard(page)

@@ -35,6 +35,8 @@ async def _restore_slots(crawl: Crawl, database: Database, clock: Clock) -> dict
     hosts = {}
     for row in await database.read(restart.load_hosts):
         host = crawl.enter_host(row.host_id, row.host)
+        # Until it has pages again, of whatever site: the slowest of all.
+        host.apply_rules([site.rules for site in crawl.sites.values()])
         host.paused = row.paused
         host.restore(Backoff(row.backoff_level, row.backoff_at, row.closed_until), clock)
         host.crawl_delay_s = row.crawl_delay_s

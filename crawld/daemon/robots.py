@@ -9,6 +9,7 @@ force meanwhile, as RFC 9309 section 2.4 permits for a file that cannot be reach
 
 from __future__ import annotations
 
+import math
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
@@ -42,6 +43,12 @@ WaitTurn = Callable[[str], Awaitable[None]]
 
 
 @dataclass(frozen=True, slots=True)
+class _Closing:
+    failures: int
+    until: float
+
+
+@dataclass(frozen=True, slots=True)
 class _Entry:
     robots: Robots
     text: bytes | None
@@ -67,11 +74,17 @@ class RobotsCache:
         self._agent = agent
         self._on_changed = on_changed
         self._entries: OrderedDict[str, _Entry] = OrderedDict()
+        self._closings: OrderedDict[str, _Closing] = OrderedDict()
 
     def at_hand(self, origin: str) -> Robots | None:
         """Return the rules of an origin if they are in memory, whatever their age."""
         entry = self._entries.get(origin)
         return entry.robots if entry else None
+
+    def closed_until(self, origin: str) -> float:
+        """Return the instant (trio clock) until which an origin is closed; -inf if it is not."""
+        closing = self._closings.get(origin)
+        return closing.until if closing else -math.inf
 
     async def fresh(self, origin: str) -> Robots | None:
         """Return the rules of an origin; None if robots.txt must be fetched first."""
@@ -128,9 +141,9 @@ class RobotsCache:
             return answer  # it says nothing of the host: no verdict, asked again at the next turn
         now = self._clock.now()
         if answer.verdict is RobotsVerdict.CLOSED:
-            self._closed(origin, host, answer)
+            await self._closed(origin, host, answer)
         else:
-            host.robots_failures = 0
+            self._closings.pop(origin, None)
             await self._open(origin, host, site, answer, now)
         await self._database.write(
             host_rows.record_robots,
@@ -150,10 +163,17 @@ class RobotsCache:
         if known is not None and known.text != answer.text:
             await self._on_changed(origin)
 
-    def _closed(self, origin: str, host: HostState, answer: RobotsAnswer) -> None:
-        wait_s = min(RETRY_FIRST_S * 2.0**host.robots_failures, RETRY_MAX_S)
-        host.robots_failures = min(host.robots_failures + 1, 32)
-        host.shut_until = self._clock.monotonic() + wait_s
+    async def _closed(self, origin: str, host: HostState, answer: RobotsAnswer) -> None:
+        known = self._closings.pop(origin, None)
+        failures = known.failures if known else 0
+        wait_s = min(RETRY_FIRST_S * 2.0**failures, RETRY_MAX_S)
+        until = self._clock.monotonic() + wait_s
+        self._closings[origin] = _Closing(min(failures + 1, 32), until)
+        if len(self._closings) > CACHED_ORIGINS:
+            self._closings.popitem(last=False)
         log.warning(
             "robots_closed", origin=origin, status=answer.status, why=answer.detail, retry_s=wait_s
         )
+        # Another origin of the host, its https beside its http, may be open.
+        if len(await self._database.read(host_rows.list_origins, host.host_id)) < 2:
+            host.shut_until = until

@@ -11,6 +11,10 @@ A host is in exactly one place:
     queued     its delay is over, but its address is busy: in the address's queue, first come first
     on turn    a task runs; one request at a time per host and per address
 
+A turn can be lent (`borrow`): robots.txt behind a redirect is asked for in the turn of the host
+it leads to. Whoever waits for such a turn has ended its own (`end_turn`) and holds nothing:
+example.org and www.example.org mostly share an address, and would wait for each other for ever.
+
 Invariants, measured from outside by the end-to-end tests:
 1. Between two requests to a host at least its delay, counted from the moment the answer's header
    was complete: the server had the first request by then, so the gap it sees is never shorter.
@@ -31,6 +35,7 @@ from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Protocol
+from weakref import WeakSet
 
 import trio
 
@@ -70,6 +75,16 @@ class Ticket:
         self.done = trio.Event()
 
 
+class Turn:
+    """A turn under way: the address it keeps busy, and what `next_at` was before it."""
+
+    __slots__ = ("address", "next_before")
+
+    def __init__(self, address: AddressSlot | None, next_before: float) -> None:
+        self.address = address
+        self.next_before = next_before
+
+
 class HostSlot:
     """One host name and the instants that bind it.
 
@@ -79,6 +94,7 @@ class HostSlot:
         planned_at: the instant the running turn was due.
         address: IP address it was last found at, None if unknown.
         tickets: turns asked for by others, served before pages.
+        turn: the turn under way, None if there is none.
     """
 
     __slots__ = (
@@ -87,11 +103,11 @@ class HostSlot:
         "host",
         "located_at",
         "next_at",
-        "on_turn",
         "planned_at",
         "queued",
         "serial",
         "tickets",
+        "turn",
     )
 
     def __init__(self, host: str, next_at: float) -> None:
@@ -100,7 +116,7 @@ class HostSlot:
         self.planned_at = next_at
         self.address: str | None = None
         self.located_at = -math.inf
-        self.on_turn = False
+        self.turn: Turn | None = None
         self.queued = False
         self.serial = 0
         self.entry_at = math.inf
@@ -118,6 +134,9 @@ class Turns(Protocol):
 
     def wanted_at(self, slot: HostSlot) -> float | None:
         """Return when the host wants its next turn and may have it; None: it wants nothing."""
+
+    def ticket_at(self, slot: HostSlot) -> float | None:
+        """Return when the host may be asked for something that is no page of its; None: not now."""
 
     def address_delay_s(self, slot: HostSlot) -> float:
         """Return the least time between two requests to the address of the host."""
@@ -179,6 +198,7 @@ class Schedule:
         self._pushes = 0
         self._on_turn = 0
         self._pauses: set[str] = set()
+        self._turnless: WeakSet[trio.CancelScope] = WeakSet()
         self._stopping = False
         self._woken = trio.Event()
         self._idle = trio.Event()
@@ -203,7 +223,7 @@ class Schedule:
 
     def wake(self, slot: HostSlot) -> None:
         """Look again when the host wants a turn: it has new pages, a ticket, other rules."""
-        if not slot.on_turn:
+        if slot.turn is None:
             self._wait(slot)
 
     def wake_all(self) -> None:
@@ -234,17 +254,33 @@ class Schedule:
         """Start no more turns; `run` returns when the last has ended."""
         self._stopping = True
         self._woken.set()
+        for scope in self._turnless:
+            scope.cancel()
 
     async def wait_idle(self) -> None:
         """Return when no turn is under way."""
         while self._on_turn:
             await self._idle.wait()
 
+    def end_turn(self, slot: HostSlot, scope: trio.CancelScope) -> None:
+        """End the running turn of a host, as `borrow` needs; its task goes on without.
+
+        Args:
+            slot: the host; nothing is sent to it any more without another turn.
+            scope: around what the task still does; cancelled when the schedule stops.
+        """
+        self._turnless.add(scope)
+        if self._stopping:
+            scope.cancel()
+        if slot.turn is not None:
+            self._end(slot, slot.turn)
+
     @asynccontextmanager
     async def borrow(self, slot: HostSlot) -> AsyncIterator[None]:
         """Hold the host's next turn for a request of one's own, politely.
 
-        The caller sets `slot.next_at` when its request was answered, as a turn does.
+        The caller sets `slot.next_at` when its request was answered, as a turn does. It must hold
+        no other turn meanwhile. Once the schedule is stopped, this waits until it is cancelled.
         """
         ticket = Ticket()
         slot.tickets.append(ticket)
@@ -307,13 +343,11 @@ class Schedule:
             return
         slot.planned_at = at
         if trio.current_time() - slot.located_at > LOCATION_MAX_AGE_S:
-            self._begin(slot, None)
-            nursery.start_soon(self._locate, slot)
+            nursery.start_soon(self._locate, slot, self._begin(slot, None))
             return
         address = self._address(slot.address) if slot.address else None
-        if address is None or self._free(address):
-            self._begin(slot, address)
-            nursery.start_soon(self._take_turn, slot, address)
+        if address is None or (not address.queue and self._free(address)):
+            self._start(slot, address, nursery)
             return
         slot.queued = True
         address.queue.append(slot)
@@ -332,31 +366,33 @@ class Schedule:
                 self._wait(slot)
                 continue
             slot.planned_at = max(at, slot.planned_at)
-            self._begin(slot, address)
-            nursery.start_soon(self._take_turn, slot, address)
+            self._start(slot, address, nursery)
 
     def _free(self, address: AddressSlot) -> bool:
         return not address.busy and address.next_at <= trio.current_time()
 
-    def _begin(self, slot: HostSlot, address: AddressSlot | None) -> None:
-        slot.on_turn = True
+    def _start(self, slot: HostSlot, address: AddressSlot | None, nursery: trio.Nursery) -> None:
+        nursery.start_soon(self._take_turn, slot, self._begin(slot, address))
+
+    def _begin(self, slot: HostSlot, address: AddressSlot | None) -> Turn:
+        slot.turn = turn = Turn(address, slot.next_at)
         slot.serial += 1
         slot.entry_at = math.inf
         self._on_turn += 1
         if address is not None:
             address.busy = True
+        return turn
 
-    async def _locate(self, slot: HostSlot) -> None:
+    async def _locate(self, slot: HostSlot, turn: Turn) -> None:
         """Find the host's address, then let it queue for it; a host without one has its turn."""
         slot.address = await self._turns.locate(slot)
         if slot.address is None:
-            await self._take_turn(slot, None)
+            await self._take_turn(slot, turn)
             return
         slot.located_at = trio.current_time()
-        self._end(slot)
+        self._end(slot, turn)
 
-    async def _take_turn(self, slot: HostSlot, address: AddressSlot | None) -> None:
-        sent_before = slot.next_at
+    async def _take_turn(self, slot: HostSlot, turn: Turn) -> None:
         try:
             if slot.tickets:
                 ticket = slot.tickets.pop(0)
@@ -365,9 +401,21 @@ class Schedule:
             else:
                 await self._turns.turn(slot)
         finally:
-            if address is not None:
-                self._release(address, slot, asked=slot.next_at != sent_before)
-            self._end(slot)
+            self._end(slot, turn)
+
+    def _end(self, slot: HostSlot, turn: Turn) -> None:
+        if slot.turn is not turn:
+            return  # ended before its task, by `end_turn`
+        if turn.address is not None:
+            self._release(turn.address, slot, asked=slot.next_at != turn.next_before)
+        slot.turn = None
+        self._on_turn -= 1
+        self._wait(slot)
+        if self._on_turn == self._max_on_turn - 1:
+            self._woken.set()
+        if not self._on_turn:
+            self._idle.set()
+            self._idle = trio.Event()
 
     def _release(self, address: AddressSlot, slot: HostSlot, *, asked: bool) -> None:
         address.busy = False
@@ -377,21 +425,11 @@ class Schedule:
         if address.queue:
             self._push(address, address.next_at)
 
-    def _end(self, slot: HostSlot) -> None:
-        slot.on_turn = False
-        self._on_turn -= 1
-        self._wait(slot)
-        if self._on_turn == self._max_on_turn - 1:
-            self._woken.set()
-        if not self._on_turn:
-            self._idle.set()
-            self._idle = trio.Event()
-
     # --- the heap ------------------------------------------------------------------------------
 
     def _wanted_at(self, slot: HostSlot) -> float | None:
         if slot.tickets:
-            return slot.next_at
+            return self._turns.ticket_at(slot)
         return self._turns.wanted_at(slot)
 
     def _wait(self, slot: HostSlot) -> None:

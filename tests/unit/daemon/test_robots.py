@@ -1,0 +1,172 @@
+"""robots.txt in a crawl: kept for a day, closed and opened, redirected, its rules changed."""
+
+import pytest
+import trio
+
+from crawld.core.robots import ROBOTS_MAX_AGE_S
+from crawld.daemon.robots import RETRY_FIRST_S, RETRY_MAX_S
+from crawld.simweb import fault
+
+from .world import site_of, until
+
+ROBOTS = "/robots.txt"
+CLOSED_S = 3600.0
+
+
+async def test_a_redirect_to_a_host_of_the_same_address_is_followed(serve, mirror):
+    # example.org and www.example.org: the usual case
+    a = site_of("a.test")
+    b = site_of("b.test", robots="User-agent: *\nDisallow: /wiki/\n")
+    web = await serve(a, b)
+    a.faults = {ROBOTS: fault.redirect(web.url(ROBOTS, "b.test"))}
+    await mirror.run(web.url())
+    assert web.targets("b.test") == [ROBOTS]
+    assert web.targets("a.test") == [ROBOTS, "/"]
+    assert mirror.refusals()["robots"] > 0
+
+
+async def test_redirects_keep_the_delays_of_host_and_address(serve, mirror):
+    a, b, c = (site_of(host, pages=3) for host in ("a.test", "b.test", "c.test"))
+    web = await serve(a, b, c)
+    a.faults = {ROBOTS: fault.redirect(web.url("/moved.txt"))}
+    b.faults = {ROBOTS: fault.redirect(web.url(ROBOTS, "c.test"))}
+    seeds = [web.url(host=host) for host in ("a.test", "b.test", "c.test")]
+    await mirror.run(*seeds, politeness={"host_delay_s": 0.1, "address_delay_s": 0.03})
+    assert {state for state, *_ in mirror.pages().values()} == {"visited"}
+    assert len(web.ledger) == 9 + 3 + 2
+    assert web.ledger.violations(delay_s=0.1) == []
+    assert web.ledger.violations(delay_s=0.03, by="address") == []
+
+
+async def test_redirects_without_end_close_the_host_and_hold_no_turn(serve, daemon):
+    sites = {host: site_of(host, pages=3) for host in ("a.test", "b.test")}
+    web = await serve(*sites.values())
+    sites["a.test"].faults = {ROBOTS: fault.redirect(web.url(ROBOTS, "b.test"))}
+    sites["b.test"].faults = {ROBOTS: fault.redirect(web.url(ROBOTS, "a.test"))}
+    running = await daemon(web.url(), web.url(host="b.test"), daemon={"max_in_flight": 1})
+    await until(lambda: len(web.ledger) == 12)  # each asked once and redirected five times
+    hosts = [running.crawl.hosts[host] for host in sites]
+    now = trio.current_time()
+    await until(lambda: all(now < host.shut_until < now + 2 * RETRY_FIRST_S for host in hosts))
+    assert {row.target for row in web.ledger.rows()} == {ROBOTS}
+
+
+async def closed_host(web, mirror):
+    """Leave a file behind in which b.test is closed by a Retry-After."""
+    await mirror.run(web.url(host="b.test"))
+    ((closed_until, level),) = mirror.rows(
+        "SELECT closed_until, backoff_level FROM host WHERE host = 'b.test'"
+    )
+    assert level == 1
+    return closed_until
+
+
+async def test_a_retry_after_holds_for_robots_of_others_and_the_end_does_not_wait(
+    serve, mirror, nursery, daemon
+):
+    a, b = site_of("a.test"), site_of("b.test")
+    web = await serve(a, b)
+    a.faults = {ROBOTS: fault.redirect(web.url(ROBOTS, "b.test"))}
+    b.faults = {"/": fault.busy(503, retry_after_s=CLOSED_S), ROBOTS: fault.status(404)}
+    await closed_host(web, mirror)
+    asked = len(web.ledger)
+    running = await daemon(web.url())
+    await until(lambda: len(web.ledger) == asked + 1)
+    host = running.crawl.hosts["b.test"]
+    await until(lambda: host.slot.tickets)
+    with trio.fail_after(5):
+        await running.drain()  # whoever waits for a turn is not under way
+        running.set_paused(paused=False)
+        running.shutdown()
+        await until(lambda: running.phase == "stopping")
+    assert web.targets("b.test") == [ROBOTS, "/"]
+    assert web.targets("a.test") == [ROBOTS]
+
+
+async def test_a_retry_after_of_robots_txt_is_kept_in_the_file(serve, mirror):
+    b = site_of("b.test", faults={ROBOTS: fault.busy(429, retry_after_s=CLOSED_S)})
+    web = await serve(b)
+    closed_until = await closed_host(web, mirror)
+    (row,) = web.ledger.rows()
+    assert closed_until == pytest.approx(row.at + CLOSED_S, abs=5)
+    await mirror.run(web.url(host="b.test"))  # a restart asks nothing
+    assert len(web.ledger) == 1
+
+
+@pytest.mark.parametrize("status", [500, 503, 429])
+async def test_an_origin_whose_rules_cannot_be_had_is_closed(serve, daemon, status):
+    web = await serve(site_of(faults={ROBOTS: fault.status(status)}))
+    running = await daemon(web.url())
+    await until(lambda: running.crawl.hosts and len(web.ledger) == 1)
+    host = running.crawl.hosts["a.test"]
+    await until(lambda: host.shut_until > trio.current_time() + RETRY_FIRST_S / 2)
+    assert running.crawl.wanted_at(host.slot) == host.shut_until
+    assert web.targets() == [ROBOTS]
+
+
+async def test_pauses_between_questions_grow_and_an_answer_ends_them(serve, daemon):
+    site = site_of(faults={ROBOTS: fault.status(500)})
+    web = await serve(site)
+    running = await daemon(web.url())
+    robots, origin = running.crawl.robots, web.url("")
+    await until(lambda: robots.closed_until(origin) > 0)
+    (active,), host = running.crawl.sites.values(), running.crawl.hosts["a.test"]
+
+    async def wait_turn(url):
+        await trio.lowlevel.checkpoint()
+
+    async def pause_s():
+        await robots.fetch(origin, host, active, wait_turn)
+        return round(max(0.0, robots.closed_until(origin) - trio.current_time()))
+
+    pauses = [await pause_s() for _ in range(12)]
+    assert pauses[:3] == [2 * RETRY_FIRST_S, 4 * RETRY_FIRST_S, 8 * RETRY_FIRST_S]
+    assert pauses[-1] == RETRY_MAX_S
+    site.faults = {}
+    assert await pause_s() == 0
+    site.faults = {ROBOTS: fault.status(500)}
+    assert await pause_s() == RETRY_FIRST_S
+
+
+@pytest.mark.parametrize("status", [401, 403, 404, 410])
+async def test_an_origin_without_rules_is_open(serve, mirror, status):
+    web = await serve(site_of(pages=5, faults={ROBOTS: fault.status(status)}))
+    await mirror.run(web.url())
+    assert len(web.targets()) == 6
+    assert mirror.rows("SELECT robots_verdict FROM origin") == [("open",)]
+
+
+async def test_rules_are_asked_for_once_a_day_and_not_by_each_daemon(serve, mirror, wall):
+    web = await serve(site_of(pages=3, robots="User-agent: *\nDisallow: /nothing\n"))
+    await mirror.run(web.url())
+    await mirror.run(web.url(), web.url("/wiki/none"))
+    assert web.targets().count(ROBOTS) == 1
+    wall.shift_s = ROBOTS_MAX_AGE_S + 1.0
+    await mirror.run(web.url(), web.url("/wiki/other"))
+    assert web.targets().count(ROBOTS) == 2
+    # stamped in the future, it is not believed for longer than a day
+    wall.shift_s = 0.0
+    await mirror.run(web.url(), web.url("/wiki/third"))
+    assert web.targets().count(ROBOTS) == 3
+
+
+async def test_pages_that_rules_exclude_come_back_with_the_rules(serve, daemon, mirror, wall):
+    site = site_of(pages=6, robots="User-agent: *\nDisallow: /wiki/\n")
+    web = await serve(site)
+    excluded = site.graph.path(3)
+    running = await daemon(web.url(), web.url(excluded))
+    await until(lambda: mirror.pages().get(excluded, ("",))[0] == "excluded")
+    assert web.targets() == [ROBOTS, "/"]
+    site.robots = "User-agent: *\nAllow: /\n"
+    wall.shift_s = ROBOTS_MAX_AGE_S + 1.0
+    running.crawl.schedule.wake_all()
+    await until(lambda: mirror.pages()[excluded][:2] == ("visited", "changed"))
+
+
+async def test_rules_of_one_origin_do_not_stop_another_of_the_same_host(serve, daemon, mirror):
+    site = site_of(pages=4)
+    web, closed = await serve(site), await serve(site_of(faults={ROBOTS: fault.status(500)}))
+    seeds = [closed.url("/first"), *(web.url(site.graph.path(n)) for n in range(4))]
+    running = await daemon(*seeds)
+    await until(lambda: running.crawl.counts["changed"] == 4)
+    assert closed.targets() == [ROBOTS]
