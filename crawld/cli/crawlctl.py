@@ -22,7 +22,7 @@ import typer
 from pydantic import TypeAdapter
 from rich.console import RenderableType
 
-from crawld.cli import tables
+from crawld.cli import history, tables
 from crawld.cli.client import Client, socket_place
 from crawld.cli.output import console, ending
 from crawld.core.page import Outcome, PageState
@@ -172,11 +172,7 @@ def host(call: Call, name: Annotated[str, typer.Argument(metavar="HOST")]) -> No
     call.show(answer, models.HostDetail, lambda value: tables.host_table(value, time.time()))
 
 
-@command
-def page(call: Call, url: Annotated[str, typer.Argument(metavar="URL")]) -> None:
-    """Show one page: its state, its visits, its versions."""
-    answer = call.client.get("/page", url=url)
-    call.show(answer, models.PageDetail, lambda value: tables.page_table(value, time.time()))
+history.mount(command)
 
 
 @command
