@@ -1,26 +1,10 @@
 """Real revisions of pages, and pages that were visited at each of them."""
 
-import json
-import lzma
-from itertools import groupby
-from pathlib import Path
-
+from crawld.bench.revisions import phpdoc as phpdoc
 from crawld.store import delta, frontier, visit
 from crawld.store import version as versions
 
 from .rows import changed, found
-
-FILE = Path(__file__).parents[2] / "data" / "revisions" / "phpdoc_revisions.jsonl.xz"
-
-
-def phpdoc():
-    """The revisions of each page, oldest first, as (instant, bytes)."""
-    with lzma.open(FILE, "rt", encoding="utf-8") as lines:
-        rows = [json.loads(line) for line in lines]
-    return [
-        [(row["changed_at"], row["text"].encode()) for row in group]
-        for _, group in groupby(rows, key=lambda row: row["page"])
-    ]
 
 
 def record_page(connection, name, revisions):

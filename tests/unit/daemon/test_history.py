@@ -1,0 +1,159 @@
+"""The past of a page over the control socket, and the job that keeps it small."""
+
+import httpx
+import pytest
+
+from crawld.core.page import Outcome, PageState
+from crawld.core.url import url_hash
+from crawld.daemon.jobs.retention import Retention
+from crawld.store import body, frontier, headers, visit
+from crawld.store.answer import Answer
+from crawld.store.frontier import Discovery
+from crawld.store.visit import VisitRecord
+
+from .world import site_of
+
+BEGIN = 1_700_000_000.0
+DAY_S = 86_400.0
+WORDS = "".join(f"<p>paragraph {number} says so</p>" for number in range(60))
+
+
+def content(number):
+    return f"<h1>Title</h1>{WORDS}<p>edit {number} of it</p>".encode()
+
+
+@pytest.fixture
+async def past(serve, daemon):
+    """A daemon that rests, and the number and URL of a page with five copies, a day apart."""
+    web = await serve(site_of(pages=2))
+    running = await daemon(web.url(), site={"keep_versions": 2})
+    running.set_paused(paused=True)
+    url = web.url("/past")
+    discovery = Discovery(
+        url=url,
+        site_id=1,
+        host="a.test",
+        origin=url[:-5],
+        url_hash=url_hash(url),
+        at=BEGIN,
+        depth=1,
+    )
+    [page] = await running.database.write(frontier.discover, [discovery])
+    for number in range(5):
+        await running.database.write(visit.record, changed(page.page_id, number))
+    return running, page.page_id, url
+
+
+def changed(page_id, number):
+    encoded = body.encode(content(number))
+    lines = headers.pack(((b"Server", b"nginx"), (b"X-Edit", b"%d" % number)))
+    return VisitRecord(
+        page_id=page_id,
+        visited_at=BEGIN + number * DAY_S,
+        outcome=Outcome.CHANGED,
+        state=PageState.VISITED,
+        answer=Answer(status=200, http_version="HTTP/1.1", headers=lines, content_type="text/html"),
+        digest=encoded.digest,
+        body=encoded,
+    )
+
+
+async def ask(running, path, **query):
+    """Ask the control socket; return the answer."""
+    transport = httpx.AsyncHTTPTransport(uds=str(running.socket_path))
+    async with httpx.AsyncClient(transport=transport, base_url="http://crawld") as client:
+        return await client.get(path, params=query)
+
+
+async def test_history_is_newest_first(past):
+    running, _, url = past
+    told = (await ask(running, "/history", url=url)).json()
+    assert [each["visited_at"] for each in told["versions"]] == [
+        BEGIN + number * DAY_S for number in (4, 3, 2, 1, 0)
+    ]
+    assert told["change_count"] == 5
+    older = await ask(running, "/history", url=url, before=str(BEGIN + 2 * DAY_S), limit=1)
+    assert [each["visited_at"] for each in older.json()["versions"]] == [BEGIN + DAY_S]
+
+
+@pytest.mark.parametrize(
+    ("at", "number"),
+    [
+        (str(BEGIN), 0),
+        (str(BEGIN + DAY_S - 1), 0),
+        ("2023-11-16", 1),
+        ("2023-11-16T22:13:20", 2),
+        ("1 day ago", 4),
+    ],
+)
+async def test_a_page_is_as_it_was_at_a_time(past, at, number):
+    running, _, url = past
+    told = (await ask(running, "/page", url=url, at=at)).json()
+    assert dict(told["headers"])["X-Edit"] == str(number)
+    superseded_at = None if number == 4 else BEGIN + (number + 1) * DAY_S
+    assert told["superseded_at"] == superseded_at
+    stored = await ask(running, "/body", url=url, at=at)
+    assert stored.content == content(number)
+    by_number = await ask(running, "/body", url=url, at=str(told["version_id"]))
+    assert by_number.content == content(number)
+
+
+async def test_without_a_time_it_is_the_page_now(past):
+    running, _, url = past
+    assert (await ask(running, "/page", url=url)).json()["change_count"] == 5
+    assert (await ask(running, "/body", url=url)).content == content(4)
+
+
+async def test_a_diff_is_of_the_last_two_or_of_those_named(past):
+    running, _, url = past
+    told = (await ask(running, "/diff", url=url)).json()
+    [hunk] = told["hunks"]
+    assert [(piece["op"], piece["text"]) for piece in hunk["pieces"]] == [
+        ("same", "edit "),
+        ("removed", "3"),
+        ("added", "4"),
+        ("same", " of it"),
+    ]
+    assert 0 < told["difference"] < 0.1
+    told = (await ask(running, "/diff", url=url, a=str(BEGIN), b="2023-11-16")).json()
+    assert [piece["text"] for piece in told["hunks"][0]["pieces"][1:3]] == ["0", "1"]
+    same = await ask(running, "/diff", url=url, a=str(BEGIN), b=str(BEGIN))
+    assert (same.json()["hunks"], same.json()["difference"]) == ([], 0.0)
+
+
+@pytest.mark.parametrize(
+    ("path", "query", "status", "said"),
+    [
+        ("/history", {"url": "http://a.test/none"}, 404, "not known"),
+        ("/history", {"url": "no url"}, 422, "no url"),
+        ("/page", {"at": "soon"}, 422, "2 days ago"),
+        ("/page", {"at": "2001-09-10"}, 404, "no copy"),
+        ("/body", {"at": "99"}, 404, "no version 99"),
+        ("/diff", {"a": "1971-01-01"}, 404, "no copy"),
+        ("/diff", {"b": str(BEGIN)}, 404, "no copy before"),
+    ],
+)
+async def test_what_is_not_there_is_said(past, path, query, status, said):
+    running, _, url = past
+    answer = await ask(running, path, **{"url": url, **query})
+    assert answer.status_code == status
+    assert said in answer.json()["error"]
+
+
+async def test_the_job_makes_deltas_and_keeps_what_the_rule_says(past):
+    running, page_id, url = past
+    job = Retention(running.crawl, running.database, running.clock)
+    assert (await job.progress())["waiting"] >= 5
+    assert "4 deltas, 2 copies given up" in await job.run()
+    assert "0 deltas, 0 copies given up" in await job.run()
+    progress = await job.progress()
+    assert (progress["deltas"], progress["given_up"], progress["waiting"]) == (4, 2, 0)
+    told = (await ask(running, "/history", url=url)).json()
+    assert [each["visited_at"] for each in told["versions"]] == [
+        BEGIN + number * DAY_S for number in (4, 3, 0)
+    ]
+    for number, at in ((0, BEGIN), (0, BEGIN + 2.5 * DAY_S), (3, BEGIN + 3 * DAY_S)):
+        assert (await ask(running, "/body", url=url, at=str(at))).content == content(number)
+    # a new copy is thinned an hour later, not at each run
+    await running.database.write(visit.record, changed(page_id, 5))
+    assert "1 deltas, 0 copies given up" in await job.run()
