@@ -113,6 +113,25 @@ class Policy(Protocol):
         ...
 
 
+class SteadyClock:
+    """Time as the wall clock goes, but for its steps back: then time stands still and goes on.
+
+    Attributes:
+        now: the policy's time of the last call. lead: how far it is ahead of the wall clock.
+    """
+
+    def __init__(self) -> None:
+        self.now = -math.inf
+        self.lead = 0.0
+
+    def tell(self, now: float) -> float:
+        """Return the policy's time at a wall clock time."""
+        if now + self.lead < self.now:
+            self.lead = self.now - now
+        self.now = now + self.lead
+        return self.now
+
+
 NEVER = -(2.0**52)
 """Key of the first page that was never visited; later ones count up from here, all before time."""
 

@@ -27,7 +27,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from crawld.core.change.renewal import EDGES_S, Renewal, exponential_mass, renewal_function
 from crawld.core.revisit.heap import ABSENT, SlotHeap
-from crawld.core.revisit.policies import NEVER, Observation
+from crawld.core.revisit.policies import NEVER, Observation, SteadyClock
 from crawld.core.revisit.slots import FREE, PageSlots
 
 Floats = NDArray[np.float64]
@@ -77,6 +77,7 @@ class GreedyPolicy:
         self._new = SlotHeap()
         self._turns = SlotHeap()
         self._newcomers = 0
+        self._clock = SteadyClock()
         usual = Renewal(EDGES_S, exponential_mass(np.array([_UNKNOWN_RATE])))
         self._usual = residual_matrix(usual)[0], usual.survival(EDGES_S[None, :])[0]
         self._extend(0)
@@ -138,7 +139,8 @@ class GreedyPolicy:
         """Accept and ignore."""
 
     def select(self, now: float) -> int | None:
-        """Return the page whose visit gains most; where none gains, the one visited longest ago."""
+        """Return the page whose visit gains most."""
+        now = self._clock.tell(now)
         slot = self._new.first()
         if slot == ABSENT:
             slot = self._best(now)
@@ -161,9 +163,11 @@ class GreedyPolicy:
         if slot == FREE:
             return
         self._take_out(slot)
+        now = self._clock.tell(now)
         if observation is not None:
             if observation.changed_at:
-                self._changed_at[slot] = min(observation.changed_at[-1], now)
+                last = observation.changed_at[-1] + self._clock.lead
+                self._changed_at[slot] = min(last, now)
             elif observation.changed:
                 self._changed_at[slot] = now
             self._visited_at[slot] = now

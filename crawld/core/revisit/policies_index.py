@@ -36,7 +36,7 @@ from crawld.core.change.record import Records
 from crawld.core.change.scale import ScaleModel, fit_scale
 from crawld.core.revisit.heap import ABSENT, SlotHeap
 from crawld.core.revisit.hints import Reliability, Stale
-from crawld.core.revisit.policies import Observation
+from crawld.core.revisit.policies import Observation, SteadyClock
 from crawld.core.revisit.pool import Pool
 from crawld.core.revisit.slots import FREE, PageSlots
 from crawld.core.revisit.worth import WorthTable, page_scale_s
@@ -50,18 +50,23 @@ _CALM_MOST = 2.0**41
 _SMALL = 512
 """Up to so many pages all are in the pool: exact, and cheaper than any heap."""
 
-_POOL_FULL, _POOL_KEPT = 256, 96
+_POOL_LEAST, _POOL_SHARE, _POOL_MOST = 256, 20, 8192
+"""The pool holds up to a twentieth of the pages, so that it lasts while prices fall."""
+
 _AHEAD = 8
 _POPS = 64
 """Pages moved from heap to pool in one pick at most: a clock that leaps cannot stall the daemon."""
 
-_MOVED = 1e-3
+_MOVED = 2e-3
 """The pool is priced anew when the least waiting time in it has grown by this share."""
 
 _PAUSE, _PAUSE_S = 1e-3, 1e-3
 """A page near the level waits a little in any case, or it would come back at once."""
 
 _NEAR = 0.99
+_ADMITTED, _MANY = 0.95, 160_000
+"""A page worth nearly the level enters the pool rather than come back soon; of very many pages
+there are too many so near."""
 _REKEY_SHARE = 32
 _UNKNOWN_SCALE_S = 30 * 86_400.0
 
@@ -81,12 +86,13 @@ class IndexPolicy:
         self._stale = Pool()
         self._told: dict[int, Stale] = {}
         self._flying: dict[int, Stale | None] = {}
+        self._news: dict[int, float] = {}
         self._visited_at = np.zeros(0)
         self._age = np.zeros(0, dtype=np.float32)
         self._scale = np.zeros(0, dtype=np.float32)
         self._weight = np.zeros(0, dtype=np.float32)
         self._level = 0.0
-        self._now, self._lead = -math.inf, 0.0
+        self._clock = SteadyClock()
         self._refresh_at = -math.inf
         self._stale_picks = 0
         self._picks_since_rekey = 0
@@ -115,7 +121,9 @@ class IndexPolicy:
         if slot >= len(self._weight):
             self._extend(max(64, len(self._weight) // 8))
         never = last_visit_at is None
-        self._visited_at[slot] = -math.inf if last_visit_at is None else last_visit_at + self._lead
+        self._visited_at[slot] = (
+            -math.inf if last_visit_at is None else last_visit_at + self._clock.lead
+        )
         self._age[slot], self._scale[slot] = 0.0, _UNKNOWN_SCALE_S
         self._weight[slot] = weight
         self._heap.push(slot, self._first_key() if never else self._due(slot))
@@ -132,7 +140,7 @@ class IndexPolicy:
         self._extend(first + count - len(self._weight))
         part = slice(first, first + count)
         seen = np.full(count, np.nan) if last_visit_at is None else np.asarray(last_visit_at, float)
-        self._visited_at[part] = np.where(np.isnan(seen), -np.inf, seen + self._lead)
+        self._visited_at[part] = np.where(np.isnan(seen), -np.inf, seen + self._clock.lead)
         self._scale[part] = _UNKNOWN_SCALE_S
         self._weight[part] = 1.0 if weights is None else np.asarray(weights, dtype=np.float32)
         keys = self._newcomers + np.arange(count) + _NEVER
@@ -171,6 +179,7 @@ class IndexPolicy:
         if slot != FREE:
             self._take_out(slot)
             self._flying.pop(slot, None)
+            self._news.pop(slot, None)
 
     def set_weight(self, page: int, weight: float) -> None:
         """Change the importance of a page; it is priced anew at the next pick."""
@@ -180,13 +189,13 @@ class IndexPolicy:
         self._weight[slot] = weight
         if slot in self._pool or (slot in self._heap and self._heap.key(slot) > _NEVER / 2):
             self._pool.discard(slot)
-            self._heap.push(slot, self._now)
+            self._heap.push(slot, self._clock.now)
 
     # -- the next page -----------------------------------------------------------------------------
 
     def select(self, now: float) -> int | None:
         """Return the page most worth a visit."""
-        at = self._time(now)
+        at = self._clock.tell(now)
         self._picks_since_rekey += 1
         slot = self._heap.first()
         if slot == ABSENT or self._heap.key(slot) > _NEVER / 2:
@@ -197,6 +206,16 @@ class IndexPolicy:
         self._take_out(slot)
         self._flying[slot] = told
         return self._slots.page_at[slot]
+
+    def worths(self, pages: ArrayLike, now: float) -> Floats:
+        """Return what a visit to each page held would be worth now without hints, seconds.
+
+        Args:
+            pages: page keys, all held.
+            now: Unix seconds.
+        """
+        slots = np.array([self._slots.find(page) for page in np.asarray(pages).tolist()], np.int64)
+        return self._worths(slots, now + self._clock.lead)
 
     def _worthiest(self, at: float) -> int:
         if self._level == 0.0 and len(self._heap) > _SMALL:
@@ -225,17 +244,18 @@ class IndexPolicy:
     def _ripen(self, at: float) -> None:
         """Move pages whose time has come from the heap to the pool."""
         heap = self._heap
+        admitted = self._level * (_ADMITTED if len(self._slots) <= _MANY else _NEAR)
         for _ in range(_POPS):
             slot = heap.first()
             if slot == ABSENT or heap.key(slot) > at:
                 break
             worth = self._worth_now(slot, at)
-            if worth < _NEAR * self._level:
+            if worth < admitted:
                 heap.push(slot, self._later(slot, worth, at))
             else:
                 heap.remove(slot)
                 self._pool.put(slot, worth)
-        if len(self._pool) > _POOL_FULL and len(self._slots) > _SMALL:
+        if len(self._slots) > _SMALL and len(self._pool) > self._room():
             self._raise(at)
 
     def _worth_now(self, slot: int, at: float) -> float:
@@ -261,9 +281,10 @@ class IndexPolicy:
         """Raise the level to what the best of a full pool are worth; park the others."""
         self._refresh(at)
         slots, worth = self._pool.slots.copy(), self._pool.worth.copy()
-        kept = np.argpartition(-worth, _POOL_KEPT)
-        self._level = float(worth[kept[_POOL_KEPT]])
-        for place in kept[_POOL_KEPT:].tolist():
+        count = self._room() // 2
+        kept = np.argpartition(-worth, count)
+        self._level = float(worth[kept[count]])
+        for place in kept[count:].tolist():
             slot = int(slots[place])
             self._pool.discard(slot)
             self._heap.push(slot, self._later(slot, float(worth[place]), at))
@@ -271,13 +292,17 @@ class IndexPolicy:
     def _later(self, slot: int, worth: float, at: float) -> float:
         """Return a time until which a page worth less than the level stays so.
 
-        Worth grows at most with the square of the time since the visit, because the density of
-        gaps falls: W(τ) = ∫ s f(s) ds ≥ f(τ) τ²/2.
+        Where the density of gaps falls, worth grows at most with the square of the time since the
+        visit: W(τ) = ∫ s f(s) ds ≥ f(τ) τ²/2. A power of 2.5 leaves room for a density that rises.
         """
         since = at - float(self._visited_at[slot])
         if worth <= 0.0 or since <= 0.0:
             return max(self._due(slot), at + _PAUSE_S)
-        return at + since * max(math.sqrt(self._level / worth) - 1.0, _PAUSE)
+        ratio = self._level / worth
+        return at + since * max(math.pow(ratio, 0.4) - 1.0, _PAUSE)
+
+    def _room(self) -> int:
+        return min(max(_POOL_LEAST, len(self._slots) // _POOL_SHARE), _POOL_MOST)
 
     def _lower(self, at: float) -> tuple[int, float]:
         """Find the best page where nothing in the pool is worth the level."""
@@ -294,7 +319,7 @@ class IndexPolicy:
         """Price all waiting pages; the best fill the pool, their least worth is the new level."""
         waiting = self._heap.members()
         worth = self._worths(waiting, at)
-        count = min(_POOL_KEPT, len(waiting))
+        count = min(self._room() // 2, len(waiting))
         best = np.argpartition(-worth, count - 1)[:count]
         for place in best.tolist():
             self._heap.remove(int(waiting[place]))
@@ -312,7 +337,7 @@ class IndexPolicy:
         slot = self._slots.find(page)
         if slot == FREE:
             return
-        at = self._time(now)
+        at = self._clock.tell(now)
         told = self._flying.pop(slot, None) or self._told.get(slot)
         self._take_out(slot)
         self._learn(slot, at, observation, told)
@@ -321,6 +346,8 @@ class IndexPolicy:
             self._pool.put(slot, 0.0)
         else:
             self._heap.push(slot, self._due(slot))
+        if slot in self._news:
+            self.hinted(page, self._news.pop(slot))
 
     def _learn(
         self, slot: int, at: float, observation: Observation | None, told: Stale | None
@@ -342,7 +369,7 @@ class IndexPolicy:
             scale = page_scale_s(self._weights, observation.model)
             unchanged = observation.model.known_age_s()
         elif observation.changed_at:
-            unchanged = max(at - self._lead - observation.changed_at[-1], 0.0)
+            unchanged = max(at - self._clock.lead - observation.changed_at[-1], 0.0)
         elif observation.changed or not math.isfinite(since):
             unchanged = 0.5 * since if math.isfinite(since) else 0.0
         else:
@@ -361,20 +388,23 @@ class IndexPolicy:
         elif math.isinf(self._visited_at[slot]):
             self._heap.push(slot, self._heap.key(slot))
         else:
-            self._heap.push(slot, self._now)
+            self._heap.push(slot, self._clock.now)
 
     # -- hints -------------------------------------------------------------------------------------
 
     def hinted(self, page: int, at: float) -> None:
         """Note that a page changed after its last visit; older news is dropped.
 
-        A page in flight keeps the hint for the visit under way. One never visited and of unknown
-        past is new, and first in any case.
+        For a page in flight it counts once the visit is over, if it tells of a later change. A
+        page never visited and of unknown past is new, and first in any case.
         """
         slot = self._slots.find(page)
         self.reliability.heard = True
-        changed_at = at + self._lead
-        if slot == FREE or slot in self._flying or changed_at <= self._visited_at[slot]:
+        changed_at = at + self._clock.lead
+        if slot == FREE or changed_at <= self._visited_at[slot]:
+            return
+        if slot in self._flying:
+            self._news[slot] = max(at, self._news.get(slot, at))
             return
         if math.isinf(self._visited_at[slot]) and self._age[slot] == 0.0:
             return
@@ -441,8 +471,9 @@ class IndexPolicy:
     def _dues(self, slots: NDArray[np.int64]) -> Floats:
         weight = self._weight[slots].astype(np.float64)
         age, scale = self._age[slots].astype(np.float64), self._scale[slots].astype(np.float64)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            wait = self._worth.waits_s(age, scale, self._level / weight)
+        with np.errstate(divide="ignore", over="ignore"):
+            level = self._level / np.maximum(weight, 1e-30)
+            wait = self._worth.waits_s(age, scale, level)
         return np.where(weight > 0, self._visited_at[slots] + wait, np.inf)
 
     def _extend(self, more: int) -> None:
@@ -451,10 +482,3 @@ class IndexPolicy:
             self._age = np.concatenate([self._age, np.zeros(more, np.float32)])
             self._scale = np.concatenate([self._scale, np.ones(more, np.float32)])
             self._weight = np.concatenate([self._weight, np.ones(more, np.float32)])
-
-    def _time(self, now: float) -> float:
-        """Return the policy's own time: as the wall clock goes, but for its steps back."""
-        if now + self._lead < self._now:
-            self._lead = self._now - now
-        self._now = now + self._lead
-        return self._now

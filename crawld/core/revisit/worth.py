@@ -19,7 +19,6 @@ the two scores are ours, the shares chosen on the years before those that are re
 from __future__ import annotations
 
 import math
-from bisect import bisect_right
 from collections.abc import Sequence
 from typing import Final
 
@@ -38,6 +37,8 @@ ROUND_ROBIN_SHARE: Final = 0.1
 _GAP_LEAST_S, _GAP_MOST_S = 60.0, 3650.0 * 86_400.0
 _SETTLING_S = 600.0
 _AGE_LEAST, _AGE_MOST, _AGES = 1e-4, 4096.0, 160
+_AGES_IN_CELL = 6
+_CELLS = 510
 _WORTH_LEAST, _WORTH_MOST, _WORTHS = 1e-9, 1e5, 224
 _ALIVE_LEAST = 1e-9
 _HAZARD_LEAST = 1e-4
@@ -76,9 +77,14 @@ class WorthTable:
 
     def __init__(self, shape: Renewal, share: float = ROUND_ROBIN_SHARE) -> None:
         self._share = share
-        self._y = np.concatenate([[0.0], np.geomspace(_AGE_LEAST, _AGE_MOST, 511)])
-        self._alive = shape.survival(self._y)
-        self._area = shape.integrated_survival(self._y)
+        self._y = np.concatenate([[0.0], np.geomspace(_AGE_LEAST, _AGE_MOST, _CELLS + 1)])
+        self._per_log = _CELLS / math.log(_AGE_MOST / _AGE_LEAST)
+        self._alive = np.asarray(shape.survival(self._y), np.float64)
+        # The integral is that of the tabulated S, or W would be wrong inside a cell.
+        width = np.diff(self._y)
+        self._fall = np.append(np.diff(self._alive) / width, 0.0)
+        areas = 0.5 * width * (self._alive[1:] + self._alive[:-1])
+        self._area = np.concatenate([[0.0], np.cumsum(areas)])
         self._residual = shape.residual_mean(self._y)
         self._mean = float(shape.mean())
         self._log_age = float(np.log(_AGE_MOST / _AGE_LEAST)) / (_AGES - 1)
@@ -88,11 +94,9 @@ class WorthTable:
         self._ys: list[float] = self._y.tolist()
         self._alives: list[float] = self._alive.tolist()
         self._areas: list[float] = self._area.tolist()
-        lost = -np.diff(self._alive) / np.diff(self._y)
-        hazard = lost / np.maximum(self._alive[:-1], _ALIVE_LEAST)
-        self._hazards: list[float] = np.append(
-            np.maximum(hazard, _HAZARD_LEAST), _HAZARD_LEAST
-        ).tolist()
+        self._falls: list[float] = self._fall.tolist()
+        hazard = -self._fall / np.maximum(self._alive, _ALIVE_LEAST)
+        self._hazards: list[float] = np.maximum(hazard, _HAZARD_LEAST).tolist()
 
     def of(self, age: Floats, scale_s: Floats, since_s: Floats) -> Floats:
         """Return the worth of visiting pages now, seconds, increasing in `since_s`.
@@ -113,36 +117,43 @@ class WorthTable:
         return scale_s * (max(value, 0.0) + self._share * x)
 
     def _at(self, y: float) -> tuple[float, float]:
-        """Return S and its integral at an age in scales, as `numpy.interp` does."""
-        cell = bisect_right(self._ys, y) - 1
-        if cell >= len(self._ys) - 1:
+        """Return S and its integral at an age in scales: S linear, its integral its own."""
+        if y >= _AGE_MOST:
             return self._alives[-1], self._areas[-1]
-        begin = self._ys[cell]
-        part = (y - begin) / (self._ys[cell + 1] - begin)
-        alive, area = self._alives[cell], self._areas[cell]
-        return (
-            alive + part * (self._alives[cell + 1] - alive),
-            area + part * (self._areas[cell + 1] - area),
-        )
+        cell = 0 if y < _AGE_LEAST else int(math.log(y / _AGE_LEAST) * self._per_log) + 1
+        into = y - self._ys[cell]
+        begun = self._alives[cell]
+        alive = begun + into * self._falls[cell]
+        return alive, self._areas[cell] + 0.5 * into * (begun + alive)
+
+    def _many(self, y: Floats) -> tuple[Floats, Floats]:
+        """Return `_at` of many ages."""
+        inside = np.minimum(y, _AGE_MOST)
+        place = np.log(np.maximum(inside / _AGE_LEAST, 1.0)) * self._per_log
+        cell = np.minimum(place, _CELLS - 1).astype(np.int64) + (inside >= _AGE_LEAST)
+        into, begun = inside - self._y.take(cell), self._alive.take(cell)
+        alive = begun + into * self._fall.take(cell)
+        return alive, self._area.take(cell) + 0.5 * into * (begun + alive)
 
     def _in_scales(self, age: Floats, x: Floats) -> Floats:
-        y = age + x
-        alive = np.maximum(np.interp(age, self._y, self._alive), _ALIVE_LEAST)
-        fresh = np.interp(y, self._y, self._area) - np.interp(age, self._y, self._area)
-        value = (fresh - x * np.interp(y, self._y, self._alive)) / alive
+        alive, area = self._many(age)
+        alive_now, area_now = self._many(age + x)
+        value = (area_now - area - x * alive_now) / np.maximum(alive, _ALIVE_LEAST)
         return np.maximum(value, 0.0) + self._share * x
 
     def changed(self, age: ArrayLike, scale_s: ArrayLike, since_s: ArrayLike) -> Floats:
         """Return the probability that pages changed since their last visit."""
         y = np.asarray(age, np.float64)
-        then = np.maximum(np.interp(y, self._y, self._alive), _ALIVE_LEAST)
-        now = np.interp(y + np.asarray(since_s) / np.asarray(scale_s), self._y, self._alive)
-        return np.asarray(1.0 - np.minimum(now / then, 1.0))
+        then, _ = self._many(y)
+        now, _ = self._many(y + np.asarray(since_s) / np.asarray(scale_s))
+        return np.asarray(1.0 - np.minimum(now / np.maximum(then, _ALIVE_LEAST), 1.0))
 
     def hazard(self, age: float) -> float:
         """Return the hazard of change at an age in scales, per scale."""
-        cell = min(bisect_right(self._ys, age), len(self._ys) - 1)
-        return self._hazards[max(cell - 1, 0)]
+        if age >= _AGE_MOST:
+            return _HAZARD_LEAST
+        cell = 0 if age < _AGE_LEAST else int(math.log(age / _AGE_LEAST) * self._per_log) + 1
+        return self._hazards[cell]
 
     def of_stale(self, scale_s: Floats, unchanged_s: Floats) -> Floats:
         """Return the fresh time that visits to pages known to be stale buy, seconds.
@@ -178,21 +189,18 @@ class WorthTable:
 
     def _tabulate(self) -> Floats:
         """Return the least wait over each cell of (age, worth), in scales."""
-        ages = np.geomspace(_AGE_LEAST, _AGE_MOST, _AGES)
+        # The wait is not monotone in the age (the hazard peaks at the end of each bin), hence
+        # the least of several ages inside a cell.
+        ages = np.geomspace(_AGE_LEAST, _AGE_MOST, (_AGES - 1) * _AGES_IN_CELL + 1)
         ages[0] = 0.0
         worths = np.geomspace(_WORTH_LEAST, _WORTH_MOST, _WORTHS)
         worths[0] = 0.0
-        x = np.concatenate([[0.0], np.geomspace(1e-9, _WORTH_MOST / self._share, 1200)])
+        x = np.concatenate([[0.0], np.geomspace(1e-9, _WORTH_MOST / self._share, 800)])
         waits = np.stack(
             [
-                np.interp(
-                    worths, np.maximum.accumulate(self._in_scales(np.full_like(x, age), x)), x
-                )
+                np.interp(worths, np.maximum.accumulate(self._in_scales(np.array(age), x)), x)
                 for age in ages
             ]
         )
-        cell = np.minimum(waits[:-1], waits[1:])
-        # The wait need not be monotone in the age: the neighbouring cells bound it too.
-        cell[1:] = np.minimum(cell[1:], waits[:-2])
-        cell[:-1] = np.minimum(cell[:-1], waits[2:])
-        return np.asarray(_EARLY * cell, np.float64)
+        cell = waits[:-1].reshape(_AGES - 1, _AGES_IN_CELL, _WORTHS).min(axis=1)
+        return np.asarray(_EARLY * np.minimum(cell, waits[_AGES_IN_CELL::_AGES_IN_CELL]))

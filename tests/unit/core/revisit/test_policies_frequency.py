@@ -1,0 +1,132 @@
+"""RANDOM, MERGE and DELAYED: shares of the slots, phases, and changes of frequency."""
+
+from collections import Counter
+
+import numpy as np
+import pytest
+
+from crawld.core.revisit.fenwick import Fenwick
+from crawld.core.revisit.freshness import Order, mean_freshness
+from crawld.core.revisit.policies import Observation
+from crawld.core.revisit.policies_frequency import (
+    DelayedPolicy,
+    MergePolicy,
+    RandomPolicy,
+    lay_out,
+    phase,
+)
+
+SEEN = Observation(changed=True)
+
+
+def picks(policy, count, step=1.0, start=0.0):
+    order = []
+    for k in range(count):
+        page = policy.select(start + k * step)
+        if page is not None:
+            policy.visited(page, start + k * step, SEEN)
+        order.append(page)
+    return order
+
+
+@pytest.mark.parametrize("make", [MergePolicy, lambda: RandomPolicy(by_frequency=True, seed=3)])
+def test_slots_are_shared_as_allocated(make):
+    policy = make()
+    policy.load([1, 2, 3])
+    policy.allocated([1, 2, 3], [0.1, 0.2, 0.7])
+    count = Counter(picks(policy, 3000))
+    # In flight pages cannot be drawn, but with one at a time nobody waits for another.
+    assert count[2] / 3000 == pytest.approx(0.2, abs=0.04)
+    assert count[3] / 3000 == pytest.approx(0.7, abs=0.04)
+
+
+def test_the_bulk_schedule_is_the_one_page_by_page():
+    pages = np.arange(50)
+    frequency = np.random.default_rng(0).lognormal(0, 1, 50)
+    policy = MergePolicy()
+    policy.load(pages)
+    policy.allocated(pages, frequency)
+    assert picks(policy, 400) == lay_out(pages, frequency.astype(np.float32), 400).tolist()
+
+
+def test_merge_of_random_phases_is_nearly_equally_spaced():
+    # One page at twice the frequency of forty others: clumped phases kept .594, hashed ones .999.
+    pages = np.arange(41)
+    frequency = np.where(pages == 0, 2.0, 1.0)
+    slot = 1.0 / frequency.sum()
+    at = np.flatnonzero(lay_out(pages, frequency, 42_000) == 0) * slot
+    rate = 2.0
+    fresh = (1 - np.exp(-rate * np.diff(at))).sum() / (rate * (at[-1] - at[0]))
+    assert fresh / mean_freshness(Order.FIXED, rate, 2.0) > 0.99
+
+
+def test_merge_of_many_pages_keeps_927_of_equal_spacing():
+    # The limit with many pages and random phases; its least value over the rates is .92725.
+    rng = np.random.default_rng(2)
+    pages = np.arange(4000)
+    frequency = np.full(4000, 1.0)
+    order = lay_out(rng.permutation(pages), frequency, 4000 * 8)
+    slot = 1.0 / 4000
+    at = np.argsort(order, kind="stable").reshape(4000, -1) * slot
+    rate = 1.6
+    fresh = (1 - np.exp(-rate * np.diff(at, axis=1))).mean() / rate / np.diff(at, axis=1).mean()
+    assert fresh / mean_freshness(Order.FIXED, rate, 1.0) > 0.927
+
+
+def test_phases_repeat_and_fill_the_interval():
+    phases = np.array([phase(page) for page in range(10_000)])
+    assert phase(17) == phases[17]
+    assert 0 < phases.min() < 0.001 < 0.999 < phases.max() < 1
+    assert phases.mean() == pytest.approx(0.5, abs=0.01)
+
+
+def test_a_new_frequency_stretches_the_interval_under_way():
+    policy = MergePolicy()
+    policy.load([1, 2])
+    policy.allocated([1, 2], [1.0, 1.0])
+    picks(policy, 10)
+    policy.allocated([1], [4.0])
+    count = Counter(picks(policy, 500))
+    assert count[1] == pytest.approx(400, abs=10)
+
+
+def test_given_up_pages_wait_behind_all_others():
+    policy = MergePolicy()
+    policy.load([1, 2])
+    policy.allocated([1, 2], [1.0, 0.0])
+    assert 2 not in picks(policy, 50)
+    policy.remove(1)
+    assert policy.select(0.0) == 2
+
+
+def test_delayed_never_runs_ahead_and_idles_when_nothing_is_due():
+    policy = DelayedPolicy()
+    policy.load(np.arange(5))
+    policy.allocated(np.arange(5), np.full(5, 0.01))
+    order = picks(policy, 2000)
+    assert order.count(None) == pytest.approx(1900, abs=6)
+    slow = DelayedPolicy()
+    slow.load(np.arange(5))
+    slow.allocated(np.arange(5), np.full(5, 1.0))
+    assert None not in picks(slow, 200, start=50.0)[10:]
+
+
+def test_random_draws_all_alike_and_repeats_with_its_seed():
+    first, second = RandomPolicy(seed=5), RandomPolicy(seed=5)
+    for policy in (first, second):
+        policy.load(np.arange(10))
+    drawn = picks(first, 5000)
+    assert drawn == picks(second, 5000)
+    assert min(Counter(drawn).values()) > 400
+
+
+def test_fenwick_finds_by_share_and_survives_zeros():
+    tree = Fenwick()
+    for slot, weight in enumerate([0.0, 1.0, 0.0, 3.0]):
+        tree.set(slot, weight)
+    assert [tree.find(share) for share in (0.0, 0.24, 0.26, 0.999999)] == [1, 1, 3, 3]
+    tree.set(3, 0.0)
+    tree.set(1, 0.0)
+    assert tree.find(0.5) == -1
+    tree.load(np.array([0.0, 2.0]))
+    assert tree.find(0.0) == 1

@@ -1,0 +1,164 @@
+"""INDEX: the pick is the argmax, the record is small, the past and hints count."""
+
+import tracemalloc
+
+import numpy as np
+import pytest
+
+from crawld.core.change.model import PageModel
+from crawld.core.change.record import RECORD
+from crawld.core.change.scale import fit_scale
+from crawld.core.revisit.policies import Observation
+from crawld.core.revisit.policies_index import IndexPolicy
+from crawld.core.revisit.worth import WorthTable, page_scale_s
+
+DAY = 86_400.0
+NOW = 1.7e9
+
+
+def records(count, seed=0, budget=0.3):
+    rng = np.random.default_rng(seed)
+    interval = np.exp(rng.normal(np.log(20 * DAY), 1.5, count))
+    out = np.zeros(count, RECORD)
+    out["last_visit_at"] = NOW - rng.uniform(0, 2 / budget * DAY, count)
+    out["last_change_at"] = out["last_visit_at"] - interval * rng.exponential(1, count)
+    out["first_at"] = NOW - 1e9
+    out["counts"] = np.stack([DAY / interval, 10 * DAY / interval, 90 * DAY / interval], axis=1)
+    out["gaps_s"] = np.stack([interval, interval], axis=1)
+    return out
+
+
+def loaded(count, **options):
+    known = records(count, **options)
+    policy = IndexPolicy()
+    policy.load(np.arange(count), known["last_visit_at"])
+    policy.learnt(np.arange(count), known)
+    return policy
+
+
+def test_every_pick_is_within_a_hundredth_of_the_best():
+    count, budget = 3000, 0.3
+    policy = loaded(count)
+    rng = np.random.default_rng(1)
+    worst = 1.0
+    for k in range(4000):
+        now = NOW + k * DAY / (budget * count)
+        best = policy.worths(np.arange(count), now).max()
+        page = policy.select(now)
+        worst = min(worst, float(policy.worths([page], now)[0] / best))
+        policy.visited(page, now, Observation(bool(rng.random() < 0.5)))
+    assert worst >= 0.99
+
+
+def test_a_page_costs_at_most_64_bytes():
+    known = records(200_000)
+    pages = np.arange(len(known))
+    tracemalloc.start()
+    policy = IndexPolicy()
+    before, _ = tracemalloc.get_traced_memory()
+    policy.load(pages, known["last_visit_at"])
+    policy.learnt(pages, known)
+    policy.select(NOW)
+    held, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert (held - before) / len(known) <= 64
+
+
+def test_a_page_that_changes_and_stands_is_visited_more_than_one_that_never_changes():
+    history = {1: NOW - np.arange(40, 0, -1) * 5 * DAY, 2: np.array([NOW - 900 * DAY])}
+    instants = np.concatenate([history[1], history[2]])
+    policy = IndexPolicy(fit_scale(instants, np.array([0, 40, 41]), at=NOW))
+    models = {}
+    for page, past in history.items():
+        models[page] = PageModel()
+        models[page].observe_changes(past.tolist(), NOW)
+        policy.add(page, NOW)
+        policy.visited(page, NOW, Observation(True, (), models[page]))
+    turns = []
+    for k in range(1, 60):
+        page = policy.select(NOW + k * DAY)
+        turns.append(page)
+        models[page].observe_changes([], NOW + k * DAY)
+        policy.visited(page, NOW + k * DAY, Observation(False, (), models[page]))
+    assert turns.count(1) > turns.count(2) > 0
+
+
+def test_importance_multiplies_the_worth():
+    policy = IndexPolicy()
+    policy.load([1, 2, 3, 4], np.full(4, NOW), [1.0, 1.0, 8.0, 0.0])
+    turns = []
+    for k in range(1, 41):
+        page = policy.select(NOW + k * DAY)
+        turns.append(page)
+        policy.visited(page, NOW + k * DAY, Observation(True))
+    assert turns.count(3) > turns.count(1) > 0
+    assert 4 not in turns
+
+
+def test_new_pages_come_first_and_calm_ones_before_lively_ones():
+    known = records(2)
+    known["last_change_at"] = [NOW - DAY, NOW - 100 * DAY]
+    known["last_visit_at"] = NOW
+    policy = IndexPolicy()
+    policy.load([10, 11])
+    policy.learnt([10, 11], known)
+    policy.add(12, None)
+    assert [policy.select(NOW) for _ in range(3)] == [11, 10, 12]
+
+
+def test_a_hint_brings_a_page_forward_and_an_old_one_does_not():
+    policy = IndexPolicy()
+    policy.load(np.arange(5), np.full(5, NOW))
+    policy.hinted(3, NOW - 10.0)
+    assert policy.select(NOW + DAY) is not None
+    policy.hinted(4, NOW + DAY)
+    for _ in range(200):
+        policy.reliability.found(told=1, changes=1, since_s=DAY, counted=True)
+    assert policy.select(NOW + 2 * DAY) == 4
+
+
+def test_a_hint_for_a_page_in_flight_is_not_lost():
+    policy = IndexPolicy()
+    policy.load([1, 2], np.full(2, NOW))
+    flying = policy.select(NOW + DAY)
+    policy.hinted(flying, NOW + 2 * DAY)
+    policy.visited(flying, NOW + DAY + 5, Observation(True))
+    for _ in range(200):
+        policy.reliability.found(told=1, changes=1, since_s=DAY, counted=True)
+    assert policy.select(NOW + 3 * DAY) == flying
+
+
+def test_a_source_that_lies_loses_its_credit():
+    policy = IndexPolicy()
+    policy.reliability.heard = True
+    honest = policy.reliability.true(1e-6)
+    for _ in range(100):
+        policy.reliability.found(told=2, changes=0, since_s=DAY, counted=True)
+    assert policy.reliability.true(1e-6) < 0.5 * honest
+    for _ in range(100):
+        policy.reliability.found(told=0, changes=3, since_s=DAY, counted=True)
+    assert policy.reliability.missing > 0.5
+
+
+def test_the_scale_of_a_visit_is_the_scale_of_the_fit():
+    rng = np.random.default_rng(4)
+    instants = np.cumsum(rng.exponential(3 * DAY, 60)) + NOW - 400 * DAY
+    model = fit_scale(instants, np.array([0, 60]), at=NOW)
+    page = PageModel()
+    page.observe_changes(instants.tolist(), NOW)
+    stored = np.frombuffer(page.to_bytes(), dtype=RECORD)
+    assert page_scale_s(model.weights.tolist(), page) == pytest.approx(
+        float(model.scale_s(stored)[0]), rel=1e-5
+    )
+
+
+def test_waits_are_never_longer_than_the_worth_asks():
+    rng = np.random.default_rng(0)
+    age, scale = 10.0 ** rng.uniform(-4, 2, 500), 10.0 ** rng.uniform(3, 7, 500)
+    table = WorthTable(fit_scale(np.zeros(0), np.zeros(1, np.int64), at=0.0).shape)
+    asked = 10.0 ** rng.uniform(2, 6, 500)
+    waits = table.waits_s(age, scale, asked)
+    assert np.quantile(table.of(age, scale, waits) / asked, 0.98) <= 1.0
+    assert table.wait_s(age[0], scale[0], asked[0]) == pytest.approx(waits[0])
+    one = table.of_one(age[0], scale[0], waits[0])
+    assert one == pytest.approx(float(table.of(age[:1], scale[:1], waits[:1])[0]))

@@ -1,0 +1,139 @@
+"""What every policy keeps: one visit at a time, nobody lost, whatever the clock does."""
+
+import numpy as np
+import pytest
+
+from crawld.core.revisit.policies import Observation, UniformPolicy
+from crawld.core.revisit.policies_frequency import (
+    DelayedPolicy,
+    MergePolicy,
+    RandomPolicy,
+)
+from crawld.core.revisit.policies_greedy import GreedyPolicy
+from crawld.core.revisit.policies_index import IndexPolicy
+
+POLICIES = {
+    "uniform": UniformPolicy,
+    "random": RandomPolicy,
+    "random-f": lambda: RandomPolicy(by_frequency=True),
+    "merge": MergePolicy,
+    "delayed": DelayedPolicy,
+    "greedy": GreedyPolicy,
+    "greedy-printed": lambda: GreedyPolicy(conditional=False),
+    "index": IndexPolicy,
+}
+EAGER = [name for name in POLICIES if name != "delayed"]
+NOW = 1.7e9
+
+
+@pytest.fixture(params=POLICIES)
+def policy(request):
+    return POLICIES[request.param]()
+
+
+@pytest.fixture(params=EAGER)
+def eager(request):
+    return POLICIES[request.param]()
+
+
+def allocate(policy, pages, frequency=1e-4):
+    if hasattr(policy, "allocated"):
+        policy.allocated(pages, np.full(len(pages), frequency))
+
+
+def visit(policy, now, *, changed=True):
+    page = policy.select(now)
+    if page is not None:
+        policy.visited(page, now, Observation(changed))
+    return page
+
+
+def test_new_pages_are_handed_out_once_each(policy):
+    policy.load([7, 8, 9])
+    assert sorted(policy.select(NOW) for _ in range(3)) == [7, 8, 9]
+    assert policy.select(NOW) is None
+    policy.released(8)
+    assert policy.select(NOW) == 8
+
+
+def test_an_empty_host_has_nothing(policy):
+    policy.load([])
+    assert policy.select(NOW) is None
+    assert len(policy) == 0
+
+
+def test_a_host_of_one_page_visits_it_again(eager):
+    eager.add(5, None)
+    assert [visit(eager, NOW + k) for k in range(4)] == [5, 5, 5, 5]
+
+
+def test_everyone_gets_a_turn_within_a_few_rounds(eager):
+    pages = list(range(40))
+    eager.load(pages)
+    allocate(eager, pages)
+    seen = [visit(eager, NOW + 3600.0 * k) for k in range(400)]
+    assert set(seen) == set(pages)
+
+
+def test_unknown_pages_are_no_error(policy):
+    policy.add(1, None)
+    policy.remove(2)
+    policy.visited(2, NOW, None)
+    policy.released(2)
+    policy.hinted(2, NOW)
+    policy.set_weight(2, 3.0)
+    assert 2 not in policy
+    assert len(policy) == 1
+
+
+def test_a_page_removed_in_flight_stays_away(policy):
+    policy.load([1])
+    assert policy.select(NOW) == 1
+    policy.remove(1)
+    policy.visited(1, NOW, Observation(True))
+    policy.released(1)
+    assert policy.select(NOW + 1e7) is None
+
+
+def test_a_failed_visit_does_not_block_the_host(eager):
+    eager.load([1, 2])
+    for k in range(6):
+        page = eager.select(NOW + 60.0 * k)
+        assert page in (1, 2)
+        eager.visited(page, NOW + 60.0 * k, None)
+
+
+@pytest.mark.parametrize("jump", [-86_400.0, 86_400.0])
+def test_a_clock_that_jumps_starves_nobody(policy, jump):
+    pages = list(range(10))
+    policy.load(pages)
+    allocate(policy, pages, 1e-3)
+    for k in range(30):
+        visit(policy, NOW + 100.0 * k)
+    for k in range(30):
+        visit(policy, NOW + jump + 100.0 * k)
+    after = [visit(policy, NOW + 6000.0 + 100.0 * k) for k in range(400)]
+    assert set(pages) <= set(after)
+
+
+def test_pages_come_and_go_while_it_runs(policy):
+    rng = np.random.default_rng(1)
+    held = set()
+    for k in range(600):
+        page = int(rng.integers(0, 60))
+        if rng.random() < 0.3:
+            policy.remove(page)
+            held.discard(page)
+        elif page not in held:
+            policy.add(page, None if rng.random() < 0.5 else NOW - 1e5 * rng.random())
+            held.add(page)
+        picked = visit(policy, NOW + 50.0 * k, changed=bool(rng.random() < 0.5))
+        assert picked is None or picked in held
+        assert len(policy) == len(held)
+
+
+def test_weights_are_accepted_while_it_runs(policy):
+    policy.load(np.arange(20), np.full(20, NOW - 1e5), np.linspace(0, 2, 20))
+    allocate(policy, list(range(20)), 1e-3)
+    policy.set_weight(3, 5.0)
+    assert any(visit(policy, NOW + 1e3 * k) is not None for k in range(50))
