@@ -33,6 +33,7 @@ from crawld.daemon.clock import Clock
 from crawld.daemon.control import serve_control
 from crawld.daemon.crawl import Crawl, Settings
 from crawld.daemon.jobs.backfill import Backfill
+from crawld.daemon.jobs.retention import Retention
 from crawld.daemon.jobs.runner import JobRunner
 from crawld.daemon.models import Phase
 from crawld.daemon.network import Network
@@ -119,7 +120,10 @@ class Daemon:
         )
         self.book = SiteBook(self.crawl, database, start.clock, source=start.source)
         self._config = start.config
-        self.jobs = JobRunner(database, start.clock, [self._backfill()], chance=random.Random())
+        retention = Retention(self.crawl, database, start.clock)
+        self.jobs = JobRunner(
+            database, start.clock, [self._backfill(), retention], chance=random.Random()
+        )
         self._hurry = trio.CancelScope()
 
     def _backfill(self) -> Backfill:
@@ -310,7 +314,7 @@ async def run_daemon(
     Raises:
         OperatorError: the file or the config cannot be used.
     """
-    _settle_heap()
+    settle_heap()
     path = start.config.daemon.db
     fresh = not path.exists()
     async with await Database.open(
@@ -321,7 +325,7 @@ async def run_daemon(
         await Daemon(start, database, fresh=fresh).run(task_status)
 
 
-def _settle_heap() -> None:
+def settle_heap() -> None:
     """Make glibc keep the memory of parsed pages instead of asking the kernel for it each time.
 
     A third of the time to parse a 60 KB page went into page faults before. Another C library is
