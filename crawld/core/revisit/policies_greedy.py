@@ -21,6 +21,7 @@ page and pick.
 from __future__ import annotations
 
 import math
+from bisect import bisect_right
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -34,6 +35,8 @@ Floats = NDArray[np.float64]
 
 _WAITS = np.concatenate([[0.0], np.geomspace(60.0, 4 * 365 * 86_400.0, 40)])
 """Grid of waits since the last visit, seconds."""
+
+_GRID: list[float] = _WAITS.tolist()
 
 _MIDDLES = 0.5 * (_WAITS[1:] + _WAITS[:-1])
 _RENEWAL_HORIZON_S = 2 * 365 * 86_400.0
@@ -209,16 +212,14 @@ class GreedyPolicy:
 
     def _turn(self, slot: int, now: float) -> None:
         """Set the line the gain follows from now to the next grid point."""
-        waited = now - float(self._visited_at[slot])
-        cell = int(np.clip(np.searchsorted(_WAITS, waited, side="right") - 1, 0, len(_WAITS) - 2))
-        gain = self._gain[slot]
-        rise = float(gain[cell + 1] - gain[cell])
-        slope = rise / (_WAITS[cell + 1] - _WAITS[cell])
-        begin = float(self._visited_at[slot]) + _WAITS[cell]
+        visited_at = float(self._visited_at[slot])
+        cell = min(max(bisect_right(_GRID, now - visited_at) - 1, 0), len(_GRID) - 2)
+        low, high = self._gain[slot, cell : cell + 2].tolist()
+        begin, end = _GRID[cell], _GRID[cell + 1]
+        slope = (high - low) / (end - begin)
         self._slope[slot] = slope
-        self._level[slot] = float(gain[cell]) - slope * begin
-        last = cell == len(_WAITS) - 2
-        self._turns.push(slot, math.inf if last else begin + (_WAITS[cell + 1] - _WAITS[cell]))
+        self._level[slot] = low - slope * (visited_at + begin)
+        self._turns.push(slot, math.inf if cell == len(_GRID) - 2 else visited_at + end)
 
     def _take_out(self, slot: int) -> None:
         self._new.remove(slot)

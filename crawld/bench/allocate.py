@@ -1,0 +1,112 @@
+"""`crawld bench allocate`: OPT_POLITE on a web of full size, and Wolf on histogram pages.
+
+Baselines, in the same run: OPT_POLITE on a tenth of the pages (cost per page must not grow), and
+plain bisection of every host's price on a small web (what the pools replace).
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import resource
+import time
+from collections.abc import Callable
+
+import numpy as np
+
+from crawld.bench.result import answer
+from crawld.core.change.renewal import EDGES_S, Renewal, exponential_mass
+from crawld.core.revisit.allocation import Web, allocate, kkt_residual
+from crawld.core.revisit.price import revisit_frequency
+from crawld.core.revisit.wolf import allocate_renewal
+from crawld.lab.webbase import synthetic_web
+
+_PAGES, _HOSTS = 14_500_000, 5_462
+_BANDWIDTH_SHARE = 0.2
+_BISECTIONS = 60
+
+
+def run(*, quick: bool, progress: Callable[[str], None]) -> dict[str, object]:
+    """Measure and return the value of `result.answer`; figures of a quick run mean little."""
+    pages, hosts = (300_000, 500) if quick else (_PAGES, _HOSTS)
+    ours: list[dict[str, float]] = []
+    linear: list[dict[str, float]] = []
+    for _ in range(1 if quick else 3):
+        progress(f"allocating {pages:,} pages on {hosts:,} hosts")
+        metrics = _alone(pages, hosts)
+        progress("allocating 10,000 histogram pages")
+        ours.append({**metrics, "wolf_10k_s": _wolf()})
+        progress("allocating a tenth of the pages")
+        part = _alone(pages // 10, max(hosts // 10, 1))
+        linear.append({"opt_polite_page_ns": part["opt_polite_page_ns"]})
+    progress("bisecting a small web host by host")
+    small = synthetic_web(100_000, 200, 1)
+    return answer(
+        "allocate",
+        [{**run, **_small(small)} for run in ours],
+        {"tenth": linear, "bisection": [_bisected(small)]},
+    )
+
+
+def _alone(pages: int, hosts: int) -> dict[str, float]:
+    """Allocate in a process of its own, so that its peak of memory is its own."""
+    context = multiprocessing.get_context("spawn")
+    with context.Pool(1) as pool:
+        return pool.apply(_opt_polite, (pages, hosts))
+
+
+def _opt_polite(pages: int, hosts: int) -> dict[str, float]:
+    web = synthetic_web(pages, hosts, 0)
+    bandwidth = _BANDWIDTH_SHARE * float(web.ceiling.sum())
+    begun = time.perf_counter()
+    allocation = allocate(web, bandwidth)
+    took_s = time.perf_counter() - begun
+    peak_mb = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    return {
+        "opt_polite_14m_s": took_s,
+        "opt_polite_page_ns": took_s / pages * 1e9,
+        "kkt_residual": kkt_residual(web, bandwidth, allocation),
+        "peak_rss_mb": peak_mb,
+    }
+
+
+def _wolf() -> float:
+    rng = np.random.default_rng(0)
+    rate = rng.lognormal(-13, 1, 10_000)
+    mass = exponential_mass(rate) * rng.lognormal(0, 1, (10_000, len(EDGES_S) - 1))
+    renewal = Renewal(EDGES_S, mass / mass.sum(axis=1, keepdims=True))
+    begun = time.perf_counter()
+    allocate_renewal(renewal, 0.1 * 10_000 / 86_400)
+    return time.perf_counter() - begun
+
+
+def _small(web: Web) -> dict[str, float]:
+    begun = time.perf_counter()
+    allocate(web, _BANDWIDTH_SHARE * float(web.ceiling.sum()))
+    return {"opt_polite_100k_s": time.perf_counter() - begun}
+
+
+def _bisected(web: Web) -> dict[str, float]:
+    """Solve by nested bisection: the common price outside, each held host's own inside."""
+    bandwidth = _BANDWIDTH_SHARE * float(web.ceiling.sum())
+    host = web.host_of_page()
+    begun = time.perf_counter()
+    own = _prices(web, host, web.ceiling)
+    low, high = -60.0, 60.0
+    for _ in range(_BISECTIONS):
+        middle = 0.5 * (low + high)
+        f = revisit_frequency(web.change_rate, np.exp(middle))
+        spent = np.minimum(np.bincount(host, f, web.hosts), web.ceiling).sum()
+        low, high = (middle, high) if spent > bandwidth else (low, middle)
+    price = np.maximum(own, np.exp(high))
+    revisit_frequency(web.change_rate, price[host])
+    return {"opt_polite_100k_s": time.perf_counter() - begun}
+
+
+def _prices(web: Web, host: np.ndarray, target: np.ndarray) -> np.ndarray:
+    low, high = np.full(web.hosts, -60.0), np.full(web.hosts, 60.0)
+    for _ in range(_BISECTIONS):
+        middle = 0.5 * (low + high)
+        f = revisit_frequency(web.change_rate, np.exp(middle)[host])
+        above = np.bincount(host, f, web.hosts) > target
+        low, high = np.where(above, middle, low), np.where(above, high, middle)
+    return np.asarray(np.exp(high))

@@ -1,0 +1,148 @@
+"""`crawld bench select`: the time of one pick of each policy, beside the thesis' simulation.
+
+A pick is `select` and `visited` together, on a host in the middle of its life: pages with change
+models, visited at random instants before, slots as far apart as the budget says. The baseline
+estimates GREEDY's gain as published, with three simulated renewals a page at every pick, in
+vectorised numpy.
+
+Source: PUC-Rio dissertation, 6.2.2 (three samples).
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+import numpy as np
+
+from crawld.bench.result import answer
+from crawld.core.change.record import RECORD, Records
+from crawld.core.change.renewal import EDGES_S, Renewal, exponential_mass
+from crawld.core.revisit.policies import Observation, Policy
+from crawld.core.revisit.policies_frequency import MergePolicy, lay_out
+from crawld.core.revisit.policies_greedy import GreedyPolicy
+from crawld.core.revisit.policies_index import IndexPolicy
+
+_DAY_S = 86_400.0
+_NOW = 1.7e9
+_VISITS_PER_PAGE_DAY = 0.3
+_SAMPLES = 3
+_LONGEST_GAPS = 8
+
+
+def run(*, quick: bool, progress: Callable[[str], None]) -> dict[str, object]:
+    """Measure and return the value of `result.answer`; figures of a quick run mean little."""
+    many = 100_000 if quick else 1_000_000
+    picks = 2_000 if quick else 20_000
+    ours, baseline = [], []
+    for _ in range(1 if quick else 5):
+        metrics: dict[str, float] = {}
+        progress("laying out MERGE in bulk")
+        metrics["merge_pick_bulk_ns"] = _bulk_ns(picks * 10)
+        for pages, name in ((10_000, "10k"), (100_000, "100k"), (many, "1m")):
+            progress(f"MERGE and INDEX on {pages:,} pages")
+            metrics[f"merge_pick_{name}_us"] = _merge_us(pages, picks)
+            metrics[f"index_pick_{name}_us"] = _index_us(pages, picks)
+        progress("GREEDY on 10,000 pages")
+        metrics["greedy_pick_10k_us"] = _greedy_us(10_000, picks // 4)
+        ours.append(metrics)
+        progress("three simulated renewals a page and pick")
+        simulated_us = _simulation_us(10_000, 4 if quick else 12)
+        baseline.append({"greedy_pick_10k_us": simulated_us, "index_pick_10k_us": simulated_us})
+    return answer("select", ours, {"thesis_simulation": baseline})
+
+
+def _bulk_ns(picks: int) -> float:
+    pages = np.arange(10_000)
+    frequency = np.random.default_rng(0).lognormal(-13, 1, len(pages))
+    begun = time.perf_counter()
+    lay_out(pages, frequency, picks)
+    return (time.perf_counter() - begun) / picks * 1e9
+
+
+def _merge_us(pages: int, picks: int) -> float:
+    policy = MergePolicy()
+    policy.load(np.arange(pages))
+    policy.allocated(np.arange(pages), np.random.default_rng(0).lognormal(-13, 1, pages))
+    return _pick_us(policy, picks, _DAY_S / (_VISITS_PER_PAGE_DAY * pages))
+
+
+def _index_us(pages: int, picks: int) -> float:
+    records = _records(pages)
+    policy = IndexPolicy()
+    policy.load(np.arange(pages), records["last_visit_at"])
+    policy.learnt(np.arange(pages), records)
+    step_s = _DAY_S / (_VISITS_PER_PAGE_DAY * pages)
+    # The first pick prices every page once; it belongs to the load.
+    policy.released(policy.select(_NOW) or 0)
+    return _pick_us(policy, picks, step_s)
+
+
+def _greedy_us(pages: int, picks: int) -> float:
+    renewals, records = _renewals(pages), _records(pages)
+    policy = GreedyPolicy()
+    policy.load(np.arange(pages), records["last_visit_at"])
+    policy.learnt(np.arange(pages), renewals)
+    step_s = _DAY_S / (_VISITS_PER_PAGE_DAY * pages)
+    # After one round every page has its own table of gains.
+    for k, page in enumerate(range(pages)):
+        policy.visited(page, _NOW - (pages - k) * step_s, Observation(changed=True))
+    return _pick_us(policy, picks, step_s)
+
+
+def _pick_us(policy: Policy, picks: int, step_s: float) -> float:
+    changed = np.random.default_rng(1).random(picks) < 0.5
+    seen = [Observation(changed=bool(value)) for value in changed]
+    begun = time.perf_counter()
+    for k in range(picks):
+        now = _NOW + k * step_s
+        page = policy.select(now)
+        if page is not None:
+            policy.visited(page, now, seen[k])
+    return (time.perf_counter() - begun) / picks * 1e6
+
+
+def _simulation_us(pages: int, picks: int) -> float:
+    """Estimate E[A − t | ε]·Pr[ε] of every page from three simulated renewals, as published."""
+    rng = np.random.default_rng(2)
+    mass = _renewals(pages).mass
+    cumulative = mass.cumsum(axis=1)
+    records = _records(pages)
+    base, visited = records["last_change_at"], records["last_visit_at"]
+    widths = np.diff(EDGES_S)
+    begun = time.perf_counter()
+    for k in range(picks):
+        now = _NOW + k
+        gain = np.zeros(pages)
+        for _ in range(_SAMPLES):
+            at, first = base.copy(), np.full(pages, np.inf)
+            for _gap in range(_LONGEST_GAPS):
+                drawn = rng.random(pages)
+                cell = np.minimum((cumulative < drawn[:, None]).sum(axis=1), len(widths) - 1)
+                gap = EDGES_S[cell] + widths[cell] * rng.random(pages)
+                at = np.where(at <= now, at + gap, at)
+                first = np.minimum(first, np.where(at > visited, at, np.inf))
+            gain += np.where((first <= now) & (at > now), at - now, 0.0)
+        int(gain.argmax())
+    return (time.perf_counter() - begun) / picks * 1e6
+
+
+def _renewals(pages: int) -> Renewal:
+    rng = np.random.default_rng(0)
+    mass = exponential_mass(rng.lognormal(-14, 1, pages))
+    mass = mass * rng.lognormal(0, 0.5, mass.shape) + 1e-4
+    return Renewal(EDGES_S, mass / mass.sum(axis=1, keepdims=True))
+
+
+def _records(pages: int) -> Records:
+    """Return models of pages as a host in the middle of its life has them."""
+    rng = np.random.default_rng(0)
+    interval_s = rng.lognormal(np.log(20 * _DAY_S), 1.5, pages)
+    records = np.zeros(pages, RECORD)
+    records["last_visit_at"] = _NOW - rng.uniform(0, 2 / _VISITS_PER_PAGE_DAY * _DAY_S, pages)
+    records["last_change_at"] = records["last_visit_at"] - interval_s * rng.exponential(1, pages)
+    records["first_at"] = _NOW - 1e9
+    days = np.array([1.0, 10.0, 90.0]) * _DAY_S
+    records["counts"] = days / interval_s[:, None]
+    records["gaps_s"] = interval_s[:, None]
+    return records
