@@ -1,0 +1,156 @@
+"""How `crawlctl` shows the past: tables, marked words, bytes."""
+
+import io
+import json
+import subprocess
+import sys
+
+import pytest
+from rich.console import Console
+
+from crawld.cli.history import diff_text, history_table, version_table
+from crawld.daemon.history_models import Diff, History, VersionDetail
+
+VERSION = {
+    "version_id": 7,
+    "visited_at": 1_700_000_000.0,
+    "status": 200,
+    "content_type": "text/html",
+    "size_bytes": 30_000,
+    "stored_bytes": 42,
+}
+
+
+def shown(rendered, *, colour=False):
+    """What a person sees."""
+    out = io.StringIO()
+    system = "standard" if colour else None
+    console = Console(file=out, width=200, markup=False, force_terminal=colour, color_system=system)
+    console.print(rendered)
+    return out.getvalue()
+
+
+def diff(*pieces):
+    hunk = {
+        "old_block": 3,
+        "new_block": 4,
+        "pieces": [{"op": op, "text": text} for op, text in pieces],
+    }
+    return Diff.model_validate(
+        {
+            "url": "http://a.test/",
+            "old": VERSION,
+            "new": {**VERSION, "version_id": 9},
+            "difference": 0.0123,
+            "hunks": [hunk] if pieces else [],
+        }
+    )
+
+
+CHANGED = diff(("same", "It was "), ("removed", "fine"), ("added", "cold"), ("same", " today"))
+
+
+def test_words_are_marked_where_there_is_no_colour():
+    text = shown(diff_text(CHANGED, colour=False))
+    assert "It was [-fine-]{+cold+} today" in text
+    assert "@ block 3 → 4" in text
+    assert "version 7 of 2023-11-14T22:13:20Z" in text
+    assert "1.23 %" in text
+    assert "\x1b" not in text
+
+
+def test_words_are_coloured_on_a_terminal():
+    text = shown(diff_text(CHANGED, colour=True), colour=True)
+    assert "\x1b[9;31mfine\x1b[0m\x1b[1;32mcold\x1b[0m today" in text
+    assert "[-" not in text
+
+
+def test_no_change_is_said():
+    assert "nothing that a reader sees" in shown(diff_text(diff(), colour=False))
+
+
+def test_long_unchanged_text_is_cut_between_changes():
+    long = " ".join(f"word{number}" for number in range(200))
+    text = shown(diff_text(diff(("removed", "a"), ("same", long), ("added", "b")), colour=False))
+    assert "word0 " in text
+    assert "word199" in text
+    assert "…" in text
+    assert "word100" not in text
+
+
+def test_a_page_cannot_steer_the_terminal():
+    text = shown(diff_text(diff(("added", "\x1b[2J\x9b1mx\n\rsecond")), colour=False))
+    assert "\x1b" not in text
+    assert "\x9b" not in text
+    assert "\r" not in text
+
+
+def test_each_copy_was_in_force_until_the_next():
+    history = History.model_validate(
+        {
+            "url": "http://a.test/",
+            "title": "T",
+            "change_count": 12,
+            "versions": [VERSION, {**VERSION, "version_id": 6, "visited_at": 1_699_996_400.0}],
+        }
+    )
+    rows = shown(history_table(history, 1_700_000_060.0)).splitlines()
+    assert "2 shown, 12 changes" in rows[2]
+    assert rows[-2].split()[:4] == ["7", "2023-11-14T22:13:20Z", "1", "min"]
+    assert rows[-1].split()[:4] == ["6", "2023-11-14T21:13:20Z", "1", "h"]
+
+
+def test_a_copy_is_shown_with_its_headers():
+    version = VersionDetail.model_validate(
+        {
+            **VERSION,
+            "url": "http://a.test/",
+            "superseded_at": None,
+            "http_version": "HTTP/1.1",
+            "reason": "OK",
+            "charset": "utf-8",
+            "digest": "00ff",
+            "headers": [["Server", "nginx\x1b[1m"]],
+        }
+    )
+    text = shown(version_table(version))
+    assert "HTTP/1.1 200 OK" in text
+    assert "not yet" in text
+    assert "nginx�[1m" in text
+
+
+def versions(command, standing):
+    """The copies of the mirror's seed, as soon as its first visit is recorded."""
+    asked = ("crawlctl", "--json", "--socket", standing.socket, "history", standing.url)
+    for _ in range(200):
+        if found := json.loads(command(*asked).out)["versions"]:
+            return found
+    raise AssertionError("the seed was not visited")
+
+
+def test_the_past_of_a_standing_mirror(command, standing):
+    socket = ("--socket", standing.socket)
+    [version] = versions(command, standing)
+    named = command("crawlctl", *socket, "page", standing.url, "--at", version["version_id"])
+    assert "not yet" in named.out
+    alone = command("crawlctl", *socket, "diff", standing.url)
+    assert (alone.code, "no copy before" in alone.err) == (2, True)
+    same = command("crawlctl", *socket, "diff", standing.url, "now", "now")
+    assert "nothing that a reader sees" in same.out
+    early = command("crawlctl", *socket, "page", standing.url, "--at", "3 days ago")
+    assert (early.code, "no copy of 3 days ago" in early.err) == (2, True)
+
+
+@pytest.mark.parametrize("more", [(), ("--at", "now")])
+def test_the_stored_bytes_go_to_standard_output(command, standing, more):
+    assert versions(command, standing)
+    done = subprocess.run(
+        [
+            *(sys.executable, "-m", "crawld.cli.crawlctl", "--socket", standing.socket),
+            *("page", standing.url, "--body", *more),
+        ],
+        capture_output=True,
+        check=True,
+    )
+    assert done.stdout.startswith(b"<!")
+    assert done.stderr == b""
