@@ -3,8 +3,8 @@
 Everything that a reading of histories must remember lies here, so that a killed process goes on
 where its last transaction ended: which page is next, and the API's own word for where it stopped.
 
-    unresolved --which page shows there?--> open --read to its end--> complete
-        |  ^------------- visited again, and it has changed ------------'
+    unresolved --which page shows there?--> open --to its end--> read --model made--> complete
+        |  ^---------------------- visited again, and it has changed -------------------'
         |--nothing--> lost --what does the log say?--> missing --visited again--> unresolved
         '--no page of this wiki--> refused
 """
@@ -23,7 +23,7 @@ from crawld.store.wiki import WikiRow
 MAX_PARTS = 5_000
 """Parts of one history that are read: an API whose cursors lead in circles ends here."""
 
-State = Literal["unresolved", "open", "complete", "lost", "missing", "refused"]
+State = Literal["unresolved", "open", "read", "complete", "lost", "missing", "refused"]
 
 
 class WikiPageRow(NamedTuple):
@@ -135,21 +135,20 @@ def _page(row: tuple[object, ...]) -> WikiPageRow:
     return made._replace(capped=bool(made.capped))
 
 
-def shows(connection: apsw.Connection, page: WikiPageRow, shown: Shown, at: float) -> bool:
+def shows(connection: apsw.Connection, page: WikiPageRow, shown: Shown, at: float) -> None:
     """Note which page a title shows, and its newest revision.
+
+    Nothing is left to read where nothing is new since the last time, or where the same text has
+    its history here already, under another title.
 
     Args:
         connection: the writer.
         page: the page as it was when the wiki was asked.
         shown: what the wiki said.
         at: instant of the answer.
-
-    Returns:
-        Whether the history is complete now: nothing new since it was read, or the same text has
-        its history here already, under another title.
     """
     newest = shown.latest.revision_id if shown.latest else None
-    _add(connection, page, [shown.latest] if shown.latest else [])
+    add(connection, page, [shown.latest] if shown.latest else [])
     same = page.wiki_page_number == shown.number
     known = same and page.complete_until is not None and page.latest_revision_id == newest
     complete_until, capped = (
@@ -160,7 +159,7 @@ def shows(connection: apsw.Connection, page: WikiPageRow, shown: Shown, at: floa
         " latest_revision_id = ?, cursor = NULL, complete_until = ?, capped = ?, tries = 0,"
         " failure_count = 0, detail = NULL WHERE page_id = ?",
         (
-            "open" if complete_until is None else "complete",
+            "open" if complete_until is None else "read",
             shown.number,
             shown.title,
             newest,
@@ -170,7 +169,6 @@ def shows(connection: apsw.Connection, page: WikiPageRow, shown: Shown, at: floa
             page.page_id,
         ),
     )
-    return complete_until is not None
 
 
 def _copied(
@@ -197,8 +195,10 @@ def read(
     cursor: str | None,
     at: float,
     cap: int,
-) -> bool:
+) -> None:
     """Store a part of a history and where it goes on, in one transaction.
+
+    It is read to its end, or back to what was known, or up to the cap.
 
     Args:
         connection: the writer.
@@ -207,12 +207,8 @@ def read(
         cursor: where the API goes on, None at the end.
         at: instant of the answer.
         cap: the most changes of a page that are read.
-
-    Returns:
-        Whether the history is complete now: read to its end, or back to what was known, or up to
-        the cap.
     """
-    new = _add(connection, page, changes)
+    new = add(connection, page, changes)
     began_at = at if page.cursor is None or page.began_at is None else page.began_at
     # A second reading may end where the first began; an older part that is all known says so.
     known = page.complete_until is not None and not new
@@ -225,7 +221,7 @@ def read(
         " complete_until = ifnull(?, complete_until), capped = ?, tries = tries + 1,"
         " failure_count = 0, detail = NULL WHERE page_id = ?",
         (
-            "complete" if complete else "open",
+            "read" if complete else "open",
             None if complete else cursor,
             began_at,
             began_at if complete else None,
@@ -233,20 +229,14 @@ def read(
             page.page_id,
         ),
     )
-    return complete
 
 
-def logged(
-    connection: apsw.Connection,
-    page: WikiPageRow,
-    changes: Sequence[Change],
-    *,
-    at: float,
-    detail: str,
-) -> None:
-    """Store what a wiki's log says of a page that it no longer shows."""
-    _add(connection, page, changes)
-    settle(connection, page, "missing", at=at, detail=detail)
+def modelled(connection: apsw.Connection, page: WikiPageRow) -> None:
+    """Note that the model of a page was made of its history."""
+    connection.execute(
+        "UPDATE wiki_page SET state = 'complete', tries = 0 WHERE page_id = ? AND state = 'read'",
+        (page.page_id,),
+    )
 
 
 def settle(
@@ -297,7 +287,8 @@ def failed(
     )
 
 
-def _add(connection: apsw.Connection, page: WikiPageRow, changes: Sequence[Change]) -> int:
+def add(connection: apsw.Connection, page: WikiPageRow, changes: Sequence[Change]) -> int:
+    """Add changes to a page of a wiki; return how many were not there."""
     new = change.insert(connection, page.page_id, changes)
     _count(connection, page.wiki_id, new)
     return new

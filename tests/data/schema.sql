@@ -241,10 +241,12 @@ CREATE TABLE wiki_page (
     wiki_id INTEGER NOT NULL REFERENCES wiki,
     title TEXT NOT NULL,
     -- unresolved: the wiki was not yet asked which page shows under the title; open: its revisions
-    -- are being read; complete: up to complete_until all are here; lost: the wiki shows no page
-    -- there and its log was not yet read; missing: it was; refused: the wiki knows no such page
-    state TEXT NOT NULL
-        CHECK (state IN ('unresolved', 'open', 'complete', 'lost', 'missing', 'refused')),
+    -- are being read; read: up to complete_until all are here, and the model is not yet made of
+    -- them; complete: it is; lost: the wiki shows no page there and its log was not yet read;
+    -- missing: it was; refused: the wiki knows no such page
+    state TEXT NOT NULL CHECK (
+        state IN ('unresolved', 'open', 'read', 'complete', 'lost', 'missing', 'refused')
+    ),
     -- the page whose text shows there: the wiki's own number and title (a redirect's target)
     wiki_page_number INTEGER,
     shown_title TEXT,

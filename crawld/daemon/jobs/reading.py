@@ -110,7 +110,9 @@ class WikiReading:
                 return
 
     async def _step(self) -> float | None:
-        """Ask one thing; return how long to leave the API alone, None if nothing was left."""
+        """Do one thing; return how long to leave the API alone, None if nothing was left."""
+        if pages := await self._waiting("read", 1):
+            return await self._model(pages[0])
         if self._facts is None or not self._is_fresh(self._row.facts_at):
             return await self._learn()
         pages = await self._waiting("unresolved", self._titles_at_once)
@@ -175,10 +177,7 @@ class WikiReading:
         if isinstance(answer, ApiTrouble):
             return await self._troubled(answer, pages)
         found = read_titles(answer, titles)
-        at = self._clock.now()
-        complete = await self._database.write(_resolved, pages, found, at)
-        for page_id in complete:
-            await rebuild(self._database, page_id, at)
+        await self._database.write(_resolved, pages, found, self._clock.now())
         await self._answered()
         await self._give_up([page for page in pages if page.title not in found], "not answered")
         self._titles_at_once = min(2 * self._titles_at_once, self._most_titles)
@@ -202,7 +201,7 @@ class WikiReading:
     async def _store(self, page: WikiPageRow, shown: ShownPage, cursor: Parameters | None) -> None:
         if shown.unusable:
             log.warning("unusable_revisions", title=shown.title, count=shown.unusable)
-        complete = await self._database.write(
+        await self._database.write(
             wiki_page.read,
             page,
             [_change(revision) for revision in shown.revisions],
@@ -210,28 +209,25 @@ class WikiReading:
             at=self._clock.now(),
             cap=self._settings().backfill_revisions,
         )
-        if not complete:
-            return
-        settled = await self._database.read(wiki_page.get, page.page_id)
-        if settled is not None and settled.complete_until is not None:
-            await rebuild(self._database, page.page_id, settled.complete_until)
-        if shown.title != page.shown_title:
+        now = await self._database.read(wiki_page.get, page.page_id)
+        if now is not None and now.state == "read" and shown.title != page.shown_title:
             detail = f"it was moved to {shown.title} while it was read"
             await self._database.write(wiki_page.unsettle, page, detail)
+
+    async def _model(self, page: WikiPageRow) -> float:
+        await rebuild(self._database, page.page_id, page.complete_until or self._clock.now())
+        await self._database.write(wiki_page.modelled, page)
+        return 0.0
 
     async def _read_log(self, page: WikiPageRow) -> float:
         answer = await self._ask(log_query(page.title))
         if isinstance(answer, ApiTrouble):
             return await self._troubled(answer, [page])
-        entries = read_log(answer)
-        await self._database.write(
-            wiki_page.logged,
-            page,
-            [Change(entry.at, entry.log_id, "log", entry.kind) for entry in entries],
-            at=self._clock.now(),
-            detail=_fate(entries),
-        )
-        await rebuild(self._database, page.page_id, self._clock.now())
+        entries, at = read_log(answer), self._clock.now()
+        changes = [Change(entry.at, entry.log_id, "log", entry.kind) for entry in entries]
+        await self._database.write(wiki_page.add, page, changes)
+        await rebuild(self._database, page.page_id, at)
+        await self._database.write(wiki_page.settle, page, "missing", at=at, detail=_fate(entries))
         await self._answered()
         return 0.0
 
@@ -322,23 +318,20 @@ def _resolved(
     pages: Iterable[WikiPageRow],
     found: Mapping[str, ShownPage],
     at: float,
-) -> list[int]:
-    """Store which pages titles show; return those whose history is complete by that."""
-    complete = []
+) -> None:
+    """Store which pages titles show."""
     for page in pages:
         shown = found.get(page.title)
         if shown is None:
             continue
         if shown.number is not None:
             latest = _change(shown.revisions[0]) if shown.revisions else None
-            if wiki_page.shows(connection, page, Shown(shown.number, shown.title, latest), at):
-                complete.append(page.page_id)
+            wiki_page.shows(connection, page, Shown(shown.number, shown.title, latest), at)
         elif shown.refused or shown.elsewhere:
             detail = shown.refused or "shown from another wiki"
             wiki_page.settle(connection, page, "refused", at=at, detail=detail)
         else:
             wiki_page.settle(connection, page, "lost", at=at, detail="the wiki shows no page")
-    return complete
 
 
 def _change(revision: Revision) -> Change:

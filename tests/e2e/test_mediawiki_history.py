@@ -1,0 +1,260 @@
+"""Exact change histories of a real MediaWiki: complete, to the second, and politely asked for."""
+
+import sqlite3
+from contextlib import closing
+from datetime import datetime
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+
+from crawld.core.change.model import PageModel
+from tests.peer.wikidump import EPOCH_AT, Revision, WikiPage
+
+DELAY_S = 0.02
+UNDONE = {"unresolved", "open", "read", "lost"}
+
+CONFIG = """
+[politeness]
+host_delay_s = {delay_s}
+
+[store]
+batch_max_age_s = 0.02
+
+[jobs]
+backfill_every_s = 0.2
+{jobs}
+
+[[site]]
+name = "wiki"
+seeds = ["{seed}"]
+include = ["prefix:/wiki/"]
+exclude = ["regex:/wiki/(Special|Category|Template|Entries|User|Help)(_talk)?:", "regex:[?]"]
+allow_private = true
+{site}
+"""
+
+
+@pytest.fixture
+def mirror(crawld, mediawiki):
+    """Return a function that starts a daemon on the wiki."""
+
+    def start(site="api = true", jobs="", delay_s=DELAY_S):
+        config = crawld.folder / "crawld.toml"
+        seed = mediawiki.url()
+        config.write_text(CONFIG.format(seed=seed, site=site, jobs=jobs, delay_s=delay_s))
+        crawld.start("run", "-c", config)
+        return crawld
+
+    return start
+
+
+def query(crawld, sql, *bindings):
+    """Return rows of the daemon's file."""
+    address = f"file:{crawld.db}?mode=ro"
+    with closing(sqlite3.connect(address, uri=True, timeout=20)) as connection:
+        return connection.execute(sql, bindings).fetchall()
+
+
+def read_all(crawld, *, pages):
+    """Wait until the histories of so many pages are read and nothing is left to ask."""
+    return crawld.wait_until(
+        lambda jobs: any(
+            sum(job["progress"].get(state, 0) for state in ("complete", "missing")) >= pages
+            and not any(job["progress"].get(state, 0) for state in UNDONE)
+            for job in jobs
+            if job["name"] == "backfill"
+        ),
+        "/jobs",
+    )
+
+
+def histories(crawld):
+    """Return what is stored: {title: {(instant, revision)}}."""
+    stored = {}
+    for title, at, revision in query(
+        crawld,
+        "SELECT title, changed_at, revision_id FROM change JOIN wiki_page USING (page_id)"
+        " WHERE source = 'revision'",
+    ):
+        stored.setdefault(title, set()).add((int(at), revision))
+    return stored
+
+
+def told(mediawiki, title):
+    """Return what the wiki itself says: {(instant, revision)} of the page a title shows."""
+    answer = mediawiki.api(
+        action="query",
+        titles=title,
+        redirects=1,
+        prop="revisions",
+        rvprop="ids|timestamp",
+        rvlimit="max",
+        **{"continue": ""},
+    )
+    [page] = answer["query"]["pages"]
+    rows = page["revisions"]
+    assert "continue" not in answer
+    return {
+        (int(datetime.fromisoformat(row["timestamp"]).timestamp()), row["revid"]) for row in rows
+    }
+
+
+def api_requests(mediawiki, after=0):
+    """Return the parameters of the requests that crawld sent to the API."""
+    rows = [row for row in mediawiki.ledger().rows() if row.user_agent.startswith("crawld")]
+    return [
+        {key: value[0] for key, value in parse_qs(urlsplit(row.target).query).items()}
+        for row in rows[after:]
+        if "/w/api.php" in row.target
+    ]
+
+
+def test_every_history_is_complete_to_the_second(mirror, mediawiki):
+    crawld = mirror()
+    articles = [page for page in mediawiki.pages if page.namespace == 0]
+    read_all(crawld, pages=31)
+    stored = histories(crawld)
+    assert set(stored) >= {page.title for page in articles[:30]} | {"Main Page"}
+    for title, found in stored.items():
+        assert found == told(mediawiki, title), title
+    # The dump itself says when each text was saved.
+    for page in articles[:30]:
+        assert {at for at, _ in stored[page.title]} == {each.at for each in page.revisions}
+    asked = api_requests(mediawiki)
+    assert all(each["maxlag"] == "5" and each["formatversion"] == "2" for each in asked)
+    assert mediawiki.ledger().spacing("127.0.0.1") > 0
+    [wiki] = crawld.get("/wikis")
+    assert (wiki["trouble"], wiki["change_count"]) == (None, sum(map(len, stored.values())))
+
+
+def test_models_and_reverts_follow_from_the_histories(mirror, mediawiki):
+    crawld = mirror()
+    read_all(crawld, pages=31)
+    records = query(crawld, "SELECT title, record FROM model JOIN wiki_page USING (page_id)")
+    models = {title: PageModel.from_bytes(record) for title, record in records}
+    reverted = set()
+    for page in mediawiki.pages[:30]:
+        instants = [revision.at for revision in page.revisions]
+        model = models[page.title]
+        assert (model.first_at, model.last_change_at) == (min(instants), max(instants))
+        assert model.change_known
+        seen = [revision.text for revision in page.revisions]
+        reverted |= {
+            (page.title, revision.at)
+            for place, revision in enumerate(page.revisions)
+            if revision.text in seen[:place]
+        }
+    marked = query(
+        crawld,
+        "SELECT title, changed_at FROM change JOIN wiki_page USING (page_id) WHERE kind = 'revert'",
+    )
+    assert {(title, int(at)) for title, at in marked} == reverted
+
+
+def test_long_history_goes_on_where_a_killed_daemon_stopped(mirror, mediawiki):
+    title = mediawiki.pages[0].title
+    long = [
+        Revision(EPOCH_AT - 9_000_000 + 60 * number, f"Text {number} of [[{title}]].")
+        for number in range(2_300)
+    ]
+    mediawiki.import_pages([WikiPage("Long history", tuple(long))])
+    mediawiki.edit("Main Page", f"[[Long history]] and [[{title}]]")
+    crawld = mirror()
+    crawld.wait_until(
+        lambda _: any(
+            cursor
+            for (cursor,) in query(
+                crawld, "SELECT cursor FROM wiki_page WHERE title = 'Long history'"
+            )
+        )
+    )
+    crawld.kill()
+    [(kept,)] = query(
+        crawld,
+        "SELECT count(*) FROM change WHERE page_id ="
+        " (SELECT page_id FROM wiki_page WHERE title = 'Long history')",
+    )
+    assert kept > 0
+    before = len([each for each in api_requests(mediawiki) if "rvcontinue" in each])
+    mirror()
+    read_all(crawld, pages=31)
+    found = histories(crawld)["Long history"]
+    assert sorted(at for at, _ in found) == [revision.at for revision in long]
+    continued = [each for each in api_requests(mediawiki) if "rvcontinue" in each]
+    # 2,300 revisions are five parts: four continue, one of them perhaps asked twice.
+    assert before <= len(continued) <= 5
+
+
+def test_revisions_that_share_an_instant_and_ids_out_of_order_are_kept(mirror, mediawiki):
+    title = mediawiki.pages[1].title
+    at = EPOCH_AT - 86_400 * 365
+    late = [Revision(at, "One text."), Revision(at, "Another text."), Revision(at - 7, "Older.")]
+    mediawiki.import_pages([WikiPage(title, tuple(late))])
+    crawld = mirror()
+    read_all(crawld, pages=31)
+    found = histories(crawld)[title]
+    assert found == told(mediawiki, title)
+    ids = [revision for _, revision in sorted(found)]
+    assert ids != sorted(ids)
+    assert len([1 for instant, _ in found if instant == at]) == 2
+
+
+def test_without_leave_the_api_is_not_asked(mirror, mediawiki):
+    crawld = mirror(site="")
+    crawld.wait_until(lambda status: status["pages"]["visited"] >= 31)
+    before = crawld.get("/jobs")
+    crawld.post("/jobs/backfill/run")
+    crawld.wait_until(
+        lambda jobs: jobs[0]["last_finished_at"] != before[0]["last_finished_at"], "/jobs"
+    )
+    assert api_requests(mediawiki) == []
+
+
+def test_rules_that_name_us_win(mirror, mediawiki):
+    mediawiki.set_robots("User-agent: *\nAllow: /\n\nUser-agent: crawld\nDisallow: /w/\n")
+    crawld = mirror()
+    [wiki] = crawld.wait_until(lambda wikis: wikis and wikis[0]["trouble"], "/wikis")
+    assert wiki["trouble"] == "forbidden"
+    assert api_requests(mediawiki) == []
+
+
+def test_lag_is_waited_for(mirror, mediawiki):
+    with mediawiki.lag(7):
+        crawld = mirror()
+        [wiki] = crawld.wait_until(lambda wikis: wikis and wikis[0]["trouble"], "/wikis")
+        assert wiki["trouble"] == "lagged"
+        # The wiki asks for five seconds, and gets them.
+        at = crawld.get("/status")["now"]
+        assert 0 < wiki["closed_until"] - at <= 5
+        assert wiki["change_count"] == 0
+    read_all(crawld, pages=31)
+    times = [
+        row.at
+        for row in mediawiki.ledger().rows()
+        if row.user_agent.startswith("crawld") and "/w/api.php" in row.target
+    ]
+    assert times[1] - times[0] >= 5
+
+
+def test_read_only_wikis_are_read(mirror, mediawiki):
+    with mediawiki.read_only():
+        crawld = mirror()
+        read_all(crawld, pages=31)
+    title = mediawiki.pages[2].title
+    assert histories(crawld)[title] == told(mediawiki, title)
+
+
+def test_pages_moved_and_deleted_while_they_are_read(mirror, mediawiki):
+    crawld = mirror(delay_s=0.3)
+    moved, deleted, away = (mediawiki.pages[place].title for place in (3, 4, 5))
+    crawld.wait_until(lambda jobs: jobs[0]["progress"].get("open", 0) > 6, "/jobs", timeout_s=90)
+    mediawiki.move(moved, "Moved elsewhere")
+    mediawiki.delete(deleted)
+    mediawiki.move(away, "Gone elsewhere", redirect=False)
+    read_all(crawld, pages=10)
+    rows = query(crawld, "SELECT title, state, shown_title, detail FROM wiki_page")
+    states = {title: rest for title, *rest in rows}
+    stored = histories(crawld)
+    if states[moved][0] == "complete" and states[moved][1] == "Moved elsewhere":
+        assert stored[moved] == told(mediawiki, moved)
+    assert {state for state, _, _ in states.values()} <= {"complete", "missing"}
