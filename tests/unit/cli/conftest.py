@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+import threading
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -37,14 +38,32 @@ def command(capsys):
     structlog.reset_defaults()
 
 
+GUARD_S = 60.0
+"""A program that hangs is killed after this, so that its test fails instead of hanging too."""
+
+
 def until(process, stream, wanted):
     """Read lines until one contains a text, and return it."""
+    guard = threading.Timer(GUARD_S, process.kill)
+    guard.start()
     seen = []
-    for line in stream:
-        if wanted in line:
-            return line
-        seen.append(line)
+    try:
+        for line in stream:
+            if wanted in line:
+                return line
+            seen.append(line)
+    finally:
+        guard.cancel()
     raise AssertionError(f"ended with {process.wait()}, having said: {''.join(seen)}")
+
+
+def end_of(process):
+    """Wait until a program ends by itself; return what it said on both streams."""
+    try:
+        return process.communicate(timeout=GUARD_S)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        raise
 
 
 @pytest.fixture(scope="session")
@@ -75,7 +94,9 @@ def mirroring(port, db):
     """Mirror the site in a process of its own, slowly enough that it stays busy for a while."""
     url = f"http://127.0.0.1:{port}/"
     arguments = ("mirror", url, "--db", str(db), "--delay", "0.5", "--depth", "9")
-    with start("crawld", *arguments, stderr=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+    with start(
+        "crawld.cli.main", *arguments, stderr=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as process:
         until(process, process.stderr, "robots")  # its first answer
         yield Mirror(process, db, db.with_suffix(".sock"), url)
         process.kill()

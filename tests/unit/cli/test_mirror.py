@@ -6,7 +6,7 @@ import subprocess
 
 import pytest
 
-from tests.unit.cli.conftest import start, until
+from tests.unit.cli.conftest import end_of, start, until
 
 
 @pytest.fixture
@@ -66,7 +66,7 @@ def test_failed_pages_end_with_3(command, tmp_path):
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_drains_and_ends_with_0(mirror, number):
     mirror.process.send_signal(number)
-    out, err = mirror.process.communicate()
+    out, err = end_of(mirror.process)
     assert mirror.process.returncode == 0
     assert "draining" in err
     assert "never visited" in out

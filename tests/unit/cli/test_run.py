@@ -4,7 +4,7 @@ import json
 import signal
 import subprocess
 
-from tests.unit.cli.conftest import start, until
+from tests.unit.cli.conftest import end_of, start, until
 
 CONFIG = """\
 [daemon]
@@ -26,7 +26,7 @@ def test_run_reload_and_drain(command, simweb_port, tmp_path):
         config.write_text(CONFIG.format(**fields))
 
     write()
-    with start("crawld", "run", "-c", str(config), stderr=subprocess.PIPE) as process:
+    with start("crawld.cli.main", "run", "-c", str(config), stderr=subprocess.PIPE) as process:
         started = json.loads(until(process, process.stderr, "started"))
         assert started["socket"] == str(db.with_suffix(".sock"))
         write(delay_s=7.0)
@@ -41,6 +41,7 @@ def test_run_reload_and_drain(command, simweb_port, tmp_path):
         write(delay_s=7.0, level="error")
         assert command("crawlctl", "reload", "--db", db).code == 0
         process.terminate()
-        # the level of the new config holds: nothing is said of draining and stopping
-        assert "stopped" not in process.stderr.read()
-        assert process.wait() == 0
+        _, said = end_of(process)
+    # the level of the new config holds: nothing is said of draining and stopping
+    assert "stopped" not in said
+    assert process.returncode == 0
