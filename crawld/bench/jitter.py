@@ -38,6 +38,8 @@ class Many:
         delay_s: rest between two requests to one.
         warm_up_s: from the first answer of the daemon until figures count.
         window_s: how long they count.
+        pages: pages of each host; few, so that after the warm-up most links are known, as in any
+            crawl that has run for a while.
         page_bytes: planned size of a page.
     """
 
@@ -45,6 +47,7 @@ class Many:
     delay_s: float = 15.0
     warm_up_s: float = 45.0
     window_s: float = 60.0
+    pages: int = 20
     page_bytes: int = 6_000
 
 
@@ -55,7 +58,14 @@ def measure(directory: Path, many: Many) -> Metrics:
     web_room.mkdir(parents=True)
     ledger_file = web_room / "ledger.jsonl"
     command = [sys.executable, "-m", "crawld.simweb", "--addresses", str(many.hosts)]
-    command += ["--page-bytes", str(many.page_bytes), "--ledger", str(ledger_file)]
+    command += [
+        "--pages",
+        str(many.pages),
+        "--page-bytes",
+        str(many.page_bytes),
+        "--ledger",
+        str(ledger_file),
+    ]
     with running(command, web_room) as web:
         config = _config(room, many, _port(web))
         with ours.daemon(config) as daemon:
