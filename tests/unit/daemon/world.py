@@ -78,6 +78,8 @@ class Mirror:
             "daemon": {"db": str(self.db), "contact": "test@example.org"},
             "dns": {"hosts": {host: ["127.0.0.1"] for host in hosts}},
             "politeness": {"host_delay_s": 0.0},
+            # Requests are counted: no page is fetched a second time to learn its noise.
+            "content": {"confirm_pages": 0},
             "store": {"batch_max_age_s": 0.02, "min_free_bytes": 0},
             "site": [{"name": "s", "seeds": seeds, "allow_private": True, **(site or {})}],
         }
