@@ -180,6 +180,8 @@ class GroupCommit:
         try:
             while True:
                 await self._first.wait()
+                if not self._batch.calls:
+                    continue  # a flush of somebody else was quicker
                 with trio.move_on_at(self._oldest_at + self._gather_s):
                     await self._full.wait()
                 with trio.CancelScope(shield=True):
