@@ -1,4 +1,4 @@
-"""Whatever hosts, delays, answers, wakes, pauses and lent turns: nobody is asked early or forgotten."""
+"""Whatever hosts, delays, wakes, pauses and lent turns: nobody is asked early or forgotten."""
 
 import math
 

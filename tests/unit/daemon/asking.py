@@ -1,4 +1,4 @@
-"""What the schedule serves in its tests: hosts with so many pages each, and a witness of spacing."""
+"""What the schedule serves in its tests: hosts with their pages, and a witness of spacing."""
 
 import functools
 from dataclasses import dataclass, field
@@ -101,6 +101,11 @@ class Asking:
     @property
     def done(self):
         return not any(plan.pages for plan in self.plans.values())
+
+    async def wait_done(self):
+        """Return when no host wants a turn any more."""
+        while not self.done:  # noqa: ASYNC110 (the clock jumps)
+            await trio.sleep(0.5)
 
     def hosts(self):
         """Return who was asked, in order."""

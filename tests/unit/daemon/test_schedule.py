@@ -14,8 +14,7 @@ async def serve(schedule, asking):
     """Run a schedule until nobody wants a turn any more."""
     async with trio.open_nursery() as nursery:
         nursery.start_soon(schedule.run)
-        while not asking.done:
-            await trio.sleep(0.5)
+        await asking.wait_done()
         schedule.stop()
 
 
@@ -224,8 +223,7 @@ async def test_a_lent_turn_is_a_turn():
             lent_at.append(trio.current_time() - began)
             assert places_of(schedule, slot) == ["on turn"]
             await asking.ask(slot)
-        while not asking.done:
-            await trio.sleep(1.0)
+        await asking.wait_done()
         schedule.stop()
     assert lent_at == [10.25]  # before the second page
     assert [each.sent_at - began for each in asking.asked] == [0.0, 10.25, 20.5]
@@ -240,8 +238,7 @@ async def test_a_lent_turn_without_a_request_costs_no_rest():
         nursery.start_soon(schedule.run)
         async with schedule.borrow(schedule.host("a")):
             await trio.sleep(3.0)
-        while not asking.done:
-            await trio.sleep(0.5)
+        await asking.wait_done()
         schedule.stop()
     assert [each.sent_at - began for each in asking.asked] == [3.0]
 
@@ -257,8 +254,7 @@ async def test_whoever_gives_up_waiting_for_a_turn_wastes_none():
         with trio.move_on_after(1.0):
             async with schedule.borrow(schedule.host("a")):
                 raise AssertionError("the host rests")
-        while not asking.done:
-            await trio.sleep(1.0)
+        await asking.wait_done()
         schedule.stop()
     assert [each.sent_at - began for each in asking.asked] == [0.0, 10.25]
 

@@ -38,7 +38,7 @@ class ShiftedTime:
 async def until(condition, *, what="condition"):
     """Look at real state until a condition holds."""
     with trio.move_on_after(PATIENCE_S):
-        while not condition():
+        while not condition():  # noqa: ASYNC110 (state of all kinds, without an event)
             await trio.sleep(0.005)
         return
     raise AssertionError(f"{what} did not come true")
