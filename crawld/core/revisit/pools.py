@@ -43,6 +43,7 @@ _BISECTIONS = 44
 _PASSES = 200
 _TOLERANCE = 1e-9
 _COLLAPSED = 1e-12
+_MIXING_STEPS = 60
 _LOG_S_MOST = 690.0
 _LOG_ONE = 30.0
 """From here on e^(−s) is near the rounding of 1."""
@@ -155,10 +156,13 @@ class _Pools:
         while low < high:
             middle = (low + high) // 2
             share = _host_share(groups, own[order[middle]], self._web.hosts)
-            spent = np.minimum(share, self._web.ceiling)[self._alive].sum()
-            low, high = (middle + 1, high) if spent <= bandwidth else (low, middle)
-        common = own[order[low]] if low < len(order) else 0.0
-        everyone_held = low == np.count_nonzero(self._alive)
+            # A host spends its ceiling at its own price, also where rounding would say nothing.
+            spent = np.where(self._alive, np.minimum(share, self._web.ceiling), 0.0)
+            spent[order[: middle + 1]] = self._web.ceiling[order[: middle + 1]]
+            low, high = (middle + 1, high) if spent.sum() <= bandwidth else (low, middle)
+        everyone_held = bandwidth >= self._web.ceiling[self._alive].sum()
+        least = order[min(low, max(int(np.count_nonzero(self._alive)) - 1, 0))]
+        common = own[least]
         self._held = self._alive & (everyone_held | (own > common * _SURELY_HELD))
         self._held &= np.isfinite(self._web.ceiling)
         self._start_common(groups, bandwidth)
@@ -263,13 +267,14 @@ class _Pools:
         spent = np.bincount(self._host, self._frequency_now(), self._web.hosts)
         over = self._free & (spent > self._web.ceiling * (1 + 1e-12))
         self._held = (self._held | over) & ~cheap
-        if cheap.any():
+        moved = bool(cheap.any() or over.any())
+        if moved:
+            # The best page of pool 0 may have left with its host: the same price is another s.
+            best = self._best[self._free].max(initial=0.0)
+            part = min(common / best, 1.0 - 1e-15) if best > 0 else 0.5
+            self._log_s[0] = np.log(-np.log1p(-max(part, 1e-300)))
             self._low[0], self._high[0] = -_LOG_S_MOST, _LOG_S_MOST
-        # The best page of pool 0 may have left with its host: the same price is another s.
-        best = self._best[self._free].max(initial=0.0)
-        if over.any() and common < best:
-            self._log_s[0] = np.log(-np.log1p(-common / best))
-        return bool(cheap.any() or over.any())
+        return moved
 
     def _frequency_now(self) -> Floats:
         everyone = np.ones(self._web.hosts + 1, dtype=bool)
@@ -296,13 +301,24 @@ class _Pools:
     def _interpolate(self, f: Floats, collapsed: Mask, bandwidth: float) -> None:
         """Mix the two ends of collapsed brackets so that each pool meets its target."""
         more = self._frequency_at(self._low, collapsed)
-        more_sum, less_sum = self._pool_sums(more), self._pool_sums(f)
+        less_sum = np.bincount(self._host, f, self._web.hosts)
+        rise = np.maximum(np.bincount(self._host, more, self._web.hosts) - less_sum, 0.0)
         with np.errstate(divide="ignore", invalid="ignore"):
-            mix = (self._targets(bandwidth) - less_sum) / (more_sum - less_sum)
-        mix = np.where(collapsed & np.isfinite(mix), np.clip(mix, 0.0, 1.0), 0.0)
-        mix_of_host = np.where(self._held, mix[1:], mix[0])
+            room = np.nan_to_num((self._web.ceiling - less_sum) / rise, nan=0.0)
+        # Up to its ceiling a host takes its part of the jump; pool 0 jumps together.
+        room = np.clip(room, 0.0, 1.0)
+        mix = np.where(self._held & collapsed[1:], room, 0.0)
+        if collapsed[0]:
+            free, target = self._free, max(self._common_target(bandwidth), 0.0)
+            low, high = 0.0, 1.0
+            for _ in range(_MIXING_STEPS):
+                middle = 0.5 * (low + high)
+                spent = less_sum + np.minimum(middle, room) * rise
+                low, high = (low, middle) if spent[free].sum() > target else (middle, high)
+            mix = np.where(free, np.minimum(high, room), mix)
         for part in self._blocks():
-            f[part] += mix_of_host[self._host[part]] * (more[part] - f[part])
+            own = mix[self._host[part]]
+            f[part] = np.where(own > 0, f[part] + own * (more[part] - f[part]), f[part])
 
     def _scale(self, f: Floats, bandwidth: float) -> None:
         """Take away what rounding left of each pool's sum."""

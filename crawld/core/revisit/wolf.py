@@ -161,5 +161,5 @@ class _Cubics:
             low, high = np.where(gap < 0, tau, low), np.where(gap < 0, high, tau)
             with np.errstate(divide="ignore", invalid="ignore"):
                 step = tau - gap / (tau * (alive - density * into))
-            tau = np.where((step > low) & (step < high), step, 0.5 * (low + high))
+            tau = np.where((step >= low) & (step <= high), step, 0.5 * (low + high))
         return tau

@@ -1,0 +1,186 @@
+"""What must hold of freshness, prices, allocations and schedules for any input."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+
+from crawld.core.change.renewal import EDGES_S, Renewal, exponential_mass
+from crawld.core.revisit.allocation import Web, allocate, kkt_residual, objective
+from crawld.core.revisit.freshness import (
+    Order,
+    mean_age,
+    mean_freshness,
+    random_slot_freshness,
+    visit_share,
+    visit_value,
+)
+from crawld.core.revisit.heap import SlotHeap
+from crawld.core.revisit.policies_frequency import lay_out
+from crawld.core.revisit.price import changes_per_visit, revisit_frequency
+from crawld.core.revisit.slots import FREE, PageSlots
+from crawld.core.revisit.wolf import (
+    allocate_renewal,
+    allocate_whole_visits,
+    renewal_freshness,
+)
+
+rates = st.floats(1e-12, 1e3)
+frequencies = st.floats(1e-9, 1e2)
+
+
+@given(rates, frequencies)
+def test_freshness_falls_and_age_rises_with_disorder(rate, frequency):
+    fresh = [float(mean_freshness(order, rate, frequency)) for order in Order]
+    age = [float(mean_age(order, rate, frequency)) for order in Order]
+    assert 1.0 >= fresh[0] >= fresh[1] - 1e-12
+    assert fresh[1] >= fresh[2] - 1e-12
+    assert fresh[2] >= 0.0
+    assert 0.0 <= age[0] <= age[1] * (1 + 1e-9)
+    assert age[1] <= age[2] * (1 + 1e-9)
+    # The least ratio over all rates, at r = 1.793.
+    assert fresh[2] >= 0.7701 * fresh[0]
+
+
+@given(rates, frequencies, st.floats(1.0001, 100))
+def test_freshness_rises_with_visits_and_falls_with_changes(rate, frequency, factor):
+    for order in Order:
+        base = mean_freshness(order, rate, frequency)
+        assert mean_freshness(order, rate, frequency * factor) >= base - 1e-12
+        assert mean_freshness(order, rate * factor, frequency) <= base + 1e-12
+
+
+@given(st.floats(1e-9, 1e2), st.floats(0.0, 1.0), st.floats(1e-3, 1e6))
+def test_a_page_drawn_at_slots_is_a_probability(rate, share, slot_s):
+    fresh = float(random_slot_freshness(rate, share, slot_s))
+    assert 0.0 <= fresh <= 1.0 + 1e-12
+    if share == 1.0:
+        assert fresh == pytest.approx(float(mean_freshness(Order.FIXED, rate, 1 / slot_s)))
+
+
+@given(st.floats(1e-12, 600.0))
+def test_the_inverse_returns_the_changes_it_was_made_of(x):
+    small = x < 0.02
+    log_share = x * x / 2 - x**3 / 3 + x**4 / 4 - x**5 / 5 if small else x - np.log1p(x)
+    assert float(changes_per_visit(log_share)) == pytest.approx(x, rel=1e-7)
+
+
+@given(rates, st.floats(1e-6, 0.999), st.floats(0.01, 100))
+def test_a_page_at_its_frequency_is_worth_the_price(rate, part, weight):
+    price = part * weight / rate
+    frequency = float(revisit_frequency(rate, price, weight))
+    marginal = weight / rate * float(visit_share(rate / frequency))
+    assert marginal == pytest.approx(price, rel=1e-8)
+    assert weight * float(visit_value(rate, 1 / frequency)) == pytest.approx(price, rel=1e-8)
+
+
+@st.composite
+def webs(draw):
+    hosts = draw(st.integers(1, 6))
+    sizes = draw(st.lists(st.integers(0, 8), min_size=hosts, max_size=hosts))
+    pages = sum(sizes)
+    log_rate = draw(arrays(np.float64, pages, elements=st.floats(-20, 5)))
+    rate = np.where(draw(arrays(np.bool_, pages)), np.exp(log_rate), np.exp(log_rate / 10))
+    rate[draw(arrays(np.int8, pages, elements=st.integers(0, 9))) == 0] = 0.0
+    ceiling = np.exp(draw(arrays(np.float64, hosts, elements=st.floats(-12, 2))))
+    weight = np.exp(draw(arrays(np.float64, pages, elements=st.floats(-3, 3))))
+    return Web(rate, np.concatenate([[0], np.cumsum(sizes)]), ceiling, weight)
+
+
+@settings(max_examples=200, deadline=None)
+@given(webs(), st.floats(-15, 4))
+def test_an_allocation_proves_its_optimality(web, log_bandwidth):
+    bandwidth = float(np.exp(log_bandwidth))
+    allocation = allocate(web, bandwidth)
+    assert kkt_residual(web, bandwidth, allocation) <= 1e-6
+    assert np.all(allocation.spent <= web.ceiling * (1 + 1e-9))
+    alive = web.best_worth() > 0
+    asked = min(bandwidth, web.ceiling[alive].sum())
+    assert allocation.spent.sum() == pytest.approx(asked, rel=1e-9, abs=1e-300)
+
+
+@settings(max_examples=60, deadline=None)
+@given(webs(), st.integers(0, 2**32 - 1))
+def test_no_feasible_allocation_is_better(web, seed):
+    bandwidth = 0.3 * float(web.ceiling.sum())
+    best = objective(web, allocate(web, bandwidth).frequency)
+    rng = np.random.default_rng(seed)
+    host = web.host_of_page()
+    other = rng.exponential(1.0, len(host))
+    spent = np.bincount(host, other, web.hosts)
+    other *= np.minimum(1.0, (web.ceiling / np.maximum(spent, 1e-300))[host])
+    other *= min(1.0, bandwidth / max(other.sum(), 1e-300))
+    assert best >= objective(web, other) - 1e-9
+
+
+def renewals(seed, pages):
+    rng = np.random.default_rng(seed)
+    mass = exponential_mass(rng.lognormal(-13, 1.5, pages))
+    mass = mass * rng.lognormal(0, 1, mass.shape) + 1e-6
+    return Renewal(EDGES_S, mass / mass.sum(axis=1, keepdims=True))
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.integers(0, 1000), st.integers(1, 30), st.floats(-18, -8))
+def test_wolf_spends_the_bandwidth_at_one_price(seed, pages, log_bandwidth):
+    stack, bandwidth = renewals(seed, pages), float(np.exp(log_bandwidth))
+    f = allocate_renewal(stack, bandwidth)
+    assert f.sum() == pytest.approx(bandwidth)
+    worth = stack.visit_value(1.0 / np.maximum(f, 1e-12))
+    visited = f > 1.01 / EDGES_S[-1]
+    if visited.sum() > 1:
+        assert np.ptp(worth[visited]) <= 1e-4 * worth[visited].max()
+
+
+@settings(max_examples=15, deadline=None)
+@given(st.integers(0, 1000), st.integers(0, 60))
+def test_whole_visits_are_all_given_and_come_near_the_continuous_optimum(seed, visits):
+    stack, horizon_s = renewals(seed, 6), 90 * 86_400.0
+    count = allocate_whole_visits(stack, visits, horizon_s)
+    assert count.sum() == visits
+    whole = renewal_freshness(stack, count / horizon_s).sum()
+    best = renewal_freshness(stack, allocate_renewal(stack, visits / horizon_s)).sum()
+    assert best + 1e-6 >= whole >= 0.8 * best
+
+
+@given(st.lists(st.floats(0.01, 100.0), min_size=1, max_size=12), st.integers(1, 400))
+def test_a_schedule_gives_every_page_its_share_to_within_two_visits(frequency, picks):
+    f = np.array(frequency)
+    order = lay_out(np.arange(len(f)), f, picks)
+    assert len(order) == picks
+    count = np.bincount(order, minlength=len(f))
+    assert np.all(np.abs(count - picks * f / f.sum()) <= 1 + len(f))
+
+
+@given(
+    st.lists(
+        st.tuples(st.sampled_from("prk"), st.integers(0, 15), st.floats(-1e9, 1e9)), max_size=80
+    )
+)
+def test_the_heap_agrees_with_a_sorted_list(steps):
+    heap, model = SlotHeap(), {}
+    for what, slot, key in steps:
+        if what == "r":
+            heap.remove(slot)
+            model.pop(slot, None)
+        else:
+            heap.push(slot, key)
+            model[slot] = key
+        assert len(heap) == len(model)
+        if model:
+            assert heap.key(heap.first()) == min(model.values())
+
+
+@given(st.lists(st.tuples(st.booleans(), st.integers(-50, 50)), max_size=120))
+def test_slots_agree_with_a_dict(steps):
+    slots, model = PageSlots(), {}
+    slots.load([1000, -1000])
+    for add, page in steps:
+        if add and page not in model:
+            model[page] = slots.add(page)
+        elif not add:
+            assert slots.remove(page) == model.pop(page, FREE)
+        assert len(slots) == len(model) + 2
+    assert all(slots.find(page) == slot for page, slot in model.items())
+    assert sorted(slots) == sorted([*model.values(), slots.find(1000), slots.find(-1000)])

@@ -1,0 +1,191 @@
+"""The simulator: its books against a brute count, what policies see, and the table it writes."""
+
+import json
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from crawld.cli.lab import app
+from crawld.errors import OperatorError
+from crawld.lab.contenders import NAMES, contender
+from crawld.lab.copies import Copies
+from crawld.lab.experiment import Budget, budgets_of, simulate_table
+from crawld.lab.hints import HintFeed, Hints
+from crawld.lab.histories import from_times
+from crawld.lab.scenario import DAY_S, scenario_of
+from crawld.lab.simulate import Task, run
+
+START = 1.2e9
+
+
+def scenario(pages=12, seed=0, **options):
+    rng = np.random.default_rng(seed)
+    times = {
+        f"p{page}": START - 300 * DAY_S + np.cumsum(rng.exponential((page + 1) * 3e5, 400))
+        for page in range(pages)
+    }
+    return scenario_of(from_times(times), start=START, duration_s=60 * DAY_S, **options)
+
+
+def test_books_agree_with_a_count_second_by_second():
+    times = {"a": START + np.array([-5.0, 10.0, 11.0, 40.0]), "b": START + np.array([20.0, 55.0])}
+    case = scenario_of(from_times(times), start=START, duration_s=100.0)
+    copies = Copies(case)
+    visits = {0: [30.0, 60.0], 1: [25.0, 70.0]}
+    for page, instants in visits.items():
+        for at in instants:
+            copies.visit(page, START + at)
+    grid = np.arange(0.0, 100.0, 0.01) + 0.005
+    fresh = age = total = 0.0
+    for page, name in enumerate(times):
+        born = max(times[name][0] - START, 0.0)
+        for now in grid[grid > born]:
+            seen = max((v for v in visits[page] if v <= now), default=None)
+            changes = times[name] - START
+            missed = changes[(changes > seen) & (changes <= now)] if seen is not None else [born]
+            total += 1
+            fresh += len(missed) == 0
+            age += now - missed[0] if len(missed) else 0.0
+    score = copies.score()
+    assert score.freshness == pytest.approx(fresh / total, abs=1e-4)
+    assert score.age_s == pytest.approx(age / total, rel=1e-3)
+    assert (score.visits, score.useful) == (4, 4)
+
+
+@pytest.mark.parametrize("policy", NAMES)
+def test_every_policy_runs_and_keeps_the_budget(policy):
+    case = scenario()
+    row = run(case, Task(policy, 0.5))
+    assert 0.0 < row["freshness"] < 1.0
+    assert row["age_s"] > 0
+    assert row["visits"] <= 0.5 * 12 * 60 + 12
+    assert row["hindsight"] == (policy == "merge2")
+
+
+def test_more_budget_is_fresher_and_uniform_beats_random():
+    case = scenario()
+    uniform = [run(case, Task("uniform", b))["freshness"] for b in (0.1, 0.4, 1.6)]
+    assert uniform == sorted(uniform)
+    assert uniform[1] > run(case, Task("random", 0.4))["freshness"]
+
+
+def test_index_is_never_far_below_uniform():
+    case = scenario(pages=30, seed=3)
+    for budget in (0.05, 0.2, 0.8):
+        index = run(case, Task("index", budget))["freshness"]
+        assert index >= run(case, Task("uniform", budget))["freshness"] - 0.003
+
+
+def test_hints_are_worth_much():
+    case = scenario(pages=30, seed=3)
+    blind = run(case, Task("index", 0.3))["freshness"]
+    told = run(case, Task("index", 0.3, hints=Hints(60.0)))["freshness"]
+    noisy = run(case, Task("index", 0.3, hints=Hints(60.0, miss=0.2, false=0.2)))["freshness"]
+    assert told > noisy > blind
+
+
+def test_a_policy_learns_nothing_of_the_future():
+    # Two worlds that are alike until the tenth day: the picks until then must be the same.
+    rng = np.random.default_rng(5)
+    past = {f"p{k}": START - 90 * DAY_S + np.cumsum(rng.exponential(4e5, 30)) for k in range(8)}
+    cut = START + 10 * DAY_S
+    worlds = []
+    for shift in (0.0, 7e4):
+        times = {k: np.where(v > cut, v + shift, v) for k, v in past.items()}
+        case = scenario_of(from_times(times), start=START, duration_s=30 * DAY_S)
+        entrant = contender("index", case, slot_s=7200.0, hindsight=False)
+        worlds.append(entrant.policy)
+        copies = Copies(case)
+        picks = []
+        for slot in range(120):
+            at = START + 7200.0 * slot
+            page = entrant.policy.select(at)
+            found = copies.visit(page, at)
+            entrant.models[page].observe_changes(found, at)
+            entrant.policy.visited(page, at, None)
+            picks.append(page)
+        worlds.append(picks)
+    assert worlds[1] == worlds[3]
+
+
+def test_pages_born_inside_count_from_birth():
+    times = {"old": [START - 1e6, START + 1e5], "new": [START + 20 * DAY_S]}
+    case = scenario_of(from_times(times), start=START, duration_s=40 * DAY_S)
+    assert case.born_at.tolist() == [START, START + 20 * DAY_S]
+    assert run(case, Task("uniform", 5.0))["freshness"] > 0.95
+
+
+def test_jobs_do_not_change_a_result():
+    case = scenario(pages=5)
+    budgets = [Budget(0.2), Budget(0.5)]
+    one = simulate_table(case, ["uniform", "random"], budgets)
+    two = simulate_table(case, ["uniform", "random"], budgets, jobs=2)
+    assert one == two
+
+
+def test_budgets_of_an_interval_scale_with_ten_thousand_pages():
+    budgets = budgets_of([], 15.0, [0.2, 1.0])
+    assert [b.visits_per_page_day for b in budgets] == pytest.approx([0.1152, 0.576])
+    for wrong in (([0.1], 15.0, [1.0]), ([], None, [1.0]), ([0.0], None, [1.0])):
+        with pytest.raises(OperatorError):
+            budgets_of(*wrong)
+
+
+def test_polls_take_their_share_of_the_slots_and_lies_their_share_of_the_hints():
+    case = scenario()
+    feed = HintFeed(case, Hints.parse("lag=60,poll=600:0.1"))
+    assert sum(feed.takes(slot) for slot in range(1000)) == 100
+    assert str(Hints.parse("lag=60,false=0.1")) == "lag=60,miss=0,false=0.1"
+    for text in ("", "lag", "lag=x", "lag=1,miss=1", "lag=-1", "poll=5", "lag=1,other=2"):
+        with pytest.raises(OperatorError):
+            Hints.parse(text)
+
+
+@pytest.mark.parametrize(
+    ("options", "fix"),
+    [({"min_changes": 10**6}, "--min-changes"), ({"pages": 1, "seed": 1}, None)],
+)
+def test_a_scenario_without_pages_names_the_fix(options, fix):
+    if fix is None:
+        assert scenario(**options).pages == 1
+        return
+    with pytest.raises(OperatorError, match=fix):
+        scenario(**options)
+
+
+def test_the_command_writes_rows_and_a_plot(tmp_path):
+    source = tmp_path / "h.csv"
+    rows = [
+        f"{page},{START + 3600 * k * (page + 1)}" for page in range(5) for k in range(-200, 300)
+    ]
+    source.write_text("page_id,changed_at\n" + "\n".join(rows + rows[:9]) + "\n")
+    out, plot = tmp_path / "o.json", tmp_path / "o.svg"
+    arguments = ["simulate", "--histories", str(source), "--policies", "uniform,index"]
+    arguments += ["--budget", "0.5,2", "--from", "2008-01-10", "--duration", "8d"]
+    result = CliRunner().invoke(app, [*arguments, "--json", str(out), "--plot", str(plot)])
+    assert result.exit_code == 0, result.output
+    value = json.loads(out.read_text())
+    assert [row["policy"] for row in value["rows"]] == ["uniform", "uniform", "index", "index"]
+    assert value["pages"] == 5
+    assert "visits per page and day" in plot.read_text()
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        ["--policies", "best", "--budget", "1"],
+        ["--policies", "uniform"],
+        ["--policies", "uniform", "--budget", "x"],
+        ["--policies", "uniform", "--budget", "1", "--duration", "soon"],
+        ["--policies", "uniform", "--budget", "1", "--from", "yesterday"],
+    ],
+)
+def test_bad_arguments_end_with_the_code_of_the_operator(tmp_path, wrong):
+    source = tmp_path / "h.csv"
+    source.write_text(f"page_id,changed_at\n1,{START}\n1,{START + 9e7}\n")
+    out = str(tmp_path / "o.json")
+    result = CliRunner().invoke(
+        app, ["simulate", "--histories", str(source), *wrong, "--json", out]
+    )
+    assert result.exit_code == 2
