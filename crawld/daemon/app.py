@@ -354,6 +354,8 @@ def _settings(start: Start, *, fresh: bool) -> Settings:
         min_revisit_s=config.schedule.min_revisit_s,
         once=start.once,
         address_wait_s=0.0 if fresh else address_delay_s,
+        confirm_pages=0 if start.once else config.content.confirm_pages,
+        check_share=config.content.check_share,
     )
 
 

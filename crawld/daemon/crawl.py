@@ -12,9 +12,10 @@ they are asked for through `HostPages`, `store` and `RobotsCache`.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import AsyncExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 
 import trio
 
@@ -26,13 +27,15 @@ from crawld.core.url import parse
 from crawld.daemon.admission import Admission, Admitted, Source
 from crawld.daemon.clock import Clock
 from crawld.daemon.host import HostState
+from crawld.daemon.learning import Learning
 from crawld.daemon.network import Network
 from crawld.daemon.pages import LOOK_AHEAD, HostPages
+from crawld.daemon.reading import PRODUCT
 from crawld.daemon.recorder import Entry, Recorder
 from crawld.daemon.robots import RobotsCache
 from crawld.daemon.schedule import HostSlot, Schedule
 from crawld.daemon.sites import ActiveSite
-from crawld.daemon.visit import PRODUCT, Visit, conclude, record_of, request_for
+from crawld.daemon.visit import Visit, conclude, record_of, request_for
 from crawld.net.exchange import Fetched, FetchFailure
 from crawld.net.fetcher import Fetcher
 from crawld.net.robots import RobotsAnswer
@@ -65,6 +68,8 @@ class Settings:
         min_revisit_s: least time between two visits of a page.
         once: visit each page once and come back only to passing failures, a few times.
         address_wait_s: how long an address must wait after the start before its first request.
+        confirm_pages: pages of each host fetched twice, to learn what changes by itself.
+        check_share: share of the conditional requests sent without conditions.
     """
 
     max_in_flight: int
@@ -73,6 +78,8 @@ class Settings:
     min_revisit_s: float
     once: bool = False
     address_wait_s: float = 0.0
+    confirm_pages: int = 0
+    check_share: float = 0.0
 
 
 class Crawl:
@@ -83,6 +90,7 @@ class Crawl:
         hosts: hosts by name.
         counts: visits since the start by outcome.
         wire_bytes: body bytes received since the start.
+        learning: tells changes from noise, and true servers from liars.
     """
 
     def __init__(
@@ -103,6 +111,9 @@ class Crawl:
         self.recorder = Recorder(database, gather_s=settings.gather_s)
         self.schedule = Schedule(
             self, max_on_turn=settings.max_in_flight, address_wait_s=settings.address_wait_s
+        )
+        self.learning = Learning(
+            database, confirm_pages=settings.confirm_pages, check_share=settings.check_share
         )
         self._database = database
         self._fetcher = fetcher
@@ -353,25 +364,36 @@ class Crawl:
     async def _visit(
         self, host: HostState, pages: HostPages, page: PageRecord, site: ActiveSite
     ) -> None:
-        request = request_for(page, site, host=host.slot.host, delay_s=host.delay_s())
+        asked = self.learning.ask(page, self._clock.now(), host.delay_s())
+        request = request_for(page, site, asked.sent, host=host.slot.host, delay_s=host.delay_s())
         answer = await self._fetcher.fetch(request)
+        now = self._clock.now()
         if answer.sent_at is not None:
             self.schedule.lateness.add(answer.sent_at - host.slot.planned_at)
         self._network.observed(host.slot.host, answer)
         if isinstance(answer, FetchFailure) and answer.local_fault and self._network.down:
             pages.returned(page.page_id)
             return
-        visit = conclude(page, site, answer, self.admission, self._clock.now())
+        # What was fetched is recorded, whatever else is given up meanwhile.
+        with trio.CancelScope(shield=True):
+            finding = await self.learning.examine(page, site, answer, asked)
+        visit = conclude(
+            page,
+            site,
+            answer,
+            asked=asked,
+            finding=finding,
+            admission=self.admission,
+            now=now,
+        )
         self._count(visit)
         self._rest(host, visit)
-        self._put_back(pages, visit)
         self._follow_seed(site, visit)
-        await self.recorder.put(
-            Entry(
-                record_of(visit, _host_update(host, visit), self._caps),
-                lambda recorded: self._recorded(pages, recorded, page.page_id),
-            )
-        )
+        learnt = self.learning.learn(visit)
+        update = _host_update(host, visit, learnt.told.skew_s)
+        put_back = self._way_back(pages, visit, again=learnt.again)
+        on_recorded = partial(self._recorded, host, pages, page.page_id, put_back)
+        await self.recorder.put(Entry(record_of(visit, learnt, update, self._caps), on_recorded))
 
     def _count(self, visit: Visit) -> None:
         self.counts[visit.judgement.outcome] += 1
@@ -386,18 +408,19 @@ class Crawl:
         answer = visit.answer
         host.spaced(answer.answered_at if isinstance(answer, Fetched) else answer.at)
 
-    def _put_back(self, pages: HostPages, visit: Visit) -> None:
+    def _way_back(self, pages: HostPages, visit: Visit, *, again: bool) -> Callable[[], None]:
+        """Return how the page is put back; holds nothing of the visit, which may be large."""
         page_id, judgement = visit.page.page_id, visit.judgement
+        if again:
+            return partial(pages.load_retry, page_id, 0.0)
         if self.settings.once:
             if judgement.passing and visit.failure_count < ONCE_TRIES:
-                pages.failed(page_id, visit.retry_at or visit.at)
-            else:
-                pages.forgotten(page_id)
-        elif visit.retry_at is not None:
-            pages.failed(page_id, visit.retry_at)
-        else:
-            changed = judgement.outcome is Outcome.CHANGED
-            pages.visited(page_id, visit.at, Observation(changed))
+                return partial(pages.failed, page_id, visit.retry_at or visit.at)
+            return partial(pages.forgotten, page_id)
+        if visit.retry_at is not None:
+            return partial(pages.failed, page_id, visit.retry_at)
+        changed = judgement.outcome is Outcome.CHANGED
+        return partial(pages.visited, page_id, visit.at, Observation(changed))
 
     def _follow_seed(self, site: ActiveSite, visit: Visit) -> None:
         """A seed that moved within its domain takes the site along."""
@@ -407,9 +430,19 @@ class Crawl:
         if site.admits_redirect(target, visit.page.url, seed=True):
             self.sites[site.site_id] = site.with_host(parse(target).host)
 
-    def _recorded(self, pages: HostPages, recorded: Recorded, page_id: int) -> None:
+    def _recorded(
+        self,
+        host: HostState,
+        pages: HostPages,
+        page_id: int,
+        put_back: Callable[[], None],
+        recorded: Recorded,
+    ) -> None:
+        # Only now may the page come again: its next visit starts from what the file says.
         pages.recorded(page_id)
+        put_back()
         self._enter_pages(recorded.new_pages)
+        self.schedule.wake(host.slot)
 
     # --- the end -------------------------------------------------------------------------------
 
@@ -432,9 +465,10 @@ class Crawl:
         return host.backoff.level > 0 and host.delay_s() > host.base_delay_s() + within_s
 
 
-def _host_update(host: HostState, visit: Visit) -> HostUpdate:
+def _host_update(host: HostState, visit: Visit, skew_s: float | None) -> HostUpdate:
     sent = visit.answer.sent_at is not None
-    return _rest_of(host, visit.at if sent else None, visit.answer.address)
+    update = _rest_of(host, visit.at if sent else None, visit.answer.address)
+    return update if skew_s is None else replace(update, clock_skew_s=skew_s)
 
 
 def _rest_of(host: HostState, last_fetch_at: float | None, address: str | None) -> HostUpdate:

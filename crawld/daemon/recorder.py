@@ -3,7 +3,7 @@
 A fetcher hands its record over and goes on; the record is committed with its neighbours within
 `batch_max_age_s`. The queue is bounded: while the disk is full or slow, `put` waits, turns do not
 end, and the crawl stands still without losing what it has. One bad record (a bug) never costs its
-neighbours: it is written alone and its failure logged.
+neighbours: it alone is left out, and its failure logged.
 """
 
 from __future__ import annotations
@@ -27,9 +27,12 @@ WAITING = 1024
 """Records that may wait; one more makes its fetcher wait."""
 
 
+NOT_RECORDED = Recorded(None, None, [])
+
+
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A record and who wants to hear of its commit."""
+    """A record and who hears of its commit, or that there was none (`NOT_RECORDED`)."""
 
     record: VisitRecord
     on_recorded: Callable[[Recorded], None]
@@ -93,21 +96,11 @@ class Recorder:
         self._room = trio.Event()
 
     async def _commit(self, batch: list[Entry]) -> None:
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(self._commit_all, batch)
-            await trio.lowlevel.checkpoint()
-            nursery.start_soon(self._database.flush)
-
-    async def _commit_all(self, batch: list[Entry]) -> None:
         records = [entry.record for entry in batch]
-        try:
-            recorded = await self._database.write(visits.record_all, records)
-        except Exception:
-            if len(batch) == 1:
-                log.exception("visit_not_recorded", page=batch[0].record.page_id)
-                return
-            for entry in batch:
-                await self._commit_all([entry])
-            return
-        for entry, result in zip(batch, recorded, strict=True):
-            entry.on_recorded(result)
+        outcomes = await self._database.write_each(visits.record, records)
+        for entry, outcome in zip(batch, outcomes, strict=True):
+            if isinstance(outcome, Exception):
+                log.error("visit_not_recorded", page=entry.record.page_id, exc_info=outcome)
+                entry.on_recorded(NOT_RECORDED)
+            else:
+                entry.on_recorded(outcome)

@@ -6,10 +6,13 @@ turn it is, and takes back a record. Whatever the server does ends as a value.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
-from crawld.core.content import html, media
+from crawld.core.change.history import Observation
+from crawld.core.change.model import PageModel
+from crawld.core.change.prior import Gamma
+from crawld.core.content import media
 from crawld.core.outcome import (
     GONE_RETRY_S,
     RETIRED_RETRY_S,
@@ -20,52 +23,25 @@ from crawld.core.outcome import (
 )
 from crawld.core.page import Failure, Grace, Outcome, PageState, next_state
 from crawld.core.politeness import parse_retry_after
-from crawld.core.robots import x_robots_tag
-from crawld.core.url import canonicalize, parse, resolve
+from crawld.core.url import canonicalize, parse
+from crawld.core.validators import Validators
 from crawld.daemon.admission import Admission, Admitted, Source
+from crawld.daemon.detect import Finding
+from crawld.daemon.reading import Reading, read, reading_of
 from crawld.daemon.sites import ActiveSite
+from crawld.daemon.validators import NOTHING_TOLD, UNCONDITIONAL, Asked, Told
 from crawld.errors import InvalidUrlError
-from crawld.net.exchange import (
-    PREFIX_BYTES,
-    Fetched,
-    FetchFailure,
-    FetchRequest,
-    Headers,
-    header_value,
-)
+from crawld.net.exchange import Fetched, FetchFailure, FetchRequest, Headers, header_value
 from crawld.store.body import EncodedBody, digest, encode
 from crawld.store.frontier import Caps
 from crawld.store.headers import pack
 from crawld.store.page import PageRecord
 from crawld.store.visit import Answer as StoredAnswer
 from crawld.store.visit import HostUpdate, VisitRecord
+from crawld.store.volatile import Template
 
 IDLE_CONNECTION_DELAY_S = 5.0
 """Hosts asked less often than this have their connection closed after each answer."""
-
-PRODUCT = "crawld"
-"""The product token that robots.txt and robots tags may name."""
-
-HTML_TYPES = frozenset({"text/html", "application/xhtml+xml"})
-
-
-@dataclass(frozen=True, slots=True)
-class Reading:
-    """What the body of a page says.
-
-    Attributes:
-        content_type: the media type believed.
-        charset: the charset it was read with, None where it is no text.
-        title: of an HTML page.
-        urls: canonical URLs it names and lets us follow.
-        noarchive: whether it asks not to be kept.
-    """
-
-    content_type: str
-    charset: str | None = None
-    title: str | None = None
-    urls: Sequence[str] = ()
-    noarchive: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,6 +53,8 @@ class Visit:
         at: instant of the answer, Unix seconds.
         judgement: what it found.
         answer: what the fetch gave.
+        asked: how the page was asked for.
+        finding: what the body is beside the copy held, None without a body.
         reading: what the body says, None where it was not read.
         admitted: the URLs it named, judged.
         digest: of the body, where it is a good copy.
@@ -87,10 +65,27 @@ class Visit:
     at: float
     judgement: Judgement
     answer: Fetched | FetchFailure
+    asked: Asked = UNCONDITIONAL
+    finding: Finding | None = None
     reading: Reading | None = None
     admitted: Admitted = field(default_factory=Admitted)
     digest: bytes | None = None
     body: EncodedBody | None = None
+
+    @property
+    def first_copy(self) -> bool:
+        """Whether there was no copy to compare with."""
+        return self.page.version_id is None
+
+    @property
+    def same(self) -> bool | None:
+        """Whether the content is that of the copy held; None where the visit does not tell."""
+        outcome = self.judgement.outcome
+        if outcome is Outcome.CHANGED and not self.first_copy:
+            return False
+        # Below the threshold it is neither: some of it did change.
+        steady = self.finding is not None and not self.finding.difference
+        return True if outcome is Outcome.UNCHANGED and steady else None
 
     @property
     def failure_count(self) -> int:
@@ -125,14 +120,15 @@ class Visit:
         return self.at + GONE_RETRY_S if gone else None
 
 
-def request_for(page: PageRecord, site: ActiveSite, *, host: str, delay_s: float) -> FetchRequest:
-    """Return the request of a page: validators, the site's headers, its limits."""
+def request_for(
+    page: PageRecord, site: ActiveSite, sent: Validators, *, host: str, delay_s: float
+) -> FetchRequest:
+    """Return the request of a page: conditions, the site's headers, its limits."""
     headers = list(site.headers_for(host))
-    if page.version_id is not None:
-        if page.etag:
-            headers.append(("If-None-Match", page.etag))
-        if page.last_modified:
-            headers.append(("If-Modified-Since", page.last_modified))
+    if sent.etag:
+        headers.append(("If-None-Match", sent.etag))
+    if sent.last_modified:
+        headers.append(("If-Modified-Since", sent.last_modified))
     return FetchRequest(
         url=page.url,
         headers=tuple(headers),
@@ -155,6 +151,9 @@ def conclude(
     page: PageRecord,
     site: ActiveSite,
     answer: Fetched | FetchFailure,
+    *,
+    asked: Asked,
+    finding: Finding | None,
     admission: Admission,
     now: float,
 ) -> Visit:
@@ -164,23 +163,46 @@ def conclude(
         page: the page as the file knows it.
         site: its site.
         answer: what the fetch gave.
+        asked: how it was asked for.
+        finding: what its body is beside the copy held, None where there is no body.
         admission: judges the URLs that the page names.
         now: instant of the answer, Unix seconds.
     """
+    visit = partial(Visit, page=page, at=now, answer=answer, asked=asked, finding=finding)
     if isinstance(answer, FetchFailure):
-        judgement = Judgement(Outcome.FAILED, answer.failure, answer.detail)
-        return Visit(page=page, at=now, judgement=judgement, answer=answer)
-    body_digest = digest(answer.body)
-    judgement = judge(_as_answer(page, answer, body_digest))
+        return visit(judgement=Judgement(Outcome.FAILED, answer.failure, answer.detail))
+    body_digest = finding.digest if finding else digest(answer.body)
+    judgement = judge(_as_answer(page, answer, body_digest, asked))
     if judgement.outcome is Outcome.MOVED:
         found = _admit_redirect(page, site, judgement.detail, admission, now)
-        return Visit(page=page, at=now, judgement=judgement, answer=answer, admitted=found)
+        return visit(judgement=judgement, admitted=found)
     if judgement.outcome is not Outcome.CHANGED:
-        return Visit(page=page, at=now, judgement=judgement, answer=answer, digest=body_digest)
-    return _conclude_changed(page, site, answer, body_digest, admission, now=now)
+        return visit(judgement=judgement, digest=body_digest)
+    reading = _read(page, site, answer, finding)
+    if not site.stores(reading.content_type):
+        judgement = Judgement(Outcome.FAILED, Failure.WRONG_TYPE, reading.content_type)
+        return visit(judgement=judgement, reading=reading)
+    # Noise may name new pages too: the latest articles in a box that changes by itself.
+    found = admission.admit(site, reading.urls, Source(page.page_id, page.depth + 1), now)
+    if reading.noarchive:
+        judgement = Judgement(Outcome.BLOCKED, Failure.ROBOTS, "noarchive")
+        return visit(judgement=judgement, reading=reading, admitted=found)
+    if finding is not None and finding.same:
+        judgement = Judgement(Outcome.UNCHANGED, detail=finding.why_same)
+        return visit(judgement=judgement, reading=reading, admitted=found, digest=body_digest)
+    body = encode(answer.body, body_digest)
+    return visit(
+        judgement=judgement, reading=reading, admitted=found, digest=body_digest, body=body
+    )
 
 
-def _as_answer(page: PageRecord, answer: Fetched, body_digest: bytes) -> Answer:
+def _read(page: PageRecord, site: ActiveSite, answer: Fetched, finding: Finding | None) -> Reading:
+    if finding is not None and finding.analysis is not None:
+        return reading_of(page.url, answer, finding.analysis)
+    return read(page.url, answer, site.max_links_per_page)
+
+
+def _as_answer(page: PageRecord, answer: Fetched, body_digest: bytes, asked: Asked) -> Answer:
     location = answer.header("location")
     target: str | None = None
     if location:
@@ -192,7 +214,7 @@ def _as_answer(page: PageRecord, answer: Fetched, body_digest: bytes) -> Answer:
         status=answer.status,
         digest=body_digest,
         held_digest=page.digest,
-        conditional=bool(page.etag or page.last_modified),
+        conditional=asked.conditional,
         location=target,
         url=page.url,
         retry_after=answer.header("retry-after") is not None,
@@ -208,77 +230,73 @@ def _admit_redirect(
     return admission.admit(site, [target], Source(page.page_id, page.depth, seed=page.seed), now)
 
 
-def _conclude_changed(
-    page: PageRecord,
-    site: ActiveSite,
-    answer: Fetched,
-    body_digest: bytes,
-    admission: Admission,
-    *,
-    now: float,
-) -> Visit:
-    reading = read(page.url, answer, site.max_links_per_page)
-    judgement = Judgement(Outcome.CHANGED)
-    if not site.stores(reading.content_type):
-        judgement = Judgement(Outcome.FAILED, Failure.WRONG_TYPE, reading.content_type)
-        return Visit(page=page, at=now, judgement=judgement, answer=answer, reading=reading)
-    if reading.noarchive:
-        judgement = Judgement(Outcome.BLOCKED, Failure.ROBOTS, "noarchive")
-    body = None if reading.noarchive else encode(answer.body, body_digest)
-    return Visit(
-        page=page,
-        at=now,
-        judgement=judgement,
-        answer=answer,
-        reading=reading,
-        admitted=admission.admit(site, reading.urls, Source(page.page_id, page.depth + 1), now),
-        digest=body.digest if body else None,
-        body=body,
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Learnt:
+    """What is known after a visit beside what it found.
+
+    Attributes:
+        told: what the header of the answer taught.
+        template: rules of the host, None: as they were.
+        again: whether the page is to be fetched again at once, to see what changes by itself.
+    """
+
+    told: Told = NOTHING_TOLD
+    template: Template | None = None
+    again: bool = False
+
+
+def streak_after(visit: Visit) -> int:
+    """Return in how many visits in a row the page was found changed; a pair is no visit more."""
+    if visit.asked.pair:
+        return visit.page.change_streak
+    changed = visit.judgement.outcome is Outcome.CHANGED and not visit.first_copy
+    return visit.page.change_streak + 1 if changed else 0
+
+
+def model_after(visit: Visit, changed_at: float | None) -> PageModel:
+    """Return the change model of the page after a good visit.
+
+    Args:
+        visit: a visit that tells how the page is now.
+        changed_at: instant of its last change, where the server told it and is believed.
+    """
+    page = visit.page
+    model = _model_of(page)
+    observation = Observation(
+        visit.at,
+        visit.judgement.outcome is Outcome.CHANGED and not visit.first_copy,
+        changed_at,
+        max(visit.at - model.last_visit_at, 0.0) if model.visits else 0.0,
     )
+    model.update(observation)
+    return model
 
 
-def read(url: str, answer: Fetched, max_links: int) -> Reading:
-    """Return what a body says: its type, title, the links we may follow."""
-    declared = answer.header("content-type")
-    content_type = media.sniff(declared, answer.body[:PREFIX_BYTES])
-    tags = x_robots_tag([answer.header("x-robots-tag") or ""], PRODUCT)
-    if content_type not in HTML_TYPES:
-        return Reading(content_type, noarchive=tags.noarchive)
-    decoded = media.decode(answer.body, media.charset_parameter(declared))
-    page = html.parse(decoded.text, max_links=max_links)
-    nofollow = tags.nofollow or "nofollow" in page.robots
-    base = url
-    if page.base:
-        base = _base(page.base, url)
-    followed = () if nofollow else page.links
-    if page.nofollow_links:
-        followed = tuple(href for href in followed if href not in page.nofollow_links)
-    return Reading(
-        content_type,
-        charset=decoded.charset,
-        title=page.title or None,
-        urls=resolve(base, followed),
-        noarchive=tags.noarchive or "noarchive" in page.robots,
-    )
+def _model_of(page: PageRecord) -> PageModel:
+    if page.model is not None:
+        try:
+            return PageModel.from_bytes(page.model)
+        except ValueError:
+            pass  # a record of another version: the page is learnt anew
+    if page.prior_shape is None or page.prior_exposure_s is None:
+        return PageModel()
+    return PageModel(prior=Gamma(page.prior_shape, page.prior_exposure_s))
 
 
-def _base(href: str, url: str) -> str:
-    try:
-        return canonicalize(href, url)
-    except InvalidUrlError:
-        return url
-
-
-def record_of(visit: Visit, host: HostUpdate, caps: Caps) -> VisitRecord:
+def record_of(visit: Visit, learnt: Learnt, host: HostUpdate, caps: Caps) -> VisitRecord:
     """Return what the file should know of a visit.
 
     Args:
         visit: the visit.
+        learnt: what is known after it.
         host: what its host came to.
         caps: the most pages there may be.
     """
     answer, judgement, reading = visit.answer, visit.judgement, visit.reading
     fetched = answer if isinstance(answer, Fetched) else None
+    finding = visit.finding
+    analysis = finding.analysis if finding else None
+    good = judgement.good_copy
     return VisitRecord(
         page_id=visit.page.page_id,
         visited_at=visit.at,
@@ -293,6 +311,14 @@ def record_of(visit: Visit, host: HostUpdate, caps: Caps) -> VisitRecord:
         body_bytes=len(fetched.body) if fetched else 0,
         digest=visit.digest,
         body=visit.body,
+        cleaned_digest=finding.cleaned_digest if finding and good else None,
+        sketch=analysis.sketch if analysis and good else None,
+        difference=finding.difference if finding and good else None,
+        change_streak=streak_after(visit),
+        model=model_after(visit, learnt.told.changed_at).to_bytes() if good else None,
+        rules=finding.rules if finding else None,
+        template=learnt.template,
+        validators=learnt.told.evidence,
         etag=answer.header("etag"),
         last_modified=answer.header("last-modified"),
         redirect_url=judgement.detail if judgement.outcome is Outcome.MOVED else None,

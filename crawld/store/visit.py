@@ -122,8 +122,8 @@ _OLD: Final = "SELECT state, site_id, host_id, origin_id FROM page WHERE page_id
 
 _INSERT: Final = """
 INSERT INTO visit (page_id, visited_at, outcome, failure, detail, status, http_version, reason,
-                   address, duration_s, wire_bytes, body_bytes, digest, version_id, headers, cleaned_digest,
-                   sketch, difference)
+                   address, duration_s, wire_bytes, body_bytes, digest, version_id, headers,
+                   cleaned_digest, sketch, difference)
 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 """
 

@@ -56,6 +56,7 @@ def analyse(
     *,
     previous: Blocks | None = None,
     volatile: VolatileBlocks | None = None,
+    max_links: int = html.MAX_LINKS,
 ) -> Analysis:
     """Analyse one body.
 
@@ -64,9 +65,10 @@ def analyse(
         content_type: its Content-Type field.
         previous: blocks of the version to compare with (`read_blocks` of its stored body).
         volatile: rules of the page and of its host, joined, as they were before this body.
+        max_links: links read at most.
     """
     believed = media.sniff(content_type, body[: media.SNIFF_BYTES])
-    charset, page, blocks = _read(body, believed, content_type)
+    charset, page, blocks = _read(body, believed, content_type, max_links)
     steady = cleaned(blocks, volatile)
     return Analysis(
         content_type=believed,
@@ -83,7 +85,7 @@ def analyse(
 def read_blocks(body: bytes, content_type: str | None = None) -> Blocks:
     """Return only the blocks of a body, as `analyse` would find them."""
     believed = media.sniff(content_type, body[: media.SNIFF_BYTES])
-    return _read(body, believed, content_type)[2]
+    return _read(body, believed, content_type, html.MAX_LINKS)[2]
 
 
 def difference_of(old: Blocks, new: Blocks, volatile: VolatileBlocks | None = None) -> float:
@@ -92,7 +94,7 @@ def difference_of(old: Blocks, new: Blocks, volatile: VolatileBlocks | None = No
 
 
 def _read(
-    body: bytes, believed: str, content_type: str | None
+    body: bytes, believed: str, content_type: str | None, max_links: int
 ) -> tuple[str | None, html.ParsedPage | None, Blocks]:
     if not _is_text(believed):
         return None, None, _opaque(body)
@@ -101,7 +103,7 @@ def _read(
     if believed not in _PAGES:
         return decoded.charset, None, _with_tail(lines_of(decoded.text), tail)
     markup = decoded.text.encode("utf-8", "replace")
-    page = html.parse(markup)
+    page = html.parse(markup, max_links=max_links)
     return decoded.charset, page, _with_tail(blocks_of(page), markup[page.parsed_bytes :] + tail)
 
 

@@ -1,0 +1,83 @@
+"""What visits teach beside what they find: noise, validators, and when to look twice.
+
+The core loop asks here how to ask for a page, hands over each answer, and takes back what is to be
+recorded with the visit. Everything is derived from the file; the pages waiting to be fetched again
+at once are forgotten by a restart.
+"""
+
+from __future__ import annotations
+
+from crawld.core.page import Outcome
+from crawld.daemon.detect import Detection, Finding, is_pair, wants_pair
+from crawld.daemon.sites import ActiveSite
+from crawld.daemon.validators import NOTHING_TOLD, Asked, OriginValidators
+from crawld.daemon.visit import Learnt, Visit, streak_after
+from crawld.net.exchange import Fetched, FetchFailure
+from crawld.store.database import Database
+from crawld.store.page import PageRecord
+
+
+class Learning:
+    """What is learnt about all hosts under crawl.
+
+    Attributes:
+        detection: tells changes from noise.
+        validators: tells true servers from liars.
+    """
+
+    def __init__(self, database: Database, *, confirm_pages: int, check_share: float) -> None:
+        """Start with nothing at hand.
+
+        Args:
+            database: the open file.
+            confirm_pages: pages of each host fetched twice, to learn what changes by itself; 0
+                fetches no page twice.
+            check_share: share of the conditional requests sent without conditions.
+        """
+        self.detection = Detection(database, confirm_pages=confirm_pages)
+        self.validators = OriginValidators(check_share=check_share)
+        self._pairs: set[int] = set()
+
+    def ask(self, page: PageRecord, now: float, delay_s: float) -> Asked:
+        """Return how to ask for a page whose turn it is.
+
+        Args:
+            page: the page as the file knows it.
+            now: Unix seconds.
+            delay_s: delay of its host.
+        """
+        pair = page.page_id in self._pairs
+        self._pairs.discard(page.page_id)
+        # One that comes too late is a visit like any other.
+        return self.validators.ask(page, pair=pair and is_pair(page, now, delay_s))
+
+    async def examine(
+        self, page: PageRecord, site: ActiveSite, answer: Fetched | FetchFailure, asked: Asked
+    ) -> Finding | None:
+        """Return what the body of an answer is beside the copy held."""
+        return await self.detection.examine(page, site, answer, pair=asked.pair)
+
+    def learn(self, visit: Visit) -> Learnt:
+        """Take what a visit taught; return what the file should know of it."""
+        page, answer, pair = visit.page, visit.answer, visit.asked.pair
+        told = NOTHING_TOLD
+        if visit.judgement.good_copy and isinstance(answer, Fetched):
+            # Two readings of a pair that differ tell of noise not yet explained, not of a lie.
+            same = None if pair and not visit.same else visit.same
+            told = self.validators.learn(page, visit.asked, answer, visit.at, same=same)
+        again = self._wants_pair(visit)
+        if again:
+            self._pairs.add(page.page_id)
+        confirming = again and visit.first_copy
+        template = self.detection.settle(page, visit.finding, confirming=confirming)
+        return Learnt(told=told, template=template, again=again)
+
+    def _wants_pair(self, visit: Visit) -> bool:
+        if visit.judgement.outcome is not Outcome.CHANGED or visit.asked.pair:
+            return False
+        return wants_pair(
+            visit.page,
+            self.detection.template(visit.page.host_id),
+            streak=streak_after(visit),
+            confirm_pages=self.detection.confirm_pages,
+        )

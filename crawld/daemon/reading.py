@@ -1,0 +1,87 @@
+"""What the body of a visit says: its type, its title, the links we may follow.
+
+A body that was analysed to be compared is not parsed again: `reading_of` takes what is there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from crawld.core.content import html, media
+from crawld.core.content.analysis import Analysis
+from crawld.core.robots import x_robots_tag
+from crawld.core.url import canonicalize, resolve
+from crawld.errors import InvalidUrlError
+from crawld.net.exchange import PREFIX_BYTES, Fetched
+
+PRODUCT = "crawld"
+"""The product token that robots.txt and robots tags may name."""
+
+HTML_TYPES = frozenset({media.HTML, media.XHTML})
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What the body of a page says.
+
+    Attributes:
+        content_type: the media type believed.
+        charset: the charset it was read with, None where it is no text.
+        title: of an HTML page.
+        urls: canonical URLs it names and lets us follow.
+        noarchive: whether it asks not to be kept.
+    """
+
+    content_type: str
+    charset: str | None = None
+    title: str | None = None
+    urls: Sequence[str] = ()
+    noarchive: bool = False
+
+
+def read(url: str, answer: Fetched, max_links: int) -> Reading:
+    """Return what a body says, read for its links alone: all a first copy pays for."""
+    declared = answer.header("content-type")
+    content_type = media.sniff(declared, answer.body[:PREFIX_BYTES])
+    if content_type not in HTML_TYPES:
+        return _without_page(answer, content_type, None)
+    decoded = media.decode(answer.body, media.charset_parameter(declared))
+    page = html.parse(decoded.text, max_links=max_links)
+    return _of_page(url, answer, page, content_type, decoded.charset)
+
+
+def reading_of(url: str, answer: Fetched, analysis: Analysis) -> Reading:
+    """Return what an analysed body says."""
+    if analysis.page is None or analysis.content_type not in HTML_TYPES:
+        return _without_page(answer, analysis.content_type, analysis.charset)
+    charset = analysis.charset or "utf-8"
+    return _of_page(url, answer, analysis.page, analysis.content_type, charset)
+
+
+def _without_page(answer: Fetched, content_type: str, charset: str | None) -> Reading:
+    tags = x_robots_tag([answer.header("x-robots-tag") or ""], PRODUCT)
+    return Reading(content_type, charset=charset, noarchive=tags.noarchive)
+
+
+def _of_page(
+    url: str, answer: Fetched, page: html.ParsedPage, content_type: str, charset: str
+) -> Reading:
+    tags = x_robots_tag([answer.header("x-robots-tag") or ""], PRODUCT)
+    followed = () if tags.nofollow or "nofollow" in page.robots else page.links
+    if page.nofollow_links:
+        followed = tuple(href for href in followed if href not in page.nofollow_links)
+    return Reading(
+        content_type,
+        charset=charset,
+        title=page.title or None,
+        urls=resolve(_base(page.base, url) if page.base else url, followed),
+        noarchive=tags.noarchive or "noarchive" in page.robots,
+    )
+
+
+def _base(href: str, url: str) -> str:
+    try:
+        return canonicalize(href, url)
+    except InvalidUrlError:
+        return url
