@@ -208,6 +208,9 @@ class _Pools:
         """Bring every pool's sum to its target."""
         target = self._targets(bandwidth)
         open_ = np.concatenate([[self._free.any()], self._held]) & (target > 0)
+        # With nothing to spend the price is that of the best page.
+        nothing = (target <= 0) & ~open_
+        self._log_s[nothing] = self._low[nothing] = self._high[nothing] = _LOG_S_MOST
         for _ in range(_PASSES):
             if not open_.any():
                 return

@@ -55,6 +55,14 @@ def test_a_page_at_the_edge_of_being_given_up_gets_what_is_left():
     assert kkt_residual(pages, 1.0, allocation) <= 1e-6
 
 
+def test_where_held_hosts_take_all_the_others_are_too_cheap():
+    weight = np.array([1.0, 1.06, 12.2])
+    pages = Web(np.ones(3), np.array([0, 2, 3]), np.ones(2), weight)
+    allocation = allocate(pages, 1.0)
+    assert allocation.frequency == pytest.approx([0.0, 0.0, 1.0])
+    assert kkt_residual(pages, 1.0, allocation) <= 1e-6
+
+
 def test_no_frequency_at_hand_beats_the_optimum():
     pages = web(ceiling=np.inf)
     bandwidth = 0.01
