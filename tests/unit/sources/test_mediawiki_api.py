@@ -1,0 +1,160 @@
+import json
+from urllib.parse import parse_qsl, urlsplit
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from crawld.sources.mediawiki_api import (
+    MAX_PAUSE_S,
+    MAX_QUERY_LENGTH,
+    ApiAnswer,
+    ApiTrouble,
+    Trouble,
+    batch,
+    query_url,
+    read_answer,
+)
+
+NOW = 1_780_000_000.0
+HTML = b"<!DOCTYPE html><title>Maintenance</title>"
+
+
+def read(body, status=200, retry_after=None, location=None):
+    given_body = body if isinstance(body, bytes) else json.dumps(body).encode()
+    return read_answer(status, retry_after, given_body, now=NOW, location=location)
+
+
+def error(code, **more):
+    return {"error": {"code": code, "info": f"about {code}", **more}}
+
+
+def test_a_request_carries_what_etiquette_asks_for():
+    url = query_url("https://w.test/w/api.php", {"action": "query", "titles": "A|B&c"}, maxlag_s=5)
+    assert url.startswith("https://w.test/w/api.php?")
+    assert dict(parse_qsl(urlsplit(url).query, keep_blank_values=True)) == {
+        "format": "json",
+        "formatversion": "2",
+        "maxlag": "5",
+        "continue": "",
+        "action": "query",
+        "titles": "A|B&c",
+    }
+
+
+def test_a_cursor_is_handed_back_as_it_came():
+    cursor = {"rvcontinue": "20231228002041|4", "continue": "||info", "odd": 7}
+    answer = read({"continue": cursor, "query": {"pages": []}})
+    assert answer.cursor == cursor
+    query = dict(parse_qsl(urlsplit(query_url("http://w/api.php", cursor, maxlag_s=5)).query))
+    assert query["continue"] == "||info"
+    assert query["rvcontinue"] == "20231228002041|4"
+
+
+@pytest.mark.parametrize(
+    ("warnings", "texts"),
+    [
+        ({"query": {"warnings": "old"}}, ("query: old",)),
+        ({"query": {"*": "old"}, "main": {"*": "x"}}, ("query: old", "main: x")),
+        ([{"code": "a", "text": "new", "module": "main"}], (": new",)),
+        ("nonsense", ()),
+        ({"query": "plain"}, ("query: plain",)),
+    ],
+)
+def test_warnings_of_every_form(warnings, texts):
+    assert read({"batchcomplete": True, "warnings": warnings}) == ApiAnswer({}, None, texts)
+
+
+@pytest.mark.parametrize(
+    ("body", "status", "trouble"),
+    [
+        (error("maxlag", lag=7), 200, Trouble.LAGGED),
+        (error("readonly"), 200, Trouble.READ_ONLY),
+        (error("ratelimited"), 200, Trouble.RATE_LIMITED),
+        (error("ratelimited"), 429, Trouble.RATE_LIMITED),
+        (error("readapidenied"), 200, Trouble.CLOSED),
+        (error("permissiondenied"), 403, Trouble.CLOSED),
+        (error("toomanyvalues", limit=10), 200, Trouble.TOO_MANY),
+        (error("badcontinue"), 200, Trouble.BAD_CURSOR),
+        (error("apiservererror"), 200, Trouble.BROKEN),
+        (error("internal_api_error_DBQueryError"), 500, Trouble.BROKEN),
+        ({"error": "text"}, 200, Trouble.BROKEN),
+        ({"errors": [{"code": "maxlag", "text": "x"}]}, 200, Trouble.LAGGED),
+        (HTML, 200, Trouble.NOT_JSON),
+        (b"", 200, Trouble.NOT_JSON),
+        (b"[]", 200, Trouble.NOT_JSON),
+        (b"{", 200, Trouble.NOT_JSON),
+        (b'{"a": ' + b"[" * 100_000, 200, Trouble.NOT_JSON),
+        (b'{"query": ' + b"9" * 10_000 + b"}", 200, Trouble.NOT_JSON),
+        (b"{\xff\xfe}", 200, Trouble.NOT_JSON),
+        ({"some": "json"}, 200, Trouble.NOT_JSON),
+        (HTML, 429, Trouble.RATE_LIMITED),
+        (HTML, 500, Trouble.UNAVAILABLE),
+        (HTML, 503, Trouble.UNAVAILABLE),
+        (HTML, 401, Trouble.CLOSED),
+        (HTML, 404, Trouble.CLOSED),
+        (HTML, 410, Trouble.CLOSED),
+        (HTML, 414, Trouble.TOO_MANY),
+        (b"", 301, Trouble.MOVED),
+    ],
+)
+def test_every_trouble_is_a_value(body, status, trouble):
+    answer = read(body, status, location="https://w.test/w/api.php")
+    assert isinstance(answer, ApiTrouble)
+    assert answer.trouble is trouble
+
+
+def test_limits_stated_by_an_error_are_read():
+    assert read(error("toomanyvalues", limit=20)).limit == 20
+    assert read(error("toomanyvalues", data={"limit": 10, "lowlimit": 10})).limit == 10
+    assert read(error("toomanyvalues", limit=0)).limit is None
+
+
+def test_pauses_grow_and_a_retry_after_is_the_least():
+    lagged = read(error("maxlag"), retry_after="30")
+    assert [lagged.pause_s(count) for count in (1, 2, 3, 4, 5)] == [30, 30, 30, 40, 80]
+    closed = read(error("readapidenied"))
+    assert [closed.pause_s(count) for count in (1, 2, 3)] == [3_600, 7_200, 14_400]
+    assert closed.pause_s(10_000) == MAX_PAUSE_S
+    assert read(HTML, 503, retry_after="172800").pause_s(1) == 172_800
+
+
+def test_only_those_who_ask_for_rest_close_the_host():
+    assert read(HTML, 503).host_trouble
+    assert read(HTML, 429).host_trouble
+    assert not read(error("maxlag")).host_trouble
+    assert not read(HTML).host_trouble
+
+
+@given(st.binary(max_size=200) | st.text(max_size=200).map(str.encode), st.integers(100, 599))
+def test_no_answer_raises(body, status):
+    assert isinstance(read(body, status), ApiAnswer | ApiTrouble)
+
+
+_JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=5),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3)
+    ),
+    max_leaves=8,
+)
+
+
+@given(
+    st.dictionaries(
+        st.sampled_from(["query", "error", "errors", "warnings", "continue", "batchcomplete"]),
+        _JSON,
+    )
+)
+def test_no_json_raises(said):
+    assert isinstance(read(said), ApiAnswer | ApiTrouble)
+
+
+def test_a_batch_fits_the_request_line():
+    long = ["é" * 127 for _ in range(50)]
+    taken = batch(long, 50)
+    assert 0 < len(taken) < 50
+    assert len(query_url("", {"titles": "|".join(taken)}, maxlag_s=5)) < MAX_QUERY_LENGTH + 100
+    assert batch(["a", "b", "c"], 2) == ["a", "b"]
+    assert batch(["x" * 10_000, "b"], 50) == ["x" * 10_000]
+    assert batch(["a"], 0) == ["a"]

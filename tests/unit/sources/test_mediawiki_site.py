@@ -1,0 +1,142 @@
+import json
+
+import pytest
+
+from crawld.core.content import html
+from crawld.sources.mediawiki_site import (
+    WikiFacts,
+    api_moved,
+    read_siteinfo,
+    recognise,
+)
+
+URL = "https://wiki.test/wiki/A"
+MEDIAWIKI = '<meta name="generator" content="MediaWiki 1.39.17"/>'
+
+
+def siteinfo(**general):
+    """What 1.39 answers, shortened."""
+    return {
+        "general": {
+            "generator": "MediaWiki 1.39.17",
+            "case": "first-letter",
+            "articlepath": "/wiki/$1",
+            "scriptpath": "/w",
+            "script": "/w/index.php",
+            "server": "https://wiki.test",
+            "mainpage": "Main Page",
+            "mainpageisdomainroot": False,
+            **general,
+        },
+        "namespaces": {
+            "-1": {"id": -1, "case": "first-letter", "name": "Spezial", "canonical": "Special"},
+            "0": {"id": 0, "case": "first-letter", "name": "", "content": True},
+            "1": {"id": 1, "case": "case-sensitive", "name": "Diskussion", "canonical": "Talk"},
+        },
+        "namespacealiases": [{"id": 1, "alias": "D"}],
+        "interwikimap": [{"prefix": "wikt", "url": "https://en.wiktionary.test/$1"}],
+    }
+
+
+@pytest.mark.parametrize(
+    ("head", "api_url"),
+    [
+        (
+            '<link rel="EditURI" href="//wiki.test/w/api.php?action=rsd">',
+            "https://wiki.test/w/api.php",
+        ),
+        (
+            '<link rel="EditURI" href="https://other.test/api.php?action=rsd">',
+            "https://other.test/api.php",
+        ),
+        (f'{MEDIAWIKI}<script src="/x/load.php?a=b"></script>', "https://wiki.test/x/api.php"),
+        (
+            f'{MEDIAWIKI}<a href="/wiki/index.php?title=A&action=edit">edit</a>',
+            "https://wiki.test/wiki/api.php",
+        ),
+        (f'{MEDIAWIKI}<script src="/load.php5?a=b"></script>', "https://wiki.test/api.php5"),
+        (f'{MEDIAWIKI}<script src="https://cdn.test/w/load.php?a"></script>', None),
+        (MEDIAWIKI, None),
+        (
+            '<meta name="generator" content="WordPress 6.4">'
+            '<link rel="EditURI" href="https://wiki.test/xmlrpc.php?rsd">',
+            None,
+        ),
+        ('<a href="/w/index.php?title=A">no wiki says so</a>', None),
+        ("", None),
+        ('<link rel="EditURI" href="http://[bad/api.php?action=rsd">', None),
+        ('<link rel="EditURI" href="ftp://wiki.test/api.php?action=rsd">', None),
+    ],
+)
+def test_wikis_are_recognised_by_their_pages(head, api_url):
+    page = html.parse(f"<html><head>{head}</head><body>text</body></html>")
+    assert recognise(page, URL) == api_url
+
+
+def test_siteinfo_gives_the_rules_of_titles():
+    facts = read_siteinfo(siteinfo())
+    assert facts.generator == "MediaWiki 1.39.17"
+    assert facts.titles.title_of("https://wiki.test/wiki/d:x") == "Diskussion:x"
+    assert facts.titles.title_of("https://wiki.test/wiki/talk:x") == "Diskussion:x"
+    assert facts.titles.title_of("https://wiki.test/wiki/special:X") is None
+    assert facts.titles.title_of("https://wiki.test/wiki/wikt:x") is None
+    assert facts.titles.title_of("https://wiki.test/") is None
+
+
+def test_paths_may_name_a_server_and_letters_beyond_ascii():
+    facts = read_siteinfo(siteinfo(articlepath="//wiki.test/вики/$1", mainpageisdomainroot=True))
+    url = facts.titles.url_of("A b", "https://wiki.test")
+    assert url == "https://wiki.test/%D0%B2%D0%B8%D0%BA%D0%B8/A_b"
+    assert facts.titles.title_of(url) == "A b"
+    assert facts.titles.title_of("https://wiki.test/") == "Main Page"
+
+
+def test_format_version_1_is_read_too():
+    query = siteinfo(mainpageisdomainroot="")
+    query["namespaces"] = {
+        "0": {"id": 0, "case": "first-letter", "*": ""},
+        "2": {"id": 2, "case": "first-letter", "*": "Benutzer", "canonical": "User"},
+    }
+    query["namespacealiases"] = [{"id": 2, "*": "B"}]
+    titles = read_siteinfo(query).titles
+    assert titles.title_of("https://wiki.test/wiki/b:x") == "Benutzer:X"
+    assert titles.main_page == "Main Page"
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        {},
+        {"general": []},
+        {"general": {"generator": "DokuWiki"}},
+        siteinfo(articlepath=None),
+        siteinfo(articlepath="/wiki/"),
+        siteinfo(script=7),
+        siteinfo() | {"namespaces": {}},
+        siteinfo() | {"namespaces": "none"},
+        siteinfo() | {"namespaces": {"0": {"id": "0"}}},
+    ],
+)
+def test_what_is_no_siteinfo_is_refused(query):
+    with pytest.raises(ValueError, match=r"."):
+        read_siteinfo(query)
+
+
+def test_facts_come_back_from_the_file():
+    facts = read_siteinfo(siteinfo(mainpageisdomainroot=True))
+    assert WikiFacts.from_json(facts.to_json()) == facts
+    assert json.loads(facts.to_json())["article_path"] == "/wiki/$1"
+
+
+@pytest.mark.parametrize(
+    ("location", "target"),
+    [
+        ("https://wiki.test/w/api.php?action=query", "https://wiki.test/w/api.php"),
+        ("/other/api.php", "http://wiki.test/other/api.php"),
+        ("/w/api.php?again", None),
+        ("https://wiki.test/login", None),
+        ("http://[", None),
+    ],
+)
+def test_an_api_may_move(location, target):
+    assert api_moved("http://wiki.test/w/api.php", location) == target
