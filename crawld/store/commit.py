@@ -1,9 +1,13 @@
 """Group commit: many small writes, one transaction, one fsync.
 
 A call is a sync store function with its arguments. Calls gather in a batch; the batch is run whole
-on the writer's thread between one BEGIN IMMEDIATE and one COMMIT; only then does any caller hear
-of its result. So what was reported is on the disk, and a crash costs at most the batch that nobody
-was told of.
+between one BEGIN IMMEDIATE and one COMMIT; only then does any caller hear of its result. So what
+was reported is on the disk, and a crash costs at most the batch that nobody was told of.
+
+BEGIN, COMMIT and the calls of `write` run on a thread. The calls of `write_each`, many and small
+(a visit each), run on the event loop itself, in slices: on a thread each of their statements would
+give the interpreter lock up and then wait for it, up to the switch interval each time the loop is
+busy, and a batch of a tenth of a second would take seconds.
 
 1. An exception of one call undoes this call alone and is raised to its caller; the other calls of
    the batch commit. The batch is first run plainly; only where a call raises, it is rolled back and
@@ -23,17 +27,22 @@ was told of.
 from __future__ import annotations
 
 import functools
+import itertools
 import math
+import operator
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final
+from typing import Concatenate, Final, Literal, ParamSpec, TypeVar
 
 import apsw
 import trio
 
 from crawld.errors import CrawldError, StoreError
 from crawld.store.connection import CORRUPTION_ERRORS, STALL_ERRORS, stall_text, store_error
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 FLUSH_CALLS: Final = 256
 """A batch of this many calls is run at once, however young."""
@@ -44,8 +53,14 @@ WAITING_CALLS: Final = 1024
 STALL_RETRY_S: Final = 30.0
 """Longest pause between two tries of a batch that cannot be written."""
 
+SLICE_S: Final = 0.002
+"""Longest time that calls run on the event loop before other tasks have their turn."""
+
 Call = tuple[Callable[..., object], tuple[object, ...], dict[str, object]]
 """A store function and what it is called with after the connection."""
+
+Place = Literal["loop", "thread"]
+"""Where a call runs."""
 
 
 @dataclass(slots=True)
@@ -53,6 +68,7 @@ class _Batch:
     """Calls that will commit together; results are in the order of the calls."""
 
     calls: list[Call] = field(default_factory=list)
+    places: list[Place] = field(default_factory=list)
     done: trio.Event = field(default_factory=trio.Event)
     results: list[object] = field(default_factory=list)
     failures: dict[int, Exception] = field(default_factory=dict)
@@ -67,64 +83,103 @@ class _Batch:
         return self.results[position]
 
 
-def run_calls(connection: apsw.Connection, calls: list[Call], batch: _Batch) -> None:
-    """Run calls in one transaction and keep their results in the batch; on the writer's thread.
+class Writer:
+    """The one writing connection: used by one task at a time, blocking work on a thread."""
 
-    Raises:
-        apsw.Error: nothing was committed; a condition of the machine or a damaged file.
-    """
-    try:
-        batch.results = _transaction(connection, calls, _run_plain)
-        return
-    except (*STALL_ERRORS, *CORRUPTION_ERRORS):
-        raise
-    except Exception as error:
-        if len(calls) == 1:
-            batch.results, batch.failures = [None], {0: error}
-            return
-    failures: dict[int, Exception] = {}
-    batch.results = _transaction(connection, calls, functools.partial(_run_guarded, failures))
-    batch.failures = failures
+    def __init__(self, connection: apsw.Connection) -> None:
+        self.connection = connection
+        self.lock = trio.Lock()
+        self._thread = trio.CapacityLimiter(1)
+
+    async def run(
+        self, fn: Callable[Concatenate[apsw.Connection, P], T], *args: P.args, **kwargs: P.kwargs
+    ) -> T:
+        """Run a function on the thread; the caller holds the lock."""
+        call = functools.partial(fn, self.connection, *args, **kwargs)
+        return await trio.to_thread.run_sync(call, limiter=self._thread)
+
+    async def run_batch(self, batch: _Batch) -> None:
+        """Run a batch in one transaction and keep its results in it.
+
+        Raises:
+            apsw.Error: nothing was committed; a condition of the machine or a damaged file.
+        """
+        async with self.lock:
+            try:
+                batch.results = await self._run_plain(batch)
+                return
+            except (*STALL_ERRORS, *CORRUPTION_ERRORS):
+                raise
+            except Exception as error:
+                if len(batch.calls) == 1:
+                    batch.results, batch.failures = [None], {0: error}
+                    return
+            batch.results, batch.failures = await self.run(_run_guarded, batch.calls)
+
+    async def _run_plain(self, batch: _Batch) -> list[object]:
+        await self.run(_execute, "BEGIN IMMEDIATE")
+        try:
+            results: list[object] = []
+            placed = zip(batch.places, batch.calls, strict=True)
+            for place, group in itertools.groupby(placed, key=operator.itemgetter(0)):
+                calls = [call for _, call in group]
+                if place == "thread":
+                    results += await self.run(_run_all, calls)
+                else:
+                    await self._run_here(calls, results)
+            await self.run(_execute, "COMMIT")
+        except BaseException:
+            await self.run(_roll_back)
+            raise
+        return results
+
+    async def _run_here(self, calls: list[Call], results: list[object]) -> None:
+        until = trio.current_time() + SLICE_S
+        for fn, args, kwargs in calls:
+            results.append(fn(self.connection, *args, **kwargs))
+            if trio.current_time() >= until:
+                await trio.lowlevel.checkpoint()
+                until = trio.current_time() + SLICE_S
 
 
-def _transaction(
-    connection: apsw.Connection,
-    calls: list[Call],
-    run: Callable[[apsw.Connection, list[Call]], list[object]],
-) -> list[object]:
-    connection.execute("BEGIN IMMEDIATE")
-    try:
-        results = run(connection, calls)
-        connection.execute("COMMIT")
-    except BaseException:
-        # SQLite has already rolled back after some of its errors
-        if connection.in_transaction:
-            connection.execute("ROLLBACK")
-        raise
-    return results
+def _execute(connection: apsw.Connection, statement: str) -> None:
+    connection.execute(statement)
 
 
-def _run_plain(connection: apsw.Connection, calls: list[Call]) -> list[object]:
+def _roll_back(connection: apsw.Connection) -> None:
+    # SQLite has already rolled back after some of its errors
+    if connection.in_transaction:
+        connection.execute("ROLLBACK")
+
+
+def _run_all(connection: apsw.Connection, calls: list[Call]) -> list[object]:
     return [fn(connection, *args, **kwargs) for fn, args, kwargs in calls]
 
 
 def _run_guarded(
-    failures: dict[int, Exception], connection: apsw.Connection, calls: list[Call]
-) -> list[object]:
+    connection: apsw.Connection, calls: list[Call]
+) -> tuple[list[object], dict[int, Exception]]:
     """Run each call in a savepoint of its own; those that fail again are left out."""
     results: list[object] = []
-    for position, (fn, args, kwargs) in enumerate(calls):
-        connection.execute("SAVEPOINT call")
-        try:
-            results.append(fn(connection, *args, **kwargs))
-        except (*STALL_ERRORS, *CORRUPTION_ERRORS):
-            raise
-        except Exception as error:
-            connection.execute("ROLLBACK TO call")
-            results.append(None)
-            failures[position] = error
-        connection.execute("RELEASE call")
-    return results
+    failures: dict[int, Exception] = {}
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        for position, (fn, args, kwargs) in enumerate(calls):
+            connection.execute("SAVEPOINT call")
+            try:
+                results.append(fn(connection, *args, **kwargs))
+            except (*STALL_ERRORS, *CORRUPTION_ERRORS):
+                raise
+            except Exception as error:
+                connection.execute("ROLLBACK TO call")
+                results.append(None)
+                failures[position] = error
+            connection.execute("RELEASE call")
+        connection.execute("COMMIT")
+    except BaseException:
+        _roll_back(connection)
+        raise
+    return results, failures
 
 
 class GroupCommit:
@@ -134,11 +189,9 @@ class GroupCommit:
         stalled: why nothing can be committed now, None while all is well.
     """
 
-    def __init__(
-        self, connection: apsw.AsyncConnection, path: Path, *, max_age_s: float, retry_s: float
-    ) -> None:
+    def __init__(self, writer: Writer, path: Path, *, max_age_s: float, retry_s: float) -> None:
         self.stalled: str | None = None
-        self._connection = connection
+        self._writer = writer
         self._path = path
         # the other half of the age is left for the transaction itself
         self._gather_s = max_age_s / 2
@@ -157,21 +210,49 @@ class GroupCommit:
 
     async def write(self, call: Call) -> object:
         """Add a call to the batch and return its result after the COMMIT."""
+        await self._wait_room()
+        batch, position = self._add([call], "thread")
+        await self._wait_done(batch)
+        return batch.result(position)
+
+    async def write_each(self, calls: list[Call]) -> list[object]:
+        """Add calls that run on the event loop, and commit at once.
+
+        Returns:
+            The result of each call, or the exception that it raised.
+        """
+        if not calls:
+            return []
+        await self._wait_room()
+        batch, first = self._add(calls, "loop")
+        self._full.set()
+        await self._wait_done(batch)
+        return [
+            batch.failures[position] if position in batch.failures else batch.result(position)
+            for position in range(first, first + len(calls))
+        ]
+
+    async def _wait_room(self) -> None:
         while len(self._batch.calls) >= WAITING_CALLS:
             await self._room.wait()
+
+    def _add(self, calls: list[Call], place: Place) -> tuple[_Batch, int]:
         batch = self._batch
         position = len(batch.calls)
-        batch.calls.append(call)
+        batch.calls += calls
+        batch.places += [place] * len(calls)
         if position == 0:
             self._oldest_at = trio.current_time()
             self._first.set()
-        elif position + 1 >= FLUSH_CALLS:
+        if len(batch.calls) >= FLUSH_CALLS:
             self._full.set()
+        return batch, position
+
+    async def _wait_done(self, batch: _Batch) -> None:
         with trio.CancelScope(shield=True):
             if not self._gathering:
                 await self.flush()
             await batch.done.wait()
-        return batch.result(position)
 
     async def run(self, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
         """Gather and commit until cancelled; what waits then is still committed."""
@@ -225,7 +306,7 @@ class GroupCommit:
         pause_s = self._retry_s
         while True:
             try:
-                await self._connection.async_run(run_calls, self._connection, batch.calls, batch)
+                await self._writer.run_batch(batch)
             except STALL_ERRORS as error:
                 self._stall(stall_text(error, self._path))
                 if self._closing:

@@ -1,7 +1,7 @@
 """The open database: one writer, a few readers, checkpoints beside them.
 
-The writer is one connection on its own thread (`commit` runs batches on it); each reader is a
-read-only connection on its own thread, so that a read waits neither for a writer nor for the
+The writer is one connection (`commit` runs batches on it, see there on which thread); each reader
+is a read-only connection on its own thread, so that a read waits neither for a writer nor for the
 event loop, and sees one snapshot from its first to its last statement. Store functions are sync
 and never awaited in the middle: no transaction is open across an `await`.
 
@@ -15,7 +15,7 @@ until after the last connection is closed.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Concatenate, Final, ParamSpec, Self, TypeVar, cast
 
@@ -24,7 +24,7 @@ import trio
 
 from crawld.errors import StoreError
 from crawld.store import migrate
-from crawld.store.commit import STALL_RETRY_S, GroupCommit
+from crawld.store.commit import STALL_RETRY_S, Call, GroupCommit, Writer
 from crawld.store.connection import (
     configure,
     open_arguments,
@@ -35,6 +35,7 @@ from crawld.store.lock import DatabaseLock, network_filesystem
 
 P = ParamSpec("P")
 T = TypeVar("T")
+A = TypeVar("A")
 
 READERS: Final = 2
 """Two: a long export beside short status questions. Each costs a thread and its cache."""
@@ -59,7 +60,7 @@ class Database:
         self.path = path
         self.warning = warning
         self._lock = lock
-        self._writer: apsw.AsyncConnection | None = None
+        self._writer: Writer | None = None
         self._commit: GroupCommit | None = None
         self._checkpoints: apsw.AsyncConnection | None = None
         self._local: apsw.Connection | None = None
@@ -133,6 +134,24 @@ class Database:
         """
         return cast("T", await self._group().write((fn, args, kwargs)))
 
+    async def write_each(
+        self, fn: Callable[[apsw.Connection, A], T], arguments: Sequence[A]
+    ) -> list[T | Exception]:
+        """Run a small store function for each argument, all in one transaction, committed at once.
+
+        They run on the event loop, a few at a time: for what is quick and comes in numbers.
+        Shielded as `write` is.
+
+        Returns:
+            For each argument the result, or the exception that undid its call alone.
+
+        Raises:
+            CorruptDatabaseError: the file is damaged.
+            StoreError: the database was closed before they could be stored.
+        """
+        calls: list[Call] = [(fn, (argument,), {}) for argument in arguments]
+        return cast("list[T | Exception]", await self._group().write_each(calls))
+
     async def read(
         self, fn: Callable[Concatenate[apsw.Connection, P], T], *args: P.args, **kwargs: P.kwargs
     ) -> T:
@@ -190,8 +209,7 @@ class Database:
     ) -> T:
         """Run a function on the writer's thread between two batches, outside any transaction."""
         self._group()
-        writer = cast("apsw.AsyncConnection", self._writer)
-        return cast("T", await writer.async_run(fn, writer, *args, **kwargs))
+        return await _exclusively(cast("Writer", self._writer), fn, *args, **kwargs)
 
     async def checkpoint(self) -> None:
         """Copy the log into the file as far as readers allow; nobody waits."""
@@ -217,7 +235,8 @@ class Database:
         return self._commit
 
     async def _open_writer(self, batch_max_age_s: float, stall_retry_s: float) -> None:
-        self._writer = await self._connect(read_only=False)
+        connection = await trio.to_thread.run_sync(open_connection, self.path)
+        self._writer = Writer(connection)
         self._checkpoints = await self._connect(read_only=False)
         self._commit = GroupCommit(
             self._writer, self.path, max_age_s=batch_max_age_s, retry_s=stall_retry_s
@@ -251,8 +270,8 @@ class Database:
         if self._checkpoints is not None:
             await self._checkpoints.aclose()
         if self._writer is not None:
-            await self._writer.async_run(_checkpoint, self._writer, TRUNCATE)
-            await self._writer.aclose()
+            await _exclusively(self._writer, _checkpoint, TRUNCATE)
+            await self._writer.run(_close)
         self._readers, self._idle = [], []
         self._writer = self._checkpoints = self._commit = self._local = None
         if self._lock is not None:
@@ -264,7 +283,7 @@ class Database:
             await trio.sleep(CHECKPOINT_EVERY_S)
             log_bytes = wal.stat().st_size if wal.exists() else 0
             if log_bytes > WAL_LIMIT_BYTES and self._writer is not None:
-                await self._writer.async_run(_checkpoint, self._writer, TRUNCATE)
+                await _exclusively(self._writer, _checkpoint, TRUNCATE)
             elif log_bytes > CHECKPOINT_BYTES:
                 await self.checkpoint()
 
@@ -294,6 +313,21 @@ def _snapshot(
     finally:
         if connection.in_transaction:
             connection.execute("ROLLBACK")
+
+
+async def _exclusively(
+    writer: Writer,
+    fn: Callable[Concatenate[apsw.Connection, P], T],
+    *args: P.args,
+    **kwargs: P.kwargs,
+) -> T:
+    """Run a function on the writer's thread between two batches."""
+    async with writer.lock:
+        return await writer.run(fn, *args, **kwargs)
+
+
+def _close(connection: apsw.Connection) -> None:
+    connection.close()
 
 
 def _checkpoint(connection: apsw.Connection, mode: int) -> None:
