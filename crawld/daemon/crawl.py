@@ -412,7 +412,7 @@ class Crawl:
         """Return how the page is put back; holds nothing of the visit, which may be large."""
         page_id, judgement = visit.page.page_id, visit.judgement
         if again:
-            return partial(pages.load_retry, page_id, 0.0)
+            return partial(pages.again, page_id)
         if self.settings.once:
             if judgement.passing and visit.failure_count < ONCE_TRIES:
                 return partial(pages.failed, page_id, visit.retry_at or visit.at)

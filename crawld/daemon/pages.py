@@ -1,9 +1,10 @@
 """The pages of one site on one host, in memory: which of them should have the host's next turn.
 
-Derived state, rebuilt from the file at start. Four places, a page is in one of them:
+Derived state, rebuilt from the file at start. Five places, a page is in one of them:
 
     ahead      never visited, a short breadth-first look-ahead; the rest waits in the file
     policy     visited and open to selection, in the policy's order
+    again      to be visited in the very next turn, to see what changes by itself
     resting    visited less than `min_revisit_s` ago
     retries    failed, blocked or gone, with an instant of its own
 
@@ -39,6 +40,7 @@ class HostPages:
     """
 
     __slots__ = (
+        "_again",
         "_ahead",
         "_balance",
         "_discovery_share",
@@ -71,6 +73,7 @@ class HostPages:
         self._policy = policy
         self._discovery_share = discovery_share
         self._min_revisit_s = min_revisit_s
+        self._again: tuple[int, ...] = ()
         self._ahead: deque[int] = deque()
         self._resting: deque[tuple[float, int, Observation | None]] = deque()
         self._retries: list[tuple[float, int]] = []
@@ -132,7 +135,7 @@ class HostPages:
 
     def wanted_at(self, now: float) -> float | None:
         """Return the earliest instant (Unix seconds) some page may be visited; None: none ever."""
-        if self._ahead or self.more or self._selectable:
+        if self._ahead or self.more or self._selectable or self._again:
             return now
         instants = [self._retries[0][0]] if self._retries else []
         if self._resting:
@@ -141,12 +144,16 @@ class HostPages:
 
     def take(self, now: float) -> int | None:
         """Take the page that should be visited now, or None."""
+        if self._again:
+            page, *rest = self._again
+            self._again = tuple(rest)
+            return page
         self._wake_rested(now)
         if self._balance >= 0:
-            page = self._take_new()
-            return self._take_revisit(now) if page is None else page
-        page = self._take_revisit(now)
-        return self._take_new() if page is None else page
+            new = self._take_new()
+            return self._take_revisit(now) if new is None else new
+        revisit = self._take_revisit(now)
+        return self._take_new() if revisit is None else revisit
 
     def _wake_rested(self, now: float) -> None:
         while self._resting and self._resting[0][0] + self._min_revisit_s <= now:
@@ -195,6 +202,10 @@ class HostPages:
     def visited(self, page: int, now: float, observation: Observation) -> None:
         """Put back a page after a visit that found its present state; it rests first."""
         self._resting.append((now, page, observation))
+
+    def again(self, page: int) -> None:
+        """Put back a page to be visited in the very next turn, to see what changes by itself."""
+        self._again = (*self._again, page)
 
     def failed(self, page: int, retry_at: float) -> None:
         """Put back a page that gave no good copy; it comes again at an instant of its own."""
