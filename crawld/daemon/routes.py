@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+import re
 import resource
 from typing import TYPE_CHECKING, Annotated
 
 from fastapi import APIRouter, BackgroundTasks, Query
+from pydantic import ValidationError
 from starlette.exceptions import HTTPException
 
 from crawld.config.model import Site
@@ -251,14 +253,20 @@ def _new_site(daemon: Daemon, form: models.AddForm, urls: list[str]) -> Site:
             f"{parse(public[0]).host} is a public host and no contact is set",
             hint="set [daemon] contact, or start with --contact",
         )
-    return Site(
-        name=form.site or parse(urls[0]).host.replace(":", "-"),
-        seeds=tuple(urls),
-        max_depth=form.max_depth,
-        max_pages=form.max_pages,
-        host_delay_s=form.host_delay_s,
-        allow_private=form.allow_private,
-    )
+    derived = re.sub(r"[^A-Za-z0-9.-]+", "-", parse(urls[0]).host).strip("-.")[:64]
+    try:
+        return Site(
+            name=form.site or derived or "site",
+            seeds=tuple(urls),
+            max_depth=form.max_depth,
+            max_pages=form.max_pages,
+            host_delay_s=form.host_delay_s,
+            allow_private=form.allow_private,
+        )
+    except ValidationError as error:
+        first = error.errors()[0]
+        key = ".".join(str(part) for part in first["loc"])
+        raise HTTPException(422, f"{key}: {first['msg']}") from None
 
 
 async def _set_paused(daemon: Daemon, form: models.TargetForm, *, paused: bool) -> models.Done:

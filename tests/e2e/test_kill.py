@@ -1,0 +1,115 @@
+"""SIGKILL at any moment costs no committed visit, no page and no politeness.
+
+`CRAWLD_KILLS` sets how often; `make torture` asks for a hundred.
+"""
+
+import os
+import random
+
+from .operated import HOSTS, impolite, rows, site, urls_of, write_config
+
+KILLS = int(os.environ.get("CRAWLD_KILLS", "20"))
+PAGES = 8 * KILLS + 40
+"""Of each host: enough that the crawl outlasts the kills."""
+
+ALL = 10_000
+
+
+class Witness:
+    """Remembers every visit that the control socket reported as recorded."""
+
+    def __init__(self, crawld):
+        self.crawld = crawld
+        self.seen = {}
+
+    def look(self):
+        """Take in what was reported since the last look; return how many visits are known."""
+        self.seen |= self._reported(after=max(self.seen, default=0))
+        return len(self.seen)
+
+    def lost(self):
+        """Return the visits that a daemon reported and the present one does not."""
+        stored = self._reported(after=0)
+        return {key: was for key, was in self.seen.items() if stored.get(key) != was}
+
+    def _reported(self, after):
+        return {
+            visit["visit_id"]: (visit["url"], visit["visited_at"], visit["outcome"])
+            for visit in self.crawld.get(f"/log?after={after}&limit={ALL}")
+        }
+
+
+def live(crawld, config, witness, chance):
+    """Start a daemon and kill it at some moment of its life."""
+    if chance.random() < 0.2:  # before or while it opens the file
+        crawld.start("run", "-c", config, ready=False)
+        crawld.process.exits_within(chance.uniform(0.0, 1.2))
+    else:
+        wanted = len(witness.seen) + chance.randint(1, 12)
+        crawld.start("run", "-c", config)
+        assert witness.lost() == {}
+        crawld.wait_until(lambda _: witness.look() >= wanted)
+        crawld.process.exits_within(chance.uniform(0.0, 0.3))
+    crawld.kill()
+
+
+def test_kill_after_kill_nothing_reported_is_lost_and_nobody_is_asked_early(simweb, crawld):
+    web = simweb(*(f"--host={host}" for host in HOSTS), f"--pages={PAGES}")
+    config = write_config(crawld, site(*(web.url("/", host) for host in HOSTS)))
+    witness, chance = Witness(crawld), random.Random(1)
+    for _ in range(KILLS):
+        live(crawld, config, witness, chance)
+    assert len(witness.seen) < 3 * PAGES  # else the last lives had nothing to do
+    crawld.start("run", "-c", config)
+    crawld.wait_until(lambda status: status["pages"]["visited"] == 3 * PAGES)
+    assert witness.lost() == {}
+    assert crawld.terminate() == 0
+    copies = rows(crawld, "SELECT url, state, version_id IS NOT NULL FROM page")
+    assert {url for url, *_ in copies} == urls_of(web, pages=PAGES)
+    assert {tuple(rest) for _, *rest in copies} == {("visited", 1)}
+    assert impolite(web) == []
+    assert crawld.crawld("doctor", "--db", crawld.db).returncode == 0
+
+
+def test_a_retry_after_holds_from_its_commit_through_kills(simweb, crawld):
+    web = simweb("--host=a.test", "--pages=4", "--fault=/busy=too-many:4")
+    config = write_config(
+        crawld, site(web.url("/busy", "a.test"), web.url("/", "a.test")), hosts=("a.test",)
+    )
+    crawld.start("run", "-c", config)
+    crawld.wait_until(
+        lambda log: any(each["outcome"] == "blocked" for each in log), "/log?limit=100"
+    )
+    crawld.kill()
+    for _ in range(2):  # a life that is too short to ask anything
+        crawld.start("run", "-c", config)
+        crawld.kill()
+    asked = len(web.ledger())
+    crawld.start("run", "-c", config)
+    crawld.wait_until(lambda _: len(web.ledger()) > asked)
+    requests = web.ledger().requests("a.test")
+    assert [row.target for row in requests[:asked]] == ["/robots.txt", "/busy"]
+    assert requests[asked].complete_s - requests[asked - 1].complete_s >= 4.0
+    assert crawld.get("/hosts/a.test")["backoff_level"] == 1
+
+
+def test_what_a_command_reported_as_done_survives_a_kill(simweb, crawld):
+    web = simweb("--host=a.test", "--host=b.test", "--pages=5")
+    config = write_config(crawld, site(web.url("/", "a.test")))
+    crawld.start("run", "-c", config)
+    added = crawld.post(
+        "/add", {"urls": [web.url("/", "b.test")], "site": "more", "allow_private": True}
+    )
+    assert added == {"site": "more", "admitted": 1, "refused": []}
+    crawld.post("/pause", {"site": "web"})
+    crawld.post("/pause", {"host": "b.test"})
+    crawld.kill()
+    crawld.start("run", "-c", config)
+    assert {each["name"]: each["paused"] for each in crawld.get("/sites")} == {
+        "web": True,
+        "more": False,
+    }
+    assert crawld.get("/hosts/b.test")["paused"]
+    crawld.post("/resume", {"host": "b.test"})
+    crawld.post("/resume", {"site": "web"})
+    crawld.wait_until(lambda status: status["pages"]["visited"] == 10)
