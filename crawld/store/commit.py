@@ -275,9 +275,9 @@ class GroupCommit:
     async def flush(self) -> None:
         """Commit what waits now; without a running `run` every write does this itself."""
         async with self._committing:
-            batch = self._take()
-            if batch.calls:
-                await self._commit(batch)
+            # Taking an empty batch would take away the event that `run` waits for.
+            if self._batch.calls:
+                await self._commit(self._take())
 
     async def close(self) -> None:
         """Try once more to commit what waits; what cannot be written is refused to its caller."""
