@@ -27,7 +27,7 @@ from crawld.daemon.crawl import Crawl
 from crawld.daemon.host import HostState
 from crawld.daemon.network import Network
 from crawld.daemon.sites import ActiveSite
-from crawld.daemon.visit import IDLE_CONNECTION_DELAY_S
+from crawld.daemon.visit import stays_open
 from crawld.net.exchange import Fetched, FetchFailure, FetchRequest
 from crawld.net.fetcher import Fetcher
 from crawld.sources.mediawiki_api import (
@@ -191,7 +191,7 @@ class ApiClient:
             headers=(*site.headers_for(name), ("Accept", "application/json")),
             limits=limits,
             allow_private=site.permits_private(name),
-            keep_alive=host.delay_s() <= IDLE_CONNECTION_DELAY_S,
+            keep_alive=stays_open(url, host.delay_s()),
         )
 
     async def _judged(self, fetched: Fetched | FetchFailure) -> ApiAnswer | ApiTrouble:

@@ -12,6 +12,7 @@ This module holds the only nursery that outlives a function.
 from __future__ import annotations
 
 import ctypes
+import resource
 import random
 import shutil
 import signal
@@ -60,6 +61,12 @@ HEAP_BLOCK_BYTES = 4 * 1024 * 1024
 
 M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3
 """Parameters of mallopt(3)."""
+
+MOST_OPEN_FILES = 100_000
+"""Open files asked for at most: a connection kept for each of very many hosts."""
+
+OPEN_FILES_KEPT = 128
+"""Files that are no connections to servers: database, log, control socket and its clients."""
 
 DONE_CHECK_S = 0.1
 """How often a one-off mirror asks whether it is done."""
@@ -113,6 +120,7 @@ class Daemon:
             user_agent=user_agent(start.config),
             resolver=resolver,
             http2=start.config.fetch.http2,
+            max_connections=max(OPEN_FILES_KEPT, open_files() - OPEN_FILES_KEPT),
         )
         self.network = Network(resolver)
         self.crawl = Crawl(
@@ -335,6 +343,14 @@ def settle_heap() -> None:
     if mallopt is not None:
         mallopt(M_MMAP_THRESHOLD, HEAP_BLOCK_BYTES)
         mallopt(M_TRIM_THRESHOLD, 2 * HEAP_BLOCK_BYTES)
+
+
+def open_files() -> int:
+    """Return how many files this process may have open, raised as far as it may raise it."""
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    most = MOST_OPEN_FILES if hard == resource.RLIM_INFINITY else min(hard, MOST_OPEN_FILES)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
+    return most
 
 
 def socket_path(config: Config) -> Path:
