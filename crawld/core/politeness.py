@@ -23,6 +23,7 @@ import math
 import re
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from functools import lru_cache
 
 from crawld.errors import ConfigError
 
@@ -297,12 +298,16 @@ def parse_http_date(text: str, now: float) -> float | None:
         text: one of the three forms of RFC 9110 section 5.6.7.
         now: decides the century of a two-digit year.
     """
+    return _http_date(text, 1970 + int(now // (365.2425 * DAY_S)))
+
+
+@lru_cache(maxsize=4096)  # the hosts asked in one second send the same Date
+def _http_date(text: str, this_year: int) -> float | None:
     found = next((match for form in _DATES if (match := form(text.strip()))), None)
     if found is None or found["month"].lower() not in _MONTHS:
         return None
     year = int(found["year"])
     if len(found["year"]) == 2:
-        this_year = 1970 + int(now // (365.2425 * DAY_S))
         year += this_year - this_year % 100
         # More than 50 years ahead means the last century, says the RFC.
         year -= 100 if year > this_year + 50 else 0

@@ -12,8 +12,8 @@ This module holds the only nursery that outlives a function.
 from __future__ import annotations
 
 import ctypes
-import resource
 import random
+import resource
 import shutil
 import signal
 from collections.abc import Mapping

@@ -137,12 +137,13 @@ class HostState:
 
     def wanted_at(self, now: float, active: set[int]) -> float | None:
         """Return when (Unix seconds) some page of an active site may be visited; None: never."""
-        instants = [
-            at
-            for site_id, pages in self.pages.items()
-            if site_id in active and (at := pages.wanted_at(now)) is not None
-        ]
-        return min(instants, default=None)
+        earliest: float | None = None
+        for site_id, pages in self.pages.items():
+            if site_id in active:
+                at = pages.wanted_at(now)
+                if at is not None and (earliest is None or at < earliest):
+                    earliest = at
+        return earliest
 
     def take(self, now: float, active: set[int]) -> tuple[HostPages, int] | None:
         """Take the next page, the sites of the host in turn."""

@@ -21,7 +21,7 @@ from crawld.store.visit import Recorded, VisitRecord
 log = structlog.get_logger(__name__)
 
 BATCH = 256
-"""Records committed together at most."""
+"""So many records are committed without waiting for more; those that came meanwhile with them."""
 
 WAITING = 1024
 """Records that may wait; one more makes its fetcher wait."""
@@ -83,11 +83,8 @@ class Recorder:
                 await self._write()
 
     async def _write(self) -> None:
-        batch, self._waiting = self._waiting[:BATCH], self._waiting[BATCH:]
-        if not self._waiting:
-            self._arrived = trio.Event()
-        if len(self._waiting) < BATCH:
-            self._full = trio.Event()
+        batch, self._waiting = self._waiting, []
+        self._arrived, self._full = trio.Event(), trio.Event()
         self._writing = len(batch)
         with trio.CancelScope(shield=True):
             await self._commit(batch)

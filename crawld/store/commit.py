@@ -53,8 +53,9 @@ WAITING_CALLS: Final = 1024
 STALL_RETRY_S: Final = 30.0
 """Longest pause between two tries of a batch that cannot be written."""
 
-SLICE_S: Final = 0.002
-"""Longest time that calls run on the event loop before other tasks have their turn."""
+SLICE_S: Final = 0.004
+"""Longest time that calls run on the event loop before other tasks have their turn. Much less
+would starve the batch on a busy loop: each slice waits for all the others once."""
 
 Call = tuple[Callable[..., object], tuple[object, ...], dict[str, object]]
 """A store function and what it is called with after the connection."""
