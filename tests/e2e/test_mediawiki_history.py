@@ -3,11 +3,13 @@
 import sqlite3
 from contextlib import closing
 from datetime import datetime
+from itertools import pairwise
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
 from crawld.core.change.model import PageModel
+from tests.peer.nginx import PRECISION_S
 from tests.peer.wikidump import EPOCH_AT, Revision, WikiPage
 
 DELAY_S = 0.02
@@ -20,9 +22,11 @@ host_delay_s = {delay_s}
 [store]
 batch_max_age_s = 0.02
 
+[schedule]
+{schedule}
+
 [jobs]
 backfill_every_s = 0.2
-{jobs}
 
 [[site]]
 name = "wiki"
@@ -38,10 +42,11 @@ allow_private = true
 def mirror(crawld, mediawiki):
     """Return a function that starts a daemon on the wiki."""
 
-    def start(site="api = true", jobs="", delay_s=DELAY_S):
+    def start(site="api = true", schedule="", delay_s=DELAY_S):
         config = crawld.folder / "crawld.toml"
         seed = mediawiki.url()
-        config.write_text(CONFIG.format(seed=seed, site=site, jobs=jobs, delay_s=delay_s))
+        text = CONFIG.format(seed=seed, site=site, schedule=schedule, delay_s=delay_s)
+        config.write_text(text)
         crawld.start("run", "-c", config)
         return crawld
 
@@ -122,7 +127,9 @@ def test_every_history_is_complete_to_the_second(mirror, mediawiki):
         assert {at for at, _ in stored[page.title]} == {each.at for each in page.revisions}
     asked = api_requests(mediawiki)
     assert all(each["maxlag"] == "5" and each["formatversion"] == "2" for each in asked)
-    assert mediawiki.ledger().spacing("127.0.0.1") > 0
+    times = [row.at for row in mediawiki.ledger().rows() if row.user_agent.startswith("crawld")]
+    assert len(times) > len(asked) + 31
+    assert min(later - at for at, later in pairwise(times)) >= DELAY_S - PRECISION_S
     [wiki] = crawld.get("/wikis")
     assert (wiki["trouble"], wiki["change_count"]) == (None, sum(map(len, stored.values())))
 
@@ -244,17 +251,86 @@ def test_read_only_wikis_are_read(mirror, mediawiki):
     assert histories(crawld)[title] == told(mediawiki, title)
 
 
+def waiting(crawld):
+    """Return the titles whose histories were not yet asked for, the next one first."""
+    rows = query(
+        crawld,
+        "SELECT title FROM wiki_page WHERE state = 'open' AND tries = 0"
+        " AND title <> 'Main Page' ORDER BY page_id",
+    )
+    return [title for (title,) in rows]
+
+
+def states(crawld):
+    """Return what is known of each page: {title: (state, title shown, detail)}."""
+    rows = query(crawld, "SELECT title, state, shown_title, detail FROM wiki_page")
+    return {title: tuple(rest) for title, *rest in rows}
+
+
+def log_of(crawld, title):
+    """Return the logged changes of a page: [(kind, instant)]."""
+    return query(
+        crawld,
+        "SELECT kind, changed_at FROM change JOIN wiki_page USING (page_id)"
+        " WHERE title = ? AND source = 'log' ORDER BY changed_at",
+        title,
+    )
+
+
 def test_pages_moved_and_deleted_while_they_are_read(mirror, mediawiki):
-    crawld = mirror(delay_s=0.3)
-    moved, deleted, away = (mediawiki.pages[place].title for place in (3, 4, 5))
-    crawld.wait_until(lambda jobs: jobs[0]["progress"].get("open", 0) > 6, "/jobs", timeout_s=90)
+    crawld = mirror(delay_s=0.1)
+    crawld.wait_until(lambda _: len(waiting(crawld)) > 15)
+    moved, deleted, away = waiting(crawld)[-3:]
     mediawiki.move(moved, "Moved elsewhere")
     mediawiki.delete(deleted)
     mediawiki.move(away, "Gone elsewhere", redirect=False)
-    read_all(crawld, pages=10)
-    rows = query(crawld, "SELECT title, state, shown_title, detail FROM wiki_page")
-    states = {title: rest for title, *rest in rows}
+    read_all(crawld, pages=31)
+    found = states(crawld)
+    assert found[moved] == ("complete", "Moved elsewhere", None)
+    assert histories(crawld)[moved] == told(mediawiki, moved)
+    assert found[deleted][::2] == ("missing", "deletion")
+    assert found[away][::2] == ("missing", "move: Gone elsewhere")
+    # The instants are the log's own.
+    for title, kind in ((deleted, "deletion"), (away, "move")):
+        [entry] = mediawiki.api(action="query", list="logevents", letitle=title)["query"][
+            "logevents"
+        ]
+        at = datetime.fromisoformat(entry["timestamp"]).timestamp()
+        assert log_of(crawld, title) == [(kind, at)]
+    # All others were read as if nothing had happened.
+    others = {title for title, (state, *_) in found.items() if state == "complete"}
+    assert len(others) >= 29
     stored = histories(crawld)
-    if states[moved][0] == "complete" and states[moved][1] == "Moved elsewhere":
-        assert stored[moved] == told(mediawiki, moved)
-    assert {state for state, _, _ in states.values()} <= {"complete", "missing"}
+    assert all(stored[title] == told(mediawiki, title) for title in others)
+
+
+def test_a_deleted_page_comes_back_with_all_its_revisions(mirror, mediawiki):
+    crawld = mirror(delay_s=0.1)
+    crawld.wait_until(lambda _: len(waiting(crawld)) > 15)
+    title = waiting(crawld)[-1]
+    mediawiki.delete(title)
+    read_all(crawld, pages=31)
+    assert states(crawld)[title][0] == "missing"
+    before = histories(crawld)[title]
+    mediawiki.undelete(title)
+    assert before < told(mediawiki, title)
+    crawld.terminate()
+    # The page is visited again: it answers, so its history is asked for again.
+    mirror(schedule="min_revisit_s = 0.5")
+    crawld.wait_until(lambda _: states(crawld)[title][0] == "complete")
+    assert histories(crawld)[title] == told(mediawiki, title)
+
+
+def test_edits_after_the_backfill_are_added(mirror, mediawiki):
+    crawld = mirror()
+    read_all(crawld, pages=31)
+    title = mediawiki.pages[6].title
+    for number in range(3):
+        mediawiki.edit(title, f"Written later, {number}.")
+    before = len(api_requests(mediawiki))
+    crawld.terminate()
+    mirror(schedule="min_revisit_s = 0.5")
+    crawld.wait_until(lambda _: histories(crawld)[title] == told(mediawiki, title))
+    # Of all pages only the edited one, and those that show it, were asked for.
+    asked = [each["titles"] for each in api_requests(mediawiki)[before:] if "titles" in each]
+    assert {name for titles in asked for name in titles.split("|")} <= {title, "Main Page"}
