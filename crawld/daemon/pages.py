@@ -12,21 +12,51 @@ Between `take` and `visited`, `failed`, `deferred` or `returned` a page is in no
 never in flight twice. Pages that no scope has any more are left out until the scopes change. New
 pages and revisits share the turns: new pages get them all until a revisit is due, then
 `discovery_share` of them.
+
+The policy may be exchanged while the crawl runs. The former one goes on until the pages are read
+from the file; what is in flight or resting then enters the new one when its visit is over.
 """
 
 from __future__ import annotations
 
 import heapq
-from collections import deque
+import math
 from collections.abc import Iterable
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
+from crawld.core.change.record import Records
+from crawld.core.change.renewal import EDGES_S, Renewal, exponential_mass
+from crawld.core.change.scale import ScaleModel
+from crawld.core.revisit.catalogue import FACTORIES, Allocated
+from crawld.core.revisit.names import PolicyName
 from crawld.core.revisit.policies import Observation, Policy
+from crawld.core.revisit.policies_frequency import DelayedPolicy
+from crawld.core.revisit.policies_greedy import GreedyPolicy
+from crawld.core.revisit.policies_index import IndexPolicy
 
 LOOK_AHEAD = 256
 """Pages of the frontier held in memory per host and site."""
+
+IDLE_MOST_S = 300.0
+"""A policy that keeps a slot free is asked again after this at the latest."""
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """Visited pages as the file has them, the oldest visit first.
+
+    Attributes:
+        pages: (n,) int64.
+        last_visit_at: (n,) float64, Unix seconds, ascending.
+        weights: (n,) float64, importance; None: all 1, as far as is known yet.
+    """
+
+    pages: npt.NDArray[np.int64]
+    last_visit_at: npt.NDArray[np.float64]
+    weights: npt.NDArray[np.float64] | None = None
 
 
 class HostPages:
@@ -35,6 +65,7 @@ class HostPages:
     Attributes:
         site_id: the site they belong to.
         host_id: the host they live on.
+        policy_name: the policy that orders, or is about to order, the revisits.
         more: whether the file holds never-visited pages beyond the look-ahead.
         held: never-visited pages taken and not yet recorded: a refill must not bring them again.
     """
@@ -44,15 +75,21 @@ class HostPages:
         "_ahead",
         "_balance",
         "_discovery_share",
+        "_idle_until",
+        "_in_flight",
         "_left_out",
         "_min_revisit_s",
         "_policy",
+        "_policy_of",
         "_resting",
         "_retries",
         "_selectable",
+        "_since_read",
+        "_weights",
         "held",
         "host_id",
         "more",
+        "policy_name",
         "site_id",
     )
 
@@ -60,7 +97,7 @@ class HostPages:
         self,
         site_id: int,
         host_id: int,
-        policy: Policy,
+        policy_name: PolicyName,
         *,
         discovery_share: float,
         min_revisit_s: float,
@@ -70,37 +107,42 @@ class HostPages:
         self.more = False
         self.held: set[int] = set()
         self._left_out: set[int] = set()
-        self._policy = policy
+        self.policy_name = policy_name
+        self._policy_of = policy_name
+        self._policy: Policy = FACTORIES[policy_name]()
+        self._in_flight: set[int] = set()
+        self._since_read: dict[int, float] = {}
+        self._weights: dict[int, float] = {}
+        self._idle_until = -math.inf
         self._discovery_share = discovery_share
         self._min_revisit_s = min_revisit_s
         self._again: tuple[int, ...] = ()
-        self._ahead: deque[int] = deque()
-        self._resting: deque[tuple[float, int, Observation | None]] = deque()
+        # A list and a heap where deques would do: two of those cost 1.2 KB a host.
+        self._ahead: list[int] = []
+        self._resting: list[tuple[float, int, Observation | None]] = []
         self._retries: list[tuple[float, int]] = []
         self._selectable = 0
         self._balance = 0.0
 
     # --- coming in -----------------------------------------------------------------------------
 
-    def load_visited(
-        self,
-        pages: npt.NDArray[np.int64],
-        last_visit_at: npt.NDArray[np.float64],
-        now: float,
-    ) -> None:
-        """Take the visited pages from the file, the oldest visit first.
-
-        Args:
-            pages: page numbers.
-            last_visit_at: their last visits, Unix seconds, ascending; same length.
-            now: Unix seconds.
-        """
+    def load_visited(self, known: Known, now: float) -> None:
+        """Take the visited pages from the file at start; `now` in Unix seconds."""
+        self._keep_weights(known)
+        pages, last_visit_at = known.pages, known.last_visit_at
         rested = int(np.searchsorted(last_visit_at, now - self._min_revisit_s, side="right"))
-        self._policy.load(pages[:rested], last_visit_at[:rested])
+        weights = None if known.weights is None else known.weights[:rested]
+        self._policy.load(pages[:rested], last_visit_at[:rested], weights)
         self._selectable += rested
         young = zip(pages[rested:].tolist(), last_visit_at[rested:].tolist(), strict=True)
         # A visit stored in the future (the clock was set back) rests no longer than others.
         self._resting.extend((min(visited_at, now), page, None) for page, visited_at in young)
+
+    def _keep_weights(self, known: Known) -> None:
+        if known.weights is not None:
+            unusual = np.flatnonzero(known.weights != 1.0)
+            pages, weights = known.pages[unusual].tolist(), known.weights[unusual].tolist()
+            self._weights = dict(zip(pages, weights, strict=True))
 
     def load_retry(self, page: int, retry_at: float) -> None:
         """Take a page whose next visit has an instant of its own."""
@@ -135,18 +177,27 @@ class HostPages:
 
     def wanted_at(self, now: float) -> float | None:
         """Return the earliest instant (Unix seconds) some page may be visited; None: none ever."""
-        if self._ahead or self.more or self._selectable or self._again:
+        if self._ahead or self.more or self._again:
+            return now
+        if self._selectable and not self._idles(now):
             return now
         instants = [self._retries[0][0]] if self._retries else []
+        if self._selectable:
+            instants.append(self._idle_until)
         if self._resting:
             instants.append(self._resting[0][0] + self._min_revisit_s)
         return min(instants, default=None)
+
+    def _idles(self, now: float) -> bool:
+        # An instant further off is of a clock that was set back meanwhile.
+        return 0.0 < self._idle_until - now <= IDLE_MOST_S
 
     def take(self, now: float) -> int | None:
         """Take the page that should be visited now, or None."""
         if self._again:
             page, *rest = self._again
             self._again = tuple(rest)
+            self._in_flight.add(page)
             return page
         self._wake_rested(now)
         if self._balance >= 0:
@@ -157,9 +208,11 @@ class HostPages:
 
     def _wake_rested(self, now: float) -> None:
         while self._resting and self._resting[0][0] + self._min_revisit_s <= now:
-            visited_at, page, observation = self._resting.popleft()
+            visited_at, page, observation = heapq.heappop(self._resting)
             if page not in self._policy:
-                self._policy.add(page, visited_at)
+                self._policy.add(page, visited_at, self._weights.get(page, 1.0))
+            if self.switching:
+                self._since_read[page] = visited_at
             if observation is not None:
                 self._policy.visited(page, visited_at, observation)
             self._selectable += 1
@@ -167,32 +220,41 @@ class HostPages:
     def _take_new(self) -> int | None:
         if not self._ahead:
             return None
-        page = self._ahead.popleft()
+        page = self._ahead.pop(0)
         self.held.add(page)
         self._balance = max(self._balance - (1.0 - self._discovery_share), -1.0)
         return page
 
     def _take_revisit(self, now: float) -> int | None:
-        page: int | None
+        page: int | None = None
         if self._retries and self._retries[0][0] <= now:
             page = heapq.heappop(self._retries)[1]
-        elif self._selectable:
-            page = self._policy.select(now)
-            # A policy that names none has none: asking again at once would only spin.
-            self._selectable = 0 if page is None else self._selectable - 1
-        else:
-            return None
+        elif self._selectable and not self._idles(now):
+            page = self._select(now)
         if page is not None:
+            self._in_flight.add(page)
             self._balance = min(self._balance + self._discovery_share, 1.0)
+        return page
+
+    def _select(self, now: float) -> int | None:
+        page = self._policy.select(now)
+        if page is not None:
+            self._selectable -= 1
+        elif isinstance(self._policy, DelayedPolicy):
+            self._idle_until = min(self._policy.due_at(), now + IDLE_MOST_S)
+        else:
+            # A policy that names none has none: asking again at once would only spin.
+            self._selectable = 0
         return page
 
     # --- coming back ---------------------------------------------------------------------------
 
     def returned(self, page: int) -> None:
         """Put back a page that was taken and not asked for."""
+        self._in_flight.discard(page)
         if page in self.held:
             self.held.discard(page)
-            self._ahead.appendleft(page)
+            self._ahead.insert(0, page)
         elif page in self._policy:
             self._policy.released(page)
             self._selectable += 1
@@ -201,16 +263,22 @@ class HostPages:
 
     def visited(self, page: int, now: float, observation: Observation) -> None:
         """Put back a page after a visit that found its present state; it rests first."""
-        self._resting.append((now, page, observation))
+        self._in_flight.discard(page)
+        heapq.heappush(self._resting, (now, page, observation))
 
     def again(self, page: int) -> None:
         """Put back a page to be visited in the very next turn, to see what changes by itself."""
+        self._in_flight.discard(page)
         self._again = (*self._again, page)
 
     def failed(self, page: int, retry_at: float) -> None:
         """Put back a page that gave no good copy; it comes again at an instant of its own."""
-        self._policy.remove(page)
+        self._drop(page)
         self.load_retry(page, retry_at)
+
+    def _drop(self, page: int) -> None:
+        self._in_flight.discard(page)
+        self._policy.remove(page)
 
     def deferred(self, page: int, until: float) -> None:
         """Put back a page that could not be asked for now; it comes again at that instant."""
@@ -218,7 +286,7 @@ class HostPages:
 
     def left_out(self, page: int) -> None:
         """Leave out a page that is in no scope, until `reconsider`."""
-        self._policy.remove(page)
+        self._drop(page)
         self._left_out.add(page)
 
     def reconsider(self) -> None:
@@ -233,8 +301,79 @@ class HostPages:
 
     def forgotten(self, page: int) -> None:
         """Leave out a page that was excluded, or visited by a one-off mirror."""
-        self._policy.remove(page)
+        self._drop(page)
 
     def recorded(self, page: int) -> None:
         """Note that the file counts a page as discovered no more: a refill no longer brings it."""
         self.held.discard(page)
+
+    # --- what the policy is told ---------------------------------------------------------------
+
+    @property
+    def learns(self) -> bool:
+        """Whether the policy wants the change models of its pages."""
+        return isinstance(self._policy, IndexPolicy)
+
+    @property
+    def policy(self) -> Policy:
+        """The policy that orders the revisits now."""
+        return self._policy
+
+    def teach(self, pages: npt.NDArray[np.int64], records: Records, scale: ScaleModel) -> None:
+        """Hand the policy what the file knows of the changes of pages.
+
+        Args:
+            pages: page numbers; unknown ones are passed over.
+            records: their change models, same order.
+            scale: of their site.
+        """
+        if isinstance(self._policy, IndexPolicy):
+            self._policy.adopt(scale)
+            self._policy.learnt(pages, records)
+        elif isinstance(self._policy, GreedyPolicy):
+            renewals = Renewal(EDGES_S, exponential_mass(records["rate"].astype(np.float64)))
+            self._policy.learnt(pages, renewals)
+
+    def weigh(self, page: int, weight: float) -> None:
+        """Take the importance of a page."""
+        if weight != self._weights.get(page, 1.0):
+            self._weights[page] = weight
+            self._policy.set_weight(page, weight)
+
+    def allocated(self, pages: npt.NDArray[np.int64], frequency: npt.NDArray[np.float64]) -> None:
+        """Hand the policy the frequencies (visits per second) of an allocation, if it follows one.
+
+        Args:
+            pages: page numbers; unknown ones are passed over.
+            frequency: of each, same length.
+        """
+        if isinstance(self._policy, Allocated):
+            self._policy.allocated(pages, frequency)
+            self._idle_until = -math.inf
+
+    # --- another policy ------------------------------------------------------------------------
+
+    @property
+    def switching(self) -> bool:
+        """Whether another policy was named and has not got its pages yet (`switch`)."""
+        return self.policy_name != self._policy_of
+
+    def switch(self, known: Known) -> None:
+        """Let the policy of `policy_name` take over.
+
+        Args:
+            known: visited pages as read after it was named, those in flight and resting included.
+        """
+        former, policy = self._policy, FACTORIES[self.policy_name]()
+        self._keep_weights(known)
+        out = self._in_flight.union(self._again, (page for _, page, _ in self._resting))
+        stays = [page in former and page not in out for page in known.pages.tolist()]
+        weights = None if known.weights is None else known.weights[stays]
+        policy.load(known.pages[stays], known.last_visit_at[stays], weights)
+        for page, visited_at in self._since_read.items():
+            # First visited after the file was read.
+            if page in former and page not in out:
+                policy.add(page, visited_at, self._weights.get(page, 1.0))
+        self._since_read.clear()
+        self._policy, self._policy_of = policy, self.policy_name
+        self._selectable, self._idle_until = len(policy), -math.inf
