@@ -33,7 +33,9 @@ from crawld.daemon.apiclient import ApiClient
 from crawld.daemon.clock import Clock
 from crawld.daemon.control import serve_control
 from crawld.daemon.crawl import Crawl, Settings
+from crawld.daemon.jobs.analyse import Analyse
 from crawld.daemon.jobs.backfill import Backfill
+from crawld.daemon.jobs.estimate import Estimate
 from crawld.daemon.jobs.retention import Retention
 from crawld.daemon.jobs.runner import JobRunner
 from crawld.daemon.models import Phase
@@ -128,10 +130,13 @@ class Daemon:
         )
         self.book = SiteBook(self.crawl, database, start.clock, source=start.source)
         self._config = start.config
-        retention = Retention(self.crawl, database, start.clock)
-        self.jobs = JobRunner(
-            database, start.clock, [self._backfill(), retention], chance=random.Random()
-        )
+        jobs = [
+            self._backfill(),
+            Retention(self.crawl, database, start.clock),
+            Analyse(self.crawl, database, start.clock),
+            Estimate(self.crawl, database, start.clock),
+        ]
+        self.jobs = JobRunner(database, start.clock, jobs, chance=random.Random())
         self._hurry = trio.CancelScope()
 
     def _backfill(self) -> Backfill:
@@ -203,9 +208,11 @@ class Daemon:
         self.crawl.schedule.stop()
 
     def hurry(self) -> None:
-        """Give up the turns under way too; what was fetched is still recorded."""
+        """Give up the turns under way too; what was fetched is recorded if the disk has room."""
         self.shutdown()
         self._hurry.cancel()
+        if self.database.stalled is not None:
+            self.database.give_up()
 
     def set_paused(self, *, paused: bool) -> None:
         """Pause or resume everything, after a drain too; not remembered over a restart."""

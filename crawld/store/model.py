@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import apsw
 
@@ -17,11 +17,16 @@ from crawld.core.change.prior import Gamma
 
 
 class ModelRow(NamedTuple):
-    """The model of one page, with its host."""
+    """The model of one page; rows are in the order of hosts, then of URL hashes."""
 
     page_id: int
     host_id: int
+    url_hash: int
     record: bytes
+
+
+FIRST: Final = (0, -(2**63))
+"""Comes before every (host_id, url_hash)."""
 
 
 class Refitted(NamedTuple):
@@ -49,12 +54,14 @@ def put(connection: apsw.Connection, page_id: int, record: bytes) -> None:
     )
 
 
-def batch(connection: apsw.Connection, *, after: int, limit: int) -> list[ModelRow]:
-    """Return models in the order of their pages, from the one after `after`."""
+def batch(
+    connection: apsw.Connection, *, after: tuple[int, int] = FIRST, limit: int
+) -> list[ModelRow]:
+    """Return models host by host, from the one after a (host_id, url_hash)."""
     rows = connection.execute(
-        "SELECT page_id, host_id, record FROM model CROSS JOIN page USING (page_id)"
-        " WHERE page_id > ? ORDER BY page_id LIMIT ?",
-        (after, limit),
+        "SELECT page_id, host_id, url_hash, record FROM page CROSS JOIN model USING (page_id)"
+        " WHERE (host_id, url_hash) > (?, ?) ORDER BY host_id, url_hash LIMIT ?",
+        (*after, limit),
     )
     return [ModelRow(*row) for row in rows]
 
@@ -82,39 +89,38 @@ def put_priors(connection: apsw.Connection, priors: Iterable[tuple[int, Gamma]])
 
 
 def change_instants(
-    connection: apsw.Connection, site_id: int, *, after: int, limit: int
-) -> list[tuple[int, list[float]]]:
-    """Return the known change instants of pages of a site, ascending, page by page.
+    connection: apsw.Connection, host_id: int, site_id: int, *, pages: int, newest: int
+) -> list[list[float]]:
+    """Return the known change instants of some pages of a host, ascending, a list a page.
 
-    Revisions that brought a new text, where a wiki told them; else the visits that found a change,
-    the first of which is the first sight of the page.
+    Pages in the order of their URL hashes are a fair sample of all. Instants are those of revisions
+    that brought a new text, where a wiki told them; else of the copies stored, the first of which
+    is the first sight of the page.
 
     Args:
         connection: any.
-        site_id: the site.
-        after: page_id of the last page already seen.
-        limit: the most pages to look at.
+        host_id: the host.
+        site_id: pages of this site only.
+        pages: the most pages.
+        newest: the most instants of a page.
     """
-    pages = connection.execute(
-        "SELECT page_id FROM page WHERE page_id > ? AND site_id = ? AND version_id IS NOT NULL"
-        " ORDER BY page_id LIMIT ?",
-        (after, site_id, limit),
+    rows: list[Any] = connection.execute(
+        "SELECT page_id FROM page WHERE host_id = ? AND site_id = ? AND version_id IS NOT NULL"
+        " ORDER BY url_hash LIMIT ?",
+        (host_id, site_id, pages),
     ).fetchall()
-    return [(page_id, _instants(connection, page_id)) for page_id in _ids(pages)]
+    return [_instants(connection, page_id, newest) for (page_id,) in rows]
 
 
-def _ids(rows: Iterable[tuple[Any, ...]]) -> list[int]:
-    return [page_id for (page_id,) in rows]
-
-
-def _instants(connection: apsw.Connection, page_id: int) -> list[float]:
+def _instants(connection: apsw.Connection, page_id: int, newest: int) -> list[float]:
     for sql in (
         "SELECT DISTINCT changed_at FROM change WHERE page_id = ? AND kind IS NOT 'null'"
-        " ORDER BY changed_at DESC LIMIT 1000",
+        " ORDER BY changed_at DESC LIMIT ?",
         "SELECT DISTINCT visited_at FROM version WHERE page_id = ?"
-        " ORDER BY visited_at DESC LIMIT 1000",
+        " ORDER BY visited_at DESC LIMIT ?",
     ):
-        if rows := connection.execute(sql, (page_id,)).fetchall():
+        rows: list[Any] = connection.execute(sql, (page_id, newest)).fetchall()
+        if rows:
             return [at for (at,) in reversed(rows)]
     return []
 
