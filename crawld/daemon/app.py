@@ -37,7 +37,7 @@ from crawld.daemon.jobs.analyse import Analyse
 from crawld.daemon.jobs.backfill import Backfill
 from crawld.daemon.jobs.estimate import Estimate
 from crawld.daemon.jobs.retention import Retention
-from crawld.daemon.jobs.runner import JobRunner
+from crawld.daemon.jobs.runner import Job, JobRunner
 from crawld.daemon.models import Phase
 from crawld.daemon.network import Network
 from crawld.daemon.restore import restore_hosts
@@ -130,7 +130,7 @@ class Daemon:
         )
         self.book = SiteBook(self.crawl, database, start.clock, source=start.source)
         self._config = start.config
-        jobs = [
+        jobs: list[Job] = [
             self._backfill(),
             Retention(self.crawl, database, start.clock),
             Analyse(self.crawl, database, start.clock),
@@ -266,6 +266,8 @@ class Daemon:
             log.error("store_stalled", why=self.database.stalled)
             self.crawl.schedule.pause("disk")
             await self.database.wait_flowing()
+            if self.database.stalled is not None:
+                return  # given up: the daemon ends
             log.warning("store_flows_again")
             self.crawl.schedule.resume("disk")
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import apsw
 
@@ -46,7 +46,7 @@ def unread(
     # A number may be given again after the newest copy was given up.
     newest = connection.execute("SELECT ifnull(max(version_id), 0) FROM version").get
     after = min(int(meta.get(connection, CURSOR) or 0), newest)
-    rows = connection.execute(
+    rows: list[Any] = connection.execute(
         "SELECT version.version_id, page_id, host_id, (SELECT sketch FROM visit"
         " WHERE visit.page_id = version.page_id AND visit.visited_at = version.visited_at"
         " AND visit.version_id = version.version_id)"

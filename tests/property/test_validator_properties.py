@@ -1,0 +1,160 @@
+"""Trust in validators: bounded, finite, quick to fall, slow to rise, whatever servers send."""
+
+import math
+from email.utils import formatdate
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from crawld.core.validators import (
+    HALF_LIFE_S,
+    MOST_COUNTED,
+    MOST_LIES,
+    SKEW_SAMPLES,
+    Exchange,
+    KindTrust,
+    Validators,
+    ValidatorTrust,
+)
+
+AT = 1_780_000_000.0
+
+texts = (
+    st.none()
+    | st.text(max_size=40)
+    | st.sampled_from(
+        ['"a"', 'W/"a"', '"b"', "0", formatdate(AT, usegmt=True), formatdate(AT + 9e6, usegmt=True)]
+    )
+)
+validators = st.builds(Validators, texts, texts)
+exchanges = st.builds(
+    Exchange,
+    at=st.floats(0, 4e9),
+    got=validators,
+    held=validators,
+    sent=validators,
+    not_modified=st.booleans(),
+    same=st.none() | st.booleans(),
+    date=texts,
+    age=texts,
+    check=st.booleans(),
+)
+
+
+def numbers(trust):
+    kinds = (trust.etag, trust.last_modified)
+    values = [getattr(kind, name) for kind in kinds for name in ("told", "lied", "steady", "idle")]
+    return [*values, trust.ahead, trust.on_time, trust.checks, trust.seen_at, *trust.skews]
+
+
+@given(st.lists(exchanges, max_size=60))
+def test_evidence_is_bounded_and_finite_whatever_comes(history):
+    trust = ValidatorTrust()
+    for exchange in history:
+        trust.observe(exchange)
+        told_at = trust.changed_at(exchange)
+        assert told_at is None or told_at <= exchange.at
+    assert all(map(math.isfinite, numbers(trust)))
+    for kind in (trust.etag, trust.last_modified):
+        assert 0 <= kind.lied <= MOST_LIES
+        assert kind.told + kind.steady + kind.idle <= MOST_COUNTED + 1
+    assert len(trust.skews) <= SKEW_SAMPLES
+    again = ValidatorTrust.from_bytes(trust.to_bytes())
+    assert again.to_bytes() == ValidatorTrust.from_bytes(again.to_bytes()).to_bytes()
+    pairs = zip(numbers(trust), numbers(again), strict=True)
+    assert all(math.isclose(a, b, rel_tol=1e-6, abs_tol=1e-6) for a, b in pairs)
+
+
+@given(st.binary(max_size=200))
+def test_any_bytes_are_an_origin_or_nothing_known(stored):
+    assert all(map(math.isfinite, numbers(ValidatorTrust.from_bytes(stored))))
+
+
+@given(st.floats(0, 1, exclude_max=True), st.floats(0, 1), st.integers(0, 200))
+def test_checks_are_few(chance, share, visits):
+    trust = ValidatorTrust()
+    for number in range(visits):
+        trust.observe(Exchange(at=AT + number, got=Validators(), check=True))
+    wanted = trust.wants_check(chance, share)
+    assert not wanted or share > 0
+    assert wanted == (share > 0 and chance < (max(share, 0.1) if visits < 4 else share))
+
+
+@given(st.integers(1, 30), st.integers(0, 30))
+def test_one_lie_is_enough_and_some_truths_mend_it(lies, truths):
+    kind = KindTrust()
+    for _ in range(truths):
+        kind.observe(equal=False, same=False, ignored=False)
+    assert kind.trusted
+    for _ in range(lies):
+        kind.observe(equal=True, same=False, ignored=False)
+    assert kind.lies
+    told = 0
+    while kind.lies:
+        kind.observe(equal=False, same=False, ignored=False)
+        told += 1
+    assert 3 <= told <= 8
+
+
+@given(st.integers(0, 60), st.integers(0, 60))
+def test_restless_means_mostly_another_at_the_same_content(steady, idle):
+    kind = KindTrust()
+    for _ in range(steady):
+        kind.observe(equal=True, same=True, ignored=False)
+    for _ in range(idle):
+        kind.observe(equal=False, same=True, ignored=False)
+    if idle < 3:
+        assert kind.trusted
+    if steady == 0 and idle >= 3:
+        assert kind.restless
+
+
+@given(st.floats(0, 50 * HALF_LIFE_S))
+def test_time_forgives(elapsed_s):
+    kind = KindTrust(lied=MOST_LIES, idle=60.0)
+    kind.forget(elapsed_s)
+    # Four lies weigh half a one after three half-lives, sixty idle answers three after some more.
+    assert kind.lies == (elapsed_s <= 3 * HALF_LIFE_S)
+    assert kind.restless == (elapsed_s <= math.log2(20) * HALF_LIFE_S)
+
+
+@given(
+    skew_s=st.integers(-(10**8), 10**8),
+    outliers=st.lists(st.integers(-(10**8), 10**8), max_size=4),
+    latency_s=st.lists(st.floats(0, 1.4), min_size=5, max_size=5),
+)
+def test_the_clock_is_measured_whatever_a_few_answers_say(skew_s, outliers, latency_s):
+    trust = ValidatorTrust()
+    samples = [*outliers, *(skew_s - late for late in latency_s)]
+    for number, sample in enumerate(samples):
+        at = AT + 60.0 * number
+        date = formatdate(math.floor(at + sample), usegmt=True)
+        trust.observe(Exchange(at=at, got=Validators(), date=date))
+    assert abs(trust.skew_s - skew_s) <= 2.0
+    at, modified_at = AT + 9_000.0, AT - 5_000.0
+    answer = Exchange(
+        at=at,
+        got=Validators(None, formatdate(modified_at + skew_s, usegmt=True)),
+        date=formatdate(at + skew_s, usegmt=True),
+    )
+    assert abs(trust.changed_at(answer) - modified_at) <= 3.0
+
+
+def test_a_cache_that_repeats_an_old_date_with_its_age_has_no_skew():
+    trust = ValidatorTrust()
+    date = formatdate(AT - 5_000, usegmt=True)
+    trust.observe(Exchange(at=AT, got=Validators(), date=date, age="5000"))
+    assert trust.skew_s == 0.0
+
+
+def test_a_last_modified_in_the_future_is_neither_sent_nor_an_instant():
+    trust = ValidatorTrust()
+    answer = Exchange(
+        at=AT,
+        got=Validators('"a"', formatdate(AT + 86_400, usegmt=True)),
+        date=formatdate(AT, usegmt=True),
+    )
+    trust.observe(answer)
+    assert trust.changed_at(answer) is None
+    held = Validators('"a"', answer.got.last_modified)
+    assert trust.conditions(held) == Validators('"a"', None)
