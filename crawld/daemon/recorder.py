@@ -85,12 +85,14 @@ class Recorder:
     async def _write(self) -> None:
         batch, self._waiting = self._waiting, []
         self._arrived, self._full = trio.Event(), trio.Event()
-        self._writing = len(batch)
-        with trio.CancelScope(shield=True):
-            await self._commit(batch)
-        self._writing = 0
-        self._room.set()
-        self._room = trio.Event()
+        self._writing += len(batch)
+        try:
+            with trio.CancelScope(shield=True):
+                await self._commit(batch)
+        finally:
+            self._writing -= len(batch)
+            self._room.set()
+            self._room = trio.Event()
 
     async def _commit(self, batch: list[Entry]) -> None:
         records = [entry.record for entry in batch]

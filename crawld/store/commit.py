@@ -280,10 +280,15 @@ class GroupCommit:
             if self._batch.calls:
                 await self._commit(self._take())
 
-    async def close(self) -> None:
+    def give_up(self) -> None:
         """Try once more to commit what waits; what cannot be written is refused to its caller."""
         self._closing = True
+        self._stall_begun = trio.Event()
         self._stall_over.set()
+
+    async def close(self) -> None:
+        """Commit what waits, as `give_up` does."""
+        self.give_up()
         await self.flush()
 
     async def wait_stalled(self) -> None:

@@ -216,6 +216,10 @@ class Database:
         if self._checkpoints is not None:
             await self._checkpoints.async_run(_checkpoint, self._checkpoints, PASSIVE)
 
+    def give_up(self) -> None:
+        """Wait no longer for room on the disk: `write` raises where nothing can be stored."""
+        self._group().give_up()
+
     async def aclose(self) -> None:
         """Commit what waits, copy the whole log back, close every connection, drop the lock."""
         with trio.CancelScope(shield=True):

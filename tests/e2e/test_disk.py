@@ -1,0 +1,165 @@
+"""The disk: full, short of room, its file damaged, foreign or not ours to write."""
+
+import os
+import signal
+import subprocess
+from contextlib import contextmanager
+
+import apsw
+import pytest
+
+from tests.peer.daemon import Crawld
+
+from .operated import rows, site, write_config
+
+MIB = 1024 * 1024
+
+
+@contextmanager
+def small_disk(path, size_bytes):
+    """Mount a file system of this size at a directory."""
+    path.mkdir()
+    mounted = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", f"size={size_bytes}", "tmpfs", str(path)],
+        capture_output=True,
+        check=False,
+    )
+    if mounted.returncode:
+        pytest.skip(f"cannot mount a small disk: {mounted.stderr.decode().strip()}; run as root")
+    try:
+        yield path
+    finally:
+        subprocess.run(["umount", "--lazy", str(path)], check=True)
+
+
+@pytest.fixture
+def disk(peers, tmp_path):
+    """A disk of 32 MiB."""
+    return peers.enter_context(small_disk(tmp_path / "disk", 32 * MIB))
+
+
+@pytest.fixture
+def crawld(peers, disk):
+    """A folder on the small disk to run daemons in."""
+    crawld = Crawld(disk)
+    peers.callback(crawld.stop)
+    return crawld
+
+
+def fill(disk):
+    """Leave no room on a disk; return the file that takes it."""
+    ballast = disk / "ballast"
+    with ballast.open("wb", buffering=0) as file:
+        while True:
+            try:
+                file.write(bytes(16 * 1024))
+            except OSError:
+                return ballast
+
+
+def start(crawld, web, *, store=None):
+    config = write_config(
+        crawld,
+        site(web.url("/", "a.test")),
+        hosts=("a.test",),
+        store={"batch_max_age_s": 0.05, **(store or {})},
+    )
+    crawld.start("run", "-c", config)
+    crawld.wait_until(lambda status: status["pages"]["visited"] > 3)
+
+
+def test_a_full_disk_pauses_the_crawl_which_goes_on_when_there_is_room(simweb, crawld, disk):
+    web = simweb("--host=a.test", "--pages=60", "--page-bytes=8000")
+    start(crawld, web)
+    ballast = fill(disk)
+    status = crawld.wait_until(lambda status: status["stalled"])
+    assert "disk" in status["pauses"]
+    assert "full" in status["stalled"]
+    reported = {each["visit_id"]: each["visited_at"] for each in crawld.get("/log?limit=1000")}
+    assert not crawld.process.exits_within(1.0)
+    assert crawld.get("/status")["visits"] == status["visits"]
+    asked = len(web.ledger())
+    ballast.unlink()
+    status = crawld.wait_until(lambda status: status["pages"]["visited"] == 60)
+    assert (status["pauses"], status["stalled"]) == ([], None)
+    stored = dict(rows(crawld, "SELECT visit_id, visited_at FROM visit"))
+    assert reported.items() <= stored.items()
+    assert len(web.ledger()) == 1 + len(stored) > asked  # nothing was lost and asked for again
+    assert crawld.terminate() == 0
+
+
+def test_a_second_signal_ends_a_daemon_whose_disk_stays_full(simweb, crawld, disk):
+    web = simweb("--host=a.test", "--pages=60", "--page-bytes=8000")
+    start(crawld, web)
+    fill(disk)
+    crawld.wait_until(lambda status: status["stalled"])
+    reported = {each["visit_id"]: each["visited_at"] for each in crawld.get("/log?limit=1000")}
+    crawld.process.send(signal.SIGTERM)
+    crawld.wait_until(lambda status: status["phase"] in ("draining", "stopping"))
+    assert not crawld.process.exits_within(0.5)  # it waits for room
+    crawld.process.send(signal.SIGTERM)
+    assert crawld.process.wait(10) == 2
+    assert "what waited was not stored" in crawld.output()
+    assert "Traceback" not in crawld.output()
+    (disk / "ballast").unlink()
+    stored = dict(rows(crawld, "SELECT visit_id, visited_at FROM visit"))
+    assert reported.items() <= stored.items()
+
+
+def test_too_little_room_pauses_before_the_disk_is_full(simweb, crawld):
+    web = simweb("--host=a.test", "--pages=10")
+    config = write_config(crawld, site(web.url("/", "a.test")), store={"min_free_bytes": 10**15})
+    crawld.start("run", "-c", config)
+    crawld.wait_until(lambda status: status["pauses"] == ["disk_room"])
+    assert len(web.ledger()) <= 1  # what was under way before the first look
+
+
+def damage(path):
+    """Overwrite the middle of a file."""
+    with path.open("r+b") as file:
+        file.seek(4096)
+        file.write(os.urandom(path.stat().st_size - 4096))
+
+
+def test_a_damaged_file_is_refused_with_the_way_back(simweb, crawld):
+    web = simweb("--host=a.test", "--pages=10")
+    start(crawld, web)
+    assert crawld.terminate() == 0
+    damage(crawld.db)
+    crawld.start("run", "-c", crawld.folder / "crawld.toml", ready=False)
+    assert crawld.wait() == 2
+    assert "crawld restore" in crawld.output()
+    assert "Traceback" not in crawld.output()
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [(b"these are my notes\n" * 500, "not"), (b"SQLite format 3\x00" + b"\xff" * 4000, "")],
+)
+def test_a_file_that_is_no_database_is_left_alone(simweb, crawld, content, said):
+    crawld.db.write_bytes(content)
+    config = write_config(crawld, site("http://a.test/"))
+    crawld.start("run", "-c", config, ready=False)
+    assert crawld.wait() == 2
+    assert said in crawld.output()
+    assert "Traceback" not in crawld.output()
+    assert crawld.db.read_bytes() == content
+
+
+def test_a_database_of_another_program_is_left_alone(crawld):
+    with apsw.Connection(str(crawld.db)) as other:
+        other.execute("PRAGMA application_id = 7; CREATE TABLE note (text TEXT)")
+    other.close()
+    config = write_config(crawld, site("http://a.test/"))
+    crawld.start("run", "-c", config, ready=False)
+    assert crawld.wait() == 2
+    assert "another program" in crawld.output()
+
+
+def test_a_directory_nobody_may_write_to_is_said(crawld, disk):
+    config = write_config(crawld, site("http://a.test/"))
+    subprocess.run(["mount", "-o", "remount,ro", str(disk)], check=True)
+    refused = crawld.crawld("run", "-c", config)
+    assert refused.returncode == 2
+    assert "writable" in refused.stderr
+    assert "Traceback" not in refused.stderr
