@@ -67,10 +67,10 @@ _FIRST_PAUSE_S: Mapping[Trouble, float] = {
     Trouble.FORBIDDEN: 86_400.0,
     Trouble.MOVED: 60.0,
     Trouble.NOT_JSON: 600.0,
-    # The request was at fault, not the wiki: the next one is another.
+    # The request may have been at fault, and not the wiki: the next one is another.
     Trouble.TOO_MANY: 1.0,
     Trouble.BAD_CURSOR: 1.0,
-    Trouble.BROKEN: 30.0,
+    Trouble.BROKEN: 2.0,
     Trouble.HELD: 0.0,
 }
 

@@ -219,13 +219,16 @@ def read(
     connection.execute(
         "UPDATE wiki_page SET state = ?, cursor = ?, began_at = ?,"
         " complete_until = ifnull(?, complete_until), capped = ?, tries = tries + 1,"
-        " failure_count = 0, detail = NULL WHERE page_id = ?",
+        " failure_count = CASE WHEN ? THEN 0 ELSE failure_count END, detail = NULL"
+        " WHERE page_id = ?",
         (
             "read" if complete else "open",
             None if complete else cursor,
             began_at,
             began_at if complete else None,
             capped or (known and page.capped),
+            # Only what brings something ends a row of failures: an API may refuse its own cursors.
+            complete or bool(new),
             page.page_id,
         ),
     )

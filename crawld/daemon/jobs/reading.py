@@ -191,7 +191,7 @@ class WikiReading:
         shown = read_history(answer)
         await self._answered()
         if shown is None or (answer.cursor is not None and answer.cursor == cursor):
-            await self._give_up([page], "no history, or one that goes in circles", restart=True)
+            await self._give_up([page], "no history, or one that goes in circles")
         elif shown.number is None:
             await self._database.write(wiki_page.unsettle, page, "it went while it was read")
         else:

@@ -1,0 +1,195 @@
+"""A wiki of a few lines on a real socket: pages, and an api.php that can be told to misbehave."""
+
+import hashlib
+import json
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from urllib.parse import parse_qs, unquote, urlsplit
+
+import trio
+
+HTML = "text/html; charset=utf-8"
+JSON = "application/json; charset=utf-8"
+
+
+def sha1(text):
+    return hashlib.sha1(text.encode(), usedforsecurity=False).hexdigest()
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What is sent back."""
+
+    status: int = 200
+    body: bytes = b""
+    headers: tuple[tuple[str, str], ...] = ()
+    content_type: str = JSON
+
+    def encoded(self):
+        lines = [f"HTTP/1.1 {self.status} Said", f"Content-Type: {self.content_type}"]
+        lines += [f"{name}: {value}" for name, value in self.headers]
+        lines += [f"Content-Length: {len(self.body)}", "", ""]
+        return "\r\n".join(lines).encode() + self.body
+
+
+def said(value, status=200, **headers):
+    named = tuple((name.replace("_", "-"), value) for name, value in headers.items())
+    return Answer(status, json.dumps(value).encode(), named)
+
+
+def error(code, status=200, headers=None, **more):
+    return said({"error": {"code": code, "info": "no", **more}}, status, **(headers or {}))
+
+
+def page_text(text, status=200):
+    return Answer(status, text.encode(), content_type=HTML)
+
+
+@dataclass
+class ScriptedWiki:
+    """Pages by title, each a list of (revision id, instant, text), and what goes wrong.
+
+    Attributes:
+        pages: the histories.
+        rvlimit: revisions an answer holds.
+        titles_limit: titles a request may name.
+        faults: asked in turn with the parameters of each API request; the first answer counts.
+        requests: (instant, target) of every request, in order.
+    """
+
+    pages: dict
+    rvlimit: int = 500
+    titles_limit: int = 50
+    robots: str = ""
+    api: str = "/w/api.php"
+    faults: list = field(default_factory=list)
+    requests: list = field(default_factory=list)
+    port: int = 0
+
+    def url(self, title="Start"):
+        return f"http://a.test:{self.port}/wiki/{title}"
+
+    def api_requests(self):
+        """Return the parameters of each request to the API."""
+        found = []
+        for _, target in self.requests:
+            path, _, query = target.partition("?")
+            if path.endswith("api.php"):
+                given = parse_qs(query, keep_blank_values=True)
+                found.append({key: value[0] for key, value in given.items()})
+        return found
+
+    async def serve(self, task_status=trio.TASK_STATUS_IGNORED):
+        listeners = await trio.open_tcp_listeners(0, host="127.0.0.1")
+        self.port = listeners[0].socket.getsockname()[1]
+        await trio.serve_listeners(self._connection, listeners, task_status=task_status)
+
+    async def _connection(self, stream):
+        try:
+            received = b""
+            while True:
+                while b"\r\n\r\n" not in received:
+                    data = await stream.receive_some(65_536)
+                    if not data:
+                        return
+                    received += data
+                head, _, received = received.partition(b"\r\n\r\n")
+                target = head.split(b" ", 2)[1].decode()
+                self.requests.append((trio.current_time(), target))
+                await stream.send_all(self._answer(target).encoded())
+        except (trio.BrokenResourceError, trio.ClosedResourceError):
+            pass
+        finally:
+            await trio.aclose_forcefully(stream)
+
+    def _answer(self, target):
+        path, _, query = target.partition("?")
+        if path == "/robots.txt":
+            return Answer(200, self.robots.encode(), content_type="text/plain")
+        if path == self.api:
+            given = parse_qs(query, keep_blank_values=True)
+            return self._api({key: value[0] for key, value in given.items()})
+        return self._view(unquote(path.removeprefix("/wiki/")).replace("_", " "))
+
+    def _view(self, title):
+        if title not in self.pages:
+            return page_text("no such page", 404)
+        links = "".join(f'<a href="/wiki/{other}">{other}</a>' for other in self.pages)
+        edit = f'<link rel="EditURI" href="//a.test:{self.port}/w/api.php?action=rsd">'
+        generator = '<meta name="generator" content="MediaWiki 1.99"/>'
+        text = self.pages[title][-1][2] if self.pages[title] else ""
+        return page_text(f"<html><head>{generator}{edit}</head><body>{links}<p>{text}</p></body>")
+
+    def _api(self, given):
+        for fault in self.faults:
+            if (answer := fault(given)) is not None:
+                return answer
+        if given.get("meta") == "siteinfo":
+            return said({"batchcomplete": True, "query": self._siteinfo()})
+        if given.get("list") == "logevents":
+            return said({"batchcomplete": True, "query": {"logevents": []}})
+        if "titles" in given:
+            return self._titles(given["titles"].split("|"))
+        return self._history(int(given["pageids"]), given.get("rvcontinue"))
+
+    def _siteinfo(self):
+        return {
+            "general": {
+                "generator": "MediaWiki 1.99",
+                "articlepath": "/wiki/$1",
+                "script": "/w/index.php",
+                "server": f"//a.test:{self.port}",
+                "case": "case-sensitive",
+            },
+            "namespaces": {"0": {"id": 0, "case": "case-sensitive", "name": ""}},
+            "namespacealiases": [],
+            "interwikimap": [],
+        }
+
+    def _titles(self, titles):
+        if len(titles) > self.titles_limit:
+            return error("toomanyvalues", limit=self.titles_limit)
+        pages = []
+        for title in titles:
+            if title in self.pages:
+                pages.append({**self._page(title), "revisions": self._rows(title)[:1]})
+            else:
+                pages.append({"ns": 0, "title": title, "missing": True})
+        return said({"batchcomplete": True, "query": {"pages": pages}})
+
+    def _history(self, number, cursor):
+        title = next((name for name in self.pages if self._page(name)["pageid"] == number), None)
+        if title is None:
+            return said({"query": {"pages": [{"pageid": number, "missing": True}]}})
+        start = int(cursor) if cursor else 0
+        rows = self._rows(title)
+        end = start + self.rvlimit
+        more = {"continue": {"rvcontinue": str(end), "continue": "||"}} if end < len(rows) else {}
+        page = {**self._page(title), "revisions": rows[start:end]}
+        return said({**more, "query": {"pages": [page]}, "limits": {"revisions": self.rvlimit}})
+
+    def _page(self, title):
+        return {"ns": 0, "title": title, "pageid": 1 + list(self.pages).index(title)}
+
+    def _rows(self, title):
+        rows = sorted(self.pages[title], key=lambda row: (row[1], row[0]), reverse=True)
+        return [
+            {
+                "revid": number,
+                "parentid": 0,
+                "timestamp": datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+                "size": len(text),
+                "sha1": sha1(text),
+                "tags": [],
+            }
+            for number, at, text in rows
+        ]
+
+
+def is_for(given, **wanted):
+    """Say whether an API request has these parameters."""
+    return all(given.get(key) == str(value) for key, value in wanted.items())
+
+
+def path_of(target):
+    return urlsplit(target).path
