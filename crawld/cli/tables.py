@@ -241,12 +241,44 @@ def page_table(page: models.PageDetail, now: float) -> RenderableType:
             ]
         )
     ]
+    parts += ["", facts(_expectations(page, now))]
     if page.visits:
         parts += ["", log_table(page.visits, now)]
     if page.versions:
         headings = ("version", "stored", "status", "size", "bytes", "type")
         parts += ["", table(headings, (_version_row(row, now) for row in page.versions))]
     return Group(*parts)
+
+
+def _expectations(page: models.PageDetail, now: float) -> list[tuple[str, str | None]]:
+    """Return what is known of the changes of a page, and when it is visited next."""
+    when = "not planned"
+    if page.next_visit_at is not None:
+        wait_s = page.next_visit_at - now
+        when = "in its turn" if wait_s <= 0 else f"in {duration_text(wait_s)} at the earliest"
+    noise, trust = page.noise, page.validators
+    rules = f"{noise.page_rules} kinds of blocks here, {noise.host_rules} on the whole host"
+    skew = f", clock {trust.clock_skew_s:+.0f} s" if trust.clock_skew_s else ""
+    believed = f"etag {trust.etag}, last-modified {trust.last_modified}{skew}"
+    return [
+        *(_changes(page.model) if page.model else ()),
+        ("noise", rules),
+        ("validators", believed.replace("_", " ")),
+        ("next visit", f"{when}: {clean(page.next_visit_why)}"),
+    ]
+
+
+def _changes(model: models.ModelStatus) -> list[tuple[str, str | None]]:
+    low, high = model.rate_interval_per_day
+    likely = model.class_probabilities.get(model.class_days, 0.0)
+    gaps = ", ".join(duration_text(gap_s) for gap_s in model.recent_gaps_s)
+    return [
+        ("changes", f"{model.changed_visits} of {model.visits} visits"),
+        ("rate", f"{model.change_rate_per_day:.3g} a day, 90 %: {low:.3g} to {high:.3g}"),
+        ("class", f"every {model.class_days:g} days ({likely:.0%})"),
+        ("last gaps", gaps or None),
+        ("unchanged", f"{model.unchanged_probability:.0%} likely"),
+    ]
 
 
 def _version_row(version: models.VersionStatus, now: float) -> Sequence[str]:

@@ -131,6 +131,7 @@ class VisitStatus(BaseModel):
     duration_s: float | None
     wire_bytes: int
     version_id: int | None
+    difference: float | None = None
 
 
 class VersionStatus(BaseModel):
@@ -142,6 +143,43 @@ class VersionStatus(BaseModel):
     content_type: str | None
     size_bytes: int
     stored_bytes: int
+
+
+class ModelStatus(BaseModel):
+    """What is known about the changes of one page; rates are changes per day."""
+
+    visits: int
+    changed_visits: int
+    last_change_at: float | None
+    age_s: float | None
+    change_rate_per_day: float
+    rate_interval_per_day: tuple[float, float]
+    prior_rate_per_day: float
+    class_days: float
+    class_probabilities: dict[float, float]
+    unchanged_probability: float
+    recent_gaps_s: list[float]
+    gap_histogram: list[int]
+    last_modified_trusted: bool
+
+
+class NoiseStatus(BaseModel):
+    """How many kinds of blocks are known to change by themselves, and how that was learnt."""
+
+    page_rules: int
+    host_rules: int
+    confirmations: int
+
+
+Trust = Literal["trusted", "lies", "restless", "in_future"]
+
+
+class ValidatorStatus(BaseModel):
+    """How far the validators and the clock of an origin are believed."""
+
+    etag: Trust
+    last_modified: Trust
+    clock_skew_s: float
 
 
 class PageDetail(BaseModel):
@@ -168,6 +206,12 @@ class PageDetail(BaseModel):
     redirect_url: str | None
     etag: str | None
     last_modified: str | None
+    change_streak: int
+    next_visit_at: float | None
+    next_visit_why: str
+    model: ModelStatus | None
+    noise: NoiseStatus
+    validators: ValidatorStatus
     visits: list[VisitStatus]
     versions: list[VersionStatus]
 

@@ -8,7 +8,7 @@ import trio
 from starlette.exceptions import HTTPException
 
 from crawld.core.page import PageState
-from crawld.daemon import models
+from crawld.daemon import models, outlook
 from crawld.store import host as host_rows
 from crawld.store import refusal
 from crawld.store import version as version_rows
@@ -122,9 +122,16 @@ async def page_detail(daemon: Daemon, record: PageRecord) -> models.PageDetail:
         version_rows.list_versions, record.page_id, limit=VERSIONS_SHOWN
     )
     site = daemon.crawl.sites.get(record.site_id)
-    names = models.PageDetail.model_fields.keys() - {"site", "gone_count", "visits", "versions"}
+    made = {"site", "gone_count", "visits", "versions", "next_visit_at", "next_visit_why"}
+    names = models.PageDetail.model_fields.keys() - made - {"model", "noise", "validators"}
+    next_visit = outlook.next_visit(daemon, record)
     return models.PageDetail(
         **{name: getattr(record, name) for name in names},
+        next_visit_at=next_visit.at,
+        next_visit_why=next_visit.why,
+        model=outlook.model_status(record, daemon.clock.now()),
+        noise=await outlook.noise_status(daemon, record),
+        validators=outlook.validator_status(record),
         site=site.name if site else "",
         gone_count=record.grace.count,
         visits=[visit_status(row) for row in visits],
