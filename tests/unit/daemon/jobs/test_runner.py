@@ -1,0 +1,153 @@
+"""Jobs at their times, on trio's test clock and a real file."""
+
+import random
+
+import pytest
+import trio
+import trio.testing
+
+from crawld.daemon.clock import Clock
+from crawld.daemon.jobs.runner import JITTER_SHARE, JobRunner
+from crawld.errors import OperatorError
+from crawld.store import job as job_rows
+from crawld.store.database import Database
+
+EVERY_S = 100.0
+EPOCH_AT = 1_780_000_000.0
+
+
+class Counting:
+    """A job that notes when it ran."""
+
+    def __init__(self, name="count", failing=()):
+        self.name = name
+        self.every_s = EVERY_S
+        self.runs = []
+        self.ran = trio.Event()
+        self.gate = None
+        self._failing = list(failing)
+
+    async def run(self):
+        self.runs.append(trio.current_time())
+        self.ran.set()
+        self.ran = trio.Event()
+        if self.gate is not None:
+            await self.gate.wait()
+        if self._failing and self._failing.pop(0):
+            raise RuntimeError("no luck")
+        return f"{len(self.runs)} runs"
+
+    async def progress(self):
+        return {"runs": len(self.runs)}
+
+
+@pytest.fixture
+async def database(tmp_path):
+    async with await Database.open(tmp_path / "jobs.db") as opened:
+        yield opened
+
+
+def clock_at(started):
+    return Clock(wall=lambda: EPOCH_AT + trio.current_time() - started)
+
+
+@pytest.fixture
+def start(nursery, database):
+    """Return a function that runs jobs on a clock that trio moves."""
+
+    def run(*jobs, seed=1):
+        clock = clock_at(trio.current_time())
+        runner = JobRunner(database, clock, jobs, chance=random.Random(seed))
+        nursery.start_soon(runner.run)
+        return runner
+
+    return run
+
+
+async def runs_of(job, count):
+    """Wait until a job ran so often; time passes by jumps when nothing else happens."""
+    while len(job.runs) < count:
+        await job.ran.wait()
+
+
+@pytest.fixture
+def autojump_clock():
+    return trio.testing.MockClock(autojump_threshold=0.01)
+
+
+async def test_runs_follow_each_other_with_jitter(start, autojump_clock):
+    job = Counting()
+    start(job)
+    await runs_of(job, 12)
+    gaps = [later - at for at, later in zip(job.runs, job.runs[1:], strict=False)]
+    assert min(gaps) >= EVERY_S * (1 - JITTER_SHARE)
+    assert max(gaps) <= EVERY_S * (1 + JITTER_SHARE) + 1
+    assert len({round(gap, 3) for gap in gaps}) == len(gaps)
+
+
+async def test_an_error_is_a_result_and_the_next_run_comes(start, database, autojump_clock):
+    job = Counting(failing=[True])
+    start(job)
+    await runs_of(job, 1)
+    await trio.sleep(1)
+    failed = await database.read(job_rows.last_run, "count")
+    assert (failed.result, failed.detail) == ("failed", "RuntimeError: no luck")
+    await runs_of(job, 2)
+    await trio.sleep(1)
+    assert (await database.read(job_rows.last_run, "count"))[3:] == ("done", "2 runs")
+
+
+async def test_a_restart_neither_repeats_nor_forgets_a_run(start, database, autojump_clock):
+    await database.write(job_rows.started, "count", EPOCH_AT - 70)
+    await database.write(job_rows.finished, "count", EPOCH_AT - 60, "done", None)
+    job = Counting()
+    began = trio.current_time()
+    start(job)
+    await runs_of(job, 1)
+    low, high = (EVERY_S * (1 + sign * JITTER_SHARE) - 60 for sign in (-1, 1))
+    assert low <= job.runs[0] - began <= high + 1
+
+
+async def test_a_job_stored_in_the_future_waits_no_longer_than_its_pause(
+    start, database, autojump_clock
+):
+    await database.write(job_rows.finished, "count", EPOCH_AT + 1e6, "done", None)
+    job = Counting()
+    began = trio.current_time()
+    start(job)
+    await runs_of(job, 1)
+    assert job.runs[0] - began <= EVERY_S * (1 + JITTER_SHARE) + 1
+
+
+async def test_a_call_lets_a_job_run_at_once_or_once_more(start, autojump_clock):
+    job = Counting()
+    runner = start(job)
+    await runs_of(job, 1)
+    before = trio.current_time()
+    runner.call("count")
+    await runs_of(job, 2)
+    assert trio.current_time() - before < EVERY_S / 2
+    job.gate = trio.Event()
+    runner.call("count")
+    await runs_of(job, 3)
+    runner.call("count")
+    runner.call("count")
+    assert [state.running for state in await runner.states()] == [True]
+    job.gate.set()
+    before = trio.current_time()
+    await runs_of(job, 4)
+    assert trio.current_time() - before < EVERY_S / 2
+    with pytest.raises(OperatorError, match="no job other"):
+        runner.call("other")
+
+
+async def test_jobs_do_not_wait_for_each_other(start, autojump_clock):
+    stuck, quick = Counting("stuck"), Counting("quick")
+    stuck.gate = trio.Event()
+    runner = start(stuck, quick)
+    await runs_of(quick, 3)
+    assert len(stuck.runs) == 1
+    states = {state.job.name: state for state in await runner.states()}
+    assert states["stuck"].next_run_at is None
+    assert states["quick"].last.result == "done"
+    assert states["quick"].next_run_at > EPOCH_AT
