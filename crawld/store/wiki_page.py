@@ -106,7 +106,14 @@ def register(
             " OR title <> excluded.title"
             " OR (state IN ('complete', 'refused') AND complete_until < ?)"
             " OR (state = 'missing' AND complete_until < ?)",
-            (page.page_id, wiki_id, title, page.last_change_at or 0.0, page.last_visit_at),
+            (
+                page.page_id,
+                wiki_id,
+                title,
+                # A visit stamped in the future (the clock was set back) is not news for ever.
+                min(page.last_change_at or 0.0, until),
+                min(page.last_visit_at, until),
+            ),
         )
     asked_for = connection.total_changes() - before
     connection.execute("UPDATE wiki SET registered_until = ? WHERE wiki_id = ?", (until, wiki_id))

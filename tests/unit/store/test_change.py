@@ -22,7 +22,7 @@ def wiki_of(connection):
     return wiki.list_wikis(connection)[0]
 
 
-def register(connection, *entries, until=NOW):
+def register(connection, *entries, until=NOW + 100):
     pages = [
         (Visited(page_id, "url", at, changed), title) for page_id, title, at, changed in entries
     ]
@@ -91,6 +91,8 @@ class TestReading:
     def test_a_second_reading_ends_where_all_is_known(self, connection, pages):
         self.test_a_page_goes_from_title_to_complete(connection, pages)
         assert register(connection, (pages[0], "A", NOW + 50, NOW - 1)) == 0
+        # Stamped in the future: the clock was set back.
+        assert register(connection, (pages[0], "A", NOW + 50, NOW + 40), until=NOW) == 0
         assert register(connection, (pages[0], "A", NOW + 50, NOW + 40)) == 1
         [page] = wiki_page.waiting(connection, 1, "unresolved")
         wiki_page.shows(connection, page, Shown(7, "A", revision(5, NOW + 30)), NOW + 60)
