@@ -36,6 +36,7 @@ from crawld.config.values import (
     TimeZone,
     TitleUrl,
 )
+from crawld.core.revisit.names import PolicyName
 
 _T = TypeVar("_T")
 
@@ -192,8 +193,10 @@ class Schedule(_Table):
     min_revisit_s: Seconds = _key(
         3_600.0, "Shortest time between two visits of one page.", unit="seconds"
     )
-    policy: Literal["uniform"] = _key(
-        "uniform", "Order of revisits; uniform: the longest unvisited first.", restart=True
+    policy: PolicyName = _key(
+        "index",
+        "Order of revisits. index: where a visit is worth most; uniform: the longest unvisited"
+        " first; merge, delayed, random-f: at the frequencies of the allocate job; greedy, random.",
     )
 
 
@@ -262,6 +265,7 @@ class Site(_Table):
         None, "Overrides [politeness] quiet_hours for this site."
     )
     timezone: TimeZone | None = _key(None, "Overrides [politeness] timezone for this site.")
+    policy: PolicyName | None = _key(None, "Overrides [schedule] policy for this site.")
     keep_versions: Count | None = _key(
         None, "Newest copies kept of a page, besides the first; unset: all.", unit="copies"
     )

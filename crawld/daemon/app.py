@@ -33,6 +33,7 @@ from crawld.daemon.apiclient import ApiClient
 from crawld.daemon.clock import Clock
 from crawld.daemon.control import serve_control
 from crawld.daemon.crawl import Crawl, Settings
+from crawld.daemon.jobs.allocate import Allocate
 from crawld.daemon.jobs.analyse import Analyse
 from crawld.daemon.jobs.backfill import Backfill
 from crawld.daemon.jobs.estimate import Estimate
@@ -42,6 +43,7 @@ from crawld.daemon.models import Phase
 from crawld.daemon.network import Network
 from crawld.daemon.restore import restore_hosts
 from crawld.daemon.sitebook import SiteBook
+from crawld.daemon.teaching import Teaching
 from crawld.errors import ConfigError, CrawldError
 from crawld.net.fetcher import Fetcher
 from crawld.net.resolver import CachedResolver, Lookup, NameserverLookup, SystemLookup
@@ -135,6 +137,7 @@ class Daemon:
             Retention(self.crawl, database, start.clock),
             Analyse(self.crawl, database, start.clock),
             Estimate(self.crawl, database, start.clock),
+            Allocate(self.crawl, database),
         ]
         self.jobs = JobRunner(database, start.clock, jobs, chance=random.Random())
         self._hurry = trio.CancelScope()
@@ -186,6 +189,7 @@ class Daemon:
                 nursery.start_soon(self._end_when_done)
             else:
                 nursery.start_soon(self.jobs.run)
+                nursery.start_soon(Teaching(self.crawl, self.database).run)
             self.phase = "running"
             log.info("started", db=str(self.database.path), socket=str(self.socket_path))
             task_status.started(self)

@@ -21,7 +21,7 @@ import trio
 
 from crawld.core.page import Failure, Outcome, PageState
 from crawld.core.politeness import parse_retry_after
-from crawld.core.revisit.policies import Observation, UniformPolicy
+from crawld.core.revisit.policies import Observation
 from crawld.core.robots import Robots, RobotsVerdict
 from crawld.core.url import parse
 from crawld.daemon.admission import Admission, Admitted, Source
@@ -35,7 +35,7 @@ from crawld.daemon.recorder import Entry, Recorder
 from crawld.daemon.robots import RobotsCache
 from crawld.daemon.schedule import HostSlot, Schedule
 from crawld.daemon.sites import ActiveSite
-from crawld.daemon.visit import Visit, conclude, record_of, request_for
+from crawld.daemon.visit import Visit, conclude, observation_of, record_of, request_for
 from crawld.net.exchange import Fetched, FetchFailure
 from crawld.net.fetcher import Fetcher
 from crawld.net.robots import RobotsAnswer
@@ -91,6 +91,7 @@ class Crawl:
         counts: visits since the start by outcome.
         wire_bytes: body bytes received since the start.
         learning: tells changes from noise, and true servers from liars.
+        renamed: set when sites, and with them perhaps policies, were named anew.
     """
 
     def __init__(
@@ -115,6 +116,7 @@ class Crawl:
         self.learning = Learning(
             database, confirm_pages=settings.confirm_pages, check_share=settings.check_share
         )
+        self.renamed = trio.Event()
         self._database = database
         self._fetcher = fetcher
         self._network = network
@@ -155,6 +157,9 @@ class Crawl:
             self._apply_rules(host)
             for pages in host.pages.values():
                 pages.reconsider()
+                if pages.site_id in self.sites:
+                    pages.policy_name = self.sites[pages.site_id].policy
+        self.renamed.set()
         self.schedule.wake_all()
 
     def _apply_rules(self, host: HostState) -> None:
@@ -187,7 +192,7 @@ class Crawl:
             pages = HostPages(
                 site_id,
                 host.host_id,
-                UniformPolicy(),
+                self.sites[site_id].policy if site_id in self.sites else "uniform",
                 discovery_share=self.settings.discovery_share,
                 min_revisit_s=self.settings.min_revisit_s,
             )
@@ -391,9 +396,11 @@ class Crawl:
         self._follow_seed(site, visit)
         learnt = self.learning.learn(visit)
         update = _host_update(host, visit, learnt.told.skew_s)
-        put_back = self._way_back(pages, visit, again=learnt.again)
+        record = record_of(visit, learnt, update, self._caps)
+        observation = observation_of(visit, learnt, record.model if pages.learns else None)
+        put_back = self._way_back(pages, visit, observation, again=learnt.again)
         on_recorded = partial(self._recorded, host, pages, page.page_id, put_back)
-        await self.recorder.put(Entry(record_of(visit, learnt, update, self._caps), on_recorded))
+        await self.recorder.put(Entry(record, on_recorded))
 
     def _count(self, visit: Visit) -> None:
         self.counts[visit.judgement.outcome] += 1
@@ -408,7 +415,9 @@ class Crawl:
         answer = visit.answer
         host.spaced(answer.answered_at if isinstance(answer, Fetched) else answer.at)
 
-    def _way_back(self, pages: HostPages, visit: Visit, *, again: bool) -> Callable[[], None]:
+    def _way_back(
+        self, pages: HostPages, visit: Visit, observation: Observation, *, again: bool
+    ) -> Callable[[], None]:
         """Return how the page is put back; holds nothing of the visit, which may be large."""
         page_id, judgement = visit.page.page_id, visit.judgement
         if again:
@@ -419,8 +428,7 @@ class Crawl:
             return partial(pages.forgotten, page_id)
         if visit.retry_at is not None:
             return partial(pages.failed, page_id, visit.retry_at)
-        changed = judgement.outcome is Outcome.CHANGED
-        return partial(pages.visited, page_id, visit.at, Observation(changed))
+        return partial(pages.visited, page_id, visit.at, observation, visit.page.importance)
 
     def _follow_seed(self, site: ActiveSite, visit: Visit) -> None:
         """A seed that moved within its domain takes the site along."""

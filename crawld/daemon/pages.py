@@ -23,6 +23,7 @@ import heapq
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
@@ -32,7 +33,7 @@ from crawld.core.change.renewal import EDGES_S, Renewal, exponential_mass
 from crawld.core.change.scale import ScaleModel
 from crawld.core.revisit.catalogue import FACTORIES, Allocated
 from crawld.core.revisit.names import PolicyName
-from crawld.core.revisit.policies import Observation, Policy
+from crawld.core.revisit.policies import Observation, Policy, UniformPolicy
 from crawld.core.revisit.policies_frequency import DelayedPolicy
 from crawld.core.revisit.policies_greedy import GreedyPolicy
 from crawld.core.revisit.policies_index import IndexPolicy
@@ -42,6 +43,10 @@ LOOK_AHEAD = 256
 
 IDLE_MOST_S = 300.0
 """A policy that keeps a slot free is asked again after this at the latest."""
+
+
+_EMPTY: Final[Policy] = UniformPolicy()
+"""Stands for the policy where no page was visited yet; a policy of its own takes some KB a host."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +114,7 @@ class HostPages:
         self._left_out: set[int] = set()
         self.policy_name = policy_name
         self._policy_of = policy_name
-        self._policy: Policy = FACTORIES[policy_name]()
+        self._policy: Policy = _EMPTY
         self._in_flight: set[int] = set()
         self._since_read: dict[int, float] = {}
         self._weights: dict[int, float] = {}
@@ -132,11 +137,16 @@ class HostPages:
         pages, last_visit_at = known.pages, known.last_visit_at
         rested = int(np.searchsorted(last_visit_at, now - self._min_revisit_s, side="right"))
         weights = None if known.weights is None else known.weights[:rested]
-        self._policy.load(pages[:rested], last_visit_at[:rested], weights)
+        self._own_policy().load(pages[:rested], last_visit_at[:rested], weights)
         self._selectable += rested
         young = zip(pages[rested:].tolist(), last_visit_at[rested:].tolist(), strict=True)
         # A visit stored in the future (the clock was set back) rests no longer than others.
         self._resting.extend((min(visited_at, now), page, None) for page, visited_at in young)
+
+    def _own_policy(self) -> Policy:
+        if self._policy is _EMPTY:
+            self._policy = FACTORIES[self._policy_of]()
+        return self._policy
 
     def _keep_weights(self, known: Known) -> None:
         if known.weights is not None:
@@ -210,7 +220,7 @@ class HostPages:
         while self._resting and self._resting[0][0] + self._min_revisit_s <= now:
             visited_at, page, observation = heapq.heappop(self._resting)
             if page not in self._policy:
-                self._policy.add(page, visited_at, self._weights.get(page, 1.0))
+                self._own_policy().add(page, visited_at, self._weights.get(page, 1.0))
             if self.switching:
                 self._since_read[page] = visited_at
             if observation is not None:
@@ -261,8 +271,10 @@ class HostPages:
         else:
             self.load_retry(page, 0.0)
 
-    def visited(self, page: int, now: float, observation: Observation) -> None:
+    def visited(self, page: int, now: float, observation: Observation, weight: float = 1.0) -> None:
         """Put back a page after a visit that found its present state; it rests first."""
+        if weight != 1.0:
+            self._weights[page] = weight
         self._in_flight.discard(page)
         heapq.heappush(self._resting, (now, page, observation))
 
@@ -311,8 +323,8 @@ class HostPages:
 
     @property
     def learns(self) -> bool:
-        """Whether the policy wants the change models of its pages."""
-        return isinstance(self._policy, IndexPolicy)
+        """Whether the policy learns from the change models of its pages at each visit."""
+        return self._policy_of == "index"
 
     @property
     def policy(self) -> Policy:

@@ -14,6 +14,7 @@ from crawld.core.politeness import Backoff
 from crawld.daemon.clock import Clock
 from crawld.daemon.crawl import Crawl
 from crawld.daemon.host import HostState
+from crawld.daemon.pages import Known
 from crawld.daemon.schedule import START_SPREAD_S
 from crawld.store import restart
 from crawld.store.database import Database
@@ -27,7 +28,7 @@ async def restore_hosts(crawl: Crawl, database: Database, clock: Clock) -> None:
     if not crawl.settings.once:
         _restore_revisits(crawl, await database.read(restart.load_revisits), hosts, clock.now())
     await _restore_retries(crawl, database, hosts, clock.now())
-    _first_waits(hosts, clock)
+    _first_waits(crawl, hosts, clock)
     crawl.schedule.wake_all()
 
 
@@ -63,7 +64,7 @@ def _restore_revisits(
         host_id, site_id = int(keys[0, first]), int(keys[1, first])
         if site_id in crawl.sites:
             crawl.pages_of(hosts[host_id], site_id).load_visited(
-                revisits.page_ids[first:end], revisits.last_visit_at[first:end], now
+                Known(revisits.page_ids[first:end], revisits.last_visit_at[first:end]), now
             )
 
 
@@ -77,8 +78,11 @@ async def _restore_retries(
             crawl.pages_of(hosts[host_id], site_id).load_retry(page_id, at)
 
 
-def _first_waits(hosts: dict[int, HostState], clock: Clock) -> None:
+def _first_waits(crawl: Crawl, hosts: dict[int, HostState], clock: Clock) -> None:
     began = clock.monotonic()
+    # What a host of any site may owe to the address it shares with others.
+    delays = [site.rules.effective_address_delay_s for site in crawl.sites.values()]
+    crawl.schedule.hold_addresses(max(delays, default=0.0) if hosts else 0.0)
     for place, host in enumerate(hosts.values()):
         delay_s = host.delay_s()
         spread_s = min(delay_s, place * START_SPREAD_S)

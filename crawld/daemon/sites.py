@@ -13,6 +13,7 @@ from crawld.config import derive
 from crawld.config.headers import read_headers
 from crawld.config.model import Config, Fetch, Site
 from crawld.core.politeness import DelayRules
+from crawld.core.revisit.names import PolicyName
 from crawld.core.scope import Scope
 from crawld.core.traps import TrapLimits
 from crawld.core.url import parse, registrable_domain
@@ -36,6 +37,7 @@ class ActiveSite:
         weights: patterns and the importance of the pages they match.
         max_links_per_page: links read from one page.
         respect_crawl_delay: whether robots.txt can lengthen the delay.
+        policy: orders its revisits.
         paused: whether the operator paused it.
     """
 
@@ -50,6 +52,7 @@ class ActiveSite:
     weights: tuple[tuple[Scope, float], ...]
     max_links_per_page: int
     respect_crawl_delay: bool
+    policy: PolicyName
     paused: bool = False
 
     @property
@@ -134,6 +137,7 @@ def activate(
         weights=derive.importance_rules(site),
         max_links_per_page=config.frontier.max_links_per_page,
         respect_crawl_delay=config.politeness.respect_crawl_delay,
+        policy=site.policy or config.schedule.policy,
         paused=paused,
     )
 

@@ -23,6 +23,7 @@ from crawld.core.outcome import (
 )
 from crawld.core.page import Failure, Grace, Outcome, PageState, next_state
 from crawld.core.politeness import parse_retry_after
+from crawld.core.revisit.policies import Observation as Revealed
 from crawld.core.url import canonicalize, parse
 from crawld.core.validators import Validators
 from crawld.daemon.admission import Admission, Admitted, Source
@@ -279,6 +280,22 @@ def model_after(visit: Visit, changed_at: float | None) -> PageModel:
     )
     model.update(observation)
     return model
+
+
+def observation_of(visit: Visit, learnt: Learnt, model: bytes | None) -> Revealed:
+    """Return what a policy is told of a visit.
+
+    Args:
+        visit: the visit.
+        learnt: what is known after it.
+        model: the page's change model after it, for policies that learn.
+    """
+    told_at = learnt.told.changed_at
+    return Revealed(
+        visit.judgement.outcome is Outcome.CHANGED,
+        () if told_at is None else (told_at,),
+        None if model is None else PageModel.from_bytes(model),
+    )
 
 
 def _model_of(page: PageRecord) -> PageModel:

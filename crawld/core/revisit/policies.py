@@ -131,6 +131,14 @@ class SteadyClock:
         self.now = now + self.lead
         return self.now
 
+    def of_visit(self, at: float) -> float:
+        """Return the policy's time of a visit that may be told late: time does not go back for it.
+
+        Args:
+            at: its instant, Unix seconds; one later than all calls so far moves the clock.
+        """
+        return at + self.lead if at + self.lead < self.now else self.tell(at)
+
 
 NEVER = -(2.0**52)
 """Key of the first page that was never visited; later ones count up from here, all before time."""

@@ -177,7 +177,10 @@ class _Frequencies:
 
     def _next(self, slot: int) -> float:
         """Return the due time of a page that enters the running schedule: one phase from now."""
-        return self._virtual + phase(self._slots.page_at[slot]) * self._interval(slot)
+        interval = self._interval(slot)
+        if math.isinf(interval) and self._frequency[slot] < 0:
+            interval = 1.0  # before the first allocation: a turn like everybody's
+        return self._virtual + phase(self._slots.page_at[slot]) * interval
 
 
 class MergePolicy(_Frequencies):
@@ -235,7 +238,8 @@ class DelayedPolicy(_Frequencies):
 
     def visited(self, page: int, now: float, observation: Observation | None) -> None:
         """Set the next ideal instant after now."""
-        self._tell(now)
+        if now > self._virtual:  # a visit told late is no clock set back
+            self._tell(now)
         slot = self._slots.find(page)
         if slot == FREE or slot in self._heap:
             return
@@ -247,6 +251,11 @@ class DelayedPolicy(_Frequencies):
         else:
             due += interval * max(1.0, math.ceil((now - due) / interval))
         self._heap.push(slot, due)
+
+    def due_at(self) -> float:
+        """Return the ideal instant that comes next, Unix seconds; inf where none will."""
+        slot = self._heap.first()
+        return math.inf if slot == ABSENT else self._heap.key(slot)
 
     def _tell(self, now: float) -> None:
         """Follow the clock; one set back, and the first one told, move all due times with it."""

@@ -166,7 +166,7 @@ class GreedyPolicy:
         if slot == FREE:
             return
         self._take_out(slot)
-        now = self._clock.tell(now)
+        now = self._clock.of_visit(now)
         if observation is not None:
             if observation.changed_at:
                 last = observation.changed_at[-1] + self._clock.lead

@@ -28,6 +28,7 @@ structure is ours.
 from __future__ import annotations
 
 import math
+from functools import cache, lru_cache
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -71,6 +72,17 @@ _REKEY_SHARE = 32
 _UNKNOWN_SCALE_S = 30 * 86_400.0
 
 
+@cache
+def usual_scale() -> ScaleModel:
+    """Return the scale model of a site of which nothing is known."""
+    return fit_scale(np.zeros(0), np.zeros(1, np.int64), at=0.0)
+
+
+@lru_cache(maxsize=64)
+def _worth_of(model: ScaleModel) -> WorthTable:
+    return WorthTable(model.shape)
+
+
 class IndexPolicy:
     """The page of highest worth next.
 
@@ -97,7 +109,7 @@ class IndexPolicy:
         self._stale_picks = 0
         self._picks_since_rekey = 0
         self._newcomers = 0.0
-        self.adopt(model or fit_scale(np.zeros(0), np.zeros(1, np.int64), at=0.0))
+        self.adopt(model or usual_scale())
 
     def __len__(self) -> int:
         return len(self._slots)
@@ -108,10 +120,13 @@ class IndexPolicy:
     # -- which pages -------------------------------------------------------------------------------
 
     def adopt(self, model: ScaleModel) -> None:
-        """Take a scale model fitted anew; scales of pages follow at their next visit."""
+        """Take a scale model fitted anew; scales of pages follow at their next visit.
+
+        Policies that are given the same object share its tables (1.5 MB).
+        """
         self._model = model
         self._weights: list[float] = model.weights.tolist()
-        self._worth = WorthTable(model.shape)
+        self._worth = _worth_of(model)
 
     def add(self, page: int, last_visit_at: float | None, weight: float = 1.0) -> None:
         """Hold a page, before all others where it was never visited."""
@@ -337,7 +352,7 @@ class IndexPolicy:
         slot = self._slots.find(page)
         if slot == FREE:
             return
-        at = self._clock.tell(now)
+        at = self._clock.of_visit(now)
         told = self._flying.pop(slot, None) or self._told.get(slot)
         self._take_out(slot)
         self._learn(slot, at, observation, told)

@@ -1,0 +1,30 @@
+"""The selection policies by the names an operator writes, each made empty."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from types import MappingProxyType
+from typing import Final
+
+from crawld.core.revisit.names import PolicyName
+from crawld.core.revisit.policies import Policy, UniformPolicy
+from crawld.core.revisit.policies_frequency import DelayedPolicy, MergePolicy, RandomPolicy
+from crawld.core.revisit.policies_greedy import GreedyPolicy
+from crawld.core.revisit.policies_index import IndexPolicy
+
+FACTORIES: Final[Mapping[PolicyName, Callable[[], Policy]]] = MappingProxyType(
+    {
+        "uniform": UniformPolicy,
+        "random": RandomPolicy,
+        "random-f": partial(RandomPolicy, by_frequency=True),
+        "merge": MergePolicy,
+        "delayed": DelayedPolicy,
+        "greedy": GreedyPolicy,
+        "index": IndexPolicy,
+    }
+)
+"""What makes an empty policy of each name."""
+
+Allocated = MergePolicy | DelayedPolicy | RandomPolicy
+"""Policies that follow frequencies of an allocation (`random` takes none in)."""

@@ -1,0 +1,9 @@
+"""The names of the selection policies; apart, so that reading a config loads no numpy."""
+
+from __future__ import annotations
+
+from typing import Final, Literal, get_args
+
+PolicyName = Literal["uniform", "random", "random-f", "merge", "delayed", "greedy", "index"]
+
+NAMES: Final[tuple[PolicyName, ...]] = get_args(PolicyName)

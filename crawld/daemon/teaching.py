@@ -1,0 +1,149 @@
+"""Tells policies what the file knows of their pages: beside the crawl, after the start.
+
+A start reads last visits alone, so that a million pages are there in a second. Weights and change
+models follow here, host by host in slices, with a rest after each; until then every policy works
+with what it learns at visits. The same task exchanges the policies that a reload has named.
+
+Invariant: no more than one slice of models is in memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import groupby
+from typing import Final
+
+import apsw
+import numpy as np
+import numpy.typing as npt
+import structlog
+import trio
+
+from crawld.core.change.record import RECORD, VERSION, Records, records_of
+from crawld.core.change.scale import ScaleModel
+from crawld.core.revisit.policies_index import usual_scale
+from crawld.daemon.crawl import Crawl
+from crawld.daemon.pages import HostPages, Known
+from crawld.store import model, price
+from crawld.store.database import Database
+from crawld.store.model import FIRST
+from crawld.store.price import WeighedModel
+
+log = structlog.get_logger(__name__)
+
+SLICE: Final = 16_384
+"""Models read at one go; a policy orders all its pages anew for each."""
+
+REST: Final = 1.0
+"""Rest after each slice, in times of its work."""
+
+
+class Models:
+    """Some models of one site on one host.
+
+    Attributes:
+        host_id: the host.
+        site_id: the site.
+        pages: (n,) int64, page numbers.
+        weights: (n,) float64, importance.
+        records: (n,), in the same order.
+    """
+
+    __slots__ = ("host_id", "pages", "records", "site_id", "weights")
+
+    def __init__(self, rows: list[WeighedModel]) -> None:
+        self.host_id, self.site_id = rows[0].host_id, rows[0].site_id
+        self.pages: npt.NDArray[np.int64] = np.array([row.page_id for row in rows], np.int64)
+        self.weights: npt.NDArray[np.float64] = np.array([row.importance for row in rows])
+        self.records: Records = records_of(row.record for row in rows)
+
+
+def read_slice(
+    connection: apsw.Connection, after: tuple[int, int]
+) -> tuple[list[Models], tuple[int, int] | None]:
+    """Return the next models, on a reader's thread.
+
+    Returns:
+        The models by host and site, and the place to go on after; None: these were the last.
+    """
+    rows = price.batch(connection, after=after, limit=SLICE)
+    # A model of another version is made anew by the next visit.
+    held = [row for row in rows if len(row.record) == RECORD.itemsize and row.record[0] == VERSION]
+    held.sort(key=_place)
+    groups = [Models(list(group)) for _, group in groupby(held, key=_place)]
+    end = (rows[-1].host_id, rows[-1].url_hash) if len(rows) == SLICE else None
+    return groups, end
+
+
+def _place(row: WeighedModel) -> tuple[int, int]:
+    return row.host_id, row.site_id
+
+
+class Teaching:
+    """The task."""
+
+    def __init__(self, crawl: Crawl, database: Database) -> None:
+        """Take the crawl whose policies are to be told."""
+        self._crawl = crawl
+        self._database = database
+
+    async def run(self) -> None:
+        """Tell all policies; then, whenever some were named anew, exchange and tell those."""
+        await self.teach()
+        while True:
+            self._crawl.renamed = trio.Event()
+            if switched := await self._switch():
+                log.info("policies_switched", hosts=switched)
+                await self.teach()
+            await self._crawl.renamed.wait()
+
+    def _all(self) -> Iterator[HostPages]:
+        for host in list(self._crawl.hosts.values()):
+            yield from list(host.pages.values())
+
+    async def _switch(self) -> int:
+        switched = 0
+        for pages in self._all():
+            if not pages.switching:
+                continue
+            known = await self._database.read(price.visited, pages.host_id, pages.site_id)
+            pages.switch(Known(*known))
+            switched += 1
+        if switched:
+            self._crawl.schedule.wake_all()
+        return switched
+
+    async def teach(self) -> None:
+        """Hand every policy the weights and the change models of its pages."""
+        hosts = {host.host_id: host for host in self._crawl.hosts.values()}
+        scales = await self._scales()
+        after: tuple[int, int] | None = FIRST
+        while after is not None:
+            began_s = trio.current_time()
+            groups, after = await self._database.read(read_slice, after)
+            for group in groups:
+                host = hosts.get(group.host_id)
+                pages = host.pages.get(group.site_id) if host else None
+                if pages is not None:
+                    _tell(pages, group, scales.get(group.site_id, usual_scale()))
+                    await trio.lowlevel.checkpoint()
+            await trio.sleep(REST * (trio.current_time() - began_s))
+
+    async def _scales(self) -> dict[int, ScaleModel]:
+        """Return the fitted scale model of each site, one object a site: its tables are shared."""
+        found = {}
+        for site_id in list(self._crawl.sites):
+            stored = await self._database.read(model.scale_of, site_id)
+            if stored is None:
+                continue
+            try:
+                found[site_id] = ScaleModel.from_dict(stored)
+            except ValueError as error:
+                log.warning("scale_unreadable", site=site_id, why=str(error))
+        return found
+
+
+def _tell(pages: HostPages, models: Models, scale: ScaleModel) -> None:
+    for index in np.flatnonzero(models.weights != 1.0).tolist():
+        pages.weigh(int(models.pages[index]), float(models.weights[index]))
+    pages.teach(models.pages, models.records, scale)

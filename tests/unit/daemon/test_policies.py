@@ -1,0 +1,211 @@
+"""Every policy in the daemon: it crawls, revisits, is exchanged, and follows an allocation."""
+
+import numpy as np
+import pytest
+
+from crawld.core.revisit.allocation import Web, kkt_residual
+from crawld.core.revisit.catalogue import FACTORIES
+from crawld.core.revisit.names import NAMES
+from crawld.core.revisit.policies import Observation
+from crawld.core.revisit.policies_frequency import MergePolicy
+from crawld.core.revisit.policies_index import IndexPolicy, usual_scale
+from crawld.daemon.jobs.allocate import Pages, share
+from crawld.daemon.pages import HostPages, Known
+
+from .world import site_of, until
+
+REVISITING = {"min_revisit_s": 0.0}
+
+
+def pages_of(policy, count=6, **more):
+    """Return pages that were all visited, long ago."""
+    rested = {"discovery_share": 0.5, "min_revisit_s": 10.0, **more}
+    pages = HostPages(1, 1, policy, **rested)
+    pages.load_visited(known(range(1, count + 1)), 1000.0)
+    return pages
+
+
+def known(numbers):
+    numbers = np.array(list(numbers), dtype=np.int64)
+    return Known(numbers, np.arange(len(numbers), dtype=np.float64))
+
+
+def drain(pages, now):
+    """Take all pages that may be visited now."""
+    taken = []
+    while (page := pages.take(now)) is not None:
+        taken.append(page)
+    return taken
+
+
+async def first_pages(running):
+    """Return the pages of the one host of a daemon, as soon as there are some."""
+    hosts = running.crawl.hosts
+    await until(lambda: "a.test" in hosts and hosts["a.test"].pages, what="pages of the host")
+    (pages,) = hosts["a.test"].pages.values()
+    return pages
+
+
+@pytest.fixture
+def job(daemon, mirror):
+    """Return a function that runs a job of a daemon to its end and returns what it said."""
+
+    async def run(running, name):
+        last = mirror.rows("SELECT last_finished_at FROM job WHERE name = ?", name)
+        running.jobs.call(name)
+        sql = "SELECT last_finished_at FROM job WHERE name = ?"
+        await until(lambda: mirror.rows(sql, name) not in ([], [(None,)], last), what=name)
+        return mirror.rows("SELECT result, detail FROM job WHERE name = ?", name)[0]
+
+    return run
+
+
+class TestInTheDaemon:
+    @pytest.mark.parametrize("policy", NAMES)
+    async def test_every_policy_crawls_a_site_and_comes_back(self, serve, daemon, policy):
+        web = await serve(site_of(pages=20))
+        schedule = {"policy": policy, **REVISITING}
+        await daemon(web.url(), schedule=schedule, politeness={"host_delay_s": 0.005})
+
+        def visits():
+            return [path for path in web.targets() if path != "/robots.txt"]
+
+        await until(lambda: len(set(visits())) >= 20, what="every page visited")
+        first_round = len(visits())
+        await until(lambda: len(visits()) >= first_round + 10, what="revisits")
+
+    async def test_the_policy_of_a_site_overrides_that_of_all(self, serve, daemon):
+        web = await serve(site_of(pages=5))
+        running = await daemon(web.url(), site={"policy": "merge"}, schedule=REVISITING)
+        pages = await first_pages(running)
+        await until(lambda: len(pages.policy) == 5, what="five pages in the policy")
+        assert isinstance(pages.policy, MergePolicy)
+
+    async def test_a_switch_at_run_time_keeps_the_pages(self, serve, daemon, mirror):
+        web = await serve(site_of(pages=20))
+        running = await daemon(web.url(), schedule={"policy": "uniform", **REVISITING})
+        pages = await first_pages(running)
+        await until(lambda: len(pages.policy) == 20, what="all pages in the policy")
+        start = mirror.start_of(web.url(), schedule={"policy": "index", **REVISITING})
+        await running.book.adopt(start.config, start.seeds)
+        await until(lambda: isinstance(pages.policy, IndexPolicy), what="the switch")
+        await until(lambda: len(pages.policy) == 20, what="all pages in the new policy")
+        visited = len(web.targets())
+        await until(lambda: len(web.targets()) >= visited + 40, what="revisits")
+        assert len(set(web.targets()[visited:])) >= 10
+
+    async def test_the_allocate_job_stores_a_price_and_says_how_exact_it_is(
+        self, serve, daemon, mirror, job
+    ):
+        web = await serve(site_of(pages=20))
+        running = await daemon(web.url(), schedule={"policy": "merge", **REVISITING})
+        count = "SELECT count(*) FROM model"
+        await until(lambda: mirror.rows(count) == [(20,)], what="models of all pages")
+        result, detail = await job(running, "allocate")
+        assert result == "done"
+        assert detail.startswith("20 pages, 1 hosts, 100 visits a second, KKT residual ")
+        assert float(detail.rsplit(" ", 1)[1]) <= 1e-6
+        ((price,),) = mirror.rows("SELECT price FROM host")
+        assert price > 0.0
+
+
+class TestSwitch:
+    @pytest.mark.parametrize("after", NAMES)
+    @pytest.mark.parametrize("before", ["uniform", "delayed", "index"])
+    def test_what_is_in_flight_or_rests_is_neither_lost_nor_taken_twice(self, before, after):
+        pages = pages_of(before)
+        flying, resting = pages.take(1000.0), pages.take(1000.0)
+        assert None not in (flying, resting)
+        pages.visited(resting, 1000.0, Observation(False))
+        pages.policy_name = after
+        pages.switch(known(range(1, 7)))
+        assert type(pages.policy) is type(FACTORIES[after]())
+        assert not pages.switching
+        taken = drain(pages, 1001.0)
+        assert sorted(taken) == sorted(set(range(1, 7)) - {flying, resting})
+        pages.visited(flying, 1001.0, Observation(True))
+        again = drain(pages, 1012.0) + drain(pages, 1012.0 + 300.0)
+        assert sorted(again) == sorted([flying, resting])
+
+    def test_a_page_first_visited_after_the_file_was_read_comes_along(self):
+        pages = pages_of("uniform")
+        pages.policy_name = "merge"
+        pages.discovered([7])
+        assert pages.take(1000.0) == 7
+        pages.visited(7, 1000.0, Observation(True))
+        pages.recorded(7)
+        first = pages.take(1010.0)
+        pages.returned(first)
+        pages.switch(known(range(1, 7)))
+        assert sorted(drain(pages, 1011.0)) == list(range(1, 8))
+
+    def test_pages_taken_out_meanwhile_stay_out(self):
+        pages = pages_of("uniform")
+        pages.policy_name = "index"
+        pages.forgotten(3)
+        pages.failed(4, 5000.0)
+        pages.switch(known(range(1, 7)))
+        assert sorted(drain(pages, 1000.0)) == [1, 2, 5, 6]
+
+    def test_importance_comes_along(self):
+        pages = pages_of("uniform")
+        pages.policy_name = "index"
+        six = known(range(1, 7))
+        pages.switch(Known(six.pages, np.full(6, 500.0), np.array([1, 1, 1, 1, 9.0, 1])))
+        assert pages.take(90_000.0) == 5
+
+
+class TestIdle:
+    def test_delayed_waits_for_its_instant_and_wakes_after_a_new_allocation(self):
+        pages = pages_of("delayed", count=2, min_revisit_s=0.0)
+        numbers = np.array([1, 2])
+        pages.allocated(numbers, np.array([1e-4, 1e-4]))
+        while (page := pages.take(1000.0)) is not None:
+            pages.visited(page, 1000.0, Observation(False))
+        wanted_at = pages.wanted_at(1000.0)
+        assert wanted_at is not None
+        assert 1000.0 < wanted_at <= 1300.0
+        assert pages.wanted_at(-1e6) == -1e6  # set back by days: asked at once, not after them
+        pages.allocated(numbers, np.array([1.0, 1.0]))
+        assert pages.wanted_at(1000.0) == 1000.0
+
+    def test_visits_told_after_their_rest_do_not_drive_the_clock_of_index_ahead(self):
+        pages = pages_of("index", min_revisit_s=3600.0)
+        now = 10_000.0
+        for _ in range(50):
+            page = pages.take(now)
+            if page is not None:
+                pages.visited(page, now, Observation(False))
+            now += 1000.0
+        # One clock for both: a page is worth what its true wait makes it worth.
+        worth = pages.policy.worths([1], now)
+        fresh = IndexPolicy(usual_scale())
+        fresh.load([1], [0.0])
+        assert worth[0] <= fresh.worths([1], now + 1.0)[0]
+
+
+class TestShare:
+    def test_the_sums_are_the_turns_of_the_hosts(self):
+        random = np.random.default_rng(4)
+        host = np.sort(random.integers(1, 9, 4000))
+        pages = Pages(
+            np.arange(4000),
+            host,
+            np.ones(4000, np.int64),
+            random.lognormal(-14.0, 2.0, 4000),
+            random.choice([0.5, 1.0, 3.0], 4000),
+        )
+        delay_s = {number: 0.5 * number for number in range(1, 9)}
+        shared = share(pages, delay_s)
+        turns = [1.0 / delay_s[number] for number in shared.hosts.tolist()]
+        assert shared.allocation.spent == pytest.approx(turns, rel=1e-6)
+        assert shared.residual <= 1e-6
+        web = Web(pages.rate, shared.offsets, np.array(turns), pages.weight)
+        assert kkt_residual(web, sum(turns), shared.allocation) == shared.residual
+
+    def test_a_host_without_a_delay_has_a_ceiling_too(self):
+        pages = Pages(
+            np.array([1, 2]), np.array([5, 5]), np.array([1, 1]), np.full(2, 1e-5), np.ones(2)
+        )
+        shared = share(pages, {5: 0.0})
+        assert shared.allocation.spent == pytest.approx([100.0])
