@@ -291,6 +291,10 @@ class Schedule:
         finally:
             ticket.done.set()
 
+    def hold_addresses(self, wait_s: float) -> None:
+        """Let every address wait from now on until it is asked for the first time."""
+        self._address_open_at = max(self._address_open_at, trio.current_time() + wait_s)
+
     def statistics(self) -> ScheduleStatistics:
         """Return counts and lateness."""
         return ScheduleStatistics(

@@ -1,0 +1,98 @@
+"""Every way a server can go wrong ends as an outcome, and the crawl goes on."""
+
+from crawld.simweb.demo import many_sites
+
+from .operated import rows, site, write_config
+
+SHORT = {
+    "connect_s": 2.0,
+    "header_s": 1.0,
+    "stall_s": 0.5,
+    "total_s": 2.0,
+    "max_wire_bytes": 1_000_000,
+    "max_body_bytes": 4_000_000,
+}
+
+BROKEN = {
+    "hang": ("failed", "timeout"),
+    "hang-mid-body": ("failed", "timeout"),
+    "drip:0.2": ("failed", "timeout"),
+    "slow:1.8": ("failed", "timeout"),
+    "close": ("failed", "connect"),
+    "reset": ("failed", "connect"),
+    "close-mid-body": ("failed", "truncated"),
+    "length:500": ("failed", "truncated"),
+    "length:-500": ("changed", None),
+    "gzip-bomb:500000000": ("failed", "wrong_type"),  # of zeros: no page, so not read on
+    "corrupt-gzip": ("failed", "decoding"),
+    "endless-body": ("failed", "too_large"),
+    "endless-header": ("failed", "protocol"),
+    "huge-header:200000": ("failed", "protocol"),
+    "invalid-header": ("failed", "protocol"),
+    "invalid-chunks": ("failed", "protocol"),
+    "junk": ("failed", "protocol or truncated"),  # as the dice fall
+    "redirect-loop": ("failed", "bad_redirect"),
+    "redirect:ftp://a.test/": ("failed", "bad_redirect"),
+    "redirect:http://outside.test/": ("moved", None),
+    "status:404": ("gone", None),
+    "status:410": ("gone", None),
+    "status:418": ("failed", "http_status"),
+    "status:500": ("failed", "http_status"),
+    "status:503": ("failed", "unavailable"),
+    "status:401": ("blocked", "unauthorized"),
+    "status:403": ("blocked", "unauthorized"),
+    "too-many:0": ("blocked", "rate_limited"),
+    "busy:0": ("blocked", "unavailable"),
+    "mistyped:text/html": ("changed", None),
+    "mistyped:image/png": ("changed", None),
+}
+
+
+def as_wanted(found, wanted):
+    outcomes, failures = wanted[0], (wanted[1] or "None").split(" or ")
+    return found[0] == outcomes and str(found[1]) in failures
+
+
+def test_each_fault_is_an_outcome_and_no_host_holds_up_another(simweb, crawld):
+    # one host for each fault, so that the back-off of one is not that of all
+    hosts = {f"h{n}.test": name for n, name in enumerate(BROKEN)}
+    everyone = (*hosts, "fine.test")
+    sites = many_sites(list(everyone), pages=3, seed=1)
+    paths = {host: each.graph.path(1) for host, each in zip(everyone, sites, strict=True)}
+    faults = [f"--fault={paths[host]}={name}" for host, name in hosts.items()]
+    web = simweb(*(f"--host={host}" for host in everyone), "--pages=3", *faults)
+    seeds = [web.url(paths[host], host) for host in hosts]
+    config = write_config(
+        crawld,
+        site(*seeds, web.url("/", "fine.test")),
+        hosts=everyone,
+        politeness={"address_delay_s": 0.0},
+        fetch=SHORT,
+    )
+    crawld.start("run", "-c", config)
+    crawld.wait_until(lambda status: sum(status["visits"].values()) >= len(BROKEN) + 3)
+    assert crawld.terminate() == 0
+    found = rows(
+        crawld,
+        "SELECT host, outcome, failure FROM visit JOIN page USING (page_id) JOIN host"
+        " USING (host_id) GROUP BY host HAVING visit_id = min(visit_id)",
+    )
+    outcomes = {hosts[host]: tuple(rest) for host, *rest in found if host in hosts}
+    assert outcomes.keys() == BROKEN.keys()
+    told = {name: found for name, found in outcomes.items() if not as_wanted(found, BROKEN[name])}
+    assert told == {}
+    assert "Traceback" not in crawld.output()
+    assert crawld.crawld("doctor", "--db", crawld.db).returncode == 0
+
+
+def test_a_server_nobody_answers_at_and_a_name_nobody_has(simweb, crawld):
+    web = simweb("--host=fine.test", "--pages=12")
+    config = write_config(
+        crawld,
+        site(web.url("/", "fine.test"), "http://127.0.0.1:1/", "http://no.such.invalid/"),
+        hosts=("fine.test",),
+    )
+    crawld.start("run", "-c", config)
+    status = crawld.wait_until(lambda status: status["pages"]["visited"] == 12)
+    assert status["pauses"] == []
+    assert crawld.get("/hosts/no.such.invalid")["robots"][0]["verdict"] in (None, "closed")

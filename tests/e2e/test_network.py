@@ -1,0 +1,71 @@
+"""No network: said plainly, tried again politely, and no page fails for it."""
+
+import shutil
+import subprocess
+import sys
+
+import pytest
+
+from tests.peer.process import Running
+
+from .operated import rows, site, write_config
+
+
+@pytest.fixture
+def start_offline(crawld):
+    """Return a function that starts a daemon in a network of its own, in which nothing is up."""
+    program = shutil.which("unshare") or "/usr/bin/unshare"
+    tried = subprocess.run([program, "-n", "true"], capture_output=True, check=False)
+    if tried.returncode:
+        pytest.skip(f"cannot make an empty network: {tried.stderr.decode().strip()}; run as root")
+
+    def start(*arguments):
+        crawld.process = Running(
+            [program, "-n", sys.executable, "-m", "crawld.cli.main", *arguments],
+            crawld.folder,
+            name="offline",
+            environment={"CRAWLD_SOCKET": str(crawld.socket)},
+        )
+
+    return start
+
+
+@pytest.mark.parametrize("host", ["a.test", "example.org"])
+def test_it_is_said_and_no_page_fails(crawld, start_offline, host):
+    # an address known from the config, and a name that only a resolver knows
+    config = write_config(crawld, site(f"http://{host}/", f"http://{host}/more"), hosts=("a.test",))
+    start_offline("run", "-c", config)
+    crawld.wait_until(lambda status: status["pauses"] == ["network"])
+    assert "network_down" in crawld.output()
+    assert not crawld.process.exits_within(0.5)
+    status = crawld.get("/status")
+    assert sum(status["visits"].values()) == 0
+    assert status["pages"]["discovered"] == 2
+    assert crawld.get(f"/hosts/{host}")["backoff_level"] == 0
+    assert crawld.output().count("network_down") == 1
+    assert crawld.terminate() == 0
+    assert rows(crawld, "SELECT count(*) FROM visit") == [(0,)]
+
+
+def test_what_was_offline_is_mirrored_by_the_next_daemon(crawld, start_offline, simweb):
+    web = simweb("--host=a.test", "--pages=5")
+    config = write_config(crawld, site(web.url("/", "a.test")), hosts=("a.test",))
+    start_offline("run", "-c", config)
+    crawld.wait_until(lambda status: status["pauses"] == ["network"])
+    assert len(web.ledger()) == 0
+    crawld.kill()
+    crawld.start("run", "-c", config)
+    crawld.wait_until(lambda status: status["pages"]["visited"] == 5)
+
+
+def test_one_host_out_of_reach_is_no_outage(crawld, simweb):
+    web = simweb("--host=a.test", "--pages=8")
+    config = write_config(
+        crawld,
+        site(web.url("/", "a.test"), "http://no.such.invalid/", "http://127.0.0.1:1/"),
+        hosts=("a.test",),
+    )
+    crawld.start("run", "-c", config)
+    status = crawld.wait_until(lambda status: status["pages"]["visited"] == 8)
+    assert status["pauses"] == []
+    assert "network_down" not in crawld.output()

@@ -1,0 +1,116 @@
+"""Spacing as the server sees it, between all requests to a host and to an address."""
+
+import pytest
+
+from .operated import HOSTS, impolite, site, write_config
+
+
+def start(crawld, web, *, hosts=HOSTS, seeds=("/",), **politeness):
+    urls = [web.url(path, host) for host in hosts for path in seeds]
+    config = write_config(crawld, site(*urls), hosts=hosts, politeness=politeness)
+    crawld.start("run", "-c", config)
+
+
+def test_hosts_of_one_address_keep_both_delays(simweb, crawld):
+    web = simweb(*(f"--host={host}" for host in HOSTS), "--pages=20")
+    start(crawld, web, host_delay_s=0.12, address_delay_s=0.05)
+    crawld.wait_until(lambda status: status["pages"]["visited"] == 60)
+    assert impolite(web, host_delay_s=0.12, address_delay_s=0.05) == []
+    # and it does not dawdle: the address is the bottleneck, used nearly all the time
+    rows = list(web.ledger().rows())
+    assert (rows[-1].complete_s - rows[0].complete_s) / (len(rows) - 1) < 2 * 0.05
+
+
+def test_addresses_do_not_wait_for_each_other(simweb, crawld):
+    web = simweb("--addresses=20", "--pages=3")
+    hosts = [f"127.1.0.{n}" for n in range(1, 21)]
+    start(crawld, web, hosts=hosts, host_delay_s=0.5, address_delay_s=0.5)
+    crawld.wait_until(lambda status: status["pages"]["visited"] == 60)
+    assert web.ledger().violations(delay_s=0.5, by="address") == []
+    rows = list(web.ledger().rows())
+    assert rows[-1].complete_s - rows[0].complete_s < 20 * 3 * 0.5 / 2
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        "redirect-chain:3",
+        "close",
+        "reset",
+        "status:500",
+        "close-mid-body",
+        "invalid-header",
+        "status:404",
+    ],
+)
+def test_errors_and_redirects_are_requests_too(simweb, crawld, fault):
+    web = simweb("--host=a.test", "--pages=8", f"--fault=/wiki/={fault}", "--fault-share=0.6")
+    start(crawld, web, hosts=HOSTS[:1], host_delay_s=0.1)
+    crawld.wait_until(lambda status: sum(status["visits"].values()) >= 4)
+    assert impolite(web, host_delay_s=0.1, address_delay_s=0.02) == []
+
+
+@pytest.mark.parametrize("how", ["busy:2", "too-many:2"])
+def test_a_retry_after_closes_the_whole_host(simweb, crawld, how):
+    web = simweb("--host=a.test", "--host=b.test", "--pages=4", f"--fault=/busy={how}")
+    start(crawld, web, hosts=HOSTS[:2], seeds=("/busy", "/"))
+    crawld.wait_until(lambda _: len(web.ledger().requests("a.test")) == 3)
+    for host in HOSTS[:2]:
+        robots, busy, *later = web.ledger().requests(host)
+        assert (robots.target, busy.target) == ("/robots.txt", "/busy")
+        assert all(row.complete_s - busy.complete_s >= 2.0 for row in later)
+
+
+def test_robots_txt_asks_for_more_and_gets_it(simweb, crawld):
+    # the site of the demo: its robots.txt forbids /private/
+    web = simweb("--demo")
+    config = write_config(
+        crawld,
+        site(web.url("/"), web.url("/private/"), web.url("/private/notes")),
+        politeness={"host_delay_s": 0.02, "address_delay_s": 0.0},
+    )
+    crawld.start("run", "-c", config)
+    status = crawld.wait_until(lambda status: status["pages"]["visited"] >= 80)
+    assert status["pages"]["excluded"] == 2
+    assert not [row for row in web.ledger().rows() if row.target.startswith("/private")]
+    assert [row.target for row in web.ledger().rows()].count("/robots.txt") == 1
+
+
+def test_it_says_who_it_is(simweb, crawld):
+    web = simweb("--host=a.test", "--pages=2")
+    start(crawld, web, hosts=HOSTS[:1])
+    crawld.wait_until(lambda status: status["pages"]["visited"] == 2)
+    agents = {row.user_agent for row in web.ledger().rows()}
+    assert agents == {f"crawld/{crawld.get('/status')['version']} (+test@example.org)"}
+
+
+def test_a_restart_waits_the_whole_delay_first(simweb, crawld):
+    web = simweb("--host=a.test", "--host=b.test", "--pages=9")
+    start(crawld, web, hosts=HOSTS[:2], host_delay_s=0.8, address_delay_s=0.4)
+    for _ in range(2):
+        asked = len(web.ledger())
+        crawld.wait_until(lambda _, asked=asked: len(web.ledger()) > asked + 2)
+        crawld.kill()
+        crawld.start("run", "-c", crawld.folder / "crawld.toml")
+    asked = len(web.ledger())
+    crawld.wait_until(lambda _: len(web.ledger()) > asked)
+    assert impolite(web, host_delay_s=0.8, address_delay_s=0.4) == []
+
+
+def test_a_restart_waits_the_delay_of_a_slow_site_beside_a_fast_one(simweb, crawld):
+    # both on one address: what the slow site's host owes the address outlives the process
+    web = simweb("--host=a.test", "--host=b.test", "--pages=9")
+    fast = site(web.url("/", "a.test"), name="fast", host_delay_s=0.1)
+    slow = site(web.url("/", "b.test"), name="slow", host_delay_s=30.0)  # its address: 3 s
+    config = write_config(crawld, slow, fast, politeness={"host_delay_s": 0.1}, hosts=HOSTS[:2])
+    text = config.read_text().replace("address_delay_s = 0.02\n", "")
+    config.write_text(text)
+    crawld.start("run", "-c", config)
+    crawld.wait_until(lambda _: web.ledger().requests("b.test"))
+    crawld.kill()
+    asked = len(web.ledger())
+    crawld.start("run", "-c", config)
+    crawld.wait_until(lambda _: len(web.ledger()) > asked)
+    last_slow = web.ledger().requests("b.test")[-1].complete_s
+    after = [row for row in web.ledger().rows() if row.complete_s > last_slow]
+    assert after[0].complete_s - last_slow >= 3.0
