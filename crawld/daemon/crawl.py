@@ -322,13 +322,14 @@ class Crawl:
 
         The turn of the host has ended when a redirect is followed, and its pages wait.
         """
-        asked = [host]
+        asked: list[HostState] = []
         with trio.CancelScope() as chase:
             async with AsyncExitStack() as lent:
 
                 async def wait_turn(url: str) -> None:
-                    if url == f"{origin}/robots.txt" and asked[-1] is host:
-                        return  # the turn under way
+                    if not asked:
+                        asked.append(host)  # in the turn under way
+                        return
                     asked[-1].spaced(trio.current_time())
                     if len(asked) == 1:
                         host.shut_until = math.inf

@@ -1,14 +1,16 @@
 """Whatever hosts, delays, wakes, pauses and lent turns: nobody is asked early or forgotten."""
 
 import math
+from operator import itemgetter
 
 import numpy as np
 import trio
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crawld.core.revisit.policies import Observation, UniformPolicy
-from crawld.daemon.pages import LOOK_AHEAD, HostPages
+from crawld.core.revisit.names import NAMES
+from crawld.core.revisit.policies import Observation
+from crawld.daemon.pages import LOOK_AHEAD, HostPages, Known
 from tests.unit.daemon.asking import Asking, Plan, jumping, places_of, schedule_of, standing_still
 
 ADDRESSES = ("192.0.2.1", "192.0.2.2", None)
@@ -103,12 +105,12 @@ async def test_nobody_is_asked_early_and_nobody_is_forgotten(
 # --- the pages of one host -------------------------------------------------------------------
 
 STEPS = (
-    *("discover", "refill", "take", "many", "visited", "failed", "returned", "left out"),
-    *("recorded", "reconsider"),
+    *("discover", "refill", "take", "many", "visited", "again", "failed", "returned", "left out"),
+    *("recorded", "reconsider", "rename", "read", "switch"),
 )
 steps = st.lists(
     st.tuples(
-        st.sampled_from(STEPS), st.integers(0, 3), st.sampled_from([-86_400.0, 0.0, 1.0, 4000.0])
+        st.sampled_from(STEPS), st.integers(0, 6), st.sampled_from([-86_400.0, 0.0, 1.0, 4000.0])
     ),
     max_size=60,
 )
@@ -117,17 +119,18 @@ steps = st.lists(
 class Crawling:
     """Drives the pages of a host as the core loop does; the file is a plain list."""
 
-    def __init__(self, known, waiting):
+    def __init__(self, policy, known, waiting):
         self.now = 1e9
-        self.pages = HostPages(1, 1, UniformPolicy(), discovery_share=0.5, min_revisit_s=100.0)
+        self.pages = HostPages(1, 1, policy, discovery_share=0.5, min_revisit_s=100.0)
+        self.visited_at = {n: self.now - 150.0 + 20.0 * n for n in range(known)}
+        self.snapshot = None
         self.in_file = list(range(1000, 1000 + waiting))  # never visited, in breadth-first order
         self.everything = set(range(known)) | set(self.in_file)
         self.in_flight = []
         self.unrecorded = []
         self.out = set()
         self.pages.more = bool(waiting)
-        last_visits = self.now - 150.0 + 20.0 * np.arange(known)
-        self.pages.load_visited(np.arange(known), last_visits, self.now)
+        self.pages.load_visited(self.read(), self.now)
 
     def discover(self, _):
         page = 5000 + len(self.everything)
@@ -157,19 +160,43 @@ class Crawling:
         if self.in_flight:
             page = self.in_flight.pop(which % len(self.in_flight))
             self.pages.visited(page, self.now, Observation(changed=True))
-            self.unrecorded.append(page)
+            self.unrecorded.append((page, self.now))
+
+    def again(self, which):
+        if self.in_flight:
+            page = self.in_flight.pop(which % len(self.in_flight))
+            self.pages.again(page)
+            self.unrecorded.append((page, self.now))
 
     def failed(self, which):
         if self.in_flight:
             page = self.in_flight.pop(which % len(self.in_flight))
             self.pages.failed(page, self.now + 60.0)
-            self.unrecorded.append(page)
+            self.unrecorded.append((page, None))
 
     def recorded(self, _):
-        for page in self.unrecorded:
+        for page, visited_at in self.unrecorded:
             self.in_file = [each for each in self.in_file if each != page]
             self.pages.recorded(page)
+            self.visited_at.pop(page, None)
+            if visited_at is not None:
+                self.visited_at[page] = visited_at
         self.unrecorded.clear()
+
+    def rename(self, which):
+        self.pages.policy_name = NAMES[which % len(NAMES)]
+        self.snapshot = None
+
+    def read(self, _=0):
+        """Read the visited pages from the file, the oldest visit first."""
+        rows = sorted(self.visited_at.items(), key=itemgetter(1))
+        pages, instants = zip(*rows, strict=True) if rows else ((), ())
+        self.snapshot = Known(np.array(pages, np.int64), np.array(instants, np.float64))
+        return self.snapshot
+
+    def switch(self, _):
+        if self.pages.switching and self.snapshot is not None:
+            self.pages.switch(self.snapshot)
 
     def returned(self, which):
         if self.in_flight:
@@ -189,24 +216,29 @@ class Crawling:
         """Return every page that comes out once all rests are over."""
         self.now += 10 * 86_400.0
         found = set()
-        for _ in range(2 * len(self.everything) + 2):
+        for _ in range(3 * len(self.everything) + 3):
             if self.pages.wanted_at(self.now) is None:
                 return found
-            assert self.pages.wanted_at(self.now) <= self.now
+            self.now = max(self.now, self.pages.wanted_at(self.now))  # a policy may let slots pass
             self.refill()
             page = self.pages.take(self.now)
             if page is not None:
                 assert page not in found
                 found.add(page)
                 self.pages.forgotten(page)
-                self.unrecorded.append(page)
+                self.unrecorded.append((page, None))
                 self.recorded(0)
         raise AssertionError("it wants turns and names no page")
 
 
-@given(steps=steps, known=st.integers(0, 6), waiting=st.sampled_from([0, 3, 256, 300, 700]))
-def test_a_page_is_never_in_flight_twice_and_never_lost(steps, known, waiting):
-    crawling = Crawling(known, waiting)
+@given(
+    policy=st.sampled_from(NAMES),
+    steps=steps,
+    known=st.integers(0, 6),
+    waiting=st.sampled_from([0, 3, 256, 300, 700]),
+)
+def test_a_page_is_never_in_flight_twice_and_never_lost(policy, steps, known, waiting):
+    crawling = Crawling(policy, known, waiting)
     for what, which, after_s in steps:
         crawling.now += after_s
         getattr(crawling, what.replace(" ", "_"))(which)

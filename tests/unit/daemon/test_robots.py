@@ -38,6 +38,14 @@ async def test_redirects_keep_the_delays_of_host_and_address(serve, mirror):
     assert web.ledger.violations(delay_s=0.03, by="address") == []
 
 
+async def test_a_redirect_to_itself_waits_its_delay_each_time(serve, daemon):
+    site = site_of(faults={ROBOTS: fault.redirect(ROBOTS)})
+    web = await serve(site)
+    await daemon(web.url(), politeness={"host_delay_s": 0.1})
+    await until(lambda: len(web.ledger) == 6)
+    assert web.ledger.violations(delay_s=0.1) == []
+
+
 async def test_redirects_without_end_close_the_host_and_hold_no_turn(serve, daemon):
     sites = {host: site_of(host, pages=3) for host in ("a.test", "b.test")}
     web = await serve(*sites.values())
