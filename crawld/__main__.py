@@ -1,5 +1,0 @@
-"""`python -m crawld` is `crawld`."""
-
-from crawld.cli.main import main
-
-main()
