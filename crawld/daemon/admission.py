@@ -20,6 +20,9 @@ from crawld.store.refusal import Refusal
 GENERATION = 150_000
 """URLs remembered in the younger of the two generations."""
 
+DEPTH_SHIFT = 40
+"""Bits of a 64-bit key that tell depths apart, clear of the low ones that tell sites apart."""
+
 KnownRobots = Callable[[str], Robots | None]
 """Returns the rules of an origin where they are at hand."""
 
@@ -103,10 +106,12 @@ class Admission:
             hashed = url_hash(url)
             # Seeds are few and must be judged even where a page has named them.
             key = hashed ^ site.site_id
-            if key in recent and not source.seed:
+            # Too deep here is not too deep from a page nearer to the seeds.
+            too_deep = key ^ (source.depth + 1 << DEPTH_SHIFT)
+            if not source.seed and (key in recent or too_deep in recent):
                 continue
-            recent.add(key)
-            self._judge(site, url, hashed, source, now, admitted)
+            reason = self._judge(site, url, hashed, source, now, admitted)
+            recent.add(too_deep if reason == "depth" else key)
         return admitted
 
     def _judge(
@@ -117,7 +122,8 @@ class Admission:
         source: Source,
         now: float,
         admitted: Admitted,
-    ) -> None:
+    ) -> str | None:
+        """Add a URL to what was found or refused; return why it was refused, if it was."""
         parsed = parse(url)
         reason = site.scope.refusal(url, parsed.host, source.depth)
         if reason is None:
@@ -128,7 +134,7 @@ class Admission:
                 reason = "robots"
         if reason is not None:
             admitted.refusals.append(Refusal(parsed.host, reason, url, now))
-            return
+            return reason
         admitted.found.append(
             Discovery(
                 url=url,
@@ -143,3 +149,4 @@ class Admission:
                 at=now,
             )
         )
+        return None

@@ -9,8 +9,10 @@ import trio
 
 from crawld.config.checks import check_config
 from crawld.config.model import Config
+from crawld.core.url import parse
 from crawld.daemon.app import Start, run_daemon
 from crawld.daemon.clock import Clock
+from crawld.daemon.sites import activate
 from crawld.simweb.graph import SiteGraph
 from crawld.simweb.server import SimWeb
 from crawld.simweb.site import SimSite
@@ -23,6 +25,14 @@ PATIENCE_S = 30.0
 def site_of(host="a.test", pages=20, **more):
     """Return a simulated site."""
     return SimSite((host,), SiteGraph(pages, seed=1), **more)
+
+
+def site_with(site_id=1, hosts=(), seeds=(), **more):
+    """Return an active site, whose hosts are those of its seeds and `hosts`."""
+    site = {"name": "s", "seeds": list(seeds), "hosts": list(hosts), **more}
+    config = Config.model_validate({"site": [site]})
+    of_seeds = {parse(seed).host for seed in seeds}
+    return activate(config, config.sites[0], of_seeds, site_id=site_id, paused=False, now=0.0)
 
 
 class ShiftedTime:
