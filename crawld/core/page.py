@@ -4,7 +4,7 @@ Ground state of a page is one of `PageState`, stored. "Due" and "in flight" are 
 the schedule in memory and gone with the process, so that `kill -9` needs no repair.
 
     discovered --visit--> visited --visit--> visited ...
-        |                    |---- gone over several visits and days --> gone --found again--> visited
+        |                    |---- gone over visits and days --> gone --found again--> visited
         |---- robots says no --> excluded --robots says yes--> discovered / visited
         '---- host is a replica --> suspended --verdict withdrawn--> discovered / visited
 

@@ -11,7 +11,9 @@ from crawld.cli import crawlctl
 from crawld.daemon.models import Status
 from tests.unit.cli.conftest import end_of, until
 
-COMMANDS = sorted(each.callback.__name__ for each in crawlctl.app.registered_commands)
+COMMANDS = sorted(
+    each.callback.__name__.replace("_", "-") for each in crawlctl.app.registered_commands
+)
 
 
 @pytest.fixture
