@@ -1,4 +1,7 @@
-"""What an answer means, row by row."""
+"""Status, digest and target into an outcome; an outcome into a wait."""
+
+from dataclasses import replace
+from itertools import pairwise
 
 import pytest
 
@@ -10,79 +13,109 @@ from crawld.core.outcome import (
     STEADY_RETRY_BASE_S,
     STEADY_RETRY_MAX_S,
     Answer,
+    Judgement,
     judge,
     retry_wait_s,
 )
 from crawld.core.page import Failure, Outcome
 
-URL = "http://a.test/x"
-OTHER = "http://a.test/y"
+OLD, NEW = b"o" * 16, b"n" * 16
+URL = "http://a.test/"
+PLAIN = Answer(
+    status=200,
+    digest=NEW,
+    held_digest=OLD,
+    conditional=False,
+    location=None,
+    url=URL,
+    retry_after=False,
+)
 
 
-def answer(status, *, same=False, conditional=False, held=True, location=None, retry_after=False):
-    return Answer(
-        status=status,
-        digest=b"new",
-        held_digest=(b"new" if same else b"old") if held else None,
-        conditional=conditional,
-        location=location,
-        url=URL,
-        retry_after=retry_after,
-    )
+def check(outcome, failure=None, **answer):
+    judged = judge(replace(PLAIN, **answer))
+    assert (judged.outcome, judged.failure) == (outcome, failure)
+    return judged
+
+
+@pytest.mark.parametrize("status", [200, 203])
+def test_a_body_is_changed_or_the_same(status):
+    check(Outcome.CHANGED, status=status)
+    check(Outcome.CHANGED, status=status, held_digest=None)
+    check(Outcome.UNCHANGED, status=status, digest=OLD)
+
+
+def test_not_modified_needs_a_condition_and_a_copy():
+    check(Outcome.NOT_MODIFIED, status=304, conditional=True)
+    check(Outcome.FAILED, Failure.PROTOCOL, status=304)
+    check(Outcome.FAILED, Failure.PROTOCOL, status=304, conditional=True, held_digest=None)
+
+
+@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
+def test_redirects_move_a_page(status):
+    assert check(Outcome.MOVED, status=status, location=URL + "x").detail == URL + "x"
+    check(Outcome.FAILED, Failure.BAD_REDIRECT, status=status)
+    check(Outcome.FAILED, Failure.BAD_REDIRECT, status=status, location=URL)
 
 
 @pytest.mark.parametrize(
-    ("given", "outcome", "failure"),
+    ("status", "outcome", "failure"),
     [
-        (answer(200), Outcome.CHANGED, None),
-        (answer(200, held=False), Outcome.CHANGED, None),
-        (answer(200, same=True), Outcome.UNCHANGED, None),
-        (answer(203), Outcome.CHANGED, None),
-        (answer(204), Outcome.FAILED, Failure.HTTP_STATUS),
-        (answer(206), Outcome.FAILED, Failure.HTTP_STATUS),
-        (answer(304, conditional=True), Outcome.NOT_MODIFIED, None),
-        (answer(304), Outcome.FAILED, Failure.PROTOCOL),
-        (answer(304, conditional=True, held=False), Outcome.FAILED, Failure.PROTOCOL),
-        (answer(301, location=OTHER), Outcome.MOVED, None),
-        (answer(302, location=OTHER), Outcome.MOVED, None),
-        (answer(307, location=OTHER), Outcome.MOVED, None),
-        (answer(308, location=OTHER), Outcome.MOVED, None),
-        (answer(301), Outcome.FAILED, Failure.BAD_REDIRECT),
-        (answer(302, location=URL), Outcome.FAILED, Failure.BAD_REDIRECT),
-        (answer(300, location=OTHER), Outcome.FAILED, Failure.HTTP_STATUS),
-        (answer(404), Outcome.GONE, None),
-        (answer(410), Outcome.GONE, None),
-        (answer(401), Outcome.BLOCKED, Failure.UNAUTHORIZED),
-        (answer(403), Outcome.BLOCKED, Failure.UNAUTHORIZED),
-        (answer(451), Outcome.BLOCKED, Failure.UNAUTHORIZED),
-        (answer(429), Outcome.BLOCKED, Failure.RATE_LIMITED),
-        (answer(503), Outcome.FAILED, Failure.UNAVAILABLE),
-        (answer(503, retry_after=True), Outcome.BLOCKED, Failure.UNAVAILABLE),
-        (answer(500), Outcome.FAILED, Failure.HTTP_STATUS),
-        (answer(502), Outcome.FAILED, Failure.UNAVAILABLE),
-        (answer(999), Outcome.FAILED, Failure.HTTP_STATUS),
+        (404, Outcome.GONE, None),
+        (410, Outcome.GONE, None),
+        (401, Outcome.BLOCKED, Failure.UNAUTHORIZED),
+        (403, Outcome.BLOCKED, Failure.UNAUTHORIZED),
+        (407, Outcome.BLOCKED, Failure.UNAUTHORIZED),
+        (451, Outcome.BLOCKED, Failure.UNAUTHORIZED),
+        (429, Outcome.BLOCKED, Failure.RATE_LIMITED),
+        (502, Outcome.FAILED, Failure.UNAVAILABLE),
+        (503, Outcome.FAILED, Failure.UNAVAILABLE),
+        (504, Outcome.FAILED, Failure.UNAVAILABLE),
     ],
 )
-def test_judge(given, outcome, failure):
-    judgement = judge(given)
-    assert (judgement.outcome, judgement.failure) == (outcome, failure)
+def test_statuses_that_say_what_they_mean(status, outcome, failure):
+    check(outcome, failure, status=status)
+    # even where the body is that of the copy held
+    check(outcome, failure, status=status, digest=OLD)
 
 
-def test_a_busy_server_troubles_its_host_and_a_missing_page_does_not():
-    assert judge(answer(429)).host_trouble
-    assert judge(answer(503)).host_trouble
-    assert not judge(answer(404)).host_trouble
-    assert not judge(answer(500)).host_trouble
+def test_a_503_that_names_a_time_is_blocked():
+    check(Outcome.BLOCKED, Failure.UNAVAILABLE, status=503, retry_after=True)
+    check(Outcome.FAILED, Failure.UNAVAILABLE, status=502, retry_after=True)
 
 
-@pytest.mark.parametrize("failure", list(Failure))
-def test_waits_grow_and_are_capped(failure):
-    waits = [retry_wait_s(failure, count) for count in range(1, 60)]
+KNOWN = {200, 203, 304, 301, 302, 303, 307, 308, 404, 410, 401, 403, 407, 451, 429, 502, 503, 504}
+
+
+def test_every_other_status_is_a_failure_of_the_page():
+    for status in sorted(set(range(100, 1000)) - KNOWN):
+        judged = check(Outcome.FAILED, Failure.HTTP_STATUS, status=status, location=URL + "x")
+        assert str(status) in judged.detail
+        assert not judged.host_trouble
+
+
+@pytest.mark.parametrize(("digest", "conditional"), [(OLD, False), (NEW, True), (OLD, True)])
+def test_only_three_outcomes_are_good_copies(digest, conditional):
+    good = {Outcome.CHANGED, Outcome.UNCHANGED, Outcome.NOT_MODIFIED}
+    for status in range(100, 1000):
+        judged = judge(replace(PLAIN, status=status, digest=digest, conditional=conditional))
+        assert judged.good_copy == (judged.outcome in good)
+        assert (judged.failure is None) == (judged.outcome not in (Outcome.FAILED, Outcome.BLOCKED))
+
+
+@pytest.mark.parametrize("failure", Failure)
+def test_waits_double_up_to_a_cap_by_the_kind_of_failure(failure):
+    waits = [retry_wait_s(failure, count) for count in range(1, 100)]
     passing = failure in PASSING
-    assert waits[0] == (RETRY_BASE_S if passing else STEADY_RETRY_BASE_S)
-    assert waits == sorted(waits)
-    assert waits[-1] == (RETRY_MAX_S if passing else STEADY_RETRY_MAX_S)
+    first, most = (
+        (RETRY_BASE_S, RETRY_MAX_S) if passing else (STEADY_RETRY_BASE_S, STEADY_RETRY_MAX_S)
+    )
+    assert waits[:2] == [first, 2 * first]
+    assert all(b == min(2 * a, most) for a, b in pairwise(waits))
+    assert waits[-1] == most
+    assert Judgement(Outcome.FAILED, failure).passing == passing
+    assert Judgement(Outcome.FAILED, failure).host_trouble == (failure in HOST_TROUBLE)
 
 
-def test_what_troubles_a_host_may_pass():
+def test_trouble_of_a_host_passes():
     assert HOST_TROUBLE <= PASSING
