@@ -9,7 +9,7 @@ import trio
 
 from crawld.config.checks import check_config
 from crawld.config.model import Config
-from crawld.core.url import parse
+from crawld.core.url import parse, url_hash
 from crawld.daemon.app import Start, run_daemon
 from crawld.daemon.clock import Clock
 from crawld.daemon.sites import activate
@@ -17,6 +17,7 @@ from crawld.simweb.graph import SiteGraph
 from crawld.simweb.server import SimWeb
 from crawld.simweb.site import SimSite
 from crawld.store.connection import open_connection
+from crawld.store.frontier import Discovery
 
 PATIENCE_S = 30.0
 """No wait of a test is longer; none is this long where the daemon works."""
@@ -33,6 +34,13 @@ def site_with(site_id=1, hosts=(), seeds=(), **more):
     config = Config.model_validate({"site": [site]})
     of_seeds = {parse(seed).host for seed in seeds}
     return activate(config, config.sites[0], of_seeds, site_id=site_id, paused=False, now=0.0)
+
+
+def found_at(path, host="a.test", **more):
+    """Return a URL as admission hands it to the frontier."""
+    url = f"http://{host}{path}"
+    fields = {"site_id": 1, "host": host, "origin": f"http://{host}", "at": 1e9}
+    return Discovery(url=url, url_hash=url_hash(url), **{**fields, **more})
 
 
 class ShiftedTime:
