@@ -29,6 +29,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
+from functools import lru_cache
 from statistics import median
 from struct import Struct, error
 
@@ -151,6 +152,8 @@ class KindTrust:
         self.idle *= kept
 
 
+_YEAR_S = 365.25 * 86_400.0
+
 _RECORD = Struct(f"<B4f4f2ffdB{SKEW_SAMPLES}f")
 _VERSION = 1
 
@@ -226,7 +229,7 @@ class ValidatorTrust:
         text = exchange.got.last_modified
         if text is None and exchange.not_modified:
             text = exchange.held.last_modified
-        told_at = parse_http_date(text, exchange.at) if text else None
+        told_at = _instant(text, exchange.at) if text else None
         if told_at is None or not self.sends_last_modified or told_at <= 0.0:
             return None
         if _is_ahead(told_at, exchange):
@@ -254,7 +257,7 @@ class ValidatorTrust:
         self.ahead *= 2.0 ** -(max(elapsed_s, 0.0) / HALF_LIFE_S)
 
     def _sample_clock(self, exchange: Exchange) -> None:
-        sent_at = parse_http_date(exchange.date, exchange.at) if exchange.date else None
+        sent_at = _instant(exchange.date, exchange.at) if exchange.date else None
         age_s = _age_s(exchange.age)
         if sent_at is None or age_s is None:
             return
@@ -264,7 +267,7 @@ class ValidatorTrust:
 
     def _judge_instant(self, exchange: Exchange) -> None:
         text = exchange.got.last_modified
-        told_at = parse_http_date(text, exchange.at) if text else None
+        told_at = _instant(text, exchange.at) if text else None
         if told_at is None:
             return
         ahead = _is_ahead(told_at, exchange)
@@ -312,6 +315,17 @@ class ValidatorTrust:
         )
 
 
+def _instant(text: str, now: float) -> float | None:
+    """Return what an HTTP date names; each is asked for several times a visit."""
+    return _instant_in(text, now // _YEAR_S)
+
+
+@lru_cache(maxsize=2048)
+def _instant_in(text: str, year: float) -> float | None:
+    # The time of asking only decides about the century of a year of two digits.
+    return parse_http_date(text, (year + 0.5) * _YEAR_S)
+
+
 def _opaque(etag: str) -> str:
     """Return a tag for the weak comparison of RFC 9110, section 8.8.3.2."""
     return etag.strip().removeprefix("W/")
@@ -319,7 +333,7 @@ def _opaque(etag: str) -> str:
 
 def _no_later(got: str, held: str, now: float) -> bool:
     """Whether a server that goes by dates would call the copy held the present one."""
-    got_at, held_at = parse_http_date(got, now), parse_http_date(held, now)
+    got_at, held_at = _instant(got, now), _instant(held, now)
     if got_at is None or held_at is None:
         return got.strip() == held.strip()
     return got_at <= held_at
@@ -327,7 +341,7 @@ def _no_later(got: str, held: str, now: float) -> bool:
 
 def _is_ahead(told_at: float, exchange: Exchange) -> bool:
     """Whether a Last-Modified lies in the future, by the server's own clock where it tells it."""
-    sent_at = parse_http_date(exchange.date, exchange.at) if exchange.date else None
+    sent_at = _instant(exchange.date, exchange.at) if exchange.date else None
     return told_at > (exchange.at if sent_at is None else sent_at) + AHEAD_S
 
 
