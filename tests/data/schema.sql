@@ -14,6 +14,8 @@ CREATE INDEX page_revisit ON page (host_id, site_id, last_visit_at, state, retry
 
 CREATE INDEX page_seed ON page (site_id, host_id) WHERE seed = 1;
 
+CREATE INDEX pin_version ON pin (version_id);
+
 CREATE INDEX version_body ON version (body_id);
 
 CREATE INDEX version_page ON version (page_id, visited_at);
@@ -137,6 +139,12 @@ CREATE TABLE page (
     title TEXT
 , cleaned_digest BLOB, sketch BLOB, change_streak INTEGER NOT NULL DEFAULT 0) STRICT;
 
+CREATE TABLE pin (
+    page_id INTEGER PRIMARY KEY REFERENCES page,
+    version_id INTEGER NOT NULL REFERENCES version,
+    pinned_at REAL NOT NULL
+) STRICT;
+
 CREATE TABLE refusal (
     host TEXT NOT NULL,
     reason TEXT NOT NULL,
@@ -175,6 +183,13 @@ CREATE TABLE template (
     rules BLOB NOT NULL,
     confirmations INTEGER NOT NULL DEFAULT 0
 ) STRICT;
+
+CREATE TABLE tombstone (
+    -- blake2b of the canonical URL, 16 bytes
+    url_digest BLOB PRIMARY KEY,
+    purged_at REAL NOT NULL,
+    reason TEXT
+) STRICT, WITHOUT ROWID;
 
 CREATE TABLE version (
     version_id INTEGER PRIMARY KEY,

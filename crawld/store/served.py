@@ -1,0 +1,231 @@
+"""Which stored copy of a page is shown: the one rule for whoever serves or exports the mirror.
+
+    pinned by the operator? ─yes─▶ that one
+          │ no
+    site has a settle_s? ──no──▶ the newest
+          │ yes
+    the newest whose text has stood that long ──none has──▶ the newest
+
+On a busy wiki four gaps between edits in ten are under an hour: whoever shows each edit at once
+shows vandalism. A text stands from the instant it came up until something else is known to have
+taken its place, and what stood once is good at once when it comes back: a revert need not wait.
+Where the exact history of the page is known (`change`), the instants and texts are those of its
+revisions, else those of the copies and their bodies. A copy stands while nothing newer is known.
+
+Pages that are gone keep their last good copy, and say so. A page that was taken down has no row
+and therefore no copy. With `at` the answer is about that instant: copies that were made later do
+not exist, pins neither, but how long a text stood is judged by all that is known by now.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from enum import StrEnum
+from typing import Final, NamedTuple
+
+import apsw
+
+from crawld.core.page import Outcome, PageState
+
+MOST_COPIES: Final = 256
+"""Newest copies among which a settled one is looked for."""
+
+MOST_CHANGES: Final = 1024
+"""Newest revisions read of a page: a text that came back is recognised among them."""
+
+
+class Reason(StrEnum):
+    """Why a copy is the one shown."""
+
+    NEWEST = "newest"
+    PINNED = "pinned"
+    SETTLED = "settled"
+    UNSETTLED = "unsettled"
+
+
+class Served(NamedTuple):
+    """What is shown of a page.
+
+    Attributes:
+        version_id: the copy; None where the page never had one.
+        reason: why this one; `unsettled`: no text stood long enough, so it is the newest.
+        newest_id: the newest copy held (at the instant asked for).
+        gone: whether the page has gone from the web since; the copy is its last good one.
+        redirect_url: where the page led to when it last answered with a redirect; whoever shows
+            it goes there, and falls back on the copy only where the target cannot be shown.
+    """
+
+    version_id: int | None
+    reason: Reason
+    newest_id: int | None
+    gone: bool
+    redirect_url: str | None
+
+
+class _Copy(NamedTuple):
+    version_id: int
+    visited_at: float
+    body_id: int
+
+
+_Text = tuple[str, float]
+"""What tells texts apart: `digest` and its number, `body` and its id, `hidden` and its instant."""
+
+
+class _Stand(NamedTuple):
+    """A text and how long it stood."""
+
+    text: _Text
+    began_at: float
+    ended_at: float
+
+
+_PAGE: Final = """
+SELECT state, redirect_url, pin.version_id,
+       ifnull(json_extract(definition, '$.settle_s'), 0.0)
+FROM page CROSS JOIN site USING (site_id) LEFT JOIN pin USING (page_id) WHERE page_id = ?
+"""
+
+_COPIES: Final = """
+SELECT version_id, visited_at, body_id FROM version WHERE page_id = ? AND visited_at <= ?
+ORDER BY visited_at DESC, version_id DESC LIMIT ?
+"""
+
+_SUPERSEDED: Final = """
+SELECT visited_at FROM version WHERE page_id = ? AND visited_at > ?
+ORDER BY visited_at LIMIT 1
+"""
+
+_LAST_WORD: Final = """
+SELECT outcome, detail FROM visit
+WHERE page_id = ? AND visited_at <= ? AND outcome NOT IN ('blocked', 'failed')
+ORDER BY visited_at DESC, visit_id DESC LIMIT 1
+"""
+
+
+def served(
+    connection: apsw.Connection, page_id: int, now: float, at: float | None = None
+) -> Served | None:
+    """Return which copy of a page is shown, None if the page is not known or was taken down.
+
+    Args:
+        connection: any.
+        page_id: the page.
+        now: Unix seconds.
+        at: an instant of the past (Unix seconds) that is asked about; None: the present.
+    """
+    page = connection.execute(_PAGE, (page_id,)).fetchone()
+    if page is None:
+        return None
+    state, redirect_url, pinned_id, settle_s = page
+    gone = state == PageState.GONE
+    limit = 1 if settle_s <= 0 else MOST_COPIES
+    until = math.inf if at is None else at
+    copies = [_Copy(*row) for row in connection.execute(_COPIES, (page_id, until, limit))]
+    newest_id = copies[0].version_id if copies else None
+    if at is not None:
+        gone, redirect_url = _said_at(connection, page_id, at)
+    elif pinned_id is not None:
+        return Served(pinned_id, Reason.PINNED, newest_id, gone, None)
+    if settle_s <= 0 or not copies:
+        return Served(newest_id, Reason.NEWEST, newest_id, gone, redirect_url)
+    stood = _Standing(connection, page_id, copies, now).newest_of(settle_s)
+    if stood is None:
+        return Served(newest_id, Reason.UNSETTLED, newest_id, gone, redirect_url)
+    reason = Reason.NEWEST if stood == newest_id else Reason.SETTLED
+    return Served(stood, reason, newest_id, gone, redirect_url)
+
+
+def _said_at(connection: apsw.Connection, page_id: int, at: float) -> tuple[bool, str | None]:
+    """Return whether a page was gone at an instant, and where it led to."""
+    outcome, detail = connection.execute(_LAST_WORD, (page_id, at)).fetchone() or (None, None)
+    gone = outcome in (Outcome.GONE, Outcome.SOFT_GONE)
+    return gone, detail if outcome == Outcome.MOVED else None
+
+
+class _Standing:
+    """How long the texts of a page's copies stood."""
+
+    def __init__(
+        self, connection: apsw.Connection, page_id: int, copies: Sequence[_Copy], now: float
+    ) -> None:
+        self._copies = copies
+        known_until, revisions = _revisions(connection, page_id)
+        shown = _shown(revisions, copies, known_until)
+        self._texts = [
+            ("body", copy.body_id) if text is None else text
+            for copy, text in zip(copies, shown, strict=True)
+        ]
+        later = connection.execute(_SUPERSEDED, (page_id, copies[0].visited_at)).get
+        ends = [now if later is None else later, *(copy.visited_at for copy in copies[:-1])]
+        # Oldest first, each stands until the next comes up; those of revisions come on top.
+        own = [
+            _Stand(text, copy.visited_at, end)
+            for copy, text, exact, end in zip(copies, self._texts, shown, ends, strict=True)
+            if exact is None
+        ]
+        # The last revision known stood no longer than until the first copy that is news to it.
+        until = min((each.began_at for each in own if each.began_at > known_until), default=now)
+        self._longest = _longest([*_stands(revisions, until), *own])
+
+    def newest_of(self, settle_s: float) -> int | None:
+        """Return the newest copy whose text has stood so long, None if none has."""
+        for copy, text in zip(self._copies, self._texts, strict=True):
+            if self._longest[text] >= settle_s:
+                return copy.version_id
+        return None
+
+
+def _revisions(
+    connection: apsw.Connection, page_id: int
+) -> tuple[float, list[tuple[float, _Text]]]:
+    """Return until when the page's history is known, and its texts, the newest first."""
+    known_until = connection.execute(
+        "SELECT complete_until FROM wiki_page WHERE page_id = ?", (page_id,)
+    ).get
+    if known_until is None:
+        return -math.inf, []
+    rows = connection.execute(
+        "SELECT changed_at, digest FROM change WHERE page_id = ? AND source = 'revision'"
+        " AND ifnull(kind, '') <> 'null' ORDER BY changed_at DESC, revision_id DESC LIMIT ?",
+        (page_id, MOST_CHANGES),
+    )
+    return known_until, [
+        # A hidden text is like no other.
+        (at, ("hidden", at) if digest is None else ("digest", digest))
+        for at, digest in rows
+    ]
+
+
+def _shown(
+    revisions: Sequence[tuple[float, _Text]], copies: Sequence[_Copy], known_until: float
+) -> list[_Text | None]:
+    """Return the text of each copy as its history has it, None where that is not known."""
+    found: list[_Text | None] = []
+    place = 0
+    for copy in copies:
+        while place < len(revisions) and revisions[place][0] > copy.visited_at:
+            place += 1
+        known = place < len(revisions) and copy.visited_at <= known_until
+        found.append(revisions[place][1] if known else None)
+    return found
+
+
+def _stands(revisions: Sequence[tuple[float, _Text]], until: float) -> Iterator[_Stand]:
+    ended_at = until
+    for began_at, text in revisions:
+        yield _Stand(text, began_at, ended_at)
+        ended_at = began_at
+
+
+def _longest(stands: Iterable[_Stand]) -> Mapping[_Text, float]:
+    longest: dict[_Text, float] = defaultdict(float)
+    for text, group in itertools.groupby(stands, key=lambda stand: stand.text):
+        # Equal texts side by side stood as one.
+        whole = list(group)
+        stood_s = max(each.ended_at for each in whole) - min(each.began_at for each in whole)
+        longest[text] = max(longest[text], stood_s)
+    return longest
