@@ -16,6 +16,8 @@ CREATE INDEX page_seed ON page (site_id, host_id) WHERE seed = 1;
 
 CREATE INDEX pin_version ON pin (version_id);
 
+CREATE INDEX untold_page ON untold (page_id);
+
 CREATE INDEX version_body ON version (body_id);
 
 CREATE INDEX version_page ON version (page_id, visited_at);
@@ -48,6 +50,51 @@ CREATE TABLE change (
     digest INTEGER,
     PRIMARY KEY (page_id, changed_at, revision_id, source)
 ) STRICT, WITHOUT ROWID;
+
+CREATE TABLE hint (
+    page_id INTEGER NOT NULL REFERENCES page ON DELETE CASCADE,
+    hint_source_id INTEGER NOT NULL REFERENCES hint_source ON DELETE CASCADE,
+    first_at REAL NOT NULL,
+    last_at REAL NOT NULL,
+    heard_at REAL NOT NULL,
+    told INTEGER NOT NULL,
+    PRIMARY KEY (page_id, hint_source_id)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE hint_source (
+    hint_source_id INTEGER PRIMARY KEY,
+    site_id INTEGER NOT NULL REFERENCES site,
+    -- the host whose pages it tells of
+    host_id INTEGER NOT NULL REFERENCES host,
+    -- recent_changes, probe, sitemap ...; and what is asked
+    kind TEXT NOT NULL,
+    url TEXT NOT NULL,
+    found_at REAL NOT NULL,
+    -- where it goes on: the source's own words; told_until: changes up to then have been told
+    cursor TEXT,
+    told_until REAL,
+    last_poll_at REAL,
+    next_poll_at REAL,
+    poll_count INTEGER NOT NULL DEFAULT 0,
+    request_count INTEGER NOT NULL DEFAULT 0,
+    -- changes told of pages held; those that visits found to be so, those that were none, and the
+    -- changes that visits found and it never told of
+    hint_count INTEGER NOT NULL DEFAULT 0,
+    real_count INTEGER NOT NULL DEFAULT 0,
+    false_count INTEGER NOT NULL DEFAULT 0,
+    missed_count INTEGER NOT NULL DEFAULT 0,
+    -- from a change to its hint, summed over hints whose instant the source knew
+    lag_s REAL NOT NULL DEFAULT 0,
+    lag_count INTEGER NOT NULL DEFAULT 0,
+    -- evidence of its reliability (core/change/reliability.py), as JSON
+    evidence TEXT,
+    -- the last answer that was none, how many in a row, and when it may be asked again
+    trouble TEXT,
+    trouble_detail TEXT,
+    trouble_count INTEGER NOT NULL DEFAULT 0,
+    closed_until REAL,
+    UNIQUE (site_id, host_id, kind, url)
+) STRICT;
 
 CREATE TABLE host (
     host_id INTEGER PRIMARY KEY,
@@ -189,6 +236,13 @@ CREATE TABLE tombstone (
     url_digest BLOB PRIMARY KEY,
     purged_at REAL NOT NULL,
     reason TEXT
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE untold (
+    hint_source_id INTEGER NOT NULL REFERENCES hint_source ON DELETE CASCADE,
+    page_id INTEGER NOT NULL REFERENCES page ON DELETE CASCADE,
+    visited_at REAL NOT NULL,
+    PRIMARY KEY (hint_source_id, page_id)
 ) STRICT, WITHOUT ROWID;
 
 CREATE TABLE version (
