@@ -102,7 +102,11 @@ def demo_view(show: Show, daemon: Daemon) -> RenderableType:
     """Return the live view."""
     judged = show.standing
     slots = daemon.crawl.schedule.statistics()
-    show.rates.add(trio.current_time(), sum(daemon.crawl.counts.values()), daemon.crawl.wire_bytes)
+    show.rates.add(
+        trio.current_time(),
+        sum(daemon.crawl.visitor.counts.values()),
+        daemon.crawl.visitor.wire_bytes,
+    )
     pauses = [PAUSES.get(reason, reason) for reason in sorted(daemon.crawl.schedule.pauses)]
     now = time.time()
     visits = (log_row(visit_status(row), now) for row in show.latest)
@@ -118,9 +122,9 @@ def demo_view(show: Show, daemon: Daemon) -> RenderableType:
                     "slots",
                     f"{count_text(slots.slots_served)} served,"
                     f" {show.rates.visits_per_min / 60:.1f}/s, median {slots.lateness_p50_ms:.1f}"
-                    f" ms late, {size_text(daemon.crawl.wire_bytes)} received",
+                    f" ms late, {size_text(daemon.crawl.visitor.wire_bytes)} received",
                 ),
-                ("outcomes", counts_text(daemon.crawl.counts)),
+                ("outcomes", counts_text(daemon.crawl.visitor.counts)),
                 (
                     "changes",
                     f"{count_text(show.changes_seen)} seen of"
@@ -165,7 +169,7 @@ def line_text(show: Show, daemon: Daemon) -> str:
         f"fresh {show.standing.freshness:.1%}, mean age {duration_text(show.standing.mean_age_s)};"
         f" pages: {show.pages};"
         f" changes: {show.changes_seen} seen of {show.changes_happened()};"
-        f" visits: {counts_text(daemon.crawl.counts)}"
+        f" visits: {counts_text(daemon.crawl.visitor.counts)}"
     )
 
 
@@ -182,8 +186,8 @@ def demo_summary(show: Show, daemon: Daemon) -> dict[str, Any]:
         "mean_age_s": round(mean.age_s, 3),
         "changes_seen": show.changes_seen,
         "changes_happened": show.changes_happened(),
-        "visits": {outcome.value: n for outcome, n in daemon.crawl.counts.items()},
-        "wire_bytes": daemon.crawl.wire_bytes,
+        "visits": {outcome.value: n for outcome, n in daemon.crawl.visitor.counts.items()},
+        "wire_bytes": daemon.crawl.visitor.wire_bytes,
         "duration_s": round(time.time() - show.site.start_at, 3),
     }
 

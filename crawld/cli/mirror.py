@@ -120,8 +120,8 @@ def summary_of(daemon: Daemon, figures: Figures, seconds: float) -> dict[str, An
         "held_back": figures.held_back,
         "failed": figures.failed.total(),
         "failed_by_reason": dict(figures.failed),
-        "visits": {outcome.value: n for outcome, n in crawl.counts.items()},
-        "wire_bytes": crawl.wire_bytes,
+        "visits": {outcome.value: n for outcome, n in crawl.visitor.counts.items()},
+        "wire_bytes": crawl.visitor.wire_bytes,
         "duration_s": round(seconds, 3),
     }
 

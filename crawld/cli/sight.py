@@ -123,8 +123,8 @@ async def look(daemon: Daemon) -> Sight:
     on_turn = daemon.crawl.schedule.statistics().on_turn
     return Sight(
         pages=pages,
-        visits=dict(daemon.crawl.counts),
-        wire_bytes=daemon.crawl.wire_bytes,
+        visits=dict(daemon.crawl.visitor.counts),
+        wire_bytes=daemon.crawl.visitor.wire_bytes,
         on_turn=on_turn,
         phase=daemon.phase,
         pauses=daemon.crawl.schedule.pauses,

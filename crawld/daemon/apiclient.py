@@ -41,7 +41,6 @@ from crawld.sources.mediawiki_api import (
 )
 from crawld.store import host as host_rows
 from crawld.store.database import Database
-from crawld.store.host import HostUpdate
 
 log = structlog.get_logger(__name__)
 
@@ -113,7 +112,7 @@ class ApiClient:
                 origin = parse(api.url).origin
                 robots = await self._crawl.robots.fresh(origin)
                 if robots is None:
-                    await self._crawl.fetch_robots(host, site, origin)
+                    await self._crawl.robots_turns.fetch(host, site, origin)
                     continue
                 if robots.names_agent and not robots.allowed(url):
                     return ApiTrouble(Trouble.FORBIDDEN, "robots.txt names crawld and forbids it")
@@ -222,13 +221,7 @@ class ApiClient:
         now = self._clock.now()
         host.troubled(now, trouble.retry_after_s)
         host.spaced(trio.current_time())
-        update = HostUpdate(
-            last_fetch_at=now,
-            address=fetched.address,
-            backoff_level=host.backoff.level,
-            backoff_at=host.backoff.at,
-            closed_until=host.backoff.closed_until,
-        )
+        update = host.update(now, fetched.address)
         await self._database.write(host_rows.store, host.host_id, update)
 
     def _warn(self, api: Api, answer: ApiAnswer) -> None:

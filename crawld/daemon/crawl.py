@@ -11,18 +11,13 @@ they are asked for through `HostPages`, `store` and `RobotsCache`.
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Iterable
-from contextlib import AsyncExitStack
-from dataclasses import dataclass, replace
-from functools import partial
+from collections.abc import Iterable
+from dataclasses import dataclass
 
 import trio
 
-from crawld.core.page import Failure, Outcome, PageState
-from crawld.core.politeness import parse_retry_after
-from crawld.core.revisit.policies import Observation
-from crawld.core.robots import Robots, RobotsVerdict
+from crawld.core.page import Failure, PageState
+from crawld.core.robots import Robots
 from crawld.core.url import parse
 from crawld.daemon.admission import Admission, Admitted, Source
 from crawld.daemon.clock import Clock
@@ -31,30 +26,24 @@ from crawld.daemon.learning import Learning
 from crawld.daemon.network import Network
 from crawld.daemon.pages import LOOK_AHEAD, HostPages
 from crawld.daemon.reading import PRODUCT
-from crawld.daemon.recorder import Entry, Recorder
+from crawld.daemon.recorder import Recorder
 from crawld.daemon.robots import RobotsCache
+from crawld.daemon.robots_turn import RobotsTurns
 from crawld.daemon.schedule import HostSlot, Schedule
 from crawld.daemon.sites import ActiveSite
-from crawld.daemon.visit import Visit, conclude, observation_of, record_of, request_for
-from crawld.net.exchange import Fetched, FetchFailure
+from crawld.daemon.visitor import Visitor
 from crawld.net.fetcher import Fetcher
-from crawld.net.robots import RobotsAnswer
 from crawld.store import frontier, refusal
-from crawld.store import host as host_rows
 from crawld.store import page as page_rows
 from crawld.store.database import Database
 from crawld.store.frontier import Caps, NewPage
 from crawld.store.page import PageRecord
-from crawld.store.visit import HostUpdate, Recorded
 
 MAX_PASSED_OVER = 100
 """Pages one turn looks at that need no request (excluded, removed) before it ends."""
 
 MAX_DEFERRED = 4 * LOOK_AHEAD
 """Never-visited pages held in memory for a closed origin; with more its whole host is shut."""
-
-ONCE_TRIES = 3
-"""Visits a failing page is given by a one-off mirror."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,8 +77,9 @@ class Crawl:
     Attributes:
         sites: the operator's sites by number.
         hosts: hosts by name.
-        counts: visits since the start by outcome.
-        wire_bytes: body bytes received since the start.
+        caps: how many pages the sites and hosts may have.
+        robots_turns: asks for robots.txt in the turns of hosts.
+        visitor: visits pages in the turns of hosts.
         learning: tells changes from noise, and true servers from liars.
         renamed: set when sites, and with them perhaps policies, were named anew.
     """
@@ -104,8 +94,7 @@ class Crawl:
     ) -> None:
         self.sites: dict[int, ActiveSite] = {}
         self.hosts: dict[str, HostState] = {}
-        self.counts: dict[Outcome, int] = dict.fromkeys(Outcome, 0)
-        self.wire_bytes = 0
+        self.caps = Caps()
         self.settings = settings
         self.admission = Admission(self._known_robots)
         self.robots = RobotsCache(database, fetcher, clock, agent=PRODUCT, on_changed=self._readmit)
@@ -116,14 +105,15 @@ class Crawl:
         self.learning = Learning(
             database, confirm_pages=settings.confirm_pages, check_share=settings.check_share
         )
+        self.visitor = Visitor(self, fetcher, network, clock)
+        self.robots_turns = RobotsTurns(
+            self.schedule, self.robots, database, network, clock, self.enter_host
+        )
         self.renamed = trio.Event()
         self._database = database
-        self._fetcher = fetcher
         self._network = network
         self._clock = clock
-        self._led_to: dict[HostState, HostState] = {}
         self._active: set[int] = set()
-        self._caps = Caps()
 
     def _known_robots(self, origin: str) -> Robots | None:
         return self.robots.at_hand(origin)
@@ -144,7 +134,7 @@ class Crawl:
         """Replace all sites; pages of sites that are gone wait in the file."""
         self.sites = {site.site_id: site for site in sites}
         self._active = {key for key, site in self.sites.items() if not site.paused}
-        self._caps = Caps(
+        self.caps = Caps(
             per_site={
                 key: site.config.max_pages
                 for key, site in self.sites.items()
@@ -203,13 +193,14 @@ class Crawl:
     async def plant(self, site: ActiveSite, urls: Iterable[str]) -> Admitted:
         """Add seeds to a site; returns when they are in the file."""
         admitted = self.admission.admit(site, urls, Source(None, 0, seed=True), self._clock.now())
-        new = await self._database.write(frontier.discover, admitted.found, self._caps)
+        new = await self._database.write(frontier.discover, admitted.found, self.caps)
         if admitted.refusals:
             await self._database.write(refusal.record, admitted.refusals)
-        self._enter_pages(new)
+        self.enter_pages(new)
         return admitted
 
-    def _enter_pages(self, new: Iterable[NewPage]) -> None:
+    def enter_pages(self, new: Iterable[NewPage]) -> None:
+        """Take pages that are in the frontier since a moment ago."""
         for page in new:
             host = self.enter_host(page.host_id, parse(page.url).host)
             self.pages_of(host, page.site_id).discovered([page.page_id])
@@ -259,10 +250,10 @@ class Crawl:
             robots = await self.robots.fresh(origin)
             if robots is None:
                 pages.returned(page.page_id)
-                await self.fetch_robots(host, site, origin)
+                await self.robots_turns.fetch(host, site, origin)
                 return
             if robots.allowed(page.url):
-                await self._visit(host, pages, page, site)
+                await self.visitor.visit(host, pages, page, site)
                 return
             await self._exclude(pages, page)
 
@@ -315,144 +306,6 @@ class Crawl:
         )
         pages.recorded(page.page_id)
 
-    # --- requests ------------------------------------------------------------------------------
-
-    async def fetch_robots(self, host: HostState, site: ActiveSite, origin: str) -> None:
-        """Ask for the robots.txt of an origin in the host's turn; redirects wait for their own.
-
-        The turn of the host has ended when a redirect is followed, and its pages wait.
-        """
-        asked: list[HostState] = []
-        with trio.CancelScope() as chase:
-            async with AsyncExitStack() as lent:
-
-                async def wait_turn(url: str) -> None:
-                    if not asked:
-                        asked.append(host)  # in the turn under way
-                        return
-                    asked[-1].spaced(trio.current_time())
-                    if len(asked) == 1:
-                        host.shut_until = math.inf
-                        self._led_to[host] = host
-                        self.schedule.end_turn(host.slot, chase)
-                    await lent.aclose()
-                    asked.append(await self._host_of(parse(url).host, site))
-                    self._led_to[host] = asked[-1]
-                    await lent.enter_async_context(self.schedule.borrow(asked[-1].slot))
-
-                try:
-                    answer = await self.robots.fetch(origin, host, site, wait_turn)
-                    await self._robots_asked(asked[-1], answer)
-                finally:
-                    if self._led_to.pop(host, None) and host.shut_until == math.inf:
-                        host.shut_until = -math.inf
-        self.schedule.wake(host.slot)
-
-    async def _host_of(self, name: str, site: ActiveSite) -> HostState:
-        """Return a host that a redirect of robots.txt leads to; it may have no pages."""
-        host_id = await self._database.write(host_rows.ensure, name, self._clock.now())
-        host = self.enter_host(host_id, name)
-        if not host.pages:
-            host.apply_rules([site.rules])
-        return host
-
-    async def _robots_asked(self, host: HostState, answer: RobotsAnswer) -> None:
-        """Let a host rest after robots.txt; a Retry-After there holds like any other."""
-        self._network.observed(host.slot.host, answer.last)
-        retry_after = answer.last.header("retry-after")
-        now = self._clock.now()
-        if answer.verdict is RobotsVerdict.CLOSED and retry_after is not None:
-            host.troubled(now, parse_retry_after(retry_after, now))
-            update = _rest_of(host, now, answer.last.address)
-            await self._database.write(host_rows.store, host.host_id, update)
-        host.spaced(answer.answered_at)
-
-    async def _visit(
-        self, host: HostState, pages: HostPages, page: PageRecord, site: ActiveSite
-    ) -> None:
-        asked = self.learning.ask(page, self._clock.now(), host.delay_s())
-        request = request_for(page, site, asked.sent, host=host.slot.host, delay_s=host.delay_s())
-        answer = await self._fetcher.fetch(request)
-        now = self._clock.now()
-        if answer.sent_at is not None:
-            self.schedule.lateness.add(answer.sent_at - host.slot.planned_at)
-        self._network.observed(host.slot.host, answer)
-        if isinstance(answer, FetchFailure) and answer.local_fault and self._network.down:
-            pages.returned(page.page_id)
-            return
-        # What was fetched is recorded, whatever else is given up meanwhile.
-        with trio.CancelScope(shield=True):
-            finding = await self.learning.examine(page, site, answer, asked)
-        visit = conclude(
-            page,
-            site,
-            answer,
-            asked=asked,
-            finding=finding,
-            admission=self.admission,
-            now=now,
-        )
-        self._count(visit)
-        self._rest(host, visit)
-        self._follow_seed(site, visit)
-        learnt = self.learning.learn(visit)
-        update = _host_update(host, visit, learnt.told.skew_s)
-        record = record_of(visit, learnt, update, self._caps)
-        observation = observation_of(visit, learnt, record.model if pages.learns else None)
-        put_back = self._way_back(pages, visit, observation, again=learnt.again)
-        on_recorded = partial(self._recorded, host, pages, page.page_id, put_back)
-        await self.recorder.put(Entry(record, on_recorded))
-
-    def _count(self, visit: Visit) -> None:
-        self.counts[visit.judgement.outcome] += 1
-        if isinstance(visit.answer, Fetched):
-            self.wire_bytes += visit.answer.wire_bytes
-
-    def _rest(self, host: HostState, visit: Visit) -> None:
-        if visit.judgement.host_trouble:
-            host.troubled(visit.at, visit.retry_after_s)
-        else:
-            host.answered(visit.at)
-        answer = visit.answer
-        host.spaced(answer.answered_at if isinstance(answer, Fetched) else answer.at)
-
-    def _way_back(
-        self, pages: HostPages, visit: Visit, observation: Observation, *, again: bool
-    ) -> Callable[[], None]:
-        """Return how the page is put back; holds nothing of the visit, which may be large."""
-        page_id, judgement = visit.page.page_id, visit.judgement
-        if again:
-            return partial(pages.again, page_id)
-        if self.settings.once:
-            if judgement.passing and visit.failure_count < ONCE_TRIES:
-                return partial(pages.failed, page_id, visit.retry_at or visit.at)
-            return partial(pages.forgotten, page_id)
-        if visit.retry_at is not None:
-            return partial(pages.failed, page_id, visit.retry_at)
-        return partial(pages.visited, page_id, visit.at, observation, visit.page.importance)
-
-    def _follow_seed(self, site: ActiveSite, visit: Visit) -> None:
-        """A seed that moved within its domain takes the site along."""
-        if visit.judgement.outcome is not Outcome.MOVED or not visit.page.seed:
-            return
-        target = visit.judgement.detail
-        if site.admits_redirect(target, visit.page.url, seed=True):
-            self.sites[site.site_id] = site.with_host(parse(target).host)
-
-    def _recorded(
-        self,
-        host: HostState,
-        pages: HostPages,
-        page_id: int,
-        put_back: Callable[[], None],
-        recorded: Recorded,
-    ) -> None:
-        # Only now may the page come again: its next visit starts from what the file says.
-        pages.recorded(page_id)
-        put_back()
-        self._enter_pages(recorded.new_pages)
-        self.schedule.wake(host.slot)
-
     # --- the end -------------------------------------------------------------------------------
 
     def held_back(self, within_s: float) -> bool:
@@ -467,24 +320,8 @@ class Crawl:
         return all(self._is_held_back(host, latest, within_s) for host in self.hosts.values())
 
     def _is_held_back(self, host: HostState, latest: float, within_s: float) -> bool:
-        led_to = self._led_to.get(host)
+        led_to = self.robots_turns.led_to(host)
         wanted_at = self.ticket_at(led_to.slot) if led_to else self.wanted_at(host.slot)
         if wanted_at is None or wanted_at > latest:
             return True
         return host.backoff.level > 0 and host.delay_s() > host.base_delay_s() + within_s
-
-
-def _host_update(host: HostState, visit: Visit, skew_s: float | None) -> HostUpdate:
-    sent = visit.answer.sent_at is not None
-    update = _rest_of(host, visit.at if sent else None, visit.answer.address)
-    return update if skew_s is None else replace(update, clock_skew_s=skew_s)
-
-
-def _rest_of(host: HostState, last_fetch_at: float | None, address: str | None) -> HostUpdate:
-    return HostUpdate(
-        last_fetch_at=last_fetch_at,
-        address=address,
-        backoff_level=host.backoff.level,
-        backoff_at=host.backoff.at,
-        closed_until=host.backoff.closed_until,
-    )

@@ -25,6 +25,7 @@ from crawld.core.robots import Robots
 from crawld.daemon.clock import Clock
 from crawld.daemon.pages import HostPages
 from crawld.daemon.schedule import HostSlot
+from crawld.store.host import HostUpdate
 
 
 class HostState:
@@ -114,6 +115,21 @@ class HostState:
         """Forgive by and by after an answer that is none of those."""
         if self.backoff is not NO_BACKOFF:
             self.backoff = self.backoff.after_success(now)
+
+    def update(self, last_fetch_at: float | None, address: str | None) -> HostUpdate:
+        """Return what must survive the process.
+
+        Args:
+            last_fetch_at: when it was asked (Unix seconds); None: nothing reached the wire.
+            address: where.
+        """
+        return HostUpdate(
+            last_fetch_at=last_fetch_at,
+            address=address,
+            backoff_level=self.backoff.level,
+            backoff_at=self.backoff.at,
+            closed_until=self.backoff.closed_until,
+        )
 
     def spaced(self, from_instant: float) -> None:
         """Let the host rest for its delay, counted from an instant of trio's clock."""

@@ -197,9 +197,9 @@ async def status_of(daemon: Daemon) -> models.Status:
         now=daemon.clock.now(),
         pages=pages,
         pages_in_all=sum(pages.values()),
-        visits=crawl.counts,
+        visits=crawl.visitor.counts,
         unrecorded=crawl.recorder.unrecorded,
-        wire_bytes=crawl.wire_bytes,
+        wire_bytes=crawl.visitor.wire_bytes,
         refused=await daemon.database.read(refusal.totals),
         slots=models.Slots(
             hosts=slots.hosts,

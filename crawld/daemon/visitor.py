@@ -1,0 +1,150 @@
+"""What a turn with a page does: ask, read, judge, hand to the recorder, and put the page back.
+
+The turn ends with the answer; the page comes back to its host's pages when its visit is committed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING
+
+import trio
+
+from crawld.core.page import Outcome
+from crawld.core.revisit.policies import Observation
+from crawld.core.url import parse
+from crawld.daemon.clock import Clock
+from crawld.daemon.host import HostState
+from crawld.daemon.learning import Learning
+from crawld.daemon.network import Network
+from crawld.daemon.pages import HostPages
+from crawld.daemon.recorder import Entry, Recorder
+from crawld.daemon.schedule import Schedule
+from crawld.daemon.sites import ActiveSite
+from crawld.daemon.visit import Visit, conclude, observation_of, record_of, request_for
+from crawld.net.exchange import Fetched, FetchFailure
+from crawld.net.fetcher import Fetcher
+from crawld.store.host import HostUpdate
+from crawld.store.page import PageRecord
+from crawld.store.visit import Recorded
+
+if TYPE_CHECKING:
+    from crawld.daemon.crawl import Crawl
+
+ONCE_TRIES = 3
+"""Visits a failing page is given by a one-off mirror."""
+
+
+class Visitor:
+    """Visits pages on behalf of the crawl.
+
+    Attributes:
+        counts: visits since the start by outcome.
+        wire_bytes: body bytes received since the start.
+    """
+
+    def __init__(self, crawl: Crawl, fetcher: Fetcher, network: Network, clock: Clock) -> None:
+        self.counts: dict[Outcome, int] = dict.fromkeys(Outcome, 0)
+        self.wire_bytes = 0
+        self._crawl = crawl
+        self._schedule: Schedule = crawl.schedule
+        self._learning: Learning = crawl.learning
+        self._recorder: Recorder = crawl.recorder
+        self._fetcher = fetcher
+        self._network = network
+        self._clock = clock
+
+    async def visit(
+        self, host: HostState, pages: HostPages, page: PageRecord, site: ActiveSite
+    ) -> None:
+        """Ask for a page in the turn of its host, and hand what came to the recorder."""
+        asked = self._learning.ask(page, self._clock.now(), host.delay_s())
+        request = request_for(page, site, asked.sent, host=host.slot.host, delay_s=host.delay_s())
+        answer = await self._fetcher.fetch(request)
+        now = self._clock.now()
+        if answer.sent_at is not None:
+            self._schedule.lateness.add(answer.sent_at - host.slot.planned_at)
+        self._network.observed(host.slot.host, answer)
+        if isinstance(answer, FetchFailure) and answer.local_fault and self._network.down:
+            pages.returned(page.page_id)
+            return
+        # What was fetched is recorded, whatever else is given up meanwhile.
+        with trio.CancelScope(shield=True):
+            finding = await self._learning.examine(page, site, answer, asked)
+        visit = conclude(
+            page,
+            site,
+            answer,
+            asked=asked,
+            finding=finding,
+            admission=self._crawl.admission,
+            now=now,
+        )
+        self._count(visit)
+        self._rest(host, visit)
+        self._follow_seed(site, visit)
+        learnt = self._learning.learn(visit)
+        update = _host_update(host, visit, learnt.told.skew_s)
+        record = record_of(visit, learnt, update, self._crawl.caps)
+        observation = observation_of(visit, learnt, record.model if pages.learns else None)
+        put_back = self._way_back(pages, visit, observation, again=learnt.again)
+        on_recorded = partial(self._recorded, host, pages, page.page_id, put_back)
+        await self._recorder.put(Entry(record, on_recorded))
+
+    def _count(self, visit: Visit) -> None:
+        self.counts[visit.judgement.outcome] += 1
+        if isinstance(visit.answer, Fetched):
+            self.wire_bytes += visit.answer.wire_bytes
+
+    def _rest(self, host: HostState, visit: Visit) -> None:
+        if visit.judgement.host_trouble:
+            host.troubled(visit.at, visit.retry_after_s)
+        else:
+            host.answered(visit.at)
+        answer = visit.answer
+        host.spaced(answer.answered_at if isinstance(answer, Fetched) else answer.at)
+
+    def _way_back(
+        self, pages: HostPages, visit: Visit, observation: Observation, *, again: bool
+    ) -> Callable[[], None]:
+        """Return how the page is put back; holds nothing of the visit, which may be large."""
+        page_id, judgement = visit.page.page_id, visit.judgement
+        if again:
+            return partial(pages.again, page_id)
+        if self._crawl.settings.once:
+            if judgement.passing and visit.failure_count < ONCE_TRIES:
+                return partial(pages.failed, page_id, visit.retry_at or visit.at)
+            return partial(pages.forgotten, page_id)
+        if visit.retry_at is not None:
+            return partial(pages.failed, page_id, visit.retry_at)
+        return partial(pages.visited, page_id, visit.at, observation, visit.page.importance)
+
+    def _follow_seed(self, site: ActiveSite, visit: Visit) -> None:
+        """A seed that moved within its domain takes the site along."""
+        if visit.judgement.outcome is not Outcome.MOVED or not visit.page.seed:
+            return
+        target = visit.judgement.detail
+        if site.admits_redirect(target, visit.page.url, seed=True):
+            self._crawl.sites[site.site_id] = site.with_host(parse(target).host)
+
+    def _recorded(
+        self,
+        host: HostState,
+        pages: HostPages,
+        page_id: int,
+        put_back: Callable[[], None],
+        recorded: Recorded,
+    ) -> None:
+        # Only now may the page come again: its next visit starts from what the file says.
+        pages.recorded(page_id)
+        put_back()
+        self._crawl.enter_pages(recorded.new_pages)
+        self._schedule.wake(host.slot)
+
+
+def _host_update(host: HostState, visit: Visit, skew_s: float | None) -> HostUpdate:
+    sent = visit.answer.sent_at is not None
+    update = host.update(visit.at if sent else None, visit.answer.address)
+    return update if skew_s is None else replace(update, clock_skew_s=skew_s)
