@@ -1,0 +1,74 @@
+"""What is known of a set of hosts: names, addresses, the pages fetched of each, what they point at.
+
+A value of arrays, made from the store by the daemon and by the simulated web for the benchmarks.
+Paths and signatures are 64-bit keys: two hosts share a path if the keys are equal. Signature 0
+says that there is nothing to compare (never fetched, empty, an error, a redirect).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+import xxhash
+from numpy.typing import NDArray
+
+Keys = NDArray[np.uint64]
+Ids = NDArray[np.int64]
+
+NOTHING = np.uint64(0)
+"""The signature of a page without content to compare."""
+
+
+def path_key(path: str) -> int:
+    """Return the 64-bit key of a path with its query, never 0."""
+    return xxhash.xxh3_64_intdigest(path.encode()) or 1
+
+
+def signature_key(digest: bytes) -> int:
+    """Return the 64-bit key of a cleaned digest, never 0."""
+    return xxhash.xxh3_64_intdigest(digest) or 1
+
+
+@dataclass(frozen=True, slots=True)
+class Hosts:
+    """Hosts and their pages; a host is an index into `names`.
+
+    Attributes:
+        names: host names.
+        addresses: the address each was last fetched from, dotted or with colons; empty: unknown.
+        page_host: host of each page; pages need no order.
+        page_path: key of its path.
+        page_signature: key of its cleaned content, `NOTHING` where there is none.
+        link_host: host of each link to another host.
+        link_target: key of the host name it points at.
+        redirects: (from, to) to the number of pages of `from` that redirect to the same path of
+            `to`; the root counts like any page.
+        canonicals: the same of rel=canonical links.
+        certificates: the names on each host's certificate; empty where unknown.
+    """
+
+    names: tuple[str, ...]
+    addresses: tuple[str, ...]
+    page_host: Ids
+    page_path: Keys
+    page_signature: Keys
+    link_host: Ids
+    link_target: Keys
+    redirects: Mapping[tuple[int, int], int] = field(default_factory=dict)
+    canonicals: Mapping[tuple[int, int], int] = field(default_factory=dict)
+    certificates: tuple[frozenset[str], ...] = ()
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+
+def pair_keys(one: Ids, other: Ids) -> Ids:
+    """Return one integer a pair of hosts: the smaller index above, the larger below."""
+    return (np.minimum(one, other) << 32) | np.maximum(one, other)
+
+
+def pair_hosts(keys: Ids) -> tuple[Ids, Ids]:
+    """Return the two hosts of each pair key, the smaller index first."""
+    return keys >> 32, keys & 0xFFFFFFFF

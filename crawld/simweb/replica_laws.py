@@ -1,0 +1,186 @@
+"""The laws of the web of replicas: how many of each kind, how alike, how well crawled.
+
+Three webs of about 21,500 hosts. Fixed before any classifier saw them: whoever changes a figure
+here makes another web, and figures measured on the old one no longer hold.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class Cause(StrEnum):
+    """Why a host is replicated."""
+
+    WWW = "www"
+    LOAD_BALANCING = "load_balancing"
+    FRANCHISE = "franchise"
+    HOSTING_MOVE = "hosting_move"
+    MALICIOUS = "malicious"
+
+
+@dataclass(frozen=True, slots=True)
+class CopyLaw:
+    """How a copy differs from its original: means of what is drawn anew for every copy.
+
+    Attributes:
+        kept: share of the pages that the copy has.
+        stale: share of its pages that show an older text.
+        modified: share of its pages changed on purpose: local blocks, injected advertisements.
+        renamed: share of its pages that stand under another path with the same text.
+        extra: pages of its own, as a share of the original's.
+        redirect: chance that the copy redirects to the original.
+        canonical: chance that its pages name the original's as canonical.
+    """
+
+    kept: float
+    stale: float
+    modified: float
+    renamed: float
+    extra: float
+    redirect: float
+    canonical: float
+
+
+@dataclass(frozen=True, slots=True)
+class WebLaw:
+    """One web.
+
+    Attributes:
+        name: `easy`, `standard` or `hard`.
+        hosts: all hosts; those that no other figure speaks of are plain ones.
+        groups: groups of replicas, by cause.
+        copies: how their copies differ.
+        crawl_median: median of the pages fetched of a host, breadth first.
+        crawl_sigma: spread of it (log-normal).
+        crawl_disorder: how far the order of two crawls of the same site differs, in levels.
+        dynamic: mean share of the pages of a site whose text differs at every fetch.
+        common_paths: mean share of a site's paths that its CMS gives to all its sites.
+        languages: families of language versions: same paths, other texts.
+        language_free: share of their pages that are the same in every language.
+        topics: communities of sites with equal texts (lyrics).
+        topic_equal: chance that a text of a community has the same cleaned digest on a site.
+        topic_same_path: chance that it stands under the community's usual path.
+        platforms: hosts of blogs, each with many blogs under its name.
+        parkings: companies that park domains.
+        families: sites of one company, other texts under many equal paths.
+        family_documents: at most this many documents that a family shares word for word.
+        broken: hosts that answer an error of their hosting company, with 200, on every path.
+    """
+
+    name: str
+    hosts: int
+    groups: Mapping[Cause, int]
+    copies: Mapping[Cause, CopyLaw]
+    crawl_median: float
+    crawl_sigma: float
+    crawl_disorder: float
+    dynamic: float
+    common_paths: float
+    languages: int
+    language_free: float
+    topics: int
+    topic_equal: float
+    topic_same_path: float
+    platforms: int
+    parkings: int
+    families: int
+    family_documents: int
+    broken: int
+
+
+_GROUPS = {
+    Cause.WWW: 900,
+    Cause.LOAD_BALANCING: 250,
+    Cause.FRANCHISE: 160,
+    Cause.HOSTING_MOVE: 450,
+    Cause.MALICIOUS: 350,
+}
+
+EASY = WebLaw(
+    name="easy",
+    hosts=21_500,
+    groups=_GROUPS,
+    copies={
+        Cause.WWW: CopyLaw(0.99, 0.02, 0.01, 0.00, 0.00, 0.30, 0.20),
+        Cause.LOAD_BALANCING: CopyLaw(0.98, 0.03, 0.01, 0.00, 0.01, 0.05, 0.10),
+        Cause.FRANCHISE: CopyLaw(0.92, 0.05, 0.15, 0.01, 0.05, 0.02, 0.10),
+        Cause.HOSTING_MOVE: CopyLaw(0.92, 0.15, 0.03, 0.03, 0.05, 0.30, 0.10),
+        Cause.MALICIOUS: CopyLaw(0.88, 0.10, 0.15, 0.02, 0.05, 0.00, 0.15),
+    },
+    crawl_median=60.0,
+    crawl_sigma=0.7,
+    crawl_disorder=0.5,
+    dynamic=0.10,
+    common_paths=0.20,
+    languages=80,
+    language_free=0.03,
+    topics=15,
+    topic_equal=0.10,
+    topic_same_path=0.20,
+    platforms=10,
+    parkings=8,
+    families=120,
+    family_documents=2,
+    broken=150,
+)
+
+STANDARD = WebLaw(
+    name="standard",
+    hosts=21_500,
+    groups=_GROUPS,
+    copies={
+        Cause.WWW: CopyLaw(0.97, 0.04, 0.02, 0.00, 0.01, 0.20, 0.15),
+        Cause.LOAD_BALANCING: CopyLaw(0.95, 0.06, 0.03, 0.00, 0.03, 0.03, 0.06),
+        Cause.FRANCHISE: CopyLaw(0.80, 0.10, 0.30, 0.03, 0.12, 0.01, 0.05),
+        Cause.HOSTING_MOVE: CopyLaw(0.82, 0.30, 0.06, 0.06, 0.12, 0.20, 0.06),
+        Cause.MALICIOUS: CopyLaw(0.72, 0.20, 0.30, 0.05, 0.12, 0.00, 0.10),
+    },
+    crawl_median=42.0,
+    crawl_sigma=0.8,
+    crawl_disorder=0.8,
+    dynamic=0.20,
+    common_paths=0.28,
+    languages=150,
+    language_free=0.05,
+    topics=25,
+    topic_equal=0.20,
+    topic_same_path=0.30,
+    platforms=15,
+    parkings=10,
+    families=200,
+    family_documents=3,
+    broken=300,
+)
+
+HARD = WebLaw(
+    name="hard",
+    hosts=21_500,
+    groups=_GROUPS,
+    copies={
+        Cause.WWW: CopyLaw(0.93, 0.08, 0.05, 0.00, 0.03, 0.12, 0.10),
+        Cause.LOAD_BALANCING: CopyLaw(0.88, 0.12, 0.08, 0.01, 0.08, 0.01, 0.03),
+        Cause.FRANCHISE: CopyLaw(0.65, 0.20, 0.45, 0.06, 0.25, 0.00, 0.03),
+        Cause.HOSTING_MOVE: CopyLaw(0.68, 0.45, 0.12, 0.12, 0.25, 0.10, 0.03),
+        Cause.MALICIOUS: CopyLaw(0.55, 0.35, 0.45, 0.10, 0.25, 0.00, 0.06),
+    },
+    crawl_median=28.0,
+    crawl_sigma=0.9,
+    crawl_disorder=1.1,
+    dynamic=0.32,
+    common_paths=0.36,
+    languages=260,
+    language_free=0.08,
+    topics=35,
+    topic_equal=0.30,
+    topic_same_path=0.40,
+    platforms=20,
+    parkings=12,
+    families=320,
+    family_documents=5,
+    broken=450,
+)
+
+LAWS = {law.name: law for law in (EASY, STANDARD, HARD)}

@@ -1,0 +1,448 @@
+"""A web of replicas that knows which hosts are copies of which, and why.
+
+Sites have pages in levels, paths of their own, paths their CMS gives to every site, and texts;
+hosts show a site, whole or in part, today's or an older state of it, with dynamic blocks, under
+names and addresses of their kind. A crawl fetches a part of each host, breadth first and in an
+order of its own. What only looks like a replica is there too: language versions, communities with
+equal texts, blogs under one name and address, parked domains, families of sites, hosts that answer
+the same error everywhere.
+
+Source: the five causes are Carvalho 2014; which look-alikes mislead, from the same and from trial.
+Laws: `replica_laws`. A web is a function of its law and its seed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from crawld.core.replica.hosts import Hosts, Ids, Keys, pair_keys, path_key
+from crawld.simweb.replica_laws import Cause, CopyLaw, WebLaw
+from crawld.simweb.replica_names import Names
+
+LANGUAGES = ("de", "fr", "it", "es", "pt", "en")
+CITIES = ("berlin", "paris", "roma", "lyon", "porto", "recife", "leeds", "turin")
+
+_LEVEL_ENDS = np.array([1, 13, 103, 10**9])
+"""Pages up to each level of a site: the root, what it links to, and so on."""
+
+_CMS_COUNT = 14
+_CMS_PAGES = 150
+_CMS_NUMBERS = 4_000
+_COMMON_PAGES = 250
+_PROVIDERS = 250
+_ERRORS = 15
+
+_PATH, _CMS, _NUMBER, _COMMON, _TEXT, _SLUG, _ERROR, _LOCAL, _OLD, _MOVED, _LINK = range(11)
+
+
+def mix(*keys: int | Ids | Keys) -> Keys:
+    """Return a 64-bit hash of its coordinates, element by element (SplitMix64's finaliser)."""
+    state = np.uint64(0x9E3779B97F4A7C15)
+    mixed = np.zeros(1, dtype=np.uint64)
+    for key in keys:
+        word = np.asarray(key).astype(np.uint64)
+        mixed = (mixed ^ word) + state
+        mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+        mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+        mixed = mixed ^ (mixed >> np.uint64(31))
+    return mixed
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """The original of one or more hosts.
+
+    Attributes:
+        number: identity of the site.
+        path: key of each page's path; the root is first.
+        text: key of each page's text, 0 where it has none.
+        dynamic: which pages have another text at every fetch.
+        links: keys of the host names it points at.
+    """
+
+    number: int
+    path: Keys
+    text: Keys
+    dynamic: NDArray[np.bool_]
+    links: Keys
+
+
+@dataclass(frozen=True, slots=True)
+class ReplicaWeb:
+    """A web, as a crawl saw it, and the truth.
+
+    Attributes:
+        law: what it was made from.
+        hosts: what a crawler knows.
+        group: group of replicas of each host, -1 for none.
+        cause: cause of each group.
+    """
+
+    law: WebLaw
+    hosts: Hosts
+    group: Ids
+    cause: tuple[Cause, ...]
+
+    def true_pairs(self) -> tuple[Ids, tuple[Cause, ...]]:
+        """Return the keys of all pairs of replicas, in order, and the cause of each."""
+        keys: list[int] = []
+        causes: list[Cause] = []
+        order = np.argsort(self.group, kind="stable")
+        order = order[self.group[order] >= 0]
+        for members in np.split(order, np.flatnonzero(np.diff(self.group[order])) + 1):
+            one, other = np.triu_indices(len(members), 1)
+            keys += pair_keys(members[one], members[other]).tolist()
+            causes += [self.cause[int(self.group[members[0]])]] * len(one)
+        order = np.argsort(keys)
+        return np.array(keys, dtype=np.int64)[order], tuple(causes[at] for at in order)
+
+
+def make_web(law: WebLaw, seed: int) -> ReplicaWeb:
+    """Return the web of a law and a seed; about five seconds of one core."""
+    return _Maker(law, seed).web()
+
+
+class _Maker:
+    def __init__(self, law: WebLaw, seed: int) -> None:
+        self.law = law
+        self.rng = np.random.default_rng([seed, len(law.name)])
+        self.name_source = Names(self.rng)
+        self.site_count = 0
+        self.names: list[str] = []
+        self.address: list[int] = []
+        self.pages: list[tuple[Keys, Keys]] = []
+        self.links: list[Keys] = []
+        self.group: list[int] = []
+        self.cause: list[Cause] = []
+        self.certificates: list[frozenset[str]] = []
+        self.redirects: dict[tuple[int, int], int] = {}
+        self.canonicals: dict[tuple[int, int], int] = {}
+        networks = self.rng.integers(1 << 16, 223 << 16, size=_PROVIDERS)
+        self.providers = [
+            int(network) << 8 for network in networks
+        ]  # each has one network of 256 addresses
+
+    # --- sites ---------------------------------------------------------------------------------
+
+    def site(self, *, cms: int | None = None, pages: int | None = None) -> Site:
+        """Return a new site of its own texts."""
+        rng, law = self.rng, self.law
+        self.site_count += 1
+        number = self.site_count
+        count = pages or int(np.clip(rng.lognormal(np.log(45), 1.0), 1, 1500))
+        index = np.arange(count)
+        path = mix(_PATH, number, index)
+        if cms is None:
+            cms = int(_CMS_COUNT * rng.random() ** 1.5)
+        common = rng.random(count) < rng.beta(2, 2 / law.common_paths - 2)
+        kind = rng.random(count)
+        skew = rng.random(count) ** 2
+        path = np.where(common, mix(_CMS, cms, (skew * _CMS_PAGES).astype(int)), path)
+        numbered = common & (kind < 0.5)
+        path = np.where(numbered, mix(_NUMBER, cms, (skew * _CMS_NUMBERS).astype(int)), path)
+        general = common & (kind > 0.8)
+        path = np.where(general, mix(_COMMON, (skew * _COMMON_PAGES).astype(int)), path)
+        path[0] = path_key("/")
+        first = np.sort(np.unique(path, return_index=True)[1])
+        dynamic_share = rng.beta(0.4, 0.4 / law.dynamic - 0.4)
+        return Site(
+            number,
+            path[first],
+            mix(_TEXT, number, first),
+            rng.random(len(first)) < dynamic_share,
+            mix(_LINK, (rng.random(int(rng.integers(2, 25))) ** 3 * 20_000).astype(int)),
+        )
+
+    def copy(self, site: Site, law: CopyLaw) -> Site:
+        """Return the pages of a site as a copy shows them."""
+        rng = self.rng
+        count = len(site.path)
+        path, text = site.path.copy(), site.text.copy()
+        copy_number = int(rng.integers(1 << 40))
+        stale = rng.random(count) < self._share(law.stale)
+        text = np.where(stale, mix(_OLD, text, copy_number), text)
+        modified = rng.random(count) < self._share(law.modified)
+        text = np.where(modified, mix(_LOCAL, text, copy_number), text)
+        renamed = rng.random(count) < self._share(law.renamed)
+        renamed[0] = False
+        path = np.where(renamed, mix(_MOVED, path, copy_number), path)
+        kept = rng.random(count) < self._share(law.kept)
+        kept[0] = True
+        extra = np.arange(round(self._share(law.extra) * count))
+        own_links = mix(_LINK, (rng.random(3) ** 3 * 20_000).astype(int))
+        links = site.links[rng.random(len(site.links)) < 0.85]
+        return Site(
+            site.number,
+            np.concatenate((path[kept], mix(_PATH, copy_number, extra))),
+            np.concatenate((text[kept], mix(_TEXT, copy_number, extra))),
+            np.concatenate((site.dynamic[kept], np.zeros(len(extra), dtype=bool))),
+            np.concatenate((links, own_links)),
+        )
+
+    def _share(self, mean: float) -> float:
+        """Return a share about a mean, spread as widely as a Beta of weight 5."""
+        if mean in (0.0, 1.0):
+            return mean
+        return float(self.rng.beta(5 * mean, 5 * (1 - mean)))
+
+    # --- hosts ---------------------------------------------------------------------------------
+
+    def own_address(self) -> int:
+        """Return an address: one of its own, or one that a provider gives to many."""
+        rng = self.rng
+        if rng.random() < 0.4:
+            return int(rng.integers(1 << 24, 223 << 24))
+        provider = self.providers[int(_PROVIDERS * rng.random() ** 2)]
+        return provider + int(40 * rng.random() ** 2)
+
+    def host(self, name: str, address: int, site: Site, group: int = -1) -> int:
+        """Crawl a host and return its index."""
+        rng, law = self.rng, self.law
+        index = len(self.names)
+        level = np.searchsorted(_LEVEL_ENDS, np.arange(len(site.path)), side="right")
+        order = np.argsort(level + law.crawl_disorder * rng.random(len(level)), kind="stable")
+        fetched = order[: max(1, int(rng.lognormal(np.log(law.crawl_median), law.crawl_sigma)))]
+        text = np.where(site.dynamic, mix(_LOCAL, site.text, index, 7), site.text)
+        text = np.where(site.text == 0, np.uint64(0), text)[fetched]
+        text = np.where(rng.random(len(fetched)) < 0.02, np.uint64(0), text)  # failed, empty
+        self.names.append(name)
+        self.address.append(address)
+        self.pages.append((site.path[fetched], text))
+        self.links.append(site.links)
+        self.group.append(group)
+        domain = name.removeprefix("www.")
+        self.certificates.append(frozenset({domain, f"www.{domain}"}))
+        return index
+
+    def replicas(self, cause: Cause) -> None:
+        """Make one group of replicas."""
+        law, rng = self.law.copies[cause], self.rng
+        group = len(self.cause)
+        self.cause.append(cause)
+        site = self.site()
+        names, addresses = getattr(self, f"_{cause.value}")()
+        original = self.host(names[0], addresses[0], site, group)
+        if cause is Cause.LOAD_BALANCING and rng.random() < 0.5:
+            self.certificates[original] = frozenset(names)
+        for name, address in zip(names[1:], addresses[1:], strict=True):
+            shown = self.copy(site, law)
+            copy = self.host(name, address, shown, group)
+            fetched = len(self.pages[copy][0])
+            if rng.random() < law.redirect:
+                self._redirect(copy, original, round(fetched * rng.uniform(0.5, 1.0)))
+            elif rng.random() < law.canonical:
+                self.canonicals[copy, original] = max(1, round(fetched * rng.uniform(0.6, 1.0)))
+            if cause in (Cause.WWW, Cause.LOAD_BALANCING) and rng.random() < 0.5:
+                self.certificates[copy] = self.certificates[original]
+
+    def _redirect(self, copy: int, original: int, count: int) -> None:
+        self.redirects[copy, original] = max(1, count)
+        self.pages[copy][1][: max(1, count)] = 0
+
+    def _www(self) -> tuple[list[str], list[int]]:
+        domain, address = self.name_source.domain(), self.own_address()
+        other = address if self.rng.random() < 0.9 else self.own_address()
+        return [domain, self.name_source.claim(f"www.{domain}")], [address, other]
+
+    def _load_balancing(self) -> tuple[list[str], list[int]]:
+        rng, domain = self.rng, self.name_source.domain()
+        count = int(rng.integers(2, 6))
+        stem = ("www", "web", "srv", "cache")[int(rng.integers(4))]
+        names = [self.name_source.claim(f"{stem}{at + 1}.{domain}") for at in range(count)]
+        network = int(rng.integers(1 << 16, 223 << 16)) << 8
+        near = [network + int(octet) for octet in rng.integers(256, size=count)]
+        return names, near if rng.random() < 0.8 else [self.own_address() for _ in names]
+
+    def _franchise(self) -> tuple[list[str], list[int]]:
+        rng, source = self.rng, self.name_source
+        brand, top = source.word(), source.top_level()
+        count, style, address = int(rng.integers(2, 7)), rng.random(), self.own_address()
+        cities = rng.permutation(len(CITIES))[:count]
+        names = []
+        for city in cities:
+            place = CITIES[city]
+            if style < 0.4:
+                names.append(source.claim(f"{place}.{brand}.{top}"))
+            elif style < 0.8:
+                names.append(source.claim(f"{brand}-{place}.{top}"))
+            else:
+                names.append(source.claim(f"{brand}.{source.top_level()}"))
+        same = rng.random() < 0.5
+        return names, [address if same else self.own_address() for _ in names]
+
+    def _hosting_move(self) -> tuple[list[str], list[int]]:
+        rng, source = self.rng, self.name_source
+        domain, style = source.domain(), rng.random()
+        if style < 0.25:
+            old = source.other_top_level(domain)
+        elif style < 0.6:
+            old = source.claim(f"{domain.partition('.')[0]}.{source.word()}.{source.top_level()}")
+        else:
+            old = source.domain()
+        return [domain, old], [self.own_address(), self.own_address()]
+
+    def _malicious(self) -> tuple[list[str], list[int]]:
+        rng, source = self.rng, self.name_source
+        domain = source.domain()
+        names = [domain]
+        for _ in range(int(rng.integers(1, 4))):
+            alike = rng.random() < 0.35
+            names.append(source.misspelt(domain) if alike else source.domain())
+        return names, [self.own_address() for _ in names]
+
+    # --- what only looks alike -----------------------------------------------------------------
+
+    def languages(self) -> None:
+        """Make the language versions of one site: the same paths, other texts."""
+        rng, domain, site = self.rng, self.name_source.domain(), self.site()
+        address, style = self.own_address(), rng.random()
+        label = domain.partition(".")[0]
+        free = rng.random(len(site.path)) < 2.0 * self.law.language_free * rng.random()
+        for language in rng.permutation(len(LANGUAGES))[: int(rng.integers(2, 5))]:
+            code = LANGUAGES[language]
+            name = f"{label}.{code}" if style < 0.5 else f"{code}.{domain}"
+            text = np.where(free, site.text, mix(_TEXT, site.text, language))
+            kept = rng.random(len(site.path)) < 0.9
+            kept[0] = True
+            version = Site(site.number, site.path[kept], text[kept], site.dynamic[kept], site.links)
+            self.host(self.name_source.claim(name), address, version)
+
+    def topic(self, number: int) -> None:
+        """Make a community of sites with equal texts, on addresses and paths of their own."""
+        rng, law = self.rng, self.law
+        popularity = 1.0 / np.arange(1, 401) ** 0.7
+        for _ in range(int(rng.integers(12, 31))):
+            own = self.site(cms=number % _CMS_COUNT, pages=int(rng.integers(5, 40)))
+            chosen = rng.choice(
+                400, size=int(rng.integers(10, 60)), replace=False, p=popularity / popularity.sum()
+            )
+            usual = rng.random(len(chosen)) < law.topic_same_path
+            equal = rng.random(len(chosen)) < law.topic_equal
+            slug = mix(_SLUG, number, chosen)
+            text = mix(_TEXT, number, chosen, 3)
+            site = Site(
+                own.number,
+                np.concatenate((own.path, np.where(usual, slug, mix(slug, own.number)))),
+                np.concatenate((own.text, np.where(equal, text, mix(text, own.number)))),
+                np.concatenate((own.dynamic, np.zeros(len(chosen), dtype=bool))),
+                np.concatenate((own.links, mix(_LINK, number, rng.integers(12, size=6)))),
+            )
+            self.host(self.name_source.domain(), self.own_address(), site)
+
+    def platform(self, number: int) -> None:
+        """Make a platform: many blogs under one domain, on a few addresses, with one CMS."""
+        rng, source = self.rng, self.name_source
+        domain = source.domain()
+        addresses = [self.own_address() for _ in range(int(rng.integers(1, 4)))]
+        for _ in range(int(rng.integers(30, 100))):
+            name = source.claim(f"{source.word()}.{domain}")
+            address = addresses[int(rng.integers(len(addresses)))]
+            self.host(name, address, self.site(cms=number % _CMS_COUNT))
+
+    def parking(self, number: int) -> None:
+        """Make a company that parks domains: the same few pages, the domain's name in each."""
+        rng = self.rng
+        address = self.own_address()
+        count = 300 if number < 2 else int(rng.integers(8, 31))
+        paths = np.concatenate(([path_key("/")], mix(_PATH, 10**9 + number, np.arange(3))))
+        links = mix(_LINK, 10**6 + number, np.arange(4))
+        for at in range(count):
+            text = mix(_TEXT, 10**9 + number, np.arange(4), at)
+            text[3] = mix(_TEXT, 10**9 + number, 3)[0]  # the terms name no domain
+            shown = Site(0, paths.astype(np.uint64), text, np.zeros(4, dtype=bool), links)
+            self.host(self.name_source.domain(), address, shown)
+
+    def family(self) -> None:
+        """Make the sites of one company: equal paths and a few equal documents, other texts."""
+        rng, source = self.rng, self.name_source
+        brand, top, address = source.word(), source.top_level(), self.own_address()
+        model = self.site()
+        shared = rng.random(len(model.path)) < 0.4
+        documents = np.zeros(len(model.path), dtype=bool)
+        most = min(self.law.family_documents, len(documents))
+        documents[rng.permutation(len(documents))[: int(rng.integers(most + 1))]] = True
+        members = []
+        for _ in range(int(rng.integers(2, 6))):
+            product = source.word()
+            name = f"{brand}{product}.{top}" if rng.random() < 0.5 else f"{product}.{brand}.{top}"
+            own = mix(_PATH, model.path, len(self.names))
+            own[0] = model.path[0]
+            path = np.where(shared | documents, model.path, own)
+            text = np.where(documents, model.text, mix(_TEXT, model.text, len(self.names)))
+            site = Site(model.number, path, text, model.dynamic, model.links)
+            members.append(self.host(source.claim(name), address, site))
+        if len(members) > 1 and rng.random() < 0.5:
+            self._redirect(members[1], members[0], int(rng.integers(1, 3)))
+
+    def broken(self) -> None:
+        """Make a host whose every page is its hosting company's error, answered with 200."""
+        site = self.site()
+        error = int(_ERRORS * self.rng.random())
+        text = np.repeat(mix(_ERROR, error), len(site.path))
+        text[0] = site.text[0]
+        static = np.zeros(len(text), dtype=bool)
+        shown = Site(site.number, site.path, text, static, site.links)
+        self.host(self.name_source.domain(), self.own_address(), shown)
+
+    # --- the whole -----------------------------------------------------------------------------
+
+    def web(self) -> ReplicaWeb:
+        """Return the web; hosts stand in no order that tells anything."""
+        law, rng = self.law, self.rng
+        for cause in Cause:
+            for _ in range(law.groups[cause]):
+                self.replicas(cause)
+        for _ in range(law.languages):
+            self.languages()
+        for number in range(law.topics):
+            self.topic(number)
+        for number in range(law.platforms):
+            self.platform(number)
+        for number in range(law.parkings):
+            self.parking(number)
+        for _ in range(law.families):
+            self.family()
+        for _ in range(law.broken):
+            self.broken()
+        while len(self.names) < law.hosts:
+            self.host(self.name_source.domain(), self.own_address(), self.site())
+        self._shared_certificates()
+        return self._shuffled(rng.permutation(len(self.names)))
+
+    def _shared_certificates(self) -> None:
+        """Give one certificate to many unrelated hosts of one address, as providers do."""
+        by_address: dict[int, list[int]] = {}
+        for host, address in enumerate(self.address):
+            by_address.setdefault(address, []).append(host)
+        for members in by_address.values():
+            if len(members) >= 5 and self.rng.random() < 0.3:
+                names = frozenset(self.names[host] for host in members[:60])
+                for host in members[:60]:
+                    self.certificates[host] = names
+
+    def _shuffled(self, order: Ids) -> ReplicaWeb:
+        place = np.empty(len(order), dtype=np.int64)
+        place[order] = np.arange(len(order))
+        places = place.tolist()
+        page_counts = np.array([len(path) for path, _ in self.pages])
+        link_counts = np.array([len(keys) for keys in self.links])
+        hosts = Hosts(
+            names=tuple(self.names[at] for at in order),
+            addresses=tuple(_dotted(self.address[at]) for at in order),
+            page_host=np.repeat(place, page_counts),
+            page_path=np.concatenate([path for path, _ in self.pages]),
+            page_signature=np.concatenate([text for _, text in self.pages]),
+            link_host=np.repeat(place, link_counts),
+            link_target=np.concatenate(self.links),
+            redirects={(places[a], places[b]): n for (a, b), n in self.redirects.items()},
+            canonicals={(places[a], places[b]): n for (a, b), n in self.canonicals.items()},
+            certificates=tuple(self.certificates[at] for at in order),
+        )
+        return ReplicaWeb(self.law, hosts, np.array(self.group)[order], tuple(self.cause))
+
+
+def _dotted(address: int) -> str:
+    return ".".join(str(address >> shift & 255) for shift in (24, 16, 8, 0))
