@@ -22,7 +22,7 @@ import typer
 from pydantic import TypeAdapter
 from rich.console import RenderableType
 
-from crawld.cli import history, jobs, tables
+from crawld.cli import history, jobs, keeping, tables
 from crawld.cli.client import Client, socket_place
 from crawld.cli.output import console, ending
 from crawld.core.page import Outcome, PageState
@@ -174,6 +174,7 @@ def host(call: Call, name: Annotated[str, typer.Argument(metavar="HOST")]) -> No
 
 history.mount(command)
 jobs.mount(command)
+keeping.mount(command)
 
 
 @command

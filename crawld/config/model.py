@@ -274,6 +274,11 @@ class Site(_Table):
         "How long a superseded copy is kept, except the first; unset: for ever.",
         unit="days",
     )
+    settle_s: Seconds = _key(
+        0.0,
+        "How long a copy must have stood before it is shown; newer ones are kept meanwhile.",
+        unit="seconds",
+    )
     weights: tuple[Weight, ...] = _key(
         (), 'How much pages matter: [{ pattern = "glob:...", importance = 2.0 }]; first match wins.'
     )

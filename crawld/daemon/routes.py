@@ -17,6 +17,7 @@ from crawld.core.url import parse
 from crawld.daemon import models
 from crawld.daemon.history_models import VersionDetail
 from crawld.daemon.history_routes import history_routes, version_detail
+from crawld.daemon.keeping_routes import keeping_routes
 from crawld.daemon.lookup import canonical, known_page
 from crawld.daemon.views import host_detail, host_status, page_detail, site_status, visit_status
 from crawld.daemon.views_jobs import job_status, wiki_statuses
@@ -44,6 +45,7 @@ def routes(daemon: Daemon) -> APIRouter:
     _commands(router, daemon)
     _ending(router, daemon)
     router.include_router(history_routes(daemon))
+    router.include_router(keeping_routes(daemon))
     return router
 
 

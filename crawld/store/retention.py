@@ -1,8 +1,8 @@
 """Which stored copies of a page are given up, and what becomes of the bodies they leave.
 
 A rule bounds what is kept of a page: the newest `keep_versions`, and those that were the page's
-last word within `keep_days`. Either limit gives a copy up; the first and the last copy stay for
-ever, whatever the rule. An age counts from the moment a copy was superseded, so that
+last word within `keep_days`. Either limit gives a copy up; the first, the last and a pinned copy
+stay for ever, whatever the rule. An age counts from the moment a copy was superseded, so that
 every question within `keep_days` can still be answered.
 
 A body goes when no copy is left that shows it. Deltas that rest on it are first made to rest on
@@ -101,6 +101,8 @@ SELECT version_id, visited_at, body_id FROM version
 WHERE page_id = ? ORDER BY visited_at, version_id
 """
 
+_PINNED: Final = "SELECT version_id FROM pin WHERE page_id = ?"
+
 
 def plan(
     connection: apsw.Connection, rules: Mapping[int, Rule], now: float, *, after: int
@@ -123,8 +125,9 @@ def plan(
         if site_id not in rules:
             continue
         copies = [Copy(*row) for row in connection.execute(_COPIES, (page_id,))]
+        kept = {newest_id, connection.execute(_PINNED, (page_id,)).get}
         found = [
-            each for each in given_up(copies, rules[site_id], now) if each.version_id != newest_id
+            each for each in given_up(copies, rules[site_id], now) if each.version_id not in kept
         ]
         room = SLICE_VERSIONS - len(slice_.versions)
         work.give_up(page_id, copies, found[:room])

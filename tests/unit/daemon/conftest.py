@@ -2,11 +2,15 @@
 
 import pytest
 
+from crawld.core.url import url_hash
 from crawld.daemon.app import run_daemon
 from crawld.daemon.clock import Clock
 from crawld.simweb.server import SimWeb
+from crawld.store import frontier, visit
+from crawld.store.frontier import Discovery
 
-from .world import Mirror, ShiftedTime, Web
+from .past import BEGIN, changed
+from .world import Mirror, ShiftedTime, Web, site_of
 
 
 @pytest.fixture
@@ -43,3 +47,25 @@ def daemon(nursery, mirror):
         return await nursery.start(run_daemon, mirror.start_of(*seeds, once=False, **more))
 
     return start
+
+
+@pytest.fixture
+async def past(serve, daemon):
+    """A daemon that rests, and the number and URL of a page with five copies, a day apart."""
+    web = await serve(site_of(pages=2))
+    running = await daemon(web.url(), site={"keep_versions": 2})
+    running.set_paused(paused=True)
+    url = web.url("/past")
+    discovery = Discovery(
+        url=url,
+        site_id=1,
+        host="a.test",
+        origin=url[:-5],
+        url_hash=url_hash(url),
+        at=BEGIN,
+        depth=1,
+    )
+    [page] = await running.database.write(frontier.discover, [discovery])
+    for number in range(5):
+        await running.database.write(visit.record, changed(page.page_id, number))
+    return running, page.page_id, url

@@ -1,68 +1,11 @@
 """The past of a page over the control socket, and the job that keeps it small."""
 
-import httpx
 import pytest
 
-from crawld.core.page import Outcome, PageState
-from crawld.core.url import url_hash
 from crawld.daemon.jobs.retention import Retention
-from crawld.store import body, frontier, headers, visit
-from crawld.store.answer import Answer
-from crawld.store.frontier import Discovery
-from crawld.store.visit import VisitRecord
+from crawld.store import visit
 
-from .world import site_of
-
-BEGIN = 1_700_000_000.0
-DAY_S = 86_400.0
-WORDS = "".join(f"<p>paragraph {number} says so</p>" for number in range(60))
-
-
-def content(number):
-    return f"<h1>Title</h1>{WORDS}<p>edit {number} of it</p>".encode()
-
-
-@pytest.fixture
-async def past(serve, daemon):
-    """A daemon that rests, and the number and URL of a page with five copies, a day apart."""
-    web = await serve(site_of(pages=2))
-    running = await daemon(web.url(), site={"keep_versions": 2})
-    running.set_paused(paused=True)
-    url = web.url("/past")
-    discovery = Discovery(
-        url=url,
-        site_id=1,
-        host="a.test",
-        origin=url[:-5],
-        url_hash=url_hash(url),
-        at=BEGIN,
-        depth=1,
-    )
-    [page] = await running.database.write(frontier.discover, [discovery])
-    for number in range(5):
-        await running.database.write(visit.record, changed(page.page_id, number))
-    return running, page.page_id, url
-
-
-def changed(page_id, number):
-    encoded = body.encode(content(number))
-    lines = headers.pack(((b"Server", b"nginx"), (b"X-Edit", b"%d" % number)))
-    return VisitRecord(
-        page_id=page_id,
-        visited_at=BEGIN + number * DAY_S,
-        outcome=Outcome.CHANGED,
-        state=PageState.VISITED,
-        answer=Answer(status=200, http_version="HTTP/1.1", headers=lines, content_type="text/html"),
-        digest=encoded.digest,
-        body=encoded,
-    )
-
-
-async def ask(running, path, **query):
-    """Ask the control socket; return the answer."""
-    transport = httpx.AsyncHTTPTransport(uds=str(running.socket_path))
-    async with httpx.AsyncClient(transport=transport, base_url="http://crawld") as client:
-        return await client.get(path, params=query)
+from .past import BEGIN, DAY_S, ask, changed, content
 
 
 async def test_history_is_newest_first(past):

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from crawld.store import delta, doctor, migrate, page, retention, site, visit
+from crawld.store import delta, doctor, migrate, page, pin, retention, site, visit
 from crawld.store.connection import open_connection
 from crawld.store.retention import DAY_S, Copy, Rule
 
@@ -206,3 +206,11 @@ def test_whatever_happens_every_copy_that_stays_reads_as_it_was(steps):
                         del all_[1 : max(1, len(all_) - arguments[0])]
             assert {page_id: contents(connection, page_id) for page_id in model} == model
             assert doctor.examine(path).findings == ()
+
+
+def test_a_pinned_copy_stays(connection):
+    page_id = record_page(connection, "a", daily(6))
+    held = pin.put(connection, page_id, NOW, NOW + 2 * DAY_S)
+    thin(connection, Rule(keep_versions=1), NOW + 9 * DAY_S)
+    assert len(contents(connection, page_id)) == 3
+    assert pin.get(connection, page_id) == held
