@@ -21,7 +21,7 @@ import trio
 
 from crawld.core.change.record import RECORD, VERSION, Records, records_of
 from crawld.core.change.scale import ScaleModel
-from crawld.core.revisit.policies_index import usual_scale
+from crawld.core.revisit.worth import usual_scale
 from crawld.daemon.crawl import Crawl
 from crawld.daemon.pages import HostPages, Known
 from crawld.store import model, price

@@ -108,8 +108,15 @@ class Policy(Protocol):
         """Give a selected page back as if it had never been selected."""
         ...
 
-    def hinted(self, page: int, at: float) -> None:
-        """Note a report that the page changed at an instant (Unix seconds)."""
+    def hinted(self, page: int, at: float, *, trust: float = 1.0) -> None:
+        """Note a report that the page changed.
+
+        Args:
+            page: key of the page; an unknown one is passed over.
+            at: instant of the change as reported, Unix seconds.
+            trust: share of the source's hints that are real (`change/reliability.py`), in [0, 1];
+                at 0 the report is worth nothing and changes nothing.
+        """
         ...
 
 
@@ -214,7 +221,7 @@ class UniformPolicy:
         if slot != FREE and slot not in self._heap:
             self._heap.push(slot, self._heap.key(slot))
 
-    def hinted(self, page: int, at: float) -> None:
+    def hinted(self, page: int, at: float, *, trust: float = 1.0) -> None:
         """Accept and ignore: round robin does not jump the queue."""
 
     def _key(self, last_visit_at: float | None) -> float:

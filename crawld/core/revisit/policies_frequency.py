@@ -160,7 +160,7 @@ class _Frequencies:
     def set_weight(self, page: int, weight: float) -> None:
         """Accept and ignore: the next allocation brings the frequency that follows from it."""
 
-    def hinted(self, page: int, at: float) -> None:
+    def hinted(self, page: int, at: float, *, trust: float = 1.0) -> None:
         """Accept and ignore: an allocated schedule knows rates, not events."""
 
     def released(self, page: int) -> None:
@@ -332,7 +332,7 @@ class RandomPolicy:
     def set_weight(self, page: int, weight: float) -> None:
         """Accept and ignore: importance is part of the frequency."""
 
-    def hinted(self, page: int, at: float) -> None:
+    def hinted(self, page: int, at: float, *, trust: float = 1.0) -> None:
         """Accept and ignore."""
 
     def select(self, now: float) -> int | None:

@@ -138,7 +138,7 @@ class GreedyPolicy:
     def set_weight(self, page: int, weight: float) -> None:
         """Accept and ignore."""
 
-    def hinted(self, page: int, at: float) -> None:
+    def hinted(self, page: int, at: float, *, trust: float = 1.0) -> None:
         """Accept and ignore."""
 
     def select(self, now: float) -> int | None:

@@ -28,19 +28,18 @@ structure is ours.
 from __future__ import annotations
 
 import math
-from functools import cache, lru_cache
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from crawld.core.change.record import Records
-from crawld.core.change.scale import ScaleModel, fit_scale
+from crawld.core.change.scale import ScaleModel
 from crawld.core.revisit.heap import ABSENT, SlotHeap
 from crawld.core.revisit.hints import Reliability, Stale
 from crawld.core.revisit.policies import Observation, SteadyClock
 from crawld.core.revisit.pool import Pool
 from crawld.core.revisit.slots import FREE, PageSlots
-from crawld.core.revisit.worth import WorthTable, page_scale_s
+from crawld.core.revisit.worth import page_scale_s, usual_scale, worth_of
 
 Floats = NDArray[np.float64]
 
@@ -72,17 +71,6 @@ _REKEY_SHARE = 32
 _UNKNOWN_SCALE_S = 30 * 86_400.0
 
 
-@cache
-def usual_scale() -> ScaleModel:
-    """Return the scale model of a site of which nothing is known."""
-    return fit_scale(np.zeros(0), np.zeros(1, np.int64), at=0.0)
-
-
-@lru_cache(maxsize=64)
-def _worth_of(model: ScaleModel) -> WorthTable:
-    return WorthTable(model.shape)
-
-
 class IndexPolicy:
     """The page of highest worth next.
 
@@ -92,6 +80,7 @@ class IndexPolicy:
 
     def __init__(self, model: ScaleModel | None = None) -> None:
         self.reliability = Reliability()
+        self._missed_share, self._lag_s = 1.0, 0.0
         self._slots = PageSlots()
         self._heap = SlotHeap()
         self._pool = Pool()
@@ -126,7 +115,7 @@ class IndexPolicy:
         """
         self._model = model
         self._weights: list[float] = model.weights.tolist()
-        self._worth = _worth_of(model)
+        self._worth = worth_of(model)
 
     def add(self, page: int, last_visit_at: float | None, weight: float = 1.0) -> None:
         """Hold a page, before all others where it was never visited."""
@@ -407,7 +396,16 @@ class IndexPolicy:
 
     # -- hints -------------------------------------------------------------------------------------
 
-    def hinted(self, page: int, at: float) -> None:
+    def covered(self, missed_share: float, lag_s: float) -> None:
+        """Note how completely hints tell of the changes of these pages, all sources together.
+
+        Args:
+            missed_share: share of changes no source tells of, in [0, 1]; 1 = no source.
+            lag_s: time until a change is told, polls and all, seconds: silence says nothing of it.
+        """
+        self._missed_share, self._lag_s = missed_share, lag_s
+
+    def hinted(self, page: int, at: float, *, trust: float = 1.0) -> None:
         """Note that a page changed after its last visit; older news is dropped.
 
         For a page in flight it counts once the visit is over, if it tells of a later change. A

@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import cache, lru_cache
 from typing import Final
 
 import numpy as np
@@ -28,6 +29,7 @@ from numpy.typing import ArrayLike, NDArray
 from crawld.core.change.model import PageModel
 from crawld.core.change.record import WINDOWS_S
 from crawld.core.change.renewal import Renewal
+from crawld.core.change.scale import ScaleModel, fit_scale
 
 Floats = NDArray[np.float64]
 
@@ -205,3 +207,15 @@ class WorthTable:
         )
         cell = waits[:-1].reshape(_AGES - 1, _AGES_IN_CELL, _WORTHS).min(axis=1)
         return np.asarray(_EARLY * np.minimum(cell, waits[_AGES_IN_CELL::_AGES_IN_CELL]))
+
+
+@cache
+def usual_scale() -> ScaleModel:
+    """Return the scale model of a site of which nothing is known."""
+    return fit_scale(np.zeros(0), np.zeros(1, np.int64), at=0.0)
+
+
+@lru_cache(maxsize=64)
+def worth_of(model: ScaleModel) -> WorthTable:
+    """Return the tables of a scale model, one object a model."""
+    return WorthTable(model.shape)

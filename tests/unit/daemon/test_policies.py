@@ -8,7 +8,8 @@ from crawld.core.revisit.catalogue import FACTORIES
 from crawld.core.revisit.names import NAMES
 from crawld.core.revisit.policies import Observation
 from crawld.core.revisit.policies_frequency import MergePolicy
-from crawld.core.revisit.policies_index import IndexPolicy, usual_scale
+from crawld.core.revisit.policies_index import IndexPolicy
+from crawld.core.revisit.worth import usual_scale
 from crawld.daemon.jobs.allocate import Pages, share
 from crawld.daemon.pages import HostPages, Known
 
