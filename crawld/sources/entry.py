@@ -1,0 +1,138 @@
+"""What documents that list pages say of one page: its URL, and when it is said to have changed.
+
+A date is a span of time, not an instant: `2026-11-21` says that the page changed on some instant of
+that day. What a span means for a copy follows from three cases:
+
+1. The copy is older than the whole span: the page has changed since.
+2. The copy is younger than the whole span: nothing is said against it.
+3. The copy was made inside the span: it may or may not have the change. While the span lasts,
+   nobody can tell, and asking again at each poll would waste visits; once it is over, one visit
+   settles it, since the copy is younger than the span then (case 2).
+
+A span that begins in the future says nothing: a clock is wrong, or the date is of something else.
+
+Source: Date and Time Formats, W3C note of 1997; RFC 3339; RFC 822 for what feeds write.
+"""
+
+from __future__ import annotations
+
+import calendar
+import re
+from datetime import UTC, datetime, timedelta, timezone
+from email.utils import parsedate_to_datetime
+from functools import lru_cache
+from typing import NamedTuple
+
+CLOCK_TOLERANCE_S = 300.0
+"""How far ahead of our clock a server's may be before its dates are not believed."""
+
+MAX_DATE_LENGTH = 64
+
+_W3C = re.compile(
+    r"(\d{4})(?:-(\d\d)(?:-(\d\d)(?:[T ](\d\d):(\d\d)(?::(\d\d)(\.\d{1,9})?)?"
+    r"\s*(Z|z|[+-]\d\d(?::?\d\d)?)?)?)?)?",
+    re.ASCII,
+).fullmatch
+
+
+class Span(NamedTuple):
+    """A span of time in which something happened, Unix seconds; the end is not part of it."""
+
+    first: float
+    end: float
+
+
+class Entry(NamedTuple):
+    """One page as a document names it.
+
+    Attributes:
+        url: canonical URL.
+        changed: when it changed last, None where that is not said.
+        every_s: how often it is said to change, None where that is not said.
+    """
+
+    url: str
+    changed: Span | None = None
+    every_s: float | None = None
+
+
+def stale_since(changed: Span, last_visit_at: float, now: float) -> float | None:
+    """Return the instant since which a copy is said to be stale; None: nothing is said against it.
+
+    Args:
+        changed: when the page is said to have changed.
+        last_visit_at: when the copy was made or found to be still true, Unix seconds.
+        now: Unix seconds.
+
+    >>> day = Span(86_400.0, 172_800.0)
+    >>> stale_since(day, 50_000.0, 90_000.0), stale_since(day, 100_000.0, 120_000.0)
+    (86400.0, None)
+    >>> stale_since(day, 100_000.0, 180_000.0), stale_since(day, 175_000.0, 180_000.0)
+    (100000.0, None)
+    """
+    if changed.first > now + CLOCK_TOLERANCE_S:
+        return None
+    if last_visit_at < changed.first:
+        return min(changed.first, now)
+    return last_visit_at if last_visit_at < changed.end <= now else None
+
+
+@lru_cache(maxsize=4_096)
+def read_date(text: str) -> Span | None:
+    """Return the span a date names, None where the text is none.
+
+    Args:
+        text: a W3C date of any precision, with or without an offset (UTC then), or one of RFC 822.
+
+    >>> read_date("1970-01-02"), read_date("1970-01-01T01:00:30+01:00")
+    (Span(first=86400.0, end=172800.0), Span(first=30.0, end=31.0))
+    """
+    text = text.strip()
+    if not 4 <= len(text) <= MAX_DATE_LENGTH:
+        return None
+    try:
+        if text[10:11] == "T" and text[16:17] == ":":
+            moment = datetime.fromisoformat(text)
+            first = (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
+            return Span(first, first + 1.0)
+    except ValueError:
+        pass
+    try:
+        match = _W3C(text)
+        return _w3c(match) if match else _rfc822(text)
+    except (ValueError, OverflowError, TypeError, IndexError):
+        return None
+
+
+def _w3c(match: re.Match[str]) -> Span:
+    year, month, day, hour, minute, second, fraction, offset = match.groups()
+    moment = datetime(int(year), int(month or 1), int(day or 1), tzinfo=UTC)
+    if hour is None:
+        return Span(moment.timestamp(), moment.timestamp() + _days(match) * 86_400.0)
+    # 24:00 is midnight; a leap second belongs to the minute before.
+    moment += timedelta(hours=int(hour), minutes=int(minute), seconds=min(int(second or 0), 59))
+    if int(hour) > 24 or int(minute) > 59:
+        raise ValueError(match[0])
+    first = moment.replace(tzinfo=_zone(offset)).timestamp() + float(fraction or 0.0)
+    return Span(first, first + (1.0 if second else 60.0))
+
+
+def _days(match: re.Match[str]) -> int:
+    year, month = int(match[1]), match[2]
+    if match[3]:
+        return 1
+    return calendar.monthrange(year, int(month))[1] if month else 365 + calendar.isleap(year)
+
+
+def _zone(offset: str | None) -> timezone:
+    if offset is None or offset in "Zz":
+        return UTC
+    digits = offset[1:].replace(":", "").ljust(4, "0")
+    shift = timedelta(hours=int(digits[:2]), minutes=int(digits[2:]))
+    return timezone(-shift if offset[0] == "-" else shift)
+
+
+def _rfc822(text: str) -> Span:
+    moment = parsedate_to_datetime(text)
+    first = (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
+    return Span(first, first + 1.0)

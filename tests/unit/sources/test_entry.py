@@ -1,0 +1,71 @@
+"""Dates of documents, and what they say against a copy."""
+
+import pytest
+
+from crawld.sources.entry import Span, read_date, stale_since
+
+DAY = Span(1_795_219_200.0, 1_795_305_600.0)  # 2026-11-21
+NOON = 1_795_262_400.0
+
+
+@pytest.mark.parametrize(
+    ("text", "first", "length_s"),
+    [
+        ("2026", 1_767_225_600.0, 365 * 86_400.0),
+        ("2024", 1_704_067_200.0, 366 * 86_400.0),
+        ("2026-11", 1_793_491_200.0, 30 * 86_400.0),
+        ("2026-11-21", DAY.first, 86_400.0),
+        (" 2026-11-21\n", DAY.first, 86_400.0),
+        ("2026-11-21T12:00Z", NOON, 60.0),
+        ("2026-11-21T13:00+01:00", NOON, 60.0),
+        ("2026-11-21T12:00:00Z", NOON, 1.0),
+        ("2026-11-21T12:00:00", NOON, 1.0),
+        ("2026-11-21 12:00:00", NOON, 1.0),
+        ("2026-11-21T12:00:00.25Z", NOON + 0.25, 1.0),
+        ("2026-11-21T17:30:00+0530", NOON, 1.0),
+        ("2026-11-21T10:00:00-02", NOON, 1.0),
+        ("2026-11-20T24:00:00Z", DAY.first, 1.0),
+        ("2026-11-21T11:59:60Z", NOON - 1.0, 1.0),
+        ("Sat, 21 Nov 2026 12:00:00 GMT", NOON, 1.0),
+        ("Sat, 21 Nov 2026 13:00:00 +0100", NOON, 1.0),
+    ],
+)
+def test_dates(text, first, length_s):
+    assert read_date(text) == Span(first, first + length_s)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *(
+            "",
+            "now",
+            "20",
+            "yesterday",
+            "0000-00-00",
+            "2026-13-01",
+            "2026-02-30",
+            "2026-11-21T25:00Z",
+        ),
+        *("2026-11-21T12:99Z", "21/11/2026", "9999999999999999", "2026-11-21T12:00:00+99:99"),
+        *("x" * 100_000, "2026-11-21T" + "0" * 60, "０００１-01-01"),
+    ],
+)
+def test_what_is_no_date(text):
+    assert read_date(text) is None
+
+
+@pytest.mark.parametrize(
+    ("visited", "now", "stale"),
+    [
+        (DAY.first - 1.0, NOON, DAY.first),
+        (DAY.first + 1.0, NOON, None),  # the day is not over: nobody can tell
+        (DAY.first + 1.0, DAY.end - 1.0, None),
+        (DAY.first + 1.0, DAY.end, DAY.first + 1.0),  # one visit settles it
+        (DAY.end, DAY.end + 1.0, None),
+        (0.0, DAY.first - 1_000.0, None),  # still to come
+        (0.0, DAY.first - 10.0, DAY.first - 10.0),  # the server's clock is a little ahead
+    ],
+)
+def test_what_a_date_says_against_a_copy(visited, now, stale):
+    assert stale_since(DAY, visited, now) == stale

@@ -1,0 +1,225 @@
+"""Server-sent events by the standard, cut anywhere, and what Wikimedia's tell of pages."""
+
+import json
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from crawld.sources.eventstream import (
+    MAX_EVENT_BYTES,
+    MAX_RETRY_S,
+    Event,
+    EventReader,
+    PageChange,
+    instant_of,
+    is_gap,
+    moved_from,
+    read_change,
+)
+
+
+def read(*pieces, reader=None):
+    reader = reader or EventReader()
+    return [event for piece in pieces for event in reader.feed(piece)]
+
+
+def test_events():
+    stream = b"event: message\nid: 1\ndata: one\n\n: a comment\n\ndata:two\ndata: three\nid: 2\n\n"
+    assert read(stream) == [Event(b"one", "message", "1"), Event(b"two\nthree", "message", "2")]
+
+
+@pytest.mark.parametrize(
+    ("stream", "events"),
+    [
+        (b"\xef\xbb\xbfdata: x\n\n", [Event(b"x", "message", "")]),
+        (b"data: x\r\n\r\n", [Event(b"x", "message", "")]),
+        (b"data: x\r\rdata: y\r\r", [Event(b"x", "message", ""), Event(b"y", "message", "")]),
+        (b"data\n\n", [Event(b"", "message", "")]),
+        (b"data:  x\n\n", [Event(b" x", "message", "")]),
+        (b"event: other\nunknown: y\ndata: x\n\n", [Event(b"x", "other", "")]),
+        (b"event: other\n\ndata: x\n\n", [Event(b"x", "message", "")]),
+        (b"id: 1\n\ndata: x\n\n", [Event(b"x", "message", "1")]),
+        (
+            b"id: 1\ndata: x\n\nid\ndata: y\n\n",
+            [Event(b"x", "message", "1"), Event(b"y", "message", "")],
+        ),
+        (b"id: a\0b\ndata: x\n\n", [Event(b"x", "message", "")]),
+        (b"data: half an event", []),
+        (b"data: half an event\n", []),
+        (b"", []),
+    ],
+)
+def test_the_standards_corners(stream, events):
+    assert read(stream) == events
+
+
+STREAM = (
+    b'\xef\xbb\xbfid: [{"offset":1}]\r\ndata: {"a":1}\r\n\r\n:ok\n\nretry: 5000\n'
+    b"event: e\rdata: x\rdata: y\r\r\ndata\n\nid: 3\ndata: end\n\n"
+)
+
+
+@given(st.lists(st.integers(0, len(STREAM)), max_size=30))
+def test_cuts_change_nothing(cuts):
+    reader = EventReader()
+    bounds = [0, *sorted(cuts), len(STREAM)]
+    pieces = [STREAM[start:end] for start, end in pairwise(bounds)]
+    assert read(*pieces, reader=reader) == read(STREAM)
+    assert (reader.last_id, reader.retry_s) == ("3", 5.0)
+
+
+@given(st.lists(st.binary(max_size=200), max_size=20))
+def test_junk_is_no_error(pieces):
+    for event in read(*pieces):
+        assert len(event.data) <= MAX_EVENT_BYTES
+
+
+def test_half_an_event_does_not_move_the_id():
+    reader = EventReader("0")
+    read(b"id: 1\ndata: x\n\nid: 2\ndata: y\n", reader=reader)
+    assert reader.last_id == "1"
+
+
+@pytest.mark.parametrize("line_end", [b"", b"\ndata: "])
+def test_an_event_without_end_is_dropped_and_nothing_of_it_kept(line_end):
+    reader = EventReader()
+    piece = b"x" * 50_000 + line_end
+    assert read(b"data: ", *[piece] * 40, b"\n\ndata: next\n\n", reader=reader) == [
+        Event(b"next", "message", "")
+    ]
+    assert reader.dropped == 1
+
+
+@pytest.mark.parametrize(
+    ("written", "retry_s"),
+    [(b"5000", 5.0), (b"", None), (b"-1", None), (b"1e3", None), (b"999999999", MAX_RETRY_S)],
+)
+def test_how_long_a_stream_asks_to_be_left_alone(written, retry_s):
+    reader = EventReader()
+    read(b"retry: " + written + b"\n\n", reader=reader)
+    assert reader.retry_s == retry_s
+
+
+# --- what Wikimedia's events say -----------------------------------------------------------------
+
+EDIT = {
+    "$schema": "/mediawiki/recentchange/1.0.0",
+    "meta": {
+        "uri": "https://en.wikipedia.org/wiki/Z%C3%BCrich",
+        "id": "0f3f",
+        "dt": "2026-11-21T12:00:01Z",
+        "domain": "en.wikipedia.org",
+        "stream": "mediawiki.recentchange",
+    },
+    "id": 1,
+    "type": "edit",
+    "namespace": 0,
+    "title": "Zürich",
+    "title_url": "https://en.wikipedia.org/wiki/Z%c3%bcrich",
+    "timestamp": 1_795_262_400,
+    "revision": {"old": 7, "new": 8},
+    "server_url": "https://en.wikipedia.org",
+    "wiki": "enwiki",
+}
+CHANGE = PageChange(
+    "enwiki",
+    "Zürich",
+    "https://en.wikipedia.org/wiki/Z%C3%BCrich",
+    1_795_262_400.0,
+    8,
+    "edit",
+    "https://en.wikipedia.org",
+)
+PAGE_CHANGE = {
+    "meta": {"uri": "https://en.wikipedia.org/wiki/A_b", "domain": "en.wikipedia.org"},
+    "dt": "2026-11-21T12:00:00Z",
+    "page_change_kind": "edit",
+    "wiki_id": "enwiki",
+    "page": {"page_id": 5, "page_title": "A_b", "namespace_id": 0},
+    "revision": {"rev_id": 9},
+}
+
+
+def change_of(said):
+    read_as = instant_of(json.dumps(said).encode())
+    return read_change(read_as[0])
+
+
+def test_an_edit():
+    assert change_of(EDIT) == CHANGE
+
+
+def test_a_page_change():
+    assert change_of(PAGE_CHANGE) == PageChange(
+        "enwiki", "A b", "https://en.wikipedia.org/wiki/A_b", 1_795_262_400.0, 9, "edit", ""
+    )
+
+
+@pytest.mark.parametrize(
+    ("more", "kind"),
+    [
+        ({"type": "new"}, "new"),
+        ({"type": "log", "log_type": "delete"}, "delete"),
+        ({"type": "log", "log_type": "move"}, "move"),
+        ({"type": "log", "log_type": "import"}, "import"),
+        ({"type": "log", "log_type": "patrol"}, None),
+        ({"type": "log", "log_type": "thanks"}, None),
+        ({"type": "categorize"}, None),
+        ({"type": "external"}, None),
+        ({"meta": {**EDIT["meta"], "domain": "canary"}}, None),
+        ({"title": ""}, None),
+        ({"title": None}, None),
+        ({"type": ["edit"]}, None),
+    ],
+)
+def test_what_a_reader_would_see(more, kind):
+    change = change_of({**EDIT, **more})
+    assert (change and change.kind) == kind
+
+
+def test_canaries_and_hidden_revisions_of_page_changes():
+    assert change_of({**PAGE_CHANGE, "meta": {"domain": "canary"}}) is None
+    assert change_of({**PAGE_CHANGE, "page_change_kind": "visibility_change"}) is None
+
+
+def test_the_instant_falls_back_on_the_envelopes():
+    said = {**EDIT, "timestamp": "soon"}
+    assert change_of(said).at == 1_795_262_401.0
+    assert change_of({**said, "meta": {}}).at is None
+
+
+def test_moves():
+    log = {**EDIT, "type": "log", "log_type": "move", "title": "A", "log_params": {"target": "B"}}
+    assert moved_from(log) == ("A", "B")
+    moved = {
+        **PAGE_CHANGE,
+        "page_change_kind": "move",
+        "prior_state": {"page": {"page_title": "Old_a"}},
+    }
+    assert moved_from(moved) == ("Old a", "A b")
+    assert moved_from(EDIT) is None
+    assert moved_from({**log, "log_params": []}) is None
+
+
+@pytest.mark.parametrize("data", [b"", b"[]", b"null", b"{", b'"x"', b"\xff", b"[" * 100_000])
+def test_events_that_say_nothing(data):
+    assert instant_of(data) is None
+
+
+@given(
+    st.recursive(
+        st.none() | st.booleans() | st.integers() | st.text(), lambda inner: st.lists(inner)
+    )
+)
+def test_events_of_the_wrong_shape(value):
+    assert read_change(dict.fromkeys(EDIT, value)) is None or isinstance(value, str)
+
+
+@pytest.mark.parametrize(
+    ("asked_from", "first_at", "gap"),
+    [(None, 100.0, False), (100.0, None, False), (100.0, 101.0, False), (100.0, 4_000.0, True)],
+)
+def test_a_stream_that_could_not_go_back_so_far(asked_from, first_at, gap):
+    assert is_gap(asked_from, first_at) is gap

@@ -1,0 +1,167 @@
+"""Feeds as they are: what is new in them, where their dates are wrong, and what is no feed."""
+
+from pathlib import Path
+
+import pytest
+
+from crawld.sources.entry import Entry, Span, read_date
+from crawld.sources.feed import MAX_ENTRIES, FeedError, FeedWindow, read_feed
+
+DATA = Path(__file__).parents[2] / "data" / "sources"
+URL = "http://a.test/news/feed.xml"
+NOW = 1_795_262_400.0  # 2026-11-21T12:00:00Z
+
+
+def item(link, at=None, guid=None):
+    date = f"<pubDate>{at}</pubDate>" if at else ""
+    named = f"<guid isPermaLink='false'>{guid}</guid>" if guid else ""
+    return f"<item><link>{link}</link>{date}{named}</item>"
+
+
+def rss(*items, more=""):
+    return (
+        f"<?xml version='1.0'?><rss version='2.0'><channel>{more}{''.join(items)}</channel></rss>"
+    )
+
+
+def read(text):
+    return read_feed(text.encode() if isinstance(text, str) else text, URL)
+
+
+def urls(feed):
+    return [row.entry.url for row in feed.entries]
+
+
+def test_rss():
+    feed = read(rss(item("/p?a=1&amp;b=2", "Sat, 21 Nov 2026 11:00:00 GMT"), more="<ttl>30</ttl>"))
+    changed = read_date("2026-11-21T11:00:00Z")
+    assert [row.entry for row in feed.entries] == [Entry("http://a.test/p?a=1&b=2", changed)]
+    assert (feed.junk, feed.ttl_s) == (0, 1_800.0)
+
+
+def test_atom_takes_what_was_updated_last():
+    text = """<feed xmlns="http://www.w3.org/2005/Atom"><entry><id>tag:1</id>
+      <link href="http://a.test/x"/><published>2026-11-01T00:00:00Z</published>
+      <updated>2026-11-21T12:30:00+01:00</updated></entry></feed>"""
+    (row,) = read(text).entries
+    assert row.entry == Entry("http://a.test/x", read_date("2026-11-21T11:30:00Z"))
+
+
+@pytest.mark.parametrize("name", ["mediawiki_rc.atom", "mediawiki_rc.rss"])
+def test_a_mediawikis_changes_are_led_back_to_its_pages(name):
+    feed = read((DATA / name).read_bytes())
+    wiki = "http://wiki.test/wiki/"
+    pages = ["Main_Page", "New_page", "Newer_page", "Main_Page", "Main_Page"]
+    assert urls(feed) == [wiki + page for page in pages]
+    news = FeedWindow().news(feed, 1_795_298_200.0, None)
+    assert [entry.url for entry in news] == [wiki + page for page in pages[:3]]
+    assert news[0].changed == read_date("2026-11-21T21:55:29Z")
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("<!DOCTYPE html><html><body><p>Not found</body></html>", "HTML"),
+        ("<html><head></head></html>", "HTML"),
+        ("", "neither"),
+        ("not found", "neither"),
+        ("<?xml version='1.0'?><urlset/>", "neither"),
+        ("\0\1\2" * 1_000, "neither"),
+    ],
+)
+def test_what_is_no_feed(text, why):
+    with pytest.raises(FeedError, match=why):
+        read(text)
+
+
+def test_entities_of_its_own_are_not_unfolded():
+    bomb = "".join(
+        f"<!ENTITY {name} '{'&' + before + ';'}{('&' + before + ';') * 9}'>"
+        for before, name in zip("abcdefgh", "bcdefghi", strict=True)
+    )
+    doctype = f"<?xml version='1.0'?><!DOCTYPE rss [<!ENTITY a 'ha'>{bomb}]>"
+    channel = rss(item("http://a.test/x"), more="<title>&i;</title>").partition("?>")[2]
+    assert urls(read(doctype + channel)) == ["http://a.test/x"]
+
+
+def test_a_broken_feed_gives_what_can_be_read():
+    whole = rss(item("http://a.test/1"), item("http://a.test/2"))
+    assert urls(read(whole.partition("</channel>")[0])) == ["http://a.test/1", "http://a.test/2"]
+
+
+def test_entries_without_a_page_are_counted():
+    feed = read(
+        rss(item("mailto:a@a.test"), item("http://a.test/1"), "<item><title>t</title></item>")
+    )
+    assert (urls(feed), feed.junk) == (["http://a.test/1"], 2)
+
+
+def test_a_feed_without_end_is_read_so_far():
+    feed = read(rss(*(item(f"http://a.test/{i}") for i in range(MAX_ENTRIES + 50))))
+    assert len(feed.entries) == MAX_ENTRIES
+
+
+# --- between two looks ---------------------------------------------------------------------------
+
+
+def looks(*texts, window=None):
+    """Return what is new at each look, an hour apart, and the window after them."""
+    window, at, news = window or FeedWindow(), None, []
+    for position, text in enumerate(texts):
+        now = NOW + 3_600.0 * position
+        news.append({entry.url: entry.changed for entry in window.news(read(text), now, at)})
+        at = now
+    return news, window
+
+
+DATED = "Sat, 21 Nov 2026 11:00:00 GMT"
+ELEVEN = read_date("2026-11-21T11:00:00Z")
+
+
+def test_an_entry_counts_once():
+    one = item("http://a.test/1", DATED)
+    two = item("http://a.test/2", DATED)
+    news, window = looks(rss(one), rss(two, one), rss(two, one))
+    assert news == [{"http://a.test/1": ELEVEN}, {"http://a.test/2": ELEVEN}, {}]
+    assert not window.gap
+
+
+def test_an_entry_with_another_date_counts_again():
+    news, _ = looks(
+        rss(item("http://a.test/1", DATED), item("http://a.test/2", DATED)),
+        rss(
+            item("http://a.test/1", "Sat, 21 Nov 2026 12:30:00 GMT"), item("http://a.test/2", DATED)
+        ),
+    )
+    assert news[1] == {"http://a.test/1": read_date("2026-11-21T12:30:00Z")}
+
+
+def test_the_window_survives_a_restart():
+    one = rss(item("http://a.test/1", DATED))
+    _, window = looks(one)
+    again = FeedWindow(window.keys)
+    assert again.news(read(one), NOW + 60.0, NOW) == []
+
+
+@pytest.mark.parametrize("date", [None, "Sat, 28 Nov 2026 11:00:00 GMT", "yesterday", "1 Jan 0001"])
+def test_without_a_date_to_believe_it_changed_since_the_last_look(date):
+    news, _ = looks(rss(item("http://a.test/1", DATED)), rss(item("http://a.test/2", date)))
+    assert news[1] == {"http://a.test/2": Span(NOW, NOW + 3_600.0)}
+
+
+def test_at_the_first_look_only_dates_count():
+    news, _ = looks(rss(item("http://a.test/1"), item("http://a.test/2", DATED)))
+    assert news == [{"http://a.test/1": None, "http://a.test/2": ELEVEN}]
+
+
+def test_a_window_that_has_moved_on_is_a_gap():
+    feeds = [
+        rss(item(f"http://a.test/{i}", DATED), item(f"http://a.test/{i + 1}", DATED))
+        for i in range(9)
+    ]
+    _, window = looks(feeds[0], feeds[1])
+    assert not window.gap
+    _, window = looks(feeds[5], window=window)
+    assert window.gap
+    _, window = looks(rss(), window=window)
+    assert not window.gap

@@ -1,0 +1,246 @@
+"""Sitemaps as they are, as they should be, and as an enemy writes them."""
+
+import gzip
+import tracemalloc
+import zlib
+from pathlib import Path
+
+import pytest
+
+from crawld.sources.entry import Entry, Span, read_date
+from crawld.sources.sitemap import (
+    MAX_SILENT_BYTES,
+    Census,
+    SitemapError,
+    SitemapKind,
+    SitemapReader,
+    unpack,
+)
+
+DATA = Path(__file__).parents[2] / "data" / "sources"
+NS = "http://www.sitemaps.org/schemas/sitemap/0.9"
+NOW = 1_795_262_400.0
+
+
+def read(body):
+    """Return kind, entries and junk of a document."""
+    reader, found = SitemapReader(), []
+    for piece in unpack(body):
+        found += reader.feed(piece)
+    return reader.kind, found + reader.close(), reader.junk
+
+
+def urlset(*rows, ns=NS, root="urlset"):
+    return f'<?xml version="1.0"?>\n<{root} xmlns="{ns}">{"".join(rows)}</{root}>'.encode()
+
+
+def row(loc, **more):
+    fields = "".join(f"<{name}>{value}</{name}>" for name, value in {"loc": loc, **more}.items())
+    return f"<url>{fields}</url>"
+
+
+def test_pages_with_dates_and_frequencies():
+    body = urlset(
+        row(
+            "http://a.test/x?a=1&amp;b=2", lastmod="2026-11-21", changefreq="daily", priority="0.5"
+        ),
+        row("\n http://A.test/b%c3%bc \n", changefreq=" Never "),
+        row("http://a.test/c", lastmod="soon", changefreq="often"),
+    )
+    assert read(body) == (
+        SitemapKind.PAGES,
+        [
+            Entry("http://a.test/x?a=1&b=2", read_date("2026-11-21"), 86_400.0),
+            Entry("http://a.test/b%C3%BC", None, float("inf")),
+            Entry("http://a.test/c"),
+        ],
+        0,
+    )
+
+
+def test_an_index():
+    rows = [
+        row("http://a.test/1.xml.gz", lastmod="2026-11-21T12:00:00Z").replace("url>", "sitemap>")
+    ]
+    kind, found, _ = read(urlset(*rows, root="sitemapindex"))
+    assert kind is SitemapKind.INDEX
+    assert found == [Entry("http://a.test/1.xml.gz", Span(NOW, NOW + 1.0))]
+
+
+def test_what_images_and_news_say_is_not_the_pages():
+    body = urlset(
+        "<url><image:image xmlns:image='http://www.google.com/schemas/sitemap-image/1.1'>"
+        "<image:loc>http://a.test/i.png</image:loc></image:image>"
+        "<loc>http://a.test/p</loc><x:lastmod xmlns:x='urn:x'>2026</x:lastmod></url>"
+    )
+    assert read(body)[1] == [Entry("http://a.test/p")]
+
+
+@pytest.mark.parametrize("ns", ["", "http://www.google.com/schemas/sitemap/0.84", "urn:whatever"])
+def test_the_roots_own_namespace_counts(ns):
+    assert read(urlset(row("http://a.test/p"), ns=ns))[1] == [Entry("http://a.test/p")]
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-16", "latin-1"])
+def test_encodings(encoding):
+    text = f'<?xml version="1.0" encoding="{encoding}"?><urlset>{row("http://a.test/ü")}</urlset>'
+    assert read(text.encode(encoding))[1] == [Entry("http://a.test/%C3%BC")]
+
+
+def test_lines_of_urls():
+    body = b"\xef\xbb\xbfhttp://a.test/1\r\nhttps://a.test/2\n\n# said\nhttp://a.test/3"
+    urls = ["http://a.test/1", "https://a.test/2", "http://a.test/3"]
+    assert read(body) == (SitemapKind.PAGES, [Entry(url) for url in urls], 0)
+
+
+def test_urls_that_cannot_be_fetched_are_counted():
+    kind, found, junk = read(
+        urlset(row("ftp://a.test/"), row(""), row("http://a.test/"), row("/x"))
+    )
+    assert (kind, [entry.url for entry in found], junk) == (
+        SitemapKind.PAGES,
+        ["http://a.test/"],
+        3,
+    )
+
+
+def test_a_feed_may_be_a_sitemap():
+    reader = SitemapReader()
+    reader.feed(b"<rss version='2.0'><channel>")
+    assert reader.kind is SitemapKind.FEED
+
+
+def test_what_a_real_mediawiki_writes():
+    kind, found, junk = read((DATA / "mediawiki_sitemap.xml.gz").read_bytes())
+    assert (kind, len(found), junk) == (SitemapKind.PAGES, 13, 0)
+    assert found[0] == Entry("http://wiki.test/wiki/AC/DC", read_date("2023-03-31T01:27:11Z"))
+
+
+def test_packed_in_members_with_padding():
+    body = gzip.compress(urlset(row("http://a.test/1"))[:90])
+    rest = gzip.compress(urlset(row("http://a.test/1"))[90:])
+    assert read(body + rest + b"\0" * 500)[1] == [Entry("http://a.test/1")]
+
+
+# --- enemies ------------------------------------------------------------------------------------
+
+LAUGHS = (
+    b'<!DOCTYPE urlset [<!ENTITY a "ha"><!ENTITY b "&a;&a;&a;&a;&a;&a;&a;&a;">]>'
+    b"<urlset><url><loc>http://a.test/&b;</loc></url></urlset>"
+)
+SECRETS = (
+    b'<!DOCTYPE urlset [<!ENTITY f SYSTEM "file:///etc/hostname">]>'
+    b"<urlset><url><loc>http://a.test/&f;</loc></url></urlset>"
+)
+
+
+@pytest.mark.parametrize(
+    ("body", "why"),
+    [
+        (LAUGHS, "document type"),
+        (SECRETS, "document type"),
+        (b"<!DOCTYPE html><html><body>Not found</body></html>", "HTML page"),
+        (b"<html><body>Not found</body></html>", "HTML page"),
+        (b"<svg/>", "<svg>"),
+        (b"", "empty"),
+        (b" \n", "empty"),
+        (b"<urlset><url>", "well-formed"),
+        (b"<urlset>&nothing;</urlset>", "well-formed"),
+        (b'<?xml version="1.0" encoding="x-none"?><urlset/>', "unreadable"),
+        (b"<urlset>" + b"<url>" * 20, "deep"),
+        (b"<urlset><url><loc>" + b"x" * (3 * MAX_SILENT_BYTES), "without an element"),
+        (b"<urlset><!--" + b"-x" * (2 * MAX_SILENT_BYTES), "without an element"),
+        (b"<urlset " + b"a" * (3 * MAX_SILENT_BYTES), "without an element"),
+        (b"not found\n" * 100, "lines of URLs"),
+        (b"\0\1\2" * 100_000, "lines of URLs"),
+        (gzip.compress(b"<urlset>" + b"<url></url>" * 1_000_000), "unfold"),
+        (gzip.compress(b"<urlset></urlset>")[:-6], "ends early"),
+        (b"\x1f\x8b" + b"junk" * 100, "gzip"),
+    ],
+)
+def test_hostile_documents_end_where_they_turn_hostile(body, why):
+    with pytest.raises(SitemapError, match=why):
+        read(body)
+
+
+def test_what_was_read_before_the_end_counts():
+    reader = SitemapReader()
+    piece = urlset(*(row(f"http://a.test/{i}") for i in range(3))).replace(b"</urlset>", b"<url><")
+    with pytest.raises(SitemapError):
+        reader.feed(piece + b"<")
+    assert [entry.url for entry in reader.taken()] == [f"http://a.test/{i}" for i in range(3)]
+
+
+def test_a_long_text_is_not_kept():
+    reader = SitemapReader()
+    reader.feed(b"<urlset><url><loc>http://a.test/</loc><lastmod>")
+    for _ in range(20):
+        reader.feed(b"2" * 50_000)
+    assert reader.feed(b"</lastmod></url>") == [Entry("http://a.test/")]
+
+
+def packed_sitemap(count):
+    """Return a gzipped sitemap, made without ever holding it unpacked."""
+    packer = zlib.compressobj(6, zlib.DEFLATED, 31)
+    parts = [packer.compress(f'<urlset xmlns="{NS}">'.encode())]
+    for start in range(0, count, 1_000):
+        rows = (
+            row(f"http://a.test/{i}", lastmod="2026-11-21") for i in range(start, start + 1_000)
+        )
+        parts.append(packer.compress("".join(rows).encode()))
+    return b"".join([*parts, packer.compress(b"</urlset>"), packer.flush()])
+
+
+def peak_bytes(body):
+    """Return how many entries a packed sitemap has, and the most memory that reading it took."""
+    reader, census, count = SitemapReader(), Census(NOW), 0
+    tracemalloc.start()
+    for piece in unpack(body):
+        found = reader.feed(piece)
+        census.add(found)
+        count += len(found)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    return count, peak
+
+
+def test_memory_does_not_grow_with_the_sitemap():
+    small, large = packed_sitemap(2_000), packed_sitemap(30_000)
+    (few, before), (many, after) = peak_bytes(small), peak_bytes(large)
+    assert (few, many) == (2_000, 30_000)
+    assert after < 1.3 * before
+
+
+# --- what dates are worth ------------------------------------------------------------------------
+
+
+def census_of(dates):
+    census = Census(NOW)
+    entries = [Entry(f"http://a.test/{i}", read_date(date)) for i, date in enumerate(dates)]
+    for start in range(0, len(entries), 7):
+        census.add(entries[start : start + 7])
+    return census, entries
+
+
+def test_a_date_that_all_share_is_the_files():
+    census, _ = census_of(["2026-11-20T10:00:00Z"] * 19 + ["2026-01-01"])
+    assert census.shared() == read_date("2026-11-20T10:00:00Z")
+
+
+@pytest.mark.parametrize(
+    "dates",
+    [
+        ["2026-11-20"] * 9,  # few pages may well have changed together
+        ["2026-11-20"] * 15 + ["2026-11-19"] * 5,
+        ["2026-11-20"] * 15 + [""] * 5,
+        [f"2026-10-{day:02}" for day in range(1, 31)],
+        [],
+    ],
+)
+def test_dates_that_are_the_pages_own(dates):
+    assert census_of(dates)[0].shared() is None
+
+
+def test_dates_to_come_are_counted_and_do_not_make_the_newest():
+    census, _ = census_of(["2026-11-20", "2026-12-24", "2099"])
+    assert (census.dated, census.future, census.newest) == (3, 2, read_date("2026-11-20").first)
