@@ -214,6 +214,11 @@ class Jobs(_Table):
     backfill_revisions: Count = _key(
         50_000, "Most revisions read of one page, the newest first.", unit="revisions"
     )
+    poll_share: Share = _key(
+        0.25,
+        "Most of a host's turns that asking for changes (hints) may take.",
+        unit="share from 0 to 1",
+    )
     api_maxlag_s: PositiveSeconds = _key(
         5.0, "An API whose databases lag behind by more is left alone.", unit="seconds"
     )

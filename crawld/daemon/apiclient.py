@@ -93,8 +93,15 @@ class ApiClient:
         self._asked_at: dict[str, float] = {}
         self._warned: set[tuple[str, str]] = set()
 
-    async def ask(self, api: Api, parameters: Parameters) -> ApiAnswer | ApiTrouble:
+    async def ask(
+        self, api: Api, parameters: Parameters, *, due: bool = False
+    ) -> ApiAnswer | ApiTrouble:
         """Ask an API once, as soon as politeness and the share of the host's turns allow.
+
+        Args:
+            api: whom.
+            parameters: what.
+            due: its turn was given to it by a budget: the share is not asked for again.
 
         Returns:
             The answer, or what stands against it. `HELD` and `FORBIDDEN` cost no request.
@@ -104,7 +111,8 @@ class ApiClient:
         while True:
             if (held := self._held(api, host)) is not None:
                 return held
-            await self._wait_share(host)
+            if not due:
+                await self._wait_share(host)
             async with self._crawl.schedule.borrow(host.slot):
                 site = self._site(api)
                 if site is None or self._held(api, host) is not None:

@@ -28,16 +28,18 @@ import trio
 from crawld.config.checks import SiteSeeds
 from crawld.config.derive import is_public_host, user_agent
 from crawld.config.load import load
-from crawld.config.model import Config
+from crawld.config.model import Config, Jobs
 from crawld.config.reload import restart_needed, runtime_changes
 from crawld.daemon.apiclient import ApiClient
 from crawld.daemon.clock import Clock
 from crawld.daemon.control import serve_control
 from crawld.daemon.crawl import Crawl, Settings
+from crawld.daemon.hints.poller import Sourcing
 from crawld.daemon.jobs.allocate import Allocate
 from crawld.daemon.jobs.analyse import Analyse
 from crawld.daemon.jobs.backfill import Backfill
 from crawld.daemon.jobs.estimate import Estimate
+from crawld.daemon.jobs.hints import Hints
 from crawld.daemon.jobs.retention import Retention
 from crawld.daemon.jobs.runner import Job, JobRunner
 from crawld.daemon.models import Phase
@@ -112,6 +114,7 @@ class Daemon:
         database: the open file.
         crawl: the core loop.
         book: the operator's sites.
+        sourcing: asks hint sources which pages changed.
         jobs: work beside the crawl.
         started_at: Unix seconds.
         phase: `starting`, `running`, `draining` or `stopping`.
@@ -136,8 +139,13 @@ class Daemon:
         )
         self.book = SiteBook(self.crawl, database, start.clock, source=start.source)
         self._config = start.config
+        client = self._api_client()
+        self.sourcing = Sourcing(
+            self.crawl, database, start.clock, settings=self._jobs_settings, finders=[]
+        )
         jobs: list[Job] = [
-            self._backfill(),
+            Backfill(self.crawl, database, client, start.clock, settings=self._jobs_settings),
+            Hints(self.sourcing, database),
             Retention(self.crawl, database, start.clock),
             Analyse(self.crawl, database, start.clock),
             Estimate(self.crawl, database, start.clock),
@@ -146,17 +154,17 @@ class Daemon:
         self.jobs = JobRunner(database, start.clock, jobs, chance=random.Random())
         self._hurry = trio.CancelScope()
 
-    def _backfill(self) -> Backfill:
-        client = ApiClient(
+    def _jobs_settings(self) -> Jobs:
+        return self._config.jobs
+
+    def _api_client(self) -> ApiClient:
+        return ApiClient(
             self.crawl,
             self.database,
             self.fetcher,
             self.network,
             self.clock,
-            settings=lambda: self._config.jobs,
-        )
-        return Backfill(
-            self.crawl, self.database, client, self.clock, settings=lambda: self._config.jobs
+            settings=self._jobs_settings,
         )
 
     @property
@@ -193,6 +201,7 @@ class Daemon:
                 nursery.start_soon(self._end_when_done)
             else:
                 nursery.start_soon(self.jobs.run)
+                nursery.start_soon(self.sourcing.run)
                 nursery.start_soon(Teaching(self.crawl, self.database).run)
             settle_collector()
             self.phase = "running"
@@ -262,6 +271,7 @@ class Daemon:
         changed = runtime_changes(self._config, loaded.config)
         await self.book.adopt(loaded.config, loaded.seeds)
         self._config = loaded.config
+        self.sourcing.look_again()
         await self.book.plant()
         log.info("reloaded", changed=changed)
         return changed

@@ -82,6 +82,7 @@ class Crawl:
         visitor: visits pages in the turns of hosts.
         learning: tells changes from noise, and true servers from liars.
         renamed: set when sites, and with them perhaps policies, were named anew.
+        hint_sources: by (site_id, host_id) the hint sources that visits there are held against.
     """
 
     def __init__(
@@ -110,6 +111,7 @@ class Crawl:
             self.schedule, self.robots, database, network, clock, self.enter_host
         )
         self.renamed = trio.Event()
+        self.hint_sources: dict[tuple[int, int], tuple[int, ...]] = {}
         self._database = database
         self._network = network
         self._clock = clock

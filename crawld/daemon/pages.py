@@ -84,6 +84,7 @@ class HostPages:
         "_in_flight",
         "_left_out",
         "_min_revisit_s",
+        "_news",
         "_policy",
         "_policy_of",
         "_resting",
@@ -118,6 +119,7 @@ class HostPages:
         self._in_flight: set[int] = set()
         self._since_read: dict[int, float] = {}
         self._weights: dict[int, float] = {}
+        self._news: dict[int, tuple[float, float]] = {}
         self._idle_until = -math.inf
         self._discovery_share = discovery_share
         self._min_revisit_s = min_revisit_s
@@ -225,6 +227,8 @@ class HostPages:
                 self._since_read[page] = visited_at
             if observation is not None:
                 self._policy.visited(page, visited_at, observation)
+            if (news := self._news.pop(page, None)) is not None:
+                self._policy.hinted(page, news[0], trust=news[1])
             self._selectable += 1
 
     def _take_new(self) -> int | None:
@@ -290,6 +294,7 @@ class HostPages:
 
     def _drop(self, page: int) -> None:
         self._in_flight.discard(page)
+        self._news.pop(page, None)
         self._policy.remove(page)
 
     def deferred(self, page: int, until: float) -> None:
@@ -318,6 +323,30 @@ class HostPages:
     def recorded(self, page: int) -> None:
         """Note that the file counts a page as discovered no more: a refill no longer brings it."""
         self.held.discard(page)
+
+    # --- hints ---------------------------------------------------------------------------------
+
+    def hinted(self, page: int, changed_at: float, trust: float) -> None:
+        """Take a report that a visited page changed.
+
+        A page that rests after its first visit hears of it afterwards.
+
+        Args:
+            page: its number.
+            changed_at: Unix seconds.
+            trust: probability that the source is right, in [0, 1].
+        """
+        if page in self._policy:
+            self._policy.hinted(page, changed_at, trust=trust)
+        else:
+            self._news[page] = max((changed_at, trust), self._news.get(page, (0.0, 0.0)))
+
+    def recalled(self, pages: set[int]) -> None:
+        """Visit pages now that waited for an instant of their own: they are said to be back."""
+        kept = [each for each in self._retries if each[1] not in pages]
+        back = [(0.0, page) for at, page in self._retries if page in pages]
+        self._retries = kept + back
+        heapq.heapify(self._retries)
 
     # --- what the policy is told ---------------------------------------------------------------
 

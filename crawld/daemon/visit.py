@@ -6,6 +6,7 @@ turn it is, and takes back a record. Whatever the server does ends as a value.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -36,6 +37,7 @@ from crawld.net.exchange import Fetched, FetchFailure, FetchRequest, Headers, he
 from crawld.store.body import EncodedBody, digest, encode
 from crawld.store.frontier import Caps
 from crawld.store.headers import pack
+from crawld.store.hint import Answered
 from crawld.store.page import PageRecord
 from crawld.store.visit import Answer as StoredAnswer
 from crawld.store.visit import HostUpdate, VisitRecord
@@ -298,6 +300,31 @@ def observation_of(visit: Visit, learnt: Learnt, model: bytes | None) -> Reveale
     )
 
 
+_WENT = (Outcome.GONE, Outcome.SOFT_GONE, Outcome.MOVED)
+
+
+def answered_of(visit: Visit, sources: tuple[int, ...]) -> Answered | None:
+    """Return what a visit says to the hints of its page; None where it found nothing out.
+
+    Args:
+        visit: the visit.
+        sources: numbers of the sources that tell of pages of its site and host.
+    """
+    outcome, page = visit.judgement.outcome, visit.page
+    if page.last_visit_at is None or outcome in (Outcome.FAILED, Outcome.BLOCKED):
+        return None
+    changed: bool | None
+    if outcome in _WENT:
+        changed = page.last_outcome is not outcome
+    elif outcome is Outcome.NOT_MODIFIED:
+        changed = False
+    else:
+        changed = None if visit.same is None else not visit.same
+    rate = _model_of(page).rate
+    expected = -math.expm1(-rate * max(visit.at - page.last_visit_at, 0.0))
+    return Answered(sources, page.last_visit_at, changed, expected)
+
+
 def _model_of(page: PageRecord) -> PageModel:
     if page.model is not None:
         try:
@@ -309,7 +336,13 @@ def _model_of(page: PageRecord) -> PageModel:
     return PageModel(prior=Gamma(page.prior_shape, page.prior_exposure_s))
 
 
-def record_of(visit: Visit, learnt: Learnt, host: HostUpdate, caps: Caps) -> VisitRecord:
+def record_of(
+    visit: Visit,
+    learnt: Learnt,
+    host: HostUpdate,
+    caps: Caps,
+    sources: tuple[int, ...] | None = None,
+) -> VisitRecord:
     """Return what the file should know of a visit.
 
     Args:
@@ -317,6 +350,7 @@ def record_of(visit: Visit, learnt: Learnt, host: HostUpdate, caps: Caps) -> Vis
         learnt: what is known after it.
         host: what its host came to.
         caps: the most pages there may be.
+        sources: the hint sources that tell of such pages; None: there are none.
     """
     answer, judgement, reading = visit.answer, visit.judgement, visit.reading
     fetched = answer if isinstance(answer, Fetched) else None
@@ -356,6 +390,7 @@ def record_of(visit: Visit, learnt: Learnt, host: HostUpdate, caps: Caps) -> Vis
         discoveries=visit.admitted.found,
         caps=caps,
         refusals=visit.admitted.refusals,
+        answered=None if sources is None else answered_of(visit, sources),
     )
 
 

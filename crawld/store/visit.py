@@ -20,11 +20,12 @@ from typing import Any, Final, NamedTuple
 import apsw
 
 from crawld.core.page import Grace, Outcome, PageState
-from crawld.store import body, frontier, model, refusal, tally, version, volatile
+from crawld.store import body, frontier, hint, model, refusal, tally, version, volatile
 from crawld.store import host as host_rows
 from crawld.store.answer import Answer as Answer
 from crawld.store.body import EncodedBody
 from crawld.store.frontier import NO_CAPS, Caps, Discovery, NewPage
+from crawld.store.hint import Answered as Answered
 from crawld.store.host import HostUpdate as HostUpdate
 from crawld.store.refusal import Refusal
 from crawld.store.volatile import Template
@@ -67,6 +68,7 @@ class VisitRecord:
         discoveries: admitted links.
         caps: the most pages a site and a host may have.
         refusals: links that were not admitted.
+        answered: what it says to the hints of the page; None: nothing, or there are no sources.
     """
 
     page_id: int
@@ -101,6 +103,7 @@ class VisitRecord:
     discoveries: Sequence[Discovery] = ()
     caps: Caps = NO_CAPS
     refusals: Sequence[Refusal] = ()
+    answered: Answered | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,6 +176,8 @@ def record(connection: apsw.Connection, visit: VisitRecord) -> Recorded:
     new_pages = frontier.discover(connection, visit.discoveries, visit.caps)
     if visit.refusals:
         refusal.record(connection, visit.refusals)
+    if visit.answered is not None:
+        hint.answered(connection, visit.page_id, visit.visited_at, visit.answered)
     return Recorded(visit_id, version_id, new_pages)
 
 

@@ -1,0 +1,1 @@
+"""Hearing of changes without visiting pages: who is asked, when, and who hears of it."""

@@ -1,0 +1,360 @@
+"""When which hint source is polled, and what becomes of its answers.
+
+One source of a host is polled at a time; which is next is said by the instants in the file. A
+source that gives trouble is left alone for a time that doubles, or as long as it asks; a restart
+does not shorten that. Streams have a task each that connects again and again.
+
+What a poll told goes into the file with its cursor, then to the policies. Nothing else is in
+memory: killed in between, the process hands out the hints of the file at its next start.
+"""
+
+from __future__ import annotations
+
+import heapq
+import math
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
+from typing import Final
+
+import structlog
+import trio
+
+from crawld.config.model import Jobs
+from crawld.core.url import parse, url_hash
+from crawld.daemon.admission import Source as Origin
+from crawld.daemon.clock import Clock
+from crawld.daemon.crawl import Crawl
+from crawld.daemon.hints.delivery import Delivery
+from crawld.daemon.hints.source import Finder, Hint, Poll, PollTrouble, Source, Stream
+from crawld.store import frontier, hint, hint_source, refusal
+from crawld.store.database import Database
+from crawld.store.hint import News, OfPage, OfUrl
+from crawld.store.hint_source import SourceRow
+
+log = structlog.get_logger(__name__)
+
+FIND_EVERY_S: Final = 600.0
+"""Pause between two looks for sources, besides those after a reload."""
+
+FIRST_PAUSE_S: Final = 60.0
+MAX_PAUSE_S: Final = 86_400.0
+"""Pause after a trouble, doubling with each in a row."""
+
+HELD_PAUSE_S: Final = 15.0
+"""A source that may not be asked now is asked for again after this."""
+
+LEAST_PAUSE_S: Final = 0.5
+"""No source is polled more often, however fast its host."""
+
+TAKEN: Final = 2_000
+"""Hints taken into the file in one transaction."""
+
+MAX_FOUND: Final = 10_000
+"""URLs that one poll may bring in."""
+
+FOUND_DEPTH: Final = 1
+"""What a source names is as near as what a seed links."""
+
+
+class _Polled:
+    """A source in its place in time."""
+
+    def __init__(self, source: Source, next_at: float) -> None:
+        self.source = source
+        self.next_at = next_at
+
+
+class _Host:
+    """The sources of one host: one of them is polled at a time."""
+
+    __slots__ = ("busy", "polled")
+
+    def __init__(self) -> None:
+        self.polled: dict[int, _Polled] = {}
+        self.busy = False
+
+    def next(self) -> _Polled | None:
+        return min(self.polled.values(), key=lambda each: each.next_at, default=None)
+
+
+class Sourcing:
+    """Polls all sources.
+
+    Attributes:
+        delivery: hands hints to policies.
+    """
+
+    def __init__(
+        self,
+        crawl: Crawl,
+        database: Database,
+        clock: Clock,
+        *,
+        settings: Callable[[], Jobs],
+        finders: Iterable[Finder] = (),
+    ) -> None:
+        """Take the crawl whose policies are told, and who knows sources."""
+        self.delivery = Delivery(crawl, database)
+        self._crawl = crawl
+        self._database = database
+        self._clock = clock
+        self._settings = settings
+        self._finders = list(finders)
+        self._hosts: dict[str, _Host] = {}
+        self._heap: list[tuple[float, str]] = []
+        self._streams: dict[int, trio.CancelScope] = {}
+        self._woken = trio.Event()
+        self._wanted = trio.Event()
+
+    # --- which sources there are ---------------------------------------------------------------
+
+    async def run(self) -> None:
+        """Hand out what is outstanding, then look for sources and poll them until cancelled."""
+        await self._know()
+        restored = await self.delivery.restore()
+        if restored:
+            log.info("hints_restored", hints=restored)
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(self._poll_due, nursery)
+            while True:
+                self._wanted = trio.Event()
+                await self.find(nursery)
+                with trio.move_on_after(FIND_EVERY_S):
+                    await self._wanted.wait()
+
+    def look_again(self) -> None:
+        """Look for sources as soon as possible: sites were named anew, or a wiki was found."""
+        self._wanted.set()
+
+    def poll_all(self) -> int:
+        """Poll every source as soon as its host allows, those in trouble too; return how many."""
+        now = trio.current_time()
+        for name, host in self._hosts.items():
+            for polled in host.polled.values():
+                polled.next_at = now
+            self._push(name)
+        return sum(len(host.polled) for host in self._hosts.values())
+
+    async def find(self, nursery: trio.Nursery) -> None:
+        """Ask all finders, take up new sources and leave those that are no more."""
+        found: list[Source | Stream] = []
+        for finder in self._finders:
+            found += await finder.find()
+        await self._know()
+        present = {source.row.hint_source_id for source in found}
+        for host in self._hosts.values():
+            for number in host.polled.keys() - present:
+                del host.polled[number]
+        for number in self._streams.keys() - present:
+            self._streams.pop(number).cancel()
+        for source in found:
+            self._take_up(source, nursery)
+
+    def _take_up(self, source: Source | Stream, nursery: trio.Nursery) -> None:
+        row = source.row
+        if hasattr(source, "listen"):
+            if row.hint_source_id not in self._streams:
+                scope = self._streams[row.hint_source_id] = trio.CancelScope()
+                nursery.start_soon(self._listen, source, scope)
+            return
+        host = self._hosts.setdefault(source.polite_host, _Host())
+        known = host.polled.get(row.hint_source_id)
+        if known is not None:
+            known.source = source
+            return
+        host.polled[row.hint_source_id] = _Polled(source, self._first_at(row))
+        self._push(source.polite_host)
+
+    def _first_at(self, row: SourceRow) -> float:
+        """Return the instant (trio clock) of the first poll: as the file says, if that is sane."""
+        wait_s = (row.next_poll_at or 0.0) - self._clock.now()
+        return trio.current_time() + max(0.0, min(wait_s, MAX_PAUSE_S))
+
+    async def _know(self) -> None:
+        """Tell the crawl which sources its visits are held against."""
+        known: dict[tuple[int, int], list[int]] = defaultdict(list)
+        for row in await self._database.read(hint_source.list_sources):
+            of_place = known[row.site_id, row.host_id]
+            # What never told of all changes up to some instant cannot have missed one.
+            if row.told_until is not None:
+                of_place.append(row.hint_source_id)
+        self._crawl.hint_sources = {place: tuple(numbers) for place, numbers in known.items()}
+
+    # --- polls ---------------------------------------------------------------------------------
+
+    def _push(self, name: str) -> None:
+        host = self._hosts[name]
+        if not host.busy and (first := host.next()) is not None:
+            heapq.heappush(self._heap, (first.next_at, name))
+            self._woken.set()
+
+    async def _poll_due(self, nursery: trio.Nursery) -> None:
+        while True:
+            self._woken = trio.Event()
+            while self._heap and self._heap[0][0] <= trio.current_time():
+                _, name = heapq.heappop(self._heap)
+                host = self._hosts[name]
+                first = None if host.busy else host.next()
+                if first is not None and first.next_at <= trio.current_time():
+                    host.busy = True
+                    nursery.start_soon(self._poll, name, host, first)
+            with trio.move_on_at(self._heap[0][0] if self._heap else math.inf):
+                await self._woken.wait()
+
+    async def _poll(self, name: str, host: _Host, polled: _Polled) -> None:
+        number = polled.source.row.hint_source_id
+        try:
+            row = await self._database.read(hint_source.get, number)
+            said = await polled.source.poll(row)
+            pause_s = await self._heard(polled.source, row, said)
+        except Exception:  # one source must not end the others
+            log.exception("poll_failed", source=number, kind=polled.source.row.kind)
+            pause_s = FIRST_PAUSE_S
+        finally:
+            host.busy = False
+        polled.next_at = trio.current_time() + pause_s
+        self._push(name)
+
+    async def _heard(self, source: Source, row: SourceRow, said: Poll | PollTrouble) -> float:
+        """Take an answer; return when to ask again, seconds from now."""
+        if isinstance(said, PollTrouble):
+            return await self._troubled(row, said)
+        pause_s = self._pause_s(source.polite_host, row, said)
+        await self.take(row, said, next_poll_at=said.at + pause_s)
+        return pause_s
+
+    async def _troubled(self, row: SourceRow, said: PollTrouble) -> float:
+        pause_s = said.pause_s
+        if pause_s is None:
+            pause_s = min(FIRST_PAUSE_S * 2.0 ** min(row.trouble_count, 20), MAX_PAUSE_S)
+        if not said.requests:
+            return min(max(pause_s, HELD_PAUSE_S), MAX_PAUSE_S)
+        at = self._clock.now()
+        log.warning(
+            "poll_trouble", kind=row.kind, url=row.url, why=said.trouble, detail=said.detail
+        )
+        trouble = hint_source.Trouble(at, said.trouble, said.detail, said.requests, at + pause_s)
+        await self._database.write(hint_source.troubled, row.hint_source_id, trouble)
+        return pause_s
+
+    def _pause_s(self, host_name: str, row: SourceRow, said: Poll) -> float:
+        if said.more:
+            return 0.0
+        if said.wait_s is not None:
+            return said.wait_s
+        host = self._crawl.hosts.get(host_name)
+        delay_s = host.delay_s() if host else 0.0
+        share = self._settings().poll_share or 1e-6
+        return max(said.requests * delay_s / share, LEAST_PAUSE_S)
+
+    # --- streams -------------------------------------------------------------------------------
+
+    async def _listen(self, stream: Stream, scope: trio.CancelScope) -> None:
+        number = stream.row.hint_source_id
+        with scope:
+            while True:
+                row = await self._database.read(hint_source.get, number)
+                try:
+                    said = await stream.listen(row, partial(self._deliver, number))
+                    pause_s = await self._troubled(row, said)
+                except Exception:  # one source must not end the others
+                    log.exception("stream_failed", source=number, kind=row.kind)
+                    pause_s = FIRST_PAUSE_S
+                await trio.sleep(pause_s)
+
+    async def _deliver(self, number: int, said: Poll) -> None:
+        await self.take(await self._database.read(hint_source.get, number), said)
+
+    # --- what was said -------------------------------------------------------------------------
+
+    async def take(self, row: SourceRow, said: Poll, *, next_poll_at: float | None = None) -> None:
+        """Put what a source said into the file, then tell the policies.
+
+        Of very much, parts are committed one after the other and the cursor with the last: what a
+        killed process had already taken is no news when it is told again.
+
+        Args:
+            row: the source.
+            said: what it said.
+            next_poll_at: when it is asked again, Unix seconds; None: it is a stream.
+        """
+        pages, urls = _gathered(said.pages), self._keyed(said.hints)
+        while len(pages) + len(urls) > TAKEN:
+            part = News(
+                at=said.at,
+                of_pages=pages[:TAKEN],
+                of_urls=urls[: max(TAKEN - len(pages), 0)],
+                cursor=row.cursor,
+                next_poll_at=row.next_poll_at,
+                requests=0,
+            )
+            pages, urls = pages[TAKEN:], urls[len(part.of_urls) :]
+            await self._take(row, part)
+        last = News(
+            at=said.at,
+            of_pages=pages,
+            of_urls=urls,
+            cursor=said.cursor,
+            told_until=said.told_until,
+            next_poll_at=next_poll_at,
+            requests=said.requests,
+            handed_on=said.handed_on,
+        )
+        await self._take(row, last)
+        for number, _ in said.handed_on:
+            self._call(number)
+        if said.found:
+            await self._admit(row, said.found[:MAX_FOUND])
+        if row.told_until is None:
+            await self._know()
+
+    async def _take(self, row: SourceRow, news: News) -> None:
+        heard = await self._database.write(hint.take, row.hint_source_id, news)
+        await self.delivery.deliver(row, heard)
+
+    def _keyed(self, hints: Sequence[Hint]) -> list[OfUrl]:
+        """Return hints by the keys of their pages, those of one page together."""
+        found: dict[str, OfUrl] = {}
+        for url, first_at, last_at in hints:
+            known = found.get(url)
+            if known is not None:
+                first_at, last_at = min(first_at, known.first_at), max(last_at, known.last_at)
+                found[url] = known._replace(first_at=first_at, last_at=last_at, told=known.told + 1)
+                continue
+            host = self._crawl.hosts.get(parse(url).host)
+            if host is not None:
+                found[url] = OfUrl(host.host_id, url_hash(url), first_at, last_at)
+        return list(found.values())
+
+    async def _admit(self, row: SourceRow, urls: Sequence[str]) -> None:
+        """Let in what the scope of the site admits, as if it were linked from a seed."""
+        site = self._crawl.sites.get(row.site_id)
+        if site is None:
+            return
+        origin = Origin(None, FOUND_DEPTH)
+        admitted = self._crawl.admission.admit(site, urls, origin, self._clock.now())
+        new = await self._database.write(frontier.discover, admitted.found, self._crawl.caps)
+        if admitted.refusals:
+            await self._database.write(refusal.record, admitted.refusals)
+        self._crawl.enter_pages(new)
+
+    def _call(self, number: int) -> None:
+        """Poll a source at once: another has handed it something."""
+        for name, host in self._hosts.items():
+            if number in host.polled:
+                host.polled[number].next_at = trio.current_time()
+                self._push(name)
+
+
+def _gathered(pages: Sequence[OfPage]) -> list[OfPage]:
+    """Return changes, those of one page together."""
+    found: dict[int, OfPage] = {}
+    for page in pages:
+        known = found.get(page.page_id)
+        if known is not None:
+            first_at = min(known.first_at, page.first_at)
+            last_at = max(known.last_at, page.last_at)
+            page = OfPage(page.page_id, first_at, last_at, known.told + page.told)
+        found[page.page_id] = page
+    return list(found.values())

@@ -1,0 +1,138 @@
+"""Hint sources: what tells of changes, where each goes on, and how far it has proved true.
+
+A source belongs to one site and tells of the pages of one host. What it told is taken by
+`store/hint.py`, in the transaction that moves its cursor.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+import apsw
+
+
+class SourceRow(NamedTuple):
+    """A source as the file has it; the columns are those of `hint_source`."""
+
+    hint_source_id: int
+    site_id: int
+    host_id: int
+    host: str
+    kind: str
+    url: str
+    found_at: float
+    cursor: str | None
+    told_until: float | None
+    last_poll_at: float | None
+    next_poll_at: float | None
+    poll_count: int
+    request_count: int
+    hint_count: int
+    real_count: int
+    false_count: int
+    missed_count: int
+    lag_s: float
+    lag_count: int
+    evidence: str | None
+    trouble: str | None
+    trouble_detail: str | None
+    trouble_count: int
+    closed_until: float | None
+
+    @property
+    def mean_lag_s(self) -> float | None:
+        """Mean time from a change to its hint; None: no hint told the instant of its change."""
+        return self.lag_s / self.lag_count if self.lag_count else None
+
+
+_COLUMNS = ", ".join(
+    "host.host" if name == "host" else f"hint_source.{name}" for name in SourceRow._fields
+)
+_SOURCE = f"SELECT {_COLUMNS} FROM hint_source JOIN host USING (host_id)"
+
+
+def list_sources(connection: apsw.Connection) -> list[SourceRow]:
+    """Return all sources in the order they were found."""
+    return [SourceRow(*row) for row in connection.execute(f"{_SOURCE} ORDER BY hint_source_id")]
+
+
+def get(connection: apsw.Connection, hint_source_id: int) -> SourceRow:
+    """Return a source by its number."""
+    return SourceRow(
+        *connection.execute(f"{_SOURCE} WHERE hint_source_id = ?", (hint_source_id,)).get
+    )
+
+
+def ensure(
+    connection: apsw.Connection, site_id: int, host_id: int, kind: str, url: str, at: float
+) -> SourceRow:
+    """Return a source, entered where it was not known.
+
+    Args:
+        connection: the writer.
+        site_id: the site that uses it.
+        host_id: the host whose pages it tells of.
+        kind: one word.
+        url: what is asked.
+        at: Unix seconds.
+    """
+    key = (site_id, host_id, kind, url)
+    connection.execute(
+        "INSERT INTO hint_source (site_id, host_id, kind, url, found_at) VALUES (?, ?, ?, ?, ?)"
+        " ON CONFLICT DO NOTHING",
+        (*key, at),
+    )
+    where = "hint_source.site_id = ? AND hint_source.host_id = ? AND kind = ? AND url = ?"
+    return SourceRow(*connection.execute(f"{_SOURCE} WHERE {where}", key).get)
+
+
+def set_cursors(connection: apsw.Connection, cursors: Iterable[tuple[int, str | None]]) -> None:
+    """Move cursors without a poll: (hint_source_id, cursor)."""
+    connection.executemany(
+        "UPDATE hint_source SET cursor = ? WHERE hint_source_id = ?",
+        [(cursor, number) for number, cursor in cursors],
+    )
+
+
+def set_next_poll(connection: apsw.Connection, hint_source_id: int, at: float) -> None:
+    """Note when a source is to be polled next, Unix seconds."""
+    connection.execute(
+        "UPDATE hint_source SET next_poll_at = ? WHERE hint_source_id = ?", (at, hint_source_id)
+    )
+
+
+class Trouble(NamedTuple):
+    """Why a poll brought nothing.
+
+    Attributes:
+        at: instant of the answer.
+        trouble: one word.
+        detail: short text for a person.
+        requests: requests it cost.
+        closed_until: the source is left alone until then.
+    """
+
+    at: float
+    trouble: str
+    detail: str
+    requests: int
+    closed_until: float
+
+
+def troubled(connection: apsw.Connection, hint_source_id: int, trouble: Trouble) -> None:
+    """Count a poll that brought nothing, and close the source until an instant."""
+    connection.execute(
+        "UPDATE hint_source SET poll_count = poll_count + 1, request_count = request_count + ?,"
+        " last_poll_at = ?, next_poll_at = ?, trouble = ?, trouble_detail = ?,"
+        " trouble_count = trouble_count + 1, closed_until = ? WHERE hint_source_id = ?",
+        (
+            trouble.requests,
+            trouble.at,
+            trouble.closed_until,
+            trouble.trouble,
+            trouble.detail[:200],
+            trouble.closed_until,
+            hint_source_id,
+        ),
+    )
