@@ -34,7 +34,7 @@ canonical text is ASCII. A change of these rules moves keys: it needs a new
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cache, lru_cache
 
@@ -131,19 +131,33 @@ def resolve(base: str, hrefs: Iterable[str]) -> list[str]:
     Raises:
         InvalidUrlError: `base` itself is none.
     """
+    join = resolver(base)
+    # A dict keeps the order and drops repetitions in one step.
+    found = dict.fromkeys(join(raw) for raw in dict.fromkeys(hrefs))
+    return [url for url in found if url is not None]
+
+
+def resolver(base: str) -> Callable[[str], str | None]:
+    """Return what makes a link of a page canonical, None where no visit could reach it.
+
+    Args:
+        base: the page's URL, or what its `<base>` says.
+
+    Raises:
+        InvalidUrlError: `base` itself is none.
+    """
     home = canonicalize(base)
     root = home[: _origin_end(home) + 1]
     origin_length = len(root)
     join = can_ada.parse(home).__add__
-    # A dict keeps the order and drops repetitions in one step.
-    found: dict[str, None] = {}
-    for raw in dict.fromkeys(hrefs):
+
+    def resolved(raw: str) -> str | None:
         if len(raw) > MAX_RAW_LENGTH:
-            continue
+            return None
         try:
             url = join(raw)
         except (ValueError, TypeError):
-            continue
+            return None
         href = url.href
         # On the page's own origin, host and port are known to be good.
         if (
@@ -151,10 +165,10 @@ def resolve(base: str, hrefs: Iterable[str]) -> list[str]:
             and len(href) <= MAX_URL_LENGTH
             and not _UNSETTLED(href, origin_length)
         ):
-            found[href] = None
-        elif href.startswith(_WEB) and (settled := _settle(url)) is not None:
-            found[settled] = None
-    return list(found)
+            return href
+        return _settle(url) if href.startswith(_WEB) else None
+
+    return resolved
 
 
 def _settle(url: can_ada.URL) -> str | None:

@@ -1,0 +1,218 @@
+"""The tokens of HTML that tell where its URLs are: start tags, attributes, raw text.
+
+Links are rewritten where they stand and the rest of a page stays as it came, byte by byte, so the
+page is not parsed into a tree and written out again: this is the tokenizer of the WHATWG HTML
+Standard (section 13.2.5) as far as it decides where an attribute value begins and ends. Comments,
+the text of scripts, titles and text areas, and declarations are passed over.
+
+Text means one character a byte (Latin-1 read of any charset that extends ASCII) or decoded text:
+the tokens look the same in both.
+
+Invariants: time is linear in the length of the text whatever it holds (possessive patterns; what
+is never closed ends the search); offsets ascend.
+"""
+
+from __future__ import annotations
+
+import codecs
+import html
+import re
+from collections.abc import Iterator
+from html.entities import html5
+from typing import NamedTuple
+
+_S = r"\t\n\f\r "
+_ATTRIBUTES = (
+    rf"(?:[{_S}/]++"
+    rf"|[^{_S}/>][^{_S}/>=]*+"
+    rf"(?:[{_S}]*+=[{_S}]*+(?:\"[^\"]*+(?:\"|\Z)|'[^']*+(?:'|\Z)|[^{_S}>\"'][^{_S}>]*+)?+)?+"
+    r")*+"
+)
+_TOKEN = re.compile(
+    rf"<(?:([a-zA-Z][^{_S}/>]*+)({_ATTRIBUTES})(>|\Z)"
+    rf"|/([a-zA-Z][^{_S}/>]*+){_ATTRIBUTES}(?:>|\Z)"
+    r"|!--(?:-?>|.*?(?:--!?>|\Z))"
+    r"|[!?/][^>]*+)",
+    re.DOTALL,
+)
+_ATTRIBUTE = re.compile(
+    rf"([^{_S}/>][^{_S}/>=]*+)"
+    rf"(?:[{_S}]*+=[{_S}]*+(?:\"([^\"]*+)\"|'([^']*+)'|([^{_S}>\"'][^{_S}>]*+))?+)?+"
+)
+
+_RAW_TEXTS = ["script", "style", "textarea", "title", "xmp", "iframe", "noembed", "noframes"]
+_RAW_TEXT = {
+    "plaintext": re.compile(r"\Z"),
+    **{name: re.compile(rf"</{name}(?=[{_S}/>])", re.IGNORECASE) for name in _RAW_TEXTS},
+}
+_FOREIGN = frozenset({"svg", "math"})
+
+_CHARACTER = re.compile(r"&(?:#(?:[xX][0-9a-fA-F]++|[0-9]++);?+|([a-zA-Z][a-zA-Z0-9]*+)(;?+))(=?)")
+
+
+class Attribute(NamedTuple):
+    """An attribute where it stands.
+
+    Attributes:
+        start: offset of its name.
+        end: offset behind it, its closing quote included.
+        value_start: offset of its value, a quote left out; `end` where it has none.
+        value_end: offset behind the value.
+        quote: `"`, `'` or nothing.
+    """
+
+    start: int
+    end: int
+    value_start: int
+    value_end: int
+    quote: str
+
+
+class StartTag(NamedTuple):
+    """A start tag.
+
+    Attributes:
+        name: in lower case.
+        attributes_start: offset behind the name.
+        attributes_end: offset of its `>`.
+        text_end: where its raw text ends (script, style, title …); None if it holds markup.
+    """
+
+    name: str
+    attributes_start: int
+    attributes_end: int
+    text_end: int | None
+
+
+def start_tags(
+    text: str, *, xml: bool = False, only: frozenset[str] | None = None
+) -> Iterator[StartTag]:
+    """Yield the start tags of a page, in order.
+
+    Args:
+        text: the page.
+        xml: whether it is XML (XHTML, SVG), where `<script/>` holds nothing.
+        only: the names that matter; None: all.
+    """
+    position: int | None = 0
+    depth = int(xml)  # of svg and math elements, whose content follows the rules of XML
+    while position is not None:
+        tokens, position = _TOKEN.finditer(text, position), None
+        for match in tokens:
+            name, attributes, closed, ended = match.groups()
+            if name is None:
+                if depth > xml and ended is not None and ended.lower() in _FOREIGN:
+                    depth -= 1
+                continue
+            if not closed:
+                return
+            name = name.lower()
+            if name in _FOREIGN:
+                depth += not attributes.endswith("/")
+            elif name in _RAW_TEXT and not (depth and attributes.endswith("/")):
+                position = _raw_text_end(text, name, match.end())
+            if only is None or name in only:
+                yield StartTag(name, match.start(2), match.end(2), position)
+            if position is not None:
+                break
+
+
+def _raw_text_end(text: str, name: str, start: int) -> int:
+    """Return where the raw text of an element ends: at its end tag or with the page."""
+    end = _RAW_TEXT[name].search(text, start)
+    return end.start() if end else len(text)
+
+
+def attributes_of(text: str, tag: StartTag) -> dict[str, Attribute]:
+    """Return the attributes of a tag by their names in lower case; of a repeated one the first."""
+    found: dict[str, Attribute] = {}
+    for match in _ATTRIBUTE.finditer(text, tag.attributes_start, tag.attributes_end):
+        name = match[1].lower()
+        if name in found:
+            continue
+        group = match.lastindex or 1
+        if group == 1:
+            place = Attribute(match.start(), match.end(), match.end(), match.end(), "")
+        else:
+            quote = ("", "", '"', "'", "")[group]
+            place = Attribute(match.start(), match.end(), *match.span(group), quote)
+        found[name] = place
+    return found
+
+
+def unescape(value: str) -> str:
+    """Return an attribute value with its character references resolved.
+
+    In an attribute a name that lacks its semicolon is none before `=` or a letter or digit, so that
+    `?a=1&copy=2` keeps its parameter (WHATWG HTML Standard 13.2.5.73).
+
+    >>> unescape("?a&amp;b&copy=1&lt&notit;&#38;")
+    '?a&b&copy=1<&notit;&'
+    """
+    if "\0" in value:
+        value = value.replace("\0", "\ufffd")
+    return _CHARACTER.sub(_character, value) if "&" in value else value
+
+
+def _character(match: re.Match[str]) -> str:
+    name, semicolon, sign = match.groups()
+    if name is None:
+        return html.unescape(match[0].removesuffix("=")) + sign
+    if semicolon or not sign:
+        return html5.get(name + semicolon, match[0].removesuffix("=")) + sign
+    return match[0]
+
+
+def escape(value: str, quote: str) -> str:
+    """Return a value as it stands between such quotes; where there were none, with new ones."""
+    value = value.replace("&", "&amp;").replace("<", "&lt;")
+    if quote == "'":
+        return value.replace("'", "&#39;")
+    value = value.replace('"', "&quot;")
+    return value if quote else f'"{value}"'
+
+
+# Charsets in which a byte below 0x80 may be part of another character, or stand for another one.
+_OPAQUE = re.compile(r"utf-?(?:16|32|7)|iso-?2022|hz|cp9(?:32|49|50)|shift|big5|gb|johab")
+
+
+class Source(NamedTuple):
+    """A text to look for markup in, and how its values are read and written.
+
+    Attributes:
+        text: the text; where `charset` is named, one character a byte.
+        charset: of the bytes in it; None: the text is decoded.
+    """
+
+    text: str
+    charset: str | None
+
+    def read(self, raw: str) -> str:
+        """Return a part of the text as characters."""
+        if self.charset is None or raw.isascii():
+            return raw
+        return raw.encode("latin-1").decode(self.charset, "replace")
+
+    def write(self, value: str, errors: str = "xmlcharrefreplace") -> str:
+        """Return characters as a part of the text."""
+        if self.charset is None or value.isascii():
+            return value
+        return value.encode(self.charset, errors).decode("latin-1")
+
+    def body(self, text: str) -> bytes:
+        """Return a text made of this one as bytes: in its charset, else in UTF-8 with its mark."""
+        if self.charset is not None:
+            return text.encode("latin-1")
+        return codecs.BOM_UTF8 + text.encode("utf-8", "replace")
+
+
+def source_of(body: bytes, charset: str) -> Source:
+    """Return the text of a body.
+
+    Args:
+        body: the bytes.
+        charset: the Python codec they are to be read with (`media.decode` names it).
+    """
+    if _OPAQUE.match(charset) is None:
+        return Source(body.decode("latin-1"), charset)
+    return Source(body.decode(charset, "replace").removeprefix("\ufeff"), None)

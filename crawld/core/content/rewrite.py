@@ -1,0 +1,226 @@
+"""Give the URLs of a page or a style sheet new addresses, and leave every other byte as it is.
+
+A copy is read in another place than its original: each URL is resolved against the page (and its
+base element), made canonical and handed to `locate`, which says where the copy of it is; where
+there is none, the absolute original is written, so that no link leads into the void.
+
+What else a copy cannot keep: the base element's href (addresses are already resolved), content
+security policies of meta elements (they name the origins of the original), integrity and
+crossorigin (they bind what is loaded to the bytes and headers of the original), ping and
+preconnections (they would tell the original who reads). `javascript:`, `data:` and other schemes
+are left alone; who serves the copy must keep scripts in bounds.
+
+Invariants: linear time; a page whose URLs all stay as written comes back byte for byte; bytes
+between the places are never touched, unless the charset cannot be edited bytewise (UTF-16,
+Shift_JIS …): then the result is UTF-8 with a byte order mark, which tells every browser so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+
+from crawld.core.content.markup import Attribute, Source, escape, source_of
+from crawld.core.content.references import (
+    Form,
+    Kind,
+    Place,
+    attribute_value,
+    base_of,
+    css_places,
+    css_unescape,
+    places,
+    refresh_place,
+    srcset_places,
+)
+from crawld.core.url import resolver
+
+Locate = Callable[[str, Kind], str | None]
+"""Returns the new address of a canonical URL, None to leave the absolute original. An address may
+be relative; it is an ASCII URL reference without fragment."""
+
+MAX_NESTING = 2
+"""Documents inside documents (srcdoc) that are rewritten; deeper ones are emptied."""
+
+_GOES_TO_ITSELF = frozenset({Kind.LINK, Kind.FORM})
+"""For these an empty URL is that of the page; the others load nothing."""
+
+Edit = tuple[int, int, str]
+"""Start, end, and what stands there instead."""
+
+
+def rewrite_html(
+    body: bytes,
+    page_url: str,
+    locate: Locate,
+    *,
+    charset: str = "utf-8",
+    xml: bool = False,
+) -> bytes:
+    """Return a page with new addresses.
+
+    Args:
+        body: the page.
+        page_url: where it came from, absolute.
+        locate: says where copies are.
+        charset: the Python codec to read it with (as stored with the version).
+        xml: whether it is XML (XHTML, SVG).
+
+    Raises:
+        InvalidUrlError: `page_url` is none.
+    """
+    source = source_of(body, charset)
+    return source.body(_rewritten(source, page_url, locate, xml=xml, nesting=0))
+
+
+def rewrite_css(css: bytes, base_url: str, locate: Locate, *, charset: str = "utf-8") -> bytes:
+    """Return a style sheet with new addresses.
+
+    Args:
+        css: the style sheet.
+        base_url: where it came from, absolute.
+        locate: says where copies are.
+        charset: the Python codec to read it with.
+
+    Raises:
+        InvalidUrlError: `base_url` is none.
+    """
+    source = source_of(css, charset)
+    addresses = _Addresses(base_url, locate, based=False)
+    return source.body(_edited(source.text, _css_edits(source, source.text, addresses)))
+
+
+def _rewritten(source: Source, page_url: str, locate: Locate, *, xml: bool, nesting: int) -> str:
+    base = base_of(source, xml=xml)
+    addresses = _Addresses(_base_url(base, page_url), locate, based=base is not None)
+    page = _Page(source, page_url, addresses, nesting)
+    return _edited(source.text, page.edits(places(source.text, xml=xml)))
+
+
+def _base_url(base: str | None, page_url: str) -> str:
+    joined = resolver(page_url)(base) if base else None
+    return joined or page_url
+
+
+def _edited(text: str, edits: Iterable[Edit]) -> str:
+    parts: list[str] = []
+    position = 0
+    for start, end, value in edits:
+        parts += text[position:start], value
+        position = end
+    return "".join(parts) + text[position:] if parts else text
+
+
+class _Addresses:
+    """What the URLs of one page become; each is worked out once."""
+
+    def __init__(self, base_url: str, locate: Locate, *, based: bool) -> None:
+        self.locate = locate
+        self.base_url = base_url
+        self._based = based
+        self._resolve = resolver(base_url)
+        self._known: dict[tuple[str, Kind], str | None] = {}
+
+    def of(self, url: str, kind: Kind) -> str | None:
+        """Return the new address of a URL as written, None to leave it."""
+        key = (url, kind)
+        if key not in self._known:
+            self._known[key] = self._work_out(url, kind)
+        return self._known[key]
+
+    def _work_out(self, url: str, kind: Kind) -> str | None:
+        if kind is Kind.CONTACT:
+            return "data:,"
+        written = url.strip("\t\n\f\r ")
+        if not written and kind not in _GOES_TO_ITSELF:
+            return None
+        if written[:1] in {"", "#"} and not self._based:
+            return None  # the page itself, wherever it is
+        target, sign, fragment = written.partition("#")
+        absolute = self._resolve(target)
+        if absolute is None:
+            return None
+        address = self.locate(absolute, kind) or absolute
+        return f"{address}{sign}{fragment}"
+
+
+class _Page:
+    """Edits of one page."""
+
+    def __init__(self, source: Source, page_url: str, addresses: _Addresses, nesting: int) -> None:
+        self._source = source
+        self._page_url = page_url
+        self._addresses = addresses
+        self._nesting = nesting
+
+    def edits(self, found: Iterator[Place]) -> Iterator[Edit]:
+        for place in found:
+            attribute = place.attribute
+            if attribute is None:
+                css = self._source.text[place.start : place.end]
+                for start, end, value in _css_edits(self._source, css, self._addresses):
+                    yield place.start + start, place.start + end, value
+            elif place.form in (Form.BASE, Form.DROPPED):
+                yield attribute.start, attribute.end, ""
+            elif attribute.value_end > attribute.value_start or place.form is Form.PLAIN:
+                yield from self._edit(place, attribute)
+
+    def _edit(self, place: Place, attribute: Attribute) -> Iterator[Edit]:
+        written = attribute_value(self._source, attribute)
+        value = self._new_value(place, written)
+        if value is None or value == written:
+            return
+        text = self._source.write(escape(value, attribute.quote))
+        if "=" not in self._source.text[attribute.start : attribute.end]:
+            text = f"={text}"
+        yield attribute.value_start, attribute.value_end, text
+
+    def _new_value(self, place: Place, written: str) -> str | None:
+        if place.form is Form.PLAIN and place.kind is not None:
+            return self._addresses.of(written, place.kind)
+        if place.form is Form.SRCSET:
+            return _edited(written, self._srcset_edits(written))
+        if place.form is Form.REFRESH:
+            return self._refresh(written)
+        if place.form is Form.CSS:
+            decoded = Source(written, None)
+            return _edited(written, _css_edits(decoded, written, self._addresses))
+        return self._inner_page(written)
+
+    def _srcset_edits(self, written: str) -> Iterator[Edit]:
+        for start, end in srcset_places(written):
+            address = self._addresses.of(written[start:end], Kind.IMAGE)
+            if address is not None:
+                yield start, end, address.replace(",", "%2C")
+
+    def _refresh(self, written: str) -> str | None:
+        place = refresh_place(written)
+        if place is None:
+            return None
+        start, end = place
+        address = self._addresses.of(written[start:end], Kind.REFRESH)
+        return None if address is None else f"{written[:start]}{address}{written[end:]}"
+
+    def _inner_page(self, written: str) -> str:
+        if self._nesting >= MAX_NESTING:
+            return ""
+        return _rewritten(
+            Source(written, None),
+            self._addresses.base_url,
+            self._addresses.locate,
+            xml=False,
+            nesting=self._nesting + 1,
+        )
+
+
+def _css_edits(source: Source, css: str, addresses: _Addresses) -> Iterator[Edit]:
+    for start, end, kind in css_places(css):
+        address = addresses.of(css_unescape(source.read(css[start:end])), kind)
+        if address is not None:
+            yield start, end, source.write(_css_escape(address), "replace")
+
+
+def _css_escape(address: str) -> str:
+    # Percent signs instead of CSS escapes: a URL may stand with either quote or none.
+    for character, code in (("'", "%27"), ('"', "%22"), ("(", "%28"), (")", "%29"), (" ", "%20")):
+        address = address.replace(character, code)
+    return address.replace("\\", "%5C").replace("\n", "%0A")

@@ -1,0 +1,84 @@
+"""Laws of rewriting, held against a parser that builds the whole tree."""
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from selectolax.lexbor import LexborHTMLParser
+
+from crawld.core.content.references import Kind, html_references
+from crawld.core.content.rewrite import rewrite_css, rewrite_html
+from crawld.core.url import resolver
+
+PAGE_URL = "https://example.org/d/page?q"
+SOUP = (
+    *("<", ">", "=", "'", '"', "/", " ", "\n", "&amp;", "&", "&#x26;", "&lt", "#", "-", "--", "!"),
+    *("<a", "<a href=", '<a href="', "<a href='", "<p ", "<p title=", "</a>", "</p>", "</", "<!--"),
+    *("-->", "--!>", "<!-->", "<?", "<!x", "<img src=", "<img src='", "<b id=x ", " href=", "é"),
+    *("<script>", "</script>", "</SCRIPT >", "<title>", "</title>", "<textarea>", "</textarea"),
+    *("x", "y.png", "../z", "//other.org/", "https://a.org/?b=1", "?q=1&copy=2", "javascript:x"),
+    *(
+        "\x00",
+        "\xff",
+        "mailto:a@b",
+        "<A HREF=x>",
+        "<svg>",
+        "</svg>",
+        "<svg/>",
+        "<style>",
+        "</style>",
+    ),
+)
+pages = st.lists(st.sampled_from(SOUP), max_size=40).map("".join)
+
+
+def tree_of(page: bytes) -> LexborHTMLParser:
+    return LexborHTMLParser(page.decode("utf-8", "replace"))
+
+
+def hrefs(page: bytes) -> list[str]:
+    return [node.attrs.get("href") or "" for node in tree_of(page).css("a[href]")]
+
+
+def sources(page: bytes) -> list[str]:
+    return [node.attrs.get("src") or "" for node in tree_of(page).css("img[src]")]
+
+
+@settings(max_examples=500)
+@given(pages)
+def test_finds_what_a_parser_finds(page):
+    body = page.encode()
+    found = list(html_references(body))
+    resolve = resolver(PAGE_URL)
+    for kind, expected in ((Kind.LINK, hrefs(body)), (Kind.IMAGE, sources(body))):
+        urls = {resolve(each.url) for each in found if each.kind is kind}
+        assert {resolve(url) for url in expected if url.strip() and url[0] != "#"} <= urls | {None}
+
+
+@settings(max_examples=500)
+@given(pages)
+def test_a_parser_sees_the_new_addresses_and_the_same_text(page):
+    body = page.encode()
+    resolve = resolver(PAGE_URL)
+    rewritten = rewrite_html(body, PAGE_URL, lambda url, _kind: f"/m?{url}")
+    before, after = hrefs(body), hrefs(rewritten)
+    assert len(before) == len(after)
+    for old, new in zip(before, after, strict=True):
+        target, sign, fragment = old.strip("\t\n\f\r ").partition("#")
+        absolute = resolve(target) if target else None
+        assert new == (old if absolute is None else f"/m?{absolute}{sign}{fragment}")
+    assert tree_of(rewritten).text() == tree_of(body).text()
+
+
+@given(st.binary(max_size=200) | pages.map(str.encode))
+def test_what_has_no_copy_keeps_its_meaning(body):
+    absolute = rewrite_html(body, PAGE_URL, lambda _url, _kind: None)
+    assert rewrite_html(absolute, PAGE_URL, lambda _url, _kind: None) == absolute
+
+
+@given(
+    st.binary(max_size=200),
+    st.sampled_from(["utf-8", "cp1252", "utf-16-le", "cp932", "iso2022_jp", "koi8-r"]),
+)
+def test_no_bytes_are_too_broken(body, charset):
+    rewrite_html(body, PAGE_URL, lambda url, _kind: url, charset=charset)
+    rewrite_css(body, PAGE_URL, lambda url, _kind: url, charset=charset)
+    assert all(reference.url for reference in html_references(body, charset))

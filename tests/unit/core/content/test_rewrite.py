@@ -1,0 +1,158 @@
+"""New addresses in pages and style sheets, and every other byte as it was."""
+
+import pytest
+
+from crawld.core.content.references import Kind
+from crawld.core.content.rewrite import rewrite_css, rewrite_html
+
+PAGE_URL = "https://example.org/d/page"
+
+
+def to_mirror(url, _kind):
+    return None if "elsewhere" in url else "/" + url.replace("://", "/", 1)
+
+
+def html(page, **options):
+    body = page if isinstance(page, bytes) else page.encode()
+    return rewrite_html(body, PAGE_URL, to_mirror, **options).decode("utf-8", "replace")
+
+
+@pytest.mark.parametrize(
+    ("page", "rewritten"),
+    [
+        ('<a href="x">', '<a href="/https/example.org/d/x">'),
+        ("<a href=x>", '<a href="/https/example.org/d/x">'),
+        ("<a href='x'>", "<a href='/https/example.org/d/x'>"),
+        ("<a href=x>y</a>", '<a href="/https/example.org/d/x">y</a>'),
+        ('<a href="">', '<a href="">'),
+        ("<base href=/b><a href>", '<base ><a href="/https/example.org/b">'),
+        ("<base href=/b><a href= >", '<base ><a href= "/https/example.org/b">'),
+        (
+            "<base href=/b><img src='' srcset='' style='' >",
+            "<base ><img src='' srcset='' style='' >",
+        ),
+        ("<img src>", "<img src>"),
+        ('<a href="../x#a?b">', '<a href="/https/example.org/x#a?b">'),
+        ('<a href="?a&amp;b">', '<a href="/https/example.org/d/page?a&amp;b">'),
+        ('<a href="?a&b">', '<a href="/https/example.org/d/page?a&amp;b">'),
+        ('<a href="//elsewhere.org">', '<a href="https://elsewhere.org/">'),
+        ('<a href="https://elsewhere.org/x">', '<a href="https://elsewhere.org/x">'),
+        ('<a href="https://elsewhere.org/?a&b">', '<a href="https://elsewhere.org/?a&b">'),
+        ('<a href="http://other.org:8080/x">', '<a href="/http/other.org:8080/x">'),
+        ('<a href="/../../etc/passwd">', '<a href="/https/example.org/etc/passwd">'),
+        ('<a href="/%2e%2e/x">', '<a href="/https/example.org/x">'),
+        ('<a href="#x">', '<a href="#x">'),
+        ('<a href="javascript:x">', '<a href="javascript:x">'),
+        ('<base href="/b/"><a href="x">', '<base ><a href="/https/example.org/b/x">'),
+        ('<a href="x"><BASE HREF=/b/>', '<a href="/https/example.org/b/x"><BASE >'),
+        ('<base href="/b/"><a href="#x">', '<base ><a href="/https/example.org/b/#x">'),
+        ('<base href="javascript:x"><a href="y">', '<base ><a href="/https/example.org/d/y">'),
+        (
+            '<base href="//elsewhere.org/a/"><a href="b">',
+            '<base ><a href="https://elsewhere.org/a/b">',
+        ),
+        ('<a ping="/p" href="#x">', '<a  href="#x">'),
+        ('<script integrity="x" crossorigin>', "<script  >"),
+        ('<link rel=preconnect href="//x">', '<link rel=preconnect href="data:,">'),
+        ('<meta http-equiv="Content-Security-Policy" content="x">', '<meta  content="x">'),
+        (
+            '<meta http-equiv=refresh content="5; url=x">',
+            '<meta http-equiv=refresh content="5; url=/https/example.org/d/x">',
+        ),
+        (
+            '<img srcset="a 1x, b,c 2x">',
+            '<img srcset="/https/example.org/d/a 1x, /https/example.org/d/b%2Cc 2x">',
+        ),
+        (
+            '<p style="b:url(&quot;x&quot;)">',
+            '<p style="b:url(&quot;/https/example.org/d/x&quot;)">',
+        ),
+        ("<p style=b:url(x)>", '<p style="b:url(/https/example.org/d/x)">'),
+        (
+            "<iframe srcdoc='<a href=\"x\">'>",
+            "<iframe srcdoc='&lt;a href=\"/https/example.org/d/x\">'>",
+        ),
+        (
+            "<style>@import 'x';</style>",
+            "<style>@import '/https/example.org/d/x';</style>",
+        ),
+    ],
+)
+def test_html(page, rewritten):
+    assert html(page) == rewritten
+
+
+def test_bytes_between_stay():
+    page = b"\xff<p>\x00<A  HREF = 'x'\t>\xc3\x28<!-- <a href=x> --><b \xe9=1 ></b\n>\r"
+    expected = page.replace(b"'x'", b"'/https/example.org/d/x'")
+    assert rewrite_html(page, PAGE_URL, to_mirror) == expected
+
+
+def test_urls_in_the_charset_of_the_page():
+    page = '<a href="ж?ю">ж</a>'.encode("cp1251")
+    rewritten = rewrite_html(page, PAGE_URL, to_mirror, charset="cp1251").decode("cp1251")
+    assert rewritten == '<a href="/https/example.org/d/%D0%B6?%D1%8E">ж</a>'
+
+
+def test_addresses_the_charset_does_not_have():
+    rewritten = rewrite_html(b'<a href="x">', PAGE_URL, lambda _url, _kind: 'ж"&', charset="cp1252")
+    assert rewritten == b'<a href="&#1078;&quot;&amp;">'
+
+
+@pytest.mark.parametrize("charset", ["utf-16-le", "utf-16-be", "cp932", "gb18030", "iso2022_jp"])
+def test_charsets_that_cannot_be_edited_bytewise(charset):
+    page = '<meta charset=x><a href="表">表</a>'.encode(charset)
+    rewritten = html(page, charset=charset)
+    expected = '\ufeff<meta charset=x><a href="/https/example.org/d/%E8%A1%A8">表</a>'
+    assert rewritten == expected
+
+
+def test_locate_is_told_what_for():
+    asked = []
+
+    def locate(url, kind):
+        asked.append((url, kind))
+
+    page = b'<a href=x><img src=x><a href="x#1"><link rel=icon href=/i>'
+    rewrite_html(page, "http://a.org/", locate)
+    assert asked == [
+        ("http://a.org/x", Kind.LINK),
+        ("http://a.org/x", Kind.IMAGE),
+        ("http://a.org/x", Kind.LINK),
+        ("http://a.org/i", Kind.ICON),
+    ]
+
+
+def test_documents_inside_documents_end():
+    page = "<a href=x>"
+    for _ in range(4):
+        page = '<iframe srcdoc="' + page.replace("&", "&amp;").replace('"', "&quot;") + '">'
+    assert html(page).count("srcdoc") == 3
+
+
+@pytest.mark.parametrize(
+    ("css", "rewritten"),
+    [
+        ("a{b:url(x)}", "a{b:url(/https/example.org/d/x)}"),
+        ("a{b:url( 'x' )}", "a{b:url( '/https/example.org/d/x' )}"),
+        (r"a{b:url(x\)y)}", "a{b:url(/https/example.org/d/x%29y)}"),
+        ('a{b:url("x\'y")}', 'a{b:url("/https/example.org/d/x%27y")}'),
+        ("@import '//elsewhere.org/x'", "@import 'https://elsewhere.org/x'"),
+        ("a{b:url(#x)}", "a{b:url(#x)}"),
+        ("a{b:url(data:,x)}", "a{b:url(data:,x)}"),
+        ("a{b:'url(x)'}", "a{b:'url(x)'}"),
+    ],
+)
+def test_css(css, rewritten):
+    assert rewrite_css(css.encode(), PAGE_URL, to_mirror).decode() == rewritten
+
+
+def test_a_hundred_thousand_links():
+    page = "".join(f'<a href="p{number}">x</a>' for number in range(100_000))
+    rewritten = html(page)
+    assert rewritten.count('"/https/example.org/d/p') == 100_000
+
+
+def test_too_long_a_url_stays():
+    page = f'<a href="{"x" * 9_000}">'
+    assert html(page) == page
