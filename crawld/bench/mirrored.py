@@ -1,0 +1,146 @@
+"""A mirror of so many articles in a file, made by the store's own functions, and its changes.
+
+Every page is its own: the articles are a few dozen, each with the number of its page in it and
+links to pages of the mirror in the place of its own.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
+from hashlib import blake2b
+from pathlib import Path
+
+import apsw
+import trio
+
+from crawld.core.page import Outcome, PageState
+from crawld.core.url import url_hash
+from crawld.simweb.article import article
+from crawld.store import frontier, site, visit
+from crawld.store.answer import Answer
+from crawld.store.body import encode
+from crawld.store.database import Database
+from crawld.store.frontier import Discovery
+from crawld.store.headers import pack
+from crawld.store.visit import VisitRecord
+
+_ARTICLES = 40
+_BATCH = 2000
+_LINK = re.compile(r'href="/wiki/[^"]*"')
+EPOCH_AT = 1.78e9
+
+
+@dataclass(frozen=True)
+class Mirrored:
+    """What is in the file.
+
+    Attributes:
+        pages: how many, all visited once.
+        page_bytes: about how long each is.
+        origin: scheme, host and port of all of them.
+    """
+
+    pages: int
+    page_bytes: int
+    origin: str = "http://mirror.example"
+
+    def url(self, number: int) -> str:
+        """Return the URL of a page; the first is the front page."""
+        return f"{self.origin}/wiki/Page_{number}" if number else f"{self.origin}/"
+
+    def body(self, number: int, edition: int = 0) -> bytes:
+        """Return a page as it is after so many changes."""
+        before, *parts = self._articles[number % _ARTICLES]
+        text = [before]
+        for place, part in enumerate(parts):
+            target = (number * 7 + place * 31) % self.pages
+            text.append(f'href="/wiki/Page_{target}"' if target else 'href="/"')
+            text.append(part)
+        head, sign, rest = "".join(text).partition("<p>")
+        return f"{head}<p>Page {number}, edition {edition}. {rest if sign else ''}".encode()
+
+    @cached_property
+    def _articles(self) -> list[list[str]]:
+        texts = (article(seed, self.page_bytes).decode() for seed in range(_ARTICLES))
+        return [_LINK.split(text) for text in texts]
+
+
+def fill(path: Path, mirror: Mirrored) -> None:
+    """Make the file."""
+    trio.run(_fill, path, mirror)
+
+
+def change(path: Path, mirror: Mirrored, numbers: Iterable[int]) -> None:
+    """Store another edition of some pages."""
+    trio.run(_change, path, mirror, list(numbers))
+
+
+async def _fill(path: Path, mirror: Mirrored) -> None:
+    async with await Database.open(path) as database:
+        site_id = await database.write(site.upsert, "mirror", "{}", source="config", at=EPOCH_AT)
+        for start in range(0, mirror.pages, _BATCH):
+            numbers = range(start, min(start + _BATCH, mirror.pages))
+            await database.write(_discover, mirror, site_id, numbers)
+            await database.write(_visit, mirror, numbers, 0)
+
+
+async def _change(path: Path, mirror: Mirrored, numbers: list[int]) -> None:
+    async with await Database.open(path) as database:
+        await database.write(_visit, mirror, numbers, 1)
+
+
+def _discover(
+    connection: apsw.Connection, mirror: Mirrored, site_id: int, numbers: Iterable[int]
+) -> None:
+    host = mirror.origin.partition("://")[2].partition(":")[0]
+    frontier.discover(
+        connection,
+        [
+            Discovery(
+                url=mirror.url(number),
+                url_hash=url_hash(mirror.url(number)),
+                site_id=site_id,
+                host=host,
+                origin=mirror.origin,
+                at=EPOCH_AT,
+                seed=number == 0,
+            )
+            for number in numbers
+        ],
+    )
+
+
+def _visit(
+    connection: apsw.Connection, mirror: Mirrored, numbers: Iterable[int], edition: int
+) -> None:
+    """Store a visit that found an edition of each page; pages are numbered in their order."""
+    for number in numbers:
+        body = mirror.body(number, edition)
+        headers = [(b"Content-Type", b"text/html; charset=utf-8"), (b"ETag", b'"%d"' % edition)]
+        visit.record(
+            connection,
+            VisitRecord(
+                page_id=number + 1,
+                visited_at=EPOCH_AT + 86_400 * edition + number,
+                outcome=Outcome.CHANGED,
+                state=PageState.VISITED,
+                answer=Answer(
+                    status=200,
+                    http_version="HTTP/1.1",
+                    reason="OK",
+                    headers=pack(headers),
+                    content_type="text/html",
+                    charset="utf-8",
+                ),
+                address="192.0.2.1",
+                duration_s=0.05,
+                wire_bytes=len(body),
+                body_bytes=len(body),
+                digest=blake2b(body, digest_size=16).digest(),
+                body=encode(body),
+                title=f"Page {number}",
+            ),
+        )

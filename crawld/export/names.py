@@ -1,0 +1,191 @@
+"""Where a page lies in a static copy: from a URL to a relative path that every file system takes.
+
+    https://example.org/                      example.org/index.html
+    https://example.org/wiki/Main_Page        example.org/wiki/Main_Page.html
+    https://example.org/index.php/Talk:A      example.org/index.php_/Talk_A.html
+    https://example.org/s.css?v=3             example.org/s~5f0c1a9e77d2.css
+
+The path is a function of URL and media type alone, so that a page keeps its place from export to
+export. It need not be the only one: what browsers tell apart, file systems may not (case, `a` and
+`a.html`, characters that Windows refuses). Whoever finds a path taken asks for `marked`, which
+holds 48 bits of the URL's hash. `folded` is what two paths share on any file system that confuses
+them.
+
+Rule 1: no segment is empty, `.` or `..`, starts with a dot, ends with a blank or a dot, holds a
+separator, a control character or one of `<>:"|?*`, or is longer than `SEGMENT_BYTES`. Rule 2: a
+file ends in `.` and an extension, a directory never does (it would get a `_`), hence a page and the
+directory of the pages below it never clash. Rule 3: a URL with a query, or too long for a path, is
+marked always.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from typing import Final
+from urllib.parse import quote, unquote
+
+from crawld.core.url import url_hash
+
+SEGMENT_BYTES: Final = 120
+"""Below the 143 bytes that encrypted home directories leave of a name, with a mark on top."""
+
+PATH_BYTES: Final = 700
+"""Below the 1,024 of the strictest Unix; whoever unpacks under Windows needs long paths on."""
+
+INDEX: Final = "index.html"
+"""The one file of the export's own, beside the directories of the hosts."""
+
+_TYPES: Final = {
+    "text/html": ".html",
+    "application/xhtml+xml": ".xhtml",
+    "text/css": ".css",
+    "text/javascript": ".js",
+    "application/javascript": ".js",
+    "application/json": ".json",
+    "application/xml": ".xml",
+    "text/xml": ".xml",
+    "application/rss+xml": ".xml",
+    "application/atom+xml": ".xml",
+    "text/plain": ".txt",
+    "image/svg+xml": ".svg",
+    "image/png": ".png",
+    "image/jpeg": ".jpg",
+    "image/gif": ".gif",
+    "image/webp": ".webp",
+    "image/avif": ".avif",
+    "image/x-icon": ".ico",
+    "image/vnd.microsoft.icon": ".ico",
+    "application/pdf": ".pdf",
+    "font/woff": ".woff",
+    "font/woff2": ".woff2",
+    "font/ttf": ".ttf",
+    "video/mp4": ".mp4",
+    "video/webm": ".webm",
+    "audio/mpeg": ".mp3",
+    "audio/ogg": ".ogg",
+}
+
+_BY_EXTENSION: Final = frozenset(
+    {"text/html", "application/xhtml+xml", "text/css", "image/svg+xml", "text/javascript"}
+)
+"""A browser that opens a file knows these by their extension alone, so they must have theirs."""
+
+_ALSO: Final = {"text/html": (".html", ".htm"), "text/javascript": (".js", ".mjs")}
+
+_EXTENSION: Final = re.compile(r"\.[A-Za-z0-9]{1,10}\Z")
+_REFUSED: Final = re.compile(r'[\x00-\x1f\x7f-\x9f<>:"/\\|?*~\ud800-\udfff\ufffd]')
+_RESERVED: Final = re.compile(
+    r"(?:con|prn|aux|nul|conin\$|conout\$|com[0-9¹²³]|lpt[0-9¹²³])(?:\.|\Z)", re.IGNORECASE
+)
+
+
+def path_of(url: str, content_type: str | None) -> str:
+    """Return where a page lies, relative to the export, with `/` between the segments.
+
+    Args:
+        url: canonical URL.
+        content_type: the media type of its copy; None for a page of our own, as for a redirect.
+    """
+    host, directories, last, query = _split(url)
+    kind = content_type or "text/html"
+    stem, extension = _name(last, kind)
+    if query:
+        stem = _with_mark(stem, url)
+    path = "/".join([host, *(_directory(each) for each in directories), stem + extension])
+    if len(path.encode()) > PATH_BYTES:
+        return f"{host}/{_mark(url)}{extension}"
+    return path
+
+
+def marked(path: str, url: str) -> str:
+    """Return another path for a page whose own is taken; the same each time."""
+    stem, dot, extension = path.rpartition(".")
+    directory, slash, name = stem.rpartition("/")
+    return f"{directory}{slash}{_with_mark(name, url)}{dot}{extension}"
+
+
+def folded(path: str) -> int:
+    """Return a 64-bit number that paths share which some file system takes for one."""
+    return url_hash(unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", path).casefold()))
+
+
+def quoted(path: str) -> str:
+    """Return a path as it stands in a link."""
+    return quote(path, safe="/!$&'()*+,;=:@~-._")
+
+
+def relative(quoted_from: str, quoted_to: str) -> str:
+    """Return the link from one file of the export to another.
+
+    Args:
+        quoted_from: the file with the link, quoted.
+        quoted_to: the file it leads to, quoted.
+    """
+    here, there = quoted_from.split("/"), quoted_to.split("/")
+    shared = 0
+    for one, other in zip(here[:-1], there[:-1], strict=False):
+        if one != other:
+            break
+        shared += 1
+    return "../" * (len(here) - 1 - shared) + "/".join(there[shared:])
+
+
+def _split(url: str) -> tuple[str, list[str], str, str]:
+    """Return host, directories, last segment and query of a canonical URL."""
+    _, _, rest = url.partition("://")
+    target, _, query = rest.partition("?")
+    host, *segments = target.split("/")
+    name = _safe(host)
+    if name == INDEX:
+        name = f"{name}_"
+    return name, segments[:-1], segments[-1] if segments else "", query
+
+
+def _name(last: str, kind: str) -> tuple[str, str]:
+    """Return stem and extension of the last segment."""
+    if not last:
+        return "index", _TYPES.get(kind, ".bin")
+    name = _safe(unquote(last, errors="replace"))
+    found = _EXTENSION.search(name)
+    if found is None or found.start() == 0:
+        return name, _TYPES.get(kind, ".bin")
+    own = found[0]
+    if kind in _BY_EXTENSION and own.lower() not in _ALSO.get(kind, (_TYPES[kind],)):
+        return name, _TYPES[kind]
+    if kind not in _BY_EXTENSION and own.lower() in (".html", ".htm", ".xhtml", ".svg"):
+        # Whatever says it is no page must not be opened as one.
+        return name, _TYPES.get(kind, ".bin")
+    return name[: found.start()], own
+
+
+def _directory(segment: str) -> str:
+    name = _safe(unquote(segment, errors="replace")) if segment else "_"
+    return f"{name}_" if "." in name else name
+
+
+def _safe(text: str) -> str:
+    """Return a text as a file name by rule 1; two texts may become one."""
+    name = _REFUSED.sub("_", unicodedata.normalize("NFC", text))
+    if len(name.encode()) > SEGMENT_BYTES:
+        name = _cut(name)
+    name = name.rstrip(" .") or "_"
+    if name[0] == "." or _RESERVED.match(name):
+        name = f"_{name}"
+    return name
+
+
+def _cut(name: str) -> str:
+    """Shorten a name, keeping its extension."""
+    found = _EXTENSION.search(name)
+    extension = found[0] if found else ""
+    room = SEGMENT_BYTES - len(extension)
+    return name.encode()[:room].decode(errors="ignore") + extension
+
+
+def _with_mark(stem: str, url: str) -> str:
+    return f"{stem}~{_mark(url)}"
+
+
+def _mark(url: str) -> str:
+    return f"{url_hash(url) & (1 << 48) - 1:012x}"

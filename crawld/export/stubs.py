@@ -1,0 +1,53 @@
+"""The few pages of a static export that are its own: redirects, removals, the way in."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from html import escape
+
+_PAGE = """<!DOCTYPE html>
+<html lang="en"><head><meta charset="utf-8"><title>{title}</title>{head}
+<style>body{{font:16px/1.5 sans-serif;max-width:42em;margin:2em auto;padding:0 1em}}</style></head>
+<body>{body}</body></html>
+"""
+
+
+def redirect(address: str) -> bytes:
+    """Return a page that leads on at once.
+
+    Args:
+        address: a relative link, or an absolute URL where the target is not in the export.
+    """
+    link = escape(address)
+    return _page(
+        "Moved",
+        f"<p>This page has moved: <a href={_quoted(link)}>{link}</a></p>",
+        f'<meta http-equiv="refresh" content="0; url={link}">',
+    )
+
+
+def removed() -> bytes:
+    """Return what lies in the place of a page that the mirror gave up; it names no address."""
+    return _page("Not here any more", "<p>The mirror holds this page no longer.</p>")
+
+
+def index(pages: Iterable[tuple[str, str, str]]) -> bytes:
+    """Return the first page of an export.
+
+    Args:
+        pages: link, title and original URL of the pages to start from.
+    """
+    items = "\n".join(
+        f"<li><a href={_quoted(escape(link))}>{escape(title or url)}</a>"
+        f" <small>{escape(url)}</small></li>"
+        for link, title, url in pages
+    )
+    return _page("Mirror", f"<h1>Mirror</h1>\n<ul>\n{items}\n</ul>")
+
+
+def _quoted(escaped: str) -> str:
+    return f'"{escaped}"'
+
+
+def _page(title: str, body: str, head: str = "") -> bytes:
+    return _PAGE.format(title=escape(title), head=head, body=body).encode()

@@ -1,0 +1,215 @@
+"""What a static export holds already: an SQLite file of its own inside the export.
+
+One row a page that ever had a name there, with a stamp of what was written (0: named, not written
+yet), so that the next export compares two columns and touches what differs. `wanted` remembers
+links that led to no page of the export although they led to one of its hosts: whoever wrote them is
+written anew when the page appears.
+
+A page is known by the hash of its URL; two URLs of one file share a hash by a chance of 2^-64 a
+pair. The file is locked while it is open: two exports into one directory would undo each other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, Final, NamedTuple, Self
+
+import apsw
+
+from crawld.errors import DatabaseInUseError, OperatorError
+
+APPLICATION_ID: Final = int.from_bytes(b"CRWX", "big")
+
+_CHUNK: Final = 20_000
+
+_SCHEMA: Final = """
+CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT, WITHOUT ROWID;
+CREATE TABLE entry (
+    url_hash INTEGER PRIMARY KEY,
+    -- what was written last; 0: nothing yet
+    stamp INTEGER NOT NULL,
+    path_hash INTEGER NOT NULL UNIQUE,
+    path TEXT NOT NULL,
+    -- where the page leads to, if it is a redirect
+    redirect_url TEXT
+) STRICT;
+CREATE TABLE wanted (
+    url_hash INTEGER NOT NULL,
+    by_hash INTEGER NOT NULL,
+    PRIMARY KEY (url_hash, by_hash)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX wanted_by ON wanted (by_hash);
+"""
+
+
+_NAME: Final = """
+INSERT INTO entry (url_hash, path, path_hash, redirect_url, stamp) VALUES (?, ?, ?, ?, 0)
+ON CONFLICT (url_hash) DO UPDATE SET redirect_url = excluded.redirect_url
+"""
+
+_WANTED: Final = """
+UPDATE entry SET stamp = 0 WHERE url_hash IN (SELECT by_hash FROM wanted WHERE url_hash = ?)
+"""
+
+
+class Entry(NamedTuple):
+    """A page of the export.
+
+    Attributes:
+        url_hash: hash of its canonical URL.
+        path: where it lies.
+        path_hash: `names.folded` of that.
+        redirect_url: where it leads to, None if it is shown itself.
+    """
+
+    url_hash: int
+    path: str
+    path_hash: int
+    redirect_url: str | None
+
+
+class Written(NamedTuple):
+    """A page that lies in its place now.
+
+    Attributes:
+        url_hash: hash of its canonical URL.
+        stamp: of what was written.
+        wanted: hashes of the pages its links would lead to if the export held them.
+    """
+
+    url_hash: int
+    stamp: int
+    wanted: Sequence[int]
+
+
+class Manifest:
+    """The open manifest; a context manager.
+
+    Args:
+        path: the file; made if it is not there.
+        source: what tells the mirror that is exported from others.
+
+    Raises:
+        DatabaseInUseError: another export has it open.
+        OperatorError: it is no manifest, or that of another mirror.
+    """
+
+    def __init__(self, path: Path, source: str) -> None:
+        self._connection = _connect(path)
+        try:
+            self._open(path, source)
+        except apsw.BusyError as error:
+            self.close()
+            raise DatabaseInUseError(
+                f"another export is writing to {path.parent}", hint="wait until it has ended"
+            ) from error
+        except (apsw.NotADBError, apsw.CorruptError, apsw.SQLError) as error:
+            self.close()
+            raise _no_manifest(path) from error
+        except BaseException:
+            self.close()
+            raise
+
+    def _open(self, path: Path, source: str) -> None:
+        execute = self._connection.execute
+        execute("PRAGMA locking_mode = EXCLUSIVE")
+        execute("PRAGMA synchronous = NORMAL")
+        execute("PRAGMA journal_mode = WAL")
+        execute("PRAGMA cache_size = -16384")
+        execute("BEGIN IMMEDIATE")
+        if not execute("SELECT count(*) FROM sqlite_schema").get:
+            execute(f"PRAGMA application_id = {APPLICATION_ID}")
+            execute(_SCHEMA)
+            execute("INSERT INTO meta VALUES ('source', ?)", (source,))
+        if execute("PRAGMA application_id").get != APPLICATION_ID:
+            raise _no_manifest(path)
+        if execute("SELECT value FROM meta WHERE key = 'source'").get != source:
+            raise OperatorError(
+                f"{path.parent} holds the export of another mirror",
+                hint="name another directory with --out",
+            )
+        execute("COMMIT")
+
+    def fact(self, key: str) -> str | None:
+        """Return a fact noted under a key."""
+        value: str | None = self._connection.execute(
+            "SELECT value FROM meta WHERE key = ?", (key,)
+        ).get
+        return value
+
+    def forget(self, key: str, value: str) -> None:
+        """Note a fact that makes all that was written out of date."""
+        with self._connection:
+            self._connection.execute("UPDATE entry SET stamp = 0")
+            self._connection.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (key, value))
+
+    def stamps(self) -> Iterator[list[tuple[int, int]]]:
+        """Yield `(url_hash, stamp)` of all pages by hash, some thousands at a time."""
+        after = -(2**63)
+        sql = "SELECT url_hash, stamp FROM entry WHERE url_hash >= ? ORDER BY url_hash LIMIT ?"
+        rows: list[tuple[Any, ...]]
+        while rows := self._connection.execute(sql, (after, _CHUNK)).fetchall():
+            yield [(url_hash, stamp) for url_hash, stamp in rows]
+            after = min(rows[-1][0], 2**63 - 2) + 1
+
+    def name(self, entries: Iterable[Entry]) -> None:
+        """Give pages their places, and known ones another redirect; all or none.
+
+        Pages whose links wanted one of them are to be written anew.
+        """
+        with self._connection:
+            for entry in entries:
+                self._connection.execute(_NAME, entry)
+                self._connection.execute(_WANTED, (entry.url_hash,))
+
+    def is_taken(self, path_hash: int) -> bool:
+        """Return whether a page lies where a path of this hash leads to."""
+        sql = "SELECT 1 FROM entry WHERE path_hash = ?"
+        return self._connection.execute(sql, (path_hash,)).get is not None
+
+    def note(self, written: Sequence[Written]) -> None:
+        """Note what was written, all of it or nothing."""
+        with self._connection:
+            self._connection.executemany(
+                "UPDATE entry SET stamp = ? WHERE url_hash = ?",
+                [(each.stamp, each.url_hash) for each in written],
+            )
+            self._connection.executemany(
+                "DELETE FROM wanted WHERE by_hash = ?", [(each.url_hash,) for each in written]
+            )
+            self._connection.executemany(
+                "INSERT OR IGNORE INTO wanted (url_hash, by_hash) VALUES (?, ?)",
+                [(want, each.url_hash) for each in written for want in each.wanted],
+            )
+
+    def place(self, url_hash: int) -> tuple[str, str | None] | None:
+        """Return path and redirect target of a page, None if it has no place here."""
+        row: tuple[str, str | None] | None = self._connection.execute(
+            "SELECT path, redirect_url FROM entry WHERE url_hash = ?", (url_hash,)
+        ).get
+        return row
+
+    def close(self) -> None:
+        """Close the file."""
+        self._connection.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def _connect(path: Path) -> apsw.Connection:
+    flags = apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE | apsw.SQLITE_OPEN_NOFOLLOW
+    try:
+        return apsw.Connection(str(path), flags)
+    except apsw.Error as error:
+        raise _no_manifest(path) from error
+
+
+def _no_manifest(path: Path) -> OperatorError:
+    return OperatorError(
+        f"{path} is no manifest of a static export", hint="name another directory with --out"
+    )
