@@ -2,10 +2,13 @@ CREATE INDEX body_base ON body (base_id) WHERE base_id IS NOT NULL;
 
 CREATE INDEX origin_host ON origin (host_id);
 
-CREATE INDEX page_discovered ON page (host_id, site_id, depth, page_id)
+CREATE INDEX page_discovered ON page (requisite, host_id, site_id, depth, page_id)
     WHERE state = 'discovered';
 
 CREATE INDEX page_excluded ON page (origin_id) WHERE state = 'excluded';
+
+CREATE INDEX page_held ON page (site_id, host_id)
+    WHERE state = 'visited' AND version_id IS NOT NULL;
 
 CREATE INDEX page_retry ON page (retry_at) WHERE retry_at IS NOT NULL;
 
@@ -15,6 +18,8 @@ CREATE INDEX page_revisit ON page (host_id, site_id, last_visit_at, state, retry
 CREATE INDEX page_seed ON page (site_id, host_id) WHERE seed = 1;
 
 CREATE INDEX pin_version ON pin (version_id);
+
+CREATE INDEX sitemap_next ON sitemap (hint_source_id, next_at);
 
 CREATE INDEX untold_page ON untold (page_id);
 
@@ -39,6 +44,17 @@ CREATE TABLE "body" (
     base_id INTEGER REFERENCES body CHECK (base_id IS NULL OR encoding = 'zstd'),
     data BLOB NOT NULL
 ) STRICT;
+
+CREATE TABLE audit (
+    site_id INTEGER NOT NULL REFERENCES site,
+    host_id INTEGER NOT NULL REFERENCES host,
+    day INTEGER NOT NULL,
+    fresh INTEGER NOT NULL DEFAULT 0,
+    stale INTEGER NOT NULL DEFAULT 0,
+    unknown INTEGER NOT NULL DEFAULT 0,
+    expected REAL NOT NULL DEFAULT 0,
+    PRIMARY KEY (site_id, host_id, day)
+) STRICT, WITHOUT ROWID;
 
 CREATE TABLE change (
     page_id INTEGER NOT NULL REFERENCES page,
@@ -184,7 +200,7 @@ CREATE TABLE page (
     url TEXT NOT NULL,
     redirect_url TEXT,
     title TEXT
-, cleaned_digest BLOB, sketch BLOB, change_streak INTEGER NOT NULL DEFAULT 0) STRICT;
+, cleaned_digest BLOB, sketch BLOB, change_streak INTEGER NOT NULL DEFAULT 0, requisite INTEGER NOT NULL DEFAULT 0) STRICT;
 
 CREATE TABLE pin (
     page_id INTEGER PRIMARY KEY REFERENCES page,
@@ -200,6 +216,11 @@ CREATE TABLE refusal (
     last_at REAL NOT NULL,
     PRIMARY KEY (host, reason)
 ) STRICT, WITHOUT ROWID;
+
+CREATE TABLE requisite_use (
+    page_id INTEGER PRIMARY KEY REFERENCES page,
+    requisites BLOB NOT NULL
+) STRICT;
 
 CREATE TABLE scale (
     site_id INTEGER PRIMARY KEY REFERENCES site,
@@ -223,7 +244,30 @@ CREATE TABLE site (
     page_count INTEGER NOT NULL GENERATED ALWAYS AS (
         pages_discovered + pages_visited + pages_excluded + pages_gone + pages_suspended
     ) VIRTUAL
-) STRICT;
+, requisite_count INTEGER NOT NULL DEFAULT 0) STRICT;
+
+CREATE TABLE sitemap (
+    hint_source_id INTEGER NOT NULL REFERENCES hint_source ON DELETE CASCADE,
+    url TEXT NOT NULL,
+    -- the list that named it last; NULL: it was not found in a list
+    parent TEXT,
+    listed_at REAL NOT NULL,
+    -- lists it lies within
+    depth INTEGER NOT NULL,
+    -- when it was last read to the end and is read next, and the pause that its changes suggest
+    read_at REAL,
+    next_at REAL NOT NULL,
+    every_s REAL,
+    etag TEXT,
+    last_modified TEXT,
+    digest BLOB,
+    -- what was in it: entries, and the latest date that can be believed
+    entry_count INTEGER NOT NULL DEFAULT 0,
+    newest_at REAL,
+    trouble TEXT,
+    trouble_count INTEGER NOT NULL DEFAULT 0,
+    PRIMARY KEY (hint_source_id, url)
+) STRICT, WITHOUT ROWID;
 
 CREATE TABLE template (
     host_id INTEGER PRIMARY KEY REFERENCES host,
