@@ -46,6 +46,15 @@ _RAW_TEXT = {
     **{name: re.compile(rf"</{name}(?=[{_S}/>])", re.IGNORECASE) for name in _RAW_TEXTS},
 }
 _FOREIGN = frozenset({"svg", "math"})
+_BREAKS_OUT = frozenset(
+    {
+        *("b", "big", "blockquote", "body", "br", "center", "code", "dd", "div", "dl", "dt", "em"),
+        *("embed", "h1", "h2", "h3", "h4", "h5", "h6", "head", "hr", "i", "img", "li", "listing"),
+        *("menu", "meta", "nobr", "ol", "p", "pre", "ruby", "s", "small", "span", "strong"),
+        *("strike", "sub", "sup", "table", "tt", "u", "ul", "var"),
+    }
+)
+"""Tags that end an svg or math element that was left open (section 13.2.6.5)."""
 
 _CHARACTER = re.compile(r"&(?:#(?:[xX][0-9a-fA-F]++|[0-9]++);?+|([a-zA-Z][a-zA-Z0-9]*+)(;?+))(=?)")
 
@@ -95,26 +104,44 @@ def start_tags(
         only: the names that matter; None: all.
     """
     position: int | None = 0
-    depth = int(xml)  # of svg and math elements, whose content follows the rules of XML
+    # Of svg and math elements, whose scripts, titles and text areas hold markup. Their style
+    # sheets do too, but nobody writes one that does.
+    depth = int(xml)
     while position is not None:
         tokens, position = _TOKEN.finditer(text, position), None
         for match in tokens:
             name, attributes, closed, ended = match.groups()
             if name is None:
-                if depth > xml and ended is not None and ended.lower() in _FOREIGN:
-                    depth -= 1
+                depth = _depth_after_end(ended, depth, int(xml))
                 continue
             if not closed:
                 return
             name = name.lower()
-            if name in _FOREIGN:
-                depth += not attributes.endswith("/")
-            elif name in _RAW_TEXT and not (depth and attributes.endswith("/")):
-                position = _raw_text_end(text, name, match.end())
+            empty = attributes.endswith("/")
+            if name in _RAW_TEXT:
+                if not depth or (name == "style" and not empty):
+                    position = _raw_text_end(text, name, match.end())
+            elif name in _FOREIGN or depth > xml:
+                depth = _depth_after_start(name, depth, int(xml), empty=empty)
             if only is None or name in only:
                 yield StartTag(name, match.start(2), match.end(2), position)
             if position is not None:
                 break
+
+
+def _depth_after_start(name: str, depth: int, outside: int, *, empty: bool) -> int:
+    if name in _FOREIGN:
+        return depth + (not empty)
+    return outside if name in _BREAKS_OUT else depth
+
+
+def _depth_after_end(name: str | None, depth: int, outside: int) -> int:
+    if depth == outside or name is None:
+        return depth
+    name = name.lower()
+    if name in ("p", "br"):
+        return outside
+    return depth - 1 if name in _FOREIGN else depth
 
 
 def _raw_text_end(text: str, name: str, start: int) -> int:

@@ -61,6 +61,8 @@ def found(page, **options):
         ("<style>@import 'x'</style>", "style", "x"),
         ('<iframe srcdoc="&lt;img src=x&gt;">', "image", "x"),
         ('<svg><style/><a href="x">', "link", "x"),
+        ('<svg><title>a<a href="x"></a></title></svg>', "link", "x"),
+        ('<svg><p><title></title><a href="x">', "link", "x"),
         ("<noscript><img src=x></noscript>", "image", "x"),
         ("<!--><a href=x>", "link", "x"),
         ("<!-- a --!><a href=x>", "link", "x"),
