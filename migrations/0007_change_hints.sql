@@ -59,3 +59,14 @@ CREATE TABLE untold (
 ) STRICT, WITHOUT ROWID;
 -- A page that is deleted takes its rows along.
 CREATE INDEX untold_page ON untold (page_id);
+
+-- What a wiki said of a page when it was last asked for many pages at once.
+CREATE TABLE probe (
+    page_id INTEGER PRIMARY KEY REFERENCES page ON DELETE CASCADE,
+    -- NULL: it showed no page there
+    revision_id INTEGER,
+    touched_at REAL,
+    probed_at REAL NOT NULL
+) STRICT;
+-- Rounds of probes go through the pages of a wiki in their order.
+CREATE INDEX wiki_page_order ON wiki_page (wiki_id, page_id);

@@ -35,6 +35,7 @@ from crawld.daemon.clock import Clock
 from crawld.daemon.control import serve_control
 from crawld.daemon.crawl import Crawl, Settings
 from crawld.daemon.hints.poller import Sourcing
+from crawld.daemon.hints.wikis import WikiFinder
 from crawld.daemon.jobs.allocate import Allocate
 from crawld.daemon.jobs.analyse import Analyse
 from crawld.daemon.jobs.backfill import Backfill
@@ -141,10 +142,21 @@ class Daemon:
         self._config = start.config
         client = self._api_client()
         self.sourcing = Sourcing(
-            self.crawl, database, start.clock, settings=self._jobs_settings, finders=[]
+            self.crawl,
+            database,
+            start.clock,
+            settings=self._jobs_settings,
+            finders=[WikiFinder(self.crawl, database, client, start.clock)],
         )
         jobs: list[Job] = [
-            Backfill(self.crawl, database, client, start.clock, settings=self._jobs_settings),
+            Backfill(
+                self.crawl,
+                database,
+                client,
+                start.clock,
+                settings=self._jobs_settings,
+                on_learnt=self.sourcing.look_again,
+            ),
             Hints(self.sourcing, database),
             Retention(self.crawl, database, start.clock),
             Analyse(self.crawl, database, start.clock),

@@ -24,6 +24,7 @@ from enum import StrEnum
 from urllib.parse import urlencode
 
 from crawld.core.politeness import parse_retry_after
+from crawld.sources.mediawiki_rows import instant_of
 
 Parameters = Mapping[str, str | int]
 
@@ -100,11 +101,13 @@ class ApiAnswer:
         query: the `query` object.
         cursor: the `continue` object, None at the end.
         warnings: the texts of its warnings.
+        served_at: the wiki's own time of the answer (`curtimestamp`), None where it says none.
     """
 
     query: Mapping[str, object]
     cursor: Parameters | None = None
     warnings: tuple[str, ...] = ()
+    served_at: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,7 +183,10 @@ def read_answer(
         return _by_error(error, retry_after_s)
     query = said.get("query")
     return ApiAnswer(
-        query if isinstance(query, dict) else {}, _cursor(said), tuple(_warnings(said))
+        query if isinstance(query, dict) else {},
+        _cursor(said),
+        tuple(_warnings(said)),
+        instant_of(said, "curtimestamp"),
     )
 
 

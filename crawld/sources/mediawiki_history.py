@@ -12,10 +12,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import Literal
 
 from crawld.sources.mediawiki_api import ApiAnswer, Parameters
+from crawld.sources.mediawiki_rows import flag_of, instant_of, rows_of, text_of
 
 MAX_REDIRECTS = 10
 """Steps from a title to the page it shows; wikis resolve two or three."""
@@ -59,6 +59,7 @@ class ShownPage:
         refused: why it can be no page, None otherwise.
         revisions: the newest first.
         unusable: revisions that were left out.
+        touched_at: when it last had to be made anew, after the edit of a template too.
     """
 
     title: str
@@ -67,6 +68,7 @@ class ShownPage:
     refused: str | None = None
     revisions: tuple[Revision, ...] = ()
     unusable: int = 0
+    touched_at: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,8 +131,8 @@ def log_query(title: str) -> Parameters:
 def read_titles(answer: ApiAnswer, titles: Iterable[str]) -> dict[str, ShownPage]:
     """Return the page each title shows; a title the answer does not mention is left out."""
     steps = _steps(answer.query)
-    pages = {page.title: page for page in map(_page, _rows(answer.query, "pages"))}
-    elsewhere = {_text(row, "title") for row in _rows(answer.query, "interwiki")}
+    pages = {page.title: page for page in map(_page, rows_of(answer.query, "pages"))}
+    elsewhere = {text_of(row, "title") for row in rows_of(answer.query, "interwiki")}
     found = {}
     for title in titles:
         end = title
@@ -147,15 +149,15 @@ def read_titles(answer: ApiAnswer, titles: Iterable[str]) -> dict[str, ShownPage
 
 def read_history(answer: ApiAnswer) -> ShownPage | None:
     """Return the part of a page's history that an answer holds, None if it holds no page."""
-    rows = _rows(answer.query, "pages")
+    rows = rows_of(answer.query, "pages")
     return _page(rows[0]) if len(rows) == 1 else None
 
 
 def read_log(answer: ApiAnswer) -> list[LogEntry]:
     """Return the entries of a log that say that a page came, went or was renamed."""
     found = []
-    for row in _rows(answer.query, "logevents"):
-        kind, at, log_id = _log_kind(row), _instant(row), row.get("logid")
+    for row in rows_of(answer.query, "logevents"):
+        kind, at, log_id = _log_kind(row), instant_of(row), row.get("logid")
         if kind is None or at is None or not isinstance(log_id, int):
             continue
         details = row.get("params")
@@ -197,29 +199,35 @@ def _steps(query: Mapping[str, object]) -> dict[str, str]:
     """Return how the wiki went from what it was asked to what it showed."""
     steps = {}
     for key in ("normalized", "converted", "redirects"):
-        for row in _rows(query, key):
-            start, end = _text(row, "from"), _text(row, "to")
+        for row in rows_of(query, key):
+            start, end = text_of(row, "from"), text_of(row, "to")
             if start and end and start != end:
                 steps[start] = end
     return steps
 
 
 def _page(row: Mapping[str, object]) -> ShownPage:
-    title, number = _text(row, "title"), row.get("pageid")
-    if _flag(row, "invalid"):
-        reason = _text(row, "invalidreason") or "not a title"
+    title, number = text_of(row, "title"), row.get("pageid")
+    if flag_of(row, "invalid"):
+        reason = text_of(row, "invalidreason") or "not a title"
         return ShownPage(title, None, refused=reason[:200])
-    if _flag(row, "special"):
+    if flag_of(row, "special"):
         return ShownPage(title, None, refused="a special page")
-    if _flag(row, "missing") or not isinstance(number, int) or number <= 0:
-        return ShownPage(title, None, elsewhere=_flag(row, "known"))
-    rows = _rows(row, "revisions")
+    if flag_of(row, "missing") or not isinstance(number, int) or number <= 0:
+        return ShownPage(title, None, elsewhere=flag_of(row, "known"))
+    rows = rows_of(row, "revisions")
     revisions = tuple(found for each in rows if (found := _revision(each)) is not None)
-    return ShownPage(title, number, revisions=revisions, unusable=len(rows) - len(revisions))
+    return ShownPage(
+        title,
+        number,
+        revisions=revisions,
+        unusable=len(rows) - len(revisions),
+        touched_at=instant_of(row, "touched"),
+    )
 
 
 def _revision(row: Mapping[str, object]) -> Revision | None:
-    revision_id, at, size = row.get("revid"), _instant(row), row.get("size")
+    revision_id, at, size = row.get("revid"), instant_of(row), row.get("size")
     if not isinstance(revision_id, int) or not 0 < revision_id < 2**63 or at is None:
         return None
     tags = row.get("tags")
@@ -245,17 +253,6 @@ def _digest(sha1: object) -> int | None:
         return None
 
 
-def _instant(row: Mapping[str, object]) -> float | None:
-    timestamp = row.get("timestamp")
-    if not isinstance(timestamp, str):
-        return None
-    try:
-        at = datetime.fromisoformat(timestamp)
-    except ValueError:
-        return None
-    return (at if at.tzinfo else at.replace(tzinfo=UTC)).timestamp()
-
-
 def _log_kind(row: Mapping[str, object]) -> LogKind | None:
     match row.get("type"), row.get("action"):
         case "delete", "delete" | "delete_redir" | "delete_redir2":
@@ -265,21 +262,3 @@ def _log_kind(row: Mapping[str, object]) -> LogKind | None:
         case "move", _:
             return "move"
     return None
-
-
-def _rows(table: Mapping[str, object], key: str) -> list[Mapping[str, object]]:
-    """Return a list of objects, which format version 1 may give as a table."""
-    rows = table.get(key)
-    if isinstance(rows, dict):
-        rows = list(rows.values())
-    return [row for row in rows if isinstance(row, dict)] if isinstance(rows, list) else []
-
-
-def _text(row: Mapping[str, object], key: str) -> str:
-    value = row.get(key)
-    return value if isinstance(value, str) else ""
-
-
-def _flag(row: Mapping[str, object], key: str) -> bool:
-    """Return a flag: true, or in format version 1 an empty text."""
-    return row.get(key) not in (None, False)

@@ -13,7 +13,7 @@ statement would wait for the interpreter lock.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
@@ -57,6 +57,7 @@ class News:
         next_poll_at: when it is asked again.
         requests: what the poll cost. 0: it was no poll but a stream.
         handed_on: cursors of other sources, moved with it: (hint_source_id, cursor).
+        along: what else belongs into the transaction.
     """
 
     at: float
@@ -67,6 +68,7 @@ class News:
     next_poll_at: float | None = None
     requests: int = 1
     handed_on: Sequence[tuple[int, str | None]] = ()
+    along: Callable[[apsw.Connection], None] | None = None
 
 
 class Heard(NamedTuple):
@@ -167,6 +169,8 @@ def take(connection: apsw.Connection, hint_source_id: int, news: News) -> list[H
         ),
     )
     hint_source.set_cursors(connection, news.handed_on)
+    if news.along is not None:
+        news.along(connection)
     return heard
 
 

@@ -32,6 +32,8 @@ CREATE INDEX visit_page ON visit (page_id, visited_at);
 CREATE INDEX wiki_page_number ON wiki_page (wiki_id, wiki_page_number)
     WHERE wiki_page_number IS NOT NULL;
 
+CREATE INDEX wiki_page_order ON wiki_page (wiki_id, page_id);
+
 CREATE INDEX wiki_page_state ON wiki_page (wiki_id, state, tries, page_id);
 
 CREATE TABLE "body" (
@@ -206,6 +208,14 @@ CREATE TABLE pin (
     page_id INTEGER PRIMARY KEY REFERENCES page,
     version_id INTEGER NOT NULL REFERENCES version,
     pinned_at REAL NOT NULL
+) STRICT;
+
+CREATE TABLE probe (
+    page_id INTEGER PRIMARY KEY REFERENCES page ON DELETE CASCADE,
+    -- NULL: it showed no page there
+    revision_id INTEGER,
+    touched_at REAL,
+    probed_at REAL NOT NULL
 ) STRICT;
 
 CREATE TABLE refusal (

@@ -26,7 +26,7 @@ from crawld.daemon.admission import Source as Origin
 from crawld.daemon.clock import Clock
 from crawld.daemon.crawl import Crawl
 from crawld.daemon.hints.delivery import Delivery
-from crawld.daemon.hints.source import Finder, Hint, Poll, PollTrouble, Source, Stream
+from crawld.daemon.hints.source import HELD, Finder, Hint, Poll, PollTrouble, Source, Stream
 from crawld.store import frontier, hint, hint_source, refusal
 from crawld.store.database import Database
 from crawld.store.hint import News, OfPage, OfUrl
@@ -47,6 +47,9 @@ HELD_PAUSE_S: Final = 15.0
 LEAST_PAUSE_S: Final = 0.5
 """No source is polled more often, however fast its host."""
 
+LEAST_SHARE: Final = 1e-4
+"""A share of nothing: a poll in 10,000 turns still shows that the source is there."""
+
 TAKEN: Final = 2_000
 """Hints taken into the file in one transaction."""
 
@@ -62,7 +65,7 @@ class _Polled:
 
     def __init__(self, source: Source, next_at: float) -> None:
         self.source = source
-        self.next_at = next_at
+        self.next_at = self.rested_at = next_at
 
 
 class _Host:
@@ -153,7 +156,7 @@ class Sourcing:
 
     def _take_up(self, source: Source | Stream, nursery: trio.Nursery) -> None:
         row = source.row
-        if hasattr(source, "listen"):
+        if not isinstance(source, Source):
             if row.hint_source_id not in self._streams:
                 scope = self._streams[row.hint_source_id] = trio.CancelScope()
                 nursery.start_soon(self._listen, source, scope)
@@ -203,7 +206,7 @@ class Sourcing:
                 await self._woken.wait()
 
     async def _poll(self, name: str, host: _Host, polled: _Polled) -> None:
-        number = polled.source.row.hint_source_id
+        number, said = polled.source.row.hint_source_id, None
         try:
             row = await self._database.read(hint_source.get, number)
             said = await polled.source.poll(row)
@@ -214,7 +217,12 @@ class Sourcing:
         finally:
             host.busy = False
         polled.next_at = trio.current_time() + pause_s
+        polled.rested_at = polled.next_at if said is None else self._rested_at(name, said)
         self._push(name)
+
+    def _rested_at(self, name: str, said: Poll | PollTrouble) -> float:
+        """Return the first instant at which the budget allows another poll."""
+        return trio.current_time() + self._budget_s(name, said.requests)
 
     async def _heard(self, source: Source, row: SourceRow, said: Poll | PollTrouble) -> float:
         """Take an answer; return when to ask again, seconds from now."""
@@ -228,7 +236,7 @@ class Sourcing:
         pause_s = said.pause_s
         if pause_s is None:
             pause_s = min(FIRST_PAUSE_S * 2.0 ** min(row.trouble_count, 20), MAX_PAUSE_S)
-        if not said.requests:
+        if said.trouble == HELD:
             return min(max(pause_s, HELD_PAUSE_S), MAX_PAUSE_S)
         at = self._clock.now()
         log.warning(
@@ -243,10 +251,14 @@ class Sourcing:
             return 0.0
         if said.wait_s is not None:
             return said.wait_s
+        return self._budget_s(host_name, said.requests) * said.patience
+
+    def _budget_s(self, host_name: str, requests: int) -> float:
+        """Return the time after which requests keep within the share of turns that polls have."""
         host = self._crawl.hosts.get(host_name)
         delay_s = host.delay_s() if host else 0.0
-        share = self._settings().poll_share or 1e-6
-        return max(said.requests * delay_s / share, LEAST_PAUSE_S)
+        share = self._settings().poll_share or LEAST_SHARE
+        return max(requests * delay_s / share, LEAST_PAUSE_S)
 
     # --- streams -------------------------------------------------------------------------------
 
@@ -300,6 +312,7 @@ class Sourcing:
             next_poll_at=next_poll_at,
             requests=said.requests,
             handed_on=said.handed_on,
+            along=said.along,
         )
         await self._take(row, last)
         for number, _ in said.handed_on:
@@ -342,8 +355,8 @@ class Sourcing:
     def _call(self, number: int) -> None:
         """Poll a source at once: another has handed it something."""
         for name, host in self._hosts.items():
-            if number in host.polled:
-                host.polled[number].next_at = trio.current_time()
+            if (polled := host.polled.get(number)) is not None:
+                polled.next_at = max(trio.current_time(), polled.rested_at)
                 self._push(name)
 
 

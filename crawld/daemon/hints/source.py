@@ -15,7 +15,9 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from typing import Final, NamedTuple, Protocol, runtime_checkable
+
+import apsw
 
 from crawld.store.hint import OfPage
 from crawld.store.hint_source import SourceRow
@@ -47,8 +49,10 @@ class Poll:
         requests: what it cost.
         more: it has more to say at once.
         wait_s: when it wants to be asked again, None: when its turn in the budget comes.
+        patience: how many times longer than the budget asks it waits for that turn.
         found: URLs it names, to be judged by the scope of its site as links are.
         handed_on: cursors of other sources of the host, moved with it.
+        along: what else belongs into the transaction that takes the answer.
     """
 
     at: float
@@ -59,8 +63,10 @@ class Poll:
     requests: int = 1
     more: bool = False
     wait_s: float | None = None
+    patience: float = 1.0
     found: Sequence[str] = ()
     handed_on: Sequence[tuple[int, str | None]] = ()
+    along: Callable[[apsw.Connection], None] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +77,7 @@ class PollTrouble:
         trouble: one word.
         detail: short text for a person.
         pause_s: how long it is left alone; None: a pause that grows with each trouble in a row.
-        requests: what it cost; 0: it was not asked, and that is no trouble of the source.
+        requests: what it cost.
     """
 
     trouble: str
@@ -80,6 +86,11 @@ class PollTrouble:
     requests: int = 1
 
 
+HELD: Final = "held"
+"""The trouble of a source that may not be asked now, and of which nothing is recorded."""
+
+
+@runtime_checkable
 class Source(Protocol):
     """A source that is asked again and again."""
 

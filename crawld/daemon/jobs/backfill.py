@@ -41,7 +41,10 @@ class Backfill:
         clock: Clock,
         *,
         settings: Callable[[], Jobs],
+        on_learnt: Callable[[], None] = lambda: None,
     ) -> None:
+        """Take whom to ask; `on_learnt` is called when a wiki has said what it is."""
+        self._on_learnt = on_learnt
         self._crawl = crawl
         self._database = database
         self._client = client
@@ -71,7 +74,13 @@ class Backfill:
 
     async def _read(self, row: WikiRow, deadline: float, failures: list[str]) -> None:
         reading = WikiReading(
-            self._crawl, self._database, self._client, self._clock, row, settings=self._settings
+            self._crawl,
+            self._database,
+            self._client,
+            self._clock,
+            row,
+            settings=self._settings,
+            on_learnt=self._on_learnt,
         )
         try:
             await reading.run(deadline)

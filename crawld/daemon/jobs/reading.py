@@ -84,7 +84,9 @@ class WikiReading:
         row: WikiRow,
         *,
         settings: Callable[[], Jobs],
+        on_learnt: Callable[[], None] = lambda: None,
     ) -> None:
+        self._on_learnt = on_learnt
         self._crawl = crawl
         self._database = database
         self._client = client
@@ -168,6 +170,7 @@ class WikiReading:
         )
         await self._answered()
         await self._register()
+        self._on_learnt()
         return 0.0
 
     async def _resolve(self, waiting: Sequence[WikiPageRow]) -> float:
