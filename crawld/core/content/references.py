@@ -67,6 +67,7 @@ class Form(Enum):
     HTML = auto()
     BASE = auto()
     DROPPED = auto()  # holds nothing a copy may keep
+    BODY = auto()  # where what is shown of the page begins
 
 
 class Place(NamedTuple):
@@ -201,7 +202,9 @@ def _places_of(text: str, tag: StartTag, *, styled: bool) -> Iterator[Place]:
             yield Place(form, kind, attribute, attribute.start, attribute.end)
         elif (form_kind := _other_form(text, tag.name, name, attributes, styled)) is not None:
             yield Place(*form_kind, attribute, attribute.start, attribute.end)
-    if tag.name == "style" and tag.text_end is not None:
+    if tag.name == "body":
+        yield Place(Form.BODY, None, None, tag.attributes_end + 1, tag.attributes_end + 1)
+    elif tag.name == "style" and tag.text_end is not None:
         yield Place(Form.CSS, None, None, tag.attributes_end + 1, tag.text_end)
 
 
@@ -383,6 +386,8 @@ def html_references(
 
 def _references(source: Source, *, xml: bool) -> Iterator[Reference]:
     for place in places(source.text, xml=xml):
+        if place.form is Form.BODY:
+            continue
         if place.attribute is None:
             yield from css_references(source.read(source.text[place.start : place.end]))
         else:

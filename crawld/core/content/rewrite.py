@@ -55,6 +55,7 @@ def rewrite_html(
     *,
     charset: str = "utf-8",
     xml: bool = False,
+    insert: str = "",
 ) -> bytes:
     """Return a page with new addresses.
 
@@ -64,12 +65,15 @@ def rewrite_html(
         locate: says where copies are.
         charset: the Python codec to read it with (as stored with the version).
         xml: whether it is XML (XHTML, SVG).
+        insert: markup, taken as it is, put where the page's body begins; where none is written, at
+            its end. It says of itself what styles it needs.
 
     Raises:
         InvalidUrlError: `page_url` is none.
     """
     source = source_of(body, charset)
-    return source.body(_rewritten(source, page_url, locate, xml=xml, nesting=0))
+    page = _Page(source, page_url, locate, xml=xml, insert=insert)
+    return source.body(page.rewritten())
 
 
 def rewrite_css(css: bytes, base_url: str, locate: Locate, *, charset: str = "utf-8") -> bytes:
@@ -87,13 +91,6 @@ def rewrite_css(css: bytes, base_url: str, locate: Locate, *, charset: str = "ut
     source = source_of(css, charset)
     addresses = _Addresses(base_url, locate, based=False)
     return source.body(_edited(source.text, _css_edits(source, source.text, addresses)))
-
-
-def _rewritten(source: Source, page_url: str, locate: Locate, *, xml: bool, nesting: int) -> str:
-    base = base_of(source, xml=xml)
-    addresses = _Addresses(_base_url(base, page_url), locate, based=base is not None)
-    page = _Page(source, page_url, addresses, nesting)
-    return _edited(source.text, page.edits(places(source.text, xml=xml)))
 
 
 def _base_url(base: str | None, page_url: str) -> str:
@@ -144,18 +141,37 @@ class _Addresses:
 
 
 class _Page:
-    """Edits of one page."""
+    """One page under way."""
 
-    def __init__(self, source: Source, page_url: str, addresses: _Addresses, nesting: int) -> None:
+    def __init__(
+        self,
+        source: Source,
+        page_url: str,
+        locate: Locate,
+        *,
+        xml: bool = False,
+        insert: str = "",
+        nesting: int = 0,
+    ) -> None:
+        base = base_of(source, xml=xml)
         self._source = source
-        self._page_url = page_url
-        self._addresses = addresses
+        self._xml = xml
+        self._insert = insert
         self._nesting = nesting
+        self._addresses = _Addresses(_base_url(base, page_url), locate, based=base is not None)
 
-    def edits(self, found: Iterator[Place]) -> Iterator[Edit]:
-        for place in found:
+    def rewritten(self) -> str:
+        """Return the text with new addresses."""
+        text = _edited(self._source.text, self._edits())
+        return text + self._source.write(self._insert)
+
+    def _edits(self) -> Iterator[Edit]:
+        for place in places(self._source.text, xml=self._xml):
             attribute = place.attribute
-            if attribute is None:
+            if place.form is Form.BODY:
+                yield place.start, place.end, self._source.write(self._insert)
+                self._insert = ""
+            elif attribute is None:
                 css = self._source.text[place.start : place.end]
                 for start, end, value in _css_edits(self._source, css, self._addresses):
                     yield place.start + start, place.start + end, value
@@ -203,13 +219,14 @@ class _Page:
     def _inner_page(self, written: str) -> str:
         if self._nesting >= MAX_NESTING:
             return ""
-        return _rewritten(
+        addresses = self._addresses
+        inner = _Page(
             Source(written, None),
-            self._addresses.base_url,
-            self._addresses.locate,
-            xml=False,
+            addresses.base_url,
+            addresses.locate,
             nesting=self._nesting + 1,
         )
+        return inner.rewritten()
 
 
 def _css_edits(source: Source, css: str, addresses: _Addresses) -> Iterator[Edit]:

@@ -156,3 +156,16 @@ def test_a_hundred_thousand_links():
 def test_too_long_a_url_stays():
     page = f'<a href="{"x" * 9_000}">'
     assert html(page) == page
+
+
+@pytest.mark.parametrize(
+    ("page", "rewritten"),
+    [
+        ("<title>t</title><body class=a><p>", "<title>t</title><body class=a>[é]<p>"),
+        ("<script>'<body>'</script><p>", "<script>'<body>'</script><p>[é]"),
+        ("<body><body>", "<body>[é]<body>"),
+        ("", "[é]"),
+    ],
+)
+def test_markup_put_in_front(page, rewritten):
+    assert html(page, insert="[é]") == rewritten
