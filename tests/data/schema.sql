@@ -47,6 +47,14 @@ CREATE TABLE "body" (
     data BLOB NOT NULL
 ) STRICT;
 
+CREATE TABLE 'page_text_config'(k PRIMARY KEY, v) WITHOUT ROWID;
+
+CREATE TABLE 'page_text_data'(id INTEGER PRIMARY KEY, block BLOB);
+
+CREATE TABLE 'page_text_docsize'(id INTEGER PRIMARY KEY, sz BLOB, origin INTEGER);
+
+CREATE TABLE 'page_text_idx'(segid, term, pgno, PRIMARY KEY(segid, term)) WITHOUT ROWID;
+
 CREATE TABLE audit (
     site_id INTEGER NOT NULL REFERENCES site,
     host_id INTEGER NOT NULL REFERENCES host,
@@ -388,3 +396,8 @@ CREATE TABLE wiki_page (
 ) STRICT;
 
 CREATE UNIQUE INDEX page_url ON page (host_id, url_hash);
+
+CREATE VIRTUAL TABLE page_text USING fts5 (
+    title, text, content = '', contentless_delete = 1,
+    tokenize = "unicode61 remove_diacritics 2"
+);
