@@ -1,0 +1,228 @@
+"""A simulated web and the daemon in one process: what is mirrored, followed, counted, left."""
+
+import time
+from contextlib import closing
+
+import pytest
+
+from crawld.core.outcome import GONE_RETRY_S
+from crawld.simweb import fault
+from crawld.simweb.law import Periodic
+from crawld.simweb.trap import Trap
+from crawld.simweb.truth import standing
+from crawld.store import body as bodies
+from crawld.store.connection import open_connection
+
+from .world import site_of, until
+
+QUICK = {
+    "schedule": {"min_revisit_s": 0.0, "policy": "uniform"},
+    "content": {"confirm_pages": 0},
+}
+"""Come back to pages at once, one after the other, and read none twice."""
+
+
+def paths(site):
+    return {site.graph.path(n) for n in range(site.graph.pages)}
+
+
+def copies_of(mirror):
+    """Return (URL, instant, content) of every stored copy."""
+    rows = mirror.rows("SELECT url, visited_at, body_id FROM version JOIN page USING (page_id)")
+    with closing(open_connection(mirror.db, read_only=True)) as connection:
+        return [(url, at, bodies.read(connection, body_id)) for url, at, body_id in rows]
+
+
+async def test_a_whole_site_is_mirrored_byte_by_byte(serve, mirror):
+    site = site_of(pages=120, compress=True)
+    web = await serve(site)
+    await mirror.run(web.url())
+    assert mirror.pages() == dict.fromkeys(paths(site), ("visited", "changed", None))
+    copies = copies_of(mirror)
+    assert len(copies) == 120
+    for url, _, content in copies:
+        assert content == site.rendering.html(site.page_of(url), 0, serial=0, at=0.0)
+    assert sorted(web.targets()) == sorted([*paths(site), "/robots.txt"])
+
+
+@pytest.mark.parametrize("depth", [0, 1, 2])
+async def test_depth_bounds_the_crawl(serve, mirror, depth):
+    site = site_of(pages=100)
+    web = await serve(site)
+    await mirror.run(web.url(), site={"max_depth": depth})
+    reached, frontier = {0}, {0}
+    for _ in range(depth):
+        frontier = {link for page in frontier for link in site.graph.outlinks(page)} - reached
+        reached |= frontier
+    assert mirror.pages().keys() == {site.graph.path(page) for page in reached}
+
+
+async def test_caps_bound_the_crawl_and_count_what_they_keep_out(serve, mirror):
+    web = await serve(site_of(pages=100))
+    await mirror.run(web.url(), site={"max_pages": 30})
+    assert len(mirror.pages()) == 30
+    assert mirror.refusals()["site_cap"] >= 70
+    await mirror.run(web.url(), site={"max_pages": 1000}, frontier={"max_pages_per_host": 40})
+    assert len(mirror.pages()) <= 40
+
+
+@pytest.mark.parametrize(
+    ("trap", "reason"),
+    [
+        (Trap.CALENDAR, "calendar"),
+        (Trap.SESSION, "session_id"),
+        (Trap.REPETITION, "repetition"),
+        (Trap.DEPTH, "segments"),
+    ],
+)
+async def test_a_crawler_comes_out_of_every_trap(serve, mirror, trap, reason):
+    site = site_of(pages=10, traps=(trap,))
+    web = await serve(site)
+    limits = {"max_segments": 6, "max_calendar_run": 3, "max_calendar_past_years": 1}
+    await mirror.run(web.url(), frontier=limits, site={"max_pages": 3000})
+    assert paths(site) <= mirror.pages().keys()
+    assert mirror.refusals()[reason] > 0
+    assert "site_cap" not in mirror.refusals()
+
+
+async def test_redirects_are_new_urls_and_their_targets_are_judged(serve, mirror):
+    a = site_of("a.test", pages=10, robots="User-agent: *\nDisallow: /private\n")
+    web = await serve(a, site_of("b.test", pages=3))
+    first, second, third, fourth = (a.graph.path(n) for n in (1, 2, 3, 4))
+    a.faults = {
+        first: fault.redirect_chain(3),
+        second: fault.redirect(web.url("/outside", "b.test")),
+        third: fault.redirect("/private/place"),
+        fourth: fault.redirect_loop(),
+    }
+    await mirror.run(web.url())
+    pages = mirror.pages()
+    assert [pages[f"{first}{hop}"][1] for hop in ("", "?hop=1", "?hop=2", "?hop=3")] == [
+        "moved",
+        "moved",
+        "moved",
+        "changed",
+    ]
+    assert pages[second][1] == pages[third][1] == "moved"
+    assert pages[fourth] == ("visited", "failed", "bad_redirect")
+    assert web.targets("b.test") == []
+    assert "/private/place" not in web.targets()
+    assert {"host", "robots"} <= mirror.refusals().keys()
+    targets = mirror.rows("SELECT redirect_url FROM page WHERE last_outcome = 'moved'")
+    assert (web.url("/outside", "b.test"),) in targets
+
+
+async def test_a_seed_that_moved_to_its_www_takes_the_site_along(serve, mirror):
+    bare, www = site_of("a.test", pages=2), site_of("www.a.test", pages=12)
+    web = await serve(bare, www)
+    bare.faults = {
+        "/": fault.redirect(web.url("/", "www.a.test")),
+        "/robots.txt": fault.status(404),
+    }
+    await mirror.run(web.url())
+    visited = mirror.rows(
+        "SELECT count(*) FROM page JOIN host USING (host_id) WHERE host = ?", "www.a.test"
+    )
+    assert visited == [(12,)]
+
+
+async def test_a_page_that_fails_keeps_its_good_copy(serve, mirror, daemon, wall):
+    site = site_of(pages=6)
+    web = await serve(site)
+    # None of these makes the whole host rest.
+    broken = {
+        site.graph.path(2): fault.status(404),
+        site.graph.path(3): fault.status(403),
+        site.graph.path(5): fault.body(b"\x89PNG\r\n\x1a\n" + bytes(99), content_type="image/png"),
+    }
+    await mirror.run(web.url())
+    good = "SELECT url, version_id, digest, last_change_at, title FROM page ORDER BY page_id"
+    before = mirror.rows(good)
+    site.faults = broken
+    wall.shift_s = 7200.0
+    await daemon(web.url())
+    await until(
+        lambda: {mirror.pages()[path][1] for path in broken} == {"failed", "gone", "blocked"}
+    )
+    assert mirror.rows(good) == before
+
+
+async def test_what_did_not_change_costs_no_body(serve, mirror, daemon):
+    site = site_of(pages=5)
+    web = await serve(site)
+    await daemon(web.url(), **QUICK)
+    await until(lambda: len(web.ledger) > 30)
+    statuses = [row.status for row in web.ledger.rows() if row.target != "/robots.txt"]
+    assert statuses.count(304) > 0.6 * len(statuses)  # now and then it is asked in full
+    assert mirror.rows("SELECT count(*) FROM version") == [(5,)]
+
+
+async def test_equal_bodies_are_stored_once(serve, mirror):
+    site = site_of(
+        pages=30, faults={"/wiki/": fault.body(b"<p>the same", content_type="text/html")}
+    )
+    web = await serve(site)
+    await mirror.run(web.url())
+    pages = len(mirror.pages())
+    assert pages > 5
+    assert mirror.rows("SELECT count(*) FROM version") == [(pages,)]
+    assert mirror.rows("SELECT count(*) FROM body") == [(2,)]
+
+
+async def test_discovery_and_revisits_share_the_slots(serve, daemon):
+    site = site_of(pages=400)
+    web = await serve(site)
+    await daemon(web.url(), politeness={"host_delay_s": 0.002}, **QUICK)
+    await until(lambda: len(web.ledger) > 300)
+    targets = [target for target in web.targets() if target != "/robots.txt"][:300]
+    new = len(set(targets))
+    assert 0.35 < new / 300 < 0.7  # the first page is alone until it is due again
+
+
+async def test_changes_are_found_and_the_mirror_is_as_fresh_as_its_visits(serve, daemon, mirror):
+    start_at = time.time()
+    site = site_of(
+        pages=12, laws=lambda page: Periodic(1.5 + page / 10, start_at), start_at=start_at
+    )
+    web = await serve(site)
+    running = await daemon(web.url(), politeness={"host_delay_s": 0.005}, **QUICK)
+    visited = "SELECT url, max(visited_at) FROM visit JOIN page USING (page_id) GROUP BY page_id"
+    await until(lambda: running.crawl.visitor.counts["changed"] > 40)
+    await running.drain()
+    now = running.clock.now()
+    truth = standing(site, dict(mirror.rows(visited)), now)
+    assert truth.copied == 12
+    assert truth.freshness > 0.8  # a round takes a tenth of a page's period
+    # every copy is the page as it was at its visit
+    for url, at, content in copies_of(mirror):
+        page = site.page_of(url)
+        revisions = {site.revision(page, at - early_s) for early_s in (0.0, 0.05, 0.5)}
+        assert content in {site.rendering.html(page, r, serial=0, at=at) for r in revisions}
+
+
+async def test_the_wall_clock_may_jump_by_a_day(serve, daemon, wall):
+    web = await serve(site_of(pages=60))
+    running = await daemon(web.url(), politeness={"host_delay_s": 0.03})
+    for jump_s in (86_400.0, -86_400.0, -3600.0, 7200.0):
+        asked = len(web.ledger)
+        wall.shift_s += jump_s
+        running.crawl.schedule.wake_all()
+        await until(lambda asked=asked: len(web.ledger) > asked + 5)  # not frozen
+    assert web.ledger.violations(delay_s=0.03) == []  # and not freed
+
+
+async def test_a_one_off_mirror_tries_what_failed_again_and_ends(serve, mirror):
+    site = site_of(pages=8)
+    flaky, gone = site.graph.path(1), site.graph.path(2)
+    site.faults = {flaky: fault.first(1, fault.status(404)), gone: fault.status(404)}
+    web = await serve(site)
+    await mirror.run(web.url())
+    assert mirror.pages()[gone] == ("visited", "gone", None)
+    assert web.targets().count(gone) == 1
+    retry_at = mirror.rows("SELECT retry_at - last_visit_at FROM page WHERE last_outcome = 'gone'")
+    assert set(retry_at) == {(GONE_RETRY_S,)}
+    # the next one asks what is not there yet, and nothing that is
+    before = len(web.ledger)
+    await mirror.run(web.url())
+    assert web.targets()[before:] == [flaky, gone] or set(web.targets()[before:]) == {flaky, gone}
+    assert mirror.pages()[flaky] == ("visited", "changed", None)
