@@ -15,7 +15,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from crawld.core.change.reliability import Reliability, match
 from crawld.core.revisit.policies import Policy
+from crawld.core.revisit.policies_index import IndexPolicy
 from crawld.errors import OperatorError
 from crawld.lab.scenario import Scenario
 
@@ -86,12 +88,30 @@ class HintFeed:
         self._arrival: list[float] = [*arrival[order].tolist(), np.inf]
         self._next = 0
         self._share = hints.poll_share
+        self._start = scenario.start
+        self._told: dict[int, list[float]] = {}
+        self.reliability = Reliability()
 
     def deliver(self, policy: Policy, at: float) -> None:
-        """Tell the policy what has arrived."""
+        """Tell the policy what has arrived, with the trust its source has earned so far."""
         while self._arrival[self._next] <= at:
-            policy.hinted(self._page[self._next], self._changed[self._next])
+            page, changed_at = self._page[self._next], self._changed[self._next]
+            if changed_at < self._start:
+                policy.hinted(page, changed_at)
+            else:
+                self._told.setdefault(page, []).append(changed_at)
+                self.reliability.lagged(self._arrival[self._next] - changed_at)
+                policy.hinted(page, changed_at, trust=self.reliability.trust)
             self._next += 1
+
+    def found(self, policy: Policy, page: int, changed_at: list[float]) -> None:
+        """Hold what a visit found against what was told, and tell the policy what follows."""
+        told = self._told.pop(page, [])
+        if changed_at and changed_at[0] < self._start:
+            return
+        self.reliability.counted(match(told, changed_at, tolerance_s=1.0))
+        if isinstance(policy, IndexPolicy):
+            policy.covered(self.reliability.missed_share, self.reliability.lag_s())
 
     def takes(self, slot: int) -> bool:
         """Whether a slot goes to polling: its share of them, evenly."""

@@ -81,7 +81,7 @@ def _slot_by_slot(scenario: Scenario, task: Task, entrant: Contender, slot_s: fl
     copies = Copies(scenario)
     births = _Births(scenario, policy)
     feed = None if task.hints is None else HintFeed(scenario, task.hints)
-    visit = _visits(copies, policy, entrant.models)
+    visit = _visits(copies, policy, entrant.models, feed)
     for slot in range(int(scenario.duration_s / slot_s)):
         at = scenario.start + slot * slot_s
         births.until(at)
@@ -96,7 +96,7 @@ def _slot_by_slot(scenario: Scenario, task: Task, entrant: Contender, slot_s: fl
 
 
 def _visits(
-    copies: Copies, policy: Policy, models: list[PageModel] | None
+    copies: Copies, policy: Policy, models: list[PageModel] | None, feed: HintFeed | None
 ) -> Callable[[int, float], None]:
     """Return what a visit does: refresh the copy, tell the policy."""
 
@@ -107,6 +107,8 @@ def _visits(
     def learning(page: int, at: float) -> None:
         found = copies.visit(page, at)
         assert models is not None
+        if feed is not None:
+            feed.found(policy, page, found)
         model = models[page]
         model.observe_changes(found, at)
         policy.visited(page, at, Observation(bool(found), tuple(found), model))

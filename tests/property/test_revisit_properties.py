@@ -17,7 +17,10 @@ from crawld.core.revisit.freshness import (
     visit_value,
 )
 from crawld.core.revisit.heap import SlotHeap
+from crawld.core.revisit.hints import Coverage, believe, price_told
+from crawld.core.revisit.policies import Observation
 from crawld.core.revisit.policies_frequency import lay_out
+from crawld.core.revisit.policies_index import IndexPolicy
 from crawld.core.revisit.price import changes_per_visit, revisit_frequency
 from crawld.core.revisit.slots import FREE, PageSlots
 from crawld.core.revisit.wolf import (
@@ -25,6 +28,7 @@ from crawld.core.revisit.wolf import (
     allocate_whole_visits,
     renewal_freshness,
 )
+from crawld.core.revisit.worth import usual_scale, worth_of
 
 rates = st.floats(1e-12, 1e3)
 frequencies = st.floats(1e-9, 1e2)
@@ -184,3 +188,41 @@ def test_slots_agree_with_a_dict(steps):
         assert len(slots) == len(model) + 2
     assert all(slots.find(page) == slot for page, slot in model.items())
     assert sorted(slots) == sorted([*model.values(), slots.find(1000), slots.find(-1000)])
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.integers(0, 2**32 - 1), st.integers(2, 40), st.floats(0.0, 1e6))
+def test_index_with_worthless_hints_is_index_without_hints(seed, count, lag_s):
+    plain, told = IndexPolicy(), IndexPolicy()
+    for policy in (plain, told):
+        policy.load(np.arange(count), np.linspace(0.0, 1e5, count))
+    told.covered(1.0, lag_s)
+    rng = np.random.default_rng(seed)
+    for k in range(1, 120):
+        now = 1e5 + 20_000.0 * k
+        for page in rng.integers(0, count + 1, 3).tolist():
+            told.hinted(page, now - float(rng.uniform(0, 1e4)), trust=0.0)
+        picks = [policy.select(now) for policy in (plain, told)]
+        assert picks[0] == picks[1]
+        seen = Observation(bool(rng.random() < 0.5))
+        for policy, page in zip((plain, told), picks, strict=True):
+            policy.visited(page, now, seen)
+
+
+@given(
+    st.lists(st.floats(1.0, 1e6), min_size=1, max_size=6),
+    st.floats(0.0, 1e7),
+    st.floats(0.0, 1.0),
+    st.floats(0.0, 1e6),
+)
+def test_a_hint_of_little_trust_changes_the_worth_little(gaps, wait_s, missed_share, untold):
+    table, belief, at = worth_of(usual_scale()), None, 0.0
+    rest = {"coverage": Coverage(missed_share, 60.0), "worth": table}
+    for gap in gaps:
+        at += gap
+        belief = believe(
+            belief, at, trust=1e-15, calm_at=-1e5, scale_s=1e5, mean_hazard=1e-5, **rest
+        )
+    now = np.array([belief]).T, np.array([untold]), at + wait_s
+    price = price_told(*now, scale_s=np.array([1e5]), **rest)[0]
+    assert price == pytest.approx(untold, rel=1e-4, abs=1.0)

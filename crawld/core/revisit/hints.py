@@ -1,107 +1,277 @@
-"""What is known of hints: which pages they call stale, and how far hints have proved true.
+"""Pages of which hints told, and what is believed of their last change.
 
-A source is described by two numbers, learnt from what visits find: the share m of changes it does
-not tell of, and the rate φ at which it tells of changes that were none, per page and second. A hint
-comes true from a page whose hazard of change is h with probability h(1 − m) / (h(1 − m) + φ): on a
-lively page nearly surely, on one calm for long perhaps not. So a hint that may be false neither
-makes its page surely stale nor, what matters more, makes a calm page look lively: the page is
-priced as a mixture of both readings, lively and stale, or calm and only as stale as before. (One
-precision for all hints was measured: it wastes visits on calm pages that were lied about.)
+A hint may be false and a change may stay untold, so that a told page is not simply stale. Three
+readings of it are kept, each with the instant of the page's last change and a weight:
 
-Source: Bayes' rule; the noisy-signal form of the problem is Busa-Fekete et al. 2025.
+    calm     no hint since the visit was true: the last change is the one the visit knew
+    before   an earlier hint was true, and none after it
+    last     the last hint was true
+
+1. A hint of a page whose hazard of change is h (mixed over the readings) is true with probability
+   p = h q / (h q + H (1 − q)), where q is the trust in its source and H the mean hazard of all
+   pages: false hints fall on any page alike, true ones on lively pages.
+2. Then `last` gets weight p, `before` what the two former hints had, `calm` the rest.
+3. Silence speaks too: a reading that says the page is lively loses weight when nothing more is
+   told, as its survival to a power 1 − m falls (m: the share of changes nobody tells).
+4. A visit is worth, under `before` and `last`, the time the page will stay as it is; under `calm`
+   what it would be worth without hints, less what silence says.
+
+With trust 1 the page is stale since the last hint; with trust 0 it is as if nothing was told.
+
+Prices move slowly, so that of very many pages one block is priced at a pick, and the best is found
+over the maxima of blocks.
+
+Source: Bayes' rule over a change-point; the form of noisy signals is Busa-Fekete et al. 2025.
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
+from typing import NamedTuple
 
-_MISSED_BEFORE, _CHANGES_BEFORE = 0.5, 5.0
-_FALSE_BEFORE, _EXPOSURE_BEFORE_S = 0.05, 100 * 86_400.0
-"""Belief before any visit: one change in ten is missed, a page hears a lie once in six years."""
+import numpy as np
+from numpy.typing import NDArray
+
+from crawld.core.revisit.worth import WorthTable
+
+Floats = NDArray[np.float64]
+Places = NDArray[np.int64]
+
+SAME_CHANGE_S = 60.0
+"""Hints nearer than this tell of the same change."""
+
+BLOCK = 512
+"""Pages priced at a pick, and of no more all."""
+
+PRICED_S = 3.0
+"""Up to so many pages are priced anew after this: a price grows as 2d + 600 s, by a hundredth."""
+
+_LIVELIER = 0.5
+_LEAST = 1e-12
+_NOBODY = -math.inf
 
 
-@dataclass(slots=True)
-class Reliability:
-    """How much hints missed and how often they lied, as visits found it.
+@dataclass(frozen=True, slots=True)
+class Coverage:
+    """How completely hints tell of changes.
 
     Attributes:
-        changes: changes found at visits since the first hint. missed: those nothing had told of.
-        false_: changes told that visits did not find. exposure_s: time between those visits.
-        heard: whether a hint ever came; before, no source is known.
+        missed_share: m, share of changes nobody tells. lag_s: time until a change is told.
     """
 
-    changes: float = 0.0
-    missed: float = 0.0
-    false_: float = 0.0
-    exposure_s: float = 0.0
-    heard: bool = False
+    missed_share: float = 1.0
+    lag_s: float = 0.0
 
-    @property
-    def missing(self) -> float:
-        """Share m of the changes that no hint tells of; 1 before the first hint."""
-        if not self.heard:
-            return 1.0
-        return (self.missed + _MISSED_BEFORE) / (self.changes + _CHANGES_BEFORE)
-
-    @property
-    def false_rate(self) -> float:
-        """False hints φ per page and second."""
-        return (self.false_ + _FALSE_BEFORE) / (self.exposure_s + _EXPOSURE_BEFORE_S)
-
-    def found(self, *, told: int, changes: int, since_s: float, counted: bool) -> None:
-        """Learn from a visit.
-
-        Args:
-            told: changes told since the visit before.
-            changes: changes found; 1 where all that is known is that there were some.
-            since_s: time since the visit before.
-            counted: whether `changes` is their number.
-        """
-        self.exposure_s += since_s
-        self.changes += changes
-        if counted or changes == 0:
-            self.false_ += max(told - changes, 0)
-            self.missed += max(changes - told, 0)
-        else:
-            self.missed += told == 0
-
-    def true(self, hazard: float) -> float:
-        """Return the probability that a hint is true, from the page's hazard of change (1/s)."""
-        if hazard == float("inf"):
-            return 1.0
-        told = hazard * (1.0 - self.missing)
-        return told / (told + self.false_rate)
-
-    def urgency_untold(self, changed: float) -> float:
-        """Return what is left of the worth of a page of which nothing was told.
+    def urgency_untold(self, changed: Floats, changed_before_lag: Floats) -> Floats:
+        """Return what silence leaves of the worth of a visit to pages.
 
         Args:
             changed: probability of a change since the last visit, as the model sees it.
+            changed_before_lag: of one so long ago that it would have been told.
         """
-        missing = self.missing
-        return missing / max(1.0 - changed * (1.0 - missing), 1e-9)
+        told = (1.0 - self.missed_share) * changed_before_lag
+        untold = np.maximum(changed - told, 0.0) / np.maximum(1.0 - told, _LEAST)
+        return np.where(changed > 0.0, untold / np.maximum(changed, _LEAST), 1.0)
 
 
-@dataclass(slots=True)
-class Stale:
-    """One page called stale.
+class Belief(NamedTuple):
+    """What is believed of one told page.
 
     Attributes:
-        at: instant of the last change told. calm_at: last change if that hint was false.
-        true: probability that it was true. before: that one of the hints before it was.
-        count: changes told since the last visit.
+        calm_at, before_at, last_at: instant of the last change under each reading.
+        calm, before, last: weights, divided by the survival at their age: silence is in them.
+        real: expected number of true hints.
     """
 
-    at: float
     calm_at: float
-    true: float
-    before: float = 0.0
-    count: int = 1
+    before_at: float
+    last_at: float
+    calm: float
+    before: float
+    last: float
+    real: float
 
-    def tell(self, at: float, true: float) -> None:
-        """Take one more hint, true with a probability."""
-        if self.true >= 0.5:
-            self.calm_at = self.at
-        self.before = 1.0 - (1.0 - self.before) * (1.0 - self.true)
-        self.at, self.true = max(at, self.at), true
-        self.count += 1
+
+def believe(
+    belief: Belief | None,
+    at: float,
+    *,
+    trust: float,
+    calm_at: float,
+    scale_s: float,
+    mean_hazard: float,
+    coverage: Coverage,
+    worth: WorthTable,
+) -> Belief:
+    """Return what is believed of a page after one more hint.
+
+    Args:
+        belief: before it; None where nothing was told since the visit.
+        at: instant of the change told.
+        trust: share of the source's hints that are real, > 0.
+        calm_at: instant of the last change the visit knew; −inf where the page was never visited.
+        scale_s: σ of the page.
+        mean_hazard: of all pages, 1/s.
+        coverage: of the hints.
+        worth: tables of the shape.
+    """
+    if math.isinf(calm_at) and belief is None:
+        return Belief(at, at, at, 0.0, 0.0, 1.0, 1.0)
+    old = belief or Belief(calm_at, calm_at, calm_at, 1.0, 0.0, 0.0, 0.0)
+    if old.last > 0.0 and abs(at - old.last_at) <= SAME_CHANGE_S:
+        return _confirmed(old, trust)
+    told = 1.0 - coverage.missed_share
+    ages = [max(at - then, 0.0) / scale_s for then in old[:3]]
+    silence = [max(age - coverage.lag_s / scale_s, 0.0) for age in ages]
+    kept = [worth.survival(age) ** told for age in silence]
+    weights = [w * s for w, s in zip(old[3:6], kept, strict=True)]
+    total = max(sum(weights), _LEAST)
+    hazard = sum(w * worth.hazard(a) for w, a in zip(weights, ages, strict=True)) / total / scale_s
+    true = hazard * trust / (hazard * trust + mean_hazard * (1.0 - trust) + _LEAST * _LEAST)
+    calm, before, last = (w / total * (1.0 - true) for w in weights)
+    # Two earlier hints are kept as one, at the instant of the likelier.
+    before_at = old.last_at if last >= before else old.before_at
+    survival = worth.survival(max(at - before_at - coverage.lag_s, 0.0) / scale_s)
+    return Belief(
+        old.calm_at,
+        before_at,
+        max(at, old.last_at),
+        calm / kept[0],
+        (before + last) / survival**told,
+        true,
+        old.real + true,
+    )
+
+
+def _confirmed(old: Belief, trust: float) -> Belief:
+    """Return a belief after another hint of the same change: it is false only if both are."""
+    doubt = (1.0 - trust) * (old.calm + old.before)
+    last = old.last + trust * (old.calm + old.before)
+    share = (1.0 - trust) if doubt > 0.0 else 0.0
+    return old._replace(calm=old.calm * share, before=old.before * share, last=last, real=old.real)
+
+
+class ToldPages:
+    """The told pages of one policy: slots of the policy, and their price."""
+
+    def __init__(self) -> None:
+        self._place: dict[int, int] = {}
+        self._slot = np.zeros(BLOCK, np.int64)
+        self._rows = np.zeros((BLOCK, len(Belief._fields)))
+        self._worth = np.full(BLOCK, _NOBODY)
+        self._most = np.full(1, _NOBODY)
+        self._new: set[int] = set()
+        self._turn = 0
+        self._priced_at = -math.inf
+
+    def __len__(self) -> int:
+        return len(self._place)
+
+    def __contains__(self, slot: int) -> bool:
+        return slot in self._place
+
+    def belief(self, slot: int) -> Belief | None:
+        """Return what is believed of a page, None where nothing was told."""
+        place = self._place.get(slot)
+        return None if place is None else Belief(*self._rows[place].tolist())
+
+    def put(self, slot: int, belief: Belief) -> None:
+        """Enter a page, or change what is believed of it; it is priced at the next pick."""
+        place = self._place.get(slot)
+        if place is None:
+            place = self._place[slot] = len(self._place)
+            if place == len(self._slot):
+                self._slot = np.concatenate([self._slot, np.zeros(place, np.int64)])
+                self._rows = np.concatenate([self._rows, np.zeros_like(self._rows)])
+                self._worth = np.concatenate([self._worth, np.full(place, _NOBODY)])
+                self._most = np.concatenate([self._most, np.full(len(self._most), _NOBODY)])
+            self._slot[place] = slot
+        self._rows[place] = belief
+        self._new.add(slot)
+
+    def discard(self, slot: int) -> Belief | None:
+        """Take a page out; return what was believed of it."""
+        place = self._place.pop(slot, None)
+        if place is None:
+            return None
+        self._new.discard(slot)
+        belief = Belief(*self._rows[place].tolist())
+        last = len(self._place)
+        if place != last:
+            moved = int(self._slot[last])
+            self._slot[place], self._place[moved] = moved, place
+            self._rows[place], self._worth[place] = self._rows[last], self._worth[last]
+        self._worth[last] = _NOBODY
+        self._note({place // BLOCK, last // BLOCK})
+        return belief
+
+    def _note(self, blocks: set[int]) -> None:
+        for block in blocks:
+            self._most[block] = self._worth[block * BLOCK : (block + 1) * BLOCK].max()
+
+    # -- prices ------------------------------------------------------------------------------------
+
+    def due(self, at: float) -> Places:
+        """Return the places to be priced now: what is new, and a block in turn or all of few."""
+        count = len(self._place)
+        new = np.fromiter((self._place[slot] for slot in self._new), np.int64, len(self._new))
+        if count <= BLOCK:
+            if not len(new) and at < self._priced_at + PRICED_S:
+                return new
+            self._priced_at = at
+            return np.arange(count)
+        self._turn = (self._turn + BLOCK) % (count + BLOCK - 1)
+        first = self._turn - self._turn % BLOCK
+        return np.union1d(new, np.arange(first, min(first + BLOCK, count)))
+
+    def slots(self, places: Places) -> Places:
+        """Return the slots at places."""
+        return self._slot[places]
+
+    def beliefs(self, places: Places) -> Floats:
+        """Return what is believed at places, shape (fields of `Belief`, places)."""
+        return self._rows[places].T
+
+    def priced(self, places: Places, worth: Floats) -> None:
+        """Take the worth of pages, seconds, in the order of `places`."""
+        self._worth[places] = worth
+        self._new.clear()
+        self._note(set((places // BLOCK).tolist()))
+
+    def best(self) -> tuple[int, float]:
+        """Return the slot of highest worth and the worth; (-1, −inf) where nothing was told."""
+        if not self._place:
+            return -1, _NOBODY
+        block = int(self._most.argmax()) * BLOCK
+        place = block + int(self._worth[block : block + BLOCK].argmax())
+        return int(self._slot[place]), float(self._worth[place])
+
+
+def price_told(
+    beliefs: Floats,
+    untold: Floats,
+    at: float,
+    *,
+    scale_s: Floats,
+    coverage: Coverage,
+    worth: WorthTable,
+) -> Floats:
+    """Return what visits to told pages are worth now, seconds.
+
+    Args:
+        beliefs: shape (fields of `Belief`, pages).
+        untold: worth of each under the reading that nothing was true, seconds.
+        at: now.
+        scale_s: σ of each.
+        coverage: of the hints.
+        worth: tables of the shape.
+    """
+    ages = np.maximum(at - beliefs[:3], 0.0)
+    silence = np.maximum(ages - coverage.lag_s, 0.0) / scale_s
+    weights = beliefs[3:6] * worth.survivals(silence) ** (1.0 - coverage.missed_share)
+    weights /= np.maximum(weights.sum(axis=0), _LEAST)
+    # Each true change told since the last visit says that the page is livelier than it was.
+    lively_s = scale_s / np.sqrt(1.0 + _LIVELIER * beliefs[6])
+    stay = worth.of_stale(lively_s, ages[1:])
+    return np.asarray(weights[0] * untold + weights[1] * stay[0] + weights[2] * stay[1])

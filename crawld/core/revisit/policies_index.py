@@ -35,7 +35,7 @@ from numpy.typing import ArrayLike, NDArray
 from crawld.core.change.record import Records
 from crawld.core.change.scale import ScaleModel
 from crawld.core.revisit.heap import ABSENT, SlotHeap
-from crawld.core.revisit.hints import Reliability, Stale
+from crawld.core.revisit.hints import Belief, Coverage, ToldPages, believe, price_told
 from crawld.core.revisit.policies import Observation, SteadyClock
 from crawld.core.revisit.pool import Pool
 from crawld.core.revisit.slots import FREE, PageSlots
@@ -79,15 +79,13 @@ class IndexPolicy:
     """
 
     def __init__(self, model: ScaleModel | None = None) -> None:
-        self.reliability = Reliability()
-        self._missed_share, self._lag_s = 1.0, 0.0
+        self._coverage = Coverage()
         self._slots = PageSlots()
         self._heap = SlotHeap()
         self._pool = Pool()
-        self._stale = Pool()
-        self._told: dict[int, Stale] = {}
-        self._flying: dict[int, Stale | None] = {}
-        self._news: dict[int, float] = {}
+        self._told = ToldPages()
+        self._flying: dict[int, Belief | None] = {}
+        self._news: dict[int, tuple[float, float]] = {}
         self._visited_at = np.zeros(0)
         self._age = np.zeros(0, dtype=np.float32)
         self._scale = np.zeros(0, dtype=np.float32)
@@ -95,7 +93,7 @@ class IndexPolicy:
         self._level = 0.0
         self._clock = SteadyClock()
         self._refresh_at = -math.inf
-        self._stale_picks = 0
+        self._rates = 0.0
         self._picks_since_rekey = 0
         self._newcomers = 0.0
         self.adopt(model or usual_scale())
@@ -129,6 +127,7 @@ class IndexPolicy:
             -math.inf if last_visit_at is None else last_visit_at + self._clock.lead
         )
         self._age[slot], self._scale[slot] = 0.0, _UNKNOWN_SCALE_S
+        self._rates += 1.0 / _UNKNOWN_SCALE_S
         self._weight[slot] = weight
         self._heap.push(slot, self._first_key() if never else self._due(slot))
 
@@ -146,6 +145,7 @@ class IndexPolicy:
         seen = np.full(count, np.nan) if last_visit_at is None else np.asarray(last_visit_at, float)
         self._visited_at[part] = np.where(np.isnan(seen), -np.inf, seen + self._clock.lead)
         self._scale[part] = _UNKNOWN_SCALE_S
+        self._rates += count / _UNKNOWN_SCALE_S
         self._weight[part] = 1.0 if weights is None else np.asarray(weights, dtype=np.float32)
         keys = self._newcomers + np.arange(count) + _NEVER
         self._newcomers += count
@@ -169,6 +169,7 @@ class IndexPolicy:
         scale = self._model.scale_s(records)
         unchanged = np.maximum(records["last_visit_at"] - records["last_change_at"], 0.0)
         self._scale[slots], self._age[slots] = scale, unchanged / scale
+        self._rates = float((1.0 / self._scale.astype(np.float64)).sum())
         keys = self._heap.keys()
         never = np.isneginf(self._visited_at[slots])
         # What has stood longest will stand longest: better than any scale on 2019 to 2021 of a
@@ -182,6 +183,8 @@ class IndexPolicy:
         slot = self._slots.remove(page)
         if slot != FREE:
             self._take_out(slot)
+            self._rates -= 1.0 / float(self._scale[slot])
+            self._scale[slot] = math.inf
             self._flying.pop(slot, None)
             self._news.pop(slot, None)
 
@@ -206,9 +209,7 @@ class IndexPolicy:
             slot = self._worthiest(at)
         if slot == ABSENT:
             return None
-        told = self._told.get(slot)
-        self._take_out(slot)
-        self._flying[slot] = told
+        self._flying[slot] = self._take_out(slot)
         return self._slots.page_at[slot]
 
     def worths(self, pages: ArrayLike, now: float) -> Floats:
@@ -230,20 +231,23 @@ class IndexPolicy:
         slot, worth = self._pool.best()
         if len(self._heap) and (slot < 0 or worth < _NEAR * self._level):
             slot, worth = self._lower(at)
-        if not self._told:
+        if not len(self._told):
             return slot
-        self._price_stale(at)
-        stale, stale_worth = self._stale.best()
+        self._price_told(at)
+        told, told_worth = self._told.best()
         if slot >= 0:
-            worth *= self.reliability.urgency_untold(self._changed_now(slot, at))
-        return stale if stale_worth >= worth else slot
+            worth *= float(self._urgency(np.array([slot]), at)[0])
+        return told if told_worth >= worth else slot
 
-    def _changed_now(self, slot: int, at: float) -> float:
-        """Return the model's probability that a page changed since its last visit."""
-        since = max(at - float(self._visited_at[slot]), 0.0)
-        if math.isinf(since):
-            return 1.0
-        return float(self._worth.changed(self._age[slot], self._scale[slot], since))
+    def _urgency(self, slots: NDArray[np.int64], at: float) -> Floats:
+        """Return what silence leaves of the worth of pages."""
+        since = np.maximum(at - self._visited_at[slots], 0.0)
+        age, scale = self._age[slots].astype(np.float64), self._scale[slots].astype(np.float64)
+        would_be_told = np.maximum(since - self._coverage.lag_s, 0.0)
+        changed = self._worth.changed(age, scale, since)
+        return self._coverage.urgency_untold(
+            changed, self._worth.changed(age, scale, would_be_told)
+        )
 
     def _ripen(self, at: float) -> None:
         """Move pages whose time has come from the heap to the pool."""
@@ -342,33 +346,24 @@ class IndexPolicy:
         if slot == FREE:
             return
         at = self._clock.of_visit(now)
-        told = self._flying.pop(slot, None) or self._told.get(slot)
+        self._flying.pop(slot, None)
         self._take_out(slot)
-        self._learn(slot, at, observation, told)
+        self._learn(slot, at, observation)
         self._visited_at[slot] = at
         if self._level == 0.0:
             self._pool.put(slot, 0.0)
         else:
             self._heap.push(slot, self._due(slot))
         if slot in self._news:
-            self.hinted(page, self._news.pop(slot))
+            told_at, trust = self._news.pop(slot)
+            self.hinted(page, told_at, trust=trust)
 
-    def _learn(
-        self, slot: int, at: float, observation: Observation | None, told: Stale | None
-    ) -> None:
+    def _learn(self, slot: int, at: float, observation: Observation | None) -> None:
         since = max(at - float(self._visited_at[slot]), 0.0)
         scale, age = float(self._scale[slot]), float(self._age[slot])
         if observation is None:
             self._age[slot] = age + since / scale if math.isfinite(since) else 0.0
             return
-        if self.reliability.heard and math.isfinite(since):
-            found = len(observation.changed_at)
-            self.reliability.found(
-                told=told.count if told else 0,
-                changes=found or int(observation.changed),
-                since_s=since,
-                counted=found > 0,
-            )
         if observation.model is not None:
             scale = page_scale_s(self._weights, observation.model)
             unchanged = observation.model.known_age_s()
@@ -378,6 +373,7 @@ class IndexPolicy:
             unchanged = 0.5 * since if math.isfinite(since) else 0.0
         else:
             unchanged = age * scale + since
+        self._rates += 1.0 / scale - 1.0 / float(self._scale[slot])
         self._scale[slot], self._age[slot] = scale, unchanged / scale
 
     def released(self, page: int) -> None:
@@ -387,8 +383,7 @@ class IndexPolicy:
             return
         told = self._flying.pop(slot)
         if told is not None:
-            self._told[slot] = told
-            self._stale.put(slot, 0.0)
+            self._told.put(slot, told)
         elif math.isinf(self._visited_at[slot]):
             self._heap.push(slot, self._heap.key(slot))
         else:
@@ -403,7 +398,7 @@ class IndexPolicy:
             missed_share: share of changes no source tells of, in [0, 1]; 1 = no source.
             lag_s: time until a change is told, polls and all, seconds: silence says nothing of it.
         """
-        self._missed_share, self._lag_s = missed_share, lag_s
+        self._coverage = Coverage(missed_share, lag_s)
 
     def hinted(self, page: int, at: float, *, trust: float = 1.0) -> None:
         """Note that a page changed after its last visit; older news is dropped.
@@ -412,60 +407,61 @@ class IndexPolicy:
         page never visited and of unknown past is new, and first in any case.
         """
         slot = self._slots.find(page)
-        self.reliability.heard = True
         changed_at = at + self._clock.lead
-        if slot == FREE or changed_at <= self._visited_at[slot]:
+        if slot == FREE or trust <= 0.0 or changed_at <= self._visited_at[slot]:
             return
         if slot in self._flying:
-            self._news[slot] = max(at, self._news.get(slot, at))
+            self._news[slot] = max((at, trust), self._news.get(slot, (at, trust)))
             return
-        if math.isinf(self._visited_at[slot]) and self._age[slot] == 0.0:
-            return
-        told = self._told.get(slot)
-        if told is None:
-            calm_at, hazard = self._calm(slot, changed_at)
-            true = self.reliability.true(hazard)
-            self._take_out(slot)
-            self._told[slot] = Stale(changed_at, calm_at, true)
-            self._stale.put(slot, 0.0)
+        visited_at, age = float(self._visited_at[slot]), float(self._age[slot])
+        if math.isinf(visited_at) and age == 0.0:
             return
         scale = float(self._scale[slot])
-        age = max(changed_at - (told.at if told.true >= 0.5 else told.calm_at), 0.0) / scale
-        told.tell(changed_at, self.reliability.true(self._worth.hazard(age) / scale))
+        belief = believe(
+            self._told.belief(slot),
+            changed_at,
+            trust=trust,
+            calm_at=visited_at - age * scale,
+            scale_s=scale,
+            mean_hazard=self._rates / (self._worth.mean * len(self._slots)),
+            coverage=self._coverage,
+            worth=self._worth,
+        )
+        if slot not in self._told:
+            self._take_out(slot)
+        self._told.put(slot, belief)
 
-    def _calm(self, slot: int, at: float) -> tuple[float, float]:
-        """Return the last change known by visits, and the hazard of change now, per second."""
-        scale, age = float(self._scale[slot]), float(self._age[slot])
-        visited_at = float(self._visited_at[slot])
-        if math.isinf(visited_at):
-            return at, math.inf
-        changed_at = visited_at - age * scale
-        return changed_at, self._worth.hazard(max(at - changed_at, 0.0) / scale) / scale
+    def belief(self, page: int) -> Belief | None:
+        """Return what hints make believed of a page, None where nothing was told of it."""
+        return self._told.belief(self._slots.find(page))
 
-    def _price_stale(self, at: float) -> None:
-        """Price the stale pages; of many, only now and then: their prices move slowly."""
-        self._stale_picks += 1
-        if self._stale_picks * _SMALL < len(self._told):
+    def _price_told(self, at: float) -> None:
+        """Price the told pages that are due for it."""
+        places = self._told.due(at)
+        if not len(places):
             return
-        self._stale_picks = 0
-        slots = self._stale.slots
-        told = [self._told[slot] for slot in slots.tolist()]
-        table = np.array([(one.at, one.calm_at, one.true, one.before, one.count) for one in told])
-        changed_at, calm_at, true, before, count = table.T
-        # Each change told since the last visit says that the page is livelier than it was.
-        scale = self._scale[slots] / np.sqrt(1.0 + 0.5 * count)
-        lively = self._worth.of_stale(scale, np.maximum(at - changed_at, 0.0))
-        calm = self._worth.of_stale(scale, np.maximum(at - calm_at, 0.0))
-        worth = true * lively + (1.0 - true) * before * calm
-        self._stale.worth[:] = self._weight[slots] * worth
+        slots = self._told.slots(places)
+        age, scale = self._age[slots].astype(np.float64), self._scale[slots].astype(np.float64)
+        # A page never visited is stale under every reading.
+        since = np.minimum(np.maximum(at - self._visited_at[slots], 0.0), _CALM_MOST)
+        untold = self._worth.of(age, scale, since) * self._urgency(slots, at)
+        worth = price_told(
+            self._told.beliefs(places),
+            untold,
+            at,
+            scale_s=scale,
+            coverage=self._coverage,
+            worth=self._worth,
+        )
+        self._told.priced(places, self._weight[slots] * worth)
 
     # -- where a page waits ------------------------------------------------------------------------
 
-    def _take_out(self, slot: int) -> None:
+    def _take_out(self, slot: int) -> Belief | None:
+        """Take a page out of wherever it waits; return what hints told of it."""
         self._heap.remove(slot)
         self._pool.discard(slot)
-        if self._told.pop(slot, None) is not None:
-            self._stale.discard(slot)
+        return self._told.discard(slot)
 
     def _first_key(self) -> float:
         self._newcomers += 1.0
@@ -493,5 +489,5 @@ class IndexPolicy:
         if more > 0:
             self._visited_at = np.concatenate([self._visited_at, np.full(more, -np.inf)])
             self._age = np.concatenate([self._age, np.zeros(more, np.float32)])
-            self._scale = np.concatenate([self._scale, np.ones(more, np.float32)])
+            self._scale = np.concatenate([self._scale, np.full(more, np.inf, np.float32)])
             self._weight = np.concatenate([self._weight, np.ones(more, np.float32)])

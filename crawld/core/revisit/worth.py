@@ -76,6 +76,9 @@ class WorthTable:
     Args:
         shape: distribution of gap / scale.
         share: weight of plain waiting time.
+
+    Attributes:
+        mean: mean interval between changes, in scales.
     """
 
     def __init__(self, shape: Renewal, share: float = ROUND_ROBIN_SHARE) -> None:
@@ -89,7 +92,7 @@ class WorthTable:
         areas = 0.5 * width * (self._alive[1:] + self._alive[:-1])
         self._area = np.concatenate([[0.0], np.cumsum(areas)])
         self._residual = shape.residual_mean(self._y)
-        self._mean = float(shape.mean())
+        self.mean = float(shape.mean())
         self._log_age = float(np.log(_AGE_MOST / _AGE_LEAST)) / (_AGES - 1)
         self._log_worth = float(np.log(_WORTH_MOST / _WORTH_LEAST)) / (_WORTHS - 1)
         self._wait = self._tabulate()
@@ -158,6 +161,14 @@ class WorthTable:
         cell = 0 if age < _AGE_LEAST else int(math.log(age / _AGE_LEAST) * self._per_log) + 1
         return self._hazards[cell]
 
+    def survival(self, age: float) -> float:
+        """Return the probability that nothing changes for an age in scales after a change."""
+        return max(self._at(age)[0], _ALIVE_LEAST)
+
+    def survivals(self, age: Floats) -> Floats:
+        """Return `survival` of many ages."""
+        return np.maximum(self._many(age)[0], _ALIVE_LEAST)
+
     def of_stale(self, scale_s: Floats, unchanged_s: Floats) -> Floats:
         """Return the fresh time that visits to pages known to be stale buy, seconds.
 
@@ -166,7 +177,7 @@ class WorthTable:
             unchanged_s: d, time since the last change, seconds.
         """
         model = scale_s * np.interp(unchanged_s / scale_s, self._y, self._residual)
-        robust = np.minimum(scale_s * self._mean, 2.0 * unchanged_s + _SETTLING_S)
+        robust = np.minimum(scale_s * self.mean, 2.0 * unchanged_s + _SETTLING_S)
         return np.sqrt(model * robust)
 
     def wait_s(self, age: float, scale_s: float, worth_s: float) -> float:

@@ -110,34 +110,60 @@ def test_a_hint_brings_a_page_forward_and_an_old_one_does_not():
     policy = IndexPolicy()
     policy.load(np.arange(5), np.full(5, NOW))
     policy.hinted(3, NOW - 10.0)
-    assert policy.select(NOW + DAY) is not None
     policy.hinted(4, NOW + DAY)
-    for _ in range(200):
-        policy.reliability.found(told=1, changes=1, since_s=DAY, counted=True)
-    assert policy.select(NOW + 2 * DAY) == 4
+    assert policy.select(NOW + 3 * DAY) == 4
+    assert policy.select(NOW + 3 * DAY) != 3
 
 
 def test_a_hint_for_a_page_in_flight_is_not_lost():
     policy = IndexPolicy()
     policy.load([1, 2], np.full(2, NOW))
+    policy.covered(0.05, 60.0)
     flying = policy.select(NOW + DAY)
     policy.hinted(flying, NOW + 2 * DAY)
     policy.visited(flying, NOW + DAY + 5, Observation(True))
-    for _ in range(200):
-        policy.reliability.found(told=1, changes=1, since_s=DAY, counted=True)
     assert policy.select(NOW + 3 * DAY) == flying
 
 
-def test_a_source_that_lies_loses_its_credit():
+def test_a_page_given_back_is_still_known_to_be_stale():
     policy = IndexPolicy()
-    policy.reliability.heard = True
-    honest = policy.reliability.true(1e-6)
-    for _ in range(100):
-        policy.reliability.found(told=2, changes=0, since_s=DAY, counted=True)
-    assert policy.reliability.true(1e-6) < 0.5 * honest
-    for _ in range(100):
-        policy.reliability.found(told=0, changes=3, since_s=DAY, counted=True)
-    assert policy.reliability.missing > 0.5
+    policy.load(np.arange(5), np.full(5, NOW))
+    policy.hinted(4, NOW + DAY)
+    assert policy.select(NOW + 3 * DAY) == 4
+    policy.released(4)
+    assert policy.select(NOW + 3 * DAY) == 4
+
+
+def test_silence_of_a_complete_source_makes_less_urgent_and_of_a_lossy_one_is_audited():
+    audited = {}
+    for missed_share in (0.02, 0.5):
+        policy = IndexPolicy()
+        policy.load(np.arange(40), NOW - np.arange(40.0))
+        policy.covered(missed_share, 0.0)
+        picks = []
+        for k in range(1, 200):
+            now = NOW + k * DAY
+            policy.hinted(k % 10, now - 3600.0)
+            page = policy.select(now)
+            picks.append(page)
+            policy.visited(page, now, Observation(page < 10))
+        audited[missed_share] = sum(page >= 10 for page in picks)
+    assert 0 < audited[0.02] < audited[0.5]
+
+
+def test_a_doubtful_hint_counts_less_on_a_calm_page_than_on_a_lively_one():
+    known = records(2)
+    known["last_visit_at"], known["last_change_at"] = NOW, NOW - 5 * DAY
+    for page, interval_s in enumerate((DAY, 60 * DAY)):
+        known["counts"][page] = np.array([DAY, 10 * DAY, 90 * DAY]) / interval_s
+        known["gaps_s"][page] = interval_s
+    policy = IndexPolicy()
+    policy.load([0, 1], np.full(2, NOW))
+    policy.learnt([0, 1], known)
+    policy.hinted(0, NOW + 60.0, trust=0.5)
+    policy.hinted(1, NOW + 60.0, trust=0.5)
+    lively, calm = (policy.belief(page) for page in (0, 1))
+    assert lively.last > 1.5 * calm.last > 0.0
 
 
 def test_the_scale_of_a_visit_is_the_scale_of_the_fit():

@@ -1,0 +1,106 @@
+"""What visits say of a source of hints: shares, their intervals, the lag, and what is forgotten."""
+
+import json
+
+import numpy as np
+import pytest
+
+from crawld.core.change.reliability import (
+    MEMORY,
+    Matched,
+    Reliability,
+    Share,
+    match,
+    missed_by_all,
+)
+
+
+@pytest.mark.parametrize(
+    ("told", "changed", "found"),
+    [
+        ([], [], Matched(0, 0, 0, 0)),
+        ([100.0], [], Matched(0, 1, 0, 0)),
+        ([], [100.0], Matched(0, 0, 0, 1)),
+        ([100.0], [130.0], Matched(1, 0, 1, 0)),
+        ([100.0], [161.0], Matched(0, 1, 0, 1)),
+        ([100.0, 101.0], [100.0], Matched(2, 0, 1, 0)),
+        ([100.0, 101.0], [100.0, 101.0], Matched(2, 0, 2, 0)),
+        ([500.0, 90.0], [100.0, 300.0], Matched(1, 1, 1, 1)),
+    ],
+)
+def test_hints_are_held_against_changes(told, changed, found):
+    assert match(told, changed) == found
+
+
+def test_shares_of_a_source_are_found_from_exact_histories():
+    rng = np.random.default_rng(1)
+    source = Reliability()
+    for _ in range(400):
+        changed = np.sort(rng.uniform(0, 1e6, rng.poisson(3)))
+        real = changed[rng.random(len(changed)) >= 0.2]
+        false = rng.uniform(0, 1e6, rng.poisson(0.6))
+        source.counted(match([*real, *false], changed.tolist(), tolerance_s=1.0))
+    assert source.trust == pytest.approx(0.8, abs=0.04)
+    assert source.missed_share == pytest.approx(0.2, abs=0.04)
+    low, high = source.missing.interval()
+    assert low < 0.2 < high
+
+
+def test_a_source_that_lies_is_found_out_where_visits_only_compare():
+    honest, liar = Reliability(), Reliability()
+    for _ in range(60):
+        honest.seen(1, changed=True, expected=0.1)
+        liar.seen(1, changed=False)
+    assert honest.trust > 0.9
+    assert liar.trust < 0.1
+
+
+def test_a_change_that_was_to_be_expected_confirms_less():
+    calm, lively = Reliability(Share(1, 1), Share(1, 1)), Reliability(Share(1, 1), Share(1, 1))
+    for _ in range(20):
+        calm.seen(1, changed=True, expected=0.0)
+        lively.seen(1, changed=True, expected=1.0)
+    assert lively.trust < calm.trust
+
+
+def test_untold_changes_raise_the_missed_share_and_quiet_visits_say_nothing():
+    source = Reliability()
+    before = source.missed_share
+    source.seen(0, changed=False)
+    assert source.missed_share == before
+    source.seen(0, changed=True)
+    assert source.missed_share > before
+
+
+def test_old_evidence_fades():
+    source = Reliability()
+    for _ in range(5000):
+        source.seen(1, changed=True)
+    for _ in range(int(MEMORY)):
+        source.seen(1, changed=False)
+    assert source.trust < 0.5
+
+
+def test_the_lag_is_a_distribution():
+    source = Reliability()
+    assert source.lag_s() == 0.0
+    for lag in np.random.default_rng(2).lognormal(np.log(60), 0.3, 3000):
+        source.lagged(lag)
+    assert 30 < source.lag_s() < 120
+    assert source.lag_s(0.99) > source.lag_s()
+    source.lagged(1e9)
+    assert source.lag_s(1.0) > 1e6
+
+
+def test_it_survives_storing_and_refuses_another_version():
+    source = Reliability()
+    source.seen(2, changed=True, expected=0.5)
+    source.lagged(30.0)
+    assert Reliability.from_dict(json.loads(json.dumps(source.as_dict()))) == source
+    for broken in ({}, {**source.as_dict(), "lags": [1.0]}, {**source.as_dict(), "real": {"a": 1}}):
+        with pytest.raises(ValueError, match="another version"):
+            Reliability.from_dict(broken)
+
+
+def test_sources_together_miss_what_each_misses():
+    assert missed_by_all([0.5, 0.5, 0.4]) == pytest.approx(0.1)

@@ -1,0 +1,145 @@
+"""Told pages: what is believed after hints, what silence says, and the best of very many."""
+
+import numpy as np
+import pytest
+
+from crawld.core.change.renewal import Renewal
+from crawld.core.change.scale import SHAPE_EDGES
+from crawld.core.revisit.hints import BLOCK, Belief, Coverage, ToldPages, believe, price_told
+from crawld.core.revisit.worth import WorthTable, usual_scale, worth_of
+
+DAY = 86_400.0
+NOW = 1.7e9
+TABLE = worth_of(usual_scale())
+SCALE_S = 10 * DAY
+COVERAGE = Coverage(0.1, 0.0)
+
+
+def told(*hints, trust=0.5, belief=None, worth=TABLE):
+    for at in hints:
+        belief = believe(
+            belief,
+            at,
+            trust=trust,
+            calm_at=NOW - 5 * DAY,
+            scale_s=SCALE_S,
+            mean_hazard=1.0 / SCALE_S,
+            coverage=COVERAGE,
+            worth=worth,
+        )
+    return belief
+
+
+def price(belief, at, untold=0.0):
+    one = np.array([belief]).T
+    return price_told(
+        one, np.array([untold]), at, scale_s=np.array([SCALE_S]), coverage=COVERAGE, worth=TABLE
+    )[0]
+
+
+def test_a_sure_hint_leaves_no_other_reading():
+    belief = told(NOW, trust=1.0)
+    assert (belief.calm, belief.before, belief.last) == (0.0, 0.0, 1.0)
+    assert belief.last_at == NOW
+
+
+def test_a_worthless_hint_leaves_the_page_as_it_was():
+    assert price(told(NOW, trust=1e-12), NOW + DAY, untold=777.0) == pytest.approx(777.0, rel=1e-6)
+
+
+def test_hints_of_one_change_confirm_each_other():
+    once, twice = told(NOW), told(NOW, NOW + 5.0)
+    assert twice.last > once.last
+    assert twice.calm < once.calm
+    assert twice.real == once.real
+
+
+def test_weights_are_those_of_bayes():
+    belief = told(NOW, trust=0.5)
+    hazard = TABLE.hazard(5 * DAY / SCALE_S)
+    assert belief.last == pytest.approx(hazard / (hazard + 1.0))
+
+
+def test_silence_speaks_against_a_hint_where_changes_come_in_bursts():
+    mass = np.array([0.6, *np.full(20, 0.001), 0.38])
+    bursty = WorthTable(Renewal(SHAPE_EDGES, mass / mass.sum()))
+    row = told(NOW, worth=bursty)
+    kept = [
+        row.last
+        * bursty.survival(wait / SCALE_S) ** 0.9
+        / (row.calm * bursty.survival((wait + 5 * DAY) / SCALE_S) ** 0.9)
+        for wait in (0.0, 3600.0, DAY)
+    ]
+    assert kept == sorted(kept, reverse=True)
+    assert kept[2] < 0.6 * kept[0]
+
+
+def test_a_page_silent_for_ages_keeps_a_price():
+    assert price(told(NOW), NOW + 4000 * DAY, untold=5.0) > 1.0
+
+
+def test_silence_within_the_lag_says_nothing():
+    coverage = Coverage(0.2, 3600.0)
+    changed = np.array([0.0, 0.3, 0.9])
+    assert coverage.urgency_untold(changed, np.zeros(3)) == pytest.approx(1.0)
+    assert Coverage(0.2, 0.0).urgency_untold(changed, changed)[1:] == pytest.approx(
+        0.2 / (1 - 0.8 * changed[1:])
+    )
+    assert Coverage(1.0, 0.0).urgency_untold(changed, changed) == pytest.approx(1.0)
+
+
+def test_a_page_never_visited_is_stale_for_sure():
+    belief = believe(
+        None,
+        NOW,
+        trust=0.3,
+        calm_at=-np.inf,
+        scale_s=SCALE_S,
+        mean_hazard=1e-6,
+        coverage=Coverage(),
+        worth=TABLE,
+    )
+    assert belief.last == 1.0
+
+
+@pytest.mark.parametrize("count", [1, BLOCK, 5 * BLOCK + 7])
+def test_the_best_of_many_is_found_while_pages_come_and_go(count):
+    rng = np.random.default_rng(count)
+    pages, worth = ToldPages(), {}
+
+    def settle(at):
+        places = pages.due(at)
+        slots = pages.slots(places)
+        pages.priced(places, np.array([worth[slot] for slot in slots.tolist()]))
+
+    for slot in range(count):
+        pages.put(slot, Belief(0.0, 0.0, 0.0, 0.0, 0.0, 1.0, 1.0))
+        worth[slot] = float(rng.random())
+    for k in range(3 * min(count, 200)):
+        settle(NOW + k)
+        slot, value = pages.best()
+        if not worth:
+            assert slot == -1
+            break
+        assert (slot, value) == max(worth.items(), key=lambda pair: pair[1])
+        assert pages.discard(slot) is not None
+        del worth[slot]
+        if rng.random() < 0.5 and worth:
+            gone = int(rng.choice(list(worth)))
+            pages.discard(gone)
+            del worth[gone]
+
+
+def test_all_of_many_pages_are_priced_again_in_turn():
+    pages = ToldPages()
+    count = 3 * BLOCK + 5
+    for slot in range(count):
+        pages.put(slot, Belief(0.0, 0.0, 0.0, 0.0, 0.0, 1.0, 1.0))
+    pages.priced(pages.due(NOW), np.zeros(count))
+    seen = set()
+    for k in range(8):
+        places = pages.due(NOW + k)
+        assert len(places) <= BLOCK
+        seen.update(places.tolist())
+        pages.priced(places, np.zeros(len(places)))
+    assert seen == set(range(count))
