@@ -1,0 +1,295 @@
+"""Phase 1: which pairs of hosts are worth a look, linear in pages.
+
+Two families of inverted lists, path to hosts and signature to hosts. A pair is a candidate if the
+two stand together in a list of at most `cap` hosts; a longer list says nothing (`/index.html`) and
+makes no pairs. Pages may come in any batches: the lists touched are looked up, their new pairs
+added, and the pairs of a list that outgrows its cap taken back, so that what stands after all
+batches is what one batch of everything would have given.
+
+Rules:
+1. A list keeps at most `LONGEST + 1` hosts; from then on it is only known to be too long. One host
+   more, or 100,000 more, then cost nothing.
+2. Above the pair budget, lists give no pairs any more, the longest first; how many pairs that
+   left out is counted, never hidden. Only then the order of the batches matters.
+3. A signature that one host shows under `TRIVIAL_PATHS` paths or more is its error page or its
+   empty page: for that host it is no signature.
+
+Source: Carvalho 2014, phase 1; the caps and the batches are ours.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from crawld.core.replica.hosts import NOTHING, Hosts, Ids, Keys, pair_keys
+
+CAP = 50
+"""Hosts in a list that still makes candidates: 1,225 pairs at most."""
+
+LONGEST = 100
+"""Values in more hosts than this are dropped everywhere (the published df limit)."""
+
+PAIR_BUDGET = 20_000_000
+"""Pairs held at most: 16 bytes each."""
+
+TRIVIAL_PATHS = 5
+"""Paths under which one host may show the same text before it counts as its error page."""
+
+_MERGE_RATIO = 4
+"""A run is merged into the one before it once it is a quarter of its size."""
+
+
+@dataclass(frozen=True, slots=True)
+class Candidates:
+    """Pairs that share something.
+
+    Attributes:
+        keys: pair keys in ascending order.
+        shared: lists that hold both, for each pair.
+        dropped: pairs left out because the budget was spent, counted a list.
+        long_lists: lists above the cap.
+    """
+
+    keys: Ids
+    shared: Ids
+    dropped: int
+    long_lists: int
+
+
+def comparable(hosts: Hosts) -> Keys:
+    """Return the signature of each page, `NOTHING` where its host shows it on many paths."""
+    order = np.lexsort((hosts.page_signature, hosts.page_host))
+    host, signature = hosts.page_host[order], hosts.page_signature[order]
+    begins = np.ones(len(order), dtype=bool)
+    begins[1:] = (host[1:] != host[:-1]) | (signature[1:] != signature[:-1])
+    run = np.cumsum(begins) - 1
+    often = np.bincount(run)[run] >= TRIVIAL_PATHS if len(order) else begins
+    cleaned = hosts.page_signature.copy()
+    cleaned[order[often]] = NOTHING
+    return cleaned
+
+
+class InvertedLists:
+    """Value to hosts, in sorted runs of which each is a few times larger than the next."""
+
+    def __init__(self, cap: int = CAP) -> None:
+        """Take the longest list that makes pairs."""
+        self._cap = cap
+        self._runs: list[tuple[Keys, Ids]] = []
+        self._spent: set[int] = set()
+        self.long_lists = 0
+
+    def add(self, hosts: Ids, values: Keys, room: int) -> tuple[Ids, Ids, int]:
+        """Take in pages.
+
+        Args:
+            hosts: host of each.
+            values: its path or signature; `NOTHING` is left out.
+            room: pairs that may still be added.
+
+        Returns:
+            Keys of the pairs gained, those of the pairs lost (both as often as lists hold them),
+            and how many were left out for want of room.
+        """
+        real = values != NOTHING
+        if not real.any():
+            return _NO_PAIRS, _NO_PAIRS, 0
+        value, host, new = self._touched(values[real], hosts[real].astype(np.int64))
+        begin = np.flatnonzero(np.concatenate(([True], value[1:] != value[:-1])))
+        length = np.diff(np.append(begin, len(value)))
+        fresh = np.add.reduceat(new.astype(np.int64), begin)
+        old = length - fresh
+        saturated = old > LONGEST
+        new &= ~np.repeat(saturated, length)
+        self._store(value[new], host[new])
+        self.long_lists += int(((length > self._cap) & (old <= self._cap)).sum())
+        grown = (fresh > 0) & (length <= self._cap)
+        outgrown = (old <= self._cap) & (length > self._cap) & (old > 1)
+        if self._spent:
+            unspent = ~np.isin(value[begin], np.fromiter(self._spent, np.uint64, len(self._spent)))
+            grown &= unspent
+            outgrown &= unspent
+        within, dropped = self._within(
+            value[begin], np.where(grown, _pairs(length) - _pairs(old), 0), length, room
+        )
+        gained = _list_pairs(host, new, begin[grown & within], length[grown & within])
+        kept_old = ~new
+        lost = _list_pairs(
+            host[kept_old],
+            np.ones(int(kept_old.sum()), dtype=bool),
+            (np.cumsum(kept_old) - kept_old)[begin[outgrown]],
+            old[outgrown],
+        )
+        return gained, lost, dropped
+
+    def document_frequency(self, values: Keys) -> Ids:
+        """Return in how many hosts each value stands; `LONGEST + 1` or more means too many."""
+        return sum(
+            (
+                np.searchsorted(run, values, side="right") - np.searchsorted(run, values)
+                for run, _ in self._runs
+            ),
+            np.zeros(len(values), dtype=np.int64),
+        )
+
+    def long_list_pairs(self, most: int, seed: int) -> Ids:
+        """Return keys of pairs in lists above the cap but within `LONGEST`, a random draw.
+
+        These are the negatives that teach: random pairs of hosts share nothing at all and are told
+        apart by that alone.
+        """
+        value, host = self._whole()
+        begin = np.flatnonzero(np.concatenate(([True], value[1:] != value[:-1])))
+        length = np.diff(np.append(begin, len(value)))
+        use = (length > self._cap) & (length <= LONGEST)
+        if not use.any():
+            return _NO_PAIRS
+        rng = np.random.default_rng(seed)
+        which = rng.choice(np.flatnonzero(use), size=most)
+        one = begin[which] + (rng.random(most) * length[which]).astype(np.int64)
+        other = begin[which] + (rng.random(most) * length[which]).astype(np.int64)
+        different = host[one] != host[other]
+        return np.unique(pair_keys(host[one], host[other])[different])
+
+    def _whole(self) -> tuple[Keys, Ids]:
+        if not self._runs:
+            return np.zeros(0, dtype=np.uint64), _NO_PAIRS
+        while len(self._runs) > 1:
+            self._merge_last()
+        return self._runs[0]
+
+    def _touched(self, values: Keys, hosts: Ids) -> tuple[Keys, Ids, NDArray[np.bool_]]:
+        """Return the whole lists of the values, in order of value and host, and what is new."""
+        wanted = np.unique(values)
+        value_parts, host_parts = [], []
+        for run_values, run_hosts in self._runs:
+            left = np.searchsorted(run_values, wanted)
+            count = np.searchsorted(run_values, wanted, side="right") - left
+            at = _ranges(left, count)
+            value_parts.append(run_values[at])
+            host_parts.append(run_hosts[at])
+        known = sum(len(part) for part in value_parts)
+        value = np.concatenate([*value_parts, values])
+        host = np.concatenate([*host_parts, hosts])
+        new = np.arange(len(value)) >= known
+        order = np.lexsort((new, host, value))
+        value, host, new = value[order], host[order], new[order]
+        first = np.ones(len(value), dtype=bool)
+        first[1:] = (value[1:] != value[:-1]) | (host[1:] != host[:-1])
+        return value[first], host[first], new[first]
+
+    def _store(self, value: Keys, host: Ids) -> None:
+        """Keep new entries; of a list only as many as say that it is too long."""
+        if not len(value):
+            return
+        self._runs.append((value, host))
+        while len(self._runs) > 1 and len(self._runs[-1][0]) * _MERGE_RATIO >= len(
+            self._runs[-2][0]
+        ):
+            self._merge_last()
+        if len(self._runs) == 1:
+            self._runs[0] = _shortened(*self._runs[0])
+
+    def _merge_last(self) -> None:
+        (large_values, large_hosts), (values, hosts) = self._runs[-2:]
+        value = np.concatenate((large_values, values))
+        order = np.argsort(value, kind="stable")
+        self._runs[-2:] = [(value[order], np.concatenate((large_hosts, hosts))[order])]
+
+    def _within(
+        self, value: Keys, cost: Ids, length: Ids, room: int
+    ) -> tuple[NDArray[np.bool_], int]:
+        """Return which lists fit into the room, the short ones first, and what does not."""
+        fits = np.ones(len(value), dtype=bool)
+        if int(cost.sum()) <= room:
+            return fits, 0
+        order = np.lexsort((value, length))
+        fits[order] = np.cumsum(cost[order]) <= room
+        self._spent.update(value[~fits].tolist())
+        return fits, int(cost[~fits].sum())
+
+
+class CandidateIndex:
+    """Both families of lists and the pairs they make."""
+
+    def __init__(self, *, cap: int = CAP, pair_budget: int = PAIR_BUDGET) -> None:
+        """Take the longest list that makes pairs, and how many pairs may be held."""
+        self.paths = InvertedLists(cap)
+        self.signatures = InvertedLists(cap)
+        self._budget = pair_budget
+        self._keys, self._shared, self._dropped = _NO_PAIRS, _NO_PAIRS, 0
+
+    def add(self, hosts: Ids, paths: Keys, signatures: Keys) -> None:
+        """Take in pages: their hosts, path keys and signatures (`comparable`)."""
+        for lists, values in ((self.paths, paths), (self.signatures, signatures)):
+            room = self._budget - len(self._keys)
+            gained, lost, dropped = lists.add(hosts, values, room)
+            self._dropped += dropped
+            if len(gained) or len(lost):
+                self._count(gained, lost)
+
+    def candidates(self) -> Candidates:
+        """Return the pairs as they stand."""
+        long_lists = self.paths.long_lists + self.signatures.long_lists
+        return Candidates(self._keys, self._shared, self._dropped, long_lists)
+
+    def _count(self, gained: Ids, lost: Ids) -> None:
+        keys, counts = np.unique(gained, return_counts=True)
+        lost_keys, lost_counts = np.unique(lost, return_counts=True)
+        every = np.concatenate((self._keys, keys, lost_keys))
+        change = np.concatenate((self._shared, counts, -lost_counts))
+        if not len(self._keys) and not len(lost_keys):
+            self._keys, self._shared = keys, counts
+            return
+        order = np.argsort(every, kind="stable")
+        begin = np.flatnonzero(np.diff(every[order], prepend=-1))
+        total = np.add.reduceat(change[order], begin)
+        self._keys, self._shared = every[order][begin][total > 0], total[total > 0]
+
+
+def find_candidates(
+    hosts: Hosts, *, cap: int = CAP, pair_budget: int = PAIR_BUDGET
+) -> CandidateIndex:
+    """Return the index of all pages of some hosts."""
+    index = CandidateIndex(cap=cap, pair_budget=pair_budget)
+    index.add(hosts.page_host, hosts.page_path, comparable(hosts))
+    return index
+
+
+_NO_PAIRS: Ids = np.zeros(0, dtype=np.int64)
+
+
+def _pairs(count: Ids) -> Ids:
+    return count * (count - 1) // 2
+
+
+def _ranges(begin: Ids, count: Ids) -> Ids:
+    """Return the indices begin, begin + 1, … of each range, one range after the other."""
+    offset = np.repeat(begin - np.concatenate(([0], np.cumsum(count)[:-1])), count)
+    return np.arange(int(count.sum())) + offset
+
+
+def _list_pairs(host: Ids, new: NDArray[np.bool_], begin: Ids, length: Ids) -> Ids:
+    """Return the keys of the pairs of each list of which at least one host is new."""
+    parts = []
+    for size in np.unique(length).tolist():
+        if size < 2:
+            continue
+        at = begin[length == size][:, None] + np.arange(size)
+        one, other = np.triu_indices(size, 1)
+        first, second = at[:, one].ravel(), at[:, other].ravel()
+        use = new[first] | new[second]
+        parts.append(pair_keys(host[first[use]], host[second[use]]))
+    return np.concatenate(parts) if parts else _NO_PAIRS
+
+
+def _shortened(value: Keys, host: Ids) -> tuple[Keys, Ids]:
+    """Return a run in which no list has more than `LONGEST + 1` hosts."""
+    begins = np.concatenate(([True], value[1:] != value[:-1]))
+    begin = np.flatnonzero(begins)
+    place = np.arange(len(value)) - begin[np.cumsum(begins) - 1]
+    keep = place <= LONGEST
+    return (value, host) if keep.all() else (value[keep], host[keep])

@@ -1,0 +1,135 @@
+"""Which host of a group is kept.
+
+The thesis leaves this open. Ours, in this order: the operator's word; what the hosts themselves
+declare (redirects, canonical links); then, among hosts of one owner, https, age, inlinks,
+completeness and freshness. Between hosts of different owners those can be made up by whoever copies
+a site, so texts alone choose only where age and inlinks of strangers agree on the choice, both
+clearly; where they do not, the verdict is held: nothing is pruned until the operator has spoken.
+
+A copier's declaration retires the copier; it says nothing of who else is right.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from crawld.core.replica.names import same_owner
+
+CLEARLY_OLDER_S = 7 * 86_400.0
+"""First met so much earlier: before a copy could be made and found."""
+
+CLEARLY_MORE = 3.0
+"""So many times the inlinks from other hosts, and one more."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Standing:
+    """What speaks for a host.
+
+    Attributes:
+        name: its name.
+        preferred: the operator's word: `crawlctl replicas prefer` or the config.
+        https: whether it is fetched by https.
+        first_seen_at: Unix seconds.
+        inlinks: other hosts that link to it, those of its group left out.
+        pages: pages fetched of it.
+        changed_at: latest change seen on any of them, Unix seconds; 0: none.
+    """
+
+    name: str
+    preferred: bool = False
+    https: bool = False
+    first_seen_at: float = 0.0
+    inlinks: int = 0
+    pages: int = 0
+    changed_at: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """The host kept.
+
+    Attributes:
+        host: the key of the host kept; None: held for the operator.
+        reason: why, in words.
+    """
+
+    host: int | None
+    reason: str
+
+
+def choose(standings: Mapping[int, Standing], declared: Mapping[int, set[int]]) -> Choice:
+    """Return which host of a group is kept.
+
+    Args:
+        standings: the hosts of the group.
+        declared: for each, the hosts of the group that declare it to be the original.
+    """
+    preferred = sorted(host for host, standing in standings.items() if standing.preferred)
+    if len(preferred) > 1:
+        return Choice(None, "the operator prefers more than one of them")
+    if preferred:
+        return Choice(preferred[0], "preferred by the operator")
+    hosts = sorted(standings)
+    # Whoever declares another to be the original is out of the running ...
+    declaring = {source for sources in declared.values() for source in sources}
+    left = [host for host in hosts if host not in declaring] or hosts
+    best = max(left, key=lambda host: _merits(standings[host], len(declared.get(host, ()))))
+    rivals = [
+        host
+        for host in left
+        if host != best and not same_owner(standings[host].name, standings[best].name)
+    ]
+    if not rivals:
+        said = declared.get(best, set())
+        if said:
+            names = ", ".join(sorted(standings[host].name for host in said))
+            return Choice(best, f"declared by {names}")
+        return Choice(best, _merit_words(standings, best, left))
+    # ... and between strangers only what a copier cannot make up counts.
+    return _among_strangers(standings, left)
+
+
+def _among_strangers(standings: Mapping[int, Standing], hosts: Sequence[int]) -> Choice:
+    """Choose by age and inlinks where both agree clearly against every stranger."""
+    best = max(hosts, key=lambda host: (-standings[host].first_seen_at, standings[host].inlinks))
+    kept = standings[best]
+    for host in hosts:
+        rival = standings[host]
+        if host == best or same_owner(rival.name, kept.name):
+            continue
+        older = rival.first_seen_at - kept.first_seen_at >= CLEARLY_OLDER_S
+        known = kept.inlinks >= CLEARLY_MORE * rival.inlinks + 1
+        if not (older and known):
+            return Choice(None, f"{kept.name} and {rival.name} may have different owners")
+    own = [host for host in hosts if same_owner(standings[host].name, kept.name)]
+    first = max(own, key=lambda host: _merits(standings[host], 0))
+    return Choice(first, "known longer and linked to more than its copies")
+
+
+def _merits(standing: Standing, declared: int) -> tuple[float, ...]:
+    return (
+        declared,
+        standing.https,
+        -standing.first_seen_at,
+        standing.inlinks,
+        standing.pages,
+        standing.changed_at,
+        # Shorter names, then the alphabet: the choice must not depend on the order of a table.
+        -len(standing.name),
+        -sum(ord(letter) * 256.0**-at for at, letter in enumerate(standing.name[:6])),
+    )
+
+
+def _merit_words(standings: Mapping[int, Standing], best: int, hosts: Sequence[int]) -> str:
+    words = ("declared", "https", "known longer", "more inlinks", "more complete", "fresher")
+    kept = _merits(standings[best], 0)
+    others = [_merits(standings[host], 0) for host in hosts if host != best]
+    if not others:
+        return "the only one that declares no other"
+    runner_up = max(others)
+    for word, mine, theirs in zip(words, kept, runner_up, strict=False):
+        if mine != theirs:
+            return word
+    return "the shorter name"

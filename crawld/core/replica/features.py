@@ -1,0 +1,266 @@
+"""Phase 2: what is measured of a pair of hosts, and its bins.
+
+The five published features: `ndist` (edit distance of the names), `nmatch` (cosine of their
+segments), `ip4` and `ip3` (1/(|G| − 1) if both are in the group G of hosts with that address, or
+its first three octets), `fullpath` (cosine of their paths, weight 1 + log(maxdf/df), paths in more
+than 100 hosts dropped). What crawld knows beside them: `links` (cosine of the hosts they point at,
+proposed as future work), `equal` (share of the paths both have under which the cleaned texts are
+equal), `declared` (share of a host's pages that redirect to, or name as canonical, the same path of
+the other; the greater of both directions), `certificate` (1/(names − 1) of a certificate that
+covers both).
+
+Bins: of equal width over a fixed range, with one of its own for exactly zero. Bins of equal
+frequency would lose nearly everything, since one pair in a hundred is a replica.
+
+Source: Carvalho 2014, chapter 3; the bins were settled by a prototype.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from crawld.core.replica.candidates import LONGEST, comparable
+from crawld.core.replica.hosts import NOTHING, Hosts, Ids, Keys, pair_hosts
+from crawld.core.replica.names import NameTable, edit_distance
+from crawld.core.replica.vectors import Floats, Vectors, cosine, weigh
+
+LINK_LONGEST = 1_000
+"""Hosts that more hosts than this point at say nothing (counters, social networks)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Feature:
+    """A feature and its bins.
+
+    Attributes:
+        name: its name.
+        most: upper end of its range; greater values go into the last bin.
+        bins: bins of equal width above the one for exactly zero.
+    """
+
+    name: str
+    most: float
+    bins: int
+
+
+FIVE = (
+    Feature("ndist", 24.0, 8),
+    Feature("nmatch", 1.0, 8),
+    Feature("ip4", 1.0, 6),
+    Feature("ip3", 1.0, 6),
+    Feature("fullpath", 1.0, 10),
+)
+"""The features as published."""
+
+ALL = (
+    *FIVE,
+    Feature("links", 1.0, 3),
+    Feature("equal", 1.0, 6),
+    Feature("declared", 1.0, 2),
+    Feature("certificate", 1.0, 2),
+)
+"""With what crawld knows beside them."""
+
+
+def discretise(features: Sequence[Feature], values: Floats) -> NDArray[np.int64]:
+    """Return the bin of each value: 0 for exactly zero, else 1 to `bins`.
+
+    Args:
+        features: the columns.
+        values: shape (pairs, features).
+    """
+    most = np.array([feature.most for feature in features])
+    bins = np.array([feature.bins for feature in features])
+    inside = np.clip(np.ceil(values / most * bins), 1, bins).astype(np.int64)
+    return np.where(values == 0, 0, inside)
+
+
+@dataclass(frozen=True, slots=True)
+class Content:
+    """What two hosts show under the paths both have.
+
+    Attributes:
+        common: paths both have, the root included.
+        compared: those of them where both have a text to compare.
+        equal: those of them where the cleaned texts are equal.
+        smaller: pages of the host that has fewer.
+    """
+
+    common: Ids
+    compared: Ids
+    equal: Ids
+    smaller: Ids
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """Pairs and what was measured of them.
+
+    Attributes:
+        keys: pair keys.
+        values: shape (pairs, 9), the columns of `ALL`.
+        content: the counts behind `equal`.
+    """
+
+    keys: Ids
+    values: Floats
+    content: Content
+
+    def bins(self, features: Sequence[Feature]) -> NDArray[np.int64]:
+        """Return the bins of some of the features, shape (pairs, features)."""
+        return discretise(features, self.columns(features))
+
+    def columns(self, features: Sequence[Feature]) -> Floats:
+        """Return the values of some of the features, shape (pairs, features)."""
+        names = [feature.name for feature in ALL]
+        return self.values[:, [names.index(feature.name) for feature in features]]
+
+
+@dataclass(frozen=True, slots=True)
+class Measure:
+    """Hosts ready to be compared; made once, asked for any pairs.
+
+    Attributes:
+        names, paths, links: their names and vectors.
+        groups: number and size of the group of each host, by address and by network.
+        page: host · 2³² + number of the path, ascending.
+        signature: what stands there.
+        pages: pages of each host.
+        declared: (from, to) to the share of pages of `from` that declare `to`.
+        certificates: as in `Hosts`.
+    """
+
+    names: NameTable
+    paths: Vectors
+    links: Vectors
+    groups: tuple[tuple[Ids, Ids], tuple[Ids, Ids]]
+    page: Ids
+    page_begin: Ids
+    signature: Keys
+    pages: Ids
+    declared: Mapping[tuple[int, int], float]
+    certificates: tuple[frozenset[str], ...]
+    host_names: tuple[str, ...] = field(repr=False)
+
+    @classmethod
+    def of(cls, hosts: Hosts) -> Measure:
+        """Return what can be prepared before any pair is asked for."""
+        count = len(hosts)
+        _, number = np.unique(hosts.page_path, return_inverse=True)
+        entry = (hosts.page_host << 32) | number
+        entry, at = np.unique(entry, return_index=True)
+        pages = np.bincount(entry >> 32, minlength=count)
+        return cls(
+            NameTable.of(hosts.names),
+            weigh(hosts.page_host, hosts.page_path, count, _rarity, longest=LONGEST),
+            weigh(hosts.link_host, hosts.link_target, count, _rarity, longest=LINK_LONGEST),
+            (
+                _groups(hosts.addresses),
+                _groups([network_of(address) for address in hosts.addresses]),
+            ),
+            entry,
+            np.concatenate(([0], np.cumsum(pages))),
+            comparable(hosts)[at],
+            pages,
+            declared_shares(hosts, pages),
+            hosts.certificates,
+            hosts.names,
+        )
+
+    def pairs(self, keys: Ids) -> Measured:
+        """Return what is measured of some pairs."""
+        one, other = pair_hosts(keys)
+        content = self._content(one, other)
+        equal = np.divide(
+            content.equal, content.compared, out=np.zeros(len(keys)), where=content.compared > 0
+        )
+        columns = (
+            edit_distance(self.names, one, other),
+            cosine(self.names.segments, one, other),
+            *(_together(*group, one, other) for group in self.groups),
+            cosine(self.paths, one, other),
+            cosine(self.links, one, other),
+            equal,
+            self._declared(one, other),
+            self._certificate(one, other),
+        )
+        return Measured(keys, np.column_stack(columns).astype(np.float64), content)
+
+    def _content(self, one: Ids, other: Ids) -> Content:
+        swap = self.pages[one] > self.pages[other]
+        short, long = np.where(swap, other, one), np.where(swap, one, other)
+        many = self.pages[short]
+        pair = np.repeat(np.arange(len(one)), many)
+        offset = self.page_begin[short] - np.concatenate(([0], np.cumsum(many)[:-1]))
+        at = np.arange(len(pair)) + np.repeat(offset, many)
+        wanted = (self.page[at] & 0xFFFFFFFF) | (long[pair] << 32)
+        found = np.minimum(np.searchsorted(self.page, wanted), max(len(self.page) - 1, 0))
+        common = self.page[found] == wanted
+        first, second = self.signature[at], self.signature[found]
+        compared = common & (first != NOTHING) & (second != NOTHING)
+
+        def count(which: NDArray[np.bool_]) -> Ids:
+            return np.bincount(pair[which], minlength=len(one))
+
+        return Content(count(common), count(compared), count(compared & (first == second)), many)
+
+    def _declared(self, one: Ids, other: Ids) -> Floats:
+        share = np.zeros(len(one))
+        if not self.declared:
+            return share
+        known = np.array(sorted({min(pair) << 32 | max(pair) for pair in self.declared}))
+        for at in np.flatnonzero(np.isin((one << 32) | other, known)).tolist():
+            a, b = int(one[at]), int(other[at])
+            share[at] = max(self.declared.get((a, b), 0.0), self.declared.get((b, a), 0.0))
+        return share
+
+    def _certificate(self, one: Ids, other: Ids) -> Floats:
+        share = np.zeros(len(one))
+        if not self.certificates:
+            return share
+        for at, (a, b) in enumerate(zip(one.tolist(), other.tolist(), strict=True)):
+            if self.host_names[b] in (names := self.certificates[a]):
+                share[at] = 1.0 / max(1, len(names - {self.host_names[a]}))
+        return share
+
+
+def network_of(address: str) -> str:
+    """Return the network of an address: three octets, or the first three groups of IPv6."""
+    if ":" in address:
+        return ":".join(address.split(":")[:3])
+    return address.rpartition(".")[0]
+
+
+def declared_shares(hosts: Hosts, pages: Ids) -> dict[tuple[int, int], float]:
+    """Return for each (from, to) the share of the pages of `from` that declare `to`."""
+    return {
+        pair: min(1.0, max(hosts.redirects.get(pair, 0), hosts.canonicals.get(pair, 0)) / count)
+        for pair in {*hosts.redirects, *hosts.canonicals}
+        if (count := int(pages[pair[0]]))
+    }
+
+
+def _rarity(_: Keys, df: Ids) -> Floats:
+    weight: Floats = 1.0 + np.log(df.max(initial=1) / df)
+    return weight
+
+
+def _groups(labels: Sequence[str]) -> tuple[Ids, Ids]:
+    """Return the group of each host and its size; a group of its own where the label is empty."""
+    numbers: dict[str, int] = {}
+    group = np.array(
+        [
+            numbers.setdefault(label or f"?{host}", len(numbers))
+            for host, label in enumerate(labels)
+        ],
+        dtype=np.int64,
+    )
+    return group, np.bincount(group, minlength=1)[group]
+
+
+def _together(group: Ids, size: Ids, one: Ids, other: Ids) -> Floats:
+    return np.where(group[one] == group[other], 1.0 / np.maximum(size[one] - 1, 1), 0.0)

@@ -1,0 +1,173 @@
+"""From candidates to a model: what is obvious, PU and NU, the frozen reference, probabilities.
+
+Nothing here was labelled by hand. Obvious positives are pairs whose names differ by `www.` alone,
+or by the top-level domain alone with two equal texts under equal paths (language versions and
+parked domains differ by it too, and anyone may register one). Obvious negatives are pairs that
+share only what more hosts than the candidate cap share; random pairs share nothing and would teach
+that fullpath = 0 is all there is to know.
+
+Source: Carvalho 2014, section 3.3; the choice of both sets was settled by a prototype.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from crawld.core.replica.calibration import Calibration
+from crawld.core.replica.candidates import CandidateIndex
+from crawld.core.replica.em import Training, learn
+from crawld.core.replica.features import ALL, Feature, Measured
+from crawld.core.replica.hosts import Ids, pair_hosts
+from crawld.core.replica.lac import Distinct, Rules
+from crawld.core.replica.names import label
+from crawld.core.replica.pareto import dominated
+from crawld.core.replica.vectors import Floats
+
+NEGATIVES = 20_000
+"""Obvious negatives drawn."""
+
+LEAST_POSITIVES = 20
+"""With fewer obvious positives nothing is learnt and conservative rules decide."""
+
+LEAST_CANDIDATES = 200
+"""With fewer candidates nothing is learnt either."""
+
+
+def obvious_positives(names: Sequence[str], measured: Measured) -> NDArray[np.bool_]:
+    """Return which pairs are replicas by their names (and two equal texts where names mislead)."""
+    bare = [name.removeprefix("www.") for name in names]
+    without_top = [bare_name.removesuffix(top_level(bare_name)) for bare_name in bare]
+    one, other = (side.tolist() for side in pair_hosts(measured.keys))
+    same = np.array([bare[a] == bare[b] for a, b in zip(one, other, strict=True)], dtype=bool)
+    alike = np.array(
+        [without_top[a] == without_top[b] for a, b in zip(one, other, strict=True)], dtype=bool
+    )
+    return same | (alike & (measured.content.equal >= 2))
+
+
+def top_level(name: str) -> str:
+    """Return the public suffix of a name with its dot; empty where it has no label before it."""
+    registered = label(name)
+    _, found, suffix = name.rpartition(f"{registered}.") if registered else ("", "", "")
+    return f".{suffix}" if found else ""
+
+
+def obvious_negatives(index: CandidateIndex, seed: int, most: int = NEGATIVES) -> Ids:
+    """Return keys of pairs that share something, but only what very many share."""
+    pairs = index.paths.long_list_pairs(most, seed)
+    return np.setdiff1d(pairs, index.candidates().keys)
+
+
+@dataclass(frozen=True, slots=True)
+class Scores:
+    """What a model says of some pairs, one value a pair.
+
+    Attributes:
+        positive: score of the positive label by PU.
+        negative: the same by NU.
+        dominates: how many of the reference each dominates.
+        probability: that it is a replica, in [0, 1].
+    """
+
+    positive: Floats
+    negative: Floats
+    dominates: Ids
+    probability: Floats
+
+
+@dataclass(frozen=True, slots=True)
+class Model:
+    """PU and NU after EM, with what their scores are measured against.
+
+    Attributes:
+        features: the columns it reads.
+        positive_rules: the rules of PU.
+        negative_rules: those of NU.
+        reference: both scores of the candidates it was trained on, and how many stand there.
+        calibration: from the share of the reference dominated to a probability.
+        passes: passes of EM, both together.
+        distinct: distinct vectors it was trained on.
+    """
+
+    features: tuple[Feature, ...]
+    positive_rules: Rules
+    negative_rules: Rules
+    reference: tuple[Floats, Floats, Ids]
+    calibration: Calibration
+    passes: int
+    distinct: int
+
+    def judge(self, measured: Measured) -> Scores:
+        """Return the scores of some pairs, whether it was trained on them or not."""
+        vectors = Distinct.of(measured.bins(self.features))
+        first = self.positive_rules.score(vectors.vectors)
+        second = self.negative_rules.score(vectors.vectors)
+        beaten = dominated(first, second, self.reference)
+        share = beaten / max(1, int(self.reference[2].sum()))
+        at = vectors.number
+        return Scores(first[at], second[at], beaten[at], self.calibration.probability(share)[at])
+
+
+@dataclass(frozen=True, slots=True)
+class Sets:
+    """What training starts from.
+
+    Attributes:
+        candidates: all candidates, measured.
+        obvious: which of them are obvious positives.
+        negatives: obvious negatives, measured; none of them a candidate.
+    """
+
+    candidates: Measured
+    obvious: NDArray[np.bool_]
+    negatives: Measured
+
+    @property
+    def enough(self) -> bool:
+        """Whether there is enough to learn from."""
+        return (
+            int(self.obvious.sum()) >= LEAST_POSITIVES
+            and len(self.obvious) >= LEAST_CANDIDATES
+            and len(self.negatives.keys) >= LEAST_POSITIVES
+        )
+
+
+def distinct_of(sets: Sets, features: Sequence[Feature]) -> tuple[Distinct, Ids, Ids, Ids]:
+    """Return the distinct vectors of all pairs, with counts of P, of the rest and of N."""
+    bins = np.concatenate((sets.candidates.bins(features), sets.negatives.bins(features)))
+    vectors = Distinct.of(bins)
+    candidate = np.arange(len(bins)) < len(sets.obvious)
+    positive = candidate.copy()
+    positive[: len(sets.obvious)] = sets.obvious
+    return (
+        vectors,
+        vectors.counted(positive),
+        vectors.counted(candidate & ~positive),
+        vectors.counted(~candidate),
+    )
+
+
+def train(sets: Sets, features: tuple[Feature, ...] = ALL) -> Model:
+    """Return the model of a set of pairs; the same for the same pairs."""
+    vectors, certain, unlabelled, negatives = distinct_of(sets, features)
+    pu = learn(Training(vectors.vectors, certain, unlabelled, positive=True))
+    nu = learn(Training(vectors.vectors, negatives, unlabelled, positive=False))
+    first, second = pu.rules.scores(), nu.rules.scores()
+    reference = (first, second, certain + unlabelled)
+    share = dominated(first, second, reference) / max(1, int(reference[2].sum()))
+    calibration = Calibration.of(
+        share[vectors.number[: len(sets.obvious)]], sets.candidates.content
+    )
+    return Model(
+        tuple(features),
+        pu.rules,
+        nu.rules,
+        reference,
+        calibration,
+        pu.passes + nu.passes,
+        len(vectors.vectors),
+    )

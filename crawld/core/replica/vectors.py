@@ -1,0 +1,88 @@
+"""Sparse vectors of hosts over paths, links or name segments, and the cosine of pairs of them.
+
+The entries stand in one array ordered by host and value, so that a value of one host is looked up
+at the other by bisection; values that a single host has weigh in the norm but match nothing and
+are not looked up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from crawld.core.replica.hosts import Ids, Keys
+
+Floats = NDArray[np.float64]
+Weigh = Callable[[Keys, Ids], Floats]
+
+
+@dataclass(frozen=True, slots=True)
+class Vectors:
+    """One vector a host.
+
+    Attributes:
+        entry: host · 2³² + number of the value, ascending; values that two hosts have.
+        weight: weight of each entry.
+        begin: where the entries of each host begin, one more than hosts.
+        norm: length of each host's vector.
+    """
+
+    entry: Ids
+    weight: Floats
+    begin: Ids
+    norm: Floats
+
+
+def weigh(host: Ids, value: Keys, hosts: int, weight: Weigh, *, longest: int = 0) -> Vectors:
+    """Return the vectors of some hosts.
+
+    Args:
+        host: host of each entry; an entry may be given twice.
+        value: its value.
+        hosts: how many hosts there are.
+        weight: from the distinct values and in how many hosts each stands, its weight.
+        longest: values in more hosts than this are dropped; 0 keeps all.
+    """
+    order = np.lexsort((value, host))
+    host, value = host[order], value[order]
+    first = np.ones(len(host), dtype=bool)
+    first[1:] = (host[1:] != host[:-1]) | (value[1:] != value[:-1])
+    host, value = host[first], value[first]
+    values, number = np.unique(value, return_inverse=True)
+    df = np.bincount(number, minlength=len(values))
+    keep = (df <= longest) if longest else np.ones(len(values), dtype=bool)
+    weights = np.zeros(len(values))
+    weights[keep] = weight(values[keep], df[keep])
+    entry_weight = weights[number]
+    norm = np.sqrt(np.bincount(host, entry_weight**2, minlength=hosts))
+    use = keep[number] & (df[number] > 1)
+    entry = (host[use] << 32) | number[use]
+    order = np.argsort(entry)
+    begin = np.searchsorted(host[use], np.arange(hosts + 1))
+    return Vectors(entry[order], entry_weight[use][order], begin, norm)
+
+
+def cosine(vectors: Vectors, one: Ids, other: Ids) -> Floats:
+    """Return the cosine of each pair of hosts; 0 where a vector is empty.
+
+    Shape: as `one` and `other`; values in [0, 1].
+    """
+    if not len(vectors.entry) or not len(one):
+        return np.zeros(len(one))
+    count = vectors.begin[1:] - vectors.begin[:-1]
+    swap = count[one] > count[other]
+    short, long = np.where(swap, other, one), np.where(swap, one, other)
+    begin, many = vectors.begin[short], count[short]
+    pair = np.repeat(np.arange(len(one)), many)
+    at = np.arange(len(pair)) + np.repeat(begin - np.concatenate(([0], np.cumsum(many)[:-1])), many)
+    wanted = (vectors.entry[at] & 0xFFFFFFFF) | (long[pair] << 32)
+    found = np.minimum(np.searchsorted(vectors.entry, wanted), len(vectors.entry) - 1)
+    product = np.where(
+        vectors.entry[found] == wanted, vectors.weight[at] * vectors.weight[found], 0.0
+    )
+    dot = np.bincount(pair, product, minlength=len(one))
+    length = vectors.norm[one] * vectors.norm[other]
+    return np.minimum(np.divide(dot, length, out=np.zeros(len(one)), where=length > 0), 1.0)

@@ -1,0 +1,249 @@
+"""What is concluded of a pair, with its reasons in words, and what may be pruned.
+
+A score never prunes. The gate asks for evidence a score cannot give: enough equal texts under
+equal paths, or the copy itself saying so, by redirects or canonical links on most of its pages.
+Over the gate of the prototype (three equal texts, 15 % of the common paths, common paths 25 % of
+the smaller host) ours puts a confidence bound on the share, since three equal texts of four are
+found between the sites of one company; with the prototype's, 63 pairs of one web were wrong.
+
+Rules:
+1. Redirects and canonical links retire the host that sends them, never the one they point at.
+2. Groups are closed over gated pairs only. Two hosts of a group that were compared and contradict
+   each other hold back the whole group for confirmation.
+3. More hosts to prune at once than `STORM_SHARE` of all are held for confirmation: a fault of ours
+   or an attack looks like that, a web does not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from math import sqrt
+
+from crawld.core.replica.names import difference_in_words
+
+LEAST_EQUAL = 6
+"""Equal texts under equal paths; error pages and empty ones are no texts. The sites of one company
+share up to five documents on the hardest web that the gate was made on."""
+
+LEAST_SHARE = 0.25
+"""Share of the compared paths that must be equal, at the lower 95 % bound."""
+
+LEAST_COVERAGE = 0.4
+"""Share of the smaller host's pages that must stand under paths both have."""
+
+LEAST_DECLARED = 3
+"""Pages that must redirect or name their canonical ..."""
+
+LEAST_DECLARED_SHARE = 0.67
+"""... and the share of the pages that were fetched of the copy."""
+
+CONTRADICTED_COMPARED = 8
+"""So many paths compared and next to none equal: two hosts that are not the same."""
+
+CONTRADICTED_SHARE = 0.05
+
+STORM_SHARE = 0.05
+"""Share of all hosts that may be pruned by one run ..."""
+
+STORM_LEAST = 10
+"""... or so many hosts, whatever the share."""
+
+_Z = 1.645
+
+
+class Level(StrEnum):
+    """How sure a verdict is; only certain ones prune, and only the operator overrules them."""
+
+    CERTAIN = "certain"
+    LIKELY = "likely"
+    UNLIKELY = "unlikely"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Evidence:
+    """What is known of a pair (a, b); of two numbers, the first is a's.
+
+    Attributes:
+        names: the host names.
+        pages: pages fetched of each.
+        common: paths both have.
+        compared: those of them with texts to compare.
+        equal: those of them with equal texts.
+        redirects: pages of each that redirect to the same path of the other.
+        canonicals: pages of each that name the same path of the other as canonical.
+        same_address: whether both have one address.
+        same_certificate: whether one certificate names both.
+        probability: by the classifier, None where it has learnt nothing.
+    """
+
+    names: tuple[str, str]
+    pages: tuple[int, int]
+    common: int
+    compared: int
+    equal: int
+    redirects: tuple[int, int] = (0, 0)
+    canonicals: tuple[int, int] = (0, 0)
+    same_address: bool = False
+    same_certificate: bool = False
+    probability: float | None = None
+
+    @property
+    def share(self) -> float:
+        """Share of the compared paths whose texts are equal."""
+        return self.equal / self.compared if self.compared else 0.0
+
+    @property
+    def share_bound(self) -> float:
+        """Its lower 95 % bound (Wilson 1927)."""
+        return lower_bound(self.equal, self.compared)
+
+    def declares(self, side: int) -> bool:
+        """Whether most pages of one side (0 or 1) redirect or point to the other."""
+        most = max(self.redirects[side], self.canonicals[side])
+        return most >= LEAST_DECLARED and most >= LEAST_DECLARED_SHARE * self.pages[side]
+
+
+def lower_bound(found: int, of: int) -> float:
+    """Return the lower 95 % bound of a share.
+
+    >>> round(lower_bound(3, 4), 2), round(lower_bound(41, 44), 2)
+    (0.36, 0.84)
+    """
+    if not of:
+        return 0.0
+    share, square = found / of, _Z * _Z
+    middle = share + square / (2 * of)
+    spread = _Z * sqrt(share * (1 - share) / of + square / (4 * of * of))
+    return (middle - spread) / (1 + square / of)
+
+
+def content_gate(evidence: Evidence) -> bool:
+    """Whether the texts alone say that two hosts are one."""
+    smaller = min(evidence.pages)
+    return (
+        evidence.equal >= LEAST_EQUAL
+        and evidence.share_bound >= LEAST_SHARE
+        and evidence.common >= LEAST_COVERAGE * smaller
+    )
+
+
+def gated(evidence: Evidence) -> bool:
+    """Whether a verdict on this evidence may prune.
+
+    Texts decide unless the classifier was asked and denies it; a declaration needs nobody's
+    consent, since it can only retire the host that makes it.
+    """
+    denied = evidence.probability is not None and evidence.probability < 0.05
+    return (content_gate(evidence) and not denied) or evidence.declares(0) or evidence.declares(1)
+
+
+def level_of(evidence: Evidence) -> Level:
+    """Return how sure a verdict is."""
+    if gated(evidence):
+        return Level.CERTAIN
+    likely = (evidence.probability or 0.0) >= 0.5 or evidence.equal >= LEAST_EQUAL
+    return Level.LIKELY if likely and not contradicts(evidence) else Level.UNLIKELY
+
+
+def contradicts(evidence: Evidence) -> bool:
+    """Whether two hosts were compared well and are not the same."""
+    return (
+        evidence.compared >= CONTRADICTED_COMPARED
+        and evidence.share <= CONTRADICTED_SHARE
+        and not evidence.declares(0)
+        and not evidence.declares(1)
+    )
+
+
+def in_words(evidence: Evidence) -> list[str]:
+    """Return the reasons, one a line of an answer, the weightiest first.
+
+    >>> in_words(Evidence(names=("www.a.com", "a.com"), pages=(60, 52), common=44, compared=44,
+    ...                   equal=41, same_address=True))
+    ['same content on 41 of 44 shared paths', 'names differ by www.', 'same address']
+    """
+    words = []
+    for side in (0, 1):
+        here, there = evidence.names[side], evidence.names[1 - side]
+        if count := evidence.redirects[side]:
+            words.append(f"{count} of {evidence.pages[side]} pages of {here} redirect to {there}")
+        if count := evidence.canonicals[side]:
+            words.append(
+                f"{count} of {evidence.pages[side]} pages of {here} name {there} as canonical"
+            )
+    if evidence.compared:
+        words.append(f"same content on {evidence.equal} of {evidence.compared} shared paths")
+    else:
+        words.append(f"{evidence.common} shared paths, no content to compare")
+    if difference := difference_in_words(*evidence.names):
+        words.append(difference)
+    if evidence.same_address:
+        words.append("same address")
+    if evidence.same_certificate:
+        words.append("one certificate names both")
+    return words
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Hosts that are one.
+
+    Attributes:
+        hosts: in ascending order.
+        contradicted: a pair of them that was compared and is not the same; None: there is none.
+    """
+
+    hosts: tuple[int, ...]
+    contradicted: tuple[int, int] | None = None
+
+
+def groups(
+    pairs: Iterable[tuple[int, int]], contradictions: Iterable[tuple[int, int]] = ()
+) -> list[Group]:
+    """Return the closure of gated pairs, with a contradiction inside each where there is one.
+
+    Args:
+        pairs: gated pairs of hosts.
+        contradictions: pairs that were compared and contradict each other.
+    """
+    root: dict[int, int] = {}
+
+    def find(host: int) -> int:
+        while root.setdefault(host, host) != host:
+            root[host] = root[root[host]]
+            host = root[host]
+        return host
+
+    for one, other in pairs:
+        low, high = sorted((find(one), find(other)))
+        root[high] = low
+    members: dict[int, list[int]] = {}
+    for host in root:
+        members.setdefault(find(host), []).append(host)
+    broken: dict[int, tuple[int, int]] = {}
+    for one, other in sorted(contradictions):
+        if one in root and other in root and find(one) == find(other):
+            broken.setdefault(find(one), (one, other))
+    return [Group(tuple(sorted(members[at])), broken.get(at)) for at in sorted(members)]
+
+
+def storm(new_prunings: int, hosts: int) -> bool:
+    """Whether a run would prune so many hosts that the operator must say yes first."""
+    return new_prunings > max(STORM_LEAST, STORM_SHARE * hosts)
+
+
+def declared_by(
+    evidence: Mapping[tuple[int, int], Evidence], hosts: Sequence[int]
+) -> dict[int, set[int]]:
+    """Return for each host of a group those of the group that declare it to be the original."""
+    inside = set(hosts)
+    found: dict[int, set[int]] = {host: set() for host in hosts}
+    for (one, other), pair in evidence.items():
+        if one in inside and other in inside:
+            if pair.declares(0):
+                found[other].add(one)
+            if pair.declares(1):
+                found[one].add(other)
+    return found

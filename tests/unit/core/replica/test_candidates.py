@@ -1,0 +1,105 @@
+"""Candidates: who shares a list, what long lists and spent budgets do, batches in any order."""
+
+import numpy as np
+
+from crawld.core.replica.candidates import (
+    CandidateIndex,
+    InvertedLists,
+    comparable,
+    find_candidates,
+)
+from crawld.core.replica.hosts import Hosts, pair_hosts, path_key
+
+
+def index_of(*pages, cap=50, budget=1_000_000, batches=1):
+    index = CandidateIndex(cap=cap, pair_budget=budget)
+    for batch in np.array_split(np.array(pages, dtype=np.int64), batches):
+        index.add(batch[:, 0], batch[:, 1].astype(np.uint64), batch[:, 2].astype(np.uint64))
+    return index
+
+
+def pairs(index):
+    one, other = pair_hosts(index.candidates().keys)
+    return set(zip(one.tolist(), other.tolist(), strict=True))
+
+
+def hosts_of(rows):
+    hosts, paths, signatures = (np.array(column) for column in zip(*rows, strict=True))
+    count = int(hosts.max()) + 1
+    return Hosts(
+        tuple(f"h{at}.example" for at in range(count)),
+        ("",) * count,
+        hosts.astype(np.int64),
+        paths.astype(np.uint64),
+        signatures.astype(np.uint64),
+        np.zeros(0, np.int64),
+        np.zeros(0, np.uint64),
+    )
+
+
+def test_a_path_or_a_signature_in_common_makes_a_pair():
+    index = index_of((0, 10, 1), (1, 10, 2), (2, 11, 2), (3, 12, 3))
+    assert pairs(index) == {(0, 1), (1, 2)}
+
+
+def test_signature_nothing_makes_no_pair():
+    assert pairs(index_of((0, 10, 0), (1, 11, 0))) == set()
+
+
+def test_pages_of_one_host_make_no_pair():
+    assert pairs(index_of((0, 10, 5), (0, 11, 5), (0, 10, 5))) == set()
+
+
+def test_shared_counts_the_lists_that_hold_both():
+    index = index_of((0, 10, 1), (1, 10, 1), (0, 11, 2), (1, 11, 3))
+    assert index.candidates().shared.tolist() == [3]
+
+
+def test_a_list_above_the_cap_makes_no_pairs_and_takes_back_what_it_made():
+    pages = [(host, 10, 0) for host in range(4)]
+    assert pairs(index_of(*pages, cap=3)) == set()
+    assert pairs(index_of(*pages, cap=3, batches=4)) == set()
+    assert index_of(*pages, cap=3, batches=4).candidates().long_lists == 1
+    assert len(pairs(index_of(*pages[:3], cap=3, batches=3))) == 3
+
+
+def test_100_000_hosts_with_one_page_each_cost_no_pairs_and_little_room():
+    lists = InvertedLists()
+    hosts = np.arange(100_000)
+    values = np.full(100_000, path_key("/index.html"), dtype=np.uint64)
+    gained, lost, dropped = lists.add(hosts, values, 1_000)
+    assert (len(gained), len(lost), dropped) == (0, 0, 0)
+    assert lists.document_frequency(values[:1]).tolist() == [101]
+    gained, _, _ = lists.add(hosts + 100_000, values, 1_000)
+    assert len(gained) == 0
+    assert lists.document_frequency(values[:1]).tolist() == [101]
+
+
+def test_what_the_budget_leaves_out_is_counted_and_the_short_lists_come_first():
+    pages = [(host, 10, 0) for host in range(5)] + [(5, 11, 0), (6, 11, 0)]
+    index = index_of(*pages, budget=5)
+    assert pairs(index) == {(5, 6)}
+    assert index.candidates().dropped == 10
+
+
+def test_a_list_left_out_takes_nothing_back_when_it_outgrows_the_cap():
+    index = index_of(*((host, 10, 0) for host in range(5)), budget=5, cap=5)
+    index.add(np.array([5]), np.array([10], dtype=np.uint64), np.array([0], dtype=np.uint64))
+    assert len(index.candidates().keys) == 0
+
+
+def test_an_error_page_under_many_paths_is_no_signature():
+    broken = [(0, path, 7) for path in range(10, 16)]
+    whole = [(1, 20, 7), (1, 21, 8)]
+    hosts = hosts_of(broken + whole)
+    assert comparable(hosts).tolist() == [0] * 6 + [7, 8]
+    assert len(find_candidates(hosts).candidates().keys) == 0
+
+
+def test_negatives_share_only_what_many_share():
+    rows = [(host, 10, 0) for host in range(60)] + [(host, 100 + host, 0) for host in range(60)]
+    index = index_of(*rows)
+    found = index.paths.long_list_pairs(500, seed=1)
+    assert 0 < len(found) <= 500
+    assert len(index.candidates().keys) == 0
+    assert (found == index.paths.long_list_pairs(500, seed=1)).all()

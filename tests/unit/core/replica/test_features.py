@@ -1,0 +1,150 @@
+"""Features of pairs, by hand."""
+
+from math import log, sqrt
+
+import numpy as np
+import pytest
+
+from crawld.core.replica.features import ALL, FIVE, Feature, Measure, discretise, network_of
+from crawld.core.replica.hosts import Hosts, pair_keys, path_key
+from crawld.core.replica.names import (
+    NameTable,
+    difference_in_words,
+    edit_distance,
+    label,
+    same_owner,
+)
+
+
+def make(names, pages, *, addresses=None, links=(), **more):
+    host, path, signature = (np.array(column) for column in zip(*pages, strict=True))
+    link_host, link = (np.array(c) for c in zip(*links, strict=True)) if links else ([], [])
+    return Hosts(
+        tuple(names),
+        tuple(addresses or [""] * len(names)),
+        host.astype(np.int64),
+        path.astype(np.uint64),
+        signature.astype(np.uint64),
+        np.array(link_host, dtype=np.int64),
+        np.array(link, dtype=np.uint64),
+        **more,
+    )
+
+
+def measured(hosts, one=0, other=1):
+    got = Measure.of(hosts).pairs(pair_keys(np.array([one]), np.array([other])))
+    return dict(zip((feature.name for feature in ALL), got.values[0].tolist(), strict=True)), got
+
+
+def plain_distance(one, other):
+    row = list(range(len(other) + 1))
+    for at, letter in enumerate(one, 1):
+        before, row[0] = row[0], at
+        for place, against in enumerate(other, 1):
+            cost = before + (letter != against)
+            before, row[place] = row[place], min(cost, row[place] + 1, row[place - 1] + 1)
+    return row[-1]
+
+
+def test_edit_distance_agrees_with_the_matrix():
+    rng = np.random.default_rng(2)
+    names = ["", "a", *("".join(rng.choice(list("ab.-"), rng.integers(1, 30))) for _ in range(60))]
+    table = NameTable.of(names)
+    one, other = (side.ravel() for side in np.meshgrid(range(len(names)), range(len(names))))
+    got = edit_distance(table, one, other)
+    assert got.tolist() == [
+        plain_distance(names[a], names[b]) for a, b in zip(one, other, strict=True)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "words"),
+    [
+        ("www.a.com", "a.com", "names differ by www."),
+        ("a.com", "a.co.uk", "names differ by the top-level domain"),
+        ("de.a.com", "fr.a.com", "both under a.com"),
+        ("a.com", "b.com", None),
+        ("localhost", "127.0.0.1", None),
+    ],
+)
+def test_how_names_differ(one, other, words):
+    assert difference_in_words(one, other) == words
+
+
+def test_owners_and_labels():
+    assert label("www.shop.example.co.uk") == "example"
+    assert same_owner("a.example.org", "b.example.org")
+    assert not same_owner("one.blogspot.com", "other.blogspot.com")
+
+
+def test_fullpath_weighs_rare_paths_more():
+    # Path 1 in two hosts, path 2 in three: maxdf = 3.
+    hosts = make("abc", [(0, 1, 0), (1, 1, 0), (0, 2, 0), (1, 2, 0), (2, 2, 0), (1, 3, 0)])
+    common, rare, own = 1 + log(3 / 3), 1 + log(3 / 2), 1 + log(3 / 1)
+    dot = common**2 + rare**2
+    expected = dot / (sqrt(dot) * sqrt(dot + own**2))
+    assert measured(hosts)[0]["fullpath"] == pytest.approx(expected)
+
+
+def test_a_host_without_a_vector_has_cosine_zero():
+    hosts = make("ab", [(0, 1, 5), (1, 2, 6)])
+    values, _ = measured(hosts)
+    assert (values["fullpath"], values["links"], values["equal"]) == (0, 0, 0)
+
+
+def test_addresses_group_hosts():
+    hosts = make(
+        "abcd",
+        [(host, 1, 0) for host in range(4)],
+        addresses=["10.0.0.1", "10.0.0.1", "10.0.0.9", ""],
+    )
+    values, _ = measured(hosts)
+    assert (values["ip4"], values["ip3"]) == (1.0, 0.5)
+    values, _ = measured(hosts, 0, 2)
+    assert (values["ip4"], values["ip3"]) == (0.0, 0.5)
+    values, _ = measured(hosts, 0, 3)
+    assert (values["ip4"], values["ip3"]) == (0.0, 0.0)
+    assert network_of("2001:db8:1:2::5") == "2001:db8:1"
+
+
+def test_equal_texts_count_where_both_have_one():
+    hosts = make(
+        "ab", [(0, 1, 5), (0, 2, 6), (0, 3, 0), (1, 1, 5), (1, 2, 7), (1, 3, 8), (1, 4, 9)]
+    )
+    values, got = measured(hosts)
+    assert values["equal"] == 0.5
+    content = got.content
+    assert [int(part[0]) for part in (content.common, content.compared, content.equal)] == [3, 2, 1]
+    assert int(content.smaller[0]) == 3
+
+
+def test_declared_is_a_share_of_the_pages_of_the_one_that_declares():
+    pages = [(0, path, 5 + path) for path in range(4)] + [(1, 9, 99)]
+    hosts = make("ab", pages, redirects={(0, 1): 3}, canonicals={(1, 0): 0})
+    assert measured(hosts)[0]["declared"] == 0.75
+
+
+def test_a_certificate_of_few_names_says_more():
+    names = ("a.example", "b.example")
+    certificate = frozenset({*names, "c.example"})
+    pages = [(0, 1, 0), (1, 2, 0)]
+    hosts = make(names, pages, certificates=(certificate, certificate))
+    assert measured(hosts)[0]["certificate"] == 0.5
+
+
+def test_shared_outlinks():
+    links = [(0, 1), (1, 1), (0, 2), (1, 2)]
+    hosts = make("ab", [(0, path_key("/"), 0), (1, 4, 0)], links=links)
+    assert measured(hosts)[0]["links"] == pytest.approx(1.0)
+
+
+def test_zero_has_a_bin_of_its_own_and_the_rest_equal_width():
+    feature = (Feature("fullpath", 1.0, 4),)
+    values = np.array([[0.0], [1e-9], [0.25], [0.26], [1.0], [7.0]])
+    assert discretise(feature, values).ravel().tolist() == [0, 1, 1, 2, 4, 4]
+
+
+def test_the_published_features_come_first():
+    assert [feature.name for feature in FIVE] == ["ndist", "nmatch", "ip4", "ip3", "fullpath"]
+    assert ALL[:5] == FIVE
+    assert all(feature.bins in range(6, 11) for feature in FIVE)

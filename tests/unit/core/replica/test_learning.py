@@ -1,0 +1,184 @@
+"""LAC by hand, EM on small sets, domination, calibration, what is obvious."""
+
+import numpy as np
+import pytest
+
+from crawld.core.replica.baselines import area_under_roc, normpaths
+from crawld.core.replica.calibration import Calibration
+from crawld.core.replica.em import Training, learn, passes, start_rules
+from crawld.core.replica.features import FIVE, Content, Measure
+from crawld.core.replica.hosts import Hosts, pair_keys
+from crawld.core.replica.lac import Distinct, Rules, supervised
+from crawld.core.replica.learning import Sets, obvious_positives, top_level, train
+from crawld.core.replica.pareto import dominated, rank_sum
+
+
+def test_the_vote_of_every_rule():
+    vectors = np.array([[1, 1], [1, 2]])
+    rules = Rules(vectors)
+    rules.count(np.array([4, 6]), np.array([3, 0]))
+    # {1,.}: 3/10, {.,1}: 3/4, {1,1}: 3/4; {1,.}: 3/10, the other two 0.
+    assert rules.scores().tolist() == pytest.approx([(0.3 + 0.75 + 0.75) / 3, 0.1])
+
+
+def test_a_label_touches_the_rules_of_its_vector_only():
+    vectors = np.array([[1, 1], [1, 2], [2, 2]])
+    rules = Rules(vectors)
+    rules.count(np.array([4, 6, 2]), np.zeros(3, dtype=np.int64))
+    rules.change(1, 6)
+    again = Rules(vectors)
+    again.count(np.array([4, 6, 2]), np.array([0, 6, 0]))
+    assert rules.positive.tolist() == again.positive.tolist()
+    assert rules.scores().tolist() == again.scores().tolist()
+
+
+def test_vectors_never_seen_are_scored_by_the_rules_they_share():
+    rules = Rules(np.array([[1, 1], [2, 2]]))
+    rules.count(np.array([2, 2]), np.array([2, 0]))
+    seen = rules.score(np.array([[1, 1], [1, 2], [7, 7]]))
+    assert seen.tolist() == [1.0, 0.5, 0.0]
+
+
+def test_distinct_vectors_and_their_counts():
+    vectors = Distinct.of(np.array([[1, 2], [0, 5], [1, 2]]))
+    assert vectors.vectors.tolist() == [[0, 5], [1, 2]]
+    assert vectors.number.tolist() == [1, 0, 1]
+    assert vectors.counted(np.array([True, True, False])).tolist() == [1, 1]
+
+
+def two_kinds():
+    """Return vectors of which the first three look like the certain ones; all share a value."""
+    vectors = np.array(
+        [[0, 1, 1, 1], [0, 1, 1, 2], [0, 2, 1, 1], [0, 8, 9, 8], [0, 9, 9, 8], [0, 8, 9, 9]]
+    )
+    certain = np.array([30, 20, 20, 0, 0, 0])
+    unlabelled = np.array([3, 4, 5, 400, 300, 500])
+    return vectors, certain, unlabelled
+
+
+@pytest.mark.parametrize("positive", [True, False])
+def test_what_looks_like_the_certain_flips_and_the_rest_does_not(positive):
+    learnt = learn(Training(*two_kinds(), positive=positive))
+    assert learnt.flipped.tolist() == [True, True, True, False, False, False]
+    scores = learnt.rules.scores()
+    alike, rest = (scores[:3], scores[3:]) if positive else (scores[3:], scores[:3])
+    assert alike.min() > rest.max()
+
+
+def test_a_pass_flips_for_good_and_the_last_flips_nothing():
+    states = [int(state.flipped.sum()) for state in passes(Training(*two_kinds(), positive=True))]
+    assert states == sorted(states)
+    assert states[-1] == states[-2]
+
+
+def test_a_fixed_threshold_flips_what_is_below_it():
+    training = Training(*two_kinds(), positive=True)
+    alpha = 1.0 - start_rules(training).scores()
+    flips = np.sum(alpha <= 0.5)
+    assert next(passes(training, alpha_min=0.5)).flipped.sum() == flips
+    assert not learn(training, alpha_min=-1.0).flipped.any()
+
+
+def test_no_cut_leaves_a_side_empty():
+    # One vector alone: every alpha is equal and there is nothing to cut.
+    training = Training(np.array([[1, 1]]), np.array([5]), np.array([9]), positive=True)
+    assert not learn(training).flipped.any()
+
+
+def test_equal_points_do_not_dominate_each_other():
+    first = np.array([0.1, 0.1, 0.5, 0.5])
+    second = np.array([0.9, 0.9, 0.9, 0.1])
+    assert dominated(first, second).tolist() == [0, 0, 3, 0]
+    weight = np.array([10, 1, 1, 1])
+    reference = (first, second, weight)
+    assert dominated(first, second, reference).tolist() == [0, 0, 12, 0]
+
+
+def test_ranks_of_both():
+    assert rank_sum(np.array([1.0, 2.0, 2.0]), np.array([3.0, 1.0, 2.0])).tolist() == [4, 3.5, 4.5]
+
+
+def test_area_under_roc_of_chance_and_of_truth():
+    positive = np.array([True, False, True, False])
+    assert area_under_roc(np.zeros(4), positive) == 0.5
+    assert area_under_roc(positive.astype(float), positive) == 1.0
+
+
+def test_probability_rises_with_the_rank():
+    share = np.linspace(0, 1, 200)
+    equal = (share > 0.7).astype(np.int64) * 9
+    equal[-3] = 0  # one that does not fit
+    ten = np.full(200, 10)
+    calibration = Calibration.of(share, Content(ten, ten, equal, ten))
+    got = calibration.probability(np.array([-1.0, 0.2, 0.71, 1.0]))
+    assert (np.diff(got) >= 0).all()
+    assert got[1] < 0.02 < 0.9 < got[3] < 1.0
+    assert Calibration((), ()).probability(np.array([0.5])).tolist() == [0.0]
+
+
+def hosts_named(*names, pages):
+    host, path, text = (np.array(column) for column in zip(*pages, strict=True))
+    empty = np.zeros(0)
+    return Hosts(
+        names,
+        ("",) * len(names),
+        host.astype(np.int64),
+        path.astype(np.uint64),
+        text.astype(np.uint64),
+        empty.astype(np.int64),
+        empty.astype(np.uint64),
+    )
+
+
+def test_obvious_by_www_and_by_top_level_only_with_equal_texts():
+    pages = [(host, path, 50 + path) for host in (0, 1, 2) for path in (1, 2)]
+    pages += [(3, 1, 77), (3, 2, 78), (4, 1, 51)]
+    names = ("a.com", "www.a.com", "a.de", "a.co.uk", "b.com")
+    hosts = hosts_named(*names, pages=pages)
+    one, other = np.triu_indices(5, 1)
+    measured = Measure.of(hosts).pairs(pair_keys(one, other))
+    which = obvious_positives(names, measured)
+    found = {(int(a), int(b)) for a, b in zip(one[which], other[which], strict=True)}
+    assert found == {(0, 1), (0, 2), (1, 2)}
+    assert top_level("www.a.co.uk") == ".co.uk"
+    assert top_level("localhost") == ""
+
+
+def test_normpaths_adds_one_over_the_length_of_each_list():
+    pages = [(0, 1, 5), (1, 1, 5), (2, 1, 5), (0, 2, 6), (1, 2, 6), (2, 2, 9)]
+    hosts = hosts_named("a", "b", "c", pages=pages)
+    keys = pair_keys(np.array([0, 0, 1]), np.array([1, 2, 2]))
+    assert normpaths(hosts, keys).tolist() == pytest.approx([1 / 3 + 1 / 2, 1 / 3, 1 / 3])
+
+
+def test_too_few_pairs_say_so():
+    hosts = hosts_named("a.com", "www.a.com", pages=[(0, 1, 5), (1, 1, 5)])
+    measured = Measure.of(hosts).pairs(pair_keys(np.array([0]), np.array([1])))
+    assert not Sets(measured, np.array([True]), measured).enough
+
+
+def test_training_is_repeatable_and_scores_strangers():
+    rng = np.random.default_rng(5)
+    pages = []
+    for twin in range(60):
+        for path in range(8):
+            pages += [
+                (2 * twin, 100 * twin + path, 7 * twin + path + 1_000_000),
+                (2 * twin + 1, 100 * twin + path, 7 * twin + path + 1_000_000),
+            ]
+    pages += [(host, 50_000 + int(rng.integers(40)), host + 1) for host in range(120)]
+    names = [f"{'www.' * (at % 2)}s{at // 2}x.com" for at in range(120)]
+    hosts = hosts_named(*names, pages=pages)
+    measure = Measure.of(hosts)
+    twins = pair_keys(np.arange(0, 120, 2), np.arange(1, 120, 2))
+    others = pair_keys(np.arange(0, 118), np.arange(2, 120))
+    measured = measure.pairs(np.concatenate((twins, others)))
+    obvious = np.arange(len(measured.keys)) < 40
+    sets = Sets(measured, obvious, measure.pairs(pair_keys(np.arange(0, 110), np.arange(9, 119))))
+    model, again = train(sets, FIVE), train(sets, FIVE)
+    assert model.judge(measured).dominates.tolist() == again.judge(measured).dominates.tolist()
+    scores = model.judge(measure.pairs(np.concatenate((twins[50:], others[50:60]))))
+    assert scores.dominates[:10].min() > scores.dominates[10:].max()
+    truth = np.arange(len(measured.keys)) < 60
+    upper = supervised(Distinct.of(measured.bins(FIVE)), truth)
+    assert area_under_roc(upper, truth) == 1.0
