@@ -19,6 +19,7 @@ BENCHMARKS = {
     "change": "crawld.bench.change",
     "allocate": "crawld.bench.allocate",
     "select": "crawld.bench.select",
+    "replica": "crawld.bench.replica",
 }
 
 

@@ -12,6 +12,7 @@ import typer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
+from crawld.cli.lab_replicas import replicas
 from crawld.cli.output import ending
 from crawld.errors import OperatorError
 
@@ -21,6 +22,8 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     help="Experiment on recorded change histories and on synthetic webs.",
 )
+
+app.command()(replicas)
 
 _UNITS_S = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0, "w": 7 * 86_400.0, "y": 365 * 86_400.0}
 

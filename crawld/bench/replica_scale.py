@@ -1,0 +1,60 @@
+"""Candidates of 5 million pages on 200,000 hosts, in a process of its own so that memory shows.
+
+    python -m crawld.bench.replica_scale PAGES HOSTS
+
+prints JSON: seconds of a build from nothing, seconds to add one batch to it, pairs and what the
+budget left out. A tenth of the paths come from a pool that many hosts draw on, most of them far
+above the cap, as `/index.html` is.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+
+import numpy as np
+
+from crawld.core.replica.candidates import CandidateIndex
+
+_BATCH = 10_000
+
+
+def main() -> None:
+    """Build the lists, then add a batch."""
+    pages, count = int(sys.argv[1]), int(sys.argv[2])
+    rng = np.random.default_rng(0)
+    hosts = np.sort(rng.integers(count, size=pages))
+    paths = rng.integers(1, 2**63, size=pages).astype(np.uint64)
+    pool = rng.random(pages) < 0.1
+    paths[pool] = (rng.random(int(pool.sum())) ** 3 * count * 0.4).astype(np.uint64) + 1
+    signatures = rng.integers(1, 2**63, size=pages).astype(np.uint64)
+    # One host in fifty is a copy of the one before it.
+    copied = np.flatnonzero((hosts % 50 == 0) & (hosts > 0))
+    original = np.searchsorted(hosts, hosts[copied] - 1)
+    paths[copied], signatures[copied] = paths[original], signatures[original]
+    begun = time.perf_counter()
+    index = CandidateIndex()
+    index.add(hosts, paths, signatures)
+    built_s = time.perf_counter() - begun
+    begun = time.perf_counter()
+    index.add(
+        rng.integers(count, size=_BATCH),
+        rng.choice(paths, _BATCH),
+        rng.integers(1, 2**63, size=_BATCH).astype(np.uint64),
+    )
+    found = index.candidates()
+    print(
+        json.dumps(
+            {
+                "candidates_s": built_s,
+                "candidates_batch_ms": (time.perf_counter() - begun) * 1e3,
+                "candidate_pairs": len(found.keys),
+                "dropped_pairs": found.dropped,
+            }
+        )
+    )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,292 @@
+"""How well replicas are found on the web of replicas, with the truth at hand.
+
+All figures are over the candidates that are not obvious positives, unless they say otherwise; the
+truth is read by nothing but the measures and the upper bound.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+
+from crawld.core.replica.baselines import area_under_roc, normpaths
+from crawld.core.replica.candidates import find_candidates
+from crawld.core.replica.em import Training, learn, start_rules
+from crawld.core.replica.features import ALL, FIVE, Feature, Measure, Measured
+from crawld.core.replica.hosts import Ids, pair_hosts
+from crawld.core.replica.lac import Distinct, supervised
+from crawld.core.replica.learning import (
+    Model,
+    Scores,
+    Sets,
+    distinct_of,
+    obvious_negatives,
+    obvious_positives,
+    train,
+)
+from crawld.core.replica.pareto import dominated, rank_sum
+from crawld.core.replica.vectors import Floats
+from crawld.core.replica.verdict import LEAST_EQUAL, Evidence, gated, groups
+from crawld.simweb.replica_laws import Cause, WebLaw
+from crawld.simweb.replica_web import ReplicaWeb, make_web
+
+AMONG = (10, 100, 1_000, 10_000)
+DRAWS = 4_000
+FALSE_RATES = (0.0, 0.001, 0.005)
+FIXED_ALPHAS = (0.5, 0.6)
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """One web, measured once.
+
+    Attributes:
+        web: the web and its truth.
+        sets: candidates and what training starts from.
+        truth: which candidates are replicas.
+        models: `five` and `all`.
+        scores: what each says of the candidates.
+    """
+
+    web: ReplicaWeb
+    sets: Sets
+    truth: NDArray[np.bool_]
+    models: Mapping[str, Model]
+    scores: Mapping[str, Scores]
+
+    @property
+    def judged(self) -> NDArray[np.bool_]:
+        """The candidates that are not obvious positives."""
+        return ~self.sets.obvious
+
+    def auc(self, scores: Floats | Ids) -> float:
+        """Return the area under the ROC curve of one score a candidate."""
+        return area_under_roc(scores[self.judged], self.truth[self.judged])
+
+    def upper(self, features: Sequence[Feature]) -> Floats:
+        """Return the scores of the classifier that is told the truth."""
+        return supervised(Distinct.of(self.sets.candidates.bins(features)), self.truth)
+
+
+FEATURE_SETS = {"five": FIVE, "all": ALL}
+
+
+def prepare(law: WebLaw, seed: int) -> tuple[ReplicaWeb, Sets, NDArray[np.bool_]]:
+    """Return a web, its candidates measured, and which of them are replicas."""
+    web = make_web(law, seed)
+    index = find_candidates(web.hosts)
+    keys = index.candidates().keys
+    measure = Measure.of(web.hosts)
+    measured = measure.pairs(keys)
+    sets = Sets(
+        measured,
+        obvious_positives(web.hosts.names, measured),
+        measure.pairs(obvious_negatives(index, seed)),
+    )
+    return web, sets, np.isin(keys, web.true_pairs()[0])
+
+
+def run_trial(law: WebLaw, seed: int) -> Trial:
+    """Make a web, find its candidates and train on them."""
+    web, sets, truth = prepare(law, seed)
+    models = {name: train(sets, features) for name, features in FEATURE_SETS.items()}
+    scores = {name: model.judge(sets.candidates) for name, model in models.items()}
+    return Trial(web, sets, truth, models, scores)
+
+
+def accuracy(trial: Trial) -> dict[str, float]:
+    """Return every area under the curve, recall by cause, and what the gate lets through."""
+    found: dict[str, float] = {}
+    for name, features in FEATURE_SETS.items():
+        suffix = "" if name == "all" else f"_{name}"
+        scores = trial.scores[name]
+        found[f"auc_pnu{suffix}"] = trial.auc(scores.dominates)
+        found[f"auc_pu{suffix}"] = trial.auc(scores.positive)
+        found[f"auc_nu{suffix}"] = trial.auc(scores.negative)
+        found[f"auc_upper{suffix}"] = trial.auc(trial.upper(features))
+        found[f"auc_rank_sum{suffix}"] = trial.auc(rank_sum(scores.positive, scores.negative))
+    found["auc_normpaths"] = trial.auc(normpaths(trial.web.hosts, trial.sets.candidates.keys))
+    true_keys, causes = trial.web.true_pairs()
+    known = np.isin(true_keys, trial.sets.candidates.keys)
+    found["candidate_recall"] = float(known.mean())
+    for cause in Cause:
+        of_cause = np.array([one is cause for one in causes])
+        found[f"candidate_recall_{cause.value}"] = float(known[of_cause].mean())
+    return found | gate_figures(trial)
+
+
+def gate_figures(trial: Trial) -> dict[str, float]:
+    """Return what pruning at the default threshold would do.
+
+    `gated_recall` is over all true pairs that are not obvious, those that phase 1 missed included;
+    `false_prunings` over all candidates, the obvious ones included; so are those that only the
+    closure of groups adds.
+    """
+    passes = gated_pairs(trial)
+    keys = trial.sets.candidates.keys
+    true_keys, _ = trial.web.true_pairs()
+    obvious = int((trial.sets.obvious & trial.truth).sum())
+    one, other = pair_hosts(keys[passes])
+    closed = [
+        (a, b)
+        for group in groups(zip(one.tolist(), other.tolist(), strict=True))
+        for at, a in enumerate(group.hosts)
+        for b in group.hosts[at + 1 :]
+    ]
+    truth = trial.web.group
+    wrong = sum(1 for a, b in closed if truth[a] < 0 or truth[a] != truth[b])
+    return {
+        "gated_recall": float((passes & trial.truth & trial.judged).sum())
+        / max(1, len(true_keys) - obvious),
+        "gated_recall_obvious": float((passes & trial.truth & ~trial.judged).sum())
+        / max(1, obvious),
+        "gated_pairs": float(passes.sum()),
+        "false_prunings": float(wrong),
+    }
+
+
+def gated_pairs(trial: Trial) -> NDArray[np.bool_]:
+    """Return which candidates pass the gate, asked pair by pair as the daemon asks it."""
+    measured, hosts = trial.sets.candidates, trial.web.hosts
+    pages = np.bincount(hosts.page_host, minlength=len(hosts))
+    probability = trial.scores["all"].probability
+    content = measured.content
+    declared = {(min(pair), max(pair)) for pair in {*hosts.redirects, *hosts.canonicals}}
+    declared_keys = np.array([a << 32 | b for a, b in declared] or [-1])
+    worth = (content.equal >= LEAST_EQUAL) | np.isin(measured.keys, declared_keys)
+    passes = np.zeros(len(measured.keys), dtype=bool)
+    for at in np.flatnonzero(worth).tolist():
+        a, b = int(measured.keys[at]) >> 32, int(measured.keys[at]) & 0xFFFFFFFF
+        passes[at] = gated(
+            Evidence(
+                names=(hosts.names[a], hosts.names[b]),
+                pages=(int(pages[a]), int(pages[b])),
+                common=int(content.common[at]),
+                compared=int(content.compared[at]),
+                equal=int(content.equal[at]),
+                redirects=(hosts.redirects.get((a, b), 0), hosts.redirects.get((b, a), 0)),
+                canonicals=(hosts.canonicals.get((a, b), 0), hosts.canonicals.get((b, a), 0)),
+                probability=float(probability[at]),
+            )
+        )
+    return passes
+
+
+# --- the published tables --------------------------------------------------------------------
+
+
+def detection(
+    trial: Trial, scores: Floats | Ids, among: int, rng: np.random.Generator
+) -> tuple[float, float]:
+    """Return the mean of 1/rank of one replica among k random non-replicas, and its half interval.
+
+    Order within ties is random. The rank is drawn as the urn gives it: how many of the k stand
+    above the replica, how many beside it. A web with fewer than k non-replicas takes all.
+
+    Returns:
+        The mean over `DRAWS` and 1.96 standard errors of it.
+    """
+    judged = trial.judged
+    replicas = scores[judged & trial.truth]
+    others = np.sort(scores[judged & ~trial.truth])
+    drawn = rng.choice(replicas, DRAWS)
+    above = len(others) - np.searchsorted(others, drawn, side="right")
+    beside = len(others) - np.searchsorted(others, drawn, side="left") - above
+    among = min(among, len(others))
+    over = rng.hypergeometric(above, len(others) - above, among)
+    ties = rng.hypergeometric(beside, len(others) - above - beside, among - over)
+    reciprocal = 1.0 / (1 + over + rng.integers(0, ties + 1))
+    return float(reciprocal.mean()), float(1.96 * reciprocal.std() / np.sqrt(DRAWS))
+
+
+def url_reduction(trial: Trial, scores: Floats | Ids, false_rate: float) -> float:
+    """Return the share of all fetched pages that pruning at a false-positive rate would save.
+
+    The threshold lets through that share of the non-replicas. Of every group closed over the
+    *true* pairs above it, all pages but those of the host with most are saved; the denominator is
+    every page fetched. What is lost by false pairs is not set against it, as published.
+    """
+    judged = trial.judged
+    others = np.sort(scores[judged & ~trial.truth])[::-1]
+    threshold = others[min(int(false_rate * len(others)), len(others) - 1)]
+    chosen = judged & trial.truth & (scores > threshold)
+    one, other = pair_hosts(trial.sets.candidates.keys[chosen])
+    pages = np.bincount(trial.web.hosts.page_host, minlength=len(trial.web.hosts))
+    saved = sum(
+        int(pages[list(group.hosts)].sum() - pages[list(group.hosts)].max())
+        for group in groups(zip(one.tolist(), other.tolist(), strict=True))
+    )
+    return saved / int(pages.sum())
+
+
+def single_features(trial: Trial) -> dict[str, float]:
+    """Return the area under the curve of PU with each feature alone."""
+    return {feature.name: _pu_auc(trial, (feature,)) for feature in ALL}
+
+
+def leave_one_out(trial: Trial) -> dict[str, float]:
+    """Return the area under the curve of PU without each of the five published features."""
+    return {
+        feature.name: _pu_auc(trial, tuple(other for other in FIVE if other is not feature))
+        for feature in FIVE
+    }
+
+
+def variants(trial: Trial, features: Sequence[Feature] = FIVE) -> dict[str, float]:
+    """Return the area under the curve without EM, and with one alpha for all."""
+    vectors, certain, unlabelled, negatives = distinct_of(trial.sets, features)
+    at = vectors.number[: len(trial.truth)]
+    pu = Training(vectors.vectors, certain, unlabelled, positive=True)
+    nu = Training(vectors.vectors, negatives, unlabelled, positive=False)
+    first, second = start_rules(pu).scores(), start_rules(nu).scores()
+    found = {
+        "pu, no EM": trial.auc(first[at]),
+        "nu, no EM": trial.auc(second[at]),
+        "pnu, no EM": trial.auc(
+            dominated(first, second, (first, second, certain + unlabelled))[at]
+        ),
+    }
+    for alpha in FIXED_ALPHAS:
+        found[f"pu, alpha_min {alpha}"] = trial.auc(learn(pu, alpha_min=alpha).rules.scores()[at])
+        found[f"nu, alpha_min {alpha}"] = trial.auc(learn(nu, alpha_min=alpha).rules.scores()[at])
+    return found
+
+
+def reliability(trial: Trial) -> dict[str, tuple[int, float, float]]:
+    """Return pairs, mean probability and share of replicas, by range of probability."""
+    probability = trial.scores["all"].probability[trial.judged]
+    truth = trial.truth[trial.judged]
+    found = {}
+    edges = (0.0, 0.01, 0.1, 0.3, 0.5, 0.7, 0.9, 1.01)
+    for low, high in pairwise(edges):
+        inside = (probability >= low) & (probability < high)
+        if inside.any():
+            found[f"{low:g} to {min(high, 1):g}"] = (
+                int(inside.sum()),
+                float(probability[inside].mean()),
+                float(truth[inside].mean()),
+            )
+    return found
+
+
+def _pu_auc(trial: Trial, features: tuple[Feature, ...]) -> float:
+    vectors, certain, unlabelled, _ = distinct_of(trial.sets, features)
+    learnt = learn(Training(vectors.vectors, certain, unlabelled, positive=True))
+    return trial.auc(learnt.rules.scores()[vectors.number[: len(trial.truth)]])
+
+
+def contestants(trial: Trial) -> dict[str, Floats | Ids]:
+    """Return the scores that the published tables compare."""
+    measured: Measured = trial.sets.candidates
+    return {
+        "NormPaths": normpaths(trial.web.hosts, measured.keys),
+        "PU": trial.scores["five"].positive,
+        "NU": trial.scores["five"].negative,
+        "PNU": trial.scores["five"].dominates,
+        "PNU, all": trial.scores["all"].dominates,
+        "upper": trial.upper(FIVE),
+    }
