@@ -103,6 +103,7 @@ class Comparison:
         page_id: the page; tells the pages of a host apart.
         threshold: weighted difference from which it counts as changed.
         pair: whether both were fetched one host delay apart.
+        told: whether the page was said to have changed.
         max_links: links read at most.
     """
 
@@ -112,6 +113,7 @@ class Comparison:
     page_id: int
     threshold: float = 0.0
     pair: bool = False
+    told: bool = False
     max_links: int = 10_000
 
     @property
@@ -148,7 +150,10 @@ def compare(body: bytes, content_type: str | None, comparison: Comparison) -> Fi
     # What stays below the threshold is compared with the same copy again and again: it would seem
     # to differ at every visit. A body that is no text has one block, its digest: nothing to learn.
     small = 0.0 < difference < comparison.threshold and not comparison.pair
-    if analysis.charset is not None and len(body) <= MAX_TEXT_BYTES and not small:
+    # A page that is asked for when it is said to have changed differs at every visit, and an edit
+    # is no noise: only visits that nobody called for are evidence.
+    teaches = analysis.charset is not None and not small and not comparison.told
+    if teaches and len(body) <= MAX_TEXT_BYTES:
         after = comparison.learnt(old, analysis.blocks)
     if comparison.pair:
         known = after.known
@@ -222,7 +227,13 @@ class Detection:
         self._threads = trio.CapacityLimiter(1)
 
     async def examine(
-        self, page: PageRecord, site: ActiveSite, answer: Fetched | FetchFailure, *, pair: bool
+        self,
+        page: PageRecord,
+        site: ActiveSite,
+        answer: Fetched | FetchFailure,
+        *,
+        pair: bool,
+        told: bool = False,
     ) -> Finding | None:
         """Return what a body is beside the copy held; None where the answer brought none.
 
@@ -231,6 +242,7 @@ class Detection:
             site: its site.
             answer: what the fetch gave.
             pair: whether the copy held was fetched one host delay ago.
+            told: whether the page was said to have changed.
         """
         if isinstance(answer, FetchFailure) or answer.status not in (200, 203):
             return None
@@ -249,6 +261,7 @@ class Detection:
             page_id=page.page_id,
             threshold=site.config.change_threshold,
             pair=pair,
+            told=told,
             max_links=site.max_links_per_page,
         )
         content_type = answer.header("content-type")

@@ -7,12 +7,15 @@ at once are forgotten by a restart.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from crawld.core.page import Outcome
 from crawld.daemon.detect import Detection, Finding, is_pair, wants_pair
 from crawld.daemon.sites import ActiveSite
 from crawld.daemon.validators import NOTHING_TOLD, Asked, OriginValidators
 from crawld.daemon.visit import Learnt, Visit, streak_after
 from crawld.net.exchange import Fetched, FetchFailure
+from crawld.store import hint
 from crawld.store.database import Database
 from crawld.store.page import PageRecord
 
@@ -36,26 +39,32 @@ class Learning:
         """
         self.detection = Detection(database, confirm_pages=confirm_pages)
         self.validators = OriginValidators(check_share=check_share)
+        self._database = database
         self._pairs: set[int] = set()
 
-    def ask(self, page: PageRecord, now: float, delay_s: float) -> Asked:
+    def ask(self, page: PageRecord, now: float, delay_s: float, *, covered: bool = False) -> Asked:
         """Return how to ask for a page whose turn it is.
 
         Args:
             page: the page as the file knows it.
             now: Unix seconds.
             delay_s: delay of its host.
+            covered: whether there are sources that may have told of it.
         """
         pair = page.page_id in self._pairs
         self._pairs.discard(page.page_id)
         # One that comes too late is a visit like any other.
-        return self.validators.ask(page, pair=pair and is_pair(page, now, delay_s))
+        asked = self.validators.ask(page, pair=pair and is_pair(page, now, delay_s))
+        told = covered and self._database.look_up(hint.is_told, page.page_id)
+        return replace(asked, told=True) if told else asked
 
     async def examine(
         self, page: PageRecord, site: ActiveSite, answer: Fetched | FetchFailure, asked: Asked
     ) -> Finding | None:
         """Return what the body of an answer is beside the copy held."""
-        return await self.detection.examine(page, site, answer, pair=asked.pair)
+        return await self.detection.examine(
+            page, site, answer, pair=asked.pair and not asked.told, told=asked.told
+        )
 
     def learn(self, visit: Visit) -> Learnt:
         """Take what a visit taught; return what the file should know of it."""
@@ -73,7 +82,7 @@ class Learning:
         return Learnt(told=told, template=template, again=again)
 
     def _wants_pair(self, visit: Visit) -> bool:
-        if visit.judgement.outcome is not Outcome.CHANGED or visit.asked.pair:
+        if visit.judgement.outcome is not Outcome.CHANGED or visit.asked.pair or visit.asked.told:
             return False
         return wants_pair(
             visit.page,

@@ -32,11 +32,13 @@ class Asked:
         sent: the validators sent as conditions.
         check: whether they were left out on purpose, to see whether the server lies.
         pair: whether the copy held was fetched one host delay ago.
+        told: whether a hint said that the page has changed: that it differs shows no noise then.
     """
 
     sent: Validators = NONE_SENT
     check: bool = False
     pair: bool = False
+    told: bool = False
 
     @property
     def conditional(self) -> bool:

@@ -60,7 +60,10 @@ class Visitor:
         self, host: HostState, pages: HostPages, page: PageRecord, site: ActiveSite
     ) -> None:
         """Ask for a page in the turn of its host, and hand what came to the recorder."""
-        asked = self._learning.ask(page, self._clock.now(), host.delay_s())
+        sources = self._crawl.hint_sources.get((site.site_id, host.host_id))
+        asked = self._learning.ask(
+            page, self._clock.now(), host.delay_s(), covered=sources is not None
+        )
         request = request_for(page, site, asked.sent, host=host.slot.host, delay_s=host.delay_s())
         answer = await self._fetcher.fetch(request)
         now = self._clock.now()
@@ -87,7 +90,6 @@ class Visitor:
         self._follow_seed(site, visit)
         learnt = self._learning.learn(visit)
         update = _host_update(host, visit, learnt.told.skew_s)
-        sources = self._crawl.hint_sources.get((site.site_id, host.host_id))
         record = record_of(visit, learnt, update, self._crawl.caps, sources)
         observation = observation_of(visit, learnt, record.model if pages.learns else None)
         put_back = self._way_back(pages, visit, observation, again=learnt.again)

@@ -350,6 +350,12 @@ def of_page(connection: apsw.Connection, page_id: int) -> list[tuple[str, float]
     return [(str(kind), float(at)) for kind, at in rows]
 
 
+def is_told(connection: apsw.Connection, page_id: int) -> bool:
+    """Whether some source said that a page has changed since its last visit; one look-up."""
+    row = connection.execute("SELECT 1 FROM hint WHERE page_id = ? LIMIT 1", (page_id,)).fetchone()
+    return row is not None
+
+
 def counts(connection: apsw.Connection) -> dict[int, int]:
     """Return how many pages each source calls stale, by hint_source_id."""
     rows = connection.execute("SELECT hint_source_id, count(*) FROM hint GROUP BY hint_source_id")

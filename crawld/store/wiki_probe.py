@@ -78,7 +78,8 @@ SELECT json_group_array(json_array(
     page_id, title, last_visit_at, last_outcome, revision_id, touched_at, probed_at
 ))
 FROM (
-    SELECT wiki_page.page_id, title, last_visit_at, last_outcome, revision_id, touched_at, probed_at
+    SELECT wiki_page.page_id, wiki_page.title, last_visit_at, last_outcome, revision_id,
+        touched_at, probed_at
     FROM wiki_page CROSS JOIN page USING (page_id) LEFT JOIN probe USING (page_id)
     WHERE wiki_id = ? AND wiki_page.page_id > ? AND wiki_page.state <> 'refused'
       AND page.state IN ('visited', 'gone') AND last_visit_at IS NOT NULL

@@ -56,8 +56,8 @@ from crawld.store.wiki_probe import Concern, ProbePage, Said
 
 log = structlog.get_logger(__name__)
 
-SLACK_S: Final = 5.0
-"""Longest time for which a page view may show what was there before an edit; also its making."""
+SLACK_S: Final = 1.0
+"""Longest time that a page view is being made: it may show what was there before an edit."""
 
 SKEW_LEAST_S: Final = 2.0
 """Smaller differences of clocks are not told apart from whole seconds and the way of the answer."""
@@ -71,8 +71,8 @@ PROBE_PATIENCE: Final = 10.0
 GAP_PATIENCE: Final = 2.0
 """The same while it makes good a gap."""
 
-LOOK_S: Final = 600.0
-"""Pause of a source that has nothing to ask for."""
+LOOK_S: Final = 10.0
+"""Pause of a source that has nothing to ask for; looking again costs no request."""
 
 IDLE_S: Final = 86_400.0
 """Pause of a source that is called by others."""

@@ -1,0 +1,296 @@
+"""A storm of edits over a wiki, and a judge who compares its mirror with it from outside.
+
+`Storm` edits, moves, deletes, restores and imports, and remembers what every title should show. A
+text carries a sentence of its own, so that a copy says of which edit it is. `Watch` reads the
+mirror's file beside the daemon: which edit each copy shows, at the instant at which anybody could
+have read it; from both follow freshness and the time from an edit to its copy.
+"""
+
+from __future__ import annotations
+
+import random
+import re
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from crawld.core.content import html
+from crawld.core.content.blocks import blocks_of
+from crawld.store import version
+from crawld.store.connection import open_connection
+from tests.peer.mediawiki import MediaWiki
+from tests.peer.wikidump import _WORDS, Revision, WikiPage
+
+_MARK = re.compile(r"Mark of this text: ([a-z ]+)\.")
+
+
+def mark(number: int) -> str:
+    """Return the words that stand for a number; no digits, which may be noise on a page."""
+    words = []
+    for _ in range(4):
+        number, word = divmod(number, len(_WORDS))
+        words.append(_WORDS[word])
+    return " ".join(words)
+
+
+def marks_in(body: bytes) -> list[str]:
+    """Return the marks a page shows, those of earlier edits too."""
+    return _MARK.findall(body.decode("utf-8", "replace"))
+
+
+def shown_text(body: bytes) -> str:
+    """Return what a reader of a page sees of its article: head, foot and menus left out."""
+    start, end = body.find(b'id="mw-content-text"'), body.find(b'<div class="printfooter"')
+    part = body[body.rfind(b"<", 0, start) : end if end > start else len(body)]
+    return blocks_of(html.parse(part)).visible_text()
+
+
+@dataclass(slots=True)
+class Edit:
+    """One saved text: of which title, when it was saved at the latest, and its mark."""
+
+    title: str
+    at: float
+    mark: str
+
+
+@dataclass
+class Storm:
+    """Changes a wiki, and remembers how.
+
+    Attributes:
+        edits: what was saved, in order.
+        texts: paragraphs of titles.
+        gone: titles that show nothing now.
+    """
+
+    wiki: MediaWiki
+    titles: Sequence[str]
+    seed: int = 1
+    zipf: float = 0.8
+    edits: list[Edit] = field(default_factory=list)
+    texts: dict[str, list[str]] = field(default_factory=dict)
+    gone: set[str] = field(default_factory=set)
+
+    def __post_init__(self) -> None:
+        self._chance = random.Random(self.seed)
+        order = list(self.titles)
+        self._chance.shuffle(order)
+        self._order = order
+        self._weights = [(place + 1) ** -self.zipf for place in range(len(order))]
+
+    @property
+    def shares(self) -> dict[str, float]:
+        """The share of the edits that each title gets."""
+        total = sum(self._weights)
+        return {title: w / total for title, w in zip(self._order, self._weights, strict=True)}
+
+    def edit(self, title: str | None = None) -> Edit:
+        """Save a new text under a title, by default one at random, skewed."""
+        if title is None:
+            [title] = self._chance.choices(self._order, self._weights)
+        words = mark(7_919 * len(self.edits) + 101)
+        self.wiki.edit(title, self.text(title, words))
+        self.gone.discard(title)
+        done = Edit(title, time.time(), words)
+        self.edits.append(done)
+        return done
+
+    def text(self, title: str, words: str) -> str:
+        """Return the text of a title with one paragraph rewritten, as people edit."""
+        own = self.texts.setdefault(title, [self._prose() for _ in range(6)])
+        own[self._chance.randrange(len(own))] = f"{self._prose()} Mark of this text: {words}."
+        return "\n\n".join(f"== Part {part} ==\n{prose}" for part, prose in enumerate(own))
+
+    def _prose(self) -> str:
+        return " ".join(self._chance.choices(_WORDS, k=40)).capitalize() + "."
+
+    def delete(self, title: str) -> None:
+        """Delete a page."""
+        self.wiki.delete(title)
+        self.gone.add(title)
+
+    def restore(self, title: str) -> None:
+        """Bring it back."""
+        self.wiki.undelete(title)
+        self.gone.discard(title)
+
+    def bring_in(self, title: str, at: int) -> str:
+        """Import a revision of a title, older or newer than its others; return its mark."""
+        words = mark(15_485_863 + len(self.edits) * 31 + at % 1_000)
+        text = self.text(title, words)
+        self.wiki.import_pages([WikiPage(title, (Revision(at, text, "import"),))])
+        self.gone.discard(title)
+        return words
+
+
+class Watch:
+    """Reads a mirror's file from outside, again and again.
+
+    Attributes:
+        seen: by URL the marks of every copy, and when it was first seen in the file.
+    """
+
+    def __init__(self, db: Path) -> None:
+        self._db = db
+        self._after = 0
+        self.seen: dict[str, list[tuple[float, list[str]]]] = {}
+
+    def look(self) -> None:
+        """Read the copies that came since the last look."""
+        with closing(open_connection(self._db, read_only=True)) as connection:
+            rows = connection.execute(
+                "SELECT version.version_id, url FROM version JOIN page USING (page_id)"
+                " WHERE version.version_id > ? ORDER BY version.version_id",
+                (self._after,),
+            ).fetchall()
+            for version_id, url in rows:
+                body = version.read_body(connection, version_id)
+                self.seen.setdefault(url, []).append((time.time(), marks_in(body or b"")))
+                self._after = version_id
+
+
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """What a run came to.
+
+    Attributes:
+        freshness: mean share of the pages whose copy was as the page.
+        lag_s: quantiles (.5, .9, .99) of the time from an edit to a copy of it or of a later one.
+        edits: how many there were. uncopied: how many had no copy at the end.
+        least: smallest share at any instant.
+    """
+
+    freshness: float
+    lag_s: tuple[float, float, float]
+    edits: int
+    uncopied: int
+    least: float
+
+
+def judge(
+    edits: Sequence[Edit],
+    seen: Mapping[str, Sequence[tuple[float, Sequence[str]]]],
+    urls: Mapping[str, str],
+    *,
+    since: float,
+    until: float,
+) -> Figures:
+    """Return freshness and lag of a run.
+
+    A page counts as stale from an edit on until a copy of that edit, or of a later one, is in the
+    file. Pages nobody edited are fresh.
+
+    Args:
+        edits: in the order they were saved.
+        seen: by URL the marks of its copies and when each was first seen.
+        urls: of all titles that count.
+        since, until: the time that counts.
+    """
+    order: dict[str, dict[str, int]] = {}
+    by_title: dict[str, list[Edit]] = {}
+    for edit in edits:
+        by_title.setdefault(edit.title, []).append(edit)
+        order.setdefault(edit.title, {})[edit.mark] = len(by_title[edit.title]) - 1
+    lags: list[float] = []
+    uncopied = 0
+    steps: list[tuple[float, int]] = []
+    for title, own in by_title.items():
+        copies = [
+            (at, order[title].get(words or "", -1)) for at, words in seen.get(urls[title], ())
+        ]
+        stale_since: float | None = None
+        events = sorted(
+            [(edit.at, 1, place) for place, edit in enumerate(own)]
+            + [(at, 0, place) for at, place in copies]
+        )
+        latest, held = -1, -1
+        for at, kind, place in events:
+            if kind:
+                latest = place
+            else:
+                held = max(held, place)
+            stale = held < latest
+            if stale and stale_since is None:
+                stale_since = at
+                steps.append((at, 1))
+            elif not stale and stale_since is not None:
+                stale_since = None
+                steps.append((at, -1))
+        for place, edit in enumerate(own):
+            if not since <= edit.at < until:
+                continue
+            copied = [at for at, shown in copies if shown >= place]
+            if copied:
+                lags.append(max(copied[0] - edit.at, 0.0))
+            else:
+                uncopied += 1
+    freshness, least = _mean_fresh(steps, len(urls), since, until)
+    lags.sort()
+    quantiles = tuple(
+        lags[min(int(q * len(lags)), len(lags) - 1)] if lags else 0.0 for q in (0.5, 0.9, 0.99)
+    )
+    return Figures(freshness, quantiles, len(lags) + uncopied, uncopied, least)  # type: ignore[arg-type]
+
+
+def _mean_fresh(
+    steps: list[tuple[float, int]], pages: int, since: float, until: float
+) -> tuple[float, float]:
+    stale, at, area, most = 0, since, 0.0, 0
+    for when, step in sorted(steps):
+        if when > at:
+            end = min(when, until)
+            area += stale * max(end - at, 0.0)
+            at = max(at, end)
+        stale += step
+        if since <= when < until:
+            most = max(most, stale)
+    area += stale * max(until - at, 0.0)
+    return 1.0 - area / (pages * (until - since)), 1.0 - most / pages
+
+
+def differences(wiki: MediaWiki, db: Path, titles: Sequence[str]) -> dict[str, str]:
+    """Compare every title with its mirror, text by text; return what differs, by title.
+
+    A title that the wiki does not have must be known to be gone; its last copy stays.
+    """
+    found = {}
+    with closing(open_connection(db, read_only=True)) as connection:
+        held = {
+            url: (version_id, outcome)
+            for url, version_id, outcome in connection.execute(
+                "SELECT url, version_id, last_outcome FROM page"
+            )
+        }
+        for title in titles:
+            there = _fetched(wiki.url(title))
+            version_id, outcome = held.get(wiki.url(title), (None, None))
+            if there is None:
+                if outcome not in ("gone", "soft_gone", None):
+                    found[title] = f"deleted, and the mirror says {outcome}"
+                continue
+            body = version.read_body(connection, version_id) if version_id else None
+            if outcome in ("gone", "soft_gone"):
+                found[title] = "there, and the mirror says it is gone"
+            elif body is None:
+                found[title] = "there, and the mirror has no copy"
+            elif shown_text(body) != shown_text(there):
+                found[title] = f"shows {marks_in(there)}, the mirror {marks_in(body)}"
+    return found
+
+
+def _fetched(url: str) -> bytes | None:
+    request = urllib.request.Request(url, headers={"User-Agent": "judge"})
+    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+    try:
+        with opener.open(request, timeout=60) as answer:
+            return bytes(answer.read())
+    except urllib.error.HTTPError as error:
+        error.close()
+        if error.code == 404:
+            return None
+        raise
