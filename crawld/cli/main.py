@@ -31,11 +31,15 @@ DEFAULT_DB = Path("crawld.db")
 @ending
 def run(
     config: Annotated[Path, typer.Option("--config", "-c", metavar="FILE", help="The config.")],
+    socket: Annotated[
+        Path | None,
+        typer.Option(envvar="CRAWLD_SOCKET", help="The control socket; else as the config says."),
+    ] = None,
 ) -> int:
     """Run the daemon of a config; SIGHUP reloads, SIGTERM drains and ends."""
     from crawld.cli.run import run as run_config
 
-    return run_config(config)
+    return run_config(config, socket)
 
 
 @app.command()

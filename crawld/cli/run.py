@@ -16,8 +16,12 @@ from crawld.errors import EXIT_OK
 log = structlog.get_logger(__name__)
 
 
-def run(path: Path) -> int:
+def run(path: Path, socket: Path | None = None) -> int:
     """Run the daemon of a config until it is shut down; return the exit code.
+
+    Args:
+        path: the config.
+        socket: the control socket, instead of the one the config names.
 
     Raises:
         OperatorError: the config does not hold or the file cannot be used.
@@ -27,11 +31,11 @@ def run(path: Path) -> int:
     configure_logs(style=style, level=lambda: loaded.config.daemon.log_level)
     for warning in loaded.warnings:
         log.warning("config", warning=warning)
-    trio.run(_run, path, loaded)
+    trio.run(_run, path, loaded, socket)
     return EXIT_OK
 
 
-async def _run(path: Path, loaded: Loaded) -> None:
+async def _run(path: Path, loaded: Loaded, socket: Path | None) -> None:
     async def watch(daemon: Daemon) -> None:
         # the level of the config in force: a reload changes it
         configure_logs(
@@ -39,4 +43,5 @@ async def _run(path: Path, loaded: Loaded) -> None:
         )
         await trio.sleep_forever()
 
-    await attend(Start(config=loaded.config, seeds=loaded.seeds, config_path=path), watch)
+    start = Start(config=loaded.config, seeds=loaded.seeds, config_path=path, socket=socket)
+    await attend(start, watch)

@@ -101,6 +101,7 @@ class Start:
 
     config: Config
     seeds: Mapping[str, SiteSeeds]
+        socket: the control socket, whatever the config says; None: what it says.
     config_path: Path | None = None
     source: str = "config"
     once: bool = False
@@ -109,6 +110,7 @@ class Start:
 
 class Daemon:
     """One running daemon; made by `run_daemon`.
+    socket: Path | None = None
 
     Attributes:
         start: what it was started with.
@@ -192,7 +194,7 @@ class Daemon:
     @property
     def socket_path(self) -> Path:
         """Where the control socket is."""
-        return socket_path(self._config)
+        return self.start.socket or socket_path(self._config)
 
     # --- life ----------------------------------------------------------------------------------
 

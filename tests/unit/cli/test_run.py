@@ -45,3 +45,22 @@ def test_run_reload_and_drain(command, simweb_port, tmp_path):
     # the level of the new config holds: nothing is said of draining and stopping
     assert "stopped" not in said
     assert process.returncode == 0
+
+
+def test_the_socket_of_the_command_line_and_environment_goes_first(
+    command, simweb_port, tmp_path, monkeypatch
+):
+    config, db = tmp_path / "c.toml", tmp_path / "c.db"
+    fields = {"db": db, "port": simweb_port, "level": "info", "delay_s": 5.0}
+    config.write_text(CONFIG.format(**fields))
+    named, of_environment = tmp_path / "named.sock", tmp_path / "environment.sock"
+    monkeypatch.setenv("CRAWLD_SOCKET", str(of_environment))
+    for arguments, socket in (((), of_environment), (("--socket", str(named)), named)):
+        arguments = ("crawld.cli.main", "run", "-c", str(config), *arguments)
+        with start(*arguments, stderr=subprocess.PIPE) as process:
+            started = json.loads(until(process, process.stderr, "started"))
+            assert started["socket"] == str(socket)
+            assert command("crawlctl", "status", "--socket", socket).code == 0
+            assert command("crawlctl", "reload", "--socket", socket).code == 0
+            process.terminate()
+            end_of(process)
