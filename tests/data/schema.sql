@@ -10,6 +10,8 @@ CREATE INDEX page_excluded ON page (origin_id) WHERE state = 'excluded';
 CREATE INDEX page_held ON page (site_id, host_id)
     WHERE state = 'visited' AND version_id IS NOT NULL;
 
+CREATE INDEX page_redirect ON page (host_id) WHERE redirect_url IS NOT NULL;
+
 CREATE INDEX page_retry ON page (retry_at) WHERE retry_at IS NOT NULL;
 
 CREATE INDEX page_revisit ON page (host_id, site_id, last_visit_at, state, retry_at)
@@ -17,7 +19,13 @@ CREATE INDEX page_revisit ON page (host_id, site_id, last_visit_at, state, retry
 
 CREATE INDEX page_seed ON page (site_id, host_id) WHERE seed = 1;
 
+CREATE INDEX page_suspended ON page (host_id, page_id) WHERE state = 'suspended';
+
 CREATE INDEX pin_version ON pin (version_id);
+
+CREATE INDEX replica_canonical ON replica (canonical_id);
+
+CREATE INDEX replica_pair_other ON replica_pair (other_id);
 
 CREATE INDEX sitemap_next ON sitemap (hint_source_id, next_at);
 
@@ -146,7 +154,7 @@ CREATE TABLE host (
     page_count INTEGER NOT NULL GENERATED ALWAYS AS (
         pages_discovered + pages_visited + pages_excluded + pages_gone + pages_suspended
     ) VIRTUAL
-, clock_skew_s REAL, prior_shape REAL, prior_exposure_s REAL, price REAL) STRICT;
+, clock_skew_s REAL, prior_shape REAL, prior_exposure_s REAL, price REAL, preferred INTEGER NOT NULL DEFAULT 0) STRICT;
 
 CREATE TABLE job (
     name TEXT PRIMARY KEY,
@@ -233,6 +241,40 @@ CREATE TABLE refusal (
     example TEXT NOT NULL,
     last_at REAL NOT NULL,
     PRIMARY KEY (host, reason)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE replica (
+    host_id INTEGER PRIMARY KEY REFERENCES host,
+    canonical_id INTEGER NOT NULL REFERENCES host,
+    -- pruned: its pages are suspended where the canonical host has them; held: waits for the
+    -- operator; withdrawn: it was pruned and the verdict no longer held
+    status TEXT NOT NULL CHECK (status IN ('pruned', 'held', 'withdrawn')),
+    reason TEXT NOT NULL,
+    since REAL NOT NULL,
+    -- when a sample of its pages was last let go, and when the next is due
+    sampled_at REAL NOT NULL DEFAULT 0,
+    look_at REAL NOT NULL DEFAULT 0,
+    -- samples compared so far, those that agreed, and how far behind the canonical host they were
+    sampled INTEGER NOT NULL DEFAULT 0,
+    agreed INTEGER NOT NULL DEFAULT 0,
+    lag_s REAL,
+    CHECK (host_id <> canonical_id)
+) STRICT;
+
+CREATE TABLE replica_pair (
+    one_id INTEGER NOT NULL REFERENCES host,
+    other_id INTEGER NOT NULL REFERENCES host,
+    judged_at REAL NOT NULL,
+    level TEXT NOT NULL CHECK (level IN ('certain', 'likely', 'unlikely')),
+    -- by the classifier; NULL: it had too little to learn from
+    probability REAL,
+    -- JSON of core/replica/verdict.py Evidence, and of the measured features
+    evidence TEXT NOT NULL,
+    features TEXT NOT NULL,
+    -- the operator's
+    word TEXT CHECK (word IN ('confirmed', 'rejected')),
+    PRIMARY KEY (one_id, other_id),
+    CHECK (one_id < other_id)
 ) STRICT, WITHOUT ROWID;
 
 CREATE TABLE requisite_use (
