@@ -33,7 +33,7 @@ from crawld.core.content.analysis import (
 )
 from crawld.core.content.blocks import Blocks
 from crawld.core.content.fingerprint import cleaned_digest
-from crawld.core.content.learning import learn, learn_host
+from crawld.core.content.learning import Readings
 from crawld.core.content.volatile import VolatileBlocks, cleaned
 from crawld.daemon.sites import ActiveSite
 from crawld.errors import CrawldError
@@ -123,10 +123,11 @@ class Comparison:
 
     def learnt(self, old: Blocks, new: Blocks) -> Comparison:
         """Return the comparison with the rules as they are after it."""
+        readings = Readings.of(old, new)
         return Comparison(
             held=self.held,
-            rules=learn(self.rules, old, new, pair=self.pair),
-            template=learn_host(self.template, old, new, page_key=self.page_id),
+            rules=readings.learn(self.rules, pair=self.pair),
+            template=readings.learn_host(self.template, page_key=self.page_id),
             page_id=self.page_id,
             threshold=self.threshold,
         )
@@ -162,7 +163,7 @@ def compare(body: bytes, content_type: str | None, comparison: Comparison) -> Fi
     # Paragraphs that changed places differ by nothing as rsync sees it: the digests decide.
     equal = not difference and cleaned_as == cleaned_digest(cleaned(old, known))
     return Finding(
-        digest=digest(body),
+        digest=analysis.digest,
         same=equal or 0.0 < difference < comparison.threshold,
         analysis=analysis,
         cleaned_digest=cleaned_as,

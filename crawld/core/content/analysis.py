@@ -85,7 +85,14 @@ def analyse(
 def read_blocks(body: bytes, content_type: str | None = None) -> Blocks:
     """Return only the blocks of a body, as `analyse` would find them."""
     believed = media.sniff(content_type, body[: media.SNIFF_BYTES])
-    return _read(body, believed, content_type, html.MAX_LINKS)[2]
+    text = _text_of(body, believed, content_type)
+    if text is None:
+        return _opaque(body)
+    if believed not in _PAGES:
+        return text.lines()
+    markup = text.markup()
+    tree, end = html.tree_of(markup)
+    return text.blocks(blocks_of(tree, html.title_of(tree)), markup[end:])
 
 
 def difference_of(old: Blocks, new: Blocks, volatile: VolatileBlocks | None = None) -> float:
@@ -93,18 +100,43 @@ def difference_of(old: Blocks, new: Blocks, volatile: VolatileBlocks | None = No
     return difference(cleaned(old, volatile), cleaned(new, volatile))
 
 
+@dataclass(frozen=True, slots=True)
+class _Text:
+    """A body that is text: what was read of it, and the bytes behind that."""
+
+    decoded: media.Decoded
+    tail: bytes
+
+    def markup(self) -> bytes:
+        return self.decoded.text.encode("utf-8", "replace")
+
+    def lines(self) -> Blocks:
+        return _with_tail(lines_of(self.decoded.text), self.tail)
+
+    def blocks(self, blocks: Blocks, unparsed: bytes) -> Blocks:
+        return _with_tail(blocks, unparsed + self.tail)
+
+
+def _text_of(body: bytes, believed: str, content_type: str | None) -> _Text | None:
+    if not _is_text(believed):
+        return None
+    declared = media.charset_parameter(content_type)
+    return _Text(media.decode(body[:MAX_TEXT_BYTES], declared), body[MAX_TEXT_BYTES:])
+
+
 def _read(
     body: bytes, believed: str, content_type: str | None, max_links: int
 ) -> tuple[str | None, html.ParsedPage | None, Blocks]:
-    if not _is_text(believed):
+    text = _text_of(body, believed, content_type)
+    if text is None:
         return None, None, _opaque(body)
-    head, tail = body[:MAX_TEXT_BYTES], body[MAX_TEXT_BYTES:]
-    decoded = media.decode(head, media.charset_parameter(content_type))
+    charset = text.decoded.charset
     if believed not in _PAGES:
-        return decoded.charset, None, _with_tail(lines_of(decoded.text), tail)
-    markup = decoded.text.encode("utf-8", "replace")
+        return charset, None, text.lines()
+    markup = text.markup()
     page = html.parse(markup, max_links=max_links)
-    return decoded.charset, page, _with_tail(blocks_of(page), markup[page.parsed_bytes :] + tail)
+    found = blocks_of(page.tree, page.title)
+    return charset, page, text.blocks(found, markup[page.parsed_bytes :])
 
 
 def _is_text(believed: str) -> bool:

@@ -1,8 +1,7 @@
 """What a reader sees of a page, as a list of blocks: paragraphs, headings, items, rows.
 
-The parsed tree is written out once by Lexbor and cut at its tags by one regular expression: that
-is several times faster than walking nodes from Python, and safe, because written-out HTML has
-every tag closed, every attribute quoted, and `<` and `>` escaped everywhere else.
+The parsed tree is written out once by Lexbor and cut at its tags (`tags.cut`): that is several
+times faster than walking nodes from Python.
 
 In: visible text; the level of headings, items, rows, preformatted lines and quotes; targets of
 links (without session ids, tokens and fragments) and sources of images (without their query, which
@@ -31,17 +30,15 @@ from zlib import crc32
 import numpy as np
 from xxhash import xxh3_64_intdigest
 
+from crawld.core.content.tags import TARGET_END, TARGET_START, Mark, cut
+
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from numpy.typing import NDArray
-
-    from crawld.core.content.html import ParsedPage
+    from selectolax.lexbor import LexborHTMLParser
 
 MAX_BLOCKS = 50_000
 """Blocks of one page; what follows goes into the last of them."""
 
-TARGET_START, TARGET_END = "\x02", "\x03"
 _TARGET = re.compile("\x02[^\x03]*\x03")
 
 
@@ -80,36 +77,11 @@ _KINDS = {f"h{level}": f"h{level}: " for level in range(1, 7)} | {
     "pre": "pre: ",
     "blockquote": "> ",
 }
-_BLOCK_TAGS = (
-    *("address", "article", "aside", "blockquote", "body", "caption", "center", "dd", "details"),
-    *("dialog", "dir", "div", "dl", "dt", "fieldset", "figcaption", "figure", "footer", "form"),
-    *("h1", "h2", "h3", "h4", "h5", "h6", "header", "hgroup", "legend", "li", "main", "menu"),
-    *("nav", "ol", "optgroup", "option", "p", "pre", "search", "section", "select", "summary"),
-    *("table", "tbody", "tfoot", "thead", "tr", "ul"),
-)
-_SKIPPED_TAGS = (*("template", "svg", "object", "canvas", "audio", "video", "datalist", "map"),)
-_VOID_TAGS = frozenset({"img", "input", "br", "hr", "wbr", "embed", "source", "track", "col"})
-
-_OPEN, _CLOSE, _LINK, _IMAGE, _SPACE, _CELL, _SKIP = range(1, 8)
-_ROLES = {
-    **dict.fromkeys(_BLOCK_TAGS, _OPEN),
-    **{f"/{name}": _CLOSE for name in _BLOCK_TAGS},
-    **dict.fromkeys(_SKIPPED_TAGS, _SKIP),
-    **dict.fromkeys(("td", "th"), _CELL),
-    **dict.fromkeys(("br", "hr"), _SPACE),
-    "a": _LINK,
-    "img": _IMAGE,
-}
-
-# Comments, and elements whose content is written out as it is, stray signs and all.
-_RAW = re.compile(
-    r"<!--.*?-->|<(script|style|noscript|iframe|noembed|noframes)[ >].*?</\1>", re.DOTALL
-)
-_HIDDEN = re.compile(
-    r'(?:^| )hidden="|style="[^"]*(?:display\s*:\s*none|visibility\s*:\s*hidden)', re.IGNORECASE
-)
 _IDENTITY = re.compile(r'(?:^| )(?:id|class)="([^"]*)"')
-_SOURCE = re.compile(r'(?:^| )src="([^"]*)"')
+# Members of an enumeration are slow to look up, and a page has a thousand marks.
+_OPEN, _CLOSE, _IMAGE = int(Mark.OPEN), int(Mark.CLOSE), int(Mark.IMAGE)
+_SOURCE = re.compile(r' src="([^"]*)"')
+_TARGET_OF = re.compile(r' href="([^"]*)"')
 _SESSION_PATH = re.compile(
     r"(?<!&amp);(?:jsessionid|phpsessid|sid|sessionid)=[^?#]*", re.IGNORECASE
 )
@@ -121,12 +93,12 @@ _SESSION_PARAMETER = re.compile(
 )
 
 
-def blocks_of(page: ParsedPage) -> Blocks:
+def blocks_of(tree: LexborHTMLParser, title: str) -> Blocks:
     """Return the blocks of a parsed page, its title first."""
     outline = _Outline()
-    if page.title:
-        outline.add("title: " + page.title, 0)
-    body = page.tree.body
+    if title:
+        outline.add("title: " + title, 0)
+    body = tree.body
     _outline_markup(outline, (body.html if body is not None else None) or "")
     return outline.blocks()
 
@@ -140,9 +112,9 @@ def lines_of(text: str) -> Blocks:
 
 
 class _Outline:
-    """Collects blocks while tags open and close."""
+    """Collects blocks while elements open and close."""
 
-    __slots__ = ("_kind", "_open", "_place", "_places", "_texts", "pieces")
+    __slots__ = ("_kind", "_open", "_place", "_places", "_rest", "_texts", "pieces")
 
     def __init__(self) -> None:
         self.pieces: list[str] = []
@@ -150,22 +122,23 @@ class _Outline:
         self._open: list[tuple[str, int]] = []
         self._texts: list[str] = []
         self._places: list[int] = []
+        self._rest: list[str] = []
 
     def add(self, text: str, place: int) -> None:
         if len(self._texts) < MAX_BLOCKS:
             self._texts.append(text)
             self._places.append(place)
         else:
-            self.pieces.append(text)
+            self._rest.append(text)
 
-    def flush(self) -> None:
+    def end(self) -> None:
         """End the block that is being collected."""
-        if not self.pieces or len(self._texts) >= MAX_BLOCKS:
+        pieces = self.pieces
+        whole = pieces[0] if len(pieces) == 1 else "".join(pieces)
+        pieces.clear()
+        if not whole or whole.isspace():
             return
-        whole = "".join(self.pieces).replace("&nbsp;", " ").strip()
-        self.pieces.clear()
-        if not whole:
-            return
+        whole = whole.replace("&nbsp;", " ").strip()
         # Preformatted text is as many blocks as it has lines.
         for line in whole.split("\n") if self._kind == "pre: " else (whole,):
             text = line
@@ -174,88 +147,46 @@ class _Outline:
             if text := text.strip("| "):
                 self.add(self._kind + text, self._place)
 
-    def open_block(self, name: str, attributes: str) -> None:
+    def open_element(self, tag: str) -> None:
         if self.pieces:
-            self.flush()
+            self.end()
         self._open.append((self._kind, self._place))
-        self._kind = _KINDS.get(name, self._kind if self._kind == "pre: " else "")
-        self._place = crc32(_place_step(name, attributes), self._place)
+        kind, step = _opened(tag)
+        self._kind = kind or (self._kind if self._kind == "pre: " else "")
+        self._place = crc32(step, self._place)
 
-    def close_block(self) -> None:
+    def close_element(self) -> None:
         if self.pieces:
-            self.flush()
+            self.end()
         if self._open:
             self._kind, self._place = self._open.pop()
 
     def blocks(self) -> Blocks:
-        self.flush()
-        if self.pieces:
-            self._texts[-1] = " ".join("".join([self._texts[-1], *self.pieces]).split())
+        self.end()
+        if self._rest:
+            self._texts[-1] = " ".join([self._texts[-1], *self._rest])
         return Blocks(tuple(self._texts), tuple(self._places))
 
 
 def _outline_markup(outline: _Outline, markup: str) -> None:
-    markup = _RAW.sub("", markup)
-    hides = "none" in markup or "hidden" in markup
-    put, roles = outline.pieces.append, _ROLES
-    # In what Lexbor writes out, every "<" left starts a tag and the next ">" ends it.
-    pieces = iter(markup.split("<"))
-    put(next(pieces))
-    for piece in pieces:
-        tag, _, text = piece.partition(">")
-        name, attributes, role = tag, "", roles.get(tag)
-        if role is None and " " in tag:
-            name, _, attributes = tag.partition(" ")
-            role = roles.get(name)
-            if hides and _is_hidden(attributes):
-                role = None if name in _VOID_TAGS else _SKIP
-        if role is None:
-            pass
-        elif role == _LINK:
-            # Most targets of an encyclopedia's links are notes on the same page: look no further.
-            start = tag.find(' href="') + 7
-            if start > 6 and tag[start] != "#":
-                put(link_target(tag[start : tag.find('"', start)]))
-        elif role == _SKIP:
-            text = _text_after(pieces, name)
+    found = cut(markup)
+    texts = iter(found.texts)
+    put = outline.pieces.append
+    put(next(texts))
+    tags = iter(found.tags)
+    for mark, text in zip(found.marks, texts, strict=True):
+        if mark == _CLOSE:
+            outline.close_element()
+        elif mark == _OPEN:
+            outline.open_element(next(tags))
+        elif mark == _IMAGE:
+            source = _SOURCE.search(next(tags))
+            put(image_target(source[1]) if source else "")
         else:
-            _apply(outline, role, name, attributes)
+            target = _TARGET_OF.search(next(tags))
+            put(link_target(target[1]) if target else "")
         if text:
             put(text)
-
-
-def _text_after(pieces: Iterator[str], name: str) -> str:
-    """Leave out an element that was just opened, and return the text behind its end tag.
-
-    What is written out is well nested: the element ends where tags of its own name balance.
-    """
-    depth = 1
-    for piece in pieces:
-        tag, _, text = piece.partition(">")
-        tag = tag.partition(" ")[0]
-        depth += (tag == name) - (tag == "/" + name)
-        if not depth:
-            return text
-    return ""
-
-
-def _apply(outline: _Outline, role: int, name: str, attributes: str) -> None:
-    """Do what one tag of a block, an image or a space asks for."""
-    if role == _OPEN:
-        outline.open_block(name, attributes)
-    elif role == _CLOSE:
-        outline.close_block()
-    elif role == _IMAGE:
-        source = _SOURCE.search(attributes)
-        outline.pieces.append(image_target(source[1]) if source else "")
-    else:
-        outline.pieces.append("\n" if role == _SPACE else " | ")
-
-
-def _is_hidden(attributes: str) -> bool:
-    if "none" not in attributes and "hidden" not in attributes:
-        return False
-    return _HIDDEN.search(attributes) is not None
 
 
 def link_target(href: str) -> str:
@@ -284,10 +215,9 @@ def image_target(source: str) -> str:
 
 
 @lru_cache(maxsize=8192)
-def _place_step(name: str, attributes: str) -> bytes:
-    """Return what one open tag adds to the places below it."""
-    if not attributes:
-        return name.encode()
+def _opened(tag: str) -> tuple[str, bytes]:
+    """Return what one open tag makes of a block, and what it adds to the places below it."""
+    name, _, attributes = tag.partition(" ")
     tokens = [token for value in _IDENTITY.findall(attributes[:2048]) for token in value.split()]
     steady = sorted({token for token in tokens if not any(c.isdigit() for c in token)})
-    return " ".join([name, *steady]).encode("utf-8", "replace")
+    return _KINDS.get(name, ""), " ".join([name, *steady]).encode("utf-8", "replace")

@@ -7,9 +7,10 @@ share of bytes of A outside such windows. As it is 0 where B was only cut (blank
 difference of two texts is max(d(A|B), d(B|A)).
 
 The weak checksum of x_1 … x_S is a + 2^16 b with a = Σ x_i and b = Σ (S - i + 1) x_i, both
-mod 2^16. All windows are summed at once from cumulative sums; a table of 2^16 bits passes the
-few that can be a block. Behind a match, equal text is skipped by comparing memory, which ends in
-the same windows as one block after the other would.
+mod 2^16. Windows are summed in slices from cumulative sums, and a table of bits passes the few that
+can be a block. Behind a match, equal text is skipped by comparing memory, which ends in the same
+windows as one block after the other would; so of two texts that differ in a few words only the
+windows near those words are ever summed. A slice without a match doubles the next.
 
 Invariants: symmetric; 0 for equal texts, 1 if exactly one is empty; time and memory linear in the
 texts (windows are summed in slices).
@@ -29,8 +30,9 @@ from xxhash import xxh3_64_intdigest
 BLOCK_BYTES = 32
 """Default S: one changed digit costs one block of it on each side."""
 
-_SLICE_BYTES = 2**18
-_TABLE_BITS = 18
+_FIRST_SLICE, _LARGEST_SLICE = 2**8, 2**18
+_TABLE_BITS = range(12, 19)
+"""Least and most bits of the index of the table; it has eight places a block between these."""
 
 
 def difference(a: str | bytes, b: str | bytes, *, block_bytes: int = BLOCK_BYTES) -> float:
@@ -70,10 +72,13 @@ def one_way(new: bytes, old: bytes, block_bytes: int = BLOCK_BYTES) -> float:
     windows = len(new) - block_bytes + 1
     if end < windows and len(old) >= block_bytes:
         blocks = _Blocks(old, block_bytes)
-        for start in range(end, windows, _SLICE_BYTES):
-            stop = min(start + _SLICE_BYTES, windows)
-            end, found = blocks.cover(new, max(start, end), stop, end)
+        start, slice_bytes = end, _FIRST_SLICE
+        while start < windows:
+            stop = min(start + slice_bytes, windows)
+            end, found = blocks.cover(new, start, stop, end)
             covered += found
+            start = max(stop, end)
+            slice_bytes = _FIRST_SLICE if found else min(2 * slice_bytes, _LARGEST_SLICE)
     tail = len(old) % block_bytes
     if tail and len(new) - end >= tail and new.endswith(old[-tail:]):
         covered += tail
@@ -88,8 +93,10 @@ class _Blocks:
         count = len(text) // block_bytes
         rows = np.frombuffer(text, dtype=np.uint8, count=count * block_bytes)
         self._weak = _weak_of_blocks(rows.reshape(count, block_bytes))
-        self._table = np.zeros(2**_TABLE_BITS, dtype=np.bool_)
-        self._table[_table_index(self._weak)] = True
+        bits = min(max((8 * count).bit_length(), _TABLE_BITS.start), _TABLE_BITS.stop - 1)
+        self._shift = np.uint32(32 - bits)
+        self._table = np.zeros(2**bits, dtype=np.bool_)
+        self._table[self._index(self._weak)] = True
         self._order = np.argsort(self._weak, kind="stable")
         self._sorted = self._weak[self._order]
         self._strong: dict[int, dict[int, int]] = {}
@@ -100,10 +107,11 @@ class _Blocks:
         Returns:
             The end of the last match so far, and the bytes covered here.
         """
-        if start >= stop:
-            return end, 0
         weak = weak_checksums(new[start : stop + self._size - 1], self._size)
-        hits = np.flatnonzero(self._table[_table_index(weak)])
+        hits = np.flatnonzero(self._table[self._index(weak)])
+        # Of a large text the table is full: only equal checksums are worth a closer look.
+        near = np.minimum(np.searchsorted(self._sorted, weak[hits]), len(self._sorted) - 1)
+        hits = hits[self._sorted[near] == weak[hits]]
         positions, values = (hits + start).tolist(), weak[hits].tolist()
         covered = index = 0
         while index < len(positions):
@@ -115,6 +123,9 @@ class _Blocks:
             else:
                 index += 1
         return end, covered
+
+    def _index(self, weak: NDArray[np.uint32]) -> NDArray[np.uint32]:
+        return weak * np.uint32(0x9E3779B1) >> self._shift
 
     def _matched(self, new: bytes, position: int, weak: int) -> int:
         """Return how many bytes at `position` are whole blocks in a row, 0 if no block is."""
@@ -155,32 +166,27 @@ def weak_checksums(text: bytes, block_bytes: int) -> NDArray[np.uint32]:
 
 
 def _weak_of_blocks(rows: NDArray[np.uint8]) -> NDArray[np.uint32]:
-    weights = np.arange(rows.shape[1], 0, -1, dtype=np.uint32)
-    a = rows.sum(axis=1, dtype=np.uint32)
-    return _joined(a, rows.astype(np.uint32) @ weights)
+    size = rows.shape[1]
+    # Sums of whole numbers below 2^53 are exact in any order, and floats are multiplied fast.
+    factors = np.stack([np.ones(size), np.arange(size, 0, -1.0)], axis=1)
+    a, b = (rows.astype(np.float64) @ factors).astype(np.int64).astype(np.uint32).T
+    return _joined(a, b)
 
 
 def _joined(a: NDArray[np.uint32], b: NDArray[np.uint32]) -> NDArray[np.uint32]:
     return (a & np.uint32(0xFFFF)) | b << np.uint32(16)
 
 
-def _table_index(weak: NDArray[np.uint32]) -> NDArray[np.uint32]:
-    return (weak * np.uint32(0x9E3779B1)) >> np.uint32(32 - _TABLE_BITS)
-
-
 def _common_bytes(a: bytes, a_start: int, b: bytes, b_start: int) -> int:
     """Return how many bytes from the two starts on are equal."""
     limit = min(len(a) - a_start, len(b) - b_start)
-    common, step = 0, 64
-    # Double the step while memory is equal, halve it where it is not: no byte is read twice
-    # more than a constant number of times.
+    common, step = 0, 256
+    # The step doubles while memory is equal: no byte is read more than a constant number of times.
     while common < limit:
-        size = min(step, limit - common)
-        left = a[a_start + common : a_start + common + size]
-        if left == b[b_start + common : b_start + common + size]:
-            common, step = common + size, step * 2
-        elif size == 1:
-            break
-        else:
-            limit, step = common + size, max(size // 2, 1)
-    return common
+        left = a[a_start + common : a_start + min(common + step, limit)]
+        right = b[b_start + common : b_start + min(common + step, limit)]
+        if left != right:
+            differs = np.frombuffer(left, np.uint8) != np.frombuffer(right, np.uint8)
+            return common + int(differs.argmax())
+        common, step = common + step, 2 * step
+    return limit

@@ -31,7 +31,6 @@ MAX_SKETCH_BYTES = 4 * 2**20
 """Text that is sketched at most: its arrays take some ten times as much."""
 
 _BIN_SHIFT = np.uint64(64 - 7)
-_BIN_STARTS = np.arange(SKETCH_BYTES, dtype=np.uint64) << _BIN_SHIFT
 
 # Odd multipliers without visible structure: fractions of the golden ratio and of square roots.
 _MIX = np.array(
@@ -79,13 +78,17 @@ def sketch(text: str) -> bytes:
     words = _word_hashes(body)
     if not words.size:
         return bytes(SKETCH_BYTES)
-    shingles = np.sort(_shingles(words))
-    first = np.searchsorted(shingles, _BIN_STARTS)
-    end = np.append(first[1:], len(shingles))
-    least = shingles[np.minimum(first, len(shingles) - 1)]
+    shingles = _shingles(words)
+    bins = (shingles >> _BIN_SHIFT).astype(np.uint8)
+    # Bytes are sorted by counting, whole numbers would be compared.
+    shingles = shingles[np.argsort(bins, kind="stable")]
+    sizes = np.bincount(bins, minlength=SKETCH_BYTES)
+    used = np.flatnonzero(sizes)
+    least = np.minimum.reduceat(shingles, (np.cumsum(sizes) - sizes)[used])
+    stored = np.zeros(SKETCH_BYTES, np.uint8)
     # The upper bits of a minimum are small by selection; the lower ones are uniform.
-    stored = least % np.uint64(255) + np.uint64(1)
-    return np.where(first < end, stored, 0).astype(np.uint8).tobytes()
+    stored[used] = least % np.uint64(255) + np.uint64(1)
+    return stored.tobytes()
 
 
 def _word_hashes(body: bytes) -> NDArray[np.uint64]:

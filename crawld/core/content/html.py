@@ -17,6 +17,7 @@ and are at most `max_links`.
 
 from __future__ import annotations
 
+import math
 import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -42,7 +43,8 @@ MAX_TREE_NODES = 3_000_000
 MAX_ATTRIBUTES_PER_TAG = 5_000
 
 _LOOK_TWICE_BYTES = 40_000
-_LOOK_TWICE_TAGS = 1_500
+_LOOK_TWICE_TAGS = int(math.sqrt(2 * MAX_TREE_NODES))
+"""With fewer tags than this the sum of depths cannot exceed the limit, nor depth its own."""
 
 _REFRESH = re.compile(
     r"^\s*[\d.]*\s*[;,]?\s*(?:url\s*=)?\s*[\"']?([^\"']+?)[\"']?\s*$", re.IGNORECASE
@@ -140,16 +142,15 @@ def parse(html: str | bytes, *, max_links: int = MAX_LINKS) -> ParsedPage:
         The parsed page; of an empty or broken one whatever is there.
     """
     body = html.encode("utf-8", "replace") if isinstance(html, str) else html
-    end = _sound_end(body)
-    tree = LexborHTMLParser(body if end == len(body) else body[:end])
+    tree, end = tree_of(body)
     links, cut = _links(tree, max_links)
     head = _Head(tree)
     return ParsedPage(
-        title=_title(tree),
+        title=title_of(tree),
         lang=_lang(tree),
         base=head.base,
         links=links,
-        nofollow_links=_nofollow_links(tree) if _mentions_nofollow(body) else frozenset(),
+        nofollow_links=_nofollow_links(tree),
         canonical=head.canonical,
         robots=frozenset(head.robots),
         refresh=head.refresh,
@@ -162,14 +163,16 @@ def parse(html: str | bytes, *, max_links: int = MAX_LINKS) -> ParsedPage:
     )
 
 
+def tree_of(body: bytes) -> tuple[LexborHTMLParser, int]:
+    """Return the tree of a page in UTF-8, and how many of its bytes were parsed."""
+    end = _sound_end(body)
+    return LexborHTMLParser(body if end == len(body) else body[:end]), end
+
+
 def _links(tree: LexborHTMLParser, max_links: int) -> tuple[tuple[str, ...], bool]:
     nodes = tree.css("a[href],area[href]")
     hrefs = [href for node in nodes[:max_links] if (href := _href(node))]
     return tuple(hrefs), len(nodes) > max_links
-
-
-def _mentions_nofollow(body: bytes) -> bool:
-    return b"nofollow" in body or b"NOFOLLOW" in body or b"NoFollow" in body
 
 
 def _nofollow_links(tree: LexborHTMLParser) -> frozenset[str]:
@@ -183,7 +186,8 @@ def _href(node: LexborNode) -> str | None:
     return attributes.get("href") or attributes.get("xlink:href")
 
 
-def _title(tree: LexborHTMLParser) -> str:
+def title_of(tree: LexborHTMLParser) -> str:
+    """Return the text of the first title element, white space collapsed."""
     node = tree.css_first("title")
     return "" if node is None else " ".join(node.text().split())
 
@@ -304,13 +308,15 @@ def _sound_end(body: bytes) -> int:
     Small pages with few tags cannot break them and are not looked at.
     """
     size = min(len(body), MAX_PARSE_BYTES)
-    if size < _LOOK_TWICE_BYTES and body.count(b"<") < _LOOK_TWICE_TAGS:
+    few = body.count(b"<", 0, size) < _LOOK_TWICE_TAGS
+    if few and size < _LOOK_TWICE_BYTES:
         return size
     text = np.frombuffer(body, dtype=np.uint8, count=size)
     tags = np.flatnonzero(text[:-8] == ord("<"))
     if not tags.size:
         return size
-    return min(_attribute_limit(body, tags, size), _depth_limit(body, tags, size))
+    end = _attribute_limit(body, tags, size)
+    return end if few else min(end, _depth_limit(body, tags, size))
 
 
 def _depth_limit(body: bytes, tags: np.ndarray, size: int) -> int:

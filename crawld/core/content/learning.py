@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 from zlib import crc32
 
@@ -53,6 +53,65 @@ _SEEN_CAP = 200
 _LETTERS = re.compile(r"[^\W\d_]{3}")
 
 
+@dataclass(frozen=True, slots=True)
+class Readings:
+    """Two readings of a page and what would explain how they differ.
+
+    Attributes:
+        old: the earlier reading: of a visit, the one before it, or the last stored version.
+        new: the later reading.
+    """
+
+    old: Blocks
+    new: Blocks
+    _places: tuple[dict[int, list[int]], dict[int, list[int]]]
+    _proposals: tuple[Rule, ...]
+
+    @classmethod
+    def of(cls, old: Blocks, new: Blocks) -> Readings:
+        """Look for the rules that would explain what differs."""
+        places = index_places(old), index_places(new)
+        return cls(old, new, places, tuple(_proposals(old, new)[:MAX_PROPOSALS]))
+
+    def learn(self, known: VolatileBlocks, *, pair: bool = False) -> VolatileBlocks:
+        """Return the rules of the page; see `learn`."""
+        observed = self._observed(known, page_bit=1)
+        rules = [_judged(rule, pair=pair and differs) for rule, differs in observed]
+        return VolatileBlocks(tuple(sorted(_bounded(rules, self.new), key=_worth)[:MAX_RULES]))
+
+    def learn_host(self, known: VolatileBlocks, *, page_key: int) -> VolatileBlocks:
+        """Return the rules of the host; see `learn_host`."""
+        page_bit = 1 << (crc32(str(page_key).encode()) & 15)
+        rules = [_judged_for_host(rule) for rule, _ in self._observed(known, page_bit=page_bit)]
+        return VolatileBlocks(tuple(sorted(_bounded(rules, self.new), key=_worth)[:MAX_HOST_RULES]))
+
+    def _observed(self, known: VolatileBlocks, *, page_bit: int) -> list[tuple[Rule, bool]]:
+        """Return new rules for what differs, and the known ones with one more observation.
+
+        Each with whether it differed this time; the newest stand first, so that of rules with
+        little evidence the oldest are forgotten.
+        """
+        rules = {rule.key: rule for rule in known.rules}
+        proposals = {rule.key: rule for rule in self._proposals}
+        # A rule asked for again may cover more by now: a longer slot.
+        for key in proposals.keys() & rules.keys():
+            rules[key] = replace(rules[key], run=max(rules[key].run, proposals[key].run))
+        unseen = [
+            replace(rule, seen=0, differed=0, streak=0)
+            for key, rule in proposals.items()
+            if key not in rules
+        ]
+        observed = [
+            _once_more(rule, self.old, self.new, self._places)
+            for rule in [*unseen, *rules.values()]
+        ]
+        return [
+            (replace(rule, pages=rule.pages | page_bit) if differs else rule, differs)
+            for rule, differs in observed
+            if rule.differed * 8 >= rule.seen or rule.echoes >= HOST_ECHOES
+        ]
+
+
 def learn(known: VolatileBlocks, old: Blocks, new: Blocks, *, pair: bool = False) -> VolatileBlocks:
     """Return the rules of a page after two readings of it were compared.
 
@@ -60,15 +119,11 @@ def learn(known: VolatileBlocks, old: Blocks, new: Blocks, *, pair: bool = False
 
     Args:
         known: rules learnt so far.
-        old: the earlier reading: of a visit, the one before it, or the last stored version.
+        old: the earlier reading.
         new: the later reading.
         pair: whether they were taken one host delay apart, so that no edit lies between.
     """
-    rules = [
-        _judged(rule, pair=pair and differs)
-        for rule, differs in _observed(known, old, new, page_bit=1)
-    ]
-    return VolatileBlocks(tuple(sorted(_bounded(rules, new), key=_worth)[:MAX_RULES]))
+    return Readings.of(old, new).learn(known, pair=pair)
 
 
 def learn_host(known: VolatileBlocks, old: Blocks, new: Blocks, *, page_key: int) -> VolatileBlocks:
@@ -80,41 +135,11 @@ def learn_host(known: VolatileBlocks, old: Blocks, new: Blocks, *, page_key: int
         new: the later reading, taken any time after it.
         page_key: any number that tells the pages of the host apart.
     """
-    page_bit = 1 << (crc32(str(page_key).encode()) & 15)
-    observed = _observed(known, old, new, page_bit=page_bit)
-    rules = [_judged_for_host(rule) for rule, _ in observed]
-    return VolatileBlocks(tuple(sorted(_bounded(rules, new), key=_worth)[:MAX_HOST_RULES]))
+    return Readings.of(old, new).learn_host(known, page_key=page_key)
 
 
 def _worth(rule: Rule) -> tuple[bool, int]:
     return (not rule.confirmed, -rule.differed)
-
-
-def _observed(
-    known: VolatileBlocks, old: Blocks, new: Blocks, *, page_bit: int
-) -> list[tuple[Rule, bool]]:
-    """Return new rules for what differs, and the known ones with one more observation.
-
-    Each with whether it differed this time; the newest stand first, so that of rules with little
-    evidence the oldest are forgotten.
-    """
-    places = index_places(old), index_places(new)
-    rules = {rule.key: rule for rule in known.rules}
-    proposals = {rule.key: rule for rule in _proposals(old, new)[:MAX_PROPOSALS]}
-    # A rule asked for again may cover more by now: a longer slot.
-    for key in proposals.keys() & rules.keys():
-        rules[key] = replace(rules[key], run=max(rules[key].run, proposals[key].run))
-    unseen = [
-        replace(rule, seen=0, differed=0, streak=0)
-        for key, rule in proposals.items()
-        if key not in rules
-    ]
-    observed = [_once_more(rule, old, new, places) for rule in [*unseen, *rules.values()]]
-    return [
-        (replace(rule, pages=rule.pages | page_bit) if differs else rule, differs)
-        for rule, differs in observed
-        if rule.differed * 8 >= rule.seen or rule.echoes >= HOST_ECHOES
-    ]
 
 
 def _once_more(
@@ -176,7 +201,7 @@ def _bounded(rules: list[Rule], new: Blocks) -> list[Rule]:
 
 def _proposals(old: Blocks, new: Blocks) -> list[Rule]:
     """Return the rules that would explain what differs between two readings."""
-    gaps = gaps_of(old, new)
+    gaps = [] if old is new else gaps_of(old, new)
     if not gaps:
         return []
     in_old = [i for gap in gaps for i in range(gap[0], gap[1])]

@@ -21,7 +21,8 @@ from itertools import groupby
 from math import isqrt
 
 from crawld.core.content.alignment import gaps_of
-from crawld.core.content.blocks import TARGET_END, TARGET_START, Blocks
+from crawld.core.content.blocks import Blocks
+from crawld.core.content.tags import TARGET_END, TARGET_START
 
 MAX_STEPS = 100_000
 """Steps of all searches for shortest edits on a page: some 50 ms."""

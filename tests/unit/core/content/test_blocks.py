@@ -4,18 +4,23 @@ import pytest
 
 from crawld.core.content.blocks import (
     MAX_BLOCKS,
-    TARGET_END,
-    TARGET_START,
+    Blocks,
     blocks_of,
     image_target,
     lines_of,
     link_target,
 )
 from crawld.core.content.html import parse
+from crawld.core.content.tags import TARGET_END, TARGET_START
+
+
+def blocks(html: str) -> Blocks:
+    page = parse(html)
+    return blocks_of(page.tree, page.title)
 
 
 def texts(html: str) -> list[str]:
-    found = blocks_of(parse(html)).texts
+    found = blocks(html).texts
     return [text.replace(TARGET_START, "[").replace(TARGET_END, "]") for text in found]
 
 
@@ -74,26 +79,26 @@ def test_image_targets():
 
 
 def test_places_survive_numbering_and_insertion():
-    one = blocks_of(parse("<div class='ad n17' id=x1><p>a</p></div><p>b</p>"))
-    two = blocks_of(parse("<p>new</p><div id=x2 class='n18 ad'><p>a</p></div><p>b</p>"))
+    one = blocks("<div class='ad n17' id=x1><p>a</p></div><p>b</p>")
+    two = blocks("<p>new</p><div id=x2 class='n18 ad'><p>a</p></div><p>b</p>")
     assert one.places == (two.places[1], two.places[2])
     assert one.places[0] != one.places[1]
     assert one.hashes().tolist() == two.hashes().tolist()[1:]
 
 
 def test_visible_text_is_what_a_reader_sees():
-    page = parse("<p>a <a href='/x'>link</a> &amp;lt; &lt;b&gt;</p><p>c</p>")
-    assert blocks_of(page).visible_text() == "a link &lt; <b>\nc"
+    page = blocks("<p>a <a href='/x'>link</a> &amp;lt; &lt;b&gt;</p><p>c</p>")
+    assert page.visible_text() == "a link &lt; <b>\nc"
 
 
 def test_the_tree_stays_as_it_was_parsed():
     page = parse("<div hidden><img src=a.png></div><p>b")
-    assert blocks_of(page) == blocks_of(page)
+    assert blocks_of(page.tree, "") == blocks_of(page.tree, "")
     assert page.requisites() == ("a.png",)
 
 
 def test_too_many_blocks_keep_their_text():
-    found = blocks_of(parse("<p>x</p>" * (MAX_BLOCKS + 5) + "<p>last</p>"))
+    found = blocks("<p>x</p>" * (MAX_BLOCKS + 5) + "<p>last</p>")
     assert len(found.texts) == len(found.places) == MAX_BLOCKS
     assert found.texts[-1].endswith("last")
     assert len(lines_of("x\n" * (MAX_BLOCKS + 5)).texts) == MAX_BLOCKS

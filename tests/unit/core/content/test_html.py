@@ -104,3 +104,8 @@ def test_refresh(content, target):
 )
 def test_srcset(srcset, urls):
     assert srcset_urls(srcset) == urls
+
+
+def test_nofollow_in_any_spelling():
+    page = parse("<a rel='external Nofollow' href=/a>a</a><a rel=nofollowing href=/b>b</a>")
+    assert page.nofollow_links == {"/a"}

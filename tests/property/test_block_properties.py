@@ -1,0 +1,144 @@
+"""Pages cut at all tags at once say what reading them tag by tag says."""
+
+import re
+from zlib import crc32
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from crawld.core.content.blocks import blocks_of, image_target, link_target
+from crawld.core.content.html import parse
+from crawld.core.content.tags import TARGET_END, TARGET_START, Mark, cut
+
+BLOCKS = "body div h2 li ol p pre select option table tbody tr ul"
+ROLES = {
+    **dict.fromkeys(BLOCKS.split(), "block"),
+    **dict.fromkeys(["template", "svg", "object"], "skip"),
+    **dict.fromkeys(["td", "th"], "cell"),
+    **dict.fromkeys(["br", "hr"], "space"),
+    "a": "link",
+    "img": "image",
+}
+KINDS = {"h2": "h2: ", "li": "* ", "option": "* ", "tr": "| ", "pre": "pre: "}
+RAW = re.compile(r"<!--.*?-->|<(script|style|noscript|iframe)[ >].*?</\1>", re.DOTALL)
+HIDDEN = re.compile(r'(?:^| )(?:hidden="|style="[^"]*(?:display\s*:\s*none))', re.IGNORECASE)
+
+
+class Reader:
+    """Reads written-out HTML tag by tag."""
+
+    def __init__(self, markup: str) -> None:
+        self.found, self.text = [], ""
+        self.open, self.kind, self.place = [], "", 0
+        self.pieces = iter(RAW.sub("", markup).split("<"))
+        self.text = next(self.pieces)
+        for piece in self.pieces:
+            tag, _, text = piece.partition(">")
+            name, _, attributes = tag.partition(" ")
+            behind = self.read(name, attributes, text)
+            self.text += behind
+        self.end()
+
+    def read(self, name: str, attributes: str, text: str) -> str:
+        role = ROLES.get(name.removeprefix("/"))
+        if HIDDEN.search(attributes):
+            role = None if name in ("br", "img") else "skip"
+        if role == "skip" and name[:1] != "/":
+            return self.behind(name)
+        if role == "block":
+            self.end()
+            self.close() if name[0] == "/" else self.begin(name, attributes)
+        return self.inline(role, attributes) + text if name[:1] != "/" else text
+
+    def inline(self, role: str | None, attributes: str) -> str:
+        value = re.search(r'(?:^| )(?:href|src)="([^"]*)"', attributes)
+        if role == "link":
+            return link_target(value[1]) if value else ""
+        if role == "image":
+            return image_target(value[1]) if value else ""
+        return {"space": "\n", "cell": " | "}.get(role, "")
+
+    def behind(self, name: str) -> str:
+        depth = 1
+        for piece in self.pieces:
+            tag, _, text = piece.partition(">")
+            depth += (tag.split(" ")[0] == name) - (tag == "/" + name)
+            if not depth:
+                return text
+        return ""
+
+    def begin(self, name: str, attributes: str) -> None:
+        self.open.append((self.kind, self.place))
+        self.kind = KINDS.get(name, self.kind if self.kind == "pre: " else "")
+        tokens = " ".join(re.findall(r'(?:^| )(?:id|class)="([^"]*)"', attributes)).split()
+        steady = sorted({token for token in tokens if not re.search(r"\d", token)})
+        self.place = crc32(" ".join([name, *steady]).encode(), self.place)
+
+    def close(self) -> None:
+        if self.open:
+            self.kind, self.place = self.open.pop()
+
+    def end(self) -> None:
+        whole, self.text = self.text.replace("&nbsp;", " ").strip(), ""
+        for line in whole.split("\n") if self.kind == "pre: " else [whole]:
+            if text := " ".join(line.split()).strip("| "):
+                self.found.append((self.kind + text, self.place))
+
+
+pieces = st.sampled_from(
+    [
+        *("<p>", "</p>", "<div class='ad b1'>", "</div>", "<table>", "<tr><td>", "</table>"),
+        *("<li>", "<ul id=menu>", "</ul>", "<h2>", "</h2>", "<pre>", "</pre>", "x\n y\n", "<br>"),
+        *("<a href='/x'>", "<a href='/x?sid=1&y=2'>", "<a rel=nofollow href=/r>", "<a href='#n'>"),
+        *("<a href=''>", "<a href='javascript:x'>", "<a href=/j#x>", "<a name=q>", "</a>"),
+        *("<b>", "</b>", "<b hidden>", "<span style='color:red;display: none'>", "</span>"),
+        *("<span title='hidden'>", "<br hidden>", "<img src=i?t=1>", "<img hidden src=j>"),
+        *("<script>a<b>c</script>", "<!-- <p> hidden -->", "<style>p>a{}</style>"),
+        *("<svg>", "<a xlink:href=y>", "</svg>", "<template>", "</template>", "<object>"),
+        *("<noscript><p>n", "</noscript>", "<iframe><p></iframe>", "<select><option>", "</select>"),
+        *(
+            "<custom-element-of-length hidden>",
+            "</custom-element-of-length>",
+            "<math>",
+            "<textarea>",
+        ),
+        *(
+            "<textarea>",
+            "word",
+            " 17 ",
+            "<",
+            ">",
+            "é&nbsp;ü",
+            "&amp;",
+            "none",
+            "hidden",
+            '"',
+            "\0",
+            "</nothing>",
+        ),
+    ]
+)
+
+
+@settings(max_examples=400)
+@given(st.lists(pieces, max_size=40).map("".join))
+def test_blocks_are_those_read_tag_by_tag(markup):
+    page = parse(markup)
+    body = page.tree.body
+    blocks = blocks_of(page.tree, "")
+    read = Reader((body.html if body is not None else None) or "").found
+    assert list(zip(blocks.texts, blocks.places, strict=True)) == read
+
+
+@given(st.text('<>ab"=/- !\0', max_size=60))
+def test_what_nobody_wrote_out_is_cut_all_the_same(markup):
+    found = cut(markup)
+    assert len(found.texts) == len(found.marks) + 1
+    assert len(found.tags) == sum(mark != Mark.CLOSE for mark in found.marks)
+
+
+def test_targets_of_plain_links_stay_in_their_text():
+    found = cut('<p>see <a href="/x" title="y">x</a>, <a href="/x?y">y</a></p>')
+    assert found.texts == ["", f"see {TARGET_START}/x{TARGET_END}x, ", "y", ""]
+    assert found.marks == [Mark.OPEN, Mark.LINK, Mark.CLOSE]
+    assert found.tags == ["p", 'a href="/x?y"']
