@@ -37,7 +37,7 @@ from crawld.core.change.refit import blank_records, refit
 from crawld.core.content.analysis import analyse, read_blocks
 from crawld.core.page import Outcome, PageState
 from crawld.core.url import url_hash
-from crawld.daemon.app import settle_heap
+from crawld.daemon.process import settle_heap
 from crawld.simweb.article import article, edited
 from crawld.store import body, delta, doctor, frontier, migrate, site, version, visit
 from crawld.store.answer import Answer

@@ -11,10 +11,7 @@ This module holds the only nursery that outlives a function.
 
 from __future__ import annotations
 
-import ctypes
-import gc
 import random
-import resource
 import shutil
 import signal
 from collections.abc import Mapping
@@ -45,6 +42,7 @@ from crawld.daemon.jobs.retention import Retention
 from crawld.daemon.jobs.runner import Job, JobRunner
 from crawld.daemon.models import Phase
 from crawld.daemon.network import Network
+from crawld.daemon.process import OPEN_FILES_KEPT, open_files, settle_collector, settle_heap
 from crawld.daemon.restore import restore_hosts
 from crawld.daemon.sitebook import SiteBook
 from crawld.daemon.teaching import Teaching
@@ -64,21 +62,6 @@ TIDY_S = 60.0
 RETIME_S = 3600.0
 """How often quiet hours are asked again: summer time begins and ends on the hour."""
 
-HEAP_BLOCK_BYTES = 4 * 1024 * 1024
-"""Blocks up to this come from the heap and stay with it; the tree of a 60 KB page takes 1 MB."""
-
-M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3
-"""Parameters of mallopt(3)."""
-
-MOST_OPEN_FILES = 100_000
-"""Open files asked for at most: a connection kept for each of very many hosts."""
-
-OPEN_FILES_KEPT = 128
-"""Files that are no connections to servers: database, log, control socket and its clients."""
-
-COLLECTOR_THRESHOLDS = (10_000, 50, 1_000)
-"""Young objects are looked at as often as needed, old ones about once in hours."""
-
 DONE_CHECK_S = 0.1
 """How often a one-off mirror asks whether it is done."""
 
@@ -96,21 +79,21 @@ class Start:
         config_path: the file to reload, None where there is none.
         source: where the sites come from: `config` or `command_line`.
         once: end when every admitted page was visited.
+        socket: the control socket, whatever the config says; None: what it says.
         clock: the two clocks.
     """
 
     config: Config
     seeds: Mapping[str, SiteSeeds]
-        socket: the control socket, whatever the config says; None: what it says.
     config_path: Path | None = None
     source: str = "config"
     once: bool = False
+    socket: Path | None = None
     clock: Clock = field(default_factory=Clock)
 
 
 class Daemon:
     """One running daemon; made by `run_daemon`.
-    socket: Path | None = None
 
     Attributes:
         start: what it was started with.
@@ -373,37 +356,6 @@ async def run_daemon(
         if database.warning:
             log.warning("database_place", why=database.warning)
         await Daemon(start, database, fresh=fresh).run(task_status)
-
-
-def settle_heap() -> None:
-    """Make glibc keep the memory of parsed pages instead of asking the kernel for it each time.
-
-    A third of the time to parse a 60 KB page went into page faults before. Another C library is
-    left as it is.
-    """
-    mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
-    if mallopt is not None:
-        mallopt(M_MMAP_THRESHOLD, HEAP_BLOCK_BYTES)
-        mallopt(M_TRIM_THRESHOLD, 2 * HEAP_BLOCK_BYTES)
-
-
-def settle_collector() -> None:
-    """Keep Python's cycle collector from walking all hosts again and again.
-
-    What stands after the start stays; a full walk over the objects of 10,000 hosts stops every
-    slot for half a second, and almost nothing in a crawl is a cycle.
-    """
-    gc.collect()
-    gc.freeze()
-    gc.set_threshold(*COLLECTOR_THRESHOLDS)
-
-
-def open_files() -> int:
-    """Return how many files this process may have open, raised as far as it may raise it."""
-    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    most = MOST_OPEN_FILES if hard == resource.RLIM_INFINITY else min(hard, MOST_OPEN_FILES)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
-    return most
 
 
 def socket_path(config: Config) -> Path:

@@ -20,7 +20,6 @@ _OPEN_DIRECTORIES: Final = 256
 """Descriptors kept: pages of one directory mostly come together."""
 
 _DIRECTORY: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-_PARTIAL: Final = ".crawld-partial"
 
 
 class Folder:
@@ -43,6 +42,8 @@ class Folder:
                 f"{root} is no directory that can be written: {error.strerror}",
                 hint="name another one with --out",
             ) from error
+        # Of this process alone: others may write into the same directory at the same time.
+        self._partial = f".crawld-partial-{os.getpid()}"
         self._open: OrderedDict[str, int] = OrderedDict()
 
     def write(self, path: str, content: bytes) -> None:
@@ -60,14 +61,14 @@ class Folder:
         try:
             descriptor = self._descriptor(directory)
             flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
-            handle = os.open(_PARTIAL, flags, 0o644, dir_fd=descriptor)
+            handle = os.open(self._partial, flags, 0o644, dir_fd=descriptor)
             try:
                 view = memoryview(content)
                 while view:
                     view = view[os.write(handle, view) :]
             finally:
                 os.close(handle)
-            os.rename(_PARTIAL, name, src_dir_fd=descriptor, dst_dir_fd=descriptor)
+            os.rename(self._partial, name, src_dir_fd=descriptor, dst_dir_fd=descriptor)
         except OSError as error:
             raise self._refusal(path, error) from error
 

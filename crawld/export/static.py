@@ -2,9 +2,9 @@
 
 An export goes over the pages twice. First those that have no place yet get one (`names`), so that
 the second pass knows where every link leads. Then each page whose stamp differs from what the
-manifest says was written is written: 100 changes among 100,000 pages cost two looks at the stamps
-and 100 files. The manifest is told after the files are in their places; an export that was
-interrupted goes on where it stopped.
+manifest says was written is written (`press`): 100 changes among 100,000 pages cost two looks at
+the stamps and 100 files. The manifest is told after the files are in their places; an export that
+was interrupted goes on where it stopped.
 
 A link to a page of the export is relative; any other is the absolute original. If such a page
 appears later, the pages that wanted it are written again. Redirects are small pages that lead on;
@@ -16,24 +16,26 @@ Invariants: nothing is written outside the directory (`folder`); a place, once g
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from contextlib import ExitStack
+from multiprocessing import get_context
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Final
 
 import apsw
 import numpy as np
 
-from crawld.core.content.references import REQUISITES, Kind
-from crawld.core.content.rewrite import rewrite_css, rewrite_html
-from crawld.core.url import parse, url_hash
-from crawld.errors import CorruptDatabaseError, OperatorError
+from crawld.errors import OperatorError
 from crawld.export import stubs
 from crawld.export.folder import Folder
-from crawld.export.names import INDEX, folded, marked, path_of, quoted, relative
+from crawld.export.names import INDEX, folded, marked, path_of, quoted
+from crawld.export.press import REMOVED, Press, Printed, stamp_of
 from crawld.export.source import Progress, Summary, opened, silent
 from crawld.store import walk
-from crawld.store.manifest import Entry, Manifest, Written
-from crawld.store.walk import Copy, Outline
+from crawld.store.manifest import Entry, Manifest, Places, Written
+from crawld.store.walk import Outline
 
 RULES: Final = "1"
 """Number of the rules by which pages are written; another one writes all of them again."""
@@ -41,19 +43,14 @@ RULES: Final = "1"
 STATE: Final = ".crawld"
 """The directory of the manifest; no host can be called that."""
 
-_REMOVED: Final = 1
-"""Stamp of a page that the mirror gave up."""
+_BATCH: Final = 64
+"""Pages that a press gets at a time."""
 
-_BATCH: Final = 256
-"""Pages written between two notes in the manifest."""
+_ALONE: Final = 256
+"""Up to so many pages are written by this process: others take half a second to start."""
 
-_PLACES: Final = 50_000
-"""Places of links that are remembered: menus repeat on every page."""
+_MOST_PRESSES: Final = 8
 
-_MAX_HOPS: Final = 5
-
-_MARKUP: Final = frozenset({"text/html", "application/xhtml+xml", "image/svg+xml"})
-_XML: Final = frozenset({"application/xhtml+xml", "image/svg+xml"})
 _ENTRANCES: Final = 1000
 
 
@@ -66,23 +63,22 @@ def export_static(
         db: the database; a daemon may be writing to it.
         out: the directory; new, empty, or one that such an export made.
         now: Unix seconds.
-        since: leave out pages whose copy is older than this instant.
+        since: give no place to pages whose copy is older than this instant.
         progress: told how far it is.
 
     Raises:
         OperatorError: the directory holds something else, or cannot be written.
         StoreError: the database cannot be read.
     """
-    with opened(db) as connection:
-        source = walk.identity(connection) or ""
-        with Folder(out) as folder, Manifest(_manifest_path(out), source) as manifest:
-            if manifest.fact("rules") != RULES:
-                manifest.forget("rules", RULES)
-            export = _Export(connection, folder, manifest, now, since, progress)
-            export.name()
-            export.write()
-            export.write_index()
-            return export.summary
+    with ExitStack() as stack:
+        connection = stack.enter_context(opened(db))
+        folder = stack.enter_context(Folder(out))
+        path = _manifest_path(out)
+        manifest = stack.enter_context(Manifest(path, walk.identity(connection) or ""))
+        if manifest.fact("rules") != RULES:
+            manifest.forget("rules", RULES)
+        _name(connection, manifest, now, since)
+        return _Export(db, out, path, manifest, progress).run(connection, folder, now)
 
 
 def _manifest_path(out: Path) -> Path:
@@ -99,234 +95,182 @@ def _manifest_path(out: Path) -> Path:
     return state / "manifest.db"
 
 
-class _Place(NamedTuple):
-    """Where a page lies, as it stands in links, and where it leads to."""
-
-    path: str
-    redirect_url: str | None
-
-
 class _Stamps:
     """What the manifest says was written, as sorted columns: 17 bytes a page."""
 
     def __init__(self, manifest: Manifest) -> None:
         columns = [np.array(rows, dtype=np.int64) for rows in manifest.stamps()]
         table = np.concatenate(columns) if columns else np.empty((0, 2), np.int64)
-        self.hashes, self.stamps = table[:, 0], table[:, 1]
-        self.seen = np.zeros(len(table), dtype=np.bool_)
+        self._hashes, self._stamps = table[:, 0], table[:, 1]
+        self._seen = np.zeros(len(table), dtype=np.bool_)
 
-    def of(self, outlines: list[Outline]) -> list[int | None]:
-        """Return the stamp of each page, None if it has no place; they count as seen."""
-        wanted = np.array([each.url_hash for each in outlines], dtype=np.int64)
-        if not len(self.hashes):
-            return [None] * len(outlines)
-        at = np.minimum(np.searchsorted(self.hashes, wanted), len(self.hashes) - 1)
-        known = self.hashes[at] == wanted
-        self.seen[at[known]] = True
-        stamps = self.stamps[at].tolist()
-        return [stamp if is_known else None for stamp, is_known in zip(stamps, known, strict=True)]
+    def differing(self, pages: list[Outline]) -> Iterator[tuple[Outline, bool]]:
+        """Yield the pages that are not written as they are, and whether they have a place.
 
-    def unseen(self) -> Iterator[tuple[int, int]]:
-        """Yield hash and stamp of the pages that were not met."""
-        for at in np.flatnonzero(~self.seen).tolist():
-            yield int(self.hashes[at]), int(self.stamps[at])
+        All of them count as seen.
+        """
+        if not len(self._hashes):
+            yield from ((page, False) for page in pages)
+            return
+        wanted = np.array([page.url_hash for page in pages], dtype=np.int64)
+        at = np.minimum(np.searchsorted(self._hashes, wanted), len(self._hashes) - 1)
+        known = self._hashes[at] == wanted
+        self._seen[at[known]] = True
+        stamps = self._stamps[at].tolist()
+        for page, stamp, has_place in zip(pages, stamps, known.tolist(), strict=True):
+            if not has_place or stamp != stamp_of(page):
+                yield page, has_place
+
+    def unseen(self) -> Iterator[int]:
+        """Yield the hashes of pages that were not met, and whose place does not say so yet."""
+        yield from self._hashes[~self._seen & (self._stamps != REMOVED)].tolist()
+
+
+def _name(connection: apsw.Connection, manifest: Manifest, now: float, since: float | None) -> None:
+    """Give a place to every page that has none, and note redirects that changed."""
+    stamps = _Stamps(manifest)
+    for chunk in walk.outlines(connection, now):
+        entries: dict[int, Entry] = {}
+        for page, _ in stamps.differing(chunk):
+            entry = _entry(connection, page, since)
+            if entry is None:
+                continue
+            url, path = entry
+            if folded(path) in entries or manifest.is_taken(folded(path)):
+                path = marked(path, url)
+            entries[folded(path)] = Entry(page.url_hash, path, folded(path), page.redirect_url)
+        manifest.name(entries.values())
+
+
+def _entry(
+    connection: apsw.Connection, page: Outline, since: float | None
+) -> tuple[str, str] | None:
+    """Return URL and path of a page, None if it is to have no place."""
+    head, kind = walk.head(connection, page.page_id), None
+    if page.version_id is not None:
+        stored = walk.stored(connection, page.version_id)
+        if stored is None or (since is not None and stored[1] < since):
+            return None
+        kind = stored[0] or "application/octet-stream"
+    return None if head is None else (head.url, path_of(head.url, kind))
 
 
 class _Export:
-    """One export under way."""
+    """The second pass."""
 
     def __init__(
-        self,
-        connection: apsw.Connection,
-        folder: Folder,
-        manifest: Manifest,
-        now: float,
-        since: float | None,
-        progress: Progress,
+        self, db: Path, out: Path, path: Path, manifest: Manifest, progress: Progress
     ) -> None:
-        self.summary = Summary()
-        self._connection = connection
-        self._folder = folder
+        self._press = (db, out, path)
         self._manifest = manifest
-        self._now = now
-        self._since = since
         self._progress = progress
-        self._hosts = walk.hosts(connection)
-        self._places: dict[str, _Place | None] = {}
-        self._noted: list[Written] = []
+        self._summary = Summary()
 
-    # --- places ------------------------------------------------------------------------------
-
-    def name(self) -> None:
-        """Give a place to every page that has none."""
+    def run(self, connection: apsw.Connection, folder: Folder, now: float) -> Summary:
+        """Write what differs, then the page that leads to where the operator started."""
+        total = walk.newest_page(connection)
         stamps = _Stamps(self._manifest)
-        for chunk in walk.outlines(self._connection, self._now):
-            entries = []
-            taken: set[int] = set()
-            for page, stamp in zip(chunk, stamps.of(chunk), strict=True):
-                if stamp == _stamp(page):
-                    continue
-                entry = self._entry(page, taken)
-                if entry is not None:
-                    taken.add(entry.path_hash)
-                    entries.append(entry)
-            self._manifest.name(entries)
-
-    def _entry(self, page: Outline, taken: set[int]) -> Entry | None:
-        head = walk.head(self._connection, page.page_id)
-        kind = None
-        if page.version_id is not None:
-            stored = walk.stored(self._connection, page.version_id)
-            if stored is None or (self._since is not None and stored[1] < self._since):
-                return None
-            kind = stored[0] or "application/octet-stream"
-        if head is None:
-            return None
-        path = path_of(head.url, kind)
-        if folded(path) in taken or self._manifest.is_taken(folded(path)):
-            path = marked(path, head.url)
-        return Entry(page.url_hash, path, folded(path), page.redirect_url)
-
-    def _place(self, url: str) -> _Place | None:
-        if url not in self._places:
-            if len(self._places) >= _PLACES:
-                self._places.clear()
-            found = self._manifest.place(url_hash(url))
-            self._places[url] = None if found is None else _Place(quoted(found[0]), found[1])
-        return self._places[url]
-
-    # --- pages -------------------------------------------------------------------------------
-
-    def write(self) -> None:
-        """Write every page whose stamp is another than the manifest says."""
-        stamps, total, looked_at = _Stamps(self._manifest), walk.newest_page(self._connection), 0
-        for chunk in walk.outlines(self._connection, self._now):
-            for page, stamp in zip(chunk, stamps.of(chunk), strict=True):
-                if stamp is not None and stamp != _stamp(page):
-                    self._write_page(page)
-                    self._progress(page.page_id, total)
-            looked_at = chunk[-1].page_id if chunk else looked_at
-            self._progress(looked_at, total)
-        for hash_, stamp in stamps.unseen():
-            if stamp != _REMOVED:
-                self._write_removed(hash_)
-        self._note()
+        with ExitStack() as stack:
+            presses = stack.enter_context(_Presses(*self._press))
+            batch: list[Outline] = []
+            for chunk in walk.outlines(connection, now):
+                batch += [page for page, has_place in stamps.differing(chunk) if has_place]
+                while len(batch) >= _BATCH:
+                    self._take(presses.print(batch[:_BATCH]))
+                    self._progress(batch[_BATCH - 1].page_id, total)
+                    del batch[:_BATCH]
+            self._take(presses.print(batch))
+            self._take(presses.finish())
+        self._write_removed(stamps, folder)
+        self._write_index(connection, folder)
         self._progress(total, total)
+        return self._summary
 
-    def _write_page(self, page: Outline) -> None:
-        head = walk.head(self._connection, page.page_id)
-        place = self._manifest.place(page.url_hash)
-        if head is None or place is None:
-            return
-        rendered = _Page(self, head.url, quoted(place[0]))
-        try:
-            content = rendered.content(page)
-        except CorruptDatabaseError:
-            self.summary.unreadable.append(head.url)
-            return
-        if content is not None:
-            self._put(place[0], content, Written(page.url_hash, _stamp(page), rendered.wanted))
-            self.summary.count("redirects" if rendered.leads_on else "pages", len(content))
+    def _take(self, printed: list[Printed]) -> None:
+        for each in printed:
+            self._manifest.note(each.written)
+            written = self._summary.written
+            written["pages"] = written.get("pages", 0) + len(each.written) - each.redirects
+            written["redirects"] = written.get("redirects", 0) + each.redirects
+            self._summary.written_bytes += each.written_bytes
+            self._summary.unreadable += each.unreadable
 
-    def _write_removed(self, hash_: int) -> None:
-        place = self._manifest.place(hash_)
-        if place is not None:
-            note = stubs.removed() if place[0].endswith((".html", ".htm", ".xhtml")) else b""
-            self._put(place[0], note, Written(hash_, _REMOVED, ()))
-            self.summary.count("removed")
+    def _write_removed(self, stamps: _Stamps, folder: Folder) -> None:
+        places = Places(self._press[2])
+        for url_hash in stamps.unseen():
+            place = places.of(url_hash)
+            if place is not None:
+                is_page = place[0].endswith((".html", ".htm", ".xhtml"))
+                folder.write(place[0], stubs.removed() if is_page else b"")
+                self._manifest.note([Written(url_hash, REMOVED, ())])
+                self._summary.count("removed")
+        places.close()
 
-    def _put(self, path: str, content: bytes, written: Written) -> None:
-        self._folder.write(path, content)
-        self._noted.append(written)
-        if len(self._noted) >= _BATCH:
-            self._note()
-
-    def _note(self) -> None:
-        self._manifest.note(self._noted)
-        self._noted = []
-
-    def write_index(self) -> None:
-        """Write the page that leads to where the operator started."""
+    def _write_index(self, connection: apsw.Connection, folder: Folder) -> None:
+        places = Places(self._press[2])
         entrances = [
-            (place.path, head.title or "", head.url)
-            for head in walk.seeds(self._connection, _ENTRANCES)
-            if (place := self._place(head.url)) is not None
+            (quoted(place[0]), head.title or "", head.url)
+            for head, url_hash in walk.seeds(connection, _ENTRANCES)
+            if (place := places.of(url_hash)) is not None
         ]
-        self._folder.write(INDEX, stubs.index(entrances))
-
-    def copy(self, version_id: int) -> Copy | None:
-        """Return a copy as the database holds it."""
-        return walk.copy(self._connection, version_id)
-
-    def look_up(self, url: str) -> _Place | None:
-        """Return the place of a page."""
-        return self._place(url)
-
-    def is_ours(self, url: str) -> bool:
-        """Return whether a page could come into the export one day."""
-        return parse(url).host in self._hosts
+        places.close()
+        folder.write(INDEX, stubs.index(entrances))
 
 
-class _Page:
-    """One page on its way into a file.
+class _Presses:
+    """A press here for a few pages, one on each core for many."""
 
-    Attributes:
-        wanted: hashes of the pages its links depend on without leading there.
-        leads_on: whether it became a redirect.
-    """
+    def __init__(self, db: Path, out: Path, manifest: Path) -> None:
+        self._arguments = (db, out, manifest)
+        self._cores = min(len(os.sched_getaffinity(0)), _MOST_PRESSES)
+        self._here: Press | None = None
+        self._pool: ProcessPoolExecutor | None = None
+        self._waiting: set[Future[Printed]] = set()
+        self._given = 0
 
-    def __init__(self, export: _Export, url: str, path: str) -> None:
-        self.wanted: list[int] = []
-        self.leads_on = False
-        self._export = export
-        self._url = url
-        self._path = path
+    def print(self, pages: list[Outline]) -> list[Printed]:
+        """Write pages, here at once or somewhere soon; return what has been written by now."""
+        self._given += len(pages)
+        if self._given <= _ALONE or self._cores == 1:
+            if self._here is None:
+                self._here = Press(*self._arguments)
+            return [self._here.print(pages)]
+        if self._pool is None:
+            # Spawned, since a connection of SQLite must not be carried over a fork.
+            self._pool = ProcessPoolExecutor(
+                self._cores, get_context("spawn"), _start_press, self._arguments
+            )
+        self._waiting.add(self._pool.submit(_print, pages))
+        return self._ended() if len(self._waiting) > 2 * self._cores else []
 
-    def content(self, page: Outline) -> bytes | None:
-        """Return the file of the page, None if its copy was given up meanwhile."""
-        if page.redirect_url is not None:
-            address = self.locate(page.redirect_url, Kind.LINK)
-            if address is not None or page.version_id is None:
-                self.leads_on = True
-                return stubs.redirect(address or page.redirect_url)
-        copy = None if page.version_id is None else self._export.copy(page.version_id)
-        return None if copy is None else self._rewritten(copy)
+    def finish(self) -> list[Printed]:
+        """Wait for all that is under way and return it."""
+        printed = []
+        while self._waiting:
+            printed += self._ended()
+        return printed
 
-    def locate(self, url: str, kind: Kind) -> str | None:
-        """Return the link to the file of a page, None if there is none."""
-        for _ in range(_MAX_HOPS):
-            place = self._export.look_up(url)
-            if place is None:
-                break
-            if place.redirect_url is None or kind not in REQUISITES:
-                return relative(self._path, place.path)
-            self.wanted.append(url_hash(url))
-            url = place.redirect_url
-        if self._export.is_ours(url):
-            self.wanted.append(url_hash(url))
-        return None
+    def _ended(self) -> list[Printed]:
+        ended, self._waiting = wait(self._waiting, return_when=FIRST_COMPLETED)
+        return [future.result() for future in ended]
 
-    def _rewritten(self, copy: Copy) -> bytes:
-        kind = copy.answer.content_type
-        charset = copy.answer.charset or "utf-8"
-        if kind in _MARKUP:
-            body, charset = _declared(copy.body, charset)
-            return rewrite_html(body, self._url, self.locate, charset=charset, xml=kind in _XML)
-        if kind == "text/css":
-            body, charset = _declared(copy.body, charset)
-            return rewrite_css(body, self._url, self.locate, charset=charset)
-        return copy.body
+    def __enter__(self) -> _Presses:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._pool is not None:
+            self._pool.shutdown(cancel_futures=True)
+        if self._here is not None:
+            self._here.close()
 
 
-def _declared(body: bytes, charset: str) -> tuple[bytes, str]:
-    """Return a body that says its charset itself, since a file has no header to say it."""
-    head = body[:1024].lower()
-    if body.isascii() or b"charset" in head or b"encoding" in head or head[:3] == b"\xef\xbb\xbf":
-        return body, charset
-    return body.decode(charset, "replace").encode("utf-8-sig"), "utf-8"
+_presses: list[Press] = []
+"""The press of a process that is one."""
 
 
-def _stamp(page: Outline) -> int:
-    """Return what tells one content of a page from another; neither 0 nor `_REMOVED`."""
-    stamp = url_hash(f"{page.version_id} {page.redirect_url or ''}")
-    return stamp if stamp not in (0, _REMOVED) else 2
+def _start_press(db: Path, out: Path, manifest: Path) -> None:
+    _presses.append(Press(db, out, manifest))
+
+
+def _print(pages: list[Outline]) -> Printed:
+    return _presses[0].print(pages)

@@ -79,7 +79,8 @@ def _counter_check(table: str) -> _Check:
         f"count(*) FILTER (WHERE state = '{state.value}') AS {column}"
         for state, column in COLUMNS.items()
     )
-    true = f"(SELECT {table}_id AS id, {sums} FROM page GROUP BY {table}_id) AS truth"
+    proper = "page WHERE requisite = 0"
+    true = f"(SELECT {table}_id AS id, {sums} FROM {proper} GROUP BY {table}_id) AS truth"
     differs = " OR ".join(
         f"{table}.{column} <> ifnull(truth.{column}, 0)" for column in COLUMNS.values()
     )
@@ -95,6 +96,8 @@ def _counter_check(table: str) -> _Check:
         f" WHERE {table}_id IN (SELECT {table}.{table}_id FROM {joined})",
     )
 
+
+_REQUISITES: Final = "SELECT count(*) FROM page WHERE page.site_id = site.site_id AND requisite = 1"
 
 _NEEDED: Final = """
 WITH RECURSIVE needed (body_id) AS (
@@ -156,6 +159,12 @@ CHECKS: Final = (
         "a body is a delta and rests on no body that stands alone",
         f"SELECT count(*) FROM body WHERE body_id NOT IN ({_READABLE})",
         None,
+    ),
+    _Check(
+        "requisite_counters",
+        "the counter of the requisites of a site is not what its pages say",
+        f"SELECT count(*) FROM site WHERE requisite_count <> ({_REQUISITES})",
+        f"UPDATE site SET requisite_count = ({_REQUISITES})",
     ),
     _counter_check("site"),
     _counter_check("host"),

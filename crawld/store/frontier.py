@@ -7,6 +7,9 @@ one transaction of the only writer, therefore a plain INSERT cannot meet a rival
 Caps are exact: pages of a site and of a host are counted on their rows (`tally`), read once a call
 and added to as pages are.
 
+Requisites, which pages need to be shown, are known in the same way, but counted, capped and handed
+out apart. A known page that turns out to be one, and was never of use as a page, becomes one.
+
 Order within a host is breadth-first: depth, then discovery. Look-ahead is keyset-paged over a
 partial index, so reading the head of a million waiting URLs costs the same as of ten.
 """
@@ -35,6 +38,7 @@ from crawld.store.restart import load_waiting as load_waiting
 
 COLLISION: Final = "collision"
 SITE_CAP: Final = "site_cap"
+REQUISITE_CAP: Final = "requisite_cap"
 HOST_CAP: Final = "host_cap"
 
 
@@ -52,6 +56,7 @@ class Discovery:
         importance: weight of the page's freshness, > 0.
         seed: whether the operator named it.
         referrer_id: page_id of the page that linked to it.
+        requisite: whether it is loaded for the sake of that page.
         at: instant, Unix seconds.
     """
 
@@ -65,6 +70,7 @@ class Discovery:
     importance: float = 1.0
     seed: bool = False
     referrer_id: int | None = None
+    requisite: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,10 +80,12 @@ class Caps:
     Attributes:
         per_site: site_id to the most pages of that site.
         per_host: site_id to the most pages of any one host it discovers on.
+        requisites: site_id to the most requisites of that site.
     """
 
     per_site: Mapping[int, int] = field(default_factory=dict)
     per_host: Mapping[int, int] = field(default_factory=dict)
+    requisites: Mapping[int, int] = field(default_factory=dict)
 
 
 NO_CAPS: Final = Caps()
@@ -92,6 +100,7 @@ class NewPage(NamedTuple):
     site_id: int
     depth: int
     url: str
+    requisite: bool = False
 
 
 class Waiting(NamedTuple):
@@ -105,15 +114,15 @@ class Waiting(NamedTuple):
 
 
 _KNOWN: Final = """
-SELECT page.url_hash, page.url, page.depth, page.site_id, page.seed
+SELECT page.url_hash, page.url, page.depth, page.site_id, page.seed, page.requisite, page_id
 FROM carray(?1) AS wanted CROSS JOIN page
   ON page.host_id = ?2 AND page.url_hash = wanted.value
 """
 
 _INSERT: Final = """
 INSERT INTO page (site_id, host_id, origin_id, url_hash, state, depth, seed, importance,
-                  discovered_at, referrer_id, url)
-VALUES (?, ?, ?, ?, 'discovered', ?, ?, ?, ?, ?, ?)
+                  discovered_at, referrer_id, requisite, url)
+VALUES (?, ?, ?, ?, 'discovered', ?, ?, ?, ?, ?, ?, ?)
 """
 
 
@@ -122,9 +131,17 @@ UPDATE page SET depth = min(depth, ?1), seed = max(seed, ?2), site_id = ?3
 WHERE host_id = ?4 AND url_hash = ?5 RETURNING state
 """
 
+# Found as a page before a page named it to be shown; refused for its type, or not yet asked for.
+_BECOME_REQUISITE: Final = """
+UPDATE page SET requisite = 1 WHERE page_id = ? AND seed = 0 AND version_id IS NULL
+AND (state = 'discovered' OR state = 'visited' AND last_failure = 'wrong_type')
+RETURNING state, origin_id, site_id, depth
+"""
 
-_Known = tuple[int, str, int, int, int]
-"""url_hash, url, depth, site_id, seed of a known page; a plain row, made 65 times a page."""
+
+_Known = tuple[int, str, int, int, int, int, int]
+"""url_hash, url, depth, site_id, seed, requisite, page_id of a known page; a plain row, made 65
+times a page."""
 
 
 def discover(
@@ -145,15 +162,34 @@ def discover(
     """
     if not found:
         return []
+    return _discover(connection, found, caps).new
+
+
+def discover_requisites(
+    connection: apsw.Connection, found: Sequence[Discovery], caps: Caps = NO_CAPS
+) -> tuple[list[NewPage], list[int]]:
+    """Add requisites that are not known.
+
+    Returns:
+        The new ones, and the page_ids of all that are known now.
+    """
+    if not found:
+        return [], []
+    call = _discover(connection, found, caps)
+    return call.new, call.known_ids
+
+
+def _discover(connection: apsw.Connection, found: Sequence[Discovery], caps: Caps) -> _Call:
     by_host: dict[str, list[Discovery]] = defaultdict(list)
     for one in found:
         by_host[one.host].append(one)
     call = _Call(connection, caps)
     for name, group in by_host.items():
         call.take(name, group)
+    call.count_requisites()
     refusal.record(connection, call.refused)
     tally.moved(connection, call.moves)
-    return call.new
+    return call
 
 
 class _Call:
@@ -163,6 +199,7 @@ class _Call:
         self.new: list[NewPage] = []
         self.refused: list[Refusal] = []
         self.moves: list[tally.Move] = []
+        self.known_ids: list[int] = []
         self._connection = connection
         self._caps = caps
         self._origins: dict[str, int] = {}
@@ -178,35 +215,68 @@ class _Call:
         for one in group:
             old = known.get(one.url_hash)
             if old is None:
-                if self._add(host_id, one):
-                    known[one.url_hash] = _as_known(one)
-            elif old[1] != one.url:
+                if (page_id := self._add(host_id, one)) is not None:
+                    known[one.url_hash] = _as_known(one, page_id)
+                    self.known_ids.append(page_id)
+                continue
+            if old[1] != one.url:
                 self._refuse(one, COLLISION)
-            elif one.depth < old[2] or one.site_id != old[3] or one.seed > old[4]:
+                continue
+            self.known_ids.append(old[6])
+            if one.depth < old[2] or one.site_id != old[3] or one.seed > old[4]:
                 self._revise(host_id, one, old)
+            if one.requisite and not old[5]:
+                self._become_requisite(host_id, one, old[6])
 
     def _known(self, host_id: int, group: list[Discovery]) -> dict[int, _Known]:
         hashes = array.array("q", [one.url_hash for one in group])
         rows = self._connection.execute(_KNOWN, (apsw.carray(hashes), host_id))
         return {row[0]: row for row in rows}
 
-    def _add(self, host_id: int, one: Discovery) -> bool:
-        reason = self._cap_reached(one.site_id, host_id)
+    def count_requisites(self) -> None:
+        """Store how many requisites this call added to each site."""
+        self._connection.executemany(
+            "UPDATE site SET requisite_count = requisite_count + ? WHERE site_id = ?",
+            [(n, key) for (kind, key), n in self._added.items() if kind == "requisite"],
+        )
+
+    def _add(self, host_id: int, one: Discovery) -> int | None:
+        """Add a page; return its number, None where a cap keeps it out."""
+        reason = self._cap_reached(one, host_id)
         if reason:
             self._refuse(one, reason)
-            return False
+            return None
         origin_id = self._origin(host_id, one.origin)
         values = (one.site_id, host_id, origin_id, one.url_hash, one.depth, one.seed)
-        more = (one.importance, one.at, one.referrer_id, one.url)
+        more = (one.importance, one.at, one.referrer_id, one.requisite, one.url)
         self._connection.execute(_INSERT, (*values, *more))
         page_id = self._connection.last_insert_rowid()
-        self.new.append(NewPage(page_id, host_id, origin_id, one.site_id, one.depth, one.url))
+        self.new.append(
+            NewPage(page_id, host_id, origin_id, one.site_id, one.depth, one.url, one.requisite)
+        )
+        if one.requisite:
+            self._added["requisite", one.site_id] += 1
+            return page_id
         self.moves.append((one.site_id, host_id, None, PageState.DISCOVERED))
         self._added["site", one.site_id] += 1
         self._added["host", host_id] += 1
-        return True
+        return page_id
 
-    def _cap_reached(self, site_id: int, host_id: int) -> str | None:
+    def _become_requisite(self, host_id: int, one: Discovery, page_id: int) -> None:
+        row = self._connection.execute(_BECOME_REQUISITE, (page_id,)).fetchone()
+        if row is None:
+            return
+        state, origin_id, site_id, depth = row
+        self.moves.append((site_id, host_id, PageState(state), None))
+        self._added["requisite", site_id] += 1
+        self.new.append(NewPage(page_id, host_id, origin_id, site_id, depth, one.url, True))
+
+    def _cap_reached(self, one: Discovery, host_id: int) -> str | None:
+        site_id = one.site_id
+        if one.requisite:
+            most = self._caps.requisites.get(site_id)
+            reached = most is not None and self._count("requisite", site_id) >= most
+            return REQUISITE_CAP if reached else None
         per_site = self._caps.per_site.get(site_id)
         if per_site is not None and self._count("site", site_id) >= per_site:
             return SITE_CAP
@@ -217,8 +287,7 @@ class _Call:
 
     def _count(self, table: str, key: int) -> int:
         if (table, key) not in self._before:
-            sql = f"SELECT page_count FROM {table} WHERE {table}_id = ?"
-            self._before[table, key] = self._connection.execute(sql, (key,)).get
+            self._before[table, key] = self._connection.execute(_COUNTED[table], (key,)).get
         return self._before[table, key] + self._added[table, key]
 
     def _origin(self, host_id: int, origin: str) -> int:
@@ -231,13 +300,16 @@ class _Call:
 
     def _revise(self, host_id: int, one: Discovery, old: _Known) -> None:
         """Take over what a later discovery knows better."""
-        _, _, depth, old_site_id, seed = old
+        _, _, depth, old_site_id, seed, requisite, _ = old
         site_id = one.site_id if self._is_retired(old_site_id) else old_site_id
         if site_id == old_site_id and one.depth >= depth and one.seed <= seed:
             return
         values = (one.depth, one.seed, site_id, host_id, one.url_hash)
         state = PageState(self._connection.execute(_REVISE, values).get)
-        if site_id != old_site_id:
+        if site_id != old_site_id and requisite:
+            self._added["requisite", old_site_id] -= 1
+            self._added["requisite", site_id] += 1
+        elif site_id != old_site_id:
             self.moves.append((old_site_id, host_id, state, None))
             self.moves.append((site_id, host_id, None, state))
 
@@ -248,8 +320,15 @@ class _Call:
         return self._retired[site_id]
 
 
-def _as_known(one: Discovery) -> _Known:
-    return (one.url_hash, one.url, one.depth, one.site_id, one.seed)
+_COUNTED: Final = {
+    "site": "SELECT page_count FROM site WHERE site_id = ?",
+    "host": "SELECT page_count FROM host WHERE host_id = ?",
+    "requisite": "SELECT requisite_count FROM site WHERE site_id = ?",
+}
+
+
+def _as_known(one: Discovery, page_id: int) -> _Known:
+    return (one.url_hash, one.url, one.depth, one.site_id, one.seed, one.requisite, page_id)
 
 
 def discovered(
@@ -259,6 +338,7 @@ def discovered(
     limit: int,
     *,
     after: tuple[int, int] = (-1, 0),
+    requisites: bool = False,
 ) -> list[Waiting]:
     """Return the next pages never visited of a site on a host, breadth-first.
 
@@ -268,12 +348,13 @@ def discovered(
         site_id: the site.
         limit: the most to return.
         after: `(depth, page_id)` of the last one already taken.
+        requisites: the requisites instead of the pages proper.
     """
     rows = connection.execute(
-        "SELECT page_id, depth, origin_id, importance, url FROM page WHERE host_id = ?"
-        " AND site_id = ? AND state = 'discovered' AND (depth, page_id) > (?, ?)"
+        "SELECT page_id, depth, origin_id, importance, url FROM page WHERE requisite = ?"
+        " AND host_id = ? AND site_id = ? AND state = 'discovered' AND (depth, page_id) > (?, ?)"
         " ORDER BY depth, page_id LIMIT ?",
-        (host_id, site_id, *after, limit),
+        (requisites, host_id, site_id, *after, limit),
     )
     return [Waiting(*row) for row in rows]
 

@@ -6,11 +6,14 @@ links that led to no page of the export although they led to one of its hosts: w
 written anew when the page appears.
 
 A page is known by the hash of its URL; two URLs of one file share a hash by a chance of 2^-64 a
-pair. The file is locked while it is open: two exports into one directory would undo each other.
+pair. `Manifest` is the one writer, by a lock that goes with its process: two exports into one
+directory would undo each other. `Places` reads beside it what has been committed.
 """
 
 from __future__ import annotations
 
+import fcntl
+import os
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final, NamedTuple, Self
@@ -22,6 +25,7 @@ from crawld.errors import DatabaseInUseError, OperatorError
 APPLICATION_ID: Final = int.from_bytes(b"CRWX", "big")
 
 _CHUNK: Final = 20_000
+_BUSY_MS: Final = 5000
 
 _SCHEMA: Final = """
 CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT, WITHOUT ROWID;
@@ -96,14 +100,14 @@ class Manifest:
     """
 
     def __init__(self, path: Path, source: str) -> None:
-        self._connection = _connect(path)
+        self._lock = _lock(path)
+        try:
+            self._connection = _connect(path, read_only=False)
+        except BaseException:
+            os.close(self._lock)
+            raise
         try:
             self._open(path, source)
-        except apsw.BusyError as error:
-            self.close()
-            raise DatabaseInUseError(
-                f"another export is writing to {path.parent}", hint="wait until it has ended"
-            ) from error
         except (apsw.NotADBError, apsw.CorruptError, apsw.SQLError) as error:
             self.close()
             raise _no_manifest(path) from error
@@ -113,7 +117,6 @@ class Manifest:
 
     def _open(self, path: Path, source: str) -> None:
         execute = self._connection.execute
-        execute("PRAGMA locking_mode = EXCLUSIVE")
         execute("PRAGMA synchronous = NORMAL")
         execute("PRAGMA journal_mode = WAL")
         execute("PRAGMA cache_size = -16384")
@@ -183,8 +186,31 @@ class Manifest:
                 [(want, each.url_hash) for each in written for want in each.wanted],
             )
 
-    def place(self, url_hash: int) -> tuple[str, str | None] | None:
-        """Return path and redirect target of a page, None if it has no place here."""
+    def close(self) -> None:
+        """Close the file and give the lock back."""
+        self._connection.close()
+        os.close(self._lock)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+class Places:
+    """Where the pages of an export lie; reads the manifest beside whoever writes it.
+
+    Args:
+        path: the file.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._connection = _connect(path, read_only=True)
+        self._connection.set_busy_timeout(_BUSY_MS)
+
+    def of(self, url_hash: int) -> tuple[str, str | None] | None:
+        """Return path and redirect target of a page, None if it has no place."""
         row: tuple[str, str | None] | None = self._connection.execute(
             "SELECT path, redirect_url FROM entry WHERE url_hash = ?", (url_hash,)
         ).get
@@ -194,15 +220,30 @@ class Manifest:
         """Close the file."""
         self._connection.close()
 
-    def __enter__(self) -> Self:
-        return self
 
-    def __exit__(self, *_: object) -> None:
-        self.close()
+def _lock(path: Path) -> int:
+    """Take the right to write a manifest, which ends with the process."""
+    flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
+    try:
+        descriptor = os.open(path.with_name("lock"), flags, 0o644)
+    except OSError as error:
+        raise OperatorError(
+            f"{path.parent} cannot be written: {error.strerror}",
+            hint="name another directory with --out",
+        ) from error
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        os.close(descriptor)
+        raise DatabaseInUseError(
+            f"another export is writing to {path.parent.parent}", hint="wait until it has ended"
+        ) from error
+    return descriptor
 
 
-def _connect(path: Path) -> apsw.Connection:
-    flags = apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE | apsw.SQLITE_OPEN_NOFOLLOW
+def _connect(path: Path, *, read_only: bool) -> apsw.Connection:
+    flags = apsw.SQLITE_OPEN_READONLY if read_only else apsw.SQLITE_OPEN_READWRITE
+    flags |= apsw.SQLITE_OPEN_NOFOLLOW | (0 if read_only else apsw.SQLITE_OPEN_CREATE)
     try:
         return apsw.Connection(str(path), flags)
     except apsw.Error as error:

@@ -47,6 +47,7 @@ class PageRecord(NamedTuple):
         prior_shape: of the rate that pages of its host are expected to have; None: not fitted.
         prior_exposure_s: the other half of that prior.
         validators: evidence about the validators of its origin.
+        requisite: whether it is loaded for the sake of pages, never followed.
     """
 
     page_id: int
@@ -82,6 +83,7 @@ class PageRecord(NamedTuple):
     prior_shape: float | None
     prior_exposure_s: float | None
     validators: bytes | None
+    requisite: bool = False
 
 
 _SELECT: Final = """
@@ -90,7 +92,7 @@ SELECT page_id, page.site_id, page.host_id, origin_id, origin, host, url, state,
        last_outcome, last_failure, page.visit_count, page.change_count, page.failure_count,
        gone_count, gone_since, digest, version_id, etag, last_modified, redirect_url, title,
        change_streak, (SELECT record FROM model WHERE model.page_id = page.page_id),
-       prior_shape, prior_exposure_s, validators
+       prior_shape, prior_exposure_s, validators, requisite
 FROM page CROSS JOIN origin USING (origin_id) CROSS JOIN host ON host.host_id = page.host_id
 """
 _FOR_VISIT: Final = f"{_SELECT} WHERE page_id = ?"
@@ -103,6 +105,7 @@ def _record(row: tuple[Any, ...]) -> PageRecord:
     values[9] = bool(row[9])
     values[16] = Outcome(row[16]) if row[16] is not None else None
     values[21:23] = [Grace(row[21], row[22] or 0.0)]
+    values[-1] = bool(row[-1])
     return PageRecord(*values)
 
 
@@ -126,6 +129,7 @@ def list_pages(
     site_id: int | None = None,
     host_id: int | None = None,
     state: PageState | None = None,
+    requisites: bool = False,
     after: int = 0,
     limit: int = 100,
 ) -> list[PageRecord]:
@@ -137,6 +141,7 @@ def list_pages(
         host_id: of this host only; the order is then that of the URL hashes, for which there is
             an index, so that a page of a list costs the same at any depth.
         state: in this state only.
+        requisites: the requisites instead of the pages proper.
         after: page_id of the last one already seen.
         limit: the most to return.
     """
@@ -147,6 +152,8 @@ def list_pages(
             "url_hash > coalesce((SELECT url_hash FROM page WHERE page_id = ?), ?)",
         ]
         bindings, order = [host_id, after, -(2**63)], "url_hash"
+    where.append("requisite = ?")
+    bindings.append(requisites)
     for column, wanted in (("page.site_id = ?", site_id), ("state = ?", state)):
         if wanted is not None:
             where.append(column)
@@ -170,14 +177,15 @@ def set_state(
         False if the page is not known.
     """
     row = connection.execute(
-        "SELECT site_id, host_id, state FROM page WHERE page_id = ?", (page_id,)
+        "SELECT site_id, host_id, state, requisite FROM page WHERE page_id = ?", (page_id,)
     ).fetchone()
     if row is None:
         return False
     connection.execute(
         "UPDATE page SET state = ?, last_failure = ? WHERE page_id = ?", (state, failure, page_id)
     )
-    tally.moved(connection, [(row[0], row[1], PageState(row[2]), state)])
+    if not row[3]:
+        tally.moved(connection, [(row[0], row[1], PageState(row[2]), state)])
     return True
 
 
@@ -188,6 +196,7 @@ class Readmitted(NamedTuple):
     site_id: int
     host_id: int
     last_visit_at: float | None
+    requisite: bool
 
 
 def readmit(connection: apsw.Connection, origin: str) -> list[Readmitted]:
@@ -199,11 +208,11 @@ def readmit(connection: apsw.Connection, origin: str) -> list[Readmitted]:
         "UPDATE page SET state = iif(last_visit_at IS NULL, 'discovered', 'visited'),"
         " last_failure = NULL WHERE state = 'excluded' AND last_failure = ?"
         " AND origin_id = (SELECT origin_id FROM origin WHERE origin = ?)"
-        " RETURNING page_id, site_id, host_id, last_visit_at",
+        " RETURNING page_id, site_id, host_id, last_visit_at, requisite",
         (Failure.ROBOTS, origin),
     )
-    pages = [Readmitted(*row) for row in rows]
-    tally.moved(connection, [_readmission(page) for page in pages])
+    pages = [Readmitted(*row)._replace(requisite=bool(row[4])) for row in rows]
+    tally.moved(connection, [_readmission(page) for page in pages if not page.requisite])
     return pages
 
 

@@ -51,6 +51,7 @@ class Retry(NamedTuple):
     host_id: int
     site_id: int
     retry_at: float
+    requisite: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,28 +84,33 @@ def load_hosts(connection: apsw.Connection) -> list[HostState]:
     return [HostState(*row)._replace(paused=bool(row[3])) for row in rows]
 
 
-def load_waiting(connection: apsw.Connection) -> list[tuple[int, int]]:
-    """Return (host_id, site_id) wherever a page was never visited.
+class Waiting(NamedTuple):
+    """Where pages, or requisites, were never visited."""
+
+    requisites: bool
+    host_id: int
+    site_id: int
+
+
+_NEXT_WAITING = """
+SELECT requisite, host_id, site_id FROM page
+WHERE state = 'discovered' AND (requisite, host_id, site_id) > (?, ?, ?)
+ORDER BY requisite, host_id, site_id LIMIT 1
+"""
+
+
+def load_waiting(connection: apsw.Connection) -> list[Waiting]:
+    """Return the sites on hosts wherever a page was never visited.
 
     Steps from one site of a host to the next in the index, so that a million waiting pages cost no
     more than their hosts.
     """
-    rows = connection.execute("""
-        WITH RECURSIVE waiting (host_id, site_id) AS (
-            SELECT host_id, (
-                SELECT min(site_id) FROM page
-                WHERE page.host_id = host.host_id AND state = 'discovered'
-            ) FROM host WHERE pages_discovered > 0
-            UNION ALL
-            SELECT host_id, (
-                SELECT min(site_id) FROM page
-                WHERE page.host_id = waiting.host_id AND page.site_id > waiting.site_id
-                AND state = 'discovered'
-            ) FROM waiting WHERE site_id IS NOT NULL
-        )
-        SELECT host_id, site_id FROM waiting WHERE site_id IS NOT NULL ORDER BY host_id, site_id
-    """)
-    return [(host_id, site_id) for host_id, site_id in rows]
+    found: list[Waiting] = []
+    last: tuple[int, int, int] = (0, -1, -1)
+    while (row := connection.execute(_NEXT_WAITING, last).fetchone()) is not None:
+        last = row
+        found.append(Waiting(bool(row[0]), row[1], row[2]))
+    return found
 
 
 def load_revisits(connection: apsw.Connection) -> Revisits:
@@ -126,7 +132,7 @@ def load_revisits(connection: apsw.Connection) -> Revisits:
 def load_retries(connection: apsw.Connection) -> list[Retry]:
     """Return the pages whose next visit has its own instant, the earliest first."""
     rows = connection.execute(
-        "SELECT page_id, host_id, site_id, retry_at FROM page"
+        "SELECT page_id, host_id, site_id, retry_at, requisite FROM page"
         " WHERE retry_at IS NOT NULL AND state IN ('visited', 'gone') ORDER BY retry_at"
     )
-    return [Retry(*row) for row in rows]
+    return [Retry(*row)._replace(requisite=bool(row[4])) for row in rows]

@@ -2,7 +2,8 @@
 
 A status that counts a million page rows would cost a second; these columns answer at once. The
 rule: whoever changes `page.state`, `page.site_id` or adds a page calls `moved` in the same
-transaction. `doctor` compares the counters with the truth and repairs them.
+transaction; requisites are not counted here (`site.requisite_count`). `doctor` compares the
+counters with the truth and repairs them.
 """
 
 from __future__ import annotations

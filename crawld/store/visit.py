@@ -20,7 +20,7 @@ from typing import Any, Final, NamedTuple
 import apsw
 
 from crawld.core.page import Grace, Outcome, PageState
-from crawld.store import body, frontier, hint, model, refusal, tally, version, volatile
+from crawld.store import body, frontier, hint, model, refusal, requisite, tally, version, volatile
 from crawld.store import host as host_rows
 from crawld.store.answer import Answer as Answer
 from crawld.store.body import EncodedBody
@@ -66,6 +66,7 @@ class VisitRecord:
         grace: how long the page has been gone.
         host: state of its host after the visit; None leaves it as it is.
         discoveries: admitted links.
+        requisites: what the new copy needs to be shown, all of it; None: as it was.
         caps: the most pages a site and a host may have.
         refusals: links that were not admitted.
         answered: what it says to the hints of the page; None: nothing, or there are no sources.
@@ -101,6 +102,7 @@ class VisitRecord:
     grace: Grace = field(default_factory=Grace)
     host: HostUpdate | None = None
     discoveries: Sequence[Discovery] = ()
+    requisites: Sequence[Discovery] | None = None
     caps: Caps = NO_CAPS
     refusals: Sequence[Refusal] = ()
     answered: Answered | None = None
@@ -121,7 +123,7 @@ class Recorded:
     new_pages: list[NewPage]
 
 
-_OLD: Final = "SELECT state, site_id, host_id, origin_id FROM page WHERE page_id = ?"
+_OLD: Final = "SELECT state, site_id, host_id, origin_id, requisite FROM page WHERE page_id = ?"
 
 _INSERT: Final = """
 INSERT INTO visit (page_id, visited_at, outcome, failure, detail, status, http_version, reason,
@@ -158,7 +160,7 @@ def record(connection: apsw.Connection, visit: VisitRecord) -> Recorded:
     old = connection.execute(_OLD, (visit.page_id,)).fetchone()
     if old is None:
         return Recorded(None, None, [])
-    state, site_id, host_id, origin_id = old
+    state, site_id, host_id, origin_id, is_requisite = old
     version_id = _store_version(connection, visit)
     _update_page(connection, visit, version_id)
     visit_id = _insert(connection, visit, version_id)
@@ -171,9 +173,10 @@ def record(connection: apsw.Connection, visit: VisitRecord) -> Recorded:
         failed=visit.outcome is Outcome.FAILED,
         wire_bytes=visit.wire_bytes,
     )
-    if state != visit.state:
+    if state != visit.state and not is_requisite:
         tally.moved(connection, [(site_id, host_id, PageState(state), visit.state)])
-    new_pages = frontier.discover(connection, visit.discoveries, visit.caps)
+    new_pages = _store_requisites(connection, visit)
+    new_pages += frontier.discover(connection, visit.discoveries, visit.caps)
     if visit.refusals:
         refusal.record(connection, visit.refusals)
     if visit.answered is not None:
@@ -191,6 +194,14 @@ def _store_version(connection: apsw.Connection, visit: VisitRecord) -> int | Non
         return None
     body_id = body.ensure(connection, visit.body)
     return version.insert(connection, visit.page_id, visit.visited_at, body_id, visit.answer)
+
+
+def _store_requisites(connection: apsw.Connection, visit: VisitRecord) -> list[NewPage]:
+    if visit.requisites is None:
+        return []
+    new, ids = frontier.discover_requisites(connection, visit.requisites, visit.caps)
+    requisite.put_used(connection, visit.page_id, ids)
+    return new
 
 
 def _store_learnt(

@@ -183,10 +183,14 @@ def hosts(connection: apsw.Connection) -> frozenset[str]:
     return frozenset(str(host) for (host,) in connection.execute("SELECT host FROM host"))
 
 
-def seeds(connection: apsw.Connection, limit: int) -> list[Head]:
-    """Return the pages the operator named, at most so many."""
-    rows = connection.execute(f"{_HEAD} WHERE seed = 1 ORDER BY page_id LIMIT ?", (limit,))
-    return [_as_head(row) for row in rows]
+def seeds(connection: apsw.Connection, limit: int) -> list[tuple[Head, int]]:
+    """Return the pages the operator named, at most so many, with the hashes of their URLs."""
+    rows = connection.execute(
+        "SELECT page_id, url, title, state, seed, url_hash FROM page WHERE seed = 1"
+        " ORDER BY page_id LIMIT ?",
+        (limit,),
+    )
+    return [(_as_head(row), int(row[5])) for row in rows]
 
 
 _COPY: Final = """

@@ -1,0 +1,103 @@
+"""`crawld export FORM`: the mirror in the forms of other programs."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from crawld.cli.forms import Form
+from crawld.cli.offline import progress_bar
+from crawld.cli.output import clean, count_text, json_text, size_text
+from crawld.core.instant import parse_instant
+from crawld.errors import EXIT_INCOMPLETE, EXIT_OK, OperatorError
+from crawld.export.source import Progress, Summary
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExportOptions:
+    """The options of `crawld export`, as its manual page describes them."""
+
+    db: Path
+    out: Path
+    since: str | None
+    table: str | None
+    title: str | None
+    as_json: bool
+
+
+_SHOWN_UNREADABLE = 5
+
+
+def export(form: Form, options: ExportOptions) -> int:
+    """Write the mirror; return the exit code: 3 if pages were left out because they are damaged.
+
+    Raises:
+        OperatorError: an option is wrong, or the place cannot be written.
+        StoreError: the database cannot be read.
+    """
+    began_s = time.monotonic()
+    if options.table is not None and form not in (Form.JSONL, Form.CSV):
+        raise OperatorError(
+            f"--table is not for {form}", hint="it is for: crawld export jsonl, crawld export csv"
+        )
+    now = time.time()
+    since = None if options.since is None else parse_instant(options.since, now)
+    with progress_bar(f"export {form}") as progress:
+        summary = _run(form, options, now, since, progress)
+    seconds = time.monotonic() - began_s
+    if options.as_json:
+        print(json_text(_as_json(form, options, summary, seconds)))
+    else:
+        print(_as_text(options, summary, seconds))
+    return EXIT_INCOMPLETE if summary.unreadable else EXIT_OK
+
+
+def _run(
+    form: Form, options: ExportOptions, now: float, since: float | None, progress: Progress
+) -> Summary:
+    from crawld.export import archive, dump, records, static
+
+    db, out = options.db, options.out
+    whole: dict[Form, Callable[[], Summary]] = {
+        Form.STATIC: lambda: static.export_static(db, out, now=now, since=since, progress=progress),
+        Form.WARC: lambda: archive.export_warc(db, out, now=now, since=since, progress=progress),
+        Form.JSONL: lambda: records.export_records(
+            db, out, "jsonl", table=options.table, since=since, progress=progress
+        ),
+        Form.CSV: lambda: records.export_records(
+            db, out, "csv", table=options.table, since=since, progress=progress
+        ),
+        Form.DUMP: lambda: dump.export_dump(db, out, since=since, progress=progress),
+    }
+    return whole[form]()
+
+
+def _as_json(
+    form: Form, options: ExportOptions, summary: Summary, seconds: float
+) -> dict[str, object]:
+    return {
+        "form": form.value,
+        "db": str(options.db),
+        "out": str(options.out),
+        "written": summary.written,
+        "written_bytes": summary.written_bytes,
+        "unreadable": summary.unreadable,
+        "duration_s": round(seconds, 3),
+    }
+
+
+def _as_text(options: ExportOptions, summary: Summary, seconds: float) -> str:
+    counts = ", ".join(f"{count_text(n)} {kind}" for kind, n in summary.written.items() if n)
+    lines = [
+        f"{options.out}: {counts or 'nothing new'}"
+        f" ({size_text(summary.written_bytes)}) in {seconds:.1f} s"
+    ]
+    shown = summary.unreadable[:_SHOWN_UNREADABLE]
+    lines += [f"damaged, left out: {clean(url)}" for url in shown]
+    if len(summary.unreadable) > len(shown):
+        lines.append(f"and {count_text(len(summary.unreadable) - len(shown))} more")
+    if shown:
+        lines.append(f"look at the file: crawld doctor --db {options.db}")
+    return "\n".join(lines)

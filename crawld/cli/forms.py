@@ -1,0 +1,25 @@
+"""The words that choose a form of export or import; apart, since `--help` needs them."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+
+class Form(StrEnum):
+    """What `crawld export` can write."""
+
+    STATIC = "static"
+    WARC = "warc"
+    WACZ = "wacz"
+    ZIM = "zim"
+    JSONL = "jsonl"
+    CSV = "csv"
+    DUMP = "dump"
+
+
+class Origin(StrEnum):
+    """What `crawld import` can read."""
+
+    WARC = "warc"
+    URLS = "urls"
+    ZIM = "zim"

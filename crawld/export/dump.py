@@ -1,0 +1,119 @@
+"""Histories of MediaWikis as one of their own dumps: pages and revisions without their texts.
+
+The form is that of `dumpBackup.php --stub` (schema export-0.11), which readers of dumps take. Who
+made a revision and its text are not in the file, so that both are marked as the schema marks what
+is withheld. A name that ends in `.gz` is compressed.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, cast
+from xml.sax.saxutils import escape
+
+import apsw
+
+from crawld.export.source import Progress, Summary, opened, silent
+from crawld.export.whole import whole_file
+from crawld.store import rows, walk
+from crawld.store.rows import History, Revision
+
+_HEAD = (
+    '<mediawiki xmlns="http://www.mediawiki.org/xml/export-0.11/"'
+    ' xmlns:xsi="http://www.w3.org/2001/XMLSchema-instance"'
+    ' xsi:schemaLocation="http://www.mediawiki.org/xml/export-0.11/'
+    ' http://www.mediawiki.org/xml/export-0.11.xsd" version="0.11" xml:lang="{lang}">\n'
+)
+_REVISION = (
+    "    <revision>\n      <id>{id}</id>\n      <timestamp>{time}</timestamp>\n"
+    '      <contributor deleted="deleted" />\n      <model>wikitext</model>\n'
+    '      <format>text/x-wiki</format>\n      <text bytes="{size}" deleted="deleted" />\n'
+    "    </revision>\n"
+)
+
+
+def export_dump(
+    db: Path, out: Path, *, since: float | None = None, progress: Progress = silent
+) -> Summary:
+    """Write every history of the wikis as a dump.
+
+    Args:
+        db: the database; a daemon may be writing to it.
+        out: the file, as `histories.xml.gz`; must not exist.
+        since: leave out revisions older than this instant.
+        progress: told how far it is.
+
+    Raises:
+        OperatorError: the file cannot be written.
+        StoreError: the database cannot be read.
+    """
+    summary = Summary()
+    with opened(db) as connection, whole_file(out) as file:
+        total = walk.newest_page(connection)
+        target = gzip.GzipFile(filename="", mode="wb", fileobj=file, mtime=0)
+        write = target.write if out.suffix == ".gz" else file.write
+        for text in _texts(connection, since, summary):
+            write(text.encode("utf-8", "replace"))
+            progress(min(summary.written.get("pages", 0), total), total)
+        if out.suffix == ".gz":
+            target.close()
+        summary.written_bytes = file.tell()
+    progress(total, total)
+    return summary
+
+
+def _texts(connection: apsw.Connection, since: float | None, summary: Summary) -> Iterator[str]:
+    facts: dict[str, Any] | None = None
+    for chunk in rows.histories(connection):
+        for history in chunk:
+            if facts is None:
+                facts = _facts(history)
+                yield _HEAD.format(lang=escape(str(facts.get("lang", "en")), {'"': "&quot;"}))
+            yield from _page(connection, history, since, summary)
+    if facts is None:
+        yield _HEAD.format(lang="en")
+    yield "</mediawiki>\n"
+
+
+def _facts(history: History) -> dict[str, Any]:
+    try:
+        found = json.loads(history.facts or "{}")
+    except ValueError:
+        found = {}
+    return cast("dict[str, Any]", found) if isinstance(found, dict) else {}
+
+
+def _page(
+    connection: apsw.Connection, history: History, since: float | None, summary: Summary
+) -> Iterator[str]:
+    opened_page = False
+    for revision in rows.revisions(connection, history.page_id, since):
+        if not opened_page:
+            opened_page = True
+            yield (
+                f"  <page>\n    <title>{_text(history.title)}</title>\n    <ns>0</ns>\n"
+                f"    <id>{history.number or history.page_id}</id>\n"
+            )
+        yield _revision(revision)
+        summary.count("revisions")
+    if opened_page:
+        yield "  </page>\n"
+        summary.count("pages")
+
+
+def _revision(revision: Revision) -> str:
+    at = datetime.fromtimestamp(revision.changed_at, UTC)
+    return _REVISION.format(
+        id=revision.revision_id,
+        time=at.strftime("%Y-%m-%dT%H:%M:%SZ"),
+        size=revision.size_bytes or 0,
+    )
+
+
+def _text(title: str) -> str:
+    """Return a title as XML takes it, which has no control characters."""
+    return escape("".join(each if each.isprintable() else "�" for each in title))

@@ -1,0 +1,130 @@
+"""Tables for programs: pages, visits, changes and versions as JSON lines or CSV.
+
+A directory with one file a table, or one table in one file. pandas and DuckDB read both:
+
+    duckdb -c "SELECT outcome, count(*) FROM 'out/visits.jsonl' GROUP BY ALL"
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import os
+import shutil
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, BinaryIO, Literal
+
+import apsw
+
+from crawld.errors import OperatorError
+from crawld.export.source import Progress, Summary, opened, silent
+from crawld.export.whole import refuse_taken, whole_file
+from crawld.store import walk
+from crawld.store.rows import TABLES, Table, rows
+
+Form = Literal["jsonl", "csv"]
+
+
+def export_records(
+    db: Path,
+    out: Path,
+    form: Form,
+    *,
+    table: str | None = None,
+    since: float | None = None,
+    progress: Progress = silent,
+) -> Summary:
+    """Write tables.
+
+    Args:
+        db: the database; a daemon may be writing to it.
+        out: a directory that does not exist yet, or with `table` a file.
+        form: `jsonl` or `csv`; the latter with a line of column names.
+        table: one of `TABLES` alone.
+        since: leave out rows older than this instant.
+        progress: told how many tables of how many are done.
+
+    Raises:
+        OperatorError: there is no such table, or the place cannot be written.
+        StoreError: the database cannot be read.
+    """
+    if table is not None and table not in TABLES:
+        raise OperatorError(f"there is no table {table!r}", hint=f"there are: {', '.join(TABLES)}")
+    summary = Summary()
+    with opened(db) as connection:
+        walk.newest_page(connection)
+        if table is not None:
+            with whole_file(out) as file:
+                _write(connection, table, form, file, since, summary)
+            progress(1, 1)
+        else:
+            _write_all(connection, out, form, since, summary, progress)
+    return summary
+
+
+def _write_all(
+    connection: apsw.Connection,
+    out: Path,
+    form: Form,
+    since: float | None,
+    summary: Summary,
+    progress: Progress,
+) -> None:
+    refuse_taken(out)
+    partial = out.with_name(f"{out.name}.partial")
+    shutil.rmtree(partial, ignore_errors=True)
+    try:
+        partial.mkdir()
+        for done, table in enumerate(TABLES):
+            progress(done, len(TABLES))
+            with whole_file(partial / f"{table}.{form}") as file:
+                _write(connection, table, form, file, since, summary)
+        os.rename(partial, out)
+    except OSError as error:
+        raise OperatorError(
+            f"{out} cannot be written: {error.strerror}", hint="name another place with --out"
+        ) from error
+    finally:
+        shutil.rmtree(partial, ignore_errors=True)
+    progress(len(TABLES), len(TABLES))
+
+
+def _write(
+    connection: apsw.Connection,
+    name: str,
+    form: Form,
+    file: BinaryIO,
+    since: float | None,
+    summary: Summary,
+) -> None:
+    table = TABLES[name]
+    text = io.TextIOWrapper(file, encoding="utf-8", errors="replace", newline="")
+    write = _lines(table, text) if form == "jsonl" else _comma_separated(table, text)
+    count = 0
+    for chunk in rows(connection, table, since):
+        write(chunk)
+        count += len(chunk)
+    text.flush()
+    summary.written[name] = count
+    summary.written_bytes += file.tell()
+    text.detach()
+
+
+_Write = Callable[[Sequence[Sequence[Any]]], None]
+
+
+def _lines(table: Table, text: io.TextIOWrapper) -> _Write:
+    encode = json.JSONEncoder(ensure_ascii=False).encode
+
+    def write(chunk: Sequence[Sequence[Any]]) -> None:
+        text.writelines(encode(dict(zip(table.columns, row, strict=True))) + "\n" for row in chunk)
+
+    return write
+
+
+def _comma_separated(table: Table, text: io.TextIOWrapper) -> _Write:
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(table.columns)
+    return writer.writerows

@@ -1,0 +1,79 @@
+"""Random visits: what is drawn from, and what they found, counted by site, host and day."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import apsw
+
+from crawld.core.audit import Audited
+
+
+class Held(NamedTuple):
+    """How many copies a site holds of a host."""
+
+    site_id: int
+    host_id: int
+    pages: int
+
+
+class AuditRow(NamedTuple):
+    """What the audits of one day found on one host of a site."""
+
+    site_id: int
+    host_id: int
+    host: str
+    day: int
+    audited: Audited
+
+
+_HELD = "state = 'visited' AND version_id IS NOT NULL"
+
+
+def held(connection: apsw.Connection) -> list[Held]:
+    """Return how many copies there are by site and host; reads an index of the pages held."""
+    rows = connection.execute(
+        f"SELECT site_id, host_id, count(*) FROM page WHERE {_HELD} GROUP BY site_id, host_id"
+    )
+    return [Held(*row) for row in rows]
+
+
+def draw(connection: apsw.Connection, site_id: int, host_id: int, position: int) -> int | None:
+    """Return the page at a position among the copies held of a host, None beyond the last.
+
+    The order is that of the page numbers; walking there takes some 20 ns a page.
+    """
+    row = connection.execute(
+        f"SELECT page_id FROM page INDEXED BY page_held WHERE site_id = ? AND host_id = ?"
+        f" AND {_HELD} LIMIT 1 OFFSET ?",
+        (site_id, host_id, position),
+    ).fetchone()
+    return int(row[0]) if row else None
+
+
+def record(
+    connection: apsw.Connection, site_id: int, host_id: int, day: int, found: Audited
+) -> None:
+    """Count what random visits found."""
+    connection.execute(
+        "INSERT INTO audit (site_id, host_id, day, fresh, stale, unknown, expected)"
+        " VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET"
+        " fresh = fresh + excluded.fresh, stale = stale + excluded.stale,"
+        " unknown = unknown + excluded.unknown, expected = expected + excluded.expected",
+        (site_id, host_id, day, found.fresh, found.stale, found.unknown, found.expected),
+    )
+
+
+def since(connection: apsw.Connection, day: int) -> list[AuditRow]:
+    """Return what was found from a day on, in the order of sites, hosts and days."""
+    rows = connection.execute(
+        "SELECT site_id, host_id, host, day, fresh, stale, unknown, expected"
+        " FROM audit JOIN host USING (host_id) WHERE day >= ? ORDER BY site_id, host, day",
+        (day,),
+    )
+    return [AuditRow(*row[:4], Audited(*row[4:])) for row in rows]
+
+
+def forget(connection: apsw.Connection, before_day: int) -> None:
+    """Drop what was found before a day."""
+    connection.execute("DELETE FROM audit WHERE day < ?", (before_day,))

@@ -1,0 +1,160 @@
+"""Whole tables as other programs want them: flat rows, plain values, in short reads by key."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Final, NamedTuple
+
+import apsw
+
+CHUNK: Final = 2000
+
+_Rows = list[tuple[Any, ...]]
+
+
+class Table(NamedTuple):
+    """A table to export.
+
+    Attributes:
+        columns: their names; instants end in `_at` (Unix seconds), digests are hexadecimal.
+        sql: rows behind the key in bindings 2 and following, from the instant in binding 1 on.
+        key: how many of the first columns are the key of the order.
+    """
+
+    columns: tuple[str, ...]
+    sql: str
+    key: int
+
+
+_PAGES: Final = """
+SELECT page.page_id, url, site.name, state, seed, depth, importance, title, status, content_type,
+       size_bytes, lower(hex(page.digest)), page.version_id, discovered_at, last_visit_at,
+       last_change_at, last_outcome, last_failure, page.visit_count, page.change_count,
+       page.failure_count, redirect_url, etag, last_modified
+FROM page CROSS JOIN site USING (site_id) LEFT JOIN version ON version.version_id = page.version_id
+     LEFT JOIN body USING (body_id)
+WHERE page.page_id > ?2 AND (?1 IS NULL OR last_visit_at >= ?1) ORDER BY page.page_id LIMIT ?3
+"""
+
+_VISITS: Final = """
+SELECT visit_id, page_id, url, visited_at, outcome, failure, detail, visit.status, address,
+       duration_s, wire_bytes, body_bytes, lower(hex(visit.digest)), visit.version_id, difference
+FROM visit CROSS JOIN page USING (page_id)
+WHERE visit_id > ?2 AND (?1 IS NULL OR visited_at >= ?1) ORDER BY visit_id LIMIT ?3
+"""
+
+_CHANGES: Final = """
+SELECT page_id, changed_at, revision_id, source, url, kind, change.size_bytes
+FROM change CROSS JOIN page USING (page_id)
+WHERE (page_id, changed_at, revision_id, source) > (?2, ?3, ?4, ?5)
+  AND (?1 IS NULL OR changed_at >= ?1)
+ORDER BY page_id, changed_at, revision_id, source LIMIT ?6
+"""
+
+_FOUND: Final = """
+SELECT version_id, page_id, visited_at, url, size_bytes
+FROM version CROSS JOIN page USING (page_id) CROSS JOIN body USING (body_id)
+WHERE version_id > ?2 AND (?1 IS NULL OR visited_at >= ?1) ORDER BY version_id LIMIT ?3
+"""
+
+TABLES: Final = {
+    "pages": Table(
+        (
+            *("page_id", "url", "site", "state", "seed", "depth", "importance", "title", "status"),
+            *("content_type", "size_bytes", "digest", "version_id", "discovered_at"),
+            *("last_visit_at", "last_change_at", "last_outcome", "last_failure", "visit_count"),
+            *("change_count", "failure_count", "redirect_url", "etag", "last_modified"),
+        ),
+        _PAGES,
+        1,
+    ),
+    "visits": Table(
+        (
+            *("visit_id", "page_id", "url", "visited_at", "outcome", "failure", "detail"),
+            *("status", "address", "duration_s", "wire_bytes", "body_bytes", "digest"),
+            *("version_id", "difference"),
+        ),
+        _VISITS,
+        1,
+    ),
+    "changes": Table(
+        ("page_id", "changed_at", "revision_id", "source", "url", "kind", "size_bytes"),
+        _CHANGES,
+        4,
+    ),
+    "versions": Table(("version_id", "page_id", "visited_at", "url", "size_bytes"), _FOUND, 1),
+}
+"""`changes` are exact instants that a source told, `versions` the copies that visits stored."""
+
+
+def rows(connection: apsw.Connection, table: Table, since: float | None) -> Iterator[_Rows]:
+    """Yield the rows of a table in the order of its key, a chunk at a time.
+
+    Args:
+        connection: any, in no transaction.
+        table: one of `TABLES`.
+        since: leave out what is older than this instant.
+    """
+    after: tuple[Any, ...] = (0,) if table.key == 1 else (0, 0.0, 0, "")
+    chunk: _Rows
+    while chunk := connection.execute(table.sql, (since, *after, CHUNK)).fetchall():
+        yield chunk
+        after = chunk[-1][: table.key]
+
+
+class History(NamedTuple):
+    """A page of a wiki whose history is here.
+
+    Attributes:
+        page_id: its number in this file.
+        title: its title.
+        number: the wiki's own number of it, None where it was not told.
+        api_url: the API of its wiki.
+        facts: what the wiki says of itself (JSON).
+    """
+
+    page_id: int
+    title: str
+    number: int | None
+    api_url: str
+    facts: str | None
+
+
+class Revision(NamedTuple):
+    """A revision of a page; `size_bytes` None where the wiki hides it."""
+
+    changed_at: float
+    revision_id: int
+    size_bytes: int | None
+
+
+_HISTORIES: Final = """
+SELECT page_id, ifnull(shown_title, title), wiki_page_number, api_url, facts
+FROM wiki_page CROSS JOIN wiki USING (wiki_id)
+WHERE page_id > ? AND api_url IS NOT NULL AND EXISTS (
+    SELECT 1 FROM change WHERE change.page_id = wiki_page.page_id AND source = 'revision')
+ORDER BY page_id LIMIT ?
+"""
+
+
+def histories(connection: apsw.Connection) -> Iterator[list[History]]:
+    """Yield the pages of wikis that have revisions, a chunk at a time."""
+    after = 0
+    chunk: _Rows
+    while chunk := connection.execute(_HISTORIES, (after, CHUNK)).fetchall():
+        yield [History(*row) for row in chunk]
+        after = chunk[-1][0]
+
+
+def revisions(connection: apsw.Connection, page_id: int, since: float | None) -> Iterator[Revision]:
+    """Yield the revisions of a page, oldest first, from an instant on."""
+    sql = (
+        "SELECT changed_at, revision_id, size_bytes FROM change WHERE page_id = ?"
+        " AND source = 'revision' AND (changed_at, revision_id) > (?, ?)"
+        " ORDER BY changed_at, revision_id LIMIT ?"
+    )
+    after: tuple[float, int] = (-1.0 if since is None else since, -1)
+    chunk: _Rows
+    while chunk := connection.execute(sql, (page_id, *after, CHUNK)).fetchall():
+        yield from (Revision(*row) for row in chunk)
+        after = (chunk[-1][0], chunk[-1][1])

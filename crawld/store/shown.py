@@ -1,0 +1,141 @@
+"""What whoever shows the mirror asks of a page: a few columns by its URL, quickly."""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+import apsw
+
+from crawld.core.page import PageState
+
+
+class Shown(NamedTuple):
+    """A page as a reader of the mirror meets it.
+
+    Attributes:
+        page_id: its number.
+        url: canonical URL.
+        title: of the newest copy.
+        state: stored state.
+        last_visit_at: instant of the last attempt, None before the first.
+        last_outcome: what it found.
+    """
+
+    page_id: int
+    url: str
+    title: str | None
+    state: PageState
+    last_visit_at: float | None
+    last_outcome: str | None
+
+
+class Summary(NamedTuple):
+    """A site for the list of sites.
+
+    Attributes:
+        name: its name.
+        configured: whether it is still visited.
+        page_count: known pages.
+        visited_count: pages visited at least once and not gone.
+        gone_count: pages that have gone.
+        requisite_count: images, styles, scripts and fonts.
+        last_visit_at: instant of the last visit, None before the first.
+        median_age_s: half of its pages were looked at within this time; None where none was.
+    """
+
+    name: str
+    configured: bool
+    page_count: int
+    visited_count: int
+    gone_count: int
+    requisite_count: int
+    last_visit_at: float | None
+    median_age_s: float | None
+
+
+_COLUMNS: Final = "page_id, url, title, state, last_visit_at, last_outcome"
+
+_FIND: Final = f"""
+SELECT {_COLUMNS} FROM page
+WHERE host_id = (SELECT host_id FROM host WHERE host = ?) AND url_hash = ? AND url = ?
+"""
+
+AGE_SAMPLE: Final = 2_000
+"""Pages of a site whose ages are looked at: the median of so many is right to a few per cent."""
+
+
+def find(connection: apsw.Connection, host: str, url_hash: int, url: str) -> Shown | None:
+    """Return the page of a canonical URL, None if it is not known."""
+    row = connection.execute(_FIND, (host, url_hash, url)).fetchone()
+    return Shown(*row) if row else None
+
+
+def is_origin(connection: apsw.Connection, origin: str) -> bool:
+    """Return whether pages of an origin belong to the mirror."""
+    return connection.execute("SELECT 1 FROM origin WHERE origin = ?", (origin,)).get is not None
+
+
+def revision_at(connection: apsw.Connection, page_id: int, at: float) -> int | None:
+    """Return the wiki's number of the revision a page showed at an instant, None if not known."""
+    revision: int | None = connection.execute(
+        "SELECT revision_id FROM change WHERE page_id = ? AND changed_at <= ?"
+        " AND source = 'revision' ORDER BY changed_at DESC, revision_id DESC LIMIT 1",
+        (page_id, at),
+    ).get
+    return revision
+
+
+def first_copy_at(connection: apsw.Connection, page_id: int) -> float | None:
+    """Return the instant of the oldest copy held of a page, None if there is none."""
+    at: float | None = connection.execute(
+        "SELECT min(visited_at) FROM version WHERE page_id = ?", (page_id,)
+    ).get
+    return at
+
+
+def list_shown(
+    connection: apsw.Connection, site: str, *, after: int = 0, limit: int = 100
+) -> list[Shown]:
+    """Return pages of a site that have a copy, in a stable order, from the one after `after`."""
+    rows = connection.execute(
+        f"SELECT {_COLUMNS} FROM page WHERE page_id > ? AND version_id IS NOT NULL"
+        " AND requisite = 0 AND site_id = (SELECT site_id FROM site WHERE name = ?)"
+        " ORDER BY page_id LIMIT ?",
+        (after, site, limit),
+    )
+    return [Shown(*row) for row in rows]
+
+
+def summaries(connection: apsw.Connection, now: float) -> list[Summary]:
+    """Return all sites that have pages, in the order they were added."""
+    rows = connection.execute(
+        "SELECT site_id, name, definition IS NOT NULL, page_count, pages_visited, pages_gone,"
+        " requisite_count FROM site WHERE page_count > 0 OR definition IS NOT NULL ORDER BY site_id"
+    ).fetchall()
+    return [
+        Summary(name, bool(configured), *counts, *_ages(connection, site_id, now))
+        for site_id, name, configured, *counts in rows
+    ]
+
+
+def _ages(
+    connection: apsw.Connection, site_id: int, now: float
+) -> tuple[float | None, float | None]:
+    """Return the last visit of a site, and the median age of what is known of its pages.
+
+    Host by host along the index of revisits, newest and oldest first, so that no page row is read.
+    """
+    visits = [
+        row[0]
+        for row in connection.execute(
+            "SELECT last_visit_at FROM page INDEXED BY page_revisit WHERE site_id = ?"
+            " AND state IN ('visited', 'gone') AND retry_at IS NULL"
+            " AND host_id IN (SELECT host_id FROM host ORDER BY visit_count DESC LIMIT 16)"
+            " LIMIT ?",
+            (site_id, AGE_SAMPLE),
+        )
+    ]
+    if not visits:
+        return None, None
+    visits.sort()
+    return visits[-1], max(now - visits[len(visits) // 2], 0.0)

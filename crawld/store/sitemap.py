@@ -1,0 +1,146 @@
+"""Sitemaps as they were last read: validators, what was in them, and when each is read next.
+
+A sitemap is a tree of files. The first is named by robots.txt or the config, the others by lists;
+each file is asked for by itself, when its time has come.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import apsw
+
+
+class SitemapRow(NamedTuple):
+    """A file of a sitemap; the columns are those of `sitemap`."""
+
+    hint_source_id: int
+    url: str
+    parent: str | None
+    listed_at: float
+    depth: int
+    read_at: float | None
+    next_at: float
+    every_s: float | None
+    etag: str | None
+    last_modified: str | None
+    digest: bytes | None
+    entry_count: int
+    newest_at: float | None
+    trouble: str | None
+    trouble_count: int
+
+
+class Listed(NamedTuple):
+    """A file that a list names: its URL, and when it is to be read if it is new or has changed."""
+
+    url: str
+    changed_at: float | None
+
+
+_COLUMNS = ", ".join(SitemapRow._fields)
+
+
+def ensure(connection: apsw.Connection, hint_source_id: int, url: str, at: float) -> None:
+    """Enter the first file of a sitemap where it is not known."""
+    connection.execute(
+        "INSERT INTO sitemap (hint_source_id, url, listed_at, depth, next_at)"
+        " VALUES (?, ?, ?, 0, ?) ON CONFLICT DO NOTHING",
+        (hint_source_id, url, at, at),
+    )
+
+
+def next_file(connection: apsw.Connection, hint_source_id: int) -> SitemapRow | None:
+    """Return the file whose time comes first."""
+    row = connection.execute(
+        f"SELECT {_COLUMNS} FROM sitemap WHERE hint_source_id = ? ORDER BY next_at LIMIT 1",
+        (hint_source_id,),
+    ).fetchone()
+    return SitemapRow(*row) if row else None
+
+
+def put(connection: apsw.Connection, row: SitemapRow) -> None:
+    """Store what was learnt of a file."""
+    connection.execute(
+        "UPDATE sitemap SET read_at = ?, next_at = ?, every_s = ?, etag = ?, last_modified = ?,"
+        " digest = ?, entry_count = ?, newest_at = ?, trouble = ?, trouble_count = ?"
+        " WHERE hint_source_id = ? AND url = ?",
+        (*row[5:], row.hint_source_id, row.url),
+    )
+
+
+_LIST = """
+INSERT INTO sitemap (hint_source_id, url, parent, listed_at, depth, next_at)
+VALUES (?1, ?2, ?3, ?4, ?5, ?4)
+ON CONFLICT DO UPDATE SET parent = ?3, listed_at = ?4,
+    next_at = iif(?6 > read_at, min(next_at, ?4), next_at)
+WHERE parent IS NOT NULL
+"""
+
+
+def listed(
+    connection: apsw.Connection, by: SitemapRow, files: Sequence[Listed], at: float, *, most: int
+) -> int:
+    """Enter files that a list names; one that is said to have changed since is read at once.
+
+    Args:
+        connection: the writer.
+        by: the list.
+        files: what it names.
+        at: Unix seconds.
+        most: the most files that one sitemap may have.
+
+    Returns:
+        How many files were left out.
+    """
+    room = most - count(connection, by.hint_source_id)
+    left_out = 0
+    for url, changed_at in files:
+        if room <= 0 and not _known(connection, by.hint_source_id, url):
+            left_out += 1
+            continue
+        connection.execute(_LIST, (by.hint_source_id, url, by.url, at, by.depth + 1, changed_at))
+        room -= 1
+    return left_out
+
+
+def _known(connection: apsw.Connection, hint_source_id: int, url: str) -> bool:
+    sql = "SELECT 1 FROM sitemap WHERE hint_source_id = ? AND url = ?"
+    return connection.execute(sql, (hint_source_id, url)).fetchone() is not None
+
+
+def unlist(connection: apsw.Connection, by: SitemapRow, before: float) -> None:
+    """Forget the files that a list named before and names no more."""
+    connection.execute(
+        "DELETE FROM sitemap WHERE hint_source_id = ? AND parent = ? AND listed_at < ?",
+        (by.hint_source_id, by.url, before),
+    )
+
+
+def count(connection: apsw.Connection, hint_source_id: int) -> int:
+    """Return how many files a sitemap has."""
+    sql = "SELECT count(*) FROM sitemap WHERE hint_source_id = ?"
+    return int(connection.execute(sql, (hint_source_id,)).get)
+
+
+def newest(
+    connection: apsw.Connection, hint_source_id: int, but: str, now: float
+) -> list[float] | None:
+    """Return the latest dates in the files of a sitemap, one left out; None: some is to be read."""
+    rows = connection.execute(
+        "SELECT newest_at, next_at <= ? FROM sitemap WHERE hint_source_id = ? AND url != ?",
+        (now, hint_source_id, but),
+    ).fetchall()
+    if any(due for _, due in rows):
+        return None
+    return [float(at) for at, _ in rows if at is not None]
+
+
+def list_files(connection: apsw.Connection, hint_source_id: int, limit: int) -> list[SitemapRow]:
+    """Return files of a sitemap, those read last first."""
+    rows = connection.execute(
+        f"SELECT {_COLUMNS} FROM sitemap WHERE hint_source_id = ? ORDER BY read_at DESC LIMIT ?",
+        (hint_source_id, limit),
+    )
+    return [SitemapRow(*row) for row in rows]
