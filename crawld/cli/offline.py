@@ -48,7 +48,7 @@ def backup(db: Path, target: Path) -> int:
         StoreError: the database cannot be read, or the copy exists or cannot be written.
     """
     _must_exist(db)
-    with _progress_bar(f"copy {db}") as on_step:
+    with progress_bar(f"copy {db}") as on_step:
         copies.backup_file(db, target, on_step)
     print(f"{target}: {size_text(target.stat().st_size)}, a whole copy of {db}")
     return EXIT_OK
@@ -129,7 +129,7 @@ def _must_exist(db: Path) -> None:
 
 
 @contextmanager
-def _progress_bar(text: str) -> Iterator[OnStep]:
+def progress_bar(text: str) -> Iterator[OnStep]:
     """Show a bar on a terminal, nothing elsewhere."""
     columns = (
         TextColumn("{task.description}", markup=False),

@@ -37,8 +37,8 @@ WHERE page.page_id > ?2 AND (?1 IS NULL OR last_visit_at >= ?1) ORDER BY page.pa
 """
 
 _VISITS: Final = """
-SELECT visit_id, page_id, url, visited_at, outcome, failure, detail, visit.status, address,
-       duration_s, wire_bytes, body_bytes, lower(hex(visit.digest)), visit.version_id, difference
+SELECT visit_id, page_id, url, visited_at, outcome, failure, detail, status, address, duration_s,
+       wire_bytes, body_bytes, lower(hex(visit.digest)), visit.version_id, difference
 FROM visit CROSS JOIN page USING (page_id)
 WHERE visit_id > ?2 AND (?1 IS NULL OR visited_at >= ?1) ORDER BY visit_id LIMIT ?3
 """
@@ -52,9 +52,10 @@ ORDER BY page_id, changed_at, revision_id, source LIMIT ?6
 """
 
 _FOUND: Final = """
-SELECT version_id, page_id, visited_at, url, size_bytes
+SELECT version.version_id, page_id, visited_at, url, size_bytes
 FROM version CROSS JOIN page USING (page_id) CROSS JOIN body USING (body_id)
-WHERE version_id > ?2 AND (?1 IS NULL OR visited_at >= ?1) ORDER BY version_id LIMIT ?3
+WHERE version.version_id > ?2 AND (?1 IS NULL OR visited_at >= ?1)
+ORDER BY version.version_id LIMIT ?3
 """
 
 TABLES: Final = {
