@@ -56,7 +56,11 @@ class _Entry:
 
 
 class RobotsCache:
-    """The rules of all origins."""
+    """The rules of all origins.
+
+    Attributes:
+        on_sitemaps: called when a file just fetched names sitemaps that it did not name before.
+    """
 
     def __init__(
         self,
@@ -68,6 +72,7 @@ class RobotsCache:
         on_changed: Callable[[str], Awaitable[None]],
     ) -> None:
         """Make an empty cache for a product token; changed rules are told to `on_changed`."""
+        self.on_sitemaps: Callable[[], None] = _nobody_asks
         self._database = database
         self._fetcher = fetcher
         self._clock = clock
@@ -160,6 +165,8 @@ class RobotsCache:
         self._keep(origin, _Entry(robots, answer.text, now))
         host.apply_robots(robots, respect_crawl_delay=site.respect_crawl_delay)
         log.info("robots", origin=origin, verdict=str(answer.verdict), status=answer.status)
+        if set(robots.sitemaps) - set(known.robots.sitemaps if known else ()):
+            self.on_sitemaps()
         if known is not None and known.text != answer.text:
             await self._on_changed(origin)
 
@@ -177,3 +184,7 @@ class RobotsCache:
         # Another origin of the host, its https beside its http, may be open.
         if len(await self._database.read(host_rows.list_origins, host.host_id)) < 2:
             host.shut_until = until
+
+
+def _nobody_asks() -> None:
+    """Nobody reads sitemaps."""

@@ -42,6 +42,7 @@ class Body:
         self._status = status
         self._headers = headers
         self._accept = request.accept
+        self._sink = request.receive(status, headers) if request.receive else None
         self._decoding = Decoding(header_value(headers, "content-encoding"), limits.max_body_bytes)
         self._pieces: list[bytes] = []
         self._prefix = b""
@@ -78,6 +79,9 @@ class Body:
             if position:
                 # One chunk that unfolds into many pieces must not hold up every other host.
                 await trio.lowlevel.checkpoint()
+            if self._sink is not None:
+                await self._sink(piece)
+                continue
             self._pieces.append(piece)
             if self._accept is not None:
                 self._prefix += piece[: PREFIX_BYTES - len(self._prefix)]

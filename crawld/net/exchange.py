@@ -7,7 +7,7 @@ turns them into Unix seconds where it stores them.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 from crawld.core.page import Failure
@@ -17,6 +17,12 @@ Headers = tuple[tuple[bytes, bytes], ...]
 
 Accept = Callable[[int, Headers, bytes], Failure | None]
 """Looks at status, headers and the first decoded bytes; a `Failure` stops the download."""
+
+Sink = Callable[[bytes], Awaitable[None]]
+"""Takes a piece of a decoded body; the next is read from the network when it returns."""
+
+Receive = Callable[[int, Headers], Sink | None]
+"""Looks at status and headers; a `Sink` takes the body, None lets it be gathered as usual."""
 
 PREFIX_BYTES = 1024
 """How much of the decoded body `FetchRequest.accept` is shown: enough to sniff any type."""
@@ -75,6 +81,7 @@ class FetchRequest:
         keep_alive: False closes the connection after the answer.
         accept: called once, before the body is read to its end.
         cut: an answer longer than the limits is cut to what fits instead of failing.
+        receive: called once the response header is complete; what its sink takes is not gathered.
     """
 
     url: str
@@ -84,6 +91,7 @@ class FetchRequest:
     keep_alive: bool = True
     accept: Accept | None = None
     cut: bool = False
+    receive: Receive | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

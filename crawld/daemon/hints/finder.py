@@ -1,0 +1,124 @@
+"""Which sitemaps, feeds, listings and event streams each site has: named in the config, or found.
+
+Sitemaps are found in the robots.txt of the origins a site has pages on, as far as they are at hand;
+one on a host of another domain is believed only if the config names it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Final
+
+import structlog
+
+from crawld.core.url import canonicalize, parse, registrable_domain
+from crawld.daemon.clock import Clock
+from crawld.daemon.crawl import Crawl
+from crawld.daemon.hints.documents import Documents
+from crawld.daemon.hints.events import EventStream, Take
+from crawld.daemon.hints.feeds import FeedSource, ListingSource
+from crawld.daemon.hints.sitemaps import SitemapSource
+from crawld.daemon.hints.source import Source, Stream
+from crawld.daemon.sites import ActiveSite
+from crawld.errors import InvalidUrlError
+from crawld.store import hint_source
+from crawld.store import host as host_rows
+from crawld.store.database import Database
+from crawld.store.hint_source import SourceRow
+
+log = structlog.get_logger(__name__)
+
+MAX_SITEMAPS: Final = 100
+"""Sitemaps of one site: a robots.txt may name a thousand."""
+
+
+class DocumentFinder:
+    """Knows what is told in documents and streams."""
+
+    def __init__(
+        self, crawl: Crawl, database: Database, documents: Documents, clock: Clock, take: Take
+    ) -> None:
+        """Take the crawl and who asks; `take` takes what is said beside a source's own answers."""
+        self._take = take
+        self._crawl = crawl
+        self._database = database
+        self._documents = documents
+        self._clock = clock
+
+    async def find(self) -> Sequence[Source | Stream]:
+        """Return every source that the config names or a robots.txt gives away."""
+        found: list[Source | Stream] = []
+        for site in list(self._crawl.sites.values()):
+            if site.paused:
+                continue
+            found += [await self._sitemap(site, url) for url in await self._sitemaps(site)]
+            for url in site.config.feeds:
+                row = await self._ensure(site, url, "feed")
+                found.append(FeedSource(row, self._documents))
+            for url in site.config.listings:
+                row = await self._ensure(site, url, "listing")
+                found.append(ListingSource(row, self._documents))
+            if site.config.event_stream is not None:
+                found.append(await self._stream(site, site.config.event_stream))
+        return found
+
+    async def _ensure(
+        self, site: ActiveSite, url: str, kind: str, host: str | None = None
+    ) -> SourceRow:
+        """Return a source of a host of the site: its own host, else the site's first."""
+        own = sorted(site.own_hosts)
+        name = host or parse(url).host
+        if host is None and name not in site.scope.hosts and own:
+            name = own[0]
+        now = self._clock.now()
+        host_id = await self._database.write(host_rows.ensure, name, now)
+        return await self._database.write(hint_source.ensure, site.site_id, host_id, kind, url, now)
+
+    async def _sitemap(self, site: ActiveSite, url: str) -> SitemapSource:
+        row = await self._ensure(site, url, "sitemap")
+        often = await self._ensure(site, url, "changefreq")
+        return SitemapSource(row, often, self._documents, self._database, self._clock, self._take)
+
+    async def _stream(self, site: ActiveSite, url: str) -> EventStream:
+        hosts = [name for name in sorted(site.scope.hosts) if name in self._crawl.hosts]
+        beside = {name: await self._ensure(site, url, "event_stream", name) for name in hosts}
+        first = next(iter(beside.values()), None) or await self._ensure(site, url, "event_stream")
+        return EventStream(
+            first,
+            beside or {first.host: first},
+            self._documents,
+            self._database,
+            self._clock,
+            self._take,
+        )
+
+    async def _sitemaps(self, site: ActiveSite) -> list[str]:
+        named = list(site.config.sitemap_urls)
+        if site.config.sitemaps:
+            for origin in await self._origins(site):
+                robots = await self._crawl.robots.fresh(origin)
+                named += _believable(robots.sitemaps if robots else (), origin, site)
+        return list(dict.fromkeys(named))[:MAX_SITEMAPS]
+
+    async def _origins(self, site: ActiveSite) -> list[str]:
+        origins: list[str] = []
+        for host in list(self._crawl.hosts.values()):
+            if site.site_id in host.pages and host.slot.host in site.scope.hosts:
+                rows = await self._database.read(host_rows.list_origins, host.host_id)
+                origins += [origin for _, origin in rows]
+        return origins
+
+
+def _believable(written: Iterable[str], origin: str, site: ActiveSite) -> Iterator[str]:
+    here = parse(origin + "/").host
+    for each in written:
+        try:
+            url = canonicalize(each, origin + "/")
+        except InvalidUrlError:
+            continue
+        there = parse(url).host
+        same = there == here or there in site.scope.hosts
+        if same or registrable_domain(there) == registrable_domain(here):
+            yield url
+        else:
+            log.warning("sitemap_elsewhere", origin=origin, sitemap=url)
