@@ -1,0 +1,233 @@
+"""What freshness a budget of requests can hold, from the histories of the pages.
+
+Everything follows from one function of a page, S(s) = Pr[no change within s of a random instant],
+which its gaps X give: S(s) = E[(X − s)⁺] / E[X]. No renewal assumption is needed.
+
+1. Visits τ apart are fresh a share (1/τ) ∫₀^τ S of the time.
+2. With hints, a visit once the page has stood for δ since a change told: fresh a share S(δ) of the
+   time, for −S′(δ) visits a second: each gap longer than δ is visited once.
+3. A share m of the changes is never told, a share 1 − q of the hints is false: then a page is fresh
+   (1 − m) S(δ) + m (1/τ) ∫₀^τ S for (1 − m)(−S′(δ))/q + 1/τ visits, or audited alone.
+
+Each page takes what is best at the price of a visit; the price is such that the budget is spent.
+The freshness so found is the best a schedule without foresight can hold in the long run, of pages
+that go on as before; the index policy comes near to it. No page waits longer than `ROUNDS_MOST`
+rounds for its audit.
+
+Source: 1 and the price form are Wolf et al., WWW 2002; 2 and 3 are this project's.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Final
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+Floats = NDArray[np.float64]
+
+GRID_S: Final = np.geomspace(10.0, 20 * 365 * 86_400.0, 160)
+"""Waits that are weighed, seconds: a tenth apart, which costs less than .001 of freshness."""
+
+ROUNDS_MOST: Final = 16.0
+_STEPS = 60
+_PRICE_LEAST, _PRICE_MOST = 1e-3, 1e12
+_SHORT = 1e-9
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """How hints come.
+
+    Attributes:
+        lag_s: from change to hint, polls and all, seconds.
+        missed_share: share of changes never told. trust: share of hints that are real, > 0.
+    """
+
+    lag_s: float
+    missed_share: float = 0.0
+    trust: float = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Outlook:
+    """What a budget holds.
+
+    Attributes:
+        freshness: share of page time, weighted by importance. age_s: mean age, seconds.
+        visits_per_s: requests spent; less than the budget where more would buy nothing.
+    """
+
+    freshness: float
+    age_s: float
+    visits_per_s: float
+
+
+@dataclass(frozen=True, eq=False)
+class Pages:
+    """The change laws of pages on `GRID_S`, each array of shape (pages, waits).
+
+    Attributes:
+        calm: S. told: −S′, 1/s. area: ∫₀ S, seconds. aging: ∫₀^τ (τ − u)(1 − S(u)) du, seconds².
+        weight: importance of each page, shape (pages,).
+    """
+
+    calm: Floats
+    told: Floats
+    area: Floats
+    aging: Floats
+    weight: Floats
+
+    def __len__(self) -> int:
+        return len(self.weight)
+
+    @cached_property
+    def audited(self) -> tuple[Floats, Floats]:
+        """Freshness and mean age of audits at each wait, without hints."""
+        return self.area / GRID_S, self.aging / GRID_S
+
+    def outlook(self, visits_per_s: float, told: Told | None = None) -> Outlook:
+        """Return what a budget holds.
+
+        Args:
+            visits_per_s: of all pages together, > 0.
+            told: how hints come; None: not at all.
+        """
+        if not len(self):
+            return Outlook(1.0, 0.0, 0.0)
+        low, high = math.log(_PRICE_LEAST), math.log(_PRICE_MOST)
+        for _ in range(_STEPS):
+            middle = 0.5 * (low + high)
+            spent = self._at(math.exp(middle), visits_per_s, told)[1].sum()
+            low, high = (low, middle) if spent <= visits_per_s else (middle, high)
+        within = self._at(math.exp(high), visits_per_s, told)
+        beyond = self._at(math.exp(low), visits_per_s, told)
+        # The grid is coarse and pages may be few: what is left buys a part of the next step.
+        more = float((beyond[1] - within[1]).sum())
+        part = min(max((visits_per_s - float(within[1].sum())) / more, 0.0), 1.0) if more > 0 else 0
+        fresh, visits, age = (
+            (1.0 - part) * a + part * b for a, b in zip(within, beyond, strict=True)
+        )
+        total = float(self.weight.sum())
+        return Outlook(
+            float(self.weight @ fresh) / total,
+            float(self.weight @ age) / total,
+            float(visits.sum()),
+        )
+
+    def _at(
+        self, price: float, visits_per_s: float, told: Told | None
+    ) -> tuple[Floats, Floats, Floats]:
+        """Return freshness, visits a second and mean age of each page at a price of a visit."""
+        most_s = max(ROUNDS_MOST * len(self) / visits_per_s, GRID_S[1])
+        waits = slice(0, int(np.searchsorted(GRID_S, most_s, side="right")))
+        fresh, age = (table[:, waits] for table in self.audited)
+        weight = self.weight[:, None]
+        every = 1.0 / GRID_S[waits]
+        pages = np.arange(len(self))
+        alone = (weight * fresh - price * every).argmax(axis=1)
+        result = fresh[pages, alone], every[alone], age[pages, alone]
+        if told is None or told.missed_share >= 1.0:
+            return result
+        rare = told.missed_share
+        beside = (weight * rare * fresh - price * every).argmax(axis=1)
+        if rare <= 0.0:
+            beside_fresh, beside_visits, beside_age = np.zeros((3, len(self)))
+        else:
+            beside_fresh, beside_visits = fresh[pages, beside], every[beside]
+            beside_age = age[pages, beside]
+        # Told pages are visited once they have stood for a wait of the grid, beyond the lag.
+        first = int(np.searchsorted(GRID_S, told.lag_s))
+        calm, visits = self.calm[:, first:], self.told[:, first:]
+        cost = (1.0 - rare) / told.trust * visits
+        value = weight * (1.0 - rare) * calm - price * cost
+        # A wait that hardly any gap outlasts would give the page up.
+        best = np.where(visits * most_s >= 1.0, value, -np.inf).argmax(axis=1)
+        hinted = (
+            (1.0 - rare) * calm[pages, best] + rare * beside_fresh,
+            cost[pages, best] + beside_visits,
+            (1.0 - rare) * self._told_age(pages, first + best) + rare * beside_age,
+        )
+        better = self.weight * hinted[0] - price * hinted[1] > (
+            self.weight * result[0] - price * result[1]
+        )
+        better &= visits[pages, best] * most_s >= 1.0
+        fresh, spent, aged = (np.where(better, a, b) for a, b in zip(hinted, result, strict=True))
+        return fresh, spent, aged
+
+    def _told_age(self, pages: NDArray[np.int64], wait: NDArray[np.int64]) -> Floats:
+        """Return the mean age of copies that are refreshed after each gap longer than a wait.
+
+        A stale spell lasts until such a gap: its mean is (1 − S)/visits, its length near
+        exponential beyond the wait.
+        """
+        visits = np.maximum(self.told[pages, wait], _SHORT / GRID_S[-1])
+        spell = (1.0 - self.calm[pages, wait]) / visits
+        waiting = np.minimum(GRID_S[wait], spell)
+        beyond = spell - waiting
+        return np.asarray(visits * (0.5 * waiting**2 + waiting * beyond + beyond**2))
+
+
+def pages_of(
+    gaps_s: Sequence[ArrayLike | None], rates: ArrayLike, weights: ArrayLike | None = None
+) -> Pages:
+    """Return the change laws of pages.
+
+    Args:
+        gaps_s: of each page its gaps between changes, the one still open included; None where no
+            history is known.
+        rates: changes per second of pages without a history, taken as Poisson; same length.
+        weights: importance; 1 without it.
+    """
+    rate = np.maximum(np.asarray(rates, np.float64), 1e-12)[:, None]
+    falling = np.exp(-rate * GRID_S)
+    calm, told = falling, rate * falling
+    area = -np.expm1(-rate * GRID_S) / rate
+    aging = np.maximum(0.5 * GRID_S**2 - (GRID_S - area) / rate, 0.0)
+    for page, gaps in enumerate(gaps_s):
+        if gaps is not None:
+            calm[page], told[page], area[page], aging[page] = _of_gaps(np.asarray(gaps, np.float64))
+    weight = np.ones(len(rate)) if weights is None else np.asarray(weights, np.float64)
+    return Pages(calm, told, area, aging, weight)
+
+
+def _of_gaps(gaps: Floats) -> tuple[Floats, Floats, Floats, Floats]:
+    """Return S, −S′ and the two integrals on the grid, exactly, from sums over sorted gaps."""
+    gaps = np.sort(gaps[gaps > 0])
+    total = gaps.sum()
+    first = np.searchsorted(gaps, GRID_S, side="right")
+    above = len(gaps) - first
+    sums = [np.concatenate([np.cumsum((gaps**k)[::-1])[::-1], [0.0]])[first] for k in (1, 2, 3)]
+    s = GRID_S
+    calm = (sums[0] - s * above) / total
+    beyond2 = sums[1] - 2 * s * sums[0] + s**2 * above
+    beyond3 = sums[2] - 3 * s * sums[1] + 3 * s**2 * sums[0] - s**3 * above
+    area = 0.5 * ((gaps**2).sum() - beyond2) / total
+    # ∫₀^s of the area: ∫∫ S; the age integral is s²/2 less that.
+    twice = (0.5 * (gaps**2).sum() * s - ((gaps**3).sum() - beyond3) / 6.0) / total
+    return np.maximum(calm, 0.0), above / total, area, np.maximum(0.5 * s**2 - twice, 0.0)
+
+
+def budget_for(
+    pages: Pages, freshness: float, told: Told | None = None, *, most_per_s: float = 1e3
+) -> float | None:
+    """Return the least visits per second that hold a freshness; None where none does.
+
+    Args:
+        pages: the pages.
+        freshness: wanted, in (0, 1).
+        told: how hints come.
+        most_per_s: the most that is considered.
+    """
+    low, high = math.log(1e-9 * max(len(pages), 1)), math.log(most_per_s)
+    if pages.outlook(most_per_s, told).freshness < freshness:
+        return None
+    while high - low > 1e-3:
+        middle = 0.5 * (low + high)
+        enough = pages.outlook(math.exp(middle), told).freshness >= freshness
+        low, high = (low, middle) if enough else (middle, high)
+    return math.exp(high)

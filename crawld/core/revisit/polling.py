@@ -1,0 +1,125 @@
+"""How often to poll a source of hints: a poll costs requests that visits would have used.
+
+A poll every T seconds costs c/T of the host's slots and makes the source's lag T/2 longer on the
+mean. Freshness over T, as `forecast.py` says it, has one peak between polls that eat the visits and
+polls that come too late to tell anything; it is found by golden sections on log T. Where even the
+peak is below what the same slots hold without the source, the source is not polled.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Final
+
+from crawld.core.change.reliability import Reliability
+from crawld.core.revisit.forecast import Pages, Told
+
+SHARE_MOST: Final = 0.5
+"""Polls never take more than this share of the slots."""
+
+INTERVAL_MOST_S: Final = 7 * 86_400.0
+GAIN_LEAST: Final = 1e-4
+"""A source that adds less freshness than this is not worth a connection."""
+
+_TRUST_LEAST = 0.01
+_GOLDEN = (math.sqrt(5.0) - 1.0) / 2.0
+_WIDTH = 0.05
+
+
+@dataclass(frozen=True, slots=True)
+class Polling:
+    """How a source is best polled.
+
+    Attributes:
+        interval_s: seconds between polls; None: it earns nothing, do not poll it.
+        slots_share: share of the host's slots the polls take.
+        freshness: expected with it. without: expected without it.
+    """
+
+    interval_s: float | None
+    slots_share: float
+    freshness: float
+    without: float
+
+    @property
+    def gain(self) -> float:
+        """What the source adds to the freshness of the host's pages."""
+        return self.freshness - self.without
+
+
+def told_by(source: Reliability, *, interval_s: float = 0.0) -> Told:
+    """Return how the hints of a source come, polled at an interval (0: pushed)."""
+    return Told(
+        source.lag_s() + 0.5 * interval_s, source.missed_share, max(source.trust, _TRUST_LEAST)
+    )
+
+
+def together(one: Told, other: Told | None) -> Told:
+    """Return how the hints of two sources come, as if each missed changes by itself."""
+    if other is None:
+        return one
+    told, also = 1.0 - one.missed_share, 1.0 - other.missed_share
+    if told + also <= 0.0:
+        return one
+    # What both tell is told by the faster.
+    fast, slow = sorted((one, other), key=lambda source: source.lag_s)
+    first = 1.0 - fast.missed_share
+    second = fast.missed_share * (1.0 - slow.missed_share)
+    return Told(
+        (first * fast.lag_s + second * slow.lag_s) / (first + second),
+        one.missed_share * other.missed_share,
+        (told * one.trust + also * other.trust) / (told + also),
+    )
+
+
+def poll_interval(
+    pages: Pages,
+    slots_per_s: float,
+    source: Told,
+    *,
+    requests: float = 1.0,
+    covered: int | None = None,
+    beside: Told | None = None,
+    least_s: float = 0.0,
+) -> Polling:
+    """Return how often a source is best polled.
+
+    Args:
+        pages: change laws of the pages it covers, or of a fair sample (200 are enough).
+        slots_per_s: requests a second the host permits for these pages, > 0.
+        source: its hints, with its lag beyond polling (`told_by`).
+        requests: requests a poll takes.
+        covered: pages it covers; without it as many as `pages`.
+        beside: hints that come anyway, from other sources.
+        least_s: the shortest interval allowed.
+    """
+    scale = len(pages) / max(covered or len(pages), 1)
+
+    def held(interval_s: float) -> float:
+        told = Told(source.lag_s + 0.5 * interval_s, source.missed_share, source.trust)
+        left = slots_per_s - requests / interval_s
+        return pages.outlook(left * scale, together(told, beside)).freshness
+
+    without = pages.outlook(slots_per_s * scale, beside).freshness if len(pages) else 1.0
+    nothing = Polling(None, 0.0, without, without)
+    shortest = max(requests / (SHARE_MOST * slots_per_s), least_s, 1.0)
+    if not len(pages) or source.missed_share >= 1.0 or shortest >= INTERVAL_MOST_S:
+        return nothing
+    low, high = math.log(shortest), math.log(INTERVAL_MOST_S)
+    inner = [high - _GOLDEN * (high - low), low + _GOLDEN * (high - low)]
+    found = [held(math.exp(at)) for at in inner]
+    while high - low > _WIDTH:
+        if found[0] >= found[1]:
+            high, inner[1], found[1] = inner[1], inner[0], found[0]
+            inner[0] = high - _GOLDEN * (high - low)
+            found[0] = held(math.exp(inner[0]))
+        else:
+            low, inner[0], found[0] = inner[0], inner[1], found[1]
+            inner[1] = low + _GOLDEN * (high - low)
+            found[1] = held(math.exp(inner[1]))
+    freshness, at = max(zip(found, inner, strict=True))
+    interval_s = math.exp(at)
+    if freshness < without + GAIN_LEAST:
+        return nothing
+    return Polling(interval_s, requests / (interval_s * slots_per_s), freshness, without)
