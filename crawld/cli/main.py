@@ -178,6 +178,69 @@ def doctor(
 
 @app.command()
 @ending
+def serve(
+    *,
+    db: Db = DEFAULT_DB,
+    listen: Annotated[
+        str, typer.Option(metavar="HOST:PORT", help="Where; port 0 takes any free one.")
+    ] = "127.0.0.1:8080",
+    banner: Annotated[
+        bool, typer.Option(help="Name source, instant and licence on each page.")
+    ] = True,
+    scripts: Annotated[
+        bool, typer.Option(help="Let scripts of mirrored pages run, shut in.")
+    ] = True,
+    json_out: Json = False,
+) -> int:
+    """Show the mirror in a browser, also while the daemon runs; nothing is written."""
+    from crawld.cli.serve import serve as show
+    from crawld.web.mirror import Look
+
+    return show(db, listen, Look(banner=banner, scripts=scripts), as_json=json_out)
+
+
+@app.command()
+@ending
+def index(
+    *,
+    db: Db = DEFAULT_DB,
+    rebuild: Annotated[bool, typer.Option("--rebuild", help="Begin anew.")] = False,
+) -> int:
+    """Bring the index behind the search up to date; a running daemon does so by itself."""
+    from crawld.cli.serve import index as bring_up
+
+    return bring_up(db, rebuild=rebuild)
+
+
+@app.command()
+@ending
+def export(
+    form: Annotated[Form, typer.Argument(help="What to write.")],
+    *,
+    out: Annotated[
+        Path, typer.Option("--out", metavar="PATH", help="Where; static goes on where it was.")
+    ],
+    db: Db = DEFAULT_DB,
+    since: Annotated[
+        str | None, typer.Option(metavar="TIME", help='Leave out what is older: "2 days ago".')
+    ] = None,
+    table: Annotated[
+        str | None,
+        typer.Option(help="jsonl, csv: one of pages, visits, changes, versions as one file."),
+    ] = None,
+    title: Annotated[str | None, typer.Option(help="zim, wacz: the title of the file.")] = None,
+    json_out: Json = False,
+) -> int:
+    """Write the mirror for other programs, also while the daemon runs; asks the network nothing."""
+    from crawld.cli.export import ExportOptions
+    from crawld.cli.export import export as write
+
+    options = ExportOptions(db=db, out=out, since=since, table=table, title=title, as_json=json_out)
+    return write(form, options)
+
+
+@app.command()
+@ending
 def bench(
     name: Annotated[str, typer.Argument(help="Which benchmark.")],
     *,

@@ -27,6 +27,8 @@ from crawld.config.values import (
     Depth,
     FilePath,
     HostName,
+    HostPattern,
+    ListenText,
     PositiveSeconds,
     QuietHoursText,
     RuleText,
@@ -224,6 +226,24 @@ class Jobs(_Table):
     )
 
 
+class Web(_Table):
+    """The mirror in a browser: read-only, without passwords; whoever can connect can read it."""
+
+    listen: ListenText | None = _key(
+        None, 'Where: "127.0.0.1:8080", "[::1]:8080"; port 0 takes any; unset: off.', restart=True
+    )
+    banner: StrictBool = _key(
+        True,
+        "Whether pages carry a line with source, instant, revision and licence.",
+        restart=True,
+    )
+    scripts: StrictBool = _key(
+        True,
+        "Whether scripts of mirrored pages run: shut in, without storage or connections.",
+        restart=True,
+    )
+
+
 class Weight(_Table):
     """How much the pages of one pattern matter."""
 
@@ -323,4 +343,5 @@ class Config(_Table):
     content: Content = Field(default_factory=Content)
     schedule: Schedule = Field(default_factory=Schedule)
     jobs: Jobs = Field(default_factory=Jobs)
+    web: Web = Field(default_factory=Web)
     sites: tuple[Site, ...] = Field(default=(), alias="site")

@@ -29,6 +29,7 @@ _HOME_PAGE = re.compile(r"https?://[A-Za-z0-9\[][!-'*-~]*", re.IGNORECASE)
 _NO_HOST = re.compile(r"[\s/?#@\\]")
 _SITE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 _TITLE_URL = re.compile(r"https?://[^/?#{}\s]+/[^{}\s]*\{title\}[^{}\s]*", re.IGNORECASE)
+_LISTEN = re.compile(r"(?:\[([0-9A-Fa-f:.]+)\]|([^:\[\]]*)):([0-9]{1,5})")
 _CONTENT_TYPE = re.compile(r"[A-Za-z0-9!#$&^_.+*-]+/[A-Za-z0-9!#$&^_.+*-]+")
 
 
@@ -145,6 +146,24 @@ def _address(text: str) -> str:
         raise ValueError('must be an IP address such as "192.0.2.7" or "2001:db8::7"') from None
 
 
+def listen_of(text: str) -> tuple[str, int]:
+    """Return the address and port that a `HOST:PORT` names; no host is loopback.
+
+    Raises:
+        ValueError: the text is none.
+    """
+    match = _LISTEN.fullmatch(text)
+    if match is None or int(match[3]) > 65_535:
+        raise ValueError('must be an address and a port: "127.0.0.1:8080", "[::1]:8080"')
+    host = match[1] or match[2]
+    return ("127.0.0.1" if host in {"", "localhost"} else _address(host)), int(match[3])
+
+
+def _listen(text: str) -> str:
+    listen_of(text)
+    return text
+
+
 Seconds = Annotated[float, Field(strict=True, ge=0, le=30 * 86_400, allow_inf_nan=False)]
 PositiveSeconds = Annotated[float, Field(strict=True, gt=0, le=30 * 86_400, allow_inf_nan=False)]
 Days = Annotated[float, Field(strict=True, gt=0, le=36_500, allow_inf_nan=False)]
@@ -162,3 +181,4 @@ ContentType = Annotated[str, AfterValidator(_content_type)]
 TitleUrl = Annotated[str, AfterValidator(_title_url)]
 SiteName = Annotated[str, AfterValidator(_site_name)]
 AddressText = Annotated[str, AfterValidator(_address)]
+ListenText = Annotated[str, AfterValidator(_listen)]

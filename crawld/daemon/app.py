@@ -40,12 +40,14 @@ from crawld.daemon.jobs.estimate import Estimate
 from crawld.daemon.jobs.hints import Hints
 from crawld.daemon.jobs.retention import Retention
 from crawld.daemon.jobs.runner import Job, JobRunner
+from crawld.daemon.jobs.search import Search
 from crawld.daemon.models import Phase
 from crawld.daemon.network import Network
 from crawld.daemon.process import OPEN_FILES_KEPT, open_files, settle_collector, settle_heap
 from crawld.daemon.restore import restore_hosts
 from crawld.daemon.sitebook import SiteBook
 from crawld.daemon.teaching import Teaching
+from crawld.daemon.web import serve_web
 from crawld.errors import ConfigError, CrawldError
 from crawld.net.fetcher import Fetcher
 from crawld.net.resolver import CachedResolver, Lookup, NameserverLookup, SystemLookup
@@ -147,6 +149,7 @@ class Daemon:
             Analyse(self.crawl, database, start.clock),
             Estimate(self.crawl, database, start.clock),
             Allocate(self.crawl, database),
+            Search(database),
         ]
         self.jobs = JobRunner(database, start.clock, jobs, chance=random.Random())
         self._hurry = trio.CancelScope()
@@ -187,6 +190,7 @@ class Daemon:
             await nursery.start(self.database.run_writer)
             await self._fill()
             await nursery.start(serve_control, self)
+            await nursery.start(serve_web, self)
             nursery.start_soon(self.network.run, self.crawl.schedule)
             nursery.start_soon(self._watch_store)
             nursery.start_soon(self._watch_disk)

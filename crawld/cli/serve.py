@@ -1,0 +1,85 @@
+"""`crawld serve` and `crawld index`: the mirror in a browser, and the index behind its search."""
+
+from __future__ import annotations
+
+import signal
+import sys
+import time
+from contextlib import closing
+from pathlib import Path
+
+import trio
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+from crawld.cli.output import console, count_text, json_text
+from crawld.config.values import listen_of
+from crawld.errors import EXIT_OK, OperatorError, StoreError
+from crawld.store import migrate, search
+from crawld.store.connection import open_connection
+from crawld.store.database import Database
+from crawld.store.lock import DatabaseLock
+from crawld.web.app import MirrorApp
+from crawld.web.mirror import Look
+from crawld.web.server import bind, serve_mirror, url_of
+
+
+def serve(db: Path, listen: str, look: Look, *, as_json: bool) -> int:
+    """Show a mirror until Ctrl-C; return the exit code.
+
+    Raises:
+        OperatorError: the database cannot be read, or the address cannot be had.
+    """
+    try:
+        host, port = listen_of(listen)
+    except ValueError as error:
+        raise OperatorError(f"--listen {listen} {error}") from None
+    trio.run(_serve, db, host, port, look, as_json)
+    return EXIT_OK
+
+
+async def _serve(db: Path, host: str, port: int, look: Look, as_json: bool) -> None:
+    async with await Database.open(db, read_only=True) as database, trio.open_nursery() as nursery:
+        listening = bind(host, port)
+        url = url_of(listening)
+        app = MirrorApp(database, time.time, look, _complain)
+        with trio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
+            await nursery.start(serve_mirror, app, listening)
+            print(json_text({"url": url, "db": str(db)}) if as_json else url, flush=True)
+            await anext(aiter(signals))
+            nursery.cancel_scope.cancel()
+
+
+def _complain(target: str, error: BaseException) -> None:
+    print(f"error: {target[:200]}: {error}", file=sys.stderr, flush=True)
+
+
+def index(db: Path, *, rebuild: bool) -> int:
+    """Bring the full-text index of a database up to date; return the exit code.
+
+    Raises:
+        StoreError: the database is missing, in use or cannot be written.
+    """
+    if not db.exists():
+        raise StoreError(f"there is no database {db}", hint="name an existing file with --db")
+    lock = DatabaseLock.acquire(db)
+    try:
+        migrate.require_current(db)
+        with closing(open_connection(db)) as connection:
+            if rebuild:
+                with connection:
+                    search.rebuild(connection)
+            columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
+            with Progress(*columns, TimeRemainingColumn(), console=console(stderr=True)) as bar:
+                total = search.waiting(connection)
+                task = bar.add_task("index", total=total)
+                pages = 0
+                while (work := search.plan(connection)) is not None:
+                    with connection:
+                        search.apply(connection, work)
+                    pages += len(work.entries)
+                    bar.update(task, completed=total - search.waiting(connection))
+            connection.wal_checkpoint(mode=3)
+    finally:
+        lock.release()
+    print(f"{db}: {count_text(pages)} pages indexed")
+    return EXIT_OK

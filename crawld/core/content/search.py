@@ -1,0 +1,135 @@
+"""Words to be found: what is indexed of a page, what a query means, what a hit looks like.
+
+Queries are for people: all words are to be found; `"several words"` in a row, `begin*` any word
+that begins so, `-word` none of these, `title:word` in the title. Whatever is typed is a query or
+means nothing; none is an error, and none reaches the syntax of the index unquoted.
+
+Scripts that put no spaces between words are indexed character by character, and asked for as
+characters in a row.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from crawld.core.content.blocks import Blocks
+from crawld.core.content.tags import TARGET_END, TARGET_START
+
+MAX_TEXT = 500_000
+"""Characters of one page that are indexed."""
+
+MAX_TERMS = 32
+
+SNIPPET_CHARACTERS = 240
+
+_UNSPACED = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7a3\uf900-\ufaff\u0e00-\u0eff"
+_CHARACTER = re.compile(f"[{_UNSPACED}]")
+_TARGET = re.compile(f"{TARGET_START}[^{TARGET_END}]*{TARGET_END}")
+_KIND = re.compile(r"(?:h[1-6]|pre): |[*|>] ")
+_TERM = re.compile(r"(-?)(?:(title|text):)?(?:\"([^\"]*)\"?|([^\s\"]+))", re.IGNORECASE)
+_WORD = re.compile(r"\w+")
+
+
+class Query(NamedTuple):
+    """What a query asks for.
+
+    Attributes:
+        match: in the syntax of FTS5; empty: nothing.
+        words: lower-case beginnings of words to show in hits.
+    """
+
+    match: str
+    words: tuple[str, ...]
+
+
+def text_of(blocks: Blocks) -> str:
+    """Return what a reader sees of a page, its title left out, a line a block."""
+    lines = []
+    for block in blocks.texts:
+        if not block.startswith("title: "):
+            line = _KIND.sub("", _TARGET.sub("", block), count=1)
+            lines.append(line.replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&"))
+    return "\n".join(lines)[:MAX_TEXT]
+
+
+def spaced(text: str) -> str:
+    """Return a text with spaces around each character of a script that puts none.
+
+    >>> spaced("SQLite数据库")
+    'SQLite 数  据  库 '
+    """
+    return _CHARACTER.sub(r" \g<0> ", text)
+
+
+def parse_query(text: str) -> Query:
+    """Return what a text typed by a person asks for.
+
+    >>> parse_query('web "a crawler" -spider pol*').match
+    '("web" AND "a crawler" AND "pol"*) NOT ("spider")'
+    """
+    wanted: list[str] = []
+    unwanted: list[str] = []
+    words: list[str] = []
+    for minus, column, phrase, word in _TERM.findall(text)[:MAX_TERMS]:
+        begins = bool(word) and word.endswith("*")
+        found = _WORD.findall(spaced(phrase or word))
+        if not found:
+            continue
+        term = f'"{" ".join(found)}"{"*" if begins else ""}'
+        term = f"{column.lower()} : {term}" if column else term
+        (unwanted if minus else wanted).append(term)
+        if not minus:
+            words += (each.lower() for each in found)
+    if not wanted:
+        return Query("", ())
+    match = " AND ".join(wanted)
+    if unwanted:
+        match = f"({match}) NOT ({' OR '.join(unwanted)})"
+    return Query(match, tuple(dict.fromkeys(words)))
+
+
+def snippet(text: str, words: Sequence[str]) -> list[tuple[str, bool]]:
+    """Return a part of a text where words are found, in pieces.
+
+    Args:
+        text: what a reader sees.
+        words: lower-case beginnings of words.
+
+    Returns:
+        (text, whether it is one of the words), in order; white space is one space.
+    """
+    plain = " ".join(text.split())
+    pattern = _pattern(words)
+    first = pattern.search(plain) if pattern else None
+    start = max(first.start() - SNIPPET_CHARACTERS // 4, 0) if first else 0
+    if start:
+        start = plain.find(" ", start, start + 20) + 1 or start
+    end = min(start + SNIPPET_CHARACTERS, len(plain))
+    pieces = list(_pieces(plain[start:end], pattern))
+    if start:
+        pieces.insert(0, ("… ", False))
+    if end < len(plain):
+        pieces.append((" …", False))
+    return pieces
+
+
+def _pattern(words: Sequence[str]) -> re.Pattern[str] | None:
+    if not words:
+        return None
+    either = "|".join(re.escape(word) for word in sorted(words, key=len, reverse=True))
+    return re.compile(
+        rf"(?:(?<!\w)|(?<=[{_UNSPACED}])|(?=[{_UNSPACED}]))(?:{either})", re.IGNORECASE
+    )
+
+
+def _pieces(text: str, pattern: re.Pattern[str] | None) -> Iterator[tuple[str, bool]]:
+    position = 0
+    for match in pattern.finditer(text) if pattern else ():
+        if match.start() > position:
+            yield text[position : match.start()], False
+        yield match[0], True
+        position = match.end()
+    if position < len(text):
+        yield text[position:], False

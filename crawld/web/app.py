@@ -1,0 +1,261 @@
+"""The ASGI application: which request gets which page.
+
+    /                                 sites, counts, ages
+    /site/NAME                        pages of a site
+    /search?q=…                       pages that hold words
+    /https/HOST/PATH                  a page (`address`), /@WHEN/https/… as it was
+    /versions/https/HOST/PATH         its copies
+    /diff/OLD..NEW/https/HOST/PATH    what changed between two
+    /timegate/URL, /timemap/link/URL  the same for programs (`memento`)
+
+Everything is GET or HEAD and reads only: one short read of the file a request, on a reader's
+thread, the rewriting included, so that the event loop of a daemon is never held up by a page.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Awaitable, Callable
+from typing import Any, Final
+from urllib.parse import unquote
+
+import apsw
+
+from crawld.core.content.analysis import difference_of, read_blocks
+from crawld.core.content.words import word_diff
+from crawld.core.url import canonicalize
+from crawld.errors import CrawldError, InvalidUrlError
+from crawld.store import search, shown, version
+from crawld.store.database import Database
+from crawld.store.shown import Shown
+from crawld.web import memento, security
+from crawld.web.address import NOW, Address, address_of, mirror_path
+from crawld.web.mirror import Look, find, redirect, show
+from crawld.web.own import (
+    STYLE,
+    diff_page,
+    fault_page,
+    index_page,
+    missing_page,
+    own_page,
+    site_page,
+    versions_page,
+)
+from crawld.web.reply import Reply, Request, header, headers, query_of
+
+PAGES_A_LIST: Final = 200
+HITS_A_PAGE: Final = 10
+MAX_HITS: Final = 1_000
+COPIES_A_LIST: Final = 1_000
+MAX_TARGET: Final = 16_384
+
+_DIFF = re.compile(r"/diff/([0-9]{1,18})\.\.([0-9]{1,18})(/.*)", re.DOTALL)
+
+Scope = dict[str, Any]
+Send = Callable[[dict[str, Any]], Awaitable[None]]
+Receive = Callable[[], Awaitable[dict[str, Any]]]
+
+
+class MirrorApp:
+    """The application over one open database."""
+
+    def __init__(
+        self,
+        database: Database,
+        clock: Callable[[], float],
+        look: Look,
+        on_error: Callable[[str, BaseException], None],
+    ) -> None:
+        """Take the file to show.
+
+        Args:
+            database: open for reading.
+            clock: returns Unix seconds.
+            look: how pages are shown.
+            on_error: is told the target of a request that failed, and why.
+        """
+        self._database = database
+        self._clock = clock
+        self._look = look
+        self._on_error = on_error
+
+    async def __call__(self, scope: Scope, _receive: Receive, send: Send) -> None:
+        """Answer one request (ASGI)."""
+        if scope["type"] != "http":
+            raise RuntimeError("only HTTP is spoken here")
+        request = request_of(scope)
+        reply = await self._reply(request)
+        if request.method == "HEAD":
+            length, body = len(reply.body), b""
+        else:
+            length, body = len(reply.body), reply.body
+        lines = reply.headers
+        if reply.status != 304:
+            lines = [*lines, (b"content-length", b"%d" % length)]
+        start = {"type": "http.response.start", "status": reply.status, "headers": lines}
+        await send(start)
+        await send({"type": "http.response.body", "body": body})
+
+    async def _reply(self, request: Request) -> Reply:
+        if request.method not in ("GET", "HEAD"):
+            refused = fault_page(405, "Read only", "The mirror takes nothing; ask the original.")
+            refused.headers.append(header("allow", "GET, HEAD"))
+            return refused
+        if len(request.target) > MAX_TARGET:
+            return fault_page(414, "Too long", "No page of the mirror has so long an address.")
+        try:
+            return await self._database.read(self._answer, request)
+        except CrawldError as error:
+            self._on_error(request.target, error)
+            return fault_page(500, "Damaged", error.message)
+        except apsw.Error as error:
+            self._on_error(request.target, error)
+            return fault_page(503, "Not now", "The file cannot be read at this moment.")
+
+    def _answer(self, connection: apsw.Connection, request: Request) -> Reply:
+        """Return the answer to a request; runs on a reader's thread."""
+        target = request.target
+        if target.startswith(("/http", "/@")):
+            return self._page(connection, request)
+        for prefix, answer in _OF_A_PAGE.items():
+            if target.startswith(prefix):
+                return answer(self, connection, request, target[len(prefix) :])
+        path, parameters = query_of(target)
+        own = _OWN.get(path.rstrip("/") or "/")
+        if own is not None:
+            return own(self, connection, dict(parameters))
+        if path.startswith("/site/"):
+            return self._site(connection, unquote(path[6:]), dict(parameters))
+        return fault_page(404, "No such page", "An address of the mirror begins with /https/.")
+
+    def _page(self, connection: apsw.Connection, request: Request) -> Reply:
+        address = address_of(request.target)
+        if address is None:
+            return fault_page(404, "No such page", "This is no address a page could have.")
+        if not address.canonical:
+            return redirect(mirror_path(address.url, address.moment.text), 301)
+        wanted = request.headers.get("accept-datetime")
+        if wanted is not None and address.moment is NOW:
+            page = find(connection, address.url)
+            gated = page and memento.gate(connection, page, wanted, request.headers["base"])
+            if gated:
+                return gated
+        return show(connection, address, request, self._clock(), self._look)
+
+    # --- about a page ---------------------------------------------------------------------------
+
+    def _versions(self, connection: apsw.Connection, _request: Request, target: str) -> Reply:
+        address = address_of(target)
+        page = find(connection, address.url) if address is not None else None
+        if address is None or page is None:
+            return _unknown(address)
+        rows = version.list_versions(connection, page.page_id, limit=COPIES_A_LIST + 1)
+        return versions_page(page, rows[:COPIES_A_LIST], more=len(rows) > COPIES_A_LIST)
+
+    def _diff(self, connection: apsw.Connection, request: Request, _target: str) -> Reply:
+        match = _DIFF.fullmatch(request.target)
+        address = address_of(match[3]) if match else None
+        page = find(connection, address.url) if address is not None else None
+        if match is None or address is None or page is None:
+            return _unknown(address)
+        old, new = (version.detail(connection, int(match[i])) for i in (1, 2))
+        if old is None or new is None or {old.page_id, new.page_id} != {page.page_id}:
+            return fault_page(404, "No such copy", "The page has no copy of that number.")
+        before, after = (
+            read_blocks(
+                version.read_body(connection, row.version_id) or b"", row.answer.content_type
+            )
+            for row in (old, new)
+        )
+        share = difference_of(before, after)
+        return diff_page(page, old, new, word_diff(before, after), share)
+
+    def _gate(self, connection: apsw.Connection, request: Request, target: str) -> Reply:
+        page = _page_of(connection, target)
+        wanted = request.headers.get("accept-datetime")
+        gated = page and memento.gate(connection, page, wanted, request.headers["base"])
+        return gated or fault_page(404, "Not in the mirror", f"There is no copy of {target}.")
+
+    def _map(self, connection: apsw.Connection, request: Request, target: str) -> Reply:
+        page = _page_of(connection, target)
+        if page is None:
+            return fault_page(404, "Not in the mirror", f"There is no copy of {target}.")
+        return memento.time_map(connection, page, request.headers["base"])
+
+    # --- our own ---------------------------------------------------------------------------------
+
+    def _index(self, connection: apsw.Connection, _parameters: dict[str, str]) -> Reply:
+        return index_page(shown.summaries(connection, self._clock()))
+
+    def _site(self, connection: apsw.Connection, name: str, parameters: dict[str, str]) -> Reply:
+        after = _number(parameters.get("after"))
+        pages = shown.list_shown(connection, name, after=after, limit=PAGES_A_LIST)
+        following = pages[-1].page_id if len(pages) == PAGES_A_LIST else None
+        return site_page(name, pages, following)
+
+    def _search(self, connection: apsw.Connection, parameters: dict[str, str]) -> Reply:
+        query = parameters.get("q", "").strip()
+        start = min(_number(parameters.get("start")), MAX_HITS)
+        hits = search.find(connection, query, start=start, limit=HITS_A_PAGE + 1)
+        return own_page(
+            "search.html",
+            query=query,
+            hits=hits[:HITS_A_PAGE],
+            start=start,
+            more=len(hits) > HITS_A_PAGE and start < MAX_HITS,
+            waiting=search.waiting(connection),
+        )
+
+    def _style(self, _connection: apsw.Connection, _parameters: dict[str, str]) -> Reply:
+        lines = headers(("content-type", "text/css"), ("cache-control", "public, max-age=3600"))
+        return Reply(200, STYLE, [*lines, *security.OWN])
+
+    def _robots(self, _connection: apsw.Connection, _parameters: dict[str, str]) -> Reply:
+        # Search engines find the originals; a mirror among their hits helps nobody.
+        lines = headers(("content-type", "text/plain"), ("cache-control", "public, max-age=3600"))
+        return Reply(200, b"User-agent: *\nDisallow: /\n", [*lines, *security.OWN])
+
+
+_OWN: Final[dict[str, Callable[[MirrorApp, apsw.Connection, dict[str, str]], Reply]]] = {
+    "/": MirrorApp._index,
+    "/search": MirrorApp._search,
+    "/-/crawld.css": MirrorApp._style,
+    "/robots.txt": MirrorApp._robots,
+}
+
+_OF_A_PAGE: Final[dict[str, Callable[[MirrorApp, apsw.Connection, Request, str], Reply]]] = {
+    "/versions": MirrorApp._versions,
+    "/diff/": MirrorApp._diff,
+    memento.GATE: MirrorApp._gate,
+    memento.MAP: MirrorApp._map,
+}
+
+
+def _unknown(address: Address | None) -> Reply:
+    if address is None:
+        return fault_page(404, "No such page", "This is no address a page could have.")
+    return missing_page(address, None, None, None)
+
+
+def _page_of(connection: apsw.Connection, url: str) -> Shown | None:
+    try:
+        return find(connection, canonicalize(url))
+    except InvalidUrlError:
+        return None
+
+
+def _number(text: str | None) -> int:
+    return int(text) if text is not None and re.fullmatch(r"[0-9]{1,18}", text) else 0
+
+
+def request_of(scope: Scope) -> Request:
+    """Return the request of an ASGI scope; `base` among the headers is scheme, host and port."""
+    lines = {
+        name.decode("latin-1").lower(): value.decode("latin-1") for name, value in scope["headers"]
+    }
+    lines["base"] = f"{scope.get('scheme', 'http')}://{lines.get('host', 'localhost')}"
+    target = scope["raw_path"].decode("latin-1")
+    query = scope["query_string"].decode("latin-1")
+    if "?" not in target and query:
+        target = f"{target}?{query}"
+    return Request(scope["method"], target, lines)

@@ -1,0 +1,86 @@
+"""Memento: past copies by date, for programs that know RFC 7089.
+
+A page's address in the mirror is its own TimeGate too: `Accept-Datetime` leads to the copy of that
+time (pattern 2.1, 302). `/timegate/URL` does the same, `/timemap/link/URL` lists all copies.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from email.utils import parsedate_to_datetime
+from typing import Final
+
+import apsw
+
+from crawld.store import version
+from crawld.store.shown import Shown
+from crawld.store.version import VersionRow
+from crawld.web import security
+from crawld.web.address import mirror_path
+from crawld.web.reply import Reply, header, headers, http_date
+
+MAX_MEMENTOS: Final = 10_000
+
+GATE: Final = "/timegate/"
+MAP: Final = "/timemap/link/"
+
+
+def instant_of(accept_datetime: str) -> float | None:
+    """Return the instant of an Accept-Datetime header, None if it is none."""
+    try:
+        return parsedate_to_datetime(accept_datetime).timestamp()
+    except (ValueError, TypeError, OverflowError):
+        return None
+
+
+def gate(
+    connection: apsw.Connection, page: Shown, accept_datetime: str | None, base: str
+) -> Reply | None:
+    """Return the redirect to the copy of a time, None if there is none.
+
+    Args:
+        connection: any.
+        page: the page.
+        accept_datetime: the header; without one the newest copy is meant.
+        base: scheme, host and port of the listener.
+    """
+    at = float("inf") if accept_datetime is None else instant_of(accept_datetime)
+    if at is None:
+        return Reply(400, b"Accept-Datetime is no HTTP date\n", _lines("text/plain"))
+    rows = version.list_versions(connection, page.page_id, limit=MAX_MEMENTOS)
+    if not rows:
+        return None
+    chosen = next((row for row in rows if int(row.visited_at) <= at), rows[-1])
+    lines = [
+        header("location", mirror_path(page.url, f"v{chosen.version_id}")),
+        header("vary", "accept-datetime"),
+        header("link", f'<{page.url}>; rel="original", {_map_link(base, page.url)}'),
+        *security.OWN,
+    ]
+    return Reply(302, b"", lines)
+
+
+def time_map(connection: apsw.Connection, page: Shown, base: str) -> Reply:
+    """Return the list of all copies of a page, in the link format (RFC 6690)."""
+    rows = version.list_versions(connection, page.page_id, limit=MAX_MEMENTOS)
+    body = ",\n".join(_links(page, rows[::-1], base)) + "\n"
+    return Reply(200, body.encode(), _lines("application/link-format"))
+
+
+def _links(page: Shown, rows: list[VersionRow], base: str) -> Iterator[str]:
+    yield f'<{page.url}>; rel="original"'
+    yield f'<{base}{GATE}{page.url}>; rel="timegate"'
+    yield f'<{base}{MAP}{page.url}>; rel="self"; type="application/link-format"'
+    for number, row in enumerate(rows):
+        rels = [rel for rel, here in (("first", 0), ("last", len(rows) - 1)) if number == here]
+        rel = " ".join((*rels, "memento"))
+        path = mirror_path(page.url, f"v{row.version_id}")
+        yield f'<{base}{path}>; rel="{rel}"; datetime="{http_date(row.visited_at)}"'
+
+
+def _map_link(base: str, url: str) -> str:
+    return f'<{base}{MAP}{url}>; rel="timemap"; type="application/link-format"'
+
+
+def _lines(content_type: str) -> list[tuple[bytes, bytes]]:
+    return [*headers(("content-type", content_type), ("cache-control", "no-cache")), *security.OWN]

@@ -1,0 +1,267 @@
+"""A page of the mirror as it is sent: found, chosen, rewritten, attributed.
+
+Everything here runs on one snapshot, on a reader's thread. Which copy is shown is decided by
+`crawld.store.served` alone. A page that is not there is answered by a page that says so and links
+to the original; a redirect is answered as one if its target can be shown.
+
+Links to origins of the mirror lead to the mirror, also where the page is not held (yet); links to
+others lead to the original. Whatever is loaded with a page is loaded from the mirror or not at all.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from typing import Final
+
+import apsw
+
+from crawld.core.content import media
+from crawld.core.content.references import Kind
+from crawld.core.content.rewrite import Locate, rewrite_css, rewrite_html
+from crawld.core.page import PageState
+from crawld.core.url import parse, url_hash
+from crawld.store import shown, version
+from crawld.store.headers import unpack
+from crawld.store.served import Reason, Served, served
+from crawld.store.shown import Shown
+from crawld.store.version import VersionRow
+from crawld.web import security
+from crawld.web.address import Address, mirror_path
+from crawld.web.attribution import attribution_of
+from crawld.web.own import banner, missing_page
+from crawld.web.reply import Header, Reply, Request, header, headers, http_date, matches, ranged
+
+RENDERING: Final = 1
+"""Part of every ETag: raised when the same copy is sent in another form."""
+
+PAGE_MAX_AGE_S: Final = 60
+"""How long a cache may show a page without asking; a 304 costs next to nothing."""
+
+REQUISITE_MAX_AGE_S: Final = 3600
+
+_HTML: Final = frozenset({media.HTML, media.XHTML})
+_DRAWING: Final = "image/svg+xml"
+_STYLE: Final = "text/css"
+_PDF: Final = "application/pdf"
+_SCRIPTS: Final = frozenset({"text/javascript", "application/javascript"})
+
+_FOLLOWED: Final = frozenset({Kind.LINK, Kind.FORM, Kind.REFRESH})
+
+_LABELS: Final = {
+    "cp874": "windows-874",
+    "cp932": "shift_jis",
+    "cp949": "euc-kr",
+    "big5hkscs": "big5",
+    "mac-roman": "macintosh",
+    "mac-cyrillic": "x-mac-cyrillic",
+    "iso2022_jp": "iso-2022-jp",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """How the mirror is shown.
+
+    Attributes:
+        banner: whether pages carry a line with their source, instant, revision and licence.
+        scripts: whether scripts of mirrored pages run, in an origin of their own.
+    """
+
+    banner: bool = True
+    scripts: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Copy:
+    """A copy about to be sent."""
+
+    page: Shown
+    served: Served
+    row: VersionRow
+    address: Address
+
+
+def show(
+    connection: apsw.Connection, address: Address, request: Request, now: float, look: Look
+) -> Reply:
+    """Return what is sent for a page of the mirror.
+
+    Args:
+        connection: any, read on one snapshot.
+        address: which page, and when.
+        request: what the browser asks.
+        now: Unix seconds.
+        look: how it is shown.
+
+    Raises:
+        CorruptDatabaseError: the stored copy is damaged.
+    """
+    page = find(connection, address.url)
+    if page is None:
+        return missing_page(address, None, None, None)
+    found = served(connection, page.page_id, now, address.moment.at)
+    if found is None:
+        return missing_page(address, None, None, None)
+    target = None if address.moment.version_id is not None else found.redirect_url
+    if target is not None and can_be_shown(connection, target):
+        return redirect(mirror_path(target, address.moment.text))
+    row = _row(connection, page, found, address)
+    if row is None:
+        first_at = shown.first_copy_at(connection, page.page_id)
+        return missing_page(address, page, first_at, target)
+    return _send(connection, Copy(page, found, row, address), request, look)
+
+
+def find(connection: apsw.Connection, url: str) -> Shown | None:
+    """Return a page by its canonical URL."""
+    return shown.find(connection, parse(url).host, url_hash(url), url)
+
+
+def can_be_shown(connection: apsw.Connection, url: str) -> bool:
+    """Return whether the mirror has something to show at a URL."""
+    page = find(connection, url)
+    return page is not None and page.last_visit_at is not None
+
+
+def redirect(path: str, status: int = 302) -> Reply:
+    """Return a redirect to another path of the listener."""
+    return Reply(status, b"", [header("location", path), *security.OWN])
+
+
+def _row(
+    connection: apsw.Connection, page: Shown, found: Served, address: Address
+) -> VersionRow | None:
+    wanted = address.moment.version_id
+    if wanted is None:
+        wanted = found.version_id
+    row = version.detail(connection, wanted) if wanted is not None else None
+    return row if row is not None and row.page_id == page.page_id else None
+
+
+def _send(connection: apsw.Connection, copy: Copy, request: Request, look: Look) -> Reply:
+    etag = etag_of(copy, look)
+    lines = _headers(copy, look, etag)
+    if matches(etag, request.headers.get("if-none-match")):
+        return Reply(304, b"", lines)
+    body = version.read_body(connection, copy.row.version_id) or b""
+    content_type, sent = _rendered(connection, copy, body, look)
+    lines.append(header("content-type", content_type))
+    return ranged(Reply(200, sent, lines), request, etag)
+
+
+def etag_of(copy: Copy, look: Look) -> str:
+    """Return the tag of a copy as it is sent: same tag, same bytes."""
+    parts = (
+        RENDERING,
+        copy.row.digest.hex(),
+        copy.row.version_id,
+        copy.served.gone,
+        copy.served.reason,
+        copy.address.moment.text,
+        look.banner,
+        look.scripts,
+    )
+    digest = hashlib.blake2b(repr(parts).encode(), digest_size=10)
+    return f'"{digest.hexdigest()}"'
+
+
+def _headers(copy: Copy, look: Look, etag: str) -> list[Header]:
+    content_type = copy.row.answer.content_type or ""
+    page = content_type in _HTML
+    max_age_s = PAGE_MAX_AGE_S if page else REQUISITE_MAX_AGE_S
+    url = copy.page.url
+    lines = headers(
+        ("etag", etag),
+        ("cache-control", f"public, max-age={max_age_s}"),
+        ("memento-datetime", http_date(copy.row.visited_at)),
+        (
+            "link",
+            f'<{url}>; rel="original canonical", </timegate/{url}>; rel="timegate",'
+            f' </timemap/link/{url}>; rel="timemap"; type="application/link-format"',
+        ),
+    )
+    if not copy.address.moment.text:
+        lines.append(header("vary", "accept-datetime"))
+    if content_type.startswith(("font/", "application/font", "application/vnd.ms-font")) or (
+        look.scripts and content_type in _SCRIPTS
+    ):
+        # Fonts and modules are loaded with CORS, from an origin that is none.
+        lines.append(header("access-control-allow-origin", "*"))
+    if content_type == _PDF:
+        return lines + security.INERT
+    return lines + (security.MIRRORED_WITH_SCRIPTS if look.scripts else security.MIRRORED)
+
+
+def _rendered(
+    connection: apsw.Connection, copy: Copy, body: bytes, look: Look
+) -> tuple[str, bytes]:
+    """Return the Content-Type and the bytes that are sent."""
+    content_type = copy.row.answer.content_type or media.BINARY
+    locate = locate_in(connection, copy.address.moment.text)
+    charset = copy.row.answer.charset
+    if content_type in _HTML or content_type == _DRAWING:
+        charset = charset or media.decode(body).charset
+        xml = content_type != media.HTML
+        line = "" if xml or not look.banner else _banner(connection, copy, body)
+        sent = rewrite_html(body, copy.page.url, locate, charset=charset, xml=xml, insert=line)
+        return f"{content_type}; charset={label_of(charset)}", sent
+    if content_type == _STYLE:
+        charset = charset or _declared_charset(copy.row) or "utf-8"
+        sent = rewrite_css(body, copy.page.url, locate, charset=charset)
+        return f"{content_type}; charset={label_of(charset)}", sent
+    charset = charset or _declared_charset(copy.row)
+    return f"{content_type}; charset={label_of(charset)}" if charset else content_type, body
+
+
+def _banner(connection: apsw.Connection, copy: Copy, body: bytes) -> str:
+    row, page = copy.row, copy.page
+    revision_id = shown.revision_at(connection, page.page_id, row.visited_at)
+    return banner(
+        page.url,
+        row.visited_at,
+        attribution_of(page.url, body.decode("latin-1"), revision_id),
+        gone=copy.served.gone or page.state is PageState.GONE,
+        pinned=copy.served.reason is Reason.PINNED,
+    )
+
+
+def locate_in(connection: apsw.Connection, moment: str) -> Locate:
+    """Return what says where in the mirror a URL stands."""
+    known: dict[str, bool] = {}
+
+    def locate(url: str, kind: Kind) -> str | None:
+        if kind is Kind.MENTION:
+            return None
+        if kind in _FOLLOWED:
+            origin = url[: url.index("/", 8)]
+            if origin not in known:
+                known[origin] = shown.is_origin(connection, origin)
+            if not known[origin]:
+                return None
+        return mirror_path(url, moment)
+
+    return locate
+
+
+def label_of(codec: str) -> str:
+    """Return the label by which browsers know a charset.
+
+    >>> label_of("cp1252"), label_of("iso8859-2"), label_of("utf-16-le")
+    ('windows-1252', 'iso-8859-2', 'utf-8')
+    """
+    if codec.startswith("utf-16"):
+        return "utf-8"  # sent in UTF-8, see `rewrite`
+    if codec in _LABELS:
+        return _LABELS[codec]
+    if codec.startswith("cp12"):
+        return f"windows-{codec[2:]}"
+    return codec.replace("iso8859", "iso-8859").replace("_", "-")
+
+
+def _declared_charset(row: VersionRow) -> str | None:
+    for name, value in unpack(row.answer.headers):
+        if name.lower() == b"content-type":
+            label = media.charset_parameter(value.decode("latin-1"))
+            return media.codec_of(label)
+    return None

@@ -1,0 +1,111 @@
+"""An answer of the web listener, and what a request may ask of any: conditions, ranges, HEAD.
+
+Source: RFC 9110 sections 13 (conditional requests) and 14 (ranges; one range is served, of several
+the whole).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from email.utils import formatdate
+
+Header = tuple[bytes, bytes]
+
+_RANGE = re.compile(r"bytes=([0-9]{0,18})-([0-9]{0,18})")
+
+
+@dataclass(slots=True)
+class Reply:
+    """What is sent.
+
+    Attributes:
+        status: HTTP status.
+        body: the whole body; of an answer to HEAD it is not sent.
+        headers: without Content-Length.
+    """
+
+    status: int
+    body: bytes = b""
+    headers: list[Header] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What a browser asks.
+
+    Attributes:
+        method: `GET` or `HEAD`.
+        target: path and query as sent.
+        headers: names in lower case; of repeated ones the last.
+    """
+
+    method: str
+    target: str
+    headers: Mapping[str, str]
+
+
+def http_date(at: float) -> str:
+    """Return an instant as HTTP headers write it."""
+    return formatdate(at, usegmt=True)
+
+
+def header(name: str, value: str) -> Header:
+    """Return a header line; what would end it early is taken out."""
+    clean = value.replace("\r", " ").replace("\n", " ").encode("latin-1", "replace")
+    return name.encode("ascii"), clean
+
+
+def headers(*lines: tuple[str, str]) -> list[Header]:
+    """Return header lines."""
+    return [header(name, value) for name, value in lines]
+
+
+def matches(etag: str, condition: str | None) -> bool:
+    """Return whether If-None-Match names a tag (weak comparison)."""
+    if condition is None:
+        return False
+    tags = [tag.strip().removeprefix("W/") for tag in condition.split(",")]
+    return etag in tags or tags == ["*"]
+
+
+def ranged(reply: Reply, request: Request, etag: str) -> Reply:
+    """Return the part of a whole answer that a request asks for, or the whole."""
+    reply.headers.append((b"accept-ranges", b"bytes"))
+    asked = request.headers.get("range")
+    if asked is None or request.headers.get("if-range", etag) != etag:
+        return reply
+    part = part_of(asked, len(reply.body))
+    if part is None:
+        return reply
+    size = len(reply.body)
+    if not part:
+        return Reply(416, b"", [*reply.headers, header("content-range", f"bytes */{size}")])
+    reply.headers.append(header("content-range", f"bytes {part.start}-{part.stop - 1}/{size}"))
+    return Reply(206, reply.body[part.start : part.stop], reply.headers)
+
+
+def part_of(asked: str, size_bytes: int) -> range | None:
+    """Return the bytes that a Range header names; empty: there are none; None: it is not heeded.
+
+    >>> part_of("bytes=-2", 10), part_of("bytes=20-", 10), part_of("lines=1-2", 10)
+    (range(8, 10), range(0, 0), None)
+    """
+    match = _RANGE.fullmatch(asked.strip())
+    if match is None or not (match[1] or match[2]):
+        return None
+    if not match[1]:
+        return range(max(size_bytes - int(match[2]), 0), size_bytes)
+    start, end = int(match[1]), int(match[2]) if match[2] else size_bytes - 1
+    if end < start:
+        return None
+    return range(start, min(end + 1, size_bytes)) if start < size_bytes else range(0)
+
+
+def query_of(target: str) -> tuple[str, Sequence[tuple[str, str]]]:
+    """Return path and query parameters of a request for a page of our own."""
+    from urllib.parse import parse_qsl  # only our own pages have parameters
+
+    path, _, query = target.partition("?")
+    return path, parse_qsl(query, keep_blank_values=True, max_num_fields=20)

@@ -1,0 +1,57 @@
+"""What a browser may do with what the web listener sends.
+
+Mirrored pages are other people's: their scripts, if they run at all, run in an origin of their own
+(the sandbox gives each page an opaque one), so that they share no storage with each other, with the
+listener's own pages or with the dashboard, and read nothing of them. Whatever a page loads comes
+from the mirror; its scripts may connect nowhere. What no policy forbids a script is to send the
+reader away, as any link can; `scripts = false` forbids that too.
+
+Source: Content Security Policy Level 3; HTML Standard, section on sandboxing.
+"""
+
+from __future__ import annotations
+
+from crawld.web.reply import Header, headers
+
+_LOADS = (
+    "default-src 'none'; img-src 'self' data: blob:; style-src 'self' 'unsafe-inline' data:;"
+    " font-src 'self' data:; media-src 'self' data: blob:; frame-src 'self' data: blob:;"
+    " object-src 'self'; manifest-src 'self'; connect-src 'none'; worker-src 'none';"
+    " form-action 'self'; base-uri 'none'; frame-ancestors 'self'"
+)
+_SCRIPTS = "script-src 'self' 'unsafe-inline' 'unsafe-eval' data: blob:; webrtc 'block'"
+_SANDBOX = (
+    "sandbox allow-forms allow-popups allow-popups-to-escape-sandbox allow-downloads allow-modals"
+)
+
+_COMMON = headers(
+    ("x-content-type-options", "nosniff"),
+    ("referrer-policy", "no-referrer"),
+    ("x-dns-prefetch-control", "off"),
+    ("permissions-policy", "camera=(), microphone=(), geolocation=(), payment=(), usb=()"),
+)
+
+MIRRORED = [*_COMMON, *headers(("content-security-policy", f"{_LOADS}; {_SANDBOX}"))]
+"""For what is mirrored, no script runs."""
+
+MIRRORED_WITH_SCRIPTS = [
+    *_COMMON,
+    *headers(("content-security-policy", f"{_LOADS}; {_SCRIPTS}; {_SANDBOX} allow-scripts")),
+]
+
+INERT = [*_COMMON]
+"""For types that hold no script and that a sandbox would break: the browser's own PDF viewer."""
+
+OWN: list[Header] = [
+    *_COMMON,
+    *headers(
+        (
+            "content-security-policy",
+            "default-src 'none'; style-src 'self'; img-src 'self'; form-action 'self';"
+            " base-uri 'none'; frame-ancestors 'none'",
+        ),
+        ("cross-origin-opener-policy", "same-origin"),
+        ("cross-origin-resource-policy", "same-origin"),
+    ),
+]
+"""For the listener's own pages."""
