@@ -201,7 +201,8 @@ def judge(
     steps: list[tuple[float, int]] = []
     for title, own in by_title.items():
         copies = [
-            (at, order[title].get(words or "", -1)) for at, words in seen.get(urls[title], ())
+            (at, max((order[title].get(words, -1) for words in marks), default=-1))
+            for at, marks in seen.get(urls[title], ())
         ]
         stale_since: float | None = None
         events = sorted(
