@@ -12,6 +12,7 @@ from typing import Annotated
 
 import typer
 
+from crawld.cli.forms import Form
 from crawld.cli.output import ending
 from crawld.errors import OperatorError
 
@@ -58,6 +59,16 @@ def mirror(
     allow_private: Annotated[
         bool, typer.Option("--allow-private", help="Allow every private address.")
     ] = False,
+    requisites: Annotated[
+        bool,
+        typer.Option(
+            "--requisites/--no-requisites", help="With the images, styles, scripts, fonts shown."
+        ),
+    ] = True,
+    requisite_host: Annotated[
+        list[str],
+        typer.Option(help="Load them from this host too: *.cdn.example.net, * for any."),
+    ] = [],  # noqa: B006 (typer makes a new one)
     socket: Annotated[
         Path | None,
         typer.Option(envvar="CRAWLD_SOCKET", help="The control socket; else beside the database."),
@@ -78,6 +89,8 @@ def mirror(
         depth=depth,
         max_pages=max_pages,
         allow_private=allow_private,
+        requisites=requisites,
+        requisite_hosts=requisite_host,
         socket=socket,
         once=once,
         as_json=json_out,

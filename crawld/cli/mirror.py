@@ -41,6 +41,8 @@ class MirrorOptions:
     depth: int
     max_pages: int
     allow_private: bool
+    requisites: bool
+    requisite_hosts: Sequence[str]
     socket: Path | None
     once: bool
     as_json: bool
@@ -56,6 +58,8 @@ def mirror(urls: Sequence[str], options: MirrorOptions) -> int:
         depth=options.depth,
         max_pages=options.max_pages,
         allow_private=options.allow_private,
+        requisites=options.requisites,
+        requisite_hosts=options.requisite_hosts,
         socket=options.socket,
     )
     _, seeds = check_config(config)

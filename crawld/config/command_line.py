@@ -29,6 +29,8 @@ def from_command_line(
     depth: int = 1,
     max_pages: int | None = 1_000,
     allow_private: bool = False,
+    requisites: bool = True,
+    requisite_hosts: Sequence[str] = (),
     socket: Path | None = None,
 ) -> Config:
     """Return the config of a mirror.
@@ -41,6 +43,8 @@ def from_command_line(
         depth: links followed from the URLs.
         max_pages: most pages admitted; None for no limit.
         allow_private: whether every private address may be fetched.
+        requisites: whether images, styles, scripts and fonts are mirrored too.
+        requisite_hosts: further hosts to load them from.
         socket: the control socket; None puts it beside the database.
 
     Raises:
@@ -57,6 +61,8 @@ def from_command_line(
         "max_depth": depth,
         "max_pages": max_pages,
         "allow_private": allow_private,
+        "requisites": requisites,
+        "requisite_hosts": list(requisite_hosts),
         "allow_private_hosts": [host for host in hosts if not is_public_host(Config(), host)],
     }
     daemon = {"db": db, "contact": contact, "socket": socket}
@@ -76,6 +82,7 @@ _OPTIONS = {
     "host_delay_s": "--delay",
     "max_depth": "--depth",
     "max_pages": "--max-pages",
+    "requisite_hosts": "--requisite-host",
     "contact": "--contact",
     "db": "--db",
     "socket": "--socket",

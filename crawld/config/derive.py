@@ -112,8 +112,13 @@ def importance(rules: tuple[tuple[Scope, float], ...], url: str) -> float:
 
 def wants_content_type(site: Site, media_type: str) -> bool:
     """Whether a site stores bodies of a media type (`text/html`, no parameters, any case)."""
+    return is_media_type(media_type, site.content_types)
+
+
+def is_media_type(media_type: str, wanted: Iterable[str]) -> bool:
+    """Whether a media type (no parameters, any case) is one of those wanted, as `image/*`."""
     lowered = media_type.lower()
-    return any(fnmatch.fnmatchcase(lowered, wanted) for wanted in site.content_types)
+    return any(fnmatch.fnmatchcase(lowered, each) for each in wanted)
 
 
 def allows_private(site: Site, host: str) -> bool:

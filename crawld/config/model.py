@@ -37,12 +37,17 @@ from crawld.config.values import (
     SiteName,
     TimeZone,
     TitleUrl,
+    WebUrl,
 )
 from crawld.core.revisit.names import PolicyName
 
 _T = TypeVar("_T")
 
 DEFAULT_CONTENT_TYPES = ("text/html", "application/xhtml+xml")
+DEFAULT_REQUISITE_TYPES = (
+    *("image/*", "font/*", "text/css", "text/javascript", "application/javascript"),
+    *("application/x-javascript", "application/font-woff", "application/vnd.ms-fontobject"),
+)
 MIB = 1 << 20
 
 
@@ -192,6 +197,11 @@ class Schedule(_Table):
     discovery_share: Share = _key(
         0.5, "Share of the slots for new pages while revisits are due.", unit="share from 0 to 1"
     )
+    requisite_share: Share = _key(
+        0.3,
+        "Share of a host's slots for images, styles and scripts while its pages want them too.",
+        unit="share from 0 to 1",
+    )
     min_revisit_s: Seconds = _key(
         3_600.0, "Shortest time between two visits of one page.", unit="seconds"
     )
@@ -219,6 +229,11 @@ class Jobs(_Table):
     poll_share: Share = _key(
         0.25,
         "Most of a host's turns that asking for changes (hints) may take.",
+        unit="share from 0 to 1",
+    )
+    audit_share: Share = _key(
+        0.02,
+        "Share of a host's turns for random visits that measure how fresh its copies are.",
         unit="share from 0 to 1",
     )
     api_maxlag_s: PositiveSeconds = _key(
@@ -278,6 +293,21 @@ class Site(_Table):
     content_types: tuple[ContentType, ...] = _key(
         DEFAULT_CONTENT_TYPES, "Media types stored; image/* means every image."
     )
+    requisites: StrictBool = _key(
+        True, "Whether the images, styles, scripts and fonts that pages show are mirrored too."
+    )
+    requisite_hosts: tuple[HostPattern, ...] = _key(
+        (),
+        'Further hosts to load them from, such as "*.cdn.example.net", "*" for any; those of the'
+        " site and of its registered domain always may be.",
+    )
+    requisite_types: tuple[ContentType, ...] = _key(
+        DEFAULT_REQUISITE_TYPES, "Media types of them that are stored; video and audio are not."
+    )
+    requisite_max_bytes: Count = _key(8 * MIB, "Size cap of each of them.", unit="bytes")
+    max_requisites: Count = _key(
+        200_000, "Most of them admitted; max_pages does not count them.", unit="requisites"
+    )
     change_threshold: Share = _key(
         0.0,
         "Weighted difference from which a page counts as changed; 0: any difference but noise.",
@@ -317,15 +347,52 @@ class Site(_Table):
     follow_redirects_out_of_scope: StrictBool = _key(
         False, "Whether a redirect out of the site's scope is followed."
     )
+    sitemaps: StrictBool = _key(
+        True, "Whether the sitemaps that robots.txt names tell of new and changed pages."
+    )
+    sitemap_urls: tuple[WebUrl, ...] = _key(
+        (), 'Further sitemaps: ["https://docs.example.org/sitemap.xml"].'
+    )
+    feeds: tuple[WebUrl, ...] = _key((), "RSS and Atom feeds that tell of new and changed pages.")
+    listings: tuple[WebUrl, ...] = _key(
+        (), "Pages of links whose Last-Modified and dates tell of changes, such as directories."
+    )
+    event_stream: WebUrl | None = _key(
+        None,
+        "Stream of events that tells of changes as they happen:"
+        ' "https://stream.wikimedia.org/v2/stream/recentchange".',
+    )
+    wiki_titles: tuple[str, ...] = _key(
+        (), "Of a MediaWiki (with api): only these titles, however they are spelt."
+    )
+    wiki_categories: tuple[str, ...] = _key(
+        (), 'Of a MediaWiki (with api): only the pages of these categories: ["Category:Physics"].'
+    )
+    wiki_category_depth: Depth = _key(
+        0, "Categories within those categories that are followed.", unit="categories"
+    )
+    wiki_prefixes: tuple[str, ...] = _key(
+        (), 'Of a MediaWiki (with api): only titles that begin so: ["Help:", "List of "].'
+    )
+    wiki_talk: StrictBool = _key(
+        False, "Whether the discussions of a MediaWiki (with api) belong to the site."
+    )
     api: StrictBool = _key(
         False,
         "Whether the API its pages name (MediaWiki's) may be asked when pages changed.",
     )
 
+    @property
+    def wiki_scoped(self) -> bool:
+        """Whether the wiki says which pages belong to the site, and links do not."""
+        return bool(self.wiki_titles or self.wiki_categories or self.wiki_prefixes)
+
     @model_validator(mode="after")
     def _has_seeds(self) -> Site:
         if (self.titles_file is None) != (self.title_url is None):
             raise ValueError("titles_file and title_url need each other")
+        if self.wiki_scoped and not self.api:
+            raise ValueError("wiki_titles, wiki_categories and wiki_prefixes need api = true")
         if not (self.seeds or self.seeds_file or self.titles_file):
             raise ValueError("needs seeds, seeds_file or titles_file")
         return self

@@ -15,10 +15,11 @@ from zoneinfo import available_timezones
 
 from pydantic import AfterValidator, Field, ValidationInfo
 
+from crawld.core.hosts import ANY, BELOW
 from crawld.core.politeness import QuietHours
 from crawld.core.scope import RULE_KINDS, Rule
 from crawld.core.url import canonicalize, parse
-from crawld.errors import ConfigError
+from crawld.errors import ConfigError, InvalidUrlError
 
 RuleKind = Literal["prefix", "glob", "regex"]
 
@@ -121,10 +122,24 @@ def _host(text: str) -> str:
         raise ValueError('must be a host name or address, such as "docs.example.org"') from None
 
 
+def _host_pattern(text: str) -> str:
+    if text == ANY:
+        return text
+    below = BELOW if text.startswith(BELOW) else ""
+    return below + _host(text.removeprefix(below))
+
+
 def _content_type(text: str) -> str:
     if not _CONTENT_TYPE.fullmatch(text):
         raise ValueError('must be a media type such as "text/html" or "image/*"')
     return text.lower()
+
+
+def _web_url(text: str) -> str:
+    try:
+        return canonicalize(text)
+    except InvalidUrlError as error:
+        raise ValueError(f"must be an http(s) URL: {error.message}") from None
 
 
 def _title_url(text: str) -> str:
@@ -177,7 +192,9 @@ QuietText = Annotated[str, AfterValidator(_quiet)]
 QuietHoursText = Annotated[tuple[QuietText, ...], AfterValidator(_quiet_hours)]
 TimeZone = Annotated[str, AfterValidator(_timezone)]
 HostName = Annotated[str, AfterValidator(_host)]
+HostPattern = Annotated[str, AfterValidator(_host_pattern)]
 ContentType = Annotated[str, AfterValidator(_content_type)]
+WebUrl = Annotated[str, AfterValidator(_web_url)]
 TitleUrl = Annotated[str, AfterValidator(_title_url)]
 SiteName = Annotated[str, AfterValidator(_site_name)]
 AddressText = Annotated[str, AfterValidator(_address)]

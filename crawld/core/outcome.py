@@ -28,6 +28,10 @@ GONE_RETRY_S = 86_400.0
 RETIRED_RETRY_S = 30 * 86_400.0
 """... and once a month from then on, since pages come back."""
 
+AGE_SHARE = 0.5
+REQUISITE_REST_LEAST_S = 86_400.0
+REQUISITE_REST_MOST_S = 180 * 86_400.0
+
 PASSING = frozenset(
     {
         Failure.DNS,
@@ -166,3 +170,17 @@ def retry_wait_s(failure: Failure, failure_count: int) -> float:
     if failure in PASSING:
         return float(min(RETRY_BASE_S * 2.0**steps, RETRY_MAX_S))
     return float(min(STEADY_RETRY_BASE_S * 2.0**steps, STEADY_RETRY_MAX_S))
+
+
+def requisite_rest_s(age_s: float) -> float:
+    """Return how long an image, style or script is left alone that last changed so long ago.
+
+    What has stood for years will stand for months: it rests half of its age.
+
+    Source: the update threshold of the Alex file system (Cate, "Alex - a Global Filesystem", 1992),
+    with bounds.
+
+    >>> requisite_rest_s(10 * 86_400.0) / 86_400.0
+    5.0
+    """
+    return min(max(AGE_SHARE * age_s, REQUISITE_REST_LEAST_S), REQUISITE_REST_MOST_S)

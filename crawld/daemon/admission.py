@@ -86,10 +86,12 @@ class Admission:
     def __init__(self, known_robots: KnownRobots) -> None:
         self._known_robots = known_robots
         self._recent = RecentUrls()
+        self._needless = RecentUrls()
 
     def forget(self) -> None:
         """Judge every URL anew: scopes or robots rules have changed."""
         self._recent.clear()
+        self._needless.clear()
 
     def admit(self, site: ActiveSite, urls: Iterable[str], source: Source, now: float) -> Admitted:
         """Judge canonical URLs found for a site.
@@ -150,3 +152,41 @@ class Admission:
             )
         )
         return None
+
+    def admit_requisites(
+        self, site: ActiveSite, urls: Iterable[str], source: Source, now: float
+    ) -> Admitted:
+        """Judge canonical URLs that a page needs to be shown.
+
+        Unlike links, those that are let in are found each time: the file keeps which page needs
+        which. Arguments as of `admit`.
+        """
+        admitted = Admitted()
+        for url in urls:
+            hashed = url_hash(url)
+            key = hashed ^ site.site_id
+            if key in self._needless:
+                continue
+            parsed = parse(url)
+            reason = site.refuses_requisite(url, parsed.host)
+            robots = None if reason else self._known_robots(parsed.origin)
+            if robots is not None and not robots.allowed(url):
+                reason = "robots"
+            if reason is not None:
+                self._needless.add(key)
+                admitted.refusals.append(Refusal(parsed.host, reason, url, now))
+                continue
+            admitted.found.append(
+                Discovery(
+                    url=url,
+                    url_hash=hashed,
+                    site_id=site.site_id,
+                    host=parsed.host,
+                    origin=parsed.origin,
+                    depth=source.depth,
+                    referrer_id=source.page_id,
+                    requisite=True,
+                    at=now,
+                )
+            )
+        return admitted

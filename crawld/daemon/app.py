@@ -31,7 +31,10 @@ from crawld.daemon.apiclient import ApiClient
 from crawld.daemon.clock import Clock
 from crawld.daemon.control import serve_control
 from crawld.daemon.crawl import Crawl, Settings
+from crawld.daemon.hints.documents import Documents
+from crawld.daemon.hints.finder import DocumentFinder
 from crawld.daemon.hints.poller import Sourcing
+from crawld.daemon.hints.source import Poll
 from crawld.daemon.hints.wikis import WikiFinder
 from crawld.daemon.jobs.allocate import Allocate
 from crawld.daemon.jobs.analyse import Analyse
@@ -52,6 +55,7 @@ from crawld.errors import ConfigError, CrawldError
 from crawld.net.fetcher import Fetcher
 from crawld.net.resolver import CachedResolver, Lookup, NameserverLookup, SystemLookup
 from crawld.store.database import Database
+from crawld.store.hint_source import SourceRow
 
 log = structlog.get_logger(__name__)
 
@@ -133,8 +137,18 @@ class Daemon:
             database,
             start.clock,
             settings=self._jobs_settings,
-            finders=[WikiFinder(self.crawl, database, client, start.clock)],
+            finders=[
+                WikiFinder(self.crawl, database, client, start.clock),
+                DocumentFinder(
+                    self.crawl,
+                    database,
+                    Documents(self.crawl, database, self.fetcher, self.network, start.clock),
+                    start.clock,
+                    self._told,
+                ),
+            ],
         )
+        self.crawl.robots.on_sitemaps = self.sourcing.look_again
         jobs: list[Job] = [
             Backfill(
                 self.crawl,
@@ -153,6 +167,9 @@ class Daemon:
         ]
         self.jobs = JobRunner(database, start.clock, jobs, chance=random.Random())
         self._hurry = trio.CancelScope()
+
+    async def _told(self, row: SourceRow, said: Poll) -> None:
+        await self.sourcing.take(row, said)
 
     def _jobs_settings(self) -> Jobs:
         return self._config.jobs
@@ -379,6 +396,7 @@ def _settings(start: Start, *, fresh: bool) -> Settings:
         min_revisit_s=config.schedule.min_revisit_s,
         once=start.once,
         address_wait_s=0.0 if fresh else address_delay_s,
+        requisite_share=config.schedule.requisite_share,
         confirm_pages=0 if start.once else config.content.confirm_pages,
         check_share=config.content.check_share,
     )

@@ -57,6 +57,7 @@ class Settings:
         min_revisit_s: least time between two visits of a page.
         once: visit each page once and come back only to passing failures, a few times.
         address_wait_s: how long an address must wait after the start before its first request.
+        requisite_share: share of the turns for requisites while pages want them too.
         confirm_pages: pages of each host fetched twice, to learn what changes by itself.
         check_share: share of the conditional requests sent without conditions.
     """
@@ -67,6 +68,7 @@ class Settings:
     min_revisit_s: float
     once: bool = False
     address_wait_s: float = 0.0
+    requisite_share: float = 0.0
     confirm_pages: int = 0
     check_share: float = 0.0
 
@@ -124,7 +126,8 @@ class Crawl:
         """Judge the URLs of an origin anew: its robots.txt is not what it was."""
         self.admission.forget()
         for page in await self._database.write(page_rows.readmit, origin):
-            pages = self.pages_of(self.hosts[parse(origin + "/").host], page.site_id)
+            host = self.hosts[parse(origin + "/").host]
+            pages = self.pages_of(host, page.site_id, requisites=page.requisite)
             if page.last_visit_at is None:
                 pages.more = True
             else:
@@ -143,19 +146,21 @@ class Crawl:
                 if site.config.max_pages is not None
             },
             per_host={key: site.traps.max_pages_per_host for key, site in self.sites.items()},
+            requisites={key: site.config.max_requisites for key, site in self.sites.items()},
         )
         self.admission.forget()
         for host in self.hosts.values():
             self._apply_rules(host)
-            for pages in host.pages.values():
+            for pages in host.queues():
                 pages.reconsider()
-                if pages.site_id in self.sites:
+                if pages.site_id in self.sites and not pages.requisites:
                     pages.policy_name = self.sites[pages.site_id].policy
         self.renamed.set()
         self.schedule.wake_all()
 
     def _apply_rules(self, host: HostState) -> None:
-        host.apply_rules([self.sites[key].rules for key in host.pages if key in self.sites])
+        keys = {pages.site_id for pages in host.queues()}
+        host.apply_rules([self.sites[key].rules for key in keys if key in self.sites])
 
     def enter_host(self, host_id: int, name: str, *, first_wait_s: float = 0.0) -> HostState:
         """Return a host, known from now on.
@@ -177,18 +182,21 @@ class Crawl:
             host.paused = paused
             self.schedule.wake(host.slot)
 
-    def pages_of(self, host: HostState, site_id: int) -> HostPages:
-        """Return the pages of a site on a host, none at first."""
-        pages = host.pages.get(site_id)
+    def pages_of(self, host: HostState, site_id: int, *, requisites: bool = False) -> HostPages:
+        """Return the pages of a site on a host, or its requisites there; none at first."""
+        held = host.requisites if requisites else host.pages
+        pages = held.get(site_id)
         if pages is None:
+            ordered = site_id in self.sites and not requisites
             pages = HostPages(
                 site_id,
                 host.host_id,
-                self.sites[site_id].policy if site_id in self.sites else "uniform",
+                self.sites[site_id].policy if ordered else "uniform",
                 discovery_share=self.settings.discovery_share,
                 min_revisit_s=self.settings.min_revisit_s,
+                requisites=requisites,
             )
-            host.pages[site_id] = pages
+            held[site_id] = pages
             self._apply_rules(host)
         return pages
 
@@ -201,11 +209,17 @@ class Crawl:
         self.enter_pages(new)
         return admitted
 
-    def enter_pages(self, new: Iterable[NewPage]) -> None:
-        """Take pages that are in the frontier since a moment ago."""
+    def enter_pages(self, new: Iterable[NewPage], *, soon: bool = False) -> None:
+        """Take pages that are in the frontier since a moment ago.
+
+        Args:
+            new: the pages.
+            soon: whether the requisites among them are fetched before those that wait.
+        """
         for page in new:
             host = self.enter_host(page.host_id, parse(page.url).host)
-            self.pages_of(host, page.site_id).discovered([page.page_id])
+            pages = self.pages_of(host, page.site_id, requisites=page.requisite)
+            pages.discovered([page.page_id], soon=soon and page.requisite)
             self.schedule.wake(host.slot)
 
     # --- Turns ---------------------------------------------------------------------------------
@@ -275,12 +289,18 @@ class Crawl:
         """Take the next page that may be visited; others are left out until the rules change."""
         for _ in range(MAX_PASSED_OVER):
             await self._refill(host)
-            taken = host.take(self._clock.now(), self._active)
+            share = self.settings.requisite_share
+            taken = host.take(self._clock.now(), self._active, requisite_share=share)
             if taken is None:
                 return None
             pages, page_id = taken
             page = self._database.look_up(page_rows.for_visit, page_id)
             site = self.sites.get(pages.site_id)
+            if page is not None and page.requisite != pages.requisites:
+                # It became a requisite after it was found as a page: it waits among those.
+                pages.forgotten(page_id)
+                pages.recorded(page_id)
+                continue
             if page is not None and site is not None and self._in_scope(page, site):
                 return pages, page, site
             pages.left_out(page_id)
@@ -290,14 +310,20 @@ class Crawl:
         # Scope is asked again: a reload may have narrowed it since the page was found.
         if page.state in (PageState.EXCLUDED, PageState.SUSPENDED) or page.site_id != site.site_id:
             return False
+        if page.requisite:
+            return site.refuses_requisite(page.url, page.host) is None
         return page.seed or site.scope.refusal(page.url, parse(page.url).host, page.depth) is None
 
     async def _refill(self, host: HostState) -> None:
-        for pages in list(host.pages.values()):
+        for pages in host.queues():
             if pages.wants_refill and pages.site_id in self._active:
                 asked = LOOK_AHEAD + len(pages.held)
                 found = await self._database.read(
-                    frontier.discovered, host.host_id, pages.site_id, asked
+                    frontier.discovered,
+                    host.host_id,
+                    pages.site_id,
+                    asked,
+                    requisites=pages.requisites,
                 )
                 pages.refill([page.page_id for page in found], asked=asked)
 

@@ -35,6 +35,7 @@ class HostState:
         host_id: its number in the file.
         slot: when it may be asked.
         pages: its pages by site number.
+        requisites: what pages need to be shown and lies here, by site number.
         backoff: what recent trouble costs.
         crawl_delay_s: what its robots.txt asks for.
         paused: whether the operator paused it.
@@ -44,6 +45,7 @@ class HostState:
     """
 
     __slots__ = (
+        "_balance",
         "_closed_until",
         "_quiet",
         "_request_rate_delay_s",
@@ -54,6 +56,7 @@ class HostState:
         "host_id",
         "pages",
         "paused",
+        "requisites",
         "rules",
         "shut_until",
         "slot",
@@ -64,6 +67,7 @@ class HostState:
         self.slot = slot
         self.rules = DelayRules()
         self.pages: dict[int, HostPages] = {}
+        self.requisites: dict[int, HostPages] = {}
         self.backoff: Backoff = NO_BACKOFF
         self.paused = False
         self.shut_until = -math.inf
@@ -73,6 +77,7 @@ class HostState:
         self._quiet = QuietHours()
         self._visit_time: tuple[int, int] | None = None
         self._turn = 0
+        self._balance = 0.0
 
     # --- politeness ----------------------------------------------------------------------------
 
@@ -151,19 +156,46 @@ class HostState:
 
     # --- pages ---------------------------------------------------------------------------------
 
+    def queues(self) -> list[HostPages]:
+        """Return the pages and the requisites of every site."""
+        return [*self.pages.values(), *self.requisites.values()]
+
     def wanted_at(self, now: float, active: set[int]) -> float | None:
         """Return when (Unix seconds) some page of an active site may be visited; None: never."""
         earliest: float | None = None
-        for site_id, pages in self.pages.items():
-            if site_id in active:
-                at = pages.wanted_at(now)
-                if at is not None and (earliest is None or at < earliest):
-                    earliest = at
+        for held in (self.pages, self.requisites):
+            for site_id, pages in held.items():
+                if site_id in active:
+                    at = pages.wanted_at(now)
+                    if at is not None and (earliest is None or at < earliest):
+                        earliest = at
         return earliest
 
-    def take(self, now: float, active: set[int]) -> tuple[HostPages, int] | None:
-        """Take the next page, the sites of the host in turn."""
-        queues = [pages for site_id, pages in self.pages.items() if site_id in active]
+    def take(
+        self, now: float, active: set[int], *, requisite_share: float = 0.0
+    ) -> tuple[HostPages, int] | None:
+        """Take the next page, the sites of the host in turn.
+
+        Args:
+            now: Unix seconds.
+            active: numbers of the sites that are not paused.
+            requisite_share: share of the turns for requisites while pages want them too.
+        """
+        if not self.requisites:
+            return self._take_of(self.pages, now, active)
+        first, second = self.pages, self.requisites
+        if self._balance < 0.0:
+            first, second = second, first
+        taken = self._take_of(first, now, active) or self._take_of(second, now, active)
+        if taken is not None:
+            step = 1.0 - requisite_share if taken[0].requisites else -requisite_share
+            self._balance = min(max(self._balance + step, -1.0), 1.0)
+        return taken
+
+    def _take_of(
+        self, held: dict[int, HostPages], now: float, active: set[int]
+    ) -> tuple[HostPages, int] | None:
+        queues = [pages for site_id, pages in held.items() if site_id in active]
         for offset in range(len(queues)):
             pages = queues[(self._turn + offset) % len(queues)]
             page = pages.take(now)

@@ -62,6 +62,8 @@ class Learning:
         self, page: PageRecord, site: ActiveSite, answer: Fetched | FetchFailure, asked: Asked
     ) -> Finding | None:
         """Return what the body of an answer is beside the copy held."""
+        if page.requisite:
+            return None  # its digest tells: nobody reads it
         return await self.detection.examine(
             page, site, answer, pair=asked.pair and not asked.told, told=asked.told
         )
@@ -83,6 +85,8 @@ class Learning:
 
     def _wants_pair(self, visit: Visit) -> bool:
         if visit.judgement.outcome is not Outcome.CHANGED or visit.asked.pair or visit.asked.told:
+            return False
+        if visit.page.requisite:
             return False
         return wants_pair(
             visit.page,

@@ -71,6 +71,7 @@ class HostPages:
         site_id: the site they belong to.
         host_id: the host they live on.
         policy_name: the policy that orders, or is about to order, the revisits.
+        requisites: whether they are what pages need to be shown, no pages proper.
         more: whether the file holds never-visited pages beyond the look-ahead.
         held: never-visited pages taken and not yet recorded: a refill must not bring them again.
     """
@@ -96,6 +97,7 @@ class HostPages:
         "host_id",
         "more",
         "policy_name",
+        "requisites",
         "site_id",
     )
 
@@ -107,9 +109,11 @@ class HostPages:
         *,
         discovery_share: float,
         min_revisit_s: float,
+        requisites: bool = False,
     ) -> None:
         self.site_id = site_id
         self.host_id = host_id
+        self.requisites = requisites
         self.more = False
         self.held: set[int] = set()
         self._left_out: set[int] = set()
@@ -160,8 +164,16 @@ class HostPages:
         """Take a page whose next visit has an instant of its own."""
         heapq.heappush(self._retries, (retry_at, page))
 
-    def discovered(self, pages: Iterable[int]) -> None:
-        """Take pages just admitted; beyond the look-ahead they stay in the file."""
+    def discovered(self, pages: Iterable[int], *, soon: bool = False) -> None:
+        """Take pages just admitted; beyond the look-ahead they stay in the file.
+
+        Args:
+            pages: their numbers.
+            soon: whether they go before those that wait.
+        """
+        if soon:
+            self._ahead[:0] = pages
+            return
         for page in pages:
             if self.more or len(self._ahead) >= LOOK_AHEAD:
                 self.more = True

@@ -1,15 +1,17 @@
-"""What the body of a visit says: its type, its title, the links we may follow.
+"""What the body of a visit says: its type, its title, the links we may follow, what it needs.
 
 A body that was analysed to be compared is not parsed again: `reading_of` takes what is there.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import islice
 
 from crawld.core.content import html, media
 from crawld.core.content.analysis import Analysis
+from crawld.core.content.references import Kind, Reference, css_references, html_references
 from crawld.core.robots import x_robots_tag
 from crawld.core.url import canonicalize, resolve
 from crawld.errors import InvalidUrlError
@@ -19,6 +21,10 @@ PRODUCT = "crawld"
 """The product token that robots.txt and robots tags may name."""
 
 HTML_TYPES = frozenset({media.HTML, media.XHTML})
+CSS = "text/css"
+
+LOADED = frozenset({Kind.IMAGE, Kind.ICON, Kind.STYLE, Kind.SCRIPT, Kind.FONT})
+"""Requisites that are mirrored; what a page plays comes too where the site keeps its types."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +37,7 @@ class Reading:
         title: of an HTML page.
         urls: canonical URLs it names and lets us follow.
         noarchive: whether it asks not to be kept.
+        base: what its URLs are relative to, where that is not its own.
     """
 
     content_type: str
@@ -38,6 +45,7 @@ class Reading:
     title: str | None = None
     urls: Sequence[str] = ()
     noarchive: bool = False
+    base: str | None = None
 
 
 def read(url: str, answer: Fetched, max_links: int) -> Reading:
@@ -49,6 +57,34 @@ def read(url: str, answer: Fetched, max_links: int) -> Reading:
     decoded = media.decode(answer.body, media.charset_parameter(declared))
     page = html.parse(decoded.text, max_links=max_links)
     return _of_page(url, answer, page, content_type, decoded.charset)
+
+
+def needed_by(
+    url: str, answer: Fetched, reading: Reading, *, most: int, media_too: bool = False
+) -> list[str]:
+    """Return the canonical URLs of what a browser loads to show a page or a style sheet.
+
+    Args:
+        url: of the page.
+        answer: its body, HTML or CSS; any other needs nothing.
+        reading: what was read of it.
+        most: the most to return.
+        media_too: whether audio and video are among them.
+    """
+    body, base = answer.body[: html.MAX_PARSE_BYTES], url
+    named: Iterable[Reference]
+    if reading.content_type == CSS:
+        declared = media.charset_parameter(answer.header("content-type"))
+        named = css_references(media.decode(body, declared).text)
+    elif reading.content_type in HTML_TYPES:
+        base = reading.base or url
+        is_xml = reading.content_type == media.XHTML
+        named = html_references(body, reading.charset or "utf-8", xml=is_xml)
+    else:
+        return []
+    wanted = LOADED | {Kind.MEDIA} if media_too else LOADED
+    hrefs = dict.fromkeys(each.url for each in named if each.kind in wanted)
+    return resolve(base, islice(hrefs, most))
 
 
 def reading_of(url: str, answer: Fetched, analysis: Analysis) -> Reading:
@@ -71,12 +107,14 @@ def _of_page(
     followed = () if tags.nofollow or "nofollow" in page.robots else page.links
     if page.nofollow_links:
         followed = tuple(href for href in followed if href not in page.nofollow_links)
+    base = _base(page.base, url) if page.base else None
     return Reading(
         content_type,
         charset=charset,
         title=page.title or None,
-        urls=resolve(_base(page.base, url) if page.base else url, followed),
+        urls=resolve(base or url, followed),
         noarchive=tags.noarchive or "noarchive" in page.robots,
+        base=base,
     )
 
 

@@ -46,9 +46,9 @@ async def _restore_slots(crawl: Crawl, database: Database, clock: Clock) -> dict
 
 
 async def _restore_waiting(crawl: Crawl, database: Database, hosts: dict[int, HostState]) -> None:
-    for host_id, site_id in await database.read(restart.load_waiting):
+    for requisites, host_id, site_id in await database.read(restart.load_waiting):
         if site_id in crawl.sites:
-            crawl.pages_of(hosts[host_id], site_id).more = True
+            crawl.pages_of(hosts[host_id], site_id, requisites=requisites).more = True
 
 
 def _restore_revisits(
@@ -71,11 +71,12 @@ def _restore_revisits(
 async def _restore_retries(
     crawl: Crawl, database: Database, hosts: dict[int, HostState], now: float
 ) -> None:
-    for page_id, host_id, site_id, retry_at in await database.read(restart.load_retries):
-        if site_id in crawl.sites:
+    for row in await database.read(restart.load_retries):
+        if row.site_id in crawl.sites:
             # A one-off mirror tries what failed before at once.
-            at = now if crawl.settings.once else retry_at
-            crawl.pages_of(hosts[host_id], site_id).load_retry(page_id, at)
+            at = now if crawl.settings.once else row.retry_at
+            pages = crawl.pages_of(hosts[row.host_id], row.site_id, requisites=row.requisite)
+            pages.load_retry(row.page_id, at)
 
 
 def _first_waits(crawl: Crawl, hosts: dict[int, HostState], clock: Clock) -> None:

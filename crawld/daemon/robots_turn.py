@@ -87,7 +87,7 @@ class RobotsTurns:
         """Return a host that a redirect of robots.txt leads to; it may have no pages."""
         host_id = await self._database.write(host_rows.ensure, name, self._clock.now())
         host = self._enter_host(host_id, name)
-        if not host.pages:
+        if not host.queues():
             host.apply_rules([site.rules])
         return host
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from crawld.config import derive
 from crawld.config.headers import read_headers
 from crawld.config.model import Config, Fetch, Site
+from crawld.core.hosts import HostPatterns, host_patterns
 from crawld.core.politeness import DelayRules
 from crawld.core.revisit.names import PolicyName
 from crawld.core.scope import Scope
@@ -37,6 +38,7 @@ class ActiveSite:
         weights: patterns and the importance of the pages they match.
         max_links_per_page: links read from one page.
         respect_crawl_delay: whether robots.txt can lengthen the delay.
+        requisite_hosts: further hosts that requisites may come from.
         policy: orders its revisits.
         paused: whether the operator paused it.
     """
@@ -52,6 +54,7 @@ class ActiveSite:
     weights: tuple[tuple[Scope, float], ...]
     max_links_per_page: int
     respect_crawl_delay: bool
+    requisite_hosts: HostPatterns
     policy: PolicyName
     paused: bool = False
 
@@ -78,6 +81,46 @@ class ActiveSite:
     def stores(self, media_type: str) -> bool:
         """Whether bodies of a media type are kept."""
         return derive.wants_content_type(self.config, media_type)
+
+    def refuses_requisite(self, url: str, host: str) -> str | None:
+        """Return why a canonical URL is not loaded for the sake of a page, None where it is.
+
+        Unlike pages, requisites may lie beyond the scope, in depth, paths and hosts.
+        """
+        if not self.config.requisites:
+            return "requisite"
+        if not url.startswith(("http://", "https://")):
+            return "scheme"
+        if not (self._is_near(host) or host in self.requisite_hosts):
+            return "requisite_host"
+        return None
+
+    def _is_near(self, host: str) -> bool:
+        hosts = self.scope.hosts
+        return host in hosts or registrable_domain(host) in map(registrable_domain, hosts)
+
+    def permits_private_requisite(self, host: str) -> bool:
+        """Whether a private address may be asked for a requisite under this host name.
+
+        A page can name any host: "*" does not let it into the operator's network.
+        """
+        known = self._is_near(host) or host in self.requisite_hosts.exact
+        return known and self.permits_private(host)
+
+    def stores_requisite(self, media_type: str) -> bool:
+        """Whether bodies of a media type are kept for the sake of pages."""
+        return derive.is_media_type(media_type, self.config.requisite_types)
+
+    @property
+    def requisite_limits(self) -> FetchLimits:
+        """The most one request for a requisite may take."""
+        most = self.config.requisite_max_bytes
+        limits = self.limits
+        return replace(
+            limits,
+            max_wire_bytes=min(most, limits.max_wire_bytes),
+            max_body_bytes=min(most, limits.max_body_bytes),
+        )
 
     def admits_redirect(self, target: str, source: str, *, seed: bool) -> bool:
         """Whether the target of a redirect is let in although its host is not in scope.
@@ -137,6 +180,7 @@ def activate(
         weights=derive.importance_rules(site),
         max_links_per_page=config.frontier.max_links_per_page,
         respect_crawl_delay=config.politeness.respect_crawl_delay,
+        requisite_hosts=host_patterns(site.requisite_hosts),
         policy=site.policy or config.schedule.policy,
         paused=paused,
     )

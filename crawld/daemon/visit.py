@@ -20,16 +20,17 @@ from crawld.core.outcome import (
     Answer,
     Judgement,
     judge,
+    requisite_rest_s,
     retry_wait_s,
 )
 from crawld.core.page import Failure, Grace, Outcome, PageState, next_state
-from crawld.core.politeness import parse_retry_after
+from crawld.core.politeness import parse_http_date, parse_retry_after
 from crawld.core.revisit.policies import Observation as Revealed
 from crawld.core.url import canonicalize, parse
 from crawld.core.validators import Validators
 from crawld.daemon.admission import Admission, Admitted, Source
 from crawld.daemon.detect import Finding
-from crawld.daemon.reading import Reading, read, reading_of
+from crawld.daemon.reading import Reading, needed_by, read, reading_of
 from crawld.daemon.sites import ActiveSite
 from crawld.daemon.validators import NOTHING_TOLD, UNCONDITIONAL, Asked, Told
 from crawld.errors import InvalidUrlError
@@ -63,6 +64,7 @@ class Visit:
         finding: what the body is beside the copy held, None without a body.
         reading: what the body says, None where it was not read.
         admitted: the URLs it named, judged.
+        needs: the URLs that its new copy needs to be shown, judged; None without a new copy.
         digest: of the body, where it is a good copy.
         body: the copy to store, None where there is none to store.
     """
@@ -75,6 +77,7 @@ class Visit:
     finding: Finding | None = None
     reading: Reading | None = None
     admitted: Admitted = field(default_factory=Admitted)
+    needs: Admitted | None = None
     digest: bytes | None = None
     body: EncodedBody | None = None
 
@@ -122,8 +125,16 @@ class Visit:
             return self.at + max(wait_s, self.retry_after_s or 0.0)
         if self.state is PageState.GONE:
             return self.at + RETIRED_RETRY_S
-        gone = self.judgement.outcome in (Outcome.GONE, Outcome.SOFT_GONE)
-        return self.at + GONE_RETRY_S if gone else None
+        if self.judgement.outcome in (Outcome.GONE, Outcome.SOFT_GONE):
+            return self.at + GONE_RETRY_S
+        return self.at + self._requisite_rest_s() if self.page.requisite else None
+
+    def _requisite_rest_s(self) -> float:
+        changed_at = self.page.last_change_at
+        if changed_at is None or self.judgement.outcome is Outcome.CHANGED:
+            stated = self.answer.header("last-modified")
+            changed_at = (parse_http_date(stated, self.at) if stated else None) or self.at
+        return requisite_rest_s(self.at - changed_at)
 
 
 def stays_open(url: str, delay_s: float) -> bool:
@@ -184,7 +195,7 @@ def conclude(
     if isinstance(answer, FetchFailure):
         return visit(judgement=Judgement(Outcome.FAILED, answer.failure, answer.detail))
     body_digest = finding.digest if finding else digest(answer.body)
-    judgement = judge(_as_answer(page, answer, body_digest, asked))
+    judgement = judge(as_answer(page, answer, body_digest, asked))
     if judgement.outcome is Outcome.MOVED:
         found = _admit_redirect(page, site, judgement.detail, admission, now)
         return visit(judgement=judgement, admitted=found)
@@ -202,10 +213,31 @@ def conclude(
     if finding is not None and finding.same:
         judgement = Judgement(Outcome.UNCHANGED, detail=finding.why_same)
         return visit(judgement=judgement, reading=reading, admitted=found, digest=body_digest)
-    body = encode(answer.body, body_digest)
+    body, needs = encode(answer.body, body_digest), None
+    if site.config.requisites:
+        needs = admit_needed(page, site, answer, reading, admission, now)
     return visit(
-        judgement=judgement, reading=reading, admitted=found, digest=body_digest, body=body
+        judgement=judgement,
+        reading=reading,
+        admitted=found,
+        needs=needs,
+        digest=body_digest,
+        body=body,
     )
+
+
+def admit_needed(
+    page: PageRecord,
+    site: ActiveSite,
+    answer: Fetched,
+    reading: Reading,
+    admission: Admission,
+    now: float,
+) -> Admitted:
+    """Judge the URLs that a new copy needs to be shown."""
+    plays = any(each.startswith(("audio/", "video/")) for each in site.config.requisite_types)
+    urls = needed_by(page.url, answer, reading, most=site.max_links_per_page, media_too=plays)
+    return admission.admit_requisites(site, urls, Source(page.page_id, page.depth + 1), now)
 
 
 def _read(page: PageRecord, site: ActiveSite, answer: Fetched, finding: Finding | None) -> Reading:
@@ -214,7 +246,8 @@ def _read(page: PageRecord, site: ActiveSite, answer: Fetched, finding: Finding 
     return read(page.url, answer, site.max_links_per_page)
 
 
-def _as_answer(page: PageRecord, answer: Fetched, body_digest: bytes, asked: Asked) -> Answer:
+def as_answer(page: PageRecord, answer: Fetched, body_digest: bytes, asked: Asked) -> Answer:
+    """Return what the judgement looks at; `asked` is how the page was asked for."""
     location = answer.header("location")
     target: str | None = None
     if location:
@@ -274,14 +307,20 @@ def model_after(visit: Visit, changed_at: float | None) -> PageModel:
     """
     page = visit.page
     model = _model_of(page)
-    observation = Observation(
-        visit.at,
-        visit.judgement.outcome is Outcome.CHANGED and not visit.first_copy,
-        changed_at,
-        max(visit.at - model.last_visit_at, 0.0) if model.visits else 0.0,
-    )
-    model.update(observation)
+    changed = visit.judgement.outcome is Outcome.CHANGED and not visit.first_copy
+    told = changed and _is_told(page, model)
+    interval_s = max(visit.at - model.last_visit_at, 0.0) if model.visits else 0.0
+    # What a visit sees of a told change is only that the page has stayed so since.
+    model.update(Observation(visit.at, changed and not told, changed_at, interval_s))
+    model.changed_visits += told
     return model
+
+
+def _is_told(page: PageRecord, model: PageModel) -> bool:
+    """Whether the page's exact history holds a change since the last visit."""
+    if page.exact_until is None or page.last_visit_at is None or not model.change_known:
+        return False
+    return page.last_visit_at < model.last_change_at <= page.exact_until
 
 
 def observation_of(visit: Visit, learnt: Learnt, model: bytes | None) -> Revealed:
@@ -375,7 +414,7 @@ def record_of(
         sketch=analysis.sketch if analysis and good else None,
         difference=finding.difference if finding and good else None,
         change_streak=streak_after(visit),
-        model=model_after(visit, learnt.told.changed_at).to_bytes() if good else None,
+        model=_record_of_model(visit, learnt) if good else None,
         rules=finding.rules if finding else None,
         template=learnt.template,
         validators=learnt.told.evidence,
@@ -388,10 +427,18 @@ def record_of(
         grace=visit.grace,
         host=host,
         discoveries=visit.admitted.found,
+        requisites=visit.needs.found if visit.needs else None,
         caps=caps,
-        refusals=visit.admitted.refusals,
+        refusals=[*visit.admitted.refusals, *(visit.needs.refusals if visit.needs else ())],
         answered=None if sources is None else answered_of(visit, sources),
     )
+
+
+def _record_of_model(visit: Visit, learnt: Learnt) -> bytes | None:
+    # The age of a requisite says all there is to know of it.
+    if visit.page.requisite:
+        return None
+    return model_after(visit, learnt.told.changed_at).to_bytes()
 
 
 def _stored_answer(answer: Fetched | FetchFailure, reading: Reading | None) -> StoredAnswer | None:

@@ -21,6 +21,7 @@ from crawld.daemon.learning import Learning
 from crawld.daemon.network import Network
 from crawld.daemon.pages import HostPages
 from crawld.daemon.recorder import Entry, Recorder
+from crawld.daemon.requisites import conclude_requisite, request_for_requisite
 from crawld.daemon.schedule import Schedule
 from crawld.daemon.sites import ActiveSite
 from crawld.daemon.visit import Visit, conclude, observation_of, record_of, request_for
@@ -64,7 +65,8 @@ class Visitor:
         asked = self._learning.ask(
             page, self._clock.now(), host.delay_s(), covered=sources is not None
         )
-        request = request_for(page, site, asked.sent, host=host.slot.host, delay_s=host.delay_s())
+        ask = request_for_requisite if page.requisite else request_for
+        request = ask(page, site, asked.sent, host=host.slot.host, delay_s=host.delay_s())
         answer = await self._fetcher.fetch(request)
         now = self._clock.now()
         if answer.sent_at is not None:
@@ -76,7 +78,8 @@ class Visitor:
         # What was fetched is recorded, whatever else is given up meanwhile.
         with trio.CancelScope(shield=True):
             finding = await self._learning.examine(page, site, answer, asked)
-        visit = conclude(
+        find = conclude_requisite if page.requisite else conclude
+        visit = find(
             page,
             site,
             answer,
@@ -93,7 +96,9 @@ class Visitor:
         record = record_of(visit, learnt, update, self._crawl.caps, sources)
         observation = observation_of(visit, learnt, record.model if pages.learns else None)
         put_back = self._way_back(pages, visit, observation, again=learnt.again)
-        on_recorded = partial(self._recorded, host, pages, page.page_id, put_back)
+        # A page that has just changed is shown whole soon, ahead of what was found before.
+        soon = visit.needs is not None and not visit.first_copy
+        on_recorded = partial(self._recorded, host, pages, page.page_id, put_back, soon)
         await self._recorder.put(Entry(record, on_recorded))
 
     def _count(self, visit: Visit) -> None:
@@ -138,12 +143,13 @@ class Visitor:
         pages: HostPages,
         page_id: int,
         put_back: Callable[[], None],
+        soon: bool,
         recorded: Recorded,
     ) -> None:
         # Only now may the page come again: its next visit starts from what the file says.
         pages.recorded(page_id)
         put_back()
-        self._crawl.enter_pages(recorded.new_pages)
+        self._crawl.enter_pages(recorded.new_pages, soon=soon)
         self._schedule.wake(host.slot)
 
 

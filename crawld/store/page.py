@@ -83,6 +83,7 @@ class PageRecord(NamedTuple):
     prior_shape: float | None
     prior_exposure_s: float | None
     validators: bytes | None
+    exact_until: float | None
     requisite: bool = False
 
 
@@ -92,7 +93,8 @@ SELECT page_id, page.site_id, page.host_id, origin_id, origin, host, url, state,
        last_outcome, last_failure, page.visit_count, page.change_count, page.failure_count,
        gone_count, gone_since, digest, version_id, etag, last_modified, redirect_url, title,
        change_streak, (SELECT record FROM model WHERE model.page_id = page.page_id),
-       prior_shape, prior_exposure_s, validators, requisite
+       prior_shape, prior_exposure_s, validators,
+       (SELECT complete_until FROM wiki_page WHERE wiki_page.page_id = page.page_id), requisite
 FROM page CROSS JOIN origin USING (origin_id) CROSS JOIN host ON host.host_id = page.host_id
 """
 _FOR_VISIT: Final = f"{_SELECT} WHERE page_id = ?"

@@ -45,8 +45,8 @@ def _toml(value):
 
 
 def site(*seeds, name="web", **more):
-    """Return a [[site]] whose hosts are on this machine."""
-    return {"name": name, "seeds": seeds, "allow_private": True, **more}
+    """Return a [[site]] whose hosts are on this machine, mirrored without what its pages show."""
+    return {"name": name, "seeds": seeds, "allow_private": True, "requisites": False, **more}
 
 
 def urls_of(web, *, pages, hosts=HOSTS, seed=1):

@@ -208,7 +208,7 @@ class StoreMachine(RuleBasedStateMachine):
         )
         waiting = [
             each.page_id
-            for host_id, site_id in frontier.load_waiting(self.connection)
+            for _, host_id, site_id in frontier.load_waiting(self.connection)
             for each in frontier.discovered(self.connection, host_id, site_id, 99)
         ]
         wanted = [model for model in models if model["state"] is PageState.DISCOVERED]

@@ -171,7 +171,8 @@ async def test_a_shut_host_lends_turns_and_a_closed_one_does_not():
 class Queue:
     """Pages of one site, as `HostState` asks them."""
 
-    def __init__(self, *pages, wanted_at=0.0):
+    def __init__(self, *pages, wanted_at=0.0, requisites=False):
+        self.requisites = requisites
         self.pages = list(pages)
         self.at = wanted_at
 
@@ -188,6 +189,15 @@ async def test_the_sites_of_a_host_take_turns():
     host.pages = {1: Queue("a", "b", "c"), 2: Queue("x"), 3: Queue("p", "q")}
     taken = iter(lambda: host.take(5.0, {1, 2, 3}), None)
     assert [page for _, page in taken] == ["a", "x", "p", "b", "q", "c"]
+
+
+@jumping
+async def test_pages_share_the_turns_with_what_they_need():
+    host = host_of()
+    host.pages = {1: Queue(*"abcdef")}
+    host.requisites = {1: Queue(*"123456", requisites=True)}
+    taken = iter(lambda: host.take(5.0, {1}, requisite_share=0.25), None)
+    assert "".join(page for _, page in taken) == "a1bcd2ef3456"
 
 
 @jumping

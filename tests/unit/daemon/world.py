@@ -19,6 +19,8 @@ from crawld.simweb.site import SimSite
 from crawld.store.connection import open_connection
 from crawld.store.frontier import Discovery
 
+# Requests are counted: what pages show is left alone unless a test is about it.
+SITE = {"allow_private": True, "requisites": False}
 PATIENCE_S = 30.0
 """No wait of a test is longer; none is this long where the daemon works."""
 
@@ -99,7 +101,7 @@ class Mirror:
             # Requests are counted: no page is fetched a second time to learn its noise.
             "content": {"confirm_pages": 0},
             "store": {"batch_max_age_s": 0.02, "min_free_bytes": 0},
-            "site": [{"name": "s", "seeds": seeds, "allow_private": True, **(site or {})}],
+            "site": [{"name": "s", "seeds": seeds, **SITE, **(site or {})}],
         }
         for name, table in {**self.tables, **tables}.items():
             merged[name] = {**merged.get(name, {}), **table}

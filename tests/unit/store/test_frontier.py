@@ -1,11 +1,11 @@
 import pytest
 
-from crawld.core.page import PageState
-from crawld.store import frontier, page, refusal, site
+from crawld.core.page import Outcome, PageState
+from crawld.store import frontier, page, refusal, requisite, site
 from crawld.store import visit as visits
 from crawld.store.frontier import Caps
 
-from .rows import NOW, changed, found
+from .rows import NOW, changed, found, unlike
 
 
 def paths(pages):
@@ -126,7 +126,11 @@ def test_the_start_finds_hosts_waiting_and_visited_pages(connection):
         [found(n) for n in "abc"]
         + [found("d", site_id=other), found("e", host="second.example", site_id=other)],
     )
-    assert frontier.load_waiting(connection) == [(1, 1), (1, other), (2, other)]
+    assert frontier.load_waiting(connection) == [
+        (False, 1, 1),
+        (False, 1, other),
+        (False, 2, other),
+    ]
     visits.record(connection, changed(new[2].page_id, b"c", NOW + 1))
     visits.record(connection, changed(new[0].page_id, b"a", NOW + 2))
     visits.record(connection, changed(new[4].page_id, b"e", NOW, retry_at=NOW + 9))
@@ -136,8 +140,8 @@ def test_the_start_finds_hosts_waiting_and_visited_pages(connection):
     assert revisits.host_ids.tolist() == [1, 1, 1]
     assert revisits.site_ids.tolist() == [1, 1, other]
     assert revisits.last_visit_at.tolist() == [NOW + 1, NOW + 2, NOW]
-    assert frontier.load_retries(connection) == [(new[4].page_id, 2, other, NOW + 9)]
-    assert frontier.load_waiting(connection) == [(1, 1)]
+    assert frontier.load_retries(connection) == [(new[4].page_id, 2, other, NOW + 9, False)]
+    assert frontier.load_waiting(connection) == [(False, 1, 1)]
     first, second = frontier.load_hosts(connection)
     assert (first.host, first.page_count, first.discovered) == ("example.org", 4, 1)
     assert (second.host, second.address, second.last_fetch_at) == (
@@ -171,3 +175,57 @@ def test_a_million_links_of_a_trap_are_one_row(connection):
     refusal.record(connection, [refusal.Refusal("example.org", "path_repetition", "z", NOW, 7)])
     [row] = refusal.of_host(connection, "example.org")
     assert (row.refused, row.example, row.last_at) == (507, "z", NOW + 499)
+
+
+def needed(path, **more):
+    return found(path, requisite=True, **more)
+
+
+def counted(connection):
+    [row] = connection.execute("SELECT page_count, requisite_count FROM site WHERE site_id = 1")
+    return row
+
+
+def test_requisites_are_counted_capped_and_handed_out_apart(connection):
+    caps = Caps(per_site={1: 1}, requisites={1: 2})
+    frontier.discover(connection, [found("a"), found("b")], caps)
+    new, ids = frontier.discover_requisites(
+        connection, [needed("1.png"), needed("2.png"), needed("3.png")], caps
+    )
+    assert [page.page_id for page in new] == ids
+    assert counted(connection) == (1, 2)
+    again, same = frontier.discover_requisites(connection, [needed("2.png")], caps)
+    assert (again, same) == ([], ids[1:])
+    pages = frontier.discovered(connection, 1, 1, 9)
+    images = frontier.discovered(connection, 1, 1, 9, requisites=True)
+    assert [page.url[-1] for page in pages] == ["a"]
+    assert [page.page_id for page in images] == ids
+    assert frontier.load_waiting(connection) == [(False, 1, 1), (True, 1, 1)]
+    refused = dict(connection.execute("SELECT reason, refused FROM refusal"))
+    assert refused == {"site_cap": 1, "requisite_cap": 1}
+
+
+def test_a_page_that_was_of_no_use_becomes_a_requisite(connection):
+    [page] = frontier.discover(connection, [found("a.png")])
+    new, ids = frontier.discover_requisites(connection, [needed("a.png")])
+    assert ids == [page.page_id]
+    assert [(each.page_id, each.requisite) for each in new] == [(page.page_id, True)]
+    assert counted(connection) == (0, 1)
+
+
+def test_a_page_of_use_and_a_seed_stay_pages(connection):
+    [page] = frontier.discover(connection, [found("a")])
+    visits.record(connection, changed(page.page_id, b"<p>a</p>"))
+    frontier.discover(connection, [found("s", seed=True)])
+    new, ids = frontier.discover_requisites(connection, [needed("a"), needed("s")])
+    assert (new, len(ids), counted(connection)) == ([], 2, (2, 0))
+
+
+def test_what_a_page_needs_is_known_by_its_last_copy(connection):
+    [page] = frontier.discover(connection, [found("a")])
+    visits.record(connection, changed(page.page_id, b"1", requisites=[needed("1"), needed("2")]))
+    first = requisite.used(connection, page.page_id).tolist()
+    visits.record(connection, changed(page.page_id, b"2", requisites=[needed("2")]))
+    assert requisite.used(connection, page.page_id).tolist() == first[1:]
+    visits.record(connection, unlike(page.page_id, Outcome.UNCHANGED))
+    assert requisite.used(connection, page.page_id).tolist() == first[1:]

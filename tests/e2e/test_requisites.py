@@ -1,0 +1,167 @@
+"""Pages are mirrored with what they show: images, styles, scripts, fonts, also of other hosts."""
+
+import struct
+import zlib
+
+import pytest
+
+from tests.peer.nginx import Options
+
+from .operated import rows, site, write_config
+
+
+def png(shade):
+    """A grey pixel."""
+    parts = [
+        (b"IHDR", struct.pack(">IIBBBBB", 1, 1, 8, 0, 0, 0, 0)),
+        (b"IDAT", zlib.compress(bytes([0, shade]))),
+        (b"IEND", b""),
+    ]
+    made = [
+        struct.pack(">I", len(data)) + name + data + struct.pack(">I", zlib.crc32(name + data))
+        for name, data in parts
+    ]
+    return b"\x89PNG\r\n\x1a\n" + b"".join(made)
+
+
+@pytest.fixture
+def site_tree(tmp_path):
+    """A site of three pages that show things of three hosts."""
+    own, media, foreign = (tmp_path / name for name in ("own", "media", "foreign"))
+    files = {
+        own / "robots.txt": b"User-agent: *\nDisallow: /secret/\n",
+        own / "style/main.css": b"@import 'more.css'; body { background: url(../img/back.png) }",
+        own / "style/more.css": b"@font-face { font-family: f; src: url('/font/f.woff2') }",
+        own / "font/f.woff2": b"wOF2" + bytes(40),
+        own / "script.js": b"document.title = 'x';",
+        own / "img/back.png": png(1),
+        own / "img/one.png": png(2),
+        own / "img/two.png": png(3),
+        own / "img/linked.png": png(4),
+        own / "secret/hidden.png": png(5),
+        own / "film.mp4": bytes(50),
+        own / "favicon.ico": b"\0\0\1\0" + bytes(20),
+        media / "shown.png": png(6),
+        foreign / "spy.png": png(7),
+    }
+    for path, content in files.items():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content)
+    return own, media, foreign
+
+
+HEAD = (
+    '<link rel="icon" href="favicon.ico"><link rel="preload" as="font" href="font/f.woff2">'
+    '<link rel=stylesheet href="/style/main.css"><script src="script.js"></script>'
+)
+
+
+def write_pages(own, port):
+    (own / "index.html").write_text(
+        f'<html><head>{HEAD}</head><body><img src="img/one.png" srcset="img/one.png 1x,'
+        ' img/two.png 2x"><a href="img/linked.png">big</a> <a href="b.html">b</a>'
+        f'<img src="http://media.a.test:{port}/shown.png">'
+        f'<img src="http://foreign.test:{port}/spy.png"><video src="film.mp4"></video>'
+        '<img src="/secret/hidden.png"><img src="/missing.png"></body></html>'
+    )
+    (own / "b.html").write_text(f'<head>{HEAD}</head><img src="img/linked.png"><p>b</p>')
+
+
+def requisites(crawld):
+    """Return what is known of requisites, by the path of their URLs."""
+    found = rows(
+        crawld,
+        "SELECT url, last_outcome, last_failure FROM page WHERE requisite = 1 AND state <>"
+        " 'discovered'",
+    )
+    return {url.split("/", 3)[3]: tuple(rest) for url, *rest in found}
+
+
+WHOLE = {
+    "style/main.css",
+    "style/more.css",
+    "font/f.woff2",
+    "script.js",
+    "img/back.png",
+    "img/one.png",
+    "img/two.png",
+    "favicon.ico",
+}
+
+
+def test_pages_come_with_what_they_show(nginx, crawld, site_tree):
+    own, media, foreign = site_tree
+    trees = {"a.test": own, "media.a.test": media, "foreign.test": foreign}
+    peer = nginx(trees, Options())
+    write_pages(own, peer.port)
+    config = write_config(
+        crawld,
+        site(f"http://a.test:{peer.port}/", requisites=True),
+        hosts=trees,
+        schedule={"min_revisit_s": 3600.0},
+    )
+    crawld.start("run", "-c", config)
+    found = {
+        **dict.fromkeys([*WHOLE, "shown.png"], ("changed", None)),
+        "missing.png": ("gone", None),
+    }
+    crawld.wait_until(lambda _: found.keys() <= requisites(crawld).keys())
+    crawld.post("/drain")
+    known = requisites(crawld)
+    # Not what robots.txt, the host or the type keep out; a picture that is linked and shown is one.
+    assert known.pop("img/linked.png") == ("changed", None)
+    assert known == found
+    asked = {row.target for row in peer.ledger().rows()}
+    assert not {"/spy.png", "/secret/hidden.png", "/film.mp4"} & asked
+    [[pages, counted]] = rows(crawld, "SELECT page_count, requisite_count FROM site")
+    assert (pages, counted) == (2, len(found) + 1)
+    assert peer.ledger().violations(delay_s=0.05) == []
+    report = crawld.crawld("doctor", "--db", crawld.db)
+    assert report.returncode == 0, report.stdout
+
+
+def test_a_host_that_was_named_may_be_asked(nginx, crawld, site_tree):
+    own, media, foreign = site_tree
+    trees = {"a.test": own, "media.a.test": media, "foreign.test": foreign}
+    peer = nginx(trees, Options())
+    write_pages(own, peer.port)
+    config = write_config(
+        crawld,
+        site(f"http://a.test:{peer.port}/", requisites=True, requisite_hosts=["foreign.test"]),
+        hosts=trees,
+    )
+    crawld.start("run", "-c", config)
+    crawld.wait_until(lambda _: requisites(crawld).get("spy.png") == ("changed", None))
+
+
+def test_what_a_changed_page_shows_comes_soon_and_old_things_rest(nginx, crawld, site_tree):
+    own, media, foreign = site_tree
+    trees = {"a.test": own, "media.a.test": media, "foreign.test": foreign}
+    peer = nginx(trees, Options())
+    write_pages(own, peer.port)
+    config = write_config(
+        crawld,
+        site(f"http://a.test:{peer.port}/", requisites=True),
+        hosts=trees,
+        schedule={"min_revisit_s": 0.2},
+    )
+    crawld.start("run", "-c", config)
+    crawld.wait_until(lambda _: requisites(crawld).keys() >= WHOLE)
+    (own / "img/new.png").write_bytes(png(9))
+    (own / "b.html").write_text('<p>now with a picture</p><img src="img/new.png">')
+    crawld.wait_until(lambda _: requisites(crawld).get("img/new.png") == ("changed", None))
+    crawld.post("/drain")
+    visits = dict(
+        rows(
+            crawld,
+            "SELECT url, count(*) FROM visit JOIN page USING (page_id) WHERE requisite = 1"
+            " AND outcome IN ('changed', 'unchanged', 'not_modified') GROUP BY page_id",
+        )
+    )
+    assert set(visits.values()) == {1}
+    [[uses]] = rows(
+        crawld,
+        "SELECT length(requisites) / 8 FROM requisite_use JOIN page USING (page_id)"
+        " WHERE url LIKE '%/b.html'",
+    )
+    assert uses == 1
