@@ -317,10 +317,12 @@ def model_after(visit: Visit, changed_at: float | None) -> PageModel:
 
 
 def _is_told(page: PageRecord, model: PageModel) -> bool:
-    """Whether the page's exact history holds a change since the last visit."""
-    if page.exact_until is None or page.last_visit_at is None or not model.change_known:
+    """Whether the page's exact history holds a change since the copy held was last seen to hold."""
+    # After failures all that is known of that is when the copy came.
+    seen_at = page.last_change_at if page.failure_count else page.last_visit_at
+    if page.exact_until is None or seen_at is None or not model.change_known:
         return False
-    return page.last_visit_at < model.last_change_at <= page.exact_until
+    return seen_at < model.last_change_at <= page.exact_until
 
 
 def observation_of(visit: Visit, learnt: Learnt, model: bytes | None) -> Revealed:

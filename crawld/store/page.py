@@ -47,6 +47,7 @@ class PageRecord(NamedTuple):
         prior_shape: of the rate that pages of its host are expected to have; None: not fitted.
         prior_exposure_s: the other half of that prior.
         validators: evidence about the validators of its origin.
+        exact_until: instant up to which a wiki told all its changes; None: none did.
         requisite: whether it is loaded for the sake of pages, never followed.
     """
 

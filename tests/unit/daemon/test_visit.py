@@ -2,12 +2,13 @@
 
 import pytest
 
+from crawld.core.change.model import PageModel
 from crawld.core.outcome import GONE_RETRY_S, RETIRED_RETRY_S
 from crawld.core.page import GONE_GRACE_S, GONE_GRACE_VISITS, Failure, Grace, Outcome, PageState
 from crawld.core.validators import Validators
 from crawld.daemon.admission import Admission
 from crawld.daemon.validators import UNCONDITIONAL, Asked
-from crawld.daemon.visit import Learnt, conclude, record_of, request_for
+from crawld.daemon.visit import Learnt, conclude, model_after, record_of, request_for
 from crawld.net.exchange import Fetched, FetchFailure
 from crawld.store.body import digest
 from crawld.store.frontier import NO_CAPS
@@ -272,3 +273,45 @@ class TestAsking:
         headers = ((b"Content-Type", content_type.encode()),)
         assert accept(200, headers, body) == verdict
         assert accept(404, headers, body) is None
+
+
+def model_of(*, changed_at, until):
+    """The stored model of a page whose changes are exactly known up to an instant."""
+    model = PageModel()
+    model.observe_changes(changed_at, until)
+    return model
+
+
+@pytest.mark.parametrize(
+    ("last_visit_at", "counted"),
+    [(NOW - 10_000.0, 0), (NOW - 3_000.0, 1)],
+    ids=["a change the history holds", "one after the last it holds"],
+)
+def test_a_visit_counts_no_change_that_the_history_has_told(last_visit_at, counted):
+    known = model_of(changed_at=[NOW - 90_000.0, NOW - 5_000.0], until=NOW - 2_000.0)
+    page = page_of(
+        **HELD,
+        last_visit_at=last_visit_at,
+        model=known.to_bytes(),
+        exact_until=NOW - 2_000.0,
+    )
+    after = model_after(visit_of(fetched(), page), None)
+    assert after.changed == counted
+    assert after.changed_visits == known.changed_visits + 1
+    assert after.last_visit_at == NOW
+    assert (after.last_change_at == NOW - 5_000.0) == (not counted)
+    failed_since = page._replace(
+        last_visit_at=NOW - 2_500.0, last_change_at=last_visit_at, failure_count=1
+    )
+    assert model_after(visit_of(fetched(), failed_since), None).changed == counted
+    # Without a history the visit is all that is known.
+    alone = model_after(visit_of(fetched(), page._replace(exact_until=None)), None)
+    assert alone.changed == 1
+
+
+def test_a_clock_set_back_hides_no_change():
+    known = model_of(changed_at=[NOW - 90_000.0, NOW + 50_000.0], until=NOW + 60_000.0)
+    page = page_of(
+        **HELD, last_visit_at=NOW - 60.0, model=known.to_bytes(), exact_until=NOW - 80_000.0
+    )
+    assert model_after(visit_of(fetched(), page), None).changed == 1
