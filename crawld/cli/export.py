@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -57,12 +60,18 @@ def export(form: Form, options: ExportOptions) -> int:
 def _run(
     form: Form, options: ExportOptions, now: float, since: float | None, progress: Progress
 ) -> Summary:
-    from crawld.export import archive, dump, records, static
+    from crawld.export import archive, dump, records, static, wacz
+
+    if form is Form.ZIM:
+        return _zim(options, now, since, progress)
 
     db, out = options.db, options.out
     whole: dict[Form, Callable[[], Summary]] = {
         Form.STATIC: lambda: static.export_static(db, out, now=now, since=since, progress=progress),
         Form.WARC: lambda: archive.export_warc(db, out, now=now, since=since, progress=progress),
+        Form.WACZ: lambda: wacz.export_wacz(
+            db, out, now=now, since=since, title=options.title, progress=progress
+        ),
         Form.JSONL: lambda: records.export_records(
             db, out, "jsonl", table=options.table, since=since, progress=progress
         ),
@@ -72,6 +81,33 @@ def _run(
         Form.DUMP: lambda: dump.export_dump(db, out, since=since, progress=progress),
     }
     return whole[form]()
+
+
+def _zim(options: ExportOptions, now: float, since: float | None, progress: Progress) -> Summary:
+    try:
+        from crawld.export.zim import export_zim
+    except ModuleNotFoundError as error:
+        raise OperatorError(
+            f"this export needs {error.name}, which is not installed",
+            hint="pip install 'crawld[zim]'",
+        ) from error
+    with _silent_stdout():
+        return export_zim(
+            options.db, options.out, now=now, since=since, title=options.title, progress=progress
+        )
+
+
+@contextmanager
+def _silent_stdout() -> Iterator[None]:
+    """Keep what libzim prints out of what this command says."""
+    sys.stdout.flush()
+    kept = os.dup(1)
+    try:
+        os.dup2(2, 1)
+        yield
+    finally:
+        os.dup2(kept, 1)
+        os.close(kept)
 
 
 def _as_json(

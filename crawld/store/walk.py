@@ -178,6 +178,12 @@ def stored(connection: apsw.Connection, version_id: int) -> tuple[str | None, fl
     return row
 
 
+def shown_version(connection: apsw.Connection, page_id: int, now: float) -> int | None:
+    """Return the copy of a page that is shown, None if there is none."""
+    shown = served(connection, page_id, now)
+    return None if shown is None else shown.version_id
+
+
 def hosts(connection: apsw.Connection) -> frozenset[str]:
     """Return the names of all hosts that pages are known of."""
     return frozenset(str(host) for (host,) in connection.execute("SELECT host FROM host"))

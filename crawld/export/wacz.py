@@ -1,0 +1,225 @@
+"""WACZ: the WARC of a mirror with its index and its pages in one zip, for replay in a browser.
+
+    archive/data.warc.gz       the records (`archive`), stored as they are, so that ranges work
+    indexes/index.cdx          a CDXJ line a response or revisit, sorted
+    pages/pages.jsonl          the pages a reader starts from, by title
+    datapackage.json           what is inside, with SHA-256 digests
+    datapackage-digest.json    the digest of that
+
+Index and pages are gathered in temporary files and sorted in runs, so that memory stays flat
+however large the mirror is.
+
+Source: WACZ 1.1.1 (specs.webrecorder.net/wacz/1.1.1), CDXJ 0.1.0.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import heapq
+import json
+import tempfile
+import zipfile
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack, contextmanager
+from datetime import UTC, datetime
+from importlib.metadata import version as version_of
+from pathlib import Path
+from typing import IO, Final
+
+from crawld.core.url import parse
+from crawld.export import warc
+from crawld.export.archive import Record, records
+from crawld.export.source import Progress, Summary, silent
+from crawld.export.whole import whole_file
+
+_WARC: Final = "data.warc.gz"
+_RUN_LINES: Final = 100_000
+"""Index lines sorted in memory: some 30 MB."""
+
+_PAGE_TYPES: Final = frozenset({"text/html", "application/xhtml+xml"})
+
+
+def export_wacz(
+    db: Path,
+    out: Path,
+    *,
+    now: float,
+    since: float | None = None,
+    title: str | None = None,
+    progress: Progress = silent,
+) -> Summary:
+    """Write the history of the mirror as a WACZ file.
+
+    Args:
+        db: the database; a daemon may be writing to it.
+        out: the file, as `mirror.wacz`; must not exist.
+        now: Unix seconds.
+        since: leave out what happened before this instant.
+        title: of the collection; None: the name of the file.
+        progress: told how far it is.
+
+    Raises:
+        OperatorError: the file cannot be written.
+        StoreError: the database cannot be read.
+    """
+    summary = Summary()
+    with ExitStack() as stack:
+        file = stack.enter_context(whole_file(out))
+        archive = stack.enter_context(zipfile.ZipFile(file, "w", zipfile.ZIP_STORED))
+        index = stack.enter_context(_Index())
+        pages = stack.enter_context(tempfile.TemporaryFile())
+        pages.write(_line({"format": "json-pages-1.0", "id": "pages", "title": "Pages"}))
+        stamp = datetime.fromtimestamp(now, UTC)
+        package = _Package(archive, stamp)
+        with package.member(f"archive/{_WARC}") as member:
+            for record in records(db, summary, now=now, since=since, progress=progress):
+                _note(record, member.size, index, pages)
+                member.write(record.data)
+                summary.count(record.kind, len(record.data))
+        package.add("indexes/index.cdx", index.lines())
+        pages.seek(0)
+        package.add("pages/pages.jsonl", pages)
+        package.close(title or out.stem)
+    return summary
+
+
+def _note(record: Record, offset: int, index: _Index, pages: IO[bytes]) -> None:
+    if record.kind not in ("response", "revisit"):
+        return
+    stamp = datetime.fromtimestamp(record.at, UTC).strftime("%Y%m%d%H%M%S")
+    kind = "warc/revisit" if record.kind == "revisit" else record.content_type
+    entry = {
+        "url": record.url,
+        "mime": kind or "unk",
+        "status": str(record.status),
+        "digest": record.payload_digest,
+        "length": str(len(record.data)),
+        "offset": str(offset),
+        "filename": _WARC,
+    }
+    index.add(f"{surt(record.url)} {stamp} ".encode() + _line(entry))
+    if record.kind == "response" and record.status == 200 and record.content_type in _PAGE_TYPES:
+        page = {"id": warc.digest(f"{record.at} {record.url}".encode())[5:21], "url": record.url}
+        pages.write(
+            _line({**page, "ts": warc.date_text(record.at), "title": record.title or record.url})
+        )
+
+
+def surt(url: str) -> str:
+    """Return the key by which CDX files sort a canonical URL.
+
+    >>> surt("https://www.example.org:8080/A?b=1")
+    'org,example:8080)/a?b=1'
+    """
+    parts = parse(url)
+    authority = parts.origin.partition("://")[2]
+    host, _, port = authority.partition(":") if "[" not in authority else (authority, "", "")
+    labels = host.removeprefix("www.").split(".")
+    if not labels[-1].isdigit():
+        labels.reverse()
+    return f"{','.join(labels)}{':' + port if port else ''}){parts.target}".lower()
+
+
+class _Index:
+    """Lines in any order, given back sorted; a context manager."""
+
+    def __init__(self) -> None:
+        self._lines: list[bytes] = []
+        self._runs: list[IO[bytes]] = []
+
+    def add(self, line: bytes) -> None:
+        """Take a line."""
+        self._lines.append(line)
+        if len(self._lines) >= _RUN_LINES:
+            run = tempfile.TemporaryFile()  # noqa: SIM115 (closed with the index)
+            run.writelines(sorted(self._lines))
+            self._runs.append(run)
+            self._lines = []
+
+    def lines(self) -> Iterator[bytes]:
+        """Yield all lines in order."""
+        for run in self._runs:
+            run.seek(0)
+        yield from heapq.merge(*self._runs, sorted(self._lines))
+
+    def __enter__(self) -> _Index:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for run in self._runs:
+            run.close()
+
+
+class _Member:
+    """A file of the zip while it is written.
+
+    Attributes:
+        size: bytes written so far.
+    """
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self.size = 0
+        self.hash = hashlib.sha256()
+        self._file = file
+
+    def write(self, data: bytes) -> None:
+        self._file.write(data)
+        self.hash.update(data)
+        self.size += len(data)
+
+
+class _Package:
+    """The zip and the list of what is in it."""
+
+    def __init__(self, archive: zipfile.ZipFile, now: datetime) -> None:
+        self._archive = archive
+        self._now = now
+        self._resources: list[dict[str, object]] = []
+
+    @contextmanager
+    def member(self, path: str) -> Iterator[_Member]:
+        """Give a new file of the zip to write; it is on the list once it is closed."""
+        with self._open(path) as file:
+            member = _Member(file)
+            yield member
+        self._resources.append(
+            {
+                "name": path.rpartition("/")[2],
+                "path": path,
+                "hash": f"sha256:{member.hash.hexdigest()}",
+                "bytes": member.size,
+            }
+        )
+
+    def add(self, path: str, lines: Iterable[bytes]) -> None:
+        """Write a whole file of the zip."""
+        with self.member(path) as member:
+            for line in lines:
+                member.write(line)
+
+    def close(self, title: str) -> None:
+        """Write the list and its digest."""
+        description = {
+            "profile": "data-package",
+            "wacz_version": "1.1.1",
+            "title": title,
+            "created": self._now.strftime("%Y-%m-%dT%H:%M:%SZ"),
+            "software": f"crawld {version_of('crawld')}",
+            "resources": self._resources,
+        }
+        text = json.dumps(description, indent=2).encode()
+        digest = {"path": "datapackage.json", "hash": f"sha256:{hashlib.sha256(text).hexdigest()}"}
+        for path, content in (
+            ("datapackage.json", text),
+            ("datapackage-digest.json", json.dumps(digest).encode()),
+        ):
+            with self._open(path) as file:
+                file.write(content)
+
+    def _open(self, path: str) -> IO[bytes]:
+        info = zipfile.ZipInfo(path, self._now.timetuple()[:6])
+        return self._archive.open(info, "w", force_zip64=True)
+
+
+def _line(value: object) -> bytes:
+    return json.dumps(value, ensure_ascii=False).encode("utf-8", "replace") + b"\n"
