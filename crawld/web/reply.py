@@ -10,6 +10,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from email.utils import formatdate
+from urllib.parse import parse_qsl
 
 Header = tuple[bytes, bytes]
 
@@ -97,15 +98,14 @@ def part_of(asked: str, size_bytes: int) -> range | None:
         return None
     if not match[1]:
         return range(max(size_bytes - int(match[2]), 0), size_bytes)
-    start, end = int(match[1]), int(match[2]) if match[2] else size_bytes - 1
-    if end < start:
-        return None
-    return range(start, min(end + 1, size_bytes)) if start < size_bytes else range(0)
+    start = int(match[1])
+    if start >= size_bytes:
+        return range(0)
+    end = int(match[2]) if match[2] else size_bytes - 1
+    return range(start, min(end + 1, size_bytes)) if end >= start else None
 
 
 def query_of(target: str) -> tuple[str, Sequence[tuple[str, str]]]:
     """Return path and query parameters of a request for a page of our own."""
-    from urllib.parse import parse_qsl  # only our own pages have parameters
-
     path, _, query = target.partition("?")
     return path, parse_qsl(query, keep_blank_values=True, max_num_fields=20)

@@ -1,0 +1,105 @@
+"""A mirror in a file, built as the daemon builds one, and the application over it."""
+
+from contextlib import closing
+
+import pytest
+
+from crawld.core.page import Outcome, PageState
+from crawld.core.url import parse, url_hash
+from crawld.store import body, frontier, headers, migrate, site, visit
+from crawld.store.connection import open_connection
+from crawld.store.frontier import Discovery
+from crawld.store.visit import Answer, VisitRecord
+from crawld.web.app import MirrorApp
+from crawld.web.mirror import Look
+from crawld.web.reply import Request
+
+NOW = 1_780_000_000.0
+DAY_S = 86_400.0
+
+
+class Mirror:
+    """A file under way; `page` visits a URL, `get` asks the application."""
+
+    def __init__(self, connection):
+        self.connection = connection
+        self.errors = []
+
+    def page(self, url, content=None, *, at=NOW, kind="text/html", title="A title", **more):
+        parts = parse(url)
+        [found] = frontier.discover(
+            self.connection,
+            [
+                Discovery(
+                    url=url,
+                    url_hash=url_hash(url),
+                    site_id=1,
+                    host=parts.host,
+                    origin=parts.origin,
+                    at=NOW,
+                )
+            ],
+        ) or [self.known(url)]
+        if content is not None:
+            self.changed(found.page_id, content, at=at, kind=kind, title=title, **more)
+        return found.page_id
+
+    def known(self, url):
+        from crawld.web.mirror import find
+
+        return find(self.connection, url)
+
+    def changed(self, page_id, content, *, at, kind, title, charset="utf-8", lines=()):
+        encoded = body.encode(content if isinstance(content, bytes) else content.encode())
+        answer = Answer(
+            status=200,
+            http_version="HTTP/1.1",
+            headers=headers.pack(lines),
+            content_type=kind,
+            charset=charset if kind == "text/html" else None,
+        )
+        visit.record(
+            self.connection,
+            VisitRecord(
+                page_id=page_id,
+                visited_at=at,
+                outcome=Outcome.CHANGED,
+                state=PageState.VISITED,
+                answer=answer,
+                digest=encoded.digest,
+                body=encoded,
+                title=title,
+            ),
+        )
+
+    def visited(self, page_id, outcome, *, at=NOW, state=PageState.VISITED, **more):
+        visit.record(
+            self.connection,
+            VisitRecord(page_id=page_id, visited_at=at, outcome=outcome, state=state, **more),
+        )
+
+    def get(self, target, *, look=None, now=NOW + 1, method="GET", **lines):
+        app = MirrorApp(None, lambda: now, look or Look(), self.errors.append)
+        wanted = {name.replace("_", "-"): value for name, value in lines.items()}
+        request = Request(method, target, {"base": "http://m.test", **wanted})
+        return app._answer(self.connection, request)
+
+
+def header(reply, name):
+    found = [value.decode("latin-1") for key, value in reply.headers if key == name.encode()]
+    assert len(found) <= 1
+    return found[0] if found else None
+
+
+@pytest.fixture
+def mirror(tmp_path):
+    path = tmp_path / "crawld.db"
+    migrate.migrate(path)
+    with closing(open_connection(path)) as connection:
+        site.upsert(connection, "docs", "{}", source="config", at=NOW)
+        yield Mirror(connection)
+
+
+@pytest.fixture
+def header_of():
+    return header

@@ -1,0 +1,304 @@
+"""What the listener answers, request by request."""
+
+import pytest
+
+from crawld.core.page import Outcome, PageState
+from crawld.store import search
+from crawld.web.mirror import Look
+
+NOW = 1_780_000_000.0
+DAY_S = 86_400.0
+URL = "https://example.org/a"
+PATH = "/https/example.org/a"
+PLAIN = Look(banner=False)
+
+
+def sent(reply):
+    return reply.body.decode()
+
+
+class TestPages:
+    def test_links_lead_to_the_mirror_or_to_the_original(self, mirror):
+        mirror.page("https://example.org/b")
+        mirror.page(URL, '<a href="b">b</a><a href="//other.org/x">o</a><img src="//cdn.org/i">')
+        assert sent(mirror.get(PATH, look=PLAIN)) == (
+            '<a href="/https/example.org/b">b</a><a href="https://other.org/x">o</a>'
+            '<img src="/https/cdn.org/i">'
+        )
+
+    def test_style_sheets_and_images(self, mirror, header_of):
+        mirror.page("https://example.org/s.css", "a{b:url(i.png)}", kind="text/css")
+        mirror.page("https://example.org/i.png", b"\x89PNG", kind="image/png")
+        css = mirror.get("/https/example.org/s.css")
+        assert sent(css) == "a{b:url(/https/example.org/i.png)}"
+        assert header_of(css, "content-type") == "text/css; charset=utf-8"
+        image = mirror.get("/https/example.org/i.png")
+        assert (image.body, header_of(image, "content-type")) == (b"\x89PNG", "image/png")
+
+    def test_charset_is_named(self, mirror, header_of):
+        mirror.page(URL, "<p>ж".encode("cp1251"), charset="cp1251")
+        reply = mirror.get(PATH, look=PLAIN)
+        assert reply.body == "<p>ж".encode("cp1251")
+        assert header_of(reply, "content-type") == "text/html; charset=windows-1251"
+
+    def test_a_page_nobody_knows(self, mirror):
+        reply = mirror.get("/https/example.org/none?x=%27&y")
+        assert reply.status == 404
+        assert 'href="https://example.org/none?x=%27&amp;y"' in sent(reply)
+
+    def test_a_page_not_yet_visited(self, mirror):
+        mirror.page(URL)
+        reply = mirror.get(PATH)
+        assert (reply.status, "not visited yet" in sent(reply)) == (404, True)
+
+    def test_a_page_that_only_failed(self, mirror):
+        mirror.visited(mirror.page(URL), Outcome.FAILED, failure="timeout")
+        reply = mirror.get(PATH)
+        assert (reply.status, "ended: failed" in sent(reply)) == (404, True)
+
+    def test_a_page_that_is_gone_keeps_its_copy_and_says_so(self, mirror):
+        page_id = mirror.page(URL, "<p>text")
+        mirror.visited(page_id, Outcome.GONE, at=NOW + DAY_S, state=PageState.GONE)
+        reply = mirror.get(PATH)
+        assert reply.status == 200
+        assert "the original is gone" in sent(reply)
+
+    def test_redirects_are_kept(self, mirror, header_of):
+        mirror.page("https://example.org/b", "b")
+        page_id = mirror.page(URL)
+        target = "https://example.org/b"
+        mirror.visited(page_id, Outcome.MOVED, redirect_url=target, detail=target)
+        reply = mirror.get(PATH)
+        assert (reply.status, header_of(reply, "location")) == (302, "/https/example.org/b")
+        reply = mirror.get(f"/@{NOW:.0f}{PATH}")
+        assert header_of(reply, "location") == f"/@{NOW:.0f}/https/example.org/b"
+
+    def test_a_redirect_out_of_the_mirror(self, mirror):
+        page_id = mirror.page(URL)
+        mirror.visited(page_id, Outcome.MOVED, redirect_url="https://other.org/")
+        reply = mirror.get(PATH)
+        assert (reply.status, 'href="https://other.org/"' in sent(reply)) == (404, True)
+
+    @pytest.mark.parametrize(
+        ("target", "path"),
+        [
+            ("/https/EXAMPLE.org/a", PATH),
+            ("/https/example.org/x/../a", PATH),
+            ("/https/example.org:443/%61", PATH),
+            ("/@v3/https/EXAMPLE.org/a", f"/@v3{PATH}"),
+        ],
+    )
+    def test_one_address_a_page(self, mirror, header_of, target, path):
+        reply = mirror.get(target)
+        assert (reply.status, header_of(reply, "location")) == (301, path)
+
+    @pytest.mark.parametrize(
+        "target",
+        [
+            "/https/",
+            "/https",
+            "/http/%00/",
+            "/https/a b/",
+            "/@x/https/a.org/",
+            "/@/https/a.org/",
+            "/@2 days ago/https/a.org/",
+            "/@v99999999999999999999/https/a.org/",
+            "/etc/passwd",
+            "/versions",
+            "/versions/x",
+            "/diff/1..2",
+            "/diff/x..y/https/a.org/",
+            "/timegate/x",
+            "/timemap/link/javascript:x",
+            "/-/../x",
+        ],
+    )
+    def test_no_address_at_all(self, mirror, target):
+        assert mirror.get(target).status == 404
+
+
+class TestPolicy:
+    def test_mirrored_pages_are_shut_in(self, mirror, header_of):
+        mirror.page(URL, "<script src=x></script>")
+        policy = header_of(mirror.get(PATH), "content-security-policy")
+        assert "allow-scripts" in policy
+        assert "allow-same-origin" not in policy
+        assert "connect-src 'none'" in policy
+        still = header_of(mirror.get(PATH, look=Look(scripts=False)), "content-security-policy")
+        assert "allow-scripts" not in still
+        assert "script-src" not in still
+
+    def test_our_own_pages_run_no_script_and_stand_in_no_frame(self, mirror, header_of):
+        for target in ("/", "/search?q=x", "/https/no.org/", "/versions/https/no.org/"):
+            policy = header_of(mirror.get(target), "content-security-policy")
+            assert "default-src 'none'" in policy
+            assert "frame-ancestors 'none'" in policy
+            assert "script-src" not in policy
+
+    def test_cookies_and_policies_of_the_original_are_not_passed_on(self, mirror, header_of):
+        lines = ((b"Set-Cookie", b"a=b"), (b"Refresh", b"0;url=//evil"), (b"Link", b"<x>"))
+        mirror.page(URL, "x", lines=lines)
+        reply = mirror.get(PATH)
+        assert header_of(reply, "set-cookie") is None
+        assert header_of(reply, "refresh") is None
+
+
+class TestBanner:
+    WIKI = (
+        '<html><head><meta name="generator" content="MediaWiki 1.39">'
+        '<link rel="license" href="https://creativecommons.org/licenses/by-sa/4.0/">'
+        '<script>{"wgRevisionId":1234,"x":1}</script></head><body>text</body></html>'
+    )
+
+    def test_names_source_instant_revision_licence_and_authors(self, mirror):
+        mirror.page(URL, self.WIKI)
+        line = sent(mirror.get(PATH)).partition("<body>")[2].partition("</crawld")[0]
+        for part in (
+            f'href="{URL}"',
+            "made 2026-05-28 20:26 UTC",
+            "revision 1234",
+            "CC BY-SA 4.0</a>",
+            f'href="{URL}?action=history"',
+            'href="/versions/https/example.org/a"',
+        ):
+            assert part in line
+
+    def test_a_url_cannot_break_out_of_it(self, mirror):
+        mirror.page("https://example.org/?%22%3E&'", "<body>")
+        assert "'<" not in sent(mirror.get("/https/example.org/?%22%3E&%27"))
+
+    def test_a_licence_that_is_a_script_is_none(self, mirror):
+        mirror.page(URL, '<link rel="license" href="javascript:alert(1)"><body>')
+        assert "javascript:alert(1)</a>" not in sent(mirror.get(PATH))
+
+
+class TestTime:
+    @pytest.fixture
+    def history(self, mirror):
+        for number in range(3):
+            mirror.page(URL, f'<body>text {number} <a href="a">', at=NOW + number * DAY_S)
+        return mirror
+
+    @pytest.mark.parametrize(("days", "text"), [(0, 0), (0.5, 0), (1, 1), (2.5, 2)])
+    def test_a_page_as_it_was(self, history, days, text):
+        moment = f"@{NOW + days * DAY_S:.0f}"
+        page = sent(history.get(f"/{moment}{PATH}", now=NOW + 9 * DAY_S, look=PLAIN))
+        assert page == f'<body>text {text} <a href="/{moment}/https/example.org/a">'
+
+    def test_iso_time(self, history):
+        assert "text 1" in sent(history.get(f"/@2026-05-30T00:00{PATH}"))
+
+    def test_before_the_first_copy(self, history):
+        reply = history.get(f"/@2020-01-01{PATH}")
+        assert reply.status == 404
+        assert "The oldest was made 2026-05-28" in sent(reply)
+
+    def test_a_copy_by_its_number(self, history):
+        assert "text 1" in sent(history.get(f"/@v2{PATH}"))
+        history.page("https://example.org/b", "b")
+        assert history.get(f"/@v4{PATH}").status == 404
+
+    def test_list_and_difference(self, history):
+        listed = sent(history.get(f"/versions{PATH}"))
+        assert f"/@v3{PATH}" in listed
+        assert f"/diff/2..3{PATH}" in listed
+        shown = sent(history.get(f"/diff/2..3{PATH}"))
+        assert "<del>1</del><ins>2</ins>" in shown
+
+    def test_a_difference_is_escaped(self, mirror):
+        mirror.page(URL, "<p>old &lt;script&gt;", at=NOW)
+        mirror.page(URL, "<p>new &lt;script&gt;", at=NOW + 1)
+        shown = sent(mirror.get(f"/diff/1..2{PATH}"))
+        assert "<script>" not in shown
+        assert "&lt;script&gt;" in shown
+
+    def test_memento_by_date(self, history, header_of):
+        reply = history.get(PATH, accept_datetime="Fri, 29 May 2026 21:00:00 GMT")
+        assert (reply.status, header_of(reply, "location")) == (302, f"/@v2{PATH}")
+        reply = history.get(f"/@v2{PATH}")
+        assert header_of(reply, "memento-datetime") == "Fri, 29 May 2026 20:26:40 GMT"
+        reply = history.get(f"/timegate/{URL}")
+        assert header_of(reply, "location") == f"/@v3{PATH}"
+        reply = history.get(f"/timegate/{URL}", accept_datetime="Mon, 01 Jan 2001 00:00:00 GMT")
+        assert header_of(reply, "location") == f"/@v1{PATH}"
+        assert history.get(f"/timegate/{URL}", accept_datetime="x").status == 400
+
+    def test_time_map(self, history):
+        lines = sent(history.get(f"/timemap/link/{URL}")).split(",\n")
+        assert lines[0] == f'<{URL}>; rel="original"'
+        assert [line.partition("rel=")[2].partition(";")[0] for line in lines[3:]] == [
+            '"first memento"',
+            '"memento"',
+            '"last memento"\n'.strip(),
+        ]
+        assert lines[3].startswith(f"<http://m.test/@v1{PATH}>")
+
+
+class TestConditions:
+    def test_a_304_for_what_the_browser_has(self, mirror, header_of):
+        mirror.page(URL, "x")
+        etag = header_of(mirror.get(PATH), "etag")
+        reply = mirror.get(PATH, if_none_match=f'"y", W/{etag}')
+        assert (reply.status, reply.body) == (304, b"")
+        mirror.page(URL, "y", at=NOW + 1)
+        assert mirror.get(PATH, if_none_match=etag).status == 200
+
+    @pytest.mark.parametrize(
+        ("asked", "status", "body", "content_range"),
+        [
+            ("bytes=0-1", 206, b"01", "bytes 0-1/10"),
+            ("bytes=8-", 206, b"89", "bytes 8-9/10"),
+            ("bytes=-3", 206, b"789", "bytes 7-9/10"),
+            ("bytes=5-99", 206, b"56789", "bytes 5-9/10"),
+            ("bytes=10-", 416, b"", "bytes */10"),
+            ("bytes=3-2", 200, b"0123456789", None),
+            ("bytes=0-1,3-4", 200, b"0123456789", None),
+            ("bytes=-", 200, b"0123456789", None),
+        ],
+    )
+    def test_ranges(self, mirror, header_of, asked, status, body, content_range):
+        mirror.page(URL, b"0123456789", kind="application/pdf")
+        reply = mirror.get(PATH, range=asked)
+        assert (reply.status, reply.body) == (status, body)
+        assert header_of(reply, "content-range") == content_range
+
+    def test_a_range_of_another_copy_is_the_whole(self, mirror):
+        mirror.page(URL, b"0123456789", kind="application/pdf")
+        assert mirror.get(PATH, range="bytes=0-1", if_range='"old"').status == 200
+
+
+class TestSearch:
+    def index(self, mirror):
+        while (work := search.plan(mirror.connection)) is not None:
+            search.apply(mirror.connection, work)
+
+    def test_finds_words_and_shows_them_escaped(self, mirror):
+        mirror.page(URL, "<p>apples &lt;b&gt; and pears", title="Fruit <i>")
+        mirror.page("https://example.org/b", "<p>stones", title="Minerals")
+        self.index(mirror)
+        page = sent(mirror.get("/search?q=APPLES+pears"))
+        assert f'<a href="{PATH}">Fruit &lt;i&gt;</a>' in page
+        assert "<mark>apples</mark> &lt;b&gt; and <mark>pears</mark>" in page
+        assert "Minerals" not in page
+
+    def test_tells_what_is_not_indexed(self, mirror):
+        mirror.page(URL, "<p>apples")
+        page = sent(mirror.get("/search?q=apples"))
+        assert "1 copies are not yet in the index" in page
+
+    @pytest.mark.parametrize("query", ['"', "%22%22*", "AND", "NEAR(", "-x", "a:b^", "%00", "*"])
+    def test_no_query_is_an_error(self, mirror, query):
+        assert mirror.get(f"/search?q={query}").status == 200
+
+
+class TestLists:
+    def test_sites(self, mirror):
+        assert "docs" in sent(mirror.get("/"))
+        mirror.page(URL, "x", title="<Title>")
+        assert '<a href="/site/docs">docs</a>' in sent(mirror.get("/"))
+        listed = sent(mirror.get("/site/docs"))
+        assert f'<a href="{PATH}">&lt;Title&gt;</a>' in listed
+        assert "no (more) pages" in sent(mirror.get("/site/docs?after=1"))
+
+    def test_robots_are_sent_to_the_originals(self, mirror):
+        assert sent(mirror.get("/robots.txt")) == "User-agent: *\nDisallow: /\n"
