@@ -353,6 +353,16 @@ class HostPages:
         else:
             self._news[page] = max((changed_at, trust), self._news.get(page, (0.0, 0.0)))
 
+    def covered(self, missed_share: float, lag_s: float) -> None:
+        """Note how completely hints tell of the changes of these pages.
+
+        Args:
+            missed_share: share of the changes nobody tells of, in [0, 1].
+            lag_s: time until a change is told.
+        """
+        if isinstance(self._policy, IndexPolicy):
+            self._policy.covered(missed_share, lag_s)
+
     def recalled(self, pages: set[int]) -> None:
         """Visit pages now that waited for an instant of their own: they are said to be back."""
         kept = [each for each in self._retries if each[1] not in pages]

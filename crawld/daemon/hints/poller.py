@@ -25,6 +25,7 @@ from crawld.core.url import parse, url_hash
 from crawld.daemon.admission import Source as Origin
 from crawld.daemon.clock import Clock
 from crawld.daemon.crawl import Crawl
+from crawld.daemon.hints.budget import Budget
 from crawld.daemon.hints.delivery import Delivery
 from crawld.daemon.hints.source import HELD, Finder, Hint, Poll, PollTrouble, Source, Stream
 from crawld.store import frontier, hint, hint_source, refusal
@@ -43,12 +44,6 @@ MAX_PAUSE_S: Final = 86_400.0
 
 HELD_PAUSE_S: Final = 15.0
 """A source that may not be asked now is asked for again after this."""
-
-LEAST_PAUSE_S: Final = 0.5
-"""No source is polled more often, however fast its host."""
-
-LEAST_SHARE: Final = 1e-4
-"""A share of nothing: a poll in 10,000 turns still shows that the source is there."""
 
 TAKEN: Final = 2_000
 """Hints taken into the file in one transaction."""
@@ -86,6 +81,7 @@ class Sourcing:
 
     Attributes:
         delivery: hands hints to policies.
+        budget: how often polls pay.
     """
 
     def __init__(
@@ -99,10 +95,10 @@ class Sourcing:
     ) -> None:
         """Take the crawl whose policies are told, and who knows sources."""
         self.delivery = Delivery(crawl, database)
+        self.budget = Budget(crawl, database, settings=settings)
         self._crawl = crawl
         self._database = database
         self._clock = clock
-        self._settings = settings
         self._finders = list(finders)
         self._hosts: dict[str, _Host] = {}
         self._heap: list[tuple[float, str]] = []
@@ -120,6 +116,7 @@ class Sourcing:
             log.info("hints_restored", hints=restored)
         async with trio.open_nursery() as nursery:
             nursery.start_soon(self._poll_due, nursery)
+            nursery.start_soon(self.budget.run)
             while True:
                 self._wanted = trio.Event()
                 await self.find(nursery)
@@ -222,7 +219,7 @@ class Sourcing:
 
     def _rested_at(self, name: str, said: Poll | PollTrouble) -> float:
         """Return the first instant at which the budget allows another poll."""
-        return trio.current_time() + self._budget_s(name, said.requests)
+        return trio.current_time() + self.budget.rest_s(name, said.requests)
 
     async def _heard(self, source: Source, row: SourceRow, said: Poll | PollTrouble) -> float:
         """Take an answer; return when to ask again, seconds from now."""
@@ -251,14 +248,9 @@ class Sourcing:
             return 0.0
         if said.wait_s is not None:
             return said.wait_s
-        return self._budget_s(host_name, said.requests) * said.patience
-
-    def _budget_s(self, host_name: str, requests: int) -> float:
-        """Return the time after which requests keep within the share of turns that polls have."""
-        host = self._crawl.hosts.get(host_name)
-        delay_s = host.delay_s() if host else 0.0
-        share = self._settings().poll_share or LEAST_SHARE
-        return max(requests * delay_s / share, LEAST_PAUSE_S)
+        if said.patience != 1.0:
+            return self.budget.rest_s(host_name, said.requests) * said.patience
+        return self.budget.pause_s(row, host_name, said.requests)
 
     # --- streams -------------------------------------------------------------------------------
 

@@ -49,7 +49,8 @@ class Poll:
         requests: what it cost.
         more: it has more to say at once.
         wait_s: when it wants to be asked again, None: when its turn in the budget comes.
-        patience: how many times longer than the budget asks it waits for that turn.
+        patience: how many times longer than its share of the turns asks it waits; at 1 the budget
+            says when the next poll pays.
         found: URLs it names, to be judged by the scope of its site as links are.
         handed_on: cursors of other sources of the host, moved with it.
         along: what else belongs into the transaction that takes the answer.

@@ -1,0 +1,205 @@
+"""What hint sources are worth: how often each is polled, and how completely they tell.
+
+Polls take turns of their host that visits would have used. A source is polled as often as that buys
+the most freshness (`core/revisit/polling.py`, from the change models of a fair sample of the pages)
+and never takes more than the operator's share of the turns. Where it would earn nothing it is still
+asked now and then, for it may have become better.
+
+Working that out takes a tenth of a second a source: it is done in a thread, one source at a time,
+with long rests; until then a source is polled as often as its share allows.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import structlog
+import trio
+
+from crawld.config.model import Jobs
+from crawld.core.change.record import RECORD, VERSION, records_of
+from crawld.core.change.reliability import missed_by_all
+from crawld.core.revisit.forecast import Pages, Told, pages_of
+from crawld.core.revisit.polling import poll_interval
+from crawld.daemon.crawl import Crawl
+from crawld.store import hint, hint_source, price
+from crawld.store.database import Database
+from crawld.store.hint_source import SourceRow
+from crawld.store.price import WeighedModel
+
+log = structlog.get_logger(__name__)
+
+LOOK_EVERY_S: Final = 30.0
+"""How often policies are told how completely they hear of changes."""
+
+AGAIN_S: Final = 3_600.0
+"""How long an interval worked out holds, if the source has not told twice as much meanwhile."""
+
+REST: Final = 9.0
+"""Rest after each source, in times of its work."""
+
+SAMPLE: Final = 64
+"""Pages by which a host is judged; they are read in the order of hashes, which is no order."""
+
+LEAST_MODELS: Final = 5
+LEAST_SHARE: Final = 1e-4
+"""A share of nothing: a poll in 10,000 turns still shows that the source is there."""
+
+LEAST_PAUSE_S: Final = 0.5
+"""No source is polled more often, however fast its host."""
+
+IDLE_FACTOR: Final = 50.0
+"""A source that earns nothing is polled so many times less often than its share allows."""
+
+
+@dataclass(frozen=True, slots=True)
+class Worth:
+    """What was worked out of one source.
+
+    Attributes:
+        interval_s: best pause between polls, None: it earns nothing.
+        gain: share of freshness it adds to the pages it tells of.
+        hints: hints it had told by then. at: when that was, trio's clock.
+    """
+
+    interval_s: float | None
+    gain: float
+    hints: int
+    at: float
+
+
+class Budget:
+    """Knows what polls are worth; derived, worked out anew after a start."""
+
+    def __init__(self, crawl: Crawl, database: Database, *, settings: Callable[[], Jobs]) -> None:
+        """Take the crawl whose turns are spent."""
+        self._crawl = crawl
+        self._database = database
+        self._settings = settings
+        self._worth: dict[int, Worth] = {}
+
+    def worth(self, hint_source_id: int) -> Worth | None:
+        """Return what is known of a source, None before it was worked out."""
+        return self._worth.get(hint_source_id)
+
+    def rest_s(self, host_name: str, requests: int) -> float:
+        """Return the time after which requests keep within the share of turns that polls have."""
+        host = self._crawl.hosts.get(host_name)
+        delay_s = host.delay_s() if host else 0.0
+        share = self._settings().poll_share or LEAST_SHARE
+        return max(requests * delay_s / share, LEAST_PAUSE_S)
+
+    def pause_s(self, row: SourceRow, host_name: str, requests: int) -> float:
+        """Return how long after a poll the next pays."""
+        least_s = self.rest_s(host_name, requests)
+        worth = self._worth.get(row.hint_source_id)
+        if worth is None:
+            return least_s
+        best_s = IDLE_FACTOR * least_s if worth.interval_s is None else worth.interval_s
+        return max(least_s, best_s)
+
+    async def run(self) -> None:
+        """Tell policies how completely they hear, and work out what polls are worth."""
+        while True:
+            rows = await self._database.read(hint_source.list_sources)
+            by_place: dict[tuple[int, str], list[SourceRow]] = defaultdict(list)
+            for row in rows:
+                if row.told_until is not None:
+                    by_place[row.site_id, row.host].append(row)
+            for (site_id, host_name), told in by_place.items():
+                host = self._crawl.hosts.get(host_name)
+                if host is not None and site_id in host.pages:
+                    host.pages[site_id].covered(*coverage(told))
+            for told in by_place.values():
+                for row in told:
+                    await self._work_out(row, told)
+            await trio.sleep(LOOK_EVERY_S)
+
+    async def _work_out(self, row: SourceRow, all_told: Sequence[SourceRow]) -> None:
+        known, now = self._worth.get(row.hint_source_id), trio.current_time()
+        host = self._crawl.hosts.get(row.host)
+        pages = host.pages.get(row.site_id) if host else None
+        if host is None or pages is None or not row.poll_count:
+            return
+        if known and now - known.at < AGAIN_S and row.hint_count < 2 * known.hints + 10:
+            return
+        models = await self._database.read(
+            price.batch, after=(host.host_id, -(2**63)), limit=SAMPLE
+        )
+        slots_per_s = 1.0 / max(host.delay_s(), 0.01)
+        beside = [told_of(other) for other in all_told if other is not row]
+        question = _Question(
+            models=[each for each in models if each.host_id == host.host_id],
+            covered=len(pages.policy),
+            slots_per_s=slots_per_s,
+            source=told_of(row, beyond_polls=True),
+            requests=max(row.request_count / row.poll_count, 0.1),
+            beside=min(beside, key=lambda told: told.missed_share, default=None),
+            least_s=self.rest_s(row.host, 1),
+        )
+        found = await trio.to_thread.run_sync(_answer, question)
+        if found is not None:
+            interval_s, gain = found
+            worth = Worth(interval_s, gain, row.hint_count, now)
+            self._worth[row.hint_source_id] = worth
+        await trio.sleep(REST * (trio.current_time() - now))
+
+
+def coverage(told: Sequence[SourceRow]) -> tuple[float, float]:
+    """Return the share of changes none of several sources tells, and the lag of the best."""
+    known = [hint.reliability(row.evidence) for row in told]
+    best = min(known, key=lambda each: each.missed_share)
+    return missed_by_all(each.missed_share for each in known), best.lag_s(0.9)
+
+
+def told_of(row: SourceRow, *, beyond_polls: bool = False) -> Told:
+    """Return how the hints of a source come, with or without the time they wait for a poll."""
+    known = hint.reliability(row.evidence)
+    lag_s = known.lag_s()
+    if beyond_polls and row.poll_count > 1 and row.last_poll_at is not None:
+        between_s = max(row.last_poll_at - row.found_at, 0.0) / row.poll_count
+        lag_s = max(lag_s - 0.5 * between_s, 0.0)
+    return Told(lag_s, known.missed_share, max(known.trust, 0.01))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Question:
+    models: Sequence[WeighedModel]
+    covered: int
+    slots_per_s: float
+    source: Told
+    requests: float
+    beside: Told | None
+    least_s: float
+
+
+def _answer(question: _Question) -> tuple[float | None, float] | None:
+    """Return the best interval and the gain, None where too little is known; in a thread."""
+    pages = _sample(question.models)
+    if pages is None:
+        return None
+    found = poll_interval(
+        pages,
+        question.slots_per_s,
+        question.source,
+        requests=question.requests,
+        covered=max(question.covered, len(pages)),
+        beside=question.beside,
+        least_s=question.least_s,
+    )
+    return found.interval_s, found.gain
+
+
+def _sample(models: Sequence[WeighedModel]) -> Pages | None:
+    held = [
+        each for each in models if len(each.record) == RECORD.itemsize and each.record[0] == VERSION
+    ]
+    if len(held) < LEAST_MODELS:
+        return None
+    records = records_of(each.record for each in held)
+    rates = np.maximum(records["rate"].astype(np.float64), 1e-12)
+    return pages_of([None] * len(held), rates, [each.importance for each in held])
