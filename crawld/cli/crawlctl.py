@@ -22,7 +22,7 @@ import typer
 from pydantic import TypeAdapter
 from rich.console import RenderableType
 
-from crawld.cli import history, jobs, keeping, tables
+from crawld.cli import hints, history, jobs, keeping, tables
 from crawld.cli.client import Client, socket_place
 from crawld.cli.output import console, ending
 from crawld.core.page import Outcome, PageState
@@ -113,9 +113,9 @@ def command(function: Callable[..., int | None]) -> Callable[..., None]:
 
 def _sign(run: Callable[..., object], function: Callable[..., object]) -> None:
     """Give a command the parameters of its function, and those that all commands share."""
-    hints = get_type_hints(function, include_extras=True)
+    annotations = get_type_hints(function, include_extras=True)
     own = [
-        each.replace(annotation=hints[each.name])
+        each.replace(annotation=annotations[each.name])
         for each in list(inspect.signature(function).parameters.values())[1:]
     ]
     common = [
@@ -174,6 +174,7 @@ def host(call: Call, name: Annotated[str, typer.Argument(metavar="HOST")]) -> No
 
 history.mount(command)
 jobs.mount(command)
+hints.mount(command)
 keeping.mount(command)
 
 

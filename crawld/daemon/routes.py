@@ -15,6 +15,7 @@ from crawld.config.model import Site
 from crawld.core.page import Outcome, PageState
 from crawld.core.url import parse
 from crawld.daemon import models
+from crawld.daemon.hint_routes import hint_routes
 from crawld.daemon.history_models import VersionDetail
 from crawld.daemon.history_routes import history_routes, version_detail
 from crawld.daemon.keeping_routes import keeping_routes
@@ -46,6 +47,7 @@ def routes(daemon: Daemon) -> APIRouter:
     _ending(router, daemon)
     router.include_router(history_routes(daemon))
     router.include_router(keeping_routes(daemon))
+    router.include_router(hint_routes(daemon))
     return router
 
 

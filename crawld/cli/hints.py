@@ -1,0 +1,57 @@
+"""`crawlctl hints`: what tells of changes, and what it is worth.
+
+Commands as in `crawld/cli/history.py`: `mount` makes them.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+from rich.console import RenderableType
+
+from crawld.cli.history import Call
+from crawld.cli.output import ago_text, clean, count_text, duration_text
+from crawld.cli.tables import table
+from crawld.daemon.hint_routes import HintSourceStatus
+
+
+def mount(command: Callable[[Callable[..., int | None]], object]) -> None:
+    """Make the functions of this module commands."""
+    command(hints)
+
+
+def hints(call: Call) -> None:
+    """Show the sources of change hints: reliability, lag, cost in requests, gain."""
+    answer = call.client.get("/hints")
+    call.show(answer, list[HintSourceStatus], lambda found: hints_table(found, time.time()))
+
+
+def hints_table(found: list[HintSourceStatus], now: float) -> RenderableType:
+    """Return a line a source."""
+    headings = (
+        *("source", "host", "polled", "next", "requests", "hints", "real", "false", "missed"),
+        *("trust", "untold", "lag", "gain", "waiting", "trouble"),
+    )
+    return table(headings, [_line(each, now) for each in found])
+
+
+def _line(each: HintSourceStatus, now: float) -> tuple[str, ...]:
+    next_s = None if each.next_poll_at is None else max(each.next_poll_at - now, 0.0)
+    return (
+        clean(each.kind.replace("_", " ")),
+        clean(each.host),
+        ago_text(each.last_poll_at, now),
+        "" if next_s is None else duration_text(next_s),
+        count_text(each.request_count),
+        count_text(each.hint_count),
+        count_text(each.real_count),
+        count_text(each.false_count),
+        count_text(each.missed_count),
+        f"{each.trust:.0%}",
+        f"{each.missed_share:.0%}",
+        "" if each.lag_s is None else duration_text(each.lag_s),
+        "" if each.gain is None else f"{100.0 * each.gain:+.1f} points",
+        count_text(each.outstanding),
+        clean(": ".join(filter(None, (each.trouble, each.trouble_detail)))),
+    )
