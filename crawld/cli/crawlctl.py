@@ -22,7 +22,7 @@ import typer
 from pydantic import TypeAdapter
 from rich.console import RenderableType
 
-from crawld.cli import hints, history, jobs, keeping, tables
+from crawld.cli import forecast, hints, history, jobs, keeping, tables
 from crawld.cli.client import Client, socket_place
 from crawld.cli.output import console, ending
 from crawld.core.page import Outcome, PageState
@@ -173,6 +173,7 @@ def host(call: Call, name: Annotated[str, typer.Argument(metavar="HOST")]) -> No
 
 
 history.mount(command)
+forecast.mount(command)
 jobs.mount(command)
 hints.mount(command)
 keeping.mount(command)

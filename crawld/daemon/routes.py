@@ -15,10 +15,12 @@ from crawld.config.model import Site
 from crawld.core.page import Outcome, PageState
 from crawld.core.url import parse
 from crawld.daemon import models
+from crawld.daemon.forecast_routes import forecast_routes
 from crawld.daemon.hint_routes import hint_routes
 from crawld.daemon.history_models import VersionDetail
 from crawld.daemon.history_routes import history_routes, version_detail
 from crawld.daemon.keeping_routes import keeping_routes
+from crawld.daemon.replica_routes import replica_routes
 from crawld.daemon.lookup import canonical, known_page
 from crawld.daemon.views import host_detail, host_status, page_detail, site_status, visit_status
 from crawld.daemon.views_jobs import job_status, wiki_statuses
@@ -46,7 +48,9 @@ def routes(daemon: Daemon) -> APIRouter:
     _commands(router, daemon)
     _ending(router, daemon)
     router.include_router(history_routes(daemon))
+    router.include_router(forecast_routes(daemon))
     router.include_router(keeping_routes(daemon))
+    router.include_router(replica_routes(daemon))
     router.include_router(hint_routes(daemon))
     return router
 

@@ -1,0 +1,109 @@
+"""`crawlctl forecast`: what freshness budgets of requests hold, and what a target would take."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Group, RenderableType
+
+from crawld.cli import tables
+from crawld.cli.history import Call
+from crawld.cli.output import clean, count_text, duration_text
+from crawld.daemon.forecast_models import Forecast, ForecastPoint, ForecastTarget
+
+
+def mount(command: Callable[[Callable[..., int | None]], object]) -> None:
+    """Make the function of this module a command."""
+    command(forecast)
+
+
+def forecast(
+    call: Call,
+    what: Annotated[
+        str | None, typer.Argument(metavar="SITE|HOST", help="Else: all.", show_default=False)
+    ] = None,
+    *,
+    target: Annotated[
+        float | None,
+        typer.Option(help="Also: what this freshness would take, e.g. 0.95.", show_default=False),
+    ] = None,
+    svg: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Draw the curve.", show_default=False)
+    ] = None,
+) -> None:
+    """Show the freshness and age that budgets of requests hold, with hints and without."""
+    answer = call.client.get("/forecast", what=what, target=target)
+    value = call.show(answer, Forecast, forecast_text)
+    if svg is not None:
+        _draw(value, svg)
+
+
+def forecast_text(value: Forecast) -> RenderableType:
+    """Return the forecast in words and as a table."""
+    hints = value.hints
+    kind = "as learnt" if hints.learnt else "supposed"
+    known = f"{count_text(value.exact)} of {count_text(value.sampled)} pages looked at"
+    lines = [
+        f"{count_text(value.pages)} pages on {count_text(value.hosts)} hosts; {known} have an exact"
+        " history, the others the rate of their model.",
+        f"Hints ({kind}): {duration_text(hints.lag_s)} late, {hints.missed_share:.0%} of changes"
+        f" missed, {1.0 - hints.trust:.0%} of hints false.",
+        _sentence(value.now),
+    ]
+    if value.target is not None:
+        lines.append(_target_sentence(value.target))
+    headings = ("budget", "request every", "requests a day", "fresh", "age", "hinted", "age")
+    rows = [
+        (
+            f"{point.budget:g} ×",
+            _delay_text(point.delay_s),
+            count_text(round(point.requests_per_day)),
+            f"{point.freshness:.1%}",
+            duration_text(point.age_s),
+            f"{point.freshness_hinted:.1%}",
+            duration_text(point.age_hinted_s),
+        )
+        for point in value.curve
+    ]
+    return Group(*(clean(line) for line in lines), tables.table(headings, rows))
+
+
+def _delay_text(delay_s: float | None) -> str:
+    return "" if delay_s is None else f"{delay_s:.3g} s"
+
+
+def _sentence(now: ForecastPoint) -> str:
+    at = f"At one request per {now.delay_s:.3g} s" if now.delay_s else "At today's delays"
+    return f"{at} you hold {now.freshness:.0%}, with hints {now.freshness_hinted:.0%}."
+
+
+def _target_sentence(target: ForecastTarget) -> str:
+    def takes(budget: float | None, delay_s: float | None) -> str:
+        if budget is None:
+            return "no budget"
+        every = "" if delay_s is None else f", one request per {delay_s:.3g} s"
+        return f"{budget:.3g} times today's budget{every}"
+
+    plain = takes(target.budget, target.delay_s)
+    hinted = takes(target.budget_hinted, target.delay_hinted_s)
+    return f"{target.freshness:.0%} would take {plain}; with hints {hinted}."
+
+
+def _draw(value: Forecast, path: Path) -> None:
+    from crawld.lab.plot import freshness_plot
+
+    rows: list[dict[str, object]] = []
+    for point in value.curve:
+        shared = {"requests": point.requests_per_day / value.pages}
+        rows.append({**shared, "policy": "without hints", "freshness": point.freshness})
+        rows.append({**shared, "policy": "with hints", "freshness": point.freshness_hinted})
+    freshness_plot(
+        rows,
+        path,
+        x="requests",
+        x_label="requests per page and day",
+        title=f"{value.what or 'all sites'}: {value.pages:,} pages",
+    )

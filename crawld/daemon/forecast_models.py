@@ -1,0 +1,58 @@
+"""What the control socket says of the freshness that budgets hold."""
+
+from __future__ import annotations
+
+from pydantic import BaseModel
+
+
+class ForecastPoint(BaseModel):
+    """What one budget holds.
+
+    `budget` is a multiple of what hosts permit now, `delay_s` the seconds between requests to a
+    host then (None: hosts differ), `requests_per_day` those of all hosts.
+    """
+
+    budget: float
+    delay_s: float | None
+    requests_per_day: float
+    freshness: float
+    age_s: float
+    freshness_hinted: float
+    age_hinted_s: float
+
+
+class ForecastTarget(BaseModel):
+    """What a freshness would take; None: no budget holds it."""
+
+    freshness: float
+    budget: float | None
+    delay_s: float | None
+    budget_hinted: float | None
+    delay_hinted_s: float | None
+
+
+class ForecastHints(BaseModel):
+    """The hints the second column stands for; learnt from sources, or supposed."""
+
+    learnt: bool
+    lag_s: float
+    missed_share: float
+    trust: float
+
+
+class Forecast(BaseModel):
+    """Freshness and age against the budget of requests.
+
+    `sampled` pages stand for all; `exact` of them have an exact history, the others are Poisson
+    pages at the rate of their model.
+    """
+
+    what: str | None
+    hosts: int
+    pages: int
+    sampled: int
+    exact: int
+    now: ForecastPoint
+    curve: list[ForecastPoint]
+    target: ForecastTarget | None
+    hints: ForecastHints

@@ -1,0 +1,66 @@
+"""What `crawlctl forecast` prints."""
+
+import io
+
+from rich.console import Console
+
+from crawld.cli.forecast import _draw, forecast_text
+from crawld.daemon.forecast_models import Forecast, ForecastHints, ForecastPoint, ForecastTarget
+
+
+def point(budget, freshness, hinted):
+    return ForecastPoint(
+        budget=budget,
+        delay_s=15.0 / budget,
+        requests_per_day=5760 * budget,
+        freshness=freshness,
+        age_s=86_400.0,
+        freshness_hinted=hinted,
+        age_hinted_s=3_600.0,
+    )
+
+
+def forecast(target=None, *, learnt=True):
+    return Forecast(
+        what="s",
+        hosts=1,
+        pages=12_000,
+        sampled=800,
+        exact=700,
+        now=point(1.0, 0.71, 0.93),
+        curve=[point(0.5, 0.6, 0.8), point(1.0, 0.71, 0.93), point(1.5, 0.8, 0.97)],
+        target=target,
+        hints=ForecastHints(learnt=learnt, lag_s=60.0, missed_share=0.2, trust=0.9),
+    )
+
+
+def printed(value):
+    out = io.StringIO()
+    Console(file=out, width=120).print(forecast_text(value))
+    return out.getvalue()
+
+
+def test_it_says_what_is_held_and_draws_the_curve_as_a_table():
+    text = printed(forecast())
+    assert "At one request per 15 s you hold 71%, with hints 93%." in text
+    assert "20% of changes missed, 10% of hints false" in text
+    assert "as learnt" in text
+    assert "1.5 ×" in text
+    assert "10 s" in text
+
+
+def test_it_says_what_a_target_would_take():
+    target = ForecastTarget(
+        freshness=0.95, budget=4.0, delay_s=3.75, budget_hinted=None, delay_hinted_s=None
+    )
+    text = printed(forecast(target, learnt=False))
+    assert "95% would take 4 times today's budget, one request per 3.75 s" in text
+    assert "with hints no budget" in text
+    assert "supposed" in text
+
+
+def test_it_draws_both_curves(tmp_path):
+    _draw(forecast(), tmp_path / "f.svg")
+    drawn = (tmp_path / "f.svg").read_text()
+    assert "without hints" in drawn
+    assert "with hints" in drawn
