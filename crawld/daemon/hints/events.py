@@ -58,11 +58,8 @@ MAX_GATHERED: Final = 2_000
 PIECE_BYTES: Final = 16 * 1024
 """Read between two pauses: a dozen events, half a millisecond."""
 
-AGAIN_S: Final = 2.0
-"""Pause before the next connection after one that was sound."""
-
-SOUND_S: Final = 30.0
-"""A connection that lasted so long was sound: the break is no trouble that grows."""
+AGAIN_S, MAX_DOUBLINGS, SOUND_S = 1.0, 6, 30.0
+"""Pause before the next connection, doubling with each in a row that lasted no longer."""
 
 SECOND_S: Final = 1.0
 """Instants are whole seconds, cut."""
@@ -139,6 +136,7 @@ class EventStream:
         self._database = database
         self._clock = clock
         self._take = take
+        self._broken = 0
 
     async def listen(self, row: SourceRow, deliver: Deliver) -> PollTrouble:
         """Connect behind the last id, and hand on what comes until the connection is over."""
@@ -155,7 +153,17 @@ class EventStream:
             )
             nursery.cancel_scope.cancel()
         await hearing.hand_on()
-        return _pause(over[0], reader, hearing, trio.current_time() - began_at)
+        return self._over(over[0], reader, hearing.heard, trio.current_time() - began_at)
+
+    def _over(
+        self, over: PollTrouble, reader: EventReader, heard: int, lasted_s: float
+    ) -> PollTrouble:
+        """Say how long the stream is left alone: briefly after a connection that said something."""
+        self._broken = 0 if lasted_s >= SOUND_S else self._broken + 1
+        if over.pause_s is not None or not heard:
+            return over
+        pause_s = AGAIN_S * 2.0 ** min(self._broken, MAX_DOUBLINGS)
+        return replace(over, pause_s=max(pause_s, reader.retry_s or 0.0))
 
     def _wanted(self, row: SourceRow) -> Wanted:
         headers = [("Accept", "text/event-stream"), ("Cache-Control", "no-cache")]
@@ -286,12 +294,3 @@ def _other_end(change: PageChange, said: Mapping[str, object]) -> str | None:
     # The address of the one page, with the title of the other in its place.
     head, slash, _ = change.url.rpartition("/wiki/")
     return canonicalize(f"{head}{slash}{quote(other, safe=_SAFE)}") if slash else None
-
-
-def _pause(
-    over: PollTrouble, reader: EventReader, hearing: _Hearing, lasted_s: float
-) -> PollTrouble:
-    """Return how long the stream is left alone: not long after a sound connection."""
-    if over.pause_s is not None or not (hearing.heard and lasted_s >= SOUND_S):
-        return over
-    return replace(over, pause_s=max(AGAIN_S, reader.retry_s or 0.0))

@@ -1,0 +1,146 @@
+"""An event stream heard by a whole daemon: breaks, stalls, floods, gaps, and what is no stream."""
+
+import time
+
+import pytest
+import trio
+
+from crawld.daemon.app import run_daemon
+from crawld.daemon.hints import documents as asking
+
+from ..world import until
+from .test_documents import hinted, lay, sources, visited
+from .wire import Wire, answering, canary, event, framed, saying
+
+
+@pytest.fixture
+async def wire(nursery):
+    """A server of events."""
+    made = Wire()
+    await nursery.start(made.serve)
+    return made
+
+
+@pytest.fixture
+def listening(desk, wire, daemon):
+    """Return a function that starts a daemon with /a and /b to visit, and the stream to hear."""
+
+    lay(desk, "/a", "/b")
+    desk.put("/", '<a href="/a">a</a><a href="/b">b</a>')
+
+    async def start(*script):
+        wire.script = list(script)
+        return await daemon(desk.origin + "/", site={"event_stream": wire.url})
+
+    return start
+
+
+@pytest.fixture
+def edit(desk, mirror):
+    """Return a function that makes a piece: an edit of a page after its visit."""
+
+    def after_visits(number, path):
+        async def said():
+            await until(lambda: {"/a", "/b"} <= visited(mirror), what="visits")
+            (visited_at,) = mirror.rows("SELECT max(last_visit_at) FROM page")[0]
+            # Streams tell whole seconds.
+            await until(lambda: time.time() > visited_at + 2.0)
+            return event(number, path, desk.origin)
+
+        return said
+
+    return after_visits
+
+
+def stream(mirror):
+    """Return cursor and told_until of the stream."""
+    rows = mirror.rows("SELECT cursor, told_until FROM hint_source WHERE kind = 'event_stream'")
+    return rows[0] if rows else (None, None)
+
+
+async def test_a_change_is_heard_as_it_happens(desk, listening, mirror, edit):
+    other = event(8, "/a", "http://elsewhere.test")
+    unknown = event(9, "/none", desk.origin)
+    junk = [framed(10, ["no", "event"]), b"data: {\n\n", b"id: [11]\ndata: \xff\n\n", canary(12)]
+    await listening(saying(edit(7, "/a"), other, unknown, *junk))
+    await until(lambda: hinted(mirror), what="hint")
+    await until(lambda: stream(mirror)[0] == "[12]", what="cursor")
+    assert set(hinted(mirror)) == {"/a"}
+    assert sources(mirror)["event_stream"] == (0, 0, 1, None)
+    assert time.time() - 30 < stream(mirror)[1] <= time.time()
+
+
+async def test_after_a_break_it_goes_on_behind_the_last_id(listening, wire, mirror, edit):
+    quick = b"retry: 10\n\n"
+    await listening(saying(quick, edit(7, "/a"), stay=False), saying(edit(8, "/b")))
+    await until(lambda: "/a" in hinted(mirror), what="first hint")
+    await until(lambda: len(wire.heads) > 1, what="second connection")
+    assert wire.last_ids() == [None, "[7]"]
+    await until(lambda: set(hinted(mirror)) == {"/a", "/b"}, what="second hint")
+
+
+async def test_a_restart_goes_on_behind_the_last_id(desk, listening, wire, mirror, edit):
+    wire.script = [saying(edit(7, "/a")), saying(edit(8, "/b"))]
+    async with trio.open_nursery() as nursery:
+        start = mirror.start_of(desk.origin + "/", once=False, site={"event_stream": wire.url})
+        running = await nursery.start(run_daemon, start)
+        await until(lambda: stream(mirror)[0] == "[7]", what="cursor")
+        running.shutdown()
+    await listening(*wire.script)
+    await until(lambda: set(hinted(mirror)) == {"/a", "/b"}, what="second hint")
+    assert wire.last_ids() == [None, "[7]"]
+
+
+async def test_a_stream_that_stalls_is_given_up(listening, wire, mirror):
+    running = await listening(saying(canary(1)))
+    await until(lambda: stream(mirror)[0] == "[1]", what="cursor")
+    pieces = []
+
+    async def keep(piece):
+        pieces.append(piece)
+
+    with trio.fail_after(20):
+        over = await running.documents.listen(
+            asking.Wanted(1, wire.url, 0), lambda status, headers: keep, silence_s=0.2
+        )
+    assert (over.trouble, over.pause_s) == ("broken_off", None)
+    assert "silent for 0.2 s" in over.detail
+    assert b"canary" in b"".join(pieces)
+
+
+async def test_what_lies_in_a_gap_was_never_told(listening, wire, mirror, edit):
+    late = time.time() + 250.0  # a little ahead of our clock, and far behind the break
+    await listening(saying(edit(7, "/a"), stay=False), saying(canary(9, at=late)))
+    await until(lambda: stream(mirror)[0] == "[7]", what="first cursor")
+    told_until = stream(mirror)[1]
+    await until(lambda: stream(mirror)[0] == "[9]", what="second cursor")
+    assert stream(mirror)[1] == told_until
+
+
+@pytest.mark.parametrize(
+    ("step", "trouble", "pause_s"),
+    [
+        (answering(404), "status_404", 60.0),
+        (answering(503, Retry_After="7200"), "status_503", 7_200.0),
+        (answering(200, b"<html>", Content_Type="text/html"), "ended", 60.0),
+    ],
+)
+async def test_what_is_no_stream_is_left_alone(listening, mirror, step, trouble, pause_s):
+    await listening(step)
+    await until(lambda: sources(mirror).get("event_stream", (0, 0, 0, None))[3] is not None)
+    assert sources(mirror)["event_stream"][3] == trouble
+    ((paused_s,),) = mirror.rows("SELECT closed_until - last_poll_at FROM hint_source")
+    assert paused_s == pytest.approx(pause_s, abs=2.0)
+
+
+async def test_a_flood_is_told_in_full(desk, listening, mirror, edit):
+    count, paths = 20_000, ["/a", "/b", "/none", "/nothing"]
+
+    async def flood():
+        await edit(0, "/a")()
+        numbers = range(count)
+        return b"".join(event(each, paths[each % 4], desk.origin) for each in numbers)
+
+    await listening(saying(flood))
+    await until(lambda: stream(mirror)[0] == f"[{count - 1}]", what="the end of the flood")
+    assert set(hinted(mirror)) == {"/a", "/b"}
