@@ -107,6 +107,7 @@ class Daemon:
         crawl: the core loop.
         book: the operator's sites.
         sourcing: asks hint sources which pages changed.
+        documents: asks for sitemaps, feeds and streams of events.
         jobs: work beside the crawl.
         started_at: Unix seconds.
         phase: `starting`, `running`, `draining` or `stopping`.
@@ -133,6 +134,7 @@ class Daemon:
         self._config = start.config
         client = self._api_client()
         self.sourcing = Sourcing(
+        self.documents = Documents(self.crawl, database, self.fetcher, self.network, start.clock)
             self.crawl,
             database,
             start.clock,
@@ -142,7 +144,7 @@ class Daemon:
                 DocumentFinder(
                     self.crawl,
                     database,
-                    Documents(self.crawl, database, self.fetcher, self.network, start.clock),
+                    self.documents,
                     start.clock,
                     self._told,
                 ),
