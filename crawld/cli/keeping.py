@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Callable
 from typing import Annotated
@@ -11,8 +12,8 @@ from rich.console import RenderableType
 
 from crawld.cli import tables
 from crawld.cli.history import Call, When
-from crawld.cli.output import ago_text, clean
-from crawld.daemon.keeping_models import PinStatus
+from crawld.cli.output import ago_text, clean, count_text
+from crawld.daemon.keeping_models import PinStatus, PurgeReport, PurgeStatus
 from crawld.daemon.models import Done
 
 Url = Annotated[str | None, typer.Argument(metavar="URL", show_default=False)]
@@ -20,7 +21,7 @@ Url = Annotated[str | None, typer.Argument(metavar="URL", show_default=False)]
 
 def mount(command: Callable[[Callable[..., int | None]], object]) -> None:
     """Make the functions of this module commands."""
-    for function in (pin,):
+    for function in (pin, purge):
         command(function)
 
 
@@ -40,6 +41,56 @@ def pin(
         return
     form: dict[str, object] = {"url": url, "at": at, "release": release}
     call.show(call.client.post("/pin", form), Done, lambda done: done.done)
+
+
+def purge(
+    call: Call,
+    urls: Annotated[list[str], typer.Argument(metavar="URL...")],
+    *,
+    reason: Annotated[
+        str | None, typer.Option(help="Why, kept with the tombstone.", show_default=False)
+    ] = None,
+    release: Annotated[
+        bool, typer.Option("--release", help="Let the pages in again; their copies are gone.")
+    ] = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+) -> None:
+    """Take pages down: out of copies, search, exports and backups to come, and kept out."""
+    if not (release or yes):
+        sure(urls)
+    form: dict[str, object] = {"urls": urls, "reason": reason, "release": release}
+    answer = call.client.post("/purge", form, patient=True)
+    call.show(answer, PurgeReport, let_in_text if release else purge_table)
+
+
+def sure(urls: list[str]) -> None:
+    """Ask a person whether to go on; a program must have said so."""
+    if not sys.stdin.isatty():
+        raise typer.BadParameter("this cannot be undone: say --yes")
+    what = urls[0] if len(urls) == 1 else f"{len(urls)} pages"
+    typer.confirm(f"Remove every copy of {what} for good?", abort=True)
+
+
+def let_in_text(report: PurgeReport) -> RenderableType:
+    """Return which pages may come back."""
+    return "\n".join(f"{clean(each.url)} may be found again" for each in report.pages)
+
+
+def purge_table(report: PurgeReport) -> RenderableType:
+    """Return what became of a take-down, and what it could not reach."""
+    lines = [_purged_text(each) for each in report.pages]
+    if not report.erased:
+        lines.append("a reader holds the log: its bytes go when the daemon ends")
+    lines += [f"made before, and still holds it: {clean(each)}" for each in report.copies]
+    return "\n".join(lines)
+
+
+def _purged_text(page: PurgeStatus) -> str:
+    if not page.known:
+        return f"{clean(page.url)} was not known; it is kept out from now on"
+    text = f"{clean(page.url)}: {count_text(page.versions)} copies removed, kept out from now on"
+    shown = [f"  shown at another address too: {clean(each)}" for each in page.same_at]
+    return "\n".join([text, *shown])
 
 
 def pins_table(pins: list[PinStatus], now: float) -> RenderableType:

@@ -191,6 +191,26 @@ def doctor(
 
 @app.command()
 @ending
+def purge(
+    urls: Annotated[list[str], typer.Argument(metavar="URL...")],
+    *,
+    db: Db = DEFAULT_DB,
+    reason: Annotated[
+        str | None, typer.Option(help="Why, kept with the tombstone.", show_default=False)
+    ] = None,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    json_out: Json = False,
+) -> int:
+    """Take pages down where no daemon runs; beside one: crawlctl purge."""
+    from crawld.cli import keeping, offline
+
+    if not yes:
+        keeping.sure(urls)
+    return offline.purge(db, urls, reason, as_json=json_out)
+
+
+@app.command()
+@ending
 def serve(
     *,
     db: Db = DEFAULT_DB,

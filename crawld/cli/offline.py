@@ -3,23 +3,31 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
 
+import trio
 from rich.console import Group, RenderableType
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
+from crawld.cli.keeping import purge_table
 from crawld.cli.output import console, count_text, json_text, size_text
 from crawld.cli.tables import table
+from crawld.core.url import canonicalize
+from crawld.daemon.clock import Clock
+from crawld.daemon.keeping_models import PurgeReport, PurgeStatus
+from crawld.daemon.takedown import older_copies, take_down
 from crawld.errors import EXIT_INCOMPLETE, EXIT_OK, StoreError
 from crawld.store import backup as copies
 from crawld.store import doctor as doctors
 from crawld.store import migrate as migrations
 from crawld.store.backup import Progress as OnStep
+from crawld.store.database import Database
 from crawld.store.doctor import Report
 from crawld.store.lock import DatabaseLock, network_filesystem
+from crawld.store.purge import Purged
 
 
 def migrate(db: Path) -> int:
@@ -93,6 +101,33 @@ def doctor(db: Path, *, repair: bool, as_json: bool) -> int:
     else:
         console().print(report_table(db, report, warning))
     return EXIT_INCOMPLETE if report.findings else EXIT_OK
+
+
+def purge(db: Path, urls: Sequence[str], reason: str | None, *, as_json: bool) -> int:
+    """Take pages down in a database that no daemon uses; return the exit code.
+
+    Raises:
+        InvalidUrlError: one of the URLs is none.
+        StoreError: the database is missing, foreign, or in use.
+    """
+    _must_exist(db)
+    canonical = [canonicalize(url) for url in urls]
+    done, erased = trio.run(_purge, db, canonical, reason)
+    report = PurgeReport(
+        pages=[PurgeStatus(**each._asdict()) for each in done],
+        erased=erased,
+        copies=older_copies(db),
+    )
+    console().print(report.model_dump_json(indent=2) if as_json else purge_table(report))
+    return EXIT_OK
+
+
+async def _purge(db: Path, urls: Sequence[str], reason: str | None) -> tuple[list[Purged], bool]:
+    async with await Database.open(db) as database, trio.open_nursery() as nursery:
+        await nursery.start(database.run_writer)
+        done = await take_down(database, Clock(), urls, reason)
+        nursery.cancel_scope.cancel()
+    return done
 
 
 def _as_rows(report: Report) -> dict[str, object]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pydantic import BaseModel
+from pydantic import BaseModel, Field
 
 from crawld.daemon.models import Form
 
@@ -22,3 +22,29 @@ class PinStatus(BaseModel):
     version_id: int
     visited_at: float
     pinned_at: float
+
+
+class PurgeForm(Form):
+    """Pages to take down and keep out, or to let in again."""
+
+    urls: list[str] = Field(min_length=1, max_length=10_000)
+    reason: str | None = Field(default=None, max_length=1000)
+    release: bool = False
+
+
+class PurgeStatus(BaseModel):
+    """What became of a page that was taken down."""
+
+    url: str
+    known: bool
+    versions: int
+    bodies: int
+    same_at: list[str]
+
+
+class PurgeReport(BaseModel):
+    """What became of a take-down; `erased`: whether the bytes are out of the file and its log."""
+
+    pages: list[PurgeStatus]
+    erased: bool
+    copies: list[str]

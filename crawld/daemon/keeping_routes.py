@@ -4,24 +4,37 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated
 
+import structlog
 from fastapi import APIRouter, Query
 from starlette.exceptions import HTTPException
 
 from crawld.core.instant import parse_instant
-from crawld.daemon.keeping_models import PinForm, PinStatus
-from crawld.daemon.lookup import known_page
+from crawld.daemon.keeping_models import (
+    PinForm,
+    PinStatus,
+    PurgeForm,
+    PurgeReport,
+    PurgeStatus,
+)
+from crawld.daemon.lookup import canonical, known_page
 from crawld.daemon.models import Done
+from crawld.daemon.takedown import older_copies, take_down
 from crawld.errors import OperatorError
 from crawld.store import pin as pin_rows
+from crawld.store import purge as purge_rows
 
 if TYPE_CHECKING:
     from crawld.daemon.app import Daemon
+
+
+log = structlog.get_logger(__name__)
 
 
 def keeping_routes(daemon: Daemon) -> APIRouter:
     """Return the routes about what is kept."""
     router = APIRouter()
     _pins(router, daemon)
+    _purges(router, daemon)
     return router
 
 
@@ -49,6 +62,31 @@ def _pins(router: APIRouter, daemon: Daemon) -> None:
         if row is None:
             raise HTTPException(404, f"{page.url} had no copy then; see: history")
         return Done(done=f"{page.url} is held at version {row.version_id}; newer ones are kept")
+
+
+def _purges(router: APIRouter, daemon: Daemon) -> None:
+    @router.post("/purge")
+    async def purge(form: PurgeForm) -> PurgeReport:
+        """Take pages down and keep them out, or let them in again."""
+        urls = [canonical(url) for url in form.urls]
+        if form.release:
+            return await _let_in(daemon, urls)
+        done, erased = await take_down(daemon.database, daemon.clock, urls, form.reason)
+        log.info("purged", pages=sum(each.known for each in done), erased=erased)
+        return PurgeReport(
+            pages=[PurgeStatus(**each._asdict()) for each in done],
+            erased=erased,
+            copies=older_copies(daemon.database.path),
+        )
+
+
+async def _let_in(daemon: Daemon, urls: list[str]) -> PurgeReport:
+    for url in urls:
+        if not await daemon.database.write(purge_rows.release, url):
+            raise OperatorError(f"{url} is not kept out", hint="purge knows URLs by their digest")
+    daemon.crawl.admission.forget()
+    pages = [PurgeStatus(url=url, known=False, versions=0, bodies=0, same_at=[]) for url in urls]
+    return PurgeReport(pages=pages, erased=False, copies=[])
 
 
 def _instant(text: str, now: float) -> float:

@@ -26,7 +26,7 @@ import apsw
 
 from crawld.core.page import PageState
 from crawld.store import host as host_rows
-from crawld.store import refusal, tally
+from crawld.store import purge, refusal, tally
 from crawld.store.refusal import Refusal
 from crawld.store.restart import HostState as HostState
 from crawld.store.restart import Retry as Retry
@@ -204,6 +204,7 @@ class _Call:
         self._caps = caps
         self._origins: dict[str, int] = {}
         self._retired: dict[int, bool] = {}
+        self._tombstones = purge.any_tombstone(connection)
         # page_count as stored before this call, and what this call added to it
         self._before: dict[tuple[str, int], int] = {}
         self._added: dict[tuple[str, int], int] = defaultdict(int)
@@ -241,7 +242,9 @@ class _Call:
         )
 
     def _add(self, host_id: int, one: Discovery) -> int | None:
-        """Add a page; return its number, None where a cap keeps it out."""
+        """Add a page; return its number, None where a cap or a tombstone keeps it out."""
+        if self._tombstones and purge.is_kept_out(self._connection, one.url):
+            return None  # not even counted: a refusal would name it
         reason = self._cap_reached(one, host_id)
         if reason:
             self._refuse(one, reason)

@@ -40,8 +40,8 @@ def unread(
         limit: the most copies to look at.
 
     Returns:
-        The copies without a sketch among the next ones, and the last version looked at; None:
-        there is no next one.
+        The copies of pages proper without a sketch among the next ones, and the last version
+        looked at; None: there is no next one.
     """
     # A number may be given again after the newest copy was given up.
     newest = connection.execute("SELECT ifnull(max(version_id), 0) FROM version").get
@@ -49,13 +49,13 @@ def unread(
     rows: list[Any] = connection.execute(
         "SELECT version.version_id, page_id, host_id, (SELECT sketch FROM visit"
         " WHERE visit.page_id = version.page_id AND visit.visited_at = version.visited_at"
-        " AND visit.version_id = version.version_id)"
+        " AND visit.version_id = version.version_id), requisite"
         " FROM version CROSS JOIN page USING (page_id)"
         " WHERE version.version_id > ? AND version.visited_at < ? ORDER BY version.version_id"
         " LIMIT ?",
         (after, before, limit),
     ).fetchall()
-    missing = [Unread(*row[:3]) for row in rows if row[3] is None]
+    missing = [Unread(*row[:3]) for row in rows if row[3] is None and not row[4]]
     return missing, rows[-1][0] if rows else None
 
 

@@ -139,6 +139,16 @@ def plan(
     return slice_
 
 
+def plan_removal(connection: apsw.Connection, page_id: int) -> Thinning:
+    """Return what it takes to give up every copy of a page, the first and the last included."""
+    removal = Thinning(page_id)
+    work = _Work(connection, removal)
+    copies = [Copy(*row) for row in connection.execute(_COPIES, (page_id,))]
+    work.give_up(page_id, copies, copies)
+    work.settle()
+    return removal
+
+
 class _Work:
     """One slice being planned."""
 

@@ -39,3 +39,27 @@ async def test_what_cannot_be_held_is_said(past, form, status, said):
     answer = await tell(running, "/pin", **{"url": url, **form})
     assert answer.status_code == status
     assert said in answer.json()["error"]
+
+
+async def test_a_page_is_taken_down_while_the_daemon_runs(past):
+    running, page_id, url = past
+    taken = await tell(running, "/purge", urls=[url], reason="asked")
+    assert taken.status_code == 200, taken.text
+    report = taken.json()
+    assert report["pages"] == [
+        {"url": url, "known": True, "versions": 5, "bodies": 5, "same_at": []}
+    ]
+    assert report["erased"]
+    assert (await ask(running, "/page", url=url)).status_code == 404
+    files = running.database.path.parent.glob("m.db*")
+    assert not any(b"edit 3 of it" in each.read_bytes() for each in files)
+    assert await shown(running, page_id) is None
+    added = await tell(running, "/add", urls=[url], site="s")
+    assert added.json()["admitted"] == 1
+    assert (await ask(running, "/page", url=url)).status_code == 404
+    again = await tell(running, "/purge", urls=[url], release=True)
+    assert again.status_code == 200
+    await tell(running, "/add", urls=[url], site="s")
+    assert (await ask(running, "/page", url=url)).json()["visit_count"] == 0
+    twice = await tell(running, "/purge", urls=[url], release=True)
+    assert (twice.status_code, "not kept out" in twice.text) == (409, True)

@@ -1,17 +1,12 @@
 """Small values that the store tests write."""
 
-import hashlib
-
 from crawld.core.page import Outcome, PageState
+from crawld.core.url import url_hash as url_hash
 from crawld.store import body, headers
 from crawld.store.frontier import Discovery
 from crawld.store.visit import Answer, HostUpdate, VisitRecord
 
 NOW = 1_780_000_000.0
-
-
-def url_hash(url):
-    return int.from_bytes(hashlib.blake2b(url.encode(), digest_size=8).digest(), "big", signed=True)
 
 
 def found(path, *, site_id=1, host="example.org", **more):
