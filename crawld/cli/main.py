@@ -12,7 +12,7 @@ from typing import Annotated
 
 import typer
 
-from crawld.cli.forms import Form
+from crawld.cli.forms import Form, Origin
 from crawld.cli.output import ending
 from crawld.errors import OperatorError
 
@@ -270,6 +270,27 @@ def export(
 
     options = ExportOptions(db=db, out=out, since=since, table=table, title=title, as_json=json_out)
     return write(form, options)
+
+
+@app.command("import")
+@ending
+def import_(
+    origin: Annotated[Origin, typer.Argument(metavar="warc|zim|urls", help="What the files are.")],
+    files: Annotated[list[Path], typer.Argument(metavar="FILE...", help="What to import.")],
+    *,
+    db: Db = DEFAULT_DB,
+    site: Annotated[
+        str | None, typer.Option(help="The site of unknown pages; else by their host.")
+    ] = None,
+    base: Annotated[
+        str | None, typer.Option(metavar="URL", help="zim: what stands before names of entries.")
+    ] = None,
+    json_out: Json = False,
+) -> int:
+    """Start a mirror from what others have of a site; the daemon must not be running."""
+    from crawld.cli.import_ import ImportOptions, import_files
+
+    return import_files(origin, files, ImportOptions(db=db, site=site, base=base, as_json=json_out))
 
 
 @app.command()

@@ -56,7 +56,7 @@ def from_command_line(
     seeds = list(dict.fromkeys(canonicalize(url) for url in urls))
     hosts = list(dict.fromkeys(parse(seed).host for seed in seeds))
     site = {
-        "name": re.sub(r"[^A-Za-z0-9.-]+", "-", hosts[0]).strip("-.")[:64] or "site",
+        "name": site_name(hosts[0]),
         "seeds": seeds,
         "max_depth": depth,
         "max_pages": max_pages,
@@ -76,6 +76,11 @@ def from_command_line(
     if fatal := [finding.message for finding in findings if finding.fatal]:
         raise ConfigError("\n".join(fatal))
     return config
+
+
+def site_name(host: str) -> str:
+    """Return what the site of a host is called where nobody gave it a name."""
+    return re.sub(r"[^A-Za-z0-9.-]+", "-", host).strip("-.")[:64] or "site"
 
 
 _OPTIONS = {
