@@ -151,6 +151,8 @@ class Daemon:
             ],
         )
         self.crawl.robots.on_sitemaps = self.sourcing.look_again
+        self._teaching = Teaching(self.crawl, database)
+        self._allocate = Allocate(self.crawl, database, start.clock)
         jobs: list[Job] = [
             Backfill(
                 self.crawl,
@@ -163,8 +165,8 @@ class Daemon:
             Hints(self.sourcing, database),
             Retention(self.crawl, database, start.clock),
             Analyse(self.crawl, database, start.clock),
-            Estimate(self.crawl, database, start.clock),
-            Allocate(self.crawl, database),
+            Estimate(self.crawl, database, start.clock, on_refitted=self._refitted),
+            self._allocate,
             Search(database),
         ]
         self.jobs = JobRunner(database, start.clock, jobs, chance=random.Random())
@@ -172,6 +174,11 @@ class Daemon:
 
     async def _told(self, row: SourceRow, said: Poll) -> None:
         await self.sourcing.take(row, said)
+
+    def _refitted(self) -> None:
+        """Let policies and prices follow the models, as they are after a refit."""
+        self._teaching.again()
+        self._allocate.again()
 
     def _jobs_settings(self) -> Jobs:
         return self._config.jobs
@@ -222,7 +229,7 @@ class Daemon:
             else:
                 nursery.start_soon(self.jobs.run)
                 nursery.start_soon(self.sourcing.run)
-                nursery.start_soon(Teaching(self.crawl, self.database).run)
+                nursery.start_soon(self._teaching.run)
             settle_collector()
             self.phase = "running"
             log.info("started", db=str(self.database.path), socket=str(self.socket_path))

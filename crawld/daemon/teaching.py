@@ -9,7 +9,7 @@ Invariant: no more than one slice of models is in memory.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import groupby
 from typing import Final
 
@@ -59,20 +59,24 @@ class Models:
 
 
 def read_slice(
-    connection: apsw.Connection, after: tuple[int, int]
+    connection: apsw.Connection, after: tuple[int, int], last_host: int = 2**63 - 1
 ) -> tuple[list[Models], tuple[int, int] | None]:
     """Return the next models, on a reader's thread.
 
     Returns:
         The models by host and site, and the place to go on after; None: these were the last.
     """
-    rows = price.batch(connection, after=after, limit=SLICE)
+    rows = price.batch(connection, after=after, last_host=last_host, limit=SLICE)
+    end = (rows[-1].host_id, rows[-1].url_hash) if len(rows) == SLICE else None
+    return grouped(rows), end
+
+
+def grouped(rows: Iterable[WeighedModel]) -> list[Models]:
+    """Return models by host and site."""
     # A model of another version is made anew by the next visit.
     held = [row for row in rows if len(row.record) == RECORD.itemsize and row.record[0] == VERSION]
     held.sort(key=_place)
-    groups = [Models(list(group)) for _, group in groupby(held, key=_place)]
-    end = (rows[-1].host_id, rows[-1].url_hash) if len(rows) == SLICE else None
-    return groups, end
+    return [Models(list(group)) for _, group in groupby(held, key=_place)]
 
 
 def _place(row: WeighedModel) -> tuple[int, int]:
@@ -86,14 +90,21 @@ class Teaching:
         """Take the crawl whose policies are to be told."""
         self._crawl = crawl
         self._database = database
+        self._due = True
+
+    def again(self) -> None:
+        """Tell all policies once more: models were refitted."""
+        self._due = True
+        self._crawl.renamed.set()
 
     async def run(self) -> None:
-        """Tell all policies; then, whenever some were named anew, exchange and tell those."""
-        await self.teach()
+        """Tell all policies, again after each refit; exchange those that were named anew."""
         while True:
             self._crawl.renamed = trio.Event()
             if switched := await self._switch():
                 log.info("policies_switched", hosts=switched)
+            if switched or self._due:
+                self._due = False
                 await self.teach()
             await self._crawl.renamed.wait()
 

@@ -6,7 +6,7 @@ A page's frequency follows from the price of its host and its own model; no page
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 import apsw
 import numpy as np
@@ -26,16 +26,43 @@ class WeighedModel(NamedTuple):
     record: bytes
 
 
+_SELECT: Final = (
+    "SELECT page_id, host_id, url_hash, site_id, importance, record"
+    " FROM page CROSS JOIN model USING (page_id)"
+)
+
+
 def batch(
-    connection: apsw.Connection, *, after: tuple[int, int] = FIRST, limit: int
+    connection: apsw.Connection,
+    *,
+    after: tuple[int, int] = FIRST,
+    last_host: int = 2**63 - 1,
+    limit: int,
 ) -> list[WeighedModel]:
-    """Return models of pages that were visited, from the one after a (host_id, url_hash)."""
+    """Return models of pages that were visited, from the one after a (host_id, url_hash).
+
+    Args:
+        connection: any.
+        after: where to go on.
+        last_host: the last host to be read.
+        limit: the most models.
+    """
     rows = connection.execute(
-        "SELECT page_id, host_id, url_hash, site_id, importance, record"
-        " FROM page CROSS JOIN model USING (page_id)"
-        " WHERE (host_id, url_hash) > (?, ?) AND state IN ('visited', 'gone')"
-        " ORDER BY host_id, url_hash LIMIT ?",
-        (*after, limit),
+        f"{_SELECT} WHERE (host_id, url_hash) > (?, ?) AND host_id <= ?"
+        " AND state IN ('visited', 'gone') ORDER BY host_id, url_hash LIMIT ?",
+        (*after, last_host, limit),
+    )
+    return [WeighedModel(*row) for row in rows]
+
+
+def changed(
+    connection: apsw.Connection, host_id: int, site_id: int, since: float, *, limit: int
+) -> list[WeighedModel]:
+    """Return the models that visits have brought up to date since an instant."""
+    rows = connection.execute(
+        f"{_SELECT} WHERE host_id = ? AND site_id = ? AND last_visit_at >= ?"
+        " AND state IN ('visited', 'gone') LIMIT ?",
+        (host_id, site_id, since, limit),
     )
     return [WeighedModel(*row) for row in rows]
 

@@ -56,6 +56,13 @@ class SlotHeap:
         else:
             self._sink(slot, place)
 
+    def move(self, slot: int, key: float) -> None:
+        """Give a slot another key; one that does not wait takes it along."""
+        if slot in self:
+            self.push(slot, key)
+        else:
+            self._key[slot] = key
+
     def remove(self, slot: int) -> None:
         """Take a slot out; nothing happens where it does not wait."""
         if slot not in self:

@@ -35,6 +35,9 @@ Floats = NDArray[np.float64]
 _UNKNOWN = -1.0
 """Frequency of a page no allocation has seen."""
 
+_FEW = 8
+"""An allocation of fewer pages than one in so many moves them one by one, not all in one sweep."""
+
 _CLOCK_STEP_S = 60.0
 """A clock that falls back by more than this was set; less is jitter between callers."""
 
@@ -77,8 +80,13 @@ class _Frequencies:
         self._heap = SlotHeap()
         self._frequency = array("f")
         self._newcomers = 0
-        self._mean = 0.0
+        self._known, self._sum = 0, 0.0
         self._virtual = 0.0
+
+    @property
+    def _mean(self) -> float:
+        """Mean of the frequencies that allocations gave."""
+        return max(self._sum, 0.0) / self._known if self._known else 0.0
 
     def __len__(self) -> int:
         return len(self._slots)
@@ -119,7 +127,8 @@ class _Frequencies:
         """Take frequencies from an allocation.
 
         A page that had a frequency keeps its place in the interval under way, stretched to the new
-        length; a page that had none starts at its phase.
+        length; a page that had none starts at its phase. All others stay as they are, so that a
+        large allocation can come in parts: some 4 µs a page.
 
         Args:
             pages: page keys; unknown ones are passed over.
@@ -131,15 +140,27 @@ class _Frequencies:
         keys, slots = keys[slots != FREE], slots[slots != FREE]
         if len(slots) == 0:
             return
-        held = np.frombuffer(self._frequency, dtype=np.float32)
-        old = held[slots].astype(np.float64)
+        old = np.frombuffer(self._frequency, dtype=np.float32)[slots].astype(np.float64)
+        self._known += int(np.count_nonzero(old < 0))
+        self._sum += float(given.sum() - old[old >= 0].sum())
+        if _FEW * len(slots) < len(self._slots):
+            self._move(slots, self._rescaled(keys, self._dues(slots), old, given), given)
+            return
         due = self._heap.keys()
         due[slots] = self._rescaled(keys, due[slots], old, given)
-        new = held.copy()
+        new = np.frombuffer(self._frequency, dtype=np.float32).copy()
         new[slots] = given
         self._frequency = array("f", new.tobytes())
-        self._mean = float(new[new >= 0].mean())
         self._heap.rekey(due)
+
+    def _dues(self, slots: NDArray[np.int64]) -> Floats:
+        return np.array([self._heap.key(slot) for slot in slots.tolist()])
+
+    def _move(self, slots: NDArray[np.int64], due: Floats, frequency: Floats) -> None:
+        moves = zip(slots.tolist(), due.tolist(), frequency.tolist(), strict=True)
+        for slot, due_at, given in moves:
+            self._frequency[slot] = given
+            self._heap.move(slot, due_at)
 
     def _rescaled(
         self, pages: NDArray[np.int64], due: Floats, old: Floats, frequency: Floats
@@ -151,11 +172,20 @@ class _Frequencies:
         moved = np.where((old > 0) & np.isfinite(due), stretched, started)
         return np.where(frequency > 0, moved, np.inf)
 
+    def frequency(self, page: int) -> float:
+        """Return visits per second of a page; the mean of all where no allocation named it."""
+        slot = self._slots.find(page)
+        given = self._frequency[slot] if slot != FREE else 0.0
+        return self._mean if given < 0 else given
+
     def remove(self, page: int) -> None:
         """Forget a page."""
         slot = self._slots.remove(page)
         if slot != FREE:
             self._heap.remove(slot)
+            if self._frequency[slot] >= 0:
+                self._known -= 1
+                self._sum -= self._frequency[slot]
 
     def set_weight(self, page: int, weight: float) -> None:
         """Accept and ignore: the next allocation brings the frequency that follows from it."""
@@ -170,9 +200,8 @@ class _Frequencies:
             self._heap.push(slot, self._heap.key(slot))
 
     def _interval(self, slot: int) -> float:
-        frequency = self._frequency[slot]
-        if frequency < 0:
-            frequency = self._mean
+        given = self._frequency[slot]
+        frequency = self._mean if given < 0 else given
         return 1.0 / frequency if frequency > 0 else math.inf
 
     def _next(self, slot: int) -> float:
@@ -281,8 +310,10 @@ class RandomPolicy:
         self._by_frequency = by_frequency
         self._random = random.Random(seed)
         self._slots = PageSlots()
-        self._chance = array("f")
+        self._frequency = array("f")
         self._waiting = Fenwick()
+        self._in_flight: set[int] = set()
+        self._known, self._sum = 0, 0.0
         self._mean = 1.0
 
     def __len__(self) -> int:
@@ -296,9 +327,9 @@ class RandomPolicy:
         if page in self._slots:
             return
         slot = self._slots.add(page)
-        if slot == len(self._chance):
-            self._chance.append(0.0)
-        self._chance[slot] = self._mean
+        if slot == len(self._frequency):
+            self._frequency.append(_UNKNOWN)
+        self._frequency[slot] = _UNKNOWN
         self._waiting.set(slot, self._mean)
 
     def load(
@@ -309,24 +340,41 @@ class RandomPolicy:
     ) -> None:
         """Hold many pages."""
         slots = self._slots.load(pages)
-        self._chance.frombytes(np.full(len(slots), self._mean, np.float32).tobytes())
+        self._frequency.frombytes(np.full(len(slots), _UNKNOWN, np.float32).tobytes())
         self._rebuild()
 
     def allocated(self, pages: ArrayLike, frequency: ArrayLike) -> None:
-        """Take frequencies from an allocation; without effect where all pages are drawn alike."""
+        """Take frequencies from an allocation; without effect where all pages are drawn alike.
+
+        Pages not named keep theirs, so that a large allocation can come in parts.
+        """
         if not self._by_frequency:
             return
-        given = np.asarray(frequency, dtype=np.float64)
-        self._mean = float(given.mean()) if len(given) and given.sum() > 0 else 1.0
-        known = dict(zip(np.asarray(pages).tolist(), given.tolist(), strict=True))
-        for slot in self._slots:
-            self._chance[slot] = known.get(self._slots.page_at[slot], self._mean)
-        self._rebuild()
+        given = np.asarray(frequency, dtype=np.float64).tolist()
+        for page, f in zip(np.asarray(pages).tolist(), given, strict=True):
+            slot = self._slots.find(page)
+            if slot == FREE:
+                continue
+            self._forget(slot)
+            self._known, self._sum = self._known + 1, self._sum + f
+            self._frequency[slot] = f
+            if slot not in self._in_flight:
+                self._waiting.set(slot, f)
+        mean = self._sum / self._known if self._known and self._sum > 0 else 1.0
+        if not 0.5 < mean / self._mean < 2.0:
+            self._mean = mean
+            self._rebuild()
+
+    def _forget(self, slot: int) -> None:
+        if self._frequency[slot] >= 0:
+            self._known, self._sum = self._known - 1, self._sum - self._frequency[slot]
 
     def remove(self, page: int) -> None:
         """Forget a page."""
         slot = self._slots.remove(page)
         if slot != FREE:
+            self._forget(slot)
+            self._in_flight.discard(slot)
             self._waiting.set(slot, 0.0)
 
     def set_weight(self, page: int, weight: float) -> None:
@@ -341,6 +389,7 @@ class RandomPolicy:
         if slot == ABSENT:
             return None
         self._waiting.set(slot, 0.0)
+        self._in_flight.add(slot)
         return self._slots.page_at[slot]
 
     def visited(self, page: int, now: float, observation: Observation | None) -> None:
@@ -351,10 +400,14 @@ class RandomPolicy:
         """Put the page back into the urn."""
         slot = self._slots.find(page)
         if slot != FREE:
-            self._waiting.set(slot, self._chance[slot])
+            self._in_flight.discard(slot)
+            frequency = self._frequency[slot]
+            self._waiting.set(slot, frequency if frequency >= 0 else self._mean)
 
     def _rebuild(self) -> None:
         chance = np.zeros(self._slots.capacity)
         slots = np.fromiter(self._slots, np.int64, len(self._slots))
-        chance[slots] = np.frombuffer(self._chance, dtype=np.float32)[slots]
+        frequency = np.frombuffer(self._frequency, dtype=np.float32)[slots]
+        chance[slots] = np.where(frequency >= 0, frequency, self._mean)
+        chance[list(self._in_flight)] = 0.0
         self._waiting.load(chance)

@@ -1,15 +1,21 @@
 """Shares the turns of every host among its pages: the price of each host, and who follows it.
 
-Models are read in slices; then one allocation over all hosts (OPT_POLITE, `core/revisit`) in a
-thread: a host gives a turn every P_h seconds at most, its delay as it is now, back-off included.
-Stored is the price of each host; policies that follow frequencies get them from memory, the others
-need none. How far the result is from optimal is part of what the job says (KKT residual).
+A host gives a turn every P_h seconds at most, its delay as it is now, back-off included, and all
+its turns are used. So hosts are independent of each other, and one whose pages have hardly changed
+since the last time keeps its price: only the pages that visits brought up to date get another
+frequency, which follows from that price and their own model. All other hosts are read in slices
+and allocated together (OPT_POLITE, `core/revisit`) in a thread. A refit makes every host new.
+
+Stored is the price of each host; policies that follow frequencies get them from memory, in parts
+with a rest after each, the others need none. How far the result is from optimal is part of what the
+job says (KKT residual).
 
 Source: PUC-Rio dissertation, chapter 5.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
@@ -18,11 +24,15 @@ import numpy.typing as npt
 import trio
 
 from crawld.core.revisit.allocation import Allocation, Web, allocate, kkt_residual
+from crawld.core.revisit.catalogue import Allocated
+from crawld.core.revisit.price import revisit_frequency
+from crawld.daemon.clock import Clock
 from crawld.daemon.crawl import Crawl
-from crawld.daemon.teaching import REST, Models, read_slice
+from crawld.daemon.host import HostState
+from crawld.daemon.pages import HostPages
+from crawld.daemon.teaching import REST, Models, grouped, read_slice
 from crawld.store import price
 from crawld.store.database import Database
-from crawld.store.model import FIRST
 
 EVERY_S: Final = 3600.0
 
@@ -31,6 +41,15 @@ LEAST_DELAY_S: Final = 0.01
 
 WRITTEN: Final = 1000
 """Prices stored in one transaction."""
+
+HANDED: Final = 512
+"""Frequencies handed to a policy at one go, some 2 ms of work."""
+
+FEW: Final = 0.02
+"""While fewer than this share of its pages were visited, a host keeps its price."""
+
+LATE_S: Final = 60.0
+"""Visits are committed a little after their instant: so much is looked at twice."""
 
 Floats = npt.NDArray[np.float64]
 
@@ -85,52 +104,125 @@ def share(pages: Pages, delay_s: dict[int, float]) -> Shared:
     return Shared(hosts, offsets, allocation, kkt_residual(web, bandwidth, allocation))
 
 
+@dataclass(frozen=True, slots=True)
+class Done:
+    """What the last allocation of a host rests on.
+
+    Attributes:
+        at: Unix seconds.
+        price: weighted fresh seconds a visit.
+        pages: how many it covered.
+        delay_s: of the host then.
+        policies: of its sites then, (site, name).
+    """
+
+    at: float
+    price: float
+    pages: int
+    delay_s: float
+    policies: tuple[tuple[int, str], ...]
+
+
 class Allocate:
     """The job."""
 
     name = "allocate"
     every_s = EVERY_S
 
-    def __init__(self, crawl: Crawl, database: Database) -> None:
+    def __init__(self, crawl: Crawl, database: Database, clock: Clock) -> None:
         """Take the crawl whose turns are to be shared."""
         self._crawl = crawl
         self._database = database
-        self._pages = self._hosts = 0
+        self._clock = clock
+        self._done: dict[int, Done] = {}
+        self._pages = self._hosts = self._kept = 0
+
+    def again(self) -> None:
+        """Allocate every host anew the next time: models were refitted."""
+        self._done.clear()
 
     async def run(self) -> str:
         """Share all turns, store the prices and hand out the frequencies."""
-        pages = await self._read()
+        new, self._kept = [], 0
+        for host in list(self._crawl.hosts.values()):
+            if await self._keeps_price(host):
+                self._kept += 1
+            else:
+                new.append(host.host_id)
+        kept = f"{self._kept} hosts keep their price" if self._kept else ""
+        began_at = self._clock.now()
+        pages = await self._read(new)
         if pages is None:
-            return "no page has a model yet"
+            return kept or "no page has a model yet"
         delay_s = {host.host_id: host.delay_s() for host in self._crawl.hosts.values()}
         shared = await trio.to_thread.run_sync(share, pages, delay_s)
-        prices = list(zip(shared.hosts.tolist(), shared.allocation.price.tolist(), strict=True))
-        for start in range(0, len(prices), WRITTEN):
-            await self._database.write(price.put, prices[start : start + WRITTEN])
+        await self._store(shared, delay_s, began_at)
         await self._hand_out(pages, shared)
         self._pages, self._hosts = len(pages.page), len(shared.hosts)
         spent = float(shared.allocation.spent.sum())
-        return (
+        said = (
             f"{self._pages} pages, {self._hosts} hosts, {spent:.4g} visits a second,"
             f" KKT residual {shared.residual:.1e}"
         )
+        return f"{said}; {kept}" if kept else said
 
     async def progress(self) -> dict[str, int]:
         """Return what the last allocation covered."""
-        return {"pages": self._pages, "hosts": self._hosts}
+        return {"pages": self._pages, "hosts": self._hosts, "kept": self._kept}
 
-    async def _read(self) -> Pages | None:
+    # --- hosts that hardly changed -------------------------------------------------------------
+
+    async def _keeps_price(self, host: HostState) -> bool:
+        """Whether the last price of a host still holds; its visited pages then follow it anew."""
+        done, now = self._done.get(host.host_id), self._clock.now()
+        if done is None or not done.at <= now or _policies(host) != done.policies:
+            return False
+        most = int(FEW * done.pages)
+        if abs(host.delay_s() - done.delay_s) > FEW * done.delay_s or not most:
+            return False
+        rows = []
+        for site_id in self._active(host):
+            rows += await self._database.read(
+                price.changed, host.host_id, site_id, done.at - LATE_S, limit=most + 1
+            )
+        if len(rows) > most:
+            return False
+        for models in grouped(rows):
+            of_site = host.pages.get(models.site_id)
+            if of_site is not None:
+                rate = models.records["rate"].astype(np.float64)
+                frequency = revisit_frequency(rate, done.price, models.weights)
+                await self._hand(of_site, models.pages, frequency)
+        return True
+
+    def _active(self, host: HostState) -> list[int]:
+        return [site_id for site_id in host.pages if site_id in self._crawl.sites]
+
+    # --- all others ----------------------------------------------------------------------------
+
+    async def _read(self, hosts: Iterable[int]) -> Pages | None:
         """Read the models of active sites, host by host."""
-        known = {host.host_id for host in self._crawl.hosts.values()}
-        slices: list[Pages] = []
-        after: tuple[int, int] | None = FIRST
-        while after is not None:
-            began_s = trio.current_time()
-            groups, after = await self._database.read(read_slice, after)
-            wanted = (group for group in groups if group.site_id in self._crawl.sites)
-            slices += [_pages_of(group) for group in wanted if group.host_id in known]
-            await trio.sleep(REST * (trio.current_time() - began_s))
+        wanted_hosts, slices = set(hosts), []
+        known = sorted(host.host_id for host in self._crawl.hosts.values())
+        for first, last in _runs(known, wanted_hosts):
+            after: tuple[int, int] | None = (first - 1, 2**63 - 1)
+            while after is not None:
+                began_s = trio.current_time()
+                groups, after = await self._database.read(read_slice, after, last)
+                wanted = (group for group in groups if group.site_id in self._crawl.sites)
+                slices += [_pages_of(group) for group in wanted if group.host_id in wanted_hosts]
+                await trio.sleep(REST * (trio.current_time() - began_s))
         return await trio.to_thread.run_sync(_joined, slices) if slices else None
+
+    async def _store(self, shared: Shared, delay_s: dict[int, float], at: float) -> None:
+        prices = list(zip(shared.hosts.tolist(), shared.allocation.price.tolist(), strict=True))
+        for start in range(0, len(prices), WRITTEN):
+            await self._database.write(price.put, prices[start : start + WRITTEN])
+        by_id = {host.host_id: host for host in self._crawl.hosts.values()}
+        for (host_id, own), pages in zip(prices, np.diff(shared.offsets).tolist(), strict=True):
+            if host_id in by_id:
+                policies = _policies(by_id[host_id])
+                self._done[host_id] = Done(at, own, pages, delay_s[host_id], policies)
 
     async def _hand_out(self, pages: Pages, shared: Shared) -> None:
         by_id = {host.host_id: host for host in self._crawl.hosts.values()}
@@ -139,9 +231,34 @@ class Allocate:
             host = by_id.get(host_id)
             for site_id, of_site in list(host.pages.items()) if host else ():
                 own = first + np.flatnonzero(pages.site[first:end] == site_id)
-                of_site.allocated(pages.page[own], shared.allocation.frequency[own])
+                await self._hand(of_site, pages.page[own], shared.allocation.frequency[own])
             await trio.lowlevel.checkpoint()
         self._crawl.schedule.wake_all()
+
+    async def _hand(self, of_site: HostPages, pages: npt.NDArray[np.int64], given: Floats) -> None:
+        """Hand frequencies to a policy that follows them, in parts: no slot waits for all."""
+        for start in range(0, len(pages), HANDED):
+            if not isinstance(of_site.policy, Allocated):
+                return
+            began_s = trio.current_time()
+            part = slice(start, start + HANDED)
+            of_site.allocated(pages[part], given[part])
+            await trio.sleep(REST * (trio.current_time() - began_s))
+
+
+def _policies(host: HostState) -> tuple[tuple[int, str], ...]:
+    return tuple((site_id, pages.policy_name) for site_id, pages in sorted(host.pages.items()))
+
+
+def _runs(known: Iterable[int], wanted: set[int]) -> Iterator[tuple[int, int]]:
+    """Yield first and last of each row of wanted numbers without another known one between."""
+    first = last = None
+    for number in [*known, None]:
+        if number is not None and number in wanted:
+            first, last = (number if first is None else first), number
+        elif first is not None and last is not None:
+            yield first, last
+            first = last = None
 
 
 def _pages_of(models: Models) -> Pages:

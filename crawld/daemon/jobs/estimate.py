@@ -9,6 +9,7 @@ Then each site's age-aware model is fitted to a sample of its histories (`core/c
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
@@ -70,9 +71,17 @@ class Estimate:
     name = "estimate"
     every_s = EVERY_S
 
-    def __init__(self, crawl: Crawl, database: Database, clock: Clock) -> None:
-        """Take the crawl whose pages are to be estimated."""
+    def __init__(
+        self,
+        crawl: Crawl,
+        database: Database,
+        clock: Clock,
+        *,
+        on_refitted: Callable[[], None] = lambda: None,
+    ) -> None:
+        """Take the crawl whose pages are to be estimated, and who is to hear of it."""
         self._crawl = crawl
+        self._on_refitted = on_refitted
         self._database = database
         self._clock = clock
         self._pages = self._moved = self._sites = 0
@@ -85,6 +94,8 @@ class Estimate:
         await self._refit_all()
         for site_id in sorted(self._crawl.sites):
             await self._fit_scale(site_id)
+        if (self._moved, self._sites) != (moved, sites):
+            self._on_refitted()
         done = (self._pages - pages, self._moved - moved, self._sites - sites)
         return "{} models, {} of them moved, {} sites".format(*done)
 

@@ -27,17 +27,17 @@ async def crawled(serve, daemon, mirror, wall):
     )
     web = await serve(site, clock=wall)
     running = await daemon(web.url())
-    await until(lambda: running.crawl.counts["changed"] == 20)
+    await until(lambda: running.crawl.visitor.counts["changed"] == 20)
     await running.crawl.recorder.drain()
     return running
 
 
 async def rounds(running, wall, count):
     for _ in range(count):
-        before = sum(running.crawl.counts.values())
+        before = sum(running.crawl.visitor.counts.values())
         wall.shift_s += DAY_S / 2
         running.crawl.schedule.wake_all()
-        await until(lambda before=before: sum(running.crawl.counts.values()) >= before + 20)
+        await until(lambda before=before: sum(running.crawl.visitor.counts.values()) >= before + 20)
         await running.crawl.recorder.drain()
 
 

@@ -3,15 +3,18 @@
 import numpy as np
 import pytest
 
+from crawld.core.change.model import PageModel
 from crawld.core.revisit.allocation import Web, kkt_residual
 from crawld.core.revisit.catalogue import FACTORIES
 from crawld.core.revisit.names import NAMES
 from crawld.core.revisit.policies import Observation
 from crawld.core.revisit.policies_frequency import MergePolicy
 from crawld.core.revisit.policies_index import IndexPolicy
+from crawld.core.revisit.price import revisit_frequency
 from crawld.core.revisit.worth import usual_scale
-from crawld.daemon.jobs.allocate import Pages, share
+from crawld.daemon.jobs.allocate import Allocate, Pages, share
 from crawld.daemon.pages import HostPages, Known
+from crawld.store import model
 
 from .world import site_of, until
 
@@ -108,6 +111,86 @@ class TestInTheDaemon:
         assert float(detail.rsplit(" ", 1)[1]) <= 1e-6
         ((price,),) = mirror.rows("SELECT price FROM host")
         assert price > 0.0
+
+
+@pytest.fixture
+async def merging(serve, daemon, mirror, wall):
+    """A daemon that visited 120 pages under MERGE, an hour ago."""
+    web = await serve(site_of(pages=120))
+    running = await daemon(web.url(), schedule={"policy": "merge", **REVISITING})
+    count = "SELECT count(*) FROM model"
+    await until(lambda: mirror.rows(count) == [(120,)], what="models of all pages")
+    running.crawl.set_host_paused("a.test", paused=True)
+    await until(lambda: not running.crawl.schedule.on_turn, what="no turn under way")
+    await running.crawl.recorder.drain()
+    wall.shift_s += 3600.0
+    return running
+
+
+async def give_rate(running, page_ids, rate):
+    """Let pages look as if visits an hour from now had found them to change at a rate."""
+
+    def put(connection):
+        for page_id in page_ids:
+            known = PageModel.from_bytes(model.of_page(connection, page_id))
+            known.rate = rate
+            model.put(connection, page_id, known.to_bytes())
+            connection.execute(
+                "UPDATE page SET last_visit_at = last_visit_at + 3600 WHERE page_id = ?", (page_id,)
+            )
+
+    await running.database.write(put)
+
+
+class TestAllocate:
+    """Shares the turns of hosts; works hard only where pages have changed."""
+
+    async def test_a_host_keeps_its_price_while_few_of_its_pages_change(self, merging, mirror):
+        job = Allocate(merging.crawl, merging.database, merging.clock)
+        assert (await job.run()).startswith("120 pages, 1 hosts")
+        [(price,)] = mirror.rows("SELECT price FROM host")
+        (pages,) = merging.crawl.hosts["a.test"].pages.values()
+        before = pages.policy.frequency(1)
+        await give_rate(merging, [1, 2], 3e-6)
+        assert await job.run() == "1 hosts keep their price"
+        assert mirror.rows("SELECT price FROM host") == [(price,)]
+        expected = float(revisit_frequency(3e-6, price))
+        assert pages.policy.frequency(1) == pytest.approx(expected, rel=1e-3)
+        assert pages.policy.frequency(1) != pytest.approx(before, rel=1e-3)
+        assert pages.policy.frequency(3) == pytest.approx(before, rel=0.2)
+        await give_rate(merging, range(1, 50), 3e-6)
+        assert (await job.run()).startswith("120 pages, 1 hosts")
+        assert mirror.rows("SELECT price FROM host") != [(price,)]
+
+    async def test_a_refit_another_delay_and_another_policy_make_a_host_new(self, merging, wall):
+        job = Allocate(merging.crawl, merging.database, merging.clock)
+        host = merging.crawl.hosts["a.test"]
+        await job.run()
+        assert await job.run() == "1 hosts keep their price"
+        job.again()
+        assert (await job.run()).startswith("120 pages, 1 hosts")
+        (pages,) = host.pages.values()
+        pages.policy_name = "delayed"
+        assert (await job.run()).startswith("120 pages, 1 hosts")
+        host.backoff = host.backoff.after_trouble(wall(), 1.0, None)
+        assert (await job.run()).startswith("120 pages, 1 hosts")
+
+    async def test_policies_hear_of_every_refit(self, serve, daemon, mirror, job):
+        web = await serve(site_of(pages=20))
+        running = await daemon(web.url(), schedule=REVISITING)
+        count = "SELECT count(*) FROM model"
+        await until(lambda: mirror.rows(count) == [(20,)], what="models of all pages")
+        pages = await first_pages(running)
+        await until(lambda: len(pages.policy) == 20, what="all pages in the policy")
+        running.crawl.set_host_paused("a.test", paused=True)
+        await until(lambda: not running.crawl.schedule.on_turn, what="no turn under way")
+        await running.crawl.recorder.drain()
+        now = running.clock.now() + 1e6
+        before = pages.policy.worths([1], now)[0]
+        await give_rate(running, [1], 1e-3)
+        result, detail = await job(running, "estimate")
+        assert (result, detail.startswith("20 models")) == ("done", True)
+        await until(lambda: pages.policy.worths([1], now)[0] != before, what="news of the refit")
 
 
 class TestSwitch:

@@ -5,6 +5,7 @@ from collections import Counter
 import numpy as np
 import pytest
 
+from crawld.core.revisit.catalogue import FACTORIES
 from crawld.core.revisit.fenwick import Fenwick
 from crawld.core.revisit.freshness import Order, mean_freshness
 from crawld.core.revisit.policies import Observation
@@ -130,3 +131,47 @@ def test_fenwick_finds_by_share_and_survives_zeros():
     assert tree.find(0.5) == -1
     tree.load(np.array([0.0, 2.0]))
     assert tree.find(0.0) == 1
+
+
+@pytest.mark.parametrize("policy", ["merge", "delayed"])
+def test_an_allocation_in_parts_is_the_same_allocation(policy):
+    chance = np.random.default_rng(5)
+    pages, frequency = np.arange(200), chance.lognormal(-5.0, 1.0, 200)
+    orders = []
+    for parts in (1, 100):
+        held = FACTORIES[policy]()
+        held.load(pages, np.full(200, 500.0))
+        for numbers in np.array_split(chance.permutation(200), parts):
+            held.allocated(pages[numbers], frequency[numbers])
+        order, now = [], 1000.0
+        while len(order) < 1000:
+            now += 0.5
+            if (page := held.select(now)) is not None:
+                held.visited(page, now, Observation(False))
+                order.append(page)
+        orders.append(order)
+    assert orders[0] == orders[1]
+
+
+@pytest.mark.parametrize("policy", ["merge", "delayed", "random-f"])
+def test_an_allocation_hands_out_no_page_in_flight(policy):
+    held = FACTORIES[policy]()
+    held.load(np.arange(3), np.zeros(3))
+    flying = held.select(1000.0)
+    held.allocated(np.arange(3), np.full(3, 1e-9))
+    held.allocated(np.arange(3), np.full(3, 10.0))
+    later = [held.select(2000.0 + second) for second in range(5)]
+    assert flying not in later
+    assert sorted(page for page in later if page is not None) == sorted({0, 1, 2} - {flying})
+
+
+def test_pages_without_a_frequency_count_with_the_mean_of_the_others():
+    held = FACTORIES["random-f"]()
+    held.load(np.arange(100), np.zeros(100))
+    held.allocated(np.arange(99), np.full(99, 1e-6))
+    drawn = 0
+    for now in range(2000):
+        page = held.select(float(now))
+        drawn += page == 99
+        held.visited(page, float(now), None)
+    assert 5 <= drawn <= 40
