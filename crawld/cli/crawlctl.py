@@ -22,7 +22,7 @@ import typer
 from pydantic import TypeAdapter
 from rich.console import RenderableType
 
-from crawld.cli import forecast, hints, history, jobs, keeping, tables
+from crawld.cli import forecast, hints, history, jobs, keeping, replicas, tables
 from crawld.cli.client import Client, socket_place
 from crawld.cli.output import console, ending
 from crawld.core.page import Outcome, PageState
@@ -177,6 +177,7 @@ forecast.mount(command)
 jobs.mount(command)
 hints.mount(command)
 keeping.mount(command)
+replicas.mount(command)
 
 
 @command

@@ -259,6 +259,26 @@ class Web(_Table):
     )
 
 
+class Replicas(_Table):
+    """Hosts that show what another shows: found, rested, sampled."""
+
+    prune: StrictBool = _key(
+        True, "Whether pages of a certain replica rest where the host that is kept has them."
+    )
+    every_s: PositiveSeconds = _key(
+        3_600.0, "Pause between two searches for replicas.", unit="seconds"
+    )
+    sample_pages: Annotated[int, Field(strict=True, ge=3, le=1_000)] = _key(
+        8,
+        "Pages of each replica visited now and then, to see whether it still is one.",
+        unit="pages",
+    )
+    sample_every_s: PositiveSeconds = _key(7 * 86_400.0, "How often they are.", unit="seconds")
+    prefer: tuple[HostName, ...] = _key(
+        (), 'Hosts kept whatever speaks for their replicas: ["www.example.org"].'
+    )
+
+
 class Weight(_Table):
     """How much the pages of one pattern matter."""
 
@@ -328,6 +348,12 @@ class Site(_Table):
         None,
         "How long a superseded copy is kept, except the first; unset: for ever.",
         unit="days",
+    )
+    max_vanish_share: Share = _key(
+        0.2,
+        "Share of a host's pages that may go within 30 days; beyond it all are kept, and a"
+        " warning given.",
+        unit="share from 0 to 1",
     )
     settle_s: Seconds = _key(
         0.0,
@@ -410,5 +436,6 @@ class Config(_Table):
     content: Content = Field(default_factory=Content)
     schedule: Schedule = Field(default_factory=Schedule)
     jobs: Jobs = Field(default_factory=Jobs)
+    replicas: Replicas = Field(default_factory=Replicas)
     web: Web = Field(default_factory=Web)
     sites: tuple[Site, ...] = Field(default=(), alias="site")

@@ -13,11 +13,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from math import log
 
 from crawld.core.replica.names import same_owner
 
-CLEARLY_OLDER_S = 7 * 86_400.0
+_DAY_S = 86_400.0
+
+CLEARLY_OLDER_S = 7 * _DAY_S
 """First met so much earlier: before a copy could be made and found."""
+
+KEPT = "kept so far"
+"""Why a host is kept that was chosen before."""
 
 CLEARLY_MORE = 3.0
 """So many times the inlinks from other hosts, and one more."""
@@ -30,6 +36,7 @@ class Standing:
     Attributes:
         name: its name.
         preferred: the operator's word: `crawlctl replicas prefer` or the config.
+        kept: whether it is the host kept so far; merits that come and go do not move it.
         https: whether it is fetched by https.
         first_seen_at: Unix seconds.
         inlinks: other hosts that link to it, those of its group left out.
@@ -39,6 +46,7 @@ class Standing:
 
     name: str
     preferred: bool = False
+    kept: bool = False
     https: bool = False
     first_seen_at: float = 0.0
     inlinks: int = 0
@@ -59,12 +67,15 @@ class Choice:
     reason: str
 
 
-def choose(standings: Mapping[int, Standing], declared: Mapping[int, set[int]]) -> Choice:
+def choose(
+    standings: Mapping[int, Standing], declared: Mapping[int, set[int]], *, confirmed: bool = False
+) -> Choice:
     """Return which host of a group is kept.
 
     Args:
         standings: the hosts of the group.
         declared: for each, the hosts of the group that declare it to be the original.
+        confirmed: whether the operator said that they are one, so that merits may decide.
     """
     preferred = sorted(host for host, standing in standings.items() if standing.preferred)
     if len(preferred) > 1:
@@ -75,13 +86,15 @@ def choose(standings: Mapping[int, Standing], declared: Mapping[int, set[int]]) 
     # Whoever declares another to be the original is out of the running ...
     declaring = {source for sources in declared.values() for source in sources}
     left = [host for host in hosts if host not in declaring] or hosts
+    if len(kept := [host for host in left if standings[host].kept]) == 1:
+        return Choice(kept[0], KEPT)
     best = max(left, key=lambda host: _merits(standings[host], len(declared.get(host, ()))))
     rivals = [
         host
         for host in left
         if host != best and not same_owner(standings[host].name, standings[best].name)
     ]
-    if not rivals:
+    if confirmed or not rivals:
         said = declared.get(best, set())
         if said:
             names = ", ".join(sorted(standings[host].name for host in said))
@@ -109,13 +122,14 @@ def _among_strangers(standings: Mapping[int, Standing], hosts: Sequence[int]) ->
 
 
 def _merits(standing: Standing, declared: int) -> tuple[float, ...]:
+    # Days and tenths: hosts that differ by a moment or a page are equal.
     return (
         declared,
         standing.https,
-        -standing.first_seen_at,
+        -(standing.first_seen_at // _DAY_S),
         standing.inlinks,
-        standing.pages,
-        standing.changed_at,
+        round(log(max(standing.pages, 1)) / log(1.1)),
+        standing.changed_at // _DAY_S,
         # Shorter names, then the alphabet: the choice must not depend on the order of a table.
         -len(standing.name),
         -sum(ord(letter) * 256.0**-at for at, letter in enumerate(standing.name[:6])),

@@ -110,6 +110,21 @@ class Measured:
     values: Floats
     content: Content
 
+    @classmethod
+    def joined(cls, parts: Sequence[Measured]) -> Measured:
+        """Return parts, at least one, as one."""
+        contents = [part.content for part in parts]
+        return cls(
+            np.concatenate([part.keys for part in parts]),
+            np.concatenate([part.values for part in parts]),
+            Content(
+                np.concatenate([content.common for content in contents]),
+                np.concatenate([content.compared for content in contents]),
+                np.concatenate([content.equal for content in contents]),
+                np.concatenate([content.smaller for content in contents]),
+            ),
+        )
+
     def bins(self, features: Sequence[Feature]) -> NDArray[np.int64]:
         """Return the bins of some of the features, shape (pairs, features)."""
         return discretise(features, self.columns(features))

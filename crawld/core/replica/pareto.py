@@ -15,7 +15,6 @@ import numpy as np
 from crawld.core.replica.hosts import Ids
 from crawld.core.replica.vectors import Floats
 
-
 _FEW = 16
 """Points that are counted one by one."""
 

@@ -1,0 +1,130 @@
+"""From judged pairs to what each host is: pure decisions, so that each rule can be tested alone.
+
+1. The operator's word comes first: a confirmed pair is gated, a rejected one is not.
+2. A host that is pruned already stays so: the contents of its suspended pages age, so they are
+   weighed no more; its samples decide.
+3. Groups close over gated pairs; one with a contradiction inside is held.
+4. The kept host is chosen (`core/replica/canonical.py`); where that needs the operator, held.
+5. More new prunings at once than a web has are held.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from crawld.core.replica.canonical import KEPT, Choice, Standing, choose
+from crawld.core.replica.verdict import Evidence, Group, declared_by, gated, groups, storm
+from crawld.store.replica import ReplicaRow, Status, Word
+
+Pair = tuple[int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """What a host is.
+
+    Attributes:
+        host_id: the host.
+        canonical_id: the host that is kept; the first of its group where none could be chosen.
+        status: `pruned` or `held`.
+        reason: why, for the operator.
+    """
+
+    host_id: int
+    canonical_id: int
+    status: Status
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Known:
+    """What decisions are made from.
+
+    Attributes:
+        evidence: of each pair of host numbers, the smaller first.
+        words: what the operator said of pairs.
+        replicas: what hosts are now.
+        contradictions: pairs that were compared and are not the same.
+        standings: what speaks for each host that stands in a pair.
+        hosts: hosts in all.
+        prune: whether the config lets verdicts prune.
+    """
+
+    evidence: Mapping[Pair, Evidence]
+    words: Mapping[Pair, Word]
+    replicas: Sequence[ReplicaRow]
+    contradictions: Collection[Pair]
+    standings: Mapping[int, Standing]
+    hosts: int
+    prune: bool = True
+
+
+def gated_pairs(known: Known) -> set[Pair]:
+    """Return the pairs that may be closed into groups."""
+    pruned = {row.host_id for row in known.replicas if row.status == "pruned"}
+    pairs = {
+        pair
+        for pair, evidence in known.evidence.items()
+        if not pruned.intersection(pair) and gated(evidence)
+    }
+    pairs |= {_pair(row) for row in known.replicas if row.status == "pruned"}
+    pairs |= {pair for pair, word in known.words.items() if word == "confirmed"}
+    return {pair for pair in pairs if known.words.get(pair) != "rejected"}
+
+
+def plan(known: Known) -> list[Decision]:
+    """Return what each host of a group is, but for the host that is kept."""
+    pairs = gated_pairs(known)
+    confirmed = {pair for pair in pairs if known.words.get(pair) == "confirmed"}
+    said = set(known.words)
+    contradictions = [pair for pair in known.contradictions if pair not in said]
+    decisions = []
+    for group in groups(sorted(pairs), contradictions):
+        links = {pair for pair in pairs if pair[0] in group.hosts}
+        decisions += _of_group(group, links <= confirmed, known)
+    return _calmed(decisions, confirmed, known)
+
+
+def _of_group(group: Group, confirmed: bool, known: Known) -> list[Decision]:
+    so_far = {row.canonical_id: row.reason for row in known.replicas if row.status == "pruned"}
+    standings = {host: replace(known.standings[host], kept=host in so_far) for host in group.hosts}
+    declared = declared_by(known.evidence, group.hosts)
+    choice = choose(standings, declared, confirmed=confirmed)
+    if group.contradicted is not None:
+        names = " and ".join(standings[host].name for host in group.contradicted)
+        choice = Choice(None, f"{names} show different content")
+    kept = group.hosts[0] if choice.host is None else choice.host
+    status: Status = "held" if choice.host is None else "pruned"
+    # The reason that stands is the one for which it was chosen at first.
+    reason = so_far.get(kept, choice.reason) if choice.reason == KEPT else choice.reason
+    return [Decision(host, kept, status, reason) for host in group.hosts if host != kept]
+
+
+def _calmed(
+    decisions: Sequence[Decision], confirmed: Collection[Pair], known: Known
+) -> list[Decision]:
+    """Hold what would prune too much at once, or anything where the config forbids it."""
+    before = {row.host_id for row in known.replicas if row.status == "pruned"}
+    sure = {host for pair in confirmed for host in pair}
+    new = {
+        decision.host_id
+        for decision in decisions
+        if decision.status == "pruned" and not {decision.host_id} & (before | sure)
+    }
+    if not known.prune:
+        held, reason = {decision.host_id for decision in decisions}, "pruning is off in the config"
+    elif storm(len(new), known.hosts):
+        held, reason = new, f"{len(new)} hosts at once; confirm those that are right"
+    else:
+        return list(decisions)
+    return [
+        Decision(decision.host_id, decision.canonical_id, "held", reason)
+        if decision.status == "pruned" and decision.host_id in held
+        else decision
+        for decision in decisions
+    ]
+
+
+def _pair(row: ReplicaRow) -> Pair:
+    return min(row.host_id, row.canonical_id), max(row.host_id, row.canonical_id)

@@ -1,0 +1,357 @@
+"""Finds replicated hosts, rests their pages, looks again now and then, and takes verdicts back.
+
+A run: pages fetched since ▸ redirects and canonical links ▸ judge all pairs on a worker thread ▸
+decide ▸ store ▸ for each replica: compare the samples that were let go, withdraw or suspend, let
+the next go when they are due. Everything is read and written in slices with rests between them.
+
+When to look again (the thesis leaves it open): a few random pages of each replica every
+`sample_every_s`. A verdict is withdrawn once `LEAST_AGAINST` of a sample, and more than half of it,
+show what the canonical host neither shows nor showed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final, TypeVar
+
+import apsw
+import structlog
+import trio
+
+from crawld.config.model import Replicas as Keys
+from crawld.core.content.html import parse as parse_html
+from crawld.core.replica.canonical import Standing
+from crawld.core.replica.verdict import level_of
+from crawld.core.url import canonicalize, parse, target_of
+from crawld.daemon.clock import Clock
+from crawld.daemon.crawl import Crawl
+from crawld.daemon.jobs.replica_plan import Decision, Known, plan
+from crawld.daemon.jobs.replica_search import Findings, ReplicaSearch, same_path_redirects
+from crawld.errors import CorruptDatabaseError, InvalidUrlError
+from crawld.store import held, replica, replica_source
+from crawld.store.database import Database
+from crawld.store.replica import PairRow, ReplicaRow, Returned
+from crawld.store.replica_source import Cursors, SourceHost
+
+T = TypeVar("T")
+
+log = structlog.get_logger(__name__)
+
+SLICE: Final = 2_000
+"""Pages read at one go."""
+
+REST: Final = 2.0
+"""Rest after each slice, in times of its work."""
+
+HEADS: Final = 30
+"""Copies of a host whose canonical links are read."""
+
+LEAST_AGAINST: Final = 3
+"""Samples that must differ before a verdict is withdrawn."""
+
+UNDECIDED_S: Final = 2 * 86_400.0
+"""How long a sample waits for the canonical page to be visited after it."""
+
+
+class Replicas:
+    """The job."""
+
+    name = "replicas"
+
+    def __init__(
+        self, crawl: Crawl, database: Database, clock: Clock, *, settings: Callable[[], Keys]
+    ) -> None:
+        """Take the crawl whose hosts are to be compared; `settings` are the config's."""
+        self._crawl = crawl
+        self._database = database
+        self._clock = clock
+        self._settings = settings
+        self._search = ReplicaSearch()
+        self._cursors: Cursors | None = None
+        self._heads: dict[int, tuple[tuple[int, ...], dict[str, int]]] = {}
+        self._counts = {"pages": 0, "pairs": 0, "pruned": 0, "held": 0, "withdrawn": 0}
+
+    @property
+    def every_s(self) -> float:
+        """Seconds between two runs."""
+        return self._settings().every_s
+
+    async def progress(self) -> dict[str, int]:
+        """Return what was found."""
+        return {**self._counts, "pages": self._search.pages}
+
+    async def run(self) -> str:
+        """Look for replicas once; a one-off mirror leaves that to a daemon."""
+        if self._crawl.settings.once:
+            return "left to a daemon"
+        await self._read_pages()
+        hosts = await self._database.read(replica_source.hosts)
+        if len(hosts) < 2:
+            return "fewer than two hosts"
+        found = await self._judge(hosts)
+        await self._decide(hosts, found)
+        rows = await self._database.read(replica.list_replicas)
+        for row in rows:
+            if row.status == "pruned":
+                await self._keep(row)
+        self._counts["pairs"] = len(found.pairs)
+        for status in ("pruned", "held", "withdrawn"):
+            self._counts[status] = sum(row.status == status for row in rows)
+        return _in_words(found, self._counts)
+
+    # --- reading -------------------------------------------------------------------------------
+
+    async def _read_pages(self) -> None:
+        """Feed the search with what is new; at first with everything."""
+        up_to = await self._database.read(replica_source.cursors)
+        if self._cursors is None:
+            after = 0
+            while pages := await self._rested(replica_source.pages_after, after, SLICE):
+                await trio.to_thread.run_sync(self._search.add, pages)
+                after = pages[-1].page_id
+        else:
+            last = self._cursors
+            while last != up_to:
+                step = Cursors(
+                    min(last.visit_id + SLICE, up_to.visit_id),
+                    min(max(last.version_id, 0) + SLICE, up_to.version_id),
+                )
+                pages = await self._rested(replica_source.pages_between, last, step)
+                await trio.to_thread.run_sync(self._search.add, pages)
+                last = step
+        self._cursors = up_to
+
+    async def _rested(self, function: Callable[..., T], *args: object) -> T:
+        began_s = trio.current_time()
+        found = await self._database.read(function, *args)
+        await trio.sleep(REST * (trio.current_time() - began_s))
+        return found
+
+    async def _judge(self, hosts: list[SourceHost]) -> Findings:
+        numbers = {host.host: host.host_id for host in hosts}
+        redirects = same_path_redirects(
+            await self._database.read(replica_source.redirects), numbers
+        )
+        canonicals: dict[tuple[int, int], int] = {}
+        for host_id in sorted(self._search.suspects(redirects)):
+            for name, count in (await self._canonicals_of(host_id)).items():
+                if (to := numbers.get(name)) is not None and to != host_id:
+                    canonicals[host_id, to] = count
+        rows = await self._database.read(replica.list_replicas)
+        stale = {row.host_id: row.since for row in rows if row.status == "withdrawn"}
+        return await trio.to_thread.run_sync(
+            lambda: self._search.judge(hosts, redirects, canonicals, stale_before=stale)
+        )
+
+    async def _canonicals_of(self, host_id: int) -> dict[str, int]:
+        """Return host names that pages of a host name as canonical, under the same path."""
+        copies, pages = await self._database.read(replica_source.copies, host_id, HEADS)
+        versions = tuple(version_id for _, version_id in copies)
+        before = self._heads.get(host_id)
+        if before is None or before[0] != versions:
+            self._heads[host_id] = (versions, await self._rested(_read_heads, copies))
+        named = self._heads[host_id][1]
+        return {name: round(count * pages / len(copies)) for name, count in named.items()}
+
+    # --- deciding ------------------------------------------------------------------------------
+
+    async def _decide(self, hosts: list[SourceHost], found: Findings) -> None:
+        now = self._clock.now()
+        rows = await self._database.read(replica.list_replicas)
+        stored = await self._database.read(replica.list_pairs)
+        pruned = {row.host_id for row in rows if row.status == "pruned"}
+        fresh = {
+            (pair.one_id, pair.other_id): pair
+            for pair in found.pairs
+            if not pruned & {pair.one_id, pair.other_id}
+        }
+        evidence = {(pair.one_id, pair.other_id): pair.evidence for pair in stored}
+        kept = {pair: known for pair, known in evidence.items() if pruned & set(pair)}
+        evidence = kept | {pair: judged.evidence for pair, judged in fresh.items()}
+        words = {(pair.one_id, pair.other_id): pair.word for pair in stored if pair.word}
+        known = Known(
+            evidence=evidence,
+            words=words,
+            replicas=rows,
+            contradictions=found.contradictions,
+            standings=await self._standings(hosts, {*evidence, *words}, rows),
+            hosts=len(hosts),
+            prune=self._settings().prune,
+        )
+        await self._database.write(
+            replica.put_pairs,
+            [
+                PairRow(
+                    one_id=one,
+                    other_id=other,
+                    judged_at=now,
+                    level=level_of(judged.evidence),
+                    evidence=judged.evidence,
+                    features=judged.features,
+                )
+                for (one, other), judged in fresh.items()
+            ],
+        )
+        await self._database.write(replica.forget_pairs, now)
+        await self._carry_out(plan(known), rows, now)
+
+    async def _standings(
+        self, hosts: list[SourceHost], pairs: set[tuple[int, int]], rows: list[ReplicaRow]
+    ) -> dict[int, Standing]:
+        wanted = {host for pair in pairs for host in pair}
+        wanted |= {host for row in rows for host in (row.host_id, row.canonical_id)}
+        preferred = set(self._settings().prefer)
+        standings = {}
+        for host in hosts:
+            if host.host_id not in wanted:
+                continue
+            group = {other for pair in pairs if host.host_id in pair for other in pair}
+            own = await self._database.read(replica_source.standing, host.host_id)
+            standings[host.host_id] = Standing(
+                name=host.host,
+                preferred=host.preferred or host.host in preferred,
+                https=own.https,
+                first_seen_at=host.added_at,
+                inlinks=self._search.inlinks(host.host_id, group),
+                pages=own.pages,
+                changed_at=own.changed_at,
+            )
+        return standings
+
+    async def _carry_out(
+        self, decisions: list[Decision], rows: list[ReplicaRow], now: float
+    ) -> None:
+        before = {row.host_id: row for row in rows}
+        after = {decision.host_id: decision for decision in decisions}
+        for host_id, row in before.items():
+            decision = after.get(host_id)
+            moved = decision is None or decision.canonical_id != row.canonical_id
+            if row.status == "pruned" and (moved or (decision and decision.status != "pruned")):
+                await self._bring_back(row.host_id, row.host)
+            if decision is None and row.status != "withdrawn":
+                await self._database.write(replica.drop_replica, host_id)
+                log.info("replica_dropped", host=row.host, canonical=row.canonical_host)
+        look_at = now + self._settings().sample_every_s
+        for decision in decisions:
+            was = before.get(decision.host_id)
+            if was is None or (was.status, was.canonical_id) != (
+                decision.status,
+                decision.canonical_id,
+            ):
+                log.info(
+                    "replica",
+                    host_id=decision.host_id,
+                    canonical_id=decision.canonical_id,
+                    status=decision.status,
+                    why=decision.reason,
+                )
+            await self._database.write(
+                replica.put_replica,
+                decision.host_id,
+                decision.canonical_id,
+                decision.status,
+                decision.reason,
+                now=now,
+                look_at=look_at,
+            )
+
+    # --- keeping an eye on ---------------------------------------------------------------------
+
+    async def _keep(self, row: ReplicaRow) -> None:
+        """Compare what was let go, withdraw or suspend, and let the next go when it is due."""
+        now = self._clock.now()
+        if row.sampled_at:
+            samples = await self._database.read(
+                replica.samples, row.host_id, row.canonical_id, row.sampled_at
+            )
+            told = [sample for sample in samples if sample.agrees is not None]
+            if len(told) < len(samples) and now - row.sampled_at < UNDECIDED_S:
+                return
+            against = sum(not sample.agrees for sample in told)
+            if against >= LEAST_AGAINST and 2 * against > len(told):
+                await self._withdraw(row, f"{against} of {len(told)} sampled pages differ", now)
+                return
+            if told:
+                lags = [sample.lag_s for sample in told if sample.lag_s is not None]
+                await self._database.write(
+                    replica.put_sample,
+                    row.host_id,
+                    sampled=len(told),
+                    agreed=len(told) - against,
+                    lag_s=max(lags, default=None),
+                )
+        await self._suspend(row)
+        if row.look_at <= now:
+            settings = self._settings()
+            back = await self._database.write(
+                replica.let_go,
+                row.host_id,
+                settings.sample_pages,
+                now=now,
+                look_at=now + settings.sample_every_s,
+            )
+            self._enter(row.host, back)
+
+    async def _suspend(self, row: ReplicaRow) -> None:
+        after: int | None = 0
+        while after is not None:
+            began_s = trio.current_time()
+            after = await self._database.write(
+                replica.suspend,
+                row.host_id,
+                row.canonical_id,
+                after,
+                visited_since=row.sampled_at,
+            )
+            await trio.sleep(REST * (trio.current_time() - began_s))
+
+    async def _withdraw(self, row: ReplicaRow, reason: str, now: float) -> None:
+        await self._bring_back(row.host_id, row.host)
+        await self._database.write(
+            replica.put_replica,
+            row.host_id,
+            row.canonical_id,
+            "withdrawn",
+            reason,
+            now=now,
+            look_at=0.0,
+        )
+        log.warning("replica_withdrawn", host=row.host, why=reason)
+
+    async def _bring_back(self, host_id: int, name: str) -> None:
+        while back := await self._database.write(replica.bring_back, host_id):
+            self._enter(name, back)
+
+    def _enter(self, name: str, back: list[Returned]) -> None:
+        host = self._crawl.hosts.get(name)
+        if host is None:
+            return
+        for site_id in {page.site_id for page in back} & set(self._crawl.sites):
+            pages = {page.page_id: page.visited for page in back if page.site_id == site_id}
+            self._crawl.pages_of(host, site_id).brought_back(pages)
+        self._crawl.schedule.wake(host.slot)
+
+
+def _read_heads(connection: apsw.Connection, copies: list[tuple[str, int]]) -> dict[str, int]:
+    """Count canonical links by the host they name; on a reader's thread."""
+    counts: dict[str, int] = {}
+    for url, version_id in copies:
+        try:
+            kept = held.held(connection, version_id)
+            named = parse_html(kept.body).canonical if kept is not None else None
+            target = canonicalize(named, url) if named else None
+        except (CorruptDatabaseError, InvalidUrlError):
+            continue
+        if target is not None and target_of(target) == target_of(url):
+            name = parse(target).host
+            counts[name] = counts.get(name, 0) + 1
+    return counts
+
+
+def _in_words(found: Findings, counts: dict[str, int]) -> str:
+    learnt = "classified" if found.learnt else "too few pairs to learn from, conservative rules"
+    dropped = f", {found.dropped} left out for want of room" if found.dropped else ""
+    return (
+        f"{found.hosts} hosts, {found.candidates} candidates{dropped}, {learnt};"
+        f" {counts['pruned']} pruned, {counts['held']} held, {counts['withdrawn']} withdrawn"
+    )

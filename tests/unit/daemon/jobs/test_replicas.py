@@ -1,0 +1,219 @@
+"""Replicas in the daemon: found, rested, sampled, taken back; the operator's word."""
+
+import httpx
+import pytest
+import trio
+
+from crawld.cli.replicas import page as shown
+from crawld.daemon.jobs.analyse import Analyse
+from crawld.daemon.replica_models import Replicas as Answer
+from crawld.simweb.graph import SiteGraph
+from crawld.simweb.law import STATIC, poisson
+from crawld.simweb.site import SimSite
+from crawld.store import replica
+
+from ..world import until
+
+DAY_S = 86_400.0
+PAGES = 20
+WWW = "www.a.test"
+
+
+def twin(host, *, pages=PAGES, seed=1, laws=lambda page: STATIC, **more):
+    """Return a site that shows what every twin of the same seed shows."""
+    return SimSite((host,), SiteGraph(pages, seed=seed), laws=laws, **more)
+
+
+class World:
+    """A daemon on some hosts, driven by hand."""
+
+    def __init__(self, web, running, mirror, wall):
+        self.web, self.running, self.mirror, self.wall = web, running, mirror, wall
+
+    async def settle(self):
+        """Wait until nothing may be visited, and everything is in the file."""
+        crawl = self.running.crawl
+        await until(lambda: self.running.book.planted and crawl.held_back(1.0), what="rest")
+        await crawl.recorder.drain()
+
+    async def round(self, shift_s=DAY_S):
+        """Let time pass, everything due be visited and read."""
+        self.wall.shift_s += shift_s
+        self.running.crawl.schedule.wake_all()
+        await self.settle()
+        await self.look()
+
+    async def look(self):
+        """Analyse the copies and run the job."""
+        self.wall.shift_s += 120.0
+        await Analyse(self.running.crawl, self.running.database, self.running.clock).run()
+        return await self.judged()
+
+    async def judged(self):
+        """Let the job run, and return what it said."""
+        runner = self.running.jobs
+
+        async def last():
+            states = {state.job.name: state for state in await runner.states()}
+            return states["replicas"]
+
+        with trio.fail_after(30):
+            while (await last()).running:  # noqa: ASYNC110 (state of the runner)
+                await trio.sleep(0.005)
+        begun = self.wall()
+        runner.call("replicas")
+        with trio.fail_after(30):
+            while (  # noqa: ASYNC110
+                state := await last()
+            ).running or state.last.last_finished_at < begun:
+                await trio.sleep(0.005)
+        assert state.last.result == "done", state.last.detail
+        return state.last.detail
+
+    def replicas(self):
+        rows = self.mirror.rows(
+            "SELECT host.host, canonical.host, status, pages FROM (SELECT replica.*,"
+            " (SELECT count(*) FROM page WHERE page.host_id = replica.host_id"
+            "  AND state = 'suspended') AS pages FROM replica) JOIN host USING (host_id)"
+            " JOIN host AS canonical ON canonical.host_id = canonical_id"
+        )
+        return {row[0]: tuple(row[1:]) for row in rows}
+
+    def asked(self, host):
+        return len(self.web.targets(host))
+
+
+@pytest.fixture
+def world(serve, daemon, mirror, wall):
+    async def start(*sites, seeds=None, **tables):
+        web = await serve(*sites, clock=wall)
+        hosts = [site.hosts[0] for site in sites]
+        running = await daemon(*(web.url(host=host) for host in hosts), **tables)
+        made = World(web, running, mirror, wall)
+        await made.settle()
+        return made
+
+    return start
+
+
+async def test_a_copy_is_found_rested_and_its_names_lead_to_the_host_kept(world):
+    w = await world(twin("a.test"), twin(WWW))
+    told = await w.look()
+    assert told.startswith("2 hosts, 1 candidates, too few pairs to learn from")
+    assert w.replicas() == {WWW: ("a.test", "pruned", PAGES)}
+    before = w.asked(WWW)
+    await w.round()
+    assert w.asked(WWW) == before
+    assert w.asked("a.test") >= 2 * PAGES
+    read = w.running.database.read
+    assert await read(replica.canonical_url, w.web.url(host=WWW)) == w.web.url(host="a.test")
+    assert await read(replica.canonical_url, w.web.url("/only-there", WWW)) is None
+    assert await read(replica.canonical_url, w.web.url(host="a.test")) is None
+    [status] = w.mirror.rows("SELECT pages_suspended FROM host WHERE host = ?", WWW)
+    assert status == (PAGES,)
+
+
+async def test_pages_that_only_the_copy_has_stay(world):
+    rule = r"regex:http://a\.test:[0-9]+/wiki/[A-F].*"
+    w = await world(
+        twin("a.test"), twin(WWW), site={"exclude": [rule]}, replicas={"prefer": ["a.test"]}
+    )
+    await w.look()
+    kept, status, rest = w.replicas()[WWW]
+    states = dict(
+        w.mirror.rows(
+            "SELECT state, count(*) FROM page JOIN host USING (host_id) WHERE host = ?"
+            " GROUP BY state",
+            WWW,
+        )
+    )
+    assert (kept, status) == ("a.test", "pruned")
+    assert 0 < rest < 20
+    assert states["visited"] == 20 - rest
+    before = w.asked(WWW)
+    await w.round()
+    assert w.asked(WWW) - before >= 20 - rest
+
+
+async def test_hosts_with_other_texts_are_no_copies(world):
+    w = await world(twin("a.test"), twin(WWW, seed=2), twin("b.test", seed=3))
+    await w.look()
+    assert w.replicas() == {}
+
+
+async def test_strangers_are_held_until_the_operator_speaks(world):
+    w = await world(twin("a.test"), twin("b.test"))
+    await w.look()
+    [(host, (_, status, rest))] = w.replicas().items()
+    assert (status, rest) == ("held", 0)
+    [row] = await w.running.database.read(replica.list_replicas)
+    assert row.reason == "a.test and b.test may have different owners"
+    transport = httpx.AsyncHTTPTransport(uds=str(w.running.socket_path))
+    async with httpx.AsyncClient(transport=transport, base_url="http://crawld") as client:
+        said = await client.post("/replicas/confirm", json={"host": host})
+        assert said.status_code == 200, said.text
+        said = await client.post("/replicas/prefer", json={"host": "b.test"})
+        assert said.status_code == 200, said.text
+        await w.judged()
+        assert w.replicas() == {"a.test": ("b.test", "pruned", PAGES)}
+        answer = Answer.model_validate_json((await client.get("/replicas")).content)
+        assert answer.replicas[0].reason == "preferred by the operator"
+        assert answer.pairs[0].reasons[0] == f"same content on {PAGES} of {PAGES} shared paths"
+        assert answer.pairs[0].word == "confirmed"
+        assert shown(answer, w.wall()) is not None
+        said = await client.post("/replicas/reject", json={"host": "a.test", "other": "b.test"})
+        assert said.status_code == 200
+        await w.judged()
+        assert w.replicas() == {}
+        unknown = await client.post("/replicas/confirm", json={"host": "c.test"})
+        assert unknown.status_code == 404
+    before = w.asked("a.test")
+    await w.round()
+    assert w.asked("a.test") >= before + PAGES
+
+
+async def test_samples_confirm_a_verdict_and_rest_again(world):
+    w = await world(twin("a.test"), twin(WWW))
+    await w.look()
+    before = w.asked(WWW)
+    await w.round(8 * DAY_S)  # the sample is let go
+    assert w.replicas()[WWW] == ("a.test", "pruned", PAGES - 8)
+    await w.round(DAY_S)
+    assert w.replicas()[WWW] == ("a.test", "pruned", PAGES)
+    assert 8 <= w.asked(WWW) - before <= 16
+    [row] = await w.running.database.read(replica.list_replicas)
+    assert (row.sampled, row.agreed, row.lag_s) == (8, 8, 0.0)
+
+
+async def test_a_verdict_that_no_longer_holds_is_withdrawn_and_its_pages_return(world, wall):
+    parts_at = wall() + 5 * DAY_S
+    w = await world(
+        twin("a.test"),
+        twin(WWW, laws=lambda page: poisson(3_600.0, start_at=parts_at, seed=page)),
+    )
+    await w.look()
+    assert w.replicas()[WWW] == ("a.test", "pruned", PAGES)
+    await w.round(8 * DAY_S)
+    for _ in range(3):
+        await w.round()
+    assert w.replicas()[WWW] == ("a.test", "withdrawn", 0)
+    before = w.asked(WWW)
+    await w.round()
+    assert w.asked(WWW) >= before + PAGES
+    assert w.replicas()[WWW] == ("a.test", "withdrawn", 0)
+
+
+async def test_a_restart_keeps_verdicts_and_what_rests(world, mirror, wall, nursery):
+    w = await world(twin("a.test"), twin(WWW))
+    await w.look()
+    w.running.shutdown()
+    with trio.fail_after(20):
+        while w.running.phase != "stopping":  # noqa: ASYNC110
+            await trio.sleep(0.01)
+    assert w.replicas()[WWW] == ("a.test", "pruned", PAGES)
+
+
+async def test_pruning_can_be_off(world):
+    w = await world(twin("a.test"), twin(WWW), replicas={"prune": False})
+    await w.look()
+    assert w.replicas()[WWW] == ("a.test", "held", 0)
