@@ -18,6 +18,7 @@ from crawld.core.revisit.freshness import (
 )
 from crawld.core.revisit.heap import SlotHeap
 from crawld.core.revisit.hints import Coverage, believe, price_told
+from crawld.core.revisit.near import NearQueue
 from crawld.core.revisit.policies import Observation
 from crawld.core.revisit.policies_frequency import lay_out
 from crawld.core.revisit.policies_index import IndexPolicy
@@ -157,13 +158,14 @@ def test_a_schedule_gives_every_page_its_share_to_within_two_visits(frequency, p
     assert np.all(np.abs(count - picks * f / f.sum()) <= 1 + len(f))
 
 
+@pytest.mark.parametrize("queue", [SlotHeap, NearQueue])
 @given(
-    st.lists(
+    steps=st.lists(
         st.tuples(st.sampled_from("prk"), st.integers(0, 15), st.floats(-1e9, 1e9)), max_size=80
     )
 )
-def test_the_heap_agrees_with_a_sorted_list(steps):
-    heap, model = SlotHeap(), {}
+def test_the_heap_agrees_with_a_sorted_list(queue, steps):
+    heap, model = queue(), {}
     for what, slot, key in steps:
         if what == "r":
             heap.remove(slot)

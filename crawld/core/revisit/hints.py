@@ -75,6 +75,24 @@ class Coverage:
         return np.where(changed > 0.0, untold / np.maximum(changed, _LEAST), 1.0)
 
 
+def urgency(
+    age: Floats, scale_s: Floats, since_s: Floats, *, coverage: Coverage, worth: WorthTable
+) -> Floats:
+    """Return what silence leaves of the worth of pages.
+
+    Args:
+        age: time from the last change to the last visit, in scales.
+        scale_s: σ, seconds.
+        since_s: time since the last visit, ≥ 0, seconds.
+        coverage: of the hints.
+        worth: tables of the shape.
+    """
+    if coverage.missed_share >= 1.0:
+        return np.ones_like(since_s)
+    would_be_told = worth.changed(age, scale_s, np.maximum(since_s - coverage.lag_s, 0.0))
+    return coverage.urgency_untold(worth.changed(age, scale_s, since_s), would_be_told)
+
+
 class Belief(NamedTuple):
     """What is believed of one told page.
 

@@ -7,7 +7,7 @@ picks. Three places hold the pages that wait:
 - the **heap**, keyed by a time at which the page is still worth less than the level (new pages
   before all times, the longest unchanged first);
 - the **pool**, the few pages worth about the level or more, their worth known and refreshed as
-  often as it can have moved by a thousandth;
+  often as it can have moved by half a hundredth;
 - the **stale**, pages known to have changed (hints), priced by how long they will stay fresh.
 
 A pick takes the best of pool and stale. A full pool raises the level and sends the rest back to the
@@ -18,7 +18,7 @@ level, so a pick worth the level is the best there is, but for the refresh: with
 Hints make what is not hinted less urgent, and count as far as they have proved true (`hints.py`).
 With hints that know nothing the policy is what it is without hints.
 
-60 bytes a page. Time runs on a clock of its own that never steps back (rule 3 of `policies.py`).
+56 bytes a page. Time runs on a clock of its own that never steps back (rule 3 of `policies.py`).
 
 Source: price form of Cho & Garcia-Molina, TODS 2003, as an index (Azar et al., PNAS 2018;
 Avrachenkov & Borkar 2015); hints of unknown reliability after Busa-Fekete et al. 2025; the data
@@ -34,8 +34,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from crawld.core.change.record import Records
 from crawld.core.change.scale import ScaleModel
-from crawld.core.revisit.heap import ABSENT, SlotHeap
-from crawld.core.revisit.hints import Belief, Coverage, ToldPages, believe, price_told
+from crawld.core.revisit import hints
+from crawld.core.revisit.heap import ABSENT
+from crawld.core.revisit.hints import Belief, Coverage
+from crawld.core.revisit.near import NearQueue
 from crawld.core.revisit.policies import Observation, SteadyClock
 from crawld.core.revisit.pool import Pool
 from crawld.core.revisit.slots import FREE, PageSlots
@@ -50,21 +52,21 @@ _CALM_MOST = 2.0**41
 _SMALL = 512
 """Up to so many pages all are in the pool: exact, and cheaper than any heap."""
 
-_POOL_LEAST, _POOL_SHARE, _POOL_MOST = 256, 20, 8192
-"""The pool holds up to a twentieth of the pages, so that it lasts while prices fall."""
+_POOL_LEAST, _POOL_SHARE, _POOL_MOST = 256, 8, 8192
+"""The pool holds up to an eighth of the pages, so that it lasts while prices fall."""
 
 _AHEAD = 8
 _POPS = 64
 """Pages moved from heap to pool in one pick at most: a clock that leaps cannot stall the daemon."""
 
-_MOVED = 2e-3
+_MOVED = 3e-3
 """The pool is priced anew when the least waiting time in it has grown by this share."""
 
 _PAUSE, _PAUSE_S = 1e-3, 1e-3
 """A page near the level waits a little in any case, or it would come back at once."""
 
 _NEAR = 0.99
-_ADMITTED, _MANY = 0.95, 160_000
+_ADMITTED, _MANY = 0.8, 160_000
 """A page worth nearly the level enters the pool rather than come back soon; of very many pages
 there are too many so near."""
 _REKEY_SHARE = 32
@@ -81,9 +83,9 @@ class IndexPolicy:
     def __init__(self, model: ScaleModel | None = None) -> None:
         self._coverage = Coverage()
         self._slots = PageSlots()
-        self._heap = SlotHeap()
+        self._heap = NearQueue()
         self._pool = Pool()
-        self._told = ToldPages()
+        self._told = hints.ToldPages()
         self._flying: dict[int, Belief | None] = {}
         self._news: dict[int, tuple[float, float]] = {}
         self._visited_at = np.zeros(0)
@@ -129,7 +131,8 @@ class IndexPolicy:
         self._age[slot], self._scale[slot] = 0.0, _UNKNOWN_SCALE_S
         self._rates += 1.0 / _UNKNOWN_SCALE_S
         self._weight[slot] = weight
-        self._heap.push(slot, self._first_key() if never else self._due(slot))
+        self._newcomers += never
+        self._heap.push(slot, _NEVER + self._newcomers if never else self._due(slot))
 
     def load(
         self,
@@ -243,11 +246,7 @@ class IndexPolicy:
         """Return what silence leaves of the worth of pages."""
         since = np.maximum(at - self._visited_at[slots], 0.0)
         age, scale = self._age[slots].astype(np.float64), self._scale[slots].astype(np.float64)
-        would_be_told = np.maximum(since - self._coverage.lag_s, 0.0)
-        changed = self._worth.changed(age, scale, since)
-        return self._coverage.urgency_untold(
-            changed, self._worth.changed(age, scale, would_be_told)
-        )
+        return hints.urgency(age, scale, since, coverage=self._coverage, worth=self._worth)
 
     def _ripen(self, at: float) -> None:
         """Move pages whose time has come from the heap to the pool."""
@@ -309,6 +308,15 @@ class IndexPolicy:
         ratio = self._level / worth
         return at + since * max(math.pow(ratio, 0.4) - 1.0, _PAUSE)
 
+    def _laters(self, slots: NDArray[np.int64], worth: Floats, at: float) -> Floats:
+        """Return `_later` of many pages."""
+        if self._level == 0.0:
+            return np.full(len(slots), at)
+        since = np.minimum(at - self._visited_at[slots], _CALM_MOST)
+        with np.errstate(divide="ignore"):
+            ratio = np.where(worth > 0.0, self._level / np.maximum(worth, 1e-300), 1.0)
+        return np.asarray(at + np.maximum(since * np.maximum(ratio**0.4 - 1.0, _PAUSE), _PAUSE_S))
+
     def _room(self) -> int:
         return min(max(_POOL_LEAST, len(self._slots) // _POOL_SHARE), _POOL_MOST)
 
@@ -334,7 +342,7 @@ class IndexPolicy:
             self._pool.put(int(waiting[place]), float(worth[place]))
         self._level = float(worth[best].min()) if len(self._slots) > _SMALL else 0.0
         keys = self._heap.keys()
-        keys[waiting] = np.maximum(self._dues(waiting), at)
+        keys[waiting] = np.maximum(self._dues(waiting), self._laters(waiting, worth, at))
         self._heap.rekey(keys)
         self._picks_since_rekey = 0
 
@@ -417,7 +425,7 @@ class IndexPolicy:
         if math.isinf(visited_at) and age == 0.0:
             return
         scale = float(self._scale[slot])
-        belief = believe(
+        belief = hints.believe(
             self._told.belief(slot),
             changed_at,
             trust=trust,
@@ -445,7 +453,7 @@ class IndexPolicy:
         # A page never visited is stale under every reading.
         since = np.minimum(np.maximum(at - self._visited_at[slots], 0.0), _CALM_MOST)
         untold = self._worth.of(age, scale, since) * self._urgency(slots, at)
-        worth = price_told(
+        worth = hints.price_told(
             self._told.beliefs(places),
             untold,
             at,
@@ -462,10 +470,6 @@ class IndexPolicy:
         self._heap.remove(slot)
         self._pool.discard(slot)
         return self._told.discard(slot)
-
-    def _first_key(self) -> float:
-        self._newcomers += 1.0
-        return _NEVER + self._newcomers
 
     def _due(self, slot: int) -> float:
         """Return a time until which a page is worth less than the level."""

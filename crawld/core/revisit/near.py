@@ -1,0 +1,129 @@
+"""A queue over slots of which only the near end is in order: 9 bytes a slot, a microsecond a step.
+
+The index policy looks at a page some time before it can matter, again and again. A heap of flat
+arrays pays a dozen steps of Python each time; the heap of the standard library is fast and costs
+100 bytes an entry. So the keys of all slots lie in one flat array, and only the slots of least key
+are in a heap. When that is used up, the next share is found in one vectorised pass.
+
+Invariant: every member whose key is at most `_bound` has an entry (key, slot) in `_near`. Entries
+whose slot has left or has another key by now are passed over.
+"""
+
+from __future__ import annotations
+
+import math
+from array import array
+from heapq import heapify, heappop, heappush
+
+import numpy as np
+from numpy.typing import NDArray
+
+from crawld.core.revisit.heap import ABSENT
+
+_NEAR_SHARE = 16
+_NEAR_LEAST = 256
+_PASSED_OVER = 4
+"""The near end is cleared of what has left when it is so many times as long as it should be."""
+
+
+class NearQueue:
+    """The slots that wait, least key first; the interface of `SlotHeap`."""
+
+    def __init__(self) -> None:
+        self._key = array("d")
+        self._waits = bytearray()
+        self._count = 0
+        self._near: list[tuple[float, int]] = []
+        self._bound = -math.inf
+
+    def __len__(self) -> int:
+        return self._count
+
+    def __contains__(self, slot: int) -> bool:
+        return slot < len(self._waits) and self._waits[slot] == 1
+
+    def key(self, slot: int) -> float:
+        """Return the key a slot has, or had when it left."""
+        return self._key[slot]
+
+    def first(self) -> int:
+        """Return the slot of least key, or `ABSENT` where nobody waits."""
+        near, keys, waits = self._near, self._key, self._waits
+        while self._count:
+            while near:
+                key, slot = near[0]
+                if waits[slot] and keys[slot] == key:
+                    return slot
+                heappop(near)
+            near = self._refill()
+        return ABSENT
+
+    def push(self, slot: int, key: float) -> None:
+        """Enter a slot, or move it if it waits already."""
+        while slot >= len(self._waits):
+            self._key.append(0.0)
+            self._waits.append(0)
+        if not self._waits[slot]:
+            self._waits[slot] = 1
+            self._count += 1
+        self._key[slot] = key
+        if key <= self._bound:
+            heappush(self._near, (key, slot))
+            if len(self._near) > _PASSED_OVER * (self._share() + _NEAR_LEAST):
+                self._clear()
+
+    def remove(self, slot: int) -> None:
+        """Take a slot out; nothing happens where it does not wait."""
+        if slot in self:
+            self._waits[slot] = 0
+            self._count -= 1
+
+    def load(self, keys: NDArray[np.float64]) -> None:
+        """Enter the next `len(keys)` slots at once; NaN leaves a slot outside.
+
+        Args:
+            keys: keys of the slots that follow those known so far.
+        """
+        waiting = ~np.isnan(keys)
+        self._key.frombytes(np.ascontiguousarray(keys, dtype=np.float64).tobytes())
+        self._waits += waiting.astype(np.uint8).tobytes()
+        self._count += int(waiting.sum())
+        self._forget_order()
+
+    def rekey(self, keys: NDArray[np.float64]) -> None:
+        """Replace the keys of all slots, waiting or not."""
+        self._key = array("d", np.ascontiguousarray(keys, dtype=np.float64).tobytes())
+        self._forget_order()
+
+    def keys(self) -> NDArray[np.float64]:
+        """Return a copy of the keys of all slots."""
+        return np.frombuffer(self._key, dtype=np.float64).copy()
+
+    def members(self) -> NDArray[np.int64]:
+        """Return the slots that wait, in order of their numbers."""
+        return np.flatnonzero(np.frombuffer(self._waits, dtype=np.uint8))
+
+    def _share(self) -> int:
+        return max(self._count // _NEAR_SHARE, _NEAR_LEAST)
+
+    def _forget_order(self) -> None:
+        self._near, self._bound = [], -math.inf
+
+    def _refill(self) -> list[tuple[float, int]]:
+        """Bring the members of least key, of equal keys all, to the near end."""
+        members = self.members()
+        keys = np.frombuffer(self._key, dtype=np.float64)[members]
+        share = self._share()
+        bound = np.inf if share >= len(keys) else np.partition(keys, share)[share]
+        near = keys <= bound
+        order = np.argsort(keys[near], kind="stable")
+        entries = keys[near][order].tolist(), members[near][order].tolist()
+        # A sorted list is a heap.
+        self._near = list(zip(*entries, strict=True))
+        self._bound = float(bound)
+        return self._near
+
+    def _clear(self) -> None:
+        valid = {entry for entry in self._near if self._waits[entry[1]]}
+        self._near = [entry for entry in valid if self._key[entry[1]] == entry[0]]
+        heapify(self._near)
