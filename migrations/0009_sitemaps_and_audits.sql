@@ -41,4 +41,4 @@ CREATE TABLE audit (
 
 -- The copies that an audit draws from, each with the same chance.
 CREATE INDEX page_held ON page (site_id, host_id)
-    WHERE state = 'visited' AND version_id IS NOT NULL;
+    WHERE state = 'visited' AND version_id IS NOT NULL AND requisite = 0;

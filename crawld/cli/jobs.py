@@ -17,11 +17,12 @@ from crawld.cli.history import Call
 from crawld.cli.output import ago_text, clean, count_text, duration_text
 from crawld.cli.tables import table
 from crawld.daemon import models
+from crawld.daemon.audit_models import FreshnessStatus
 
 
 def mount(command: Callable[[Callable[..., int | None]], object]) -> None:
     """Make the functions of this module commands."""
-    for function in (jobs, run_job, wikis):
+    for function in (jobs, run_job, wikis, audit):
         command(function)
 
 
@@ -39,6 +40,37 @@ def run_job(call: Call, name: Annotated[str, typer.Argument(metavar="NAME")]) ->
 def wikis(call: Call) -> None:
     """Show the MediaWikis whose API is asked, and how far their histories are read."""
     call.show(call.client.get("/wikis"), list[models.WikiStatus], wikis_table)
+
+
+def audit(
+    call: Call,
+    *,
+    site: Annotated[str | None, typer.Option("--site", help="Of this site only.")] = None,
+    days: Annotated[int, typer.Option("--days", min=1, max=731, help="So many days back.")] = 30,
+) -> None:
+    """Show how fresh the copies were found by random visits, day by day."""
+    answer = call.client.get("/audits", site=site, days=days)
+    call.show(answer, list[FreshnessStatus], audits_table)
+
+
+def audits_table(found: list[FreshnessStatus]) -> RenderableType:
+    """Return a line a site and day."""
+    headings = ("day", "site", "audits", "fresh", "95 %", "model", "unknown")
+    return table(
+        headings,
+        (
+            (
+                time.strftime("%Y-%m-%d", time.gmtime(each.since)),
+                clean(each.site),
+                count_text(each.audits),
+                "" if each.freshness is None else f"{each.freshness:.1%}",
+                "" if each.freshness is None else f"{each.low:.1%} to {each.high:.1%}",
+                "" if each.modelled is None else f"{each.modelled:.1%}",
+                count_text(each.unknown),
+            )
+            for each in found
+        ),
+    )
 
 
 def _progress(counts: dict[str, int]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable, Mapping, Sequence
 
 from rich.console import Group, RenderableType
@@ -11,6 +12,7 @@ from rich.text import Text
 from crawld.cli.output import ago_text, clean, count_text, duration_text, size_text
 from crawld.core.page import Outcome, PageState
 from crawld.daemon import models
+from crawld.daemon.audit_models import FreshnessStatus
 
 OUTCOME_STYLES: Mapping[Outcome, str] = {
     Outcome.CHANGED: "green",
@@ -94,8 +96,24 @@ def status_table(status: models.Status) -> RenderableType:
                 f" (median), {slots.lateness_p99_ms:.1f} ms (99 %)",
             ),
             ("memory", size_text(status.memory_bytes)),
+            *(_freshness_fact(each) for each in status.freshness),
         ]
     )
+
+
+def _freshness_fact(found: FreshnessStatus) -> tuple[str, str]:
+    """Return a line of the status: how fresh the copies of a site, or of a host of it, are."""
+    of = f"fresh {found.site}" if found.host is None else f"  {found.host}"
+    days = max(1, round((time.time() - found.since) / 86_400))
+    return of, f"{freshness_text(found)}; {count_text(found.audits)} audits in {days} days"
+
+
+def freshness_text(found: FreshnessStatus) -> str:
+    """Return an estimate with its interval, and what the model had expected."""
+    if found.freshness is None or found.modelled is None:
+        return f"not known yet ({count_text(found.unknown)} visits told nothing)"
+    span = f"{found.low:.1%} to {found.high:.1%}"
+    return f"{found.freshness:.1%} ({span}), by the model {found.modelled:.1%}"
 
 
 def sites_table(sites: list[models.SiteStatus]) -> RenderableType:

@@ -38,6 +38,7 @@ from crawld.daemon.hints.source import Poll
 from crawld.daemon.hints.wikis import WikiFinder
 from crawld.daemon.jobs.allocate import Allocate
 from crawld.daemon.jobs.analyse import Analyse
+from crawld.daemon.jobs.audit import Audit
 from crawld.daemon.jobs.backfill import Backfill
 from crawld.daemon.jobs.estimate import Estimate
 from crawld.daemon.jobs.hints import Hints
@@ -168,6 +169,13 @@ class Daemon:
             Estimate(self.crawl, database, start.clock, on_refitted=self._refitted),
             self._allocate,
             Search(database),
+            Audit(
+                self.crawl,
+                database,
+                start.clock,
+                settings=self._jobs_settings,
+                chance=random.Random(),
+            ),
         ]
         self.jobs = JobRunner(database, start.clock, jobs, chance=random.Random())
         self._hurry = trio.CancelScope()

@@ -11,12 +11,12 @@ they are asked for through `HostPages`, `store` and `RobotsCache`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 import trio
 
-from crawld.core.page import Failure, PageState
+from crawld.core.page import Failure, Outcome, PageState
 from crawld.core.robots import Robots
 from crawld.core.url import parse
 from crawld.daemon.admission import Admission, Admitted, Source
@@ -87,6 +87,7 @@ class Crawl:
         hint_sources: by (site_id, host_id) the hint sources that visits there are held against.
     """
 
+        audited: who is told how the next visit of a page ends, by page; it is sent no conditions.
     def __init__(
         self,
         database: Database,
@@ -117,6 +118,7 @@ class Crawl:
         self._database = database
         self._network = network
         self._clock = clock
+        self.audited: dict[int, Callable[[Outcome], None]] = {}
         self._active: set[int] = set()
 
     def _known_robots(self, origin: str) -> Robots | None:

@@ -10,6 +10,7 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from crawld.core.page import Outcome, PageState
+from crawld.daemon.audit_models import FreshnessStatus
 
 Phase = Literal["starting", "running", "draining", "stopping"]
 
@@ -57,6 +58,7 @@ class Status(BaseModel):
     refused: dict[str, int]
     slots: Slots
     memory_bytes: int
+    freshness: list[FreshnessStatus] = []
 
 
 class SiteStatus(BaseModel):

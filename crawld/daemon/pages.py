@@ -299,6 +299,23 @@ class HostPages:
         self._in_flight.discard(page)
         self._again = (*self._again, page)
 
+    def summoned(self, page: int) -> None:
+        """Let a visited page have the very next turn, wherever it is: an audit has drawn it."""
+        if page in self._in_flight or page in self._again:
+            return
+        resting = [each for each in self._resting if each[1] != page]
+        retries = [each for each in self._retries if each[1] != page]
+        if len(resting) < len(self._resting) or len(retries) < len(self._retries):
+            heapq.heapify(resting)
+            heapq.heapify(retries)
+            self._resting, self._retries = resting, retries
+        elif page in self._policy:
+            self._policy.remove(page)
+            self._selectable -= 1
+        else:
+            return
+        self._again = (*self._again, page)
+
     def failed(self, page: int, retry_at: float) -> None:
         """Put back a page that gave no good copy; it comes again at an instant of its own."""
         self._drop(page)

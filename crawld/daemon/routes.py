@@ -15,6 +15,7 @@ from crawld.config.model import Site
 from crawld.core.page import Outcome, PageState
 from crawld.core.url import parse
 from crawld.daemon import models
+from crawld.daemon.audit_routes import audit_routes, freshness_of
 from crawld.daemon.forecast_routes import forecast_routes
 from crawld.daemon.hint_routes import hint_routes
 from crawld.daemon.history_models import VersionDetail
@@ -50,6 +51,7 @@ def routes(daemon: Daemon) -> APIRouter:
     router.include_router(history_routes(daemon))
     router.include_router(forecast_routes(daemon))
     router.include_router(keeping_routes(daemon))
+    router.include_router(audit_routes(daemon))
     router.include_router(replica_routes(daemon))
     router.include_router(hint_routes(daemon))
     return router
@@ -218,6 +220,7 @@ async def status_of(daemon: Daemon) -> models.Status:
             lateness_p99_ms=slots.lateness_p99_ms,
         ),
         memory_bytes=_memory_bytes(),
+        freshness=await freshness_of(daemon),
     )
 
 

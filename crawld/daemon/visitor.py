@@ -24,6 +24,7 @@ from crawld.daemon.recorder import Entry, Recorder
 from crawld.daemon.requisites import conclude_requisite, request_for_requisite
 from crawld.daemon.schedule import Schedule
 from crawld.daemon.sites import ActiveSite
+from crawld.daemon.validators import NONE_SENT
 from crawld.daemon.visit import Visit, conclude, observation_of, record_of, request_for
 from crawld.net.exchange import Fetched, FetchFailure
 from crawld.net.fetcher import Fetcher
@@ -65,6 +66,8 @@ class Visitor:
         asked = self._learning.ask(
             page, self._clock.now(), host.delay_s(), covered=sources is not None
         )
+        if page.page_id in self._crawl.audited:
+            asked = replace(asked, sent=NONE_SENT)
         ask = request_for_requisite if page.requisite else request_for
         request = ask(page, site, asked.sent, host=host.slot.host, delay_s=host.delay_s())
         answer = await self._fetcher.fetch(request)
@@ -95,6 +98,8 @@ class Visitor:
         update = _host_update(host, visit, learnt.told.skew_s)
         record = record_of(visit, learnt, update, self._crawl.caps, sources)
         observation = observation_of(visit, learnt, record.model if pages.learns else None)
+        if (told := self._crawl.audited.pop(page.page_id, None)) is not None:
+            told(visit.judgement.outcome)
         put_back = self._way_back(pages, visit, observation, again=learnt.again)
         # A page that has just changed is shown whole soon, ahead of what was found before.
         soon = visit.needs is not None and not visit.first_copy

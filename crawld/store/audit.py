@@ -27,7 +27,7 @@ class AuditRow(NamedTuple):
     audited: Audited
 
 
-_HELD = "state = 'visited' AND version_id IS NOT NULL"
+_HELD = "state = 'visited' AND version_id IS NOT NULL AND requisite = 0"
 
 
 def held(connection: apsw.Connection) -> list[Held]:
@@ -51,6 +51,16 @@ def draw(connection: apsw.Connection, site_id: int, host_id: int, position: int)
     return int(row[0]) if row else None
 
 
+def doubts(connection: apsw.Connection, page_id: int, since: float) -> list[str | None]:
+    """Return the evidence about each source that says a page changed since an instant."""
+    rows = connection.execute(
+        "SELECT evidence FROM hint JOIN hint_source USING (hint_source_id)"
+        " WHERE page_id = ? AND last_at > ?",
+        (page_id, since),
+    )
+    return [evidence for (evidence,) in rows]
+
+
 def record(
     connection: apsw.Connection, site_id: int, host_id: int, day: int, found: Audited
 ) -> None:
@@ -71,7 +81,10 @@ def since(connection: apsw.Connection, day: int) -> list[AuditRow]:
         " FROM audit JOIN host USING (host_id) WHERE day >= ? ORDER BY site_id, host, day",
         (day,),
     )
-    return [AuditRow(*row[:4], Audited(*row[4:])) for row in rows]
+    return [
+        AuditRow(site_id, host_id, host, day, Audited(*counts))
+        for site_id, host_id, host, day, *counts in rows
+    ]
 
 
 def forget(connection: apsw.Connection, before_day: int) -> None:

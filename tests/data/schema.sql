@@ -8,7 +8,7 @@ CREATE INDEX page_discovered ON page (requisite, host_id, site_id, depth, page_i
 CREATE INDEX page_excluded ON page (origin_id) WHERE state = 'excluded';
 
 CREATE INDEX page_held ON page (site_id, host_id)
-    WHERE state = 'visited' AND version_id IS NOT NULL;
+    WHERE state = 'visited' AND version_id IS NOT NULL AND requisite = 0;
 
 CREATE INDEX page_redirect ON page (host_id) WHERE redirect_url IS NOT NULL;
 

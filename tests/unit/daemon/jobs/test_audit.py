@@ -1,0 +1,108 @@
+"""Audits of a whole daemon against a simulated web that knows which copies are fresh."""
+
+import time
+
+import pytest
+import trio
+
+from crawld.core.audit import wilson
+from crawld.core.revisit.policies import Observation
+from crawld.daemon.pages import HostPages
+from crawld.simweb.law import poisson
+from crawld.simweb.truth import standing
+
+from ..world import site_of, until
+
+SEEN = Observation(changed=False)
+
+
+def audits(mirror):
+    """Return (fresh, stale, unknown, expected) over all days."""
+    (row,) = mirror.rows("SELECT sum(fresh), sum(stale), sum(unknown), sum(expected) FROM audit")
+    return tuple(value or 0 for value in row)
+
+
+async def test_the_estimate_is_the_truth(serve, daemon, mirror):
+    start_at = time.time()
+    laws = [poisson(0.7 + 0.5 * page, start_at=start_at, seed=page) for page in range(12)]
+    site = site_of(pages=12, laws=lambda page: laws[page], start_at=start_at)
+    web = await serve(site)
+    await daemon(
+        web.url(),
+        politeness={"host_delay_s": 0.02},
+        schedule={"min_revisit_s": 0.0},
+        jobs={"audit_share": 0.5},
+    )
+    await until(lambda: sum(audits(mirror)[:2]) >= 1, what="first audit")
+    truth = []
+    while sum(audits(mirror)[:2]) < 120:
+        rows = mirror.rows("SELECT url, last_visit_at FROM page WHERE state = 'visited'")
+        truth.append(standing(site, dict(rows), time.time()).freshness)
+        await trio.sleep(0.05)
+    fresh, stale, unknown, expected = audits(mirror)
+    low, high = wilson(fresh, fresh + stale, level=0.9999)
+    assert low - 0.05 < sum(truth) / len(truth) < high + 0.05
+    assert 0.1 < low < high < 1.0
+    assert 0.0 < expected < fresh + stale
+    assert unknown == 0
+
+
+async def test_no_audits_are_wanted(serve, daemon, mirror):
+    web = await serve(site_of(pages=5))
+    running = await daemon(web.url(), jobs={"audit_share": 0.0})
+    await until(lambda: running.crawl.visitor.counts["changed"] == 5, what="visits")
+    assert audits(mirror) == (0, 0, 0, 0)
+    # Nothing changes here: five pages, robots.txt, no page twice.
+    assert len(web.ledger.requests("a.test")) == 6
+
+
+async def test_a_site_that_cannot_be_asked_is_unknown(serve, daemon, mirror):
+    web = await serve(site_of(pages=5))
+    running = await daemon(web.url(), jobs={"audit_share": 1.0})
+    await until(lambda: running.crawl.visitor.counts["changed"] == 5, what="visits")
+    running.crawl.set_host_paused("a.test", paused=True)
+    await until(lambda: audits(mirror)[2] > 3, what="audits that told nothing")
+
+
+def pages_of(visited=(), **more):
+    """Return pages of which some are in the policy."""
+    pages = HostPages(1, 1, "uniform", discovery_share=0.5, min_revisit_s=100.0)
+    for page in visited:
+        pages.discovered([page])
+        assert pages.take(0.0) == page
+        pages.recorded(page)
+        pages.visited(page, 0.0, SEEN)
+    return pages
+
+
+@pytest.mark.parametrize("now", [1.0, 1_000.0])
+def test_a_page_drawn_has_the_next_turn_and_no_second(now):
+    pages = pages_of([1, 2, 3])
+    if now > 100.0:
+        assert pages.take(now) == 1  # rested ones are in the policy now
+        pages.visited(1, now, SEEN)
+    pages.summoned(3)
+    pages.summoned(3)
+    assert pages.wanted_at(now) == now
+    assert pages.take(now) == 3
+    pages.summoned(3)  # in flight: this visit will do
+    pages.visited(3, now, SEEN)
+    later = now + 1_000.0
+    assert sorted(pages.take(later) for _ in range(3)) == [1, 2, 3]
+    assert pages.take(later) is None
+
+
+def test_a_page_that_waits_after_a_failure_can_be_drawn():
+    pages = pages_of([1])
+    pages.load_retry(2, 5_000.0)
+    pages.summoned(2)
+    assert pages.take(10.0) == 2
+    pages.failed(2, 9_000.0)
+    assert pages.take(6_000.0) == 1
+    assert pages.take(6_000.0) is None
+
+
+def test_a_page_nobody_has_is_not_drawn():
+    pages = pages_of([1])
+    pages.summoned(7)
+    assert pages.take(1.0) is None
