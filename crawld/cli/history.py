@@ -107,9 +107,13 @@ def diff(
     b: Annotated[
         str | None, typer.Argument(metavar="B", help="To: a version number or a time.")
     ] = None,
+    *,
+    raw: Annotated[
+        bool, typer.Option("--raw", help="Show also what changes by itself: dates, counters, ads.")
+    ] = False,
 ) -> None:
     """Show what changed on a page word by word: from the last copy but one to the last."""
-    answer = call.client.get("/diff", url=url, a=a, b=b)
+    answer = call.client.get("/diff", url=url, a=a, b=b, raw="true" if raw else None)
     colour = sys.stdout.isatty()
     call.show(answer, Diff, lambda value: diff_text(value, colour=colour))
 
@@ -185,11 +189,20 @@ def diff_text(diff: Diff, *, colour: bool) -> RenderableType:
             ("url", clean(diff.url)),
             *((name, _copy_text(copy)) for name, copy in (("from", diff.old), ("to", diff.new))),
             ("difference", f"{100 * diff.difference:.2f} %"),
+            ("passed over", _noise_text(diff.noisy_blocks) if diff.noisy_blocks else None),
         ]
     )
+    if not diff.hunks and diff.noisy_blocks:
+        return Group(head, "", "only what changes by itself has changed")
     if not diff.hunks:
         return Group(head, "", "nothing that a reader sees has changed")
     return Group(head, *(part for hunk in diff.hunks for part in _hunk(hunk, colour=colour)))
+
+
+def _noise_text(blocks: int) -> str:
+    if blocks == 1:
+        return "1 block that changes by itself; --raw shows it"
+    return f"{blocks} blocks that change by themselves; --raw shows them"
 
 
 def _copy_text(copy: VersionStatus) -> str:

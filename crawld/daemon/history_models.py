@@ -45,10 +45,16 @@ class DiffHunk(BaseModel):
 
 
 class Diff(BaseModel):
-    """What changed from one copy to another; the difference is a share from 0 to 1."""
+    """What changed from one copy to another; the difference is a share from 0 to 1.
+
+    Blocks that change by themselves do not count, unless the raw difference was asked for;
+    `noisy_blocks` are those of the new copy that were passed over although they differ.
+    """
 
     url: str
     old: VersionStatus
     new: VersionStatus
     difference: float
+    raw: bool = False
+    noisy_blocks: int = 0
     hunks: list[DiffHunk]

@@ -14,7 +14,10 @@ from fastapi import APIRouter, Query
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
+from crawld.core.content.alignment import gaps_of
 from crawld.core.content.analysis import difference_of, read_blocks
+from crawld.core.content.blocks import Blocks
+from crawld.core.content.volatile import Steady, VolatileBlocks, steady
 from crawld.core.content.words import word_diff
 from crawld.core.instant import parse_instant
 from crawld.daemon.history_models import Diff, DiffHunk, DiffPiece, History, VersionDetail
@@ -22,6 +25,7 @@ from crawld.daemon.lookup import known_page
 from crawld.daemon.views import version_status
 from crawld.errors import OperatorError
 from crawld.store import version as version_rows
+from crawld.store import volatile
 from crawld.store.headers import unpack
 from crawld.store.page import PageRecord
 from crawld.store.version import VersionRow
@@ -59,10 +63,15 @@ def history_routes(daemon: Daemon) -> APIRouter:
         )
 
     @router.get("/diff")
-    async def diff(url: str, a: Named = None, b: Named = None) -> Diff:
-        """What changed from one copy to another, by default from the last but one to the last."""
+    async def diff(url: str, a: Named = None, b: Named = None, raw: bool = False) -> Diff:
+        """What changed from one copy to another, by default from the last but one to the last.
+
+        What changes by itself is passed over, unless `raw`.
+        """
         page = await known_page(daemon, url)
-        return await daemon.database.read(_diff, page, a, b, daemon.clock.now())
+        now = daemon.clock.now()
+        old, new = await daemon.database.read(_compared, page, a, b, now)
+        return await daemon.database.read(_diff, page, old, new, raw)
 
     @router.get("/body", response_class=Response)
     async def body(url: str, at: Named = None) -> Response:
@@ -131,30 +140,59 @@ def _content(connection: apsw.Connection, row: VersionRow) -> bytes:
     return content if content is not None else b""
 
 
-def _diff(
+def _compared(
     connection: apsw.Connection, page: PageRecord, a: str | None, b: str | None, now: float
-) -> Diff:
+) -> tuple[VersionRow, VersionRow]:
+    """Return the two copies that texts name."""
     new = _named(connection, page, b, now)
     if a is not None:
-        old: VersionRow | None = _named(connection, page, a, now)
-    else:
-        old = version_rows.last_before(connection, new)
+        return _named(connection, page, a, now), new
+    old = version_rows.last_before(connection, new)
     if old is None:
         raise HTTPException(404, f"{page.url} has no copy before version {new.version_id}")
+    return old, new
+
+
+def _diff(
+    connection: apsw.Connection, page: PageRecord, old: VersionRow, new: VersionRow, raw: bool
+) -> Diff:
     before, after = (
         read_blocks(_content(connection, row), row.answer.content_type) for row in (old, new)
     )
+    rules = VolatileBlocks()
+    if not raw:
+        rules = VolatileBlocks.from_bytes(volatile.of_page(connection, page.page_id))
+        rules |= VolatileBlocks.from_bytes(volatile.of_host(connection, page.host_id).rules)
+    there, here = steady(before, rules), steady(after, rules)
     return Diff(
         url=page.url,
         old=version_status(old),
         new=version_status(new),
-        difference=difference_of(before, after),
+        difference=difference_of(before, after, rules),
+        raw=raw,
+        noisy_blocks=_noisy_blocks(before, after, here),
         hunks=[
             DiffHunk(
-                old_block=hunk.old_block,
-                new_block=hunk.new_block,
+                old_block=_number(there, hunk.old_block, before),
+                new_block=_number(here, hunk.new_block, after),
                 pieces=[DiffPiece(op=piece.op, text=piece.text) for piece in hunk.pieces],
             )
-            for hunk in word_diff(before, after)
+            for hunk in word_diff(_left(before, there), _left(after, here))
         ],
     )
+
+
+def _left(blocks: Blocks, left: Steady) -> Blocks:
+    return Blocks(left.texts, tuple(blocks.places[index] for index in left.indices))
+
+
+def _number(left: Steady, block: int, blocks: Blocks) -> int:
+    """Return the number on the page of a block that was left, or of the end of the page."""
+    return left.indices[block] if block < len(left.indices) else len(blocks.texts)
+
+
+def _noisy_blocks(before: Blocks, after: Blocks, left: Steady) -> int:
+    if not left.noisy:
+        return 0
+    differing = (j for *_, start, end in gaps_of(before, after) for j in range(start, end))
+    return sum(j in left.noisy for j in differing)

@@ -180,13 +180,32 @@ def cleaned(blocks: Blocks, volatile: VolatileBlocks | None = None) -> str:
     """
     if volatile is None or not volatile.rules:
         return "\n".join(blocks.texts)
-    rules = [rule for rule in volatile.rules if rule.confirmed]
-    left_out, masked = _covered(blocks, rules)
-    return "\n".join(
-        mask(text) if index in masked else text
-        for index, text in enumerate(blocks.texts)
-        if index not in left_out
-    )
+    return "\n".join(steady(blocks, volatile).texts)
+
+
+@dataclass(frozen=True, slots=True)
+class Steady:
+    """What is left of a page without what changes by itself.
+
+    Attributes:
+        texts: of each block left, with its numbers masked where they change by themselves.
+        indices: which blocks of the page these are, ascending.
+        noisy: the blocks left out or masked.
+    """
+
+    texts: tuple[str, ...]
+    indices: tuple[int, ...]
+    noisy: frozenset[int]
+
+
+def steady(blocks: Blocks, volatile: VolatileBlocks) -> Steady:
+    """Return the steady blocks of a page; only confirmed rules count."""
+    left_out, masked = _covered(blocks, [rule for rule in volatile.rules if rule.confirmed])
+    indices = tuple(index for index in range(len(blocks.texts)) if index not in left_out)
+    texts = [
+        mask(blocks.texts[index]) if index in masked else blocks.texts[index] for index in indices
+    ]
+    return Steady(tuple(texts), indices, frozenset(left_out | masked))
 
 
 def _covered(blocks: Blocks, rules: Iterable[Rule]) -> tuple[set[int], set[int]]:

@@ -50,6 +50,13 @@ def diff(*pieces):
 CHANGED = diff(("same", "It was "), ("removed", "fine"), ("added", "cold"), ("same", " today"))
 
 
+def test_a_diff_says_what_it_passed_over():
+    noisy = diff().model_copy(update={"noisy_blocks": 2})
+    text = shown(diff_text(noisy, colour=False))
+    assert "2 blocks that change by themselves; --raw shows them" in text
+    assert "only what changes by itself has changed" in text
+
+
 def test_words_are_marked_where_there_is_no_colour():
     text = shown(diff_text(CHANGED, colour=False))
     assert "It was [-fine-]{+cold+} today" in text

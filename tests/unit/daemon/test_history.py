@@ -2,8 +2,11 @@
 
 import pytest
 
+from crawld.core.content.analysis import read_blocks
+from crawld.core.content.learning import learn
+from crawld.core.content.volatile import VolatileBlocks
 from crawld.daemon.jobs.retention import Retention
-from crawld.store import visit
+from crawld.store import visit, volatile
 
 from .past import BEGIN, DAY_S, ask, changed, content
 
@@ -62,6 +65,21 @@ async def test_a_diff_is_of_the_last_two_or_of_those_named(past):
     assert [piece["text"] for piece in told["hunks"][0]["pieces"][1:3]] == ["0", "1"]
     same = await ask(running, "/diff", url=url, a=str(BEGIN), b=str(BEGIN))
     assert (same.json()["hunks"], same.json()["difference"]) == ([], 0.0)
+
+
+async def test_a_diff_passes_over_what_changes_by_itself(past):
+    running, _, url = past
+    first, second = (read_blocks(content(number), "text/html") for number in (0, 1))
+    rules = learn(VolatileBlocks(), first, second, pair=True)
+    [page_id] = await running.database.read(
+        lambda connection: connection.execute("SELECT page_id FROM page").fetchone()
+    )
+    await running.database.write(volatile.put_of_page, page_id, rules.to_bytes())
+    told = (await ask(running, "/diff", url=url)).json()
+    assert (told["hunks"], told["difference"], told["noisy_blocks"]) == ([], 0.0, 1)
+    raw = (await ask(running, "/diff", url=url, raw="true")).json()
+    assert [piece["text"] for piece in raw["hunks"][0]["pieces"][1:3]] == ["3", "4"]
+    assert (raw["raw"], raw["noisy_blocks"]) == (True, 0)
 
 
 @pytest.mark.parametrize(
