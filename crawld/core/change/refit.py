@@ -203,3 +203,10 @@ def _enter_evidence(
     raw = -changes[:, None] * np.log(mean_s) - span_s[:, None] / mean_s
     levelled = raw - raw.max(axis=1, keepdims=True, initial=-np.inf)
     records["class_weights"] = np.maximum(levelled, PAGE_CLASSES.floor)
+
+
+def renewals(records: Records) -> renewal.Renewal:
+    """Return `PageModel.renewal` of many pages, in the order of `records`."""
+    prior = renewal.exponential_mass(records["rate"].astype(np.float64)) + 1e-3
+    open_gap_s = np.maximum(records["last_visit_at"] - records["last_change_at"], 0.0)
+    return renewal.fit_counts(records["bins"].astype(np.float64), open_gap_s, prior=prior)

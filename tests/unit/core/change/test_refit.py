@@ -8,7 +8,7 @@ from crawld.core.change.model import PageModel
 from crawld.core.change.prior import Gamma
 from crawld.core.change.rate import posterior
 from crawld.core.change.record import records_of
-from crawld.core.change.refit import blank_records, from_histories, refit
+from crawld.core.change.refit import blank_records, from_histories, refit, renewals
 
 DAY_S = 86_400.0
 BORN = 1_600_000_000.0
@@ -94,3 +94,14 @@ def test_pages_without_any_change_are_built():
     records = from_histories(np.empty(0), np.zeros(4, np.int64), at=AT)
     assert records["visits"].tolist() == [0, 0, 0]
     assert PageModel.from_bytes(records[0].tobytes()).to_bytes() == PageModel().to_bytes()
+
+
+def test_intervals_of_many_pages_are_those_of_each():
+    times, _ = histories()
+    models = []
+    for instants in times:
+        models.append(PageModel())
+        models[-1].observe_changes(instants.tolist(), AT)
+    stack = renewals(records_of(model.to_bytes() for model in models))
+    alone = np.concatenate([model.renewal().mass for model in models])
+    assert stack.mass == pytest.approx(alone, rel=1e-4)
