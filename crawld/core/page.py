@@ -10,7 +10,7 @@ the schedule in memory and gone with the process, so that `kill -9` needs no rep
 
 A remote fault is a value (`Outcome` with a `Failure`), never an exception. Rule 1: only `CHANGED`
 stores a version. Rule 2: nothing but `GONE`, confirmed, retires a page, and its last good version
-stays readable.
+stays readable. Rule 3: where too many pages of a host go at once, none is retired.
 """
 
 from __future__ import annotations
@@ -109,7 +109,9 @@ class Grace:
         return self.count >= GONE_GRACE_VISITS and now - self.since >= GONE_GRACE_S
 
 
-def next_state(state: PageState, outcome: Outcome, grace: Grace, now: float) -> PageState:
+def next_state(
+    state: PageState, outcome: Outcome, grace: Grace, now: float, *, deleted: bool = False
+) -> PageState:
     """Return the stored state after a visit.
 
     Args:
@@ -117,6 +119,7 @@ def next_state(state: PageState, outcome: Outcome, grace: Grace, now: float) -> 
         outcome: what the visit found.
         grace: the grace after this visit (`Grace.after`).
         now: instant of the visit, Unix seconds.
+        deleted: whether the site itself says that it deleted the page: no grace is needed then.
 
     Returns:
         `VISITED`, or `GONE` once the grace is exhausted.
@@ -124,7 +127,8 @@ def next_state(state: PageState, outcome: Outcome, grace: Grace, now: float) -> 
     Raises:
         ValueError: the move is not in `TRANSITIONS`: a bug of the caller.
     """
-    retired = outcome in (Outcome.GONE, Outcome.SOFT_GONE) and grace.exhausted(now)
+    absent = outcome in (Outcome.GONE, Outcome.SOFT_GONE)
+    retired = absent and (deleted or grace.exhausted(now))
     # A retired page that is still gone, or cannot be reached, stays retired.
     still_gone = state is PageState.GONE and outcome in (
         Outcome.GONE,

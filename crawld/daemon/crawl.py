@@ -19,6 +19,7 @@ import trio
 from crawld.core.page import Failure, Outcome, PageState
 from crawld.core.robots import Robots
 from crawld.core.url import parse
+from crawld.daemon.absence import Absence
 from crawld.daemon.admission import Admission, Admitted, Source
 from crawld.daemon.clock import Clock
 from crawld.daemon.host import HostState
@@ -82,12 +83,13 @@ class Crawl:
         caps: how many pages the sites and hosts may have.
         robots_turns: asks for robots.txt in the turns of hosts.
         visitor: visits pages in the turns of hosts.
+        absence: tells pages that are gone from those that seem so.
         learning: tells changes from noise, and true servers from liars.
         renamed: set when sites, and with them perhaps policies, were named anew.
         hint_sources: by (site_id, host_id) the hint sources that visits there are held against.
+        audited: who is told how the next visit of a page ends, by page; it is sent no conditions.
     """
 
-        audited: who is told how the next visit of a page ends, by page; it is sent no conditions.
     def __init__(
         self,
         database: Database,
@@ -109,16 +111,17 @@ class Crawl:
         self.learning = Learning(
             database, confirm_pages=settings.confirm_pages, check_share=settings.check_share
         )
+        self.absence = Absence(database, fetcher, network, clock)
         self.visitor = Visitor(self, fetcher, network, clock)
         self.robots_turns = RobotsTurns(
             self.schedule, self.robots, database, network, clock, self.enter_host
         )
         self.renamed = trio.Event()
         self.hint_sources: dict[tuple[int, int], tuple[int, ...]] = {}
+        self.audited: dict[int, Callable[[Outcome], None]] = {}
         self._database = database
         self._network = network
         self._clock = clock
-        self.audited: dict[int, Callable[[Outcome], None]] = {}
         self._active: set[int] = set()
 
     def _known_robots(self, origin: str) -> Robots | None:
@@ -271,9 +274,22 @@ class Crawl:
                 await self.robots_turns.fetch(host, site, origin)
                 return
             if robots.allowed(page.url):
+                if (unheard := self.absence.wanted(origin)) is not None:
+                    pages.returned(page.page_id)
+                    await self._ask_for_absence(host, site, robots, unheard)
+                    return
                 await self.visitor.visit(host, pages, page, site)
                 return
             await self._exclude(pages, page)
+
+    async def _ask_for_absence(
+        self, host: HostState, site: ActiveSite, robots: Robots, url: str
+    ) -> None:
+        origin = parse(url).origin
+        if robots.allowed(url):
+            await self.absence.ask(host, site, origin, url)
+        else:
+            await self.absence.forbidden(origin)
 
     def _deferred(self, host: HostState, pages: HostPages, page_id: int, origin: str) -> bool:
         """Put a page of a closed origin aside, so that those of the host's other origins go on."""

@@ -13,7 +13,7 @@ from crawld.core.content import html, media
 from crawld.core.content.analysis import Analysis
 from crawld.core.content.references import Kind, Reference, css_references, html_references
 from crawld.core.robots import x_robots_tag
-from crawld.core.url import canonicalize, resolve
+from crawld.core.url import canonicalize, parse, resolve
 from crawld.errors import InvalidUrlError
 from crawld.net.exchange import PREFIX_BYTES, Fetched
 
@@ -38,6 +38,7 @@ class Reading:
         urls: canonical URLs it names and lets us follow.
         noarchive: whether it asks not to be kept.
         base: what its URLs are relative to, where that is not its own.
+        shows_url: the page whose text it shows, as a wiki says of a redirect; None: its own.
     """
 
     content_type: str
@@ -46,6 +47,7 @@ class Reading:
     urls: Sequence[str] = ()
     noarchive: bool = False
     base: str | None = None
+    shows_url: str | None = None
 
 
 def read(url: str, answer: Fetched, max_links: int) -> Reading:
@@ -115,7 +117,19 @@ def _of_page(
         urls=resolve(base or url, followed),
         noarchive=tags.noarchive or "noarchive" in page.robots,
         base=base,
+        shows_url=_shown_by(page, url),
     )
+
+
+def _shown_by(page: html.ParsedPage, url: str) -> str | None:
+    """Return the page that a MediaWiki shows under another title: its redirects answer with 200."""
+    if page.canonical is None or not page.generator.startswith("MediaWiki"):
+        return None
+    try:
+        shown = canonicalize(page.canonical, url)
+    except InvalidUrlError:
+        return None
+    return shown if shown != url and parse(shown).origin == parse(url).origin else None
 
 
 def _base(href: str, url: str) -> str:

@@ -69,8 +69,8 @@ def conclude_requisite(
     judgement = judge(as_answer(page, answer, body_digest, asked))
     if judgement.outcome is Outcome.MOVED:
         source = Source(page.page_id, page.depth)
-        needs = admission.admit_requisites(site, [judgement.detail], source, now)
-        return visit(judgement=judgement, needs=needs)
+        target = admission.admit_requisites(site, [judgement.detail], source, now)
+        return visit(judgement=judgement, needs=target)
     if judgement.outcome is not Outcome.CHANGED:
         return visit(judgement=judgement, digest=body_digest)
     content_type = media.sniff(answer.header("content-type"), answer.body[:PREFIX_BYTES])

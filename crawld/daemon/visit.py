@@ -64,9 +64,12 @@ class Visit:
         finding: what the body is beside the copy held, None without a body.
         reading: what the body says, None where it was not read.
         admitted: the URLs it named, judged.
+        deleted: whether the site's own log says that it deleted the page.
         needs: the URLs that its new copy needs to be shown, judged; None without a new copy.
         digest: of the body, where it is a good copy.
         body: the copy to store, None where there is none to store.
+        vanishing: whether its host loses too many pages at once, so that it is not retired;
+            None: that was not asked.
     """
 
     page: PageRecord
@@ -78,8 +81,11 @@ class Visit:
     reading: Reading | None = None
     admitted: Admitted = field(default_factory=Admitted)
     needs: Admitted | None = None
+    deleted: bool = False
     digest: bytes | None = None
     body: EncodedBody | None = None
+
+    vanishing: bool | None = None
 
     @property
     def first_copy(self) -> bool:
@@ -109,7 +115,10 @@ class Visit:
     @property
     def state(self) -> PageState:
         """The stored state of the page after the visit."""
-        return next_state(self.page.state, self.judgement.outcome, self.grace, self.at)
+        state = next_state(
+            self.page.state, self.judgement.outcome, self.grace, self.at, deleted=self.deleted
+        )
+        return PageState.VISITED if self.vanishing else state
 
     @property
     def retry_after_s(self) -> float | None:
@@ -205,6 +214,11 @@ def conclude(
     if not site.stores(reading.content_type):
         judgement = Judgement(Outcome.FAILED, Failure.WRONG_TYPE, reading.content_type)
         return visit(judgement=judgement, reading=reading)
+    if reading.shows_url is not None and _is_in_scope(page, site, reading.shows_url):
+        source = Source(page.page_id, page.depth, seed=page.seed)
+        found = admission.admit(site, [reading.shows_url], source, now)
+        judgement = Judgement(Outcome.MOVED, detail=reading.shows_url)
+        return visit(judgement=judgement, admitted=found)
     # Noise may name new pages too: the latest articles in a box that changes by itself.
     found = admission.admit(site, reading.urls, Source(page.page_id, page.depth + 1), now)
     if reading.noarchive:
@@ -224,6 +238,10 @@ def conclude(
         digest=body_digest,
         body=body,
     )
+
+
+def _is_in_scope(page: PageRecord, site: ActiveSite, url: str) -> bool:
+    return site.scope.refusal(url, parse(url).host, page.depth) is None
 
 
 def admit_needed(
@@ -403,6 +421,8 @@ def record_of(
         visited_at=visit.at,
         outcome=judgement.outcome,
         state=visit.state,
+        renamed=_is_renamed(visit),
+        vanishing=visit.vanishing,
         failure=judgement.failure,
         detail=judgement.detail or None,
         answer=_stored_answer(answer, reading),
@@ -434,6 +454,14 @@ def record_of(
         refusals=[*visit.admitted.refusals, *(visit.needs.refusals if visit.needs else ())],
         answered=None if sources is None else answered_of(visit, sources),
     )
+
+
+def _is_renamed(visit: Visit) -> bool:
+    """Whether the page has another name for good: its history goes there."""
+    if visit.judgement.outcome is not Outcome.MOVED or visit.page.requisite:
+        return False
+    # A wiki shows the text of the new title under the old one, with 200.
+    return visit.answer.status in (200, 301, 308)
 
 
 def _record_of_model(visit: Visit, learnt: Learnt) -> bytes | None:

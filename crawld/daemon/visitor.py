@@ -91,15 +91,21 @@ class Visitor:
             admission=self._crawl.admission,
             now=now,
         )
+        judged = self._crawl.absence.judge(visit, site)
+        if judged is None:
+            self._rest(host, visit)
+            pages.again(page.page_id)
+            return
+        visit = judged
         self._count(visit)
+        if (told := self._crawl.audited.pop(page.page_id, None)) is not None:
+            told(visit.judgement.outcome)
         self._rest(host, visit)
         self._follow_seed(site, visit)
         learnt = self._learning.learn(visit)
         update = _host_update(host, visit, learnt.told.skew_s)
         record = record_of(visit, learnt, update, self._crawl.caps, sources)
         observation = observation_of(visit, learnt, record.model if pages.learns else None)
-        if (told := self._crawl.audited.pop(page.page_id, None)) is not None:
-            told(visit.judgement.outcome)
         put_back = self._way_back(pages, visit, observation, again=learnt.again)
         # A page that has just changed is shown whole soon, ahead of what was found before.
         soon = visit.needs is not None and not visit.first_copy

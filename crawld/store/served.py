@@ -127,7 +127,10 @@ def served(
     copies = [_Copy(*row) for row in connection.execute(_COPIES, (page_id, until, limit))]
     newest_id = copies[0].version_id if copies else None
     if at is not None:
+        leads_to = redirect_url
         gone, redirect_url = _said_at(connection, page_id, at)
+        # A page that was renamed since gave its copies to the new name.
+        redirect_url = redirect_url if copies else leads_to
     elif pinned_id is not None:
         return Served(pinned_id, Reason.PINNED, newest_id, gone, None)
     if settle_s <= 0 or not copies:

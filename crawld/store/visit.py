@@ -20,7 +20,18 @@ from typing import Any, Final, NamedTuple
 import apsw
 
 from crawld.core.page import Grace, Outcome, PageState
-from crawld.store import body, frontier, hint, model, refusal, requisite, tally, version, volatile
+from crawld.store import (
+    body,
+    frontier,
+    hint,
+    model,
+    move,
+    refusal,
+    requisite,
+    tally,
+    version,
+    volatile,
+)
 from crawld.store import host as host_rows
 from crawld.store.answer import Answer as Answer
 from crawld.store.body import EncodedBody
@@ -40,6 +51,8 @@ class VisitRecord:
         visited_at: instant of the visit, Unix seconds.
         outcome: what it found.
         state: stored state of the page after it (`core.page.next_state`).
+        renamed: whether a moved page did so for good, and its history goes to `redirect_url`.
+        vanishing: whether its host loses pages beyond belief; None: that was not asked.
         failure: the finer word of a failed or blocked visit.
         detail: short text for a person.
         answer: what the server sent, None if no complete response header came.
@@ -76,6 +89,8 @@ class VisitRecord:
     visited_at: float
     outcome: Outcome
     state: PageState
+    renamed: bool = False
+    vanishing: bool | None = None
     failure: str | None = None
     detail: str | None = None
     answer: Answer | None = None
@@ -177,6 +192,10 @@ def record(connection: apsw.Connection, visit: VisitRecord) -> Recorded:
         tally.moved(connection, [(site_id, host_id, PageState(state), visit.state)])
     new_pages = _store_requisites(connection, visit)
     new_pages += frontier.discover(connection, visit.discoveries, visit.caps)
+    if visit.renamed and visit.redirect_url is not None:
+        move.take_over(connection, visit.page_id, visit.redirect_url, visit.visited_at)
+    if visit.vanishing is not None:
+        move.note_vanish(connection, host_id, visit.visited_at if visit.vanishing else None)
     if visit.refusals:
         refusal.record(connection, visit.refusals)
     if visit.answered is not None:

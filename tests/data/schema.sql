@@ -21,6 +21,8 @@ CREATE INDEX page_seed ON page (site_id, host_id) WHERE seed = 1;
 
 CREATE INDEX page_suspended ON page (host_id, page_id) WHERE state = 'suspended';
 
+CREATE INDEX page_vanished ON page (host_id, gone_since) WHERE gone_count > 0;
+
 CREATE INDEX pin_version ON pin (version_id);
 
 CREATE INDEX replica_canonical ON replica (canonical_id);
@@ -62,6 +64,16 @@ CREATE TABLE 'page_text_data'(id INTEGER PRIMARY KEY, block BLOB);
 CREATE TABLE 'page_text_docsize'(id INTEGER PRIMARY KEY, sz BLOB, origin INTEGER);
 
 CREATE TABLE 'page_text_idx'(segid, term, pgno, PRIMARY KEY(segid, term)) WITHOUT ROWID;
+
+CREATE TABLE absence (
+    origin_id INTEGER PRIMARY KEY REFERENCES origin,
+    probed_at REAL NOT NULL,
+    -- of the answer; NULL: there was none
+    status INTEGER,
+    -- of the text of a 200, and where a redirect led to
+    sketch BLOB,
+    redirect_url TEXT
+) STRICT;
 
 CREATE TABLE audit (
     site_id INTEGER NOT NULL REFERENCES site,
@@ -154,7 +166,7 @@ CREATE TABLE host (
     page_count INTEGER NOT NULL GENERATED ALWAYS AS (
         pages_discovered + pages_visited + pages_excluded + pages_gone + pages_suspended
     ) VIRTUAL
-, clock_skew_s REAL, prior_shape REAL, prior_exposure_s REAL, price REAL, preferred INTEGER NOT NULL DEFAULT 0) STRICT;
+, clock_skew_s REAL, prior_shape REAL, prior_exposure_s REAL, price REAL, preferred INTEGER NOT NULL DEFAULT 0, vanishing_since REAL) STRICT;
 
 CREATE TABLE job (
     name TEXT PRIMARY KEY,
@@ -408,6 +420,14 @@ CREATE TABLE wiki (
     closed_until REAL,
     UNIQUE (site_id, origin_id)
 ) STRICT;
+
+CREATE TABLE wiki_member (
+    wiki_id INTEGER NOT NULL REFERENCES wiki ON DELETE CASCADE,
+    title TEXT NOT NULL,
+    -- when the wiki last named it
+    named_at REAL NOT NULL,
+    PRIMARY KEY (wiki_id, title)
+) STRICT, WITHOUT ROWID;
 
 CREATE TABLE wiki_page (
     page_id INTEGER PRIMARY KEY REFERENCES page,

@@ -1,0 +1,134 @@
+"""A page that has a new name takes its past along: one history, under the new name.
+
+The old page stays as what it is now, a redirect. Nothing is taken where the new page has copies of
+its own: then two pages have become one, and each keeps its past.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import apsw
+
+from crawld.core.url import parse, url_hash
+
+_TARGET: Final = """
+SELECT page_id FROM page WHERE host_id = (SELECT host_id FROM host WHERE host = ?1)
+AND url_hash = ?2 AND url = ?3 AND site_id = (SELECT site_id FROM page WHERE page_id = ?4)
+AND page_id <> ?4 AND version_id IS NULL AND requisite = 0
+"""
+
+# The validators are of the old address and say nothing of the new one.
+_GIVE: Final = """
+UPDATE page SET (digest, version_id, last_change_at, change_count, title, cleaned_digest, sketch) =
+    (SELECT digest, version_id, last_change_at, change_count, title, cleaned_digest, sketch
+     FROM page WHERE page_id = ?1)
+WHERE page_id = ?2
+"""
+
+_LEAVE: Final = """
+UPDATE page SET digest = NULL, version_id = NULL, etag = NULL, last_modified = NULL,
+    cleaned_digest = NULL, sketch = NULL
+WHERE page_id = ?
+"""
+
+_KEPT_ONE_A_PAGE: Final = ("model", "volatile", "pin", "requisite_use")
+
+
+def take_over(connection: apsw.Connection, page_id: int, target: str, moved_at: float) -> bool:
+    """Give the history of a page to the page of a canonical URL that it moved to.
+
+    Args:
+        connection: the writer.
+        page_id: the page that moved.
+        target: where to; a page of the same site without copies takes the history over.
+        moved_at: instant of the visit that saw it; that visit stays with the old name.
+
+    Returns:
+        Whether there was such a page, and a history to give.
+    """
+    held = connection.execute("SELECT version_id FROM page WHERE page_id = ?", (page_id,)).get
+    if held is None:
+        return False
+    new_id = connection.execute(
+        _TARGET, (parse(target).host, url_hash(target), target, page_id)
+    ).get
+    if new_id is None:
+        return False
+    connection.execute("UPDATE version SET page_id = ? WHERE page_id = ?", (new_id, page_id))
+    connection.execute(
+        "UPDATE visit SET page_id = ? WHERE page_id = ? AND visited_at < ?",
+        (new_id, page_id, moved_at),
+    )
+    for table in _KEPT_ONE_A_PAGE:
+        connection.execute(
+            f"UPDATE OR IGNORE {table} SET page_id = ? WHERE page_id = ?", (new_id, page_id)
+        )
+    connection.execute(_GIVE, (page_id, new_id))
+    connection.execute(_LEAVE, (page_id,))
+    return True
+
+
+_DELETED: Final = """
+SELECT kind FROM change WHERE page_id = ?1 AND source = 'log'
+AND kind IN ('deletion', 'restoration') AND changed_at >= ?2
+ORDER BY changed_at DESC, revision_id DESC LIMIT 1
+"""
+
+
+def is_deleted(connection: apsw.Connection, page_id: int, since: float) -> bool:
+    """Return whether the log of its wiki says that a page was deleted and is not restored.
+
+    Args:
+        connection: any.
+        page_id: the page.
+        since: instant of its last copy, Unix seconds.
+    """
+    return connection.execute(_DELETED, (page_id, since)).get == "deletion"
+
+
+_VANISHED: Final = """
+SELECT count(*) FROM page WHERE host_id = ? AND gone_count > 0 AND gone_since > ?
+"""
+
+VANISH_WINDOW_S: Final = 30 * 86_400.0
+"""Pages that went within so long of each other went at once."""
+
+VANISH_LEAST: Final = 10
+"""Fewer pages are no mass."""
+
+
+def is_mass_vanish(connection: apsw.Connection, host_id: int, now: float, max_share: float) -> bool:
+    """Return whether more pages of a host went at once than can be believed.
+
+    Args:
+        connection: any.
+        host_id: the host.
+        now: Unix seconds.
+        max_share: share of the pages with a copy that may go within `VANISH_WINDOW_S`.
+    """
+    gone: int = connection.execute(_VANISHED, (host_id, now - VANISH_WINDOW_S)).get
+    if gone < VANISH_LEAST:
+        return False
+    known: int = connection.execute(
+        "SELECT pages_visited + pages_gone FROM host WHERE host_id = ?", (host_id,)
+    ).get
+    return bool(gone > max_share * known)
+
+
+def note_vanish(connection: apsw.Connection, host_id: int, at: float | None) -> None:
+    """Note since when a host is losing pages beyond belief; None: it is not."""
+    connection.execute(
+        "UPDATE host SET vanishing_since = iif(?1 IS NULL, NULL, coalesce(vanishing_since, ?1))"
+        " WHERE host_id = ?2",
+        (at, host_id),
+    )
+
+
+def vanishing(connection: apsw.Connection) -> dict[str, float]:
+    """Return the hosts whose pages are kept although they vanish, with since when."""
+    return dict(
+        connection.execute(
+            "SELECT host, vanishing_since FROM host WHERE vanishing_since IS NOT NULL"
+        )
+    )

@@ -1,0 +1,18 @@
+-- Moved and gone: hosts that lose too many pages at once to be believed, and what servers answer
+-- for pages that never were. Nothing that exists is touched.
+
+-- Since when pages of the host are kept although they seem to vanish; NULL: they are not.
+ALTER TABLE host ADD COLUMN vanishing_since REAL;
+
+CREATE INDEX page_vanished ON page (host_id, gone_since) WHERE gone_count > 0;
+
+-- What an origin answers for a path that nobody ever had.
+CREATE TABLE absence (
+    origin_id INTEGER PRIMARY KEY REFERENCES origin,
+    probed_at REAL NOT NULL,
+    -- of the answer; NULL: there was none
+    status INTEGER,
+    -- of the text of a 200, and where a redirect led to
+    sketch BLOB,
+    redirect_url TEXT
+) STRICT;
