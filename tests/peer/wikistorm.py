@@ -18,8 +18,7 @@ from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from crawld.core.content import html
-from crawld.core.content.blocks import blocks_of
+from crawld.core.content.analysis import read_blocks
 from crawld.store import version
 from crawld.store.connection import open_connection
 from tests.peer.mediawiki import MediaWiki
@@ -46,7 +45,7 @@ def shown_text(body: bytes) -> str:
     """Return what a reader of a page sees of its article: head, foot and menus left out."""
     start, end = body.find(b'id="mw-content-text"'), body.find(b'<div class="printfooter"')
     part = body[body.rfind(b"<", 0, start) : end if end > start else len(body)]
-    return blocks_of(html.parse(part)).visible_text()
+    return read_blocks(part, "text/html; charset=utf-8").visible_text()
 
 
 @dataclass(slots=True)

@@ -1,0 +1,175 @@
+"""Change hints of a real MediaWiki under a storm: what the mirror holds is what the wiki shows."""
+
+import time
+from contextlib import closing
+from itertools import pairwise
+
+import pytest
+
+from crawld.store.connection import open_connection
+from tests.peer.nginx import PRECISION_S
+from tests.peer.wikidump import EPOCH_AT
+from tests.peer.wikistorm import Storm, Watch, differences, judge
+
+DELAY_S = 0.05
+
+CONFIG = """
+[politeness]
+host_delay_s = {delay_s}
+
+[store]
+batch_max_age_s = 0.05
+
+[schedule]
+min_revisit_s = {min_revisit_s}
+
+[jobs]
+backfill_every_s = 0.5
+
+[[site]]
+name = "wiki"
+seeds = ["{seed}", "{redirect}"]
+include = ["prefix:/wiki/"]
+exclude = ["regex:/wiki/(Special|Category|Template|Entries|User|Help)(_talk)?:", "regex:[?]"]
+allow_private = true
+api = {api}
+"""
+
+
+@pytest.fixture
+def mirror(crawld, mediawiki):
+    """Return a function that starts a daemon on the wiki and waits until all pages are there."""
+
+    def start(*, delay_s=DELAY_S, min_revisit_s=0.2, api="true", ready=True):
+        config = crawld.folder / "crawld.toml"
+        values = {"delay_s": delay_s, "min_revisit_s": min_revisit_s, "api": api}
+        seeds = {"seed": mediawiki.url(), "redirect": mediawiki.url("First entry")}
+        config.write_text(CONFIG.format(**seeds, **values))
+        crawld.start("run", "-c", config)
+        if ready:
+            crawld.wait_until(
+                lambda status: (
+                    status["pages"]["visited"] >= 32 and not status["pages"]["discovered"]
+                )
+            )
+            crawld.wait_until(
+                lambda sources: (
+                    {each["kind"] for each in sources if each["poll_count"]} >= {"probe"}
+                ),
+                "/hints",
+            )
+        return crawld
+
+    return start
+
+
+@pytest.fixture
+def titles(mediawiki):
+    return [page.title for page in mediawiki.pages if page.namespace == 0]
+
+
+def rows(crawld, sql, *bindings):
+    with closing(open_connection(crawld.db, read_only=True)) as connection:
+        return connection.execute(sql, bindings).fetchall()
+
+
+def settled(crawld, mediawiki, titles):
+    """Wait until the mirror shows what the wiki shows; return what still differs."""
+    found = {}
+    for _ in range(60):
+        found = differences(mediawiki, crawld.db, titles)
+        if not found:
+            break
+        crawld.process.exits_within(0.5)
+    return found
+
+
+def requests(mediawiki):
+    return [row for row in mediawiki.ledger().rows() if row.user_agent.startswith("crawld")]
+
+
+def test_a_storm_of_edits_moves_deletions_and_imports(mirror, mediawiki, titles):
+    crawld = mirror()
+    storm = Storm(mediawiki, titles[:30], seed=3)
+    watch = Watch(crawld.db)
+    for number in range(30):
+        storm.edit()
+        if number % 10 == 9:
+            assert settled(crawld, mediawiki, titles) == {}
+    storm.delete(titles[3])
+    storm.delete(titles[4])
+    mediawiki.move(titles[5], "Moved away")
+    mediawiki.move(titles[6], "Gone away", redirect=False)
+    storm.bring_in(titles[7], EPOCH_AT - 86_400 * 400)
+    storm.bring_in(titles[8], int(time.time()))
+    assert settled(crawld, mediawiki, titles) == {}
+    states = dict(rows(crawld, "SELECT url, last_outcome FROM page"))
+    assert states[mediawiki.url(titles[3])] == states[mediawiki.url(titles[6])] == "gone"
+    storm.restore(titles[3])
+    storm.edit(titles[4])
+    mediawiki.move("Gone away", titles[6])
+    assert settled(crawld, mediawiki, titles) == {}
+    watch.look()
+    urls = {title: mediawiki.url(title) for title in storm.titles}
+    figures = judge(storm.edits, watch.seen, urls, since=storm.edits[0].at, until=time.time())
+    assert figures.uncopied == 0
+    sources = {each["kind"]: each for each in crawld.get("/hints")}
+    assert sum(each["real_count"] for each in sources.values()) >= 10
+    assert all(each["trouble"] is None for each in sources.values())
+    times = [row.at for row in requests(mediawiki)]
+    gaps = [later - at for at, later in pairwise(times)]
+    assert min(gaps) >= DELAY_S - PRECISION_S
+
+
+def test_hints_survive_a_kill(mirror, mediawiki, titles):
+    # Pages rest for long: hints are heard, and wait.
+    crawld = mirror(min_revisit_s=3_600.0)
+    storm = Storm(mediawiki, titles[:30])
+    for title in titles[10:14]:
+        storm.edit(title)
+    crawld.wait_until(lambda found: sum(each["outstanding"] for each in found) >= 4, "/hints")
+    crawld.kill()
+    held = "SELECT url FROM hint JOIN page USING (page_id)"
+    assert {mediawiki.url(title) for title in titles[10:14]} <= {
+        url for (url,) in rows(crawld, held)
+    }
+    mediawiki.edit(titles[15], storm.text(titles[15], "while nobody listens at all"))
+    mirror(ready=False)
+    assert settled(crawld, mediawiki, titles) == {}
+    found = crawld.wait_until(
+        lambda found: not sum(each["outstanding"] for each in found), "/hints"
+    )
+    assert sum(each["real_count"] for each in found) >= 5
+    assert sum(each["false_count"] for each in found) <= 1
+
+
+def test_an_edited_template_makes_its_users_stale(mirror, mediawiki, titles):
+    crawld = mirror()
+    mediawiki.edit("Template:Entry", "<div>Rewritten box of {{{1}}}</div>")
+    mediawiki.run_jobs()
+    assert settled(crawld, mediawiki, titles) == {}
+    fan_out = next(each for each in crawld.get("/hints") if each["kind"] == "fan_out")
+    assert fan_out["hint_count"] >= 10
+    assert fan_out["real_count"] > 0
+
+
+def test_without_leave_no_api_is_asked(mirror, mediawiki):
+    crawld = mirror(api="false", ready=False)
+    crawld.wait_until(lambda status: status["pages"]["visited"] >= 32)
+    crawld.post("/jobs/hints/run")
+    crawld.wait_until(lambda jobs: all(not each["running"] for each in jobs), "/jobs")
+    assert crawld.get("/hints") == []
+    assert not [row for row in requests(mediawiki) if "/w/api.php" in row.target]
+
+
+def test_a_wiki_that_closes_its_api_is_left_alone_and_heard_again(mirror, mediawiki, titles):
+    crawld = mirror()
+    with mediawiki.lag(30):
+        crawld.wait_until(
+            lambda found: any(each["trouble"] == "lagged" for each in found), "/hints"
+        )
+        Storm(mediawiki, titles[:30]).edit(titles[2])
+    assert settled(crawld, mediawiki, titles) == {}
+    shown = crawld.crawlctl("hints")
+    assert shown.returncode == 0
+    assert "recent changes" in shown.stdout
