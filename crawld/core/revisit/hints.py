@@ -18,7 +18,7 @@ readings of it are kept, each with the instant of the page's last change and a w
 
 With trust 1 the page is stale since the last hint; with trust 0 it is as if nothing was told.
 
-Prices move slowly, so that of very many pages one block is priced at a pick, and the best is found
+Prices move slowly, so that of very many pages one block is priced at a time, and the best is found
 over the maxima of blocks.
 
 Source: Bayes' rule over a change-point; the form of noisy signals is Busa-Fekete et al. 2025.
@@ -28,6 +28,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from itertools import islice
 from typing import NamedTuple
 
 import numpy as np
@@ -42,10 +43,13 @@ SAME_CHANGE_S = 60.0
 """Hints nearer than this tell of the same change."""
 
 BLOCK = 512
-"""Pages priced at a pick, and of no more all."""
+"""Pages priced at once: of more told pages one block, and the next one at a later pick."""
 
 PRICED_S = 3.0
-"""Up to so many pages are priced anew after this: a price grows as 2d + 600 s, by a hundredth."""
+"""Prices are taken anew after this at the soonest: one grows as 2d + 600 s, by a hundredth."""
+
+NEW_MOST = 8 * BLOCK
+"""Newly told pages priced at once, so that no flood of hints stops a pick for long."""
 
 _LIVELIER = 0.5
 _LEAST = 1e-12
@@ -233,14 +237,16 @@ class ToldPages:
     def due(self, at: float) -> Places:
         """Return the places to be priced now: what is new, and a block in turn or all of few."""
         count = len(self._place)
-        new = np.fromiter((self._place[slot] for slot in self._new), np.int64, len(self._new))
+        some = [self._place[slot] for slot in islice(self._new, NEW_MOST)]
+        new = np.array(some, np.int64)
+        if at < self._priced_at + PRICED_S and (len(new) == 0 or count > BLOCK):
+            return new
+        self._priced_at = at
         if count <= BLOCK:
-            if not len(new) and at < self._priced_at + PRICED_S:
-                return new
-            self._priced_at = at
             return np.arange(count)
-        self._turn = (self._turn + BLOCK) % (count + BLOCK - 1)
-        first = self._turn - self._turn % BLOCK
+        first, self._turn = self._turn, self._turn + BLOCK
+        if first >= count:
+            first, self._turn = 0, BLOCK
         return np.union1d(new, np.arange(first, min(first + BLOCK, count)))
 
     def slots(self, places: Places) -> Places:
@@ -254,7 +260,7 @@ class ToldPages:
     def priced(self, places: Places, worth: Floats) -> None:
         """Take the worth of pages, seconds, in the order of `places`."""
         self._worth[places] = worth
-        self._new.clear()
+        self._new.difference_update(self._slot[places].tolist())
         self._note(set((places // BLOCK).tolist()))
 
     def best(self) -> tuple[int, float]:

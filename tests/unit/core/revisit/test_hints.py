@@ -5,7 +5,15 @@ import pytest
 
 from crawld.core.change.renewal import Renewal
 from crawld.core.change.scale import SHAPE_EDGES
-from crawld.core.revisit.hints import BLOCK, Belief, Coverage, ToldPages, believe, price_told
+from crawld.core.revisit.hints import (
+    BLOCK,
+    PRICED_S,
+    Belief,
+    Coverage,
+    ToldPages,
+    believe,
+    price_told,
+)
 from crawld.core.revisit.worth import WorthTable, usual_scale, worth_of
 
 DAY = 86_400.0
@@ -137,8 +145,9 @@ def test_all_of_many_pages_are_priced_again_in_turn():
         pages.put(slot, Belief(0.0, 0.0, 0.0, 0.0, 0.0, 1.0, 1.0))
     pages.priced(pages.due(NOW), np.zeros(count))
     seen = set()
-    for k in range(8):
-        places = pages.due(NOW + k)
+    assert len(pages.due(NOW + 1)) == 0
+    for k in range(1, 6):
+        places = pages.due(NOW + k * PRICED_S)
         assert len(places) <= BLOCK
         seen.update(places.tolist())
         pages.priced(places, np.zeros(len(places)))
