@@ -42,6 +42,7 @@ from crawld.daemon.jobs.audit import Audit
 from crawld.daemon.jobs.backfill import Backfill
 from crawld.daemon.jobs.estimate import Estimate
 from crawld.daemon.jobs.hints import Hints
+from crawld.daemon.jobs.replicas import Replicas
 from crawld.daemon.jobs.retention import Retention
 from crawld.daemon.jobs.runner import Job, JobRunner
 from crawld.daemon.jobs.search import Search
@@ -107,8 +108,8 @@ class Daemon:
         database: the open file.
         crawl: the core loop.
         book: the operator's sites.
-        sourcing: asks hint sources which pages changed.
         documents: asks for sitemaps, feeds and streams of events.
+        sourcing: asks hint sources which pages changed.
         jobs: work beside the crawl.
         started_at: Unix seconds.
         phase: `starting`, `running`, `draining` or `stopping`.
@@ -134,8 +135,8 @@ class Daemon:
         self.book = SiteBook(self.crawl, database, start.clock, source=start.source)
         self._config = start.config
         client = self._api_client()
-        self.sourcing = Sourcing(
         self.documents = Documents(self.crawl, database, self.fetcher, self.network, start.clock)
+        self.sourcing = Sourcing(
             self.crawl,
             database,
             start.clock,
@@ -168,7 +169,6 @@ class Daemon:
             Analyse(self.crawl, database, start.clock),
             Estimate(self.crawl, database, start.clock, on_refitted=self._refitted),
             self._allocate,
-            Search(database),
             Audit(
                 self.crawl,
                 database,
@@ -176,6 +176,8 @@ class Daemon:
                 settings=self._jobs_settings,
                 chance=random.Random(),
             ),
+            Replicas(self.crawl, database, start.clock, settings=lambda: self._config.replicas),
+            Search(database),
         ]
         self.jobs = JobRunner(database, start.clock, jobs, chance=random.Random())
         self._hurry = trio.CancelScope()
