@@ -24,7 +24,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from crawld.core.replica.hosts import NOTHING, Hosts, Ids, Keys, pair_keys
+from crawld.core.replica.hosts import NOTHING, Hosts, Ids, Keys, order_by, pair_keys
 
 CAP = 50
 """Hosts in a list that still makes candidates: 1,225 pairs at most."""
@@ -61,7 +61,7 @@ class Candidates:
 
 def comparable(hosts: Hosts) -> Keys:
     """Return the signature of each page, `NOTHING` where its host shows it on many paths."""
-    order = np.lexsort((hosts.page_signature, hosts.page_host))
+    order = order_by(hosts.page_host, hosts.page_signature)
     host, signature = hosts.page_host[order], hosts.page_signature[order]
     begins = np.ones(len(order), dtype=bool)
     begins[1:] = (host[1:] != host[:-1]) | (signature[1:] != signature[:-1])
@@ -175,7 +175,7 @@ class InvertedLists:
         value = np.concatenate([*value_parts, values])
         host = np.concatenate([*host_parts, hosts])
         new = np.arange(len(value)) >= known
-        order = np.lexsort((new, host, value))
+        order = order_by(value, host, new)
         value, host, new = value[order], host[order], new[order]
         first = np.ones(len(value), dtype=bool)
         first[1:] = (value[1:] != value[:-1]) | (host[1:] != host[:-1])
@@ -206,7 +206,7 @@ class InvertedLists:
         fits = np.ones(len(value), dtype=bool)
         if int(cost.sum()) <= room:
             return fits, 0
-        order = np.lexsort((value, length))
+        order = order_by(length, value)
         fits[order] = np.cumsum(cost[order]) <= room
         self._spent.update(value[~fits].tolist())
         return fits, int(cost[~fits].sum())

@@ -110,6 +110,20 @@ class Measured:
     values: Floats
     content: Content
 
+    def part(self, begin: int, end: int) -> Measured:
+        """Return some of the pairs, by place."""
+        content = self.content
+        return Measured(
+            self.keys[begin:end],
+            self.values[begin:end],
+            Content(
+                content.common[begin:end],
+                content.compared[begin:end],
+                content.equal[begin:end],
+                content.smaller[begin:end],
+            ),
+        )
+
     @classmethod
     def joined(cls, parts: Sequence[Measured]) -> Measured:
         """Return parts, at least one, as one."""

@@ -20,6 +20,9 @@ from numpy.typing import NDArray
 from crawld.core.replica.hosts import Ids
 from crawld.core.replica.vectors import Floats
 
+_PART = 256
+"""Vectors whose rules are numbered at one go."""
+
 _DIGITS = 12
 """Scores are rounded to this many decimals, so that equal counts are equal scores."""
 
@@ -63,7 +66,9 @@ class Rules:
         bodies = (np.arange(1, 2**width)[:, None] >> np.arange(width)) & 1
         # A value is a digit above 0 and a feature outside the body the digit 0.
         digits = (vectors + 1) * base ** np.arange(width)
-        self.keys, number = np.unique(digits @ bodies.T, return_inverse=True)
+        # By parts, since a product of integer matrices holds the interpreter until it is done.
+        keys = [digits[at : at + _PART] @ bodies.T for at in range(0, count, _PART)]
+        self.keys, number = np.unique(np.concatenate(keys), return_inverse=True)
         self.table: NDArray[np.int32] = number.reshape(count, -1).astype(np.int32)
         self.total = np.zeros(len(self.keys), dtype=np.int64)
         self.positive = np.zeros(len(self.keys), dtype=np.int64)
@@ -73,8 +78,8 @@ class Rules:
         """Count everything from nothing: instances of each vector, and the positive ones."""
         rules, bodies = self.table.ravel(), self.table.shape[1]
         for counts, of in ((self.total, total), (self.positive, positive)):
-            counts[:] = 0
-            np.add.at(counts, rules, np.repeat(of, bodies))
+            # Sums of integers below 2⁵³ are exact in floats, and this is faster than `np.add.at`.
+            counts[:] = np.bincount(rules, np.repeat(of, bodies), minlength=len(counts))
 
     def change(self, vector: int, positive: int) -> None:
         """Take the positive instances of one vector to be that many more, or fewer."""

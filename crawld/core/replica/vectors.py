@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from crawld.core.replica.hosts import Ids, Keys
+from crawld.core.replica.hosts import Ids, Keys, order_by
 
 Floats = NDArray[np.float64]
 Weigh = Callable[[Keys, Ids], Floats]
@@ -46,7 +46,7 @@ def weigh(host: Ids, value: Keys, hosts: int, weight: Weigh, *, longest: int = 0
         weight: from the distinct values and in how many hosts each stands, its weight.
         longest: values in more hosts than this are dropped; 0 keeps all.
     """
-    order = np.lexsort((value, host))
+    order = order_by(host, value)
     host, value = host[order], value[order]
     first = np.ones(len(host), dtype=bool)
     first[1:] = (host[1:] != host[:-1]) | (value[1:] != value[:-1])

@@ -19,12 +19,12 @@ from crawld.core.replica.hosts import Hosts, Ids, Keys, pair_hosts, pair_keys, p
 from crawld.core.replica.hosts import signature_key as key_of
 from crawld.core.replica.learning import (
     Model,
-    Scores,
     Sets,
     obvious_negatives,
     obvious_positives,
     train,
 )
+from crawld.core.replica.vectors import Floats
 from crawld.core.replica.verdict import (
     CONTRADICTED_COMPARED,
     CONTRADICTED_SHARE,
@@ -155,8 +155,8 @@ class ReplicaSearch:
         )
         measured = _measure(measure, _placed(np.union1d(found.keys, declared), ids))
         passes = self._learn(measure, measured, hosts, ids)
-        scores = self._model.judge(measured) if self._model is not None else None
-        pairs = _worth_keeping(hosts, measure, measured, scores, (redirects, canonicals))
+        probability = self._probability(measured)
+        pairs = _worth_keeping(hosts, measure, measured, probability, (redirects, canonicals))
         return Findings(
             pairs,
             len(hosts),
@@ -166,6 +166,17 @@ class ReplicaSearch:
             self._model is not None,
             passes,
         )
+
+    def _probability(self, measured: Measured) -> Floats | None:
+        """Return the probability of each pair, None where nothing was learnt."""
+        model, count = self._model, len(measured.keys)
+        if model is None:
+            return None
+        parts = [
+            model.judge(measured.part(begin, begin + SLICE)).probability
+            for begin in range(0, count, SLICE)
+        ]
+        return np.concatenate(parts) if parts else np.zeros(0)
 
     def _hosts(
         self,
@@ -249,14 +260,14 @@ def _worth_keeping(
     hosts: Sequence[SourceHost],
     measure: Measure,
     measured: Measured,
-    scores: Scores | None,
+    probability: Floats | None,
     declared: tuple[Mapping[tuple[int, int], int], Mapping[tuple[int, int], int]],
 ) -> list[Judged]:
     content, values = measured.content, measured.values
     names = [feature.name for feature in ALL]
     worth = (content.equal >= LEAST_EQUAL) | (values[:, names.index("declared")] > 0)
-    if scores is not None:
-        worth |= scores.probability >= NEARLY
+    if probability is not None:
+        worth |= probability >= NEARLY
     found = []
     for at in np.flatnonzero(worth).tolist():
         a, b = int(measured.keys[at]) >> 32, int(measured.keys[at]) & 0xFFFFFFFF
@@ -272,7 +283,7 @@ def _worth_keeping(
             redirects=redirects,
             canonicals=canonicals,
             same_address=one.address is not None and one.address == other.address,
-            probability=None if scores is None else float(scores.probability[at]),
+            probability=None if probability is None else float(probability[at]),
         )
         features = dict(zip(names, values[at].round(4).tolist(), strict=True))
         found.append(Judged(*there, evidence, features))
