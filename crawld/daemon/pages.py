@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import heapq
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -29,7 +29,7 @@ import numpy as np
 import numpy.typing as npt
 
 from crawld.core.change.record import Records
-from crawld.core.change.renewal import EDGES_S, Renewal, exponential_mass
+from crawld.core.change.refit import renewals
 from crawld.core.change.scale import ScaleModel
 from crawld.core.revisit.catalogue import FACTORIES, Allocated
 from crawld.core.revisit.names import PolicyName
@@ -345,6 +345,25 @@ class HostPages:
                 self.load_retry(page, 0.0)
         self._left_out.clear()
 
+    def brought_back(self, pages: Mapping[int, bool]) -> None:
+        """Take pages that rested as a replica's and may be visited again, as soon as they can.
+
+        Args:
+            pages: their numbers, and whether each was visited before.
+        """
+        present = {page for _, page, _ in self._resting}.union(
+            self._in_flight, self._again, self._ahead, (page for _, page in self._retries)
+        )
+        for page, was_visited in pages.items():
+            self._left_out.discard(page)
+            if page in present or page in self._policy:
+                continue
+            self.held.discard(page)
+            if was_visited:
+                self.load_retry(page, 0.0)
+            else:
+                self.more = True
+
     def forgotten(self, page: int) -> None:
         """Leave out a page that was excluded, or visited by a one-off mirror."""
         self._drop(page)
@@ -411,8 +430,7 @@ class HostPages:
             self._policy.adopt(scale)
             self._policy.learnt(pages, records)
         elif isinstance(self._policy, GreedyPolicy):
-            renewals = Renewal(EDGES_S, exponential_mass(records["rate"].astype(np.float64)))
-            self._policy.learnt(pages, renewals)
+            self._policy.learnt(pages, renewals(records))
 
     def weigh(self, page: int, weight: float) -> None:
         """Take the importance of a page."""
