@@ -19,7 +19,10 @@ BENCHMARKS = {
     "change": "crawld.bench.change",
     "allocate": "crawld.bench.allocate",
     "select": "crawld.bench.select",
+    "hints": "crawld.bench.hints",
+    "serve": "crawld.bench.serve",
     "replica": "crawld.bench.replica",
+    "export": "crawld.bench.export",
 }
 
 

@@ -1,0 +1,184 @@
+"""`crawld bench export`: pages a second into a directory and a WARC file, and a second export.
+
+    static   crawld export static of 5,000 articles of 28 KB      wget2 -r -k of the same site
+    warc     crawld export warc of the same                       warcio's writer with the same
+                                                                  bodies; wget --warc-file
+    again    100,000 notes exported, 100 of them changed, exported again
+
+Ours read their file, wget and wget2 fetch from an nginx on this machine: they are what one would
+run instead. warcio is the bare cost of writing. Peak memory is that of the exporting process; each
+press of a static export beside it takes about as much.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import shutil
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from warcio.statusandheaders import StatusAndHeaders
+from warcio.warcwriter import WARCWriter
+
+from crawld.bench import nginx, ours
+from crawld.bench.mirrored import Mirrored, change, fill
+from crawld.bench.process import Usage, failure, measure, running
+from crawld.bench.result import Metrics, answer
+from crawld.bench.site_tree import SiteTree
+from crawld.errors import OperatorError
+
+_ARTICLES = 5_000
+_ARTICLE_BYTES = 28_000
+_NOTES = 100_000
+_CHANGED = 100
+_LIMIT_S = 3600.0
+_RUNS = 3
+_ADDRESS = "127.0.0.1"
+
+Progress = Callable[[str], None]
+
+
+def run(*, quick: bool, progress: Progress) -> dict[str, object]:
+    """Measure and return the value of `result.answer`; figures of a quick run mean little."""
+    articles = Mirrored(300 if quick else _ARTICLES, _ARTICLE_BYTES)
+    notes = Mirrored(2_000 if quick else _NOTES, 1_000)
+    with tempfile.TemporaryDirectory(prefix="crawld-bench-") as name:
+        directory = Path(name)
+        progress(f"{articles.pages:,} articles into a file")
+        fill(directory / "articles.db", articles)
+        runs = []
+        for number in range(1 if quick else _RUNS):
+            progress(f"static and WARC, run {number + 1}")
+            runs.append(_whole(directory, articles))
+        progress(f"{notes.pages:,} notes into a file")
+        fill(directory / "notes.db", notes)
+        runs.append(_again(directory, notes, progress))
+        baselines = {"warcio": [_warcio(articles)], **_fetched(directory, articles, progress)}
+    return answer("export", runs, baselines)
+
+
+def _export(directory: Path, form: str, db: str, out: Path) -> tuple[Usage, dict[str, int]]:
+    room = directory / "run"
+    shutil.rmtree(room, ignore_errors=True)
+    room.mkdir()
+    command = ours.command("export", form, "--db", str(directory / db), "--out", str(out), "--json")
+    with running(command, room) as child:
+        usage = child.wait(_LIMIT_S)
+        if usage.exit_code:
+            raise failure("crawld", f"ended with {usage.exit_code}", child)
+        said = child.output()
+    written: dict[str, int] = json.loads(said[said.index("{") :])["written"]
+    return usage, written
+
+
+def _whole(directory: Path, articles: Mirrored) -> Metrics:
+    static, archive = directory / "static", directory / "articles.warc.gz"
+    shutil.rmtree(static, ignore_errors=True)
+    archive.unlink(missing_ok=True)
+    laid_out, written = _export(directory, "static", "articles.db", static)
+    _check(written["pages"], articles.pages)
+    archived, records = _export(directory, "warc", "articles.db", archive)
+    _check(records["response"], articles.pages)
+    return {
+        "static_pages_per_s": articles.pages / laid_out.wall_s,
+        "warc_pages_per_s": articles.pages / archived.wall_s,
+        "static_peak_rss_mb": laid_out.peak_rss_mb,
+        "warc_peak_rss_mb": archived.peak_rss_mb,
+        "warc_pages_per_cpu_s": articles.pages / archived.cpu_s,
+    }
+
+
+def _again(directory: Path, notes: Mirrored, progress: Progress) -> Metrics:
+    """Export all notes, change a few, and export again."""
+    out = directory / "notes"
+    progress("the first export of them")
+    first, written = _export(directory, "static", "notes.db", out)
+    _check(written["pages"], notes.pages)
+    step = max(notes.pages // _CHANGED, 1)
+    changed = range(1, notes.pages, step)
+    change(directory / "notes.db", notes, changed)
+    progress(f"the second, with {len(changed)} changes")
+    second, written = _export(directory, "static", "notes.db", out)
+    _check(written["pages"], len(changed))
+    return {
+        "incremental_static_s": second.wall_s,
+        "incremental_peak_rss_mb": second.peak_rss_mb,
+        "notes_peak_rss_mb": first.peak_rss_mb,
+    }
+
+
+def _check(written: int, wanted: int) -> None:
+    if written != wanted:
+        raise OperatorError(f"{written} of {wanted} pages were written")
+
+
+# --- baselines -------------------------------------------------------------------------------
+
+
+def _warcio(articles: Mirrored) -> Metrics:
+    """Write the same three records a page with warcio, into memory."""
+    bodies = [articles.body(number) for number in range(min(articles.pages, 2_000))]
+    begun = time.perf_counter()
+    writer = WARCWriter(io.BytesIO(), gzip=True, warc_version="1.1")
+    for number, body in enumerate(bodies):
+        url = articles.url(number)
+        headers = StatusAndHeaders(
+            "200 OK", [("Content-Type", "text/html; charset=utf-8")], protocol="HTTP/1.1"
+        )
+        writer.write_record(
+            writer.create_warc_record(
+                url, "response", payload=io.BytesIO(body), http_headers=headers
+            )
+        )
+        request = StatusAndHeaders(
+            f"GET {articles.path(number)} HTTP/1.1",
+            [("Host", "mirror.example")],
+            is_http_request=True,
+        )
+        writer.write_record(writer.create_warc_record(url, "request", http_headers=request))
+        writer.write_record(
+            writer.create_warc_record(url, "metadata", payload=io.BytesIO(b"outcome: changed\r\n"))
+        )
+    return {"warc_pages_per_s": len(bodies) / (time.perf_counter() - begun)}
+
+
+def _fetched(directory: Path, articles: Mirrored, progress: Progress) -> dict[str, list[Metrics]]:
+    """Fetch the same site from an nginx, with what is installed."""
+    tree = SiteTree(directory / "tree", (_ADDRESS,))
+    for number in range(articles.pages):
+        place = tree.directory / _ADDRESS / (articles.path(number)[1:] or "index.html")
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.write_bytes(articles.body(number))
+    found: dict[str, list[Metrics]] = {}
+    with nginx.serve(tree, directory / "nginx") as port:
+        origin = f"http://{_ADDRESS}:{port}"
+        urls = directory / "urls.txt"
+        urls.write_text("\n".join(origin + articles.path(n) for n in range(articles.pages)) + "\n")
+        if program := shutil.which("wget2"):
+            progress("wget2 -r -k")
+            command = [program, "--quiet", "--recursive", "--level=1", "--convert-links"]
+            command += [
+                "--adjust-extension",
+                "--no-xattr",
+                "--max-threads=8",
+                f"--input-file={urls}",
+            ]
+            found["wget2"] = [_rate(command, directory, articles, "static_pages_per_s")]
+        if program := shutil.which("wget"):
+            progress("wget --warc-file")
+            command = [program, "--quiet", "--warc-file=site", "--output-document=/dev/null"]
+            command += [f"--input-file={urls}"]
+            found["wget"] = [_rate(command, directory, articles, "warc_pages_per_s")]
+    return found
+
+
+def _rate(command: list[str], directory: Path, articles: Mirrored, metric: str) -> Metrics:
+    room = directory / "peer"
+    shutil.rmtree(room, ignore_errors=True)
+    room.mkdir()
+    # Both end with 8 where any page, the robots.txt among them, was not found.
+    usage = measure(command, room, limit_s=_LIMIT_S, accept=lambda exit_code: exit_code in (0, 8))
+    return {metric: articles.pages / usage.wall_s}
