@@ -108,6 +108,21 @@ class Dns(_Table):
     )
 
 
+class HostGroup(_Table):
+    """Hosts that share a limit of connections and bytes."""
+
+    hosts: tuple[HostPattern, ...] = Field(
+        min_length=1, description='The hosts: ["upload.wikimedia.org", "*.cdn.example.net"].'
+    )
+    max_connections: Count = Field(default=2, description="Fetches from all of them at one time.")
+    max_bytes_per_s: Annotated[int, Field(strict=True, ge=10_000, le=2**40)] | None = Field(
+        default=None, description="Bytes a second over all of them; unset: no limit."
+    )
+    host_delay_s: Seconds | None = Field(
+        default=None, description="Rest between two requests to one of them; unset: the site's."
+    )
+
+
 class Politeness(_Table):
     """How long every host is left alone between two requests."""
 
@@ -127,6 +142,11 @@ class Politeness(_Table):
         (), 'Times of day without any request: ["01:00-05:30"]; may span midnight.'
     )
     timezone: TimeZone = _key("UTC", "Time zone of quiet_hours.")
+    groups: tuple[HostGroup, ...] = _key(
+        (),
+        'Hosts that share a limit: [{ hosts = ["upload.wikimedia.org"], max_connections = 2,'
+        " max_bytes_per_s = 3125000, host_delay_s = 1.0 }].",
+    )
 
 
 class Fetch(_Table):

@@ -11,17 +11,19 @@ they are asked for through `HostPages`, `store` and `RobotsCache`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 import trio
 
+from crawld.config.model import HostGroup
 from crawld.core.page import Failure, Outcome, PageState
 from crawld.core.robots import Robots
 from crawld.core.url import parse
 from crawld.daemon.absence import Absence
 from crawld.daemon.admission import Admission, Admitted, Source
 from crawld.daemon.clock import Clock
+from crawld.daemon.groups import Group, group_of, groups_of
 from crawld.daemon.host import HostState
 from crawld.daemon.learning import Learning
 from crawld.daemon.network import Network
@@ -33,6 +35,7 @@ from crawld.daemon.robots_turn import RobotsTurns
 from crawld.daemon.schedule import HostSlot, Schedule
 from crawld.daemon.sites import ActiveSite
 from crawld.daemon.visitor import Visitor
+from crawld.daemon.wikiparts import WikiParts
 from crawld.net.fetcher import Fetcher
 from crawld.store import frontier, refusal
 from crawld.store import page as page_rows
@@ -81,8 +84,10 @@ class Crawl:
         sites: the operator's sites by number.
         hosts: hosts by name.
         caps: how many pages the sites and hosts may have.
+        wikis: what belongs to sites that live on wikis.
         robots_turns: asks for robots.txt in the turns of hosts.
         visitor: visits pages in the turns of hosts.
+        groups: hosts that share limits.
         absence: tells pages that are gone from those that seem so.
         learning: tells changes from noise, and true servers from liars.
         renamed: set when sites, and with them perhaps policies, were named anew.
@@ -102,7 +107,8 @@ class Crawl:
         self.hosts: dict[str, HostState] = {}
         self.caps = Caps()
         self.settings = settings
-        self.admission = Admission(self._known_robots)
+        self.wikis = WikiParts()
+        self.admission = Admission(self._known_robots, self.wikis)
         self.robots = RobotsCache(database, fetcher, clock, agent=PRODUCT, on_changed=self._readmit)
         self.recorder = Recorder(database, gather_s=settings.gather_s)
         self.schedule = Schedule(
@@ -111,6 +117,7 @@ class Crawl:
         self.learning = Learning(
             database, confirm_pages=settings.confirm_pages, check_share=settings.check_share
         )
+        self.groups: tuple[Group, ...] = ()
         self.absence = Absence(database, fetcher, network, clock)
         self.visitor = Visitor(self, fetcher, network, clock)
         self.robots_turns = RobotsTurns(
@@ -163,6 +170,12 @@ class Crawl:
         self.renamed.set()
         self.schedule.wake_all()
 
+    def set_groups(self, configured: Sequence[HostGroup]) -> None:
+        """Replace the groups of hosts that share limits."""
+        self.groups = groups_of(configured)
+        for host in self.hosts.values():
+            host.group = group_of(self.groups, host.slot)
+
     def _apply_rules(self, host: HostState) -> None:
         keys = {pages.site_id for pages in host.queues()}
         host.apply_rules([self.sites[key].rules for key in keys if key in self.sites])
@@ -179,6 +192,7 @@ class Crawl:
         if host is None:
             slot = self.schedule.host(name, first_wait_s=first_wait_s)
             host = self.hosts[name] = HostState(host_id, slot)
+            host.group = group_of(self.groups, slot)
         return host
 
     def set_host_paused(self, name: str, *, paused: bool) -> None:
@@ -240,7 +254,7 @@ class Crawl:
     def wanted_at(self, slot: HostSlot) -> float | None:
         """Return the instant (trio clock) at which the host wants and may have a turn."""
         host = self.hosts[slot.host]
-        if host.paused:
+        if host.paused or (host.group is not None and host.group.full(slot)):
             return None
         wanted_at = host.wanted_at(self._clock.now(), self._active)
         if wanted_at is None:
@@ -253,7 +267,16 @@ class Crawl:
         A robots.txt that cannot be had shuts off the pages of the host, not the host.
         """
         host = self.hosts[slot.host]
-        return None if host.paused else max(slot.next_at, host.rested_at(self._clock))
+        if host.paused or (host.group is not None and host.group.full(slot)):
+            return None
+        return max(slot.next_at, host.rested_at(self._clock))
+
+    def ended(self, slot: HostSlot) -> None:
+        """Let another host of a group have the turn that one has ended."""
+        host = self.hosts.get(slot.host)
+        if host is not None and host.group is not None:
+            for other in host.group.waiting():
+                self.schedule.wake(other)
 
     async def turn(self, slot: HostSlot) -> None:
         """Visit one page, or fetch the robots.txt that must be known first."""
@@ -330,7 +353,10 @@ class Crawl:
             return False
         if page.requisite:
             return site.refuses_requisite(page.url, page.host) is None
-        return page.seed or site.scope.refusal(page.url, parse(page.url).host, page.depth) is None
+        if page.seed:
+            return True
+        refused = site.scope.refusal(page.url, parse(page.url).host, page.depth)
+        return refused is None and self.wikis.refusal(site, page.url) is None
 
     async def _refill(self, host: HostState) -> None:
         for pages in host.queues():

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 
 import trio
 
@@ -23,6 +24,7 @@ from crawld.core.politeness import (
 )
 from crawld.core.robots import Robots
 from crawld.daemon.clock import Clock
+from crawld.daemon.groups import Group
 from crawld.daemon.pages import HostPages
 from crawld.daemon.schedule import HostSlot
 from crawld.store.host import HostUpdate
@@ -38,6 +40,7 @@ class HostState:
         requisites: what pages need to be shown and lies here, by site number.
         backoff: what recent trouble costs.
         crawl_delay_s: what its robots.txt asks for.
+        group: the hosts it shares limits with, None: it stands alone.
         paused: whether the operator paused it.
         rules: politeness of the strictest site that has pages here.
         shut_until: instant (trio clock) before which robots.txt must not be asked for again and
@@ -53,6 +56,7 @@ class HostState:
         "_visit_time",
         "backoff",
         "crawl_delay_s",
+        "group",
         "host_id",
         "pages",
         "paused",
@@ -66,6 +70,7 @@ class HostState:
         self.host_id = host_id
         self.slot = slot
         self.rules = DelayRules()
+        self.group: Group | None = None
         self.pages: dict[int, HostPages] = {}
         self.requisites: dict[int, HostPages] = {}
         self.backoff: Backoff = NO_BACKOFF
@@ -90,6 +95,8 @@ class HostState:
     def apply_rules(self, rules: Sequence[DelayRules]) -> None:
         """Take the politeness of the sites with pages here; of several the slowest holds."""
         self.rules = max(rules, key=lambda each: each.host_delay_s, default=self.rules)
+        if self.group is not None and self.group.host_delay_s is not None:
+            self.rules = replace(self.rules, host_delay_s=self.group.host_delay_s)
         self._quiet = self.rules.quiet_hours.with_visit_time(self._visit_time)
 
     def apply_robots(self, robots: Robots, *, respect_crawl_delay: bool) -> None:

@@ -141,6 +141,9 @@ class Turns(Protocol):
     def address_delay_s(self, slot: HostSlot) -> float:
         """Return the least time between two requests to the address of the host."""
 
+    def ended(self, slot: HostSlot) -> None:
+        """Hear that the host's turn has ended."""
+
 
 @dataclass(frozen=True, slots=True)
 class ScheduleStatistics:
@@ -415,6 +418,7 @@ class Schedule:
         slot.turn = None
         self._on_turn -= 1
         self._wait(slot)
+        self._turns.ended(slot)
         if self._on_turn == self._max_on_turn - 1:
             self._woken.set()
         if not self._on_turn:

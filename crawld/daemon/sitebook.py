@@ -69,6 +69,7 @@ class SiteBook:
                 site_rows.upsert, site.name, site.model_dump_json(), source=self._source, at=now
             )
         self.config = config
+        self._crawl.set_groups(config.politeness.groups)
         self._hosts = hosts
         await self.refresh()
 

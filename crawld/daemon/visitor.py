@@ -70,6 +70,8 @@ class Visitor:
             asked = replace(asked, sent=NONE_SENT)
         ask = request_for_requisite if page.requisite else request_for
         request = ask(page, site, asked.sent, host=host.slot.host, delay_s=host.delay_s())
+        if host.group is not None and host.group.bytes_per_s is not None:
+            request = replace(request, max_bytes_per_s=host.group.bytes_per_s)
         answer = await self._fetcher.fetch(request)
         now = self._clock.now()
         if answer.sent_at is not None:

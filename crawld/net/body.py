@@ -48,6 +48,7 @@ class Body:
         self._prefix = b""
         self.wire_bytes = 0
         self.cut = False
+        self._began_at = trio.current_time()
 
     async def read(self, stream: AsyncIterable[bytes]) -> bytes:
         """Read to the end and return the decoded body.
@@ -73,6 +74,12 @@ class Body:
         await self._gather(self._decoding.pieces(chunk[:room]))
         if len(chunk) > room:
             raise Fault(Failure.TOO_LARGE, f"more than {limit} bytes sent")
+        await self._pace()
+
+    async def _pace(self) -> None:
+        """Read no faster than allowed; what is not read yet slows the sender down."""
+        if self._request.max_bytes_per_s is not None:
+            await trio.sleep_until(self._began_at + self.wire_bytes / self._request.max_bytes_per_s)
 
     async def _gather(self, pieces: Iterable[bytes]) -> None:
         for position, piece in enumerate(pieces):

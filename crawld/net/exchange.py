@@ -80,6 +80,8 @@ class FetchRequest:
         allow_private: whether a private, loopback or link-local address may be connected to.
         keep_alive: False closes the connection after the answer.
         accept: called once, before the body is read to its end.
+        max_bytes_per_s: how fast a body is read, as sent; None: as fast as it comes.
+        proxy: `http://host:port` that the request goes through; None: straight to the host.
         cut: an answer longer than the limits is cut to what fits instead of failing.
         receive: called once the response header is complete; what its sink takes is not gathered.
     """
@@ -91,6 +93,8 @@ class FetchRequest:
     keep_alive: bool = True
     accept: Accept | None = None
     cut: bool = False
+    max_bytes_per_s: float | None = None
+    proxy: str | None = None
     receive: Receive | None = None
 
 

@@ -84,7 +84,7 @@ def is_deleted(connection: apsw.Connection, page_id: int, since: float) -> bool:
         page_id: the page.
         since: instant of its last copy, Unix seconds.
     """
-    return connection.execute(_DELETED, (page_id, since)).get == "deletion"
+    return bool(connection.execute(_DELETED, (page_id, since)).get == "deletion")
 
 
 _VANISHED: Final = """

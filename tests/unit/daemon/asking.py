@@ -63,6 +63,7 @@ class Asking:
     asked: list[Asked] = field(default_factory=list)
     located: list[str] = field(default_factory=list)
     most_at_once: int = 0
+    ends: int = 0
     _under_way: int = 0
 
     async def locate(self, slot):
@@ -80,6 +81,9 @@ class Asking:
 
     def address_delay_s(self, slot):
         return self.plans[slot.host].address_delay_s
+
+    def ended(self, slot):
+        self.ends += 1
 
     async def turn(self, slot):
         await self.ask(slot)
