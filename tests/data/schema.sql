@@ -354,6 +354,14 @@ CREATE TABLE tombstone (
     reason TEXT
 ) STRICT, WITHOUT ROWID;
 
+CREATE TABLE traffic (
+    site_id INTEGER NOT NULL REFERENCES site,
+    -- months since the year 0, UTC: 12 * year + month - 1
+    month INTEGER NOT NULL,
+    received_bytes INTEGER NOT NULL,
+    PRIMARY KEY (site_id, month)
+) STRICT, WITHOUT ROWID;
+
 CREATE TABLE untold (
     hint_source_id INTEGER NOT NULL REFERENCES hint_source ON DELETE CASCADE,
     page_id INTEGER NOT NULL REFERENCES page ON DELETE CASCADE,

@@ -1,0 +1,8 @@
+-- How many bytes a month the sites on metered lines took. Nothing that exists is touched.
+CREATE TABLE traffic (
+    site_id INTEGER NOT NULL REFERENCES site,
+    -- months since the year 0, UTC: 12 * year + month - 1
+    month INTEGER NOT NULL,
+    received_bytes INTEGER NOT NULL,
+    PRIMARY KEY (site_id, month)
+) STRICT, WITHOUT ROWID;
