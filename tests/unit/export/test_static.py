@@ -1,0 +1,168 @@
+import re
+
+import pytest
+
+from crawld.core.page import Outcome
+from crawld.errors import DatabaseInUseError, OperatorError
+from crawld.export.static import export_static
+from crawld.store import purge
+from crawld.store.manifest import Manifest
+
+H = "http://h.example"
+
+
+@pytest.fixture
+def out(tmp_path):
+    return tmp_path / "out"
+
+
+def export(mirror, out, **options):
+    return export_static(mirror.path, out, now=mirror.at, **options)
+
+
+def text(out, path):
+    return (out / "h.example" / path).read_text()
+
+
+def test_links_are_relative_where_the_page_is_there_and_original_where_not(mirror, out):
+    mirror.page(
+        f"{H}/",
+        b'<a href="/d/b#s">b</a><a href="/none">n</a><a href="https://other.example/x">o</a>',
+        seed=True,
+    )
+    mirror.page(f"{H}/d/b", b'<a href="../">up</a>')
+    mirror.page(f"{H}/none")
+    assert export(mirror, out).written["pages"] == 2
+    assert text(out, "index.html") == (
+        f'<a href="d/b.html#s">b</a><a href="{H}/none">n</a><a href="https://other.example/x">o</a>'
+    )
+    assert text(out, "d/b.html") == '<a href="../index.html">up</a>'
+    assert 'href="h.example/index.html"' in (out / "index.html").read_text()
+
+
+def test_requisites_and_styles(mirror, out):
+    mirror.page(f"{H}/", b'<link rel=stylesheet href="/s.css?v=1"><img src="i.png">')
+    mirror.page(f"{H}/s.css?v=1", b"a{background:url(i.png)}", content_type="text/css")
+    mirror.page(f"{H}/i.png", b"\x89PNG", content_type="image/png")
+    export(mirror, out)
+    css = re.search(r'href="?(s~\w+\.css)', text(out, "index.html"))[1]
+    assert text(out, css) == "a{background:url(i.png)}"
+    assert (out / "h.example/i.png").read_bytes() == b"\x89PNG"
+
+
+def test_what_has_not_changed_is_not_written_again(mirror, out):
+    for name in "abc":
+        mirror.page(f"{H}/{name}", name.encode())
+    export(mirror, out)
+    before = {path: path.stat().st_mtime_ns for path in (out / "h.example").iterdir()}
+    mirror.visit(f"{H}/b", Outcome.CHANGED, b"new")
+    assert export(mirror, out).written["pages"] == 1
+    assert text(out, "b.html") == "new"
+    touched = [path.name for path, at in before.items() if path.stat().st_mtime_ns != at]
+    assert touched == ["b.html"]
+    assert export(mirror, out).written == {"pages": 0, "redirects": 0}
+
+
+def test_whoever_wanted_a_page_is_written_again_when_it_appears(mirror, out):
+    mirror.page(f"{H}/", b'<a href="/late">l</a>')
+    mirror.page(f"{H}/late")
+    export(mirror, out)
+    assert f'href="{H}/late"' in text(out, "index.html")
+    mirror.visit(f"{H}/late", Outcome.CHANGED, b"here")
+    assert export(mirror, out).written["pages"] == 2
+    assert 'href="late.html"' in text(out, "index.html")
+
+
+def test_redirects_lead_on_and_images_are_linked_past_them(mirror, out):
+    mirror.page(f"{H}/", b'<a href="/old">o</a><img src="/old.png">')
+    mirror.page(f"{H}/new", b"new")
+    mirror.page(f"{H}/new.png", b"\x89PNG", content_type="image/png")
+    mirror.move(f"{H}/old", f"{H}/new")
+    mirror.move(f"{H}/old.png", f"{H}/new.png")
+    mirror.move(f"{H}/away", "https://other.example/")
+    assert export(mirror, out).written["redirects"] == 3
+    assert text(out, "index.html") == '<a href="old.html">o</a><img src="new.png">'
+    assert 'content="0; url=new.html"' in text(out, "old.html")
+    assert 'content="0; url=https://other.example/"' in text(out, "away.html")
+
+
+def test_names_that_clash_are_parted_and_stay(mirror, out):
+    for path in ("/a", "/A", "/a.html", "/x", "/x/", "/x/y"):
+        mirror.page(f"{H}{path}", path.encode())
+    export(mirror, out)
+    files = {path.read_bytes(): path for path in (out / "h.example").rglob("*") if path.is_file()}
+    assert set(files) == {b"/a", b"/A", b"/a.html", b"/x", b"/x/", b"/x/y"}
+    assert len({str(path).casefold() for path in files.values()}) == 6
+    mirror.visit(f"{H}/A", Outcome.CHANGED, b"/A")
+    export(mirror, out)
+    assert files[b"/A"].read_bytes() == b"/A"
+
+
+def test_a_page_that_was_taken_down_leaves_a_note_without_its_address(mirror, out):
+    mirror.page(f"{H}/secret", b"secret")
+    mirror.page(f"{H}/", b"front")
+    export(mirror, out)
+    mirror.write(lambda c: c.execute("DELETE FROM visit"))
+    mirror.write(lambda c: c.execute("UPDATE page SET version_id = NULL WHERE page_id = 1"))
+    assert purge.url_digest(f"{H}/secret")
+    assert export(mirror, out).written["removed"] == 1
+    assert "secret" not in text(out, "secret.html")
+    assert "removed" not in export(mirror, out).written
+
+
+def test_a_charset_that_only_the_header_named_is_named_by_the_file(mirror, out):
+    mirror.page(f"{H}/", "<p>Łódź".encode("iso-8859-2"), charset="iso8859-2")
+    export(mirror, out)
+    assert (out / "h.example/index.html").read_bytes() == "<p>Łódź".encode("utf-8-sig")
+
+
+def test_since_leaves_older_copies_out(mirror, out):
+    mirror.page(f"{H}/old", b"old")
+    mirror.page(f"{H}/new", b"new")
+    assert export(mirror, out, since=mirror.at).written["pages"] == 1
+    assert not (out / "h.example/old.html").exists()
+
+
+def test_many_pages_go_through_presses_of_their_own(mirror, out):
+    links = "".join(f'<a href="/{n}">{n}</a>' for n in range(400)).encode()
+    for number in range(400):
+        mirror.page(f"{H}/{number}", b"%d %s" % (number, links))
+    assert export(mirror, out).written["pages"] == 400
+    assert text(out, "399.html").startswith('399 <a href="0.html">')
+    assert list(out.rglob(".crawld-partial*")) == []
+
+
+def test_a_damaged_copy_is_left_out_and_named(mirror, out):
+    mirror.page(f"{H}/", b"<p>" + b"words " * 100)
+    mirror.write(lambda c: c.execute("UPDATE body SET data = zeroblob(8)"))
+    assert export(mirror, out).unreadable == [f"{H}/"]
+
+
+def test_a_directory_with_something_else_in_it_is_refused(mirror, out):
+    out.mkdir()
+    (out / "photo.jpg").write_text("")
+    with pytest.raises(OperatorError, match="something else"):
+        export(mirror, out)
+
+
+def test_the_export_of_another_mirror_is_refused(mirror, out):
+    mirror.page(f"{H}/", b"")
+    export(mirror, out)
+    mirror.write(lambda c: c.execute("UPDATE site SET added_at = 7.0"))
+    with pytest.raises(OperatorError, match="another mirror"):
+        export(mirror, out)
+
+
+def test_two_exports_into_one_directory(mirror, out):
+    mirror.page(f"{H}/", b"")
+    export(mirror, out)
+    with Manifest(out / ".crawld/manifest.db", "site@1.5"), pytest.raises(DatabaseInUseError):
+        export(mirror, out)
+
+
+def test_a_manifest_that_is_a_link_is_refused(mirror, out, tmp_path):
+    out.mkdir()
+    (tmp_path / "elsewhere").mkdir()
+    (out / ".crawld").symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(OperatorError, match="symbolic link"):
+        export(mirror, out)
