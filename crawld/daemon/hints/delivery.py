@@ -19,7 +19,7 @@ from crawld.store.database import Database
 from crawld.store.hint import Heard
 from crawld.store.hint_source import SourceRow
 
-SLICE_S: Final = 0.004
+SLICE_S: Final = 0.002
 """Longest time that hints are handed out before other tasks have their turn."""
 
 RESTORED: Final = 4_096

@@ -26,7 +26,7 @@ from crawld.daemon.admission import Source as Origin
 from crawld.daemon.clock import Clock
 from crawld.daemon.crawl import Crawl
 from crawld.daemon.hints.budget import Budget
-from crawld.daemon.hints.delivery import Delivery
+from crawld.daemon.hints.delivery import SLICE_S, Delivery
 from crawld.daemon.hints.source import HELD, Finder, Hint, Poll, PollTrouble, Source, Stream
 from crawld.store import frontier, hint, hint_source, refusal
 from crawld.store.database import Database
@@ -283,7 +283,7 @@ class Sourcing:
             said: what it said.
             next_poll_at: when it is asked again, Unix seconds; None: it is a stream.
         """
-        pages, urls = _gathered(said.pages), self._keyed(said.hints)
+        pages, urls = _gathered(said.pages), await self._keyed(said.hints)
         while len(pages) + len(urls) > TAKEN:
             part = News(
                 at=said.at,
@@ -318,18 +318,26 @@ class Sourcing:
         heard = await self._database.write(hint.take, row.hint_source_id, news)
         await self.delivery.deliver(row, heard)
 
-    def _keyed(self, hints: Sequence[Hint]) -> list[OfUrl]:
-        """Return hints by the keys of their pages, those of one page together."""
+    async def _keyed(self, hints: Sequence[Hint]) -> list[OfUrl]:
+        """Return hints by the keys of their pages, those of one page together; in slices."""
         found: dict[str, OfUrl] = {}
+        hosts: dict[str, int | None] = {}
+        until = trio.current_time() + SLICE_S
         for url, first_at, last_at in hints:
+            if trio.current_time() >= until:
+                await trio.lowlevel.checkpoint()
+                until = trio.current_time() + SLICE_S
             known = found.get(url)
             if known is not None:
                 first_at, last_at = min(first_at, known.first_at), max(last_at, known.last_at)
                 found[url] = known._replace(first_at=first_at, last_at=last_at, told=known.told + 1)
                 continue
-            host = self._crawl.hosts.get(parse(url).host)
-            if host is not None:
-                found[url] = OfUrl(host.host_id, url_hash(url), first_at, last_at)
+            origin = url[: url.find("/", len("https://"))]
+            if origin not in hosts:
+                host = self._crawl.hosts.get(parse(url).host)
+                hosts[origin] = host.host_id if host else None
+            if (host_id := hosts[origin]) is not None:
+                found[url] = OfUrl(host_id, url_hash(url), first_at, last_at)
         return list(found.values())
 
     async def _admit(self, row: SourceRow, urls: Sequence[str]) -> None:
