@@ -244,3 +244,24 @@ def with_simweb(folder: Path, *arguments: str) -> Iterator[SimWebProcess]:
         yield web
     finally:
         web.process.end()
+
+
+@contextlib.contextmanager
+def with_serve(crawld: Crawld, *arguments: str | Path) -> Iterator[str]:
+    """Run `crawld serve` on the folder's database and any free port; yields the URL it prints."""
+    serving = Running(
+        [*_CRAWLD, "serve", "--db", crawld.db, "--listen", "127.0.0.1:0", *arguments],
+        crawld.folder,
+        name="serve",
+    )
+    try:
+        for _ in range(round(WAIT_S / POLL_S)):
+            if (said := serving.stdout.read_text()).endswith("\n"):
+                break
+            if serving.exits_within(POLL_S):
+                raise serving.error(f"ended with {serving.returncode}")
+        else:
+            raise serving.error("does not say where it listens")
+        yield said.strip()
+    finally:
+        serving.end()

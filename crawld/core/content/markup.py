@@ -150,12 +150,20 @@ def _raw_text_end(text: str, name: str, start: int) -> int:
     return end.start() if end else len(text)
 
 
-def attributes_of(text: str, tag: StartTag) -> dict[str, Attribute]:
-    """Return the attributes of a tag by their names in lower case; of a repeated one the first."""
+def attributes_of(
+    text: str, tag: StartTag, only: frozenset[str] | None = None
+) -> dict[str, Attribute]:
+    """Return the attributes of a tag by their names in lower case; of a repeated one the first.
+
+    Args:
+        text: the page.
+        tag: one of its tags.
+        only: the names that matter; None: all.
+    """
     found: dict[str, Attribute] = {}
     for match in _ATTRIBUTE.finditer(text, tag.attributes_start, tag.attributes_end):
         name = match[1].lower()
-        if name in found:
+        if (only is not None and name not in only) or name in found:
             continue
         group = match.lastindex or 1
         if group == 1:

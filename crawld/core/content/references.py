@@ -168,7 +168,21 @@ _PRELOADED = {
 }
 
 _TAGS = frozenset({*PLAIN, "link", "meta", "base", "style"})
-_CSS_SIGNS = ("url(", "image-set(")
+_NAMES = frozenset(
+    {
+        *(name for kinds in PLAIN.values() for name in kinds),
+        *(name for _, name in SRCSETS),
+        *CSS_ATTRIBUTES,
+        *DROPPED,
+        *("srcdoc", "rel", "as", "http-equiv", "content"),
+    }
+)
+# Cells and quotations are many, and name a URL hardly ever.
+_COMMON_TAGS = _TAGS - frozenset(
+    ["thead", "tbody", "tfoot", "table", "tr", "td", "th", "blockquote", "q", "ins", "del"]
+)
+_RARE_SIGN = re.compile(r"(?:background|cite)\s*=")
+_CSS_SIGN = re.compile(r"url\(|image-set\(")
 _BASE_SIGN = "<base"
 _POLICIES = frozenset(
     {"content-security-policy", "content-security-policy-report-only", "x-dns-prefetch-control"}
@@ -185,15 +199,29 @@ def places(text: str, *, xml: bool = False) -> Iterator[Place]:
         text: the page, decoded or one character a byte.
         xml: whether it is XML.
     """
-    # Twenty times as fast as a pattern that ignores case.
+    # In lower case: a pattern that ignores case takes twenty times as long.
     lowered = text.lower()
-    styled = any(sign in lowered for sign in _CSS_SIGNS)
-    for tag in start_tags(text, xml=xml, only=None if styled else _TAGS):
-        yield from _places_of(text, tag, styled=styled)
+    signs = _signs(lowered)
+    sign = next(signs)
+    named = _TAGS if _RARE_SIGN.search(lowered) else _COMMON_TAGS
+    for tag in start_tags(text, xml=xml, only=named if sign == len(text) else None):
+        while sign < tag.attributes_start:
+            sign = next(signs)
+        styled = sign < tag.attributes_end
+        if styled or tag.name in named:
+            yield from _places_of(text, tag, styled=styled)
+
+
+def _signs(lowered: str) -> Iterator[int]:
+    """Yield where CSS may name a URL, and for ever the end of the text."""
+    for match in _CSS_SIGN.finditer(lowered):
+        yield match.start()
+    while True:
+        yield len(lowered)
 
 
 def _places_of(text: str, tag: StartTag, *, styled: bool) -> Iterator[Place]:
-    attributes = attributes_of(text, tag)
+    attributes = attributes_of(text, tag, _NAMES)
     kinds = _kinds(text, tag.name, attributes)
     for name, attribute in attributes.items():
         kind = kinds.get(name)

@@ -1,0 +1,241 @@
+"""`crawld bench serve`: page views a second from one process, and their times beside a daemon.
+
+Every view is of another page, rewritten and with its banner, over kept-alive connections of
+loopback; nothing is answered from a cache of ours. Four clients share one process of their own.
+
+    views_per_cpu_s   views a second of the server's own CPU time: what one core gives
+    views_per_s       views a second of wall time, clients and server on this machine together
+    view_p50_ms, view_p99_ms          one view after the other, while a daemon crawls from nginx
+                                      into the same file and its pages are among those viewed
+    growth_mb         memory of the server after all views, less that after the first hundred
+
+Baselines in the same run, the same pages as plain files: by `nginx`, which is the ceiling, and by
+`starlette`, the file server of that framework on the same HTTP server as ours.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import multiprocessing
+import random
+import socket
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from statistics import quantiles
+from urllib.parse import urlsplit
+
+from crawld.bench import nginx, ours
+from crawld.bench.mirrored import Mirrored, fill
+from crawld.bench.process import Child, failure, running
+from crawld.bench.result import Metrics, answer
+from crawld.bench.site_tree import SiteTree, write_site
+from crawld.errors import OperatorError
+from crawld.web.address import mirror_path
+
+_PAGES = 3_000
+_PAGE_BYTES = 30_000
+_VIEWS = 6_000
+_LONE_VIEWS = 1_500
+_WARM = 100
+_RUNS = 3
+_CLIENTS = 4
+_HOSTS = 20
+_ADDRESS = "127.0.0.1"
+_START_S = 60.0
+
+Progress = Callable[[str], None]
+
+
+def run(*, quick: bool, progress: Progress) -> dict[str, object]:
+    """Measure and return the value of `result.answer`; figures of a quick run mean little."""
+    mirror = Mirrored(200 if quick else _PAGES, _PAGE_BYTES)
+    views = 400 if quick else _VIEWS
+    lone = 200 if quick else _LONE_VIEWS
+    runs: list[Metrics] = []
+    plain: list[Metrics] = []
+    framed: list[Metrics] = []
+    with tempfile.TemporaryDirectory(prefix="crawld-bench-") as name:
+        room = Path(name)
+        progress(f"{mirror.pages:,} pages into a file")
+        fill(room / "mirror.db", mirror)
+        paths = [mirror_path(mirror.url(number)) for number in range(mirror.pages)]
+        for number in range(1 if quick else _RUNS):
+            progress(f"views, run {number + 1}")
+            with _serving(room / "mirror.db", room) as (child, port):
+                runs.append(_viewed(child, port, _shuffled(paths, number), views))
+            files = [f"/{n}.html" for n in range(mirror.pages)]
+            tree = _write(room / f"plain-{number}", mirror, files)
+            with nginx.serve(tree, room / f"nginx-{number}") as port:
+                _clients(port, files, _WARM)
+                plain.append({"views_per_s": views / _clients(port, files, views)})
+            with _framework(tree.directory / _ADDRESS, room) as (child, port):
+                framed.append(_viewed(child, port, _shuffled(files, number), views))
+        progress("views while a daemon crawls")
+        runs.append(_beside_a_daemon(room, mirror, paths, lone))
+    return answer("serve", runs, {"nginx": plain, "starlette": framed})
+
+
+def _shuffled(paths: Sequence[str], seed: int) -> list[str]:
+    return random.Random(seed).sample(paths, len(paths))
+
+
+@contextmanager
+def _serving(db: Path, room: Path) -> Iterator[tuple[Child, int]]:
+    """Run `crawld serve`; yields its process and its port."""
+    command = ours.command("serve", "--db", str(db), "--listen", f"{_ADDRESS}:0")
+    with _announced(command, room) as found:
+        yield found
+
+
+_FRAMEWORK = """
+import socket, sys, trio
+from functools import partial
+from hypercorn.config import Config
+from hypercorn.trio import serve
+from starlette.applications import Starlette
+from starlette.routing import Mount
+from starlette.staticfiles import StaticFiles
+listening = socket.create_server(("127.0.0.1", 0))
+print(f"http://127.0.0.1:{listening.getsockname()[1]}/", flush=True)
+config = Config()
+config.bind = [f"fd://{listening.detach()}"]
+config.keep_alive_max_requests = 1_000_000
+config.errorlog = None
+app = Starlette(routes=[Mount("/", StaticFiles(directory=sys.argv[1]))])
+trio.run(partial(serve, app, config, mode="asgi"))
+"""
+
+
+@contextmanager
+def _framework(directory: Path, room: Path) -> Iterator[tuple[Child, int]]:
+    """Serve a directory by Starlette; yields its process and its port."""
+    with _announced([sys.executable, "-c", _FRAMEWORK, str(directory)], room) as found:
+        yield found
+
+
+@contextmanager
+def _announced(command: Sequence[str], room: Path) -> Iterator[tuple[Child, int]]:
+    """Run a server that prints its URL first; yields its process and its port."""
+    directory = Path(tempfile.mkdtemp(dir=room))
+    with running(command, directory) as child:
+        until_s = time.monotonic() + _START_S
+        while "/\n" not in (said := child.output()):
+            if not child.running() or time.monotonic() > until_s:
+                raise failure(command[0], "does not serve", child)
+        yield child, urlsplit(said.split()[0]).port or 0
+
+
+def _write(directory: Path, mirror: Mirrored, files: Sequence[str]) -> SiteTree:
+    """Write the same pages as files."""
+    tree = SiteTree(directory, (_ADDRESS,))
+    (directory / _ADDRESS).mkdir(parents=True)
+    for number, file in enumerate(files):
+        (directory / _ADDRESS / file[1:]).write_bytes(mirror.body(number))
+    return tree
+
+
+def _viewed(child: Child, port: int, paths: Sequence[str], views: int) -> Metrics:
+    _clients(port, paths, _WARM)
+    child.running(for_ms=0)
+    before_mb, before_s = child.rss_mb(), child.cpu_s()
+    wall_s = _clients(port, paths, views)
+    return {
+        "views_per_cpu_s": views / (child.cpu_s() - before_s),
+        "views_per_s": views / wall_s,
+        "growth_mb": max(child.rss_mb() - before_mb, 0.0),
+    }
+
+
+def _beside_a_daemon(room: Path, mirror: Mirrored, paths: Sequence[str], views: int) -> Metrics:
+    """View pages one after the other while a daemon fills the same file from nginx."""
+    tree = write_site(room / "crawled", _HOSTS)
+    config_room = room / "daemon"
+    config_room.mkdir()
+    (room / "mirror.db").rename(ours.database_of(config_room))
+    with nginx.serve(tree, room / "crawled-nginx") as port:
+        tables = {
+            # Slow enough to last, fast enough to keep the daemon at work: 100 pages a second.
+            "politeness": "host_delay_s = 0.2\naddress_delay_s = 0.0",
+            "schedule": "min_revisit_s = 1.0",
+        }
+        config = ours.write_config(config_room, "crawled", tree.seeds(port), tables)
+        with (
+            ours.daemon(config) as crawling,
+            _serving(ours.database_of(config_room), room) as (_, web_port),
+        ):
+            crawling.wait_answering()
+            before = _visits(crawling)
+            fresh = [mirror_path(seed) for seed in tree.seeds(port)]
+            mixed = [*itertools.islice(itertools.cycle(fresh), len(paths) // 10), *paths]
+            spent = _one_by_one(web_port, _shuffled(mixed, 0), views)
+            if _visits(crawling) == before:
+                raise OperatorError("the daemon did not crawl meanwhile")
+    cuts = quantiles(spent, n=100)
+    return {"view_p50_ms": cuts[49] * 1e3, "view_p99_ms": cuts[98] * 1e3}
+
+
+def _visits(daemon: ours.Daemon) -> object:
+    return json.dumps((daemon.status() or {}).get("visits"))
+
+
+# --- clients ---------------------------------------------------------------------------------
+
+
+def _clients(port: int, paths: Sequence[str], views: int) -> float:
+    """Ask so many pages over a few connections from a process of its own; return its seconds."""
+    asked = list(itertools.islice(itertools.cycle(paths), views))
+    shares = [asked[start::_CLIENTS] for start in range(_CLIENTS)]
+    with multiprocessing.get_context("spawn").Pool(1) as pool:
+        return pool.apply(_ask_all, (port, shares))
+
+
+def _ask_all(port: int, shares: Sequence[Sequence[str]]) -> float:
+    connections = [_Connection(port) for _ in shares]
+    began_s = time.monotonic()
+    for asked in itertools.zip_longest(*shares):
+        pairs = [
+            (each, path) for each, path in zip(connections, asked, strict=True) if path is not None
+        ]
+        for connection, path in pairs:
+            connection.send(path)
+        for connection, path in pairs:
+            connection.receive(path)
+    return time.monotonic() - began_s
+
+
+def _one_by_one(port: int, paths: Sequence[str], views: int) -> list[float]:
+    connection, spent = _Connection(port), []
+    for path in itertools.islice(itertools.cycle(paths), views):
+        began_s = time.perf_counter()
+        connection.send(path)
+        connection.receive(path, statuses=(b"200", b"404"))
+        spent.append(time.perf_counter() - began_s)
+    return spent
+
+
+class _Connection:
+    """A connection that is kept: as little of a client as will do."""
+
+    def __init__(self, port: int) -> None:
+        self._socket = socket.create_connection((_ADDRESS, port), timeout=_START_S)
+        self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self._file = self._socket.makefile("rb", buffering=262_144)
+
+    def send(self, path: str) -> None:
+        self._socket.sendall(f"GET {path} HTTP/1.1\r\nHost: mirror\r\n\r\n".encode())
+
+    def receive(self, path: str, statuses: tuple[bytes, ...] = (b"200",)) -> None:
+        status = self._file.readline().split()[1:2]
+        length = 0
+        while (line := self._file.readline()) not in (b"\r\n", b""):
+            name, _, value = line.partition(b":")
+            if name.lower() == b"content-length":
+                length = int(value)
+        self._file.read(length)
+        if not status or status[0] not in statuses:
+            raise OperatorError(f"{path} was answered by {status}")

