@@ -153,7 +153,7 @@ class Daemon:
             ],
         )
         self.crawl.robots.on_sitemaps = self.sourcing.look_again
-        self._teaching = Teaching(self.crawl, database)
+        self._teaching = Teaching(self.crawl, database, on_switched=self.sourcing.delivery.restore)
         self._allocate = Allocate(self.crawl, database, start.clock)
         jobs: list[Job] = [
             Backfill(

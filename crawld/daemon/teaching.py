@@ -9,7 +9,7 @@ Invariant: no more than one slice of models is in memory.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator
 from itertools import groupby
 from typing import Final
 
@@ -86,8 +86,21 @@ def _place(row: WeighedModel) -> tuple[int, int]:
 class Teaching:
     """The task."""
 
-    def __init__(self, crawl: Crawl, database: Database) -> None:
-        """Take the crawl whose policies are to be told."""
+    def __init__(
+        self,
+        crawl: Crawl,
+        database: Database,
+        *,
+        on_switched: Callable[[Collection[tuple[int, int]]], Awaitable[object]],
+    ) -> None:
+        """Take the crawl whose policies are to be told.
+
+        Args:
+            crawl: the crawl.
+            database: the open file.
+            on_switched: is told (host_id, site_id) of policies that are new and know of no hint.
+        """
+        self._on_switched = on_switched
         self._crawl = crawl
         self._database = database
         self._due = True
@@ -102,24 +115,26 @@ class Teaching:
         while True:
             self._crawl.renamed = trio.Event()
             if switched := await self._switch():
-                log.info("policies_switched", hosts=switched)
+                log.info("policies_switched", hosts=len(switched))
             if switched or self._due:
                 self._due = False
                 await self.teach()
+            if switched:
+                await self._on_switched(switched)
             await self._crawl.renamed.wait()
 
     def _all(self) -> Iterator[HostPages]:
         for host in list(self._crawl.hosts.values()):
             yield from list(host.pages.values())
 
-    async def _switch(self) -> int:
-        switched = 0
+    async def _switch(self) -> set[tuple[int, int]]:
+        switched = set()
         for pages in self._all():
             if not pages.switching:
                 continue
             known = await self._database.read(price.visited, pages.host_id, pages.site_id)
             pages.switch(Known(*known))
-            switched += 1
+            switched.add((pages.host_id, pages.site_id))
         if switched:
             self._crawl.schedule.wake_all()
         return switched

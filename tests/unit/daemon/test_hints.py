@@ -1,0 +1,184 @@
+"""Hint sources in a whole daemon: polls, streams, trouble, and what becomes of what they tell."""
+
+import time
+
+import pytest
+import trio
+
+from crawld.daemon.app import run_daemon
+from crawld.daemon.hints.source import HELD, Hint, Poll, PollTrouble
+from crawld.store import hint, hint_source
+
+from .world import site_of, until
+
+QUICK = {"schedule": {"min_revisit_s": 0.0}, "jobs": {"poll_share": 1.0}}
+
+
+class Told:
+    """A source whose answers are written down; the last one is given again and again."""
+
+    def __init__(self, row, *answers):
+        self.row = row
+        self.answers = list(answers)
+        self.polls = []
+
+    polite_host = "a.test"
+
+    async def poll(self, row):
+        self.polls.append(row.cursor)
+        answer = self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
+        return answer() if callable(answer) else answer
+
+
+class Talking:
+    """A stream that talks once each time it is connected, and breaks."""
+
+    polite_host = "a.test"
+
+    def __init__(self, row, said):
+        self.row = row
+        self.said = said
+        self.connected = []
+
+    async def listen(self, row, deliver):
+        self.connected.append(row.cursor)
+        await deliver(self.said(len(self.connected)))
+        return PollTrouble("broken", "the connection ended", 0.01)
+
+
+class Known:
+    """The finder of such sources."""
+
+    def __init__(self):
+        self.sources = []
+
+    async def find(self):
+        return self.sources
+
+
+@pytest.fixture
+def hearing(nursery, mirror, serve):
+    """Return a function that mirrors a site and lets sources be found."""
+
+    async def start(*make, pages=6, **more):
+        web = await serve(site_of(pages=pages, **more))
+        daemon = await nursery.start(run_daemon, mirror.start_of(web.url(), once=False, **QUICK))
+        await until(lambda: len(web.targets()) > pages, what="the first crawl")
+        await daemon.crawl.recorder.drain()
+        [site_id] = daemon.crawl.sites
+        host_id = daemon.crawl.hosts["a.test"].host_id
+        known = Known()
+        for number, each in enumerate(make):
+            row = await daemon.database.write(
+                hint_source.ensure, site_id, host_id, f"kind{number}", web.url(), time.time()
+            )
+            known.sources.append(each(row, web))
+        daemon.sourcing._finders.append(known)
+        daemon.sourcing.look_again()
+        return daemon, web, known.sources
+
+    return start
+
+
+def row_of(mirror, number=1):
+    names = "cursor, poll_count, hint_count, real_count, false_count, missed_count, trouble"
+    [row] = mirror.rows(f"SELECT {names} FROM hint_source WHERE hint_source_id = ?", number)
+    return dict(zip(names.split(", "), row, strict=True))
+
+
+def evidence(mirror):
+    [(text,)] = mirror.rows("SELECT evidence FROM hint_source")
+    return hint.reliability(text)
+
+
+def lie(web):
+    now = time.time()
+    return Poll(at=now, hints=[Hint(web.url(), now, now)], cursor="lied", told_until=now)
+
+
+async def test_a_cursor_goes_on_where_the_last_answer_ended(hearing, mirror):
+    answers = [Poll(at=1.0, cursor="one", more=True), Poll(at=2.0, cursor="two", wait_s=900.0)]
+    _, _, [source] = await hearing(lambda row, web: Told(row, *answers))
+    await until(lambda: row_of(mirror)["cursor"] == "two")
+    assert source.polls == [None, "one"]
+    assert row_of(mirror)["poll_count"] == 2
+
+
+async def test_a_source_that_lies_loses_its_trust(hearing, mirror):
+    # Pages that never change: every hint is false.
+    await hearing(lambda row, web: Told(row, lambda: lie(web)))
+    await until(lambda: row_of(mirror)["false_count"] >= 8)
+    assert evidence(mirror).trust < 0.4
+    assert row_of(mirror)["real_count"] == 0
+
+
+async def test_trouble_pauses_a_source_and_not_the_others(hearing, mirror):
+    closed = PollTrouble("not_json", "a page of HTML")
+    _, _, [bad, good] = await hearing(
+        lambda row, web: Told(row, closed),
+        lambda row, web: Told(row, Poll(at=time.time(), cursor="fine")),
+    )
+    await until(lambda: len(good.polls) >= 3)
+    assert len(bad.polls) == 1
+    assert row_of(mirror)["trouble"] == "not_json"
+
+
+async def test_a_source_that_is_held_is_not_in_trouble(hearing, mirror):
+    _, _, [source] = await hearing(lambda row, web: Told(row, PollTrouble(HELD, requests=0)))
+    await until(lambda: source.polls)
+    assert row_of(mirror)["trouble"] is None
+
+
+async def test_a_source_with_a_bug_does_not_end_the_others(hearing, mirror):
+    def fail():
+        raise ZeroDivisionError
+
+    _, _, [_, good] = await hearing(
+        lambda row, web: Told(row, fail),
+        lambda row, web: Told(row, Poll(at=time.time(), cursor="fine")),
+    )
+    await until(lambda: len(good.polls) >= 2)
+
+
+async def test_a_stream_connects_again_where_it_ended(hearing, mirror):
+    def said(number):
+        return Poll(at=time.time(), cursor=f"event {number}", requests=0)
+
+    _, _, [stream] = await hearing(lambda row, web: Talking(row, said))
+    await until(lambda: len(stream.connected) >= 3)
+    assert stream.connected[:3] == [None, "event 1", "event 2"]
+
+
+async def test_sources_that_are_no_more_are_left_alone(hearing, mirror):
+    daemon, _, sources = await hearing(
+        lambda row, web: Told(row, Poll(at=time.time(), cursor="fine"))
+    )
+    [source] = sources
+    await until(lambda: source.polls)
+    sources.clear()
+    daemon.sourcing.look_again()
+    await until(lambda: not daemon.sourcing.poll_all())
+    polls = len(source.polls)
+    await trio.sleep(0.05)
+    assert len(source.polls) <= polls + 1
+
+
+async def test_what_a_source_finds_is_admitted_by_its_scope(hearing, mirror):
+    def found(row, web):
+        urls = [web.url("/found"), web.url("/", host="b.test")]
+        return Told(row, Poll(at=time.time(), found=urls, wait_s=900.0))
+
+    await hearing(found)
+    await until(lambda: "/found" in mirror.pages())
+    assert not [url for (url,) in mirror.rows("SELECT url FROM page") if "b.test" in url]
+
+
+async def test_many_hints_are_taken_in_parts(hearing, mirror):
+    def flood(row, web):
+        now = time.time()
+        hints = [Hint(web.url(f"/{number}"), now, now) for number in range(5_000)]
+        return Told(row, Poll(at=now, hints=hints, cursor="all", told_until=now, wait_s=900.0))
+
+    await hearing(flood)
+    await until(lambda: row_of(mirror)["cursor"] == "all")
+    assert row_of(mirror)["poll_count"] == 1
