@@ -240,8 +240,10 @@ class RenewalFunction:
 def renewal_function(renewal: Renewal, *, horizon: float, points: int = 192) -> RenewalFunction:
     """Solve M = F + F * M numerically for every page of a stack at once.
 
-    The grid is geometric, because the intervals are: M(t_i) = F(t_i) + sum over j of
-    (M(t_j) - M(t_{j-1})) F(t_i - (t_j + t_{j-1})/2), the unknown term moved to the left.
+    The grid is geometric, because the intervals are, and M is taken for linear in each of its
+    cells: M(t_i) = F(t_i) + sum over j of (M(t_j) - M(t_{j-1})) (1 - Q_ij), Q_ij the mean of S over
+    the ages that cell j has at t_i, the unknown term moved to the left. With F at the middle of a
+    cell instead, as the source has it, cells longer than most intervals divide by next to nothing.
 
     Args:
         renewal: the intervals.
@@ -256,17 +258,17 @@ def renewal_function(renewal: Renewal, *, horizon: float, points: int = 192) -> 
     """
     first = max(renewal.edges[1] / 16.0, horizon * 1e-9)
     grid = np.concatenate(([0.0], np.geomspace(min(first, horizon / 2), horizon, points - 1)))
-    middles = 0.5 * (grid[1:] + grid[:-1])
     stack = Renewal(renewal.edges, np.atleast_2d(renewal.mass))
     expected = np.zeros((len(stack.mass), points))
     steps = np.zeros((len(stack.mass), points - 1))
     for i in range(1, points):
-        reached = stack.cdf(np.broadcast_to(grid[i] - middles[:i], (len(stack.mass), i)))
+        ages = np.broadcast_to(grid[i] - grid[: i + 1], (len(stack.mass), i + 1))
+        alive = stack.integrated_survival(ages)
+        missing = (alive[:, :-1] - alive[:, 1:]) / np.diff(grid[: i + 1])
         whole = stack.cdf(np.full(len(stack.mass), grid[i]))
-        behind = np.einsum("pj,pj->p", steps[:, : i - 1], reached[:, :-1])
-        last = reached[:, -1]
-        expected[:, i] = (whole + behind - expected[:, i - 1] * last) / (1.0 - last)
-        steps[:, i - 1] = expected[:, i] - expected[:, i - 1]
+        behind = np.einsum("pj,pj->p", steps[:, : i - 1], missing[:, :-1])
+        steps[:, i - 1] = (whole - behind) / missing[:, -1]
+        expected[:, i] = expected[:, i - 1] + steps[:, i - 1]
     single = renewal.mass.ndim == 1
     mean = renewal.mean()
     return RenewalFunction(
@@ -338,8 +340,12 @@ def fit_counts(
 
 
 def exponential_mass(rate: FloatArray, edges: FloatArray = EDGES_S) -> FloatArray:
-    """Return the bin probabilities of Poisson pages, shape (pages, bins); the last bin open."""
-    survival = np.exp(-np.minimum(np.asarray(rate)[..., None] * edges, 700.0))
+    """Return the bin probabilities of Poisson pages, shape (pages, bins); the last bin open.
+
+    Rates are per second, from 0 to infinity.
+    """
+    changes = np.minimum(np.asarray(rate), 1e6)[..., None] * edges
+    survival = np.exp(-np.minimum(changes, 700.0))
     survival[..., -1] = 0.0
     return np.asarray(survival[..., :-1] - survival[..., 1:])
 

@@ -35,6 +35,13 @@ Floats = NDArray[np.float64]
 _UNKNOWN = -1.0
 """Frequency of a page no allocation has seen."""
 
+_GIVEN_UP, _GIVEN_UP_STEP = 1e18, 256.0
+"""Due time of the first page with f = 0, and how much later the next one is: they take turns. Any
+other due time is earlier; at 1e18 floats are 128 apart."""
+
+_LEAST_SHARE = 1e-9
+"""Chance of a page with f = 0, in means of the others: it is drawn where nobody else waits."""
+
 _FEW = 8
 """An allocation of fewer pages than one in so many moves them one by one, not all in one sweep."""
 
@@ -81,6 +88,7 @@ class _Frequencies:
         self._frequency = array("f")
         self._newcomers = 0
         self._known, self._sum = 0, 0.0
+        self._given_up = 0
         self._virtual = 0.0
 
     @property
@@ -169,8 +177,10 @@ class _Frequencies:
         with np.errstate(divide="ignore", invalid="ignore"):
             started = self._virtual + phases / frequency
             stretched = self._virtual + (due - self._virtual) * (old / frequency)
-        moved = np.where((old > 0) & np.isfinite(due), stretched, started)
-        return np.where(frequency > 0, moved, np.inf)
+        moved = np.where((old > 0) & (due < _GIVEN_UP), stretched, started)
+        last = _GIVEN_UP + _GIVEN_UP_STEP * (self._given_up + np.arange(len(pages)))
+        self._given_up += len(pages)
+        return np.where(frequency > 0, np.minimum(moved, _GIVEN_UP / 2), last)
 
     def frequency(self, page: int) -> float:
         """Return visits per second of a page; the mean of all where no allocation named it."""
@@ -202,7 +212,12 @@ class _Frequencies:
     def _interval(self, slot: int) -> float:
         given = self._frequency[slot]
         frequency = self._mean if given < 0 else given
-        return 1.0 / frequency if frequency > 0 else math.inf
+        return min(1.0 / frequency, _GIVEN_UP / 16) if frequency > 0 else math.inf
+
+    def _last(self) -> float:
+        """Return the due time of one more page with f = 0: behind all others."""
+        self._given_up += 1
+        return _GIVEN_UP + _GIVEN_UP_STEP * self._given_up
 
     def _next(self, slot: int) -> float:
         """Return the due time of a page that enters the running schedule: one phase from now."""
@@ -225,7 +240,7 @@ class MergePolicy(_Frequencies):
         if slot == ABSENT:
             return None
         due = self._heap.key(slot)
-        if math.isfinite(due) and due > self._virtual:
+        if self._virtual < due < _GIVEN_UP:
             self._virtual = due
         self._heap.remove(slot)
         return self._slots.page_at[slot]
@@ -236,8 +251,8 @@ class MergePolicy(_Frequencies):
         if slot == FREE:
             return
         due, interval = self._heap.key(slot), self._interval(slot)
-        if math.isinf(interval) or math.isinf(due):
-            due = math.inf if self._frequency[slot] == 0 else self._virtual + len(self)
+        if math.isinf(interval) or due >= _GIVEN_UP:
+            due = self._last() if self._frequency[slot] == 0 else self._virtual + len(self)
         elif due < NEVER / 2:
             due = self._next(slot)
         elif slot not in self._heap:
@@ -274,8 +289,8 @@ class DelayedPolicy(_Frequencies):
             return
         due, interval = self._heap.key(slot), self._interval(slot)
         if math.isinf(interval):
-            due = math.inf if self._frequency[slot] == 0 else now + 1.0
-        elif due < NEVER / 2 or math.isinf(due):
+            due = self._last() if self._frequency[slot] == 0 else now + 1.0
+        elif due < NEVER / 2 or due >= _GIVEN_UP:
             due = self._next(slot)
         else:
             due += interval * max(1.0, math.ceil((now - due) / interval))
@@ -284,13 +299,14 @@ class DelayedPolicy(_Frequencies):
     def due_at(self) -> float:
         """Return the ideal instant that comes next, Unix seconds; inf where none will."""
         slot = self._heap.first()
-        return math.inf if slot == ABSENT else self._heap.key(slot)
+        due = math.inf if slot == ABSENT else self._heap.key(slot)
+        return due if due < _GIVEN_UP else math.inf
 
     def _tell(self, now: float) -> None:
         """Follow the clock; one set back, and the first one told, move all due times with it."""
         if not self._started or now < self._virtual - _CLOCK_STEP_S:
             due = self._heap.keys()
-            moving = due > NEVER / 2
+            moving = (due > NEVER / 2) & (due < _GIVEN_UP)
             due[moving] += now - self._virtual
             self._heap.rekey(due)
             self._started = True
@@ -359,7 +375,7 @@ class RandomPolicy:
             self._known, self._sum = self._known + 1, self._sum + f
             self._frequency[slot] = f
             if slot not in self._in_flight:
-                self._waiting.set(slot, f)
+                self._waiting.set(slot, self._chance(f))
         mean = self._sum / self._known if self._known and self._sum > 0 else 1.0
         if not 0.5 < mean / self._mean < 2.0:
             self._mean = mean
@@ -401,13 +417,16 @@ class RandomPolicy:
         slot = self._slots.find(page)
         if slot != FREE:
             self._in_flight.discard(slot)
-            frequency = self._frequency[slot]
-            self._waiting.set(slot, frequency if frequency >= 0 else self._mean)
+            self._waiting.set(slot, self._chance(self._frequency[slot]))
+
+    def _chance(self, frequency: float) -> float:
+        return self._mean if frequency < 0 else max(frequency, _LEAST_SHARE * self._mean)
 
     def _rebuild(self) -> None:
         chance = np.zeros(self._slots.capacity)
         slots = np.fromiter(self._slots, np.int64, len(self._slots))
         frequency = np.frombuffer(self._frequency, dtype=np.float32)[slots]
-        chance[slots] = np.where(frequency >= 0, frequency, self._mean)
+        least = _LEAST_SHARE * self._mean
+        chance[slots] = np.where(frequency < 0, self._mean, np.maximum(frequency, least))
         chance[list(self._in_flight)] = 0.0
         self._waiting.load(chance)

@@ -12,7 +12,8 @@ with the masses of F between the grid points from a on; between grid points the 
 that a pick is one multiplication and one maximum over all pages, and a page is only touched when
 it crosses a grid point.
 
-A policy of research: 6.6 KB a page, no weights, no hints; new pages come first, in order.
+A policy of research: 6.6 KB a page, no hints; new pages come first, in order. The gain of a page
+counts by its importance, which the thesis does not have.
 
 Source: PUC-Rio dissertation, 6.2.2, which estimates the expectation by three simulated renewals a
 page and pick.
@@ -99,6 +100,7 @@ class GreedyPolicy:
         if slot >= len(self._visited_at):
             self._extend(max(64, slot // 8))
         self._residual[slot], self._alive[slot] = self._usual
+        self._weight[slot] = weight
         self._enter(slot, last_visit_at)
 
     def load(
@@ -111,6 +113,7 @@ class GreedyPolicy:
         slots = self._slots.load(pages)
         self._extend(self._slots.capacity - len(self._visited_at))
         self._residual[slots], self._alive[slots] = self._usual
+        self._weight[slots] = 1.0 if weights is None else weights
         seen = [math.nan] * len(slots) if last_visit_at is None else np.asarray(last_visit_at)
         for slot, at in zip(slots.tolist(), seen, strict=True):
             self._enter(slot, None if math.isnan(at) else float(at))
@@ -128,6 +131,9 @@ class GreedyPolicy:
         edges = np.broadcast_to(renewals.edges, (len(held), len(renewals.edges)))
         self._residual[slots[held]] = residual_matrix(own)
         self._alive[slots[held]] = own.survival(edges)
+        for slot in slots[held].tolist():
+            if slot in self._turns:
+                self._begin(slot, float(self._visited_at[slot]))
 
     def remove(self, page: int) -> None:
         """Forget a page."""
@@ -136,7 +142,12 @@ class GreedyPolicy:
             self._take_out(slot)
 
     def set_weight(self, page: int, weight: float) -> None:
-        """Accept and ignore."""
+        """Change the importance of a page."""
+        slot = self._slots.find(page)
+        if slot != FREE:
+            self._weight[slot] = weight
+            if slot in self._turns:
+                self._turn(slot, float(self._visited_at[slot]))
 
     def hinted(self, page: int, at: float, *, trust: float = 1.0) -> None:
         """Accept and ignore."""
@@ -214,7 +225,7 @@ class GreedyPolicy:
         """Set the line the gain follows from now to the next grid point."""
         visited_at = float(self._visited_at[slot])
         cell = min(max(bisect_right(_GRID, now - visited_at) - 1, 0), len(_GRID) - 2)
-        low, high = self._gain[slot, cell : cell + 2].tolist()
+        low, high = (self._weight[slot] * self._gain[slot, cell : cell + 2]).tolist()
         begin, end = _GRID[cell], _GRID[cell + 1]
         slope = (high - low) / (end - begin)
         self._slope[slot] = slope
@@ -239,12 +250,14 @@ class GreedyPolicy:
         self._level: Floats
         self._slope: Floats
         self._gain: NDArray[np.float32]
+        self._weight: Floats
         self._alive: Floats
         self._residual: NDArray[np.float32]
         for name in ("_visited_at", "_changed_at"):
             grown(name, (), math.nan, np.float64)
         grown("_level", (), -math.inf, np.float64)
         grown("_slope", (), 0.0, np.float64)
+        grown("_weight", (), 1.0, np.float64)
         grown("_gain", (waits,), 0.0, np.float32)
         grown("_alive", (edges,), 1.0, np.float64)
         grown("_residual", (waits, waits - 1), 0.0, np.float32)

@@ -1,9 +1,14 @@
 """Every policy in the daemon: it crawls, revisits, is exchanged, and follows an allocation."""
 
+from collections import Counter
+
 import numpy as np
 import pytest
+import trio
 
 from crawld.core.change.model import PageModel
+from crawld.core.change.refit import blank_records
+from crawld.core.politeness import DelayRules, QuietHours
 from crawld.core.revisit.allocation import Web, kkt_residual
 from crawld.core.revisit.catalogue import FACTORIES
 from crawld.core.revisit.names import NAMES
@@ -12,8 +17,11 @@ from crawld.core.revisit.policies_frequency import MergePolicy
 from crawld.core.revisit.policies_index import IndexPolicy
 from crawld.core.revisit.price import revisit_frequency
 from crawld.core.revisit.worth import usual_scale
+from crawld.daemon.clock import Clock
+from crawld.daemon.host import HostState
 from crawld.daemon.jobs.allocate import Allocate, Pages, share
 from crawld.daemon.pages import HostPages, Known
+from crawld.daemon.schedule import HostSlot
 from crawld.store import model
 
 from .world import site_of, until
@@ -266,6 +274,85 @@ class TestIdle:
         fresh = IndexPolicy(usual_scale())
         fresh.load([1], [0.0])
         assert worth[0] <= fresh.worths([1], now + 1.0)[0]
+
+
+@pytest.mark.parametrize("policy", NAMES)
+class TestEveryPolicy:
+    """Works with what happens to pages and hosts beside visits."""
+
+    def test_new_pages_are_taken_whatever_the_policy_would_rather_have(self, policy):
+        pages = pages_of(policy, min_revisit_s=0.0)
+        pages.discovered([7, 8])
+        assert {7, 8} <= set(drain(pages, 1000.0))
+
+    def test_retired_pages_wait_for_an_instant_of_their_own(self, policy):
+        pages = pages_of(policy)
+        pages.failed(3, 5000.0)
+        assert 3 not in drain(pages, 1000.0)
+        # DELAYED is asked again now and then: its next instant may come nearer.
+        assert pages.wanted_at(1000.0) == 5000.0 or policy == "delayed"
+        assert pages.take(5001.0) == 3
+        pages.visited(3, 5001.0, Observation(True))
+        assert drain(pages, 5012.0) in ([3], [])
+        assert 3 in {*drain(pages, 5012.0 + 400.0), *([3] if 3 in pages.policy else [])}
+
+    def test_a_page_alone_and_no_page_at_all(self, policy):
+        assert pages_of(policy, count=0).take(1000.0) is None
+        alone = pages_of(policy, count=1, min_revisit_s=0.0)
+        taken = []
+        for now in range(1000, 11_000, 1000):
+            if (page := alone.take(float(now))) is not None:
+                taken.append(page)
+                alone.visited(page, float(now), Observation(False))
+        assert set(taken) == {1}
+        assert len(taken) >= 5
+
+    @pytest.mark.parametrize("jump_s", [-86_400.0, 86_400.0])
+    def test_a_clock_that_jumps_by_a_day_starves_nobody(self, policy, jump_s):
+        pages, now, last = pages_of(policy, count=5), 200_000.0, {}
+        pages.allocated(np.arange(1, 6), np.full(5, 1e-3))
+        for step in range(1200):
+            now += jump_s if step == 100 else 100.0
+            page = pages.take(now)
+            if page is not None:
+                pages.visited(page, now, Observation(False))
+                last[page] = step
+        # A day is 864 steps: what is visited then, rests until the clock is there again.
+        assert sorted(last) == [1, 2, 3, 4, 5]
+        assert min(last.values()) > 1000
+
+    @pytest.mark.parametrize("closed", ["quiet hours", "back-off"])
+    async def test_a_closed_host_has_no_turn(self, policy, closed):
+        clock = Clock()
+        host = HostState(1, HostSlot("a.test", trio.current_time()))
+        quiet = ((0, 43_000), (43_200, 86_300)) if closed == "quiet hours" else ()
+        now = clock.now()
+        offset_s = -int(now % 86_400) + 1000  # local time is a thousand seconds past midnight
+        host.apply_rules([DelayRules(host_delay_s=1.0, quiet_hours=QuietHours(quiet, offset_s))])
+        host.pages[1] = pages_of(policy)
+        if closed == "back-off":
+            host.troubled(now, 600.0)
+        assert host.wanted_at(now, {1}) is not None
+        assert host.open_at(clock) > trio.current_time() + 500.0
+
+    def test_a_page_without_importance_waits_for_all_others(self, policy):
+        pages = HostPages(1, 1, policy, discovery_share=0.5, min_revisit_s=0.0)
+        numbers, weights = np.arange(1, 5), np.array([0.0, 1.0, 1.0, 1.0])
+        pages.load_visited(Known(numbers, np.full(4, 1e9), weights), 1e9)
+        models = blank_records(4)
+        models["visits"], models["rate"], models["last_visit_at"] = 9, 1e-5, 1e9
+        pages.teach(numbers, models, usual_scale())
+        web = Pages(numbers, np.ones(4, np.int64), np.ones(4, np.int64), models["rate"], weights)
+        pages.allocated(numbers, share(web, {1: 3600.0}).allocation.frequency)
+        taken = Counter()
+        for step in range(300):
+            now = 1e9 + 1e5 + 3600.0 * step
+            if (page := pages.take(now)) is not None:
+                pages.visited(page, now, Observation(True))
+                taken[page] += 1
+        assert min(taken[page] for page in (2, 3, 4)) > 50
+        # Round robin and the plain draw are blind on purpose: all others are measured by them.
+        assert taken[1] == 0 or policy in ("uniform", "random")
 
 
 class TestShare:

@@ -4,7 +4,14 @@ import numpy as np
 import pytest
 
 from crawld.core.change import renewal
-from crawld.core.change.renewal import Renewal, exponential_edges, fit, renewal_function
+from crawld.core.change.renewal import (
+    EDGES_S,
+    Renewal,
+    exponential_edges,
+    exponential_mass,
+    fit,
+    renewal_function,
+)
 
 BURSTY = Renewal(renewal.EDGES_S, np.array([0.4, 0.1, 0.1, 0.1, 0.1, 0.1, 0.1, 0.0, 0.0, 0.0]))
 FINE = exponential_edges(400, 0.02, 1.01)
@@ -128,3 +135,14 @@ def test_a_page_without_any_gap_still_has_a_distribution():
     blank = fit([])
     assert blank.mass.sum() == pytest.approx(1.0)
     assert float(blank.mean()) > 0
+
+
+@pytest.mark.parametrize("rate", [1e-3, 1e-4, 1e-5])
+def test_the_renewal_function_of_a_fast_page_stays_near_its_limit(rate):
+    page = Renewal(EDGES_S, exponential_mass(np.array([rate])))
+    table = renewal_function(page, horizon=2 * 365 * 86_400.0, points=96)
+    mean = float(table.mean[0])
+    assert np.all(np.diff(table.expected) > 0.0)
+    late = table.grid > 3.0 * mean
+    limit = table.grid / mean + float(table.excess[0]) / mean - 1.0
+    assert table.expected[0, late] == pytest.approx(limit[late], rel=0.1)

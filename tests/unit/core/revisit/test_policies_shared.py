@@ -3,6 +3,9 @@
 import numpy as np
 import pytest
 
+from crawld.core.change.refit import blank_records
+from crawld.core.revisit.catalogue import FACTORIES, Allocated
+from crawld.core.revisit.names import NAMES
 from crawld.core.revisit.policies import Observation, UniformPolicy
 from crawld.core.revisit.policies_frequency import (
     DelayedPolicy,
@@ -11,6 +14,8 @@ from crawld.core.revisit.policies_frequency import (
 )
 from crawld.core.revisit.policies_greedy import GreedyPolicy
 from crawld.core.revisit.policies_index import IndexPolicy
+from crawld.core.revisit.worth import usual_scale
+from crawld.daemon.pages import HostPages, Known
 
 POLICIES = {
     "uniform": UniformPolicy,
@@ -137,3 +142,41 @@ def test_weights_are_accepted_while_it_runs(policy):
     allocate(policy, list(range(20)), 1e-3)
     policy.set_weight(3, 5.0)
     assert any(visit(policy, NOW + 1e3 * k) is not None for k in range(50))
+
+
+def records(rates):
+    """Return models of pages visited for a year that change at these rates, per second."""
+    models = blank_records(len(rates))
+    models["visits"], models["first_at"], models["last_visit_at"] = 100, NOW - 3e7, NOW
+    models["last_change_at"], models["change_known"] = NOW - 1e5, 1
+    models["rate"] = rates
+    return models
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("rates", [[0.0] * 6, [np.inf] * 6, [0.0, np.inf, 1e-30, 1e30, 1e-5, 1e-6]])
+def test_pages_that_never_or_always_change_take_turns_like_others(name, rates):
+    pages = HostPages(1, 1, name, discovery_share=0.5, min_revisit_s=0.0)
+    numbers = np.arange(1, 7)
+    pages.load_visited(Known(numbers, np.full(6, NOW - 1e5)), NOW)
+    pages.teach(numbers, records(rates), usual_scale())
+    pages.allocated(numbers, np.where((np.array(rates) > 0.0) & (np.array(rates) < 1e-4), 1e-3, 0))
+    taken, now = [], NOW
+    for _ in range(60):
+        now += 100.0
+        if (page := pages.take(now)) is not None:
+            taken.append(page)
+            pages.visited(page, now, Observation(page % 2 == 0))
+    assert set(taken) <= set(numbers.tolist())
+    # DELAYED keeps a slot free where no frequency asks for it; nobody else does.
+    assert len(taken) == 60 or name == "delayed"
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_without_any_bandwidth_a_free_slot_is_used_all_the_same(name):
+    policy = FACTORIES[name]()
+    policy.load([1, 2, 3], np.full(3, NOW - 1e5))
+    if isinstance(policy, Allocated):
+        policy.allocated([1, 2, 3], np.zeros(3))
+    taken = {visit(policy, NOW + 60.0 * k) for k in range(9)}
+    assert taken == ({None} if name == "delayed" else {1, 2, 3})
