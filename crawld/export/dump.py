@@ -10,9 +10,10 @@ from __future__ import annotations
 import gzip
 import json
 from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, cast
+from typing import IO, Any, BinaryIO, cast
 from xml.sax.saxutils import escape
 
 import apsw
@@ -54,16 +55,22 @@ def export_dump(
     summary = Summary()
     with opened(db) as connection, whole_file(out) as file:
         total = walk.newest_page(connection)
-        target = gzip.GzipFile(filename="", mode="wb", fileobj=file, mtime=0)
-        write = target.write if out.suffix == ".gz" else file.write
-        for text in _texts(connection, since, summary):
-            write(text.encode("utf-8", "replace"))
-            progress(min(summary.written.get("pages", 0), total), total)
-        if out.suffix == ".gz":
-            target.close()
+        with _target(file, packed=out.suffix == ".gz") as target:
+            for text in _texts(connection, since, summary):
+                target.write(text.encode("utf-8", "replace"))
+                progress(min(summary.written.get("pages", 0), total), total)
         summary.written_bytes = file.tell()
     progress(total, total)
     return summary
+
+
+@contextmanager
+def _target(file: BinaryIO, *, packed: bool) -> Iterator[IO[bytes]]:
+    if not packed:
+        yield file
+        return
+    with gzip.GzipFile(filename="", mode="wb", fileobj=file, mtime=0) as target:
+        yield cast("IO[bytes]", target)
 
 
 def _texts(connection: apsw.Connection, since: float | None, summary: Summary) -> Iterator[str]:

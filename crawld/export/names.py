@@ -128,7 +128,7 @@ def relative(quoted_from: str, quoted_to: str) -> str:
         if one != other:
             break
         shared += 1
-    return "../" * (len(here) - 1 - shared) + "/".join(there[shared:])
+    return "../" * (len(here) - 1 - shared) + "/".join(there[shared:]) or "./"
 
 
 def _split(url: str) -> tuple[str, list[str], str, str]:

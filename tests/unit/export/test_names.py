@@ -103,6 +103,8 @@ def test_rule_1_and_2_hold_for_any_url(parts, kind):
         ("h/a/b.html", "h/c/d.html", "../c/d.html"),
         ("h/a/b.html", "g/index.html", "../../g/index.html"),
         ("index.html", "h/index.html", "h/index.html"),
+        ("h/a", "h/", "./"),
+        ("h/a/b", "h/", "../"),
     ],
 )
 def test_relative(here, there, link):

@@ -1,0 +1,42 @@
+import gzip
+from xml.etree import ElementTree
+
+from crawld.export.dump import export_dump
+from crawld.store import change
+from crawld.store.change import Change
+
+H = "http://h.example"
+NS = "{http://www.mediawiki.org/xml/export-0.11/}"
+
+
+def test_histories_as_a_stub_dump(mirror, tmp_path):
+    mirror.page(f"{H}/wiki/A", b"a")
+
+    def fill(connection):
+        connection.execute(
+            "INSERT INTO wiki (site_id, origin_id, looked_at, api_url, facts)"
+            " VALUES (1, 1, 1.0, 'http://h.example/api.php', '{\"lang\": \"pl\"}')"
+        )
+        connection.execute(
+            "INSERT INTO wiki_page (page_id, wiki_id, title, state, wiki_page_number)"
+            " VALUES (1, 1, 'A & <b>\x01', 'complete', 42)"
+        )
+        revisions = [Change(86_400.0 * n, 100 + n, size_bytes=n) for n in (1, 2, 3)]
+        change.insert(connection, 1, [*revisions, Change(5.0, 9, "log", "deletion")])
+
+    mirror.write(fill)
+    summary = export_dump(mirror.path, tmp_path / "h.xml.gz", since=2 * 86_400.0)
+    assert summary.written == {"revisions": 2, "pages": 1}
+    root = ElementTree.fromstring(gzip.decompress((tmp_path / "h.xml.gz").read_bytes()))
+    page = root.find(f"{NS}page")
+    assert page.findtext(f"{NS}title") == "A & <b>�"
+    assert page.findtext(f"{NS}id") == "42"
+    assert [each.findtext(f"{NS}timestamp") for each in page.iter(f"{NS}revision")] == [
+        "1970-01-03T00:00:00Z",
+        "1970-01-04T00:00:00Z",
+    ]
+
+
+def test_a_mirror_without_wikis_is_an_empty_dump(mirror, tmp_path):
+    export_dump(mirror.path, tmp_path / "h.xml")
+    assert len(ElementTree.parse(tmp_path / "h.xml").getroot()) == 0
