@@ -60,14 +60,15 @@ class Cursor:
         at: instant of the newest row seen, by the wiki's clock; 0 before the first answer.
         edits, logs: numbers of the rows seen since `at` less the overlap.
         part: the API's own word for where a long answer goes on, None between answers.
-        doubt: the rows seen last were missing: it must be asked how far back rows are kept.
+        doubt: the rows seen last, at this instant, were missing: it must be asked how far back rows
+            are kept; 0: they were there.
     """
 
     at: float = 0.0
     edits: frozenset[int] = frozenset()
     logs: frozenset[int] = frozenset()
     part: Parameters | None = None
-    doubt: bool = False
+    doubt: float = 0.0
 
     def to_json(self) -> str:
         """Return the stored form."""
@@ -90,7 +91,7 @@ class Cursor:
                 frozenset(stored["edits"]),
                 frozenset(stored["logs"]),
                 stored["part"],
-                bool(stored["doubt"]),
+                float(stored["doubt"]),
             )
         except (ValueError, KeyError, TypeError):
             return cls()
@@ -179,7 +180,7 @@ def read_changes(answer: ApiAnswer, cursor: Cursor, now: float) -> Read:
             rows.kept(edits if lost else rows.edits, at),
             rows.kept(rows.logs, at),
             answer.cursor,
-            (cursor.doubt or lost) and not set_back,
+            0.0 if set_back else cursor.at if lost else cursor.doubt,
         ),
         gap=set_back,
         unusable=rows.unusable,
@@ -191,7 +192,7 @@ def read_oldest(answer: ApiAnswer, cursor: Cursor) -> Read:
     instants = [instant_of(row) for row in rows_of(answer.query, "recentchanges")]
     oldest = min((at for at in instants if at is not None), default=None)
     settled = Cursor(cursor.at, cursor.edits, cursor.logs)
-    return Read((), settled, gap=oldest is None or oldest > cursor.at)
+    return Read((), settled, gap=oldest is None or oldest > cursor.doubt)
 
 
 class _Rows:

@@ -198,7 +198,7 @@ class RecentChanges(_WikiSource):
         cursor, asked_at = Cursor.from_json(row.cursor), self._clock.now()
         if await self._fits_one_request():
             return Poll(at=asked_at, cursor=row.cursor, requests=0, wait_s=LOOK_S)
-        in_doubt = cursor.doubt and cursor.part is None
+        in_doubt = cursor.doubt > 0.0 and cursor.part is None
         query = oldest_query() if in_doubt else changes_query(cursor, asked_at)
         answer = await self._ask(query, row)
         if isinstance(answer, PollTrouble):
@@ -212,7 +212,7 @@ class RecentChanges(_WikiSource):
         if read.unusable:
             log.warning("unusable_changes", api=self._wiki.api.url, count=read.unusable)
         handed_on = await self._hand_on(read.changed, gap=read.gap, now=now)
-        more = read.cursor.part is not None or read.cursor.doubt
+        more = read.cursor.part is not None or read.cursor.doubt > 0.0
         changes = [
             self._concern(each.title, each.number, clocks.span(each.at)) for each in read.changed
         ]

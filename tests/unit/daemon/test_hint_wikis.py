@@ -1,0 +1,333 @@
+"""The three hint sources of a MediaWiki, against answers as wikis give them, bad ones too."""
+
+import json
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+
+import pytest
+
+from crawld.core.page import Outcome, PageState
+from crawld.core.url import url_hash
+from crawld.daemon.apiclient import Api
+from crawld.daemon.clock import Clock
+from crawld.daemon.hints.source import HELD, Poll, PollTrouble
+from crawld.daemon.hints.wikis import FanOut, Probe, RecentChanges, Wiki
+from crawld.sources.mediawiki_api import ApiTrouble, Trouble, read_answer
+from crawld.sources.mediawiki_changes import Cursor, Place, Wanted
+from crawld.sources.mediawiki_site import WikiFacts
+from crawld.sources.mediawiki_title import Namespace, TitleRules
+from crawld.store import frontier, hint_source, site, visit, wiki, wiki_page
+from crawld.store.database import Database
+from crawld.store.visit import VisitRecord
+from crawld.store.wiki_page import Shown, Visited
+
+from .world import found_at
+
+NOW = 1_790_000_000.0
+HOUR_S = 3_600.0
+SPACES = {0: Namespace(0, ""), 10: Namespace(10, "Template")}
+FACTS = WikiFacts(
+    "MediaWiki 1.39",
+    "http://a.test",
+    TitleRules(
+        article_path="/wiki/$1", script="/w/index.php", namespaces=SPACES, names={"template": 10}
+    ),
+)
+
+
+def written(at):
+    return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+@dataclass
+class Answers:
+    """A client whose answers are written down, each read as if it came from the wire."""
+
+    waiting: list = field(default_factory=list)
+    asked: list = field(default_factory=list)
+
+    async def ask(self, api, query, *, due):
+        assert due
+        self.asked.append(query)
+        given = self.waiting.pop(0)
+        if isinstance(given, ApiTrouble):
+            return given
+        status, body = given if isinstance(given, tuple) else (200, given)
+        text = body if isinstance(body, str) else json.dumps(body)
+        return read_answer(status, None, text.encode(), now=NOW)
+
+
+def said(at=NOW, cursor=None, **query):
+    answer = {"curtimestamp": written(at), "query": query}
+    return {**answer, "continue": cursor} if cursor else {**answer, "batchcomplete": True}
+
+
+def edit(number, title, at=NOW - 5, page=0, space=0):
+    values = {"type": "edit", "rcid": number, "title": title, "ns": space, "pageid": page}
+    return {**values, "timestamp": written(at)}
+
+
+class World:
+    """A file with a wiki of so many pages, its sources, and whom they ask."""
+
+    def __init__(self, database, known, pages):
+        self.database = database
+        self.known = known
+        self.pages = pages
+        self.client = Answers()
+        self.sources = {
+            kind: make(known, database, self.client, Clock(wall=lambda: NOW))
+            for kind, make in (
+                ("recent_changes", RecentChanges),
+                ("probe", Probe),
+                ("fan_out", FanOut),
+            )
+        }
+
+    async def poll(self, kind, *answers, cursor=None):
+        """Let a source ask once, where it goes on from a cursor."""
+        self.client.waiting[:] = answers
+        row = self.known.sources[kind]._replace(cursor=cursor)
+        return await self.sources[kind].poll(row)
+
+    def told(self, poll):
+        """Return the titles that an answer calls stale."""
+        titles = {number: title for title, number in self.pages.items()}
+        return {titles[page.page_id] for page in poll.pages}
+
+
+def prepare(connection, count):
+    site.upsert(connection, "s", "{}", source="config", at=NOW)
+    titles = [f"Page {number}" for number in range(count)]
+    new = frontier.discover(
+        connection, [found_at(f"/wiki/{title.replace(' ', '_')}") for title in titles]
+    )
+    for page in new:
+        record = VisitRecord(
+            page_id=page.page_id,
+            visited_at=NOW - HOUR_S,
+            outcome=Outcome.UNCHANGED,
+            state=PageState.VISITED,
+        )
+        visit.record(connection, record)
+    wiki.looked(connection, 1, 1, NOW, "http://a.test/w/api.php")
+    wiki.set_facts(connection, 1, FACTS.to_json(), NOW)
+    seen = [
+        (Visited(page.page_id, page.url, NOW - HOUR_S, None), title)
+        for page, title in zip(new, titles, strict=True)
+    ]
+    wiki_page.register(connection, 1, seen, NOW)
+    for number, row in enumerate(wiki_page.waiting(connection, 1, "unresolved", limit=count)):
+        # The last shows the page of the first: a redirect.
+        shown = 100 if number == count - 1 else 100 + number
+        wiki_page.shows(connection, row, Shown(shown, row.title, None), NOW)
+    [row] = wiki.list_wikis(connection)
+    kinds = ("recent_changes", "probe", "fan_out")
+    sources = {
+        kind: hint_source.ensure(connection, 1, row.host_id, kind, row.api_url, NOW)
+        for kind in kinds
+    }
+    known = Wiki(row, FACTS, Api(1, row.api_url), sources)
+    return known, {title: page.page_id for page, title in zip(new, titles, strict=True)}
+
+
+@pytest.fixture
+async def make(tmp_path):
+    """Return a function that makes a world of so many pages."""
+    async with await Database.open(tmp_path / "w.db") as database:
+
+        async def start(pages=60):
+            known, numbers = await database.write(prepare, pages)
+            return World(database, known, numbers)
+
+        yield start
+
+
+async def test_edits_are_told_of_titles_and_of_what_redirects_there(make):
+    world = await make()
+    answer = said(recentchanges=[edit(1, "Page 0", page=100), edit(2, "Nobody's", page=999)])
+    poll = await world.poll("recent_changes", answer)
+    assert world.told(poll) == {"Page 0", "Page 59"}
+    assert poll.told_until == NOW - 1.0
+    assert all(page.first_at <= page.last_at <= NOW for page in poll.pages)
+    assert Cursor.from_json(poll.cursor).at == NOW - 5
+
+
+async def test_a_deleted_page_takes_along_what_redirected_to_it(make):
+    world = await make()
+    log = {"logid": 1, "type": "delete", "action": "delete", "title": "Page 0", "ns": 0}
+    poll = await world.poll(
+        "recent_changes", said(logevents=[{**log, "timestamp": written(NOW - 3), "pageid": 0}])
+    )
+    assert world.told(poll) == {"Page 0", "Page 59"}
+
+
+async def test_the_clock_of_the_wiki_is_brought_to_ours(make):
+    world = await make()
+    ahead = said(at=NOW + 900, recentchanges=[edit(1, "Page 3", at=NOW + 890, page=103)])
+    poll = await world.poll("recent_changes", ahead)
+    page = poll.pages[0]
+    assert abs(page.first_at - (NOW - 10)) <= 1
+    assert page.last_at <= NOW
+
+
+async def test_a_long_answer_goes_on_at_once(make):
+    world = await make()
+    part = {"rccontinue": "x|2", "continue": "-||"}
+    poll = await world.poll("recent_changes", said(recentchanges=[edit(1, "Page 1")], cursor=part))
+    assert (poll.more, poll.told_until) == (True, None)
+    await world.poll("recent_changes", said(), cursor=poll.cursor)
+    assert world.client.asked[-1]["rccontinue"] == "x|2"
+
+
+async def test_what_is_kept_no_longer_starts_a_round_of_probes(make):
+    world = await make()
+    first = await world.poll("recent_changes", said(recentchanges=[edit(1, "Page 1", NOW - 900)]))
+    doubted = await world.poll(
+        "recent_changes", said(recentchanges=[edit(9, "Page 2")]), cursor=first.cursor
+    )
+    assert doubted.more
+    oldest = said(recentchanges=[edit(8, "Page 4", NOW - 60)])
+    settled = await world.poll("recent_changes", oldest, cursor=doubted.cursor)
+    assert not settled.more
+    [(number, place)] = settled.handed_on
+    assert number == world.known.sources["probe"].hint_source_id
+    assert Place.from_json(place).urgent
+
+
+@pytest.mark.parametrize(
+    ("answer", "trouble"),
+    [
+        ((200, "<!DOCTYPE html><title>Log in</title>"), "not_json"),
+        ((403, "<html>no</html>"), "closed"),
+        ((200, {"error": {"code": "readapidenied", "info": "no"}}), "closed"),
+        ((503, ""), "unavailable"),
+        ((200, {"error": {"code": "maxlag", "info": "9 s"}}), "lagged"),
+        ((200, '{"query": '), "not_json"),
+    ],
+)
+async def test_answers_that_are_none_are_trouble_with_a_pause(make, answer, trouble):
+    world = await make()
+    for kind in ("recent_changes", "probe"):
+        poll = await world.poll(kind, answer)
+        assert isinstance(poll, PollTrouble)
+        assert (poll.trouble, poll.requests) == (trouble, 1)
+        assert poll.pause_s >= 5.0
+
+
+async def test_a_host_that_rests_is_no_trouble(make):
+    world = await make()
+    poll = await world.poll("recent_changes", ApiTrouble(Trouble.HELD, "closed", 60.0))
+    assert (poll.trouble, poll.pause_s) == (HELD, 60.0)
+
+
+async def test_a_cursor_the_wiki_does_not_know_is_dropped(make):
+    world = await make()
+    cursor = Cursor(at=NOW - 60, part={"rccontinue": "old"}).to_json()
+    refused = {"error": {"code": "badcontinue", "info": "no"}}
+    poll = await world.poll("recent_changes", refused, cursor=cursor)
+    assert Cursor.from_json(poll.cursor) == Cursor(at=NOW - 60)
+
+
+async def test_a_few_pages_are_probed_instead(make):
+    world = await make(20)
+    poll = await world.poll("recent_changes")
+    assert (poll.requests, world.client.asked) == (0, [])
+    assert isinstance(poll, Poll)
+
+
+def shown(world, *titles, revision=7, at=NOW - 2 * HOUR_S, touched=NOW - 2 * HOUR_S):
+    pages = [
+        {
+            "pageid": world.pages[title],
+            "title": title,
+            "touched": written(touched),
+            "revisions": [{"revid": revision, "timestamp": written(at)}],
+        }
+        for title in titles
+    ]
+    return said(pages=pages)
+
+
+async def probe(world, answer, cursor=None):
+    """Probe, and keep what was said, as taking it into the file does."""
+    poll = await world.poll("probe", answer, cursor=cursor)
+    if poll.along is not None:
+        await world.database.write(poll.along)
+    return poll
+
+
+async def test_probes_tell_new_revisions_and_no_others(make):
+    world = await make(10)
+    titles = list(world.pages)
+    poll = await probe(world, shown(world, *titles))
+    assert (poll.pages, poll.told_until) == ([], NOW - 1.0)
+    assert world.client.asked[0]["titles"].count("|") == 9
+    # Newer than the visit; then another revision, imported and older than the probe before.
+    poll = await probe(world, shown(world, *titles, revision=8, at=NOW - 60))
+    assert len(poll.pages) == 10
+    poll = await probe(world, shown(world, *titles[:1], revision=9, at=NOW - 9 * HOUR_S))
+    assert world.told(poll) == {"Page 0"}
+
+
+async def test_probes_tell_what_came_and_went(make):
+    world = await make(3)
+    gone = said(pages=[{"title": title, "missing": True} for title in world.pages])
+    assert len((await probe(world, gone)).pages) == 3
+    await world.database.write(
+        lambda connection: connection.execute("UPDATE page SET last_outcome = 'gone'")
+    )
+    assert (await probe(world, gone)).pages == []
+    assert len((await probe(world, shown(world, *world.pages))).pages) == 3
+
+
+async def test_a_page_made_anew_without_a_revision_is_possibly_stale(make):
+    world = await make(3)
+    await probe(world, shown(world, *world.pages))
+    poll = await probe(world, shown(world, "Page 1", touched=NOW - 30))
+    assert poll.pages == []
+    [(number, text)] = poll.handed_on
+    assert number == world.known.sources["fan_out"].hint_source_id
+    told = await world.poll("fan_out", cursor=text)
+    assert (world.told(told), told.requests) == ({"Page 1"}, 0)
+
+
+async def test_a_round_of_probes_goes_through_all_pages(make):
+    world = await make(120)
+    titles, cursor = list(world.pages), None
+    for first in (0, 50, 100):
+        part = titles[first : first + 50]
+        poll = await probe(world, shown(world, *part), cursor)
+        assert world.client.asked[-1]["titles"].split("|") == part
+        cursor = poll.cursor
+    assert poll.told_until is not None
+    assert Place.from_json(cursor).after == 0
+
+
+async def test_fewer_titles_are_named_where_so_many_are_refused(make):
+    world = await make(60)
+    refused = {"error": {"code": "toomanyvalues", "info": "no", "limit": 50}}
+    poll = await world.poll("probe", refused)
+    assert Place.from_json(poll.cursor).titles == 25
+
+
+async def test_users_of_an_edited_template_are_possibly_stale(make):
+    world = await make()
+    poll = await world.poll(
+        "recent_changes", said(recentchanges=[edit(1, "Template:Box", space=10)])
+    )
+    [(_, text)] = poll.handed_on
+    users = [{"title": f"Page {number}", "ns": 0} for number in range(1, 5)]
+    part = {"eicontinue": "10|9"}
+    told = await world.poll("fan_out", said(embeddedin=users, cursor=part), cursor=text)
+    assert world.told(told) == {"Page 1", "Page 2", "Page 3", "Page 4"}
+    assert world.client.asked[-1]["eititle"] == "Template:Box"
+    told = await world.poll("fan_out", said(embeddedin=[]), cursor=told.cursor)
+    assert world.client.asked[-1]["eicontinue"] == "10|9"
+    assert Wanted.from_json(told.cursor) == Wanted()
+
+
+async def test_a_url_hash_is_the_key_of_a_title(make):
+    world = await make(3)
+    concern = world.sources["probe"]._concern("Page 1", None, (NOW, NOW))
+    assert concern.url_hash == url_hash("http://a.test/wiki/Page_1")
