@@ -14,6 +14,7 @@ from crawld.core.robots import Robots
 from crawld.core.traps import trap
 from crawld.core.url import parse, url_hash
 from crawld.daemon.sites import ActiveSite
+from crawld.daemon.wikiparts import WikiParts
 from crawld.store.frontier import Discovery
 from crawld.store.refusal import Refusal
 
@@ -83,8 +84,9 @@ class Admitted:
 class Admission:
     """Judges URLs for all sites."""
 
-    def __init__(self, known_robots: KnownRobots) -> None:
+    def __init__(self, known_robots: KnownRobots, wikis: WikiParts | None = None) -> None:
         self._known_robots = known_robots
+        self._wikis = wikis or WikiParts()
         self._recent = RecentUrls()
         self._needless = RecentUrls()
 
@@ -130,6 +132,8 @@ class Admission:
         reason = site.scope.refusal(url, parsed.host, source.depth)
         if reason is None:
             reason = trap(url, site.traps, now)
+        if reason is None and not source.seed:
+            reason = self._wikis.refusal(site, url)
         if reason is None and not source.seed:
             robots = self._known_robots(parsed.origin)
             if robots is not None and not robots.allowed(url):

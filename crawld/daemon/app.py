@@ -42,6 +42,7 @@ from crawld.daemon.jobs.audit import Audit
 from crawld.daemon.jobs.backfill import Backfill
 from crawld.daemon.jobs.estimate import Estimate
 from crawld.daemon.jobs.hints import Hints
+from crawld.daemon.jobs.members import Members
 from crawld.daemon.jobs.replicas import Replicas
 from crawld.daemon.jobs.retention import Retention
 from crawld.daemon.jobs.runner import Job, JobRunner
@@ -159,16 +160,18 @@ class Daemon:
             Backfill(
                 self.crawl,
                 database,
+        self._members = Members(self.crawl, database, client, start.clock)
                 client,
                 start.clock,
                 settings=self._jobs_settings,
-                on_learnt=self.sourcing.look_again,
+                on_learnt=self._wiki_learnt,
             ),
             Hints(self.sourcing, database),
             Retention(self.crawl, database, start.clock),
             Analyse(self.crawl, database, start.clock),
             Estimate(self.crawl, database, start.clock, on_refitted=self._refitted),
             self._allocate,
+            self._members,
             Audit(
                 self.crawl,
                 database,
@@ -189,6 +192,11 @@ class Daemon:
         """Let policies and prices follow the models, as they are after a refit."""
         self._teaching.again()
         self._allocate.again()
+    def _wiki_learnt(self) -> None:
+        """Let those who need it know: a wiki has said what it is, or sites were named anew."""
+        self.sourcing.look_again()
+        self.jobs.call(self._members.name)
+
 
     def _jobs_settings(self) -> Jobs:
         return self._config.jobs
@@ -261,6 +269,7 @@ class Daemon:
         """Start no more turns; `run` returns when those under way are recorded."""
         self.phase = "draining"
         self.crawl.schedule.stop()
+        await self._members.load()
 
     def hurry(self) -> None:
         """Give up the turns under way too; what was fetched is recorded if the disk has room."""
@@ -308,7 +317,7 @@ class Daemon:
         changed = runtime_changes(self._config, loaded.config)
         await self.book.adopt(loaded.config, loaded.seeds)
         self._config = loaded.config
-        self.sourcing.look_again()
+        self._wiki_learnt()
         await self.book.plant()
         log.info("reloaded", changed=changed)
         return changed

@@ -84,6 +84,22 @@ class TitleRules:
         written = self._written(path, query)
         return None if written is None else self.normalise(written)
 
+    def reads(self, url: str) -> bool:
+        """Whether the wiki's programs answer a canonical URL: a page, or a view of one."""
+        path = parse(url).target.partition("?")[0]
+        before, _, after = self.article_path.partition("$1")
+        fits = len(path) > len(before) + len(after)
+        folder = self.script.rpartition("/")[0]
+        return (
+            (fits and path.startswith(before) and path.endswith(after))
+            or f"{path}/".startswith(f"{self.script}/")
+            or (path.startswith(f"{folder}/") and ".php" in path)
+        )
+
+    def namespace_of(self, title: str) -> int:
+        """Return the number of the namespace of a title as this wiki spells it."""
+        return self._split(title)[0] or 0
+
     def _written(self, path: str, query: str) -> str | None:
         if path == self.script:
             return _of_query(query)

@@ -132,6 +132,7 @@ _CONTENT = """
   client_max_body_size 100m;
   location = / {{ return 301 /wiki/Main_Page; }}
   location = /robots.txt {{ root {folder}/control; default_type text/plain; }}
+  location /sitemap/ {{ root {folder}/control; }}
   location /wiki/ {{
     fastcgi_param SCRIPT_FILENAME {source}/index.php;
     fastcgi_param SCRIPT_NAME /w/index.php;
@@ -211,6 +212,16 @@ class MediaWiki:
     def maintain(self, script: str, *arguments: str) -> str:
         """Run a maintenance script and return what it printed."""
         return _maintain(self._folder, script, *arguments)
+
+    def write_sitemap(self) -> None:
+        """Make the wiki's sitemap anew: an index and packed files, under `/sitemap/`."""
+        folder = self._control / "sitemap"
+        folder.mkdir(exist_ok=True)
+        self.maintain(
+            "generateSitemap.php",
+            *("--fspath", str(folder), "--urlpath", "/sitemap/", "--server", self.origin),
+            *("--compress", "yes", "--identifier", "wiki", "--skip-redirects"),
+        )
 
     @contextlib.contextmanager
     def lag(self, lag_s: float) -> Iterator[None]:

@@ -1,0 +1,32 @@
+"""The titles that make up a site which is a part of a wiki."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+
+import apsw
+
+
+def named(connection: apsw.Connection, wiki_id: int, titles: Sequence[str], at: float) -> None:
+    """Note titles that the wiki names as part of the site, at an instant (Unix seconds)."""
+    connection.execute(
+        "INSERT INTO wiki_member (wiki_id, title, named_at)"
+        " SELECT ?1, value, ?3 FROM json_each(?2) WHERE true"
+        " ON CONFLICT DO UPDATE SET named_at = excluded.named_at",
+        (wiki_id, json.dumps(titles), at),
+    )
+
+
+def forget(connection: apsw.Connection, wiki_id: int, before: float) -> int:
+    """Drop titles that were last named before an instant; return how many."""
+    connection.execute(
+        "DELETE FROM wiki_member WHERE wiki_id = ? AND named_at < ?", (wiki_id, before)
+    )
+    return connection.changes()
+
+
+def titles(connection: apsw.Connection, wiki_id: int) -> list[str]:
+    """Return all titles of a wiki's part."""
+    rows = connection.execute("SELECT title FROM wiki_member WHERE wiki_id = ?", (wiki_id,))
+    return [str(title) for (title,) in rows]

@@ -1,0 +1,123 @@
+"""Which URLs of a wiki belong to a site, and how a wiki is asked for the titles of a part."""
+
+from dataclasses import replace
+
+import pytest
+
+from crawld.sources.mediawiki_api import ApiAnswer
+from crawld.sources.mediawiki_scope import Walk, WikiPart, spelt_prefixes
+from crawld.sources.mediawiki_title import Namespace, TitleRules
+
+NAMES = {0: "", 1: "Talk", 4: "Wiki", 10: "Template", 12: "Help", 13: "Help talk", 14: "Category"}
+RULES = TitleRules(
+    article_path="/wiki/$1",
+    script="/w/index.php",
+    namespaces={number: Namespace(number, name) for number, name in NAMES.items()},
+    names={name.lower(): number for number, name in NAMES.items() if name}
+    | {"special": -1, "h": 12},
+    main_page=None,
+)
+WHOLE = WikiPart(RULES)
+SCOPED = WikiPart(
+    RULES, scoped=True, prefixes=("Help:Inst", "List of "), members=frozenset({"Zürich", "Help:A"})
+)
+
+
+def url(target):
+    return f"http://w.test{target}"
+
+
+@pytest.mark.parametrize(
+    ("target", "reason"),
+    [
+        ("/wiki/Zürich".replace("ü", "%C3%BC"), None),
+        ("/wiki/Help:A", None),
+        ("/w/index.php?title=Help:A", None),
+        ("/logo.png", None),
+        ("/wiki/Special:Random", "wiki_view"),
+        ("/wiki/Help:A?action=history", "wiki_view"),
+        ("/w/index.php?title=Help:A&action=edit", "wiki_view"),
+        ("/w/index.php?title=Help:A&oldid=7", "wiki_view"),
+        ("/w/index.php?curid=7", "wiki_view"),
+        ("/w/index.php", "wiki_view"),
+        ("/w/api.php?action=query", "wiki_view"),
+        ("/w/load.php?modules=site", "wiki_view"),
+        ("/wiki/A%5Bb", "wiki_view"),
+        ("/wiki/Talk:A", "wiki_talk"),
+        ("/wiki/Help_talk:A", "wiki_talk"),
+    ],
+)
+def test_what_a_reader_of_a_whole_wiki_sees(target, reason):
+    assert WHOLE.refusal(url(target)) == reason
+
+
+def test_discussions_may_be_wanted():
+    assert replace(WHOLE, talk=True).refusal(url("/wiki/Talk:A")) is None
+
+
+@pytest.mark.parametrize(
+    ("target", "reason"),
+    [
+        ("/wiki/Z%C3%BCrich", None),
+        ("/wiki/z%C3%BCrich", None),  # the first letter is upper case whatever is written
+        ("/w/index.php?title=z%C3%BCrich", None),
+        ("/wiki/Help:A", None),
+        ("/wiki/H:a", None),
+        ("/wiki/Help:Install_it", None),
+        ("/wiki/List_of_lists", None),
+        ("/wiki/Listing", "wiki_part"),
+        ("/wiki/Help:B", "wiki_part"),
+        ("/logo.png", "wiki_part"),
+        ("/wiki/Help_talk:A", "wiki_talk"),
+        ("/wiki/Z%C3%BCrich?action=raw", "wiki_view"),
+    ],
+)
+def test_what_belongs_to_a_part(target, reason):
+    assert SCOPED.refusal(url(target)) == reason
+
+
+def test_prefixes_as_the_wiki_spells_them():
+    written = ["help:inst", "list_of_", "List of ", "help:", "Category:", "[[", "ab"]
+    spelt = ("Help:Inst", "List of ", "List of ", "Help:", "Category:", "Ab")
+    assert spelt_prefixes(written, RULES) == spelt
+
+
+def answer(name, *rows, cursor=None):
+    return ApiAnswer({name: list(rows)}, cursor)
+
+
+def in_category(title, kind="page"):
+    return {"title": title, "type": kind}
+
+
+def test_a_walk_through_categories_that_contain_each_other():
+    walk = Walk.of(["physics", "Category:Maths"], 1, [], RULES)
+    assert walk.query(RULES)["cmtitle"] == "Category:Physics"
+    rows = [in_category("A"), in_category("Category:Optics", "subcat")]
+    titles, walk = walk.read(answer("categorymembers", *rows, cursor={"cmcontinue": "x"}))
+    assert titles == ["A"]
+    assert walk.query(RULES)["cmcontinue"] == "x"
+    rows = [in_category("B"), in_category("Category:Maths", "subcat"), {"title": 7}, "junk"]
+    titles, walk = walk.read(ApiAnswer({"categorymembers": rows}, None))
+    assert titles == ["B"]
+    assert [title for title, _ in walk.categories] == ["Category:Maths", "Category:Optics"]
+    _, walk = walk.read(answer("categorymembers"))
+    below = [in_category("Category:Lenses", "subcat"), in_category("Category:Physics", "subcat")]
+    _, walk = walk.read(answer("categorymembers", *below))
+    assert walk.over  # Optics was as deep as wanted
+
+
+def test_a_walk_through_prefixes():
+    walk = Walk.of([], 0, ["help:inst", "list of "], RULES)
+    query = walk.query(RULES)
+    assert (query["apprefix"], query["apnamespace"]) == ("Inst", 12)
+    assert query["apfilterredir"] == "nonredirects"
+    titles, walk = walk.read(answer("allpages", {"title": "Help:Install"}))
+    assert titles == ["Help:Install"]
+    assert walk.query(RULES)["apprefix"] == "List of "
+    assert walk.skipped().over
+
+
+def test_a_category_nobody_has_is_skipped():
+    walk = Walk.of(["None", "Some"], 0, [], RULES).skipped()
+    assert walk.query(RULES)["cmtitle"] == "Category:Some"
