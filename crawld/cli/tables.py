@@ -28,8 +28,8 @@ OUTCOME_STYLES: Mapping[Outcome, str] = {
 NUMBERS = frozenset(
     {
         "address delay", "back-off", "bytes", "changes", "delay", "depth", "failed", "known",
-        "refused", "rows", "size", "status", "stored", "took", "unused", "version", "visited",
-        "visits", "waiting", "wire",
+        "refused", "requisites", "rows", "size", "status", "stored", "took", "unused", "version",
+        "visited", "visits", "waiting", "wire",
     }
 )  # fmt: skip
 """Headings of columns that are set right."""
@@ -118,8 +118,21 @@ def freshness_text(found: FreshnessStatus) -> str:
 
 def sites_table(sites: list[models.SiteStatus]) -> RenderableType:
     """Return the sites and how far each is."""
-    headings = ("site", "state", "known", "visited", "waiting", "delay", "source", "hosts")
+    headings = (
+        "site", "state", "known", "visited", "waiting", "requisites", "delay", "source", "hosts",
+    )  # fmt: skip
     return table(headings, (_site_row(site) for site in sites))
+
+
+def _site_state(site: models.SiteStatus) -> str:
+    if site.paused:
+        return "paused"
+    most, received = site.monthly_bytes, site.received_bytes_this_month
+    if most is None or received is None:
+        return "active"
+    if received >= most:
+        return f"rests: {size_text(most)} used up this month"
+    return f"active, {size_text(received)} of {size_text(most)} this month"
 
 
 def _site_row(site: models.SiteStatus) -> Sequence[str]:
@@ -127,10 +140,11 @@ def _site_row(site: models.SiteStatus) -> Sequence[str]:
     more = f" and {len(site.hosts) - 3} more" if len(site.hosts) > 3 else ""
     return (
         site.name,
-        "paused" if site.paused else "active",
+        _site_state(site),
         count_text(site.pages_in_all),
         count_text(site.pages.get(PageState.VISITED, 0)),
         count_text(site.pages.get(PageState.DISCOVERED, 0)),
+        count_text(site.requisites),
         duration_text(site.host_delay_s),
         site.source,
         shown + more,
@@ -150,6 +164,8 @@ def next_slot_text(host: models.HostStatus) -> str:
     """Return when a host may be asked next."""
     if host.paused:
         return "paused"
+    if host.vanishing_since is not None:
+        return "too many pages vanish: kept"
     if host.next_fetch_in_s is None:
         return "nothing to ask"
     return "now" if host.next_fetch_in_s <= 0 else f"in {duration_text(host.next_fetch_in_s)}"

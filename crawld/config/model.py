@@ -30,6 +30,7 @@ from crawld.config.values import (
     HostPattern,
     ListenText,
     PositiveSeconds,
+    ProxyUrl,
     QuietHoursText,
     RuleText,
     Seconds,
@@ -422,6 +423,16 @@ class Site(_Table):
     )
     wiki_talk: StrictBool = _key(
         False, "Whether the discussions of a MediaWiki (with api) belong to the site."
+    )
+    proxy: ProxyUrl | None = _key(
+        None,
+        'HTTP proxy for every request of the site: "http://proxy.example.org:3128"; targets stay'
+        " fenced as far as their names are known here.",
+    )
+    monthly_bytes: Count | None = _key(
+        None,
+        "Most bytes received for the site in a calendar month (UTC); then it rests until the next.",
+        unit="bytes",
     )
     api: StrictBool = _key(
         False,

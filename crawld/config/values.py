@@ -27,6 +27,7 @@ _TIME = r"(?:[01]\d|2[0-3]):[0-5]\d"
 _QUIET = re.compile(rf"({_TIME})-({_TIME}|24:00)")
 _MAIL = re.compile(r"(?:mailto:)?[A-Za-z0-9.!#$%&'*+/=?^_`{|}~-]+@[A-Za-z0-9.-]+")
 _HOME_PAGE = re.compile(r"https?://[A-Za-z0-9\[][!-'*-~]*", re.IGNORECASE)
+_PROXY = re.compile(r"http://([^/?#@\s]+):([0-9]{1,5})/?", re.IGNORECASE)
 _NO_HOST = re.compile(r"[\s/?#@\\]")
 _SITE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 _TITLE_URL = re.compile(r"https?://[^/?#{}\s]+/[^{}\s]*\{title\}[^{}\s]*", re.IGNORECASE)
@@ -129,6 +130,13 @@ def _host_pattern(text: str) -> str:
     return below + _host(text.removeprefix(below))
 
 
+def _proxy(text: str) -> str:
+    match = _PROXY.fullmatch(text)
+    if match is None or not 0 < int(match[2]) < 65_536:
+        raise ValueError("must be http://host:port, without a name or password")
+    return f"http://{_host(match[1])}:{match[2]}"
+
+
 def _content_type(text: str) -> str:
     if not _CONTENT_TYPE.fullmatch(text):
         raise ValueError('must be a media type such as "text/html" or "image/*"')
@@ -196,6 +204,7 @@ HostPattern = Annotated[str, AfterValidator(_host_pattern)]
 ContentType = Annotated[str, AfterValidator(_content_type)]
 WebUrl = Annotated[str, AfterValidator(_web_url)]
 TitleUrl = Annotated[str, AfterValidator(_title_url)]
+ProxyUrl = Annotated[str, AfterValidator(_proxy)]
 SiteName = Annotated[str, AfterValidator(_site_name)]
 AddressText = Annotated[str, AfterValidator(_address)]
 ListenText = Annotated[str, AfterValidator(_listen)]

@@ -130,6 +130,7 @@ class Absence:
             limits=site.limits,
             allow_private=site.permits_private(host.slot.host),
             cut=True,
+            proxy=site.config.proxy,
         )
         answer = await self._fetcher.fetch(request)
         self._network.observed(host.slot.host, answer)

@@ -198,6 +198,7 @@ class ApiClient:
             headers=(*site.headers_for(name), ("Accept", "application/json")),
             limits=limits,
             allow_private=site.permits_private(name),
+            proxy=site.config.proxy,
             keep_alive=stays_open(url, host.delay_s()),
         )
 

@@ -47,6 +47,7 @@ from crawld.daemon.jobs.replicas import Replicas
 from crawld.daemon.jobs.retention import Retention
 from crawld.daemon.jobs.runner import Job, JobRunner
 from crawld.daemon.jobs.search import Search
+from crawld.daemon.meter import month_of
 from crawld.daemon.models import Phase
 from crawld.daemon.network import Network
 from crawld.daemon.process import OPEN_FILES_KEPT, open_files, settle_collector, settle_heap
@@ -57,6 +58,7 @@ from crawld.daemon.web import serve_web
 from crawld.errors import ConfigError, CrawldError
 from crawld.net.fetcher import Fetcher
 from crawld.net.resolver import CachedResolver, Lookup, NameserverLookup, SystemLookup
+from crawld.store import traffic
 from crawld.store.database import Database
 from crawld.store.hint_source import SourceRow
 
@@ -154,24 +156,26 @@ class Daemon:
             ],
         )
         self.crawl.robots.on_sitemaps = self.sourcing.look_again
-        self._teaching = Teaching(self.crawl, database, on_switched=self.sourcing.delivery.restore)
+        self._teaching = Teaching(
+            self.crawl, database, on_switched=self.sourcing.delivery.restore
+        )
         self._allocate = Allocate(self.crawl, database, start.clock)
+        self._members = Members(self.crawl, database, client, start.clock)
         jobs: list[Job] = [
             Backfill(
                 self.crawl,
                 database,
-        self._members = Members(self.crawl, database, client, start.clock)
                 client,
                 start.clock,
                 settings=self._jobs_settings,
                 on_learnt=self._wiki_learnt,
             ),
             Hints(self.sourcing, database),
+            self._members,
             Retention(self.crawl, database, start.clock),
             Analyse(self.crawl, database, start.clock),
             Estimate(self.crawl, database, start.clock, on_refitted=self._refitted),
             self._allocate,
-            self._members,
             Audit(
                 self.crawl,
                 database,
@@ -188,15 +192,15 @@ class Daemon:
     async def _told(self, row: SourceRow, said: Poll) -> None:
         await self.sourcing.take(row, said)
 
-    def _refitted(self) -> None:
-        """Let policies and prices follow the models, as they are after a refit."""
-        self._teaching.again()
-        self._allocate.again()
     def _wiki_learnt(self) -> None:
         """Let those who need it know: a wiki has said what it is, or sites were named anew."""
         self.sourcing.look_again()
         self.jobs.call(self._members.name)
 
+    def _refitted(self) -> None:
+        """Let policies and prices follow the models, as they are after a refit."""
+        self._teaching.again()
+        self._allocate.again()
 
     def _jobs_settings(self) -> Jobs:
         return self._config.jobs
@@ -262,14 +266,16 @@ class Daemon:
         log.info("stopped")
 
     async def _fill(self) -> None:
+        month = month_of(self.clock.now())
+        self.crawl.meter.load(month, await self.database.read(traffic.of_month, month))
         await self.book.adopt(self._config, self.start.seeds)
+        await self._members.load()
         await restore_hosts(self.crawl, self.database, self.clock)
 
     def shutdown(self) -> None:
         """Start no more turns; `run` returns when those under way are recorded."""
         self.phase = "draining"
         self.crawl.schedule.stop()
-        await self._members.load()
 
     def hurry(self) -> None:
         """Give up the turns under way too; what was fetched is recorded if the disk has room."""

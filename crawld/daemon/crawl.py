@@ -26,6 +26,7 @@ from crawld.daemon.clock import Clock
 from crawld.daemon.groups import Group, group_of, groups_of
 from crawld.daemon.host import HostState
 from crawld.daemon.learning import Learning
+from crawld.daemon.meter import Meter
 from crawld.daemon.network import Network
 from crawld.daemon.pages import LOOK_AHEAD, HostPages
 from crawld.daemon.reading import PRODUCT
@@ -88,6 +89,7 @@ class Crawl:
         robots_turns: asks for robots.txt in the turns of hosts.
         visitor: visits pages in the turns of hosts.
         groups: hosts that share limits.
+        meter: what sites on metered lines took this month.
         absence: tells pages that are gone from those that seem so.
         learning: tells changes from noise, and true servers from liars.
         renamed: set when sites, and with them perhaps policies, were named anew.
@@ -118,6 +120,7 @@ class Crawl:
             database, confirm_pages=settings.confirm_pages, check_share=settings.check_share
         )
         self.groups: tuple[Group, ...] = ()
+        self.meter = Meter()
         self.absence = Absence(database, fetcher, network, clock)
         self.visitor = Visitor(self, fetcher, network, clock)
         self.robots_turns = RobotsTurns(
@@ -150,7 +153,8 @@ class Crawl:
     def set_sites(self, sites: Iterable[ActiveSite]) -> None:
         """Replace all sites; pages of sites that are gone wait in the file."""
         self.sites = {site.site_id: site for site in sites}
-        self._active = {key for key, site in self.sites.items() if not site.paused}
+        self.meter.turn(self._clock.now())
+        self.reckon()
         self.caps = Caps(
             per_site={
                 key: site.config.max_pages
@@ -169,6 +173,12 @@ class Crawl:
                     pages.policy_name = self.sites[pages.site_id].policy
         self.renamed.set()
         self.schedule.wake_all()
+
+    def reckon(self) -> None:
+        """Find out anew which sites are under crawl: not paused, and within their limits."""
+        self._active = {
+            key for key, site in self.sites.items() if not (site.paused or self.meter.is_over(site))
+        }
 
     def set_groups(self, configured: Sequence[HostGroup]) -> None:
         """Replace the groups of hosts that share limits."""

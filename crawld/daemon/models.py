@@ -72,6 +72,9 @@ class SiteStatus(BaseModel):
     host_delay_s: float
     pages: dict[PageState, int]
     pages_in_all: int
+    requisites: int = 0
+    received_bytes_this_month: int | None = None
+    monthly_bytes: int | None = None
 
 
 class HostStatus(BaseModel):
@@ -90,6 +93,7 @@ class HostStatus(BaseModel):
     delay_s: float | None
     backoff_level: int
     next_fetch_in_s: float | None
+    vanishing_since: float | None = None
 
 
 class RobotsStatus(BaseModel):

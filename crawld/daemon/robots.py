@@ -140,6 +140,7 @@ class RobotsCache:
             origin,
             limits=site.limits,
             allow_private=site.permits_private(parse(origin + "/").host),
+            proxy=site.config.proxy,
             wait_turn=wait_turn,
         )
         if isinstance(answer.last, FetchFailure) and answer.last.local_fault:

@@ -33,6 +33,7 @@ def _pages(row: SiteRow | HostRow) -> dict[PageState, int]:
 def site_status(daemon: Daemon, row: SiteRow) -> models.SiteStatus:
     """Return a site as the socket shows it."""
     site = daemon.crawl.sites[row.site_id]
+    metered = site.config.monthly_bytes
     return models.SiteStatus(
         name=row.name,
         source=row.source,
@@ -42,6 +43,9 @@ def site_status(daemon: Daemon, row: SiteRow) -> models.SiteStatus:
         host_delay_s=site.rules.host_delay_s,
         pages=_pages(row),
         pages_in_all=row.page_count,
+        requisites=row.requisite_count,
+        received_bytes_this_month=None if metered is None else daemon.crawl.meter.of(row.site_id),
+        monthly_bytes=metered,
     )
 
 
@@ -68,6 +72,7 @@ def _host_fields(daemon: Daemon, row: HostRow) -> dict[str, Any]:
         "failure_count": row.failure_count,
         "wire_bytes": row.wire_bytes,
         "last_fetch_at": row.last_fetch_at,
+        "vanishing_since": row.vanishing_since,
         "delay_s": state.delay_s() if state else None,
         "backoff_level": state.backoff.level if state else row.backoff_level,
         "next_fetch_in_s": None if opens_in_s is None else max(opens_in_s, 0.0),

@@ -167,6 +167,7 @@ def request_for(
         limits=site.limits,
         allow_private=site.permits_private(host),
         keep_alive=stays_open(page.url, delay_s),
+        proxy=site.config.proxy,
         accept=lambda status, seen, head: _unwanted(site, status, seen, head),
     )
 

@@ -10,6 +10,7 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
+import structlog
 import trio
 
 from crawld.core.page import Outcome
@@ -30,10 +31,13 @@ from crawld.net.exchange import Fetched, FetchFailure
 from crawld.net.fetcher import Fetcher
 from crawld.store.host import HostUpdate
 from crawld.store.page import PageRecord
+from crawld.store.traffic import Received
 from crawld.store.visit import Recorded
 
 if TYPE_CHECKING:
     from crawld.daemon.crawl import Crawl
+
+log = structlog.get_logger(__name__)
 
 ONCE_TRIES = 3
 """Visits a failing page is given by a one-off mirror."""
@@ -103,16 +107,28 @@ class Visitor:
         if (told := self._crawl.audited.pop(page.page_id, None)) is not None:
             told(visit.judgement.outcome)
         self._rest(host, visit)
+        received = self._metered(site, visit)
         self._follow_seed(site, visit)
         learnt = self._learning.learn(visit)
         update = _host_update(host, visit, learnt.told.skew_s)
         record = record_of(visit, learnt, update, self._crawl.caps, sources)
+        if received is not None:
+            record = replace(record, received=received)
         observation = observation_of(visit, learnt, record.model if pages.learns else None)
         put_back = self._way_back(pages, visit, observation, again=learnt.again)
         # A page that has just changed is shown whole soon, ahead of what was found before.
         soon = visit.needs is not None and not visit.first_copy
         on_recorded = partial(self._recorded, host, pages, page.page_id, put_back, soon)
         await self._recorder.put(Entry(record, on_recorded))
+
+    def _metered(self, site: ActiveSite, visit: Visit) -> Received | None:
+        """Count what an answer took of a metered line; the site rests when that was the last."""
+        meter = self._crawl.meter
+        received = meter.received(site, visit.answer, visit.at)
+        if received is not None and meter.is_over(site):
+            log.warning("month_is_used_up", site=site.name, received_bytes=meter.of(site.site_id))
+            self._crawl.reckon()
+        return received
 
     def _count(self, visit: Visit) -> None:
         self.counts[visit.judgement.outcome] += 1

@@ -25,7 +25,7 @@ class Target:
     Attributes:
         endpoint: where to connect to.
         authority: value of Host: the name, and the port unless it is the scheme's.
-        path: path and query, as the URL spells them.
+        path: path and query, as the URL spells them; to a proxy the whole URL.
     """
 
     endpoint: Endpoint
@@ -46,8 +46,12 @@ def take_apart(request: FetchRequest) -> Target:
     if url.protocol not in _DEFAULT_PORTS:
         raise Fault(Failure.ADDRESS_REFUSED, f"{url.protocol} is neither http nor https")
     port = int(url.port) if url.port else _DEFAULT_PORTS[url.protocol]
-    endpoint = Endpoint(url.protocol[:-1], url.hostname, port, request.allow_private)
+    scheme = url.protocol[:-1]
+    endpoint = Endpoint(scheme, url.hostname, port, request.allow_private, request.proxy)
     path: str = url.pathname + url.search
+    if request.proxy is not None and scheme == "http":
+        # RFC 9112, section 3.2.2: a proxy is told the whole URL.
+        path = f"http://{url.host}{path}"
     return Target(endpoint, url.host.encode("ascii"), path.encode("ascii"))
 
 

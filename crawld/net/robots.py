@@ -55,6 +55,7 @@ async def fetch_robots(
     wait_turn: WaitTurn,
     limits: FetchLimits = DEFAULT_LIMITS,
     allow_private: bool = False,
+    proxy: str | None = None,
 ) -> RobotsAnswer:
     """Fetch the robots.txt of an origin.
 
@@ -64,6 +65,7 @@ async def fetch_robots(
         wait_turn: awaited before each request, redirects included.
         limits: for each request; sizes are lowered to what robots.txt may take.
         allow_private: whether private addresses may be connected to, on redirects as well.
+        proxy: what the requests go through.
     """
     url = f"{origin.rstrip('/')}/robots.txt"
     sized = replace(
@@ -72,7 +74,9 @@ async def fetch_robots(
     redirects = 0
     while True:
         await wait_turn(url)
-        request = FetchRequest(url=url, limits=sized, allow_private=allow_private, cut=True)
+        request = FetchRequest(
+            url=url, limits=sized, allow_private=allow_private, cut=True, proxy=proxy
+        )
         result = await fetcher.fetch(request)
         following = _redirect(result, url) if redirects < ROBOTS_MAX_REDIRECTS else None
         if following is None:

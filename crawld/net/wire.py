@@ -18,6 +18,7 @@ from crawld.core.page import Failure
 from crawld.net.address import BLOCKED_PORTS, refusal
 from crawld.net.faults import Fault, connect_fault
 from crawld.net.progress import Phase, Progress
+from crawld.net.proxy import check_target, open_tunnel, proxy_place
 from crawld.net.resolver import ResolutionError, Resolver
 from crawld.net.tls import explain_tls, tls_cause
 
@@ -33,12 +34,14 @@ class Endpoint:
         host: as in the URL, IPv6 in brackets.
         port: always given.
         allow_private: whether private addresses may be dialled.
+        proxy: `http://host:port` that is dialled instead; None: none.
     """
 
     scheme: str
     host: str
     port: int
     allow_private: bool
+    proxy: str | None = None
 
 
 class Wire(httpcore.AsyncNetworkStream):
@@ -136,12 +139,38 @@ async def open_wire(
     Raises:
         Fault: `DNS`, `ADDRESS_REFUSED`, `CONNECT`, `TIMEOUT` or `TLS`.
     """
-    addresses = await permitted_addresses(endpoint, resolver)
-    stream = await _dial(addresses[:MAX_DIALLED], endpoint.port, progress)
+    if endpoint.proxy is not None:
+        stream = await _dial_proxy(endpoint, endpoint.proxy, progress, resolver)
+    else:
+        addresses = await permitted_addresses(endpoint, resolver)
+        stream = await _dial(addresses[:MAX_DIALLED], endpoint.port, progress)
     assert progress.address is not None
     if endpoint.scheme == "https":
         return Wire(await _shake_hands(stream, endpoint, ssl_context), progress.address)
     return Wire(stream, progress.address)
+
+
+async def _dial_proxy(
+    endpoint: Endpoint, proxy: str, progress: Progress, resolver: Resolver
+) -> trio.SocketStream:
+    """Connect to a proxy, and for https through it; its faults are ours."""
+    host = endpoint.host.removeprefix("[").removesuffix("]")
+    allow = endpoint.allow_private
+    await check_target(host, endpoint.port, allow_private=allow, resolver=resolver)
+    name, port = proxy_place(proxy)
+    try:
+        stream = await _dial((await resolver.resolve(name))[:MAX_DIALLED], port, progress)
+    except ResolutionError as error:
+        raise Fault(Failure.DNS, f"the proxy: {error.detail}", local=True) from error
+    except Fault as fault:
+        raise Fault(fault.failure, f"the proxy: {fault.detail}", local=True) from fault
+    if endpoint.scheme == "https":
+        try:
+            await open_tunnel(stream, host, endpoint.port)
+        except BaseException:
+            await trio.aclose_forcefully(stream)
+            raise
+    return stream
 
 
 async def permitted_addresses(endpoint: Endpoint, resolver: Resolver) -> tuple[str, ...]:

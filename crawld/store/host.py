@@ -119,6 +119,7 @@ class HostRow(NamedTuple):
     pages_gone: int
     pages_suspended: int
     clock_skew_s: float | None
+    vanishing_since: float | None
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,6 +22,7 @@ class SiteRow(NamedTuple):
     pages_excluded: int
     pages_gone: int
     pages_suspended: int
+    requisite_count: int
 
 
 _ROW = f"SELECT {', '.join(SiteRow._fields)} FROM site"

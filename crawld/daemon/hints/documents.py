@@ -254,6 +254,7 @@ class Documents:
             headers=(*site.headers_for(name), ("Accept", _ACCEPT), *sent, *wanted.headers),
             limits=limits,
             allow_private=site.permits_private(name),
+            proxy=site.config.proxy,
             keep_alive=stays_open(url, host.delay_s()),
             cut=True,
         )
