@@ -7,7 +7,7 @@ DB     ?= crawld.db
 STAMP   = $(VENV)/.installed
 DEV     = $(VENV)/.installed-dev
 
-.PHONY: run test lint format bench torture peers clean
+.PHONY: run test lint format bench torture storm peers clean
 
 # `make run`                             a changing site on loopback and its mirror, live
 # `make run SEED=URL CONTACT=you@host`   a polite mirror of a real site, kept in $(DB)
@@ -37,6 +37,10 @@ bench: $(DEV) peers
 # the long form of the crash test: a hundred kills instead of the twenty of `make test`
 torture: $(DEV)
 	CRAWLD_KILLS=100 $(BIN)/pytest tests/e2e/test_kill.py $(ARGS)
+
+# a real MediaWiki of 500 pages, an edit every two seconds, one request a second: ten minutes a run
+storm: $(DEV) peers
+	$(BIN)/python -m tests.peer.wikitarget $(ARGS)
 
 # nginx, MediaWiki and the like, for the end-to-end tests
 peers:
