@@ -46,6 +46,9 @@ _RAW_TEXT = {
     **{name: re.compile(rf"</{name}(?=[{_S}/>])", re.IGNORECASE) for name in _RAW_TEXTS},
 }
 _FOREIGN = frozenset({"svg", "math"})
+_TURNS = _FOREIGN | _RAW_TEXT.keys()
+"""Tags behind which another way of reading begins."""
+
 _BREAKS_OUT = frozenset(
     {
         *("b", "big", "blockquote", "body", "br", "center", "code", "dd", "div", "dl", "dt", "em"),
@@ -106,25 +109,25 @@ def start_tags(
     position: int | None = 0
     # Of svg and math elements, whose scripts, titles and text areas hold markup. Their style
     # sheets do too, but nobody writes one that does.
-    depth = int(xml)
+    depth = outside = int(xml)
     while position is not None:
         tokens, position = _TOKEN.finditer(text, position), None
         for match in tokens:
             name, attributes, closed, ended = match.groups()
             if name is None:
-                depth = _depth_after_end(ended, depth, int(xml))
+                if depth > outside:
+                    depth = _depth_after_end(ended, depth, outside)
                 continue
-            if not closed:
-                return
             name = name.lower()
-            empty = attributes.endswith("/")
-            if name in _RAW_TEXT:
-                if not depth or (name == "style" and not empty):
+            if name in _TURNS or depth > outside:
+                empty = attributes.endswith("/")
+                if name in _RAW_TEXT and (not depth or (name == "style" and not empty)):
                     position = _raw_text_end(text, name, match.end())
-            elif name in _FOREIGN or depth > xml:
-                depth = _depth_after_start(name, depth, int(xml), empty=empty)
+                depth = _depth_after_start(name, depth, outside, empty=empty)
             if only is None or name in only:
-                yield StartTag(name, match.start(2), match.end(2), position)
+                if not closed:
+                    return
+                yield StartTag(name, *match.span(2), position)
             if position is not None:
                 break
 
@@ -132,13 +135,11 @@ def start_tags(
 def _depth_after_start(name: str, depth: int, outside: int, *, empty: bool) -> int:
     if name in _FOREIGN:
         return depth + (not empty)
-    return outside if name in _BREAKS_OUT else depth
+    return outside if name in _BREAKS_OUT and depth > outside else depth
 
 
 def _depth_after_end(name: str | None, depth: int, outside: int) -> int:
-    if depth == outside or name is None:
-        return depth
-    name = name.lower()
+    name = name.lower() if name else ""
     if name in ("p", "br"):
         return outside
     return depth - 1 if name in _FOREIGN else depth
