@@ -51,7 +51,8 @@ trio.run(main)
 
 
 @pytest.mark.parametrize("reports", [1, 60, 400])
-def test_everything_reported_survives(path, reports):
+def test_everything_reported_survives(tmp_path, reports):
+    path = tmp_path / "crawld.db"
     lines = []
     for life in range(2):
         with subprocess.Popen(

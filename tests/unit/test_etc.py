@@ -1,9 +1,6 @@
-"""What an administrator gets: the commented config, examples, manual pages, the systemd unit."""
+"""What an administrator gets to read: the commented config, examples, the manual of its keys."""
 
 import re
-import shutil
-import subprocess
-import sys
 import tomllib
 from pathlib import Path
 
@@ -99,24 +96,3 @@ def test_manual_shows_every_key_with_its_default():
         if key != ("site", "name")
     }
     assert items == {**expected, ("site", "name"): "required"}
-
-
-@pytest.mark.skipif(not shutil.which("mandoc"), reason="mandoc is missing: `make peers`")
-@pytest.mark.parametrize("page", sorted(MAN.iterdir()), ids=lambda page: page.name)
-def test_manual_pages_are_clean(page):
-    linted = subprocess.run(
-        ["mandoc", "-T", "lint", "-W", "warning", page], capture_output=True, text=True, check=False
-    )
-    assert (linted.stdout, linted.returncode) == ("", 0)
-
-
-@pytest.mark.skipif(not shutil.which("systemd-analyze"), reason="systemd is missing: `make peers`")
-def test_unit_is_clean(tmp_path):
-    # The program of this checkout stands in for the one a package would install.
-    unit = (ROOT / "contrib" / "crawld.service").read_text()
-    copy = tmp_path / "crawld.service"
-    copy.write_text(unit.replace("/usr/bin/crawld ", f"{sys.executable} -m crawld "))
-    verified = subprocess.run(
-        ["systemd-analyze", "verify", "--man=no", copy], capture_output=True, text=True, check=False
-    )
-    assert (verified.stderr, verified.returncode) == ("", 0)
