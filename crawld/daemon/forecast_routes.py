@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated, Final, NamedTuple
 
 import numpy as np
@@ -49,7 +49,7 @@ LEAST_CHANGES: Final = 3
 
 YEAR_S: Final = 365 * DAY_S
 SHORTEST_DELAY_S: Final = 1e-3
-_BUDGET_LEAST, _BUDGET_MOST = 1e-4, 1e6
+_BUDGET_LEAST, _BUDGET_MOST = 1e-6, 1e6
 
 
 class _Place(NamedTuple):
@@ -133,8 +133,10 @@ def _told(sources: Sequence[hint_source.SourceRow]) -> Told | None:
     """Return how the hints of sources come together, as learnt; None where there are none yet."""
     told: Told | None = None
     for row in sources:
-        if row.evidence is not None and row.poll_count:
-            told = together(told_by(hint.reliability(row.evidence)), told)
+        if row.evidence is not None and row.hint_count:
+            known = told_by(hint.reliability(row.evidence))
+            lag_s = known.lag_s or SUPPOSED.lag_s
+            told = together(replace(known, lag_s=lag_s), told)
     return told
 
 

@@ -51,7 +51,7 @@ PRICED_S = 3.0
 NEW_MOST = 8 * BLOCK
 """Newly told pages priced at once, so that no flood of hints stops a pick for long."""
 
-_LIVELIER = 0.5
+_LIVELIER = 0.2
 _LEAST = 1e-12
 _NOBODY = -math.inf
 
