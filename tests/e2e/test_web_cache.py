@@ -1,0 +1,61 @@
+"""contrib/nginx-mirror.conf: a real nginx with its cache before a real mirror."""
+
+import contextlib
+from http.client import HTTPConnection
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+
+from tests.peer.daemon import with_serve
+from tests.peer.nginx_front import nginx_before
+
+from .operated import rows
+
+SNIPPET = Path(__file__).parents[2] / "contrib" / "nginx-mirror.conf"
+
+
+def ask(port, target, **lines):
+    connection = HTTPConnection("127.0.0.1", port, timeout=20)
+    with contextlib.closing(connection):
+        headers = {name.replace("_", "-"): value for name, value in lines.items()}
+        connection.request("GET", target, headers=headers)
+        answer = connection.getresponse()
+        return answer.status, dict(answer.getheaders()), answer.read()
+
+
+@pytest.fixture
+def cached(peers, nginx, crawld, tmp_path):
+    """A small mirror behind nginx: the port of nginx, and a mirrored address."""
+    tree = tmp_path / "tree"
+    (tree / "a").mkdir(parents=True)
+    (tree / "index.html").write_text("<p>text" + " more" * 200)
+    start = nginx({"127.0.0.1": tree}).url("/index.html")
+    assert crawld.crawld("mirror", start, "--delay", "0", "--once").returncode == 0
+    mirror = peers.enter_context(with_serve(crawld))
+    snippet = SNIPPET.read_text()
+    port = peers.enter_context(nginx_before(tmp_path / "front", snippet, urlsplit(mirror).port))
+    return port, "/" + start.replace("://", "/", 1)
+
+
+def test_the_cache_answers_the_second_time(cached, crawld):
+    port, target = cached
+    first = ask(port, target)
+    second = ask(port, target)
+    assert (first[0], first[1]["X-Cache"]) == (200, "MISS")
+    assert (second[0], second[1]["X-Cache"]) == (200, "HIT")
+    assert first[2] == second[2]
+    assert b"<p>text" in first[2]
+    assert "sandbox" in second[1]["content-security-policy"]
+    packed = ask(port, target, Accept_Encoding="gzip")
+    assert packed[1]["Content-Encoding"] == "gzip"
+    assert ask(port, target, If_None_Match=first[1]["etag"])[0] == 304
+    assert rows(crawld, "SELECT count(*) FROM visit")[0][0] == 1
+
+
+@pytest.mark.parametrize("path", ["a//b", "a%2Fb?x=%C3%A9&y", "%7Bx%7D", "a/%2B"])
+def test_addresses_pass_unchanged(cached, path):
+    port, _ = cached
+    status, _, body = ask(port, f"/https/example.org/{path}")
+    assert status == 404
+    assert f"https://example.org/{path}".replace("&", "&amp;").encode() in body
