@@ -247,7 +247,8 @@ class Sourcing:
         if said.more:
             return 0.0
         if said.wait_s is not None:
-            return said.wait_s
+            rest_s = self.budget.rest_s(host_name, said.requests) if said.requests else 0.0
+            return max(said.wait_s, rest_s)
         if said.patience != 1.0:
             return self.budget.rest_s(host_name, said.requests) * said.patience
         return self.budget.pause_s(row, host_name, said.requests)

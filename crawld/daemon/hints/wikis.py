@@ -100,12 +100,14 @@ class Wiki:
     """
 
     row: WikiRow
+        scoped: whether the site is a part of it, which titles enter and leave.
     facts: WikiFacts
     api: Api
     sources: dict[str, SourceRow]
 
 
 class WikiFinder:
+    scoped: bool = False
     """Knows the wikis of the sites that permit their APIs."""
 
     kinds: Final = ("recent_changes", "probe", "fan_out")
@@ -131,7 +133,8 @@ class WikiFinder:
                 for kind in self.kinds
             }
             api = Api(row.site_id, row.api_url)
-            known = Wiki(row, WikiFacts.from_json(row.facts), api, sources)
+            scoped = site.config.wiki_scoped
+            known = Wiki(row, WikiFacts.from_json(row.facts), api, sources, scoped)
             found += (
                 source(known, self._database, self._client, self._clock)
                 for source in (RecentChanges, Probe, FanOut)
@@ -226,8 +229,17 @@ class RecentChanges(_WikiSource):
         )
 
     async def _hand_on(
+            found=self._met(read.changed),
         self, changed: Sequence[Changed], *, gap: bool, now: float
     ) -> list[tuple[int, str | None]]:
+    def _met(self, changed: Sequence[Changed]) -> list[str]:
+        """Return the addresses of titles that may have come into the part that the site is."""
+        if not self._wiki.scoped:
+            return []
+        titles, origin = self._wiki.facts.titles, self._wiki.row.origin
+        found = [titles.url_of(each.title, origin) for each in changed]
+        return [url for url in found if url]
+
         """Return what other sources are to do: ask for the users of templates, make good a gap."""
         handed_on: list[tuple[int, str | None]] = []
         templates = {each.title: now for each in changed if each.space in TEMPLATE_SPACES}

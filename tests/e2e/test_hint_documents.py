@@ -1,0 +1,124 @@
+"""A real MediaWiki tells of changes in its sitemap and feed, and of its parts by its API."""
+
+import sqlite3
+from contextlib import closing
+
+import pytest
+
+from tests.peer.mediawiki import ROBOTS
+
+CONFIG = """
+[politeness]
+host_delay_s = 0.05
+
+[store]
+batch_max_age_s = 0.02
+
+[schedule]
+min_revisit_s = 5.0
+discovery_share = 0.9
+
+[jobs]
+backfill_every_s = 0.5
+poll_share = 1.0
+audit_share = 0.0
+
+[[site]]
+name = "wiki"
+seeds = ["{seed}"]
+allow_private = true
+requisites = false
+{site}
+"""
+
+
+@pytest.fixture
+def mirror(crawld, mediawiki):
+    """Return a function that starts a daemon on the wiki."""
+
+    def start(site):
+        config = crawld.folder / "crawld.toml"
+        text = CONFIG.format(seed=mediawiki.url(), site=site.format(origin=mediawiki.origin))
+        config.write_text(text)
+        crawld.start("run", "-c", config)
+        return crawld
+
+    return start
+
+
+def query(crawld, sql, *bindings):
+    """Return rows of the daemon's file."""
+    with closing(sqlite3.connect(f"file:{crawld.db}?mode=ro", uri=True, timeout=20)) as connection:
+        return connection.execute(sql, bindings).fetchall()
+
+
+def eventually(crawld, condition):
+    """Wait until a condition on the daemon's file holds."""
+    crawld.wait_until(lambda _: condition(), "/status")
+
+
+def visited(crawld):
+    """Return the titles of the pages visited, as their addresses have them."""
+    rows = query(crawld, "SELECT url FROM page WHERE state = 'visited' AND requisite = 0")
+    return {url.partition("/wiki/")[2] for (url,) in rows}
+
+
+def hinted(crawld, kind):
+    """Return the titles a source has told of, until a visit answers."""
+    rows = query(crawld, "SELECT hint_count, real_count FROM hint_source WHERE kind = ?", kind)
+    return rows[0] if rows else (0, 0)
+
+
+LINKLESS = 'max_depth = 1\nexclude = ["regex:[?]", "prefix:/w/"]'
+
+
+def test_its_sitemap_is_found_and_tells_what_changed(mirror, mediawiki):
+    mediawiki.write_sitemap()
+    mediawiki.set_robots(f"{ROBOTS}Sitemap: {mediawiki.origin}/sitemap/sitemap-index-wiki.xml\n")
+    crawld = mirror(LINKLESS)
+    wanted = {"Entry_0000", "Entry_0007"}
+    eventually(crawld, lambda: wanted <= visited(crawld))
+    mediawiki.edit("Entry 0007", "quite another text of some length")
+    mediawiki.write_sitemap()
+    crawld.post("/jobs/hints/run", {})
+    eventually(crawld, lambda: hinted(crawld, "sitemap")[0] >= 1)
+    eventually(crawld, lambda: hinted(crawld, "sitemap")[1] >= 1)
+
+
+def test_its_feed_tells_what_changed(mirror, mediawiki):
+    feed = "{origin}/w/api.php?action=feedrecentchanges&feedformat=atom&limit=50"
+    crawld = mirror(f'api = true\nfeeds = ["{feed}"]\n{LINKLESS}')
+    eventually(crawld, lambda: "Entry_0000" in visited(crawld))
+    mediawiki.edit("Entry 0000", "another text")
+    crawld.post("/jobs/hints/run", {})
+    eventually(crawld, lambda: hinted(crawld, "feed")[1] >= 1)
+
+
+def test_a_part_of_it_is_kept_current(mirror, mediawiki):
+    crawld = mirror('api = true\nwiki_prefixes = ["entry 000"]\nwiki_titles = ["entry_0015"]')
+    part = {f"Entry_000{number}" for number in range(10)} | {"Entry_0015"}
+    eventually(crawld, lambda: part <= visited(crawld))
+    mediawiki.edit("Entry 0009 and more", "a new page of the part")
+    mediawiki.edit("Entry 0099", "a new page of none")
+    crawld.post("/jobs/members/run", {})
+    eventually(crawld, lambda: "Entry_0009_and_more" in visited(crawld))
+    assert visited(crawld) == part | {"Main_Page", "Entry_0009_and_more"}
+    refused = dict(query(crawld, "SELECT reason, refused FROM refusal"))
+    assert refused["wiki_part"] > 0
+
+
+def test_a_category_is_a_part(mirror, mediawiki):
+    for number in (3, 5):
+        mediawiki.edit(f"Entry 000{number}", "text [[Category:Some]]")
+    mediawiki.edit("Category:Below", "[[Category:Some]]")
+    mediawiki.edit("Entry 0008", "text [[Category:Below]]")
+    mediawiki.run_jobs()
+    crawld = mirror('api = true\nwiki_categories = ["Some"]\nwiki_category_depth = 1')
+    wanted = {"Main_Page", "Entry_0003", "Entry_0005", "Entry_0008"}
+    eventually(crawld, lambda: wanted <= visited(crawld))
+    mediawiki.edit("Entry 0005", "no more of it")
+    mediawiki.run_jobs()
+    crawld.post("/jobs/members/run", {})
+    gone = "SELECT count(*) FROM wiki_member WHERE title = 'Entry 0005'"
+    eventually(crawld, lambda: query(crawld, gone) == [(0,)])
+    assert visited(crawld) == wanted
