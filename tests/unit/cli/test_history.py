@@ -1,11 +1,7 @@
 """How `crawlctl` shows the past: tables, marked words, bytes."""
 
 import io
-import json
-import subprocess
-import sys
 
-import pytest
 from rich.console import Console
 
 from crawld.cli.history import diff_text, history_table, version_table
@@ -124,40 +120,3 @@ def test_a_copy_is_shown_with_its_headers():
     assert "HTTP/1.1 200 OK" in text
     assert "not yet" in text
     assert "nginx�[1m" in text
-
-
-def versions(command, standing):
-    """The copies of the mirror's seed, as soon as its first visit is recorded."""
-    asked = ("crawlctl", "--json", "--socket", standing.socket, "history", standing.url)
-    for _ in range(200):
-        if found := json.loads(command(*asked).out)["versions"]:
-            return found
-    raise AssertionError("the seed was not visited")
-
-
-def test_the_past_of_a_standing_mirror(command, standing):
-    socket = ("--socket", standing.socket)
-    [version] = versions(command, standing)
-    named = command("crawlctl", *socket, "page", standing.url, "--at", version["version_id"])
-    assert "not yet" in named.out
-    alone = command("crawlctl", *socket, "diff", standing.url)
-    assert (alone.code, "no copy before" in alone.err) == (2, True)
-    same = command("crawlctl", *socket, "diff", standing.url, "now", "now")
-    assert "nothing that a reader sees" in same.out
-    early = command("crawlctl", *socket, "page", standing.url, "--at", "3 days ago")
-    assert (early.code, "no copy of 3 days ago" in early.err) == (2, True)
-
-
-@pytest.mark.parametrize("more", [(), ("--at", "now")])
-def test_the_stored_bytes_go_to_standard_output(command, standing, more):
-    assert versions(command, standing)
-    done = subprocess.run(
-        [
-            *(sys.executable, "-m", "crawld.cli.crawlctl", "--socket", standing.socket),
-            *("page", standing.url, "--body", *more),
-        ],
-        capture_output=True,
-        check=True,
-    )
-    assert done.stdout.startswith(b"<!")
-    assert done.stderr == b""

@@ -9,7 +9,7 @@ import pytest
 
 from crawld.cli import crawlctl
 from crawld.daemon.models import Status
-from tests.unit.cli.conftest import end_of, until
+from tests.e2e.cli.conftest import end_of, until
 
 COMMANDS = sorted(
     each.callback.__name__.replace("_", "-") for each in crawlctl.app.registered_commands

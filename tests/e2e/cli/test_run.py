@@ -4,7 +4,7 @@ import json
 import signal
 import subprocess
 
-from tests.unit.cli.conftest import end_of, start, until
+from tests.e2e.cli.conftest import end_of, start, until
 
 CONFIG = """\
 [daemon]

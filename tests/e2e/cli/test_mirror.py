@@ -6,7 +6,7 @@ import subprocess
 
 import pytest
 
-from tests.unit.cli.conftest import end_of, start, until
+from tests.e2e.cli.conftest import end_of, start, until
 
 
 @pytest.fixture
@@ -26,7 +26,9 @@ def test_once_visits_every_page_and_ends_with_0(mirrored):
     assert ended.code == 0
     summary = json.loads(ended.out)
     assert (summary["complete"], summary["pages"]) == (True, {"visited": 30})
-    assert (summary["visits"]["changed"], summary["wire_bytes"] > 30_000) == (30, True)
+    # The first pages are fetched twice, and one may be edited in between.
+    assert summary["visits"]["changed"] >= 30
+    assert summary["wire_bytes"] > 30_000
     assert "started" in ended.err
     again = json.loads(mirrored("/", "--depth", "20", "--json").out)
     assert (again["complete"], again["pages"]) == (True, {"visited": 30})

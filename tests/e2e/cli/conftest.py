@@ -1,0 +1,92 @@
+"""A simulated web and a daemon that mirrors it, each in a process of its own; commands run here."""
+
+import subprocess
+import sys
+import threading
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from tests.peer.commands import command
+
+__all__ = ["command"]
+
+GUARD_S = 60.0
+"""A program that hangs is killed after this, so that its test fails instead of hanging too."""
+
+
+def until(process, stream, wanted):
+    """Read lines until one contains a text, and return it."""
+    guard = threading.Timer(GUARD_S, process.kill)
+    guard.start()
+    seen = []
+    try:
+        for line in stream:
+            if wanted in line:
+                return line
+            seen.append(line)
+    finally:
+        guard.cancel()
+    raise AssertionError(f"ended with {process.wait()}, having said: {''.join(seen)}")
+
+
+def end_of(process):
+    """Wait until a program ends by itself; return what it said on both streams."""
+    try:
+        return process.communicate(timeout=GUARD_S)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        raise
+
+
+@pytest.fixture(scope="session")
+def simweb_port():
+    """The port of a site of 30 pages, in a process of its own."""
+    with start("crawld.simweb", "--pages", "30", stdout=subprocess.PIPE) as process:
+        yield int(until(process, process.stdout, "PORT").split()[1])
+        process.terminate()
+
+
+def start(module, *arguments, **options):
+    """Start a module of ours as a program."""
+    return subprocess.Popen([sys.executable, "-m", module, *arguments], text=True, **options)
+
+
+@dataclass
+class Mirror:
+    """A daemon that runs."""
+
+    process: subprocess.Popen
+    db: Path
+    socket: Path
+    url: str
+
+
+@contextmanager
+def mirroring(port, db):
+    """Mirror the site in a process of its own, slowly enough that it stays busy for a while."""
+    url = f"http://127.0.0.1:{port}/"
+    arguments = ("mirror", url, "--db", str(db), "--delay", "0.5", "--depth", "9")
+    with start(
+        "crawld.cli.main", *arguments, stderr=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as process:
+        until(process, process.stderr, "robots")  # its first answer
+        yield Mirror(process, db, db.with_suffix(".sock"), url)
+        process.kill()
+        process.communicate()
+
+
+@pytest.fixture
+def mirror(simweb_port, tmp_path):
+    """A mirror for one test, which may end it."""
+    with mirroring(simweb_port, tmp_path / "m.db") as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def standing(simweb_port, tmp_path_factory):
+    """A mirror for all tests of a module that leave it running."""
+    with mirroring(simweb_port, tmp_path_factory.mktemp("standing") / "m.db") as running:
+        yield running

@@ -1,0 +1,33 @@
+"""A command line, run in the process of its test."""
+
+from dataclasses import dataclass
+
+import pytest
+import structlog
+
+from crawld.cli import crawlctl, main
+
+
+@dataclass
+class Ended:
+    """How a command ended."""
+
+    code: int
+    out: str
+    err: str
+
+
+@pytest.fixture
+def command(capsys):
+    """Run a command line in this process: `command("crawlctl", "status")`."""
+
+    def run(program, *arguments):
+        app = {"crawld": main.app, "crawlctl": crawlctl.app}[program]
+        capsys.readouterr()
+        with pytest.raises(SystemExit) as ended:
+            app([str(each) for each in arguments], prog_name=program)
+        said = capsys.readouterr()
+        return Ended(ended.value.code or 0, said.out, said.err)
+
+    yield run
+    structlog.reset_defaults()
