@@ -9,7 +9,7 @@ from crawld.core.content.volatile import VolatileBlocks
 from crawld.core.page import PageState
 from crawld.core.validators import ValidatorTrust
 from crawld.daemon import models
-from crawld.store import volatile
+from crawld.store import hint, volatile
 from crawld.store.page import PageRecord
 
 if TYPE_CHECKING:
@@ -42,9 +42,12 @@ def next_visit(daemon: Daemon, record: PageRecord) -> NextVisit:
         return NextVisit(max(record.retry_at, now), f"the last visit ended {reason}: asked again")
     rested_at = record.last_visit_at + crawl.settings.min_revisit_s
     policy = daemon.config.schedule.policy
+    told = daemon.database.look_up(hint.of_page, record.page_id)
+    said = f"; {told[0][0].replace('_', ' ')} said that it has changed" if told else ""
     if rested_at > now:
-        return NextVisit(rested_at, f"rests until then; from then on the policy {policy} chooses")
-    return NextVisit(now, f"the policy {policy} chooses among the pages of its host")
+        why = f"rests until then; from then on the policy {policy} chooses{said}"
+        return NextVisit(rested_at, why)
+    return NextVisit(now, f"the policy {policy} chooses among the pages of its host{said}")
 
 
 def model_status(record: PageRecord, now: float) -> models.ModelStatus | None:

@@ -26,6 +26,7 @@ from crawld.sources.mediawiki_title import Namespace, TitleRules
 MAX_INTERWIKI = 5_000
 """Prefixes of other wikis that are remembered; the largest maps known have about 2,000."""
 
+_REVISION = re.compile(rb'"wgRevisionId":\s*(\d{1,18})\b').search
 _API = re.compile(r"/api\.php\d?$").search
 _SCRIPT = re.compile(r"^(.*/)(?:load|index)\.php(\d?)[?/]").match
 
@@ -49,6 +50,12 @@ def recognise(page: ParsedPage, url: str) -> str | None:
         if linked.startswith(home) and (found := _SCRIPT(linked)):
             return f"{found[1]}api.php{found[2]}"
     return None
+
+
+def revision_in(body: bytes) -> int | None:
+    """Return the number of the revision that a page view shows, None where it does not say."""
+    found = _REVISION(body)
+    return int(found[1]) or None if found else None
 
 
 def api_moved(api_url: str, location: str) -> str | None:

@@ -13,7 +13,7 @@ statement would wait for the interpreter lock.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
@@ -360,11 +360,3 @@ def counts(connection: apsw.Connection) -> dict[int, int]:
     """Return how many pages each source calls stale, by hint_source_id."""
     rows = connection.execute("SELECT hint_source_id, count(*) FROM hint GROUP BY hint_source_id")
     return {int(number): int(pages) for number, pages in rows}
-
-
-def drop(connection: apsw.Connection, pages: Iterable[int]) -> None:
-    """Forget all hints of pages."""
-    connection.execute(
-        "DELETE FROM hint WHERE page_id IN (SELECT value FROM json_each(?))",
-        (json.dumps(list(pages)),),
-    )

@@ -95,13 +95,6 @@ def set_cursors(connection: apsw.Connection, cursors: Iterable[tuple[int, str | 
     )
 
 
-def set_next_poll(connection: apsw.Connection, hint_source_id: int, at: float) -> None:
-    """Note when a source is to be polled next, Unix seconds."""
-    connection.execute(
-        "UPDATE hint_source SET next_poll_at = ? WHERE hint_source_id = ?", (at, hint_source_id)
-    )
-
-
 class Trouble(NamedTuple):
     """Why a poll brought nothing.
 

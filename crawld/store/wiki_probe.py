@@ -62,9 +62,10 @@ def concerned(
 
 
 class ProbePage(NamedTuple):
-    """A page of a wiki, its last visit, and what the last probe said of it."""
+    """A page of a wiki, its last visit and copy, and what the last probe said of it."""
 
     page_id: int
+    version_id: int | None
     title: str
     last_visit_at: float
     last_outcome: str | None
@@ -75,10 +76,10 @@ class ProbePage(NamedTuple):
 
 _NEXT: Final = """
 SELECT json_group_array(json_array(
-    page_id, title, last_visit_at, last_outcome, revision_id, touched_at, probed_at
+    page_id, version_id, title, last_visit_at, last_outcome, revision_id, touched_at, probed_at
 ))
 FROM (
-    SELECT wiki_page.page_id, wiki_page.title, last_visit_at, last_outcome, revision_id,
+    SELECT wiki_page.page_id, version_id, wiki_page.title, last_visit_at, last_outcome, revision_id,
         touched_at, probed_at
     FROM wiki_page CROSS JOIN page USING (page_id) LEFT JOIN probe USING (page_id)
     WHERE wiki_id = ? AND wiki_page.page_id > ? AND wiki_page.state <> 'refused'

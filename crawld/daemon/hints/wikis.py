@@ -46,8 +46,8 @@ from crawld.sources.mediawiki_changes import (
     users_query,
 )
 from crawld.sources.mediawiki_history import ShownPage, read_titles, titles_query
-from crawld.sources.mediawiki_site import WikiFacts
-from crawld.store import hint_source, wiki, wiki_probe
+from crawld.sources.mediawiki_site import WikiFacts, revision_in
+from crawld.store import hint_source, version, wiki, wiki_probe
 from crawld.store.database import Database
 from crawld.store.hint import OfPage
 from crawld.store.hint_source import SourceRow
@@ -61,6 +61,9 @@ SLACK_S: Final = 1.0
 
 SKEW_LEAST_S: Final = 2.0
 """Smaller differences of clocks are not told apart from whole seconds and the way of the answer."""
+
+CLOSE_S: Final = 120.0
+"""A visit so soon after an edit may have got what was there before: its copy is asked which."""
 
 ALONE_PAGES: Final = 50
 """So many pages fit into one request: probing them costs what recent changes would."""
@@ -97,17 +100,17 @@ class Wiki:
         facts: what it says of itself.
         api: its API.
         sources: its sources by kind.
+        scoped: whether the site is a part of it, which titles enter and leave.
     """
 
     row: WikiRow
-        scoped: whether the site is a part of it, which titles enter and leave.
     facts: WikiFacts
     api: Api
     sources: dict[str, SourceRow]
+    scoped: bool = False
 
 
 class WikiFinder:
-    scoped: bool = False
     """Knows the wikis of the sites that permit their APIs."""
 
     kinds: Final = ("recent_changes", "probe", "fan_out")
@@ -226,12 +229,9 @@ class RecentChanges(_WikiSource):
             told_until=None if more else asked_at - 1.0,
             more=more,
             handed_on=handed_on,
+            found=self._met(read.changed),
         )
 
-    async def _hand_on(
-            found=self._met(read.changed),
-        self, changed: Sequence[Changed], *, gap: bool, now: float
-    ) -> list[tuple[int, str | None]]:
     def _met(self, changed: Sequence[Changed]) -> list[str]:
         """Return the addresses of titles that may have come into the part that the site is."""
         if not self._wiki.scoped:
@@ -240,6 +240,9 @@ class RecentChanges(_WikiSource):
         found = [titles.url_of(each.title, origin) for each in changed]
         return [url for url in found if url]
 
+    async def _hand_on(
+        self, changed: Sequence[Changed], *, gap: bool, now: float
+    ) -> list[tuple[int, str | None]]:
         """Return what other sources are to do: ask for the users of templates, make good a gap."""
         handed_on: list[tuple[int, str | None]] = []
         templates = {each.title: now for each in changed if each.space in TEMPLATE_SPACES}
@@ -278,10 +281,12 @@ class Probe(_WikiSource):
         if isinstance(answer, PollTrouble):
             return self._fewer(answer, place, len(titles))
         now, shown = self._clock.now(), read_titles(answer, titles)
+        clocks = _Clocks(answer.served_at, now)
+        known = [page for page in pages if page.title in shown and not shown[page.title].refused]
+        close = [page for page in known if _is_close(page, shown[page.title], clocks)]
+        copies = await self._database.read(_revisions, close) if close else {}
         findings = [
-            _found(page, shown[page.title], _Clocks(answer.served_at, now))
-            for page in pages
-            if page.title in shown and not shown[page.title].refused
+            _found(page, shown[page.title], clocks, copies.get(page.page_id)) for page in known
         ]
         alone = last and place.began_at == asked_at
         after, urgent = (0, False) if last else (pages[-1].page_id, place.urgent)
@@ -365,8 +370,34 @@ class _Finding:
     touched: OfPage | None = None
 
 
-def _found(page: ProbePage, shown: ShownPage, clocks: _Clocks) -> _Finding:
-    """Compare a page with its last visit and with what the probe before said of it."""
+def _is_close(page: ProbePage, shown: ShownPage, clocks: _Clocks) -> bool:
+    """Whether a page was visited so soon after its newest revision that it may not have it."""
+    if not shown.revisions or shown.revisions[0].revision_id == page.revision_id:
+        return False
+    return 0.0 <= page.last_visit_at - clocks.span(shown.revisions[0].at)[0] <= CLOSE_S
+
+
+def _revisions(connection: apsw.Connection, pages: Sequence[ProbePage]) -> dict[int, int]:
+    """Return which revisions copies show, as far as they say; on a reader's thread."""
+    found = {}
+    for page in pages:
+        body = version.read_body(connection, page.version_id) if page.version_id else None
+        if body and (revision_id := revision_in(body)) is not None:
+            found[page.page_id] = revision_id
+    return found
+
+
+def _found(
+    page: ProbePage, shown: ShownPage, clocks: _Clocks, copied: int | None = None
+) -> _Finding:
+    """Compare a page with its last visit and with what the probe before said of it.
+
+    Args:
+        page: the page.
+        shown: what the wiki says of it.
+        clocks: of this answer.
+        copied: the revision its copy shows, where instants are too close to tell.
+    """
     now, newest = clocks.now, shown.revisions[0] if shown.revisions else None
     revision_id = newest.revision_id if newest and shown.number is not None else None
     said = Said(page.page_id, revision_id, shown.touched_at, now)
@@ -376,6 +407,8 @@ def _found(page: ProbePage, shown: ShownPage, clocks: _Clocks) -> _Finding:
         return _Finding(said, revised=some_time)
     if newest is None or revision_id is None:
         return _Finding(said)
+    if copied is not None:
+        return _Finding(said, revised=None if copied == revision_id else some_time)
     first_at, last_at = clocks.span(newest.at)
     if page.revision_id is None:
         new = last_at > page.last_visit_at

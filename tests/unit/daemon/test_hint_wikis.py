@@ -16,6 +16,7 @@ from crawld.sources.mediawiki_api import ApiTrouble, Trouble, read_answer
 from crawld.sources.mediawiki_changes import Cursor, Place, Wanted
 from crawld.sources.mediawiki_site import WikiFacts
 from crawld.sources.mediawiki_title import Namespace, TitleRules
+from crawld.store import body as body_rows
 from crawld.store import frontier, hint_source, site, visit, wiki, wiki_page
 from crawld.store.database import Database
 from crawld.store.visit import VisitRecord
@@ -94,6 +95,18 @@ class World:
         """Return the titles that an answer calls stale."""
         titles = {number: title for title, number in self.pages.items()}
         return {titles[page.page_id] for page in poll.pages}
+
+
+def changed(page_id, content):
+    """A visit an hour ago that brought a copy."""
+    return VisitRecord(
+        page_id=page_id,
+        visited_at=NOW - HOUR_S,
+        outcome=Outcome.CHANGED,
+        state=PageState.VISITED,
+        answer=visit.Answer(status=200, http_version="HTTP/1.1", headers=b""),
+        body=body_rows.encode(content),
+    )
 
 
 def prepare(connection, count):
@@ -268,6 +281,22 @@ async def test_probes_tell_new_revisions_and_no_others(make):
     assert len(poll.pages) == 10
     poll = await probe(world, shown(world, *titles[:1], revision=9, at=NOW - 9 * HOUR_S))
     assert world.told(poll) == {"Page 0"}
+
+
+async def test_a_copy_made_while_an_edit_was_saved_is_asked_which_it_shows(make):
+    world = await make(3)
+    bodies = {"Page 0": b'{"wgRevisionId":7,', "Page 1": b'{"wgRevisionId":8,', "Page 2": b"none"}
+
+    def copy(connection):
+        for title, body in bodies.items():
+            number = world.pages[title]
+            visit.record(connection, changed(number, body))
+
+    await world.database.write(copy)
+    # All three have revision 8 since three seconds before their visits, says the wiki.
+    titles = list(world.pages)
+    answer = shown(world, *titles, revision=8, at=NOW - HOUR_S - 3, touched=NOW - HOUR_S - 3)
+    assert world.told(await probe(world, answer)) == {"Page 0"}
 
 
 async def test_probes_tell_what_came_and_went(make):
