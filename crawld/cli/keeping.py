@@ -8,12 +8,12 @@ from collections.abc import Callable
 from typing import Annotated
 
 import typer
-from rich.console import RenderableType
+from rich.console import Group, RenderableType
 
 from crawld.cli import tables
 from crawld.cli.history import Call, When
-from crawld.cli.output import ago_text, clean, count_text
-from crawld.daemon.keeping_models import PinStatus, PurgeReport, PurgeStatus
+from crawld.cli.output import ago_text, clean, count_text, size_text
+from crawld.daemon.keeping_models import PinStatus, PurgeReport, PurgeStatus, QuotaStatus
 from crawld.daemon.models import Done
 
 Url = Annotated[str | None, typer.Argument(metavar="URL", show_default=False)]
@@ -21,7 +21,7 @@ Url = Annotated[str | None, typer.Argument(metavar="URL", show_default=False)]
 
 def mount(command: Callable[[Callable[..., int | None]], object]) -> None:
     """Make the functions of this module commands."""
-    for function in (pin, purge):
+    for function in (pin, purge, retention):
         command(function)
 
 
@@ -61,6 +61,38 @@ def purge(
     form: dict[str, object] = {"urls": urls, "reason": reason, "release": release}
     answer = call.client.post("/purge", form, patient=True)
     call.show(answer, PurgeReport, let_in_text if release else purge_table)
+
+
+def retention(call: Call) -> None:
+    """Show what the quotas hold, what would go first, and what the next run gives up."""
+    answer = call.client.get("/retention")
+    call.show(answer, list[QuotaStatus], retention_table)
+
+
+def retention_table(quotas: list[QuotaStatus]) -> RenderableType:
+    """Return quotas with what could go, in the order it would."""
+    headings = ("of", "used", "quota", "in this order", "copies", "stored", "next run")
+    rows = []
+    for each in quotas:
+        most = "none" if each.max_bytes is None else size_text(each.max_bytes)
+        name = each.site or "the file"
+        for place, held in enumerate(each.holdings):
+            first = (name, size_text(each.used_bytes), most) if not place else ("", "", "")
+            what = CLASSES[held.kind]
+            size = size_text(held.stored_bytes)
+            fate = "goes, as far as needed" if held.goes else "stays"
+            rows.append((*first, what, count_text(held.copies), size, fate))
+    return Group(
+        tables.table(headings, rows), "", "to carry it out now: crawlctl run-job retention"
+    )
+
+
+CLASSES = {
+    "superseded": "superseded copies",
+    "needless": "images, styles, scripts that no page shows",
+    "gone": "pages that have gone",
+}
+"""Classes of copies by name; the last copies of live pages and pinned ones are in none."""
 
 
 def sure(urls: list[str]) -> None:

@@ -172,6 +172,12 @@ class Store(_Table):
     min_free_bytes: Annotated[int, Field(strict=True, ge=0, le=2**53)] = _key(
         256 * MIB, "With less room than this on the disk the crawl pauses.", unit="bytes"
     )
+    max_bytes: Count | None = _key(
+        None,
+        "Most bytes the database may hold; beyond it superseded copies go first, then what no"
+        " page shows, then pages that are gone: crawlctl retention.",
+        unit="bytes",
+    )
 
 
 class Frontier(_Table):
@@ -369,6 +375,9 @@ class Site(_Table):
         None,
         "How long a superseded copy is kept, except the first; unset: for ever.",
         unit="days",
+    )
+    max_bytes: Count | None = _key(
+        None, "Most bytes of stored copies of the site; then as [store] max_bytes.", unit="bytes"
     )
     max_vanish_share: Share = _key(
         0.2,

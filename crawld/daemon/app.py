@@ -172,7 +172,9 @@ class Daemon:
             ),
             Hints(self.sourcing, database),
             self._members,
-            Retention(self.crawl, database, start.clock),
+            Retention(
+                self.crawl, database, start.clock, settings=lambda: self._config.store
+            ),
             Analyse(self.crawl, database, start.clock),
             Estimate(self.crawl, database, start.clock, on_refitted=self._refitted),
             self._allocate,

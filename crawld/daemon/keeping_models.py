@@ -48,3 +48,21 @@ class PurgeReport(BaseModel):
     pages: list[PurgeStatus]
     erased: bool
     copies: list[str]
+
+
+class HoldingStatus(BaseModel):
+    """Copies that could go; `goes`: whether the next run gives up some of them."""
+
+    kind: str
+    copies: int
+    stored_bytes: int
+    goes: bool
+
+
+class QuotaStatus(BaseModel):
+    """How the file (no site) or a site stands against its quota; classes in order of eviction."""
+
+    site: str | None
+    used_bytes: int
+    max_bytes: int | None
+    holdings: list[HoldingStatus]

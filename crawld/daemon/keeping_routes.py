@@ -10,11 +10,13 @@ from starlette.exceptions import HTTPException
 
 from crawld.core.instant import parse_instant
 from crawld.daemon.keeping_models import (
+    HoldingStatus,
     PinForm,
     PinStatus,
     PurgeForm,
     PurgeReport,
     PurgeStatus,
+    QuotaStatus,
 )
 from crawld.daemon.lookup import canonical, known_page
 from crawld.daemon.models import Done
@@ -22,6 +24,7 @@ from crawld.daemon.takedown import older_copies, take_down
 from crawld.errors import OperatorError
 from crawld.store import pin as pin_rows
 from crawld.store import purge as purge_rows
+from crawld.store import quota
 
 if TYPE_CHECKING:
     from crawld.daemon.app import Daemon
@@ -35,6 +38,7 @@ def keeping_routes(daemon: Daemon) -> APIRouter:
     router = APIRouter()
     _pins(router, daemon)
     _purges(router, daemon)
+    _quotas(router, daemon)
     return router
 
 
@@ -78,6 +82,31 @@ def _purges(router: APIRouter, daemon: Daemon) -> None:
             erased=erased,
             copies=older_copies(daemon.database.path),
         )
+
+
+def _quotas(router: APIRouter, daemon: Daemon) -> None:
+    @router.get("/retention")
+    async def retention() -> list[QuotaStatus]:
+        """What could go, in the order of eviction, and what the next run would give up."""
+        sites = {site.site_id: site for site in daemon.crawl.sites.values()}
+        limits: dict[int | None, tuple[str | None, int | None]] = {
+            None: (None, daemon.config.store.max_bytes),
+            **{key: (site.name, site.config.max_bytes) for key, site in sites.items()},
+        }
+        return [
+            _quota_status(await daemon.database.read(quota.standing, key), name, most)
+            for key, (name, most) in limits.items()
+        ]
+
+
+def _quota_status(found: quota.Standing, site: str | None, most: int | None) -> QuotaStatus:
+    excess = 0 if most is None else max(found.used_bytes - most, 0)
+    holdings = []
+    for each in found.holdings:
+        goes = excess > 0 and each.copies > 0
+        holdings.append(HoldingStatus(**each._asdict(), goes=goes))
+        excess = max(excess - each.stored_bytes, 0)
+    return QuotaStatus(site=site, used_bytes=found.used_bytes, max_bytes=most, holdings=holdings)
 
 
 async def _let_in(daemon: Daemon, urls: list[str]) -> PurgeReport:

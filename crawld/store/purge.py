@@ -19,6 +19,7 @@ import apsw
 from crawld.core.page import PageState
 from crawld.core.url import parse, url_hash
 from crawld.store import retention, search, tally
+from crawld.store.retention import Thinning
 
 MOST_NAMED: Final = 20
 """Other URLs with the same content that are named."""
@@ -43,7 +44,7 @@ class Purged(NamedTuple):
 
 
 _PAGE: Final = """
-SELECT page_id, site_id, host_id, state, requisite FROM page
+SELECT page_id FROM page
 WHERE host_id = (SELECT host_id FROM host WHERE host = ?) AND url_hash = ? AND url = ?
 """
 
@@ -82,8 +83,18 @@ def purge(connection: apsw.Connection, url: str, now: float, reason: str | None 
     page = connection.execute(_PAGE, (parse(url).host, url_hash(url), url)).fetchone()
     if page is None:
         return Purged(url, known=False)
-    page_id, site_id, host_id, state, requisite = page
+    page_id = page[0]
     same_at = tuple(each for (each,) in connection.execute(_SHOWN_ELSEWHERE, (page_id, MOST_NAMED)))
+    removal = remove(connection, page_id)
+    _forget_mentions(connection, url)
+    return Purged(url, True, len(removal.versions), len(removal.bodies), same_at)
+
+
+def remove(connection: apsw.Connection, page_id: int) -> Thinning:
+    """Delete a page and all that is known of it; a link may bring it back. Returns its copies."""
+    site_id, host_id, state, requisite = connection.execute(
+        "SELECT site_id, host_id, state, requisite FROM page WHERE page_id = ?", (page_id,)
+    ).get
     removal = retention.plan_removal(connection, page_id)
     _delete_rows(connection, page_id)
     retention.apply(connection, removal)
@@ -94,8 +105,7 @@ def purge(connection: apsw.Connection, url: str, now: float, reason: str | None 
         )
     else:
         tally.moved(connection, [(site_id, host_id, PageState(state), None)])
-    _forget_mentions(connection, url)
-    return Purged(url, True, len(removal.versions), len(removal.bodies), same_at)
+    return removal
 
 
 def _delete_rows(connection: apsw.Connection, page_id: int) -> None:

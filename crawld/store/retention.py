@@ -149,6 +149,17 @@ def plan_removal(connection: apsw.Connection, page_id: int) -> Thinning:
     return removal
 
 
+def plan_copies(connection: apsw.Connection, found: Mapping[int, Sequence[Copy]]) -> Thinning:
+    """Return what it takes to give up some copies of some pages, by page_id."""
+    removal = Thinning(0)
+    work = _Work(connection, removal)
+    for page_id, given in found.items():
+        copies = [Copy(*row) for row in connection.execute(_COPIES, (page_id,))]
+        work.give_up(page_id, copies, given)
+    work.settle()
+    return removal
+
+
 class _Work:
     """One slice being planned."""
 

@@ -14,9 +14,10 @@ import apsw
 import structlog
 import trio
 
+from crawld.config.model import Store
 from crawld.daemon.clock import Clock
 from crawld.daemon.crawl import Crawl
-from crawld.store import delta, retention
+from crawld.store import delta, quota, retention
 from crawld.store.database import Database
 from crawld.store.retention import Rule
 
@@ -38,8 +39,16 @@ class Retention:
     name = "retention"
     every_s = EVERY_S
 
-    def __init__(self, crawl: Crawl, database: Database, clock: Clock) -> None:
-        """Take the crawl whose sites have the rules."""
+    def __init__(
+        self,
+        crawl: Crawl,
+        database: Database,
+        clock: Clock,
+        *,
+        settings: Callable[[], Store] = Store,
+    ) -> None:
+        """Take the crawl whose sites have the rules; `settings` returns the present ones."""
+        self._settings = settings
         self._crawl = crawl
         self._database = database
         self._clock = clock
@@ -55,6 +64,8 @@ class Retention:
         if rules and (rules != self._thinned or now - self._thinned_at >= THIN_EVERY_S):
             await self._thin(rules, now)
             self._thinned, self._thinned_at = rules, now
+        for site_id, max_bytes in self._quotas():
+            await self._evict(site_id, max_bytes)
         return f"{self._deltas - deltas} deltas, {self._given_up - given_up} copies given up"
 
     async def progress(self) -> dict[str, int]:
@@ -72,6 +83,30 @@ class Retention:
             for site in self._crawl.sites.values()
         }
         return {site_id: rule for site_id, rule in rules.items() if rule != Rule()}
+
+    def _quotas(self) -> list[tuple[int | None, int]]:
+        """Return the quotas of sites, and that of the file (None)."""
+        found: list[tuple[int | None, int]] = [
+            (site.site_id, site.config.max_bytes)
+            for site in self._crawl.sites.values()
+            if site.config.max_bytes is not None
+        ]
+        most = self._settings().max_bytes
+        return found if most is None else [*found, (None, most)]
+
+    async def _evict(self, site_id: int | None, max_bytes: int) -> None:
+        """Give up copies in the order of their classes until a quota is kept."""
+        used = await self._database.read(quota.used_bytes, site_id)
+        for kind in quota.ORDER:
+            while used > max_bytes:
+                went = await self._database.write(quota.evict, kind, used - max_bytes, site_id)
+                if not went.copies:
+                    break
+                self._given_up += went.copies
+                log.info("evicted", site=site_id, what=kind, copies=went.copies)
+                used = await self._database.read(quota.used_bytes, site_id)
+        if used > max_bytes:
+            log.warning("quota_exceeded", site=site_id, used_bytes=used, max_bytes=max_bytes)
 
     async def _compact(self) -> None:
         while (slice_ := await self._planned(delta.plan)) is not None:

@@ -1,14 +1,16 @@
 """`crawld purge` on a file, and how pins and take-downs are shown."""
 
+import io
 import json
 from contextlib import closing
 
 import pytest
+from rich.console import Console
 
-from crawld.cli.keeping import purge_table
+from crawld.cli.keeping import purge_table, retention_table
 from crawld.core.page import Outcome, PageState
 from crawld.core.url import parse, url_hash
-from crawld.daemon.keeping_models import PurgeReport
+from crawld.daemon.keeping_models import PurgeReport, QuotaStatus
 from crawld.store import body, frontier, headers, migrate, site, visit
 from crawld.store.answer import Answer
 from crawld.store.connection import open_connection
@@ -69,4 +71,17 @@ def test_a_take_down_says_what_it_could_not_reach():
     report = {"pages": [page, unknown], "erased": False, "copies": ["m.db.schema-0001.x"]}
     text = purge_table(PurgeReport.model_validate(report))
     for said in ("2 copies", "http://b.test/x", "was not known", "log", "m.db.schema-0001.x"):
+        assert said in text
+
+
+def test_quotas_are_shown_with_what_would_go():
+    held = [
+        {"kind": kind, "copies": n, "stored_bytes": 2_000 * n, "goes": n > 1}
+        for n, kind in enumerate(("superseded", "needless", "gone"), 1)
+    ]
+    quota = {"site": "docs", "used_bytes": 5_000_000, "max_bytes": 1_000_000, "holdings": held}
+    out = io.StringIO()
+    Console(file=out, width=160).print(retention_table([QuotaStatus.model_validate(quota)]))
+    text = out.getvalue()
+    for said in ("docs", "superseded copies", "no page shows", "have gone", "as far as needed"):
         assert said in text

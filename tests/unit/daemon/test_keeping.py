@@ -1,7 +1,10 @@
 """What is held, taken down and given up, over the control socket."""
 
+from dataclasses import replace
+
 import pytest
 
+from crawld.daemon.jobs.retention import Retention
 from crawld.store.served import Reason, served
 
 from .past import BEGIN, DAY_S, ask, tell
@@ -63,3 +66,22 @@ async def test_a_page_is_taken_down_while_the_daemon_runs(past):
     assert (await ask(running, "/page", url=url)).json()["visit_count"] == 0
     twice = await tell(running, "/purge", urls=[url], release=True)
     assert (twice.status_code, "not kept out" in twice.text) == (409, True)
+
+
+async def test_a_quota_is_shown_before_it_is_kept(past):
+    running, _, url = past
+    site = next(iter(running.crawl.sites.values()))
+    tight = replace(
+        site, config=site.config.model_copy(update={"max_bytes": 1, "keep_versions": None})
+    )
+    running.crawl.set_sites([tight])
+    [of_file, of_site] = (await ask(running, "/retention")).json()
+    assert (of_file["site"], of_file["max_bytes"]) == (None, None)
+    assert not any(each["goes"] for each in of_file["holdings"])
+    fate = {each["kind"]: (each["copies"], each["goes"]) for each in of_site["holdings"]}
+    assert fate["superseded"] == (4, True)
+    await Retention(running.crawl, running.database, running.clock).run()
+    [_, of_site] = (await ask(running, "/retention")).json()
+    assert of_site["holdings"][0]["copies"] == 0
+    versions = (await ask(running, "/history", url=past[2])).json()["versions"]
+    assert len(versions) == 1
