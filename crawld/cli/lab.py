@@ -12,7 +12,7 @@ import typer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from crawld.cli.lab_replicas import replicas
+from crawld.cli.lab_replicas import prune, replicas
 from crawld.cli.output import ending
 from crawld.errors import OperatorError
 
@@ -24,6 +24,7 @@ app = typer.Typer(
 )
 
 app.command()(replicas)
+app.command()(prune)
 
 _UNITS_S = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0, "w": 7 * 86_400.0, "y": 365 * 86_400.0}
 
@@ -49,7 +50,14 @@ def simulate(
     hindsight: Annotated[
         bool, typer.Option("--hindsight", help="Tell policies the period's own rates.")
     ] = False,
-    hints: Annotated[str, typer.Option(help="lag=60[,miss=0.05][,false=0.1][,poll=600:0.1]")] = "",
+    hints: Annotated[
+        str,
+        typer.Option(
+            metavar="lag=60[,miss=0.05][,false=0.1][,poll=600:0.1]",
+            help="Change hints: seconds late, share of changes missed, share of hints false, "
+            "polled every so many seconds for that share of the slots.",
+        ),
+    ] = "",
     seed: Annotated[int, typer.Option(help="Of everything drawn.")] = 0,
     jobs: Annotated[int, typer.Option(min=1, help="Processes.")] = 1,
     json_path: Annotated[Path, typer.Option("--json", help="Where the result goes.")],
