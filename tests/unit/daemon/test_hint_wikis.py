@@ -11,7 +11,9 @@ from crawld.core.url import url_hash
 from crawld.daemon.apiclient import Api
 from crawld.daemon.clock import Clock
 from crawld.daemon.hints.source import HELD, Poll, PollTrouble
-from crawld.daemon.hints.wikis import FanOut, Probe, RecentChanges, Wiki
+from crawld.daemon.hints.wiki_probe import Probe
+from crawld.daemon.hints.wiki_source import Wiki
+from crawld.daemon.hints.wikis import FanOut, RecentChanges
 from crawld.sources.mediawiki_api import ApiTrouble, Trouble, read_answer
 from crawld.sources.mediawiki_changes import Cursor, Place, Wanted
 from crawld.sources.mediawiki_site import WikiFacts
@@ -358,5 +360,5 @@ async def test_users_of_an_edited_template_are_possibly_stale(make):
 
 async def test_a_url_hash_is_the_key_of_a_title(make):
     world = await make(3)
-    concern = world.sources["probe"]._concern("Page 1", None, (NOW, NOW))
+    concern = world.sources["probe"].concern("Page 1", None, (NOW, NOW))
     assert concern.url_hash == url_hash("http://a.test/wiki/Page_1")

@@ -1,0 +1,177 @@
+"""A MediaWiki probed: the newest revisions of the pages held, many a request, round after round.
+
+What the probe before said is remembered with each page. A page shows something else where its
+revision is another, where it came or went, or, possibly, where the wiki made it anew without a new
+revision: a template or a category changed. Where a visit came so soon after an edit that instants
+do not tell, the copy is asked which revision it shows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Final
+
+import apsw
+
+from crawld.core.page import Outcome
+from crawld.daemon.hints.source import Poll, PollTrouble
+from crawld.daemon.hints.wiki_source import LOOK_S, Clocks, WikiSource
+from crawld.sources.mediawiki_api import Trouble, batch
+from crawld.sources.mediawiki_changes import Place, Wanted
+from crawld.sources.mediawiki_history import ShownPage, read_titles, titles_query
+from crawld.sources.mediawiki_site import revision_in
+from crawld.store import version, wiki_probe
+from crawld.store.hint import OfPage
+from crawld.store.hint_source import SourceRow
+from crawld.store.wiki_probe import ProbePage, Said
+
+CLOSE_S: Final = 120.0
+"""A visit so soon after an edit may have got what was there before: its copy is asked which."""
+
+PROBE_PATIENCE: Final = 10.0
+"""Beside recent changes a probe is asked for so many times less often."""
+
+GAP_PATIENCE: Final = 2.0
+"""The same while it makes good a gap."""
+
+MAX_TOUCHED: Final = 20_000
+
+_GONE = (Outcome.GONE, Outcome.SOFT_GONE)
+
+
+class Probe(WikiSource):
+    """The newest revisions of the pages held, many a request."""
+
+    kind = "probe"
+
+    async def poll(self, row: SourceRow) -> Poll | PollTrouble:
+        """Ask for the next pages of the round."""
+        place, asked_at = Place.from_json(row.cursor), self.clock.now()
+        if not place.after:
+            place = replace(place, began_at=asked_at)
+        pages = await self.database.read(
+            wiki_probe.following, self.wiki.row.wiki_id, place.after, limit=place.titles
+        )
+        if not pages:
+            return self._round_over(place, asked_at)
+        titles = batch(list(dict.fromkeys(page.title for page in pages)), place.titles)
+        last = len(titles) == len({page.title for page in pages}) and len(pages) < place.titles
+        pages = [page for page in pages if page.title in titles]
+        answer = await self.ask({**titles_query(titles), "curtimestamp": 1}, row)
+        if isinstance(answer, PollTrouble):
+            return self._fewer(answer, place, len(titles))
+        now, shown = self.clock.now(), read_titles(answer, titles)
+        clocks = Clocks(answer.served_at, now)
+        known = [page for page in pages if page.title in shown and not shown[page.title].refused]
+        close = [page for page in known if _is_close(page, shown[page.title], clocks)]
+        copies = await self.database.read(_revisions, close) if close else {}
+        findings = [
+            _found(page, shown[page.title], clocks, copies.get(page.page_id)) for page in known
+        ]
+        alone = last and place.began_at == asked_at
+        after, urgent = (0, False) if last else (pages[-1].page_id, place.urgent)
+        return Poll(
+            at=now,
+            pages=[found.revised for found in findings if found.revised],
+            cursor=replace(place, after=after, urgent=urgent).to_json(),
+            told_until=place.began_at - 1.0 if last else None,
+            patience=1.0 if alone else GAP_PATIENCE if place.urgent else PROBE_PATIENCE,
+            handed_on=await self._touched([found.touched for found in findings if found.touched]),
+            along=partial(_remember, said=[found.said for found in findings]),
+        )
+
+    def _round_over(self, place: Place, now: float) -> Poll:
+        over = replace(place, after=0, urgent=False).to_json()
+        told_until = place.began_at - 1.0 if place.after else None
+        return Poll(at=now, cursor=over, requests=0, told_until=told_until, wait_s=LOOK_S)
+
+    def _fewer(self, trouble: PollTrouble, place: Place, titles: int) -> Poll | PollTrouble:
+        """Name fewer titles the next time, where so many were the trouble."""
+        if trouble.trouble != Trouble.TOO_MANY or titles <= 1:
+            return trouble
+        fewer = replace(place, titles=max(titles // 2, 1)).to_json()
+        return Poll(at=self.clock.now(), cursor=fewer)
+
+    async def _touched(self, pages: Sequence[OfPage]) -> list[tuple[int, str | None]]:
+        if not pages:
+            return []
+        number, text = await self.beside("fan_out")
+        wanted = Wanted.from_json(text)
+        spans = tuple((page.page_id, page.first_at, page.last_at) for page in pages)
+        return [(number, replace(wanted, pages=(wanted.pages + spans)[:MAX_TOUCHED]).to_json())]
+
+
+@dataclass(frozen=True, slots=True)
+class _Finding:
+    """What a probe says of one page.
+
+    Attributes:
+        said: what the next probe is compared with.
+        revised: the page shows another revision, or came, or went.
+        touched: the page was made anew without a new revision.
+    """
+
+    said: Said
+    revised: OfPage | None = None
+    touched: OfPage | None = None
+
+
+def _is_close(page: ProbePage, shown: ShownPage, clocks: Clocks) -> bool:
+    """Whether a page was visited so soon after its newest revision that it may not have it."""
+    if not shown.revisions or shown.revisions[0].revision_id == page.revision_id:
+        return False
+    return 0.0 <= page.last_visit_at - clocks.span(shown.revisions[0].at)[0] <= CLOSE_S
+
+
+def _revisions(connection: apsw.Connection, pages: Sequence[ProbePage]) -> dict[int, int]:
+    """Return which revisions copies show, as far as they say; on a reader's thread."""
+    found = {}
+    for page in pages:
+        body = version.read_body(connection, page.version_id) if page.version_id else None
+        if body and (revision_id := revision_in(body)) is not None:
+            found[page.page_id] = revision_id
+    return found
+
+
+def _found(
+    page: ProbePage, shown: ShownPage, clocks: Clocks, copied: int | None = None
+) -> _Finding:
+    """Compare a page with its last visit and with what the probe before said of it.
+
+    Args:
+        page: the page.
+        shown: what the wiki says of it.
+        clocks: of this answer.
+        copied: the revision its copy shows, where instants are too close to tell.
+    """
+    now, newest = clocks.now, shown.revisions[0] if shown.revisions else None
+    revision_id = newest.revision_id if newest and shown.number is not None else None
+    said = Said(page.page_id, revision_id, shown.touched_at, now)
+    since = page.probed_at if page.probed_at is not None else page.last_visit_at
+    some_time = OfPage(page.page_id, min(since, now), now)
+    if (revision_id is None) != (page.last_outcome in _GONE):
+        return _Finding(said, revised=some_time)
+    if newest is None or revision_id is None:
+        return _Finding(said)
+    if copied is not None:
+        return _Finding(said, revised=None if copied == revision_id else some_time)
+    first_at, last_at = clocks.span(newest.at)
+    if page.revision_id is None:
+        new = last_at > page.last_visit_at
+    else:
+        new = revision_id != page.revision_id
+    if new:
+        # What is older than the probe before, and was not there then, was imported or restored.
+        dated = page.probed_at is None or last_at >= page.probed_at
+        return _Finding(said, OfPage(page.page_id, first_at, last_at) if dated else some_time)
+    if shown.touched_at is None or shown.touched_at == page.touched_at:
+        return _Finding(said)
+    first_at, last_at = clocks.span(shown.touched_at)
+    late = last_at > page.last_visit_at
+    return _Finding(said, touched=OfPage(page.page_id, first_at, last_at) if late else None)
+
+
+def _remember(connection: apsw.Connection, *, said: Sequence[Said]) -> None:
+    wiki_probe.put(connection, said)
