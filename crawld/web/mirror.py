@@ -18,7 +18,7 @@ import apsw
 
 from crawld.core.content import media
 from crawld.core.content.references import Kind
-from crawld.core.content.rewrite import Locate, rewrite_css, rewrite_html
+from crawld.core.content.rewrite import Locate, charset_after, rewrite_css, rewrite_html
 from crawld.core.page import PageState
 from crawld.core.url import parse, url_hash
 from crawld.store import shown, version
@@ -54,6 +54,8 @@ _LABELS: Final = {
     "cp949": "euc-kr",
     "big5hkscs": "big5",
     "mac-roman": "macintosh",
+    "utf-16-le": "utf-16le",
+    "utf-16-be": "utf-16be",
     "mac-cyrillic": "x-mac-cyrillic",
     "iso2022_jp": "iso-2022-jp",
 }
@@ -205,11 +207,11 @@ def _rendered(
         xml = content_type != media.HTML
         line = "" if xml or not look.banner else _banner(connection, copy, body)
         sent = rewrite_html(body, copy.page.url, locate, charset=charset, xml=xml, insert=line)
-        return f"{content_type}; charset={label_of(charset)}", sent
+        return f"{content_type}; charset={label_of(charset_after(charset))}", sent
     if content_type == _STYLE:
         charset = charset or _declared_charset(copy.row) or "utf-8"
         sent = rewrite_css(body, copy.page.url, locate, charset=charset)
-        return f"{content_type}; charset={label_of(charset)}", sent
+        return f"{content_type}; charset={label_of(charset_after(charset))}", sent
     charset = charset or _declared_charset(copy.row)
     return f"{content_type}; charset={label_of(charset)}" if charset else content_type, body
 
@@ -247,11 +249,9 @@ def locate_in(connection: apsw.Connection, moment: str) -> Locate:
 def label_of(codec: str) -> str:
     """Return the label by which browsers know a charset.
 
-    >>> label_of("cp1252"), label_of("iso8859-2"), label_of("utf-16-le")
-    ('windows-1252', 'iso-8859-2', 'utf-8')
+    >>> label_of("cp1252"), label_of("iso8859-2"), label_of("cp932")
+    ('windows-1252', 'iso-8859-2', 'shift_jis')
     """
-    if codec.startswith("utf-16"):
-        return "utf-8"  # sent in UTF-8, see `rewrite`
     if codec in _LABELS:
         return _LABELS[codec]
     if codec.startswith("cp12"):

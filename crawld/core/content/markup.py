@@ -242,6 +242,11 @@ class Source(NamedTuple):
         return codecs.BOM_UTF8 + text.encode("utf-8", "replace")
 
 
+def is_bytewise(charset: str) -> bool:
+    """Return whether markup can be edited in the bytes of a charset (a Python codec)."""
+    return _OPAQUE.match(charset) is None
+
+
 def source_of(body: bytes, charset: str) -> Source:
     """Return the text of a body.
 
@@ -249,6 +254,6 @@ def source_of(body: bytes, charset: str) -> Source:
         body: the bytes.
         charset: the Python codec they are to be read with (`media.decode` names it).
     """
-    if _OPAQUE.match(charset) is None:
+    if is_bytewise(charset):
         return Source(body.decode("latin-1"), charset)
     return Source(body.decode(charset, "replace").removeprefix("\ufeff"), None)

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 
-from crawld.core.content.markup import Attribute, Source, escape, source_of
+from crawld.core.content.markup import Attribute, Source, escape, is_bytewise, source_of
 from crawld.core.content.references import (
     Form,
     Kind,
@@ -91,6 +91,15 @@ def rewrite_css(css: bytes, base_url: str, locate: Locate, *, charset: str = "ut
     source = source_of(css, charset)
     addresses = _Addresses(base_url, locate, based=False)
     return source.body(_edited(source.text, _css_edits(source, source.text, addresses)))
+
+
+def charset_after(charset: str) -> str:
+    """Return the charset (a Python codec) that a body read in another one is written in.
+
+    >>> charset_after("cp1252"), charset_after("utf-16-le")
+    ('cp1252', 'utf-8')
+    """
+    return charset if is_bytewise(charset) else "utf-8"
 
 
 def _base_url(base: str | None, page_url: str) -> str:

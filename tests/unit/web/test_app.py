@@ -41,6 +41,12 @@ class TestPages:
         assert reply.body == "<p>ж".encode("cp1251")
         assert header_of(reply, "content-type") == "text/html; charset=windows-1251"
 
+    def test_a_charset_that_cannot_be_edited_bytewise_is_sent_in_utf8(self, mirror, header_of):
+        mirror.page(URL, "<p>表".encode("cp932"), charset="cp932")
+        reply = mirror.get(PATH, look=PLAIN)
+        assert reply.body.decode("utf-8-sig") == "<p>表"
+        assert header_of(reply, "content-type") == "text/html; charset=utf-8"
+
     def test_a_page_nobody_knows(self, mirror):
         reply = mirror.get("/https/example.org/none?x=%27&y")
         assert reply.status == 404

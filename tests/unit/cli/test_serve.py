@@ -1,0 +1,44 @@
+"""`crawld index` and what `crawld serve` refuses."""
+
+import pytest
+
+from crawld.store import migrate
+from crawld.store.lock import DatabaseLock
+
+
+@pytest.fixture
+def db(tmp_path):
+    path = tmp_path / "m.db"
+    migrate.migrate(path)
+    return path
+
+
+@pytest.mark.parametrize("options", [(), ("--rebuild",)])
+def test_an_empty_file_is_indexed_at_once(command, db, options):
+    ended = command("crawld", "index", "--db", db, *options)
+    assert ended.code == 0
+    assert "0 pages indexed" in ended.out
+
+
+def test_a_file_in_use_is_indexed_by_its_daemon(command, db):
+    lock = DatabaseLock.acquire(db)
+    try:
+        ended = command("crawld", "index", "--db", db)
+    finally:
+        lock.release()
+    assert ended.code == 2
+    assert "in use" in ended.err or "holds" in ended.err
+
+
+@pytest.mark.parametrize("name", ["index", "serve"])
+def test_a_missing_file_is_named(command, tmp_path, name):
+    ended = command("crawld", name, "--db", tmp_path / "none.db")
+    assert ended.code == 2
+    assert "there is no database" in ended.err
+
+
+@pytest.mark.parametrize("listen", ["8080", "nowhere:1", "127.0.0.1:70000", "127.0.0.1:x", "::1:1"])
+def test_an_address_that_is_none(command, db, listen):
+    ended = command("crawld", "serve", "--db", db, "--listen", listen)
+    assert ended.code == 2
+    assert "must be" in ended.err

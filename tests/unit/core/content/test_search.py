@@ -1,0 +1,64 @@
+"""What is indexed of a page, what a query asks for, what a hit shows."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from crawld.core.content.analysis import read_blocks
+from crawld.core.content.search import SNIPPET_CHARACTERS, parse_query, snippet, spaced, text_of
+
+
+def test_what_a_reader_sees_without_marks():
+    page = b"""<title>Title</title><h1>Head &amp; tail</h1><p>One <a href=x>link</a> and
+        <img src=y> &lt;b&gt;<ul><li>item</ul><pre>line</pre><table><tr><td>cell</table>"""
+    assert text_of(read_blocks(page, "text/html")).split("\n") == [
+        "Head & tail",
+        "One link and  <b>",
+        "item",
+        "line",
+        "cell",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("typed", "match"),
+    [
+        ("", ""),
+        ("  ", ""),
+        ("word", '"word"'),
+        ("a b", '"a" AND "b"'),
+        ('"a b"', '"a b"'),
+        ('"a b', '"a b"'),
+        ("a.b", '"a b"'),
+        ("beg*", '"beg"*'),
+        ("a -b -c", '("a") NOT ("b" OR "c")'),
+        ("-a", ""),
+        ("title:a text:b", 'title : "a" AND text : "b"'),
+        ("Title:a", 'title : "a"'),
+        ("other:a", '"other a"'),
+        ("a AND b OR NOT", '"a" AND "AND" AND "b" AND "OR" AND "NOT"'),
+        ('a"; DROP', '"a" AND "DROP"'),
+        ("数据", '"数 据"'),
+    ],
+)
+def test_queries(typed, match):
+    assert parse_query(typed).match == match
+
+
+def test_a_snippet_shows_the_words_where_they_are():
+    text = "before " * 200 + "the needle here" + " after" * 200
+    pieces = snippet(text, ["needle"])
+    assert ("needle", True) in pieces
+    assert pieces[0] == ("… ", False)
+    assert pieces[-1] == (" …", False)
+    assert snippet("haystack", ["hay"]) == [("hay", True), ("stack", False)]
+    assert snippet("unhay", ["hay"]) == [("unhay", False)]
+    assert snippet("大数据", ["数", "据"]) == [("大", False), ("数", True), ("据", True)]
+
+
+@given(st.text(), st.lists(st.text(min_size=1), max_size=4))
+def test_no_text_is_an_error(text, words):
+    shown = "".join(piece for piece, _ in snippet(text, words))
+    assert len(shown) <= SNIPPET_CHARACTERS + 4
+    assert parse_query(text).match.count('"') % 2 == 0
+    assert "".join(spaced(text).split()) == "".join(text.split())

@@ -1,0 +1,83 @@
+"""Addresses of the mirror and the pages they mean."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from crawld.core.url import canonicalize
+from crawld.errors import InvalidUrlError
+from crawld.web.address import NOW, address_of, mirror_path, moment_of
+from crawld.web.attribution import attribution_of, licence_name
+from crawld.web.mirror import label_of
+from crawld.web.reply import header
+
+
+@given(st.text(max_size=30), st.sampled_from(["", "v7", "2026-11-01T00:00", "1780000000"]))
+def test_there_and_back(path, moment):
+    try:
+        url = canonicalize(f"https://example.org:8080/{path}")
+    except InvalidUrlError:
+        return
+    address = address_of(mirror_path(url, moment))
+    assert (address.url, address.moment.text, address.canonical) == (url, moment, True)
+
+
+@given(st.text(max_size=60))
+def test_no_target_is_an_error(target):
+    for prefix in ("", "/http/", "/@", "/@v1/https/"):
+        address = address_of(prefix + target)
+        assert address is None or address.url.startswith(("http://", "https://"))
+
+
+@pytest.mark.parametrize(
+    ("text", "at"),
+    [
+        ("1780000000", 1_780_000_000.0),
+        ("2026-05-28", 1_779_926_400.0),
+        ("2026-05-28T20:26:40Z", 1_780_000_000.0),
+        ("2026-05-28T22:26:40+02:00", 1_780_000_000.0),
+    ],
+)
+def test_moments(text, at):
+    assert moment_of(text).at == at
+
+
+@pytest.mark.parametrize("text", ["", "now", "yesterday", "2 days ago", "nan", "1e400", "v", "v-1"])
+def test_no_moments(text):
+    assert moment_of(text) is None
+
+
+def test_now_is_no_moment():
+    assert address_of("/http/a.org/").moment is NOW
+
+
+@pytest.mark.parametrize(
+    ("url", "name"),
+    [
+        ("https://creativecommons.org/licenses/by-sa/4.0/", "CC BY-SA 4.0"),
+        ("http://creativecommons.org/licenses/by-nc/2.5/deed.de", "CC BY-NC 2.5"),
+        ("https://creativecommons.org/publicdomain/zero/1.0/", "CC0"),
+        ("https://www.gnu.org/copyleft/fdl.html", "www.gnu.org"),
+    ],
+)
+def test_licences(url, name):
+    assert licence_name(url) == name
+
+
+def test_a_page_that_says_nothing_is_attributed_to_nobody():
+    found = attribution_of("https://a.org/", "<p>copyright 2026", None)
+    assert found == type(found)()
+
+
+def test_a_relative_licence_is_the_page_s():
+    found = attribution_of("https://a.org/b", "<link rel='license' href=/l>", 5)
+    assert (found.licence, found.licence_url, found.revision_id) == ("a.org", "https://a.org/l", 5)
+
+
+def test_a_header_is_one_line():
+    assert header("x", "a\r\nb: c") == (b"x", b"a  b: c")
+
+
+def test_labels_are_those_of_browsers():
+    labels = [label_of(codec) for codec in ("cp1252", "iso8859-15", "koi8-r", "euc_jp", "cp932")]
+    assert labels == ["windows-1252", "iso-8859-15", "koi8-r", "euc-jp", "shift_jis"]
