@@ -103,13 +103,11 @@ def _which(kind: Class) -> str:
     return _WHICH[kind].replace("page_id NOT IN", "page.page_id NOT IN")
 
 
-def _bindings(
-    connection: apsw.Connection, kind: Class, site_id: int | None
-) -> tuple[apsw.SQLiteValue | apsw.carray, ...]:
+def _bindings(connection: apsw.Connection, kind: Class, site_id: int | None) -> tuple[Any, ...]:
     return (site_id, _shown(connection)) if kind == "needless" else (site_id,)
 
 
-def _shown(connection: apsw.Connection) -> apsw.carray:
+def _shown(connection: apsw.Connection) -> Any:  # noqa: ANN401 (a function by its stub)
     """Return the requisites that some page, or a style sheet that one shows, needs."""
     rows = connection.execute(
         "SELECT requisites FROM requisite_use JOIN page USING (page_id) WHERE state <> 'gone'"

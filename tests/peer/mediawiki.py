@@ -78,6 +78,9 @@ $wgRCMaxAge = 40 * 365 * 86400;
 $wgInvalidateCacheOnLocalSettingsChange = false;
 $wgCacheEpoch = '20030516000000';
 $wgGroupPermissions['*']['edit'] = false;
+$wgEnableUploads = true;
+$wgUploadDirectory = __DIR__ . '/images';
+$wgUploadPath = '/w/images';
 wfLoadSkin( 'Vector' );
 
 $wgReadOnlyFile = __DIR__ . '/control/readonly';
@@ -147,6 +150,7 @@ _CONTENT = """
   location ~ ^/w/(?<static>(?:resources|skins|extensions)/.+\\.(?!php)[a-z0-9]+)$ {{
     alias {source}/$static;
   }}
+  location /w/images/ {{ alias {folder}/images/; }}
   location / {{ return 404; }}
 """
 
@@ -204,6 +208,13 @@ class MediaWiki:
     def import_pages(self, pages: Sequence[WikiPage]) -> None:
         """Add pages or revisions with the instants they name."""
         _import(self._folder, pages)
+
+    def upload(self, name: str, content: bytes) -> None:
+        """Store a file under a name."""
+        folder = self._folder / "upload"
+        folder.mkdir(exist_ok=True)
+        (folder / name).write_bytes(content)
+        self.maintain("importImages.php", "--overwrite", f"--user={USER}", str(folder))
 
     def run_jobs(self) -> None:
         """Do the work edits left behind: link tables, categories, pages that use a template."""

@@ -83,5 +83,5 @@ async def test_a_quota_is_shown_before_it_is_kept(past):
     await Retention(running.crawl, running.database, running.clock).run()
     [_, of_site] = (await ask(running, "/retention")).json()
     assert of_site["holdings"][0]["copies"] == 0
-    versions = (await ask(running, "/history", url=past[2])).json()["versions"]
+    versions = (await ask(running, "/history", url=url)).json()["versions"]
     assert len(versions) == 1

@@ -1,0 +1,89 @@
+"""A real wiki mirrored whole: its skin, its pictures, and pages that move and vanish."""
+
+from .operated import rows, write_config
+from .test_requisites import png
+
+
+def start(crawld, mediawiki, **more):
+    site = {
+        "name": "wiki",
+        "seeds": [mediawiki.url()],
+        "include": ["prefix:/wiki/"],
+        "exclude": [
+            "regex:/wiki/(Special|Category|Template|Entries|User|Help|File)(_talk)?:",
+            "regex:[?]",
+        ],
+        "allow_private": True,
+    }
+    config = write_config(
+        crawld,
+        {**site, **more},
+        politeness={"host_delay_s": 0.02},
+        schedule={"min_revisit_s": 0.5},
+        content={"confirm_pages": 0},
+    )
+    crawld.start("run", "-c", config)
+
+
+def known(crawld, pattern):
+    return rows(
+        crawld,
+        "SELECT last_outcome, version_id IS NOT NULL, redirect_url FROM page WHERE url LIKE ?",
+        pattern,
+    )
+
+
+def copies(crawld, mediawiki, title):
+    [[count]] = rows(
+        crawld,
+        "SELECT count(*) FROM version JOIN page USING (page_id) WHERE url = ?",
+        mediawiki.url(title),
+    )
+    return count
+
+
+def test_a_wiki_comes_with_its_skin_and_its_pictures(crawld, mediawiki):
+    mediawiki.set_robots("User-agent: *\nDisallow:\n")
+    mediawiki.upload("Dot.png", png(77))
+    title = mediawiki.pages[0].title
+    mediawiki.edit(title, "A dot: [[File:Dot.png]] and text.")
+    start(crawld, mediawiki)
+    wanted = ("%/w/load.php?%only=styles%", "%/w/images/%/Dot.png", "%/w/load.php?%startup%")
+
+    def whole(_):
+        found = [known(crawld, pattern) for pattern in wanted]
+        return all(each and all(row[0] == "changed" for row in each) for each in found)
+
+    crawld.wait_until(whole)
+    [[body]] = rows(
+        crawld,
+        "SELECT data FROM body JOIN version USING (body_id) JOIN page USING (page_id)"
+        " WHERE url LIKE '%/Dot.png'",
+    )
+    assert body == png(77)
+    [[pages, requisites]] = rows(crawld, "SELECT page_count, requisite_count FROM site")
+    assert pages > 1
+    assert requisites >= 3
+
+
+def test_a_moved_page_keeps_one_history_and_a_deleted_one_its_copy(crawld, mediawiki):
+    moved, deleted = (page.title for page in mediawiki.pages[1:3])
+    start(crawld, mediawiki, requisites=False)
+    crawld.wait_until(
+        lambda _: copies(crawld, mediawiki, moved) and copies(crawld, mediawiki, deleted)
+    )
+    mediawiki.move(moved, "A new name")
+    mediawiki.delete(deleted)
+    crawld.wait_until(
+        lambda _: (
+            known(crawld, mediawiki.url(moved))[0][2] == mediawiki.url("A new name")
+            and copies(crawld, mediawiki, "A new name") > 0
+            and known(crawld, mediawiki.url(deleted))[0][0] == "gone"
+        )
+    )
+    assert copies(crawld, mediawiki, moved) == 0
+    assert known(crawld, mediawiki.url(deleted))[0][1]
+    crawld.wait_until(lambda _: known(crawld, mediawiki.url("A new name"))[0][0] is not None)
+    crawld.post("/drain")
+    report = crawld.crawld("doctor", "--db", crawld.db)
+    assert report.returncode == 0, report.stdout
