@@ -23,6 +23,7 @@ class ModelRow(NamedTuple):
     host_id: int
     url_hash: int
     record: bytes
+    url: str
 
 
 FIRST: Final = (0, -(2**63))
@@ -59,7 +60,7 @@ def batch(
 ) -> list[ModelRow]:
     """Return models host by host, from the one after a (host_id, url_hash)."""
     rows = connection.execute(
-        "SELECT page_id, host_id, url_hash, record FROM page CROSS JOIN model USING (page_id)"
+        "SELECT page_id, host_id, url_hash, record, url FROM page CROSS JOIN model USING (page_id)"
         " WHERE (host_id, url_hash) > (?, ?) ORDER BY host_id, url_hash LIMIT ?",
         (*after, limit),
     )

@@ -1,4 +1,4 @@
-"""Refits the change models: what pages of a host have in common, and the shape of a site's gaps.
+"""Refits the change models: what pages of a host or section have in common, and a site's gaps.
 
 Models are read host by host in slices, refitted on a reader's thread (`core/change/refit.py`), and
 those that moved are written back, unless a visit has changed them meanwhile. A host larger than a
@@ -21,6 +21,8 @@ from crawld.core.change.prior import Gamma
 from crawld.core.change.record import RECORD, VERSION, records_of
 from crawld.core.change.refit import refit
 from crawld.core.change.scale import ScaleModel, fit_scale
+from crawld.core.change.section import groups_of
+from crawld.core.url import target_of
 from crawld.daemon.clock import Clock
 from crawld.daemon.crawl import Crawl
 from crawld.store import model
@@ -165,9 +167,12 @@ def _is_readable(record: bytes) -> bool:
 
 def _refitted(rows: list[ModelRow]) -> tuple[list[Refitted], list[tuple[int, Gamma]]]:
     before = records_of(row.record for row in rows)
+    sections = groups_of((row.host_id, target_of(row.url)) for row in rows)
+    number = {section: index for index, section in enumerate(dict.fromkeys(sections))}
+    after = refit(before, groups=np.array([number[section] for section in sections])).records
     hosts, groups = np.unique([row.host_id for row in rows], return_inverse=True)
-    fitted = refit(before, groups=groups)
-    after = fitted.records
+    # New pages start from what is usual on their whole host: their section is not known to fit.
+    of_hosts = refit(before, groups=groups).priors
     moved = np.zeros(len(rows), dtype=np.bool_)
     for name in ("rate", "prior_shape", "prior_exposure_s"):
         moved |= np.abs(after[name] - before[name]) > MOVED * np.abs(before[name])
@@ -175,5 +180,5 @@ def _refitted(rows: list[ModelRow]) -> tuple[list[Refitted], list[tuple[int, Gam
         Refitted(rows[index].page_id, rows[index].record, after[index].tobytes())
         for index in np.flatnonzero(moved).tolist()
     ]
-    priors = [(host, fitted.priors[group]) for group, host in enumerate(hosts.tolist())]
+    priors = [(host, of_hosts[group]) for group, host in enumerate(hosts.tolist())]
     return models, priors
