@@ -92,7 +92,8 @@ class ReplicaWeb:
         causes: list[Cause] = []
         order = np.argsort(self.group, kind="stable")
         order = order[self.group[order] >= 0]
-        for members in np.split(order, np.flatnonzero(np.diff(self.group[order])) + 1):
+        ends = np.flatnonzero(np.diff(self.group[order])) + 1
+        for members in np.split(order, ends) if len(order) else ():
             one, other = np.triu_indices(len(members), 1)
             keys += pair_keys(members[one], members[other]).tolist()
             causes += [self.cause[int(self.group[members[0]])]] * len(one)

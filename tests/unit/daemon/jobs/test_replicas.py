@@ -88,6 +88,8 @@ def world(serve, daemon, mirror, wall):
     async def start(*sites, seeds=None, **tables):
         web = await serve(*sites, clock=wall)
         hosts = [site.hosts[0] for site in sites]
+        # Audits visit pages of their own choice.
+        tables = {"jobs": {"audit_share": 0.0}, **tables}
         running = await daemon(*(web.url(host=host) for host in hosts), **tables)
         made = World(web, running, mirror, wall)
         await made.settle()

@@ -1,0 +1,150 @@
+"""What pruning buys: one web crawled with and without it, at the same budget.
+
+The web is one of `simweb/replica_web.py` with a set share of replicated hosts. It is searched as
+the daemon would, knowing nothing of the truth; the pages of each group but those of the host with
+most pages rest where that host has the path. The budget, visits a day over all hosts, is spread
+evenly; pages change at random (Poisson) at rates drawn once a page of the original site.
+
+Freshness is over *names*: every host and path that was fetched. A name that rests shows the kept
+host's copy; where the texts of both were compared and differ (a stale or an altered copy), it
+counts as never fresh, although the newer text may be the better one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from crawld.core.replica.features import Measure
+from crawld.core.replica.hosts import NOTHING, Ids, pair_hosts
+from crawld.core.replica.verdict import groups
+from crawld.core.revisit.freshness import Order, mean_freshness
+from crawld.lab.replicas import gated_pairs, run_trial
+from crawld.simweb.replica_laws import STANDARD, Cause
+from crawld.simweb.replica_web import ReplicaWeb
+
+_DAY_S = 86_400.0
+MEDIAN_INTERVAL_DAYS = 20.0
+INTERVAL_SIGMA = 1.3
+_HOSTS_PER_GROUP = {
+    Cause.WWW: 2.0,
+    Cause.LOAD_BALANCING: 3.5,
+    Cause.FRANCHISE: 4.0,
+    Cause.HOSTING_MOVE: 2.0,
+    Cause.MALICIOUS: 3.0,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What one crawl with pruning came to, beside the same without.
+
+    Attributes:
+        hosts: hosts of the web.
+        replicated: share of them that are copies of another or have copies.
+        pruned: hosts pruned.
+        wrongly: of these, hosts that are no copy of the host kept.
+        pages: names fetched.
+        resting: names that rest.
+        only_there: names of pruned hosts that go on being visited, being nowhere else.
+        other_text: names that rest and showed another text when compared.
+        saved: share of the visits saved at the same freshness of what is kept.
+        before: mean freshness of all names without pruning.
+        after: with it, at the same budget.
+        kept_after: mean freshness of the names that do not rest.
+    """
+
+    hosts: int
+    replicated: float
+    pruned: int
+    wrongly: int
+    pages: int
+    resting: int
+    only_there: int
+    other_text: int
+    saved: float
+    before: float
+    after: float
+    kept_after: float
+
+
+def crawl_twice(*, hosts: int, replicated: float, visits_per_page_day: float, seed: int) -> Outcome:
+    """Return what pruning buys on one web.
+
+    Args:
+        hosts: hosts of the web.
+        replicated: share of them that belong to groups of replicas.
+        visits_per_page_day: the budget, over the pages of all hosts.
+        seed: of everything drawn.
+    """
+    groups_in_all = (
+        hosts
+        * replicated
+        / sum(STANDARD.groups[cause] * size for cause, size in _HOSTS_PER_GROUP.items())
+    )
+    scale = hosts / STANDARD.hosts
+    law = replace(
+        STANDARD,
+        hosts=hosts,
+        groups={cause: round(count * groups_in_all) for cause, count in STANDARD.groups.items()},
+        **{
+            name: max(1, round(getattr(STANDARD, name) * scale))
+            for name in ("languages", "topics", "platforms", "parkings", "families", "broken")
+        },
+    )
+    trial = run_trial(law, seed)
+    one, other = pair_hosts(trial.sets.candidates.keys[gated_pairs(trial)])
+    return _outcome(trial.web, one, other, visits_per_page_day / _DAY_S, seed)
+
+
+def _outcome(web: ReplicaWeb, one: Ids, other: Ids, frequency: float, seed: int) -> Outcome:
+    measure = Measure.of(web.hosts)
+    pages = measure.pages
+    canonical = np.arange(len(pages))
+    for group in groups(zip(one.tolist(), other.tolist(), strict=True)):
+        members = list(group.hosts)
+        canonical[members] = members[int(np.argmax(pages[members]))]
+    host = measure.page >> 32
+    pruned = canonical[host] != host
+    there = (measure.page & 0xFFFFFFFF) | (canonical[host] << 32)
+    place = np.minimum(np.searchsorted(measure.page, there), len(measure.page) - 1)
+    rests = pruned & (measure.page[place] == there)
+    shown, was = measure.signature[place], measure.signature
+    other_text = rests & (shown != NOTHING) & (was != NOTHING) & (shown != was)
+    rate = _rates(web, measure.page, seed)
+    count = len(measure.page)
+    f_after = frequency * count / (count - int(rests.sum()))
+    before = mean_freshness(Order.FIXED, rate, np.full(count, frequency))
+    after = mean_freshness(Order.FIXED, rate, np.full(count, f_after))
+    wrong = [
+        at
+        for at in np.flatnonzero(canonical != np.arange(len(canonical))).tolist()
+        if web.group[at] < 0 or web.group[at] != web.group[canonical[at]]
+    ]
+    return Outcome(
+        hosts=len(pages),
+        replicated=float((web.group >= 0).mean()),
+        pruned=int((canonical != np.arange(len(canonical))).sum()),
+        wrongly=len(wrong),
+        pages=count,
+        resting=int(rests.sum()),
+        only_there=int((pruned & ~rests).sum()),
+        other_text=int(other_text.sum()),
+        saved=float(rests.mean()),
+        before=float(before.mean()),
+        after=float(np.where(other_text, 0.0, after).mean()),
+        kept_after=float(after[~rests].mean()),
+    )
+
+
+def _rates(web: ReplicaWeb, page: Ids, seed: int) -> np.ndarray:
+    """Return the change rate of each name: that of the page of the original, by its path."""
+    rng = np.random.default_rng([seed, 99])
+    paths = rng.lognormal(
+        np.log(MEDIAN_INTERVAL_DAYS * _DAY_S), INTERVAL_SIGMA, int((page & 0xFFFFFFFF).max()) + 1
+    )
+    own = rng.lognormal(0.0, 0.3, len(web.hosts))
+    group = np.where(web.group >= 0, web.group % len(own), np.arange(len(own)))
+    rates: np.ndarray = 1.0 / (paths[page & 0xFFFFFFFF] * own[group[page >> 32]])
+    return rates

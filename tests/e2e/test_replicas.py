@@ -1,0 +1,117 @@
+"""A web with three hosts in ten replicated, mirrored with and without pruning.
+
+The same daemon code runs twice over the same simulated web, real sockets and a real file each time;
+the web's ledger counts what was asked for.
+"""
+
+import pytest
+
+from crawld.daemon.app import run_daemon
+from crawld.daemon.clock import Clock
+from crawld.simweb.graph import SiteGraph
+from crawld.simweb.law import poisson
+from crawld.simweb.server import SimWeb
+from crawld.simweb.site import SimSite
+from crawld.store import replica
+from tests.unit.daemon.world import Mirror, ShiftedTime, Web, until
+
+DAY_S = 86_400.0
+PAGES = 12
+ROUNDS = 3
+ORIGINALS = [f"s{number}.test" for number in range(7)]
+COPIES = [f"www.{name}" for name in ORIGINALS[:3]]
+
+
+@pytest.fixture
+def serve(nursery):
+    async def start(*sites, **more):
+        simweb = SimWeb(sites, **more)
+        return Web(simweb, (await nursery.start(simweb.serve)).port)
+
+    return start
+
+
+def sites(start_at):
+    """Ten hosts: seven sites that change about every other day, and copies of three of them."""
+
+    def laws(seed):
+        return lambda page: poisson(2 * DAY_S, start_at=start_at, seed=100 * seed + page)
+
+    return [
+        SimSite(
+            (name, f"www.{name}") if number < 3 else (name,),
+            SiteGraph(PAGES, seed=number),
+            laws=laws(number),
+            start_at=start_at,
+        )
+        for number, name in enumerate(ORIGINALS)
+    ]
+
+
+async def mirrored(nursery, serve, folder, *, prune):
+    """Mirror the web for some days; return the daemon, the web and the requests for pages."""
+    wall = ShiftedTime()
+    web = await serve(*sites(wall() - 30 * DAY_S), clock=wall)
+    hosts = [*ORIGINALS, *COPIES]
+    made = Mirror(folder / f"{prune}.db", clock=Clock(wall=wall))
+    start = made.start_of(
+        *(web.url(host=host) for host in hosts),
+        once=False,
+        dns={"hosts": {host: ["127.0.0.1"] for host in hosts}},
+        replicas={"prune": prune},
+        jobs={"audit_share": 0.0},
+    )
+    daemon = await nursery.start(run_daemon, start)
+    crawl = daemon.crawl
+
+    async def settle():
+        await until(lambda: daemon.book.planted and crawl.held_back(1.0), what="rest")
+        await crawl.recorder.drain()
+
+    async def run(name):
+        states = {state.job.name: state for state in await daemon.jobs.states()}
+        before = states[name].last.last_finished_at
+        daemon.jobs.call(name)
+        await until(
+            lambda: dict(made.rows("SELECT name, last_finished_at FROM job"))[name] > before,
+            what=name,
+        )
+
+    await settle()
+    for _ in range(ROUNDS):
+        wall.shift_s += 120.0
+        await run("analyse")
+        await run("replicas")
+        wall.shift_s += DAY_S
+        crawl.schedule.wake_all()
+        await settle()
+    asked = {host: sum(target != "/robots.txt" for target in web.targets(host)) for host in hosts}
+    return daemon, made, web, asked
+
+
+async def test_pruning_saves_requests_and_loses_no_page(nursery, serve, tmp_path):
+    _, plain, _, without = await mirrored(nursery, serve, tmp_path, prune=False)
+    daemon, pruned, _, asked = await mirrored(nursery, serve, tmp_path, prune=True)
+
+    # Three of ten hosts rest after their first visit; the others are visited as before.
+    assert sum(without[host] for host in COPIES) >= 3 * PAGES * ROUNDS
+    assert sum(asked[host] for host in COPIES) == 3 * PAGES
+    assert sum(asked[host] for host in ORIGINALS) >= 7 * PAGES * ROUNDS
+    saved = 1 - sum(asked.values()) / sum(without.values())
+    assert saved > 0.2
+
+    # Every page of every host is still shown, by its own copy or by that of the host kept.
+    names = {url.split("/", 3)[2:][0] for (url,) in pruned.rows("SELECT url FROM page")}
+    assert len(names) == 10
+    shown = 0
+    for url, state in pruned.rows("SELECT url, state FROM page WHERE requisite = 0"):
+        there = await daemon.database.read(replica.canonical_url, url)
+        assert (there is not None) == (state == "suspended")
+        shown += 1
+        if there is not None:
+            assert pruned.rows("SELECT version_id FROM page WHERE url = ?", there) != [(None,)]
+    assert shown == len(plain.rows("SELECT url FROM page WHERE requisite = 0"))
+    rows = await daemon.database.read(replica.list_replicas)
+    assert {row.host: row.canonical_host for row in rows} == dict(
+        zip(COPIES, ORIGINALS, strict=False)
+    )
