@@ -1,0 +1,203 @@
+"""What is exported, read by the programs it is made for; what others made, imported."""
+
+import json
+import re
+import urllib.request
+from contextlib import closing
+from datetime import UTC, datetime
+from urllib.parse import quote, unquote, urlsplit
+
+import duckdb
+import pytest
+
+from crawld.export.zim import icon
+from tests.peer import require_peer
+from tests.peer.chromium import requests_of, with_chromium
+from tests.peer.process import run
+from tests.peer.replay import installed, with_kiwix, with_pywb
+
+from .operated import rows, site, write_config
+
+HOST = "127.0.0.1"
+
+
+def lay_out(folder):
+    """Write a small site with all that is awkward in one."""
+    folder.mkdir()
+    (folder / "d").mkdir()
+    (folder / "style.css").write_text("body { background: url(d/tile.png) }")
+    for name in ("picture.png", "d/tile.png", "d/small 1.png"):
+        (folder / name).write_bytes(icon())
+    pages = {
+        "index.html": '<a href="/d/">down</a> <a href="Case.html">C</a> <a href="case.html">c</a>'
+        ' <a href="a%20b.html#end">blank</a> <a href="page.html?q=1">query</a>'
+        ' <a href="/none.html">none</a> <img src="picture.png">',
+        "d/index.html": '<a href="../">up</a> <img srcset="small%201.png 1x, tile.png 2x">',
+        "Case.html": "upper case",
+        "case.html": 'lower case <a href="/">front</a>',
+        "a b.html": '<p id="end">blank</p> <a href="d">moved</a>',
+        "page.html": "a page",
+    }
+    for name, text in pages.items():
+        head = f'<link rel="stylesheet" href="/style.css"><title>{name}</title>'
+        (folder / name).write_text(f"<!DOCTYPE html><html lang=en>{head}<body>{text}</body></html>")
+    return folder
+
+
+@pytest.fixture
+def origin(nginx, tmp_path):
+    """The URL of a running site."""
+    server = nginx({HOST: lay_out(tmp_path / "site")})
+    return server.url("/")
+
+
+@pytest.fixture
+def mirrored(crawld, origin):
+    """The site mirrored once, and the daemon gone."""
+    crawld.start("mirror", origin, "--once", "--delay", "0", "--depth", "5", ready=False)
+    crawld.wait()
+    return crawld
+
+
+@pytest.fixture
+def browser_page():
+    """A page in a fresh browser."""
+    with with_chromium() as browser, closing(browser.new_context()) as context:
+        yield context.new_page()
+
+
+def export(crawld, form, name, *options):
+    done = crawld.crawld("export", form, "--out", crawld.folder / name, "--json", *options)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout), crawld.folder / name
+
+
+def images(page):
+    """Return the width of every image of a page, once all of them are there."""
+    return page.evaluate(
+        "Promise.all([...document.images].map(i => i.decode().then(() => i.naturalWidth)))"
+    )
+
+
+def test_a_static_export_opened_from_its_files(mirrored, browser_page):
+    told, out = export(mirrored, "static", "static")
+    assert told["written"]["pages"] >= 9
+    made = requests_of(browser_page)
+    waiting, seen, original = [(out / "index.html").as_uri()], set(), set()
+    while waiting:
+        url = waiting.pop()
+        seen.add(url)
+        browser_page.goto(url)
+        if url.endswith("/d.html"):
+            # A redirect: the browser goes on by itself.
+            browser_page.wait_for_url("**/d/index.html")
+            browser_page.wait_for_load_state()
+        assert 0 not in images(browser_page), url
+        if browser_page.title() != "Mirror":
+            assert browser_page.evaluate("document.styleSheets[0].href").startswith("file:"), url
+            background = browser_page.evaluate("getComputedStyle(document.body).backgroundImage")
+            assert background.startswith('url("file:'), url
+        for link in browser_page.evaluate("[...document.links].map(a => a.href)"):
+            target = link.partition("#")[0]
+            if urlsplit(link).scheme != "file":
+                original.add(urlsplit(link).path)
+            elif target not in seen:
+                waiting.append(target)
+    assert [url for url in made if not url.startswith("file:")] == []
+    assert original == {"/none.html"}
+    texts = {unquote(url).rpartition("/")[2] for url in seen}
+    assert {"Case.html", "a b.html"} <= texts
+    assert len({text.casefold() for text in texts}) == len(texts)
+
+
+def test_warc_files_replay_with_their_revisits(crawld, origin, browser_page):
+    config = write_config(
+        crawld,
+        site(origin, max_depth=5, requisites=True),
+        politeness={"host_delay_s": 0.0, "address_delay_s": 0.0},
+        schedule={"min_revisit_s": 0.1},
+    )
+    crawld.start("run", "-c", config)
+    crawld.wait_until(lambda status: status["visits"].get("not_modified", 0) >= 12)
+    # While the daemon goes on.
+    told, out = export(crawld, "warc", "m.warc.gz")
+    assert told["written"]["revisit"] > 0
+    checked = run([installed("warcio"), "check", "-v", out], cwd=crawld.folder)
+    assert checked.returncode == 0, checked.stdout
+    crawld.terminate()
+    [(first, last)] = rows(
+        crawld,
+        "SELECT min(visited_at), max(visited_at) FROM visit JOIN page USING (page_id)"
+        " WHERE url = ? AND outcome IN ('changed', 'not_modified')",
+        origin,
+    )
+    assert last > first
+    with with_pywb(crawld.folder / "pywb", [out]) as collection:
+        for at in (first, last):
+            stamp = datetime.fromtimestamp(at, UTC).strftime("%Y%m%d%H%M%S")
+            answer = browser_page.goto(f"{collection}/{stamp}/{origin}")
+            assert answer.status == 200
+            # pywb shows the page inside a frame, below its own banner.
+            browser_page.wait_for_load_state("networkidle")
+            [frame] = [each for each in browser_page.frames if "mp_/" in each.url]
+            assert "down" in frame.inner_text("body")
+            assert images(frame) == [48]
+
+
+def test_a_zim_file_passes_zimcheck_and_is_served_by_kiwix(mirrored, browser_page):
+    _, out = export(mirrored, "zim", "mirror.zim")
+    checked = run([require_peer("zimcheck"), "-A", out], cwd=mirrored.folder)
+    assert checked.returncode == 0, checked.stdout
+    host = rows(mirrored, "SELECT origin FROM origin")[0][0].partition("://")[2]
+    with with_kiwix(mirrored.folder, out) as served:
+        browser_page.goto(f"{served}/{quote(host, safe=':')}/")
+        # Kiwix puts a picture of its own above the page.
+        assert images(browser_page)[-1] == 48
+        browser_page.click("text=down")
+        browser_page.wait_for_selector("text=up")
+        # 24: the picture of twice the density.
+        assert images(browser_page)[-1] in (24, 48)
+        root = served.rpartition("/")[0]
+        with urllib.request.urlopen(f"{root}/search?content=mirror&pattern=lower") as answer:
+            assert b"case.html" in answer.read()
+
+
+def test_tables_are_read_by_duckdb(mirrored):
+    for form in ("jsonl", "csv"):
+        _, out = export(mirrored, form, form)
+        table = f"'{out}/pages.{form}'"
+        [(pages, newest)] = duckdb.sql(
+            f"SELECT count(*), max(last_visit_at) FROM {table} WHERE status = 200"
+        ).fetchall()
+        assert pages >= 9
+        assert newest > 1.7e9
+
+
+def test_an_archive_of_wget_is_a_start(crawld, origin):
+    wget = require_peer("wget")
+    command = [wget, "-q", "-r", "-p", "--warc-file=old", "--warc-cdx=off", origin]
+    run(command, cwd=crawld.folder)
+    done = crawld.crawld("import", "warc", crawld.folder / "old.warc.gz", "--json")
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["versions"] >= 9
+    shown, out = export(crawld, "static", "before")
+    assert shown["written"]["pages"] >= 9
+    assert list(out.rglob("picture.png"))
+    crawld.start("mirror", origin, "--once", "--delay", "0", "--depth", "5", ready=False)
+    crawld.wait()
+    [(stale,)] = rows(crawld, "SELECT count(*) FROM page WHERE state = 'discovered'")
+    [(copies, bodies)] = rows(
+        crawld, "SELECT count(*), count(DISTINCT body_id) FROM version JOIN page USING (page_id)"
+    )
+    assert (stale, copies >= bodies) == (0, True)
+
+
+def test_while_a_daemon_writes_exports_work_and_imports_are_refused(crawld, simweb):
+    web = simweb("--pages", "60")
+    crawld.start("mirror", web.url(), "--delay", "0", "--depth", "9")
+    crawld.wait_until(lambda status: status["pages"].get("visited", 0) >= 20)
+    told, out = export(crawld, "static", "out")
+    assert told["written"]["pages"] >= 20
+    refused = crawld.crawld("import", "urls", out / "index.html")
+    assert refused.returncode == 2
+    assert re.search(r"in use by process \d+", refused.stderr)
