@@ -128,7 +128,7 @@ def _ages(
     visits = [
         row[0]
         for row in connection.execute(
-            "SELECT last_visit_at FROM page INDEXED BY page_revisit WHERE site_id = ?"
+            "SELECT last_visit_at FROM page WHERE site_id = ?"
             " AND state IN ('visited', 'gone') AND retry_at IS NULL"
             " AND host_id IN (SELECT host_id FROM host ORDER BY visit_count DESC LIMIT 16)"
             " LIMIT ?",

@@ -4,7 +4,8 @@ Mirrored pages are other people's: their scripts, if they run at all, run in an 
 (the sandbox gives each page an opaque one), so that they share no storage with each other, with the
 listener's own pages or with the dashboard, and read nothing of them. Whatever a page loads comes
 from the mirror; its scripts may connect nowhere. What no policy forbids a script is to send the
-reader away, as any link can; `scripts = false` forbids that too.
+reader away, as any link can, and to let the browser open a connection on which nothing is said
+(preconnect); `scripts = false` forbids that too.
 
 Source: Content Security Policy Level 3; HTML Standard, section on sandboxing.
 """
