@@ -5,6 +5,9 @@ the most freshness (`core/revisit/polling.py`, from the change models of a fair 
 and never takes more than the operator's share of the turns. Where it would earn nothing it is still
 asked now and then, for it may have become better.
 
+A storm is met at once: a source that told of many changes is asked again when about `HEARD_AIM`
+more are to be expected, whatever the models still say.
+
 Working that out takes a tenth of a second a source: it is done in a thread, one source at a time,
 with long rests; until then a source is polled as often as its share allows.
 """
@@ -52,8 +55,14 @@ LEAST_SHARE: Final = 1e-4
 LEAST_PAUSE_S: Final = 0.5
 """No source is polled more often, however fast its host."""
 
-IDLE_FACTOR: Final = 50.0
+IDLE_FACTOR: Final = 20.0
 """A source that earns nothing is polled so many times less often than its share allows."""
+
+HEARD_AIM: Final = 2.0
+"""Changes of pages held that a poll should bring at most."""
+
+OTHER_SLOTS: Final = 1.5
+"""What was worked out for a delay so many times longer or shorter is worked out anew."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,12 +73,23 @@ class Worth:
         interval_s: best pause between polls, None: it earns nothing.
         gain: share of freshness it adds to the pages it tells of.
         hints: hints it had told by then. at: when that was, trio's clock.
+        slots_per_s: requests a second that the host permitted.
     """
 
     interval_s: float | None
     gain: float
     hints: int
     at: float
+    slots_per_s: float
+
+    def holds(self, row: SourceRow, now: float, slots_per_s: float) -> bool:
+        """Whether nothing has changed so much that it should be worked out again."""
+        ratio = slots_per_s / self.slots_per_s
+        return (
+            now - self.at < AGAIN_S
+            and row.hint_count < 2 * self.hints + 10
+            and 1.0 / OTHER_SLOTS < ratio < OTHER_SLOTS
+        )
 
 
 class Budget:
@@ -93,13 +113,25 @@ class Budget:
         share = self._settings().poll_share or LEAST_SHARE
         return max(requests * delay_s / share, LEAST_PAUSE_S)
 
-    def pause_s(self, row: SourceRow, host_name: str, requests: int) -> float:
-        """Return how long after a poll the next pays."""
+    def pause_s(
+        self, row: SourceRow, host_name: str, requests: int, *, heard: int, since_s: float
+    ) -> float:
+        """Return how long after a poll the next pays.
+
+        Args:
+            row: the source.
+            host_name: whom it asks.
+            requests: what the poll cost.
+            heard: changes of pages held that it brought.
+            since_s: time since the poll before.
+        """
         least_s = self.rest_s(host_name, requests)
         worth = self._worth.get(row.hint_source_id)
         if worth is None:
             return least_s
         best_s = IDLE_FACTOR * least_s if worth.interval_s is None else worth.interval_s
+        if heard:
+            best_s = min(best_s, HEARD_AIM * since_s / heard)
         return max(least_s, best_s)
 
     async def run(self) -> None:
@@ -125,17 +157,21 @@ class Budget:
         pages = host.pages.get(row.site_id) if host else None
         if host is None or pages is None or not row.poll_count:
             return
-        if known and now - known.at < AGAIN_S and row.hint_count < 2 * known.hints + 10:
+        slots_per_s = 1.0 / max(host.delay_s(), 0.01)
+        if known and known.holds(row, now, slots_per_s):
             return
         models = await self._database.read(
             price.batch, after=(host.host_id, -(2**63)), limit=SAMPLE
         )
-        slots_per_s = 1.0 / max(host.delay_s(), 0.01)
+        told, lasted_s = row.hint_count - (known.hints if known else 0), AGAIN_S
+        if known is not None:
+            lasted_s = max(now - known.at, 1.0)
         beside = [told_of(other) for other in all_told if other is not row]
         question = _Question(
             models=[each for each in models if each.host_id == host.host_id],
             covered=len(pages.policy),
             slots_per_s=slots_per_s,
+            told_per_s=told / lasted_s,
             source=told_of(row, beyond_polls=True),
             requests=max(row.request_count / row.poll_count, 0.1),
             beside=min(beside, key=lambda told: told.missed_share, default=None),
@@ -144,7 +180,7 @@ class Budget:
         found = await trio.to_thread.run_sync(_answer, question)
         if found is not None:
             interval_s, gain = found
-            worth = Worth(interval_s, gain, row.hint_count, now)
+            worth = Worth(interval_s, gain, row.hint_count, now, slots_per_s)
             self._worth[row.hint_source_id] = worth
         await trio.sleep(REST * (trio.current_time() - now))
 
@@ -171,6 +207,7 @@ class _Question:
     models: Sequence[WeighedModel]
     covered: int
     slots_per_s: float
+    told_per_s: float
     source: Told
     requests: float
     beside: Told | None
@@ -179,7 +216,7 @@ class _Question:
 
 def _answer(question: _Question) -> tuple[float | None, float] | None:
     """Return the best interval and the gain, None where too little is known; in a thread."""
-    pages = _sample(question.models)
+    pages = _sample(question.models, question.told_per_s / max(question.covered, 1))
     if pages is None:
         return None
     found = poll_interval(
@@ -194,7 +231,8 @@ def _answer(question: _Question) -> tuple[float | None, float] | None:
     return found.interval_s, found.gain
 
 
-def _sample(models: Sequence[WeighedModel]) -> Pages | None:
+def _sample(models: Sequence[WeighedModel], told_per_s: float) -> Pages | None:
+    """Return the change laws of some pages; their models lag behind what was told of late."""
     held = [
         each for each in models if len(each.record) == RECORD.itemsize and each.record[0] == VERSION
     ]
@@ -202,4 +240,5 @@ def _sample(models: Sequence[WeighedModel]) -> Pages | None:
         return None
     records = records_of(each.record for each in held)
     rates = np.maximum(records["rate"].astype(np.float64), 1e-12)
+    rates *= max(told_per_s / float(rates.mean()), 1.0)
     return pages_of([None] * len(held), rates, [each.importance for each in held])

@@ -225,9 +225,9 @@ class Sourcing:
         """Take an answer; return when to ask again, seconds from now."""
         if isinstance(said, PollTrouble):
             return await self._troubled(row, said)
-        pause_s = self._pause_s(source.polite_host, row, said)
-        await self.take(row, said, next_poll_at=said.at + pause_s)
-        return pause_s
+        pause_s = self._pause_s(source.polite_host, row, said, heard=0)
+        heard = await self.take(row, said, next_poll_at=said.at + pause_s)
+        return self._pause_s(source.polite_host, row, said, heard=heard)
 
     async def _troubled(self, row: SourceRow, said: PollTrouble) -> float:
         pause_s = said.pause_s
@@ -243,7 +243,7 @@ class Sourcing:
         await self._database.write(hint_source.troubled, row.hint_source_id, trouble)
         return pause_s
 
-    def _pause_s(self, host_name: str, row: SourceRow, said: Poll) -> float:
+    def _pause_s(self, host_name: str, row: SourceRow, said: Poll, *, heard: int) -> float:
         if said.more:
             return 0.0
         if said.wait_s is not None:
@@ -251,7 +251,8 @@ class Sourcing:
             return max(said.wait_s, rest_s)
         if said.patience != 1.0:
             return self.budget.rest_s(host_name, said.requests) * said.patience
-        return self.budget.pause_s(row, host_name, said.requests)
+        since_s = max(said.at - (row.last_poll_at or said.at), 0.0)
+        return self.budget.pause_s(row, host_name, said.requests, heard=heard, since_s=since_s)
 
     # --- streams -------------------------------------------------------------------------------
 
@@ -273,7 +274,7 @@ class Sourcing:
 
     # --- what was said -------------------------------------------------------------------------
 
-    async def take(self, row: SourceRow, said: Poll, *, next_poll_at: float | None = None) -> None:
+    async def take(self, row: SourceRow, said: Poll, *, next_poll_at: float | None = None) -> int:
         """Put what a source said into the file, then tell the policies.
 
         Of very much, parts are committed one after the other and the cursor with the last: what a
@@ -283,7 +284,11 @@ class Sourcing:
             row: the source.
             said: what it said.
             next_poll_at: when it is asked again, Unix seconds; None: it is a stream.
+
+        Returns:
+            How many changes of pages held were news.
         """
+        heard = 0
         pages, urls = _gathered(said.pages), await self._keyed(said.hints)
         while len(pages) + len(urls) > TAKEN:
             part = News(
@@ -295,7 +300,7 @@ class Sourcing:
                 requests=0,
             )
             pages, urls = pages[TAKEN:], urls[len(part.of_urls) :]
-            await self._take(row, part)
+            heard += await self._take(row, part)
         last = News(
             at=said.at,
             of_pages=pages,
@@ -307,17 +312,19 @@ class Sourcing:
             handed_on=said.handed_on,
             along=said.along,
         )
-        await self._take(row, last)
+        heard += await self._take(row, last)
         for number, _ in said.handed_on:
             self._call(number)
         if said.found:
             await self._admit(row, said.found[:MAX_FOUND])
         if row.told_until is None:
             await self._know()
+        return heard
 
-    async def _take(self, row: SourceRow, news: News) -> None:
+    async def _take(self, row: SourceRow, news: News) -> int:
         heard = await self._database.write(hint.take, row.hint_source_id, news)
         await self.delivery.deliver(row, heard)
+        return len(heard)
 
     async def _keyed(self, hints: Sequence[Hint]) -> list[OfUrl]:
         """Return hints by the keys of their pages, those of one page together; in slices."""

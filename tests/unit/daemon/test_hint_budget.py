@@ -1,0 +1,139 @@
+"""What a poll is worth, and how completely several sources tell."""
+
+import json
+from dataclasses import dataclass, field
+from types import SimpleNamespace
+
+import pytest
+
+from crawld.config.model import Jobs
+from crawld.core.change.history import Observation
+from crawld.core.change.model import PageModel
+from crawld.core.change.reliability import Reliability
+from crawld.core.revisit.forecast import Told
+from crawld.daemon.hints.budget import (
+    IDLE_FACTOR,
+    LEAST_SHARE,
+    Budget,
+    Worth,
+    _answer,
+    _Question,
+    coverage,
+    told_of,
+)
+from crawld.store.hint_source import SourceRow
+from crawld.store.price import WeighedModel
+
+NOW = 1_790_000_000.0
+DAY_S = 86_400.0
+
+
+def row(number=1, **more):
+    values = dict.fromkeys(SourceRow._fields)
+    values |= {"hint_source_id": number, "poll_count": 10, "hint_count": 0, "found_at": NOW}
+    return SourceRow(**{**values, **more})
+
+
+def known(*, missed=0, told=50, lag_s=4.0):
+    """Return the stored evidence of a source that told so much and missed so much."""
+    reliability = Reliability()
+    for _ in range(told):
+        reliability.seen(1, changed=True)
+        reliability.lagged(lag_s)
+    for _ in range(missed):
+        reliability.seen(0, changed=True)
+    return json.dumps(reliability.as_dict())
+
+
+def models(count=30, every_s=30 * DAY_S):
+    """Return models of pages that were found changed at every visit, so far apart."""
+    found = []
+    for number in range(count):
+        model = PageModel()
+        for visit in range(6):
+            at = NOW - (6 - visit) * every_s
+            model.update(Observation(at, visit > 0, None, every_s if visit else 0.0))
+        found.append(WeighedModel(number + 1, 1, number, 1, 1.0, model.to_bytes()))
+    return found
+
+
+def question(**more):
+    values = {
+        "models": models(),
+        "covered": 500,
+        "slots_per_s": 1.0,
+        "told_per_s": 0.0,
+        "source": Told(1.0, 0.02, 0.95),
+        "requests": 1.0,
+        "beside": None,
+        "least_s": 4.0,
+    }
+    return _Question(**{**values, **more})
+
+
+def test_a_calm_wiki_is_polled_seldom_and_a_storm_at_once():
+    calm = _answer(question())
+    storm = _answer(question(told_per_s=0.5))
+    assert calm[0] is None or calm[0] > 60.0
+    assert storm[0] < 15.0
+    assert storm[1] > 0.05
+
+
+def test_too_few_models_say_nothing():
+    assert _answer(question(models=models(2))) is None
+
+
+def test_several_sources_miss_less_than_each():
+    first, second = row(1, evidence=known(missed=30)), row(2, evidence=known(missed=10, lag_s=60.0))
+    missed, lag_s = coverage([first, second])
+    assert missed < min(coverage([first])[0], coverage([second])[0])
+    assert lag_s > 30.0
+
+
+def test_the_time_hints_wait_for_a_poll_is_not_the_sources_own():
+    polled = row(evidence=known(lag_s=60.0), last_poll_at=NOW + 900.0)
+    whole, own = told_of(polled), told_of(polled, beyond_polls=True)
+    assert own.lag_s == pytest.approx(max(whole.lag_s - 45.0, 0.0))
+
+
+@dataclass
+class Hosts:
+    """As much of a crawl as a budget asks: the delays of hosts."""
+
+    delay_s: float = 1.0
+    hosts: dict = field(init=False)
+
+    def __post_init__(self):
+        self.hosts = {"a.test": SimpleNamespace(delay_s=lambda: self.delay_s)}
+
+
+def budget(worth=None, *, share=0.25, delay_s=1.0):
+    made = Budget(Hosts(delay_s), None, settings=lambda: Jobs(poll_share=share))
+    if worth is not None:
+        made._worth[1] = worth
+    return made
+
+
+def pause_s(made, *, heard=0, since_s=0.0):
+    return made.pause_s(row(), "a.test", 1, heard=heard, since_s=since_s)
+
+
+def test_polls_keep_within_their_share_of_the_turns():
+    assert pause_s(budget()) == 4.0
+    assert pause_s(budget(delay_s=15.0)) == 60.0
+    assert pause_s(budget(share=0.0)) == 1.0 / LEAST_SHARE
+
+
+def test_a_source_that_earns_nothing_is_asked_now_and_then():
+    nothing = Worth(None, 0.0, 0, 0.0, 1.0)
+    assert pause_s(budget(nothing)) == 4.0 * IDLE_FACTOR
+    # Forty changes in a poll: they are worth hearing, whatever was worked out.
+    assert pause_s(budget(nothing), heard=40, since_s=80.0) == 4.0
+
+
+def test_what_was_worked_out_holds_until_something_changed():
+    worth = Worth(60.0, 0.1, 20, 0.0, 1.0)
+    assert worth.holds(row(hint_count=30), 100.0, 1.0)
+    assert not worth.holds(row(hint_count=80), 100.0, 1.0)
+    assert not worth.holds(row(hint_count=30), 1e6, 1.0)
+    assert not worth.holds(row(hint_count=30), 100.0, 50.0)
