@@ -55,8 +55,8 @@ GATHER_S: Final = 1.0
 MAX_GATHERED: Final = 2_000
 """Pages with changes that wait; with more, reading stops until they are in the file."""
 
-PIECE_BYTES: Final = 16 * 1024
-"""Read between two pauses: a dozen events, half a millisecond."""
+PIECE_BYTES: Final = 4 * 1024
+"""Read between two pauses: a few events, a quarter of a millisecond."""
 
 AGAIN_S, MAX_DOUBLINGS, SOUND_S = 1.0, 6, 30.0
 """Pause before the next connection, doubling with each in a row that lasted no longer."""

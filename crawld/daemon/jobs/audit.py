@@ -46,8 +46,8 @@ RUN_S: Final = 3_600.0
 FIRST_LOOK_S, LOOK_S = 0.5, 60.0
 """How often pages and delays are counted anew, at first and later."""
 
-LEAST_DELAY_S: Final = 0.01
-"""A host without a delay could be asked this often, as far as audits go."""
+LEAST_DELAY_S: Final = 1.0
+"""As far as audits go, no host is asked more often: they would learn nothing more from it."""
 
 WAIT_TURNS, WAIT_S = 10.0, 60.0
 """An audit whose visit has not come after so many delays, and so long, is unknown."""
@@ -78,8 +78,10 @@ class Audit:
         *,
         settings: Callable[[], Jobs],
         chance: random.Random,
+        least_delay_s: float = LEAST_DELAY_S,
     ) -> None:
         """Take the crawl that visits; `chance` gives instants and draws."""
+        self._least_delay_s = least_delay_s
         self._crawl = crawl
         self._database = database
         self._clock = clock
@@ -131,7 +133,7 @@ class Audit:
         pages = sum(held.pages for _, held in hosts)
         share = self._settings().audit_share
         return min(
-            share * pages / (held.pages * max(host.base_delay_s(), LEAST_DELAY_S))
+            share * pages / (held.pages * max(host.base_delay_s(), self._least_delay_s))
             for host, held in hosts
         )
 

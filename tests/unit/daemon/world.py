@@ -100,6 +100,7 @@ class Mirror:
             "politeness": {"host_delay_s": 0.0},
             # Requests are counted: no page is fetched a second time to learn its noise.
             "content": {"confirm_pages": 0},
+            "jobs": {"audit_share": 0.0},
             "store": {"batch_max_age_s": 0.02, "min_free_bytes": 0},
             "site": [{"name": "s", "seeds": seeds, **SITE, **(site or {})}],
         }

@@ -9,7 +9,7 @@ from crawld.daemon.app import run_daemon
 from crawld.daemon.hints import documents as asking
 
 from ..world import until
-from .test_documents import hinted, lay, sources, visited
+from .test_documents import lay, sources, told, visited
 from .wire import Wire, answering, canary, event, framed, saying
 
 
@@ -63,9 +63,9 @@ async def test_a_change_is_heard_as_it_happens(desk, listening, mirror, edit):
     unknown = event(9, "/none", desk.origin)
     junk = [framed(10, ["no", "event"]), b"data: {\n\n", b"id: [11]\ndata: \xff\n\n", canary(12)]
     await listening(saying(edit(7, "/a"), other, unknown, *junk))
-    await until(lambda: hinted(mirror), what="hint")
+    await until(lambda: told(mirror), what="hint")
     await until(lambda: stream(mirror)[0] == "[12]", what="cursor")
-    assert set(hinted(mirror)) == {"/a"}
+    assert told(mirror) == {"/a"}
     assert sources(mirror)["event_stream"] == (0, 0, 1, None)
     assert time.time() - 30 < stream(mirror)[1] <= time.time()
 
@@ -73,10 +73,10 @@ async def test_a_change_is_heard_as_it_happens(desk, listening, mirror, edit):
 async def test_after_a_break_it_goes_on_behind_the_last_id(listening, wire, mirror, edit):
     quick = b"retry: 10\n\n"
     await listening(saying(quick, edit(7, "/a"), stay=False), saying(edit(8, "/b")))
-    await until(lambda: "/a" in hinted(mirror), what="first hint")
+    await until(lambda: "/a" in told(mirror), what="first hint")
     await until(lambda: len(wire.heads) > 1, what="second connection")
     assert wire.last_ids() == [None, "[7]"]
-    await until(lambda: set(hinted(mirror)) == {"/a", "/b"}, what="second hint")
+    await until(lambda: told(mirror) == {"/a", "/b"}, what="second hint")
 
 
 async def test_a_restart_goes_on_behind_the_last_id(desk, listening, wire, mirror, edit):
@@ -87,7 +87,7 @@ async def test_a_restart_goes_on_behind_the_last_id(desk, listening, wire, mirro
         await until(lambda: stream(mirror)[0] == "[7]", what="cursor")
         running.shutdown()
     await listening(*wire.script)
-    await until(lambda: set(hinted(mirror)) == {"/a", "/b"}, what="second hint")
+    await until(lambda: told(mirror) == {"/a", "/b"}, what="second hint")
     assert wire.last_ids() == [None, "[7]"]
 
 
@@ -143,4 +143,4 @@ async def test_a_flood_is_told_in_full(desk, listening, mirror, edit):
 
     await listening(saying(flood))
     await until(lambda: stream(mirror)[0] == f"[{count - 1}]", what="the end of the flood")
-    assert set(hinted(mirror)) == {"/a", "/b"}
+    assert told(mirror) == {"/a", "/b"}

@@ -1,12 +1,15 @@
 """Audits of a whole daemon against a simulated web that knows which copies are fresh."""
 
+import random
 import time
 
 import pytest
 import trio
 
+from crawld.config.model import Jobs
 from crawld.core.audit import wilson
 from crawld.core.revisit.policies import Observation
+from crawld.daemon.jobs.audit import Audit
 from crawld.daemon.pages import HostPages
 from crawld.simweb.law import poisson
 from crawld.simweb.truth import standing
@@ -22,17 +25,29 @@ def audits(mirror):
     return tuple(value or 0 for value in row)
 
 
-async def test_the_estimate_is_the_truth(serve, daemon, mirror):
+@pytest.fixture
+def auditing(nursery):
+    """Return a function that lets a daemon audit, in its test as often as its host may be asked."""
+
+    def start(running, share=1.0):
+        def settings():
+            return Jobs(audit_share=share)
+
+        chance = random.Random(1)
+        parts = (running.crawl, running.database, running.clock)
+        job = Audit(*parts, settings=settings, chance=chance, least_delay_s=0.02)
+        nursery.start_soon(job.run)
+
+    return start
+
+
+async def test_the_estimate_is_the_truth(serve, daemon, mirror, auditing):
     start_at = time.time()
     laws = [poisson(0.7 + 0.5 * page, start_at=start_at, seed=page) for page in range(12)]
     site = site_of(pages=12, laws=lambda page: laws[page], start_at=start_at)
     web = await serve(site)
-    await daemon(
-        web.url(),
-        politeness={"host_delay_s": 0.02},
-        schedule={"min_revisit_s": 0.0},
-        jobs={"audit_share": 0.5},
-    )
+    politeness, schedule = {"host_delay_s": 0.02}, {"min_revisit_s": 0.0}
+    auditing(await daemon(web.url(), politeness=politeness, schedule=schedule), share=0.5)
     await until(lambda: sum(audits(mirror)[:2]) >= 1, what="first audit")
     truth = []
     while sum(audits(mirror)[:2]) < 120:
@@ -49,18 +64,19 @@ async def test_the_estimate_is_the_truth(serve, daemon, mirror):
 
 async def test_no_audits_are_wanted(serve, daemon, mirror):
     web = await serve(site_of(pages=5))
-    running = await daemon(web.url(), jobs={"audit_share": 0.0})
+    running = await daemon(web.url())
     await until(lambda: running.crawl.visitor.counts["changed"] == 5, what="visits")
     assert audits(mirror) == (0, 0, 0, 0)
     # Nothing changes here: five pages, robots.txt, no page twice.
     assert len(web.ledger.requests("a.test")) == 6
 
 
-async def test_a_site_that_cannot_be_asked_is_unknown(serve, daemon, mirror):
+async def test_a_site_that_cannot_be_asked_is_unknown(serve, daemon, mirror, auditing):
     web = await serve(site_of(pages=5))
-    running = await daemon(web.url(), jobs={"audit_share": 1.0})
+    running = await daemon(web.url())
     await until(lambda: running.crawl.visitor.counts["changed"] == 5, what="visits")
     running.crawl.set_host_paused("a.test", paused=True)
+    auditing(running)
     await until(lambda: audits(mirror)[2] > 3, what="audits that told nothing")
 
 
