@@ -50,7 +50,9 @@ def write_config(room: Path, name: str, seeds: Sequence[str], tables: Mapping[st
     blocks = {
         "[daemon]": f'db = "{database_of(room)}"\nlog_level = "error"',
         **{f"[{table}]": lines for table, lines in tables.items()},
-        "[[site]]": f'name = "{name}"\nseeds_file = "{room}/seeds.txt"\nallow_private = true',
+        "[[site]]": f'name = "{name}"\nseeds_file = "{room}/seeds.txt"\nallow_private = true'
+        # The peers load no images or styles either.
+        "\nrequisites = false",
     }
     path = room / "crawld.toml"
     text = "\n\n".join(f"{head}\n{lines}" for head, lines in blocks.items())

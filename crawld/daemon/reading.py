@@ -6,12 +6,12 @@ A body that was analysed to be compared is not parsed again: `reading_of` takes 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import islice
 
 from crawld.core.content import html, media
 from crawld.core.content.analysis import Analysis
-from crawld.core.content.references import Kind, Reference, css_references, html_references
+from crawld.core.content.needed import needed_by_page, needed_by_style
 from crawld.core.robots import x_robots_tag
 from crawld.core.url import canonicalize, parse, resolve
 from crawld.errors import InvalidUrlError
@@ -22,9 +22,6 @@ PRODUCT = "crawld"
 
 HTML_TYPES = frozenset({media.HTML, media.XHTML})
 CSS = "text/css"
-
-LOADED = frozenset({Kind.IMAGE, Kind.ICON, Kind.STYLE, Kind.SCRIPT, Kind.FONT})
-"""Requisites that are mirrored; what a page plays comes too where the site keeps its types."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +35,7 @@ class Reading:
         urls: canonical URLs it names and lets us follow.
         noarchive: whether it asks not to be kept.
         base: what its URLs are relative to, where that is not its own.
+        page: the parsed page, where it is one.
         shows_url: the page whose text it shows, as a wiki says of a redirect; None: its own.
     """
 
@@ -48,6 +46,7 @@ class Reading:
     noarchive: bool = False
     base: str | None = None
     shows_url: str | None = None
+    page: html.ParsedPage | None = field(default=None, repr=False, compare=False)
 
 
 def read(url: str, answer: Fetched, max_links: int) -> Reading:
@@ -73,20 +72,16 @@ def needed_by(
         most: the most to return.
         media_too: whether audio and video are among them.
     """
-    body, base = answer.body[: html.MAX_PARSE_BYTES], url
-    named: Iterable[Reference]
-    if reading.content_type == CSS:
+    hrefs: Iterable[str]
+    if reading.page is not None:
+        hrefs = needed_by_page(reading.page, media_too=media_too)
+    elif reading.content_type == CSS:
         declared = media.charset_parameter(answer.header("content-type"))
-        named = css_references(media.decode(body, declared).text)
-    elif reading.content_type in HTML_TYPES:
-        base = reading.base or url
-        is_xml = reading.content_type == media.XHTML
-        named = html_references(body, reading.charset or "utf-8", xml=is_xml)
+        text = media.decode(answer.body[: html.MAX_PARSE_BYTES], declared).text
+        hrefs = dict.fromkeys(needed_by_style(text))
     else:
         return []
-    wanted = LOADED | {Kind.MEDIA} if media_too else LOADED
-    hrefs = dict.fromkeys(each.url for each in named if each.kind in wanted)
-    return resolve(base, islice(hrefs, most))
+    return resolve(reading.base or url, islice(hrefs, most))
 
 
 def reading_of(url: str, answer: Fetched, analysis: Analysis) -> Reading:
@@ -118,6 +113,7 @@ def _of_page(
         noarchive=tags.noarchive or "noarchive" in page.robots,
         base=base,
         shows_url=_shown_by(page, url),
+        page=page,
     )
 
 

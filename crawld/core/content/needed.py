@@ -1,0 +1,99 @@
+"""What a browser loads to show a page, read from the tree that is there anyway.
+
+The same references that `references.html_references` finds in the text of a page, as far as they
+are requisites, at a twentieth of its time: a visit has parsed the page for its links already, and
+only the elements that can name one are looked at. CSS inside the page is read where there is any.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING
+
+from crawld.core.content.html import MAX_LINKS, ParsedPage
+from crawld.core.content.references import Kind, css_references, srcset_places
+
+if TYPE_CHECKING:
+    from selectolax.lexbor import LexborNode
+
+LOADED = frozenset({Kind.IMAGE, Kind.ICON, Kind.STYLE, Kind.SCRIPT, Kind.FONT})
+"""Requisites that are mirrored; what a page plays comes where it is asked for."""
+
+_SHOWN = (
+    "img,source[srcset],script[src],link[href][rel],link[imagesrcset],"
+    'input[type="image" i][src],video[poster],[background],image,feImage,use'
+)
+_PLAYED = "video[src],audio[src],source[src],track[src]"
+_STYLED = 'style,[style*="url(" i],[style*="image-set(" i]'
+
+_RELS = frozenset(
+    {
+        *("stylesheet", "icon", "apple-touch-icon", "apple-touch-icon-precomposed"),
+        *("apple-touch-startup-image", "mask-icon", "modulepreload"),
+    }
+)
+_PRELOADS = frozenset({"preload", "prefetch"})
+_PRELOADED = frozenset({"font", "image", "script", "style", "worker"})
+_ATTRIBUTES = {
+    "img": ("src", "lowsrc"),
+    "script": ("src",),
+    "input": ("src",),
+    "video": ("poster",),
+    "image": ("href", "xlink:href"),
+    "feimage": ("href", "xlink:href"),
+    "use": ("href", "xlink:href"),
+}
+
+
+def needed_by_page(page: ParsedPage, *, media_too: bool = False) -> list[str]:
+    """Return the raw URLs that a page needs to be shown, each once, in the order of their kinds.
+
+    Args:
+        page: the parsed page.
+        media_too: whether audio and video are among them.
+    """
+    found: dict[str, None] = {}
+    for node in page.tree.css(_SHOWN)[:MAX_LINKS]:
+        found.update(dict.fromkeys(_named_by(node)))
+    for node in page.tree.css(_STYLED)[:MAX_LINKS]:
+        css = node.text() if node.tag == "style" else node.attributes.get("style")
+        found.update(dict.fromkeys(needed_by_style(css or "")))
+    if media_too:
+        hrefs = (node.attributes.get("src") for node in page.tree.css(_PLAYED)[:MAX_LINKS])
+        found.update(dict.fromkeys(href for href in hrefs if href))
+    return [href for href in found if _is_address(href)]
+
+
+def needed_by_style(css: str) -> Iterator[str]:
+    """Yield the raw URLs that a style sheet needs."""
+    return (each.url for each in css_references(css) if each.kind in LOADED)
+
+
+def _named_by(node: LexborNode) -> Iterable[str]:
+    attributes = node.attrs
+    tag = (node.tag or "").lower()
+    if tag == "link":
+        yield from _of_link(attributes.get("rel"), attributes.get("as"), attributes.get("href"))
+    for name in _ATTRIBUTES.get(tag, ()):
+        if value := attributes.get(name):
+            yield value.strip()
+    if background := attributes.get("background"):
+        yield background.strip()
+    for name in ("srcset", "imagesrcset"):
+        if value := attributes.get(name):
+            yield from (value[start:end] for start, end in srcset_places(value))
+
+
+def _of_link(rel: str | None, loaded_as: str | None, href: str | None) -> Iterable[str]:
+    rels = (rel or "").lower().split()
+    if not href:
+        return
+    if _RELS.intersection(rels) or (
+        _PRELOADS.intersection(rels) and (loaded_as or "").strip().lower() in _PRELOADED
+    ):
+        yield href.strip()
+
+
+def _is_address(href: str) -> bool:
+    # A reference into the page itself, and what is no address, need no request.
+    return not href.startswith("#") and not href[:5].lower().startswith("data:")

@@ -1,0 +1,39 @@
+"""What pages need, held against what the text of the same pages names."""
+
+import pytest
+
+from crawld.core.content.html import parse
+from crawld.core.content.needed import LOADED, needed_by_page, needed_by_style
+from crawld.core.content.references import Kind, html_references
+
+PAGES = [
+    "<img src=a.png srcset='a.png 1x, b,c.png 2x'><picture><source srcset=w.webp></picture>",
+    "<link rel=stylesheet href=s.css><link rel='shortcut icon' href=i.ico><link rel=next href=n>",
+    "<link rel=preload as=font href=f.woff2><link rel=preload as=fetch href=d.json>",
+    "<link rel=preload as=image imagesrcset='p.png 1x' href=q.png><link rel=canonical href=c>",
+    "<style>@import 'x.css'; p { background: url(u.png) }</style><p style='background:url(v.png)'>",
+    "<style>@font-face { src: url(f.ttf) }</style><script src=j.js></script><script>x</script>",
+    "<body background=back.png><table background=t.png><tr><td background=d.png></table>",
+    "<svg><image href=s.png /><use xlink:href='#here' /><image xlink:href=x.png /></svg>",
+    "<video src=v.mp4 poster=p.png></video><audio src=a.ogg></audio><input type=IMAGE src=n.gif>",
+    "<img src='data:image/png;base64,x'><iframe src=f.html></iframe><embed src=e.swf>",
+    "<a href=l.html>l</a><img alt=nothing><link rel=icon><script></script>",
+    "<noscript><img src=no.png></noscript>",
+]
+
+
+@pytest.mark.parametrize("html", PAGES)
+def test_the_tree_names_what_the_text_names(html):
+    named = {each.url for each in html_references(html.encode()) if each.kind in LOADED}
+    assert set(needed_by_page(parse(html))) == named
+    played = {each.url for each in html_references(html.encode()) if each.kind is Kind.MEDIA}
+    assert set(needed_by_page(parse(html), media_too=True)) == named | played
+
+
+def test_each_is_named_once():
+    assert needed_by_page(parse("<img src=a.png>" * 3)) == ["a.png"]
+
+
+def test_a_style_sheet_names_styles_pictures_and_fonts():
+    css = "@import url(a.css); @font-face{src:url(f.woff)} b{background:url('b.png')} /* url(c) */"
+    assert list(needed_by_style(css)) == ["a.css", "f.woff", "b.png"]
