@@ -153,7 +153,7 @@ class Sink:
 
     def commit(self, cursor: tuple[str, str] | None = None) -> None:
         """Store what was taken, and with it how far an import came (a key and its value)."""
-        with transaction(self._connection):
+        with intake.transaction(self._connection):
             taken = intake.take(self._connection, self._batch)
             if cursor is not None:
                 meta.put(self._connection, *cursor)
@@ -164,7 +164,7 @@ class Sink:
     def site_of(self, host: str) -> int:
         """Return the site that a page of a host is to belong to."""
         if host not in self._sites:
-            with transaction(self._connection):
+            with intake.transaction(self._connection):
                 self._sites[host] = (
                     intake.site_for(self._connection, host, site_name(host), self._now)
                     if self._site is None
@@ -206,18 +206,6 @@ class Sink:
             ),
             title=title,
         )
-
-
-@contextmanager
-def transaction(connection: apsw.Connection) -> Iterator[None]:
-    """Commit what the block does, or nothing of it."""
-    connection.execute("BEGIN IMMEDIATE")
-    try:
-        yield
-        connection.execute("COMMIT")
-    finally:
-        if connection.in_transaction:
-            connection.execute("ROLLBACK")
 
 
 # --- WARC ------------------------------------------------------------------------------------
@@ -393,7 +381,7 @@ def import_urls(
         for path in files:
             with path.open("rb") as file:
                 for batch in _batches(file, path.name, sink, result):
-                    with transaction(connection):
+                    with intake.transaction(connection):
                         new = frontier.discover(connection, batch)
                     result.add("new_pages", len(new))
                     result.add("known", len(batch) - len(new))

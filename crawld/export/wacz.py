@@ -115,9 +115,7 @@ def surt(url: str) -> str:
     authority = parts.origin.partition("://")[2]
     host, _, port = authority.partition(":") if "[" not in authority else (authority, "", "")
     labels = host.removeprefix("www.").split(".")
-    if not labels[-1].isdigit():
-        labels.reverse()
-    return f"{','.join(labels)}{':' + port if port else ''}){parts.target}".lower()
+    return f"{','.join(reversed(labels))}{':' + port if port else ''}){parts.target}".lower()
 
 
 class _Index:

@@ -11,7 +11,8 @@ taken down stays out.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -116,3 +117,15 @@ def _store(connection: apsw.Connection, page_id: int, imported: Imported) -> boo
             (version_id, imported.title, imported.at, page_id),
         )
     return True
+
+
+@contextmanager
+def transaction(connection: apsw.Connection) -> Iterator[None]:
+    """Commit what the block does, or nothing of it; for a connection alone on its file."""
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        yield
+        connection.execute("COMMIT")
+    finally:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")

@@ -138,8 +138,8 @@ def test_warc_files_replay_with_their_revisits(crawld, origin, browser_page):
             answer = browser_page.goto(f"{collection}/{stamp}/{origin}")
             assert answer.status == 200
             # pywb shows the page inside a frame, below its own banner.
-            browser_page.wait_for_load_state("networkidle")
-            [frame] = [each for each in browser_page.frames if "mp_/" in each.url]
+            frame = browser_page.wait_for_selector("iframe").content_frame()
+            frame.wait_for_selector("text=down")
             assert "down" in frame.inner_text("body")
             assert images(frame) == [48]
 
