@@ -9,7 +9,7 @@ from crawld.daemon.app import run_daemon
 from crawld.daemon.hints.source import HELD, Hint, Poll, PollTrouble
 from crawld.store import hint, hint_source
 
-from .world import site_of, until
+from ..world import site_of, until
 
 QUICK = {"schedule": {"min_revisit_s": 0.0}, "jobs": {"poll_share": 1.0}}
 
