@@ -103,7 +103,7 @@ def _outcome(web: ReplicaWeb, one: Ids, other: Ids, frequency: float, seed: int)
     pages = measure.pages
     canonical = np.arange(len(pages))
     for group in groups(zip(one.tolist(), other.tolist(), strict=True)):
-        members = list(group.hosts)
+        members = list(group)
         canonical[members] = members[int(np.argmax(pages[members]))]
     host = measure.page >> 32
     pruned = canonical[host] != host

@@ -134,8 +134,8 @@ def gate_figures(trial: Trial) -> dict[str, float]:
     closed = [
         (a, b)
         for group in groups(zip(one.tolist(), other.tolist(), strict=True))
-        for at, a in enumerate(group.hosts)
-        for b in group.hosts[at + 1 :]
+        for at, a in enumerate(group)
+        for b in group[at + 1 :]
     ]
     truth = trial.web.group
     wrong = sum(1 for a, b in closed if truth[a] < 0 or truth[a] != truth[b])
@@ -217,7 +217,7 @@ def url_reduction(trial: Trial, scores: Floats | Ids, false_rate: float) -> floa
     one, other = pair_hosts(trial.sets.candidates.keys[chosen])
     pages = np.bincount(trial.web.hosts.page_host, minlength=len(trial.web.hosts))
     saved = sum(
-        int(pages[list(group.hosts)].sum() - pages[list(group.hosts)].max())
+        int(pages[list(group)].sum() - pages[list(group)].max())
         for group in groups(zip(one.tolist(), other.tolist(), strict=True))
     )
     return saved / int(pages.sum())

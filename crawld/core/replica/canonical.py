@@ -11,11 +11,12 @@ A copier's declaration retires the copier; it says nothing of who else is right.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import log
 
 from crawld.core.replica.names import same_owner
+from crawld.core.replica.verdict import groups
 
 _DAY_S = 86_400.0
 
@@ -67,16 +68,45 @@ class Choice:
     reason: str
 
 
+def owners(
+    standings: Mapping[int, Standing], confirmed: Iterable[tuple[int, int]] = ()
+) -> dict[int, int]:
+    """Return for each host the first host of the same owner.
+
+    Hosts are of one owner if they stand under one registered domain, or if the operator said that
+    they are one.
+
+    Args:
+        standings: the hosts.
+        confirmed: pairs that the operator confirmed; those of other hosts are passed over.
+    """
+    hosts = sorted(standings)
+    pairs = [pair for pair in confirmed if pair[0] in standings and pair[1] in standings]
+    pairs += [
+        (one, other)
+        for at, one in enumerate(hosts)
+        for other in hosts[at + 1 :]
+        if same_owner(standings[one].name, standings[other].name)
+    ]
+    found = {host: host for host in hosts}
+    for group in groups(pairs):
+        found |= dict.fromkeys(group, group[0])
+    return found
+
+
 def choose(
-    standings: Mapping[int, Standing], declared: Mapping[int, set[int]], *, confirmed: bool = False
+    standings: Mapping[int, Standing],
+    declared: Mapping[int, set[int]],
+    owner: Mapping[int, int] | None = None,
 ) -> Choice:
     """Return which host of a group is kept.
 
     Args:
         standings: the hosts of the group.
         declared: for each, the hosts of the group that declare it to be the original.
-        confirmed: whether the operator said that they are one, so that merits may decide.
+        owner: the owner of each (`owners`); left out: as their names say.
     """
+    owner = owners(standings) if owner is None else owner
     preferred = sorted(host for host, standing in standings.items() if standing.preferred)
     if len(preferred) > 1:
         return Choice(None, "the operator prefers more than one of them")
@@ -89,34 +119,31 @@ def choose(
     if len(kept := [host for host in left if standings[host].kept]) == 1:
         return Choice(kept[0], KEPT)
     best = max(left, key=lambda host: _merits(standings[host], len(declared.get(host, ()))))
-    rivals = [
-        host
-        for host in left
-        if host != best and not same_owner(standings[host].name, standings[best].name)
-    ]
-    if confirmed or not rivals:
+    if all(owner[host] == owner[best] for host in left):
         said = declared.get(best, set())
         if said:
             names = ", ".join(sorted(standings[host].name for host in said))
             return Choice(best, f"declared by {names}")
         return Choice(best, _merit_words(standings, best, left))
     # ... and between strangers only what a copier cannot make up counts.
-    return _among_strangers(standings, left)
+    return _among_strangers(standings, left, owner)
 
 
-def _among_strangers(standings: Mapping[int, Standing], hosts: Sequence[int]) -> Choice:
+def _among_strangers(
+    standings: Mapping[int, Standing], hosts: Sequence[int], owner: Mapping[int, int]
+) -> Choice:
     """Choose by age and inlinks where both agree clearly against every stranger."""
     best = max(hosts, key=lambda host: (-standings[host].first_seen_at, standings[host].inlinks))
     kept = standings[best]
     for host in hosts:
         rival = standings[host]
-        if host == best or same_owner(rival.name, kept.name):
+        if owner[host] == owner[best]:
             continue
         older = rival.first_seen_at - kept.first_seen_at >= CLEARLY_OLDER_S
         known = kept.inlinks >= CLEARLY_MORE * rival.inlinks + 1
         if not (older and known):
             return Choice(None, f"{kept.name} and {rival.name} may have different owners")
-    own = [host for host in hosts if same_owner(standings[host].name, kept.name)]
+    own = [host for host in hosts if owner[host] == owner[best]]
     first = max(own, key=lambda host: _merits(standings[host], 0))
     return Choice(first, "known longer and linked to more than its copies")
 

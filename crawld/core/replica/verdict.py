@@ -8,8 +8,8 @@ found between the sites of one company; with the prototype's, 63 pairs of one we
 
 Rules:
 1. Redirects and canonical links retire the host that sends them, never the one they point at.
-2. Groups are closed over gated pairs only. Two hosts of a group that were compared and contradict
-   each other hold back the whole group for confirmation.
+2. Groups are closed over gated pairs only, and are held for confirmation where two hosts of one
+   were compared and contradict each other.
 3. More hosts to prune at once than `STORM_SHARE` of all are held for confirmation: a fault of ours
    or an attack looks like that, a web does not.
 """
@@ -186,28 +186,8 @@ def in_words(evidence: Evidence) -> list[str]:
     return words
 
 
-@dataclass(frozen=True, slots=True)
-class Group:
-    """Hosts that are one.
-
-    Attributes:
-        hosts: in ascending order.
-        contradicted: a pair of them that was compared and is not the same; None: there is none.
-    """
-
-    hosts: tuple[int, ...]
-    contradicted: tuple[int, int] | None = None
-
-
-def groups(
-    pairs: Iterable[tuple[int, int]], contradictions: Iterable[tuple[int, int]] = ()
-) -> list[Group]:
-    """Return the closure of gated pairs, with a contradiction inside each where there is one.
-
-    Args:
-        pairs: gated pairs of hosts.
-        contradictions: pairs that were compared and contradict each other.
-    """
+def groups(pairs: Iterable[tuple[int, int]]) -> list[tuple[int, ...]]:
+    """Return the closure of pairs: hosts that are one, in ascending order."""
     root: dict[int, int] = {}
 
     def find(host: int) -> int:
@@ -222,11 +202,7 @@ def groups(
     members: dict[int, list[int]] = {}
     for host in root:
         members.setdefault(find(host), []).append(host)
-    broken: dict[int, tuple[int, int]] = {}
-    for one, other in sorted(contradictions):
-        if one in root and other in root and find(one) == find(other):
-            broken.setdefault(find(one), (one, other))
-    return [Group(tuple(sorted(members[at])), broken.get(at)) for at in sorted(members)]
+    return [tuple(sorted(members[at])) for at in sorted(members)]
 
 
 def storm(new_prunings: int, hosts: int) -> bool:

@@ -3,8 +3,9 @@
 1. The operator's word comes first: a confirmed pair is gated, a rejected one is not.
 2. A host that is pruned already stays so: the contents of its suspended pages age, so they are
    weighed no more; its samples decide.
-3. Groups close over gated pairs; one with a contradiction inside is held.
-4. The kept host is chosen (`core/replica/canonical.py`); where that needs the operator, held.
+3. Groups close over gated pairs. Where one holds a contradiction, or a choice that only the
+   operator can make, each owner's hosts are decided by themselves and the rest is held.
+4. The kept host is chosen by `core/replica/canonical.py`.
 5. More new prunings at once than a web has are held.
 """
 
@@ -13,8 +14,8 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from crawld.core.replica.canonical import KEPT, Choice, Standing, choose
-from crawld.core.replica.verdict import Evidence, Group, declared_by, gated, groups, storm
+from crawld.core.replica.canonical import KEPT, Choice, Standing, choose, owners
+from crawld.core.replica.verdict import Evidence, declared_by, gated, groups, storm
 from crawld.store.replica import ReplicaRow, Status, Word
 
 Pair = tuple[int, int]
@@ -77,28 +78,42 @@ def plan(known: Known) -> list[Decision]:
     """Return what each host of a group is, but for the host that is kept."""
     pairs = gated_pairs(known)
     confirmed = {pair for pair in pairs if known.words.get(pair) == "confirmed"}
-    said = set(known.words)
-    contradictions = [pair for pair in known.contradictions if pair not in said]
+    apart = {pair for pair in known.contradictions if pair not in known.words}
+    apart |= {pair for pair, word in known.words.items() if word == "rejected"}
     decisions = []
-    for group in groups(sorted(pairs), contradictions):
-        links = {pair for pair in pairs if pair[0] in group.hosts}
-        decisions += _of_group(group, links <= confirmed, known)
+    for group in groups(sorted(pairs)):
+        decisions += _of_group(group, confirmed, apart, known)
     return _calmed(decisions, confirmed, known)
 
 
-def _of_group(group: Group, confirmed: bool, known: Known) -> list[Decision]:
+def _of_group(
+    hosts: tuple[int, ...], confirmed: Collection[Pair], apart: Collection[Pair], known: Known
+) -> list[Decision]:
+    """Decide a group; where it cannot be decided as a whole, each owner's hosts by themselves."""
     so_far = {row.canonical_id: row.reason for row in known.replicas if row.status == "pruned"}
-    standings = {host: replace(known.standings[host], kept=host in so_far) for host in group.hosts}
-    declared = declared_by(known.evidence, group.hosts)
-    choice = choose(standings, declared, confirmed=confirmed)
-    if group.contradicted is not None:
-        names = " and ".join(standings[host].name for host in group.contradicted)
-        choice = Choice(None, f"{names} show different content")
-    kept = group.hosts[0] if choice.host is None else choice.host
-    status: Status = "held" if choice.host is None else "pruned"
-    # The reason that stands is the one for which it was chosen at first.
-    reason = so_far.get(kept, choice.reason) if choice.reason == KEPT else choice.reason
-    return [Decision(host, kept, status, reason) for host in group.hosts if host != kept]
+    standings = {host: replace(known.standings[host], kept=host in so_far) for host in hosts}
+    owner = owners(standings, confirmed)
+    choice = choose(standings, declared_by(known.evidence, hosts), owner)
+    against = sorted(pair for pair in apart if pair[0] in standings and pair[1] in standings)
+    if against:
+        names = " and ".join(standings[host].name for host in against[0])
+        said = known.words.get(against[0]) == "rejected"
+        why = "are two hosts, as the operator says" if said else "show different content"
+        choice = Choice(None, f"{names} {why}")
+    if choice.host is not None:
+        # The reason that stands is the one for which it was chosen at first.
+        reason = so_far.get(choice.host, KEPT) if choice.reason == KEPT else choice.reason
+        return [
+            Decision(host, choice.host, "pruned", reason) for host in hosts if host != choice.host
+        ]
+    classes = [tuple(host for host in hosts if owner[host] == one) for one in set(owner.values())]
+    if len(classes) == 1:
+        return [Decision(host, hosts[0], "held", choice.reason) for host in hosts[1:]]
+    decisions = []
+    for members in sorted(classes):
+        decisions += _of_group(members, confirmed, apart, known) if len(members) > 1 else []
+    rest = [host for host in hosts if host not in {decision.host_id for decision in decisions}]
+    return decisions + [Decision(host, rest[0], "held", choice.reason) for host in rest[1:]]
 
 
 def _calmed(

@@ -73,6 +73,18 @@ def test_strangers_wait_for_a_word_and_a_confirmed_pair_does_not():
     assert decided(known(names, evidence, words={(0, 1): "confirmed"})) == {1: (0, "pruned")}
 
 
+def test_a_stranger_in_the_group_does_not_keep_an_owner_from_its_own():
+    names = ("a.com", "www.a.com", "b.net")
+    every = {(0, 1): pair("", ""), (0, 2): pair("", ""), (1, 2): pair("", "")}
+    assert decided(known(names, every)) == {1: (0, "pruned"), 2: (0, "held")}
+    said = known(names, every, words={(0, 2): "confirmed"})
+    assert decided(said) == {1: (0, "pruned"), 2: (0, "pruned")}
+    # Rejected, it stays out, though it is still gated with the other host of the group.
+    said = known(names, every, words={(0, 2): "rejected"})
+    assert decided(said) == {1: (0, "pruned"), 2: (0, "held")}
+    assert plan(said)[-1].reason == "a.com and b.net are two hosts, as the operator says"
+
+
 def test_a_pruned_host_stays_so_whatever_its_old_copies_say():
     aged = {(0, 1): pair("", "", equal=0)}
     what = known(NAMES[:2], aged, replicas=[row(1, 0)])
