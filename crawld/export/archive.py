@@ -3,6 +3,7 @@
     the visit                                 its records
     stored a copy                             response, request, metadata
     was answered 304                          revisit (server-not-modified), request, metadata
+                                                with the status line and header of the 304
     met the same bytes again                  revisit (identical-payload-digest), request, metadata
     met the same content with other noise     metadata: the bytes were not kept
     was answered without a good copy          response without its body (truncated), request,
@@ -34,6 +35,7 @@ from crawld.export import warc
 from crawld.export.source import Progress, Summary, opened, silent
 from crawld.export.whole import whole_file
 from crawld.store import version, walk
+from crawld.store.answer import Answer
 from crawld.store.headers import unpack
 from crawld.store.walk import Copy, Event, Head
 
@@ -196,13 +198,7 @@ class _Page:
             return None
         self._held = held = _Held(copy, warc.digest(copy.body))
         answer = copy.answer
-        header = warc.http_header(
-            answer.http_version,
-            answer.status,
-            answer.reason,
-            unpack(answer.headers),
-            len(copy.body),
-        )
+        header = _header(answer, len(copy.body))
         record_id = self._names.of("version", version_id)
         fields = [
             *self._target(),
@@ -232,18 +228,13 @@ class _Page:
         unmodified = event.outcome == Outcome.NOT_MODIFIED
         if held is None or event.answer is None or not (same or unmodified):
             return None
-        answer, copy = event.answer, held.copy
-        header = warc.http_header(
-            answer.http_version,
-            answer.status,
-            answer.reason,
-            unpack(answer.headers),
-            None if unmodified else len(copy.body),
-        )
+        copy = held.copy
+        # A block would be replayed as the answer: a 304 to a browser that did not ask for one.
+        header = b"" if unmodified else _header(event.answer, len(copy.body))
         record_id = self._names.of("visit", event.visit_id)
         fields = [
             *self._target(event),
-            _HTTP_RESPONSE,
+            *([] if unmodified else [_HTTP_RESPONSE]),
             ("WARC-Profile", warc.SERVER_NOT_MODIFIED if unmodified else warc.IDENTICAL_PAYLOAD),
             ("WARC-Refers-To", f"<{self._names.of('version', copy.version_id)}>"),
             ("WARC-Refers-To-Target-URI", self._head.url),
@@ -257,7 +248,7 @@ class _Page:
             data,
             self._head.url,
             event.visited_at,
-            answer.status,
+            copy.answer.status,
             copy.answer.content_type,
             held.payload_digest,
         )
@@ -274,9 +265,7 @@ class _Page:
         answer = event.answer
         if answer is None:
             return None
-        header = warc.http_header(
-            answer.http_version, answer.status, answer.reason, unpack(answer.headers), 0
-        )
+        header = _header(answer, 0)
         record_id = self._names.of("visit", event.visit_id)
         cut = [("WARC-Truncated", "unspecified")] if event.body_bytes else []
         fields = [*self._target(event), _HTTP_RESPONSE, *cut]
@@ -306,6 +295,8 @@ class _Page:
             "bodyBytes": str(event.body_bytes) if event.body_bytes else None,
         }
         block = warc.warc_fields([(name, value) for name, value in told.items() if value])
+        if event.outcome == Outcome.NOT_MODIFIED and event.answer is not None:
+            block += _header(event.answer, None).removesuffix(b"\r\n").replace(b" ", b": ", 1)
         concurrent = [] if answer_id is None else [("WARC-Concurrent-To", f"<{answer_id}>")]
         fields = [*self._target(event), _WARC_FIELDS, *concurrent]
         record_id = self._names.of("metadata", event.visit_id)
@@ -318,6 +309,12 @@ class _Page:
         if event is not None and event.address:
             target.append(("WARC-IP-Address", event.address))
         return target
+
+
+def _header(answer: Answer, length: int | None) -> bytes:
+    """Return the header of an answer whose body has so many bytes, None: it has no body."""
+    headers = unpack(answer.headers)
+    return warc.http_header(answer.http_version, answer.status, answer.reason, headers, length)
 
 
 @dataclass(frozen=True, slots=True)

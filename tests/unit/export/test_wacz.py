@@ -49,7 +49,7 @@ def test_what_is_inside(mirror, tmp_path):
     [
         ("http://h.example/", "example,h)/"),
         ("https://www.a.org:8080/X?q=1", "org,a:8080)/x?q=1"),
-        ("http://127.0.0.1/", "127,0,0,1)/"),
+        ("http://127.0.0.1/", "1,0,0,127)/"),
         ("http://[::1]/a", "[::1])/a"),
     ],
 )
