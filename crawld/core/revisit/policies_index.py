@@ -457,6 +457,7 @@ class IndexPolicy:
             self._told.beliefs(places),
             untold,
             at,
+            since_s=np.where(np.isneginf(self._visited_at[slots]), 0.0, since),
             scale_s=scale,
             coverage=self._coverage,
             worth=self._worth,

@@ -38,11 +38,10 @@ def told(*hints, trust=0.5, belief=None, worth=TABLE):
     return belief
 
 
-def price(belief, at, untold=0.0):
+def price(belief, at, untold=0.0, since_s=0.0):
     one = np.array([belief]).T
-    return price_told(
-        one, np.array([untold]), at, scale_s=np.array([SCALE_S]), coverage=COVERAGE, worth=TABLE
-    )[0]
+    rest = {"scale_s": np.array([SCALE_S]), "coverage": COVERAGE, "worth": TABLE}
+    return price_told(one, np.array([untold]), at, since_s=np.array([since_s]), **rest)[0]
 
 
 def test_a_sure_hint_leaves_no_other_reading():
@@ -84,6 +83,13 @@ def test_silence_speaks_against_a_hint_where_changes_come_in_bursts():
 
 def test_a_page_silent_for_ages_keeps_a_price():
     assert price(told(NOW), NOW + 4000 * DAY, untold=5.0) > 1.0
+
+
+def test_a_page_that_always_changes_soon_again_is_not_forgotten():
+    at = NOW + 60.0
+    prices = [price(told(NOW, trust=1.0), at, since_s=days * DAY) for days in (1, 100, 1000)]
+    assert prices == sorted(prices)
+    assert prices[2] > 20 * DAY
 
 
 def test_silence_within_the_lag_says_nothing():
