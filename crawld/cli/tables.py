@@ -113,7 +113,8 @@ def freshness_text(found: FreshnessStatus) -> str:
     if found.freshness is None or found.modelled is None:
         return f"not known yet ({count_text(found.unknown)} visits told nothing)"
     span = f"{found.low:.1%} to {found.high:.1%}"
-    return f"{found.freshness:.1%} ({span}), by the model {found.modelled:.1%}"
+    shown = "" if found.shown is None else f", of what is shown {found.shown:.1%}"
+    return f"{found.freshness:.1%} ({span}){shown}, by the model {found.modelled:.1%}"
 
 
 def sites_table(sites: list[models.SiteStatus]) -> RenderableType:

@@ -12,6 +12,7 @@ from crawld.core.audit import DAY_S, Audited, day_of
 from crawld.daemon.audit_models import FreshnessStatus
 from crawld.store import audit
 from crawld.store.audit import AuditRow
+from crawld.store.served import behind
 
 if TYPE_CHECKING:
     from crawld.daemon.app import Daemon
@@ -54,12 +55,21 @@ async def freshness_of(daemon: Daemon) -> list[FreshnessStatus]:
     found = []
     for site_id, hosts in by_site.items():
         rows = [row for of_host in hosts.values() for row in of_host]
-        found.append(_status(daemon, site_id, rows, since=first * DAY_S))
+        whole = _status(daemon, site_id, rows, since=first * DAY_S)
+        found.append(await _with_shown(daemon, site_id, whole))
         found += [
             _status(daemon, site_id, of_host, since=first * DAY_S, host=host)
             for host, of_host in sorted(hosts.items())[:MAX_HOSTS_SHOWN]
         ]
     return found
+
+
+async def _with_shown(daemon: Daemon, site_id: int, found: FreshnessStatus) -> FreshnessStatus:
+    """Return the freshness of a site with that of the copies it shows."""
+    late = await daemon.database.read(behind, site_id, daemon.clock.now())
+    if found.freshness is None or not late.pages:
+        return found
+    return found.model_copy(update={"shown": found.freshness * (1.0 - late.share)})
 
 
 def _status(

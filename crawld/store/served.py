@@ -33,6 +33,9 @@ from crawld.core.page import Outcome, PageState
 MOST_COPIES: Final = 256
 """Newest copies among which a settled one is looked for."""
 
+MOST_LATE: Final = 5_000
+"""Copies stored last that are looked at for those too young to be shown."""
+
 MOST_CHANGES: Final = 1024
 """Newest revisions read of a page: a text that came back is recognised among them."""
 
@@ -140,6 +143,59 @@ def served(
         return Served(newest_id, Reason.UNSETTLED, newest_id, gone, redirect_url)
     reason = Reason.NEWEST if stood == newest_id else Reason.SETTLED
     return Served(stood, reason, newest_id, gone, redirect_url)
+
+
+class Behind(NamedTuple):
+    """How many pages of a site show another copy than their newest, of how many with a copy."""
+
+    pages: int
+    held: int
+
+    @property
+    def share(self) -> float:
+        """Share of the pages that show an older copy, [0, 1]."""
+        return self.pages / self.held if self.held else 0.0
+
+
+def behind(connection: apsw.Connection, site_id: int, now: float) -> Behind:
+    """Return how many pages of a site show another copy than their newest.
+
+    Such a copy is not as the page is, however fresh the newest: the freshness of what is shown is
+    that of the copies held, less this share.
+
+    Args:
+        connection: any; only pages that are pinned or lately changed are looked at.
+        site_id: the site.
+        now: Unix seconds.
+    """
+    held = connection.execute(
+        "SELECT count(*) FROM page WHERE site_id = ? AND version_id IS NOT NULL"
+        " AND state = 'visited'",
+        (site_id,),
+    ).get
+    settle_s = connection.execute(
+        "SELECT ifnull(json_extract(definition, '$.settle_s'), 0.0) FROM site WHERE site_id = ?",
+        (site_id,),
+    ).get
+    pinned = connection.execute(
+        "SELECT page_id FROM pin JOIN page USING (page_id) WHERE site_id = ?", (site_id,)
+    )
+    looked_at = {page_id for (page_id,) in pinned}
+    if settle_s:
+        # Copies are numbered in the order they were stored: the last ones are the latest.
+        for page_id, of_site, visited_at in connection.execute(
+            "SELECT page_id, site_id, visited_at FROM version JOIN page USING (page_id)"
+            " ORDER BY version.version_id DESC LIMIT ?",
+            (MOST_LATE,),
+        ):
+            if visited_at < now - settle_s:
+                break
+            if of_site == site_id:
+                looked_at.add(page_id)
+    found = (served(connection, page_id, now) for page_id in looked_at)
+    return Behind(
+        sum(each is not None and each.version_id != each.newest_id for each in found), held
+    )
 
 
 def _said_at(connection: apsw.Connection, page_id: int, at: float) -> tuple[bool, str | None]:

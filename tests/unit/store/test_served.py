@@ -5,7 +5,7 @@ import pytest
 from crawld.core.page import Grace, Outcome, PageState
 from crawld.store import change, frontier, pin, site, visit
 from crawld.store.change import Change
-from crawld.store.served import Reason, served
+from crawld.store.served import Reason, behind, served
 
 from .rows import NOW, changed, found, unlike
 
@@ -190,3 +190,17 @@ def test_a_page_that_has_moved_says_where_to(connection, page):
     assert served(connection, page, NOW + 9).redirect_url == target
     assert served(connection, page, NOW + 9, NOW + 8) == (first, Reason.NEWEST, first, False, None)
     assert served(connection, page, NOW + 9, NOW + 9).redirect_url == target
+
+
+def test_what_is_shown_may_be_behind_what_is_held(connection, page):
+    configure(connection, settle_s=1800.0)
+    [other] = frontier.discover(connection, [found("b")])
+    copy(connection, other.page_id, b"b", NOW)
+    copy(connection, page, b"one", NOW)
+    assert behind(connection, 1, NOW + HOUR) == (0, 2)
+    copy(connection, page, b"two", NOW + HOUR)
+    late = behind(connection, 1, NOW + HOUR + 60)
+    assert (late, late.share) == ((1, 2), 0.5)
+    assert behind(connection, 1, NOW + 2 * HOUR).pages == 0
+    pin.put(connection, page, NOW + 2 * HOUR, NOW)
+    assert behind(connection, 1, NOW + 9 * HOUR).pages == 1
