@@ -79,12 +79,14 @@ class PollTrouble:
         detail: short text for a person.
         pause_s: how long it is left alone; None: a pause that grows with each trouble in a row.
         requests: what it cost.
+        limit: the most values it takes at once, where too many were the trouble and it says so.
     """
 
     trouble: str
     detail: str = ""
     pause_s: float | None = None
     requests: int = 1
+    limit: int | None = None
 
 
 HELD: Final = "held"

@@ -100,7 +100,7 @@ class WikiSource:
             return PollTrouble(HELD, answer.detail, answer.retry_after_s, 0)
         requests = int(answer.trouble is not Trouble.FORBIDDEN)
         pause_s = answer.pause_s(row.trouble_count + 1)
-        return PollTrouble(str(answer.trouble), answer.detail, pause_s, requests)
+        return PollTrouble(str(answer.trouble), answer.detail, pause_s, requests, answer.limit)
 
     def concern(self, title: str, number: int | None, span: tuple[float, float]) -> Concern:
         """Return a change of a title as the store takes it.

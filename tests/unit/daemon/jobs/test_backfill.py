@@ -154,7 +154,7 @@ class TestTrouble:
             len(given["titles"].split("|")) for given in wiki.api_requests() if "titles" in given
         ]
         refused = [count for count in named if count > 4]
-        assert len(refused) <= 1
+        assert len(refused) <= 2  # once by this job, once by the probe for changes
         assert max(count for count in named if count <= 4) <= 4
 
     async def test_a_cursor_that_the_api_no_longer_knows_starts_again(
@@ -287,13 +287,14 @@ class TestPoliteness:
             wiki,
             politeness={"host_delay_s": 0.02},
             schedule={"min_revisit_s": 0.0},
-            jobs={"backfill_share": 0.2},
+            jobs={"backfill_share": 0.2, "poll_share": 0.05},
         )
         await until(lambda: len(wiki.api_requests()) >= 12)
         first = next(n for n, (_, target) in enumerate(wiki.requests) if "api.php" in target)
         since = wiki.requests[first + 1 :]
         asked = sum(path_of(target).endswith("api.php") for _, target in since)
-        assert asked / len(since) <= 0.2 + 1 / len(since)
+        # What looks for changes has a share of its own.
+        assert asked / len(since) <= 0.2 + 0.05 + 2 / len(since)
 
     async def test_an_idle_host_gives_all_its_turns(self, wiki_of, backfilling, wikis):
         wiki = await wiki_of({"Start": history(60)}, rvlimit=2)
