@@ -100,6 +100,7 @@ class Sourcing:
         self._database = database
         self._clock = clock
         self._finders = list(finders)
+        self._found: dict[Finder, Sequence[Source | Stream]] = {}
         self._hosts: dict[str, _Host] = {}
         self._heap: list[tuple[float, str]] = []
         self._streams: dict[int, trio.CancelScope] = {}
@@ -138,9 +139,12 @@ class Sourcing:
 
     async def find(self, nursery: trio.Nursery) -> None:
         """Ask all finders, take up new sources and leave those that are no more."""
-        found: list[Source | Stream] = []
         for finder in self._finders:
-            found += await finder.find()
+            try:
+                self._found[finder] = await finder.find()
+            except Exception:  # one kind of source must not end the others, nor the crawl
+                log.exception("find_failed", finder=type(finder).__name__)
+        found = [source for sources in self._found.values() for source in sources]
         await self._know()
         present = {source.row.hint_source_id for source in found}
         for host in self._hosts.values():
@@ -226,6 +230,8 @@ class Sourcing:
         if isinstance(said, PollTrouble):
             return await self._troubled(row, said)
         pause_s = self._pause_s(source.polite_host, row, said, heard=0)
+        if said == Poll(at=said.at, cursor=row.cursor, requests=0, wait_s=said.wait_s):
+            return pause_s  # it had nothing to ask for
         heard = await self.take(row, said, next_poll_at=said.at + pause_s)
         return self._pause_s(source.polite_host, row, said, heard=heard)
 

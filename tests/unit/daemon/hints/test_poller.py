@@ -182,3 +182,25 @@ async def test_many_hints_are_taken_in_parts(hearing, mirror):
     await hearing(flood)
     await until(lambda: row_of(mirror)["cursor"] == "all")
     assert row_of(mirror)["poll_count"] == 1
+
+
+async def test_a_finder_with_a_bug_leaves_all_as_it_was(hearing, mirror):
+    class Broken:
+        async def find(self):
+            raise ZeroDivisionError
+
+    daemon, _, [source] = await hearing(
+        lambda row, web: Told(row, Poll(at=time.time(), cursor="fine"))
+    )
+    await until(lambda: source.polls)
+    daemon.sourcing._finders.insert(0, Broken())
+    daemon.sourcing.look_again()
+    polls = len(source.polls)
+    await until(lambda: len(source.polls) > polls + 1)
+
+
+async def test_a_source_with_nothing_to_ask_for_writes_nothing(hearing, mirror):
+    idle = Poll(at=time.time(), requests=0, wait_s=0.01)
+    _, _, [source] = await hearing(lambda row, web: Told(row, idle))
+    await until(lambda: len(source.polls) >= 3)
+    assert mirror.rows("SELECT last_poll_at FROM hint_source") == [(None,)]
