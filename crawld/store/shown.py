@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import apsw
 
@@ -67,7 +67,7 @@ AGE_SAMPLE: Final = 2_000
 def find(connection: apsw.Connection, host: str, url_hash: int, url: str) -> Shown | None:
     """Return the page of a canonical URL, None if it is not known."""
     row = connection.execute(_FIND, (host, url_hash, url)).fetchone()
-    return Shown(*row) if row else None
+    return _shown(row) if row else None
 
 
 def is_origin(connection: apsw.Connection, origin: str) -> bool:
@@ -103,19 +103,37 @@ def list_shown(
         " ORDER BY page_id LIMIT ?",
         (after, site, limit),
     )
-    return [Shown(*row) for row in rows]
+    return [_shown(row) for row in rows]
+
+
+def _shown(row: tuple[Any, ...]) -> Shown:
+    made = Shown(*row)
+    return made._replace(state=PageState(made.state))
 
 
 def summaries(connection: apsw.Connection, now: float) -> list[Summary]:
     """Return all sites that have pages, in the order they were added."""
-    rows = connection.execute(
+    rows: list[tuple[Any, ...]] = connection.execute(
         "SELECT site_id, name, definition IS NOT NULL, page_count, pages_visited, pages_gone,"
         " requisite_count FROM site WHERE page_count > 0 OR definition IS NOT NULL ORDER BY site_id"
     ).fetchall()
-    return [
-        Summary(name, bool(configured), *counts, *_ages(connection, site_id, now))
-        for site_id, name, configured, *counts in rows
-    ]
+    return [_summary(row, *_ages(connection, row[0], now)) for row in rows]
+
+
+def _summary(
+    row: tuple[Any, ...], last_visit_at: float | None, median_age_s: float | None
+) -> Summary:
+    name, configured, page_count, visited_count, gone_count, requisite_count = row[1:]
+    return Summary(
+        name=name,
+        configured=bool(configured),
+        page_count=page_count,
+        visited_count=visited_count,
+        gone_count=gone_count,
+        requisite_count=requisite_count,
+        last_visit_at=last_visit_at,
+        median_age_s=median_age_s,
+    )
 
 
 def _ages(

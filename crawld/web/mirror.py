@@ -21,7 +21,7 @@ from crawld.core.content.references import Kind
 from crawld.core.content.rewrite import Locate, charset_after, rewrite_css, rewrite_html
 from crawld.core.page import PageState
 from crawld.core.url import parse, url_hash
-from crawld.store import shown, version
+from crawld.store import replica, shown, version
 from crawld.store.headers import unpack
 from crawld.store.served import Reason, Served, served
 from crawld.store.shown import Shown
@@ -44,7 +44,9 @@ _HTML: Final = frozenset({media.HTML, media.XHTML})
 _DRAWING: Final = "image/svg+xml"
 _STYLE: Final = "text/css"
 _PDF: Final = "application/pdf"
-_SCRIPTS: Final = frozenset({"text/javascript", "application/javascript"})
+_SCRIPTS: Final = frozenset(
+    {"text/javascript", "application/javascript", "application/x-javascript"}
+)
 
 _FOLLOWED: Final = frozenset({Kind.LINK, Kind.FORM, Kind.REFRESH})
 
@@ -100,6 +102,11 @@ def show(
         CorruptDatabaseError: the stored copy is damaged.
     """
     page = find(connection, address.url)
+    if not address.moment.text and (page is None or page.state is PageState.SUSPENDED):
+        # An old name: the host is a copy of another, which has the page.
+        kept = replica.canonical_url(connection, address.url)
+        if kept is not None:
+            return redirect(mirror_path(kept, ""))
     if page is None:
         return missing_page(address, None, None, None)
     found = served(connection, page.page_id, now, address.moment.at)
@@ -223,7 +230,7 @@ def _banner(connection: apsw.Connection, copy: Copy, body: bytes) -> str:
         page.url,
         row.visited_at,
         attribution_of(page.url, body.decode("latin-1"), revision_id),
-        gone=copy.served.gone or page.state is PageState.GONE,
+        gone=copy.served.gone,
         pinned=copy.served.reason is Reason.PINNED,
     )
 
