@@ -7,6 +7,7 @@ one on a host of another domain is believed only if the config names it.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
 from typing import Final
 
 import structlog
@@ -40,6 +41,7 @@ class DocumentFinder:
     ) -> None:
         """Take the crawl and who asks; `take` takes what is said beside a source's own answers."""
         self._take = take
+        self._known: dict[int, SitemapSource] = {}
         self._crawl = crawl
         self._database = database
         self._documents = documents
@@ -75,9 +77,15 @@ class DocumentFinder:
         return await self._database.write(hint_source.ensure, site.site_id, host_id, kind, url, now)
 
     async def _sitemap(self, site: ActiveSite, url: str) -> SitemapSource:
+        """Return a sitemap: the one there is, since it may be in the middle of a file."""
         row = await self._ensure(site, url, "sitemap")
-        often = await self._ensure(site, url, "changefreq")
-        return SitemapSource(row, often, self._documents, self._database, self._clock, self._take)
+        known = self._known.get(row.hint_source_id)
+        if known is None:
+            often = partial(self._ensure, site, url, "changefreq")
+            known = self._known[row.hint_source_id] = SitemapSource(
+                row, often, self._documents, self._database, self._clock, self._take
+            )
+        return known
 
     async def _stream(self, site: ActiveSite, url: str) -> EventStream:
         hosts = [name for name in sorted(site.scope.hosts) if name in self._crawl.hosts]

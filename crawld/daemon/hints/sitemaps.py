@@ -16,7 +16,7 @@ what a site says of its pages in general is mostly wishful, and must not cost th
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Final
@@ -72,10 +72,23 @@ Take = Callable[[SourceRow, Poll], Awaitable[None]]
 
 @dataclass(slots=True)
 class _Reading:
-    """A file being handed on: its row, and the parts that are left."""
+    """A file being handed on.
+
+    Attributes:
+        file: its row. said: what was answered.
+        kind: what it is. census: what its dates are worth.
+        trouble: why it ends before its end, None if it does not.
+        rest: what is left of it, some entries at a time.
+        listed_at: when handing on began, Unix seconds.
+    """
 
     file: SitemapRow
-    parts: AsyncIterator[Poll]
+    said: Document
+    kind: SitemapKind | None
+    census: Census
+    trouble: str | None
+    rest: Iterator[list[Entry]]
+    listed_at: float
 
 
 class SitemapSource:
@@ -83,20 +96,20 @@ class SitemapSource:
 
     Attributes:
         row: of the sitemap.
-        often: of the frequencies its pages are said to have.
     """
 
     def __init__(
         self,
         row: SourceRow,
-        often: SourceRow,
+        often: Callable[[], Awaitable[SourceRow]],
         documents: Documents,
         database: Database,
         clock: Clock,
         take: Take,
     ) -> None:
+        """Take how it is asked; `often` returns the source of the frequencies of its pages."""
         self.row = row
-        self.often = often
+        self._often = often
         self.polite_host = parse(row.url).host
         self._documents = documents
         self._database = database
@@ -112,11 +125,11 @@ class SitemapSource:
                 return said
         reading = self._reading
         assert reading is not None
-        part = await anext(reading.parts, None)
-        if part is not None:
-            return part
-        self._reading = None
-        return await self._waiting()
+        part = await self._next_part(reading)
+        if part is None:
+            part = await self._last_part(reading)
+            self._reading = None
+        return part
 
     async def _waiting(self) -> Poll:
         """Return a poll of nothing that says when the next file's time comes."""
@@ -145,7 +158,7 @@ class SitemapSource:
         if said.body is None or xxhash.xxh3_128_digest(said.body) == file.digest:
             same = file._replace(etag=said.etag, last_modified=said.last_modified)
             return await self._poll(said, same, news=False)
-        self._reading = _Reading(file, self._parts(file, said))
+        self._reading = await self._begin(file, said)
         return None
 
     async def _refused(self, file: SitemapRow, said: PollTrouble) -> Poll | PollTrouble:
@@ -185,55 +198,64 @@ class SitemapSource:
 
     # --- reading -------------------------------------------------------------------------------
 
-    async def _parts(self, file: SitemapRow, said: Document) -> AsyncIterator[Poll]:
-        """Yield what a file says, part by part; the last one carries what the file was."""
+    async def _begin(self, file: SitemapRow, said: Document) -> _Reading:
+        """Count the dates of a file, and be ready to hand it on."""
         assert said.body is not None
-        trouble = None
-        census, first, second = Census(said.at), SitemapReader(), SitemapReader()
+        census, reader, trouble = Census(said.at), SitemapReader(), None
+        rest = _entries(said, SitemapReader())
         try:
-            async for entries in _entries(said, first):
+            for entries in _entries(said, reader):
                 census.add(entries)
+                await trio.lowlevel.checkpoint()
+                if reader.kind is SitemapKind.FEED:
+                    whole = await trio.to_thread.run_sync(_feed_entries, said.body, said.url)
+                    census.add(whole)
+                    rest = (whole[start : start + PART] for start in range(0, len(whole), PART))
+                    break
         except SitemapError as error:
             trouble = str(error)
-        shared = census.shared()
-        dated = census.dated - census.future > census.count / 2 and shared is None
-        listed_at = self._clock.now()
-        try:
-            async for entries in _entries(said, second):
-                for start in range(0, len(entries), PART):
-                    part = entries[start : start + PART]
-                    if second.kind is SitemapKind.INDEX:
-                        await self._list(file, part, listed_at)
-                    else:
-                        yield await self._part(said, part, shared)
-        except SitemapError:
-            pass  # at the same place as before
-        newest_at = census.newest if dated else None
-        news = file.read_at is None or (census.count, newest_at) != (
-            file.entry_count,
-            file.newest_at,
-        )
-        if said.cut:
-            trouble = trouble or f"more than {MAX_WIRE_BYTES} bytes"
-        if trouble:
+        if said.cut and trouble is None:
+            trouble = f"more than {MAX_WIRE_BYTES} bytes"
+        if trouble is not None:
             log.warning("sitemap_trouble", url=file.url, why=trouble, entries=census.count)
-        whole = trouble is None
+        return _Reading(file, said, reader.kind, census, trouble, rest, self._clock.now())
+
+    async def _next_part(self, reading: _Reading) -> Poll | None:
+        """Return the next part of a file, None at its end."""
+        shared = reading.census.shared()
+        try:
+            for entries in reading.rest:
+                await trio.lowlevel.checkpoint()
+                if reading.kind is SitemapKind.INDEX:
+                    await self._list(reading.file, entries, reading.listed_at)
+                elif entries:
+                    return await self._part(reading.said, entries, shared)
+        except SitemapError:
+            pass  # at the same place as at the first reading
+        return None
+
+    async def _last_part(self, reading: _Reading) -> Poll:
+        """Return what the file was, to be stored with the end of it."""
+        file, said, census = reading.file, reading.said, reading.census
+        assert said.body is not None
+        dated = census.dated - census.future > census.count / 2 and census.shared() is None
+        newest_at = census.newest if dated else None
+        seen = (file.entry_count, file.newest_at)
+        news = file.read_at is None or seen != (census.count, newest_at)
+        whole = reading.trouble is None
         if whole:
-            await self._database.write(rows.unlist, file, listed_at)
-        yield await self._poll(
-            said,
-            file._replace(
-                # Half a file is asked for again as a whole.
-                etag=said.etag if whole else None,
-                last_modified=said.last_modified if whole else None,
-                digest=xxhash.xxh3_128_digest(said.body),
-                entry_count=census.count,
-                newest_at=newest_at,
-                trouble=trouble,
-                trouble_count=0 if whole else file.trouble_count + 1,
-            ),
-            news=news,
+            await self._database.write(rows.unlist, file, reading.listed_at)
+        done = file._replace(
+            # Half a file is asked for again as a whole.
+            etag=said.etag if whole else None,
+            last_modified=said.last_modified if whole else None,
+            digest=xxhash.xxh3_128_digest(said.body),
+            entry_count=census.count,
+            newest_at=newest_at,
+            trouble=reading.trouble,
+            trouble_count=0 if whole else file.trouble_count + 1,
         )
+        return await self._poll(said, done, news=news)
 
     async def _part(self, said: Document, entries: Sequence[Entry], shared: Span | None) -> Poll:
         dated, often = [], []
@@ -245,7 +267,9 @@ class SitemapSource:
                 stale_at = said.at - entry.every_s
                 often.append(Hint(entry.url, stale_at, stale_at))
         if often:
-            await self._take(self.often, Poll(at=said.at, hints=self._own(often), requests=0))
+            await self._take(
+                await self._often(), Poll(at=said.at, hints=self._own(often), requests=0)
+            )
         urls = [entry.url for entry in entries]
         return Poll(at=said.at, hints=self._own(dated), requests=0, more=True, found=urls)
 
@@ -272,25 +296,19 @@ def dated_hint(entry: Entry, now: float) -> Hint | None:
     return Hint(entry.url, changed.first, changed.end if changed.end <= now else changed.first)
 
 
-async def _entries(said: Document, reader: SitemapReader) -> AsyncIterator[list[Entry]]:
-    """Yield the entries of a document, some at a time; a pause for others after each piece.
+def _entries(said: Document, reader: SitemapReader) -> Iterator[list[Entry]]:
+    """Yield the entries of a document, those of a small piece at a time.
 
     Raises:
         SitemapError: it is no sitemap, or not to its end; what came before was yielded.
     """
     assert said.body is not None
     for piece in unpack(said.body):
-        await trio.lowlevel.checkpoint()
         try:
-            entries = reader.feed(piece)
+            yield reader.feed(piece)
         except SitemapError:
             yield reader.taken()
             raise
-        if reader.kind is SitemapKind.FEED:
-            yield await trio.to_thread.run_sync(_feed_entries, said.body, said.url)
-            return
-        if entries:
-            yield entries
     if not said.cut:
         yield reader.close()
 

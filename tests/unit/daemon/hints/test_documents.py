@@ -190,3 +190,19 @@ async def test_robots_txt_governs_documents(desk, daemon, mirror):
     await until(lambda: sources(mirror).get("feed", (0, 0, 0, None))[3] is not None, what="trouble")
     assert sources(mirror)["feed"][3] == "robots"
     assert desk.count("/hidden/feed") == 0
+
+
+async def test_frequencies_are_a_source_of_their_own(desk, daemon, mirror):
+    lay(desk, "/a")
+    body = urlset(("/a", None)).replace("</loc>", "</loc><changefreq>never</changefreq>")
+    desk.put("/map.xml", body, **XML)
+    site = {"sitemap_urls": [desk.origin + "/map.xml"]}
+    running = await daemon(desk.origin + "/", site=site)
+    await until(lambda: visited(mirror) == {"/", "/a"}, what="page of the sitemap")
+    await until(lambda: pause_s(mirror) > 60.0, what="the end of the first reading")
+    assert set(sources(mirror)) == {"sitemap"}
+    desk.put("/map.xml", body.replace("never", "always"), **XML)
+    running.jobs.call("hints")
+    await until(lambda: "changefreq" in sources(mirror), what="frequencies")
+    # It says that pages change each ten minutes; the copy is younger.
+    assert told(mirror) == set()
