@@ -19,7 +19,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Final
@@ -196,24 +196,23 @@ class _Export:
             self._summary.unreadable += each.unreadable
 
     def _write_removed(self, stamps: _Stamps, folder: Folder) -> None:
-        places = Places(self._press[2])
-        for url_hash in stamps.unseen():
-            place = places.of(url_hash)
-            if place is not None:
+        with closing(Places(self._press[2])) as places:
+            for url_hash in stamps.unseen():
+                place = places.of(url_hash)
+                if place is None:
+                    continue
                 is_page = place[0].endswith((".html", ".htm", ".xhtml"))
                 folder.write(place[0], stubs.removed() if is_page else b"")
                 self._manifest.note([Written(url_hash, REMOVED, ())])
                 self._summary.count("removed")
-        places.close()
 
     def _write_index(self, connection: apsw.Connection, folder: Folder) -> None:
-        places = Places(self._press[2])
-        entrances = [
-            (quoted(place[0]), head.title or "", head.url)
-            for head, url_hash in walk.seeds(connection, _ENTRANCES)
-            if (place := places.of(url_hash)) is not None
-        ]
-        places.close()
+        with closing(Places(self._press[2])) as places:
+            entrances = [
+                (quoted(place[0]), head.title or "", head.url)
+                for head, url_hash in walk.seeds(connection, _ENTRANCES)
+                if (place := places.of(url_hash)) is not None
+            ]
         folder.write(INDEX, stubs.index(entrances))
 
 
