@@ -1,0 +1,69 @@
+"""Bodies handed on piece by piece instead of being gathered."""
+
+import gzip
+from math import inf
+
+import pytest
+from conftest import answering
+
+from crawld.core.page import Failure
+from crawld.net import Fetched, FetchFailure, FetchLimits, FetchRequest
+
+HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n"
+
+
+class Taken:
+    """Takes a body, or declines it."""
+
+    def __init__(self, *, declines=False):
+        self.pieces, self.seen, self.declines = [], [], declines
+
+    def receive(self, status, headers):
+        self.seen.append((status, dict(headers)[b"Content-Type"]))
+        return None if self.declines else self._take
+
+    async def _take(self, piece):
+        self.pieces.append(piece)
+
+
+def ask(site, taken, **limits):
+    return FetchRequest(
+        url=site.url("/"),
+        allow_private=True,
+        limits=FetchLimits(**limits),
+        receive=taken.receive,
+        keep_alive=False,
+    )
+
+
+@pytest.mark.parametrize("packed", [False, True])
+async def test_a_body_is_handed_on_unpacked(serve, fetcher, packed):
+    body = gzip.compress(b"data: x\n\n" * 50_000) if packed else b"data: x\n\n" * 50_000
+    coding = b"Content-Encoding: gzip\r\n" if packed else b""
+    site = await serve(answering(HEAD + coding + b"\r\n" + body))
+    taken = Taken()
+    got = await fetcher.fetch(ask(site, taken))
+    assert isinstance(got, Fetched)
+    assert (got.body, taken.seen) == (b"", [(200, b"text/event-stream")])
+    assert b"".join(taken.pieces) == b"data: x\n\n" * 50_000
+
+
+async def test_a_body_that_is_declined_is_gathered(serve, fetcher):
+    site = await serve(answering(HEAD + b"Content-Length: 5\r\n\r\nhello"))
+    taken = Taken(declines=True)
+    got = await fetcher.fetch(ask(site, taken))
+    assert (got.body, taken.pieces) == (b"hello", [])
+
+
+async def test_a_body_without_end_has_no_time_but_its_silence(serve, fetcher):
+    async def silent(peer):
+        await peer.request()
+        await peer.send(HEAD + b"Content-Length: 100\r\n\r\ndata: x\n\n")
+        await peer.request()
+
+    site = await serve(silent)
+    taken = Taken()
+    got = await fetcher.fetch(ask(site, taken, total_s=inf, stall_s=0.2))
+    assert isinstance(got, FetchFailure)
+    assert (got.failure, got.status) == (Failure.TIMEOUT, 200)
+    assert b"".join(taken.pieces) == b"data: x\n\n"
