@@ -248,11 +248,9 @@ WHERE page.host_id = ? AND page_id > ? AND state IN ('discovered', 'visited') AN
   AND (last_visit_at IS NULL OR last_visit_at >= ?)
 ORDER BY page_id LIMIT ?
 """
-_MAIN_ORIGIN: Final = """
-SELECT origin FROM page JOIN origin USING (origin_id)
-WHERE page.host_id = ? AND version_id IS NOT NULL
-GROUP BY origin_id ORDER BY count(*) DESC, origin_id LIMIT 1
-"""
+_ORIGINS: Final = "SELECT origin FROM origin WHERE host_id = ? ORDER BY origin DESC"
+"""https before http; a host has one or two."""
+
 _HELD_THERE: Final = """
 SELECT url FROM carray(?) AS wanted CROSS JOIN page
   ON page.host_id = ? AND page.url_hash = wanted.value
@@ -281,15 +279,17 @@ def suspend(
         The last page looked at; None: there are no more.
     """
     rows: list[Any] = connection.execute(_OPEN, (host_id, after, visited_since, SLICE)).fetchall()
-    origin = connection.execute(_MAIN_ORIGIN, (canonical_id,)).get
-    if not rows or origin is None:
+    if not rows:
         return None
-    there = {row[0]: f"{origin}{target_of(row[2])}" for row in rows}
-    hashes = array.array("q", [url_hash(url) for url in there.values()])
-    held = {url for (url,) in connection.execute(_HELD_THERE, (apsw.carray(hashes), canonical_id))}
+    there = {row[0]: _addresses(connection, canonical_id, row[2]) for row in rows}
+    hashes = array.array("q", [url_hash(url) for urls in there.values() for url in urls])
+    held = set()
+    if hashes:
+        found = connection.execute(_HELD_THERE, (apsw.carray(hashes), canonical_id))
+        held = {url for (url,) in found}
     moves = []
     for page_id, site_id, _, state, _ in rows:
-        if there[page_id] in held:
+        if held.intersection(there[page_id]):
             connection.execute("UPDATE page SET state = 'suspended' WHERE page_id = ?", (page_id,))
             moves.append((site_id, host_id, PageState(state), PageState.SUSPENDED))
     tally.moved(connection, moves)
@@ -357,7 +357,7 @@ WHERE host_id = ? AND state = 'visited' AND requisite = 0 AND last_visit_at >= ?
 """
 _COUNTERPART: Final = """
 SELECT page_id, cleaned_digest, last_visit_at FROM page
-WHERE host_id = ? AND url_hash = ? AND version_id IS NOT NULL
+WHERE host_id = ? AND url_hash = ? AND url = ? AND version_id IS NOT NULL
 """
 
 
@@ -365,15 +365,14 @@ def samples(
     connection: apsw.Connection, host_id: int, canonical_id: int, since: float
 ) -> list[Sample]:
     """Return what the pages show that were let go at an instant and visited since."""
-    origin = connection.execute(_MAIN_ORIGIN, (canonical_id,)).get
-    if origin is None:
-        return []
     found = []
     rows: list[Any] = connection.execute(_SAMPLED, (host_id, since)).fetchall()
     for url, digest, visited_at, outcome, redirect_url in rows:
-        there = f"{origin}{target_of(url)}"
-        page = connection.execute(_COUNTERPART, (canonical_id, url_hash(there)))
-        counterpart = page.fetchone()
+        pages: list[Any] = [
+            connection.execute(_COUNTERPART, (canonical_id, url_hash(there), there)).fetchone()
+            for there in _addresses(connection, canonical_id, url)
+        ]
+        counterpart = next((page for page in pages if page), None)
         if counterpart is None:
             continue
         if outcome == "moved":
@@ -427,13 +426,13 @@ def canonical_url(connection: apsw.Connection, url: str) -> str | None:
     ).get
     if canonical_id is None:
         return None
-    origin = connection.execute(_MAIN_ORIGIN, (canonical_id,)).get
-    if origin is None:
-        return None
-    there = f"{origin}{target_of(url)}"
-    row = connection.execute(
-        "SELECT url FROM page WHERE host_id = ? AND url_hash = ? AND url = ?"
-        " AND version_id IS NOT NULL",
-        (canonical_id, url_hash(there), there),
-    ).fetchone()
-    return there if row else None
+    for there in _addresses(connection, canonical_id, url):
+        if connection.execute(_COUNTERPART, (canonical_id, url_hash(there), there)).fetchone():
+            return there
+    return None
+
+
+def _addresses(connection: apsw.Connection, host_id: int, url: str) -> list[str]:
+    """Return the URLs of the same path and query at the origins of a host."""
+    target = target_of(url)
+    return [f"{origin}{target}" for (origin,) in connection.execute(_ORIGINS, (host_id,))]

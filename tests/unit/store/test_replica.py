@@ -1,0 +1,197 @@
+"""Pairs, replicas and resting pages in the file."""
+
+from contextlib import closing
+
+import pytest
+
+from crawld.core.page import Outcome, PageState
+from crawld.core.replica.verdict import Evidence, Level
+from crawld.core.url import parse, url_hash
+from crawld.store import body, frontier, headers, migrate, replica, replica_source, site, visit
+from crawld.store.connection import open_connection
+from crawld.store.frontier import Discovery
+from crawld.store.replica import PairRow
+from crawld.store.visit import Answer, VisitRecord
+
+AT = 1e9
+KEPT, COPY, ONE_ID, OTHER_ID = "http://a.test", "http://www.a.test", 1, 2
+
+
+class File:
+    def __init__(self, connection, path):
+        self.connection, self.path = connection, path
+
+    def page(self, url, *, digest=None, at=AT, visited=True):
+        parts = parse(url)
+        found = frontier.discover(
+            self.connection,
+            [Discovery(url=url, url_hash=url_hash(url), site_id=1, host=parts.host,
+                       origin=parts.origin, at=AT)],
+        )  # fmt: skip
+        page_id = found[0].page_id if found else self.number(url)
+        if visited:
+            self.visit(page_id, digest or url.encode()[:16], at)
+        return page_id
+
+    def visit(self, page_id, digest, at):
+        encoded = body.encode(digest)
+        answer = Answer(status=200, http_version="HTTP/1.1", headers=headers.pack(()),
+                        content_type="text/html", charset=None)  # fmt: skip
+        visit.record(
+            self.connection,
+            VisitRecord(page_id=page_id, visited_at=at, outcome=Outcome.CHANGED,
+                        state=PageState.VISITED, answer=answer, digest=encoded.digest,
+                        body=encoded, cleaned_digest=digest),
+        )  # fmt: skip
+
+    def number(self, url):
+        return self.connection.execute("SELECT page_id FROM page WHERE url = ?", (url,)).get
+
+    def states(self):
+        return dict(self.connection.execute("SELECT url, state FROM page").fetchall())
+
+    def counted(self):
+        return self.connection.execute(
+            "SELECT pages_discovered, pages_visited, pages_suspended FROM site"
+        ).fetchone()
+
+    def prune(self, sampled_at=0.0):
+        replica.put_replica(
+            self.connection, OTHER_ID, ONE_ID, "pruned", "why", now=AT, look_at=AT + 9
+        )
+        after = 0
+        while after is not None:
+            after = replica.suspend(
+                self.connection, OTHER_ID, ONE_ID, after, visited_since=sampled_at
+            )
+
+
+@pytest.fixture
+def file(tmp_path):
+    path = tmp_path / "crawld.db"
+    migrate.migrate(path)
+    with closing(open_connection(path)) as connection:
+        site.upsert(connection, "s", "{}", source="config", at=AT)
+        connection.execute("BEGIN")  # one transaction: a thousand pages without waiting for the disk
+        yield File(connection, path)
+
+
+def both(file, *paths, **more):
+    for path in paths:
+        file.page(f"{KEPT}{path}", digest=path.encode())
+    for path in paths:
+        file.page(f"{COPY}{path}", digest=path.encode(), **more)
+
+
+def test_pages_rest_where_the_kept_host_has_them_and_come_back_as_they_were(file):
+    both(file, "/", "/a")
+    file.page(f"{COPY}/own")
+    file.page(f"{KEPT}/b")
+    file.page(f"{COPY}/b", visited=False)
+    file.page(f"{KEPT}/c", visited=False)
+    file.page(f"{COPY}/c")
+    before = file.states()
+    file.prune()
+    resting = {url for url, state in file.states().items() if state == "suspended"}
+    assert resting == {f"{COPY}{path}" for path in ("/", "/a", "/b")}
+    assert file.counted() == (1, 5, 3)
+    back = replica.bring_back(file.connection, OTHER_ID)
+    assert sorted(page.visited for page in back) == [False, True, True]
+    assert file.states() == before
+    assert replica.bring_back(file.connection, OTHER_ID) == []
+
+
+def test_more_than_a_slice_rests(file):
+    paths = [f"/{number}" for number in range(replica.SLICE + 20)]
+    both(file, *paths)
+    file.prune()
+    assert file.counted() == (0, len(paths), len(paths))
+    first = replica.bring_back(file.connection, OTHER_ID)
+    assert len(first) == replica.SLICE
+    assert len(replica.bring_back(file.connection, OTHER_ID)) == 20
+
+
+def test_a_sample_is_let_go_and_rests_again_once_it_was_seen(file):
+    both(file, *(f"/{number}" for number in range(10)))
+    file.prune()
+    back = replica.let_go(file.connection, OTHER_ID, 4, now=AT + 50, look_at=AT + 99)
+    assert len(back) == 4
+    file.prune(sampled_at=AT + 50)
+    assert file.counted()[2] == 6  # awaited
+    for page in back:
+        file.visit(page.page_id, b"other than before", AT + 60)
+    samples = replica.samples(file.connection, OTHER_ID, ONE_ID, AT + 50)
+    assert [sample.agrees for sample in samples] == [None] * 4  # the kept host may show it too
+    for number in range(10):
+        file.visit(file.number(f"{KEPT}/{number}"), f"/{number}".encode(), AT + 70)
+    samples = replica.samples(file.connection, OTHER_ID, ONE_ID, AT + 50)
+    assert [sample.agrees for sample in samples] == [False] * 4
+    file.prune(sampled_at=AT + 50)
+    assert file.counted()[2] == 10
+
+
+def test_a_copy_that_lags_agrees_and_its_lag_is_measured(file):
+    both(file, "/a")
+    file.prune()
+    [page] = replica.let_go(file.connection, OTHER_ID, 1, now=AT + 10, look_at=AT + 99)
+    file.visit(file.number(f"{KEPT}/a"), b"newer", AT + 100)
+    file.visit(page.page_id, b"/a", AT + 400)
+    [sample] = replica.samples(file.connection, OTHER_ID, ONE_ID, AT + 10)
+    assert (sample.agrees, sample.lag_s) == (True, 300.0)
+
+
+def pair(**more):
+    evidence = Evidence(names=("a.test", "www.a.test"), pages=(9, 9), common=9, compared=9,
+                        equal=9, probability=0.5)  # fmt: skip
+    fields = {"one_id": ONE_ID, "other_id": OTHER_ID, "judged_at": AT, "level": Level.CERTAIN}
+    return PairRow(**{**fields, "evidence": evidence, "features": {"ndist": 4.0}, **more})
+
+
+def test_the_word_of_the_operator_outlives_judgements(file):
+    both(file, "/")
+    replica.put_pairs(file.connection, [pair()])
+    assert replica.put_word(file.connection, OTHER_ID, ONE_ID, "rejected")
+    assert not replica.put_word(file.connection, ONE_ID, 77, "rejected")
+    replica.put_pairs(file.connection, [pair(judged_at=AT + 1, level=Level.LIKELY)])
+    replica.forget_pairs(file.connection, AT + 2)
+    assert replica.list_pairs(file.connection) == [
+        pair(judged_at=AT + 1, level=Level.LIKELY, word="rejected")
+    ]
+    assert replica.list_pairs(file.connection, OTHER_ID)
+    assert not replica.list_pairs(file.connection, 77)
+
+
+def test_pairs_not_judged_any_more_are_forgotten_but_those_of_pruned_hosts(file):
+    both(file, "/")
+    replica.put_pairs(file.connection, [pair()])
+    file.prune()
+    replica.forget_pairs(file.connection, AT + 1)
+    assert len(replica.list_pairs(file.connection)) == 1
+    replica.drop_replica(file.connection, OTHER_ID)
+    replica.forget_pairs(file.connection, AT + 1)
+    assert replica.list_pairs(file.connection) == []
+
+
+def test_one_host_of_a_group_is_preferred(file):
+    both(file, "/")
+    file.prune()
+    for host_id in (ONE_ID, OTHER_ID):
+        replica.prefer(file.connection, host_id)
+        preferred = [host.host_id for host in replica_source.hosts(file.connection)
+                     if host.preferred]  # fmt: skip
+        assert preferred == [host_id]
+
+
+def test_pages_are_read_once_and_then_as_they_change(file):
+    both(file, "/", "/a")
+    file.page(f"{COPY}/waits", visited=False)
+    first = replica_source.pages_after(file.connection, 0, 100)
+    assert [page.url for page in first] == [f"{host}{path}" for host in (KEPT, COPY)
+                                            for path in ("/", "/a")]  # fmt: skip
+    assert first[0].cleaned_digest == b"/"
+    cursors = replica_source.cursors(file.connection)
+    assert replica_source.pages_between(file.connection, cursors, cursors) == []
+    file.visit(first[1].page_id, b"changed", AT + 5)
+    after = replica_source.cursors(file.connection)
+    [page] = replica_source.pages_between(file.connection, cursors, after)
+    assert (page.url, page.cleaned_digest) == (f"{KEPT}/a", b"changed")

@@ -1,0 +1,48 @@
+"""Names of a replica whose pages rest lead to the host that is kept."""
+
+from crawld.store import replica
+
+NOW = 1_780_000_000.0
+KEPT, COPY = "https://example.org", "http://www.example.org"
+
+
+def hosts(mirror):
+    return dict(mirror.connection.execute("SELECT host, host_id FROM host").fetchall())
+
+
+def prune(mirror, status="pruned"):
+    known = hosts(mirror)
+    copy, kept = known["www.example.org"], known["example.org"]
+    connection = mirror.connection
+    replica.put_replica(connection, copy, kept, status, "why", now=NOW, look_at=NOW)
+    if status == "pruned":
+        replica.suspend(connection, copy, kept, 0, visited_since=0.0)
+
+
+def both(mirror, path, text="<p>same"):
+    mirror.page(f"{KEPT}{path}", text)
+    mirror.page(f"{COPY}{path}", text)
+
+
+def test_an_old_name_leads_to_the_host_kept(mirror, header_of):
+    both(mirror, "/a")
+    mirror.page(f"{COPY}/only-there", "<p>own")
+    prune(mirror)
+    moved = mirror.get("/http/www.example.org/a")
+    assert (moved.status, header_of(moved, "location")) == (302, "/https/example.org/a")
+    # Never met on the copy, but the host kept has it.
+    mirror.page(f"{KEPT}/new", "<p>new")
+    assert mirror.get("/http/www.example.org/new").status == 302
+    assert b"own" in mirror.get("/http/www.example.org/only-there").body
+
+
+def test_the_past_of_a_copy_is_its_own(mirror):
+    both(mirror, "/a")
+    prune(mirror)
+    assert mirror.get("/@2/http/www.example.org/a").status == 200
+
+
+def test_a_verdict_that_is_held_moves_nothing(mirror):
+    both(mirror, "/a")
+    prune(mirror, status="held")
+    assert mirror.get("/http/www.example.org/a").status == 200
