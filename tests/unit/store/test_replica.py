@@ -72,7 +72,7 @@ def file(tmp_path):
     migrate.migrate(path)
     with closing(open_connection(path)) as connection:
         site.upsert(connection, "s", "{}", source="config", at=AT)
-        connection.execute("BEGIN")  # one transaction: a thousand pages without waiting for the disk
+        connection.execute("BEGIN")  # a thousand pages, without waiting for the disk
         yield File(connection, path)
 
 

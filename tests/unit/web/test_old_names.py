@@ -39,7 +39,7 @@ def test_an_old_name_leads_to_the_host_kept(mirror, header_of):
 def test_the_past_of_a_copy_is_its_own(mirror):
     both(mirror, "/a")
     prune(mirror)
-    assert mirror.get("/@2/http/www.example.org/a").status == 200
+    assert mirror.get("/@v2/http/www.example.org/a").status == 200
 
 
 def test_a_verdict_that_is_held_moves_nothing(mirror):
