@@ -10,8 +10,8 @@ class FreshnessStatus(BaseModel):
 
     `freshness` is the share of random visits that found the copy to be as the page is, `low` and
     `high` its interval at 95 %, `modelled` what the change model had expected of the same pages at
-    the same instants. Without an audit they are null. `shown` is the freshness of what is served and
-    exported, where pins and `settle_s` hold copies back; null where they do not.
+    the same instants. Without an audit they are null. `shown` is the freshness of what is served
+    and exported, where pins and `settle_s` hold copies back; null where they do not.
     """
 
     site: str

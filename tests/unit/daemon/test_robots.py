@@ -176,5 +176,5 @@ async def test_rules_of_one_origin_do_not_stop_another_of_the_same_host(serve, d
     web, closed = await serve(site), await serve(site_of(faults={ROBOTS: fault.status(500)}))
     seeds = [closed.url("/first"), *(web.url(site.graph.path(n)) for n in range(4))]
     running = await daemon(*seeds)
-    await until(lambda: running.crawl.counts["changed"] == 4)
+    await until(lambda: running.crawl.visitor.counts["changed"] == 4)
     assert closed.targets() == [ROBOTS]
