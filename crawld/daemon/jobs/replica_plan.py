@@ -11,7 +11,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from crawld.core.replica.canonical import KEPT, Choice, Standing, choose, owners
@@ -81,9 +81,25 @@ def plan(known: Known) -> list[Decision]:
     apart = {pair for pair in known.contradictions if pair not in known.words}
     apart |= {pair for pair, word in known.words.items() if word == "rejected"}
     decisions = []
-    for group in groups(sorted(pairs)):
-        decisions += _of_group(group, confirmed, apart, known)
+    closed = groups(sorted(pairs))
+    group_of = {host: at for at, group in enumerate(closed) for host in group}
+    inside = _by_group(known.evidence, group_of)
+    against = _by_group(apart, group_of)
+    for at, group in enumerate(closed):
+        evidence = {pair: known.evidence[pair] for pair in inside.get(at, ())}
+        part = replace(known, evidence=evidence)
+        decisions += _of_group(group, confirmed, against.get(at, ()), part)
     return _calmed(decisions, confirmed, known)
+
+
+def _by_group(pairs: Iterable[Pair], group_of: Mapping[int, int]) -> dict[int, list[Pair]]:
+    """Return the pairs inside each group."""
+    found: dict[int, list[Pair]] = {}
+    for one, other in pairs:
+        at = group_of.get(one)
+        if at is not None and at == group_of.get(other):
+            found.setdefault(at, []).append((one, other))
+    return found
 
 
 def _of_group(

@@ -90,7 +90,7 @@ class ReplicaSearch:
     def __init__(self) -> None:
         self._index = CandidateIndex(pair_budget=PAIR_BUDGET)
         self._parts: list[tuple[Ids, Ids, Keys, Keys, np.ndarray]] = []
-        self._links: set[tuple[int, int]] = set()
+        self._linked_from: dict[int, set[int]] = {}
         self._model: Model | None = None
         self._trained_on = 0
         self.pages = 0
@@ -108,16 +108,15 @@ class ReplicaSearch:
         )
         self._parts.append(part)
         self._index.add(part[1], part[2], part[3])
-        self._links.update(
-            (page.referrer_host_id, page.host_id)
-            for page in pages
-            if page.referrer_host_id is not None and page.referrer_host_id != page.host_id
-        )
+        for page in pages:
+            source = page.referrer_host_id
+            if source is not None and source != page.host_id:
+                self._linked_from.setdefault(page.host_id, set()).add(source)
         self.pages += len(pages)
 
     def inlinks(self, host_id: int, but: Collection[int]) -> int:
         """Return how many other hosts link to a host, some left out."""
-        return sum(1 for source, to in self._links if to == host_id and source not in but)
+        return len(self._linked_from.get(host_id, set()).difference(but))
 
     def suspects(self, redirects: Iterable[tuple[int, int]] = ()) -> set[int]:
         """Return the hosts that stand in a pair at all: those whose canonical links matter."""
@@ -192,7 +191,12 @@ class ReplicaSearch:
         place = np.searchsorted(ids, host_id[known])
         fresh = visited_at[known] >= limit[place]
         at = {number: index for index, number in enumerate(ids.tolist())}
-        links = [(at[a], b) for a, b in sorted(self._links) if a in at]
+        links = [
+            (at[source], to)
+            for to, sources in sorted(self._linked_from.items())
+            for source in sorted(sources)
+            if source in at
+        ]
         return Hosts(
             names=tuple(host.host for host in hosts),
             addresses=tuple(host.address or "" for host in hosts),

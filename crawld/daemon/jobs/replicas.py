@@ -94,6 +94,7 @@ class Replicas:
         for row in rows:
             if row.status == "pruned":
                 await self._keep(row)
+        rows = await self._database.read(replica.list_replicas)
         self._counts["pairs"] = len(found.pairs)
         for status in ("pruned", "held", "withdrawn"):
             self._counts[status] = sum(row.status == status for row in rows)
@@ -178,41 +179,42 @@ class Replicas:
             hosts=len(hosts),
             prune=self._settings().prune,
         )
-        await self._database.write(
-            replica.put_pairs,
-            [
-                PairRow(
-                    one_id=one,
-                    other_id=other,
-                    judged_at=now,
-                    level=level_of(judged.evidence),
-                    evidence=judged.evidence,
-                    features=judged.features,
-                )
-                for (one, other), judged in fresh.items()
-            ],
-        )
+        judgements = [
+            PairRow(
+                one_id=one,
+                other_id=other,
+                judged_at=now,
+                level=level_of(judged.evidence),
+                evidence=judged.evidence,
+                features=judged.features,
+            )
+            for (one, other), judged in fresh.items()
+        ]
+        for begin in range(0, len(judgements), replica.SLICE):
+            part = judgements[begin : begin + replica.SLICE]
+            await self._database.write(replica.put_pairs, part)
         await self._database.write(replica.forget_pairs, now)
-        await self._carry_out(plan(known), rows, now)
+        await self._carry_out(await trio.to_thread.run_sync(plan, known), rows, now)
 
     async def _standings(
         self, hosts: list[SourceHost], pairs: set[tuple[int, int]], rows: list[ReplicaRow]
     ) -> dict[int, Standing]:
-        wanted = {host for pair in pairs for host in pair}
-        wanted |= {host for row in rows for host in (row.host_id, row.canonical_id)}
+        partners: dict[int, set[int]] = {}
+        for one, other in (*pairs, *((row.host_id, row.canonical_id) for row in rows)):
+            partners.setdefault(one, set()).add(other)
+            partners.setdefault(other, set()).add(one)
         preferred = set(self._settings().prefer)
         standings = {}
         for host in hosts:
-            if host.host_id not in wanted:
+            if host.host_id not in partners:
                 continue
-            group = {other for pair in pairs if host.host_id in pair for other in pair}
             own = await self._database.read(replica_source.standing, host.host_id)
             standings[host.host_id] = Standing(
                 name=host.host,
                 preferred=host.preferred or host.host in preferred,
                 https=own.https,
                 first_seen_at=host.added_at,
-                inlinks=self._search.inlinks(host.host_id, group),
+                inlinks=self._search.inlinks(host.host_id, partners[host.host_id]),
                 pages=own.pages,
                 changed_at=own.changed_at,
             )
