@@ -32,7 +32,9 @@ def backfilling(daemon, mirror):
     """Return a function that mirrors a wiki with leave to ask its API."""
 
     async def start(wiki, *, api=True, **tables):
-        tables = {"jobs": {"backfill_every_s": 0.05, **tables.pop("jobs", {})}, **tables}
+        # Requests are counted: what looks for changes asks once and then hardly ever.
+        jobs = {"backfill_every_s": 0.05, "poll_share": 1e-3, **tables.pop("jobs", {})}
+        tables = {"jobs": jobs, **tables}
         return await daemon(wiki.url(), site={"api": api}, **tables)
 
     return start
