@@ -20,7 +20,6 @@ BENCHMARKS = {
     "allocate": "crawld.bench.allocate",
     "select": "crawld.bench.select",
     "hints": "crawld.bench.hints",
-    "hints": "crawld.bench.hints",
     "serve": "crawld.bench.serve",
     "replica": "crawld.bench.replica",
     "export": "crawld.bench.export",

@@ -21,8 +21,8 @@ from crawld.daemon.hint_routes import hint_routes
 from crawld.daemon.history_models import VersionDetail
 from crawld.daemon.history_routes import history_routes, version_detail
 from crawld.daemon.keeping_routes import keeping_routes
-from crawld.daemon.replica_routes import replica_routes
 from crawld.daemon.lookup import canonical, known_page
+from crawld.daemon.replica_routes import replica_routes
 from crawld.daemon.views import host_detail, host_status, page_detail, site_status, visit_status
 from crawld.daemon.views_jobs import job_status, wiki_statuses
 from crawld.errors import OperatorError
