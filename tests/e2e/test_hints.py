@@ -96,6 +96,8 @@ def test_a_storm_of_edits_moves_deletions_and_imports(mirror, mediawiki, titles)
         storm.edit()
         if number % 10 == 9:
             assert settled(crawld, mediawiki, titles) == {}
+    # Moves take copies along to other names.
+    watch.look()
     storm.delete(titles[3])
     storm.delete(titles[4])
     mediawiki.move(titles[5], "Moved away")

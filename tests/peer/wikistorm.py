@@ -263,7 +263,10 @@ def differences(wiki: MediaWiki, db: Path, titles: Sequence[str]) -> dict[str, s
         held = {
             url: (version_id, outcome)
             for url, version_id, outcome in connection.execute(
-                "SELECT url, version_id, last_outcome FROM page"
+                # A name that led elsewhere has given its copies to the page it leads to.
+                "SELECT page.url, ifnull(page.version_id, target.version_id), page.last_outcome"
+                " FROM page LEFT JOIN page AS target"
+                " ON page.version_id IS NULL AND target.url = page.redirect_url"
             )
         }
         for title in titles:
