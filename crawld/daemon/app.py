@@ -156,9 +156,7 @@ class Daemon:
             ],
         )
         self.crawl.robots.on_sitemaps = self.sourcing.look_again
-        self._teaching = Teaching(
-            self.crawl, database, on_switched=self.sourcing.delivery.restore
-        )
+        self._teaching = Teaching(self.crawl, database, on_switched=self.sourcing.delivery.restore)
         self._allocate = Allocate(self.crawl, database, start.clock)
         self._members = Members(self.crawl, database, client, start.clock)
         jobs: list[Job] = [
@@ -172,9 +170,7 @@ class Daemon:
             ),
             Hints(self.sourcing, database),
             self._members,
-            Retention(
-                self.crawl, database, start.clock, settings=lambda: self._config.store
-            ),
+            Retention(self.crawl, database, start.clock, settings=lambda: self._config.store),
             Analyse(self.crawl, database, start.clock),
             Estimate(self.crawl, database, start.clock, on_refitted=self._refitted),
             self._allocate,
