@@ -230,7 +230,10 @@ class Schedule(_Table):
         unit="share from 0 to 1",
     )
     min_revisit_s: Seconds = _key(
-        3_600.0, "Shortest time between two visits of one page.", unit="seconds"
+        3_600.0,
+        "Shortest time between two visits of one page; a source of hints that is mostly right"
+        " ends it.",
+        unit="seconds",
     )
     policy: PolicyName = _key(
         "index",
@@ -368,6 +371,11 @@ class Site(_Table):
     )
     timezone: TimeZone | None = _key(None, "Overrides [politeness] timezone for this site.")
     policy: PolicyName | None = _key(None, "Overrides [schedule] policy for this site.")
+    use_replicas: StrictBool = _key(
+        False,
+        "Whether idle replicas that proved fresh may be asked for its pages while the host that is"
+        " kept has to rest.",
+    )
     keep_versions: Count | None = _key(
         None, "Newest copies kept of a page, besides the first; unset: all.", unit="copies"
     )

@@ -5,7 +5,7 @@ Derived state, rebuilt from the file at start. Five places, a page is in one of 
     ahead      never visited, a short breadth-first look-ahead; the rest waits in the file
     policy     visited and open to selection, in the policy's order
     again      to be visited in the very next turn, to see what changes by itself
-    resting    visited less than `min_revisit_s` ago
+    resting    visited less than `min_revisit_s` ago, and not reliably said to have changed since
     retries    failed, blocked or gone, with an instant of its own
 
 Between `take` and `visited`, `failed`, `deferred` or `returned` a page is in none of them, so it is
@@ -37,9 +37,13 @@ from crawld.core.revisit.policies import Observation, Policy, UniformPolicy
 from crawld.core.revisit.policies_frequency import DelayedPolicy
 from crawld.core.revisit.policies_greedy import GreedyPolicy
 from crawld.core.revisit.policies_index import IndexPolicy
+from crawld.daemon.resting import Resting
 
 LOOK_AHEAD = 256
 """Pages of the frontier held in memory per host and site."""
+
+RELIED_ON = 0.5
+"""Trust from which a report that a page changed ends its rest."""
 
 IDLE_MOST_S = 300.0
 """A policy that keeps a slot free is asked again after this at the latest."""
@@ -84,7 +88,6 @@ class HostPages:
         "_idle_until",
         "_in_flight",
         "_left_out",
-        "_min_revisit_s",
         "_news",
         "_policy",
         "_policy_of",
@@ -126,11 +129,10 @@ class HostPages:
         self._news: dict[int, tuple[float, float]] = {}
         self._idle_until = -math.inf
         self._discovery_share = discovery_share
-        self._min_revisit_s = min_revisit_s
         self._again: tuple[int, ...] = ()
         # A list and a heap where deques would do: two of those cost 1.2 KB a host.
         self._ahead: list[int] = []
-        self._resting: list[tuple[float, int, Observation | None]] = []
+        self._resting = Resting(min_revisit_s)
         self._retries: list[tuple[float, int]] = []
         self._selectable = 0
         self._balance = 0.0
@@ -141,13 +143,14 @@ class HostPages:
         """Take the visited pages from the file at start; `now` in Unix seconds."""
         self._keep_weights(known)
         pages, last_visit_at = known.pages, known.last_visit_at
-        rested = int(np.searchsorted(last_visit_at, now - self._min_revisit_s, side="right"))
+        rested = int(np.searchsorted(last_visit_at, now - self._resting.rest_s, side="right"))
         weights = None if known.weights is None else known.weights[:rested]
         self._own_policy().load(pages[:rested], last_visit_at[:rested], weights)
         self._selectable += rested
         young = zip(pages[rested:].tolist(), last_visit_at[rested:].tolist(), strict=True)
         # A visit stored in the future (the clock was set back) rests no longer than others.
-        self._resting.extend((min(visited_at, now), page, None) for page, visited_at in young)
+        for page, visited_at in young:
+            self._resting.add(min(visited_at, now), page)
 
     def _own_policy(self) -> Policy:
         if self._policy is _EMPTY:
@@ -203,13 +206,21 @@ class HostPages:
         """Return the earliest instant (Unix seconds) some page may be visited; None: none ever."""
         if self._ahead or self.more or self._again:
             return now
+        revisit_at = self.revisit_at(now)
+        if not self._retries:
+            return revisit_at
+        retry_at = self._retries[0][0]
+        return retry_at if revisit_at is None else min(retry_at, revisit_at)
+
+    def revisit_at(self, now: float) -> float | None:
+        """Return the earliest instant (Unix seconds) the policy may choose; None: it never may."""
         if self._selectable and not self._idles(now):
             return now
-        instants = [self._retries[0][0]] if self._retries else []
+        instants = []
         if self._selectable:
             instants.append(self._idle_until)
-        if self._resting:
-            instants.append(self._resting[0][0] + self._min_revisit_s)
+        if (rested_at := self._resting.until(now)) is not None:
+            instants.append(rested_at)
         return min(instants, default=None)
 
     def _idles(self, now: float) -> bool:
@@ -230,9 +241,18 @@ class HostPages:
         revisit = self._take_revisit(now)
         return self._take_new() if revisit is None else revisit
 
+    def lend(self, now: float) -> int | None:
+        """Take the page the policy chooses, for a turn that is not of its host; None: there is none."""
+        self._wake_rested(now)
+        if not self._selectable or self._idles(now):
+            return None
+        page = self._select(now)
+        if page is not None:
+            self._in_flight.add(page)
+        return page
+
     def _wake_rested(self, now: float) -> None:
-        while self._resting and self._resting[0][0] + self._min_revisit_s <= now:
-            visited_at, page, observation = heapq.heappop(self._resting)
+        for visited_at, page, observation in self._resting.rested(now):
             if page not in self._policy:
                 self._own_policy().add(page, visited_at, self._weights.get(page, 1.0))
             if self.switching:
@@ -292,7 +312,7 @@ class HostPages:
         if weight != 1.0:
             self._weights[page] = weight
         self._in_flight.discard(page)
-        heapq.heappush(self._resting, (now, page, observation))
+        self._resting.add(now, page, observation)
 
     def again(self, page: int) -> None:
         """Put back a page to be visited in the very next turn, to see what changes by itself."""
@@ -303,12 +323,10 @@ class HostPages:
         """Let a visited page have the very next turn, wherever it is: an audit has drawn it."""
         if page in self._in_flight or page in self._again:
             return
-        resting = [each for each in self._resting if each[1] != page]
         retries = [each for each in self._retries if each[1] != page]
-        if len(resting) < len(self._resting) or len(retries) < len(self._retries):
-            heapq.heapify(resting)
+        if self._resting.drop({page}) or len(retries) < len(self._retries):
             heapq.heapify(retries)
-            self._resting, self._retries = resting, retries
+            self._retries = retries
         elif page in self._policy:
             self._policy.remove(page)
             self._selectable -= 1
@@ -351,7 +369,7 @@ class HostPages:
         Args:
             pages: their numbers, and whether each was visited before.
         """
-        present = {page for _, page, _ in self._resting}.union(
+        present = set(self._resting).union(
             self._in_flight, self._again, self._ahead, (page for _, page in self._retries)
         )
         for page, was_visited in pages.items():
@@ -377,7 +395,7 @@ class HostPages:
     def hinted(self, page: int, changed_at: float, trust: float) -> None:
         """Take a report that a visited page changed.
 
-        A page that rests after its first visit hears of it afterwards.
+        A page need not rest any longer if the report is to be relied on.
 
         Args:
             page: its number.
@@ -388,6 +406,8 @@ class HostPages:
             self._policy.hinted(page, changed_at, trust=trust)
         else:
             self._news[page] = max((changed_at, trust), self._news.get(page, (0.0, 0.0)))
+        if trust >= RELIED_ON:
+            self._resting.told(page, changed_at)
 
     def covered(self, missed_share: float, lag_s: float) -> None:
         """Note how completely hints tell of the changes of these pages.
@@ -464,7 +484,7 @@ class HostPages:
         """
         former, policy = self._policy, FACTORIES[self.policy_name]()
         self._keep_weights(known)
-        out = self._in_flight.union(self._again, (page for _, page, _ in self._resting))
+        out = self._in_flight.union(self._again, self._resting)
         stays = [page in former and page not in out for page in known.pages.tolist()]
         weights = None if known.weights is None else known.weights[stays]
         policy.load(known.pages[stays], known.last_visit_at[stays], weights)

@@ -67,6 +67,20 @@ def test_a_page_rests_after_its_visit():
     assert pages.take(NOW + REST_S) == 1
 
 
+def test_a_report_to_rely_on_ends_the_rest_of_its_page():
+    pages = pages_of(visited=3)
+    turns(pages, 3)
+    for page in (1, 2, 3):
+        pages.visited(page, NOW + page, CHANGED)
+    pages.hinted(1, NOW, trust=1.0)  # that is what the visit saw
+    pages.hinted(2, NOW + 60, trust=1.0)
+    pages.hinted(3, NOW + 60, trust=0.1)
+    assert pages.wanted_at(NOW + 61) == NOW + 61
+    assert turns(pages, 2, NOW + 61) == [2, None]
+    assert pages.wanted_at(NOW + 61) == NOW + 1 + REST_S
+    assert set(turns(pages, 3, NOW + 3 + REST_S)) == {1, 3, None}
+
+
 def test_after_a_start_young_pages_rest_on_and_a_future_visit_is_not_believed():
     pages = pages_of()
     instants = np.array([NOW - 2 * REST_S, NOW - 600.0, NOW + 99 * REST_S])
