@@ -7,7 +7,7 @@ turn it is, and takes back a record. Whatever the server does ends as a value.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 from crawld.core.change.history import Observation
@@ -438,6 +438,8 @@ def record_of(
         difference=finding.difference if finding and good else None,
         change_streak=streak_after(visit),
         model=_record_of_model(visit, learnt) if good else None,
+        model_before=visit.page.model,
+        remodel=partial(_remodelled, visit, learnt.told.changed_at),
         rules=finding.rules if finding else None,
         template=learnt.template,
         validators=learnt.told.evidence,
@@ -470,6 +472,13 @@ def _record_of_model(visit: Visit, learnt: Learnt) -> bytes | None:
     if visit.page.requisite:
         return None
     return model_after(visit, learnt.told.changed_at).to_bytes()
+
+
+def _remodelled(
+    visit: Visit, changed_at: float | None, model: bytes, exact_until: float | None
+) -> bytes:
+    page = visit.page._replace(model=model, exact_until=exact_until)
+    return model_after(replace(visit, page=page), changed_at).to_bytes()
 
 
 def _stored_answer(answer: Fetched | FetchFailure, reading: Reading | None) -> StoredAnswer | None:

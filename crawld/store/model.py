@@ -55,6 +55,20 @@ def put(connection: apsw.Connection, page_id: int, record: bytes) -> None:
     )
 
 
+def advance(connection: apsw.Connection, page_id: int, before: bytes | None, after: bytes) -> bool:
+    """Store a model unless the stored one is not the one it was made from.
+
+    Returns:
+        Whether it was stored.
+    """
+    connection.execute(
+        "INSERT INTO model (page_id, record) VALUES (?, ?)"
+        " ON CONFLICT DO UPDATE SET record = excluded.record WHERE record = ?",
+        (page_id, after, before),
+    )
+    return connection.changes() > 0
+
+
 def batch(
     connection: apsw.Connection, *, after: tuple[int, int] = FIRST, limit: int
 ) -> list[ModelRow]:

@@ -13,7 +13,7 @@ with the visit (304s too).
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
@@ -32,6 +32,7 @@ from crawld.store import (
     traffic,
     version,
     volatile,
+    wiki_page,
 )
 from crawld.store import host as host_rows
 from crawld.store.answer import Answer as Answer
@@ -70,6 +71,9 @@ class VisitRecord:
         difference: weighted difference from the copy held before, [0, 1].
         change_streak: visits in a row that found a change, this one included.
         model: the page's change model after the visit; None leaves it as it is.
+        model_before: the stored model that was made from; None: there was none.
+        remodel: makes it anew from what a job has stored instead meanwhile: the model, and until
+            when the page's changes are exactly known; None: `model` takes the place of either.
         rules: the page's volatile blocks after the visit; None leaves them as they are.
         template: those of its host; None leaves them as they are.
         validators: evidence about the validators of its origin; None leaves it as it is.
@@ -80,7 +84,8 @@ class VisitRecord:
         failure_count: failed visits in a row, this one included.
         retry_at: own instant of the next visit, None: the policy decides.
         grace: how long the page has been gone.
-        host: state of its host after the visit; None leaves it as it is.
+        host: state of the host asked after the visit; None leaves it as it is.
+        asked_host_id: the host asked, where a replica stood in for its own.
         discoveries: admitted links.
         requisites: what the new copy needs to be shown, all of it; None: as it was.
         caps: the most pages a site and a host may have.
@@ -109,6 +114,8 @@ class VisitRecord:
     difference: float | None = None
     change_streak: int = 0
     model: bytes | None = None
+    model_before: bytes | None = None
+    remodel: Callable[[bytes, float | None], bytes] | None = None
     rules: bytes | None = None
     template: Template | None = None
     validators: bytes | None = None
@@ -120,6 +127,7 @@ class VisitRecord:
     retry_at: float | None = None
     grace: Grace = field(default_factory=Grace)
     host: HostUpdate | None = None
+    asked_host_id: int | None = None
     discoveries: Sequence[Discovery] = ()
     requisites: Sequence[Discovery] | None = None
     caps: Caps = NO_CAPS
@@ -186,7 +194,7 @@ def record(connection: apsw.Connection, visit: VisitRecord) -> Recorded:
     _store_learnt(connection, visit, host_id, origin_id)
     host_rows.visited(
         connection,
-        host_id,
+        visit.asked_host_id or host_id,
         visit.host,
         changed=visit.outcome is Outcome.CHANGED,
         failed=visit.outcome is Outcome.FAILED,
@@ -233,13 +241,24 @@ def _store_learnt(
     connection: apsw.Connection, visit: VisitRecord, host_id: int, origin_id: int
 ) -> None:
     if visit.model is not None:
-        model.put(connection, visit.page_id, visit.model)
+        _store_model(connection, visit, visit.model)
     if visit.rules is not None:
         volatile.put_of_page(connection, visit.page_id, visit.rules)
     if visit.template is not None:
         volatile.put_of_host(connection, host_id, visit.template)
     if visit.validators is not None:
         host_rows.put_validators(connection, origin_id, visit.validators)
+
+
+def _store_model(connection: apsw.Connection, visit: VisitRecord, after: bytes) -> None:
+    # The model was read before the page was fetched; a history read meanwhile must not be lost.
+    if visit.remodel is None:
+        model.put(connection, visit.page_id, after)
+    elif not model.advance(connection, visit.page_id, visit.model_before, after):
+        stored = model.of_page(connection, visit.page_id)
+        assert stored is not None  # else there had been nothing in the way
+        until = wiki_page.complete_until(connection, visit.page_id)
+        model.put(connection, visit.page_id, visit.remodel(stored, until))
 
 
 def _update_page(connection: apsw.Connection, visit: VisitRecord, version_id: int | None) -> None:

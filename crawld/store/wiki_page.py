@@ -137,6 +137,14 @@ def get(connection: apsw.Connection, page_id: int) -> WikiPageRow | None:
     return _page(row) if row else None
 
 
+def complete_until(connection: apsw.Connection, page_id: int) -> float | None:
+    """Return the instant up to which all changes of a page are stored; None: they are not."""
+    until: float | None = connection.execute(
+        "SELECT complete_until FROM wiki_page WHERE page_id = ?", (page_id,)
+    ).get
+    return until
+
+
 def _page(row: tuple[object, ...]) -> WikiPageRow:
     made = WikiPageRow(*row)  # type: ignore[arg-type]
     return made._replace(capped=bool(made.capped))

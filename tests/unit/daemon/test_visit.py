@@ -2,6 +2,7 @@
 
 import pytest
 
+from crawld.core.change.history import Observation
 from crawld.core.change.model import PageModel
 from crawld.core.outcome import GONE_RETRY_S, RETIRED_RETRY_S
 from crawld.core.page import GONE_GRACE_S, GONE_GRACE_VISITS, Failure, Grace, Outcome, PageState
@@ -307,6 +308,24 @@ def test_a_visit_counts_no_change_that_the_history_has_told(last_visit_at, count
     # Without a history the visit is all that is known.
     alone = model_after(visit_of(fetched(), page._replace(exact_until=None)), None)
     assert alone.changed == 1
+
+
+def test_a_history_read_during_a_visit_is_kept():
+    # The visit began from what the one before had left.
+    begun = PageModel()
+    begun.update(Observation(NOW - 60.0, True))
+    page = page_of(**HELD, last_visit_at=NOW - 60.0, model=begun.to_bytes())
+    record = record_of(visit_of(fetched(), page), Learnt(), HostUpdate(), NO_CAPS)
+    assert record.model_before == page.model
+    told = [NOW - 90_000.0, NOW - 5_000.0, NOW - 20.0]
+    history = model_of(changed_at=told, until=NOW - 10.0)
+    after = PageModel.from_bytes(record.remodel(history.to_bytes(), NOW - 10.0))
+    assert (after.first_at, after.last_change_at) == (told[0], told[-1])
+    assert (after.visits, after.changed, after.last_visit_at) == (history.visits + 1, 0, NOW)
+    # A change that the history does not hold is counted.
+    early = model_of(changed_at=told[:2], until=NOW - 70.0)
+    after = PageModel.from_bytes(record.remodel(early.to_bytes(), NOW - 70.0))
+    assert (after.first_at, after.changed) == (told[0], 1)
 
 
 def test_a_clock_set_back_hides_no_change():

@@ -53,6 +53,27 @@ def test_a_visit_stores_what_it_taught(connection, page_ids):
     assert row.difference == 0.25
 
 
+def test_a_visit_is_added_to_what_a_job_stored_while_it_was_made(connection, page_ids):
+    seen = []
+
+    def remodel(stored, exact_until):
+        seen.append((stored, exact_until))
+        return b"both"
+
+    first, second, *_ = page_ids
+    more = {"model": b"visit", "remodel": remodel}
+    visits.record(connection, changed(first, b"1", model_before=None, **more))
+    assert model.of_page(connection, first) == b"visit"
+    visits.record(connection, changed(first, b"2", NOW + 1, model_before=b"visit", **more))
+    assert (model.of_page(connection, first), seen) == (b"visit", [])
+    # A history was read between the look at the page and the visit's commit.
+    for page_id, before in ((first, b"visit"), (second, None)):
+        model.put(connection, page_id, b"history")
+        visits.record(connection, changed(page_id, b"3", NOW + 2, model_before=before, **more))
+        assert model.of_page(connection, page_id) == b"both"
+    assert seen == [(b"history", None)] * 2
+
+
 def test_a_visit_without_news_leaves_all_of_it(connection, page_ids):
     visits.record(connection, changed(page_ids[0], b"1", model=b"m", rules=b"r", validators=b"v"))
     visits.record(connection, unlike(page_ids[0], "failed", NOW + 1))
