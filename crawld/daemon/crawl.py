@@ -11,6 +11,7 @@ they are asked for through `HostPages`, `store` and `RobotsCache`.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
@@ -22,6 +23,7 @@ from crawld.core.robots import Robots
 from crawld.core.url import parse
 from crawld.daemon.absence import Absence
 from crawld.daemon.admission import Admission, Admitted, Source
+from crawld.daemon.capacity import Capacity
 from crawld.daemon.clock import Clock
 from crawld.daemon.groups import Group, group_of, groups_of
 from crawld.daemon.host import HostState
@@ -88,6 +90,7 @@ class Crawl:
         wikis: what belongs to sites that live on wikis.
         robots_turns: asks for robots.txt in the turns of hosts.
         visitor: visits pages in the turns of hosts.
+        capacity: lends the idle turns of replicas to the hosts they copy.
         groups: hosts that share limits.
         meter: what sites on metered lines took this month.
         absence: tells pages that are gone from those that seem so.
@@ -122,7 +125,8 @@ class Crawl:
         self.groups: tuple[Group, ...] = ()
         self.meter = Meter()
         self.absence = Absence(database, fetcher, network, clock)
-        self.visitor = Visitor(self, fetcher, network, clock)
+        self.visitor = Visitor(self, fetcher, network, clock, database)
+        self.capacity = Capacity(self, database, clock)
         self.robots_turns = RobotsTurns(
             self.schedule, self.robots, database, network, clock, self.enter_host
         )
@@ -267,9 +271,10 @@ class Crawl:
         if host.paused or (host.group is not None and host.group.full(slot)):
             return None
         wanted_at = host.wanted_at(self._clock.now(), self._active)
-        if wanted_at is None:
-            return None
-        return max(self._clock.to_monotonic(wanted_at), host.open_at(self._clock))
+        lent_at = self.capacity.wanted_at(host, self._active)
+        own_at = math.inf if wanted_at is None else self._clock.to_monotonic(wanted_at)
+        at = own_at if lent_at is None else min(own_at, lent_at)
+        return None if at == math.inf else max(at, host.open_at(self._clock))
 
     def ticket_at(self, slot: HostSlot) -> float | None:
         """Return the instant at which the host may be asked for something that is no page of its.
@@ -296,6 +301,7 @@ class Crawl:
         for _ in range(MAX_PASSED_OVER):
             taken = await self._take(host)
             if taken is None:
+                await self.capacity.turn(host, self._active)
                 return
             pages, page, site = taken
             origin = parse(page.url).origin
@@ -352,12 +358,13 @@ class Crawl:
                 pages.forgotten(page_id)
                 pages.recorded(page_id)
                 continue
-            if page is not None and site is not None and self._in_scope(page, site):
+            if page is not None and site is not None and self.in_scope(page, site):
                 return pages, page, site
             pages.left_out(page_id)
         return None
 
-    def _in_scope(self, page: PageRecord, site: ActiveSite) -> bool:
+    def in_scope(self, page: PageRecord, site: ActiveSite) -> bool:
+        """Whether a page of the file may be visited for its site."""
         # Scope is asked again: a reload may have narrowed it since the page was found.
         if page.state in (PageState.EXCLUDED, PageState.SUSPENDED) or page.site_id != site.site_id:
             return False

@@ -65,14 +65,19 @@ class Learning:
         if page.requisite:
             return None  # its digest tells: nobody reads it
         return await self.detection.examine(
-            page, site, answer, pair=asked.pair and not asked.told, told=asked.told
+            page,
+            site,
+            answer,
+            pair=asked.pair and not asked.told,
+            told=asked.told or asked.elsewhere,
         )
 
     def learn(self, visit: Visit) -> Learnt:
         """Take what a visit taught; return what the file should know of it."""
         page, answer, pair = visit.page, visit.answer, visit.asked.pair
         told = NOTHING_TOLD
-        if visit.judgement.good_copy and isinstance(answer, Fetched):
+        good = visit.judgement.good_copy and not visit.asked.elsewhere
+        if good and isinstance(answer, Fetched):
             # Two readings of a pair that differ tell of noise not yet explained, not of a lie.
             same = None if pair and not visit.same else visit.same
             told = self.validators.learn(page, visit.asked, answer, visit.at, same=same)
@@ -86,7 +91,7 @@ class Learning:
     def _wants_pair(self, visit: Visit) -> bool:
         if visit.judgement.outcome is not Outcome.CHANGED or visit.asked.pair or visit.asked.told:
             return False
-        if visit.page.requisite:
+        if visit.page.requisite or visit.asked.elsewhere:
             return False
         return wants_pair(
             visit.page,

@@ -242,7 +242,7 @@ class HostPages:
         return self._take_new() if revisit is None else revisit
 
     def lend(self, now: float) -> int | None:
-        """Take the page the policy chooses, for a turn that is not of its host; None: there is none."""
+        """Take the page the policy chooses for a turn that is not of its host, or None."""
         self._wake_rested(now)
         if not self._selectable or self._idles(now):
             return None

@@ -33,12 +33,14 @@ class Asked:
         check: whether they were left out on purpose, to see whether the server lies.
         pair: whether the copy held was fetched one host delay ago.
         told: whether a hint said that the page has changed: that it differs shows no noise then.
+        elsewhere: whether a replica was asked: its header says nothing of the page's origin.
     """
 
     sent: Validators = NONE_SENT
     check: bool = False
     pair: bool = False
     told: bool = False
+    elsewhere: bool = False
 
     @property
     def conditional(self) -> bool:

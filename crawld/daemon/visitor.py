@@ -25,19 +25,25 @@ from crawld.daemon.recorder import Entry, Recorder
 from crawld.daemon.requisites import conclude_requisite, request_for_requisite
 from crawld.daemon.schedule import Schedule
 from crawld.daemon.sites import ActiveSite
-from crawld.daemon.validators import NONE_SENT
+from crawld.daemon.validators import NONE_SENT, Asked
 from crawld.daemon.visit import Visit, conclude, observation_of, record_of, request_for
 from crawld.net.exchange import Fetched, FetchFailure
 from crawld.net.fetcher import Fetcher
+from crawld.store import host as host_rows
+from crawld.store import traffic
+from crawld.store.database import Database
 from crawld.store.host import HostUpdate
 from crawld.store.page import PageRecord
+from crawld.store.replica import STOOD_IN
 from crawld.store.traffic import Received
-from crawld.store.visit import Recorded
+from crawld.store.visit import Recorded, VisitRecord
 
 if TYPE_CHECKING:
     from crawld.daemon.crawl import Crawl
 
 log = structlog.get_logger(__name__)
+
+_ELSEWHERE = Asked(elsewhere=True)
 
 ONCE_TRIES = 3
 """Visits a failing page is given by a one-off mirror."""
@@ -51,7 +57,9 @@ class Visitor:
         wire_bytes: body bytes received since the start.
     """
 
-    def __init__(self, crawl: Crawl, fetcher: Fetcher, network: Network, clock: Clock) -> None:
+    def __init__(
+        self, crawl: Crawl, fetcher: Fetcher, network: Network, clock: Clock, database: Database
+    ) -> None:
         self.counts: dict[Outcome, int] = dict.fromkeys(Outcome, 0)
         self.wire_bytes = 0
         self._crawl = crawl
@@ -61,48 +69,54 @@ class Visitor:
         self._fetcher = fetcher
         self._network = network
         self._clock = clock
+        self._database = database
 
     async def visit(
-        self, host: HostState, pages: HostPages, page: PageRecord, site: ActiveSite
+        self,
+        host: HostState,
+        pages: HostPages,
+        page: PageRecord,
+        site: ActiveSite,
+        *,
+        url: str | None = None,
     ) -> None:
-        """Ask for a page in the turn of its host, and hand what came to the recorder."""
-        sources = self._crawl.hint_sources.get((site.site_id, host.host_id))
-        asked = self._learning.ask(
-            page, self._clock.now(), host.delay_s(), covered=sources is not None
-        )
-        if page.page_id in self._crawl.audited:
-            asked = replace(asked, sent=NONE_SENT)
-        ask = request_for_requisite if page.requisite else request_for
-        request = ask(page, site, asked.sent, host=host.slot.host, delay_s=host.delay_s())
-        if host.group is not None and host.group.bytes_per_s is not None:
-            request = replace(request, max_bytes_per_s=host.group.bytes_per_s)
-        answer = await self._fetcher.fetch(request)
-        now = self._clock.now()
-        if answer.sent_at is not None:
-            self._schedule.lateness.add(answer.sent_at - host.slot.planned_at)
-        self._network.observed(host.slot.host, answer)
+        """Ask for a page in the turn of a host, and hand what came to the recorder.
+
+        Args:
+            host: the host whose turn it is.
+            pages: where the page was taken from.
+            page: the page.
+            site: its site.
+            url: where a host has it that stands in for the page's own; None: it is the own.
+        """
+        sources = self._crawl.hint_sources.get((site.site_id, page.host_id))
+        if url is None:
+            asked = self._learning.ask(
+                page, self._clock.now(), host.delay_s(), covered=sources is not None
+            )
+            if page.page_id in self._crawl.audited:
+                asked = replace(asked, sent=NONE_SENT)
+        else:
+            asked = _ELSEWHERE
+        answer = await self._ask(host, page, site, asked, url)
         if isinstance(answer, FetchFailure) and answer.local_fault and self._network.down:
             pages.returned(page.page_id)
             return
-        # What was fetched is recorded, whatever else is given up meanwhile.
-        with trio.CancelScope(shield=True):
-            finding = await self._learning.examine(page, site, answer, asked)
-        find = conclude_requisite if page.requisite else conclude
-        visit = find(
-            page,
-            site,
-            answer,
-            asked=asked,
-            finding=finding,
-            admission=self._crawl.admission,
-            now=now,
-        )
+        visit = await self._find(page, site, answer, asked)
         judged = self._crawl.absence.judge(visit, site)
+        if url is not None and (judged is None or not judged.judgement.good_copy):
+            pages.returned(page.page_id)
+            await self._set_aside(host, visit, site)
+            await self._crawl.capacity.end(host, f"{visit.judgement.outcome}: {url}")
+            self._crawl.capacity.wake_partners(host)
+            return
         if judged is None:
             self._rest(host, visit)
             pages.again(page.page_id)
             return
         visit = judged
+        if url is None:
+            self._crawl.capacity.visited(host, page.page_id, visit.judgement.outcome)
         self._count(visit)
         if (told := self._crawl.audited.pop(page.page_id, None)) is not None:
             told(visit.judgement.outcome)
@@ -114,12 +128,66 @@ class Visitor:
         record = record_of(visit, learnt, update, self._crawl.caps, sources)
         if received is not None:
             record = replace(record, received=received)
+        if url is not None:
+            record = _stood_in(record, host)
         observation = observation_of(visit, learnt, record.model if pages.learns else None)
         put_back = self._way_back(pages, visit, observation, again=learnt.again)
         # A page that has just changed is shown whole soon, ahead of what was found before.
         soon = visit.needs is not None and not visit.first_copy
         on_recorded = partial(self._recorded, host, pages, page.page_id, put_back, soon)
         await self._recorder.put(Entry(record, on_recorded))
+
+    async def compare(self, host: HostState, page: PageRecord, site: ActiveSite, url: str) -> None:
+        """Ask a replica for a page that its own host has just shown otherwise than the replica.
+
+        The leave of a replica ends that still does not show the same. Nothing is recorded: the own
+        host has said how the page is.
+        """
+        answer = await self._ask(host, page, site, _ELSEWHERE, url)
+        visit = await self._find(page, site, answer, _ELSEWHERE)
+        await self._set_aside(host, visit, site)
+        if visit.judgement.outcome is not Outcome.UNCHANGED:
+            await self._crawl.capacity.end(host, f"{visit.judgement.outcome}: {url}")
+
+    async def _ask(
+        self, host: HostState, page: PageRecord, site: ActiveSite, asked: Asked, url: str | None
+    ) -> Fetched | FetchFailure:
+        ask = request_for_requisite if page.requisite else request_for
+        named = page if url is None else page._replace(url=url)
+        request = ask(named, site, asked.sent, host=host.slot.host, delay_s=host.delay_s())
+        if host.group is not None and host.group.bytes_per_s is not None:
+            request = replace(request, max_bytes_per_s=host.group.bytes_per_s)
+        answer = await self._fetcher.fetch(request)
+        if answer.sent_at is not None:
+            self._schedule.lateness.add(answer.sent_at - host.slot.planned_at)
+        self._network.observed(host.slot.host, answer)
+        return answer
+
+    async def _find(
+        self, page: PageRecord, site: ActiveSite, answer: Fetched | FetchFailure, asked: Asked
+    ) -> Visit:
+        now = self._clock.now()
+        # What was fetched is recorded, whatever else is given up meanwhile.
+        with trio.CancelScope(shield=True):
+            finding = await self._learning.examine(page, site, answer, asked)
+        find = conclude_requisite if page.requisite else conclude
+        return find(
+            page,
+            site,
+            answer,
+            asked=asked,
+            finding=finding,
+            admission=self._crawl.admission,
+            now=now,
+        )
+
+    async def _set_aside(self, host: HostState, visit: Visit, site: ActiveSite) -> None:
+        """Note what an answer cost that says nothing of its page."""
+        self._rest(host, visit)
+        received = self._metered(site, visit)
+        if received is not None:
+            await self._database.write(traffic.add, received)
+        await self._database.write(host_rows.store, host.host_id, _host_update(host, visit, None))
 
     def _metered(self, site: ActiveSite, visit: Visit) -> Received | None:
         """Count what an answer took of a metered line; the site rests when that was the last."""
@@ -180,6 +248,18 @@ class Visitor:
         put_back()
         self._crawl.enter_pages(recorded.new_pages, soon=soon)
         self._schedule.wake(host.slot)
+        self._crawl.capacity.wake_partners(host)
+
+
+def _stood_in(record: VisitRecord, host: HostState) -> VisitRecord:
+    """Return the record of a visit that a replica answered: its validators are of its own."""
+    return replace(
+        record,
+        asked_host_id=host.host_id,
+        detail=f"{STOOD_IN}{host.slot.host}",
+        etag=None,
+        last_modified=None,
+    )
 
 
 def _host_update(host: HostState, visit: Visit, skew_s: float | None) -> HostUpdate:

@@ -29,6 +29,9 @@ Word = Literal["confirmed", "rejected"]
 SLICE: Final = 500
 """Pages suspended or brought back in one transaction."""
 
+STOOD_IN: Final = "replica "
+"""Begins the detail of a visit that a replica answered; its name follows."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PairRow:
@@ -240,6 +243,15 @@ def put_sample(
     )
 
 
+def doubt(connection: apsw.Connection, host_id: int) -> None:
+    """Forget what samples of a pruned replica showed, and let the next be taken at once."""
+    connection.execute(
+        "UPDATE replica SET sampled = 0, agreed = 0, lag_s = NULL, sampled_at = 0, look_at = 0"
+        " WHERE host_id = ? AND status = 'pruned'",
+        (host_id,),
+    )
+
+
 # --- pages -----------------------------------------------------------------------------------
 
 _OPEN: Final = """
@@ -390,14 +402,21 @@ def _compared(
     visited_at: float,
 ) -> Sample:
     page_id, now_shown, seen_at = counterpart
+    last: str | None = connection.execute(
+        "SELECT detail FROM visit WHERE page_id = ?"
+        " ORDER BY visited_at DESC, visit_id DESC LIMIT 1",
+        (page_id,),
+    ).get
+    if last is not None and last.startswith(STOOD_IN):
+        return Sample(None, None)  # a replica showed it: that proves nothing of a replica
     if now_shown == digest:
         return Sample(True, 0.0)
     shown_until = connection.execute(
         "SELECT min(later.visited_at) FROM visit JOIN visit AS later USING (page_id)"
         " WHERE visit.page_id = ? AND visit.cleaned_digest = ?2"
         " AND later.visited_at > visit.visited_at AND later.cleaned_digest IS NOT NULL"
-        " AND later.cleaned_digest <> ?2",
-        (page_id, digest),
+        " AND later.cleaned_digest <> ?2 AND ifnull(visit.detail, '') NOT LIKE ?3",
+        (page_id, digest, f"{STOOD_IN}%"),
     ).get
     if shown_until is not None:
         return Sample(True, max(0.0, visited_at - shown_until))
@@ -428,6 +447,18 @@ def canonical_url(connection: apsw.Connection, url: str) -> str | None:
         return None
     for there in _addresses(connection, canonical_id, url):
         if connection.execute(_COUNTERPART, (canonical_id, url_hash(there), there)).fetchone():
+            return there
+    return None
+
+
+def resting_url(connection: apsw.Connection, host_id: int, url: str) -> str | None:
+    """Return the URL under which a replica has a resting copy of a page, None: it has none."""
+    for there in _addresses(connection, host_id, url):
+        found = connection.execute(
+            "SELECT 1 FROM page WHERE url_hash = ? AND url = ? AND state = 'suspended'",
+            (url_hash(there), there),
+        ).get
+        if found:
             return there
     return None
 

@@ -49,6 +49,12 @@ HEADS: Final = 30
 LEAST_AGAINST: Final = 3
 """Samples that must differ before a verdict is withdrawn."""
 
+LEAST_FOR: Final = 3
+"""Samples that must agree, all of them, before a replica may stand in for its canonical host."""
+
+FRESH_LAG_S: Final = 60.0
+"""The most such a replica may have been seen to lag: a minute, about how long we need to record."""
+
 UNDECIDED_S: Final = 2 * 86_400.0
 """How long a sample waits for the canonical page to be visited after it."""
 
@@ -95,6 +101,7 @@ class Replicas:
             if row.status == "pruned":
                 await self._keep(row)
         rows = await self._database.read(replica.list_replicas)
+        await self._grant(rows)
         self._counts["pairs"] = len(found.pairs)
         for status in ("pruned", "held", "withdrawn"):
             self._counts[status] = sum(row.status == status for row in rows)
@@ -294,6 +301,18 @@ class Replicas:
             )
             self._enter(row.host, back)
 
+    async def _grant(self, rows: list[ReplicaRow]) -> None:
+        """Let replicas stand in for the hosts they copy that proved certain and fresh."""
+        pairs = await self._database.read(replica.list_pairs)
+        certain = {
+            frozenset((pair.one_id, pair.other_id)) for pair in pairs if pair.level == "certain"
+        }
+        self._crawl.capacity.grant(
+            row
+            for row in rows
+            if frozenset((row.host_id, row.canonical_id)) in certain and _is_fresh(row)
+        )
+
     async def _suspend(self, row: ReplicaRow) -> None:
         after: int | None = 0
         while after is not None:
@@ -332,6 +351,12 @@ class Replicas:
             pages = {page.page_id: page.visited for page in back if page.site_id == site_id}
             self._crawl.pages_of(host, site_id).brought_back(pages)
         self._crawl.schedule.wake(host.slot)
+
+
+def _is_fresh(row: ReplicaRow) -> bool:
+    if row.status != "pruned" or row.lag_s is None:
+        return False
+    return row.agreed == row.sampled >= LEAST_FOR and row.lag_s <= FRESH_LAG_S
 
 
 def _read_heads(connection: apsw.Connection, copies: list[tuple[str, int]]) -> dict[str, int]:
