@@ -1,0 +1,174 @@
+"""The tunnel of an https request through a proxy, and what a proxy can do to it."""
+
+import ssl
+
+import pytest
+import trio
+from conftest import HOSTS, answering
+
+from crawld.core.page import Failure
+from crawld.net import Fetched, Fetcher, FetchFailure, FetchLimits, FetchRequest, FixedResolver
+
+OK = b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello"
+OPEN = b"HTTP/1.1 200 Connection established\r\nVia: 1.1 here\r\n\r\n"
+SHORT = FetchLimits(connect_s=0.5)
+
+
+@pytest.fixture
+async def origin(serve, authority):
+    """A server of `site.test` that speaks TLS."""
+    tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    authority.issue_cert("site.test").configure_cert(tls)
+    return await serve(answering(OK, OK), tls)
+
+
+def tunnelling(opened=OPEN):
+    """Return a handler that does what CONNECT asks for, to loopback whatever the name."""
+
+    async def pump(source, sink, scope):
+        async for data in source:
+            await sink.send_all(data)
+        scope.cancel()
+
+    async def handle(peer):
+        head = await peer.request()
+        port = int(head.split()[1].rpartition(b":")[2])
+        async with await trio.open_tcp_stream("127.0.0.1", port) as onward:
+            await peer.send(opened)
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(pump, peer.stream, onward, nursery.cancel_scope)
+                nursery.start_soon(pump, onward, peer.stream, nursery.cancel_scope)
+
+    return handle
+
+
+def through(proxy, url, *, allow_private=True, **fields):
+    place = f"http://127.0.0.1:{proxy.port}"
+    return FetchRequest(url=url, allow_private=allow_private, proxy=place, **fields)
+
+
+@pytest.mark.parametrize("opened", [OPEN, b"HTTP/1.0 200\r\n\r\n", b"HTTP/1.1 204 So\r\n\r\n"])
+async def test_a_tunnel_carries_tls_to_the_host_itself(serve, fetcher, origin, opened):
+    proxy = await serve(tunnelling(opened))
+    for _ in range(2):
+        got = await fetcher.fetch(through(proxy, origin.url("/page", scheme="https")))
+        assert isinstance(got, Fetched), got
+        assert got.body == b"hello"
+    # One tunnel serves both; the proxy sees names and ports, the host a request as ever.
+    place = f"site.test:{origin.port}".encode()
+    assert proxy.requests == [b"CONNECT %s HTTP/1.1\r\nHost: %s\r\n\r\n" % (place, place)]
+    assert [each.split(b"\r\n")[0] for each in origin.requests] == [b"GET /page HTTP/1.1"] * 2
+
+
+async def test_a_name_known_to_the_proxy_alone_is_left_to_it(serve, authority, client_tls):
+    tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    authority.issue_cert("inside.test").configure_cert(tls)
+    origin = await serve(answering(OK), tls)
+    proxy = await serve(tunnelling())
+    resolver = FixedResolver({"127.0.0.1": "127.0.0.1"})
+    fetcher = Fetcher(user_agent="crawld", resolver=resolver, ssl_context=client_tls)
+    url = origin.url("/", "inside.test", "https")
+    got = await fetcher.fetch(through(proxy, url, allow_private=False))
+    assert isinstance(got, Fetched), got
+    await fetcher.aclose()
+
+
+async def test_a_certificate_is_checked_through_a_tunnel(serve, fetcher, origin):
+    proxy = await serve(tunnelling())
+    got = await fetcher.fetch(through(proxy, origin.url("/", "wrong.test", "https")))
+    assert (got.failure, got.sent_at, got.local_fault) == (Failure.TLS, None, False)
+    assert "wrong.test" in got.detail
+    assert origin.requests == []
+
+
+@pytest.mark.parametrize(
+    ("answer", "said", "local"),
+    [
+        (b"HTTP/1.1 403 Forbidden\r\n\r\n", "the proxy says 403", True),
+        (b"HTTP/1.1 407 Who are you\r\nContent-Length: 0\r\n\r\n", "the proxy says 407", True),
+        (b"HTTP/1.1 502 Bad Gateway\r\n\r\n", "the proxy says 502", False),
+        (b"HTTP/1.1 504 Gateway Timeout\r\n\r\n", "the proxy says 504", False),
+        (b"SSH-2.0-OpenSSH\r\n\r\n", "does not speak HTTP", True),
+        (b"HTTP/1.1 200 OK\r\nX: cut", "does not speak HTTP", True),
+        (b"HTTP/1.1 200 OK\r\nX: " + b"x" * 20_000, "does not speak HTTP", True),
+        (b"", "does not speak HTTP", True),
+    ],
+    ids=["403", "407", "502", "504", "other protocol", "cut", "endless", "hangs up"],
+)
+async def test_a_proxy_that_opens_no_tunnel(serve, fetcher, origin, answer, said, local):
+    proxy = await serve(answering(answer))
+    got = await fetcher.fetch(through(proxy, origin.url("/", scheme="https")))
+    assert isinstance(got, FetchFailure)
+    assert (got.failure, got.sent_at, got.local_fault) == (Failure.CONNECT, None, local)
+    assert said in got.detail
+    assert origin.connections == 0
+
+
+async def test_a_proxy_that_resets_or_says_nothing(serve, fetcher, origin):
+    async def reset(peer):
+        await peer.request()
+        peer.reset()
+
+    async def silent(peer):
+        await trio.sleep_forever()
+
+    url = origin.url("/", scheme="https")
+    got = await fetcher.fetch(through(await serve(reset), url))
+    assert (got.failure, got.local_fault) == (Failure.CONNECT, True)
+    assert "hung up" in got.detail
+    got = await fetcher.fetch(through(await serve(silent), url, limits=SHORT))
+    assert (got.failure, got.sent_at) == (Failure.TIMEOUT, None)
+    assert origin.connections == 0
+
+
+async def test_a_tunnel_cut_off_in_the_handshake_or_in_the_body(serve, fetcher, authority):
+    async def opened_and_closed(peer):
+        await peer.request()
+        await peer.send(OPEN)
+
+    proxy = await serve(opened_and_closed)
+    got = await fetcher.fetch(through(proxy, "https://site.test:1234/"))
+    assert got.failure is Failure.TLS
+    tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    authority.issue_cert("site.test").configure_cert(tls)
+    cut = await serve(answering(b"HTTP/1.1 200 OK\r\nContent-Length: 50\r\n\r\nhello"), tls)
+    proxy = await serve(tunnelling())
+    got = await fetcher.fetch(through(proxy, cut.url("/", scheme="https")))
+    assert got.failure is Failure.TRUNCATED
+
+
+@pytest.mark.parametrize(
+    ("target", "said"),
+    [
+        ("https://site.test:4433/", "not a public address"),
+        ("https://127.0.0.1:4433/", "not a public address"),
+        ("https://[::1]:4433/", "not a public address"),
+        ("https://mixed.test:4433/", "not a public address"),
+        ("https://public.test:25/", "port 25"),
+    ],
+)
+async def test_the_fence_stands_in_front_of_the_proxy(serve, client_tls, target, said):
+    proxy = await serve(tunnelling())
+    names = {
+        **HOSTS,
+        "127.0.0.1": "127.0.0.1",
+        "mixed.test": ["192.0.32.8", "10.0.0.1"],
+        "public.test": "192.0.32.8",
+    }
+    fetcher = Fetcher(user_agent="crawld", resolver=FixedResolver(names), ssl_context=client_tls)
+    got = await fetcher.fetch(through(proxy, target, allow_private=False))
+    assert isinstance(got, FetchFailure)
+    assert (got.failure, got.sent_at) == (Failure.ADDRESS_REFUSED, None)
+    assert said in got.detail
+    assert proxy.connections == 0
+
+
+async def test_a_proxy_that_is_not_there_is_a_fault_of_ours(fetcher):
+    # Bound and not listening: nobody answers, and nobody else can take the port.
+    with trio.socket.socket() as bound:
+        await bound.bind(("127.0.0.1", 0))
+        place = f"http://127.0.0.1:{bound.getsockname()[1]}"
+        request = FetchRequest(url="https://site.test/", allow_private=True, proxy=place)
+        got = await fetcher.fetch(request)
+    assert (got.failure, got.local_fault) == (Failure.CONNECT, True)
+    assert "the proxy" in got.detail
