@@ -1,7 +1,7 @@
 """Exact change histories of a real MediaWiki: complete, to the second, and politely asked for."""
 
 import sqlite3
-from contextlib import closing
+from contextlib import closing, contextmanager
 from datetime import datetime
 from itertools import pairwise
 from urllib.parse import parse_qs, urlsplit
@@ -261,6 +261,15 @@ def waiting(crawld):
     return [title for (title,) in rows]
 
 
+@contextmanager
+def unread(crawld):
+    """Keep the daemon from the wiki meanwhile; yields the titles whose histories it then wants."""
+    crawld.wait_until(lambda _: len(waiting(crawld)) > 15)
+    crawld.post("/pause", {"host": "127.0.0.1"})
+    yield waiting(crawld)
+    crawld.post("/resume", {"host": "127.0.0.1"})
+
+
 def states(crawld):
     """Return what is known of each page: {title: (state, title shown, detail)}."""
     rows = query(crawld, "SELECT title, state, shown_title, detail FROM wiki_page")
@@ -279,11 +288,11 @@ def log_of(crawld, title):
 
 def test_pages_moved_and_deleted_while_they_are_read(mirror, mediawiki):
     crawld = mirror(delay_s=0.1)
-    crawld.wait_until(lambda _: len(waiting(crawld)) > 15)
-    moved, deleted, away = waiting(crawld)[-3:]
-    mediawiki.move(moved, "Moved elsewhere")
-    mediawiki.delete(deleted)
-    mediawiki.move(away, "Gone elsewhere", redirect=False)
+    with unread(crawld) as titles:
+        moved, deleted, away = titles[-3:]
+        mediawiki.move(moved, "Moved elsewhere")
+        mediawiki.delete(deleted)
+        mediawiki.move(away, "Gone elsewhere", redirect=False)
     read_all(crawld, pages=31)
     found = states(crawld)
     assert found[moved] == ("complete", "Moved elsewhere", None)
@@ -306,9 +315,9 @@ def test_pages_moved_and_deleted_while_they_are_read(mirror, mediawiki):
 
 def test_a_deleted_page_comes_back_with_all_its_revisions(mirror, mediawiki):
     crawld = mirror(delay_s=0.1)
-    crawld.wait_until(lambda _: len(waiting(crawld)) > 15)
-    title = waiting(crawld)[-1]
-    mediawiki.delete(title)
+    with unread(crawld) as titles:
+        title = titles[-1]
+        mediawiki.delete(title)
     read_all(crawld, pages=31)
     assert states(crawld)[title][0] == "missing"
     before = histories(crawld)[title]

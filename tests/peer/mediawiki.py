@@ -35,6 +35,9 @@ from tests.peer.wikidump import EPOCH_AT, WikiPage, dump, histories, main_page
 USER = "Admin"
 PASSWORD = "a-password-of-loopback"
 
+MAINTENANCE_S = 300.0
+"""A script that runs longer hangs: the longest import takes 15 s where nothing else runs."""
+
 ROBOTS = "User-agent: *\nDisallow: /w/\n"
 
 _SETTINGS = """<?php
@@ -429,6 +432,7 @@ def _php(
             "MW_CONFIG_FILE": str(settings or folder / "none.php"),
         },
         text=text,
+        timeout_s=MAINTENANCE_S,
     )
     if done.returncode:
         raise ProcessError(f"{script} exited {done.returncode}\n{done.stdout}\n{done.stderr}")
