@@ -72,6 +72,8 @@ def attribution_of(url: str, text: str, revision_id: int | None) -> Attribution:
 
 def _licence_url(url: str, head: str) -> str | None:
     for tag in start_tags(head, only=_LINK):
+        if tag.name not in _LINK:
+            continue
         attributes = attributes_of(head, tag)
         rels = _value(head, attributes.get("rel")).lower().split()
         if "license" in rels or "copyright" in rels:

@@ -16,6 +16,9 @@ SOUP = (
     *("<script>", "</script>", "</SCRIPT >", "<title>", "</title>", "<textarea>", "</textarea"),
     *("x", "y.png", "../z", "//other.org/", "https://a.org/?b=1", "?q=1&copy=2", "javascript:x"),
     *("\x00", "\xff", "mailto:a@b", "<A HREF=x>"),
+    # In their usual spelling tags take another way.
+    *('<a class="c" href="x" title="<a href=y>">', '<a class="c">', '<p class="<a href=x>">'),
+    *('<a href="x" href="y">', '<span title="(<img src=x>">', '<a href="x" ping="y">', "< a>"),
 )
 # Not both: what a style sheet inside a drawing holds is read as CSS, whatever the rules say.
 STYLES = (*SOUP, "<style>", "</style>")

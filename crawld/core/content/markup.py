@@ -18,6 +18,7 @@ import codecs
 import html
 import re
 from collections.abc import Iterator
+from functools import lru_cache
 from html.entities import html5
 from typing import NamedTuple
 
@@ -28,13 +29,30 @@ _ATTRIBUTES = (
     rf"(?:[{_S}]*+=[{_S}]*+(?:\"[^\"]*+(?:\"|\Z)|'[^']*+(?:'|\Z)|[^{_S}>\"'][^{_S}>]*+)?+)?+"
     r")*+"
 )
+# Links are most of the tags that matter; in this spelling nothing of them but href does.
+_MATTERING = "href|ping|integrity|crossorigin|style|fill|stroke|filter|mask|clip-path|cursor|marker"
+_OTHERS = rf"(?:[{_S}]++(?!{_MATTERING})[a-z0-9-]++=\"[^\"]*+\")*+"
+_USUAL_LINK = rf"<a{_OTHERS}(?:[{_S}]++href=\"([^\"]*+)\"{_OTHERS})?+>"
 _TOKEN = re.compile(
-    rf"<(?:([a-zA-Z][^{_S}/>]*+)({_ATTRIBUTES})(>|\Z)"
+    rf"{_USUAL_LINK}"
+    rf"|<(?:([a-zA-Z][^{_S}/>]*+)({_ATTRIBUTES})(>|\Z)"
     rf"|/([a-zA-Z][^{_S}/>]*+){_ATTRIBUTES}(?:>|\Z)"
     r"|!--(?:-?>|.*?(?:--!?>|\Z))"
     r"|[!?/][^>]*+)",
     re.DOTALL,
 )
+_LINK, _START, _END = 1, 4, 5
+"""The last group of a start tag, an end tag and a link in its usual spelling."""
+
+# What most of a page is made of is passed over within one match: text, end tags, and these tags
+# with attributes in their usual spelling. A parenthesis may be that of CSS: it is looked at.
+_USUAL = (
+    *("li", "span", "p", "i", "b", "div", "td", "tr", "ul", "sup", "em", "code", "br", "h2", "h3"),
+    *("h4", "h5", "h6", "h1", "dd", "dt", "dl", "ol", "th", "cite", "strong", "small", "section"),
+    *("abbr", "bdi", "sub", "pre", "wbr", "tbody", "thead", "table", "figure", "figcaption", "nav"),
+    *("label", "q", "blockquote", "article", "header", "footer", "main", "aside", "hr", "a"),
+)
+_USUAL_ATTRIBUTES = rf"(?:[{_S}]++[a-z0-9:_-]++=\"[^\"(]*+\")*+[{_S}]*+/?+>"
 _ATTRIBUTE = re.compile(
     rf"([^{_S}/>][^{_S}/>=]*+)"
     rf"(?:[{_S}]*+=[{_S}]*+(?:\"([^\"]*+)\"|'([^']*+)'|([^{_S}>\"'][^{_S}>]*+))?+)?+"
@@ -88,12 +106,15 @@ class StartTag(NamedTuple):
         attributes_start: offset behind the name.
         attributes_end: offset of its `>`.
         text_end: where its raw text ends (script, style, title …); None if it holds markup.
+        is_link: whether it is an `a` where nothing but its href matters; the offsets are then those
+            of its value, which stands between double quotes.
     """
 
     name: str
     attributes_start: int
     attributes_end: int
     text_end: int | None
+    is_link: bool = False
 
 
 def start_tags(
@@ -104,32 +125,58 @@ def start_tags(
     Args:
         text: the page.
         xml: whether it is XML (XHTML, SVG), where `<script/>` holds nothing.
-        only: the names that matter; None: all.
+        only: the names that matter, beside tags with a parenthesis; None: all.
     """
     position: int | None = 0
     # Of svg and math elements, whose scripts, titles and text areas hold markup. Their style
     # sheets do too, but nobody writes one that does.
     depth = outside = int(xml)
+    leap = _TOKEN if only is None else _leap(only)
     while position is not None:
-        tokens, position = _TOKEN.finditer(text, position), None
+        inside = depth > outside
+        tokens, position = (_TOKEN if inside else leap).finditer(text, position), None
         for match in tokens:
-            name, attributes, closed, ended = match.groups()
-            if name is None:
-                if depth > outside:
-                    depth = _depth_after_end(ended, depth, outside)
+            token = match.lastindex
+            if token == _LINK:
+                yield StartTag("a", *match.span(_LINK), None, True)
                 continue
-            name = name.lower()
-            if name in _TURNS or depth > outside:
-                empty = attributes.endswith("/")
-                if name in _RAW_TEXT and (not depth or (name == "style" and not empty)):
-                    position = _raw_text_end(text, name, match.end())
-                depth = _depth_after_start(name, depth, outside, empty=empty)
-            if only is None or name in only:
-                if not closed:
-                    return
-                yield StartTag(name, *match.span(2), position)
+            if token == _START:
+                name, raw_text_end = match[2].lower(), None
+                if inside or name in _TURNS:
+                    depth, raw_text_end = _turn(match, name, depth, outside)
+                if _matters(match, name, only):
+                    yield StartTag(name, *match.span(3), raw_text_end)
+                position = raw_text_end
+            elif token == _END and inside:
+                depth = _depth_after_end(match[_END], depth, outside)
+            if position is None and (depth > outside) is not inside:
+                position = match.end()
             if position is not None:
                 break
+
+
+def _matters(match: re.Match[str], name: str, only: frozenset[str] | None) -> bool:
+    """Return whether a start tag is to be yielded: closed, and of a name that matters."""
+    return match[_START] != "" and (only is None or name in only or "(" in match[3])
+
+
+def _turn(match: re.Match[str], name: str, depth: int, outside: int) -> tuple[int, int | None]:
+    """Return the depth behind a start tag, and where its raw text ends if it has any."""
+    empty, raw_text_end = match[3].endswith("/"), None
+    if name in _RAW_TEXT and (not depth or (name == "style" and not empty)):
+        raw_text_end = _raw_text_end(match.string, name, match.end())
+    return _depth_after_start(name, depth, outside, empty=empty), raw_text_end
+
+
+@lru_cache(maxsize=8)
+def _leap(only: frozenset[str]) -> re.Pattern[str]:
+    """Return what finds tokens as `_TOKEN` does, but for usual tags that do not matter.
+
+    It matches wherever it begins, at the end of the text if need be, so that no search starts anew.
+    """
+    names = "|".join(name for name in _USUAL if name not in only)
+    usual = rf"[^<]++|</[a-zA-Z][a-zA-Z0-9]*+>|<(?:{names}){_USUAL_ATTRIBUTES}|<(?![a-zA-Z/!?])"
+    return re.compile(rf"(?:{usual})*+(?:{_TOKEN.pattern}|\Z)", re.DOTALL)
 
 
 def _depth_after_start(name: str, depth: int, outside: int, *, empty: bool) -> int:

@@ -61,6 +61,7 @@ class Form(Enum):
     """How a place holds URLs."""
 
     PLAIN = auto()
+    LINK = auto()  # as PLAIN: the value itself, which stands between double quotes
     SRCSET = auto()
     REFRESH = auto()
     CSS = auto()
@@ -76,8 +77,8 @@ class Place(NamedTuple):
     Attributes:
         form: how they are held.
         kind: what for; None where the content says (CSS, HTML).
-        attribute: the attribute that holds them; None: raw text, between `start` and `end`.
-        start: offset of the attribute or of the raw text.
+        attribute: the attribute that holds them; None: what is between `start` and `end` does.
+        start: offset of the attribute, of the value of a link or of the raw text.
         end: offset behind it.
     """
 
@@ -132,7 +133,7 @@ CSS_ATTRIBUTES = frozenset(
 )
 """Attributes of any element that hold CSS."""
 
-DROPPED = frozenset({"ping", "integrity", "crossorigin"})
+DROPPED = {"ping": Kind.CONTACT, "integrity": None, "crossorigin": None}
 """Attributes a copy cannot keep: one sends requests for nothing, the others bind what is loaded to
 the bytes and the origin it came from."""
 
@@ -185,9 +186,7 @@ _COMMON_TAGS = _TAGS - frozenset(
     ["thead", "tbody", "tfoot", "table", "tr", "td", "th", "blockquote", "q", "ins", "del"]
 )
 _RARE_WORDS = ("background=", "background =", "cite=", "cite =")
-_CSS_WORDS = ("url(", "image-set(")
 _CSS_SIGN = re.compile(r"url\(|image-set\(")
-_BASE_SIGN = "<base"
 _POLICIES = frozenset(
     {"content-security-policy", "content-security-policy-report-only", "x-dns-prefetch-control"}
 )
@@ -208,28 +207,25 @@ def places(text: str, *, xml: bool = False) -> Iterator[Place]:
     signs = _signs(lowered)
     sign = next(signs)
     named = _TAGS if any(word in lowered for word in _RARE_WORDS) else _COMMON_TAGS
-    for tag in start_tags(text, xml=xml, only=named if sign == len(text) else None):
+    for tag in start_tags(text, xml=xml, only=named):
         while sign < tag.attributes_start:
             sign = next(signs)
         styled = sign < tag.attributes_end
-        kinds = None if styled else _SIMPLE.get(tag.name)
-        if kinds is not None:
+        if tag.is_link:
+            yield Place(Form.LINK, Kind.LINK, None, tag.attributes_start, tag.attributes_end)
+        elif not styled and (kinds := _SIMPLE.get(tag.name)) is not None:
             for name, place in attributes_of(text, tag, _SIMPLE_NAMES).items():
                 if name in kinds:
                     yield Place(Form.PLAIN, kinds[name], place, place.start, place.end)
                 elif name in DROPPED:
-                    yield Place(*_dropped(name), place, place.start, place.end)
+                    yield Place(Form.DROPPED, DROPPED[name], place, place.start, place.end)
         elif styled or tag.name in named:
             yield from _places_of(text, tag, styled=styled)
 
 
-def _dropped(name: str) -> tuple[Form, Kind | None]:
-    return Form.DROPPED, Kind.CONTACT if name == "ping" else None
-
-
 def _signs(lowered: str) -> Iterator[int]:
     """Yield where CSS may name a URL, and for ever the end of the text."""
-    if any(word in lowered for word in _CSS_WORDS):
+    if any(word in lowered for word in ("url(", "image-set(")):
         for match in _CSS_SIGN.finditer(lowered):
             yield match.start()
     while True:
@@ -262,7 +258,7 @@ def _other_form(
     if tag == "iframe" and name == "srcdoc":
         return Form.HTML, None
     if name in DROPPED:
-        return _dropped(name)
+        return Form.DROPPED, DROPPED[name]
     if tag == "meta":
         return _meta_form(text, name, attributes)
     return None
@@ -402,7 +398,7 @@ def refresh_place(value: str) -> tuple[int, int] | None:
 
 def base_of(source: Source, *, xml: bool = False) -> str | None:
     """Return what the first base element with an href says, None if there is none."""
-    if _BASE_SIGN not in source.text.lower():
+    if "<base" not in source.text.lower():
         return None
     for place in places(source.text, xml=xml):
         if place.form is Form.BASE and place.attribute is not None:
@@ -432,13 +428,19 @@ def _references(source: Source, *, xml: bool) -> Iterator[Reference]:
     for place in places(source.text, xml=xml):
         if place.form is Form.BODY:
             continue
-        if place.attribute is None:
+        if place.attribute is None and place.form is Form.CSS:
             yield from css_references(source.read(source.text[place.start : place.end]))
         else:
-            value = attribute_value(source, place.attribute)
-            for kind, url in _READ[place.form](value, place.kind):
+            for kind, url in _READ[place.form](_value_at(source, place), place.kind):
                 if not _opaque(url):
                     yield Reference(kind, url.strip())
+
+
+def _value_at(source: Source, place: Place) -> str:
+    """Return the value of the attribute at a place, character references resolved."""
+    if place.attribute is not None:
+        return attribute_value(source, place.attribute)
+    return unescape(source.read(source.text[place.start : place.end]))
 
 
 def css_references(css: str) -> Iterator[Reference]:
@@ -473,20 +475,19 @@ def _refresh(value: str, kind: Kind | None) -> Iterator[tuple[Kind, str]]:
 
 
 def _css(value: str, kind: Kind | None) -> Iterator[tuple[Kind, str]]:
-    for reference in css_references(value):
-        yield reference.kind, reference.url
+    yield from css_references(value)
 
 
 def _html(value: str, kind: Kind | None) -> Iterator[tuple[Kind, str]]:
     # A document inside a document inside a document is not read.
     for place in places(value):
-        if place.form is not Form.HTML and place.attribute is not None:
-            inner = attribute_value(Source(value, None), place.attribute)
-            yield from _READ[place.form](inner, place.kind)
+        if place.form is Form.LINK or (place.form is not Form.HTML and place.attribute is not None):
+            yield from _READ[place.form](_value_at(Source(value, None), place), place.kind)
 
 
 _READ: dict[Form, Callable[[str, Kind | None], Iterator[tuple[Kind, str]]]] = {
     Form.PLAIN: _plain,
+    Form.LINK: _plain,
     Form.SRCSET: _srcset,
     Form.REFRESH: _refresh,
     Form.CSS: _css,

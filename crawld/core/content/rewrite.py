@@ -18,8 +18,9 @@ Shift_JIS …): then the result is UTF-8 with a byte order mark, which tells eve
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from functools import lru_cache
 
-from crawld.core.content.markup import Attribute, Source, escape, is_bytewise, source_of
+from crawld.core.content.markup import Attribute, Source, escape, is_bytewise, source_of, unescape
 from crawld.core.content.references import (
     Form,
     Kind,
@@ -43,6 +44,12 @@ MAX_NESTING = 2
 
 _GOES_TO_ITSELF = frozenset({Kind.LINK, Kind.FORM})
 """For these an empty URL is that of the page; the others load nothing."""
+
+_ROOTED = ("/", "http://", "https://")
+"""How references begin that mean the same on every page of an origin."""
+
+_REMEMBERED_CHARACTERS = 512
+"""Longer references are resolved each time, so that what is remembered stays small."""
 
 Edit = tuple[int, int, str]
 """Start, end, and what stands there instead."""
@@ -116,6 +123,15 @@ def _edited(text: str, edits: Iterable[Edit]) -> str:
     return "".join(parts) + text[position:] if parts else text
 
 
+_resolver = lru_cache(maxsize=256)(resolver)
+
+
+@lru_cache(maxsize=16_384)
+def _resolved(root: str, reference: str) -> str | None:
+    """Return what a rooted reference means; menus repeat on every page, links on many."""
+    return _resolver(root)(reference)
+
+
 class _Addresses:
     """What the URLs of one page become; each is worked out once."""
 
@@ -124,16 +140,18 @@ class _Addresses:
         self.base_url = base_url
         self._based = based
         self._resolve = resolver(base_url)
+        self._root = self._resolve("/") or base_url
         self._known: dict[tuple[str, Kind], str | None] = {}
 
     def of(self, url: str, kind: Kind) -> str | None:
-        """Return the new address of a URL as written, None to leave it."""
+        """Return the new address of a URL as written, None to leave it; known ones at once."""
         key = (url, kind)
         if key not in self._known:
-            self._known[key] = self._work_out(url, kind)
+            self._known[key] = self.work_out(url, kind)
         return self._known[key]
 
-    def _work_out(self, url: str, kind: Kind) -> str | None:
+    def work_out(self, url: str, kind: Kind) -> str | None:
+        """Return the new address of a URL as written, None to leave it."""
         if kind is Kind.CONTACT:
             return "data:,"
         written = url.strip("\t\n\f\r ")
@@ -142,11 +160,14 @@ class _Addresses:
         if written[:1] in {"", "#"} and not self._based:
             return None  # the page itself, wherever it is
         target, sign, fragment = written.partition("#")
-        absolute = self._resolve(target)
+        if target.startswith(_ROOTED) and len(target) <= _REMEMBERED_CHARACTERS:
+            absolute = _resolved(self._root, target)
+        else:
+            absolute = self._resolve(target)
         if absolute is None:
             return None
         address = self.locate(absolute, kind) or absolute
-        return f"{address}{sign}{fragment}"
+        return f"{address}{sign}{fragment}" if sign else address
 
 
 class _Page:
@@ -168,6 +189,7 @@ class _Page:
         self._insert = insert
         self._nesting = nesting
         self._addresses = _Addresses(_base_url(base, page_url), locate, based=base is not None)
+        self._links: dict[str, str | None] = {}
 
     def rewritten(self) -> str:
         """Return the text with new addresses."""
@@ -175,19 +197,34 @@ class _Page:
         return text + self._source.write(self._insert)
 
     def _edits(self) -> Iterator[Edit]:
-        for place in places(self._source.text, xml=self._xml):
-            attribute = place.attribute
-            if place.form is Form.BODY:
-                yield place.start, place.end, self._source.write(self._insert)
+        text = self._source.text
+        for place in places(text, xml=self._xml):
+            form, _, attribute, start, end = place
+            if form is Form.LINK:
+                written = text[start:end]
+                if written not in self._links:
+                    self._links[written] = self._link(written)
+                value = self._links[written]
+                if value is not None:
+                    yield start, end, value
+            elif form is Form.BODY:
+                yield start, end, self._source.write(self._insert)
                 self._insert = ""
             elif attribute is None:
-                css = self._source.text[place.start : place.end]
-                for start, end, value in _css_edits(self._source, css, self._addresses):
-                    yield place.start + start, place.start + end, value
-            elif place.form in (Form.BASE, Form.DROPPED):
+                for at, until, value in _css_edits(self._source, text[start:end], self._addresses):
+                    yield start + at, start + until, value
+            elif form in (Form.BASE, Form.DROPPED):
                 yield attribute.start, attribute.end, ""
-            elif attribute.value_end > attribute.value_start or place.form is Form.PLAIN:
+            elif attribute.value_end > attribute.value_start or form is Form.PLAIN:
                 yield from self._edit(place, attribute)
+
+    def _link(self, raw: str) -> str | None:
+        """Return what stands in the place of a link between double quotes, None if it stays."""
+        written = unescape(self._source.read(raw))
+        value = self._addresses.work_out(written, Kind.LINK)
+        if value is None or value == written:
+            return None
+        return self._source.write(escape(value, '"'))
 
     def _edit(self, place: Place, attribute: Attribute) -> Iterator[Edit]:
         written = attribute_value(self._source, attribute)
