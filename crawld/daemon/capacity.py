@@ -7,7 +7,8 @@ A replica has leave while the replicas job says so: a certain verdict, and sampl
 the canonical host showed, without lag. It keeps it by being right. The next visit of each page it
 has shown is the canonical host's own; where that one differs, the page has changed since or the
 copy lags, and the copy is asked once more at once: it must show the same by then. An answer that is
-no good copy ends the leave too. What was lost must be proved anew, by samples.
+no good copy, or a text the page showed earlier, is not recorded and ends the leave too. What was
+lost must be proved anew, by samples.
 
 Everything is derived: a restart begins without leaves, and the job grants them again.
 """
@@ -28,6 +29,7 @@ from crawld.daemon.clock import Clock
 from crawld.daemon.host import HostState
 from crawld.daemon.pages import HostPages
 from crawld.daemon.sites import ActiveSite
+from crawld.daemon.visit import Visit
 from crawld.store import page as page_rows
 from crawld.store import replica
 from crawld.store.database import Database
@@ -42,7 +44,7 @@ log = structlog.get_logger(__name__)
 LOOKS: Final = 8
 """Pages of the canonical host a turn looks at for one that may be lent."""
 
-REST_LEAST_S: Final = 1.0
+REST_LEAST_S: Final = 0.1
 """Least rest after a turn that found no page to lend."""
 
 MOST_UNCHECKED: Final = 100_000
@@ -142,6 +144,19 @@ class Capacity:
             self._crawl.schedule.wake(canonical.slot)
         for copy in self._copies.get(canonical, ()):
             self._crawl.schedule.wake(copy.slot)
+
+    def vouches(self, visit: Visit) -> bool:
+        """Whether what a replica showed may be recorded as the page.
+
+        A text that the page has shown before and shows no more is what a copy that lags would show.
+        """
+        outcome, finding = visit.judgement.outcome, visit.finding
+        if outcome is not Outcome.CHANGED:
+            return visit.judgement.good_copy
+        if finding is None or finding.cleaned_digest is None:
+            return False
+        page_id, digest = visit.page.page_id, finding.cleaned_digest
+        return not self._database.look_up(replica.has_shown, page_id, digest)
 
     async def end(self, host: HostState, why: str) -> None:
         """Take the leave of a replica away; samples must prove it fresh again."""

@@ -104,7 +104,7 @@ class Visitor:
             return
         visit = await self._find(page, site, answer, asked)
         judged = self._crawl.absence.judge(visit, site)
-        if url is not None and (judged is None or not judged.judgement.good_copy):
+        if url is not None and (judged is None or not self._crawl.capacity.vouches(judged)):
             pages.returned(page.page_id)
             await self._set_aside(host, visit, site)
             await self._crawl.capacity.end(host, f"{visit.judgement.outcome}: {url}")

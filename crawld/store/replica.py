@@ -463,6 +463,12 @@ def resting_url(connection: apsw.Connection, host_id: int, url: str) -> str | No
     return None
 
 
+def has_shown(connection: apsw.Connection, page_id: int, digest: bytes) -> bool:
+    """Whether some visit of a page found this cleaned text."""
+    sql = "SELECT 1 FROM visit WHERE page_id = ? AND cleaned_digest = ? LIMIT 1"
+    return connection.execute(sql, (page_id, digest)).get is not None
+
+
 def _addresses(connection: apsw.Connection, host_id: int, url: str) -> list[str]:
     """Return the URLs of the same path and query at the origins of a host."""
     target = target_of(url)
