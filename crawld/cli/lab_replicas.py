@@ -68,5 +68,9 @@ def prune(
         f"freshness   {found.before:.3f} without, {found.after:.3f} with pruning at the same"
         f" budget ({found.kept_after:.3f} of what is visited)\n"
         f"names       all still lead to a page; {found.other_text:,} show the kept host's text"
-        f" instead of another"
+        f" instead of another\n"
+        f"capacity    {found.lent.idle:,} idle replicas fresh enough to stand in;"
+        f" {found.lent.helped:,} pages of the hosts they copy visited"
+        f" {found.lent.faster:.2f} times as often at the same delay of every host:"
+        f" freshness {found.lent.alone:.3f} without, {found.lent.together:.3f} with them"
     )

@@ -20,6 +20,7 @@ from crawld.core.replica.features import Measure
 from crawld.core.replica.hosts import NOTHING, Ids, pair_hosts
 from crawld.core.replica.verdict import groups
 from crawld.core.revisit.freshness import Order, mean_freshness
+from crawld.lab.lending import Lent, lend
 from crawld.lab.replicas import gated_pairs, run_trial
 from crawld.simweb.replica_laws import STANDARD, Cause
 from crawld.simweb.replica_web import ReplicaWeb
@@ -53,6 +54,7 @@ class Outcome:
         before: mean freshness of all names without pruning.
         after: with it, at the same budget.
         kept_after: mean freshness of the names that do not rest.
+        lent: what the pruned hosts add as capacity, each host asked as often as before.
     """
 
     hosts: int
@@ -67,6 +69,7 @@ class Outcome:
     before: float
     after: float
     kept_after: float
+    lent: Lent
 
 
 def crawl_twice(*, hosts: int, replicated: float, visits_per_page_day: float, seed: int) -> Outcome:
@@ -135,6 +138,14 @@ def _outcome(web: ReplicaWeb, one: Ids, other: Ids, frequency: float, seed: int)
         before=float(before.mean()),
         after=float(np.where(other_text, 0.0, after).mean()),
         kept_after=float(after[~rests].mean()),
+        lent=lend(
+            host,
+            canonical,
+            rests=rests,
+            other_text=other_text,
+            rate=rate,
+            visits_per_host_s=frequency * count / len(pages),
+        ),
     )
 
 

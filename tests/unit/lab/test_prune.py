@@ -13,9 +13,14 @@ def test_pruning_saves_visits_and_gains_freshness():
     assert found.saved == pytest.approx(found.resting / found.pages)
     assert found.kept_after > found.before
     assert found.only_there > 0
+    # A page that a copy has shown its own host shows next: twice as often is the most.
+    assert 0 < found.lent.idle < found.pruned
+    assert 1.0 < found.lent.faster <= 2.0
+    assert found.lent.together > found.lent.alone
 
 
 def test_without_replicas_nothing_rests():
     found = crawl_twice(hosts=800, replicated=0.0, visits_per_page_day=0.05, seed=3)
     assert (found.pruned, found.resting, found.saved) == (0, 0, 0.0)
     assert found.after == pytest.approx(found.before)
+    assert (found.lent.idle, found.lent.helped) == (0, 0)
