@@ -3,7 +3,7 @@
 Every host may be asked the same number of times a day, its delay being that of all. A replica whose
 pages all rest is idle; where none of them showed another text, it may stand in. As in the daemon
 (`daemon/capacity.py`) a page it has shown must be shown by its own host next, so that at most every
-other visit of a page is lent; and each own visit that differs costs the replica a visit to check it.
+other visit of a page is lent; and each own visit that differs costs the replica a visit to check.
 """
 
 from __future__ import annotations
