@@ -13,16 +13,18 @@ Source: ISO 28500:2017 (WARC 1.1); sections named where they decide.
 from __future__ import annotations
 
 import hashlib
-import zlib
 from base64 import b32encode
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Final
 
+from isal import isal_zlib
+
 Fields = Sequence[tuple[str, str]]
 
-LEVEL: Final = 6
-"""Of gzip: level 9 takes a quarter as long again for three bytes in ten thousand."""
+LEVEL: Final = 3
+"""Of igzip, its highest: real pages of 28 KB take 0.11 ms and are 6 % larger than at level 6 of
+zlib, which takes 0.39 ms, nearly as long as the rest of an export; zlib-ng takes 0.29 ms."""
 
 SERVER_NOT_MODIFIED: Final = "http://netpreserve.org/warc/1.1/revisit/server-not-modified"
 IDENTICAL_PAYLOAD: Final = "http://netpreserve.org/warc/1.1/revisit/identical-payload-digest"
@@ -50,7 +52,7 @@ def record(kind: str, record_id: str, at: float, fields: Fields, block: bytes) -
         f"Content-Length: {len(block)}",
     ]
     head = "\r\n".join(lines).encode()
-    return zlib.compress(b"".join((head, b"\r\n\r\n", block, b"\r\n\r\n")), LEVEL, 31)
+    return isal_zlib.compress(b"".join((head, b"\r\n\r\n", block, b"\r\n\r\n")), LEVEL, 31)
 
 
 def digest(content: bytes) -> str:
