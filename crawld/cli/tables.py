@@ -96,9 +96,17 @@ def status_table(status: models.Status) -> RenderableType:
                 f" (median), {slots.lateness_p99_ms:.1f} ms (99 %)",
             ),
             ("memory", size_text(status.memory_bytes)),
+            *(_vanishing_fact(status, host) for host in status.vanishing),
             *(_freshness_fact(each) for each in status.freshness),
         ]
     )
+
+
+def _vanishing_fact(status: models.Status, host: str) -> tuple[str, Text]:
+    """Return a line of the status: a host that seems to lose too many pages at once."""
+    for_s = max(0.0, status.now - status.vanishing[host])
+    text = f"{clean(host)}: too many pages at once for {duration_text(for_s)}; all are kept"
+    return "vanishing", Text(text, "yellow")
 
 
 def _freshness_fact(found: FreshnessStatus) -> tuple[str, str]:

@@ -59,6 +59,7 @@ class Status(BaseModel):
     slots: Slots
     memory_bytes: int
     freshness: list[FreshnessStatus] = []
+    vanishing: dict[str, float] = {}
 
 
 class SiteStatus(BaseModel):

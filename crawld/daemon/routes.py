@@ -26,7 +26,7 @@ from crawld.daemon.replica_routes import replica_routes
 from crawld.daemon.views import host_detail, host_status, page_detail, site_status, visit_status
 from crawld.daemon.views_jobs import job_status, wiki_statuses
 from crawld.errors import OperatorError
-from crawld.store import frontier, refusal
+from crawld.store import frontier, move, refusal
 from crawld.store import host as host_rows
 from crawld.store import page as page_rows
 from crawld.store import visit as visit_rows
@@ -221,6 +221,7 @@ async def status_of(daemon: Daemon) -> models.Status:
         ),
         memory_bytes=_memory_bytes(),
         freshness=await freshness_of(daemon),
+        vanishing=await daemon.database.read(move.vanishing),
     )
 
 

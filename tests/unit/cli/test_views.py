@@ -41,6 +41,37 @@ def host(name="docs.test", **changed):
     return models.HostStatus(**(fields | changed))
 
 
+def status(**more):
+    slots = dict.fromkeys(models.Slots.model_fields, 0)
+    fields = {
+        "version": "1",
+        "pid": 7,
+        "db": "m.db",
+        "phase": "running",
+        "pauses": [],
+        "stalled": None,
+        "started_at": 1_000.0,
+        "now": 9_000.0,
+        "pages": PAGES,
+        "pages_in_all": 0,
+        "visits": VISITS,
+        "unrecorded": 0,
+        "wire_bytes": 0,
+        "refused": {},
+        "slots": slots,
+        "memory_bytes": 0,
+    }
+    return models.Status(**(fields | more))
+
+
+def test_the_status_names_hosts_whose_pages_vanish(capsys):
+    assert "vanishing" not in shown(tables.status_table(status()), capsys)
+    text = shown(tables.status_table(status(vanishing={"a.test": 1_800.0, "b.test": 0.0})), capsys)
+    lines = [line.split(maxsplit=1) for line in text.splitlines() if line.startswith("vanishing")]
+    assert [line[1].partition(":")[0] for line in lines] == ["a.test", "b.test"]
+    assert "for 2 h 00 min; all are kept" in lines[0][1]
+
+
 SIGHT = Sight(
     pages=PAGES | {PageState.DISCOVERED: 3, PageState.VISITED: 9},
     visits=VISITS | {Outcome.CHANGED: 9, Outcome.FAILED: 2, Outcome.BLOCKED: 1},
