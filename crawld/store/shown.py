@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Final, NamedTuple
+from weakref import WeakKeyDictionary
 
 import apsw
 
@@ -64,6 +66,10 @@ AGE_SAMPLE: Final = 2_000
 """Pages of a site whose ages are looked at: the median of so many is right to a few per cent."""
 
 
+_ORIGINS: Final = 4_096
+"""Origins that are remembered."""
+
+
 def find(connection: apsw.Connection, host: str, url_hash: int, url: str) -> Shown | None:
     """Return the page of a canonical URL, None if it is not known."""
     row = connection.execute(_FIND, (host, url_hash, url)).fetchone()
@@ -73,6 +79,35 @@ def find(connection: apsw.Connection, host: str, url_hash: int, url: str) -> Sho
 def is_origin(connection: apsw.Connection, origin: str) -> bool:
     """Return whether pages of an origin belong to the mirror."""
     return connection.execute("SELECT 1 FROM origin WHERE origin = ?", (origin,)).get is not None
+
+
+class Origins:
+    """Which origins pages of the mirror have, asked once until the file changes.
+
+    A page names some dozens of foreign origins, the same as its neighbours.
+    """
+
+    def __init__(self) -> None:
+        self._known: WeakKeyDictionary[apsw.Connection, tuple[tuple[int, int], dict[str, bool]]] = (
+            WeakKeyDictionary()
+        )
+
+    def of(self, connection: apsw.Connection) -> Callable[[str], bool]:
+        """Return what says of an origin whether it belongs to the mirror, on this snapshot."""
+        state = int(connection.execute("PRAGMA data_version").get), connection.total_changes()
+        remembered = self._known.get(connection)
+        if remembered is None or remembered[0] != state:
+            remembered = self._known[connection] = state, {}
+        known = remembered[1]
+
+        def is_known(origin: str) -> bool:
+            if origin not in known:
+                if len(known) >= _ORIGINS:
+                    known.clear()
+                known[origin] = is_origin(connection, origin)
+            return known[origin]
+
+        return is_known
 
 
 def revision_at(connection: apsw.Connection, page_id: int, at: float) -> int | None:

@@ -48,6 +48,8 @@ _SCRIPTS: Final = frozenset(
     {"text/javascript", "application/javascript", "application/x-javascript"}
 )
 
+_ORIGINS: Final = shown.Origins()
+
 _FOLLOWED: Final = frozenset({Kind.LINK, Kind.FORM, Kind.REFRESH})
 
 _LABELS: Final = {
@@ -237,17 +239,13 @@ def _banner(connection: apsw.Connection, copy: Copy, body: bytes) -> str:
 
 def locate_in(connection: apsw.Connection, moment: str) -> Locate:
     """Return what says where in the mirror a URL stands."""
-    known: dict[str, bool] = {}
+    is_origin = _ORIGINS.of(connection)
 
     def locate(url: str, kind: Kind) -> str | None:
         if kind is Kind.MENTION:
             return None
-        if kind in _FOLLOWED:
-            origin = url[: url.index("/", 8)]
-            if origin not in known:
-                known[origin] = shown.is_origin(connection, origin)
-            if not known[origin]:
-                return None
+        if kind in _FOLLOWED and not is_origin(url[: url.index("/", 8)]):
+            return None
         return mirror_path(url, moment)
 
     return locate
