@@ -115,8 +115,6 @@ class Visitor:
             pages.again(page.page_id)
             return
         visit = judged
-        if url is None:
-            self._crawl.capacity.visited(host, page.page_id, visit.judgement.outcome)
         self._count(visit)
         if (told := self._crawl.audited.pop(page.page_id, None)) is not None:
             told(visit.judgement.outcome)
@@ -134,7 +132,8 @@ class Visitor:
         put_back = self._way_back(pages, visit, observation, again=learnt.again)
         # A page that has just changed is shown whole soon, ahead of what was found before.
         soon = visit.needs is not None and not visit.first_copy
-        on_recorded = partial(self._recorded, host, pages, page.page_id, put_back, soon)
+        shown = visit.judgement.outcome if url is None else None
+        on_recorded = partial(self._recorded, host, pages, page.page_id, put_back, soon, shown)
         await self._recorder.put(Entry(record, on_recorded))
 
     async def compare(self, host: HostState, page: PageRecord, site: ActiveSite, url: str) -> None:
@@ -144,6 +143,8 @@ class Visitor:
         host has said how the page is.
         """
         answer = await self._ask(host, page, site, _ELSEWHERE, url)
+        if isinstance(answer, FetchFailure) and answer.local_fault and self._network.down:
+            return
         visit = await self._find(page, site, answer, _ELSEWHERE)
         await self._set_aside(host, visit, site)
         if visit.judgement.outcome is not Outcome.UNCHANGED:
@@ -241,11 +242,14 @@ class Visitor:
         page_id: int,
         put_back: Callable[[], None],
         soon: bool,
+        shown: Outcome | None,
         recorded: Recorded,
     ) -> None:
         # Only now may the page come again: its next visit starts from what the file says.
         pages.recorded(page_id)
         put_back()
+        if shown is not None:
+            self._crawl.capacity.visited(host, page_id, shown)
         self._crawl.enter_pages(recorded.new_pages, soon=soon)
         self._schedule.wake(host.slot)
         self._crawl.capacity.wake_partners(host)
