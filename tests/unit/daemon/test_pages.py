@@ -157,6 +157,21 @@ def test_the_look_ahead_is_bounded():
     assert pages.more
 
 
+def test_only_what_the_policy_chooses_is_lent():
+    pages = pages_of(visited=2)
+    pages.discovered([11])
+    pages.load_retry(12, NOW - 1.0)
+    assert pages.revisit_at(NOW) == NOW
+    lent = [pages.lend(NOW) for _ in range(3)]
+    assert lent == [1, 2, None]
+    assert pages.revisit_at(NOW) is None
+    pages.returned(2)
+    assert pages.lend(NOW) == 2
+    pages.visited(1, NOW, CHANGED)
+    assert pages.revisit_at(NOW) == NOW + REST_S
+    assert sorted(turns(pages, 2)) == [11, 12]
+
+
 def test_what_is_left_out_stays_out_until_the_scopes_change():
     pages = pages_of(visited=2)
     pages.discovered([11])

@@ -140,6 +140,43 @@ def test_a_copy_that_lags_agrees_and_its_lag_is_measured(file):
     assert (sample.agrees, sample.lag_s) == (True, 300.0)
 
 
+def test_what_a_replica_showed_itself_proves_nothing_of_it(file):
+    both(file, "/")
+    file.prune()
+    assert replica.let_go(file.connection, OTHER_ID, 1, now=AT + 9, look_at=AT + 99)
+    file.visit(file.number(f"{KEPT}/"), b"new", AT + 10)
+    file.connection.execute(
+        "UPDATE visit SET detail = ? WHERE visited_at = ?",
+        (f"{replica.STOOD_IN}www.a.test", AT + 10),
+    )
+    file.visit(file.number(f"{COPY}/"), b"new", AT + 11)
+    [sample] = replica.samples(file.connection, OTHER_ID, ONE_ID, AT + 9)
+    assert sample.agrees is None
+    file.visit(file.number(f"{KEPT}/"), b"new", AT + 12)
+    [sample] = replica.samples(file.connection, OTHER_ID, ONE_ID, AT + 9)
+    assert sample == (True, 0.0)
+    assert replica.has_shown(file.connection, file.number(f"{KEPT}/"), b"new")
+    assert not replica.has_shown(file.connection, file.number(f"{KEPT}/"), b"never")
+
+
+def test_only_a_resting_copy_stands_in(file):
+    both(file, "/", "/a")
+    assert replica.resting_url(file.connection, OTHER_ID, f"{KEPT}/a") is None
+    file.prune()
+    assert replica.resting_url(file.connection, OTHER_ID, f"{KEPT}/a") == f"{COPY}/a"
+    assert replica.resting_url(file.connection, OTHER_ID, f"{KEPT}/b") is None
+
+
+def test_a_doubted_replica_must_be_sampled_anew(file):
+    both(file, "/")
+    file.prune(sampled_at=AT + 5)
+    replica.put_sample(file.connection, OTHER_ID, sampled=8, agreed=8, lag_s=0.0)
+    replica.doubt(file.connection, OTHER_ID)
+    [row] = replica.list_replicas(file.connection)
+    assert (row.sampled, row.agreed, row.lag_s) == (0, 0, None)
+    assert (row.sampled_at, row.look_at) == (0.0, 0.0)
+
+
 def pair(**more):
     evidence = Evidence(names=("a.test", "www.a.test"), pages=(9, 9), common=9, compared=9,
                         equal=9, probability=0.5)  # fmt: skip
