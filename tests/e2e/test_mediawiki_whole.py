@@ -4,7 +4,7 @@ from .operated import rows, write_config
 from .test_requisites import png
 
 
-def start(crawld, mediawiki, **more):
+def start(crawld, mediawiki, *, min_revisit_s=0.5, **more):
     site = {
         "name": "wiki",
         "seeds": [mediawiki.url()],
@@ -19,7 +19,8 @@ def start(crawld, mediawiki, **more):
         crawld,
         {**site, **more},
         politeness={"host_delay_s": 0.02},
-        schedule={"min_revisit_s": 0.5},
+        schedule={"min_revisit_s": min_revisit_s},
+        jobs={"backfill_every_s": 0.2},
         content={"confirm_pages": 0},
     )
     crawld.start("run", "-c", config)
@@ -87,3 +88,29 @@ def test_a_moved_page_keeps_one_history_and_a_deleted_one_its_copy(crawld, media
     crawld.post("/drain")
     report = crawld.crawld("doctor", "--db", crawld.db)
     assert report.returncode == 0, report.stdout
+
+
+def standing(crawld, mediawiki, title):
+    """Return what the last visit of a page found, and the number of the copy kept."""
+    [[outcome, version_id]] = rows(
+        crawld, "SELECT last_outcome, version_id FROM page WHERE url = ?", mediawiki.url(title)
+    )
+    return outcome, version_id
+
+
+def test_a_deleted_page_keeps_its_copy_until_the_wiki_brings_it_back(crawld, mediawiki):
+    title = mediawiki.pages[2].title
+    # No page comes again by itself within the test: whatever is noticed, the wiki's log told.
+    start(crawld, mediawiki, min_revisit_s=3_600.0, requisites=False, api=True)
+    crawld.wait_until(lambda _: copies(crawld, mediawiki, title) == 1)
+    crawld.wait_until(lambda found: any(each["poll_count"] for each in found), "/hints")
+    _, kept = standing(crawld, mediawiki, title)
+    mediawiki.delete(title)
+    crawld.wait_until(lambda _: standing(crawld, mediawiki, title) == ("gone", kept))
+    mediawiki.undelete(title)
+    crawld.wait_until(lambda _: standing(crawld, mediawiki, title)[0] != "gone")
+    outcome, shown = standing(crawld, mediawiki, title)
+    assert outcome in ("changed", "unchanged", "not_modified")
+    assert shown is not None
+    [[state]] = rows(crawld, "SELECT state FROM page WHERE url = ?", mediawiki.url(title))
+    assert state == "visited"
