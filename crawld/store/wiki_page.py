@@ -120,6 +120,25 @@ def register(
     return asked_for
 
 
+_REOPEN_GONE = """
+UPDATE wiki_page SET state = 'unresolved', tries = 0, failure_count = 0 WHERE page_id IN (
+    SELECT page_id FROM wiki JOIN origin USING (origin_id)
+    JOIN page ON page.host_id = origin.host_id AND gone_count > 0
+    JOIN wiki_page USING (page_id) WHERE wiki.wiki_id = ?1 AND wiki_page.wiki_id = ?1
+    AND wiki_page.state IN ('complete', 'refused') AND complete_until < min(gone_since, ?2)
+)"""
+
+
+def reopen_gone(connection: apsw.Connection, wiki_id: int, now: float) -> int:
+    """Let pages that a visit found gone be asked for anew; return how many.
+
+    What the log says of them tells a deletion from a fault. `now` bounds instants of visits that
+    lie in the future, since the clock was set back.
+    """
+    connection.execute(_REOPEN_GONE, (wiki_id, now))
+    return connection.changes()
+
+
 def waiting(
     connection: apsw.Connection, wiki_id: int, state: State, *, limit: int = 1
 ) -> list[WikiPageRow]:

@@ -107,6 +107,8 @@ def test_a_deleted_page_keeps_its_copy_until_the_wiki_brings_it_back(crawld, med
     _, kept = standing(crawld, mediawiki, title)
     mediawiki.delete(title)
     crawld.wait_until(lambda _: standing(crawld, mediawiki, title) == ("gone", kept))
+    logged = "SELECT kind FROM change WHERE source = 'log'"
+    crawld.wait_until(lambda _: rows(crawld, logged) == [("deletion",)])
     mediawiki.undelete(title)
     crawld.wait_until(lambda _: standing(crawld, mediawiki, title)[0] != "gone")
     outcome, shown = standing(crawld, mediawiki, title)

@@ -138,7 +138,8 @@ class WikiReading:
         """Enter the pages visited since the last time; return how many are to be asked for."""
         if self._facts is None:
             return 0
-        now, asked_for = self._clock.now(), 0
+        now = self._clock.now()
+        asked_for = await self._database.write(wiki_page.reopen_gone, self._row.wiki_id, now)
         after = (min(self._row.registered_until, now) - OVERLAP_S, 0)
         while True:
             seen = await self._database.read(_titled, self._row, after, self._facts.titles)

@@ -2,12 +2,13 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from crawld.store import change, frontier, wiki, wiki_page
+from crawld.core.page import Grace, Outcome
+from crawld.store import change, frontier, visit, wiki, wiki_page
 from crawld.store.change import Change
 from crawld.store.frontier import Caps
 from crawld.store.wiki_page import Shown, Visited
 
-from .rows import NOW, found
+from .rows import NOW, found, unlike
 
 
 @pytest.fixture
@@ -31,6 +32,33 @@ def register(connection, *entries, until=NOW + 100):
 
 def revision(number, at=NOW, **more):
     return Change(at, number, **more)
+
+
+def state_of(connection, page_id):
+    return wiki_page.get(connection, page_id).state
+
+
+def test_pages_found_gone_are_asked_for_once_more(connection, pages):
+    register(connection, *((page_id, f"T{page_id}", NOW, NOW) for page_id in pages))
+    for page_id in pages:
+        row = wiki_page.get(connection, page_id)
+        wiki_page.settle(connection, row, "refused", at=NOW + 10, detail="as told")
+    wiki_id = wiki_of(connection).wiki_id
+    assert wiki_page.reopen_gone(connection, wiki_id, NOW + 99) == 0
+    for page_id, gone_since in zip(pages, (NOW + 20, NOW + 5, NOW + 9_000), strict=True):
+        visit.record(
+            connection, unlike(page_id, Outcome.GONE, gone_since, grace=Grace(1, gone_since))
+        )
+    # The second was asked for since; the third went in a future that a clock had made up.
+    assert wiki_page.reopen_gone(connection, wiki_id, NOW + 10) == 0
+    assert wiki_page.reopen_gone(connection, wiki_id, NOW + 99) == 2
+    assert [state_of(connection, page_id) for page_id in pages] == [
+        "unresolved", "refused", "unresolved",
+    ]  # fmt: skip
+    assert wiki_page.reopen_gone(connection, wiki_id, NOW + 99) == 0
+    row = wiki_page.get(connection, pages[2])
+    wiki_page.settle(connection, row, "refused", at=NOW + 99, detail="as told")
+    assert wiki_page.reopen_gone(connection, wiki_id, NOW + 99) == 0
 
 
 class TestChanges:
