@@ -111,8 +111,10 @@ class Daemon:
 def daemon(config: Path) -> Iterator[Daemon]:
     """Run `crawld run` for as long as the block lasts."""
     room = config.parent
-    with running(command("run", "--config", str(config)), room) as child:
-        handle = Daemon(child, room / "mirror.sock")
+    socket = room / "mirror.sock"  # whatever the environment says
+    started = command("run", "--config", str(config), "--socket", str(socket))
+    with running(started, room) as child:
+        handle = Daemon(child, socket)
         try:
             yield handle
         finally:
