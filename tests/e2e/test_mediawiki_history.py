@@ -27,6 +27,8 @@ batch_max_age_s = 0.02
 
 [jobs]
 backfill_every_s = 0.2
+# Requests are counted: what looks for changes asks once and then hardly ever.
+poll_share = 0.001
 
 [[site]]
 name = "wiki"
