@@ -91,8 +91,9 @@ class Probe(WikiSource):
         """Name fewer titles the next time, where so many were the trouble."""
         if trouble.trouble != Trouble.TOO_MANY or titles <= 1:
             return trouble
-        half = max(titles // 2, 1)
-        fewer = replace(place, titles=min(trouble.limit or half, titles - 1)).to_json()
+        stated = trouble.limit is not None and trouble.limit < titles
+        most = trouble.limit if stated else titles // 2
+        fewer = replace(place, titles=max(most or 1, 1)).to_json()
         return Poll(at=self.clock.now(), cursor=fewer)
 
     async def _touched(self, pages: Sequence[OfPage]) -> list[tuple[int, str | None]]:
