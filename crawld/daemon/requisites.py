@@ -19,14 +19,12 @@ from crawld.daemon.detect import Finding
 from crawld.daemon.reading import CSS, PRODUCT, Reading
 from crawld.daemon.sites import ActiveSite
 from crawld.daemon.validators import Asked
-from crawld.daemon.visit import Visit, admit_needed, as_answer, request_for
+from crawld.daemon.visit import Visit, admit_needed, as_answer, request_for, unwanted
 from crawld.net.exchange import (
     PREFIX_BYTES,
     Fetched,
     FetchFailure,
     FetchRequest,
-    Headers,
-    header_value,
 )
 from crawld.store.body import digest, encode
 from crawld.store.page import PageRecord
@@ -40,15 +38,8 @@ def request_for_requisite(
         request_for(page, site, sent, host=host, delay_s=delay_s),
         limits=site.requisite_limits,
         allow_private=site.permits_private_requisite(host),
-        accept=lambda status, seen, head: _unwanted(site, status, seen, head),
+        accept=partial(unwanted, site.stores_requisite),
     )
-
-
-def _unwanted(site: ActiveSite, status: int, headers: Headers, head: bytes) -> Failure | None:
-    if status != 200 or not head:
-        return None
-    kind = media.sniff(header_value(headers, "content-type"), head)
-    return None if site.stores_requisite(kind) else Failure.WRONG_TYPE
 
 
 def conclude_requisite(

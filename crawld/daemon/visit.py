@@ -7,6 +7,7 @@ turn it is, and takes back a record. Whatever the server does ends as a value.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import partial
 
@@ -168,16 +169,18 @@ def request_for(
         allow_private=site.permits_private(host),
         keep_alive=stays_open(page.url, delay_s),
         proxy=site.config.proxy,
-        accept=lambda status, seen, head: _unwanted(site, status, seen, head),
+        accept=partial(unwanted, site.stores),
     )
 
 
-def _unwanted(site: ActiveSite, status: int, headers: Headers, head: bytes) -> Failure | None:
-    """Stop a download whose type the site does not keep, once its first bytes are there."""
+def unwanted(
+    stores: Callable[[str], bool], status: int, headers: Headers, head: bytes
+) -> Failure | None:
+    """Stop a download whose media type is not stored, once its first bytes are there."""
     if status != 200 or not head:
         return None
     kind = media.sniff(header_value(headers, "content-type"), head)
-    return None if site.stores(kind) else Failure.WRONG_TYPE
+    return None if stores(kind) else Failure.WRONG_TYPE
 
 
 def conclude(

@@ -91,9 +91,8 @@ class Probe(WikiSource):
         """Name fewer titles the next time, where so many were the trouble."""
         if trouble.trouble != Trouble.TOO_MANY or titles <= 1:
             return trouble
-        stated = trouble.limit is not None and trouble.limit < titles
-        most = trouble.limit if stated else titles // 2
-        fewer = replace(place, titles=max(most or 1, 1)).to_json()
+        stated = trouble.limit or titles
+        fewer = replace(place, titles=stated if stated < titles else titles // 2).to_json()
         return Poll(at=self.clock.now(), cursor=fewer)
 
     async def _touched(self, pages: Sequence[OfPage]) -> list[tuple[int, str | None]]:
