@@ -22,8 +22,11 @@ def pytest_collection_modifyitems(items):
 
 def children():
     """Return the processes this one started and did not bury."""
-    tasks = Path(f"/proc/{os.getpid()}/task")
-    return {pid for task in tasks.iterdir() for pid in (task / "children").read_text().split()}
+    found: set[str] = set()
+    for task in Path(f"/proc/{os.getpid()}/task").iterdir():
+        with contextlib.suppress(FileNotFoundError):  # the thread ended after it was listed
+            found.update((task / "children").read_text().split())
+    return found
 
 
 @pytest.fixture(autouse=True)

@@ -68,12 +68,9 @@ async def test_a_diff_is_of_the_last_two_or_of_those_named(past):
 
 
 async def test_a_diff_passes_over_what_changes_by_itself(past):
-    running, _, url = past
+    running, page_id, url = past
     first, second = (read_blocks(content(number), "text/html") for number in (0, 1))
     rules = learn(VolatileBlocks(), first, second, pair=True)
-    [page_id] = await running.database.read(
-        lambda connection: connection.execute("SELECT page_id FROM page").fetchone()
-    )
     await running.database.write(volatile.put_of_page, page_id, rules.to_bytes())
     told = (await ask(running, "/diff", url=url)).json()
     assert (told["hunks"], told["difference"], told["noisy_blocks"]) == ([], 0.0, 1)
