@@ -9,7 +9,8 @@ from pathlib import Path
 from crawld.config.checks import SiteSeeds
 from crawld.config.derive import user_agent
 from crawld.config.load import Loaded, load
-from crawld.config.model import Config, Site
+from crawld.config.model import Config
+from crawld.config.site import Site
 from crawld.config.template import template
 from crawld.errors import EXIT_OK, EXIT_OPERATOR, ConfigError
 

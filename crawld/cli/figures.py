@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from crawld.config.model import Site
+from crawld.config.site import Site
 from crawld.core.page import Failure, Outcome, PageState
 from crawld.store import page as page_rows
 from crawld.store import site as site_rows

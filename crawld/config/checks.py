@@ -17,9 +17,10 @@ from pathlib import Path
 
 from crawld.config.derive import ANY_HOST, is_public_host, url_rules
 from crawld.config.headers import read_headers
-from crawld.config.model import Config, Site
+from crawld.config.model import Config
 from crawld.config.positions import KeyPath
 from crawld.config.seeds import BadSeed, seeds
+from crawld.config.site import Site
 from crawld.core.scope import Scope
 from crawld.core.url import parse
 from crawld.errors import ConfigError

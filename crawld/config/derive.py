@@ -12,7 +12,8 @@ from importlib.metadata import version
 from ipaddress import ip_address
 from zoneinfo import ZoneInfo
 
-from crawld.config.model import Config, Site
+from crawld.config.model import Config
+from crawld.config.site import Site
 from crawld.config.values import quiet_hours_of, rule_of
 from crawld.core.politeness import DelayRules
 from crawld.core.scope import Rule, Scope

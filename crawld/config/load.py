@@ -19,8 +19,9 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
 from crawld.config.checks import Finding, SiteSeeds, check_config
-from crawld.config.model import Config, Site, Weight
+from crawld.config.model import Config
 from crawld.config.positions import KeyPath, key_lines, nearest_line
+from crawld.config.site import Site, Weight
 from crawld.errors import ConfigError
 
 MAX_CONFIG_BYTES = 1 << 20

@@ -19,7 +19,7 @@ from itertools import islice
 from pathlib import Path
 from urllib.parse import quote
 
-from crawld.config.model import Site
+from crawld.config.site import Site
 from crawld.core.url import canonicalize
 from crawld.errors import ConfigError, InvalidUrlError
 

@@ -14,7 +14,8 @@ from pathlib import Path
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
-from crawld.config.model import Config, Site, Weight
+from crawld.config.model import Config
+from crawld.config.site import Site, Weight
 
 _HEAD = """\
 # Config of crawld. Every key stands here at its default; remove the "#" before a key to change it.

@@ -11,7 +11,7 @@ from fastapi import APIRouter, BackgroundTasks, Query
 from pydantic import ValidationError
 from starlette.exceptions import HTTPException
 
-from crawld.config.model import Site
+from crawld.config.site import Site
 from crawld.core.page import Outcome, PageState
 from crawld.core.url import parse
 from crawld.daemon import models

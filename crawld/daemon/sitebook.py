@@ -12,8 +12,9 @@ import structlog
 import trio
 
 from crawld.config.checks import SiteSeeds
-from crawld.config.model import Config, Site
+from crawld.config.model import Config
 from crawld.config.seeds import BadSeed, Seed, seeds
+from crawld.config.site import Site
 from crawld.core.url import parse, registrable_domain
 from crawld.daemon.clock import Clock
 from crawld.daemon.crawl import Crawl

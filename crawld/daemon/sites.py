@@ -11,7 +11,8 @@ from dataclasses import dataclass, field, replace
 
 from crawld.config import derive
 from crawld.config.headers import read_headers
-from crawld.config.model import Config, Fetch, Site
+from crawld.config.model import Config, Fetch
+from crawld.config.site import Site
 from crawld.core.hosts import HostPatterns, host_patterns
 from crawld.core.politeness import DelayRules
 from crawld.core.revisit.names import PolicyName

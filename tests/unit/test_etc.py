@@ -8,7 +8,8 @@ import pytest
 from pydantic import BaseModel
 
 from crawld.config.load import load
-from crawld.config.model import Config, Site
+from crawld.config.model import Config
+from crawld.config.site import Site
 from crawld.config.template import template, to_toml
 
 ROOT = Path(__file__).parents[2]

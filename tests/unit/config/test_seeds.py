@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crawld.config.model import Site
 from crawld.config.seeds import BadSeed, Seed, seeds, title_path
+from crawld.config.site import Site
 from crawld.core.url import canonicalize
 from crawld.errors import ConfigError, InvalidUrlError
 
