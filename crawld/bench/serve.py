@@ -227,7 +227,7 @@ class _Connection:
         self._file = self._socket.makefile("rb", buffering=262_144)
 
     def send(self, path: str) -> None:
-        self._socket.sendall(f"GET {path} HTTP/1.1\r\nHost: mirror\r\n\r\n".encode())
+        self._socket.sendall(f"GET {path} HTTP/1.1\r\nHost: {_ADDRESS}\r\n\r\n".encode())
 
     def receive(self, path: str, statuses: tuple[bytes, ...] = (b"200",)) -> None:
         status = self._file.readline().split()[1:2]

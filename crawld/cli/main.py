@@ -223,13 +223,18 @@ def serve(
     scripts: Annotated[
         bool, typer.Option(help="Let scripts of mirrored pages run, shut in.")
     ] = True,
+    host: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME", help="Name it may be asked by; several by repeating it."),
+    ] = None,
     json_out: Json = False,
 ) -> int:
     """Show the mirror in a browser, also while the daemon runs; nothing is written."""
     from crawld.cli.serve import serve as show
     from crawld.web.mirror import Look
 
-    return show(db, listen, Look(banner=banner, scripts=scripts), as_json=json_out)
+    look = Look(banner=banner, scripts=scripts)
+    return show(db, listen, look, hosts=host or (), as_json=json_out)
 
 
 @app.command()

@@ -5,14 +5,17 @@ from __future__ import annotations
 import signal
 import sys
 import time
+from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
+from typing import Final
 
 import trio
+from pydantic import TypeAdapter, ValidationError
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from crawld.cli.output import console, count_text, json_text
-from crawld.config.values import listen_of
+from crawld.config.values import HostPattern, listen_of
 from crawld.errors import EXIT_OK, OperatorError, StoreError
 from crawld.store import migrate, search
 from crawld.store.connection import open_connection
@@ -20,11 +23,23 @@ from crawld.store.database import Database
 from crawld.store.lock import DatabaseLock
 from crawld.web.app import MirrorApp
 from crawld.web.mirror import Look
+from crawld.web.names import Names, names_of_listener
 from crawld.web.server import bind, serve_mirror, url_of
 
+_HOSTS: Final = TypeAdapter(tuple[HostPattern, ...])
 
-def serve(db: Path, listen: str, look: Look, *, as_json: bool) -> int:
+
+def serve(
+    db: Path, listen: str, look: Look, *, hosts: Sequence[str] = (), as_json: bool = False
+) -> int:
     """Show a mirror until Ctrl-C; return the exit code.
+
+    Args:
+        db: the file.
+        listen: address and port.
+        look: how pages are shown.
+        hosts: names it may be asked by, beside its own.
+        as_json: whether the address is printed as JSON.
 
     Raises:
         OperatorError: the database cannot be read, or the address cannot be had.
@@ -33,15 +48,24 @@ def serve(db: Path, listen: str, look: Look, *, as_json: bool) -> int:
         host, port = listen_of(listen)
     except ValueError as error:
         raise OperatorError(f"--listen {listen} {error}") from None
-    trio.run(_serve, db, host, port, look, as_json)
+    try:
+        patterns = _HOSTS.validate_python(tuple(hosts))
+    except ValidationError as error:
+        raise OperatorError(
+            f"--host {error.errors()[0]['input']} must be a host name",
+            hint='name it as browsers do: mirror.example.org, "*.example.org" or "*" for any',
+        ) from None
+    trio.run(_serve, db, (host, port), look, names_of_listener(patterns), as_json)
     return EXIT_OK
 
 
-async def _serve(db: Path, host: str, port: int, look: Look, as_json: bool) -> None:
+async def _serve(
+    db: Path, listen: tuple[str, int], look: Look, names: Names, as_json: bool
+) -> None:
     async with await Database.open(db, read_only=True) as database, trio.open_nursery() as nursery:
-        listening = bind(host, port)
+        listening = bind(*listen)
         url = url_of(listening)
-        app = MirrorApp(database, time.time, look, _complain)
+        app = MirrorApp(database, time.time, look, _complain, names)
         with trio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
             await nursery.start(serve_mirror, app, listening)
             print(json_text({"url": url, "db": str(db)}) if as_json else url, flush=True)

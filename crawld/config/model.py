@@ -249,6 +249,11 @@ class Web(Table):
     listen: ListenText | None = key(
         None, 'Where: "127.0.0.1:8080", "[::1]:8080"; port 0 takes any; unset: off.', restart=True
     )
+    hosts: tuple[HostPattern, ...] = key(
+        (),
+        'Names it is asked by, beside addresses, localhost and this machine\'s: ["*.example.org"].',
+        restart=True,
+    )
     banner: StrictBool = key(
         True,
         "Whether pages carry a line with source, instant, revision and licence.",

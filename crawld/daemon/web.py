@@ -15,6 +15,7 @@ from crawld.config.values import listen_of
 from crawld.store.database import Database
 from crawld.web.app import MirrorApp
 from crawld.web.mirror import Look
+from crawld.web.names import names_of_listener
 from crawld.web.server import bind, serve_mirror, url_of
 
 if TYPE_CHECKING:
@@ -39,7 +40,7 @@ async def serve_web(
     log.info("web", url=url_of(listening))
     look = Look(banner=web.banner, scripts=web.scripts)
     async with await Database.open(daemon.database.path, read_only=True) as database:
-        app = MirrorApp(database, daemon.clock.now, look, _complain)
+        app = MirrorApp(database, daemon.clock.now, look, _complain, names_of_listener(web.hosts))
         await serve_mirror(app, listening, task_status)
 
 

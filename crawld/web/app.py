@@ -31,11 +31,13 @@ from crawld.store.shown import Shown
 from crawld.web import memento, security
 from crawld.web.address import NOW, Address, address_of, mirror_path
 from crawld.web.mirror import Look, find, redirect, show
+from crawld.web.names import Names, name_of
 from crawld.web.own import (
     STYLE,
     diff_page,
     fault_page,
     index_page,
+    misdirected_page,
     missing_page,
     own_page,
     site_page,
@@ -48,6 +50,7 @@ HITS_A_PAGE: Final = 10
 MAX_HITS: Final = 1_000
 COPIES_A_LIST: Final = 1_000
 MAX_TARGET: Final = 16_384
+STYLE_PATH: Final = "/-/crawld.css"
 
 _DIFF = re.compile(r"/diff/([0-9]{1,18})\.\.([0-9]{1,18})(/.*)", re.DOTALL)
 
@@ -65,6 +68,7 @@ class MirrorApp:
         clock: Callable[[], float],
         look: Look,
         on_error: Callable[[str, BaseException], None],
+        names: Names,
     ) -> None:
         """Take the file to show.
 
@@ -73,11 +77,13 @@ class MirrorApp:
             clock: returns Unix seconds.
             look: how pages are shown.
             on_error: is told the target of a request that failed, and why.
+            names: by which it may be asked.
         """
         self._database = database
         self._clock = clock
         self._look = look
         self._on_error = on_error
+        self._names = names
 
     async def __call__(self, scope: Scope, _receive: Receive, send: Send) -> None:
         """Answer one request (ASGI)."""
@@ -97,6 +103,9 @@ class MirrorApp:
         await send({"type": "http.response.body", "body": body})
 
     async def _reply(self, request: Request) -> Reply:
+        host = request.headers.get("host")
+        if not self._names.allow(host) and request.target != STYLE_PATH:
+            return misdirected_page(name_of(host or ""))
         if request.method not in ("GET", "HEAD"):
             refused = fault_page(405, "Read only", "The mirror takes nothing; ask the original.")
             refused.headers.append(header("allow", "GET, HEAD"))
@@ -219,7 +228,7 @@ class MirrorApp:
 _OWN: Final[dict[str, Callable[[MirrorApp, apsw.Connection, dict[str, str]], Reply]]] = {
     "/": MirrorApp._index,
     "/search": MirrorApp._search,
-    "/-/crawld.css": MirrorApp._style,
+    STYLE_PATH: MirrorApp._style,
     "/robots.txt": MirrorApp._robots,
 }
 

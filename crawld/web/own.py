@@ -106,6 +106,11 @@ def fault_page(status: int, title: str, text: str) -> Reply:
     return own_page("fault.html", status, title=title, text=text)
 
 
+def misdirected_page(name: str | None) -> Reply:
+    """Return the page that says that the listener is not known by a name; None: it is none."""
+    return own_page("misdirected.html", 421, name=name)
+
+
 def index_page(sites: Sequence[Summary]) -> Reply:
     """Return the list of sites."""
     return own_page("index.html", sites=sites)

@@ -53,6 +53,13 @@ def test_the_cache_answers_the_second_time(cached, crawld):
     assert rows(crawld, "SELECT count(*) FROM visit")[0][0] == 1
 
 
+def test_the_cache_answers_by_no_foreign_name(cached):
+    port, target = cached
+    assert ask(port, target)[0] == 200
+    assert [ask(port, target, Host="evil.test")[0] for _ in range(2)] == [421, 421]
+    assert ask(port, target)[1]["X-Cache"] == "HIT"
+
+
 @pytest.mark.parametrize("path", ["a//b", "a%2Fb?x=%C3%A9&y", "%7Bx%7D", "a/%2B"])
 def test_addresses_pass_unchanged(cached, path):
     port, _ = cached

@@ -218,6 +218,7 @@ class MediaWiki:
         folder.mkdir(exist_ok=True)
         (folder / name).write_bytes(content)
         self.maintain("importImages.php", "--overwrite", f"--user={USER}", str(folder))
+        (folder / name).unlink()  # else the next upload would store it again, and fail
 
     def run_jobs(self) -> None:
         """Do the work edits left behind: link tables, categories, pages that use a template."""

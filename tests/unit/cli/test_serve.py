@@ -42,3 +42,10 @@ def test_an_address_that_is_none(command, db, listen):
     ended = command("crawld", "serve", "--db", db, "--listen", listen)
     assert ended.code == 2
     assert "must be" in ended.err
+
+
+@pytest.mark.parametrize("host", ["a b", "http://mirror.test/", "a.*", ""])
+def test_a_name_that_is_none(command, db, host):
+    ended = command("crawld", "serve", "--db", db, "--host", host)
+    assert ended.code == 2
+    assert "must be a host name" in ended.err

@@ -12,6 +12,7 @@ from crawld.store.frontier import Discovery
 from crawld.store.visit import Answer, VisitRecord
 from crawld.web.app import MirrorApp
 from crawld.web.mirror import Look
+from crawld.web.names import Names
 from crawld.web.reply import Request
 
 NOW = 1_780_000_000.0
@@ -79,7 +80,7 @@ class Mirror:
         )
 
     def get(self, target, *, look=None, now=NOW + 1, method="GET", **lines):
-        app = MirrorApp(None, lambda: now, look or Look(), self.errors.append)
+        app = MirrorApp(None, lambda: now, look or Look(), self.errors.append, Names())
         wanted = {name.replace("_", "-"): value for name, value in lines.items()}
         request = Request(method, target, {"base": "http://m.test", **wanted})
         return app._answer(self.connection, request)
