@@ -26,8 +26,8 @@ from crawld.daemon.clock import Clock
 from crawld.daemon.crawl import Crawl
 from crawld.daemon.host import HostState
 from crawld.daemon.network import Network
+from crawld.daemon.request import stays_open
 from crawld.daemon.sites import ActiveSite
-from crawld.daemon.visit import stays_open
 from crawld.net.exchange import Fetched, FetchFailure, FetchRequest
 from crawld.net.fetcher import Fetcher
 from crawld.sources.mediawiki_api import (

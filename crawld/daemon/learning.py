@@ -11,9 +11,10 @@ from dataclasses import replace
 
 from crawld.core.page import Outcome
 from crawld.daemon.detect import Detection, Finding, is_pair, wants_pair
+from crawld.daemon.record import Learnt, streak_after
 from crawld.daemon.sites import ActiveSite
 from crawld.daemon.validators import NOTHING_TOLD, Asked, OriginValidators
-from crawld.daemon.visit import Learnt, Visit, streak_after
+from crawld.daemon.visit import Visit
 from crawld.net.exchange import Fetched, FetchFailure
 from crawld.store import hint
 from crawld.store.database import Database

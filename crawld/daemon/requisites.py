@@ -17,9 +17,10 @@ from crawld.core.validators import Validators
 from crawld.daemon.admission import Admission, Source
 from crawld.daemon.detect import Finding
 from crawld.daemon.reading import CSS, PRODUCT, Reading
+from crawld.daemon.request import request_for, unwanted
 from crawld.daemon.sites import ActiveSite
 from crawld.daemon.validators import Asked
-from crawld.daemon.visit import Visit, admit_needed, as_answer, request_for, unwanted
+from crawld.daemon.visit import Visit, admit_needed, as_answer
 from crawld.net.exchange import (
     PREFIX_BYTES,
     Fetched,

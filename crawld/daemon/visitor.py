@@ -21,12 +21,14 @@ from crawld.daemon.host import HostState
 from crawld.daemon.learning import Learning
 from crawld.daemon.network import Network
 from crawld.daemon.pages import HostPages
+from crawld.daemon.record import observation_of, record_of
 from crawld.daemon.recorder import Entry, Recorder
+from crawld.daemon.request import request_for
 from crawld.daemon.requisites import conclude_requisite, request_for_requisite
 from crawld.daemon.schedule import Schedule
 from crawld.daemon.sites import ActiveSite
 from crawld.daemon.validators import NONE_SENT, Asked
-from crawld.daemon.visit import Visit, conclude, observation_of, record_of, request_for
+from crawld.daemon.visit import Visit, conclude
 from crawld.net.exchange import Fetched, FetchFailure
 from crawld.net.fetcher import Fetcher
 from crawld.store import host as host_rows

@@ -27,8 +27,8 @@ from crawld.daemon.crawl import Crawl
 from crawld.daemon.hints.source import HELD, PollTrouble
 from crawld.daemon.host import HostState
 from crawld.daemon.network import Network
+from crawld.daemon.request import stays_open
 from crawld.daemon.sites import ActiveSite
-from crawld.daemon.visit import stays_open
 from crawld.errors import InvalidUrlError
 from crawld.net.exchange import (
     Fetched,

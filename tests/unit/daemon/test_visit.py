@@ -8,8 +8,10 @@ from crawld.core.outcome import GONE_RETRY_S, RETIRED_RETRY_S
 from crawld.core.page import GONE_GRACE_S, GONE_GRACE_VISITS, Failure, Grace, Outcome, PageState
 from crawld.core.validators import Validators
 from crawld.daemon.admission import Admission
+from crawld.daemon.record import Learnt, model_after, record_of
+from crawld.daemon.request import request_for
 from crawld.daemon.validators import UNCONDITIONAL, Asked
-from crawld.daemon.visit import Learnt, conclude, model_after, record_of, request_for
+from crawld.daemon.visit import conclude
 from crawld.net.exchange import Fetched, FetchFailure
 from crawld.store.body import digest
 from crawld.store.frontier import NO_CAPS
