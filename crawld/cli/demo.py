@@ -14,7 +14,6 @@ from tempfile import TemporaryDirectory
 import trio
 from rich.live import Live
 
-from crawld.cli.attend import attend
 from crawld.cli.demo_view import (
     Show,
     demo_summary,
@@ -27,7 +26,7 @@ from crawld.cli.logs import configure_logs
 from crawld.cli.output import console, json_text
 from crawld.config.checks import check_config
 from crawld.config.model import Config
-from crawld.daemon.app import Daemon, Start
+from crawld.daemon.app import Daemon, Start, run_daemon
 from crawld.errors import EXIT_OK, OperatorError
 from crawld.simweb.demo import demo_site
 from crawld.simweb.server import Listening, SimWeb
@@ -81,7 +80,7 @@ async def _demo(db: Path, seconds: float | None, seed: int) -> tuple[Show, Daemo
                     watching.start_soon(_end_after, daemon, seconds)
                 await _watch(daemon, show)
 
-        daemon = await attend(Start(config=config, seeds=seeds), watch)
+        daemon = await run_daemon(Start(config=config, seeds=seeds), watch)
         nursery.cancel_scope.cancel()
     async with await Database.open(db, read_only=True) as database:
         await show.look(database)

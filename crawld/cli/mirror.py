@@ -14,14 +14,13 @@ from rich.console import Console
 from rich.file_proxy import FileProxy
 from rich.live import Live
 
-from crawld.cli.attend import attend
 from crawld.cli.figures import Figures, figures_of
 from crawld.cli.logs import configure_logs
 from crawld.cli.output import clean, console, count_text, duration_text, json_text, size_text
 from crawld.cli.sight import RateMeter, look, mirror_view, progress_fields
 from crawld.config.checks import check_config
 from crawld.config.command_line import from_command_line
-from crawld.daemon.app import Daemon, Start
+from crawld.daemon.app import Daemon, Start, run_daemon
 from crawld.errors import EXIT_INCOMPLETE, EXIT_OK
 
 log = structlog.get_logger(__name__)
@@ -70,7 +69,7 @@ def mirror(urls: Sequence[str], options: MirrorOptions) -> int:
 
 async def _mirror(start: Start, options: MirrorOptions) -> int:
     began_s = trio.current_time()
-    daemon = await attend(start, watch_live if sys.stderr.isatty() else watch_lines)
+    daemon = await run_daemon(start, watch_live if sys.stderr.isatty() else watch_lines)
     figures = await figures_of(start.config.daemon.db, start.config.sites[0])
     summary = summary_of(daemon, figures, trio.current_time() - began_s)
     print(json_text(summary) if options.as_json else summary_text(summary, figures.examples))

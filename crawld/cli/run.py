@@ -7,10 +7,9 @@ from pathlib import Path
 import structlog
 import trio
 
-from crawld.cli.attend import attend
 from crawld.cli.logs import configure_logs
 from crawld.config.load import Loaded, load
-from crawld.daemon.app import Daemon, Start
+from crawld.daemon.app import Daemon, Start, run_daemon
 from crawld.errors import EXIT_OK
 
 log = structlog.get_logger(__name__)
@@ -44,4 +43,4 @@ async def _run(path: Path, loaded: Loaded, socket: Path | None) -> None:
         await trio.sleep_forever()
 
     start = Start(config=loaded.config, seeds=loaded.seeds, config_path=path, socket=socket)
-    await attend(start, watch)
+    await run_daemon(start, watch)

@@ -14,10 +14,11 @@ from __future__ import annotations
 import random
 import shutil
 import signal
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from importlib.metadata import version
 from pathlib import Path
+from typing import TypeAlias
 
 import structlog
 import trio
@@ -230,8 +231,13 @@ class Daemon:
 
     # --- life ----------------------------------------------------------------------------------
 
-    async def run(self, task_status: trio.TaskStatus[Daemon] = trio.TASK_STATUS_IGNORED) -> None:
-        """Run until shut down; reports itself once the socket answers and turns begin."""
+    async def run(
+        self, watch: Watch, task_status: trio.TaskStatus[Daemon] = trio.TASK_STATUS_IGNORED
+    ) -> None:
+        """Run until shut down; reports itself once the socket answers and turns begin.
+
+        `watch` runs from then on and is cancelled at the end, while the file is still open.
+        """
         async with trio.open_nursery() as nursery:
             await nursery.start(self.database.run_writer)
             await self._fill()
@@ -254,6 +260,7 @@ class Daemon:
             self.phase = "running"
             log.info("started", db=str(self.database.path), socket=str(self.socket_path))
             task_status.started(self)
+            nursery.start_soon(watch, self)
             with self._hurry:
                 await self.crawl.schedule.run()
             self.phase = "stopping"
@@ -392,10 +399,25 @@ class Daemon:
             log.error("reload_refused", why=error.message, hint=error.hint)
 
 
+Watch: TypeAlias = Callable[[Daemon], Awaitable[None]]
+"""Something that runs beside a daemon and shows what it sees."""
+
+
+async def _watch_nothing(_: Daemon) -> None:
+    return
+
+
 async def run_daemon(
-    start: Start, task_status: trio.TaskStatus[Daemon] = trio.TASK_STATUS_IGNORED
-) -> None:
-    """Open the file and run a daemon on it until it is shut down.
+    start: Start,
+    watch: Watch = _watch_nothing,
+    task_status: trio.TaskStatus[Daemon] = trio.TASK_STATUS_IGNORED,
+) -> Daemon:
+    """Open the file and run a daemon on it, with something that watches it, until it is shut down.
+
+    SIGINT and SIGTERM shut it down: the first drains, the second ends at once.
+
+    Returns:
+        The daemon that has ended, for its counts.
 
     Raises:
         OperatorError: the file or the config cannot be used.
@@ -408,7 +430,9 @@ async def run_daemon(
     ) as database:
         if database.warning:
             log.warning("database_place", why=database.warning)
-        await Daemon(start, database, fresh=fresh).run(task_status)
+        daemon = Daemon(start, database, fresh=fresh)
+        await daemon.run(watch, task_status)
+    return daemon
 
 
 def socket_path(config: Config) -> Path:
