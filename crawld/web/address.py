@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from urllib.parse import quote, unquote
 
 from crawld.core.instant import parse_instant
 from crawld.core.url import canonicalize
@@ -19,6 +20,7 @@ from crawld.errors import InvalidUrlError, OperatorError
 _ADDRESS = re.compile(r"(?:/@([^/?#]*))?/(https?)/([^/?#]*)(.*)", re.DOTALL)
 _VERSION = re.compile(r"v([0-9]{1,18})")
 _TIME = re.compile(r"[0-9][0-9T:.Z+-]*")
+_ENCODED = re.compile(r"(?:%[89A-Fa-f][0-9A-Fa-f])+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +64,24 @@ def mirror_path(url: str, moment: str = "") -> str:
     """
     path = url.replace("://", "/", 1)
     return f"/@{moment}/{path}" if moment else f"/{path}"
+
+
+def readable(url: str) -> str:
+    """Return a URL for a reader: what is percent-encoded of other scripts as it is meant.
+
+    >>> readable("https://a.org/%C3%9Cber%20%E2%80%AE%2F%FF")
+    'https://a.org/Über%20%E2%80%AE%2F%FF'
+    """
+    return _ENCODED.sub(_decoded, url) if "%" in url else url
+
+
+def _decoded(run: re.Match[str]) -> str:
+    try:
+        text = unquote(run[0], errors="strict")
+    except UnicodeDecodeError:
+        return run[0]
+    # What is not seen, or turns the direction of what follows, stays as it is.
+    return "".join(each if each.isprintable() else quote(each) for each in text)
 
 
 def address_of(target: str) -> Address | None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from crawld.core.content.markup import Attribute, Source, attributes_of, start_tags
+from crawld.core.content.markup import Attribute, Source, StartTag, attributes_of, start_tags
 from crawld.core.content.references import attribute_value
 from crawld.core.url import resolver
 
@@ -72,7 +72,7 @@ def attribution_of(url: str, text: str, revision_id: int | None) -> Attribution:
 
 def _licence_url(url: str, head: str) -> str | None:
     for tag in start_tags(head, only=_LINK):
-        if tag.name not in _LINK:
+        if not isinstance(tag, StartTag) or tag.name not in _LINK:
             continue
         attributes = attributes_of(head, tag)
         rels = _value(head, attributes.get("rel")).lower().split()

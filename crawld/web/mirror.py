@@ -17,7 +17,7 @@ from typing import Final
 import apsw
 
 from crawld.core.content import media
-from crawld.core.content.references import Kind
+from crawld.core.content.kind import Kind
 from crawld.core.content.rewrite import Locate, charset_after, rewrite_css, rewrite_html
 from crawld.core.page import PageState
 from crawld.core.url import parse, url_hash
@@ -32,7 +32,7 @@ from crawld.web.attribution import attribution_of
 from crawld.web.own import banner, missing_page
 from crawld.web.reply import Header, Reply, Request, header, headers, http_date, matches, ranged
 
-RENDERING: Final = 1
+RENDERING: Final = 2
 """Part of every ETag: raised when the same copy is sent in another form."""
 
 PAGE_MAX_AGE_S: Final = 60

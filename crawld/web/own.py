@@ -1,7 +1,7 @@
 """The listener's own pages, and the line in front of mirrored ones.
 
 Templates escape whatever they are given; the banner is written by hand because it stands inside
-other people's pages, whose styles must not reach it.
+other people's pages, whose styles must not reach it, and whose places it must not change.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from crawld.core.content.words import Hunk
 from crawld.store.shown import Shown, Summary
 from crawld.store.version import VersionRow
 from crawld.web import security
-from crawld.web.address import Address, mirror_path
+from crawld.web.address import Address, mirror_path, readable
 from crawld.web.attribution import Attribution
 from crawld.web.reply import Reply, header
 
@@ -28,9 +28,15 @@ STYLE: Final = (_TEMPLATES / "crawld.css").read_bytes()
 """The style sheet of the listener's own pages."""
 
 _LINE = (
-    "all:initial;display:block;box-sizing:border-box;padding:4px 10px;background:#f2f0e6;"
-    "color:#333;border-bottom:1px solid #b8b297;font:13px/1.4 sans-serif;text-align:left;"
-    "direction:ltr"
+    "all:initial;display:block;box-sizing:border-box;position:fixed;z-index:2147483647;left:0;"
+    "right:0;bottom:0;max-height:40%;overflow:auto;padding:3px 10px;background:#f2f0e6;color:#333;"
+    "border-top:1px solid #b8b297;font:13px/1.4 sans-serif;text-align:left;direction:ltr"
+)
+# On paper and in low frames the line takes a place of its own; elsewhere the page ends above it.
+_ROOM = (
+    "html{padding-bottom:26px!important;scroll-padding-bottom:26px}"
+    "@media print,(max-height:150px){html{padding-bottom:0!important}"
+    "crawld-banner{position:static!important}}"
 )
 _STRONG = "all:initial;font:inherit;font-weight:bold"
 _INK = "all:initial;font:inherit;color:#004488;text-decoration:underline;cursor:pointer"
@@ -68,6 +74,7 @@ def _environment() -> Environment:
         lstrip_blocks=True,
     )
     made.filters |= {"time": time_text, "age": age_text, "size": size_text}
+    made.filters["readable"] = readable
     made.globals["mirror_path"] = mirror_path
     return made
 
@@ -137,12 +144,13 @@ def diff_page(
 def banner(
     url: str, at: float, attribution: Attribution, *, gone: bool = False, pinned: bool = False
 ) -> str:
-    """Return the line in front of a mirrored page: its source, instant, revision and licence."""
-    parts = [f"Copy of {_link(url, url)} made {time_text(at)}"]
+    """Return the line on a mirrored page: its source, instant, revision and licence.
+
+    It lies at the lower edge of the window, so that the page is where it was, whatever its styles.
+    """
+    parts = [f"Copy of {_link(url, readable(url))} made {time_text(at)}"]
     if gone:
-        parts.append(
-            "<b style='all:initial;font:inherit;font-weight:bold'>the original is gone</b>"
-        )
+        parts.append(f"<b style='{_STRONG}'>the original is gone</b>")
     if pinned:
         parts.append("held by the operator")
     if attribution.revision_id is not None:
@@ -152,7 +160,8 @@ def banner(
     if attribution.history_url is not None:
         parts.append(_link(attribution.history_url, "authors"))
     parts.append(_link("/versions" + mirror_path(url), "all copies"))
-    return f"<crawld-banner role=note style='{_LINE}'>{' · '.join(parts)}</crawld-banner>"
+    said = " · ".join(parts)
+    return f"<crawld-banner role=note style='{_LINE}'><style>{_ROOM}</style>{said}</crawld-banner>"
 
 
 def _link(url: str, text: str) -> str:
