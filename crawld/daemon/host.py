@@ -39,6 +39,7 @@ class HostState:
         pages: its pages by site number.
         requisites: what pages need to be shown and lies here, by site number.
         backoff: what recent trouble costs.
+        certificate: names on the certificate it showed last, as far as this process has seen one.
         crawl_delay_s: what its robots.txt asks for.
         group: the hosts it shares limits with, None: it stands alone.
         paused: whether the operator paused it.
@@ -55,6 +56,7 @@ class HostState:
         "_turn",
         "_visit_time",
         "backoff",
+        "certificate",
         "crawl_delay_s",
         "group",
         "host_id",
@@ -74,6 +76,7 @@ class HostState:
         self.pages: dict[int, HostPages] = {}
         self.requisites: dict[int, HostPages] = {}
         self.backoff: Backoff = NO_BACKOFF
+        self.certificate: tuple[str, ...] = ()
         self.paused = False
         self.shut_until = -math.inf
         self._closed_until = -math.inf
@@ -128,16 +131,25 @@ class HostState:
         if self.backoff is not NO_BACKOFF:
             self.backoff = self.backoff.after_success(now)
 
-    def update(self, last_fetch_at: float | None, address: str | None) -> HostUpdate:
+    def update(
+        self,
+        last_fetch_at: float | None,
+        address: str | None,
+        certificate: tuple[str, ...] = (),
+    ) -> HostUpdate:
         """Return what must survive the process.
 
         Args:
             last_fetch_at: when it was asked (Unix seconds); None: nothing reached the wire.
             address: where.
+            certificate: names on the certificate it showed.
         """
+        news = certificate if certificate != self.certificate else ()
+        self.certificate = certificate or self.certificate
         return HostUpdate(
             last_fetch_at=last_fetch_at,
             address=address,
+            certificate=news,
             backoff_level=self.backoff.level,
             backoff_at=self.backoff.at,
             closed_until=self.backoff.closed_until,

@@ -270,5 +270,7 @@ def _stood_in(record: VisitRecord, host: HostState) -> VisitRecord:
 
 def _host_update(host: HostState, visit: Visit, skew_s: float | None) -> HostUpdate:
     sent = visit.answer.sent_at is not None
-    update = host.update(visit.at if sent else None, visit.answer.address)
+    answer = visit.answer
+    names = answer.certificate if isinstance(answer, Fetched) else ()
+    update = host.update(visit.at if sent else None, answer.address, names)
     return update if skew_s is None else replace(update, clock_skew_s=skew_s)

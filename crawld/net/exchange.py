@@ -113,6 +113,7 @@ class Fetched:
         sent_at: when the request was sent (trio clock).
         answered_at: when the response header was complete (trio clock).
         duration_s: from the call to the last byte.
+        certificate: host names on the certificate of the peer; none without TLS.
         cut: the body is the beginning of a longer one.
     """
 
@@ -126,6 +127,7 @@ class Fetched:
     sent_at: float
     answered_at: float
     duration_s: float
+    certificate: tuple[str, ...] = ()
     cut: bool = False
 
     def header(self, name: str) -> str | None:

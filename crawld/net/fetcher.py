@@ -191,6 +191,7 @@ class Fetcher:
             sent_at=progress.started_at if progress.sent_at is None else progress.sent_at,
             answered_at=answered_at,
             duration_s=trio.current_time() - progress.started_at,
+            certificate=transport.wire.certificate,
             cut=body.cut,
         )
 

@@ -7,9 +7,14 @@ checked against the name of the URL, whatever address was dialled.
 from __future__ import annotations
 
 import ssl
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import certifi
+
+MOST_NAMES = 100
+"""A certificate of more names says of none of them that it belongs to the others."""
 
 
 def client_context(*, http2: bool = False) -> ssl.SSLContext:
@@ -35,6 +40,20 @@ def _system_has_authorities() -> bool:
     if paths.cafile is not None:
         return True
     return paths.capath is not None and any(Path(paths.capath).iterdir())
+
+
+def certificate_names(certificate: Mapping[str, Any] | None) -> tuple[str, ...]:
+    """Return the host names on a certificate that was checked, in alphabetical order.
+
+    Wildcards are left out: they say whose the domain is, which the names say themselves.
+
+    Args:
+        certificate: as `SSLSocket.getpeercert` gives it.
+    """
+    alternatives = (certificate or {}).get("subjectAltName", ())
+    names = {name.lower() for kind, name in alternatives if kind == "DNS"}
+    exact = sorted(name for name in names if name.isascii() and not name.startswith("*"))
+    return tuple(exact) if len(exact) <= MOST_NAMES else ()
 
 
 def tls_cause(error: BaseException | None) -> ssl.SSLError | None:

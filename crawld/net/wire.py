@@ -20,7 +20,7 @@ from crawld.net.faults import Fault, connect_fault
 from crawld.net.progress import Phase, Progress
 from crawld.net.proxy import check_target, open_tunnel, proxy_place
 from crawld.net.resolver import ResolutionError, Resolver
-from crawld.net.tls import explain_tls, tls_cause
+from crawld.net.tls import certificate_names, explain_tls, tls_cause
 
 MAX_DIALLED = 4
 
@@ -49,6 +49,11 @@ class Wire(httpcore.AsyncNetworkStream):
 
     Every byte passes the `Progress` of the fetch that uses it, which keeps the limits; the time
     limits the HTTP library passes down are not needed. Without one it can only be closed.
+
+    Attributes:
+        address: the IP address connected to.
+        certificate: names on the peer's certificate, read once; none without TLS.
+        progress: of the fetch that uses it.
     """
 
     def __init__(
@@ -56,6 +61,8 @@ class Wire(httpcore.AsyncNetworkStream):
     ) -> None:
         self._stream = stream
         self.address = address
+        tls = isinstance(stream, trio.SSLStream)
+        self.certificate = certificate_names(stream.getpeercert()) if tls else ()
         self.progress: Progress | None = None
 
     async def read(self, max_bytes: int, timeout: float | None = None) -> bytes:  # noqa: D102

@@ -43,6 +43,7 @@ class HostUpdate:
         backoff_at: instant of the last trouble.
         closed_until: end of a Retry-After.
         clock_skew_s: its clock less ours; None keeps the known one.
+        certificate: names on its certificate; none keeps the known ones.
     """
 
     last_fetch_at: float | None = None
@@ -51,6 +52,7 @@ class HostUpdate:
     backoff_at: float | None = None
     closed_until: float | None = None
     clock_skew_s: float | None = None
+    certificate: tuple[str, ...] = ()
 
 
 _VISITED = """
@@ -59,7 +61,7 @@ UPDATE host SET visit_count = visit_count + 1, change_count = change_count + ?,
 """
 _FETCHED = """last_fetch_at = coalesce(?, last_fetch_at), address = coalesce(?, address),
     backoff_level = ?, backoff_at = ?, closed_until = ?,
-    clock_skew_s = coalesce(?, clock_skew_s)"""
+    clock_skew_s = coalesce(?, clock_skew_s), certificate = coalesce(?, certificate)"""
 
 
 def visited(
@@ -93,6 +95,7 @@ def _values(update: HostUpdate) -> tuple[float | str | None, ...]:
         update.backoff_at,
         update.closed_until,
         update.clock_skew_s,
+        " ".join(update.certificate) or None,
     )
 
 

@@ -42,6 +42,7 @@ class SourceHost(NamedTuple):
         address: last address connected to.
         added_at: when it was first met.
         preferred: whether the operator prefers it among its replicas.
+        certificate: names on the certificate it showed last, a space between them; None: none.
     """
 
     host_id: int
@@ -49,6 +50,7 @@ class SourceHost(NamedTuple):
     address: str | None
     added_at: float
     preferred: bool
+    certificate: str | None
 
 
 class Redirect(NamedTuple):
@@ -107,7 +109,7 @@ def pages_between(connection: apsw.Connection, after: Cursors, up_to: Cursors) -
 def hosts(connection: apsw.Connection) -> list[SourceHost]:
     """Return every host of which a page was fetched."""
     rows = connection.execute(
-        "SELECT host_id, host, address, added_at, preferred FROM host WHERE visit_count > 0"
+        "SELECT host_id, host, address, added_at, preferred, certificate FROM host WHERE visit_count > 0"
         " ORDER BY host_id"
     )
     return [SourceHost(*row)._replace(preferred=bool(row[4])) for row in rows]

@@ -166,7 +166,7 @@ CREATE TABLE host (
     page_count INTEGER NOT NULL GENERATED ALWAYS AS (
         pages_discovered + pages_visited + pages_excluded + pages_gone + pages_suspended
     ) VIRTUAL
-, clock_skew_s REAL, prior_shape REAL, prior_exposure_s REAL, price REAL, preferred INTEGER NOT NULL DEFAULT 0, vanishing_since REAL) STRICT;
+, clock_skew_s REAL, prior_shape REAL, prior_exposure_s REAL, price REAL, preferred INTEGER NOT NULL DEFAULT 0, vanishing_since REAL, certificate TEXT) STRICT;
 
 CREATE TABLE job (
     name TEXT PRIMARY KEY,

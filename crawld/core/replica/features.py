@@ -17,8 +17,8 @@ Source: Carvalho 2014, chapter 3; the bins were settled by a prototype.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -150,6 +150,36 @@ class Measured:
 
 
 @dataclass(frozen=True, slots=True)
+class PairValues:
+    """A value of few among very many pairs.
+
+    Attributes:
+        keys: pair keys, ascending.
+        values: the value of each, above 0.
+    """
+
+    keys: Ids
+    values: Floats
+
+    @classmethod
+    def of(cls, values: Iterable[tuple[tuple[int, int], float]]) -> PairValues:
+        """Return values of pairs of hosts in either order; of several the greatest stands."""
+        greatest: dict[int, float] = {}
+        for (a, b), value in values:
+            key = min(a, b) << 32 | max(a, b)
+            greatest[key] = max(value, greatest.get(key, 0.0))
+        keys = np.array(sorted(greatest), dtype=np.int64)
+        return cls(keys, np.array([greatest[key] for key in keys.tolist()], dtype=np.float64))
+
+    def at(self, keys: Ids) -> Floats:
+        """Return the value of each pair; 0 where there is none."""
+        if not len(self.keys):
+            return np.zeros(len(keys))
+        place = np.minimum(np.searchsorted(self.keys, keys), len(self.keys) - 1)
+        return np.where(self.keys[place] == keys, self.values[place], 0.0)
+
+
+@dataclass(frozen=True, slots=True)
 class Measure:
     """Hosts ready to be compared; made once, asked for any pairs.
 
@@ -159,8 +189,8 @@ class Measure:
         page: host · 2³² + number of the path, ascending.
         signature: what stands there.
         pages: pages of each host.
-        declared: (from, to) to the share of pages of `from` that declare `to`.
-        certificates: as in `Hosts`.
+        declared: share of the pages of one host that declare the other.
+        certified: 1/(names − 1) of a certificate that names both.
     """
 
     names: NameTable
@@ -171,9 +201,8 @@ class Measure:
     page_begin: Ids
     signature: Keys
     pages: Ids
-    declared: Mapping[tuple[int, int], float]
-    certificates: tuple[frozenset[str], ...]
-    host_names: tuple[str, ...] = field(repr=False)
+    declared: PairValues
+    certified: PairValues
 
     @classmethod
     def of(cls, hosts: Hosts) -> Measure:
@@ -195,9 +224,8 @@ class Measure:
             np.concatenate(([0], np.cumsum(pages))),
             comparable(hosts)[at],
             pages,
-            declared_shares(hosts, pages),
-            hosts.certificates,
-            hosts.names,
+            _declared(hosts, pages),
+            _certified(hosts),
         )
 
     def pairs(self, keys: Ids) -> Measured:
@@ -214,8 +242,8 @@ class Measure:
             cosine(self.paths, one, other),
             cosine(self.links, one, other),
             equal,
-            self._declared(one, other),
-            self._certificate(one, other),
+            self.declared.at(keys),
+            self.certified.at(keys),
         )
         return Measured(keys, np.column_stack(columns).astype(np.float64), content)
 
@@ -237,25 +265,6 @@ class Measure:
 
         return Content(count(common), count(compared), count(compared & (first == second)), many)
 
-    def _declared(self, one: Ids, other: Ids) -> Floats:
-        share = np.zeros(len(one))
-        if not self.declared:
-            return share
-        known = np.array(sorted({min(pair) << 32 | max(pair) for pair in self.declared}))
-        for at in np.flatnonzero(np.isin((one << 32) | other, known)).tolist():
-            a, b = int(one[at]), int(other[at])
-            share[at] = max(self.declared.get((a, b), 0.0), self.declared.get((b, a), 0.0))
-        return share
-
-    def _certificate(self, one: Ids, other: Ids) -> Floats:
-        share = np.zeros(len(one))
-        if not self.certificates:
-            return share
-        for at, (a, b) in enumerate(zip(one.tolist(), other.tolist(), strict=True)):
-            if self.host_names[b] in (names := self.certificates[a]):
-                share[at] = 1.0 / max(1, len(names - {self.host_names[a]}))
-        return share
-
 
 def network_of(address: str) -> str:
     """Return the network of an address: three octets, or the first three groups of IPv6."""
@@ -264,13 +273,29 @@ def network_of(address: str) -> str:
     return address.rpartition(".")[0]
 
 
-def declared_shares(hosts: Hosts, pages: Ids) -> dict[tuple[int, int], float]:
-    """Return for each (from, to) the share of the pages of `from` that declare `to`."""
-    return {
-        pair: min(1.0, max(hosts.redirects.get(pair, 0), hosts.canonicals.get(pair, 0)) / count)
+def _declared(hosts: Hosts, pages: Ids) -> PairValues:
+    """Return the share of a host's pages that declare another, of both directions the greater."""
+    counts = {
+        pair: max(hosts.redirects.get(pair, 0), hosts.canonicals.get(pair, 0))
         for pair in {*hosts.redirects, *hosts.canonicals}
-        if (count := int(pages[pair[0]]))
     }
+    return PairValues.of(
+        (pair, min(1.0, count / many))
+        for pair, count in counts.items()
+        if (many := int(pages[pair[0]]))
+    )
+
+
+def _certified(hosts: Hosts) -> PairValues:
+    """Return 1/(names − 1) of the smallest certificate of either host that names both."""
+    place = {name: host for host, name in enumerate(hosts.names)} if hosts.certificates else {}
+    return PairValues.of(
+        ((host, other), 1.0 / (len(names) - 1))
+        for host, names in enumerate(hosts.certificates)
+        if hosts.names[host] in names
+        for name in names
+        if (other := place.get(name, host)) != host
+    )
 
 
 def _rarity(_: Keys, df: Ids) -> Floats:

@@ -207,6 +207,7 @@ class ReplicaSearch:
             link_target=np.array([b for _, b in links], dtype=np.uint64),
             redirects=_of_places(redirects, at),
             canonicals=_of_places(canonicals, at),
+            certificates=tuple(frozenset((host.certificate or "").split()) for host in hosts),
         )
 
     def _compact(self) -> tuple[Ids, Ids, Keys, Keys, np.ndarray]:
@@ -287,6 +288,7 @@ def _worth_keeping(
             redirects=redirects,
             canonicals=canonicals,
             same_address=one.address is not None and one.address == other.address,
+            same_certificate=bool(values[at, names.index("certificate")]),
             probability=None if probability is None else float(probability[at]),
         )
         features = dict(zip(names, values[at].round(4).tolist(), strict=True))

@@ -43,6 +43,16 @@ def host_of(**rules):
     return host
 
 
+async def test_a_certificate_is_stored_when_it_is_new():
+    host = host_of()
+    assert host.update(1.0, "192.0.2.1", ("a.test", "b.test")).certificate == ("a.test", "b.test")
+    assert host.update(2.0, "192.0.2.1", ("a.test", "b.test")).certificate == ()
+    # An answer without one, a redirect to plain http perhaps, takes nothing back.
+    assert host.update(3.0, "192.0.2.1").certificate == ()
+    assert host.update(4.0, "192.0.2.1", ("a.test", "b.test")).certificate == ()
+    assert host.update(5.0, "192.0.2.1", ("a.test",)).certificate == ("a.test",)
+
+
 @JUMPS
 @jumping
 async def test_a_retry_after_holds_through_any_jump_of_the_wall_clock(jump_s):

@@ -11,6 +11,7 @@ from conftest import HOSTS, answering
 
 from crawld.core.page import Failure
 from crawld.net import Fetched, Fetcher, FetchFailure, FetchLimits, FetchRequest, FixedResolver
+from crawld.net.tls import MOST_NAMES, certificate_names
 
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello"
 SHORT = FetchLimits(connect_s=0.5)
@@ -39,6 +40,25 @@ async def test_the_name_of_the_url_is_asked_for_and_checked(serve, fetcher, auth
     got = await fetcher.fetch(ask(site, "wrong.test"))
     assert (got.failure, got.sent_at) == (Failure.TLS, None)
     assert "wrong.test" in got.detail
+
+
+async def test_the_names_on_the_certificate_come_with_each_answer(serve, fetcher, authority):
+    names = ("site.test", "Second.test", "*.wild.test")
+    site = await serve(answering(OK, OK), server_tls(authority, *names))
+    for _ in range(2):
+        got = await fetcher.fetch(ask(site))
+        assert got.certificate == ("second.test", "site.test")
+    plain = await serve(answering(OK))
+    got = await fetcher.fetch(FetchRequest(url=plain.url("/"), allow_private=True))
+    assert got.certificate == ()
+
+
+def test_a_certificate_of_very_many_names_names_nobody():
+    names = [("DNS", f"n{number}.test") for number in range(MOST_NAMES + 1)]
+    assert len(certificate_names({"subjectAltName": names[:-1]})) == MOST_NAMES
+    assert certificate_names({"subjectAltName": names}) == ()
+    assert certificate_names({"subjectAltName": [("IP Address", "192.0.2.1")]}) == ()
+    assert certificate_names(None) == ()
 
 
 async def test_an_expired_certificate(serve, fetcher, authority):

@@ -1,7 +1,7 @@
 import pytest
 
 from crawld.core.page import Grace, Outcome, PageState
-from crawld.store import frontier, headers, host, page, version
+from crawld.store import frontier, headers, host, page, replica_source, version
 from crawld.store import visit as visits
 from crawld.store.frontier import Caps
 from crawld.store.refusal import Refusal
@@ -132,6 +132,19 @@ def test_the_host_keeps_its_politeness(connection, page_id):
     visits.record(connection, unlike(page_id, Outcome.FAILED, host=HostUpdate()))
     row = host.by_name(connection, "example.org")
     assert (row.last_fetch_at, row.address, row.backoff_level) == (NOW, "192.0.2.7", 0)
+
+
+def test_the_certificate_of_a_host_stays_until_another_comes(connection, page_id):
+    def shown():
+        [row] = replica_source.hosts(connection)
+        return row.certificate
+
+    visits.record(connection, unlike(page_id, Outcome.FAILED, host=HostUpdate()))
+    assert shown() is None
+    for names in (("a.example", "example.org"), ()):
+        update = HostUpdate(certificate=names)
+        visits.record(connection, unlike(page_id, Outcome.FAILED, host=update))
+        assert shown() == "a.example example.org"
 
 
 def test_links_and_refusals_come_with_the_visit(connection, page_id):

@@ -132,6 +132,14 @@ def test_a_certificate_of_few_names_says_more():
     assert measured(hosts)[0]["certificate"] == 0.5
 
 
+def test_the_certificate_of_either_host_counts():
+    names, pages = ["a.example", "b.example"], [(0, 1, 0), (1, 2, 0)]
+    for certificates in ((frozenset(), frozenset(names)), (frozenset(names), frozenset())):
+        assert measured(make(names, pages, certificates=certificates))[0]["certificate"] == 1.0
+    stranger = (frozenset({"c.example", "b.example"}), frozenset())
+    assert measured(make(names, pages, certificates=stranger))[0]["certificate"] == 0.0
+
+
 def test_shared_outlinks():
     links = [(0, 1), (1, 1), (0, 2), (1, 2)]
     hosts = make("ab", [(0, path_key("/"), 0), (1, 4, 0)], links=links)
