@@ -6,7 +6,7 @@ from crawld.core.robots import Robots
 from crawld.core.url import canonicalize
 from crawld.daemon.admission import Admission, RecentUrls, Source
 
-from .world import site_with
+from .given import site_with
 
 NOW = 1_780_000_000.0
 HOME = "http://a.test/"

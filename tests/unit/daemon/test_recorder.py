@@ -12,8 +12,9 @@ from crawld.store import frontier
 from crawld.store import site as site_rows
 from crawld.store.database import Database
 from crawld.store.visit import VisitRecord
+from tests.daemon.world import until
 
-from .world import found_at, until
+from .given import found_at
 
 NOW = 1_780_000_000.0
 GATHER_S = 0.02

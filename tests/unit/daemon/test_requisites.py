@@ -7,7 +7,7 @@ from crawld.daemon.admission import Admission, Source
 from crawld.daemon.reading import needed_by, read
 from crawld.net.exchange import Fetched
 
-from .world import site_with
+from .given import site_with
 
 HOME = "http://a.test/deep/page"
 NOW = 1_780_000_000.0

@@ -18,7 +18,7 @@ from crawld.store.frontier import NO_CAPS
 from crawld.store.page import PageRecord
 from crawld.store.visit import HostUpdate
 
-from .world import site_with
+from .given import site_with
 
 NOW = 1_780_000_000.0
 URL = "http://a.test/dir/page"

@@ -24,7 +24,7 @@ from crawld.store.database import Database
 from crawld.store.visit import VisitRecord
 from crawld.store.wiki_page import Shown, Visited
 
-from ..world import found_at
+from ..given import found_at
 
 NOW = 1_790_000_000.0
 HOUR_S = 3_600.0

@@ -1,0 +1,97 @@
+"""The jobs that learn beside the crawl: first copies read after the fact, models refitted."""
+
+import pytest
+
+from crawld.core.change.model import PageModel
+from crawld.core.change.scale import ScaleModel
+from crawld.core.content.analysis import analyse
+from crawld.daemon.jobs.analyse import Analyse
+from crawld.daemon.jobs.estimate import Estimate
+from crawld.daemon.outlook import next_visit
+from crawld.daemon.views import page_detail
+from crawld.simweb.law import STATIC, poisson
+from crawld.store import model, version
+from crawld.store import page as page_rows
+
+from .world import site_of, until
+
+DAY_S = 86_400.0
+
+
+@pytest.fixture
+async def crawled(serve, daemon, mirror, wall):
+    """A daemon that visited 20 pages, and its simulated site."""
+    start_at = wall() - DAY_S
+    site = site_of(
+        laws=lambda page: poisson(DAY_S, start_at=start_at, seed=page) if page % 2 else STATIC
+    )
+    web = await serve(site, clock=wall)
+    running = await daemon(web.url())
+    await until(lambda: running.crawl.visitor.counts["changed"] == 20)
+    await running.crawl.recorder.drain()
+    return running
+
+
+async def rounds(running, wall, count):
+    for _ in range(count):
+        before = sum(running.crawl.visitor.counts.values())
+        wall.shift_s += DAY_S / 2
+        running.crawl.schedule.wake_all()
+        await until(lambda before=before: sum(running.crawl.visitor.counts.values()) >= before + 20)
+        await running.crawl.recorder.drain()
+
+
+async def test_first_copies_are_analysed_once_they_are_old_enough(crawled, mirror, wall):
+    job = Analyse(crawled.crawl, crawled.database, crawled.clock)
+    assert await job.run() == "0 copies analysed"
+    wall.shift_s += 120.0
+    assert await job.run() == "20 copies analysed"
+    assert await job.run() == "0 copies analysed"
+    rows = mirror.rows(
+        "SELECT page.cleaned_digest, page.sketch, visit.cleaned_digest, visit.sketch,"
+        " visit.version_id FROM page JOIN visit ON visit.version_id = page.version_id"
+    )
+    assert len(rows) == 20
+    for *identity, version_id in rows:
+        kept = await crawled.database.read(version.read_body, version_id)
+        expected = analyse(kept, "text/html; charset=utf-8")
+        assert identity == [expected.cleaned_digest, expected.sketch] * 2
+
+
+async def test_models_are_refitted_and_sites_get_a_scale(crawled, mirror, wall):
+    await rounds(crawled, wall, 12)
+    before = dict(mirror.rows("SELECT page_id, record FROM model"))
+    job = Estimate(crawled.crawl, crawled.database, crawled.clock)
+    told = await job.run()
+    assert told.startswith("20 models, ")
+    after = dict(mirror.rows("SELECT page_id, record FROM model"))
+    models = [PageModel.from_bytes(record) for record in after.values()]
+    assert len({one.prior for one in models}) == 1
+    assert after != before
+    [[shape]] = mirror.rows("SELECT prior_shape FROM host")
+    assert models[0].prior.shape == pytest.approx(shape)
+    # Only rate and prior moved: what visits saw is as it was.
+    for page_id, record in after.items():
+        old, new = PageModel.from_bytes(before[page_id]), PageModel.from_bytes(record)
+        kept = ("visits", "bins", "last_visit_at", "class_weights", "changed")
+        assert all(getattr(old, name) == getattr(new, name) for name in kept)
+    rates = {page: PageModel.from_bytes(record).rate for page, record in after.items()}
+    assert len(set(rates.values())) > 1
+    stored = await crawled.database.read(model.scale_of, 1)
+    assert ScaleModel.from_dict(stored).as_dict() == stored
+    again = await job.run()
+    assert "20 models, 0 of them moved" in again
+
+
+async def test_a_page_is_explained(crawled, wall):
+    await rounds(crawled, wall, 3)
+    record = await crawled.database.read(page_rows.for_visit, 2)
+    detail = await page_detail(crawled, record)
+    low, high = detail.model.rate_interval_per_day
+    assert 0 < low < detail.model.change_rate_per_day < high
+    assert detail.model.visits == 4
+    assert detail.validators.etag == "trusted"
+    assert detail.next_visit_at >= record.last_visit_at + 3600
+    assert "rests until then" in detail.next_visit_why
+    crawled.crawl.hosts[record.host].paused = True
+    assert next_visit(crawled, record) == (None, "its host is paused")
