@@ -18,7 +18,7 @@ from crawld.store.connection import open_connection
 
 # Requests are counted: what pages show is left alone unless a test is about it.
 SITE = {"allow_private": True, "requisites": False}
-PATIENCE_S = 30.0
+PATIENCE_S = 60.0
 """No wait of a test is longer; none is this long where the daemon works."""
 
 
