@@ -53,6 +53,8 @@ class News:
         at: instant of the answer, Unix seconds; no change is later.
         of_pages, of_urls: changes, one a page at most in each.
         cursor: where the source goes on.
+        cursor_before: where it went on from; a cursor that was moved meanwhile, by a source that
+            handed something on, stays as it is.
         told_until: all changes up to this instant have been told; None: as before.
         next_poll_at: when it is asked again.
         requests: what the poll cost. 0: it was no poll but a stream.
@@ -64,6 +66,7 @@ class News:
     of_pages: Sequence[OfPage] = ()
     of_urls: Sequence[OfUrl] = ()
     cursor: str | None = None
+    cursor_before: str | None = None
     told_until: float | None = None
     next_poll_at: float | None = None
     requests: int = 1
@@ -160,12 +163,13 @@ def take(connection: apsw.Connection, hint_source_id: int, news: News) -> list[H
         evidence.seen(1, changed=True)
         evidence.lagged(lag_s)
     evidence.missing.add(missed, 0.0)
+    cursor = news.cursor if source.cursor == news.cursor_before else source.cursor
     connection.execute(
         _POLLED,
         (
-            *(news.cursor, news.told_until, news.at, news.next_poll_at),
+            *(cursor, news.told_until, news.at, news.next_poll_at),
             *(news.requests, news.requests, len(heard) + len(late), len(late), missed),
-            *(sum(late), len(late), _written(evidence), hint_source_id),
+            *(sum(late), len(late), written(evidence), hint_source_id),
         ),
     )
     hint_source.set_cursors(connection, news.handed_on)
@@ -295,7 +299,7 @@ def _judge(connection: apsw.Connection, number: int, answered: Answered, told: _
         evidence.lagged(lag_s)
     connection.execute(
         _JUDGED,
-        (int(changed), int(not changed), lag_s, int(lag_s > 0.0), _written(evidence), number),
+        (int(changed), int(not changed), lag_s, int(lag_s > 0.0), written(evidence), number),
     )
 
 
@@ -309,7 +313,8 @@ def reliability(evidence: str | None) -> Reliability:
         return Reliability()  # of another version: learnt anew
 
 
-def _written(evidence: Reliability) -> str:
+def written(evidence: Reliability) -> str:
+    """Return the stored form of what is known of a source."""
     return json.dumps(evidence.as_dict())
 
 
@@ -348,6 +353,31 @@ def of_page(connection: apsw.Connection, page_id: int) -> list[tuple[str, float]
         (page_id,),
     )
     return [(str(kind), float(at)) for kind, at in rows]
+
+
+class Copied(NamedTuple):
+    """A page that is held, and its place in the order of its host."""
+
+    page_id: int
+    url_hash: int
+
+
+def copied_before(
+    connection: apsw.Connection,
+    site_id: int,
+    host_id: int,
+    before_at: float,
+    *,
+    after: int,
+    limit: int,
+) -> list[Copied]:
+    """Return the pages of a host whose last visit is older than an instant, by URL hash."""
+    rows = connection.execute(
+        "SELECT page_id, url_hash FROM page WHERE host_id = ? AND url_hash > ? AND site_id = ?"
+        " AND last_visit_at < ? AND state IN ('visited', 'gone') ORDER BY url_hash LIMIT ?",
+        (host_id, after, site_id, before_at, limit),
+    )
+    return [Copied(*row) for row in rows]
 
 
 def is_told(connection: apsw.Connection, page_id: int) -> bool:

@@ -65,7 +65,13 @@ def get(connection: apsw.Connection, hint_source_id: int) -> SourceRow:
 
 
 def ensure(
-    connection: apsw.Connection, site_id: int, host_id: int, kind: str, url: str, at: float
+    connection: apsw.Connection,
+    site_id: int,
+    host_id: int,
+    kind: str,
+    url: str,
+    at: float,
+    evidence: str | None = None,
 ) -> SourceRow:
     """Return a source, entered where it was not known.
 
@@ -76,12 +82,13 @@ def ensure(
         kind: one word.
         url: what is asked.
         at: Unix seconds.
+        evidence: of a new source, where more is known of its kind than of any.
     """
     key = (site_id, host_id, kind, url)
     connection.execute(
-        "INSERT INTO hint_source (site_id, host_id, kind, url, found_at) VALUES (?, ?, ?, ?, ?)"
-        " ON CONFLICT DO NOTHING",
-        (*key, at),
+        "INSERT INTO hint_source (site_id, host_id, kind, url, found_at, evidence)"
+        " VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING",
+        (*key, at, evidence),
     )
     where = "hint_source.site_id = ? AND hint_source.host_id = ? AND kind = ? AND url = ?"
     return SourceRow(*connection.execute(f"{_SOURCE} WHERE {where}", key).get)

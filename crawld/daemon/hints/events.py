@@ -6,9 +6,8 @@ with the id behind them; while the file is busy nothing more is read, and the fl
 server. A connection that is silent for too long is given up; each break is answered by a new
 connection that goes on behind the last id in the file.
 
-A stream that cannot go back that far has left something out. Where the wiki can be probed, its
-probe is called to make that good (`crawld/daemon/hints/wikis.py`); else the share of changes that
-the stream missed says so.
+A stream that cannot go back that far has left something out, and what is held is reconciled
+(`crawld/daemon/hints/gap.py`). One that refuses the id it gave goes on from an instant.
 
 One connection serves all hosts of a site: what it tells of the others goes to a source of theirs.
 """
@@ -19,7 +18,7 @@ from collections import defaultdict
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from typing import Any, Final
+from typing import Final
 from urllib.parse import quote, urlencode
 
 import structlog
@@ -28,19 +27,20 @@ import trio
 from crawld.core.url import canonicalize, parse
 from crawld.daemon.clock import Clock
 from crawld.daemon.hints.documents import Documents, Wanted
+from crawld.daemon.hints.gap import make_good
 from crawld.daemon.hints.source import Deliver, Hint, Poll, PollTrouble
+from crawld.errors import InvalidUrlError
 from crawld.net.exchange import Headers, Sink, header_value
 from crawld.sources.entry import CLOCK_TOLERANCE_S
 from crawld.sources.eventstream import (
+    Continuity,
     EventReader,
     PageChange,
     instant_of,
-    is_gap,
     moved_from,
+    names_host,
     read_change,
 )
-from crawld.sources.mediawiki_changes import Place
-from crawld.store import hint_source
 from crawld.store.database import Database
 from crawld.store.hint_source import SourceRow
 
@@ -67,10 +67,11 @@ SECOND_S: Final = 1.0
 DISORDER_S: Final = 10.0
 """Events come a little out of order: so long before the latest, all have been told."""
 
+_REFUSED: Final = frozenset({"status_400", "status_410", "status_412", "status_416"})
+"""So a server may answer to an id that it does not know, or no longer."""
+
 _SAFE: Final = ";@$!*(),/~:"
 """What MediaWiki leaves as it is in the path of a page."""
-
-_ANEW: Final[dict[str, Any]] = {"after": 0, "began_at": 0.0, "urgent": True}
 
 Take = Callable[[SourceRow, Poll], Awaitable[None]]
 
@@ -80,14 +81,15 @@ class _Gathered:
     """What waits for its way into the file.
 
     Attributes:
-        hints: by host and URL. last_id: behind the last event. at: instant of the last event.
-        gap: whether something was left out before it.
+        hints: by host and URL. last_id: behind the last event.
+        told_until: up to when all changes have been told; None: as before.
+        gap: the time in which something was left out; None: nothing was.
     """
 
     hints: dict[str, dict[str, Hint]]
     last_id: str
-    at: float | None = None
-    gap: bool = False
+    told_until: float | None = None
+    gap: tuple[float, float] | None = None
 
     def add(self, url: str, at: float) -> None:
         """Take a change of a page."""
@@ -108,6 +110,8 @@ class EventStream:
 
     Attributes:
         row: of the host its cursor is kept for.
+        continuity: whether it goes on where it ended.
+        may_name: whether the data of an event may name a page of the site's hosts.
     """
 
     def __init__(
@@ -137,31 +141,31 @@ class EventStream:
         self._clock = clock
         self._take = take
         self._broken = 0
+        self.continuity = Continuity()
+        self.may_name = names_host(beside)
 
     async def listen(self, row: SourceRow, deliver: Deliver) -> PollTrouble:
         """Connect behind the last id, and hand on what comes until the connection is over."""
+        self.continuity.begun(row.told_until)
         reader = EventReader(row.cursor or "")
         hearing = _Hearing(self, row, reader, deliver)
         began_at = trio.current_time()
-        over: list[PollTrouble] = []
+        said: list[PollTrouble] = []
         async with trio.open_nursery() as nursery:
             nursery.start_soon(hearing.hand_on_again_and_again)
-            over.append(
-                await self._documents.listen(
-                    self._wanted(row), hearing.receive, silence_s=SILENCE_S
-                )
-            )
+            wanted = self._wanted(row)
+            said.append(await self._documents.listen(wanted, hearing.receive, silence_s=SILENCE_S))
             nursery.cancel_scope.cancel()
         await hearing.hand_on()
-        return self._over(over[0], reader, hearing.heard, trio.current_time() - began_at)
-
-    def _over(
-        self, over: PollTrouble, reader: EventReader, heard: int, lasted_s: float
-    ) -> PollTrouble:
-        """Say how long the stream is left alone: briefly after a connection that said something."""
-        self._broken = 0 if lasted_s >= SOUND_S else self._broken + 1
-        if over.pause_s is not None or not heard:
+        [over], lasted_s = said, trio.current_time() - began_at
+        refused = row.cursor is not None and over.trouble in _REFUSED
+        if refused:
+            log.warning("stream_id_refused", url=row.url, why=over.trouble)
+            await deliver(Poll(at=self._clock.now(), requests=0))
+        self._broken = 0 if hearing.heard and lasted_s >= SOUND_S else self._broken + 1
+        if over.pause_s is not None or not (hearing.opened or refused):
             return over
+        # Briefly after a connection that stood, be it a silent one.
         pause_s = AGAIN_S * 2.0 ** min(self._broken, MAX_DOUBLINGS)
         return replace(over, pause_s=max(pause_s, reader.retry_s or 0.0))
 
@@ -175,59 +179,51 @@ class EventStream:
             url = f"{url}{'&' if '?' in url else '?'}{urlencode({'since': since})}"
         return Wanted(row.site_id, url, 0, headers=tuple(headers))
 
+    def now(self) -> float:
+        """Return the time of day, Unix seconds."""
+        return self._clock.now()
+
     def concerns(self, url: str) -> bool:
         """Whether a page may be one of the site's."""
         return parse(url).host in self._beside
 
     async def tell(self, row: SourceRow, gathered: _Gathered, deliver: Deliver) -> None:
         """Put what was gathered into the file, the cursor with the last of it."""
-        now = self._clock.now()
+        told_until, gap = gathered.told_until, gathered.gap
+        said = Poll(at=self._clock.now(), told_until=told_until, requests=0)
         for host, hints in gathered.hints.items():
             if host != row.host and host in self._beside:
-                said = Poll(at=now, hints=list(hints.values()), told_until=gathered.at, requests=0)
-                await self._take(self._beside[host], said)
+                await self._take(self._beside[host], replace(said, hints=list(hints.values())))
+        rows = self._beside.values()
         await deliver(
-            Poll(
-                at=now,
+            replace(
+                said,
                 hints=list(gathered.hints.get(row.host, {}).values()),
                 cursor=gathered.last_id or row.cursor,
-                told_until=None if gathered.gap else gathered.at,
-                requests=0,
-                handed_on=await self._probes() if gathered.gap else (),
+                handed_on=await make_good(self._database, rows, *gap) if gap else (),
             )
         )
-
-    async def _probes(self) -> list[tuple[int, str | None]]:
-        """Return what the probes of the wikis told of are to do: make good a gap."""
-        places = {(each.site_id, each.host_id) for each in self._beside.values()}
-        return [
-            (
-                row.hint_source_id,
-                replace(Place.from_json(row.cursor), after=0, urgent=True).to_json(),
-            )
-            for row in await self._database.read(hint_source.list_sources)
-            if row.kind == "probe" and (row.site_id, row.host_id) in places
-        ]
 
 
 class _Hearing:
     """One connection: from bytes to changes, and from there to whoever takes them.
 
     Attributes:
-        heard: events of any kind so far.
+        opened: whether it is a stream of events. heard: whether any came.
     """
 
     def __init__(
         self, stream: EventStream, row: SourceRow, reader: EventReader, deliver: Deliver
     ) -> None:
-        self.heard = 0
+        self.opened = self.heard = False
         self._stream = stream
         self._row = row
         self._reader = reader
         self._deliver = deliver
         self._gathered = self._empty()
+        self._passed_over = b""
+        self._told_id = reader.last_id
         self._handing_on = trio.Lock()
-        self._told_until = row.told_until
 
     def _empty(self) -> _Gathered:
         return _Gathered(defaultdict(dict), self._reader.last_id)
@@ -235,35 +231,48 @@ class _Hearing:
     def receive(self, status: int, headers: Headers) -> Sink | None:
         """Take the body of an answer that is a stream of events."""
         kind = (header_value(headers, "content-type") or "").partition(";")[0].strip().lower()
-        return self._read if status == 200 and kind == "text/event-stream" else None
+        self.opened = status == 200 and kind == "text/event-stream"
+        return self._read if self.opened else None
 
     async def _read(self, piece: bytes) -> None:
         for start in range(0, len(piece), PIECE_BYTES):
             for event in self._reader.feed(piece[start : start + PIECE_BYTES]):
-                self._event(event.data, event.last_id)
+                self._event(event.data)
             self._gathered.last_id = self._reader.last_id
             await trio.lowlevel.checkpoint()
             if len(self._gathered) >= MAX_GATHERED:
                 await self.hand_on()
 
-    def _event(self, data: bytes, last_id: str) -> None:
+    def _event(self, data: bytes) -> None:
+        self.heard = True
+        # Of other pages only the instants of the first events and of the last one matter.
+        if self._stream.continuity.since is None and not self._stream.may_name(data):
+            self._passed_over = data
+            return
+        said = self._instant(data)
+        change = read_change(said) if said is not None else None
+        if change is not None and change.url is not None:
+            now = self._stream.now()
+            self._changed(change, said or {}, min(change.at or now, now))
+
+    def _instant(self, data: bytes) -> Mapping[str, object] | None:
+        """Take the instant of an event; return what it says, None where it is none."""
         read = instant_of(data)
         if read is None:
-            return
+            return None
         said, at = read
-        now = self._stream._clock.now()
+        now, continuity = self._stream.now(), self._stream.continuity
         if at is not None and at <= now + CLOCK_TOLERANCE_S:
-            if not self.heard and is_gap(self._told_until, at):
-                log.warning("stream_gap", url=self._row.url, since=self._told_until, first=at)
-                self._gathered.gap = True
-            self.heard += 1
-            self._gathered.at = max(at - DISORDER_S, self._gathered.at or 0.0)
-        change = read_change(said)
-        if change is not None and change.url is not None:
-            self._changed(change, said, min(change.at or now, now))
+            gap = continuity.heard(at)
+            if gap is not None:
+                log.warning("stream_gap", url=self._row.url, since=gap[0], until=gap[1])
+                self._gathered.gap = gap
+            if continuity.since is None:
+                told_until = min(at, now) - DISORDER_S
+                self._gathered.told_until = max(told_until, self._gathered.told_until or 0.0)
+        return said
 
     def _changed(self, change: PageChange, said: Mapping[str, object], at: float) -> None:
-        assert change.url is not None
         for url in (change.url, _other_end(change, said)):
             if url is not None and self._stream.concerns(url):
                 self._gathered.add(url, at)
@@ -277,8 +286,13 @@ class _Hearing:
     async def hand_on(self) -> None:
         """Hand on what has gathered; returns when it is in the file."""
         async with self._handing_on:
+            if self._passed_over:
+                self._instant(self._passed_over)
+                self._passed_over = b""
             gathered, self._gathered = self._gathered, self._empty()
-            if gathered.hints or gathered.at is not None:
+            moved = gathered.told_until is not None or gathered.last_id != self._told_id
+            if gathered.hints or gathered.gap or moved:
+                self._told_id = gathered.last_id
                 with trio.CancelScope(shield=True):
                     await self._stream.tell(self._row, gathered, self._deliver)
 
@@ -293,4 +307,7 @@ def _other_end(change: PageChange, said: Mapping[str, object]) -> str | None:
     other = new if shown == old else old
     # The address of the one page, with the title of the other in its place.
     head, slash, _ = change.url.rpartition("/wiki/")
-    return canonicalize(f"{head}{slash}{quote(other, safe=_SAFE)}") if slash else None
+    try:
+        return canonicalize(f"{head}{slash}{quote(other, safe=_SAFE)}") if slash else None
+    except (InvalidUrlError, UnicodeError):  # half a character, as JSON can have
+        return None

@@ -14,6 +14,7 @@ from __future__ import annotations
 import base64
 import json
 from array import array
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Final
 
@@ -23,11 +24,13 @@ import xxhash
 
 from crawld.core.url import parse
 from crawld.daemon.hints.documents import Document, Documents, Wanted
+from crawld.daemon.hints.gap import make_good
 from crawld.daemon.hints.sitemaps import dated_hint
 from crawld.daemon.hints.source import Hint, Poll, PollTrouble
 from crawld.sources.entry import Entry
 from crawld.sources.feed import MAX_FEED_BYTES, FeedError, FeedWindow, read_feed
 from crawld.sources.listing import Listing, read_listing
+from crawld.store.database import Database
 from crawld.store.hint_source import SourceRow
 
 log = structlog.get_logger(__name__)
@@ -126,6 +129,10 @@ class _Document:
 class FeedSource(_Document):
     """One feed."""
 
+    def __init__(self, row: SourceRow, documents: Documents, database: Database) -> None:
+        super().__init__(row, documents)
+        self._database = database
+
     async def _read(self, look: Look, said: Document) -> Poll | PollTrouble:
         assert said.body is not None
         try:
@@ -152,7 +159,15 @@ class FeedSource(_Document):
             requests=said.requests,
             wait_s=max(after.every_s, feed.ttl_s or 0.0),
             found=[entry.url for entry in news],
+            handed_on=await self._reconciled(window, look, said),
         )
+
+    async def _reconciled(
+        self, window: FeedWindow, look: Look, said: Document
+    ) -> Sequence[tuple[int, str | None]]:
+        if not window.gap or look.at is None:
+            return ()
+        return await make_good(self._database, [self.row], look.at, said.at)
 
 
 class ListingSource(_Document):

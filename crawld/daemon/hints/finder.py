@@ -18,6 +18,7 @@ from crawld.daemon.crawl import Crawl
 from crawld.daemon.hints.documents import Documents
 from crawld.daemon.hints.events import EventStream, Take
 from crawld.daemon.hints.feeds import FeedSource, ListingSource
+from crawld.daemon.hints.gap import Gap
 from crawld.daemon.hints.sitemaps import SitemapSource
 from crawld.daemon.hints.source import Source, Stream
 from crawld.daemon.sites import ActiveSite
@@ -56,13 +57,22 @@ class DocumentFinder:
             found += [await self._sitemap(site, url) for url in await self._sitemaps(site)]
             for url in site.config.feeds:
                 row = await self._ensure(site, url, "feed")
-                found.append(FeedSource(row, self._documents))
+                found.append(FeedSource(row, self._documents, self._database))
             for url in site.config.listings:
                 row = await self._ensure(site, url, "listing")
                 found.append(ListingSource(row, self._documents))
             if site.config.event_stream is not None:
                 found.append(await self._stream(site, site.config.event_stream))
-        return found
+        return [*found, *await self._gaps()]
+
+    async def _gaps(self) -> list[Gap]:
+        """Return the doubts that gaps have left, those that were told in full included."""
+        rows = await self._database.read(hint_source.list_sources)
+        return [
+            Gap(row, self._database, self._clock)
+            for row in rows
+            if row.kind == Gap.kind and row.site_id in self._crawl.sites
+        ]
 
     async def _ensure(
         self, site: ActiveSite, url: str, kind: str, host: str | None = None

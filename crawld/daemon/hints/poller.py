@@ -302,6 +302,7 @@ class Sourcing:
                 of_pages=pages[:TAKEN],
                 of_urls=urls[: max(TAKEN - len(pages), 0)],
                 cursor=row.cursor,
+                cursor_before=row.cursor,
                 next_poll_at=row.next_poll_at,
                 requests=0,
             )
@@ -312,6 +313,7 @@ class Sourcing:
             of_pages=pages,
             of_urls=urls,
             cursor=said.cursor,
+            cursor_before=row.cursor,
             told_until=said.told_until,
             next_poll_at=next_poll_at,
             requests=said.requests,
@@ -372,6 +374,8 @@ class Sourcing:
             if (polled := host.polled.get(number)) is not None:
                 polled.next_at = max(trio.current_time(), polled.rested_at)
                 self._push(name)
+                return
+        self.look_again()  # it is new
 
 
 def _gathered(pages: Sequence[OfPage]) -> list[OfPage]:

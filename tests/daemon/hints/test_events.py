@@ -117,6 +117,41 @@ async def test_what_lies_in_a_gap_was_never_told(listening, wire, mirror, edit):
     assert stream(mirror)[1] == told_until
 
 
+async def test_what_a_gap_left_out_is_looked_for_on_the_pages(listening, mirror, edit):
+    ahead = time.time() + 250.0
+    after = [canary(number, at=ahead + number) for number in range(9, 19)]
+    await listening(saying(edit(7, "/a"), stay=False), saying(*after))
+    await until(lambda: stream(mirror)[0] == "[18]", what="cursor")
+    await until(lambda: told(mirror) == {"/", "/a", "/b"}, what="doubts")
+    kinds = sources(mirror)
+    assert kinds["gap"] == (0, 0, 3, None)
+    assert kinds["event_stream"][2:] == (1, None)
+    assert mirror.rows("SELECT cursor FROM hint_source WHERE kind = 'gap'") == [(None,)]
+
+
+async def test_an_id_that_is_refused_is_forgotten(listening, wire, mirror, edit):
+    quick = b"retry: 10\n\n"
+    steps = [saying(quick, edit(7, "/a"), stay=False), answering(400), saying(edit(8, "/b"))]
+    await listening(*steps)
+    await until(lambda: told(mirror) == {"/a", "/b"}, what="second hint")
+    assert wire.last_ids() == [None, "[7]", None]
+    assert "?since=" in wire.heads[2][""]
+
+
+async def test_a_stream_that_says_nothing_is_heard_again_soon(listening, mirror):
+    await listening(saying(stay=False))
+    await until(lambda: sources(mirror).get("event_stream", (0,))[0] > 1, what="connections")
+    assert sources(mirror)["event_stream"][3] == "ended"
+
+
+async def test_half_characters_do_not_end_a_stream(desk, listening, mirror, edit):
+    moved = event(
+        7, "/a", desk.origin, type="log", log_type="move", log_params={"target": "\ud800"}
+    )
+    await listening(saying(moved, edit(8, "/b")))
+    await until(lambda: "/b" in told(mirror), what="hint")
+
+
 @pytest.mark.parametrize(
     ("step", "trouble", "pause_s"),
     [

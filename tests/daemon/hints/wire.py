@@ -75,7 +75,7 @@ class Wire:
             await stream.send_all(b"HTTP/1.1 404 No\r\nContent-Length: 0\r\n\r\n")
             return
         pairs = (each.partition(": ") for each in fields)
-        self.heads.append({"": line, **{name.lower(): value for name, _, value in pairs}})
+        self.heads.append({**{name.lower(): value for name, _, value in pairs}, "": line})
         step = self.script[min(len(self.heads), len(self.script)) - 1]
         with contextlib.suppress(trio.BrokenResourceError, trio.ClosedResourceError):
             await step(stream)

@@ -10,12 +10,13 @@ from hypothesis import strategies as st
 from crawld.sources.eventstream import (
     MAX_EVENT_BYTES,
     MAX_RETRY_S,
+    Continuity,
     Event,
     EventReader,
     PageChange,
     instant_of,
-    is_gap,
     moved_from,
+    names_host,
     read_change,
 )
 
@@ -217,9 +218,61 @@ def test_events_of_the_wrong_shape(value):
     assert read_change(dict.fromkeys(EDIT, value)) is None or isinstance(value, str)
 
 
+LIVELY = [float(second) for second in range(10)]
+QUIET = [3_600.0 * hour for hour in range(10)]
+
+
+def gaps(continuity, asked_from, *instants):
+    """Return what a connection to a stream says was left out, and whether it is settled."""
+    continuity.begun(asked_from)
+    found = [gap for at in instants if (gap := continuity.heard(at)) is not None]
+    return found, continuity.since is None
+
+
 @pytest.mark.parametrize(
-    ("asked_from", "first_at", "gap"),
-    [(None, 100.0, False), (100.0, None, False), (100.0, 101.0, False), (100.0, 4_000.0, True)],
+    ("asked_from", "instants", "found", "settled"),
+    [
+        (None, [100.0], [], True),
+        (100.0, [], [], False),
+        (100.0, [101.0], [], True),
+        (100.0, [4_000.0], [], False),
+        (100.0, [4_000.0 + each for each in LIVELY], [(100.0, 4_000.0)], True),
+        (100.0, [8_000.0 + each for each in QUIET], [], True),
+        (100.0, [80_000.0 + each for each in QUIET], [(100.0, 80_000.0)], True),
+    ],
 )
-def test_a_stream_that_could_not_go_back_so_far(asked_from, first_at, gap):
-    assert is_gap(asked_from, first_at) is gap
+def test_a_stream_that_could_not_go_back_so_far(asked_from, instants, found, settled):
+    assert gaps(Continuity(), asked_from, *instants) == (found, settled)
+
+
+def test_the_rhythm_of_a_stream_is_learnt_over_connections_without_the_breaks():
+    continuity = Continuity()
+    assert gaps(continuity, None, *LIVELY[:6]) == ([], True)
+    assert gaps(continuity, 5.0, *[500.0 + each for each in LIVELY[:2]]) == ([], False)
+    assert gaps(continuity, 5.0, *[900.0 + each for each in LIVELY[:3]]) == ([(5.0, 900.0)], True)
+
+
+def test_which_events_may_name_a_host():
+    may_name = names_host(["en.wiki.test", "b.test"])
+    assert may_name(b'{"title_url": "https://EN.wiki.test/wiki/A"}')
+    assert may_name(b'{"title_url": "https:\\/\\/b.test\\/wiki\\/A"}')
+    assert not may_name(b'{"title_url": "https://enxwiki.test/wiki/A"}')
+    assert names_host(["a.test", "xn--bcher-kva.test"])(b"b\xc3\xbccher")
+
+
+@pytest.mark.parametrize(
+    ("written", "last_id"),
+    [
+        (b'[{"offset": 7}]', '[{"offset": 7}]'),
+        (b"", ""),
+        (b"caf\xc3\xa9", "caf\u00c3\u00a9"),
+        (b"a\x01b", "before"),
+        (b"a\x0bb", "before"),
+        (b" trailing ", "before"),
+        (b"\x7f", "before"),
+    ],
+)
+def test_an_id_that_could_not_be_sent_back_is_none(written, last_id):
+    reader = EventReader()
+    read(b"id: before\ndata: x\n\nid: " + written + b"\ndata: y\n\n", reader=reader)
+    assert reader.last_id == last_id
