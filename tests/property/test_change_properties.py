@@ -40,7 +40,7 @@ visits = st.lists(
 )
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(st.floats(math.log(1 / 60), math.log(3.0)), st.integers(0, 10**6))
 def test_estimators_are_consistent_on_poisson_histories(log_rate, seed):
     """With 3,000 visits every estimator of visits is within five standard errors."""
@@ -131,7 +131,7 @@ def test_survival_falls_and_the_value_of_a_visit_rises(mass, times, age):
 
 
 @given(masses)
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 def test_walds_identity_bounds_the_renewal_function(mass):
     """R(y) is a time to come: never negative; at 0 the mean; M never falls."""
     row = renewal.Renewal(renewal.EDGES_S, np.array(mass) / sum(mass))

@@ -1,7 +1,7 @@
 """Replicas: batches equal one batch, incremental counts equal a rebuild, domination as defined."""
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from crawld.core.replica.candidates import CandidateIndex
@@ -15,7 +15,6 @@ pages = st.lists(
 
 
 @given(pages, st.integers(1, 6), st.lists(st.integers(0, 60), max_size=6))
-@settings(deadline=None)
 def test_candidates_do_not_depend_on_batches(rows, cap, cuts):
     table = np.array(rows, dtype=np.int64)
     whole, parts = CandidateIndex(cap=cap), CandidateIndex(cap=cap)
@@ -55,7 +54,6 @@ vectors_and_counts = st.lists(
 
 
 @given(vectors_and_counts, st.booleans())
-@settings(deadline=None)
 def test_incremental_rule_counts_equal_a_rebuild_at_every_step(rows, positive):
     table = {row[:3]: row[3:] for row in rows}
     vectors = np.array(sorted(table))
@@ -78,7 +76,6 @@ points = st.lists(
 
 
 @given(points, points)
-@settings(deadline=None)
 def test_domination_is_counted_as_defined(reference, asked):
     a, b, weight = (np.array(column) for column in zip(*reference, strict=True))
     c, d, _ = (np.array(column) for column in zip(*asked, strict=True))

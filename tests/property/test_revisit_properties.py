@@ -93,7 +93,7 @@ def webs(draw):
     return Web(rate, np.concatenate([[0], np.cumsum(sizes)]), ceiling, weight)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(webs(), st.floats(-15, 4))
 def test_an_allocation_proves_its_optimality(web, log_bandwidth):
     bandwidth = float(np.exp(log_bandwidth))
@@ -105,7 +105,7 @@ def test_an_allocation_proves_its_optimality(web, log_bandwidth):
     assert allocation.spent.sum() == pytest.approx(asked, rel=1e-9, abs=1e-300)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(webs(), st.integers(0, 2**32 - 1))
 def test_no_feasible_allocation_is_better(web, seed):
     bandwidth = 0.3 * float(web.ceiling.sum())
@@ -126,7 +126,7 @@ def renewals(seed, pages):
     return Renewal(EDGES_S, mass / mass.sum(axis=1, keepdims=True))
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(st.integers(0, 1000), st.integers(1, 30), st.floats(-18, -8))
 def test_wolf_spends_the_bandwidth_at_one_price(seed, pages, log_bandwidth):
     stack, bandwidth = renewals(seed, pages), float(np.exp(log_bandwidth))
@@ -138,7 +138,7 @@ def test_wolf_spends_the_bandwidth_at_one_price(seed, pages, log_bandwidth):
         assert np.ptp(worth[visited]) <= 1e-4 * worth[visited].max()
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15)
 @given(st.integers(0, 1000), st.integers(0, 60))
 def test_whole_visits_are_all_given_and_come_near_the_continuous_optimum(seed, visits):
     stack, horizon_s = renewals(seed, 6), 90 * 86_400.0
@@ -192,7 +192,7 @@ def test_slots_agree_with_a_dict(steps):
     assert sorted(slots) == sorted([*model.values(), slots.find(1000), slots.find(-1000)])
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(st.integers(0, 2**32 - 1), st.integers(2, 40), st.floats(0.0, 1e6))
 def test_index_with_worthless_hints_is_index_without_hints(seed, count, lag_s):
     plain, told = IndexPolicy(), IndexPolicy()

@@ -219,7 +219,5 @@ class StoreMachine(RuleBasedStateMachine):
         assert doctor.examine(self.path).findings == ()
 
 
-StoreMachine.TestCase.settings = settings(
-    max_examples=25, stateful_step_count=25, deadline=None, print_blob=True
-)
+StoreMachine.TestCase.settings = settings(max_examples=25, stateful_step_count=25, print_blob=True)
 TestStore = StoreMachine.TestCase

@@ -86,7 +86,10 @@ class TestChanges:
         change.mark(connection, pages[0], [(rows[1], "revert")])
         assert change.list_changes(connection, pages[0])[0] == rows[1]._replace(kind="revert")
 
-    @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=30)
+    @settings(
+        suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+        max_examples=30,
+    )
     @given(st.lists(st.tuples(st.integers(0, 4), st.integers(1, 4)), max_size=30))
     def test_are_a_set(self, connection, pages, rows):
         connection.execute("DELETE FROM change")

@@ -181,7 +181,7 @@ STEPS = st.lists(
 )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(STEPS)
 def test_whatever_happens_every_copy_that_stays_reads_as_it_was(steps):
     with tempfile.TemporaryDirectory() as folder:
