@@ -31,7 +31,7 @@ from crawld.daemon.pages import HostPages
 from crawld.daemon.sites import ActiveSite
 from crawld.daemon.visit import Visit
 from crawld.store import page as page_rows
-from crawld.store import replica
+from crawld.store import replica, replica_pages, replica_sample
 from crawld.store.database import Database
 from crawld.store.page import PageRecord
 from crawld.store.replica import ReplicaRow
@@ -156,7 +156,7 @@ class Capacity:
         if finding is None or finding.cleaned_digest is None:
             return False
         page_id, digest = visit.page.page_id, finding.cleaned_digest
-        return not self._database.look_up(replica.has_shown, page_id, digest)
+        return not self._database.look_up(replica_sample.has_shown, page_id, digest)
 
     async def end(self, host: HostState, why: str) -> None:
         """Take the leave of a replica away; samples must prove it fresh again."""
@@ -239,7 +239,7 @@ class Capacity:
         own = self._crawl.robots.at_hand(parse(page.url).origin)
         if own is None or not own.allowed(page.url):
             return None
-        url = self._database.look_up(replica.resting_url, host.host_id, page.url)
+        url = self._database.look_up(replica_pages.resting_url, host.host_id, page.url)
         return None if url is None else (page, site, url)
 
     async def _allowed(self, host: HostState, site: ActiveSite, url: str) -> bool | None:

@@ -12,8 +12,8 @@ from crawld.daemon.models import Done
 from crawld.daemon.replica_models import PairStatus, ReplicaForm, Replicas, ReplicaStatus
 from crawld.errors import OperatorError
 from crawld.store import host as host_rows
-from crawld.store import replica
-from crawld.store.replica import PairRow, Word
+from crawld.store import replica, replica_pair
+from crawld.store.replica_pair import PairRow, Word
 
 if TYPE_CHECKING:
     from crawld.daemon.app import Daemon
@@ -30,7 +30,7 @@ def replica_routes(daemon: Daemon) -> APIRouter:
         """Replicas and the pairs that were judged, of a host or all."""
         host_id = None if host is None else await _host_id(daemon, host)
         rows = await daemon.database.read(replica.list_replicas)
-        pairs = await daemon.database.read(replica.list_pairs, host_id)
+        pairs = await daemon.database.read(replica_pair.list_pairs, host_id)
         return Replicas(
             replicas=[
                 ReplicaStatus(**{name: getattr(row, name) for name in ReplicaStatus.model_fields})
@@ -65,7 +65,7 @@ def replica_routes(daemon: Daemon) -> APIRouter:
 async def _say(daemon: Daemon, form: ReplicaForm, word: Word) -> tuple[str, str]:
     """Store the operator's word on the pair meant; return its names."""
     host_id = await _host_id(daemon, form.host)
-    pairs = await daemon.database.read(replica.list_pairs, host_id)
+    pairs = await daemon.database.read(replica_pair.list_pairs, host_id)
     rows = await daemon.database.read(replica.list_replicas)
     meant = [pair for pair in pairs if form.other is None or form.other in pair.evidence.names]
     if form.other is None and len(meant) > 1:
@@ -77,7 +77,7 @@ async def _say(daemon: Daemon, form: ReplicaForm, word: Word) -> tuple[str, str]
         said = "stands in several pairs" if meant else "stands in no pair that was judged"
         raise OperatorError(f"{form.host} {said}", hint=hint)
     pair = meant[0]
-    await daemon.database.write(replica.put_word, pair.one_id, pair.other_id, word)
+    await daemon.database.write(replica_pair.put_word, pair.one_id, pair.other_id, word)
     daemon.jobs.call(JOB)
     return pair.evidence.names
 

@@ -36,7 +36,7 @@ from crawld.store import traffic
 from crawld.store.database import Database
 from crawld.store.host import HostUpdate
 from crawld.store.page import PageRecord
-from crawld.store.replica import STOOD_IN
+from crawld.store.replica_sample import STOOD_IN
 from crawld.store.traffic import Received
 from crawld.store.visit import Recorded, VisitRecord
 

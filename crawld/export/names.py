@@ -122,6 +122,9 @@ def relative(quoted_from: str, quoted_to: str) -> str:
         quoted_from: the file with the link, quoted.
         quoted_to: the file it leads to, quoted.
     """
+    below = quoted_from[: quoted_from.rfind("/") + 1]
+    if quoted_to.startswith(below):
+        return quoted_to[len(below) :] or "./"
     here, there = quoted_from.split("/"), quoted_to.split("/")
     shared = 0
     for one, other in zip(here[:-1], there[:-1], strict=False):

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, NamedTuple, Self
 
-from crawld.core.content.references import REQUISITES, Kind
+from crawld.core.content.kind import REQUISITES, Kind
 from crawld.core.content.rewrite import rewrite_css, rewrite_html
 from crawld.core.url import parse, url_hash
 from crawld.errors import CorruptDatabaseError
@@ -36,10 +36,17 @@ _XML: Final = frozenset({"application/xhtml+xml", "image/svg+xml"})
 
 
 class Place(NamedTuple):
-    """Where a page lies, as it stands in links, and where it leads to."""
+    """Where a page lies.
 
-    path: str
+    Attributes:
+        path: as it stands in links; None: the export does not hold it.
+        redirect_url: where it leads to.
+        may_come: whether it could come into the export one day.
+    """
+
+    path: str | None
     redirect_url: str | None
+    may_come: bool
 
 
 @dataclass(slots=True)
@@ -73,7 +80,7 @@ class Press:
         self._places = Places(manifest)
         self._folder = Folder(out)
         self._hosts = walk.hosts(self._connection)
-        self._known: dict[str, Place | None] = {}
+        self._known: dict[str, Place] = {}
 
     def print(self, pages: Sequence[Outline]) -> Printed:
         """Write pages to their places; one that has none, or no copy any more, is left out."""
@@ -103,18 +110,19 @@ class Press:
         """Return a copy as the database holds it."""
         return walk.copy(self._connection, version_id)
 
-    def place(self, url: str) -> Place | None:
+    def place(self, url: str) -> Place:
         """Return where a page lies."""
         if url not in self._known:
             if len(self._known) >= _PLACES:
                 self._known.clear()
-            found = self._places.of(url_hash(url))
-            self._known[url] = None if found is None else Place(quoted(found[0]), found[1])
+            self._known[url] = self._looked_up(url)
         return self._known[url]
 
-    def may_come(self, url: str) -> bool:
-        """Return whether a page could come into the export one day."""
-        return parse(url).host in self._hosts
+    def _looked_up(self, url: str) -> Place:
+        if parse(url).host not in self._hosts:
+            return Place(None, None, may_come=False)
+        path, redirect_url = self._places.of(url_hash(url)) or (None, None)
+        return Place(None if path is None else quoted(path), redirect_url, may_come=True)
 
     def close(self) -> None:
         """Close what it holds."""
@@ -157,15 +165,14 @@ class _Sheet:
     def locate(self, url: str, kind: Kind) -> str | None:
         """Return the link to the file of a page, None if there is none."""
         for _ in range(_MAX_HOPS):
-            place = self._press.place(url)
-            if place is None:
+            path, redirect_url, may_come = self._press.place(url)
+            if path is not None and (redirect_url is None or kind not in REQUISITES):
+                return relative(self._path, path)
+            if may_come:
+                self.wanted.append(url_hash(url))
+            if path is None or redirect_url is None:
                 break
-            if place.redirect_url is None or kind not in REQUISITES:
-                return relative(self._path, place.path)
-            self.wanted.append(url_hash(url))
-            url = place.redirect_url
-        if self._press.may_come(url):
-            self.wanted.append(url_hash(url))
+            url = redirect_url
         return None
 
     def _rewritten(self, copy: Copy) -> bytes:

@@ -29,7 +29,7 @@ import numpy as np
 from libzim.writer import ContentProvider, Creator, Hint, Item, StringProvider
 
 from crawld.core.content import html
-from crawld.core.content.references import REQUISITES, Kind
+from crawld.core.content.kind import REQUISITES, Kind
 from crawld.core.content.rewrite import rewrite_css, rewrite_html
 from crawld.core.url import parse, url_hash
 from crawld.errors import CorruptDatabaseError, OperatorError

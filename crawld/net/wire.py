@@ -61,8 +61,9 @@ class Wire(httpcore.AsyncNetworkStream):
     ) -> None:
         self._stream = stream
         self.address = address
-        tls = isinstance(stream, trio.SSLStream)
-        self.certificate = certificate_names(stream.getpeercert()) if tls else ()
+        self.certificate = (
+            certificate_names(stream.getpeercert()) if isinstance(stream, trio.SSLStream) else ()
+        )
         self.progress: Progress | None = None
 
     async def read(self, max_bytes: int, timeout: float | None = None) -> bytes:  # noqa: D102

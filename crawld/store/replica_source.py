@@ -109,8 +109,8 @@ def pages_between(connection: apsw.Connection, after: Cursors, up_to: Cursors) -
 def hosts(connection: apsw.Connection) -> list[SourceHost]:
     """Return every host of which a page was fetched."""
     rows = connection.execute(
-        "SELECT host_id, host, address, added_at, preferred, certificate FROM host WHERE visit_count > 0"
-        " ORDER BY host_id"
+        "SELECT host_id, host, address, added_at, preferred, certificate FROM host"
+        " WHERE visit_count > 0 ORDER BY host_id"
     )
     return [SourceHost(*row)._replace(preferred=bool(row[4])) for row in rows]
 

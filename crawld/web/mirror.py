@@ -21,7 +21,7 @@ from crawld.core.content.kind import Kind
 from crawld.core.content.rewrite import Locate, charset_after, rewrite_css, rewrite_html
 from crawld.core.page import PageState
 from crawld.core.url import parse, url_hash
-from crawld.store import replica, shown, version
+from crawld.store import replica_pages, shown, version
 from crawld.store.headers import unpack
 from crawld.store.served import Reason, Served, served
 from crawld.store.shown import Shown
@@ -106,7 +106,7 @@ def show(
     page = find(connection, address.url)
     if not address.moment.text and (page is None or page.state is PageState.SUSPENDED):
         # An old name: the host is a copy of another, which has the page.
-        kept = replica.canonical_url(connection, address.url)
+        kept = replica_pages.canonical_url(connection, address.url)
         if kept is not None:
             return redirect(mirror_path(kept, ""))
     if page is None:

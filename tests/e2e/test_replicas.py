@@ -5,6 +5,7 @@ the web's ledger counts what was asked for.
 """
 
 import pytest
+from tests.unit.daemon.world import Mirror, ShiftedTime, Web, until
 
 from crawld.daemon.app import run_daemon
 from crawld.daemon.clock import Clock
@@ -12,8 +13,7 @@ from crawld.simweb.graph import SiteGraph
 from crawld.simweb.law import poisson
 from crawld.simweb.server import SimWeb
 from crawld.simweb.site import SimSite
-from crawld.store import replica
-from tests.unit.daemon.world import Mirror, ShiftedTime, Web, until
+from crawld.store import replica, replica_pages
 
 DAY_S = 86_400.0
 PAGES = 12
@@ -105,7 +105,7 @@ async def test_pruning_saves_requests_and_loses_no_page(nursery, serve, tmp_path
     assert len(names) == 10
     shown = 0
     for url, state in pruned.rows("SELECT url, state FROM page WHERE requisite = 0"):
-        there = await daemon.database.read(replica.canonical_url, url)
+        there = await daemon.database.read(replica_pages.canonical_url, url)
         assert (there is not None) == (state == "suspended")
         shown += 1
         if there is not None:

@@ -4,7 +4,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from selectolax.lexbor import LexborHTMLParser
 
-from crawld.core.content.references import Kind, html_references
+from crawld.core.content.kind import Kind
+from crawld.core.content.references import html_references
 from crawld.core.content.rewrite import rewrite_css, rewrite_html
 from crawld.core.url import resolver
 

@@ -106,21 +106,22 @@ class StartTag(NamedTuple):
         attributes_start: offset behind the name.
         attributes_end: offset of its `>`.
         text_end: where its raw text ends (script, style, title …); None if it holds markup.
-        is_link: whether it is an `a` where nothing but its href matters; the offsets are then those
-            of its value, which stands between double quotes.
     """
 
     name: str
     attributes_start: int
     attributes_end: int
     text_end: int | None
-    is_link: bool = False
+
+
+Span = tuple[int, int]
+"""Start and end of the href of an `a` where nothing else matters; double quotes are around it."""
 
 
 def start_tags(
     text: str, *, xml: bool = False, only: frozenset[str] | None = None
-) -> Iterator[StartTag]:
-    """Yield the start tags of a page, in order.
+) -> Iterator[StartTag | Span]:
+    """Yield the start tags of a page, in order; of a link in its usual spelling only its href.
 
     Args:
         text: the page.
@@ -138,7 +139,7 @@ def start_tags(
         for match in tokens:
             token = match.lastindex
             if token == _LINK:
-                yield StartTag("a", *match.span(_LINK), None, True)
+                yield match.span(_LINK)
                 continue
             if token == _START:
                 name, raw_text_end = match[2].lower(), None

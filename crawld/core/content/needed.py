@@ -11,7 +11,9 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from crawld.core.content.html import MAX_LINKS, ParsedPage
-from crawld.core.content.references import Kind, css_references, srcset_places
+from crawld.core.content.kind import Kind
+from crawld.core.content.references import css_references
+from crawld.core.content.url_syntax import srcset_places
 
 if TYPE_CHECKING:
     from selectolax.lexbor import LexborNode

@@ -1,8 +1,9 @@
 """Where HTML and CSS hold URLs, and what each is for: one table, read by all who need it.
 
-`html_references` and `css_references` tell what a page or a style sheet names; `places` and
-`css_places` tell where, for `rewrite`. Tag and attribute names come from the WHATWG HTML Standard
-(its index of attributes), with the obsolete ones that pages still use, and from SVG 2.
+`html_references` and `css_references` tell what a page or a style sheet names; `places` tells
+where, for `rewrite`. Tag and attribute names come from the WHATWG HTML Standard (its index of
+attributes), with the obsolete ones that pages still use, and from SVG 2. What stands inside an
+attribute that holds more than a URL is read by `url_syntax`.
 
 URLs are given as written, character references and CSS escapes resolved; `javascript:`, `data:`
 and their like are left out. What a base element says is `base_of`.
@@ -14,54 +15,27 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
-from enum import Enum, StrEnum, auto
+from enum import Enum, auto
 from typing import NamedTuple
 
+from crawld.core.content.kind import Kind
 from crawld.core.content.markup import (
     Attribute,
     Source,
+    Span,
     StartTag,
     attributes_of,
     source_of,
     start_tags,
     unescape,
 )
-
-
-class Kind(StrEnum):
-    """What a URL is for."""
-
-    LINK = "link"  # a page to go to
-    REFRESH = "refresh"  # a page the browser goes to by itself
-    FORM = "form"  # where a form is sent
-    FRAME = "frame"  # a page shown inside this one
-    IMAGE = "image"
-    ICON = "icon"
-    STYLE = "style"  # a style sheet
-    SCRIPT = "script"
-    FONT = "font"
-    MEDIA = "media"  # audio, video and their text tracks
-    OBJECT = "object"  # embed and object: anything
-    MANIFEST = "manifest"
-    DATA = "data"  # preloaded for a script
-    MENTION = "mention"  # named, neither shown nor followed: canonical, cite, EditURI
-    CONTACT = "contact"  # a connection is opened, nothing is shown: preconnect, ping
-
-
-REQUISITES = frozenset(
-    {
-        *(Kind.FRAME, Kind.IMAGE, Kind.ICON, Kind.STYLE, Kind.SCRIPT, Kind.FONT, Kind.MEDIA),
-        *(Kind.OBJECT, Kind.MANIFEST, Kind.DATA),
-    }
-)
-"""What a browser loads to show a page."""
+from crawld.core.content.url_syntax import css_places, css_unescape, refresh_place, srcset_places
 
 
 class Form(Enum):
     """How a place holds URLs."""
 
     PLAIN = auto()
-    LINK = auto()  # as PLAIN: the value itself, which stands between double quotes
     SRCSET = auto()
     REFRESH = auto()
     CSS = auto()
@@ -78,7 +52,7 @@ class Place(NamedTuple):
         form: how they are held.
         kind: what for; None where the content says (CSS, HTML).
         attribute: the attribute that holds them; None: what is between `start` and `end` does.
-        start: offset of the attribute, of the value of a link or of the raw text.
+        start: offset of the attribute or of the raw text.
         end: offset behind it.
     """
 
@@ -185,8 +159,8 @@ _SIMPLE_NAMES = frozenset({*(name for kinds in _SIMPLE.values() for name in kind
 _COMMON_TAGS = _TAGS - frozenset(
     ["thead", "tbody", "tfoot", "table", "tr", "td", "th", "blockquote", "q", "ins", "del"]
 )
-_RARE_WORDS = ("background=", "background =", "cite=", "cite =")
-_CSS_SIGN = re.compile(r"url\(|image-set\(")
+_RARE_WORDS = ("background", "cite=")
+_CSS_SIGN = re.compile(r"(?:url|image-set)\(", re.IGNORECASE)
 _POLICIES = frozenset(
     {"content-security-policy", "content-security-policy-report-only", "x-dns-prefetch-control"}
 )
@@ -195,8 +169,8 @@ _POLICIES = frozenset(
 # --- where they are --------------------------------------------------------------------------
 
 
-def places(text: str, *, xml: bool = False) -> Iterator[Place]:
-    """Yield the places of a page that hold URLs, in order.
+def places(text: str, *, xml: bool = False) -> Iterator[Place | Span]:
+    """Yield the places of a page that hold URLs, in order; a link in its usual spelling as a span.
 
     Args:
         text: the page, decoded or one character a byte.
@@ -204,16 +178,13 @@ def places(text: str, *, xml: bool = False) -> Iterator[Place]:
     """
     # Words are looked for, in lower case: a pattern takes twenty times as long.
     lowered = text.lower()
-    signs = _signs(lowered)
-    sign = next(signs)
     named = _TAGS if any(word in lowered for word in _RARE_WORDS) else _COMMON_TAGS
     for tag in start_tags(text, xml=xml, only=named):
-        while sign < tag.attributes_start:
-            sign = next(signs)
-        styled = sign < tag.attributes_end
-        if tag.is_link:
-            yield Place(Form.LINK, Kind.LINK, None, tag.attributes_start, tag.attributes_end)
-        elif not styled and (kinds := _SIMPLE.get(tag.name)) is not None:
+        if not isinstance(tag, StartTag):
+            yield tag
+            continue
+        styled = _is_styled(text, tag.attributes_start, tag.attributes_end)
+        if not styled and (kinds := _SIMPLE.get(tag.name)) is not None:
             for name, place in attributes_of(text, tag, _SIMPLE_NAMES).items():
                 if name in kinds:
                     yield Place(Form.PLAIN, kinds[name], place, place.start, place.end)
@@ -223,13 +194,9 @@ def places(text: str, *, xml: bool = False) -> Iterator[Place]:
             yield from _places_of(text, tag, styled=styled)
 
 
-def _signs(lowered: str) -> Iterator[int]:
-    """Yield where CSS may name a URL, and for ever the end of the text."""
-    if any(word in lowered for word in ("url(", "image-set(")):
-        for match in _CSS_SIGN.finditer(lowered):
-            yield match.start()
-    while True:
-        yield len(lowered)
+def _is_styled(text: str, start: int, end: int) -> bool:
+    """Return whether CSS between two offsets may name a URL."""
+    return text.find("(", start, end) >= 0 and _CSS_SIGN.search(text, start, end) is not None
 
 
 def _places_of(text: str, tag: StartTag, *, styled: bool) -> Iterator[Place]:
@@ -303,105 +270,13 @@ def _value(text: str, attributes: dict[str, Attribute], name: str) -> str:
 
 # --- what they say ---------------------------------------------------------------------------
 
-_S = r"\t\n\f\r "
-_QUOTED = r"\"((?:[^\"\\\n]++|\\.)*+)\"|'((?:[^'\\\n]++|\\.)*+)'"
-_HEX = rf"\\[0-9a-fA-F]{{1,6}}+[{_S}]?+"
-_ADDRESS = rf"url\([{_S}]*+(?:{_QUOTED}|((?:[^\"'()\\{_S}]++|{_HEX}|\\.)++))[{_S}]*+\)"
-_CSS = re.compile(
-    r"/\*.*?(?:\*/|\Z)"
-    r"|@namespace\b[^;{}]*+"
-    r"|@font-face\b[^{};@]*+\{(?P<face>[^}]*+)"
-    rf"|@import[{_S}]*+(?P<import>{_ADDRESS}|{_QUOTED})"
-    r"|image-set\((?P<set>(?:[^()\"']++|\"[^\"\n]*+\"|'[^'\n]*+'"
-    r"|\((?:[^()\"']++|\"[^\"\n]*+\"|'[^'\n]*+')*+\))*+)\)"
-    rf"|(?P<url>{_ADDRESS})"
-    rf"|\"(?:[^\"\\\n]++|\\.)*+\"|'(?:[^'\\\n]++|\\.)*+'",
-    re.DOTALL | re.IGNORECASE,
-)
-_IN_FACE = re.compile(rf"/\*.*?(?:\*/|\Z)|{_ADDRESS}", re.DOTALL | re.IGNORECASE)
-_IN_SET = re.compile(rf"type\([^)]*+\)?+|{_ADDRESS}|{_QUOTED}", re.DOTALL | re.IGNORECASE)
-_IN_IMPORT = re.compile(rf"{_ADDRESS}|{_QUOTED}", re.DOTALL | re.IGNORECASE)
-_ESCAPE = re.compile(
-    r"\\(?:([0-9a-fA-F]{1,6})(?:\r\n|[\t\n\f\r ])?+|(\r\n|[\n\f\r])|(.))", re.DOTALL
-)
-
-_CANDIDATE = re.compile(rf"[{_S},]*+([^{_S},][^{_S}]*+)((?<!,)(?:[^,(]++|\([^)]*+\)?+)*+)?+")
-_REFRESH = re.compile(
-    rf"[{_S}]*+(?:[0-9][0-9.]*+|\.[0-9.]*+)?+[{_S}]*+[;,]?+[{_S}]*+(?:url[{_S}]*+=[{_S}]*+)?+"
-    r"(?:\"([^\"]*+)|'([^']*+)|([^\"'].*+))",
-    re.DOTALL | re.IGNORECASE,
-)
-
-
-def css_places(css: str) -> Iterator[tuple[int, int, Kind]]:
-    """Yield (start, end, kind) of each URL of a style sheet or style attribute, quotes left out."""
-    for match in _CSS.finditer(css):
-        group = match.lastgroup
-        if group == "url":
-            yield *_span(match), Kind.IMAGE
-        elif group is not None:
-            pattern, kind = _INSIDE[group]
-            for inner in pattern.finditer(css, *match.span(group)):
-                if inner.lastindex is not None:
-                    yield *_span(inner), kind
-
-
-_INSIDE = {
-    "face": (_IN_FACE, Kind.FONT),
-    "import": (_IN_IMPORT, Kind.STYLE),
-    "set": (_IN_SET, Kind.IMAGE),
-}
-
-
-def _span(match: re.Match[str]) -> tuple[int, int]:
-    # Of the groups for each kind of quote one holds; the named group around them comes first.
-    index = next(i for i in range(match.re.groups, 0, -1) if match[i] is not None)
-    return match.span(index)
-
-
-def css_unescape(value: str) -> str:
-    r"""Return a CSS string or URL with its escapes resolved.
-
-    >>> css_unescape(r"a\26 b\)")
-    'a&b)'
-    """
-    return _ESCAPE.sub(_escaped, value) if "\\" in value else value
-
-
-def _escaped(match: re.Match[str]) -> str:
-    code, line_end, character = match.groups()
-    if code is None:
-        return "" if line_end else str(character)
-    number = int(code, 16)
-    return "\ufffd" if not number or number > 0x10FFFF or 0xD800 <= number < 0xE000 else chr(number)
-
-
-def srcset_places(value: str) -> Iterator[tuple[int, int]]:
-    """Yield (start, end) of each URL of a srcset value.
-
-    Source: WHATWG HTML Standard 4.8.4.2.2: a comma ends a candidate only behind its URL or behind
-    its descriptors, outside parentheses.
-    """
-    for match in _CANDIDATE.finditer(value):
-        start, end = match.span(1)
-        yield start, start + len(value[start:end].rstrip(","))
-
-
-def refresh_place(value: str) -> tuple[int, int] | None:
-    """Return (start, end) of the URL of a refresh directive, None if it only reloads."""
-    match = _REFRESH.fullmatch(value) or _REFRESH.match(value)
-    if match is None or match.lastindex is None:
-        return None
-    start, end = match.span(match.lastindex)
-    return (start, end) if value[start:end].strip() else None
-
 
 def base_of(source: Source, *, xml: bool = False) -> str | None:
     """Return what the first base element with an href says, None if there is none."""
     if "<base" not in source.text.lower():
         return None
     for place in places(source.text, xml=xml):
-        if place.form is Form.BASE and place.attribute is not None:
+        if isinstance(place, Place) and place.form is Form.BASE and place.attribute is not None:
             return attribute_value(source, place.attribute).strip()
     return None
 
@@ -426,21 +301,20 @@ def html_references(
 
 def _references(source: Source, *, xml: bool) -> Iterator[Reference]:
     for place in places(source.text, xml=xml):
-        if place.form is Form.BODY:
-            continue
-        if place.attribute is None and place.form is Form.CSS:
+        if isinstance(place, Place) and place.form is Form.CSS and place.attribute is None:
             yield from css_references(source.read(source.text[place.start : place.end]))
         else:
-            for kind, url in _READ[place.form](_value_at(source, place), place.kind):
+            for kind, url in _urls_at(source, place):
                 if not _opaque(url):
                     yield Reference(kind, url.strip())
 
 
-def _value_at(source: Source, place: Place) -> str:
-    """Return the value of the attribute at a place, character references resolved."""
-    if place.attribute is not None:
-        return attribute_value(source, place.attribute)
-    return unescape(source.read(source.text[place.start : place.end]))
+def _urls_at(source: Source, place: Place | Span) -> Iterator[tuple[Kind, str]]:
+    """Yield what the attribute at a place names, as written."""
+    if not isinstance(place, Place):
+        yield Kind.LINK, unescape(source.read(source.text[slice(*place)]))
+    elif place.attribute is not None:
+        yield from _READ[place.form](attribute_value(source, place.attribute), place.kind)
 
 
 def css_references(css: str) -> Iterator[Reference]:
@@ -481,13 +355,12 @@ def _css(value: str, kind: Kind | None) -> Iterator[tuple[Kind, str]]:
 def _html(value: str, kind: Kind | None) -> Iterator[tuple[Kind, str]]:
     # A document inside a document inside a document is not read.
     for place in places(value):
-        if place.form is Form.LINK or (place.form is not Form.HTML and place.attribute is not None):
-            yield from _READ[place.form](_value_at(Source(value, None), place), place.kind)
+        if not (isinstance(place, Place) and place.form is Form.HTML):
+            yield from _urls_at(Source(value, None), place)
 
 
 _READ: dict[Form, Callable[[str, Kind | None], Iterator[tuple[Kind, str]]]] = {
     Form.PLAIN: _plain,
-    Form.LINK: _plain,
     Form.SRCSET: _srcset,
     Form.REFRESH: _refresh,
     Form.CSS: _css,

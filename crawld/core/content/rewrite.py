@@ -17,22 +17,14 @@ Shift_JIS …): then the result is UTF-8 with a byte order mark, which tells eve
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator
 from functools import lru_cache
 
+from crawld.core.content.kind import Kind
 from crawld.core.content.markup import Attribute, Source, escape, is_bytewise, source_of, unescape
-from crawld.core.content.references import (
-    Form,
-    Kind,
-    Place,
-    attribute_value,
-    base_of,
-    css_places,
-    css_unescape,
-    places,
-    refresh_place,
-    srcset_places,
-)
+from crawld.core.content.references import Form, Place, attribute_value, base_of, places
+from crawld.core.content.url_syntax import css_places, css_unescape, refresh_place, srcset_places
 from crawld.core.url import resolver
 
 Locate = Callable[[str, Kind], str | None]
@@ -42,8 +34,15 @@ be relative; it is an ASCII URL reference without fragment."""
 MAX_NESTING = 2
 """Documents inside documents (srcdoc) that are rewritten; deeper ones are emptied."""
 
+# To name a member of an Enum takes as long as all else that is done for a link.
+_LINK, _CONTACT = Kind.LINK, Kind.CONTACT
+
 _GOES_TO_ITSELF = frozenset({Kind.LINK, Kind.FORM})
 """For these an empty URL is that of the page; the others load nothing."""
+
+_LOCAL = frozenset({Kind.IMAGE, Kind.FONT})
+"""For these a mere fragment is a place in the page itself, whatever its base (CSS Values 4 section
+4.5.1; SVG 2 section 16.1.4)."""
 
 _ROOTED = ("/", "http://", "https://")
 """How references begin that mean the same on every page of an origin."""
@@ -127,9 +126,13 @@ _resolver = lru_cache(maxsize=256)(resolver)
 
 
 @lru_cache(maxsize=16_384)
-def _resolved(root: str, reference: str) -> str | None:
-    """Return what a rooted reference means; menus repeat on every page, links on many."""
-    return _resolver(root)(reference)
+def _rooted(root: str, written: str) -> tuple[str | None, str]:
+    """Return what a rooted reference means, and its fragment with the sign before it.
+
+    Menus repeat on every page, links on many.
+    """
+    target, sign, fragment = written.partition("#")
+    return _resolver(root)(target), sign + fragment
 
 
 class _Addresses:
@@ -138,7 +141,7 @@ class _Addresses:
     def __init__(self, base_url: str, locate: Locate, *, based: bool) -> None:
         self.locate = locate
         self.base_url = base_url
-        self._based = based
+        self.based = based
         self._resolve = resolver(base_url)
         self._root = self._resolve("/") or base_url
         self._known: dict[tuple[str, Kind], str | None] = {}
@@ -152,22 +155,21 @@ class _Addresses:
 
     def work_out(self, url: str, kind: Kind) -> str | None:
         """Return the new address of a URL as written, None to leave it."""
-        if kind is Kind.CONTACT:
+        if kind is _CONTACT:
             return "data:,"
         written = url.strip("\t\n\f\r ")
-        if not written and kind not in _GOES_TO_ITSELF:
-            return None
-        if written[:1] in {"", "#"} and not self._based:
-            return None  # the page itself, wherever it is
-        target, sign, fragment = written.partition("#")
-        if target.startswith(_ROOTED) and len(target) <= _REMEMBERED_CHARACTERS:
-            absolute = _resolved(self._root, target)
+        if written.startswith(_ROOTED) and len(written) <= _REMEMBERED_CHARACTERS:
+            absolute, fragment = _rooted(self._root, written)
         else:
-            absolute = self._resolve(target)
+            if not written and kind not in _GOES_TO_ITSELF:
+                return None
+            if written[:1] in {"", "#"} and (not self.based or kind in _LOCAL):
+                return None  # the page itself, wherever it is
+            target, sign, fragment = written.partition("#")
+            absolute, fragment = self._resolve(target), sign + fragment
         if absolute is None:
             return None
-        address = self.locate(absolute, kind) or absolute
-        return f"{address}{sign}{fragment}" if sign else address
+        return (self.locate(absolute, kind) or absolute) + fragment
 
 
 class _Page:
@@ -197,17 +199,18 @@ class _Page:
         return text + self._source.write(self._insert)
 
     def _edits(self) -> Iterator[Edit]:
-        text = self._source.text
+        text, links = self._source.text, self._links
         for place in places(text, xml=self._xml):
-            form, _, attribute, start, end = place
-            if form is Form.LINK:
+            if not isinstance(place, Place):
+                start, end = place
                 written = text[start:end]
-                if written not in self._links:
-                    self._links[written] = self._link(written)
-                value = self._links[written]
-                if value is not None:
+                if written not in links:
+                    links[written] = self._link(written)
+                if (value := links[written]) is not None:
                     yield start, end, value
-            elif form is Form.BODY:
+                continue
+            form, _, attribute, start, end = place
+            if form is Form.BODY:
                 yield start, end, self._source.write(self._insert)
                 self._insert = ""
             elif attribute is None:
@@ -220,8 +223,10 @@ class _Page:
 
     def _link(self, raw: str) -> str | None:
         """Return what stands in the place of a link between double quotes, None if it stays."""
+        if raw[:1] == "#" and not self._addresses.based:
+            return None
         written = unescape(self._source.read(raw))
-        value = self._addresses.work_out(written, Kind.LINK)
+        value = self._addresses.work_out(written, _LINK)
         if value is None or value == written:
             return None
         return self._source.write(escape(value, '"'))
@@ -252,7 +257,8 @@ class _Page:
         for start, end in srcset_places(written):
             address = self._addresses.of(written[start:end], Kind.IMAGE)
             if address is not None:
-                yield start, end, address.replace(",", "%2C")
+                # A comma in front would be taken for the end of what was before.
+                yield start, end, f"./{address}" if address.startswith(",") else address
 
     def _refresh(self, written: str) -> str | None:
         place = refresh_place(written)
@@ -282,8 +288,9 @@ def _css_edits(source: Source, css: str, addresses: _Addresses) -> Iterator[Edit
             yield start, end, source.write(_css_escape(address), "replace")
 
 
+_IN_CSS = re.compile(r"[\"'()\\<\s]")
+
+
 def _css_escape(address: str) -> str:
-    # Percent signs instead of CSS escapes: a URL may stand with either quote or none.
-    for character, code in (("'", "%27"), ('"', "%22"), ("(", "%28"), (")", "%29"), (" ", "%20")):
-        address = address.replace(character, code)
-    return address.replace("\\", "%5C").replace("\n", "%0A")
+    # Escapes of CSS, which hold in either quote and in none; percent signs would name another page.
+    return _IN_CSS.sub(lambda match: f"\\{ord(match[0]):x} ", address)

@@ -16,7 +16,8 @@ from dataclasses import dataclass, replace
 
 from crawld.core.replica.canonical import KEPT, Choice, Standing, choose, owners
 from crawld.core.replica.verdict import Evidence, declared_by, gated, groups, storm
-from crawld.store.replica import ReplicaRow, Status, Word
+from crawld.store.replica import ReplicaRow, Status
+from crawld.store.replica_pair import Word
 
 Pair = tuple[int, int]
 

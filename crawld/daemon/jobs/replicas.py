@@ -28,9 +28,11 @@ from crawld.daemon.crawl import Crawl
 from crawld.daemon.jobs.replica_plan import Decision, Known, plan
 from crawld.daemon.jobs.replica_search import Findings, ReplicaSearch, same_path_redirects
 from crawld.errors import CorruptDatabaseError, InvalidUrlError
-from crawld.store import held, replica, replica_source
+from crawld.store import held, replica, replica_pages, replica_pair, replica_sample, replica_source
 from crawld.store.database import Database
-from crawld.store.replica import PairRow, ReplicaRow, Returned
+from crawld.store.replica import ReplicaRow
+from crawld.store.replica_pages import Returned
+from crawld.store.replica_pair import PairRow
 from crawld.store.replica_source import Cursors, SourceHost
 
 T = TypeVar("T")
@@ -166,7 +168,7 @@ class Replicas:
     async def _decide(self, hosts: list[SourceHost], found: Findings) -> None:
         now = self._clock.now()
         rows = await self._database.read(replica.list_replicas)
-        stored = await self._database.read(replica.list_pairs)
+        stored = await self._database.read(replica_pair.list_pairs)
         pruned = {row.host_id for row in rows if row.status == "pruned"}
         fresh = {
             (pair.one_id, pair.other_id): pair
@@ -197,10 +199,10 @@ class Replicas:
             )
             for (one, other), judged in fresh.items()
         ]
-        for begin in range(0, len(judgements), replica.SLICE):
-            part = judgements[begin : begin + replica.SLICE]
-            await self._database.write(replica.put_pairs, part)
-        await self._database.write(replica.forget_pairs, now)
+        for begin in range(0, len(judgements), replica_pages.SLICE):
+            part = judgements[begin : begin + replica_pages.SLICE]
+            await self._database.write(replica_pair.put_pairs, part)
+        await self._database.write(replica_pair.forget_pairs, now)
         await self._carry_out(await trio.to_thread.run_sync(plan, known), rows, now)
 
     async def _standings(
@@ -271,7 +273,7 @@ class Replicas:
         now = self._clock.now()
         if row.sampled_at:
             samples = await self._database.read(
-                replica.samples, row.host_id, row.canonical_id, row.sampled_at
+                replica_sample.samples, row.host_id, row.canonical_id, row.sampled_at
             )
             told = [sample for sample in samples if sample.agrees is not None]
             if len(told) < len(samples) and now - row.sampled_at < UNDECIDED_S:
@@ -293,7 +295,7 @@ class Replicas:
         if row.look_at <= now:
             settings = self._settings()
             back = await self._database.write(
-                replica.let_go,
+                replica_pages.let_go,
                 row.host_id,
                 settings.sample_pages,
                 now=now,
@@ -303,7 +305,7 @@ class Replicas:
 
     async def _grant(self, rows: list[ReplicaRow]) -> None:
         """Let replicas stand in for the hosts they copy that proved certain and fresh."""
-        pairs = await self._database.read(replica.list_pairs)
+        pairs = await self._database.read(replica_pair.list_pairs)
         certain = {
             frozenset((pair.one_id, pair.other_id)) for pair in pairs if pair.level == "certain"
         }
@@ -318,7 +320,7 @@ class Replicas:
         while after is not None:
             began_s = trio.current_time()
             after = await self._database.write(
-                replica.suspend,
+                replica_pages.suspend,
                 row.host_id,
                 row.canonical_id,
                 after,
@@ -340,7 +342,7 @@ class Replicas:
         log.warning("replica_withdrawn", host=row.host, why=reason)
 
     async def _bring_back(self, host_id: int, name: str) -> None:
-        while back := await self._database.write(replica.bring_back, host_id):
+        while back := await self._database.write(replica_pages.bring_back, host_id):
             self._enter(name, back)
 
     def _enter(self, name: str, back: list[Returned]) -> None:

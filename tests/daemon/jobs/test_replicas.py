@@ -10,7 +10,7 @@ from crawld.daemon.replica_models import Replicas as Answer
 from crawld.simweb.graph import SiteGraph
 from crawld.simweb.law import STATIC, poisson
 from crawld.simweb.site import SimSite
-from crawld.store import replica
+from crawld.store import replica, replica_pages
 
 from ..world import until
 
@@ -108,9 +108,9 @@ async def test_a_copy_is_found_rested_and_its_names_lead_to_the_host_kept(world)
     assert w.asked(WWW) == before
     assert w.asked("a.test") >= 2 * PAGES
     read = w.running.database.read
-    assert await read(replica.canonical_url, w.web.url(host=WWW)) == w.web.url(host="a.test")
-    assert await read(replica.canonical_url, w.web.url("/only-there", WWW)) is None
-    assert await read(replica.canonical_url, w.web.url(host="a.test")) is None
+    assert await read(replica_pages.canonical_url, w.web.url(host=WWW)) == w.web.url(host="a.test")
+    assert await read(replica_pages.canonical_url, w.web.url("/only-there", WWW)) is None
+    assert await read(replica_pages.canonical_url, w.web.url(host="a.test")) is None
     [status] = w.mirror.rows("SELECT pages_suspended FROM host WHERE host = ?", WWW)
     assert status == (PAGES,)
 

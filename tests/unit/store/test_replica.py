@@ -7,10 +7,22 @@ import pytest
 from crawld.core.page import Outcome, PageState
 from crawld.core.replica.verdict import Evidence, Level
 from crawld.core.url import parse, url_hash
-from crawld.store import body, frontier, headers, migrate, replica, replica_source, site, visit
+from crawld.store import (
+    body,
+    frontier,
+    headers,
+    migrate,
+    replica,
+    replica_pages,
+    replica_pair,
+    replica_sample,
+    replica_source,
+    site,
+    visit,
+)
 from crawld.store.connection import open_connection
 from crawld.store.frontier import Discovery
-from crawld.store.replica import PairRow
+from crawld.store.replica_pair import PairRow
 from crawld.store.visit import Answer, VisitRecord
 
 AT = 1e9
@@ -61,7 +73,7 @@ class File:
         )
         after = 0
         while after is not None:
-            after = replica.suspend(
+            after = replica_pages.suspend(
                 self.connection, OTHER_ID, ONE_ID, after, visited_since=sampled_at
             )
 
@@ -95,36 +107,36 @@ def test_pages_rest_where_the_kept_host_has_them_and_come_back_as_they_were(file
     resting = {url for url, state in file.states().items() if state == "suspended"}
     assert resting == {f"{COPY}{path}" for path in ("/", "/a", "/b")}
     assert file.counted() == (1, 5, 3)
-    back = replica.bring_back(file.connection, OTHER_ID)
+    back = replica_pages.bring_back(file.connection, OTHER_ID)
     assert sorted(page.visited for page in back) == [False, True, True]
     assert file.states() == before
-    assert replica.bring_back(file.connection, OTHER_ID) == []
+    assert replica_pages.bring_back(file.connection, OTHER_ID) == []
 
 
 def test_more_than_a_slice_rests(file):
-    paths = [f"/{number}" for number in range(replica.SLICE + 20)]
+    paths = [f"/{number}" for number in range(replica_pages.SLICE + 20)]
     both(file, *paths)
     file.prune()
     assert file.counted() == (0, len(paths), len(paths))
-    first = replica.bring_back(file.connection, OTHER_ID)
-    assert len(first) == replica.SLICE
-    assert len(replica.bring_back(file.connection, OTHER_ID)) == 20
+    first = replica_pages.bring_back(file.connection, OTHER_ID)
+    assert len(first) == replica_pages.SLICE
+    assert len(replica_pages.bring_back(file.connection, OTHER_ID)) == 20
 
 
 def test_a_sample_is_let_go_and_rests_again_once_it_was_seen(file):
     both(file, *(f"/{number}" for number in range(10)))
     file.prune()
-    back = replica.let_go(file.connection, OTHER_ID, 4, now=AT + 50, look_at=AT + 99)
+    back = replica_pages.let_go(file.connection, OTHER_ID, 4, now=AT + 50, look_at=AT + 99)
     assert len(back) == 4
     file.prune(sampled_at=AT + 50)
     assert file.counted()[2] == 6  # awaited
     for page in back:
         file.visit(page.page_id, b"other than before", AT + 60)
-    samples = replica.samples(file.connection, OTHER_ID, ONE_ID, AT + 50)
+    samples = replica_sample.samples(file.connection, OTHER_ID, ONE_ID, AT + 50)
     assert [sample.agrees for sample in samples] == [None] * 4  # the kept host may show it too
     for number in range(10):
         file.visit(file.number(f"{KEPT}/{number}"), f"/{number}".encode(), AT + 70)
-    samples = replica.samples(file.connection, OTHER_ID, ONE_ID, AT + 50)
+    samples = replica_sample.samples(file.connection, OTHER_ID, ONE_ID, AT + 50)
     assert [sample.agrees for sample in samples] == [False] * 4
     file.prune(sampled_at=AT + 50)
     assert file.counted()[2] == 10
@@ -133,38 +145,38 @@ def test_a_sample_is_let_go_and_rests_again_once_it_was_seen(file):
 def test_a_copy_that_lags_agrees_and_its_lag_is_measured(file):
     both(file, "/a")
     file.prune()
-    [page] = replica.let_go(file.connection, OTHER_ID, 1, now=AT + 10, look_at=AT + 99)
+    [page] = replica_pages.let_go(file.connection, OTHER_ID, 1, now=AT + 10, look_at=AT + 99)
     file.visit(file.number(f"{KEPT}/a"), b"newer", AT + 100)
     file.visit(page.page_id, b"/a", AT + 400)
-    [sample] = replica.samples(file.connection, OTHER_ID, ONE_ID, AT + 10)
+    [sample] = replica_sample.samples(file.connection, OTHER_ID, ONE_ID, AT + 10)
     assert (sample.agrees, sample.lag_s) == (True, 300.0)
 
 
 def test_what_a_replica_showed_itself_proves_nothing_of_it(file):
     both(file, "/")
     file.prune()
-    assert replica.let_go(file.connection, OTHER_ID, 1, now=AT + 9, look_at=AT + 99)
+    assert replica_pages.let_go(file.connection, OTHER_ID, 1, now=AT + 9, look_at=AT + 99)
     file.visit(file.number(f"{KEPT}/"), b"new", AT + 10)
     file.connection.execute(
         "UPDATE visit SET detail = ? WHERE visited_at = ?",
         (f"{replica.STOOD_IN}www.a.test", AT + 10),
     )
     file.visit(file.number(f"{COPY}/"), b"new", AT + 11)
-    [sample] = replica.samples(file.connection, OTHER_ID, ONE_ID, AT + 9)
+    [sample] = replica_sample.samples(file.connection, OTHER_ID, ONE_ID, AT + 9)
     assert sample.agrees is None
     file.visit(file.number(f"{KEPT}/"), b"new", AT + 12)
-    [sample] = replica.samples(file.connection, OTHER_ID, ONE_ID, AT + 9)
+    [sample] = replica_sample.samples(file.connection, OTHER_ID, ONE_ID, AT + 9)
     assert sample == (True, 0.0)
-    assert replica.has_shown(file.connection, file.number(f"{KEPT}/"), b"new")
-    assert not replica.has_shown(file.connection, file.number(f"{KEPT}/"), b"never")
+    assert replica_sample.has_shown(file.connection, file.number(f"{KEPT}/"), b"new")
+    assert not replica_sample.has_shown(file.connection, file.number(f"{KEPT}/"), b"never")
 
 
 def test_only_a_resting_copy_stands_in(file):
     both(file, "/", "/a")
-    assert replica.resting_url(file.connection, OTHER_ID, f"{KEPT}/a") is None
+    assert replica_pages.resting_url(file.connection, OTHER_ID, f"{KEPT}/a") is None
     file.prune()
-    assert replica.resting_url(file.connection, OTHER_ID, f"{KEPT}/a") == f"{COPY}/a"
-    assert replica.resting_url(file.connection, OTHER_ID, f"{KEPT}/b") is None
+    assert replica_pages.resting_url(file.connection, OTHER_ID, f"{KEPT}/a") == f"{COPY}/a"
+    assert replica_pages.resting_url(file.connection, OTHER_ID, f"{KEPT}/b") is None
 
 
 def test_a_doubted_replica_must_be_sampled_anew(file):
@@ -186,27 +198,27 @@ def pair(**more):
 
 def test_the_word_of_the_operator_outlives_judgements(file):
     both(file, "/")
-    replica.put_pairs(file.connection, [pair()])
-    assert replica.put_word(file.connection, OTHER_ID, ONE_ID, "rejected")
-    assert not replica.put_word(file.connection, ONE_ID, 77, "rejected")
-    replica.put_pairs(file.connection, [pair(judged_at=AT + 1, level=Level.LIKELY)])
-    replica.forget_pairs(file.connection, AT + 2)
-    assert replica.list_pairs(file.connection) == [
+    replica_pair.put_pairs(file.connection, [pair()])
+    assert replica_pair.put_word(file.connection, OTHER_ID, ONE_ID, "rejected")
+    assert not replica_pair.put_word(file.connection, ONE_ID, 77, "rejected")
+    replica_pair.put_pairs(file.connection, [pair(judged_at=AT + 1, level=Level.LIKELY)])
+    replica_pair.forget_pairs(file.connection, AT + 2)
+    assert replica_pair.list_pairs(file.connection) == [
         pair(judged_at=AT + 1, level=Level.LIKELY, word="rejected")
     ]
-    assert replica.list_pairs(file.connection, OTHER_ID)
-    assert not replica.list_pairs(file.connection, 77)
+    assert replica_pair.list_pairs(file.connection, OTHER_ID)
+    assert not replica_pair.list_pairs(file.connection, 77)
 
 
 def test_pairs_not_judged_any_more_are_forgotten_but_those_of_pruned_hosts(file):
     both(file, "/")
-    replica.put_pairs(file.connection, [pair()])
+    replica_pair.put_pairs(file.connection, [pair()])
     file.prune()
-    replica.forget_pairs(file.connection, AT + 1)
-    assert len(replica.list_pairs(file.connection)) == 1
+    replica_pair.forget_pairs(file.connection, AT + 1)
+    assert len(replica_pair.list_pairs(file.connection)) == 1
     replica.drop_replica(file.connection, OTHER_ID)
-    replica.forget_pairs(file.connection, AT + 1)
-    assert replica.list_pairs(file.connection) == []
+    replica_pair.forget_pairs(file.connection, AT + 1)
+    assert replica_pair.list_pairs(file.connection) == []
 
 
 def test_one_host_of_a_group_is_preferred(file):

@@ -3,8 +3,9 @@
 import pytest
 
 from crawld.core.content.html import parse
+from crawld.core.content.kind import Kind
 from crawld.core.content.needed import LOADED, needed_by_page, needed_by_style
-from crawld.core.content.references import Kind, html_references
+from crawld.core.content.references import html_references
 
 PAGES = [
     "<img src=a.png srcset='a.png 1x, b,c.png 2x'><picture><source srcset=w.webp></picture>",

@@ -2,15 +2,10 @@
 
 import pytest
 
+from crawld.core.content.kind import Kind
 from crawld.core.content.markup import start_tags, unescape
-from crawld.core.content.references import (
-    Kind,
-    css_references,
-    css_unescape,
-    html_references,
-    refresh_place,
-    srcset_places,
-)
+from crawld.core.content.references import css_references, html_references
+from crawld.core.content.url_syntax import css_unescape, refresh_place, srcset_places
 
 
 def found(page, **options):
@@ -32,6 +27,7 @@ def found(page, **options):
         ('<image xlink:href="x">', "image", "x"),
         ('<input type=image src="x">', "image", "x"),
         ('<body background="x">', "image", "x"),
+        ('<table><td BACKGROUND\n= "x">', "image", "x"),
         ('<video poster="x">', "image", "x"),
         ('<video src="x">', "media", "x"),
         ('<track src="x">', "media", "x"),

@@ -2,7 +2,7 @@
 
 import pytest
 
-from crawld.core.content.references import Kind
+from crawld.core.content.kind import Kind
 from crawld.core.content.rewrite import rewrite_css, rewrite_html
 
 PAGE_URL = "https://example.org/d/page"
@@ -61,7 +61,11 @@ def html(page, **options):
         ),
         (
             '<img srcset="a 1x, b,c 2x">',
-            '<img srcset="/https/example.org/d/a 1x, /https/example.org/d/b%2Cc 2x">',
+            '<img srcset="/https/example.org/d/a 1x, /https/example.org/d/b,c 2x">',
+        ),
+        (
+            '<base href=/b/><p style="b:url(#x)"><svg><use href="#y" fill="url(#z)">',
+            '<base ><p style="b:url(#x)"><svg><use href="#y" fill="url(#z)">',
         ),
         (
             '<p style="b:url(&quot;x&quot;)">',
@@ -123,6 +127,11 @@ def test_locate_is_told_what_for():
     ]
 
 
+def test_a_comma_in_front_parts_no_candidates():
+    page = rewrite_html(b'<img srcset="a 1x">', PAGE_URL, lambda *_: ",a")
+    assert page == b'<img srcset="./,a 1x">'
+
+
 def test_documents_inside_documents_end():
     page = "<a href=x>"
     for _ in range(4):
@@ -135,8 +144,10 @@ def test_documents_inside_documents_end():
     [
         ("a{b:url(x)}", "a{b:url(/https/example.org/d/x)}"),
         ("a{b:url( 'x' )}", "a{b:url( '/https/example.org/d/x' )}"),
-        (r"a{b:url(x\)y)}", "a{b:url(/https/example.org/d/x%29y)}"),
-        ('a{b:url("x\'y")}', 'a{b:url("/https/example.org/d/x%27y")}'),
+        (r"a{b:url(x\)y)}", "a{b:url(/https/example.org/d/x\\29 y)}"),
+        ('a{b:url("x\'y")}', 'a{b:url("/https/example.org/d/x\\27 y")}'),
+        (r"a{b:url(?x\3c/style\>)}", "a{b:url(/https/example.org/d/page?x%3C/style%3E)}"),
+        (r"a{b:url(x#\3c/style\>\\)}", r"a{b:url(/https/example.org/d/x#\3c /style>\5c )}"),
         ("@import '//elsewhere.org/x'", "@import 'https://elsewhere.org/x'"),
         ("a{b:url(#x)}", "a{b:url(#x)}"),
         ("a{b:url(data:,x)}", "a{b:url(data:,x)}"),

@@ -1,0 +1,197 @@
+"""Pages of replicas: which rest, which return, and where a name leads meanwhile.
+
+A page of a replica is suspended if the canonical host has a good copy under the same path, and is
+shown by that; a page that only the replica has stays as it is. Nothing is deleted: a verdict
+withdrawn is pages set back to what they were.
+"""
+
+from __future__ import annotations
+
+import array
+from collections.abc import Sequence
+from typing import Any, Final, NamedTuple
+
+import apsw
+
+from crawld.core.page import PageState
+from crawld.core.url import parse, target_of, url_hash
+from crawld.store import tally
+
+SLICE: Final = 500
+"""Pages suspended or brought back in one transaction."""
+
+
+class Returned(NamedTuple):
+    """A page that may be visited again."""
+
+    page_id: int
+    site_id: int
+    visited: bool
+
+
+_OPEN: Final = """
+SELECT page_id, page.site_id, url, state, seed FROM page
+WHERE page.host_id = ? AND page_id > ? AND state IN ('discovered', 'visited') AND requisite = 0
+  AND (last_visit_at IS NULL OR last_visit_at >= ?)
+ORDER BY page_id LIMIT ?
+"""
+_ORIGINS: Final = "SELECT origin FROM origin WHERE host_id = ? ORDER BY origin DESC"
+"""https before http; a host has one or two."""
+
+_HELD_THERE: Final = """
+SELECT url FROM carray(?) AS wanted CROSS JOIN page
+  ON page.host_id = ? AND page.url_hash = wanted.value
+WHERE version_id IS NOT NULL AND state = 'visited'
+"""
+
+
+def suspend(
+    connection: apsw.Connection,
+    host_id: int,
+    canonical_id: int,
+    after: int,
+    *,
+    visited_since: float,
+) -> int | None:
+    """Suspend the next pages of a replica that the canonical host holds too.
+
+    Args:
+        connection: the writer.
+        host_id: the replica.
+        canonical_id: the host that is kept.
+        after: the last page looked at.
+        visited_since: pages last visited before this are a sample that is still awaited.
+
+    Returns:
+        The last page looked at; None: there are no more.
+    """
+    rows: list[Any] = connection.execute(_OPEN, (host_id, after, visited_since, SLICE)).fetchall()
+    if not rows:
+        return None
+    there = {row[0]: _addresses(connection, canonical_id, row[2]) for row in rows}
+    hashes = array.array("q", [url_hash(url) for urls in there.values() for url in urls])
+    held = set()
+    if hashes:
+        found = connection.execute(_HELD_THERE, (apsw.carray(hashes), canonical_id))
+        held = {url for (url,) in found}
+    moves = []
+    for page_id, site_id, _, state, _ in rows:
+        if held.intersection(there[page_id]):
+            connection.execute("UPDATE page SET state = 'suspended' WHERE page_id = ?", (page_id,))
+            moves.append((site_id, host_id, PageState(state), PageState.SUSPENDED))
+    tally.moved(connection, moves)
+    last: int = rows[-1][0]
+    return last
+
+
+def bring_back(
+    connection: apsw.Connection, host_id: int, page_ids: Sequence[int] | None = None
+) -> list[Returned]:
+    """Set suspended pages of a host back to what they were; a slice of them, or those named."""
+    named = "" if page_ids is None else f" AND page_id IN ({','.join('?' * len(page_ids))})"
+    rows: list[Any] = connection.execute(
+        "UPDATE page SET state = iif(last_visit_at IS NULL, 'discovered', 'visited')"
+        " WHERE page_id IN (SELECT page_id FROM page WHERE host_id = ? AND state = 'suspended'"
+        f"{named} LIMIT ?) RETURNING page_id, site_id, last_visit_at IS NOT NULL",
+        (host_id, *(page_ids or ()), SLICE),
+    ).fetchall()
+    back = [Returned(page_id, site_id, bool(visited)) for page_id, site_id, visited in rows]
+    tally.moved(
+        connection,
+        [
+            (
+                page.site_id,
+                host_id,
+                PageState.SUSPENDED,
+                PageState.VISITED if page.visited else PageState.DISCOVERED,
+            )
+            for page in back
+        ],
+    )
+    return back
+
+
+def let_go(
+    connection: apsw.Connection, host_id: int, count: int, *, now: float, look_at: float
+) -> list[Returned]:
+    """Let a random few suspended pages of a replica be visited, to see whether it still is one."""
+    chosen: list[Any] = connection.execute(
+        "SELECT page_id FROM page WHERE host_id = ? AND state = 'suspended'"
+        " AND last_visit_at IS NOT NULL ORDER BY random() LIMIT ?",
+        (host_id, count),
+    ).fetchall()
+    connection.execute(
+        "UPDATE replica SET sampled_at = ?, look_at = ? WHERE host_id = ?", (now, look_at, host_id)
+    )
+    return bring_back(connection, host_id, [page_id for (page_id,) in chosen])
+
+
+def canonical_url(connection: apsw.Connection, url: str) -> str | None:
+    """Return the URL under which the mirror keeps what a URL of a replica names.
+
+    Args:
+        connection: any.
+        url: canonical URL.
+
+    Returns:
+        The URL of the same path on the canonical host, where that host holds a copy of it; None:
+        the URL's host is no pruned replica, or only it has the page.
+    """
+    canonical_id = connection.execute(
+        "SELECT canonical_id FROM replica JOIN host USING (host_id)"
+        " WHERE host = ? AND status = 'pruned'",
+        (parse(url).host,),
+    ).get
+    if canonical_id is None:
+        return None
+    found = counterpart(connection, canonical_id, url)
+    return None if found is None else found[0]
+
+
+def resting_url(connection: apsw.Connection, host_id: int, url: str) -> str | None:
+    """Return the URL under which a replica has a resting copy of a page, None: it has none."""
+    for there in _addresses(connection, host_id, url):
+        found = connection.execute(
+            "SELECT 1 FROM page WHERE url_hash = ? AND url = ? AND state = 'suspended'",
+            (url_hash(there), there),
+        ).get
+        if found:
+            return there
+    return None
+
+
+_COUNTERPART: Final = """
+SELECT page_id, cleaned_digest, last_visit_at FROM page
+WHERE host_id = ? AND url_hash = ? AND url = ? AND version_id IS NOT NULL
+"""
+
+
+class Counterpart(NamedTuple):
+    """The page of a canonical host that stands for one of a replica.
+
+    Attributes:
+        page_id: its number.
+        cleaned_digest: of its last good copy.
+        last_visit_at: Unix seconds.
+    """
+
+    page_id: int
+    cleaned_digest: bytes | None
+    last_visit_at: float
+
+
+def counterpart(
+    connection: apsw.Connection, canonical_id: int, url: str
+) -> tuple[str, Counterpart] | None:
+    """Return URL and page of the same path and query on a canonical host; None: it has no copy."""
+    for there in _addresses(connection, canonical_id, url):
+        found = connection.execute(_COUNTERPART, (canonical_id, url_hash(there), there)).fetchone()
+        if found is not None:
+            return there, Counterpart(*found)
+    return None
+
+
+def _addresses(connection: apsw.Connection, host_id: int, url: str) -> list[str]:
+    """Return the URLs of the same path and query at the origins of a host."""
+    target = target_of(url)
+    return [f"{origin}{target}" for (origin,) in connection.execute(_ORIGINS, (host_id,))]

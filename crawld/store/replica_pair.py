@@ -1,0 +1,114 @@
+"""Pairs of hosts that may be one: the evidence of the last judgement, and the operator's word."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
+from typing import Final, Literal
+
+import apsw
+
+from crawld.core.replica.verdict import Evidence, Level
+
+Word = Literal["confirmed", "rejected"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PairRow:
+    """Two hosts that may be one.
+
+    Attributes:
+        one_id: the host with the smaller number.
+        other_id: the other.
+        judged_at: when the evidence was weighed, Unix seconds.
+        level: how sure the verdict is.
+        evidence: what it stands on; its first host is `one_id`.
+        features: what was measured, by name.
+        word: the operator's, None where there is none.
+    """
+
+    one_id: int
+    other_id: int
+    judged_at: float
+    level: Level
+    evidence: Evidence
+    features: dict[str, float]
+    word: Word | None = None
+
+
+_PUT_PAIR: Final = """
+INSERT INTO replica_pair (one_id, other_id, judged_at, level, probability, evidence, features)
+VALUES (?, ?, ?, ?, ?, ?, ?)
+ON CONFLICT DO UPDATE SET judged_at = excluded.judged_at, level = excluded.level,
+    probability = excluded.probability, evidence = excluded.evidence, features = excluded.features
+"""
+
+
+def put_pairs(connection: apsw.Connection, pairs: Iterable[PairRow]) -> None:
+    """Store judgements; the operator's words stay."""
+    connection.executemany(
+        _PUT_PAIR,
+        [
+            (
+                pair.one_id,
+                pair.other_id,
+                pair.judged_at,
+                pair.level,
+                pair.evidence.probability,
+                json.dumps(asdict(pair.evidence)),
+                json.dumps(pair.features),
+            )
+            for pair in pairs
+        ],
+    )
+
+
+def forget_pairs(connection: apsw.Connection, before: float) -> None:
+    """Drop pairs not judged since an instant, of which the operator said nothing.
+
+    Those of pruned hosts are not judged: they keep the evidence on which they were pruned.
+    """
+    connection.execute(
+        "DELETE FROM replica_pair WHERE judged_at < ? AND word IS NULL AND NOT EXISTS"
+        " (SELECT 1 FROM replica WHERE status = 'pruned' AND host_id IN (one_id, other_id))",
+        (before,),
+    )
+
+
+def list_pairs(connection: apsw.Connection, host_id: int | None = None) -> list[PairRow]:
+    """Return the pairs of a host or all, the surest first."""
+    where, bindings = ("WHERE ?1 IN (one_id, other_id)", (host_id,)) if host_id else ("", ())
+    rows = connection.execute(
+        "SELECT one_id, other_id, judged_at, level, evidence, features, word FROM replica_pair"
+        f" {where} ORDER BY level, probability DESC, one_id, other_id",
+        bindings,
+    )
+    return [
+        PairRow(
+            one_id=row[0],
+            other_id=row[1],
+            judged_at=row[2],
+            level=Level(row[3]),
+            evidence=_evidence(row[4]),
+            features=json.loads(row[5]),
+            word=row[6],
+        )
+        for row in rows
+    ]
+
+
+def put_word(connection: apsw.Connection, one_id: int, other_id: int, word: Word) -> bool:
+    """Store the operator's word on a pair; return whether the pair is known."""
+    low, high = sorted((one_id, other_id))
+    connection.execute(
+        "UPDATE replica_pair SET word = ? WHERE one_id = ? AND other_id = ?", (word, low, high)
+    )
+    return connection.changes() > 0
+
+
+def _evidence(text: str) -> Evidence:
+    value = json.loads(text)
+    for name in ("names", "pages", "redirects", "canonicals"):
+        value[name] = tuple(value[name])
+    return Evidence(**value)
