@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 
 from crawld.core.change.history import Observation
@@ -43,8 +43,7 @@ def streak_after(visit: Visit) -> int:
     """Return in how many visits in a row the page was found changed; a pair is no visit more."""
     if visit.asked.pair:
         return visit.page.change_streak
-    changed = visit.judgement.outcome is Outcome.CHANGED and not visit.first_copy
-    return visit.page.change_streak + 1 if changed else 0
+    return visit.page.change_streak + 1 if _found_changed(visit) else 0
 
 
 def model_after(visit: Visit, changed_at: float | None) -> PageModel:
@@ -54,13 +53,19 @@ def model_after(visit: Visit, changed_at: float | None) -> PageModel:
         visit: a visit that tells how the page is now.
         changed_at: instant of its last change, where the server told it and is believed.
     """
-    page = visit.page
+    return _model_after(visit.page, visit.at, _found_changed(visit), changed_at)
+
+
+def _found_changed(visit: Visit) -> bool:
+    return visit.judgement.outcome is Outcome.CHANGED and not visit.first_copy
+
+
+def _model_after(page: PageRecord, at: float, changed: bool, changed_at: float | None) -> PageModel:
     model = _model_of(page)
-    changed = visit.judgement.outcome is Outcome.CHANGED and not visit.first_copy
     told = changed and _is_told(page, model)
-    interval_s = max(visit.at - model.last_visit_at, 0.0) if model.visits else 0.0
+    interval_s = max(at - model.last_visit_at, 0.0) if model.visits else 0.0
     # What a visit sees of a told change is only that the page has stayed so since.
-    model.update(Observation(visit.at, changed and not told, changed_at, interval_s))
+    model.update(Observation(at, changed and not told, changed_at, interval_s))
     model.changed_visits += told
     return model
 
@@ -169,7 +174,10 @@ def record_of(
         change_streak=streak_after(visit),
         model=_record_of_model(visit, learnt) if good else None,
         model_before=visit.page.model,
-        remodel=partial(_remodelled, visit, learnt.told.changed_at),
+        # Not of the visit: a thousand records may wait, and the tree of a page takes 0.2 MB.
+        remodel=partial(
+            _remodelled, visit.page, visit.at, _found_changed(visit), learnt.told.changed_at
+        ),
         rules=finding.rules if finding else None,
         template=learnt.template,
         validators=learnt.told.evidence,
@@ -205,10 +213,15 @@ def _record_of_model(visit: Visit, learnt: Learnt) -> bytes | None:
 
 
 def _remodelled(
-    visit: Visit, changed_at: float | None, model: bytes, exact_until: float | None
+    page: PageRecord,
+    at: float,
+    changed: bool,
+    changed_at: float | None,
+    model: bytes,
+    exact_until: float | None,
 ) -> bytes:
-    page = visit.page._replace(model=model, exact_until=exact_until)
-    return model_after(replace(visit, page=page), changed_at).to_bytes()
+    since = page._replace(model=model, exact_until=exact_until)
+    return _model_after(since, at, changed, changed_at).to_bytes()
 
 
 def _stored_answer(answer: Fetched | FetchFailure, reading: Reading | None) -> StoredAnswer | None:

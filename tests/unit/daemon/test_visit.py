@@ -1,5 +1,8 @@
 """What an answer means for a page, and what of it reaches the file."""
 
+import gc
+from types import FunctionType
+
 import pytest
 
 from crawld.core.change.history import Observation
@@ -328,6 +331,18 @@ def test_a_history_read_during_a_visit_is_kept():
     early = model_of(changed_at=told[:2], until=NOW - 70.0)
     after = PageModel.from_bytes(record.remodel(early.to_bytes(), NOW - 70.0))
     assert (after.first_at, after.changed) == (told[0], 1)
+
+
+def test_a_record_that_waits_holds_no_page_in_memory():
+    visit = visit_of(fetched(), page_of(**HELD))
+    held, seen = [record_of(visit, Learnt(), HostUpdate(), NO_CAPS)], set()
+    while held:
+        part = held.pop()
+        if id(part) not in seen and not isinstance(part, (type, FunctionType)):
+            seen.add(id(part))
+            held += gc.get_referents(part)
+    assert visit.reading.page is not None
+    assert id(visit.reading.page) not in seen
 
 
 def test_a_clock_set_back_hides_no_change():
