@@ -14,7 +14,7 @@ from crawld.simweb.graph import SiteGraph
 from crawld.simweb.law import STATIC, Recorded
 from crawld.simweb.server import SimWeb
 from crawld.simweb.site import SimSite
-from tests.unit.daemon.world import Mirror, ShiftedTime, Web, until
+from tests.daemon.world import Mirror, ShiftedTime, Web, until
 
 DAY_S = 86_400.0
 DELAY_S = 0.04

@@ -5,7 +5,7 @@ the web's ledger counts what was asked for.
 """
 
 import pytest
-from tests.unit.daemon.world import Mirror, ShiftedTime, Web, until
+from tests.daemon.world import Mirror, ShiftedTime, Web, until
 
 from crawld.daemon.app import run_daemon
 from crawld.daemon.clock import Clock

@@ -159,7 +159,7 @@ def test_what_a_replica_showed_itself_proves_nothing_of_it(file):
     file.visit(file.number(f"{KEPT}/"), b"new", AT + 10)
     file.connection.execute(
         "UPDATE visit SET detail = ? WHERE visited_at = ?",
-        (f"{replica.STOOD_IN}www.a.test", AT + 10),
+        (f"{replica_sample.STOOD_IN}www.a.test", AT + 10),
     )
     file.visit(file.number(f"{COPY}/"), b"new", AT + 11)
     [sample] = replica_sample.samples(file.connection, OTHER_ID, ONE_ID, AT + 9)
