@@ -19,7 +19,7 @@ from crawld.simweb.prose import EditKind
 from crawld.simweb.render import ALL_NOISE, Look
 from crawld.simweb.server import SimWeb
 from crawld.simweb.site import SimSite, Validator
-from tests.unit.daemon.world import Mirror, until
+from tests.daemon.world import Mirror, until
 
 START_AT = 1_780_000_000.0
 REQUEST_S = 2.0

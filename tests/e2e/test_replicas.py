@@ -5,7 +5,6 @@ the web's ledger counts what was asked for.
 """
 
 import pytest
-from tests.daemon.world import Mirror, ShiftedTime, Web, until
 
 from crawld.daemon.app import run_daemon
 from crawld.daemon.clock import Clock
@@ -14,6 +13,7 @@ from crawld.simweb.law import poisson
 from crawld.simweb.server import SimWeb
 from crawld.simweb.site import SimSite
 from crawld.store import replica, replica_pages
+from tests.daemon.world import Mirror, ShiftedTime, Web, until
 
 DAY_S = 86_400.0
 PAGES = 12
