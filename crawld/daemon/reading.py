@@ -101,7 +101,8 @@ def _of_page(
     url: str, answer: Fetched, page: html.ParsedPage, content_type: str, charset: str
 ) -> Reading:
     tags = x_robots_tag([answer.header("x-robots-tag") or ""], PRODUCT)
-    followed = () if tags.nofollow or "nofollow" in page.robots else page.links
+    links = (*page.links, page.refresh) if page.refresh else page.links
+    followed = () if tags.nofollow or "nofollow" in page.robots else links
     if page.nofollow_links:
         followed = tuple(href for href in followed if href not in page.nofollow_links)
     base = _base(page.base, url) if page.base else None

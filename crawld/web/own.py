@@ -32,11 +32,12 @@ _LINE = (
     "right:0;bottom:0;max-height:40%;overflow:auto;padding:3px 10px;background:#f2f0e6;color:#333;"
     "border-top:1px solid #b8b297;font:13px/1.4 sans-serif;text-align:left;direction:ltr"
 )
-# On paper and in low frames the line takes a place of its own; elsewhere the page ends above it.
+# The page ends above the line; on paper it has a place of its own, in a low frame there is none.
 _ROOM = (
     "html{padding-bottom:26px!important;scroll-padding-bottom:26px}"
-    "@media print,(max-height:150px){html{padding-bottom:0!important}"
-    "crawld-banner{position:static!important}}"
+    "@media print{html{padding-bottom:0!important}crawld-banner{position:static!important}}"
+    "@media screen and (max-height:150px)"
+    "{html{padding-bottom:0!important}crawld-banner{display:none!important}}"
 )
 _STRONG = "all:initial;font:inherit;font-weight:bold"
 _INK = "all:initial;font:inherit;color:#004488;text-decoration:underline;cursor:pointer"

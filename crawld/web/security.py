@@ -7,6 +7,9 @@ from the mirror; its scripts may connect nowhere. What no policy forbids a scrip
 reader away, as any link can, and to let the browser open a connection on which nothing is said
 (preconnect); `scripts = false` forbids that too.
 
+Any page may show a mirrored one in a frame: no policy lets a page of an opaque origin show its own
+frames and keeps others from showing them, and there is nothing to click on but links.
+
 Source: Content Security Policy Level 3; HTML Standard, section on sandboxing.
 """
 
@@ -18,12 +21,14 @@ _LOADS = (
     "default-src 'none'; img-src 'self' data: blob:; style-src 'self' 'unsafe-inline' data:;"
     " font-src 'self' data:; media-src 'self' data: blob:; frame-src 'self' data: blob:;"
     " object-src 'self'; manifest-src 'self'; connect-src 'none'; worker-src 'none';"
-    " form-action 'self'; base-uri 'none'; frame-ancestors 'self'"
+    " form-action 'self'; base-uri 'none'"
 )
 _SCRIPTS = "script-src 'self' 'unsafe-inline' 'unsafe-eval' data: blob:; webrtc 'block'"
 _SANDBOX = (
     "sandbox allow-forms allow-popups allow-popups-to-escape-sandbox allow-downloads allow-modals"
 )
+# Where no script runs, an origin of its own would only keep a page from its own drawings and fonts.
+_STILL = f"{_SANDBOX} allow-same-origin"
 
 _COMMON = headers(
     ("x-content-type-options", "nosniff"),
@@ -32,7 +37,7 @@ _COMMON = headers(
     ("permissions-policy", "camera=(), microphone=(), geolocation=(), payment=(), usb=()"),
 )
 
-MIRRORED = [*_COMMON, *headers(("content-security-policy", f"{_LOADS}; {_SANDBOX}"))]
+MIRRORED = [*_COMMON, *headers(("content-security-policy", f"{_LOADS}; {_STILL}"))]
 """For what is mirrored, no script runs."""
 
 MIRRORED_WITH_SCRIPTS = [

@@ -23,7 +23,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
-from selectolax.lexbor import LexborHTMLParser
+from selectolax.lexbor import LexborDocumentOptions, LexborHTMLParser
 
 if TYPE_CHECKING:
     from selectolax.lexbor import LexborNode
@@ -42,7 +42,9 @@ MAX_TREE_NODES = 3_000_000
 
 MAX_ATTRIBUTES_PER_TAG = 5_000
 
-_LOOK_TWICE_BYTES = 40_000
+_AS_WRITTEN = LexborDocumentOptions.WO_EVENTS.value
+"""Nothing is copied about in the tree (`selectedcontent`), which takes a third off its time."""
+
 _LOOK_TWICE_TAGS = int(math.sqrt(2 * MAX_TREE_NODES))
 """With fewer tags than this the sum of depths cannot exceed the limit, nor depth its own."""
 
@@ -84,7 +86,8 @@ class ParsedPage:
         title: text of the first title element, white space collapsed.
         lang: language of the html element, as written.
         base: first base href, or None.
-        links: hrefs of a and area, in document order, those of `nofollow_links` included.
+        links: hrefs of a and area and what frames show, in document order, those of
+            `nofollow_links` included.
         nofollow_links: hrefs whose own rel says nofollow.
         canonical: href of link rel=canonical, or None.
         robots: lower-case directives of meta name=robots; `none` is spelt out.
@@ -166,24 +169,25 @@ def parse(html: str | bytes, *, max_links: int = MAX_LINKS) -> ParsedPage:
 def tree_of(body: bytes) -> tuple[LexborHTMLParser, int]:
     """Return the tree of a page in UTF-8, and how many of its bytes were parsed."""
     end = _sound_end(body)
-    return LexborHTMLParser(body if end == len(body) else body[:end]), end
+    return LexborHTMLParser(body if end == len(body) else body[:end], options=_AS_WRITTEN), end
 
 
 def _links(tree: LexborHTMLParser, max_links: int) -> tuple[tuple[str, ...], bool]:
-    nodes = tree.css("a[href],area[href]")
+    nodes = tree.css("a[href],area[href],iframe[src],frame[src]")
     hrefs = [href for node in nodes[:max_links] if (href := _href(node))]
     return tuple(hrefs), len(nodes) > max_links
 
 
 def _nofollow_links(tree: LexborHTMLParser) -> frozenset[str]:
-    nodes = tree.css('a[href][rel~="nofollow" i],area[href][rel~="nofollow" i]')
-    return frozenset(href for node in nodes if (href := _href(node)))
+    # One short selector looks through a tree in a third of the time of two long ones.
+    nodes = tree.css('[href][rel~="nofollow" i]')
+    return frozenset(href for node in nodes if node.tag in ("a", "area") and (href := _href(node)))
 
 
 def _href(node: LexborNode) -> str | None:
     # Inside svg the selector also finds xlink:href, which is kept under its full name.
     attributes = node.attrs
-    return attributes.get("href") or attributes.get("xlink:href")
+    return attributes.get("href") or attributes.get("xlink:href") or attributes.get("src")
 
 
 def title_of(tree: LexborHTMLParser) -> str:
@@ -305,18 +309,29 @@ _NESTS = _flat_table()
 def _sound_end(body: bytes) -> int:
     """Return how many bytes of the page can be parsed within the limits.
 
-    Small pages with few tags cannot break them and are not looked at.
+    A page of few tags, no two of them far apart, cannot break them: it is not looked at closer.
     """
     size = min(len(body), MAX_PARSE_BYTES)
     few = body.count(b"<", 0, size) < _LOOK_TWICE_TAGS
-    if few and size < _LOOK_TWICE_BYTES:
+    spread = _has_wide_gap(body, size)
+    if few and not spread:
         return size
     text = np.frombuffer(body, dtype=np.uint8, count=size)
     tags = np.flatnonzero(text[:-8] == ord("<"))
     if not tags.size:
         return size
-    end = _attribute_limit(body, tags, size)
+    end = _attribute_limit(body, tags, size) if spread else size
     return end if few else min(end, _depth_limit(body, tags, size))
+
+
+def _has_wide_gap(body: bytes, size: int) -> bool:
+    """Return whether a tag may have too many attributes.
+
+    They take two bytes each, so that of the stretches of `MAX_ATTRIBUTES_PER_TAG` bytes one at
+    least holds no sign.
+    """
+    step = MAX_ATTRIBUTES_PER_TAG
+    return any(body.find(b"<", at, at + step) < 0 for at in range(0, size - step + 1, step))
 
 
 def _depth_limit(body: bytes, tags: np.ndarray, size: int) -> int:

@@ -22,7 +22,7 @@ LOADED = frozenset({Kind.IMAGE, Kind.ICON, Kind.STYLE, Kind.SCRIPT, Kind.FONT})
 """Requisites that are mirrored; what a page plays comes where it is asked for."""
 
 _SHOWN = (
-    "img,source[srcset],script[src],link[href][rel],link[imagesrcset],"
+    "img,source[srcset],source[data-srcset],script[src],link[href][rel],link[imagesrcset],"
     'input[type="image" i][src],video[poster],[background],image,feImage,use'
 )
 _PLAYED = "video[src],audio[src],source[src],track[src]"
@@ -37,7 +37,7 @@ _RELS = frozenset(
 _PRELOADS = frozenset({"preload", "prefetch"})
 _PRELOADED = frozenset({"font", "image", "script", "style", "worker"})
 _ATTRIBUTES = {
-    "img": ("src", "lowsrc"),
+    "img": ("src", "data-src", "lowsrc"),
     "script": ("src",),
     "input": ("src",),
     "video": ("poster",),
@@ -81,7 +81,7 @@ def _named_by(node: LexborNode) -> Iterable[str]:
             yield value.strip()
     if background := attributes.get("background"):
         yield background.strip()
-    for name in ("srcset", "imagesrcset"):
+    for name in ("srcset", "data-srcset", "imagesrcset"):
         if value := attributes.get(name):
             yield from (value[start:end] for start, end in srcset_places(value))
 

@@ -75,15 +75,18 @@ def _of(names: str, attributes: dict[str, Kind]) -> dict[str, dict[str, Kind]]:
 
 
 _HREFS = ("href", "xlink:href")
+_IMAGES = ("src", "data-src", "lowsrc")
 _BOTH = dict.fromkeys(_HREFS, Kind.IMAGE)
 
 PLAIN: dict[str, dict[str, Kind]] = {
     **_of("a area", dict.fromkeys(_HREFS, Kind.LINK)),
-    **_of("iframe frame", {"src": Kind.FRAME, "longdesc": Kind.LINK}),
+    **_of("iframe frame", {"src": Kind.FRAME, "data-src": Kind.FRAME, "longdesc": Kind.LINK}),
     **_of("form", {"action": Kind.FORM}),
     **_of("button", {"formaction": Kind.FORM}),
     **_of("input", {"formaction": Kind.FORM, "src": Kind.IMAGE}),
-    **_of("img", {"src": Kind.IMAGE, "lowsrc": Kind.IMAGE, "longdesc": Kind.LINK}),
+    **_of(
+        "img", {**dict.fromkeys(("src", "data-src", "lowsrc"), Kind.IMAGE), "longdesc": Kind.LINK}
+    ),
     **_of("source audio track", {"src": Kind.MEDIA}),
     **_of("video", {"src": Kind.MEDIA, "poster": Kind.IMAGE}),
     **_of("script", {"src": Kind.SCRIPT, **dict.fromkeys(_HREFS, Kind.SCRIPT)}),
@@ -95,9 +98,12 @@ PLAIN: dict[str, dict[str, Kind]] = {
     **_of("pattern filter lineargradient radialgradient textpath mpath", _BOTH),
 }
 """Attributes that hold one URL, by tag; `link`, `meta` and `base` are read by their other
-attributes."""
+attributes. `data-src` is where scripts that load images late look for them."""
 
-SRCSETS = {("img", "srcset"), ("source", "srcset"), ("link", "imagesrcset")}
+SRCSETS = {
+    *((tag, name) for tag in ("img", "source") for name in ("srcset", "data-srcset")),
+    ("link", "imagesrcset"),
+}
 
 CSS_ATTRIBUTES = frozenset(
     {

@@ -130,8 +130,10 @@ class TestPolicy:
         assert "allow-scripts" in policy
         assert "allow-same-origin" not in policy
         assert "connect-src 'none'" in policy
+        assert "frame-ancestors" not in policy
         still = header_of(mirror.get(PATH, look=Look(scripts=False)), "content-security-policy")
         assert "allow-scripts" not in still
+        assert "allow-same-origin" in still
         assert "script-src" not in still
 
     def test_our_own_pages_run_no_script_and_stand_in_no_frame(self, mirror, header_of):

@@ -32,6 +32,12 @@ def test_reads_links_and_head():
     assert page.requisites() == ("/s.css", "/i.ico", "a.png", "b.png", "c,d.png", "e.js")
 
 
+def test_what_frames_show_is_linked():
+    page = parse("<iframe src=/a srcdoc=x></iframe><a href=b><frameset><frame src=c><iframe>")
+    assert page.links == ("/a", "b")
+    assert parse("<frameset><frame src=c><frame src=></frameset>").links == ("c",)
+
+
 @pytest.mark.parametrize("html", ["", " ", "\0", "\ud800", "<", "<a href=", b"\xff\xfe<", "<!--"])
 def test_broken_pages_have_an_answer(html):
     page = parse(html)

@@ -20,6 +20,7 @@ PAGES = [
     "<img src='data:image/png;base64,x'><iframe src=f.html></iframe><embed src=e.swf>",
     "<a href=l.html>l</a><img alt=nothing><link rel=icon><script></script>",
     "<noscript><img src=no.png></noscript>",
+    "<img data-src=late.png data-srcset='late2.png 2x'><source data-srcset=late3.png>",
 ]
 
 

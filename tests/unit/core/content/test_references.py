@@ -141,6 +141,8 @@ def test_refresh(value, url):
         (r"a{background:url(x\29 y)}", [("image", "x)y")]),
         ("@import url(x) print;", [("style", "x")]),
         ('@import"x";', [("style", "x")]),
+        ('@import/* y */ /**//***/"x";', [("style", "x")]),
+        ('@import/* "y"', []),
         ("@font-face{font-family:a;src:url(x) format('w'),url(y)}", [("font", "x"), ("font", "y")]),
         ("@font-face{src:url(x)}a{b:url(y)}", [("font", "x"), ("image", "y")]),
         ('a{b:image-set("x" 1x, url(y) 2x type("z"))}', [("image", "x"), ("image", "y")]),
