@@ -71,17 +71,18 @@ class Blocks:
         return text
 
 
+_PRE = "pre: "
 _KINDS = {f"h{level}": f"h{level}: " for level in range(1, 7)} | {
     **dict.fromkeys(("li", "dt", "dd", "option"), "* "),
     "tr": "| ",
-    "pre": "pre: ",
+    "pre": _PRE,
     "blockquote": "> ",
 }
 _IDENTITY = re.compile(r'(?:^| )(?:id|class)="([^"]*)"')
 # Members of an enumeration are slow to look up, and a page has a thousand marks.
 _OPEN, _CLOSE, _IMAGE = int(Mark.OPEN), int(Mark.CLOSE), int(Mark.IMAGE)
 _SOURCE = re.compile(r' src="([^"]*)"')
-_TARGET_OF = re.compile(r' href="([^"]*)"')
+_HREF = re.compile(r' href="([^"]*)"')
 _SESSION_PATH = re.compile(
     r"(?<!&amp);(?:jsessionid|phpsessid|sid|sessionid)=[^?#]*", re.IGNORECASE
 )
@@ -112,14 +113,11 @@ def lines_of(text: str) -> Blocks:
 
 
 class _Outline:
-    """Collects blocks while elements open and close."""
+    """Collects blocks, bounded."""
 
-    __slots__ = ("_kind", "_open", "_place", "_places", "_rest", "_texts", "pieces")
+    __slots__ = ("_places", "_rest", "_texts")
 
     def __init__(self) -> None:
-        self.pieces: list[str] = []
-        self._kind, self._place = "", 0
-        self._open: list[tuple[str, int]] = []
         self._texts: list[str] = []
         self._places: list[int] = []
         self._rest: list[str] = []
@@ -131,62 +129,50 @@ class _Outline:
         else:
             self._rest.append(text)
 
-    def end(self) -> None:
-        """End the block that is being collected."""
-        pieces = self.pieces
-        whole = pieces[0] if len(pieces) == 1 else "".join(pieces)
-        pieces.clear()
-        if not whole or whole.isspace():
-            return
-        whole = whole.replace("&nbsp;", " ").strip()
+    def add_run(self, run: str, kind: str, place: int) -> None:
+        """Add the text between two marks: one block, or none, or a block a line where it is pre."""
+        run = run.replace("&nbsp;", " ").strip()
         # Preformatted text is as many blocks as it has lines.
-        for line in whole.split("\n") if self._kind == "pre: " else (whole,):
+        for line in run.split("\n") if kind == _PRE else (run,):
             text = line
             if "\n" in line or "  " in line or "\t" in line:
                 text = " ".join(line.split())
             if text := text.strip("| "):
-                self.add(self._kind + text, self._place)
-
-    def open_element(self, tag: str) -> None:
-        if self.pieces:
-            self.end()
-        self._open.append((self._kind, self._place))
-        kind, step = _opened(tag)
-        self._kind = kind or (self._kind if self._kind == "pre: " else "")
-        self._place = crc32(step, self._place)
-
-    def close_element(self) -> None:
-        if self.pieces:
-            self.end()
-        if self._open:
-            self._kind, self._place = self._open.pop()
+                self.add(kind + text, place)
 
     def blocks(self) -> Blocks:
-        self.end()
         if self._rest:
             self._texts[-1] = " ".join([self._texts[-1], *self._rest])
         return Blocks(tuple(self._texts), tuple(self._places))
 
 
 def _outline_markup(outline: _Outline, markup: str) -> None:
+    """Add the blocks of written-out markup, element by element as they open and close."""
     found = cut(markup)
-    texts = iter(found.texts)
-    put = outline.pieces.append
-    put(next(texts))
-    tags = iter(found.tags)
+    texts, tags = iter(found.texts), iter(found.tags)
+    run = next(texts)
+    kind, place = "", 0
+    above: list[tuple[str, int]] = []
     for mark, text in zip(found.marks, texts, strict=True):
-        if mark == _CLOSE:
-            outline.close_element()
-        elif mark == _OPEN:
-            outline.open_element(next(tags))
-        elif mark == _IMAGE:
-            source = _SOURCE.search(next(tags))
-            put(image_target(source[1]) if source else "")
-        else:
-            target = _TARGET_OF.search(next(tags))
-            put(link_target(target[1]) if target else "")
-        if text:
-            put(text)
+        if mark > _CLOSE:
+            source = _SOURCE.search(next(tags)) if mark == _IMAGE else _HREF.search(next(tags))
+            if source:
+                run += image_target(source[1]) if mark == _IMAGE else link_target(source[1])
+            run += text
+            continue
+        # Most runs between two tags are a line end.
+        if run and not run.isspace():
+            outline.add_run(run, kind, place)
+        run = text
+        if mark == _OPEN:
+            above.append((kind, place))
+            opened, step = _opened(next(tags))
+            kind = opened or (_PRE if kind == _PRE else "")
+            place = crc32(step, place)
+        elif above:
+            kind, place = above.pop()
+    if run and not run.isspace():
+        outline.add_run(run, kind, place)
 
 
 def link_target(href: str) -> str:

@@ -64,7 +64,10 @@ def digest(body: bytes) -> bytes:
 
 
 def cleaned_digest(cleaned: str) -> bytes:
-    """Return the digest of a cleaned text (`blocks.cleaned`), 16 bytes."""
+    """Return the digest of a cleaned text (`volatile.cleaned`), 16 bytes.
+
+    It is as strong as the exact one: equal texts of two hosts may retire one of them.
+    """
     return blake2b(cleaned.encode("utf-8", "surrogatepass"), digest_size=DIGEST_BYTES).digest()
 
 
