@@ -6,6 +6,7 @@ import json
 import sys
 from pathlib import Path
 
+from crawld.cli.output import counted
 from crawld.config.checks import SiteSeeds
 from crawld.config.derive import user_agent
 from crawld.config.load import Loaded, load
@@ -71,7 +72,7 @@ def _print(loaded: Loaded) -> None:
         hosts = sorted(seeds.hosts.union(site.hosts))
         more = f" and {len(hosts) - HOSTS_SHOWN} more" if len(hosts) > HOSTS_SHOWN else ""
         at_least = "" if seeds.is_complete else "at least "
-        print(f"site        {site.name}: {at_least}{seeds.count} seeds on", end=" ")
+        print(f"site        {site.name}: {at_least}{counted(seeds.count, 'seed')} on", end=" ")
         print(f"{', '.join(hosts[:HOSTS_SHOWN])}{more}, {_delay_s(config, site):g} s apart")
     for warning in loaded.warnings:
         print(f"warning     {warning}")

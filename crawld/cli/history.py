@@ -130,7 +130,8 @@ def history_table(history: History, now: float) -> RenderableType:
     headings = ("version", "from", "kept for", "status", "size", "stored", "type")
     ends = [now, *(version.visited_at for version in history.versions)]
     rows = zip(history.versions, ends, strict=False)
-    known = f"{count_text(len(history.versions))} shown, {count_text(history.change_count)} changes"
+    shown, brought = len(history.versions), history.change_count
+    known = f"{count_text(shown)} shown; visits have brought {count_text(brought)}"
     head = tables.facts(
         [
             ("url", clean(history.url)),

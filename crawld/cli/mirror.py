@@ -29,6 +29,9 @@ REDRAW_S = 0.5
 REPORT_S = 5.0
 """How often a line of progress is written where there is no terminal."""
 
+IDLE_REPORT_S = 600.0
+"""How often while nothing is visited: a mirror that waits for an hour is no news."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MirrorOptions:
@@ -99,14 +102,18 @@ def _above(live_console: Console) -> TextIO:
 
 
 async def watch_lines(daemon: Daemon) -> None:
-    """Write a line of progress now and then until cancelled."""
+    """Write a line of progress now and then until cancelled, seldom where there is none."""
     rates = RateMeter()
     rates.add(trio.current_time(), 0, 0)
+    told, silent_s = 0, 0.0
     while True:
         await trio.sleep(REPORT_S)
         sight = await look(daemon)
         rates.add(trio.current_time(), sight.visit_count, sight.wire_bytes)
-        log.info("progress", **progress_fields(sight, rates))
+        silent_s += REPORT_S
+        if sight.visit_count > told or silent_s >= IDLE_REPORT_S:
+            log.info("progress", **progress_fields(sight, rates))
+            told, silent_s = sight.visit_count, 0.0
 
 
 # --- the end ---------------------------------------------------------------------------------

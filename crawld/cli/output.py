@@ -51,6 +51,11 @@ def count_text(n: int) -> str:
     return f"{n:,}"
 
 
+def counted(n: int, one: str) -> str:
+    """Return a number of things: `1 seed`, `2 seeds`."""
+    return f"{count_text(n)} {one}{'' if n == 1 else 's'}"
+
+
 def size_text(size_bytes: float) -> str:
     """Return a size in the unit that leaves one to four digits."""
     size = float(size_bytes)

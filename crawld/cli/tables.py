@@ -10,6 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from crawld.cli.output import ago_text, clean, count_text, duration_text, size_text
+from crawld.core.change.classes import DAY_S
 from crawld.core.page import Outcome, PageState
 from crawld.daemon import models
 from crawld.daemon.audit_models import FreshnessStatus
@@ -198,7 +199,7 @@ def _host_row(host: models.HostStatus) -> Sequence[str]:
 def host_table(host: models.HostDetail, now: float) -> RenderableType:
     """Return one host in full."""
     closed_s = (host.closed_until or 0.0) - now
-    visits = f"{count_text(host.visit_count)}, {count_text(host.change_count)} found a change"
+    visits = f"{count_text(host.visit_count)}, {count_text(host.change_count)} brought a copy"
     parts: list[RenderableType] = [
         facts(
             [
@@ -260,7 +261,7 @@ def _page_row(page: models.PageStatus, now: float) -> Sequence[str | Text]:
 def page_table(page: models.PageDetail, now: float) -> RenderableType:
     """Return one page in full."""
     outcome = page.last_outcome.value if page.last_outcome else "none yet"
-    visits = f"{count_text(page.visit_count)}, {count_text(page.change_count)} found a change"
+    visits = f"{count_text(page.visit_count)}, {count_text(page.change_count)} brought a copy"
     retry_s = None if page.retry_at is None else page.retry_at - now
     parts: list[RenderableType] = [
         facts(
@@ -318,7 +319,7 @@ def _changes(model: models.ModelStatus) -> list[tuple[str, str | None]]:
     return [
         ("changes", f"{model.changed_visits} of {model.visits} visits"),
         ("rate", f"{model.change_rate_per_day:.3g} a day, 90 %: {low:.3g} to {high:.3g}"),
-        ("class", f"every {model.class_days:g} days ({likely:.0%})"),
+        ("class", f"every {duration_text(model.class_days * DAY_S)} ({likely:.0%})"),
         ("last gaps", gaps or None),
         ("unchanged", f"{model.unchanged_probability:.0%} likely"),
     ]

@@ -19,7 +19,7 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
 from crawld.config.checks import Finding, SiteSeeds, check_config
-from crawld.config.model import Config
+from crawld.config.model import Config, HostGroup
 from crawld.config.positions import KeyPath, key_lines, nearest_line
 from crawld.config.site import Site, Weight
 from crawld.errors import ConfigError
@@ -205,6 +205,8 @@ def _table_of(path: KeyPath) -> type[BaseModel] | None:
         return Config
     if path[0] == "site":
         return Weight if "weights" in path[:-1] else Site
+    if len(path) > 2 and path[:2] == ("politeness", "groups"):
+        return HostGroup
     return TABLES.get(str(path[0]))
 
 

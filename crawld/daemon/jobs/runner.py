@@ -72,6 +72,7 @@ class _Task:
         self.running = False
         self.next_at = 0.0
         self.called = trio.Event()
+        self.told: str | None = None
 
 
 class JobRunner:
@@ -147,7 +148,10 @@ class JobRunner:
         finally:
             task.running = False
         duration_s = self._clock.monotonic() - began_at
-        log.info("job", job=name, result=result, detail=detail, duration_s=round(duration_s, 3))
+        # The same again ("0 pages indexed", every half a minute) is no news.
+        tell = log.debug if detail == task.told else log.info
+        task.told = detail
+        tell("job", job=name, result=result, detail=detail, duration_s=round(duration_s, 3))
         await self._database.write(
             job_rows.finished, name, self._clock.now(), result, detail[:MAX_DETAIL]
         )

@@ -22,7 +22,7 @@ def test_summary_for_people_and_programs(tmp_path, capsys):
     path.write_text(GOOD)
     assert check_config(path) == 0
     shown = capsys.readouterr().out
-    assert "docs: 1 seeds on docs.example.org, 7 s apart" in shown
+    assert "docs: 1 seed on docs.example.org, 7 s apart" in shown
     assert "(+you@example.org)" in shown
     assert check_config(path, as_json=True) == 0
     parsed = json.loads(capsys.readouterr().out)

@@ -98,7 +98,7 @@ def test_each_copy_was_in_force_until_the_next():
         }
     )
     rows = shown(history_table(history, 1_700_000_060.0)).splitlines()
-    assert "2 shown, 12 changes" in rows[2]
+    assert "2 shown; visits have brought 12" in rows[2]
     assert rows[-2].split()[:4] == ["7", "2023-11-14T22:13:20Z", "1", "min"]
     assert rows[-1].split()[:4] == ["6", "2023-11-14T21:13:20Z", "1", "h"]
 

@@ -56,6 +56,7 @@ def test_good_config(write, tmp_path):
     ("text", "line", "parts"),
     [
         ("[politeness]\nhost_delay = 3", 2, ["unknown key", "did you mean host_delay_s?"]),
+        ("[politeness]\ngroups = [{ hosts = ['a'], max_conn = 2 }]", 2, ["mean max_connections?"]),
         ("[politeness]\nhost_delay_s = -3", 2, ["host_delay_s = -3", "at least 0", "seconds"]),
         ("[politeness]\nhost_delay_s = true", 2, ["must be a number"]),
         ("[politeness]\nhost_delay_s = nan", 2, ["finite"]),

@@ -5,6 +5,7 @@ import random
 import pytest
 import trio
 import trio.testing
+from structlog.testing import capture_logs
 
 from crawld.daemon.clock import Clock
 from crawld.daemon.jobs.runner import JITTER_SHARE, JobRunner
@@ -95,6 +96,21 @@ async def test_an_error_is_a_result_and_the_next_run_comes(start, database, auto
     await runs_of(job, 2)
     await trio.sleep(1)
     assert (await database.read(job_rows.last_run, "count"))[3:] == ("done", "2 runs")
+
+
+async def test_the_same_result_again_is_no_news(start, autojump_clock):
+    class Idle(Counting):
+        async def run(self):
+            return "3 pages" if await super().run() == "3 runs" else "0 pages"
+
+    job = Idle()
+    with capture_logs() as told:
+        start(job)
+        await runs_of(job, 4)
+        await trio.sleep(1)
+    levels = [(line["log_level"], line["detail"]) for line in told]
+    nothing, again = ("info", "0 pages"), ("debug", "0 pages")
+    assert levels == [nothing, again, ("info", "3 pages"), nothing]
 
 
 async def test_a_restart_neither_repeats_nor_forgets_a_run(start, database, autojump_clock):
