@@ -230,7 +230,7 @@ class Jobs(Table):
     )
     poll_share: Share = key(
         0.25,
-        "Most of a host's turns that asking for changes (hints) may take.",
+        "Most of a host's turns that asking for changes (hints) may take; 0: none is asked for.",
         unit="share from 0 to 1",
     )
     audit_share: Share = key(

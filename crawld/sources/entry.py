@@ -7,9 +7,11 @@ that day. What a span means for a copy follows from three cases:
 2. The copy is younger than the whole span: nothing is said against it.
 3. The copy was made inside the span: it may or may not have the change. While the span lasts,
    nobody can tell, and asking again at each poll would waste visits; once it is over, one visit
-   settles it, since the copy is younger than the span then (case 2).
+   settles it, since the copy is younger than the span then (case 2). A span of a minute or less
+   is not waited for: the visit it may waste costs less than a document read twice.
 
-A span that begins in the future says nothing: a clock is wrong, or the date is of something else.
+A span that begins in the future says nothing: a clock is wrong, or the date is of something else;
+but of a moment ahead it says that the page has changed just now.
 
 Source: Date and Time Formats, W3C note of 1997; RFC 3339; RFC 822 for what feeds write.
 """
@@ -25,6 +27,9 @@ from typing import NamedTuple
 
 CLOCK_TOLERANCE_S = 300.0
 """How far ahead of our clock a server's may be before its dates are not believed."""
+
+SHORT_S = 60.0
+"""Spans up to this are taken as instants."""
 
 MAX_DATE_LENGTH = 64
 
@@ -56,28 +61,40 @@ class Entry(NamedTuple):
     every_s: float | None = None
 
 
-def stale_since(changed: Span, last_visit_at: float, now: float) -> float | None:
-    """Return the instant since which a copy is said to be stale; None: nothing is said against it.
+class Told(NamedTuple):
+    """What a date says: the earliest instant of the change, and up to when copies lack it."""
+
+    first_at: float
+    last_at: float
+
+
+def told_by(changed: Span, now: float) -> Told | None:
+    """Return which copies the date of a page makes stale, None where it is not believed.
 
     Args:
         changed: when the page is said to have changed.
-        last_visit_at: when the copy was made or found to be still true, Unix seconds.
         now: Unix seconds.
 
     >>> day = Span(86_400.0, 172_800.0)
-    >>> stale_since(day, 50_000.0, 90_000.0), stale_since(day, 100_000.0, 120_000.0)
-    (86400.0, None)
-    >>> stale_since(day, 100_000.0, 180_000.0), stale_since(day, 175_000.0, 180_000.0)
-    (100000.0, None)
+    >>> told_by(day, 180_000.0), told_by(day, 100_000.0)
+    (Told(first_at=86400.0, last_at=172800.0), Told(first_at=86400.0, last_at=86400.0))
+    >>> told_by(Span(30.0, 31.0), 30.5), told_by(day, 50_000.0)
+    (Told(first_at=30.0, last_at=30.5), None)
     """
     if changed.first > now + CLOCK_TOLERANCE_S:
         return None
-    if last_visit_at < changed.first:
-        return min(changed.first, now)
-    return last_visit_at if last_visit_at < changed.end <= now else None
+    if changed.first > now:
+        return Told(now, now)
+    if changed.end <= now:
+        return Told(changed.first, changed.end)
+    return Told(changed.first, changed.first if is_open(changed, now) else now)
 
 
-@lru_cache(maxsize=4_096)
+def is_open(changed: Span, now: float) -> bool:
+    """Whether a date will say more once its span is over: see case 3."""
+    return changed.first <= now < changed.end > changed.first + SHORT_S
+
+
 def read_date(text: str) -> Span | None:
     """Return the span a date names, None where the text is none.
 
@@ -88,8 +105,11 @@ def read_date(text: str) -> Span | None:
     (Span(first=86400.0, end=172800.0), Span(first=30.0, end=31.0))
     """
     text = text.strip()
-    if not 4 <= len(text) <= MAX_DATE_LENGTH:
-        return None
+    return _read_date(text) if 4 <= len(text) <= MAX_DATE_LENGTH else None
+
+
+@lru_cache(maxsize=4_096)
+def _read_date(text: str) -> Span | None:
     try:
         if text[10:11] == "T" and text[16:17] == ":":
             moment = datetime.fromisoformat(text)

@@ -28,7 +28,7 @@ from xml.parsers import expat
 
 from crawld.core.url import canonicalize
 from crawld.errors import InvalidUrlError
-from crawld.sources.entry import CLOCK_TOLERANCE_S, Entry, Span, read_date
+from crawld.sources.entry import CLOCK_TOLERANCE_S, Entry, Span, is_open, read_date
 
 MAX_WIRE_BYTES = 64 * 1024 * 1024
 """A sitemap as sent; the format allows 50 MB unpacked, and some are larger."""
@@ -316,11 +316,14 @@ class Census:
     Attributes:
         count: entries. dated: those with a date. future: those whose date is still to come.
         newest: the latest beginning of a date that is not, None without one.
+        open_until: when all spans of dates are over that are not yet, None without one.
     """
 
     def __init__(self, now: float) -> None:
         self.count = self.dated = self.future = 0
         self.newest: float | None = None
+        self.open_until: float | None = None
+        self._now = now
         self._latest = now + CLOCK_TOLERANCE_S
         self._by_date: Counter[Span] = Counter()
 
@@ -337,6 +340,8 @@ class Census:
                 self.future += 1
             elif self.newest is None or changed.first > self.newest:
                 self.newest = changed.first
+            if changed.end > self._now and is_open(changed, self._now):
+                self.open_until = max(changed.end, self.open_until or 0.0)
 
     def shared(self) -> Span | None:
         """Return the date that nearly all entries bear: it is the file's, not theirs."""

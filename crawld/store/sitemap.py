@@ -30,6 +30,7 @@ class SitemapRow(NamedTuple):
     newest_at: float | None
     trouble: str | None
     trouble_count: int
+    open_until: float | None
 
 
 class Listed(NamedTuple):
@@ -64,7 +65,8 @@ def put(connection: apsw.Connection, row: SitemapRow) -> None:
     """Store what was learnt of a file."""
     connection.execute(
         "UPDATE sitemap SET read_at = ?, next_at = ?, every_s = ?, etag = ?, last_modified = ?,"
-        " digest = ?, entry_count = ?, newest_at = ?, trouble = ?, trouble_count = ?"
+        " digest = ?, entry_count = ?, newest_at = ?, trouble = ?, trouble_count = ?,"
+        " open_until = ?"
         " WHERE hint_source_id = ? AND url = ?",
         (*row[5:], row.hint_source_id, row.url),
     )

@@ -337,7 +337,7 @@ CREATE TABLE sitemap (
     entry_count INTEGER NOT NULL DEFAULT 0,
     newest_at REAL,
     trouble TEXT,
-    trouble_count INTEGER NOT NULL DEFAULT 0,
+    trouble_count INTEGER NOT NULL DEFAULT 0, open_until REAL,
     PRIMARY KEY (hint_source_id, url)
 ) STRICT, WITHOUT ROWID;
 

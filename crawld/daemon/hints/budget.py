@@ -50,7 +50,7 @@ SAMPLE: Final = 64
 
 LEAST_MODELS: Final = 5
 LEAST_SHARE: Final = 1e-4
-"""A share of nothing: a poll in 10,000 turns still shows that the source is there."""
+"""No share is taken for less; of none at all nothing is asked (`crawld/daemon/hints/poller.py`)."""
 
 LEAST_PAUSE_S: Final = 0.5
 """No source is polled more often, however fast its host."""
@@ -110,7 +110,7 @@ class Budget:
         """Return the time after which requests keep within the share of turns that polls have."""
         host = self._crawl.hosts.get(host_name)
         delay_s = host.delay_s() if host else 0.0
-        share = self._settings().poll_share or LEAST_SHARE
+        share = max(self._settings().poll_share, LEAST_SHARE)
         return max(requests * delay_s / share, LEAST_PAUSE_S)
 
     def pause_s(

@@ -26,6 +26,7 @@ from crawld.daemon.clock import Clock
 from crawld.daemon.crawl import Crawl
 from crawld.daemon.hints.source import HELD, PollTrouble
 from crawld.daemon.host import HostState
+from crawld.daemon.line import USED_UP
 from crawld.daemon.network import Network
 from crawld.daemon.request import stays_open
 from crawld.daemon.sites import ActiveSite
@@ -39,7 +40,6 @@ from crawld.net.exchange import (
     Receive,
     Sink,
 )
-from crawld.net.fetcher import Fetcher
 from crawld.store import host as host_rows
 from crawld.store.database import Database
 
@@ -72,6 +72,10 @@ class Wanted:
     last_modified: str | None = None
     headers: tuple[tuple[str, str], ...] = ()
 
+    def anew(self) -> Wanted:
+        """Return the same without conditions: it is read even if it is as it was."""
+        return replace(self, etag=None, last_modified=None)
+
 
 @dataclass(frozen=True, slots=True)
 class Document:
@@ -98,12 +102,9 @@ class Document:
 class Documents:
     """Asks for documents."""
 
-    def __init__(
-        self, crawl: Crawl, database: Database, fetcher: Fetcher, network: Network, clock: Clock
-    ) -> None:
+    def __init__(self, crawl: Crawl, database: Database, network: Network, clock: Clock) -> None:
         self._crawl = crawl
         self._database = database
-        self._fetcher = fetcher
         self._network = network
         self._clock = clock
 
@@ -157,7 +158,7 @@ class Documents:
                     stall_s=silence_s,
                 )
                 request = replace(asked, limits=limits, keep_alive=False, receive=received)
-                fetched = await self._fetcher.fetch(request)
+                fetched = await self._crawl.line.fetch(site, request)
                 over.append(await self._ended(host, fetched))
                 begun.set()
 
@@ -183,7 +184,7 @@ class Documents:
             if isinstance(turn, PollTrouble):
                 return turn
             host, site = turn
-            fetched = await self._fetcher.fetch(self._request(wanted, host, site, url))
+            fetched = await self._crawl.line.fetch(site, self._request(wanted, host, site, url))
             self._network.observed(host.slot.host, fetched)
             host.spaced(fetched.answered_at if isinstance(fetched, Fetched) else fetched.at)
             return await self._judged(host, fetched)
@@ -220,6 +221,8 @@ class Documents:
         site = self._crawl.sites.get(site_id)
         if site is None or site.paused or host.paused:
             return PollTrouble(HELD, "the site or the host is paused", requests=0)
+        if self._crawl.line.is_used_up(site):
+            return PollTrouble(HELD, USED_UP, requests=0)
         opens_in_s = host.rested_at(self._clock) - trio.current_time()
         if opens_in_s > 0:
             return PollTrouble(HELD, "the host is closed for a time", opens_in_s, requests=0)

@@ -99,6 +99,8 @@ def _digest(body: bytes) -> str:
 class _Document:
     """A document that is asked for on condition."""
 
+    is_free = False
+
     def __init__(self, row: SourceRow, documents: Documents) -> None:
         self.row = row
         self.polite_host = parse(row.url).host

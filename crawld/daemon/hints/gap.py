@@ -71,6 +71,7 @@ class Gap:
     """Doubts in the pages that a site has on a host."""
 
     kind = "gap"
+    is_free = True
 
     def __init__(self, row: SourceRow, database: Database, clock: Clock) -> None:
         self.row = row

@@ -30,8 +30,10 @@ from crawld.daemon.hints.delivery import SLICE_S, Delivery
 from crawld.daemon.hints.source import HELD, Finder, Hint, Poll, PollTrouble, Source, Stream
 from crawld.store import frontier, hint, hint_source, refusal
 from crawld.store.database import Database
+from crawld.store.frontier import Discovery
 from crawld.store.hint import News, OfPage, OfUrl
 from crawld.store.hint_source import SourceRow
+from crawld.store.refusal import Refusal
 
 log = structlog.get_logger(__name__)
 
@@ -50,6 +52,9 @@ TAKEN: Final = 2_000
 
 MAX_FOUND: Final = 10_000
 """URLs that one poll may bring in."""
+
+JUDGED: Final = 250
+"""URLs judged by the scope at one go: a few milliseconds."""
 
 FOUND_DEPTH: Final = 1
 """What a source names is as near as what a seed links."""
@@ -99,6 +104,7 @@ class Sourcing:
         self._crawl = crawl
         self._database = database
         self._clock = clock
+        self._settings = settings
         self._finders = list(finders)
         self._found: dict[Finder, Sequence[Source | Stream]] = {}
         self._hosts: dict[str, _Host] = {}
@@ -145,6 +151,8 @@ class Sourcing:
             except Exception:  # one kind of source must not end the others, nor the crawl
                 log.exception("find_failed", finder=type(finder).__name__)
         found = [source for sources in self._found.values() for source in sources]
+        if not self._settings().poll_share:
+            found = [source for source in found if not isinstance(source, Source) or source.is_free]
         await self._know()
         present = {source.row.hint_source_id for source in found}
         for host in self._hosts.values():
@@ -361,12 +369,20 @@ class Sourcing:
         site = self._crawl.sites.get(row.site_id)
         if site is None:
             return
-        origin = Origin(None, FOUND_DEPTH)
-        admitted = self._crawl.admission.admit(site, urls, origin, self._clock.now())
-        new = await self._database.write(frontier.discover, admitted.found, self._crawl.caps)
-        if admitted.refusals:
-            await self._database.write(refusal.record, admitted.refusals)
-        self._crawl.enter_pages(new)
+        origin, now = Origin(None, FOUND_DEPTH), self._clock.now()
+        found: list[Discovery] = []
+        refusals: list[Refusal] = []
+        for start in range(0, len(urls), JUDGED):
+            admitted = self._crawl.admission.admit(site, urls[start : start + JUDGED], origin, now)
+            found += admitted.found
+            refusals += admitted.refusals
+            await trio.lowlevel.checkpoint()
+        if refusals:
+            await self._database.write(refusal.record, refusals)
+        for start in range(0, len(found), TAKEN):
+            part = found[start : start + TAKEN]
+            new = await self._database.write(frontier.discover, part, self._crawl.caps)
+            self._crawl.enter_pages(new)
 
     def _call(self, number: int) -> None:
         """Poll a source at once: another has handed it something."""

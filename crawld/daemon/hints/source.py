@@ -105,6 +105,10 @@ class Source(Protocol):
     def polite_host(self) -> str:
         """Name of the host that polls are sent to."""
 
+    @property
+    def is_free(self) -> bool:
+        """Whether its polls cost no request."""
+
     async def poll(self, row: SourceRow) -> Poll | PollTrouble:
         """Ask it once.
 

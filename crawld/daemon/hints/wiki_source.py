@@ -74,6 +74,7 @@ class WikiSource:
     """What the sources of a wiki have in common: how they ask."""
 
     kind: str
+    is_free = False
 
     def __init__(self, known: Wiki, database: Database, client: ApiClient, clock: Clock) -> None:
         self.wiki = known

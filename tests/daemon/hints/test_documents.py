@@ -97,6 +97,25 @@ async def test_a_sitemap_that_robots_txt_names_tells_new_and_changed_pages(desk,
     await until(lambda: desk.count("/hidden/c") == 0)
 
 
+NOON_S, DAY_S = 43_200.0, 86_400.0
+
+
+async def test_the_date_of_a_day_is_read_again_when_the_day_is_over(desk, daemon, mirror, wall):
+    wall.shift_s = NOON_S - time.time() % DAY_S
+    lay(desk, "/a", "/b")
+    today = time.strftime("%Y-%m-%d", time.gmtime(wall()))
+    desk.put("/map.xml", urlset(("/a", today), ("/b", "2020-01-01")), **XML)
+    running = await daemon(desk.origin + "/", site={"sitemap_urls": [desk.origin + "/map.xml"]})
+    await until(lambda: {"/a", "/b"} <= visited(mirror), what="pages of the sitemap")
+    await until(lambda: pause_s(mirror) > 60.0, what="the end of the first reading")
+    await again(running, mirror, "sitemap")
+    assert (sources(mirror)["sitemap"][2], desk.count("/map.xml", 304)) == (0, 1)
+    wall.shift_s += DAY_S
+    await again(running, mirror, "sitemap")
+    await until(lambda: sources(mirror)["sitemap"][2] == 1, what="hint")
+    assert desk.count("/map.xml", 304) == 1
+
+
 async def test_an_index_of_packed_files(desk, daemon, mirror):
     lay(desk, "/a", "/b")
     for name, path in (("one", "/a"), ("two", "/b")):
@@ -107,10 +126,14 @@ async def test_an_index_of_packed_files(desk, daemon, mirror):
     site = {"sitemap_urls": [desk.origin + "/map.xml"]}
     await daemon(desk.origin + "/", site=site, jobs={"poll_share": 1.0})
     await until(lambda: visited(mirror) == {"/", "/a", "/b"}, what="pages of both files")
-    await until(lambda: desk.count("/none.xml") == 1, what="the file that is not there")
-    files = dict(mirror.rows("SELECT url, trouble FROM sitemap"))
-    assert files[desk.origin + "/none.xml"].startswith("status_404")
-    assert files[desk.origin + "/one.xml.gz"] is None
+
+    def trouble(path):
+        return dict(mirror.rows("SELECT url, trouble FROM sitemap")).get(desk.origin + path)
+
+    await until(lambda: trouble("/none.xml"), what="the file that is not there")
+    assert trouble("/none.xml").startswith("status_404")
+    assert trouble("/one.xml.gz") is None
+    assert desk.count("/none.xml") == 1
 
 
 async def test_a_feed_tells_once(desk, daemon, mirror):

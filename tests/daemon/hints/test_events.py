@@ -8,7 +8,7 @@ import trio
 from crawld.daemon.app import run_daemon
 from crawld.daemon.hints import documents as asking
 
-from ..world import until
+from ..world import PATIENCE_S, until
 from .test_documents import lay, sources, told, visited
 from .wire import Wire, answering, canary, event, framed, saying
 
@@ -59,6 +59,7 @@ def stream(mirror):
 
 
 async def test_a_change_is_heard_as_it_happens(desk, listening, mirror, edit):
+    began_at = time.time()
     other = event(8, "/a", "http://elsewhere.test")
     unknown = event(9, "/none", desk.origin)
     junk = [framed(10, ["no", "event"]), b"data: {\n\n", b"id: [11]\ndata: \xff\n\n", canary(12)]
@@ -67,7 +68,7 @@ async def test_a_change_is_heard_as_it_happens(desk, listening, mirror, edit):
     await until(lambda: stream(mirror)[0] == "[12]", what="cursor")
     assert told(mirror) == {"/a"}
     assert sources(mirror)["event_stream"] == (0, 0, 1, None)
-    assert time.time() - 30 < stream(mirror)[1] <= time.time()
+    assert began_at - 1.0 <= stream(mirror)[1] <= time.time()
 
 
 async def test_after_a_break_it_goes_on_behind_the_last_id(listening, wire, mirror, edit):
@@ -99,7 +100,7 @@ async def test_a_stream_that_stalls_is_given_up(listening, wire, mirror):
     async def keep(piece):
         pieces.append(piece)
 
-    with trio.fail_after(20):
+    with trio.fail_after(PATIENCE_S):
         over = await running.documents.listen(
             asking.Wanted(1, wire.url, 0), lambda status, headers: keep, silence_s=0.2
         )
@@ -165,7 +166,7 @@ async def test_what_is_no_stream_is_left_alone(listening, mirror, step, trouble,
     await until(lambda: sources(mirror).get("event_stream", (0, 0, 0, None))[3] is not None)
     assert sources(mirror)["event_stream"][3] == trouble
     ((paused_s,),) = mirror.rows("SELECT closed_until - last_poll_at FROM hint_source")
-    assert paused_s == pytest.approx(pause_s, abs=2.0)
+    assert paused_s == pytest.approx(pause_s, abs=30.0)
 
 
 async def test_a_flood_is_told_in_full(desk, listening, mirror, edit):

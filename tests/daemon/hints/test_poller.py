@@ -11,7 +11,7 @@ from crawld.store import hint, hint_source
 
 from ..world import site_of, until
 
-QUICK = {"schedule": {"min_revisit_s": 0.0}, "jobs": {"poll_share": 1.0}}
+QUICK = {"schedule": {"min_revisit_s": 0.0}}
 
 
 class Told:
@@ -23,11 +23,18 @@ class Told:
         self.polls = []
 
     polite_host = "a.test"
+    is_free = False
 
     async def poll(self, row):
         self.polls.append(row.cursor)
         answer = self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
         return answer() if callable(answer) else answer
+
+
+class Free(Told):
+    """Such a source that costs nothing."""
+
+    is_free = True
 
 
 class Talking:
@@ -60,9 +67,10 @@ class Known:
 def hearing(nursery, mirror, serve):
     """Return a function that mirrors a site and lets sources be found."""
 
-    async def start(*make, pages=6, **more):
+    async def start(*make, pages=6, share=1.0, **more):
         web = await serve(site_of(pages=pages, **more))
-        daemon = await nursery.start(run_daemon, mirror.start_of(web.url(), once=False, **QUICK))
+        tables = QUICK | {"jobs": {"poll_share": share}}
+        daemon = await nursery.start(run_daemon, mirror.start_of(web.url(), once=False, **tables))
         await until(lambda: len(web.targets()) > pages, what="the first crawl")
         await daemon.crawl.recorder.drain()
         [site_id] = daemon.crawl.sites
@@ -119,8 +127,8 @@ async def test_trouble_pauses_a_source_and_not_the_others(hearing, mirror):
         lambda row, web: Told(row, Poll(at=time.time(), cursor="fine")),
     )
     await until(lambda: len(good.polls) >= 3)
+    await until(lambda: row_of(mirror)["trouble"] == "not_json")
     assert len(bad.polls) == 1
-    assert row_of(mirror)["trouble"] == "not_json"
 
 
 async def test_a_source_that_is_held_is_not_in_trouble(hearing, mirror):
@@ -147,6 +155,17 @@ async def test_a_stream_connects_again_where_it_ended(hearing, mirror):
     _, _, [stream] = await hearing(lambda row, web: Talking(row, said))
     await until(lambda: len(stream.connected) >= 3)
     assert stream.connected[:3] == [None, "event 1", "event 2"]
+
+
+async def test_without_a_share_of_the_turns_nothing_is_asked(hearing):
+    fine = Poll(at=time.time(), cursor="fine")
+    daemon, _, [asked, free] = await hearing(
+        lambda row, web: Told(row, fine), lambda row, web: Free(row, fine), share=0.0
+    )
+    await until(lambda: free.polls)
+    daemon.sourcing.poll_all()
+    await until(lambda: len(free.polls) > 1)
+    assert not asked.polls
 
 
 async def test_sources_that_are_no_more_are_left_alone(hearing, mirror):

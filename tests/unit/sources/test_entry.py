@@ -2,7 +2,7 @@
 
 import pytest
 
-from crawld.sources.entry import Span, read_date, stale_since
+from crawld.sources.entry import Span, is_open, read_date, told_by
 
 DAY = Span(1_795_219_200.0, 1_795_305_600.0)  # 2026-11-21
 NOON = 1_795_262_400.0
@@ -58,14 +58,30 @@ def test_what_is_no_date(text):
 @pytest.mark.parametrize(
     ("visited", "now", "stale"),
     [
-        (DAY.first - 1.0, NOON, DAY.first),
-        (DAY.first + 1.0, NOON, None),  # the day is not over: nobody can tell
-        (DAY.first + 1.0, DAY.end - 1.0, None),
-        (DAY.first + 1.0, DAY.end, DAY.first + 1.0),  # one visit settles it
-        (DAY.end, DAY.end + 1.0, None),
-        (0.0, DAY.first - 1_000.0, None),  # still to come
-        (0.0, DAY.first - 10.0, DAY.first - 10.0),  # the server's clock is a little ahead
+        (DAY.first - 1.0, NOON, True),
+        (DAY.first + 1.0, NOON, False),  # the day is not over: nobody can tell
+        (DAY.first + 1.0, DAY.end - 1.0, False),
+        (DAY.first + 1.0, DAY.end, True),  # one visit settles it
+        (DAY.end, DAY.end + 1.0, False),
+        (0.0, DAY.first - 1_000.0, False),  # still to come
+        (0.0, DAY.first - 10.0, True),  # the server's clock is a little ahead
     ],
 )
 def test_what_a_date_says_against_a_copy(visited, now, stale):
-    assert stale_since(DAY, visited, now) == stale
+    told = told_by(DAY, now)
+    assert (told is not None and visited < told.last_at) is stale
+    assert told is None or told.first_at <= told.last_at <= now
+
+
+@pytest.mark.parametrize(
+    ("length_s", "visited", "stale"),
+    [(1.0, NOON + 0.2, True), (1.0, NOON + 0.6, False), (60.0, NOON, True), (3_600.0, NOON, False)],
+)
+def test_the_second_that_is_not_over_is_not_waited_for(length_s, visited, stale):
+    told = told_by(Span(NOON, NOON + length_s), NOON + 0.5)
+    assert (visited < told.last_at) is stale
+
+
+def test_a_day_is_open_until_it_is_over():
+    assert [is_open(DAY, at) for at in (DAY.first - 1.0, NOON, DAY.end)] == [False, True, False]
+    assert not is_open(Span(NOON, NOON + 60.0), NOON)

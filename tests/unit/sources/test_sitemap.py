@@ -227,6 +227,13 @@ def test_a_date_that_all_share_is_the_files():
     assert census.shared() == read_date("2026-11-20T10:00:00Z")
 
 
+def test_when_the_dates_say_all_they_can():
+    assert census_of(["2026-11-20", "2026-01-01"])[0].open_until is None
+    today = read_date("2026-11-21")
+    assert census_of(["2026-11-20", "2026-11-21", "2027-01-01"])[0].open_until == today.end
+    assert census_of(["2026-11-21", "2026"])[0].open_until == read_date("2026").end
+
+
 @pytest.mark.parametrize(
     "dates",
     [

@@ -44,6 +44,15 @@ def now(connection, source):
     return hint_source.get(connection, source.hint_source_id)
 
 
+def test_a_cursor_that_another_source_moved_meanwhile_stays(connection, source):
+    take(connection, source, cursor="one")
+    hint_source.set_cursors(connection, [(source.hint_source_id, "handed on")])
+    take(connection, source, cursor="two", cursor_before="one")
+    assert now(connection, source).cursor == "handed on"
+    take(connection, source, cursor="three", cursor_before="handed on")
+    assert now(connection, source).cursor == "three"
+
+
 def test_cursor_and_hints_are_taken_together(connection, pages, source):
     a, b, _ = pages
     heard = take(
