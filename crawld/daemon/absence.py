@@ -28,12 +28,12 @@ from crawld.core.page import Outcome, PageState
 from crawld.core.url import canonicalize, parse
 from crawld.daemon.clock import Clock
 from crawld.daemon.host import HostState
+from crawld.daemon.line import Line
 from crawld.daemon.network import Network
 from crawld.daemon.sites import ActiveSite
 from crawld.daemon.visit import Visit
 from crawld.errors import InvalidUrlError
 from crawld.net.exchange import Fetched, FetchFailure, FetchRequest
-from crawld.net.fetcher import Fetcher
 from crawld.store import absence as absence_rows
 from crawld.store import host as host_rows
 from crawld.store import move
@@ -50,11 +50,9 @@ GONE: Final = (Outcome.GONE, Outcome.SOFT_GONE)
 class Absence:
     """Judges visits to pages that may be gone."""
 
-    def __init__(
-        self, database: Database, fetcher: Fetcher, network: Network, clock: Clock
-    ) -> None:
+    def __init__(self, database: Database, line: Line, network: Network, clock: Clock) -> None:
         self._database = database
-        self._fetcher = fetcher
+        self._line = line
         self._network = network
         self._clock = clock
         self._suspects: dict[str, str] = {}
@@ -132,7 +130,7 @@ class Absence:
             cut=True,
             proxy=site.config.proxy,
         )
-        answer = await self._fetcher.fetch(request)
+        answer = await self._line.fetch(site, request)
         self._network.observed(host.slot.host, answer)
         now = self._clock.now()
         host.spaced(answer.answered_at if isinstance(answer, Fetched) else answer.at)

@@ -29,7 +29,6 @@ from crawld.daemon.network import Network
 from crawld.daemon.request import stays_open
 from crawld.daemon.sites import ActiveSite
 from crawld.net.exchange import Fetched, FetchFailure, FetchRequest
-from crawld.net.fetcher import Fetcher
 from crawld.sources.mediawiki_api import (
     MAX_ANSWER_BYTES,
     ApiAnswer,
@@ -77,7 +76,6 @@ class ApiClient:
         self,
         crawl: Crawl,
         database: Database,
-        fetcher: Fetcher,
         network: Network,
         clock: Clock,
         *,
@@ -85,7 +83,6 @@ class ApiClient:
     ) -> None:
         self._crawl = crawl
         self._database = database
-        self._fetcher = fetcher
         self._network = network
         self._clock = clock
         self._settings = settings
@@ -130,12 +127,14 @@ class ApiClient:
 
     def _site(self, api: Api) -> ActiveSite | None:
         site = self._crawl.sites.get(api.site_id)
-        return site if site is not None and site.config.api and not site.paused else None
+        if site is None or site.paused or not site.config.api or self._crawl.line.is_used_up(site):
+            return None
+        return site
 
     def _held(self, api: Api, host: HostState) -> ApiTrouble | None:
         """Return why no request may wait for this host now, None if one may."""
         if self._site(api) is None:
-            return ApiTrouble(Trouble.HELD, "the site is paused or says api = false")
+            return ApiTrouble(Trouble.HELD, "the site is paused, used up or says api = false")
         if host.paused:
             return ApiTrouble(Trouble.HELD, "the host is paused")
         opens_in_s = host.open_at(self._clock) - trio.current_time()
@@ -173,7 +172,7 @@ class ApiClient:
         self, api: Api, host: HostState, site: ActiveSite, url: str
     ) -> ApiAnswer | ApiTrouble:
         async with self._at_once:
-            fetched = await self._fetcher.fetch(self._request(host, site, url))
+            fetched = await self._crawl.line.fetch(site, self._request(host, site, url))
         self._asked_at[host.slot.host] = trio.current_time()
         self._network.observed(host.slot.host, fetched)
         host.spaced(fetched.answered_at if isinstance(fetched, Fetched) else fetched.at)

@@ -139,7 +139,7 @@ class Daemon:
         self.book = SiteBook(self.crawl, database, start.clock, source=start.source)
         self._config = start.config
         client = self._api_client()
-        self.documents = Documents(self.crawl, database, self.fetcher, self.network, start.clock)
+        self.documents = Documents(self.crawl, database, self.network, start.clock)
         self.sourcing = Sourcing(
             self.crawl,
             database,
@@ -208,7 +208,6 @@ class Daemon:
         return ApiClient(
             self.crawl,
             self.database,
-            self.fetcher,
             self.network,
             self.clock,
             settings=self._jobs_settings,

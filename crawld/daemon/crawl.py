@@ -28,6 +28,7 @@ from crawld.daemon.clock import Clock
 from crawld.daemon.groups import Group, group_of, groups_of
 from crawld.daemon.host import HostState
 from crawld.daemon.learning import Learning
+from crawld.daemon.line import Line
 from crawld.daemon.meter import Meter
 from crawld.daemon.network import Network
 from crawld.daemon.pages import LOOK_AHEAD, HostPages
@@ -93,6 +94,7 @@ class Crawl:
         capacity: lends the idle turns of replicas to the hosts they copy.
         groups: hosts that share limits.
         meter: what sites on metered lines took this month.
+        line: what requests go over that no visit records.
         absence: tells pages that are gone from those that seem so.
         learning: tells changes from noise, and true servers from liars.
         renamed: set when sites, and with them perhaps policies, were named anew.
@@ -114,7 +116,11 @@ class Crawl:
         self.settings = settings
         self.wikis = WikiParts()
         self.admission = Admission(self._known_robots, self.wikis)
-        self.robots = RobotsCache(database, fetcher, clock, agent=PRODUCT, on_changed=self._readmit)
+        self.meter = Meter()
+        self.line = Line(fetcher, database, clock, self.meter, self.reckon)
+        self.robots = RobotsCache(
+            database, self.line, clock, agent=PRODUCT, on_changed=self._readmit
+        )
         self.recorder = Recorder(database, gather_s=settings.gather_s)
         self.schedule = Schedule(
             self, max_on_turn=settings.max_in_flight, address_wait_s=settings.address_wait_s
@@ -123,9 +129,8 @@ class Crawl:
             database, confirm_pages=settings.confirm_pages, check_share=settings.check_share
         )
         self.groups: tuple[Group, ...] = ()
-        self.meter = Meter()
-        self.absence = Absence(database, fetcher, network, clock)
-        self.visitor = Visitor(self, fetcher, network, clock, database)
+        self.absence = Absence(database, self.line, network, clock)
+        self.visitor = Visitor(self, network, clock, database)
         self.capacity = Capacity(self, database, clock)
         self.robots_turns = RobotsTurns(
             self.schedule, self.robots, database, network, clock, self.enter_host

@@ -1,7 +1,8 @@
 """Metered lines: what the sites that have a monthly limit took since the first of the month (UTC).
 
-Counted are header and body of answers to visits, as sent; a site that is over its limit rests until
-the month is over. The answer under way when the limit is reached is still counted and kept.
+Counted is what answers take on the line, whether to a visit or to what serves visits (`line`); a
+site that is over its limit rests until the month is over. The answer under way when the limit is
+reached is still counted and kept.
 """
 
 from __future__ import annotations
@@ -10,7 +11,6 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 
 from crawld.daemon.sites import ActiveSite
-from crawld.net.exchange import Fetched, FetchFailure
 from crawld.store.traffic import Received
 
 
@@ -18,12 +18,6 @@ def month_of(now: float) -> int:
     """Return the months since the year 0, UTC, of an instant in Unix seconds."""
     day = datetime.fromtimestamp(now, UTC)
     return 12 * day.year + day.month - 1
-
-
-def size_of(answer: Fetched | FetchFailure) -> int:
-    """Return the bytes of an answer, header and body, as sent."""
-    header = sum(len(name) + len(value) + 4 for name, value in answer.headers)
-    return header + (answer.wire_bytes if isinstance(answer, Fetched) else 0)
 
 
 class Meter:
@@ -47,16 +41,13 @@ class Meter:
         if month_of(now) != self.month:
             self.load(month_of(now), {})
 
-    def received(
-        self, site: ActiveSite, answer: Fetched | FetchFailure, now: float
-    ) -> Received | None:
-        """Count an answer; return what the file should know, None where the site has no limit."""
+    def received(self, site: ActiveSite, received_bytes: int, now: float) -> Received | None:
+        """Count bytes; return what the file should know, None where the site has no limit."""
         if site.config.monthly_bytes is None:
             return None
         self.turn(now)
-        size = size_of(answer)
-        self._received[site.site_id] = self._received.get(site.site_id, 0) + size
-        return Received(site.site_id, self.month, size)
+        self._received[site.site_id] = self.of(site.site_id) + received_bytes
+        return Received(site.site_id, self.month, received_bytes)
 
     def of(self, site_id: int) -> int:
         """Return the bytes of a site this month."""

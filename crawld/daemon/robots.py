@@ -13,6 +13,7 @@ import math
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from functools import partial
 
 import structlog
 
@@ -20,9 +21,9 @@ from crawld.core.robots import ROBOTS_MAX_AGE_S, Robots, RobotsVerdict
 from crawld.core.url import parse
 from crawld.daemon.clock import Clock
 from crawld.daemon.host import HostState
+from crawld.daemon.line import Line
 from crawld.daemon.sites import ActiveSite
 from crawld.net.exchange import FetchFailure
-from crawld.net.fetcher import Fetcher
 from crawld.net.robots import RobotsAnswer, fetch_robots
 from crawld.store import host as host_rows
 from crawld.store.database import Database
@@ -65,7 +66,7 @@ class RobotsCache:
     def __init__(
         self,
         database: Database,
-        fetcher: Fetcher,
+        line: Line,
         clock: Clock,
         *,
         agent: str,
@@ -74,7 +75,7 @@ class RobotsCache:
         """Make an empty cache for a product token; changed rules are told to `on_changed`."""
         self.on_sitemaps: Callable[[], None] = _nobody_asks
         self._database = database
-        self._fetcher = fetcher
+        self._line = line
         self._clock = clock
         self._agent = agent
         self._on_changed = on_changed
@@ -136,7 +137,7 @@ class RobotsCache:
             wait_turn: waits until a redirect's target may be asked for.
         """
         answer = await fetch_robots(
-            self._fetcher,
+            partial(self._line.fetch, site),
             origin,
             limits=site.limits,
             allow_private=site.permits_private(parse(origin + "/").host),

@@ -30,14 +30,11 @@ from crawld.daemon.sites import ActiveSite
 from crawld.daemon.validators import NONE_SENT, Asked
 from crawld.daemon.visit import Visit, conclude
 from crawld.net.exchange import Fetched, FetchFailure
-from crawld.net.fetcher import Fetcher
 from crawld.store import host as host_rows
-from crawld.store import traffic
 from crawld.store.database import Database
 from crawld.store.host import HostUpdate
 from crawld.store.page import PageRecord
 from crawld.store.replica_sample import STOOD_IN
-from crawld.store.traffic import Received
 from crawld.store.visit import Recorded, VisitRecord
 
 if TYPE_CHECKING:
@@ -59,16 +56,13 @@ class Visitor:
         wire_bytes: body bytes received since the start.
     """
 
-    def __init__(
-        self, crawl: Crawl, fetcher: Fetcher, network: Network, clock: Clock, database: Database
-    ) -> None:
+    def __init__(self, crawl: Crawl, network: Network, clock: Clock, database: Database) -> None:
         self.counts: dict[Outcome, int] = dict.fromkeys(Outcome, 0)
         self.wire_bytes = 0
         self._crawl = crawl
         self._schedule: Schedule = crawl.schedule
         self._learning: Learning = crawl.learning
         self._recorder: Recorder = crawl.recorder
-        self._fetcher = fetcher
         self._network = network
         self._clock = clock
         self._database = database
@@ -108,7 +102,7 @@ class Visitor:
         judged = self._crawl.absence.judge(visit, site)
         if url is not None and (judged is None or not self._crawl.capacity.vouches(judged)):
             pages.returned(page.page_id)
-            await self._set_aside(host, visit, site)
+            await self._set_aside(host, visit)
             await self._crawl.capacity.end(host, f"{visit.judgement.outcome}: {url}")
             self._crawl.capacity.wake_partners(host)
             return
@@ -121,13 +115,10 @@ class Visitor:
         if (told := self._crawl.audited.pop(page.page_id, None)) is not None:
             told(visit.judgement.outcome)
         self._rest(host, visit)
-        received = self._metered(site, visit)
         self._follow_seed(site, visit)
         learnt = self._learning.learn(visit)
         update = _host_update(host, visit, learnt.told.skew_s)
         record = record_of(visit, learnt, update, self._crawl.caps, sources)
-        if received is not None:
-            record = replace(record, received=received)
         if url is not None:
             record = _stood_in(record, host)
         observation = observation_of(visit, learnt, record.model if pages.learns else None)
@@ -148,7 +139,7 @@ class Visitor:
         if isinstance(answer, FetchFailure) and answer.local_fault and self._network.down:
             return
         visit = await self._find(page, site, answer, _ELSEWHERE)
-        await self._set_aside(host, visit, site)
+        await self._set_aside(host, visit)
         if visit.judgement.outcome is not Outcome.UNCHANGED:
             await self._crawl.capacity.end(host, f"{visit.judgement.outcome}: {url}")
 
@@ -160,7 +151,7 @@ class Visitor:
         request = ask(named, site, asked.sent, host=host.slot.host, delay_s=host.delay_s())
         if host.group is not None and host.group.bytes_per_s is not None:
             request = replace(request, max_bytes_per_s=host.group.bytes_per_s)
-        answer = await self._fetcher.fetch(request)
+        answer = await self._crawl.line.fetch(site, request)
         if answer.sent_at is not None:
             self._schedule.lateness.add(answer.sent_at - host.slot.planned_at)
         self._network.observed(host.slot.host, answer)
@@ -184,22 +175,10 @@ class Visitor:
             now=now,
         )
 
-    async def _set_aside(self, host: HostState, visit: Visit, site: ActiveSite) -> None:
+    async def _set_aside(self, host: HostState, visit: Visit) -> None:
         """Note what an answer cost that says nothing of its page."""
         self._rest(host, visit)
-        received = self._metered(site, visit)
-        if received is not None:
-            await self._database.write(traffic.add, received)
         await self._database.write(host_rows.store, host.host_id, _host_update(host, visit, None))
-
-    def _metered(self, site: ActiveSite, visit: Visit) -> Received | None:
-        """Count what an answer took of a metered line; the site rests when that was the last."""
-        meter = self._crawl.meter
-        received = meter.received(site, visit.answer, visit.at)
-        if received is not None and meter.is_over(site):
-            log.warning("month_is_used_up", site=site.name, received_bytes=meter.of(site.site_id))
-            self._crawl.reckon()
-        return received
 
     def _count(self, visit: Visit) -> None:
         self.counts[visit.judgement.outcome] += 1

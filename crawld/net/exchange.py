@@ -115,6 +115,7 @@ class Fetched:
         duration_s: from the call to the last byte.
         certificate: host names on the certificate of the peer; none without TLS.
         cut: the body is the beginning of a longer one.
+        received_bytes: what was received: header, body and framing, as sent; without TLS.
     """
 
     status: int
@@ -129,6 +130,7 @@ class Fetched:
     duration_s: float
     certificate: tuple[str, ...] = ()
     cut: bool = False
+    received_bytes: int = 0
 
     def header(self, name: str) -> str | None:
         """Return a header, repetitions joined by a comma; None if absent."""
@@ -150,6 +152,7 @@ class FetchFailure:
         headers: of the response; empty if its header was not complete.
         local_fault: the fault lies on our side (resolver, network, open files), not the host's.
         reused: it happened on a kept-alive connection, which the server may just have closed.
+        received_bytes: what was received nevertheless, as of `Fetched`.
     """
 
     failure: Failure
@@ -161,6 +164,7 @@ class FetchFailure:
     headers: Headers = ()
     local_fault: bool = False
     reused: bool = False
+    received_bytes: int = 0
 
     def header(self, name: str) -> str | None:
         """Return a header, repetitions joined by a comma; None if absent."""

@@ -142,6 +142,7 @@ class Fetcher:
             headers=progress.headers,
             local_fault=fault.local,
             reused=progress.reused,
+            received_bytes=progress.received_bytes,
         )
 
     async def _connection(self, endpoint: Endpoint, progress: Progress) -> OriginTransport:
@@ -193,6 +194,7 @@ class Fetcher:
             duration_s=trio.current_time() - progress.started_at,
             certificate=transport.wire.certificate,
             cut=body.cut,
+            received_bytes=progress.received_bytes,
         )
 
     def _httpx_request(

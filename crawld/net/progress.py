@@ -42,6 +42,7 @@ class Progress:
         "headers",
         "limits",
         "phase",
+        "received_bytes",
         "reused",
         "scope",
         "sent_at",
@@ -60,6 +61,7 @@ class Progress:
         self.status: int | None = None
         self.headers: Headers = ()
         self._ends_at = self.started_at + limits.total_s
+        self.received_bytes = 0
         self._bytes_left = limits.max_header_bytes
         self.scope = trio.CancelScope(
             deadline=min(self._ends_at, self.started_at + limits.connect_s)
@@ -89,6 +91,7 @@ class Progress:
 
     def received(self, size_bytes: int) -> None:
         """Note received bytes; inside a body each piece gives the next one its time."""
+        self.received_bytes += size_bytes
         self._bytes_left -= size_bytes
         if self.phase is Phase.BODY:
             self._wait_at_most(self.limits.stall_s, trio.current_time())

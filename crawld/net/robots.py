@@ -16,10 +16,12 @@ from crawld.core.robots import ROBOTS_MAX_BYTES, ROBOTS_MAX_REDIRECTS, RobotsVer
 from crawld.core.url import canonicalize
 from crawld.errors import InvalidUrlError
 from crawld.net.exchange import DEFAULT_LIMITS, Fetched, FetchFailure, FetchLimits, FetchRequest
-from crawld.net.fetcher import Fetcher
 
 WaitTurn = Callable[[str], Awaitable[None]]
 """Returns when a request to this URL may be sent."""
+
+Fetch = Callable[[FetchRequest], Awaitable[Fetched | FetchFailure]]
+"""Sends a request."""
 
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
 
@@ -49,7 +51,7 @@ class RobotsAnswer:
 
 
 async def fetch_robots(
-    fetcher: Fetcher,
+    fetch: Fetch,
     origin: str,
     *,
     wait_turn: WaitTurn,
@@ -60,7 +62,7 @@ async def fetch_robots(
     """Fetch the robots.txt of an origin.
 
     Args:
-        fetcher: sends the requests.
+        fetch: sends the requests.
         origin: `scheme://host[:port]`.
         wait_turn: awaited before each request, redirects included.
         limits: for each request; sizes are lowered to what robots.txt may take.
@@ -77,7 +79,7 @@ async def fetch_robots(
         request = FetchRequest(
             url=url, limits=sized, allow_private=allow_private, cut=True, proxy=proxy
         )
-        result = await fetcher.fetch(request)
+        result = await fetch(request)
         following = _redirect(result, url) if redirects < ROBOTS_MAX_REDIRECTS else None
         if following is None:
             return _answer(result, redirects)

@@ -13,7 +13,7 @@ class Received(NamedTuple):
     Attributes:
         site_id: the site.
         month: months since the year 0, UTC.
-        received_bytes: header and body, as sent.
+        received_bytes: header, body and framing, as sent; without TLS.
     """
 
     site_id: int

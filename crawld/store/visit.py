@@ -29,7 +29,6 @@ from crawld.store import (
     refusal,
     requisite,
     tally,
-    traffic,
     version,
     volatile,
     wiki_page,
@@ -41,7 +40,6 @@ from crawld.store.frontier import NO_CAPS, Caps, Discovery, NewPage
 from crawld.store.hint import Answered as Answered
 from crawld.store.host import HostUpdate as HostUpdate
 from crawld.store.refusal import Refusal
-from crawld.store.traffic import Received
 from crawld.store.volatile import Template
 
 
@@ -55,7 +53,6 @@ class VisitRecord:
         outcome: what it found.
         state: stored state of the page after it (`core.page.next_state`).
         renamed: whether a moved page did so for good, and its history goes to `redirect_url`.
-        received: what it took of a metered line; None: the line of its site is none.
         vanishing: whether its host loses pages beyond belief; None: that was not asked.
         failure: the finer word of a failed or blocked visit.
         detail: short text for a person.
@@ -99,7 +96,6 @@ class VisitRecord:
     state: PageState
     renamed: bool = False
     vanishing: bool | None = None
-    received: Received | None = None
     failure: str | None = None
     detail: str | None = None
     answer: Answer | None = None
@@ -206,8 +202,6 @@ def record(connection: apsw.Connection, visit: VisitRecord) -> Recorded:
     new_pages += frontier.discover(connection, visit.discoveries, visit.caps)
     if visit.renamed and visit.redirect_url is not None:
         move.take_over(connection, visit.page_id, visit.redirect_url, visit.visited_at)
-    if visit.received is not None:
-        traffic.add(connection, visit.received)
     if visit.vanishing is not None:
         move.note_vanish(connection, host_id, visit.visited_at if visit.vanishing else None)
     if visit.refusals:

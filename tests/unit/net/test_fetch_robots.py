@@ -27,7 +27,7 @@ async def robots_of(fetcher, site, *, allow_private=True, turns=None):
             turns.append(url)
 
     return await fetch_robots(
-        fetcher,
+        fetcher.fetch,
         site.url("").rstrip("/"),
         wait_turn=wait_turn,
         limits=FetchLimits(header_s=0.3),
@@ -91,7 +91,7 @@ async def test_a_redirect_into_the_private_network_is_refused(client_tls):
     async def wait_turn(url):
         await trio.lowlevel.checkpoint()
 
-    got = await fetch_robots(fetcher, "http://site.test", wait_turn=wait_turn)
+    got = await fetch_robots(fetcher.fetch, "http://site.test", wait_turn=wait_turn)
     assert got.verdict is RobotsVerdict.CLOSED
     assert got.last.failure is Failure.ADDRESS_REFUSED
 

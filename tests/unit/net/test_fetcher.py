@@ -269,6 +269,7 @@ async def test_an_endless_body_is_not_read_beyond_its_limit(serve, fetcher):
     site = await serve(handle)
     got = await failure_of(fetcher, ask(site, limits=FetchLimits(max_wire_bytes=MIB)))
     assert (got.failure, got.status) == (Failure.TOO_LARGE, 200)
+    assert MIB <= got.received_bytes <= 2 * MIB
     # What is beyond the limit sits in the kernel's buffers.
     assert sent < 12 * MIB
 
