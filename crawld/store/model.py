@@ -1,4 +1,4 @@
-"""The change models of pages, the priors of hosts, the scale models of sites.
+"""The change models of pages, the priors of hosts and sections, the scale models of sites.
 
 A model is one packed record (`core/change/record.py`), opaque here. A visit writes its page's model
 with everything else it found. The estimate job reads slices of them in order of their pages, and
@@ -101,6 +101,27 @@ def put_priors(connection: apsw.Connection, priors: Iterable[tuple[int, Gamma]])
         "UPDATE host SET prior_shape = ?, prior_exposure_s = ? WHERE host_id = ?",
         [(prior.shape, prior.exposure_s, host_id) for host_id, prior in priors],
     )
+
+
+def put_section_priors(
+    connection: apsw.Connection, priors: Iterable[tuple[int, str, Gamma]]
+) -> None:
+    """Store the same of sections of hosts (host_id, section, prior)."""
+    connection.executemany(
+        "INSERT INTO section (host_id, name, prior_shape, prior_exposure_s) VALUES (?, ?, ?, ?)"
+        " ON CONFLICT DO UPDATE SET prior_shape = excluded.prior_shape,"
+        " prior_exposure_s = excluded.prior_exposure_s",
+        [(host_id, name, prior.shape, prior.exposure_s) for host_id, name, prior in priors],
+    )
+
+
+def section_prior(connection: apsw.Connection, host_id: int, name: str) -> Gamma | None:
+    """Return what the rates of pages of a section are expected to be; None: as on its host."""
+    row: Any = connection.execute(
+        "SELECT prior_shape, prior_exposure_s FROM section WHERE host_id = ? AND name = ?",
+        (host_id, name),
+    ).fetchone()
+    return None if row is None else Gamma(*row)
 
 
 def change_instants(

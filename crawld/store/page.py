@@ -6,8 +6,10 @@ from typing import Any, Final, NamedTuple
 
 import apsw
 
+from crawld.core.change.section import section_of
 from crawld.core.page import Failure, Grace, Outcome, PageState
-from crawld.store import tally
+from crawld.core.url import target_of
+from crawld.store import model, tally
 
 
 class PageRecord(NamedTuple):
@@ -44,7 +46,8 @@ class PageRecord(NamedTuple):
         title: of the last good copy.
         change_streak: visits in a row that found a change.
         model: its change model, None before its first visit.
-        prior_shape: of the rate that pages of its host are expected to have; None: not fitted.
+        prior_shape: of the rate that pages of its host are expected to have, of a page without a
+            model those of its section; None: not fitted.
         prior_exposure_s: the other half of that prior.
         validators: evidence about the validators of its origin.
         exact_until: instant up to which a wiki told all its changes; None: none did.
@@ -115,7 +118,14 @@ def _record(row: tuple[Any, ...]) -> PageRecord:
 def for_visit(connection: apsw.Connection, page_id: int) -> PageRecord | None:
     """Return what a visit starts from, None if the page is not known."""
     row = connection.execute(_FOR_VISIT, (page_id,)).fetchone()
-    return _record(row) if row else None
+    if row is None:
+        return None
+    page = _record(row)
+    if page.model is None and page.prior_shape is not None:
+        prior = model.section_prior(connection, page.host_id, section_of(target_of(page.url)))
+        if prior is not None:
+            return page._replace(prior_shape=prior.shape, prior_exposure_s=prior.exposure_s)
+    return page
 
 
 def by_url(connection: apsw.Connection, host: str, url_hash: int, url: str) -> PageRecord | None:

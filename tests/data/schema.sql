@@ -300,6 +300,14 @@ CREATE TABLE scale (
     model TEXT NOT NULL
 ) STRICT;
 
+CREATE TABLE section (
+    host_id INTEGER NOT NULL REFERENCES host,
+    name TEXT NOT NULL,
+    prior_shape REAL NOT NULL,
+    prior_exposure_s REAL NOT NULL,
+    PRIMARY KEY (host_id, name)
+) STRICT, WITHOUT ROWID;
+
 CREATE TABLE site (
     site_id INTEGER PRIMARY KEY,
     name TEXT NOT NULL UNIQUE,

@@ -57,12 +57,14 @@ class Slice:
     Attributes:
         moved: models to write back.
         priors: what the rates of each host's pages are expected to be.
+        section_priors: the same of sections with pages enough.
         pages: models looked at.
         up_to: (host_id, url_hash) of the last.
     """
 
     moved: list[Refitted]
     priors: list[tuple[int, Gamma]]
+    section_priors: list[tuple[int, str, Gamma]]
     pages: int
     up_to: tuple[int, int]
 
@@ -109,13 +111,13 @@ class Estimate:
         after = FIRST
         while True:
             began_s = trio.current_time()
-            found = await self._database.read(_refit_slice, after)
+            found = await self._database.read(refit_slice, after)
             if found is None:
                 return
             for start in range(0, len(found.moved), WRITTEN):
                 part = found.moved[start : start + WRITTEN]
                 self._moved += await self._database.write(model.refit, part)
-            await self._database.write(model.put_priors, found.priors)
+            await self._database.write(put_priors_of, found)
             self._pages += found.pages
             after = found.up_to
             await trio.sleep(REST * (trio.current_time() - began_s))
@@ -147,7 +149,7 @@ def _scale_of(histories: list[list[float]], at: float) -> ScaleModel:
     return fit_scale(np.concatenate(pages), offsets, at=at)
 
 
-def _refit_slice(connection: apsw.Connection, after: tuple[int, int]) -> Slice | None:
+def refit_slice(connection: apsw.Connection, after: tuple[int, int]) -> Slice | None:
     """Refit the next models, whole hosts where they fit; on a reader's thread."""
     rows = model.batch(connection, after=after, limit=SLICE)
     if not rows:
@@ -156,8 +158,15 @@ def _refit_slice(connection: apsw.Connection, after: tuple[int, int]) -> Slice |
         rows = [row for row in rows if row.host_id != rows[-1].host_id]
     up_to = (rows[-1].host_id, rows[-1].url_hash)
     readable = [row for row in rows if _is_readable(row.record)]
-    moved, priors = _refitted(readable) if readable else ([], [])
-    return Slice(moved, priors, len(rows), up_to)
+    if not readable:
+        return Slice([], [], [], len(rows), up_to)
+    return Slice(*_refitted(readable), len(rows), up_to)
+
+
+def put_priors_of(connection: apsw.Connection, found: Slice) -> None:
+    """Store what new pages of the hosts of a slice, and of their sections, start from."""
+    model.put_priors(connection, found.priors)
+    model.put_section_priors(connection, found.section_priors)
 
 
 def _is_readable(record: bytes) -> bool:
@@ -165,13 +174,17 @@ def _is_readable(record: bytes) -> bool:
     return len(record) == RECORD.itemsize and record[0] == VERSION
 
 
-def _refitted(rows: list[ModelRow]) -> tuple[list[Refitted], list[tuple[int, Gamma]]]:
+def _refitted(
+    rows: list[ModelRow],
+) -> tuple[list[Refitted], list[tuple[int, Gamma]], list[tuple[int, str, Gamma]]]:
     before = records_of(row.record for row in rows)
     sections = groups_of((row.host_id, target_of(row.url)) for row in rows)
     number = {section: index for index, section in enumerate(dict.fromkeys(sections))}
-    after = refit(before, groups=np.array([number[section] for section in sections])).records
+    fitted = refit(before, groups=np.array([number[section] for section in sections]))
+    after = fitted.records
     hosts, groups = np.unique([row.host_id for row in rows], return_inverse=True)
-    # New pages start from what is usual on their whole host: their section is not known to fit.
+    # New pages of sections too small for a prior of their own start from that of the whole host:
+    # the rest of it, as a group, may be a page or two.
     of_hosts = refit(before, groups=groups).priors
     moved = np.zeros(len(rows), dtype=np.bool_)
     for name in ("rate", "prior_shape", "prior_exposure_s"):
@@ -181,4 +194,5 @@ def _refitted(rows: list[ModelRow]) -> tuple[list[Refitted], list[tuple[int, Gam
         for index in np.flatnonzero(moved).tolist()
     ]
     priors = [(host, of_hosts[group]) for group, host in enumerate(hosts.tolist())]
-    return models, priors
+    of_sections = [(*key, fitted.priors[group]) for key, group in number.items() if key[1]]
+    return models, priors, of_sections

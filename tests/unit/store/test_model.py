@@ -122,6 +122,21 @@ def test_a_page_starts_from_the_prior_of_its_host(connection, page_ids):
     ]
 
 
+def test_a_page_never_seen_starts_from_the_prior_of_its_section(connection):
+    paths = ["news/1", "news/2", "about"]
+    pages = [frontier.discover(connection, [found(path)])[0].page_id for path in paths]
+    host_id = page.for_visit(connection, pages[0]).host_id
+    model.put_section_priors(connection, [(host_id, "news", Gamma(2.0, 900.0))])
+    model.put_priors(connection, [(host_id, Gamma(0.5, 1000.0))])
+    visits.record(connection, changed(pages[1], b"<p>x", model=record_at(NOW)))
+    stored = [page.for_visit(connection, page_id) for page_id in pages]
+    # One with a model has its own, and a section without a prior is like its host.
+    expected = [(2.0, 900.0), (0.5, 1000.0), (0.5, 1000.0)]
+    assert [(one.prior_shape, one.prior_exposure_s) for one in stored] == expected
+    model.put_section_priors(connection, [(host_id, "news", Gamma(3.0, 800.0))])
+    assert page.for_visit(connection, pages[0]).prior_shape == 3.0
+
+
 def test_scales_come_back_as_they_were(connection, page_ids):
     site_id = page.for_visit(connection, page_ids[0]).site_id
     assert model.scale_of(connection, site_id) is None
