@@ -61,7 +61,7 @@ async def test_a_page_that_becomes_an_error_with_200_keeps_its_copy(serve, daemo
     path = path_of(simulated, 3)
     faults[path] = faults[f"{path.rpartition('/')[0]}/crawld-"] = softly_missing
     await visited(running, mirror, wall, rounds=2)
-    assert mirror.pages()[path][1] == "soft_gone"
+    await until(lambda: mirror.pages()[path][1] == "soft_gone")
     probes = [target for target in web.targets() if "crawld-" in target]
     assert len(probes) == 1
     [[copies]] = mirror.rows(
@@ -77,7 +77,7 @@ async def test_a_page_that_leads_home_like_all_that_are_missing_is_gone(
     path = path_of(simulated, 3)
     faults[path] = faults[f"{path.rpartition('/')[0]}/crawld-"] = led_home
     await visited(running, mirror, wall, rounds=2)
-    assert mirror.pages()[path][1] == "soft_gone"
+    await until(lambda: mirror.pages()[path][1] == "soft_gone")
 
 
 async def test_a_page_that_is_another_one_is_changed(serve, daemon, mirror, wall):
@@ -112,4 +112,4 @@ async def test_a_few_pages_that_go_are_retired(serve, daemon, mirror, wall):
     running, _, simulated, faults = await settled(serve, daemon, mirror, 20)
     faults[path_of(simulated, 3)] = missing
     await visited(running, mirror, wall, rounds=int(GONE_GRACE_S / DAY_S) + 2)
-    assert mirror.pages()[path_of(simulated, 3)][0] == "gone"
+    await until(lambda: mirror.pages()[path_of(simulated, 3)][0] == "gone")

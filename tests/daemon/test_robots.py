@@ -7,7 +7,7 @@ from crawld.core.robots import ROBOTS_MAX_AGE_S
 from crawld.daemon.robots import RETRY_FIRST_S, RETRY_MAX_S
 from crawld.simweb import fault
 
-from .world import site_of, until
+from .world import PATIENCE_S, site_of, until
 
 ROBOTS = "/robots.txt"
 CLOSED_S = 3600.0
@@ -82,7 +82,7 @@ async def test_a_retry_after_holds_for_robots_of_others_and_the_end_does_not_wai
     await until(lambda: len(web.ledger) == asked + 1)
     host = running.crawl.hosts["b.test"]
     await until(lambda: host.slot.tickets)
-    with trio.fail_after(5):
+    with trio.fail_after(PATIENCE_S):
         await running.drain()  # whoever waits for a turn is not under way
         running.set_paused(paused=False)
         running.shutdown()
@@ -96,7 +96,7 @@ async def test_a_retry_after_of_robots_txt_is_kept_in_the_file(serve, mirror):
     web = await serve(b)
     closed_until = await closed_host(web, mirror)
     (row,) = web.ledger.rows()
-    assert closed_until == pytest.approx(row.at + CLOSED_S, abs=5)
+    assert closed_until == pytest.approx(row.at + CLOSED_S, abs=60)
     await mirror.run(web.url(host="b.test"))  # a restart asks nothing
     assert len(web.ledger) == 1
 
@@ -125,7 +125,8 @@ async def test_pauses_between_questions_grow_and_an_answer_ends_them(serve, daem
 
     async def pause_s():
         await robots.fetch(origin, host, active, wait_turn)
-        return round(max(0.0, robots.closed_until(origin) - trio.current_time()))
+        # Less what has passed since the answer.
+        return pytest.approx(max(0.0, robots.closed_until(origin) - trio.current_time()), rel=0.2)
 
     pauses = [await pause_s() for _ in range(12)]
     assert pauses[:3] == [2 * RETRY_FIRST_S, 4 * RETRY_FIRST_S, 8 * RETRY_FIRST_S]

@@ -37,6 +37,23 @@ class ShiftedTime:
         return time.time() + self.shift_s
 
 
+class SteppedTime:
+    """Wall time that requests alone move, so that no figure depends on how fast this machine is.
+
+    It is the daemon's clock as it stands, and the web's by `tick`.
+    """
+
+    def __init__(self, at, step_s):
+        self.at, self.step_s = at, step_s
+
+    def __call__(self):
+        return self.at
+
+    def tick(self):
+        self.at += self.step_s
+        return self.at
+
+
 async def until(condition, *, what="condition"):
     """Look at real state until a condition holds."""
     with trio.move_on_after(PATIENCE_S):

@@ -1,7 +1,6 @@
 """Audits of a whole daemon against a simulated web that knows which copies are fresh."""
 
 import random
-import time
 
 import pytest
 import trio
@@ -9,12 +8,13 @@ import trio
 from crawld.config.model import Jobs
 from crawld.core.audit import wilson
 from crawld.core.revisit.policies import Observation
+from crawld.daemon.clock import Clock
 from crawld.daemon.jobs.audit import Audit
 from crawld.daemon.pages import HostPages
 from crawld.simweb.law import poisson
 from crawld.simweb.truth import standing
 
-from ..world import site_of, until
+from ..world import SteppedTime, site_of, until
 
 SEEN = Observation(changed=False)
 
@@ -42,17 +42,18 @@ def auditing(nursery):
 
 
 async def test_the_estimate_is_the_truth(serve, daemon, mirror, auditing):
-    start_at = time.time()
-    laws = [poisson(0.7 + 0.5 * page, start_at=start_at, seed=page) for page in range(12)]
-    site = site_of(pages=12, laws=lambda page: laws[page], start_at=start_at)
-    web = await serve(site)
+    wall = SteppedTime(1_780_000_000.0, 1.0)
+    mirror.clock = Clock(wall=wall)
+    laws = [poisson(35.0 + 25.0 * page, start_at=wall.at, seed=page) for page in range(12)]
+    site = site_of(pages=12, laws=lambda page: laws[page], start_at=wall.at)
+    web = await serve(site, clock=wall.tick)
     politeness, schedule = {"host_delay_s": 0.02}, {"min_revisit_s": 0.0}
     auditing(await daemon(web.url(), politeness=politeness, schedule=schedule), share=0.5)
     await until(lambda: sum(audits(mirror)[:2]) >= 1, what="first audit")
     truth = []
     while sum(audits(mirror)[:2]) < 120:
         rows = mirror.rows("SELECT url, last_visit_at FROM page WHERE state = 'visited'")
-        truth.append(standing(site, dict(rows), time.time()).freshness)
+        truth.append(standing(site, dict(rows), wall.at).freshness)
         await trio.sleep(0.05)
     fresh, stale, unknown, expected = audits(mirror)
     low, high = wilson(fresh, fresh + stale, level=0.9999)

@@ -12,7 +12,7 @@ from crawld.simweb.law import STATIC, poisson
 from crawld.simweb.site import SimSite
 from crawld.store import replica, replica_pages
 
-from ..world import until
+from ..world import PATIENCE_S, until
 
 DAY_S = 86_400.0
 PAGES = 20
@@ -57,12 +57,12 @@ class World:
             states = {state.job.name: state for state in await runner.states()}
             return states["replicas"]
 
-        with trio.fail_after(30):
+        with trio.fail_after(PATIENCE_S):
             while (await last()).running:  # noqa: ASYNC110 (state of the runner)
                 await trio.sleep(0.005)
         begun = self.wall()
         runner.call("replicas")
-        with trio.fail_after(30):
+        with trio.fail_after(PATIENCE_S):
             while (  # noqa: ASYNC110
                 state := await last()
             ).running or state.last.last_finished_at < begun:
@@ -215,7 +215,7 @@ async def test_a_restart_keeps_verdicts_and_what_rests(world, mirror, wall, nurs
     w = await world(twin("a.test"), twin(WWW))
     await w.look()
     w.running.shutdown()
-    with trio.fail_after(20):
+    with trio.fail_after(PATIENCE_S):
         while w.running.phase != "stopping":  # noqa: ASYNC110
             await trio.sleep(0.01)
     assert w.replicas()[WWW] == ("a.test", "pruned", PAGES)
