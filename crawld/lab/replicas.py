@@ -108,6 +108,7 @@ def accuracy(trial: Trial) -> dict[str, float]:
         found[f"auc_pu{suffix}"] = trial.auc(scores.positive)
         found[f"auc_nu{suffix}"] = trial.auc(scores.negative)
         found[f"auc_upper{suffix}"] = trial.auc(trial.upper(features))
+        found[f"auc_probability{suffix}"] = trial.auc(probable(scores))
         found[f"auc_rank_sum{suffix}"] = trial.auc(rank_sum(scores.positive, scores.negative))
     found["auc_normpaths"] = trial.auc(normpaths(trial.web.hosts, trial.sets.candidates.keys))
     true_keys, causes = trial.web.true_pairs()
@@ -279,6 +280,12 @@ def _pu_auc(trial: Trial, features: tuple[Feature, ...]) -> float:
     return trial.auc(learnt.rules.scores()[vectors.number[: len(trial.truth)]])
 
 
+def probable(scores: Scores) -> Floats:
+    """Return probabilities, those that are equal in order of the rank."""
+    order = scores.dominates / (1.0 + scores.dominates.max(initial=0))
+    return np.round(scores.probability, 9) + 1e-10 * order
+
+
 def contestants(trial: Trial) -> dict[str, Floats | Ids]:
     """Return the scores that the published tables compare."""
     measured: Measured = trial.sets.candidates
@@ -288,5 +295,6 @@ def contestants(trial: Trial) -> dict[str, Floats | Ids]:
         "NU": trial.scores["five"].negative,
         "PNU": trial.scores["five"].dominates,
         "PNU, all": trial.scores["all"].dominates,
+        "probability": probable(trial.scores["all"]),
         "upper": trial.upper(FIVE),
     }

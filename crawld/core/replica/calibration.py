@@ -1,10 +1,22 @@
-"""From a rank to a probability, learnt from what the pages say and not from the score itself.
+"""From a rank to a probability, learnt from how the texts of certain replicas agree.
 
-Some candidates betray by their texts what they are: many equal texts under equal paths, or many
-paths compared and none equal. Among those the share of replicas rises with the rank; isotonic
-regression makes it a probability. Pairs whose texts say nothing get the probability of their rank.
+Nobody labelled a pair, but the obvious positives are replicas by their names, and so show in which
+share of their common paths the texts of replicas are equal. Hosts that are no replicas hardly ever
+agree in a third of their paths. Hence, at any rank,
 
-Source: pool adjacent violators, Ayer et al. 1955; Zadrozny & Elkan 2002 for calibration by it.
+    share of pairs that are replicas = share of pairs that are alike / share of replicas that are,
+
+made to rise with the rank by isotonic regression; and of the pairs there whose texts agree so far
+(a *kind*), the replicas that are to be expected among them are
+
+    share of replicas · pairs at this rank · share of replicas of this kind / pairs of this kind.
+
+So a pair that ranks high and whose texts were compared and differ is believed as little as the
+look-alikes around it, and one whose texts agree is believed at a low rank too. Obvious positives
+agree a little more than other replicas do, which errs on the side of less.
+
+Source: pool adjacent violators, Ayer et al. 1955; Zadrozny & Elkan 2002 for calibration by it;
+Elkan & Noto 2008 for the division by what the certain positives show.
 """
 
 from __future__ import annotations
@@ -15,61 +27,128 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crawld.core.replica.features import Content
+from crawld.core.replica.hosts import Ids
 from crawld.core.replica.vectors import Floats
 
 LEAST_COMPARED = 4
-"""Paths compared before their texts say anything ..."""
+"""Paths compared before the share of equal texts among them tells kinds apart."""
 
-ALIKE_SHARE = 0.5
-"""... a replica if this share of them is equal ..."""
+SHARES = (0.05, 0.15, 0.3, 0.5)
+"""Shares of equal texts at which one kind ends and the next begins."""
 
-APART_SHARE = 0.05
-"""... none if no more than this share is; in between nothing is said."""
+LEAST_PAIRS = 300
+"""Pairs at a rank, or at those next to it, before anything is said of the kinds among them."""
+
+_NOTHING, _FEW_UNEQUAL, _FEW_EQUAL, _COMPARED = range(4)
+"""Kinds: no text to compare; few compared, none or some equal; from here on by share."""
+
+_KINDS = _COMPARED + len(SHARES) + 1
+_ALIKE = _KINDS - 2
+"""From this kind on, hosts agree as only replicas do."""
+
+
+def kinds_of(content: Content) -> Ids:
+    """Return how far the texts of each pair agree, as the number of a kind."""
+    share = content.equal / np.maximum(content.compared, 1)
+    by_share = _COMPARED + np.searchsorted(np.array(SHARES), share)
+    few = np.where(content.equal > 0, _FEW_EQUAL, _FEW_UNEQUAL)
+    kind = np.where(content.compared >= LEAST_COMPARED, by_share, few)
+    return np.where(content.compared > 0, kind, _NOTHING)
 
 
 @dataclass(frozen=True, slots=True)
 class Calibration:
-    """Probability by rank, a rising staircase.
+    """Probability by rank and kind.
 
     Attributes:
         share: lowest share of the reference dominated of each step, ascending.
-        step: probability from there on.
+        table: shape (steps, kinds), probability there.
     """
 
-    share: tuple[float, ...]
-    step: tuple[float, ...]
+    share: Floats
+    table: Floats
 
     @classmethod
-    def of(cls, share: Floats, content: Content) -> Calibration:
-        """Learn it from pairs: the share each dominates, and what their texts say."""
-        compared = np.maximum(content.compared, 1)
-        alike = (content.compared >= LEAST_COMPARED) & (content.equal / compared >= ALIKE_SHARE)
-        apart = (content.compared >= LEAST_COMPARED) & (content.equal / compared <= APART_SHARE)
-        use = alike | apart
-        return cls(*_isotonic(share[use], alike[use]))
+    def of(cls, share: Floats, content: Content, certain: NDArray[np.bool_]) -> Calibration:
+        """Learn it.
 
-    def probability(self, share: Floats) -> Floats:
-        """Return the probability at each share; 0 below all that was learnt from."""
-        if not self.share:
+        Args:
+            share: share of the reference that each pair dominates.
+            content: how far their texts agree.
+            certain: which of them are replicas for certain; the others are to be judged.
+        """
+        kind = kinds_of(content)
+        typical = np.bincount(kind[certain], minlength=_KINDS) + 0.5
+        typical /= typical.sum()
+        share, kind = share[~certain], kind[~certain]
+        levels, level = np.unique(share, return_inverse=True)
+        if not len(levels):
+            return cls(np.zeros(0), np.zeros((0, _KINDS)))
+        pairs = np.bincount(level, minlength=len(levels))
+        alike = np.bincount(level, kind >= _ALIKE, minlength=len(levels))
+        replicas = isotonic(alike / typical[_ALIKE:].sum() / pairs, pairs)
+        begins = _steps(replicas, pairs)
+        step = (np.cumsum(begins) - 1)[level]
+        count = np.bincount(step * _KINDS + kind, minlength=(step.max() + 1) * _KINDS)
+        count = count.reshape(-1, _KINDS)
+        table = np.array([_row(row, typical) for row in count])
+        return cls(levels[begins], np.maximum.accumulate(table))
+
+    def probability(self, share: Floats, content: Content) -> Floats:
+        """Return the probability of pairs; 0 below all that was learnt from.
+
+        Args:
+            share: share of the reference that each dominates.
+            content: how far their texts agree.
+        """
+        if not len(self.share):
             return np.zeros(len(share))
-        at = np.searchsorted(np.array(self.share), share, side="right") - 1
-        return np.where(at < 0, 0.0, np.array(self.step)[np.maximum(at, 0)])
+        at = np.searchsorted(self.share, share, side="right") - 1
+        found = self.table[np.maximum(at, 0), kinds_of(content)]
+        return np.where(at < 0, 0.0, found)
 
 
-def _isotonic(
-    share: Floats, alike: NDArray[np.bool_]
-) -> tuple[tuple[float, ...], tuple[float, ...]]:
-    """Return the steps of the rising staircase nearest to the outcomes (least squares)."""
-    levels, number = np.unique(share, return_inverse=True)
-    total = np.bincount(number, minlength=len(levels)).tolist()
-    positive = np.bincount(number, alike, minlength=len(levels)).tolist()
-    blocks: list[list[float]] = []  # lowest share, positives, all
-    for level, good, many in zip(levels.tolist(), positive, total, strict=True):
-        blocks.append([level, good, many])
-        while len(blocks) > 1 and blocks[-2][1] * blocks[-1][2] >= blocks[-1][1] * blocks[-2][2]:
-            _, good, many = blocks.pop()
-            blocks[-1][1] += good
-            blocks[-1][2] += many
-    # Half an instance more of each outcome: nothing seen few times is certain.
-    steps = np.array([(block[1] + 0.5) / (block[2] + 1.0) for block in blocks])
-    return tuple(block[0] for block in blocks), tuple(np.maximum.accumulate(steps).tolist())
+def isotonic(values: Floats, weight: Ids | Floats) -> Floats:
+    """Return the rising values nearest to some values (weighted least squares).
+
+    >>> isotonic(np.array([0.0, 2.0, 1.0]), np.array([1, 1, 3])).tolist()
+    [0.0, 1.25, 1.25]
+    """
+    blocks: list[list[float]] = []  # mean, weight, length
+    for value, heavy in zip(values.tolist(), weight.tolist(), strict=True):
+        blocks.append([value, heavy, 1])
+        while len(blocks) > 1 and blocks[-2][0] >= blocks[-1][0]:
+            mean, mass, length = blocks.pop()
+            last = blocks[-1]
+            both = last[1] + mass
+            last[0] = (last[0] * last[1] + mean * mass) / both if both else mean
+            last[1] = both
+            last[2] += length
+    return np.repeat([block[0] for block in blocks], [int(block[2]) for block in blocks])
+
+
+def _steps(replicas: Floats, pairs: Ids) -> NDArray[np.bool_]:
+    """Return at which levels a step begins: where the share rises and enough pairs lie behind."""
+    begins = np.zeros(len(pairs), dtype=bool)
+    begins[0] = True
+    left, inside = int(pairs.sum()), 0
+    for at, many in enumerate(pairs.tolist()):
+        if at and replicas[at] > replicas[at - 1] and inside >= LEAST_PAIRS <= left:
+            begins[at] = True
+            inside = 0
+        inside += many
+        left -= many
+    return begins
+
+
+def _row(count: Ids, typical: Floats) -> Floats:
+    """Return the probability of each kind at one step, from how many pairs of each lie there."""
+    replicas = min(1.0, float(count[_ALIKE:].sum() / typical[_ALIKE:].sum() / count.sum()))
+    # One pair more of each kind: nothing seen few times is certain.
+    share = np.minimum(replicas * count.sum() * typical / (count + 1.0), 1.0)
+    share[_NOTHING] = replicas
+    share[_FEW_UNEQUAL] = min(replicas, share[_FEW_UNEQUAL])
+    # The more texts agree, the surer.
+    for part in (slice(_FEW_UNEQUAL, _COMPARED), slice(_COMPARED, _KINDS)):
+        share[part] = isotonic(share[part], count[part] + 1.0)
+    return share

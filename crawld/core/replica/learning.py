@@ -88,7 +88,7 @@ class Model:
         positive_rules: the rules of PU.
         negative_rules: those of NU.
         reference: both scores of the candidates it was trained on, and how many stand there.
-        calibration: from the share of the reference dominated to a probability.
+        calibration: from the share of the reference dominated, and texts, to a probability.
         passes: passes of EM, both together.
         distinct: distinct vectors it was trained on.
     """
@@ -106,10 +106,11 @@ class Model:
         vectors = Distinct.of(measured.bins(self.features))
         first = self.positive_rules.score(vectors.vectors)
         second = self.negative_rules.score(vectors.vectors)
-        beaten = dominated(first, second, self.reference)
-        share = beaten / max(1, int(self.reference[2].sum()))
         at = vectors.number
-        return Scores(first[at], second[at], beaten[at], self.calibration.probability(share)[at])
+        beaten = dominated(first, second, self.reference)[at]
+        share = beaten / max(1, int(self.reference[2].sum()))
+        probability = self.calibration.probability(share, measured.content)
+        return Scores(first[at], second[at], beaten, probability)
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,7 +161,7 @@ def train(sets: Sets, features: tuple[Feature, ...] = ALL) -> Model:
     reference = (first, second, certain + unlabelled)
     share = dominated(first, second, reference) / max(1, int(reference[2].sum()))
     calibration = Calibration.of(
-        share[vectors.number[: len(sets.obvious)]], sets.candidates.content
+        share[vectors.number[: len(sets.obvious)]], sets.candidates.content, sets.obvious
     )
     return Model(
         tuple(features),

@@ -72,9 +72,22 @@ def test_an_oracle_saves_all_copies_and_more_false_positives_save_no_less(trial)
     assert url_reduction(trial, trial.truth.astype(float), 0.0) > saved[0] / 2
 
 
-def test_probabilities_are_counted_by_range(trial):
+def test_probabilities_are_counted_by_range_and_not_too_sure(trial):
     rows = reliability(trial)
     assert sum(count for count, _, _ in rows.values()) == trial.judged.sum()
+    for count, mean, share in rows.values():
+        if count >= 50:
+            assert share > mean - 0.1
+
+
+def test_texts_bring_replicas_before_what_only_ranks_so(trial):
+    scores = contestants(trial)
+    assert trial.auc(scores["probability"]) >= trial.auc(scores["PNU, all"]) - 0.001
+    rng = np.random.default_rng(1)
+    by_rank, by_texts = (
+        detection(trial, scores[who], 1_000, rng)[0] for who in ("PNU, all", "probability")
+    )
+    assert by_texts > by_rank + 0.1
 
 
 def test_tables_print(trial):

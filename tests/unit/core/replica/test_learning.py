@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from crawld.core.replica.baselines import area_under_roc, normpaths
-from crawld.core.replica.calibration import Calibration
+from crawld.core.replica.calibration import Calibration, kinds_of
 from crawld.core.replica.em import Training, learn, passes, start_rules
 from crawld.core.replica.features import FIVE, Content, Measure
 from crawld.core.replica.hosts import Hosts, pair_keys
@@ -104,16 +104,44 @@ def test_area_under_roc_of_chance_and_of_truth():
     assert area_under_roc(positive.astype(float), positive) == 1.0
 
 
-def test_probability_rises_with_the_rank():
-    share = np.linspace(0, 1, 200)
-    equal = (share > 0.7).astype(np.int64) * 9
-    equal[-3] = 0  # one that does not fit
-    ten = np.full(200, 10)
-    calibration = Calibration.of(share, Content(ten, ten, equal, ten))
-    got = calibration.probability(np.array([-1.0, 0.2, 0.71, 1.0]))
-    assert (np.diff(got) >= 0).all()
-    assert got[1] < 0.02 < 0.9 < got[3] < 1.0
-    assert Calibration((), ()).probability(np.array([0.5])).tolist() == [0.0]
+def content_of(equal, compared=10):
+    ten = np.full(len(equal), compared)
+    return Content(ten, ten, np.array(equal), ten)
+
+
+def test_probability_rises_with_the_rank_and_with_the_texts():
+    # Of certain replicas 6 in 10 are alike. At the upper rank 600 of 1,000 pairs are replicas too,
+    # the rest only looks so; at the lower one nothing is.
+    like_replicas = [9] * 6 + [2] * 2 + [0] * 2
+    equal = np.array(like_replicas * 40 + like_replicas * 60 + [0] * 400 + [0] * 1_000)
+    share = np.repeat([1.0, 0.9, 0.1], [400, 1_000, 1_000])
+    certain = np.arange(len(equal)) < 400
+    calibration = Calibration.of(share, content_of(equal), certain)
+
+    def at(rank, equal, compared=10):
+        return calibration.probability(np.array([rank]), content_of([equal], compared))[0]
+
+    assert at(0.9, 9) > 0.95
+    assert at(0.9, 0) == pytest.approx(120 / 520, abs=0.03)
+    assert at(0.9, 0, compared=0) == pytest.approx(0.6, abs=0.03)
+    assert at(0.1, 0) < 0.01
+    assert at(0.05, 9) == 0.0
+    for equal in range(11):
+        assert at(0.1, equal) <= at(0.9, equal) <= at(0.9, min(equal + 1, 10))
+
+
+def test_nothing_learnt_from_nothing():
+    none = np.zeros(0)
+    calibration = Calibration.of(none, content_of([]), none.astype(bool))
+    assert calibration.probability(np.array([0.5]), content_of([9])).tolist() == [0.0]
+
+
+def test_how_far_texts_agree_is_a_kind():
+    content = Content(
+        *(np.array(c) for c in ([9] * 6, [0, 3, 3, 9, 9, 9], [0, 0, 1, 0, 3, 9], [9] * 6))
+    )
+    kinds = kinds_of(content).tolist()
+    assert kinds == sorted(set(kinds))
 
 
 def hosts_named(*names, pages):
