@@ -25,6 +25,7 @@ from hypercorn.config import Config as ServerConfig
 from hypercorn.trio import serve
 from hypercorn.typing import ASGIFramework
 from starlette.exceptions import HTTPException
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from crawld.daemon.routes import routes
 from crawld.errors import CrawldError, OperatorError, StoreError
@@ -55,6 +56,52 @@ def control_app(daemon: Daemon) -> FastAPI:
     return app
 
 
+class WholeBodies:
+    """Takes the body of each request whole before it is answered, whether it is wanted or not.
+
+    A server that answers while its client still sends closes the connection, and the client finds
+    a broken pipe instead of the answer. Of a body that is too long nothing is kept.
+    """
+
+    def __init__(self, app: ASGIApp) -> None:
+        """Take the application that answers."""
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        body, size_bytes, more = bytearray(), 0, True
+        while more:
+            message = await receive()
+            if message["type"] == "http.disconnect":
+                return
+            piece = message.get("body", b"")
+            size_bytes += len(piece)
+            if size_bytes <= MAX_BODY_BYTES:
+                body += piece
+            more = message.get("more_body", False)
+        if size_bytes > MAX_BODY_BYTES:
+            await _TOO_LONG(scope, receive, send)
+            return
+        pending = [{"type": "http.request", "body": bytes(body), "more_body": False}]
+
+        async def taken() -> Message:
+            return pending.pop() if pending else await receive()
+
+        await self._app(scope, taken, send)
+
+
+_TOO_LONG = JSONResponse(
+    {
+        "error": f"a request may have {MAX_BODY_BYTES // 2**20} MiB",
+        "hint": "add the URLs in parts, or let seeds_file name a file of them",
+    },
+    status_code=413,
+)
+
+
 async def _refused(_request: Request, error: Exception) -> JSONResponse:
     known = error if isinstance(error, CrawldError) else CrawldError(str(error))
     status = 503 if isinstance(known, StoreError) else 409
@@ -81,13 +128,12 @@ async def serve_control(
     config.bind = [f"fd://{listening.detach()}"]
     config.graceful_timeout = GRACE_S
     config.h11_max_incomplete_size = 64 * 1024
-    config.wsgi_max_body_size = MAX_BODY_BYTES
     config.include_server_header = False
     config.errorlog = _quiet_logger()
     config.accesslog = None
     try:
         async with trio.open_nursery() as nursery:
-            app = cast("ASGIFramework", control_app(daemon))
+            app = cast("ASGIFramework", WholeBodies(control_app(daemon)))
             await nursery.start(partial(serve, app, config, mode="asgi"))
             task_status.started()
     finally:
