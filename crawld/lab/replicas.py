@@ -283,7 +283,8 @@ def _pu_auc(trial: Trial, features: tuple[Feature, ...]) -> float:
 def probable(scores: Scores) -> Floats:
     """Return probabilities, those that are equal in order of the rank."""
     order = scores.dominates / (1.0 + scores.dominates.max(initial=0))
-    return np.round(scores.probability, 9) + 1e-10 * order
+    ranked: Floats = np.round(scores.probability, 9) + 1e-10 * order
+    return ranked
 
 
 def contestants(trial: Trial) -> dict[str, Floats | Ids]:

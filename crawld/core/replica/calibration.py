@@ -78,8 +78,8 @@ class Calibration:
             certain: which of them are replicas for certain; the others are to be judged.
         """
         kind = kinds_of(content)
-        typical = np.bincount(kind[certain], minlength=_KINDS) + 0.5
-        typical /= typical.sum()
+        certain_ones = np.bincount(kind[certain], minlength=_KINDS) + 0.5
+        typical: Floats = certain_ones / certain_ones.sum()
         share, kind = share[~certain], kind[~certain]
         levels, level = np.unique(share, return_inverse=True)
         if not len(levels):
@@ -145,10 +145,10 @@ def _row(count: Ids, typical: Floats) -> Floats:
     """Return the probability of each kind at one step, from how many pairs of each lie there."""
     replicas = min(1.0, float(count[_ALIKE:].sum() / typical[_ALIKE:].sum() / count.sum()))
     # One pair more of each kind: nothing seen few times is certain.
-    share = np.minimum(replicas * count.sum() * typical / (count + 1.0), 1.0)
+    share: Floats = np.minimum(replicas * count.sum() * typical / (count + 1.0), 1.0)
     share[_NOTHING] = replicas
     share[_FEW_UNEQUAL] = min(replicas, share[_FEW_UNEQUAL])
     # The more texts agree, the surer.
     for part in (slice(_FEW_UNEQUAL, _COMPARED), slice(_COMPARED, _KINDS)):
-        share[part] = isotonic(share[part], count[part] + 1.0)
+        share[part] = isotonic(share[part], count[part] + 1)
     return share
