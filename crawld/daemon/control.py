@@ -53,6 +53,7 @@ def control_app(daemon: Daemon) -> FastAPI:
     app.include_router(routes(daemon))
     app.add_exception_handler(CrawldError, _refused)
     app.add_exception_handler(HTTPException, _no_such_thing)
+    app.add_exception_handler(Exception, _failed)
     return app
 
 
@@ -112,6 +113,12 @@ async def _no_such_thing(_request: Request, error: Exception) -> JSONResponse:
     status = error.status_code if isinstance(error, HTTPException) else 500
     detail = error.detail if isinstance(error, HTTPException) else str(error)
     return JSONResponse({"error": detail, "hint": "see /openapi.json"}, status_code=status)
+
+
+async def _failed(request: Request, error: Exception) -> JSONResponse:
+    log.error("control_failed", path=request.url.path, exc_info=error)
+    said = {"error": f"{type(error).__name__}: {error}", "hint": "a bug: the daemon's log has more"}
+    return JSONResponse(said, status_code=500)
 
 
 async def serve_control(

@@ -15,6 +15,7 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
+import structlog
 import trio
 
 from crawld.config.model import HostGroup
@@ -40,12 +41,15 @@ from crawld.daemon.schedule import HostSlot, Schedule
 from crawld.daemon.sites import ActiveSite
 from crawld.daemon.visitor import Visitor
 from crawld.daemon.wikiparts import WikiParts
+from crawld.errors import CrawldError
 from crawld.net.fetcher import Fetcher
 from crawld.store import frontier, refusal
 from crawld.store import page as page_rows
 from crawld.store.database import Database
 from crawld.store.frontier import Caps, NewPage
 from crawld.store.page import PageRecord
+
+log = structlog.get_logger(__name__)
 
 MAX_PASSED_OVER = 100
 """Pages one turn looks at that need no request (excluded, removed) before it ends."""
@@ -299,8 +303,22 @@ class Crawl:
                 self.schedule.wake(other)
 
     async def turn(self, slot: HostSlot) -> None:
-        """Visit one page, or fetch the robots.txt that must be known first."""
+        """Visit one page, or fetch the robots.txt that must be known first.
+
+        A bug that a page or a robots.txt brings out ends this turn alone, not the crawl of all the
+        others: the host rests as after a failure, and the page until the next start.
+        """
         host = self.hosts[slot.host]
+        try:
+            await self._turn(host, slot)
+        except CrawldError:
+            raise  # the file: nothing can be recorded any more
+        except Exception:
+            log.exception("turn_failed", host=slot.host)
+            host.troubled(self._clock.now(), None)
+            host.spaced(trio.current_time())
+
+    async def _turn(self, host: HostState, slot: HostSlot) -> None:
         if slot.address is None and self._network.down:
             return
         for _ in range(MAX_PASSED_OVER):
@@ -322,7 +340,11 @@ class Crawl:
                     pages.returned(page.page_id)
                     await self._ask_for_absence(host, site, robots, unheard)
                     return
-                await self.visitor.visit(host, pages, page, site)
+                try:
+                    await self.visitor.visit(host, pages, page, site)
+                except Exception as error:
+                    error.add_note(f"at the visit of {page.url}")
+                    raise
                 return
             await self._exclude(pages, page)
 

@@ -3,7 +3,7 @@
 A fetcher hands its record over and goes on; the record is committed with its neighbours within
 `batch_max_age_s`. The queue is bounded: while the disk is full or slow, `put` waits, turns do not
 end, and the crawl stands still without losing what it has. One bad record (a bug) never costs its
-neighbours: it alone is left out, and its failure logged.
+neighbours: it alone is left out, and its failure logged. So is that of who hears of a commit.
 """
 
 from __future__ import annotations
@@ -100,6 +100,8 @@ class Recorder:
         for entry, outcome in zip(batch, outcomes, strict=True):
             if isinstance(outcome, Exception):
                 log.error("visit_not_recorded", page=entry.record.page_id, exc_info=outcome)
-                entry.on_recorded(NOT_RECORDED)
-            else:
+                outcome = NOT_RECORDED
+            try:
                 entry.on_recorded(outcome)
+            except Exception:  # the others of the batch, and the crawl, must hear of theirs
+                log.exception("page_not_put_back", page=entry.record.page_id)

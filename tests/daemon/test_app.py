@@ -1,8 +1,11 @@
 """The daemon from its start to its end, and what watches it meanwhile."""
 
+import httpx
 import trio
+from structlog.testing import capture_logs
 
 from crawld.daemon.app import run_daemon
+from crawld.daemon.control import control_app
 
 from .world import PATIENCE_S
 
@@ -21,3 +24,18 @@ async def test_what_watches_a_daemon_has_ended_before_the_file_closes(mirror):
         daemon = await run_daemon(mirror.start_of("http://a.test/", once=False), watch)
     assert daemon.phase == "stopping"
     assert looks
+
+
+async def test_a_bug_behind_the_socket_is_told_and_logged(daemon):
+    async def bug() -> None:
+        raise RuntimeError("a bug")
+
+    app = control_app(await daemon("http://a.test/"))
+    app.add_api_route("/bug", bug)
+    transport = httpx.ASGITransport(app, raise_app_exceptions=False)
+    async with httpx.AsyncClient(transport=transport, base_url="http://crawld") as client:
+        with capture_logs() as logged:
+            answer = await client.get("/bug")
+    assert answer.status_code == 500
+    assert answer.json()["error"] == "RuntimeError: a bug"
+    assert [line["path"] for line in logged if line["event"] == "control_failed"] == ["/bug"]

@@ -230,3 +230,22 @@ async def test_a_one_off_mirror_tries_what_failed_again_and_ends(serve, mirror):
     await mirror.run(web.url())
     assert web.targets()[before:] == [flaky, gone] or set(web.targets()[before:]) == {flaky, gone}
     assert mirror.pages()[flaky] == ("visited", "changed", None)
+
+
+async def test_a_bug_that_one_page_brings_out_ends_its_turn_alone(serve, daemon, mirror):
+    web = await serve(site_of(), site_of("b.test"))
+    running = await daemon(web.url(), web.url(host="b.test"), **QUICK)
+    await until(lambda: len(mirror.pages()) == 20, what="both sites")
+    met = []
+
+    def bug(outcome):
+        met.append(len(web.targets("b.test")))
+        raise RuntimeError("a bug")
+
+    host = running.crawl.hosts["a.test"]
+    running.crawl.audited[1] = bug
+    await until(lambda: met, what="the bug")
+    await until(lambda: len(web.targets("b.test")) > met[0] + 20, what="visits of the other host")
+    assert running.phase == "running"
+    assert host.backoff.level == 1
+    assert 1 not in running.crawl.audited

@@ -88,6 +88,21 @@ async def test_a_bad_record_does_not_cost_its_neighbours(database):
     assert stored == [page for page in pages if page != pages[7]]
 
 
+async def test_a_bug_in_who_hears_of_a_commit_keeps_none_from_hearing(database):
+    pages = await pages_in(database, 3)
+    heard = []
+
+    def bug(_):
+        raise RuntimeError("a bug")
+
+    async with recording(database) as recorder:
+        for page, hear in zip(pages, (heard.append, bug, heard.append), strict=True):
+            await recorder.put(Entry(gone(page), hear))
+        await until(lambda: len(heard) == 2 and not recorder.unrecorded)
+        await recorder.put(Entry(gone(pages[1]), heard.append))
+        await until(lambda: len(heard) == 3)
+
+
 async def test_a_visit_of_a_page_that_was_removed_is_dropped(database):
     (page,) = await pages_in(database, 1)
     heard = []
