@@ -79,10 +79,11 @@ def _measure(room: Path, flood: Flood, progress: Callable[[str], None]) -> tuple
     web_room.mkdir()
     command = [sys.executable, "-m", "crawld.simweb", "--addresses", str(flood.hosts + 1)]
     with running([*command, "--pages", "200", "--page-bytes", "3000"], web_room) as web:
-        return trio.run(_windows, room, flood, _port(web), progress)
+        return trio.run(_windows, room, flood, port_of(web), progress)
 
 
-def _port(web: Child) -> int:
+def port_of(web: Child) -> int:
+    """Return the port of a simulated web that has just been started."""
     until_s = time.monotonic() + _START_S
     while web.running() and time.monotonic() < until_s:
         words = web.output().split()
@@ -100,25 +101,26 @@ async def _windows(
     delay = {"politeness": f"host_delay_s = {flood.delay_s}"}
     path = ours.write_config(room, _NAME, seeds, delay)
     progress(f"a file of {flood.pages:,} pages that will be told of")
-    await _fill(ours.database_of(room), urls)
-    async with _running(path) as daemon:
+    await fill(ours.database_of(room), urls)
+    async with daemon_running(path) as daemon:
         await trio.sleep(flood.warm_up_s)
         progress(f"{flood.hosts} hosts, {flood.delay_s:g} s apart, without hints")
-        calm = await _window(daemon, flood)
+        calm = await window(daemon, flood)
         progress(f"{flood.hints_per_s:,} hints a second")
         async with trio.open_nursery() as nursery:
             taken = [0]
             nursery.start_soon(_tell, daemon, told, urls, flood, taken)
             await trio.sleep(1.0)
             before, since = taken[0], trio.current_time()
-            flooded = await _window(daemon, flood)
+            flooded = await window(daemon, flood)
             per_s = (taken[0] - before) / (trio.current_time() - since)
             nursery.cancel_scope.cancel()
     return calm, {**flooded, "hints_per_s": per_s}
 
 
 @asynccontextmanager
-async def _running(path: Path) -> AsyncIterator[Daemon]:
+async def daemon_running(path: Path) -> AsyncIterator[Daemon]:
+    """Run the daemon of a config in this process for as long as the block lasts."""
     loaded = load(path)
     async with trio.open_nursery() as nursery:
         start = Start(config=loaded.config, seeds=loaded.seeds)
@@ -127,7 +129,7 @@ async def _running(path: Path) -> AsyncIterator[Daemon]:
         daemon.hurry()
 
 
-async def _window(daemon: Daemon, flood: Flood) -> Metrics:
+async def window(daemon: Daemon, flood: Flood) -> Metrics:
     """Watch for a while how late requests leave, and how long the event loop stands still."""
     lateness, stalls = daemon.crawl.schedule.lateness, []
     lateness.forget()
@@ -163,7 +165,7 @@ async def _tell(daemon: Daemon, host: str, urls: list[str], flood: Flood, taken:
         taken[0] += some
 
 
-async def _fill(path: Path, urls: Iterable[str]) -> None:
+async def fill(path: Path, urls: Iterable[str]) -> None:
     """Make a file whose pages were visited a day ago."""
     at = time.time() - 86_400.0
     async with await Database.open(path) as database:

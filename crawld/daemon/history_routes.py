@@ -14,11 +14,8 @@ from fastapi import APIRouter, Query
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
-from crawld.core.content.alignment import gaps_of
-from crawld.core.content.analysis import difference_of, read_blocks
-from crawld.core.content.blocks import Blocks
-from crawld.core.content.volatile import Steady, VolatileBlocks, steady
-from crawld.core.content.words import word_diff
+from crawld.core.content.analysis import read_blocks
+from crawld.core.content.changed import changed
 from crawld.core.instant import parse_instant
 from crawld.daemon.history_models import Diff, DiffHunk, DiffPiece, History, VersionDetail
 from crawld.daemon.lookup import known_page
@@ -159,40 +156,20 @@ def _diff(
     before, after = (
         read_blocks(_content(connection, row), row.answer.content_type) for row in (old, new)
     )
-    rules = VolatileBlocks()
-    if not raw:
-        rules = VolatileBlocks.from_bytes(volatile.of_page(connection, page.page_id))
-        rules |= VolatileBlocks.from_bytes(volatile.of_host(connection, page.host_id).rules)
-    there, here = steady(before, rules), steady(after, rules)
+    found = changed(before, after, () if raw else volatile.all_of(connection, page.page_id))
     return Diff(
         url=page.url,
         old=version_status(old),
         new=version_status(new),
-        difference=difference_of(before, after, rules),
+        difference=found.share,
         raw=raw,
-        noisy_blocks=_noisy_blocks(before, after, here),
+        noisy_blocks=found.noisy_blocks,
         hunks=[
             DiffHunk(
-                old_block=_number(there, hunk.old_block, before),
-                new_block=_number(here, hunk.new_block, after),
+                old_block=hunk.old_block,
+                new_block=hunk.new_block,
                 pieces=[DiffPiece(op=piece.op, text=piece.text) for piece in hunk.pieces],
             )
-            for hunk in word_diff(_left(before, there), _left(after, here))
+            for hunk in found.hunks
         ],
     )
-
-
-def _left(blocks: Blocks, left: Steady) -> Blocks:
-    return Blocks(left.texts, tuple(blocks.places[index] for index in left.indices))
-
-
-def _number(left: Steady, block: int, blocks: Blocks) -> int:
-    """Return the number on the page of a block that was left, or of the end of the page."""
-    return left.indices[block] if block < len(left.indices) else len(blocks.texts)
-
-
-def _noisy_blocks(before: Blocks, after: Blocks, left: Steady) -> int:
-    if not left.noisy:
-        return 0
-    differing = (j for *_, start, end in gaps_of(before, after) for j in range(start, end))
-    return sum(j in left.noisy for j in differing)

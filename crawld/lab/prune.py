@@ -12,7 +12,7 @@ counts as never fresh, although the newer text may be the better one.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -22,19 +22,12 @@ from crawld.core.replica.verdict import groups
 from crawld.core.revisit.freshness import Order, mean_freshness
 from crawld.lab.lending import Lent, lend
 from crawld.lab.replicas import gated_pairs, run_trial
-from crawld.simweb.replica_laws import STANDARD, Cause
+from crawld.simweb.replica_laws import STANDARD, scaled
 from crawld.simweb.replica_web import ReplicaWeb
 
 _DAY_S = 86_400.0
 MEDIAN_INTERVAL_DAYS = 20.0
 INTERVAL_SIGMA = 1.3
-_HOSTS_PER_GROUP = {
-    Cause.WWW: 2.0,
-    Cause.LOAD_BALANCING: 3.5,
-    Cause.FRANCHISE: 4.0,
-    Cause.HOSTING_MOVE: 2.0,
-    Cause.MALICIOUS: 3.0,
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,22 +74,7 @@ def crawl_twice(*, hosts: int, replicated: float, visits_per_page_day: float, se
         visits_per_page_day: the budget, over the pages of all hosts.
         seed: of everything drawn.
     """
-    groups_in_all = (
-        hosts
-        * replicated
-        / sum(STANDARD.groups[cause] * size for cause, size in _HOSTS_PER_GROUP.items())
-    )
-    scale = hosts / STANDARD.hosts
-    law = replace(
-        STANDARD,
-        hosts=hosts,
-        groups={cause: round(count * groups_in_all) for cause, count in STANDARD.groups.items()},
-        **{
-            name: max(1, round(getattr(STANDARD, name) * scale))
-            for name in ("languages", "topics", "platforms", "parkings", "families", "broken")
-        },
-    )
-    trial = run_trial(law, seed)
+    trial = run_trial(scaled(STANDARD, hosts, replicated), seed)
     one, other = pair_hosts(trial.sets.candidates.keys[gated_pairs(trial)])
     return _outcome(trial.web, one, other, visits_per_page_day / _DAY_S, seed)
 

@@ -12,6 +12,7 @@ import resource
 import signal
 import sys
 import time
+from collections.abc import Iterable
 
 import trio
 
@@ -21,7 +22,10 @@ from crawld.simweb.fault import Fault, named, sometimes
 from crawld.simweb.law import Spread
 from crawld.simweb.ledger import Ledger
 from crawld.simweb.render import ALL_NOISE, Look
-from crawld.simweb.server import SimWeb
+from crawld.simweb.replica_laws import STANDARD, scaled
+from crawld.simweb.replica_served import served
+from crawld.simweb.replica_web import make_web
+from crawld.simweb.server import SimWeb, Site
 from crawld.simweb.site import SimSite
 
 
@@ -36,11 +40,8 @@ def main(arguments: list[str] | None = None) -> None:
     except OperatorError as error:
         print(error, file=sys.stderr)
         raise SystemExit(error.exit_code) from None
-    sites = _sites(options)
-    for site in sites:
-        site.faults = faults
     ledger = Ledger(options.ledger)
-    web = SimWeb(sites, ledger=ledger, port=options.port, any_loopback=True)
+    web = SimWeb(_all_sites(options, faults), ledger=ledger, port=options.port, any_loopback=True)
     trio.run(_serve, web)
     ledger.close()
 
@@ -52,6 +53,16 @@ async def _serve(web: SimWeb) -> None:
             print(f"PORT {listening.port}", flush=True)
             async for _ in signals:
                 nursery.cancel_scope.cancel()
+
+
+def _all_sites(options: argparse.Namespace, faults: dict[str, Fault]) -> Iterable[Site]:
+    if options.replica_hosts:
+        law = scaled(STANDARD, options.replica_hosts, options.replicated)
+        return served(make_web(law, options.seed))
+    sites = _sites(options)
+    for site in sites:
+        site.faults = faults
+    return sites
 
 
 def _sites(options: argparse.Namespace) -> list[SimSite]:
@@ -84,6 +95,8 @@ def _options() -> argparse.ArgumentParser:
     parser.add_argument("--demo", action="store_true", help="serve the site of `crawld demo`")
     parser.add_argument("--host", action="append", help="host name; one site each, repeatable")
     parser.add_argument("--addresses", type=int, help="so many sites, each on its own address")
+    parser.add_argument("--replica-hosts", type=int, help="a web of so many hosts, some of them copies")
+    parser.add_argument("--replicated", type=float, default=0.3, help="share of those in groups")
     parser.add_argument("--pages", type=int, default=60, help="pages of each site")
     parser.add_argument("--page-bytes", type=int, default=3000)
     parser.add_argument("--change-interval-s", type=float, nargs=2, metavar=("MIN", "MAX"))

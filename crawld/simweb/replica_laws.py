@@ -7,7 +7,7 @@ here makes another web, and figures measured on the old one no longer hold.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 
@@ -90,6 +90,42 @@ class WebLaw:
     family_documents: int
     broken: int
 
+
+def scaled(law: WebLaw, hosts: int, replicated: float) -> WebLaw:
+    """Return a web of so many hosts under a law, with a share of them in groups of replicas.
+
+    Args:
+        law: whose shares of look-alikes and manners hold.
+        hosts: hosts in all.
+        replicated: share of them that are copies or have copies, about.
+    """
+    in_groups = sum(law.groups[cause] * size for cause, size in _HOSTS_PER_GROUP.items())
+    share = hosts * replicated / in_groups
+    scale = hosts / law.hosts
+
+    def of(count: int) -> int:
+        return max(1, round(count * scale))
+
+    return replace(
+        law,
+        hosts=hosts,
+        groups={cause: round(count * share) for cause, count in law.groups.items()},
+        languages=of(law.languages),
+        topics=of(law.topics),
+        platforms=of(law.platforms),
+        parkings=of(law.parkings),
+        families=of(law.families),
+        broken=of(law.broken),
+    )
+
+
+_HOSTS_PER_GROUP = {
+    Cause.WWW: 2.0,
+    Cause.LOAD_BALANCING: 3.5,
+    Cause.FRANCHISE: 4.0,
+    Cause.HOSTING_MOVE: 2.0,
+    Cause.MALICIOUS: 3.0,
+}
 
 _GROUPS = {
     Cause.WWW: 900,

@@ -18,19 +18,31 @@ import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from ipaddress import ip_address
+from typing import Protocol
 
 import trio
 
 from crawld.errors import OperatorError
 from crawld.simweb.ledger import Ledger, Row
 from crawld.simweb.message import Answer, End, Request, refuse
-from crawld.simweb.site import SimSite
 
 MAX_HEAD_BYTES = 64 * 1024
 MAX_BODY_BYTES = 1024 * 1024
 _RECEIVE_BYTES = 64 * 1024
 _HEAD_END = b"\r\n\r\n"
 _NO_LINGER = b"\x01\x00\x00\x00\x00\x00\x00\x00"
+
+
+class Site(Protocol):
+    """What answers for some hosts."""
+
+    @property
+    def hosts(self) -> tuple[str, ...]:
+        """The names it answers to."""
+
+    def answer(self, request: Request) -> Answer:
+        """Answer a request."""
+
 
 Stream = trio.SocketStream | trio.SSLStream[trio.SocketStream]
 
@@ -65,7 +77,7 @@ class SimWeb:
 
     def __init__(
         self,
-        sites: Iterable[SimSite],
+        sites: Iterable[Site],
         *,
         clock: Callable[[], float] = time.time,
         ledger: Ledger | None = None,
@@ -80,11 +92,11 @@ class SimWeb:
         self._tls = tls
         self._scheme = "http" if tls is None else "https"
         self._serial = 0
-        self._sites: dict[str, SimSite] = {}
+        self._sites: dict[str, Site] = {}
         for site in sites:
             self.add(site)
 
-    def add(self, site: SimSite) -> None:
+    def add(self, site: Site) -> None:
         """Serve one more site; works while serving."""
         for host in site.hosts:
             if self._sites.setdefault(host.lower(), site) is not site:

@@ -45,6 +45,16 @@ def of_host(connection: apsw.Connection, host_id: int) -> Template:
     return Template(*row) if row else Template()
 
 
+def all_of(connection: apsw.Connection, page_id: int) -> tuple[bytes, ...]:
+    """Return the rules that hold for a page: its own and those of its host."""
+    rows = connection.execute(
+        "SELECT rules FROM volatile WHERE page_id = ?1 UNION ALL"
+        " SELECT rules FROM template JOIN page USING (host_id) WHERE page_id = ?1",
+        (page_id,),
+    )
+    return tuple(rules for (rules,) in rows)
+
+
 def put_of_host(connection: apsw.Connection, host_id: int, template: Template) -> None:
     """Store the rules of a host in place of the former ones."""
     connection.execute(

@@ -4,8 +4,8 @@
     /site/NAME                        pages of a site
     /search?q=…                       pages that hold words
     /https/HOST/PATH                  a page (`address`), /@WHEN/https/… as it was
-    /versions/https/HOST/PATH         its copies
-    /diff/OLD..NEW/https/HOST/PATH    what changed between two
+    /versions/…, /diff/…              its copies, what changed between two (`past`)
+    /open?url=…&at=…                  leads to a page, or to one as it was
     /timegate/URL, /timemap/link/URL  the same for programs (`memento`)
 
 Everything is GET or HEAD and reads only: one short read of the file a request, on a reader's
@@ -21,38 +21,30 @@ from urllib.parse import unquote
 
 import apsw
 
-from crawld.core.content.analysis import difference_of, read_blocks
-from crawld.core.content.words import word_diff
 from crawld.core.url import canonicalize
 from crawld.errors import CrawldError, InvalidUrlError
-from crawld.store import search, shown, version
+from crawld.store import search, shown
 from crawld.store.database import Database
 from crawld.store.shown import Shown
-from crawld.web import memento, security
-from crawld.web.address import NOW, Address, address_of, mirror_path
+from crawld.web import memento, past, security
+from crawld.web.address import NOW, address_of, mirror_path, moment_of
 from crawld.web.mirror import Look, find, redirect, show
 from crawld.web.names import Names, name_of
 from crawld.web.own import (
     STYLE,
-    diff_page,
     fault_page,
     index_page,
     misdirected_page,
-    missing_page,
     own_page,
     site_page,
-    versions_page,
 )
 from crawld.web.reply import Reply, Request, header, headers, query_of
 
 PAGES_A_LIST: Final = 200
 HITS_A_PAGE: Final = 10
 MAX_HITS: Final = 1_000
-COPIES_A_LIST: Final = 1_000
 MAX_TARGET: Final = 16_384
 STYLE_PATH: Final = "/-/crawld.css"
-
-_DIFF = re.compile(r"/diff/([0-9]{1,18})\.\.([0-9]{1,18})(/.*)", re.DOTALL)
 
 Scope = dict[str, Any]
 Send = Callable[[dict[str, Any]], Awaitable[None]]
@@ -154,30 +146,10 @@ class MirrorApp:
     # --- about a page ---------------------------------------------------------------------------
 
     def _versions(self, connection: apsw.Connection, _request: Request, target: str) -> Reply:
-        address = address_of(target)
-        page = find(connection, address.url) if address is not None else None
-        if address is None or page is None:
-            return _unknown(address)
-        rows = version.list_versions(connection, page.page_id, limit=COPIES_A_LIST + 1)
-        return versions_page(page, rows[:COPIES_A_LIST], more=len(rows) > COPIES_A_LIST)
+        return past.copies(connection, target)
 
-    def _diff(self, connection: apsw.Connection, request: Request, _target: str) -> Reply:
-        match = _DIFF.fullmatch(request.target)
-        address = address_of(match[3]) if match else None
-        page = find(connection, address.url) if address is not None else None
-        if match is None or address is None or page is None:
-            return _unknown(address)
-        old, new = (version.detail(connection, int(match[i])) for i in (1, 2))
-        if old is None or new is None or {old.page_id, new.page_id} != {page.page_id}:
-            return fault_page(404, "No such copy", "The page has no copy of that number.")
-        before, after = (
-            read_blocks(
-                version.read_body(connection, row.version_id) or b"", row.answer.content_type
-            )
-            for row in (old, new)
-        )
-        share = difference_of(before, after)
-        return diff_page(page, old, new, word_diff(before, after), share)
+    def _diff(self, connection: apsw.Connection, _request: Request, target: str) -> Reply:
+        return past.difference(connection, f"/{target}")
 
     def _gate(self, connection: apsw.Connection, request: Request, target: str) -> Reply:
         page = _page_of(connection, target)
@@ -211,9 +183,21 @@ class MirrorApp:
             query=query,
             hits=hits[:HITS_A_PAGE],
             start=start,
+            page_size=HITS_A_PAGE,
             more=len(hits) > HITS_A_PAGE and start < MAX_HITS,
             waiting=search.waiting(connection),
         )
+
+    def _compare(self, _connection: apsw.Connection, parameters: dict[str, str]) -> Reply:
+        return past.comparison(parameters)
+
+    def _open(self, _connection: apsw.Connection, parameters: dict[str, str]) -> Reply:
+        written, at = parameters.get("url", "").strip(), parameters.get("at", "").strip()
+        try:
+            url = canonicalize(written if "://" in written else f"https://{written}")
+        except InvalidUrlError:
+            return fault_page(404, "No such page", "This is no address a page could have.")
+        return redirect(mirror_path(url, at if moment_of(at) else ""))
 
     def _style(self, _connection: apsw.Connection, _parameters: dict[str, str]) -> Reply:
         lines = headers(("content-type", "text/css"), ("cache-control", "public, max-age=3600"))
@@ -228,6 +212,8 @@ class MirrorApp:
 _OWN: Final[dict[str, Callable[[MirrorApp, apsw.Connection, dict[str, str]], Reply]]] = {
     "/": MirrorApp._index,
     "/search": MirrorApp._search,
+    "/open": MirrorApp._open,
+    "/diff": MirrorApp._compare,
     STYLE_PATH: MirrorApp._style,
     "/robots.txt": MirrorApp._robots,
 }
@@ -238,12 +224,6 @@ _OF_A_PAGE: Final[dict[str, Callable[[MirrorApp, apsw.Connection, Request, str],
     memento.GATE: MirrorApp._gate,
     memento.MAP: MirrorApp._map,
 }
-
-
-def _unknown(address: Address | None) -> Reply:
-    if address is None:
-        return fault_page(404, "No such page", "This is no address a page could have.")
-    return missing_page(address, None, None, None)
 
 
 def _page_of(connection: apsw.Connection, url: str) -> Shown | None:

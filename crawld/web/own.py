@@ -14,9 +14,7 @@ from typing import Final
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-from crawld.core.content.words import Hunk
 from crawld.store.shown import Shown, Summary
-from crawld.store.version import VersionRow
 from crawld.web import security
 from crawld.web.address import Address, mirror_path, readable
 from crawld.web.attribution import Attribution
@@ -48,6 +46,11 @@ def time_text(at: float | None) -> str:
     return "never" if at is None else datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%d %H:%M UTC")
 
 
+def iso_text(at: float) -> str:
+    """Return an instant for programs."""
+    return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
 def age_text(age_s: float | None) -> str:
     """Return how long ago something was, in its largest unit."""
     if age_s is None:
@@ -74,8 +77,13 @@ def _environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    made.filters |= {"time": time_text, "age": age_text, "size": size_text}
-    made.filters["readable"] = readable
+    made.filters |= {
+        "age": age_text,
+        "iso": iso_text,
+        "readable": readable,
+        "size": size_text,
+        "time": time_text,
+    }
     made.globals["mirror_path"] = mirror_path
     return made
 
@@ -127,19 +135,6 @@ def index_page(sites: Sequence[Summary]) -> Reply:
 def site_page(name: str, pages: Sequence[Shown], following: int | None) -> Reply:
     """Return a part of the list of a site's pages."""
     return own_page("site.html", name=name, pages=pages, following=following)
-
-
-def versions_page(page: Shown, rows: Sequence[VersionRow], *, more: bool) -> Reply:
-    """Return the list of a page's copies, newest first."""
-    pairs = list(zip(rows, [*rows[1:], None], strict=True))
-    return own_page("versions.html", page=page, pairs=pairs, more=more)
-
-
-def diff_page(
-    page: Shown, old: VersionRow, new: VersionRow, hunks: Sequence[Hunk], share: float
-) -> Reply:
-    """Return what changed from one copy to another."""
-    return own_page("diff.html", page=page, old=old, new=new, hunks=hunks, share=share)
 
 
 def banner(

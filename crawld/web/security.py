@@ -53,8 +53,8 @@ OWN: list[Header] = [
     *headers(
         (
             "content-security-policy",
-            "default-src 'none'; style-src 'self'; img-src 'self'; form-action 'self';"
-            " base-uri 'none'; frame-ancestors 'none'",
+            "default-src 'none'; style-src 'self'; img-src 'self' data:; frame-src 'self';"
+            " form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
         ),
         ("cross-origin-opener-policy", "same-origin"),
         ("cross-origin-resource-policy", "same-origin"),

@@ -1,0 +1,31 @@
+"""What a reader sees changed, what changes by itself passed over."""
+
+from crawld.core.content.analysis import read_blocks
+from crawld.core.content.changed import changed
+from crawld.core.content.learning import learn
+from crawld.core.content.volatile import VolatileBlocks
+
+
+END = "The end of the page stays what it always was, word by word, for as long as it is read. " * 5
+
+
+def page(*paragraphs):
+    return read_blocks("".join(f"<p>{each}</p>" for each in paragraphs).encode(), "text/html")
+
+
+def test_noise_is_counted_and_not_shown():
+    before, after = page("Seen 1 times", "old", END), page("Seen 2 times", "new", END)
+    rules = learn(
+        VolatileBlocks(),
+        page("Seen 3 times", "a", END),
+        page("Seen 4 times", "a", END),
+        pair=True,
+    )
+    everything = changed(before, after)
+    assert (len(everything.hunks), everything.noisy_blocks) == (1, 0)
+    found = changed(before, after, [rules.to_bytes()])
+    [hunk] = found.hunks
+    assert (hunk.old_block, hunk.new_block, found.noisy_blocks) == (1, 1, 1)
+    assert [piece.text for piece in hunk.pieces] == ["old", "new"]
+    assert 0 < found.share < everything.share
+    assert changed(before, before).hunks == ()
