@@ -189,6 +189,8 @@ def test_slots_agree_with_a_dict(steps):
             assert slots.remove(page) == model.pop(page, FREE)
         assert len(slots) == len(model) + 2
     assert all(slots.find(page) == slot for page, slot in model.items())
+    asked = [*range(-51, 52), 1000, -1000]
+    assert slots.find_many(asked).tolist() == [slots.find(page) for page in asked]
     assert sorted(slots) == sorted([*model.values(), slots.find(1000), slots.find(-1000)])
 
 

@@ -55,6 +55,9 @@ STALE_SHARE = 0.03
 """Worth of a second since the visit of a page that changed: one that always changes soon again
 would never be visited otherwise. On the liveliest articles of 2007 it costs .001 of freshness."""
 
+_FEW = 16
+"""Told pages there is room for at first."""
+
 _LIVELIER = 0.2
 _LEAST = 1e-12
 _NOBODY = -math.inf
@@ -183,9 +186,10 @@ class ToldPages:
 
     def __init__(self) -> None:
         self._place: dict[int, int] = {}
-        self._slot = np.zeros(BLOCK, np.int64)
-        self._rows = np.zeros((BLOCK, len(Belief._fields)))
-        self._worth = np.full(BLOCK, _NOBODY)
+        # Nothing is held before the first hint: there may be ten thousand policies without one.
+        self._slot = np.zeros(0, np.int64)
+        self._rows = np.zeros((0, len(Belief._fields)))
+        self._worth = np.zeros(0)
         self._most = np.full(1, _NOBODY)
         self._new: set[int] = set()
         self._turn = 0
@@ -208,10 +212,7 @@ class ToldPages:
         if place is None:
             place = self._place[slot] = len(self._place)
             if place == len(self._slot):
-                self._slot = np.concatenate([self._slot, np.zeros(place, np.int64)])
-                self._rows = np.concatenate([self._rows, np.zeros_like(self._rows)])
-                self._worth = np.concatenate([self._worth, np.full(place, _NOBODY)])
-                self._most = np.concatenate([self._most, np.full(len(self._most), _NOBODY)])
+                self._extend(max(place, _FEW))
             self._slot[place] = slot
         self._rows[place] = belief
         self._new.add(slot)
@@ -231,6 +232,13 @@ class ToldPages:
         self._worth[last] = _NOBODY
         self._note({place // BLOCK, last // BLOCK})
         return belief
+
+    def _extend(self, more: int) -> None:
+        self._slot = np.concatenate([self._slot, np.zeros(more, np.int64)])
+        self._rows = np.concatenate([self._rows, np.zeros((more, len(Belief._fields)))])
+        self._worth = np.concatenate([self._worth, np.full(more, _NOBODY)])
+        blocks = -(-len(self._slot) // BLOCK) - len(self._most)
+        self._most = np.concatenate([self._most, np.full(blocks, _NOBODY)])
 
     def _note(self, blocks: set[int]) -> None:
         for block in blocks:

@@ -20,8 +20,9 @@ from numpy.typing import NDArray
 
 from crawld.core.revisit.heap import ABSENT
 
-_NEAR_SHARE = 16
-_NEAR_LEAST = 256
+_NEAR_SHARE, _NEAR_LEAST, _NEAR_MOST = 16, 256, 16_384
+"""The near end is a sixteenth of the slots; of very many less, so that ordering it is quick."""
+
 _PASSED_OVER = 4
 """The near end is cleared of what has left when it is so many times as long as it should be."""
 
@@ -69,7 +70,7 @@ class NearQueue:
         self._key[slot] = key
         if key <= self._bound:
             heappush(self._near, (key, slot))
-            if len(self._near) > _PASSED_OVER * (self._share() + _NEAR_LEAST):
+            if len(self._near) > self._near_most():
                 self._clear()
 
     def remove(self, slot: int) -> None:
@@ -90,21 +91,30 @@ class NearQueue:
         self._count += int(waiting.sum())
         self._forget_order()
 
-    def rekey(self, keys: NDArray[np.float64]) -> None:
-        """Replace the keys of all slots, waiting or not."""
-        self._key = array("d", np.ascontiguousarray(keys, dtype=np.float64).tobytes())
-        self._forget_order()
+    def move(self, slots: NDArray[np.int64], keys: NDArray[np.float64]) -> None:
+        """Give distinct slots other keys; those that do not wait take them along."""
+        np.frombuffer(self._key, dtype=np.float64)[slots] = keys
+        nearer = keys <= self._bound
+        if len(self._near) + np.count_nonzero(nearer) > self._near_most():
+            self._forget_order()
+            return
+        for key, slot in zip(keys[nearer].tolist(), slots[nearer].tolist(), strict=True):
+            if self._waits[slot]:
+                heappush(self._near, (key, slot))
 
-    def keys(self) -> NDArray[np.float64]:
-        """Return a copy of the keys of all slots."""
-        return np.frombuffer(self._key, dtype=np.float64).copy()
+    def keys(self, slots: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Return the keys that slots have, or had when they left."""
+        return np.asarray(np.frombuffer(self._key, dtype=np.float64)[slots])
 
-    def members(self) -> NDArray[np.int64]:
-        """Return the slots that wait, in order of their numbers."""
-        return np.flatnonzero(np.frombuffer(self._waits, dtype=np.uint8))
+    def members(self, first: int = 0, end: int | None = None) -> NDArray[np.int64]:
+        """Return the slots from `first` to before `end` that wait, in order of their numbers."""
+        return first + np.flatnonzero(np.frombuffer(self._waits, dtype=np.uint8)[first:end])
 
     def _share(self) -> int:
-        return max(self._count // _NEAR_SHARE, _NEAR_LEAST)
+        return min(max(self._count // _NEAR_SHARE, _NEAR_LEAST), _NEAR_MOST)
+
+    def _near_most(self) -> int:
+        return _PASSED_OVER * (self._share() + _NEAR_LEAST)
 
     def _forget_order(self) -> None:
         self._near, self._bound = [], -math.inf

@@ -143,7 +143,7 @@ class _Frequencies:
             frequency: visits per second, same length, ≥ 0.
         """
         keys = np.asarray(pages, dtype=np.int64)
-        slots = np.array([self._slots.find(page) for page in keys.tolist()], dtype=np.int64)
+        slots = self._slots.find_many(keys)
         given = np.asarray(frequency, dtype=np.float64)[slots != FREE]
         keys, slots = keys[slots != FREE], slots[slots != FREE]
         if len(slots) == 0:

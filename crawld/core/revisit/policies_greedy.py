@@ -125,7 +125,7 @@ class GreedyPolicy:
             pages: page keys.
             renewals: their distributions, same order, edges as `renewal.EDGES_S`.
         """
-        slots = np.array([self._slots.find(page) for page in np.asarray(pages).tolist()], np.int64)
+        slots = self._slots.find_many(pages)
         held = np.flatnonzero(slots != FREE)
         own = Renewal(renewals.edges, renewals.mass[held])
         edges = np.broadcast_to(renewals.edges, (len(held), len(renewals.edges)))

@@ -64,6 +64,20 @@ class PageSlots:
             return self._slot_of_key[at]
         return FREE
 
+    def find_many(self, pages: ArrayLike) -> NDArray[np.int64]:
+        """Return the slots of many pages, `FREE` where one is not held; same order."""
+        wanted = np.asarray(pages, dtype=np.int64)
+        slots = np.full(len(wanted), FREE, dtype=np.int64)
+        if len(self._keys):
+            keys = np.frombuffer(self._keys, dtype=np.int64)
+            at = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)
+            merged = np.frombuffer(self._slot_of_key, dtype=np.int32)[at]
+            slots = np.where(keys[at] == wanted, merged, FREE).astype(np.int64)
+        if self._added:
+            for place in np.flatnonzero(slots == FREE).tolist():
+                slots[place] = self._added.get(int(wanted[place]), FREE)
+        return slots
+
     def add(self, page: int) -> int:
         """Give a page that is not held a slot and return it."""
         if self._freed:

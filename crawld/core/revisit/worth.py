@@ -101,10 +101,9 @@ class WorthTable:
         self._log_worth = float(np.log(_WORTH_MOST / _WORTH_LEAST)) / (_WORTHS - 1)
         self._wait = self._tabulate()
         self._wait_rows: list[list[float]] = self._wait.tolist()
-        self._ys: list[float] = self._y.tolist()
-        self._alives: list[float] = self._alive.tolist()
-        self._areas: list[float] = self._area.tolist()
-        self._falls: list[float] = self._fall.tolist()
+        cells = np.column_stack((self._y, self._alive, self._fall, self._area))
+        self._cells: list[list[float]] = cells.tolist()
+        self._end = float(self._alive[-1]), float(self._area[-1])
         hazard = -self._fall / np.maximum(self._alive, _ALIVE_LEAST)
         self._hazards: list[float] = np.maximum(hazard, _HAZARD_LEAST).tolist()
 
@@ -119,7 +118,7 @@ class WorthTable:
         return scale_s * self._in_scales(age, since_s / scale_s)
 
     def of_one(self, age: float, scale_s: float, since_s: float) -> float:
-        """Return `of` for one page, in two microseconds."""
+        """Return `of` for one page, in a microsecond."""
         x = since_s / scale_s
         alive, area = self._at(age)
         alive_now, area_now = self._at(age + x)
@@ -129,12 +128,12 @@ class WorthTable:
     def _at(self, y: float) -> tuple[float, float]:
         """Return S and its integral at an age in scales: S linear, its integral its own."""
         if y >= _AGE_MOST:
-            return self._alives[-1], self._areas[-1]
+            return self._end
         cell = 0 if y < _AGE_LEAST else int(math.log(y / _AGE_LEAST) * self._per_log) + 1
-        into = y - self._ys[cell]
-        begun = self._alives[cell]
-        alive = begun + into * self._falls[cell]
-        return alive, self._areas[cell] + 0.5 * into * (begun + alive)
+        begins, begun, fall, area = self._cells[cell]
+        into = y - begins
+        alive = begun + into * fall
+        return alive, area + 0.5 * into * (begun + alive)
 
     def _many(self, y: Floats) -> tuple[Floats, Floats]:
         """Return `_at` of many ages."""

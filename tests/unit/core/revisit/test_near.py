@@ -69,5 +69,23 @@ def test_all_may_be_keyed_anew():
     queue = NearQueue()
     queue.load(np.arange(1_000.0))
     queue.first()
-    queue.rekey(-queue.keys())
+    slots = np.arange(1_000)
+    queue.move(slots, -queue.keys(slots))
     assert queue.first() == 999
+
+
+def test_moved_slots_come_in_their_new_order_and_absent_ones_stay_absent():
+    rng = np.random.default_rng(3)
+    keys = rng.normal(size=20_000)
+    queue = NearQueue()
+    queue.load(keys)
+    for _ in range(50):
+        queue.remove(queue.first())
+    for size in (10, 3_000):
+        moved = rng.choice(20_000, size, replace=False)
+        keys[moved] = rng.normal(-2.0, 3.0, size)
+        queue.move(moved, keys[moved])
+    members = queue.members()
+    assert len(members) == 20_000 - 50
+    assert queue.members(100, 300).tolist() == members[(members >= 100) & (members < 300)].tolist()
+    assert drained(queue) == members[np.argsort(keys[members])].tolist()

@@ -1,0 +1,146 @@
+"""What the index policy knows of each page, in flat arrays by slot, and what a visit is worth.
+
+20 bytes a page: instant of the last visit, age (time from the last change to that visit, in
+scales), scale, importance. Numbers of one page are read through memory views, which give a plain
+float in a third of the time that an element of an array takes.
+
+Worth is that of `worth.py`, times the importance; it knows no hints.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+from crawld.core.revisit.worth import WorthTable
+
+Floats = NDArray[np.float64]
+Slots = NDArray[np.int64]
+
+UNKNOWN_SCALE_S = 30 * 86_400.0
+"""Scale of a page whose past nobody has told yet."""
+
+LONGEST_S = 2.0**41
+"""A page never visited counts as unvisited for so long."""
+
+
+class IndexPages:
+    """The pages of one index policy.
+
+    Attributes:
+        table: worth by age, scale and time since the visit.
+        visited_at, age, scale, weight: one element a slot; -inf = never visited.
+    """
+
+    def __init__(self, table: WorthTable) -> None:
+        self.table = table
+        self.visited_at = np.zeros(0)
+        self.age = np.zeros(0, dtype=np.float32)
+        self.scale = np.zeros(0, dtype=np.float32)
+        self.weight = np.zeros(0, dtype=np.float32)
+        self._rates = 0.0
+        self._view()
+
+    def __len__(self) -> int:
+        return len(self.weight)
+
+    @property
+    def rates(self) -> float:
+        """Σ 1/σ of all pages, 1/s."""
+        return self._rates
+
+    def extend(self, more: int) -> None:
+        """Make room for so many slots more."""
+        if more > 0:
+            self.visited_at = np.concatenate([self.visited_at, np.full(more, -np.inf)])
+            self.age = np.concatenate([self.age, np.zeros(more, np.float32)])
+            self.scale = np.concatenate([self.scale, np.full(more, np.inf, np.float32)])
+            self.weight = np.concatenate([self.weight, np.ones(more, np.float32)])
+            self._view()
+
+    def _view(self) -> None:
+        self._visited_at = memoryview(self.visited_at)
+        self._age, self._scale = memoryview(self.age), memoryview(self.scale)
+        self._weight = memoryview(self.weight)
+
+    # -- one page ----------------------------------------------------------------------------------
+
+    def enter(self, slot: int, visited_at: float, weight: float) -> None:
+        """Begin a page of unknown past."""
+        self._visited_at[slot], self._weight[slot] = visited_at, weight
+        self._age[slot], self._scale[slot] = 0.0, UNKNOWN_SCALE_S
+        self._rates += 1.0 / UNKNOWN_SCALE_S
+
+    def leave(self, slot: int) -> None:
+        """End a page."""
+        self._rates -= 1.0 / self._scale[slot]
+        self._scale[slot] = math.inf
+
+    def learn(self, slot: int, age: float, scale: float) -> None:
+        """Take the age and the scale of a page."""
+        self._rates += 1.0 / scale - 1.0 / self._scale[slot]
+        self._age[slot], self._scale[slot] = age, scale
+
+    def visited(self, slot: int, at: float) -> None:
+        """Take the instant of a visit."""
+        self._visited_at[slot] = at
+
+    def of(self, slot: int) -> tuple[float, float, float]:
+        """Return last visit, age and scale of a page."""
+        return self._visited_at[slot], self._age[slot], self._scale[slot]
+
+    def worth(self, slot: int, at: float) -> float:
+        """Return what a visit to a page is worth now, seconds."""
+        since = at - self._visited_at[slot]
+        if since < 0.0:
+            since = 0.0
+        return self.table.of_one(self._age[slot], self._scale[slot], since) * self._weight[slot]
+
+    def due(self, slot: int, level: float) -> float:
+        """Return a time until which a page is worth less than a level."""
+        weight = self._weight[slot]
+        if weight <= 0.0:
+            return math.inf
+        wait = self.table.wait_s(self._age[slot], self._scale[slot], level / weight)
+        return self._visited_at[slot] + wait
+
+    # -- many pages --------------------------------------------------------------------------------
+
+    def begin(self, first: int, visited_at: Floats, weight: Floats | float) -> None:
+        """Begin pages of unknown past in the slots from `first` on."""
+        part = slice(first, first + len(visited_at))
+        self.visited_at[part], self.scale[part] = visited_at, UNKNOWN_SCALE_S
+        self.weight[part] = weight
+        self._rates += len(visited_at) / UNKNOWN_SCALE_S
+
+    def learn_many(self, slots: Slots, age: Floats, scale: Floats) -> None:
+        """Take the ages and the scales of distinct pages."""
+        before = self.scale[slots].astype(np.float64)
+        self.scale[slots], self.age[slots] = scale, age
+        after = self.scale[slots].astype(np.float64)
+        self._rates += float((1.0 / after - 1.0 / before).sum())
+
+    def since(self, slots: Slots, at: float) -> Floats:
+        """Return the time since the last visit of each page, seconds; ≥ 0."""
+        return np.asarray(np.maximum(at - self.visited_at[slots], 0.0))
+
+    def shapes(self, slots: Slots) -> tuple[Floats, Floats]:
+        """Return age and scale of each page."""
+        return self.age[slots].astype(np.float64), self.scale[slots].astype(np.float64)
+
+    def worths(self, slots: Slots, at: float) -> Floats:
+        """Return what visits are worth now, seconds."""
+        age, scale = self.shapes(slots)
+        return np.asarray(self.table.of(age, scale, self.since(slots, at)) * self.weight[slots])
+
+    def dues(self, slots: Slots, level: float) -> Floats:
+        """Return `due` of many pages."""
+        weight = self.weight[slots].astype(np.float64)
+        if level == 0.0:
+            return np.where(weight > 0.0, self.visited_at[slots], np.inf)
+        age, scale = self.shapes(slots)
+        with np.errstate(divide="ignore", over="ignore"):
+            wait = self.table.waits_s(age, scale, level / np.maximum(weight, 1e-30))
+        return np.where(weight > 0.0, self.visited_at[slots] + wait, np.inf)

@@ -1,0 +1,299 @@
+"""The pages that wait in the index policy, and which of them is worth most.
+
+Worth grows with the time since the last visit, so that a page need not be looked at before it can
+be worth a *level* near the price of the last picks. Two places hold the pages:
+
+- the **heap**, keyed by a time at which the page is still worth less than the level (new pages
+  before all times, in their order);
+- the **pool**, the few pages worth about the level or more, their worth known and refreshed as
+  often as it can have moved by half a hundredth.
+
+A full pool raises the level and sends the rest back to the heap. Where nothing reaches the level
+any more, it is lowered and the heap keyed anew in one vectorised pass, at most once in n/32 picks.
+Of very many pages that pass would stop the daemon for a fifth of a second: there it is a *sweep*, a
+part of the pages at each pick, begun while the pool still lasts.
+
+Every page outside the pool is worth less than the level, so a pick worth the level is the best
+there is, but for the refresh: within a hundredth. Of more than `_AT_ONCE` pages that holds from the
+end of the first sweep on, some sixty picks for a million pages; until then the best of those seen
+so far is taken.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+from crawld.core.revisit.heap import ABSENT
+from crawld.core.revisit.index_pages import LONGEST_S, IndexPages
+from crawld.core.revisit.near import NearQueue
+from crawld.core.revisit.pool import Pool
+
+Floats = NDArray[np.float64]
+Slots = NDArray[np.int64]
+
+NEW = -(2.0**42)
+"""Keys of new pages lie around this, `LONGEST_S` at most away from it: before all times."""
+
+_SMALL = 512
+"""Up to so many pages all are in the pool: exact, and cheaper than any heap."""
+
+_POOL_LEAST, _POOL_SHARE, _POOL_MOST = 256, 8, 8192
+"""The pool holds up to an eighth of the pages, so that it lasts while prices fall."""
+
+_AHEAD = 8
+_POPS = 64
+"""Pages moved from heap to pool in one pick at most: a clock that leaps cannot stall the daemon."""
+
+_MOVED = 3e-3
+"""The pool is priced anew when the least waiting time in it has grown by this share."""
+
+_PAUSE, _PAUSE_S = 1e-3, 1e-3
+"""A page near the level waits a little in any case, or it would come back at once."""
+
+_NEAR = 0.99
+_ADMITTED, _MANY = 0.8, 160_000
+"""A page worth nearly the level enters the pool rather than come back soon; of very many pages
+there are too many so near."""
+
+_REKEY_SHARE = 32
+_AT_ONCE = 65_536
+"""Pages keyed anew in one pass, some 15 ms."""
+
+_SWEPT = 16_384
+"""Pages keyed anew at a pick of a sweep, some 3 ms; also those a new level is guessed from."""
+
+
+class IndexQueue:
+    """The pages that wait.
+
+    Args:
+        pages: what is known of them.
+    """
+
+    def __init__(self, pages: IndexPages) -> None:
+        self._pages = pages
+        self._heap = NearQueue()
+        self._pool = Pool()
+        self._level = 0.0
+        self._refresh_at = -math.inf
+        self._picks_since_rekey = 0
+        self._swept: int | None = None
+
+    def __len__(self) -> int:
+        return len(self._heap) + len(self._pool)
+
+    def __contains__(self, slot: int) -> bool:
+        return slot in self._pool or slot in self._heap
+
+    def is_new(self, slot: int) -> bool:
+        """Whether a page that waits does so among the new ones."""
+        return slot in self._heap and self._heap.key(slot) <= NEW / 2
+
+    # -- coming and going --------------------------------------------------------------------------
+
+    def load(self, slots: Slots, new: Floats) -> None:
+        """Enter the next slots at once.
+
+        Args:
+            slots: the slots that follow those known so far.
+            new: keys of the pages that are new, NaN for the others.
+        """
+        self._heap.load(np.where(np.isnan(new), self._pages.dues(slots, self._level), new))
+
+    def push_new(self, slot: int, key: float) -> None:
+        """Enter a new page.
+
+        Args:
+            slot: its slot.
+            key: its place among the new ones, around `NEW`.
+        """
+        self._heap.push(slot, key)
+
+    def push(self, slot: int) -> None:
+        """Enter a page; it is looked at when it may be worth the level."""
+        self._heap.push(slot, self._pages.due(slot, self._level))
+
+    def push_visited(self, slot: int) -> None:
+        """Enter a page that was visited just now."""
+        if self._level == 0.0:
+            self._pool.put(slot, 0.0)
+        else:
+            self.push(slot)
+
+    def look_at(self, slot: int, now: float) -> None:
+        """Enter a page, or take it out of the pool, to be priced at the next pick."""
+        self._pool.discard(slot)
+        self._heap.push(slot, now)
+
+    def put_back(self, slot: int) -> None:
+        """Enter a new page that was taken out, where it was."""
+        self._heap.push(slot, self._heap.key(slot))
+
+    def remove(self, slot: int) -> None:
+        """Take a page out; nothing happens where it does not wait."""
+        if not self._pool.discard(slot):
+            self._heap.remove(slot)
+
+    def learnt(self, slots: Slots, new: Floats) -> None:
+        """Order pages anew of which more is known now.
+
+        Args:
+            slots: distinct slots, waiting or not.
+            new: keys of those that are new, NaN for the others.
+        """
+        due = self._pages.dues(slots, self._level)
+        self._heap.move(slots, np.where(np.isnan(new), due, new))
+        # The level may be far off now.
+        self._refresh_at, self._picks_since_rekey = -math.inf, len(self)
+
+    # -- the best ----------------------------------------------------------------------------------
+
+    def first_new(self) -> int:
+        """Return the first of the new pages, or `ABSENT`."""
+        self._picks_since_rekey += 1
+        slot = self._heap.first()
+        return slot if slot != ABSENT and self._heap.key(slot) <= NEW / 2 else ABSENT
+
+    def best(self, at: float) -> tuple[int, float]:
+        """Return the page worth most and its worth; (-1, −inf) where none waits.
+
+        To be asked where there is no new page.
+        """
+        if self._level == 0.0 and len(self._heap) > _SMALL:
+            self._rekey(at)
+        if self._swept is not None:
+            self._sweep(at)
+        self._ripen(at)
+        if at >= self._refresh_at:
+            self._refresh(at)
+        slot, worth = self._pool.best()
+        if len(self._heap):
+            if slot < 0 or worth < _NEAR * self._level:
+                return self._lower(at)
+            if len(self._pool) < _POOL_LEAST:
+                self._sweep_ahead(at)
+        return slot, worth
+
+    def _ripen(self, at: float) -> None:
+        """Move pages whose time has come from the heap to the pool."""
+        heap, pages = self._heap, self._pages
+        admitted = self._level * (_ADMITTED if len(self) <= _MANY else _NEAR)
+        for _ in range(_POPS):
+            slot = heap.first()
+            if slot == ABSENT or heap.key(slot) > at:
+                break
+            worth = pages.worth(slot, at)
+            if worth < admitted:
+                heap.push(slot, self._later(slot, worth, at))
+            else:
+                heap.remove(slot)
+                self._pool.put(slot, worth)
+        if len(self) > _SMALL and len(self._pool) > self._room():
+            self._raise(at)
+
+    def _refresh(self, at: float) -> None:
+        """Price the pool anew, and say when that is due again."""
+        slots = self._pool.slots
+        if len(slots) == 0:
+            return
+        self._pool.worth[:] = self._pages.worths(slots, at)
+        least = at - float(self._pages.visited_at[slots].max())
+        self._refresh_at = at + _MOVED * max(least, 0.0)
+
+    def _raise(self, at: float) -> None:
+        """Raise the level to what the best of a full pool are worth; park the others."""
+        self._refresh(at)
+        slots, worth = self._pool.slots.copy(), self._pool.worth.copy()
+        count = self._room() // 2
+        kept = np.argpartition(-worth, count)
+        self._level = float(worth[kept[count]])
+        for place in kept[count:].tolist():
+            slot = int(slots[place])
+            self._pool.discard(slot)
+            self._heap.push(slot, self._later(slot, float(worth[place]), at))
+
+    def _later(self, slot: int, worth: float, at: float) -> float:
+        """Return a time until which a page worth less than the level stays so.
+
+        Where the density of gaps falls, worth grows at most with the square of the time since the
+        visit: W(τ) = ∫ s f(s) ds ≥ f(τ) τ²/2. A power of 2.5 leaves room for a density that rises.
+        """
+        since = at - self._pages.of(slot)[0]
+        if worth <= 0.0 or since <= 0.0:
+            return max(self._pages.due(slot, self._level), at + _PAUSE_S)
+        return at + since * max(math.pow(self._level / worth, 0.4) - 1.0, _PAUSE)
+
+    def _laters(self, slots: Slots, worth: Floats, at: float) -> Floats:
+        """Return `_later` of many pages."""
+        if self._level == 0.0:
+            return np.full(len(slots), at)
+        since = np.minimum(at - self._pages.visited_at[slots], LONGEST_S)
+        with np.errstate(divide="ignore"):
+            ratio = np.where(worth > 0.0, self._level / np.maximum(worth, 1e-300), 1.0)
+        return np.asarray(at + np.maximum(since * np.maximum(ratio**0.4 - 1.0, _PAUSE), _PAUSE_S))
+
+    def _room(self) -> int:
+        return min(max(_POOL_LEAST, len(self) // _POOL_SHARE), _POOL_MOST)
+
+    # -- a lower level -----------------------------------------------------------------------------
+
+    def _lower(self, at: float) -> tuple[int, float]:
+        """Find the best page where nothing in the pool is worth the level."""
+        if self._swept is None and self._picks_since_rekey * _REKEY_SHARE >= len(self):
+            self._rekey(at)
+        elif len(self._pool) == 0:
+            for _ in range(min(_AHEAD, len(self._heap))):
+                slot = self._heap.first()
+                self._heap.remove(slot)
+                self._pool.put(slot, self._pages.worth(slot, at))
+        return self._pool.best()
+
+    def _rekey(self, at: float) -> None:
+        """Price all waiting pages, at once or from now on in parts.
+
+        The best are to fill half of the pool; their least worth is the new level.
+        """
+        self._picks_since_rekey = 0
+        waiting = self._heap.members()
+        wanted = min(self._room() // 2, len(waiting))
+        if len(waiting) > _AT_ONCE:
+            # Every so-and-so-manieth page, so that pages of all ages are among them.
+            sample = waiting[:: -(-len(waiting) // _SWEPT)]
+            self._begin_sweep(sample, wanted * len(sample) // len(waiting), at)
+            return
+        worth = self._pages.worths(waiting, at)
+        best = np.argpartition(-worth, wanted - 1)[:wanted]
+        self._level = float(worth[best].min()) if len(self) > _SMALL else 0.0
+        self._settle(waiting, worth, best, at)
+
+    def _settle(self, slots: Slots, worth: Floats, best: Slots, at: float) -> None:
+        """Key waiting pages by the level and let the best of them into the pool."""
+        due = self._pages.dues(slots, self._level)
+        self._heap.move(slots, np.maximum(due, self._laters(slots, worth, at)))
+        for slot, value in zip(slots[best].tolist(), worth[best].tolist(), strict=True):
+            self._heap.remove(slot)
+            self._pool.put(slot, value)
+
+    def _begin_sweep(self, sample: Slots, wanted: int, at: float) -> None:
+        worth = self._pages.worths(sample, at)
+        best = np.argpartition(-worth, wanted)[: wanted + 1]
+        self._level, self._swept = float(worth[best].min()), 0
+        self._settle(sample, worth, best, at)
+
+    def _sweep(self, at: float) -> None:
+        """Key the next part of the pages by the level."""
+        first = self._swept or 0
+        waiting = self._heap.members(first, first + _SWEPT)
+        self._swept = first + _SWEPT if first + _SWEPT < len(self._pages) else None
+        waiting = waiting[self._heap.keys(waiting) > NEW / 2]
+        worth = self._pages.worths(waiting, at)
+        self._settle(waiting, worth, np.flatnonzero(worth >= self._level), at)
+
+    def _sweep_ahead(self, at: float) -> None:
+        """Begin a sweep while the pool still lasts, so that no pick must wait for it."""
+        due = self._picks_since_rekey * _REKEY_SHARE >= len(self)
+        if due and self._swept is None and len(self._heap) > _AT_ONCE:
+            self._rekey(at)
