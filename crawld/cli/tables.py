@@ -314,15 +314,22 @@ def _expectations(page: models.PageDetail, now: float) -> list[tuple[str, str | 
 
 def _changes(model: models.ModelStatus) -> list[tuple[str, str | None]]:
     low, high = model.rate_interval_per_day
-    likely = model.class_probabilities.get(model.class_days, 0.0)
     gaps = ", ".join(duration_text(gap_s) for gap_s in model.recent_gaps_s)
     return [
         ("changes", f"{model.changed_visits} of {model.visits} visits"),
         ("rate", f"{model.change_rate_per_day:.3g} a day, 90 %: {low:.3g} to {high:.3g}"),
-        ("class", f"every {duration_text(model.class_days * DAY_S)} ({likely:.0%})"),
+        ("class", _class_text(model)),
         ("last gaps", gaps or None),
         ("unchanged", f"{model.unchanged_probability:.0%} likely"),
     ]
+
+
+def _class_text(model: models.ModelStatus) -> str:
+    if model.class_days is not None:
+        likely = model.class_probabilities.get(model.class_days, 0.0)
+        return f"every {duration_text(model.class_days * DAY_S)} ({likely:.0%})"
+    low, high = (duration_text(days * DAY_S) for days in model.class_interval_days)
+    return f"too little is known yet: every {low} to every {high} (90%)"
 
 
 def _version_row(version: models.VersionStatus, now: float) -> Sequence[str]:

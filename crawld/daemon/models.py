@@ -162,7 +162,8 @@ class ModelStatus(BaseModel):
     change_rate_per_day: float
     rate_interval_per_day: tuple[float, float]
     prior_rate_per_day: float
-    class_days: float
+    class_days: float | None = Field(description="null while no class outweighs all others")
+    class_interval_days: tuple[float, float] = Field(description="the classes that hold 90 %")
     class_probabilities: dict[float, float]
     unchanged_probability: float
     recent_gaps_s: list[float]

@@ -85,6 +85,30 @@ class RateClasses:
         """Return the index of the most probable class, the slower one of equals."""
         return max(range(len(weights)), key=lambda c: (weights[c], self.mean_intervals_s[c]))
 
+    def known(self, weights: Sequence[float]) -> int | None:
+        """Return the index of the class a page is in; None while none outweighs all the others."""
+        best = self.likeliest(weights)
+        return best if self.probabilities(weights)[best] > 0.5 else None
+
+    def credible(self, weights: Sequence[float], level: float = 0.9) -> tuple[int, int]:
+        """Return the first and last index of classes side by side that hold so much probability.
+
+        They grow from the likeliest one, towards the likelier neighbour first.
+
+        >>> RateClasses((1.0, 3.0, 9.0, 27.0)).credible([-9.0, 0.0, -1.0, -9.0])
+        (1, 2)
+        """
+        shares = self.probabilities(weights)
+        first = last = self.likeliest(weights)
+        held = shares[first]
+        # Rounding may leave all of them a little short of a level of 1.
+        while held < level and (first > 0 or last < len(shares) - 1):
+            before = shares[first - 1] if first > 0 else -1.0
+            behind = shares[last + 1] if last < len(shares) - 1 else -1.0
+            first, last = (first - 1, last) if before > behind else (first, last + 1)
+            held += max(before, behind)
+        return first, last
+
     def _levelled(self, weights: list[float]) -> list[float]:
         top = max(weights)
         floor = self.floor

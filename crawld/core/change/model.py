@@ -139,7 +139,9 @@ class PageModel:
     def explain(self, now: float) -> dict[str, object]:
         """Return what an operator wants to read, in plain values; times in seconds or days."""
         low, high = self.interval(0.9)
-        shares = self.class_probabilities()
+        days, shares = zip(*self.class_probabilities().items(), strict=True)
+        known = PAGE_CLASSES.known(self.class_weights)
+        first, last = PAGE_CLASSES.credible(self.class_weights)
         return {
             "visits": self.visits,
             "changed_visits": self.changed_visits,
@@ -149,8 +151,9 @@ class PageModel:
             "change_rate_per_day": self.change_rate_per_day,
             "rate_interval_per_day": [low, high],
             "prior_rate_per_day": self.prior.mean * DAY_S,
-            "class_days": max(shares, key=lambda days: shares[days]),
-            "class_probabilities": shares,
+            "class_days": None if known is None else days[known],
+            "class_interval_days": [days[first], days[last]],
+            "class_probabilities": dict(zip(days, shares, strict=True)),
             "unchanged_probability": math.exp(-self.rate * max(0.0, now - self.last_visit_at)),
             "recent_gaps_s": [gap for gap in self.gaps_s if gap > 0.0],
             "gap_histogram": list(self.bins),

@@ -160,6 +160,17 @@ def test_what_an_operator_reads_is_plain_and_complete():
     assert told["last_modified_trusted"] is True
 
 
+def test_little_is_said_of_the_class_of_a_page_hardly_seen():
+    few, many = visited(np.empty(0), 1), visited(poisson(5, 400), 400)
+    told = few.explain(BORN + 2 * DAY_S)
+    assert told["class_days"] is None
+    assert told["class_interval_days"][0] <= 1.0
+    assert told["class_interval_days"][1] == 365.0
+    told = many.explain(BORN + 401 * DAY_S)
+    assert told["class_days"] is not None
+    assert told["class_interval_days"][0] <= told["class_days"] <= told["class_interval_days"][1]
+
+
 def test_a_page_never_visited_has_its_prior():
     blank = PageModel()
     assert blank.change_rate_per_day == pytest.approx(DEFAULT_PRIOR.mean * DAY_S)

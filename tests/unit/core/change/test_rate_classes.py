@@ -76,6 +76,23 @@ def test_exact_counts_choose_the_class_of_their_rate():
     assert PAGE_CLASSES.mean_intervals_s[PAGE_CLASSES.likeliest(weights)] == 10 * DAY_S
 
 
+def test_a_class_is_known_once_it_outweighs_all_others():
+    weights = DAILY_TO_WEEKLY.uniform()
+    assert DAILY_TO_WEEKLY.known(weights) is None
+    assert DAILY_TO_WEEKLY.credible(weights) == (0, 2)
+    for day in range(1, 61):
+        weights = DAILY_TO_WEEKLY.after_visit(weights, DAY_S, changed=day % 3 == 0)
+    assert DAILY_TO_WEEKLY.known(weights) == 1
+    assert DAILY_TO_WEEKLY.credible(weights) == (1, 1)
+    assert DAILY_TO_WEEKLY.credible(weights, 1.0) == (0, 2)
+
+
+@pytest.mark.parametrize("weights", [[0.0, -9.0, -9.0], [-9.0, -9.0, 0.0], [-9.0, 0.0, -9.0]])
+def test_credible_classes_hold_the_likeliest(weights):
+    first, last = DAILY_TO_WEEKLY.credible(weights)
+    assert first == last == weights.index(0.0)
+
+
 def test_classes_without_a_mean_are_refused():
     with pytest.raises(ValueError, match="mean interval"):
         RateClasses(())
