@@ -95,7 +95,9 @@ def _options() -> argparse.ArgumentParser:
     parser.add_argument("--demo", action="store_true", help="serve the site of `crawld demo`")
     parser.add_argument("--host", action="append", help="host name; one site each, repeatable")
     parser.add_argument("--addresses", type=int, help="so many sites, each on its own address")
-    parser.add_argument("--replica-hosts", type=int, help="a web of so many hosts, some of them copies")
+    parser.add_argument(
+        "--replica-hosts", type=int, help="a web of so many hosts, some of them copies"
+    )
     parser.add_argument("--replicated", type=float, default=0.3, help="share of those in groups")
     parser.add_argument("--pages", type=int, default=60, help="pages of each site")
     parser.add_argument("--page-bytes", type=int, default=3000)

@@ -69,6 +69,15 @@ class ReplicaHost:
         self._neighbours = neighbours
 
     @property
+    def moved(self) -> int:
+        """How many of its first pages redirect."""
+        return self._moved[1]
+
+    def target_of(self, path: int) -> str:
+        """Return where the page of a path key stands."""
+        return _target(path)
+
+    @property
     def hosts(self) -> tuple[str, ...]:
         """The names it answers to."""
         return (self.name,)

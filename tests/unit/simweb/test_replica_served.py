@@ -1,0 +1,84 @@
+"""A web of replicas as its hosts answer for it."""
+
+import re
+
+import numpy as np
+import pytest
+
+from crawld.core.replica.hosts import NOTHING
+from crawld.simweb.message import Request
+from crawld.simweb.replica_laws import STANDARD, scaled
+from crawld.simweb.replica_served import loopback_of, served
+from crawld.simweb.replica_web import make_web
+
+PORT = 4321
+
+
+@pytest.fixture(scope="module")
+def web():
+    return make_web(scaled(STANDARD, 700, 0.3), 2)
+
+
+@pytest.fixture(scope="module")
+def hosts(web):
+    return list(served(web))
+
+
+def ask(host, target):
+    origin = f"http://{host.name}:{PORT}"
+    return host.answer(Request("GET", target, {}, host.name, origin, 0.0, 0))
+
+
+def test_a_law_is_scaled_to_hosts_and_replicas():
+    law = scaled(STANDARD, 3_000, 0.3)
+    assert law.hosts == 3_000
+    assert (make_web(law, 1).group >= 0).mean() == pytest.approx(0.3, abs=0.05)
+    assert scaled(STANDARD, 3_000, 0.0).groups == dict.fromkeys(STANDARD.groups, 0)
+
+
+def test_every_page_is_found_from_the_root(hosts):
+    for host in hosts[:50]:
+        found, waiting = {"/"}, ["/"]
+        while waiting:
+            body = ask(host, waiting.pop()).whole().decode()
+            links = set(re.findall('href="(/[^"]*)"', body)) - found
+            found |= links
+            waiting += links
+        if host.moved == 0:
+            assert found == set(host.targets)
+
+
+def test_pages_of_one_signature_show_one_text(web, hosts):
+    def shown(page):
+        host = hosts[int(web.hosts.page_host[page])]
+        answer = ask(host, host.target_of(int(web.hosts.page_path[page])))
+        return answer.status, answer.whole().partition(b"<p>")[2].partition(b"</p>")[0]
+
+    signature = web.hosts.page_signature
+    values, first, count = np.unique(signature, return_index=True, return_counts=True)
+    twice = values[(count == 2) & (values != NOTHING)][:20]
+    for value in twice:
+        one, other = (shown(page) for page in np.flatnonzero(signature == value))
+        assert one == other
+        assert one[1]
+    assert len({shown(page)[1] for page in first[values != NOTHING][:100]}) == 100
+
+
+def test_copies_redirect_and_name_their_original(web, hosts):
+    (source, to), count = next(iter(web.hosts.redirects.items()))
+    answer = ask(hosts[source], hosts[source].targets[0])
+    assert answer.status == 301
+    assert f"http://{web.hosts.names[to]}:{PORT}/".encode() in answer.whole()
+    assert ask(hosts[source], "/no-such").status == 404
+    assert hosts[source].moved == count
+    (source, to), _ = next(iter(web.hosts.canonicals.items()))
+    if not hosts[source].moved:
+        named = f'<link rel="canonical" href="http://{web.hosts.names[to]}:{PORT}/">'
+        assert named.encode() in ask(hosts[source], "/").whole()
+
+
+def test_addresses_keep_who_shares_one_and_who_is_near():
+    one, same, near, far = loopback_of(("1.2.3.4", "1.2.3.4", "1.2.3.9", "7.2.3.4"))
+    assert one == same != near
+    assert one.rpartition(".")[0] == near.rpartition(".")[0] != far.rpartition(".")[0]
+    assert all(address.startswith("127.") for address in (one, near, far))
