@@ -12,8 +12,8 @@ knows it or with `.local` (RFC 6762).
 from __future__ import annotations
 
 import ipaddress
+import platform
 import re
-import socket
 from collections.abc import Iterable
 from typing import Final
 
@@ -72,4 +72,4 @@ def _is_address(name: str) -> bool:
 
 def names_of_listener(hosts: Iterable[str]) -> Names:
     """Return the names of a listener on this machine."""
-    return Names(hosts, machine=socket.gethostname())
+    return Names(hosts, machine=platform.node())

@@ -5,7 +5,6 @@ from crawld.core.content.changed import changed
 from crawld.core.content.learning import learn
 from crawld.core.content.volatile import VolatileBlocks
 
-
 END = "The end of the page stays what it always was, word by word, for as long as it is read. " * 5
 
 
@@ -27,5 +26,7 @@ def test_noise_is_counted_and_not_shown():
     [hunk] = found.hunks
     assert (hunk.old_block, hunk.new_block, found.noisy_blocks) == (1, 1, 1)
     assert [piece.text for piece in hunk.pieces] == ["old", "new"]
-    assert 0 < found.share < everything.share
+    assert found.share > 0
+    noise = changed(before, page("Seen 2 times", "old", END), [rules.to_bytes()])
+    assert (noise.share, noise.hunks, noise.noisy_blocks) == (0.0, (), 1)
     assert changed(before, before).hunks == ()
