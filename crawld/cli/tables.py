@@ -295,7 +295,7 @@ def page_table(page: models.PageDetail, now: float) -> RenderableType:
 
 
 def _expectations(page: models.PageDetail, now: float) -> list[tuple[str, str | None]]:
-    """Return what is known of the changes of a page, and when it is visited next."""
+    """Return what is expected of a page, and when it is visited next."""
     when = "not planned"
     if page.next_visit_at is not None:
         wait_s = page.next_visit_at - now
@@ -305,14 +305,15 @@ def _expectations(page: models.PageDetail, now: float) -> list[tuple[str, str | 
     skew = f", clock {trust.clock_skew_s:+.0f} s" if trust.clock_skew_s else ""
     believed = f"etag {trust.etag}, last-modified {trust.last_modified}{skew}"
     return [
-        *(_changes(page.model) if page.model else ()),
+        *(change_facts(page.model) if page.model else ()),
         ("noise", rules),
         ("validators", believed.replace("_", " ")),
         ("next visit", f"{when}: {clean(page.next_visit_why)}"),
     ]
 
 
-def _changes(model: models.ModelStatus) -> list[tuple[str, str | None]]:
+def change_facts(model: models.ModelStatus) -> list[tuple[str, str | None]]:
+    """Return what is known of the changes of a page, a line each."""
     low, high = model.rate_interval_per_day
     gaps = ", ".join(duration_text(gap_s) for gap_s in model.recent_gaps_s)
     return [

@@ -9,6 +9,8 @@ from crawld.cli import tables
 from crawld.cli.figures import Figures
 from crawld.cli.output import console
 from crawld.cli.sight import UNREACHED, RateMeter, Sight, mirror_view, progress_fields
+from crawld.core.change.history import Observation
+from crawld.core.change.model import PageModel
 from crawld.core.page import Failure, Outcome, PageState
 from crawld.daemon import models
 from crawld.store.page import PageRecord
@@ -62,6 +64,19 @@ def status(**more):
         "memory_bytes": 0,
     }
     return models.Status(**(fields | more))
+
+
+def test_a_page_hardly_seen_has_no_class(capsys):
+    model, day_s = PageModel(), 86_400.0
+    for day in range(60):
+        changed = day % 3 == 0 and day > 0
+        model.update(Observation(1e9 + day * day_s, changed, interval_s=day_s))
+        if day == 1:
+            told = models.ModelStatus.model_validate(model.explain(1e9 + day * day_s))
+            lines = shown(tables.facts(tables.change_facts(told)), capsys)
+            assert "too little is known yet: every 3 d 0 h to every 365 d (90%)" in lines
+    told = models.ModelStatus.model_validate(model.explain(1e9 + 60 * day_s))
+    assert "every 3 d 0 h (100%)" in shown(tables.facts(tables.change_facts(told)), capsys)
 
 
 def test_the_status_names_hosts_whose_pages_vanish(capsys):
