@@ -61,9 +61,10 @@ class IndexPages:
             self._view()
 
     def _view(self) -> None:
-        self._visited_at = memoryview(self.visited_at)
-        self._age, self._scale = memoryview(self.age), memoryview(self.scale)
-        self._weight = memoryview(self.weight)
+        self._visited_at = self.visited_at.data.cast("B").cast("d")
+        self._age = self.age.data.cast("B").cast("f")
+        self._scale = self.scale.data.cast("B").cast("f")
+        self._weight = self.weight.data.cast("B").cast("f")
 
     # -- one page ----------------------------------------------------------------------------------
 
