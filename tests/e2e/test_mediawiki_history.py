@@ -27,8 +27,9 @@ batch_max_age_s = 0.02
 
 [jobs]
 backfill_every_s = 0.2
-# Requests are counted: what looks for changes asks once and then hardly ever.
-poll_share = 0.001
+# Requests are counted: what looks for changes asks once and then hardly ever, and nobody audits.
+poll_share = {poll_share}
+audit_share = 0.0
 
 [[site]]
 name = "wiki"
@@ -44,11 +45,10 @@ allow_private = true
 def mirror(crawld, mediawiki):
     """Return a function that starts a daemon on the wiki."""
 
-    def start(site="api = true", schedule="", delay_s=DELAY_S):
+    def start(site="api = true", schedule="", delay_s=DELAY_S, poll_share=0.001):
         config = crawld.folder / "crawld.toml"
-        seed = mediawiki.url()
-        text = CONFIG.format(seed=seed, site=site, schedule=schedule, delay_s=delay_s)
-        config.write_text(text)
+        values = {"site": site, "schedule": schedule, "delay_s": delay_s, "poll_share": poll_share}
+        config.write_text(CONFIG.format(seed=mediawiki.url(), **values))
         crawld.start("run", "-c", config)
         return crawld
 
@@ -264,11 +264,19 @@ def waiting(crawld):
 
 
 @contextmanager
-def unread(crawld):
-    """Keep the daemon from the wiki meanwhile; yields the titles whose histories it then wants."""
+def unread(mirror, **more):
+    """Keep a daemon from the wiki before it has read histories; yields it and whose it then wants.
+
+    All pages are visited before, and the wiki is asked three times a second: half of 31 histories
+    stay unread for five seconds, however slow the daemon is.
+    """
+    crawld = mirror(site="")
+    crawld.wait_until(lambda status: status["pages"]["visited"] >= 31)
+    crawld.terminate()
+    mirror(delay_s=0.3, **more)
     crawld.wait_until(lambda _: len(waiting(crawld)) > 15)
     crawld.post("/pause", {"host": "127.0.0.1"})
-    yield waiting(crawld)
+    yield crawld, waiting(crawld)
     crawld.post("/resume", {"host": "127.0.0.1"})
 
 
@@ -289,8 +297,7 @@ def log_of(crawld, title):
 
 
 def test_pages_moved_and_deleted_while_they_are_read(mirror, mediawiki):
-    crawld = mirror(delay_s=0.1)
-    with unread(crawld) as titles:
+    with unread(mirror) as (crawld, titles):
         moved, deleted, away = titles[-3:]
         mediawiki.move(moved, "Moved elsewhere")
         mediawiki.delete(deleted)
@@ -316,8 +323,7 @@ def test_pages_moved_and_deleted_while_they_are_read(mirror, mediawiki):
 
 
 def test_a_deleted_page_comes_back_with_all_its_revisions(mirror, mediawiki):
-    crawld = mirror(delay_s=0.1)
-    with unread(crawld) as titles:
+    with unread(mirror, poll_share=0.25) as (crawld, titles):
         title = titles[-1]
         mediawiki.delete(title)
     read_all(crawld, pages=31)
@@ -326,8 +332,9 @@ def test_a_deleted_page_comes_back_with_all_its_revisions(mirror, mediawiki):
     mediawiki.undelete(title)
     assert before < told(mediawiki, title)
     crawld.terminate()
-    # The page is visited again: it answers, so its history is asked for again.
-    mirror(schedule="min_revisit_s = 0.5")
+    # The page is visited again: it answers, so its history is asked for again. If a visit found it
+    # gone meanwhile, it rests for a day, unless the wiki is asked what it has restored.
+    mirror(schedule="min_revisit_s = 0.5", poll_share=0.25)
     crawld.wait_until(lambda _: states(crawld)[title][0] == "complete")
     assert histories(crawld)[title] == told(mediawiki, title)
 
