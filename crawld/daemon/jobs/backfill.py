@@ -17,7 +17,7 @@ from crawld.daemon.apiclient import ApiClient
 from crawld.daemon.clock import Clock
 from crawld.daemon.crawl import Crawl
 from crawld.daemon.jobs.reading import WikiReading
-from crawld.daemon.jobs.recognition import find_wikis
+from crawld.daemon.jobs.recognition import find_wikis, unseen
 from crawld.store import wiki
 from crawld.store.database import Database
 from crawld.store.wiki import WikiRow
@@ -26,6 +26,9 @@ log = structlog.get_logger(__name__)
 
 RUN_S = 1_800.0
 """Longest run: new wikis are found between two runs."""
+
+FIRST_LOOK_S = 15.0
+"""Pause while a site has no copy yet: its wiki is to be known as soon as its first page is."""
 
 
 class Backfill:
@@ -50,15 +53,18 @@ class Backfill:
         self._client = client
         self._clock = clock
         self._settings = settings
+        self._unseen = False
 
     @property
     def every_s(self) -> float:
         """The pause between two runs."""
-        return self._settings().backfill_every_s
+        every_s = self._settings().backfill_every_s
+        return min(every_s, FIRST_LOOK_S) if self._unseen else every_s
 
     async def run(self) -> str:
         """Read histories until nothing is left to ask, or the time of a run is over."""
         rows = await find_wikis(self._crawl, self._database, self._clock)
+        self._unseen = await unseen(self._crawl, self._database)
         deadline = trio.current_time() + RUN_S
         failures: list[str] = []
         async with trio.open_nursery() as nursery:

@@ -46,6 +46,12 @@ async def find_wikis(crawl: Crawl, database: Database, clock: Clock) -> list[Wik
     return [row for row in found if row.api_url and row.site_id in permitting]
 
 
+async def unseen(crawl: Crawl, database: Database) -> bool:
+    """Whether a site that permits it has shown no page yet by which a wiki could be told."""
+    looked_at = {row.site_id for row in await database.read(wiki.list_wikis)}
+    return any(site.site_id not in looked_at for site in _permitting(crawl))
+
+
 def _permitting(crawl: Crawl) -> list[ActiveSite]:
     return [site for site in crawl.sites.values() if site.config.api and not site.paused]
 

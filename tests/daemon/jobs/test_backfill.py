@@ -7,9 +7,10 @@ from itertools import pairwise
 import pytest
 
 from crawld.core.change.model import PageModel
+from crawld.daemon.jobs.backfill import FIRST_LOOK_S
 from crawld.daemon.jobs.reading import FAILURES
 
-from ..world import until
+from ..world import site_of, until
 from .conftest import EPOCH_AT, history
 from .wiki import Answer, error, is_for, page_text, path_of, said
 
@@ -305,3 +306,16 @@ class TestPoliteness:
         # At a hundredth of the turns it would have taken a minute.
         times = [at for at, target in wiki.requests if "api.php" in target]
         assert math.isclose(len(times), 32, abs_tol=2)
+
+
+async def test_a_site_without_a_copy_is_looked_at_again_soon(serve, daemon, mirror):
+    web = await serve(site_of("b.test"))
+    site = {"api": True, "hosts": ["b.test"]}
+    running = await daemon("http://a.test:1/", site=site, jobs={"backfill_every_s": 600.0})
+    [job] = [each.job for each in await running.jobs.states() if each.job.name == "backfill"]
+    await until(lambda: job.every_s == FIRST_LOOK_S, what="a run that saw no copy")
+    [active] = running.crawl.sites.values()
+    await running.crawl.plant(active, [web.url(host="b.test")])
+    await until(lambda: mirror.rows("SELECT 1 FROM version"), what="a copy")
+    running.jobs.call("backfill")
+    await until(lambda: job.every_s == 600.0, what="a run that saw one")
