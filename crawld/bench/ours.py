@@ -37,7 +37,13 @@ def command(*arguments: str) -> list[str]:
     return [sys.executable, "-c", "from crawld.cli.main import main; main()", *arguments]
 
 
-def write_config(room: Path, name: str, seeds: Sequence[str], tables: Mapping[str, str]) -> Path:
+def write_config(
+    room: Path,
+    name: str,
+    seeds: Sequence[str],
+    tables: Mapping[str, str],
+    site: Sequence[str] = (),
+) -> Path:
     """Write a config of one site on loopback and return its place.
 
     Args:
@@ -45,6 +51,7 @@ def write_config(room: Path, name: str, seeds: Sequence[str], tables: Mapping[st
         name: name of the site.
         seeds: its URLs.
         tables: table to its lines, beside `[daemon]`.
+        site: further lines of the site.
     """
     (room / "seeds.txt").write_text("\n".join(seeds) + "\n", encoding="utf-8")
     blocks = {
@@ -52,7 +59,7 @@ def write_config(room: Path, name: str, seeds: Sequence[str], tables: Mapping[st
         **{f"[{table}]": lines for table, lines in tables.items()},
         "[[site]]": f'name = "{name}"\nseeds_file = "{room}/seeds.txt"\nallow_private = true'
         # The peers load no images or styles either.
-        "\nrequisites = false",
+        "\nrequisites = false" + "".join(f"\n{line}" for line in site),
     }
     path = room / "crawld.toml"
     text = "\n\n".join(f"{head}\n{lines}" for head, lines in blocks.items())

@@ -20,6 +20,7 @@ BENCHMARKS = {
     "allocate": "crawld.bench.allocate",
     "select": "crawld.bench.select",
     "hints": "crawld.bench.hints",
+    "stream": "crawld.bench.stream",
     "serve": "crawld.bench.serve",
     "replica": "crawld.bench.replica",
     "export": "crawld.bench.export",

@@ -1,0 +1,114 @@
+"""A server of change events at a steady rate, for `crawld bench stream`; a process of its own.
+
+What it sends lies ready: only second and number of each event are written in as it goes out, so
+that the daemon's side is what limits. Each event is a chunk of its own, as servers write that flush
+after each.
+
+    python -m crawld.bench.event_server --host 127.0.0.1 --told http://127.0.0.2:80/told/ --pages 99
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import random
+import time
+from collections.abc import Sequence
+from functools import partial
+
+import trio
+
+_TICK_S = 0.02
+_PREPARED = 20_000
+_SECOND = b"@@second@@"
+_ID_DIGITS = 12
+_HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n"
+_ROBOTS = b"HTTP/1.1 404 None\r\nContent-Length: 0\r\n\r\n"
+
+
+def prepared(told: str, pages: int, share: float) -> list[tuple[bytes, bytes]]:
+    """Return events as Wikimedia writes them, cut at their ids; a share names pages held."""
+    chance = random.Random(5)
+    events = []
+    for number in range(_PREPARED):
+        page = chance.randrange(pages)
+        held = chance.random() < share
+        url = f"{told}{page}" if held else f"https://w{page % 300}.example.org/wiki/Page_{page}"
+        events.append(_chunk(number, url))
+    return events
+
+
+def _chunk(number: int, url: str) -> tuple[bytes, bytes]:
+    said = {
+        "$schema": "/mediawiki/recentchange/1.0.0",
+        "meta": {"uri": url, "id": f"{number:032x}", "domain": "w.example.org", "partition": 0},
+        "id": number,
+        "type": "edit",
+        "namespace": 0,
+        "title": url.rpartition("/")[2],
+        "title_url": url,
+        "comment": "a comment as long as they are, with a link to what was changed " * 4,
+        "timestamp": _SECOND.decode(),
+        "user": "Somebody",
+        "revision": {"old": number, "new": number + 1},
+        "parsedcomment": '<a href="/wiki/Somewhere">a comment as long as they are</a> ' * 7,
+        "wiki": "awiki",
+    }
+    data = json.dumps(said).replace(f'"{_SECOND.decode()}"', _SECOND.decode()).encode()
+    after = b"\ndata: " + data + b"\n\n"
+    size = len(b"id: ") + _ID_DIGITS + len(after)
+    return b"%x\r\nid: " % size, after + b"\r\n"
+
+
+async def _talk(
+    events: Sequence[tuple[bytes, bytes]], per_s: int, stream: trio.SocketStream
+) -> None:
+    head = await stream.receive_some(65_536)
+    if b"/robots.txt" in head:
+        await stream.send_all(_ROBOTS)
+        return
+    await stream.send_all(_HEAD)
+    began_at, sent = time.monotonic(), 0
+    while True:
+        await trio.sleep(_TICK_S)
+        # What could not go out in time goes out later: the rate is what the reader takes.
+        due = min(int((time.monotonic() - began_at) * per_s), sent + per_s)
+        block = b"".join(_numbered(events[each % _PREPARED], each) for each in range(sent, due))
+        sent = due
+        await stream.send_all(block.replace(_SECOND, b"%010d" % int(time.time())))
+
+
+def _numbered(event: tuple[bytes, bytes], number: int) -> bytes:
+    before, after = event
+    return before + b"%0*d" % (_ID_DIGITS, number) + after
+
+
+async def _serve(arguments: argparse.Namespace) -> None:
+    events = prepared(arguments.told, arguments.pages, arguments.share)
+    listeners = await trio.open_tcp_listeners(0, host=arguments.host)
+    print("PORT", listeners[0].socket.getsockname()[1], flush=True)
+    await trio.serve_listeners(partial(_safely, events, arguments.per_s), listeners)
+
+
+async def _safely(
+    events: Sequence[tuple[bytes, bytes]], per_s: int, stream: trio.SocketStream
+) -> None:
+    try:
+        await _talk(events, per_s, stream)
+    except trio.BrokenResourceError:
+        await stream.aclose()
+
+
+def main() -> None:
+    """Serve until killed."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--host", default="127.0.0.1")
+    parser.add_argument("--told", required=True, help="what the URLs of pages held begin with")
+    parser.add_argument("--pages", type=int, default=20_000)
+    parser.add_argument("--share", type=float, default=0.05, help="of the events that name them")
+    parser.add_argument("--per-s", type=int, default=10_000)
+    trio.run(_serve, parser.parse_args())
+
+
+if __name__ == "__main__":
+    main()
