@@ -54,7 +54,8 @@ def bias_reduced(
         interval_s: time between two visits, > 0.
 
     Returns:
-        Rates per second, -ln((n - X + 0.5) / (n + 0.5)) / I; finite also for X = n.
+        Rates per second, -ln((n - X + 0.5) / (n + 0.5)) / I; finite also for X = n. Their mean is
+        1.00308 where n = 10 and one change an interval is true (printed, simulated: 1.002).
 
     Source: Cho & Garcia-Molina, TOIT 2003, section 4.2.
 
@@ -106,7 +107,7 @@ def last_modified_mle(changed: npt.ArrayLike, exposure_s: npt.ArrayLike) -> Floa
         exposure_s: sum over visits of min(time back to the last change, interval), > 0.
 
     Returns:
-        Rates per second, X / T.
+        Rates per second, X / T; in the same case 1.07420 on average (printed, simulated: 1.077).
 
     Source: Cho & Garcia-Molina, TOIT 2003, section 4.3.
     """
@@ -125,6 +126,7 @@ def last_modified_bias_reduced(
 
     Returns:
         Rates per second, ((X - 1) - X / (n ln(1 - X/n))) / T; 0 for X = 0, (X - 1)/T for X = n.
+        In the same case 1.00863 on average (printed, simulated: 1.012).
 
     Source: Cho & Garcia-Molina, TOIT 2003, section 4.3.
     """
