@@ -17,6 +17,7 @@ from __future__ import annotations
 import hashlib
 import heapq
 import json
+import struct
 import tempfile
 import zipfile
 from collections.abc import Iterable, Iterator
@@ -33,6 +34,8 @@ from crawld.export.source import Progress, Summary, silent
 from crawld.export.whole import whole_file
 
 _WARC: Final = "data.warc.gz"
+_EXTENDED_TIMESTAMP: Final = 0x5455
+
 _RUN_LINES: Final = 100_000
 """Index lines sorted in memory: some 30 MB."""
 
@@ -106,16 +109,19 @@ def _note(record: Record, offset: int, index: _Index, pages: IO[bytes]) -> None:
 
 
 def surt(url: str) -> str:
-    """Return the key by which CDX files sort a canonical URL.
+    """Return the key by which CDX files sort a canonical URL; parameters in any order have one.
 
-    >>> surt("https://www.example.org:8080/A?b=1")
-    'org,example:8080)/a?b=1'
+    >>> surt("https://www.example.org:8080/A?b=1&a=2")
+    'org,example:8080)/a?a=2&b=1'
     """
     parts = parse(url)
     authority = parts.origin.partition("://")[2]
     host, _, port = authority.partition(":") if "[" not in authority else (authority, "", "")
     labels = host.removeprefix("www.").split(".")
-    return f"{','.join(reversed(labels))}{':' + port if port else ''}){parts.target}".lower()
+    path, sign, query = parts.target.lower().partition("?")
+    pairs = sorted(query.split("&"), key=lambda pair: pair.split("=", 1))
+    place = f"{','.join(reversed(labels))}{':' + port if port else ''})".lower()
+    return f"{place}{path}{sign}{'&'.join(pairs)}"
 
 
 class _Index:
@@ -216,6 +222,9 @@ class _Package:
 
     def _open(self, path: str) -> IO[bytes]:
         info = zipfile.ZipInfo(path, self._now.timetuple()[:6])
+        # The instant stands in the directory too. Where that names no extra field, ReplayWeb.page
+        # reckons with none in front of the file either, and zip64 puts one there.
+        info.extra = struct.pack("<HHBl", _EXTENDED_TIMESTAMP, 5, 1, int(self._now.timestamp()))
         return self._archive.open(info, "w", force_zip64=True)
 
 

@@ -1,5 +1,7 @@
 import hashlib
+import io
 import json
+import struct
 import zipfile
 
 import pytest
@@ -44,11 +46,27 @@ def test_what_is_inside(mirror, tmp_path):
         assert [page.get("title") for page in pages] == ["Pages", "B", "A"]
 
 
+def test_the_directory_says_that_something_stands_in_front_of_each_file(mirror, tmp_path):
+    """ReplayWeb.page believes it where it says that there is nothing."""
+    mirror.page(f"{H}/a", b"<title>A</title>")
+    export_wacz(mirror.path, tmp_path / "m.wacz", now=mirror.at)
+    content = (tmp_path / "m.wacz").read_bytes()
+    with zipfile.ZipFile(io.BytesIO(content)) as archive:
+        for member in archive.infolist():
+            (before,) = struct.unpack_from("<H", content, member.header_offset + 28)
+            assert bool(member.extra) == bool(before)
+
+
 @pytest.mark.parametrize(
     ("url", "key"),
     [
         ("http://h.example/", "example,h)/"),
         ("https://www.a.org:8080/X?q=1", "org,a:8080)/x?q=1"),
+        (
+            "http://a.org/index.php?title=B&action=history",
+            "org,a)/index.php?action=history&title=b",
+        ),
+        ("http://a.org/?b&a=2&a=1", "org,a)/?a=1&a=2&b"),
         ("http://127.0.0.1/", "1,0,0,127)/"),
         ("http://[::1]/a", "[::1])/a"),
     ],
