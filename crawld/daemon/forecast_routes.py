@@ -100,14 +100,21 @@ def forecast_routes(daemon: Daemon) -> APIRouter:
         if not chosen:
             raise HTTPException(404, f"no page of {what or 'any site'} was visited yet")
         sources = await daemon.database.read(hint_source.list_sources)
-        hosts, exact, now = [], 0, daemon.clock.now()
+        hosts, exact, learnt, now = [], 0, 0, daemon.clock.now()
         limit = max(SAMPLE_PAGES // len(chosen), 1)
         for count, place in chosen:
             rows = await daemon.database.read(past.sample, *place[:2], limit=limit)
             laws, with_history = await trio.to_thread.run_sync(_laws, rows, now)
+            learnt += sum(_is_learnt(row.record) for row in rows)
             own = [row for row in sources if (row.host_id, row.site_id) == place[:2]]
             hosts.append(_Host(laws, count, place, _told(own)))
             exact += with_history
+        if not exact and not learnt:
+            raise HTTPException(
+                404,
+                f"how pages of {what or 'any site'} change is not known yet: none was visited"
+                " twice, and none has a history",
+            )
         return await trio.to_thread.run_sync(_forecast, what, hosts, exact, target)
 
     return router
@@ -156,9 +163,23 @@ def _gaps(instants: Sequence[float], now: float) -> NDArray[np.float64] | None:
 
 
 def _rate(record: bytes | None) -> float:
-    if record is None or len(record) != RECORD.itemsize or record[0] != VERSION:
+    if record is None or not _is_readable(record):
         return 1.0 / YEAR_S
     return max(float(np.frombuffer(record, RECORD)["rate"][0]), 1e-12)
+
+
+def _is_learnt(record: bytes | None) -> bool:
+    """Whether a model has seen a page for some time: until then it says what any page's does."""
+    if record is None or not _is_readable(record):
+        return False
+    [seen] = np.frombuffer(record, RECORD)
+    return bool(
+        seen["exact_exposure_s"] > 0.0 or seen["unchanged_s"] > 0.0 or np.any(seen["changed"])
+    )
+
+
+def _is_readable(record: bytes) -> bool:
+    return len(record) == RECORD.itemsize and record[0] == VERSION
 
 
 def _forecast(

@@ -43,6 +43,13 @@ async def test_the_curve_rises_and_hints_help(lively):
     assert said["target"]["budget_hinted"] <= said["target"]["budget"]
 
 
+async def test_before_a_page_was_seen_for_some_time_nothing_is_said(past):
+    running, _, _ = past
+    refused = await ask(running, "/forecast", what="s")
+    assert refused.status_code == 404
+    assert "not known yet" in refused.json()["error"]
+
+
 async def test_a_host_can_be_named_and_a_stranger_is_refused(lively):
     whole = (await ask(lively, "/forecast")).json()
     host = (await ask(lively, "/forecast", what="a.test")).json()
