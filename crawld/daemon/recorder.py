@@ -26,6 +26,9 @@ BATCH = 256
 WAITING = 1024
 """Records that may wait; one more makes its fetcher wait."""
 
+SLICE_S = 0.004
+"""Longest time that is reported back at one go: new pages and woken hosts of a large batch would
+stop every slot for a tenth of a second."""
 
 NOT_RECORDED = Recorded(None, None, [])
 
@@ -97,7 +100,11 @@ class Recorder:
     async def _commit(self, batch: list[Entry]) -> None:
         records = [entry.record for entry in batch]
         outcomes = await self._database.write_each(visits.record, records)
+        until = trio.current_time() + SLICE_S
         for entry, outcome in zip(batch, outcomes, strict=True):
+            if trio.current_time() >= until:
+                await trio.lowlevel.checkpoint()
+                until = trio.current_time() + SLICE_S
             if isinstance(outcome, Exception):
                 log.error("visit_not_recorded", page=entry.record.page_id, exc_info=outcome)
                 outcome = NOT_RECORDED
