@@ -13,7 +13,7 @@ from rich.console import Group, RenderableType
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from crawld.cli.keeping import purge_table
-from crawld.cli.output import console, count_text, json_text, size_text
+from crawld.cli.output import console, count_text, counted, json_text, size_text
 from crawld.cli.tables import table
 from crawld.core.url import canonicalize
 from crawld.daemon.clock import Clock
@@ -152,8 +152,11 @@ def report_table(db: Path, report: Report, warning: str | None) -> RenderableTyp
         rows = (
             (each.table, count_text(each.rows), size_text(each.bytes), size_text(each.unused_bytes))
             for each in report.space
+            if each.rows
         )
         parts += ["", table(("table", "rows", "size", "unused"), rows)]
+        empty = [each.bytes for each in report.space if not each.rows]
+        parts.append(f"{counted(len(empty), 'empty table')}: {size_text(sum(empty))}")
         parts.append(f"free inside the file: {size_text(report.free_bytes)}")
     return Group(*parts)
 

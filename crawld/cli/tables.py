@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Iterable, Mapping, Sequence
 
@@ -9,7 +10,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from crawld.cli.output import ago_text, clean, count_text, duration_text, size_text
+from crawld.cli.output import ago_text, clean, count_text, counted, duration_text, size_text
 from crawld.core.change.classes import DAY_S
 from crawld.core.page import Outcome, PageState
 from crawld.daemon import models
@@ -113,8 +114,9 @@ def _vanishing_fact(status: models.Status, host: str) -> tuple[str, Text]:
 def _freshness_fact(found: FreshnessStatus) -> tuple[str, str]:
     """Return a line of the status: how fresh the copies of a site, or of a host of it, are."""
     of = f"fresh {found.site}" if found.host is None else f"  {found.host}"
-    days = max(1, round((time.time() - found.since) / 86_400))
-    return of, f"{freshness_text(found)}; {count_text(found.audits)} audits in {days} days"
+    days = math.ceil((time.time() - found.since) / DAY_S)
+    audits = f"{counted(found.audits, 'audit')} within {counted(days, 'day')}"
+    return of, f"{freshness_text(found)}; {audits}"
 
 
 def freshness_text(found: FreshnessStatus) -> str:

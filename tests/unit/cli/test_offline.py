@@ -100,10 +100,16 @@ def test_damage_needs_a_backup(capsys):
 
 
 def test_space(capsys):
-    space = (Space("body", 1234, 5 << 20, 1024),)
+    space = (
+        Space("body", 1234, 5 << 20, 1024),
+        Space("hint", 0, 4096, 4096),
+        Space("pin", 0, 8192, 8192),
+    )
     console().print(report_table(Path("m.db"), Report((), space, 4096), None))
     shown = capsys.readouterr().out
     assert ["body", "1,234", "5.0", "MiB", "1.0", "KiB"] in [
         line.split() for line in shown.splitlines()
     ]
+    assert "hint" not in shown
+    assert "2 empty tables: 12.0 KiB" in shown
     assert "free inside the file: 4.0 KiB" in shown
