@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import pairwise
 
 import numpy as np
@@ -30,7 +31,13 @@ from crawld.core.replica.learning import (
 )
 from crawld.core.replica.pareto import dominated, rank_sum
 from crawld.core.replica.vectors import Floats
-from crawld.core.replica.verdict import LEAST_EQUAL, Evidence, gated, groups
+from crawld.core.replica.verdict import (
+    ASKED_EQUAL,
+    ASKED_PROBABILITY,
+    Evidence,
+    gated,
+    groups,
+)
 from crawld.simweb.replica_laws import Cause, WebLaw
 from crawld.simweb.replica_web import ReplicaWeb, make_web
 
@@ -40,7 +47,7 @@ FALSE_RATES = (0.0, 0.001, 0.005)
 FIXED_ALPHAS = (0.5, 0.6)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Trial:
     """One web, measured once.
 
@@ -57,6 +64,11 @@ class Trial:
     truth: NDArray[np.bool_]
     models: Mapping[str, Model]
     scores: Mapping[str, Scores]
+
+    @cached_property
+    def pages(self) -> Ids:
+        """Pages fetched of each host."""
+        return np.bincount(self.web.hosts.page_host, minlength=len(self.web.hosts))
 
     @property
     def judged(self) -> NDArray[np.bool_]:
@@ -152,29 +164,39 @@ def gate_figures(trial: Trial) -> dict[str, float]:
 
 def gated_pairs(trial: Trial) -> NDArray[np.bool_]:
     """Return which candidates pass the gate, asked pair by pair as the daemon asks it."""
-    measured, hosts = trial.sets.candidates, trial.web.hosts
-    pages = np.bincount(hosts.page_host, minlength=len(hosts))
-    probability = trial.scores["all"].probability
-    content = measured.content
-    declared = {(min(pair), max(pair)) for pair in {*hosts.redirects, *hosts.canonicals}}
-    declared_keys = np.array([a << 32 | b for a, b in declared] or [-1])
-    worth = (content.equal >= LEAST_EQUAL) | np.isin(measured.keys, declared_keys)
-    passes = np.zeros(len(measured.keys), dtype=bool)
-    for at in np.flatnonzero(worth).tolist():
-        a, b = int(measured.keys[at]) >> 32, int(measured.keys[at]) & 0xFFFFFFFF
-        passes[at] = gated(
-            Evidence(
-                names=(hosts.names[a], hosts.names[b]),
-                pages=(int(pages[a]), int(pages[b])),
-                common=int(content.common[at]),
-                compared=int(content.compared[at]),
-                equal=int(content.equal[at]),
-                redirects=(hosts.redirects.get((a, b), 0), hosts.redirects.get((b, a), 0)),
-                canonicals=(hosts.canonicals.get((a, b), 0), hosts.canonicals.get((b, a), 0)),
-                probability=float(probability[at]),
-            )
-        )
+    passes = np.zeros(len(trial.truth), dtype=bool)
+    for at in np.flatnonzero(worth_a_look(trial)).tolist():
+        passes[at] = gated(evidence_of(trial, at))
     return passes
+
+
+def worth_a_look(trial: Trial) -> NDArray[np.bool_]:
+    """Return which candidates something speaks for; only those can be gated or undecided."""
+    hosts, measured = trial.web.hosts, trial.sets.candidates
+    declared = {min(pair) << 32 | max(pair) for pair in {*hosts.redirects, *hosts.canonicals}}
+    worth: NDArray[np.bool_] = (
+        (measured.content.equal >= ASKED_EQUAL)
+        | np.isin(measured.keys, np.array(sorted(declared), dtype=np.int64))
+        | (trial.scores["all"].probability >= ASKED_PROBABILITY)
+    )
+    return worth
+
+
+def evidence_of(trial: Trial, at: int) -> Evidence:
+    """Return what is known of a candidate, as the daemon would."""
+    hosts, content = trial.web.hosts, trial.sets.candidates.content
+    key = int(trial.sets.candidates.keys[at])
+    a, b = key >> 32, key & 0xFFFFFFFF
+    return Evidence(
+        names=(hosts.names[a], hosts.names[b]),
+        pages=(int(trial.pages[a]), int(trial.pages[b])),
+        common=int(content.common[at]),
+        compared=int(content.compared[at]),
+        equal=int(content.equal[at]),
+        redirects=(hosts.redirects.get((a, b), 0), hosts.redirects.get((b, a), 0)),
+        canonicals=(hosts.canonicals.get((a, b), 0), hosts.canonicals.get((b, a), 0)),
+        probability=float(trial.scores["all"].probability[at]),
+    )
 
 
 # --- the published tables --------------------------------------------------------------------

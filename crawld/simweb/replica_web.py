@@ -35,7 +35,12 @@ _COMMON_PAGES = 250
 _PROVIDERS = 250
 _ERRORS = 15
 
-_PATH, _CMS, _NUMBER, _COMMON, _TEXT, _SLUG, _ERROR, _LOCAL, _OLD, _MOVED, _LINK = range(11)
+_FAILED = 0.02
+"""Share of the fetches that give nothing to compare."""
+
+_PATH, _CMS, _NUMBER, _COMMON, _TEXT, _SLUG, _ERROR, _LOCAL, _OLD, _MOVED, _LINK, _FAILURE = range(
+    12
+)
 
 
 def mix(*keys: int | Ids | Keys) -> Keys:
@@ -71,18 +76,35 @@ class Site:
 
 
 @dataclass(frozen=True, slots=True)
+class Unfetched:
+    """Pages that a crawl has met as links and not fetched yet.
+
+    Attributes:
+        host: host of each.
+        path: key of its path.
+        signature: what it will show, `NOTHING` where that is nothing to compare.
+    """
+
+    host: Ids
+    path: Keys
+    signature: Keys
+
+
+@dataclass(frozen=True, slots=True)
 class ReplicaWeb:
     """A web, as a crawl saw it, and the truth.
 
     Attributes:
         law: what it was made from.
         hosts: what a crawler knows.
+        unfetched: what the rest of each host will show.
         group: group of replicas of each host, -1 for none.
         cause: cause of each group.
     """
 
     law: WebLaw
     hosts: Hosts
+    unfetched: Unfetched
     group: Ids
     cause: tuple[Cause, ...]
 
@@ -115,6 +137,7 @@ class _Maker:
         self.names: list[str] = []
         self.address: list[int] = []
         self.pages: list[tuple[Keys, Keys]] = []
+        self.rest: list[tuple[Keys, Keys]] = []
         self.links: list[Keys] = []
         self.group: list[int] = []
         self.cause: list[Cause] = []
@@ -205,10 +228,14 @@ class _Maker:
         index = len(self.names)
         level = np.searchsorted(_LEVEL_ENDS, np.arange(len(site.path)), side="right")
         order = np.argsort(level + law.crawl_disorder * rng.random(len(level)), kind="stable")
-        fetched = order[: max(1, int(rng.lognormal(np.log(law.crawl_median), law.crawl_sigma)))]
-        text = np.where(site.dynamic, mix(_LOCAL, site.text, index, 7), site.text)
-        text = np.where(site.text == 0, np.uint64(0), text)[fetched]
-        text = np.where(rng.random(len(fetched)) < 0.02, np.uint64(0), text)  # failed, empty
+        end = max(1, int(rng.lognormal(np.log(law.crawl_median), law.crawl_sigma)))
+        fetched, rest = order[:end], order[end:]
+        shown = np.where(site.dynamic, mix(_LOCAL, site.text, index, 7), site.text)
+        shown = np.where(site.text == 0, np.uint64(0), shown)
+        # Failed, empty. What is not fetched draws nothing: the crawl is the same with and without.
+        text = np.where(rng.random(len(fetched)) < _FAILED, np.uint64(0), shown[fetched])
+        fails = mix(_FAILURE, index, site.path[rest]) % np.uint64(1 / _FAILED) == 0
+        self.rest.append((site.path[rest], np.where(fails, np.uint64(0), shown[rest])))
         self.names.append(name)
         self.address.append(address)
         self.pages.append((site.path[fetched], text))
@@ -242,6 +269,8 @@ class _Maker:
     def _redirect(self, copy: int, original: int, count: int) -> None:
         self.redirects[copy, original] = max(1, count)
         self.pages[copy][1][: max(1, count)] = 0
+        if 2 * count > len(self.pages[copy][1]):
+            self.rest[copy][1][:] = 0
 
     def _www(self) -> tuple[list[str], list[int]]:
         domain, address = self.name_source.domain(), self.own_address()
@@ -442,7 +471,13 @@ class _Maker:
             canonicals={(places[a], places[b]): n for (a, b), n in self.canonicals.items()},
             certificates=tuple(self.certificates[at] for at in order),
         )
-        return ReplicaWeb(self.law, hosts, np.array(self.group)[order], tuple(self.cause))
+        unfetched = Unfetched(
+            np.repeat(place, [len(path) for path, _ in self.rest]),
+            np.concatenate([path for path, _ in self.rest]),
+            np.concatenate([text for _, text in self.rest]),
+        )
+        group = np.array(self.group)[order]
+        return ReplicaWeb(self.law, hosts, unfetched, group, tuple(self.cause))
 
 
 def _dotted(address: int) -> str:

@@ -44,6 +44,15 @@ CONTRADICTED_COMPARED = 8
 
 CONTRADICTED_SHARE = 0.05
 
+ASKED_PATHS = 24
+"""Shared paths that an undecided pair is asked for at a time."""
+
+ASKED_PROBABILITY = 0.1
+"""Undecided is what is at least so probable ..."""
+
+ASKED_EQUAL = 3
+"""... or has so many equal texts."""
+
 STORM_SHARE = 0.05
 """Share of all hosts that may be pruned by one run ..."""
 
@@ -155,6 +164,12 @@ def contradicts(evidence: Evidence) -> bool:
         and not evidence.declares(0)
         and not evidence.declares(1)
     )
+
+
+def undecided(evidence: Evidence) -> bool:
+    """Whether more pages that both hosts have may decide what they are."""
+    promising = (evidence.probability or 0.0) >= ASKED_PROBABILITY or evidence.equal >= ASKED_EQUAL
+    return promising and not gated(evidence) and not contradicts(evidence)
 
 
 def in_words(evidence: Evidence) -> list[str]:
