@@ -5,7 +5,8 @@ Everything here runs on one snapshot, on a reader's thread. Which copy is shown 
 to the original; a redirect is answered as one if its target can be shown.
 
 Links to origins of the mirror lead to the mirror, also where the page is not held (yet); links to
-others lead to the original. Whatever is loaded with a page is loaded from the mirror or not at all.
+others lead to the original. Whatever is loaded with a page is loaded from the mirror or not at all,
+and where it leads by itself, or sends a form, is in the mirror too: nobody leaves it unasked.
 """
 
 from __future__ import annotations
@@ -49,8 +50,6 @@ _SCRIPTS: Final = frozenset(
 )
 
 _ORIGINS: Final = shown.Origins()
-
-_FOLLOWED: Final = frozenset({Kind.LINK, Kind.FORM, Kind.REFRESH})
 
 _LABELS: Final = {
     "cp874": "windows-874",
@@ -244,7 +243,7 @@ def locate_in(connection: apsw.Connection, moment: str) -> Locate:
     def locate(url: str, kind: Kind) -> str | None:
         if kind is Kind.MENTION:
             return None
-        if kind in _FOLLOWED and not is_origin(url[: url.index("/", 8)]):
+        if kind is Kind.LINK and not is_origin(url[: url.index("/", 8)]):
             return None
         return mirror_path(url, moment)
 

@@ -10,7 +10,8 @@ reader away, as any link can, and to let the browser open a connection on which 
 Any page may show a mirrored one in a frame: no policy lets a page of an opaque origin show its own
 frames and keeps others from showing them, and there is nothing to click on but links.
 
-Source: Content Security Policy Level 3; HTML Standard, section on sandboxing.
+Source: Content Security Policy Level 3; Connection Allowlists (WICG, 2026); HTML Standard, section
+on sandboxing.
 """
 
 from __future__ import annotations
@@ -23,7 +24,9 @@ _LOADS = (
     " object-src 'self'; manifest-src 'self'; connect-src 'none'; worker-src 'none';"
     " form-action 'self'; base-uri 'none'"
 )
-_SCRIPTS = "script-src 'self' 'unsafe-inline' 'unsafe-eval' data: blob:; webrtc 'block'"
+_SCRIPTS = "script-src 'self' 'unsafe-inline' 'unsafe-eval' data: blob:"
+# No directive of CSP that browsers heed covers WebRTC; this header does, whatever it allows else.
+_PEERLESS = ("connection-allowlist", '(response-origin "*://*:*/*")')
 _SANDBOX = (
     "sandbox allow-forms allow-popups allow-popups-to-escape-sandbox allow-downloads allow-modals"
 )
@@ -42,7 +45,9 @@ MIRRORED = [*_COMMON, *headers(("content-security-policy", f"{_LOADS}; {_STILL}"
 
 MIRRORED_WITH_SCRIPTS = [
     *_COMMON,
-    *headers(("content-security-policy", f"{_LOADS}; {_SCRIPTS}; {_SANDBOX} allow-scripts")),
+    *headers(
+        ("content-security-policy", f"{_LOADS}; {_SCRIPTS}; {_SANDBOX} allow-scripts"), _PEERLESS
+    ),
 ]
 
 INERT = [*_COMMON]

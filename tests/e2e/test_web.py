@@ -44,6 +44,7 @@ def browser():
 @pytest.fixture
 def page(browser):
     with closing(browser.new_context()) as context:
+        context.set_default_timeout(60_000)
         yield context.new_page()
 
 
@@ -108,7 +109,9 @@ def test_a_page_is_shown_whole(mirrored, serve, page):
     start = mirrored(
         {
             "index.html": "<link rel=stylesheet href=/s/style.css><body><p id=p>text</p>"
-            '<img id=i src="i.png"><a id=a href="sub/b.html#x">b</a>',
+            '<img id=i src="i.png"><iframe src="frame.html"></iframe>'
+            '<a id=a href="sub/b.html#x">b</a>',
+            "frame.html": "<p id=f>framed",
             "s/style.css": "#p{color:rgb(1,2,3);background-image:url(../i.png)}",
             "i.png": PNG,
             "sub/b.html": "<base href=/><title>B</title><a id=back href=index.html>back</a>",
@@ -120,6 +123,7 @@ def test_a_page_is_shown_whole(mirrored, serve, page):
     color = page.evaluate("getComputedStyle(document.getElementById('p')).color")
     width = page.evaluate("document.getElementById('i').naturalWidth")
     assert (color, width) == ("rgb(1, 2, 3)", 3)
+    assert page.frame_locator("iframe").locator("#f").inner_text() == "framed"
     page.click("#a")
     assert page.title() == "B"
     page.click("#back")
@@ -143,6 +147,15 @@ const tried = [
 try { navigator.sendBeacon(out + 'beacon', 'x'); } catch (error) { tell('beacon')(error); }
 try { new WebSocket(out.replace('http', 'ws') + 'ws'); } catch (error) { tell('ws')(error); }
 try { new EventSource(out + 'events'); } catch (error) { tell('events')(error); }
+tried.push(new Promise(done => {
+  try {
+    const peer = new RTCPeerConnection({iceServers: [{urls: 'stun:127.0.0.1:%(udp_port)d'}]});
+    peer.onicegatheringstatechange = () => peer.iceGatheringState == 'complete' && done();
+    peer.createDataChannel('x');
+    peer.createOffer().then(offer => peer.setLocalDescription(offer)).catch(done);
+  } catch (error) { tell('peer')(error); done(); }
+  setTimeout(done, 2000);
+}));
 try { new Worker(out + 'worker'); } catch (error) { tell('worker')(error); }
 try { localStorage.x = 1; results.storage = 'kept'; } catch (error) { tell('storage')(error); }
 try { document.cookie = 'a=b'; results.cookie = document.cookie; }
@@ -165,11 +178,14 @@ Promise.allSettled(tried).then(() => setTimeout(() => {
 
 
 def test_a_hostile_script_reaches_nothing(mirrored, serve, page):
-    with a_stranger() as (port, came):
+    with a_stranger() as (port, came), socket.socket(type=socket.SOCK_DGRAM) as datagrams:
+        datagrams.bind(("127.0.0.1", 0))
+        datagrams.setblocking(False)
+        ports = {"port": port, "udp_port": datagrams.getsockname()[1]}
         start = mirrored(
             {
                 "index.html": "<meta http-equiv=refresh content='9999;url=/'><body>"
-                f"<script>{ATTACKS % {'port': port}}</script>"
+                f"<script>{ATTACKS % ports}</script>"
                 f'<img src="http://127.0.0.1:{port}/static"><a ping="http://127.0.0.1:{port}/ping">'
             },
             "--no-requisites",
@@ -177,8 +193,10 @@ def test_a_hostile_script_reaches_nothing(mirrored, serve, page):
         came.clear()
         mirror = serve()
         page.goto(mirror + path_of(start))
-        page.wait_for_selector("body[data-results]", timeout=20_000)
+        page.wait_for_selector("body[data-results]")
         results = json.loads(page.get_attribute("body", "data-results"))
+        with pytest.raises(BlockingIOError):
+            datagrams.recv(1)
     assert results["done"]
     assert results.keys() & {"read"} == set()
     assert results.get("cookie", "") == "" or "cookie" in results["cookie"].lower()
@@ -216,13 +234,22 @@ def test_fonts_and_modules_load(mirrored, serve, page):
     page.wait_for_function("document.title === 'loaded'")
 
 
+def places(page):
+    """Return where each element of a page is shown, and how large."""
+    return page.evaluate(
+        "[...document.querySelectorAll('body, body *:not(crawld-banner, crawld-banner *)')].map("
+        "e => { const r = e.getBoundingClientRect(); return [e.tagName, e.id,"
+        " ...[r.x, r.y, r.width, r.height].map(Math.round)].join(' '); })"
+    )
+
+
 def visible_text(page):
     page.evaluate("document.querySelectorAll('crawld-banner').forEach(e => e.remove())")
     return page.evaluate("document.body.innerText")
 
 
 def test_a_wiki_switched_off_reads_the_same(mediawiki, crawld, serve, browser):
-    """The testbed MediaWiki, then its mirror without it: same text, with styles and images."""
+    """The testbed MediaWiki, then its mirror without it: same text, in the same places."""
     wiki = mediawiki
     wiki.set_robots(None)  # its styles come from /w/, which is closed to robots
     urls = [wiki.url("Main Page"), *(wiki.url(each.title) for each in wiki.pages[:3])]
@@ -244,14 +271,14 @@ def test_a_wiki_switched_off_reads_the_same(mediawiki, crawld, serve, browser):
         before = []
         for url in urls:
             page.goto(url)
-            before.append((page.title(), visible_text(page)))
+            before.append((places(page), page.title(), visible_text(page)))
         assert crawld.terminate() == 0
         wiki.nginx.process.end()
         mirror = serve("--no-scripts")
         made = requests_of(page)
         for url, was in zip(urls, before, strict=True):
             page.goto(mirror + path_of(url))
-            assert (page.title(), visible_text(page)) == was
+            assert (places(page), page.title(), visible_text(page)) == was
         assert all(url.startswith(mirror) for url in made)
         styled = "[...document.styleSheets].filter(sheet => sheet.cssRules.length).length"
         assert page.evaluate(styled.replace("sheet.cssRules.length", "sheet.ownerNode")) > 0
@@ -267,7 +294,7 @@ def test_serving_beside_a_daemon(simweb, crawld, serve):
     own = re.search(r"http://127\.0\.0\.1:[0-9]+/", crawld.output())[0]
     for address in (mirror, own.rstrip("/")):
         parts = urlsplit(address)
-        connection = HTTPConnection(parts.hostname, parts.port, timeout=20)
+        connection = HTTPConnection(parts.hostname, parts.port, timeout=60)
         with closing(connection):
             for target, status in (("/", 200), (path_of(web.url("/", "a.test")), 200)):
                 connection.request("GET", target)

@@ -26,6 +26,17 @@ class TestPages:
             '<img src="/https/cdn.org/i">'
         )
 
+    def test_nobody_is_sent_out_of_the_mirror_unasked(self, mirror):
+        mirror.page(
+            URL,
+            '<meta http-equiv=refresh content="0;url=//other.org/r"><form action="//other.org/f">'
+            '<button formaction="//other.org/b">',
+        )
+        page = sent(mirror.get(PATH, look=PLAIN))
+        assert 'content="0;url=/https/other.org/r"' in page
+        assert '<form action="/https/other.org/f">' in page
+        assert '<button formaction="/https/other.org/b">' in page
+
     def test_style_sheets_and_images(self, mirror, header_of):
         mirror.page("https://example.org/s.css", "a{b:url(i.png)}", kind="text/css")
         mirror.page("https://example.org/i.png", b"\x89PNG", kind="image/png")
@@ -135,6 +146,12 @@ class TestPolicy:
         assert "allow-scripts" not in still
         assert "allow-same-origin" in still
         assert "script-src" not in still
+
+    def test_no_peer_is_reached_where_scripts_run(self, mirror, header_of):
+        mirror.page(URL, "x")
+        allowed = header_of(mirror.get(PATH), "connection-allowlist")
+        assert allowed == '(response-origin "*://*:*/*")'
+        assert header_of(mirror.get(PATH, look=Look(scripts=False)), "connection-allowlist") is None
 
     def test_our_own_pages_run_no_script_and_stand_in_no_frame(self, mirror, header_of):
         for target in ("/", "/search?q=x", "/https/no.org/", "/versions/https/no.org/"):
