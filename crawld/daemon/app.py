@@ -429,6 +429,8 @@ async def run_daemon(
     ) as database:
         if database.warning:
             log.warning("database_place", why=database.warning)
+        for step in database.migrated:
+            log.info("migration", step=step)
         daemon = Daemon(start, database, fresh=fresh)
         await daemon.run(watch, task_status)
     return daemon

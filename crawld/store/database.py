@@ -54,11 +54,13 @@ class Database:
     Attributes:
         path: the file.
         warning: what the operator should know about the place of the file, or None.
+        migrated: what was done to bring an older file to this schema, a line each.
     """
 
     def __init__(self, path: Path, lock: DatabaseLock | None, warning: str | None) -> None:
         self.path = path
         self.warning = warning
+        self.migrated: list[str] = []
         self._lock = lock
         self._writer: Writer | None = None
         self._commit: GroupCommit | None = None
@@ -97,7 +99,7 @@ class Database:
         lock = None if read_only else DatabaseLock.acquire(path)
         database = cls(path, lock, network_filesystem(path))
         try:
-            await trio.to_thread.run_sync(_prepare, path, read_only)
+            database.migrated = await trio.to_thread.run_sync(_prepare, path, read_only)
             if not read_only:
                 await database._open_writer(batch_max_age_s, min(stall_retry_s, STALL_RETRY_S))
             await database._open_readers()
@@ -296,12 +298,18 @@ PASSIVE: Final = apsw.SQLITE_CHECKPOINT_PASSIVE
 TRUNCATE: Final = apsw.SQLITE_CHECKPOINT_TRUNCATE
 
 
-def _prepare(path: Path, read_only: bool) -> None:
-    """Check whose file it is and bring its tables up to date, before anything else opens it."""
+def _prepare(path: Path, read_only: bool) -> list[str]:
+    """Check whose file it is and bring its tables up to date, before anything else opens it.
+
+    Returns:
+        What was done to an older file.
+    """
     if read_only:
         migrate.require_current(path)
-    else:
-        migrate.migrate(path)
+        return []
+    steps: list[str] = []
+    before = migrate.migrate(path, steps.append)
+    return steps if before.version else []
 
 
 def _snapshot(

@@ -14,6 +14,7 @@ from crawld.errors import (
 )
 from crawld.store import migrate
 from crawld.store.connection import APPLICATION_ID, PAGE_BYTES, open_connection
+from crawld.store.database import Database
 
 # A released file is frozen: an entry is added here, never changed.
 FROZEN: dict[str, str] = {}
@@ -79,6 +80,20 @@ def test_pending_files_are_applied_after_a_copy(path, folder):
     [copy] = path.parent.glob("crawld.db.schema-0001.*")
     with closing(open_connection(copy, read_only=True)) as connection:
         assert connection.execute("SELECT * FROM a").fetchall() == [(1, "kept")]
+
+
+async def test_who_opens_an_older_file_hears_what_was_done_to_it(path, folder):
+    known = migrate.migrations()
+    (folder / "0001_first.sql").unlink()
+    for each in known[:-1]:
+        (folder / each.name).write_text(each.sql)
+    migrate.migrate(path, folder=folder)
+    async with await Database.open(path) as database:
+        copied, applied = database.migrated
+    assert copied.startswith("copy to ")
+    assert applied == f"apply {known[-1].name}"
+    async with await Database.open(path) as database:
+        assert database.migrated == []
 
 
 def test_applied_files_are_not_applied_again_and_not_copied(path, folder):
