@@ -97,6 +97,11 @@ class Capacity:
                 self._crawl.pages_of(host, site_id)
             self._crawl.schedule.wake(host.slot)
 
+    def stands_in(self, name: str) -> bool:
+        """Whether a host has leave to show pages of the host it copies."""
+        host = self._crawl.hosts.get(name)
+        return host in self._leaves
+
     def wanted_at(self, host: HostState, active: set[int]) -> float | None:
         """Return when (trio clock) a host may stand in for another; None: it has no leave or need.
 
@@ -153,7 +158,7 @@ class Capacity:
         outcome, finding = visit.judgement.outcome, visit.finding
         if outcome is not Outcome.CHANGED:
             return visit.judgement.good_copy
-        if finding is None or finding.cleaned_digest is None:
+        if visit.first_copy or finding is None or finding.cleaned_digest is None:
             return False
         page_id, digest = visit.page.page_id, finding.cleaned_digest
         return not self._database.look_up(replica_sample.has_shown, page_id, digest)

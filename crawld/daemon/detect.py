@@ -11,8 +11,9 @@ What changes by itself is learnt from every two readings (`core/content/learning
 the rules it proves, all other visits by those known before. Pairs are few: the first pages of each
 host, then pages that changed at 3, 12, 48 … visits in a row, and one changed visit in 64.
 
-A first copy is not analysed here: nothing is there to compare it with, and the first crawl of a
-site must be fast. The analyse job comes for it later.
+A first copy has nothing to be compared with: its cleaned digest and sketch are stored with the
+visit as long as there is time to spare (`spare`), for the first crawl of a site must be fast. Else
+the analyse job comes for them later.
 """
 
 from __future__ import annotations
@@ -36,6 +37,7 @@ from crawld.core.content.fingerprint import cleaned_digest
 from crawld.core.content.learning import Readings
 from crawld.core.content.volatile import VolatileBlocks, cleaned
 from crawld.daemon.sites import ActiveSite
+from crawld.daemon.spare import SpareTime
 from crawld.errors import CrawldError
 from crawld.net.exchange import Fetched, FetchFailure
 from crawld.store import held, volatile
@@ -67,7 +69,7 @@ class Finding:
     Attributes:
         digest: exact digest of the body.
         same: whether the content is that of the copy held; False of a first copy.
-        analysis: of a body that was compared.
+        analysis: of a body that was compared, and of first copies that there was time for.
         cleaned_digest: of its cleaned text.
         difference: its weighted difference from the copy held.
         rules: the page's rules, None: as they were.
@@ -226,6 +228,7 @@ class Detection:
         self._database = database
         self._templates: OrderedDict[int, Template] = OrderedDict()
         self._threads = trio.CapacityLimiter(1)
+        self._spare = SpareTime(trio.current_time())
 
     async def examine(
         self,
@@ -249,7 +252,7 @@ class Detection:
             return None
         body_digest = digest(answer.body)
         if page.version_id is None or page.digest is None:
-            return Finding(body_digest)
+            return self._first(page, site, answer, body_digest)
         if body_digest == page.digest:
             return await self._stayed(page, answer, body_digest)
         copy = await self._copy(page)
@@ -271,6 +274,22 @@ class Detection:
         return await trio.to_thread.run_sync(
             compare, answer.body, content_type, comparison, limiter=self._threads
         )
+
+    def _first(
+        self, page: PageRecord, site: ActiveSite, answer: Fetched, body_digest: bytes
+    ) -> Finding:
+        began_at = trio.current_time()
+        if len(answer.body) > INLINE_BYTES or self._spare.left_s(began_at) <= 0.0:
+            return Finding(body_digest)
+        template = VolatileBlocks.from_bytes(self.template(page.host_id).rules)
+        analysis = analyse(
+            answer.body,
+            answer.header("content-type"),
+            volatile=self._rules(page) | template,
+            max_links=site.max_links_per_page,
+        )
+        self._spare.spend(trio.current_time() - began_at)
+        return Finding(body_digest, analysis=analysis, cleaned_digest=analysis.cleaned_digest)
 
     async def _stayed(self, page: PageRecord, answer: Fetched, body_digest: bytes) -> Finding:
         rules, template = self._rules(page), self.template(page.host_id).rules

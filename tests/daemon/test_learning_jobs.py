@@ -44,21 +44,46 @@ async def rounds(running, wall, count):
         await running.crawl.recorder.drain()
 
 
-async def test_first_copies_are_analysed_once_they_are_old_enough(crawled, mirror, wall):
+async def identities(running, mirror):
+    """Return what is stored of each copy, and what an analysis of it says."""
+    rows = mirror.rows(
+        "SELECT page.cleaned_digest, page.sketch, visit.cleaned_digest, visit.sketch,"
+        " visit.version_id FROM page JOIN visit ON visit.version_id = page.version_id"
+    )
+    stored, expected = [], []
+    for *identity, version_id in rows:
+        kept = await running.database.read(version.read_body, version_id)
+        analysed = analyse(kept, "text/html; charset=utf-8")
+        stored.append(identity)
+        expected.append([analysed.cleaned_digest, analysed.sketch] * 2)
+    return stored, expected
+
+
+async def test_first_copies_are_analysed_at_once_while_there_is_time(crawled, mirror):
+    stored, expected = await identities(crawled, mirror)
+    # However slow this machine is, the first one finds time; who finds some has all.
+    analysed = [(one, wanted) for one, wanted in zip(stored, expected, strict=True) if any(one)]
+    assert analysed
+    assert all(one == wanted for one, wanted in analysed)
+
+
+def forget(connection):
+    for table in ("page", "visit"):
+        connection.execute(f"UPDATE {table} SET cleaned_digest = NULL, sketch = NULL")
+
+
+async def test_first_copies_of_a_crawl_in_a_hurry_are_analysed_once_old_enough(
+    crawled, mirror, wall
+):
+    await crawled.database.write(forget)
     job = Analyse(crawled.crawl, crawled.database, crawled.clock)
     assert await job.run() == "0 copies analysed"
     wall.shift_s += 120.0
     assert await job.run() == "20 copies analysed"
     assert await job.run() == "0 copies analysed"
-    rows = mirror.rows(
-        "SELECT page.cleaned_digest, page.sketch, visit.cleaned_digest, visit.sketch,"
-        " visit.version_id FROM page JOIN visit ON visit.version_id = page.version_id"
-    )
-    assert len(rows) == 20
-    for *identity, version_id in rows:
-        kept = await crawled.database.read(version.read_body, version_id)
-        expected = analyse(kept, "text/html; charset=utf-8")
-        assert identity == [expected.cleaned_digest, expected.sketch] * 2
+    stored, expected = await identities(crawled, mirror)
+    assert len(stored) == 20
+    assert stored == expected
 
 
 async def test_models_are_refitted_and_sites_get_a_scale(crawled, mirror, wall):

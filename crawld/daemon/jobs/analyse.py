@@ -1,8 +1,8 @@
 """Reads first copies after the fact: cleaned digest and sketch, which their visit had no time for.
 
 It goes through the versions in the order they came, a few at a time on a reader's thread, and rests
-three times as long as it worked. Copies that were compared with an earlier one were analysed then
-and are passed over.
+three times as long as it worked. Copies that their visit analysed are passed over: those compared
+with an earlier one, and first ones of a crawl that was in no hurry.
 """
 
 from __future__ import annotations
