@@ -2,8 +2,9 @@
 
 Every path is walked segment by segment with file descriptors, and no step follows a symbolic link:
 whatever a page is called and whoever plants a link inside the directory, nothing outside it is
-written. A file is written under a name of its own and renamed, so that a reader sees the old one or
-the new one.
+written. A file is made in a room apart and renamed, so that a reader sees the old one or the new
+one. The room is of one export alone: whoever goes on after it was killed removes it, and processes
+that outlived it cannot put anything in a place any more.
 """
 
 from __future__ import annotations
@@ -42,9 +43,18 @@ class Folder:
                 f"{root} is no directory that can be written: {error.strerror}",
                 hint="name another one with --out",
             ) from error
+        self._room = self._root
         # Of this process alone: others may write into the same directory at the same time.
         self._partial = f".crawld-partial-{os.getpid()}"
         self._open: OrderedDict[str, int] = OrderedDict()
+
+    def work_in(self, room: str) -> None:
+        """Make files in a directory of the folder from now on."""
+        try:
+            self._room = self._descriptor(room)
+        except OSError as error:
+            raise self._refusal(room, error) from error
+        del self._open[room]  # it stays open
 
     def write(self, path: str, content: bytes) -> None:
         """Put a file in its place.
@@ -61,14 +71,14 @@ class Folder:
         try:
             descriptor = self._descriptor(directory)
             flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
-            handle = os.open(self._partial, flags, 0o644, dir_fd=descriptor)
+            handle = os.open(self._partial, flags, 0o644, dir_fd=self._room)
             try:
                 view = memoryview(content)
                 while view:
                     view = view[os.write(handle, view) :]
             finally:
                 os.close(handle)
-            os.rename(self._partial, name, src_dir_fd=descriptor, dst_dir_fd=descriptor)
+            os.rename(self._partial, name, src_dir_fd=self._room, dst_dir_fd=descriptor)
         except OSError as error:
             raise self._refusal(path, error) from error
 
@@ -77,9 +87,9 @@ class Folder:
         for descriptor in self._open.values():
             os.close(descriptor)
         self._open.clear()
-        if self._root >= 0:
-            os.close(self._root)
-            self._root = -1
+        for descriptor in {self._root, self._room} - {-1}:
+            os.close(descriptor)
+        self._root = self._room = -1
 
     def __enter__(self) -> Self:
         return self

@@ -73,12 +73,14 @@ class Press:
         db: the database.
         out: the directory of the export.
         manifest: its manifest, where every page has its place already.
+        room: the directory inside of it where files are made.
     """
 
-    def __init__(self, db: Path, out: Path, manifest: Path) -> None:
+    def __init__(self, db: Path, out: Path, manifest: Path, room: str) -> None:
         self._connection = open_connection(db, read_only=True)
         self._places = Places(manifest)
         self._folder = Folder(out)
+        self._folder.work_in(room)
         self._hosts = walk.hosts(self._connection)
         self._known: dict[str, Place] = {}
 

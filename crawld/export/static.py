@@ -17,9 +17,11 @@ Invariants: nothing is written outside the directory (`folder`); a place, once g
 from __future__ import annotations
 
 import os
+import shutil
+import tempfile
 from collections.abc import Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
-from contextlib import ExitStack, closing
+from contextlib import ExitStack, closing, contextmanager
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Final
@@ -43,6 +45,8 @@ RULES: Final = "1"
 STATE: Final = ".crawld"
 """The directory of the manifest; no host can be called that."""
 
+_ROOM: Final = "room-"
+
 _BATCH: Final = 64
 """Pages that a press gets at a time."""
 
@@ -50,6 +54,9 @@ _ALONE: Final = 256
 """Up to so many pages are written by this process: others take half a second to start."""
 
 _MOST_PRESSES: Final = 8
+
+PressPlaces = tuple[Path, Path, Path, str]
+"""What a press is made with: database, directory, manifest, and where it makes its files."""
 
 _ENTRANCES: Final = 1000
 
@@ -75,10 +82,29 @@ def export_static(
         folder = stack.enter_context(Folder(out))
         path = _manifest_path(out)
         manifest = stack.enter_context(Manifest(path, walk.identity(connection) or ""))
+        room = stack.enter_context(_room(path.parent))
+        folder.work_in(room)
         if manifest.fact("rules") != RULES:
             manifest.forget("rules", RULES)
         _name(connection, manifest, now, since)
-        return _Export(db, out, path, manifest, progress).run(connection, folder, now)
+        return _Export((db, out, path, room), manifest, progress).run(connection, folder, now)
+
+
+@contextmanager
+def _room(state: Path) -> Iterator[str]:
+    """Give the directory where this export makes its files; those of killed ones go."""
+    for left in state.glob(f"{_ROOM}*"):
+        shutil.rmtree(left, ignore_errors=True)
+    try:
+        room = tempfile.mkdtemp(prefix=_ROOM, dir=state)
+    except OSError as error:
+        raise OperatorError(
+            f"{state} cannot be written: {error.strerror}", hint="name another one with --out"
+        ) from error
+    try:
+        yield f"{STATE}/{Path(room).name}"
+    finally:
+        shutil.rmtree(room, ignore_errors=True)
 
 
 def _manifest_path(out: Path) -> Path:
@@ -158,10 +184,8 @@ def _entry(
 class _Export:
     """The second pass."""
 
-    def __init__(
-        self, db: Path, out: Path, path: Path, manifest: Manifest, progress: Progress
-    ) -> None:
-        self._press = (db, out, path)
+    def __init__(self, press: PressPlaces, manifest: Manifest, progress: Progress) -> None:
+        self._press = press
         self._manifest = manifest
         self._progress = progress
         self._summary = Summary()
@@ -171,7 +195,7 @@ class _Export:
         total = walk.newest_page(connection)
         stamps = _Stamps(self._manifest)
         with ExitStack() as stack:
-            presses = stack.enter_context(_Presses(*self._press))
+            presses = stack.enter_context(_Presses(self._press))
             batch: list[Outline] = []
             for chunk in walk.outlines(connection, now):
                 batch += [page for page, has_place in stamps.differing(chunk) if has_place]
@@ -186,6 +210,9 @@ class _Export:
         self._progress(total, total)
         return self._summary
 
+    def _places(self) -> Places:
+        return Places(self._press[2])
+
     def _take(self, printed: list[Printed]) -> None:
         for each in printed:
             self._manifest.note(each.written)
@@ -196,7 +223,7 @@ class _Export:
             self._summary.unreadable += each.unreadable
 
     def _write_removed(self, stamps: _Stamps, folder: Folder) -> None:
-        with closing(Places(self._press[2])) as places:
+        with closing(self._places()) as places:
             for url_hash in stamps.unseen():
                 place = places.of(url_hash)
                 if place is None:
@@ -207,7 +234,7 @@ class _Export:
                 self._summary.count("removed")
 
     def _write_index(self, connection: apsw.Connection, folder: Folder) -> None:
-        with closing(Places(self._press[2])) as places:
+        with closing(self._places()) as places:
             entrances = [
                 (quoted(place[0]), head.title or "", head.url)
                 for head, url_hash in walk.seeds(connection, _ENTRANCES)
@@ -219,8 +246,8 @@ class _Export:
 class _Presses:
     """A press here for a few pages, one on each core for many."""
 
-    def __init__(self, db: Path, out: Path, manifest: Path) -> None:
-        self._arguments = (db, out, manifest)
+    def __init__(self, places: PressPlaces) -> None:
+        self._arguments = places
         self._cores = min(len(os.sched_getaffinity(0)), _MOST_PRESSES)
         self._here: Press | None = None
         self._pool: ProcessPoolExecutor | None = None
@@ -267,8 +294,8 @@ _presses: list[Press] = []
 """The press of a process that is one."""
 
 
-def _start_press(db: Path, out: Path, manifest: Path) -> None:
-    _presses.append(Press(db, out, manifest))
+def _start_press(*places: *PressPlaces) -> None:
+    _presses.append(Press(*places))
 
 
 def _print(pages: list[Outline]) -> Printed:

@@ -34,6 +34,16 @@ def test_no_symbolic_link_is_followed(tmp_path):
     assert not (tmp_path / "out/file.html").is_symlink()
 
 
+def test_whoever_lost_its_room_writes_nothing_more(tmp_path):
+    with Folder(tmp_path) as folder:
+        folder.work_in(".state/room")
+        folder.write("a/x.html", b"1")
+        (tmp_path / ".state/room").rmdir()
+        with pytest.raises(OperatorError, match="cannot be written"):
+            folder.write("a/x.html", b"2")
+    assert (tmp_path / "a/x.html").read_bytes() == b"1"
+
+
 def test_more_directories_than_descriptors(tmp_path):
     with Folder(tmp_path) as folder:
         for number in range(600):

@@ -130,6 +130,16 @@ def test_many_pages_go_through_presses_of_their_own(mirror, out):
     assert list(out.rglob(".crawld-partial*")) == []
 
 
+def test_nothing_is_left_of_exports_that_were_killed(mirror, out):
+    mirror.page(f"{H}/a", b"<title>A</title>")
+    export_static(mirror.path, out, now=mirror.at)
+    left = out / ".crawld/room-of-a-killed-one"
+    left.mkdir()
+    (left / ".crawld-partial-1").write_bytes(b"half")
+    export_static(mirror.path, out, now=mirror.at)
+    assert sorted(each.name for each in (out / ".crawld").iterdir()) == ["lock", "manifest.db"]
+
+
 def test_a_damaged_copy_is_left_out_and_named(mirror, out):
     mirror.page(f"{H}/", b"<p>" + b"words " * 100)
     mirror.write(lambda c: c.execute("UPDATE body SET data = zeroblob(8)"))
