@@ -23,7 +23,7 @@ import apsw
 
 from crawld.core.url import canonicalize
 from crawld.errors import CrawldError, InvalidUrlError
-from crawld.store import search, shown
+from crawld.store import search, shown, site
 from crawld.store.database import Database
 from crawld.store.shown import Shown
 from crawld.web import memento, past, security
@@ -79,6 +79,9 @@ class MirrorApp:
 
     async def __call__(self, scope: Scope, _receive: Receive, send: Send) -> None:
         """Answer one request (ASGI)."""
+        if scope["type"] == "websocket":
+            await send({"type": "websocket.close"})
+            return
         if scope["type"] != "http":
             raise RuntimeError("only HTTP is spoken here")
         request = request_of(scope)
@@ -112,6 +115,10 @@ class MirrorApp:
         except apsw.Error as error:
             self._on_error(request.target, error)
             return fault_page(503, "Not now", "The file cannot be read at this moment.")
+        except Exception as error:
+            # A fault of ours ends this answer, not the listener or the daemon around it.
+            self._on_error(request.target, error)
+            return fault_page(500, "Not shown", "crawld failed at this page; its log says why.")
 
     def _answer(self, connection: apsw.Connection, request: Request) -> Reply:
         """Return the answer to a request; runs on a reader's thread."""
@@ -170,6 +177,8 @@ class MirrorApp:
 
     def _site(self, connection: apsw.Connection, name: str, parameters: dict[str, str]) -> Reply:
         after = _number(parameters.get("after"))
+        if site.by_name(connection, name) is None:
+            return fault_page(404, "No such site", "The start page lists those that are mirrored.")
         pages = shown.list_shown(connection, name, after=after, limit=PAGES_A_LIST)
         following = pages[-1].page_id if len(pages) == PAGES_A_LIST else None
         return site_page(name, pages, following)

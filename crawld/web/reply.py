@@ -14,6 +14,7 @@ from urllib.parse import parse_qsl
 
 Header = tuple[bytes, bytes]
 
+_MAX_PARAMETERS = 20
 _RANGE = re.compile(r"bytes=([0-9]{0,18})-([0-9]{0,18})")
 
 
@@ -106,6 +107,12 @@ def part_of(asked: str, size_bytes: int) -> range | None:
 
 
 def query_of(target: str) -> tuple[str, Sequence[tuple[str, str]]]:
-    """Return path and query parameters of a request for a page of our own."""
+    """Return path and query parameters of a request for a page of our own.
+
+    None of ours takes as many as are refused here: then there are none.
+    """
     path, _, query = target.partition("?")
-    return path, parse_qsl(query, keep_blank_values=True, max_num_fields=20)
+    try:
+        return path, parse_qsl(query, keep_blank_values=True, max_num_fields=_MAX_PARAMETERS)
+    except ValueError:
+        return path, []

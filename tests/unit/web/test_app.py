@@ -1,10 +1,14 @@
 """What the listener answers, request by request."""
 
 import pytest
+import trio
 
 from crawld.core.page import Outcome, PageState
 from crawld.store import search
+from crawld.web.app import MirrorApp
 from crawld.web.mirror import Look
+from crawld.web.names import Names
+from crawld.web.reply import Request
 
 NOW = 1_780_000_000.0
 DAY_S = 86_400.0
@@ -132,6 +136,39 @@ class TestPages:
     )
     def test_no_address_at_all(self, mirror, target):
         assert mirror.get(target).status == 404
+
+
+class TestFaults:
+    """What goes wrong is an answer, and is told."""
+
+    class Broken:
+        async def read(self, *_):
+            raise KeyError("a bug")
+
+    def test_a_bug_ends_one_answer(self):
+        told = []
+        app = MirrorApp(
+            self.Broken(), lambda: NOW, Look(), lambda *each: told.append(each), Names()
+        )
+        reply = trio.run(app._reply, Request("GET", "/x", {}))
+        assert (reply.status, b"a bug" in reply.body) == (500, False)
+        assert [(target, str(error)) for target, error in told] == [("/x", "'a bug'")]
+
+    def test_no_other_protocol_is_spoken(self):
+        app, said = MirrorApp(None, lambda: NOW, Look(), lambda *_: None, Names()), []
+
+        async def send(message):
+            said.append(message["type"])
+
+        trio.run(app, {"type": "websocket"}, None, send)
+        assert said == ["websocket.close"]
+
+    def test_too_many_parameters_are_none(self, mirror):
+        assert mirror.get("/search?" + "q=x&" * 50).status == 200
+
+    @pytest.mark.parametrize("name", ["none", "%00", "%FF", "docs%2F.."])
+    def test_no_such_site(self, mirror, name):
+        assert mirror.get(f"/site/{name}").status == 404
 
 
 class TestPolicy:
