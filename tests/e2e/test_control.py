@@ -66,7 +66,7 @@ class TestEnding:
         crawld.process.send(signal.SIGTERM)
         crawld.wait_until(lambda status: status["phase"] == "draining" and not status["unrecorded"])
         reported = crawld.get("/log?limit=100")
-        assert crawld.terminate(timeout_s=5) == 0
+        assert crawld.terminate() == 0
         stored = rows(crawld, "SELECT visit_id, visited_at FROM visit ORDER BY visit_id")
         assert [(each["visit_id"], each["visited_at"]) for each in reported] == stored
         (state,) = rows(crawld, "SELECT state FROM page WHERE url LIKE '%/stuck'")

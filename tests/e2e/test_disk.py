@@ -58,6 +58,7 @@ def fill(disk):
 
 
 def start(crawld, web, *, store=None):
+    """Run a daemon that has some pages and rests."""
     config = write_config(
         crawld,
         site(web.url("/", "a.test")),
@@ -66,12 +67,14 @@ def start(crawld, web, *, store=None):
     )
     crawld.start("run", "-c", config)
     crawld.wait_until(lambda status: status["pages"]["visited"] > 3)
+    crawld.post("/drain")
 
 
 def test_a_full_disk_pauses_the_crawl_which_goes_on_when_there_is_room(simweb, crawld, disk):
     web = simweb("--host=a.test", "--pages=60", "--page-bytes=8000")
     start(crawld, web)
     ballast = fill(disk)
+    crawld.post("/resume", {})
     status = crawld.wait_until(lambda status: status["stalled"])
     assert "disk" in status["pauses"]
     assert "full" in status["stalled"]
@@ -92,13 +95,14 @@ def test_a_second_signal_ends_a_daemon_whose_disk_stays_full(simweb, crawld, dis
     web = simweb("--host=a.test", "--pages=60", "--page-bytes=8000")
     start(crawld, web)
     fill(disk)
+    crawld.post("/resume", {})
     crawld.wait_until(lambda status: status["stalled"])
     reported = {each["visit_id"]: each["visited_at"] for each in crawld.get("/log?limit=1000")}
     crawld.process.send(signal.SIGTERM)
     crawld.wait_until(lambda status: status["phase"] in ("draining", "stopping"))
     assert not crawld.process.exits_within(0.5)  # it waits for room
     crawld.process.send(signal.SIGTERM)
-    assert crawld.process.wait(10) == 2
+    assert crawld.wait() == 2
     assert "what waited was not stored" in crawld.output()
     assert "Traceback" not in crawld.output()
     (disk / "ballast").unlink()

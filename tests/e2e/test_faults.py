@@ -5,10 +5,10 @@ from crawld.simweb.demo import many_sites
 from .operated import rows, site, write_config
 
 SHORT = {
-    "connect_s": 2.0,
-    "header_s": 1.0,
-    "stall_s": 0.5,
-    "total_s": 2.0,
+    "connect_s": 6.0,
+    "header_s": 4.0,
+    "stall_s": 3.0,
+    "total_s": 6.0,
     "max_wire_bytes": 1_000_000,
     "max_body_bytes": 4_000_000,
 }
@@ -17,7 +17,7 @@ BROKEN = {
     "hang": ("failed", "timeout"),
     "hang-mid-body": ("failed", "timeout"),
     "drip:0.2": ("failed", "timeout"),
-    "slow:1.8": ("failed", "timeout"),
+    "slow:5": ("failed", "timeout"),
     "close": ("failed", "connect"),
     "reset": ("failed", "connect"),
     "close-mid-body": ("failed", "truncated"),

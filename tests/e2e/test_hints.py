@@ -76,7 +76,7 @@ def rows(crawld, sql, *bindings):
 def settled(crawld, mediawiki, titles):
     """Wait until the mirror shows what the wiki shows; return what still differs."""
     found = {}
-    for _ in range(60):
+    for _ in range(120):
         found = differences(mediawiki, crawld.db, titles)
         if not found:
             break

@@ -1,5 +1,8 @@
 """Spacing as the server sees it, between all requests to a host and to an address."""
 
+from itertools import pairwise
+from statistics import median
+
 import pytest
 
 from .operated import HOSTS, impolite, site, write_config
@@ -16,9 +19,9 @@ def test_hosts_of_one_address_keep_both_delays(simweb, crawld):
     start(crawld, web, host_delay_s=0.12, address_delay_s=0.05)
     crawld.wait_until(lambda status: status["pages"]["visited"] == 60)
     assert impolite(web, host_delay_s=0.12, address_delay_s=0.05) == []
-    # and it does not dawdle: the address is the bottleneck, used nearly all the time
-    rows = list(web.ledger().rows())
-    assert (rows[-1].complete_s - rows[0].complete_s) / (len(rows) - 1) < 2 * 0.05
+    # and it does not dawdle: while a host rests, the address is used by the others
+    hosts = [row.host for row in web.ledger().rows()]
+    assert sum(host != after for host, after in pairwise(hosts)) > 0.8 * len(hosts)
 
 
 def test_addresses_do_not_wait_for_each_other(simweb, crawld):
@@ -27,8 +30,8 @@ def test_addresses_do_not_wait_for_each_other(simweb, crawld):
     start(crawld, web, hosts=hosts, host_delay_s=0.5, address_delay_s=0.5)
     crawld.wait_until(lambda status: status["pages"]["visited"] == 60)
     assert web.ledger().violations(delay_s=0.5, by="address") == []
-    rows = list(web.ledger().rows())
-    assert rows[-1].complete_s - rows[0].complete_s < 20 * 3 * 0.5 / 2
+    times = [row.complete_s for row in web.ledger().rows()]
+    assert median(later - at for at, later in pairwise(times)) < 0.5 / 2
 
 
 @pytest.mark.parametrize(
@@ -54,7 +57,7 @@ def test_errors_and_redirects_are_requests_too(simweb, crawld, fault):
 def test_a_retry_after_closes_the_whole_host(simweb, crawld, how):
     web = simweb("--host=a.test", "--host=b.test", "--pages=4", f"--fault=/busy={how}")
     start(crawld, web, hosts=HOSTS[:2], seeds=("/busy", "/"))
-    crawld.wait_until(lambda _: len(web.ledger().requests("a.test")) == 3)
+    crawld.wait_until(lambda _: all(len(web.ledger().requests(host)) > 2 for host in HOSTS[:2]))
     for host in HOSTS[:2]:
         robots, busy, *later = web.ledger().requests(host)
         assert (robots.target, busy.target) == ("/robots.txt", "/busy")

@@ -16,7 +16,7 @@ SNIPPET = Path(__file__).parents[2] / "contrib" / "nginx-mirror.conf"
 
 
 def ask(port, target, **lines):
-    connection = HTTPConnection("127.0.0.1", port, timeout=20)
+    connection = HTTPConnection("127.0.0.1", port, timeout=60)
     with contextlib.closing(connection):
         headers = {name.replace("_", "-"): value for name, value in lines.items()}
         connection.request("GET", target, headers=headers)
@@ -60,9 +60,9 @@ def test_the_cache_answers_by_no_foreign_name(cached):
     assert ask(port, target)[1]["X-Cache"] == "HIT"
 
 
-@pytest.mark.parametrize("path", ["a//b", "a%2Fb?x=%C3%A9&y", "%7Bx%7D", "a/%2B"])
-def test_addresses_pass_unchanged(cached, path):
+def test_addresses_pass_unchanged(cached):
     port, _ = cached
-    status, _, body = ask(port, f"/https/example.org/{path}")
-    assert status == 404
-    assert f"https://example.org/{path}".replace("&", "&amp;").encode() in body
+    for path in ("a//b", "a%2Fb?x=%C3%A9&y", "%7Bx%7D", "a/%2B"):
+        status, _, body = ask(port, f"/https/example.org/{path}")
+        assert status == 404
+        assert f"https://example.org/{path}".replace("&", "&amp;").encode() in body

@@ -41,7 +41,7 @@ class _UnixConnection(HTTPConnection):
     """HTTP over a Unix socket; httpx would leave the socket open where nobody listens."""
 
     def __init__(self, path: Path) -> None:
-        super().__init__("crawld", timeout=20)
+        super().__init__("crawld", timeout=WAIT_S)
         self._path = path
 
     def connect(self) -> None:

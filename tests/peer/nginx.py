@@ -212,7 +212,7 @@ class Nginx:
         question = urllib.request.Request(
             f"http://{self._addresses[host]}:{self.port}{_STATUS}", headers={"Host": host}
         )
-        with _opener().open(question, timeout=20) as answer:
+        with _opener().open(question, timeout=60) as answer:
             words = answer.read().decode().split()
         counts = dict(itertools.pairwise(words))
         return (int(counts["Reading:"]), int(counts["Writing:"])) != (0, 1)

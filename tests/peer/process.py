@@ -14,7 +14,7 @@ import subprocess
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-END_GRACE_S = 20.0
+END_GRACE_S = 60.0
 SHOWN_BYTES = 8000
 
 
@@ -116,7 +116,7 @@ def run(
     cwd: Path,
     environment: Mapping[str, str] | None = None,
     text: str | None = None,
-    timeout_s: float = 60.0,
+    timeout_s: float = 120.0,
 ) -> subprocess.CompletedProcess[str]:
     """Run a program to its end, with a text to read, and return what it said and its exit code."""
     return subprocess.run(

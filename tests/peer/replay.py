@@ -14,7 +14,7 @@ from pathlib import Path
 from tests.peer import require_peer
 from tests.peer.process import ProcessError, Running, run
 
-_TRIES = 300
+_TRIES = 600
 _POLL_S = 0.1
 
 _PYWB = """

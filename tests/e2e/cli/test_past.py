@@ -1,5 +1,6 @@
 """How `crawlctl` shows the past of a mirror that runs."""
 
+import contextlib
 import json
 import subprocess
 import sys
@@ -10,9 +11,11 @@ import pytest
 def versions(command, standing):
     """The copies of the mirror's seed, as soon as its first visit is recorded."""
     asked = ("crawlctl", "--json", "--socket", standing.socket, "history", standing.url)
-    for _ in range(200):
+    for _ in range(1_200):
         if found := json.loads(command(*asked).out)["versions"]:
             return found
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            standing.process.wait(0.05)
     raise AssertionError("the seed was not visited")
 
 

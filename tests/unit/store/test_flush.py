@@ -21,7 +21,7 @@ async def flushed_beside(path, prepare):
                     written.set()
 
                 nursery.start_soon(write)
-                with trio.move_on_after(5):
+                with trio.move_on_after(60):
                     await written.wait()
                 if not written.is_set():
                     await database.flush()  # a write cannot be cancelled
