@@ -26,7 +26,7 @@ from crawld.daemon.replica_routes import replica_routes
 from crawld.daemon.views import host_detail, host_status, page_detail, site_status, visit_status
 from crawld.daemon.views_jobs import job_status, wiki_statuses
 from crawld.errors import OperatorError
-from crawld.store import frontier, move, refusal
+from crawld.store import frontier, move, purge, refusal
 from crawld.store import host as host_rows
 from crawld.store import page as page_rows
 from crawld.store import visit as visit_rows
@@ -245,17 +245,24 @@ async def _add(daemon: Daemon, form: models.AddForm) -> models.Added:
         site = daemon.book.by_name(form.site)
     else:
         site = await daemon.book.add(_new_site(daemon, form, urls))
-    admitted = await daemon.crawl.plant(site, urls)
-    return models.Added(
-        site=site.name,
-        admitted=len(admitted.found),
-        refused=[
+    purged = await daemon.database.read(purge.kept_out, urls)
+    admitted = await daemon.crawl.plant(site, [url for url in urls if url not in purged])
+    refused = [
+        models.RefusedUrls(
+            reason=each.reason, refused=each.count, example=each.example, last_at=each.at
+        )
+        for each in admitted.refusals
+    ]
+    if purged:
+        refused.append(
             models.RefusedUrls(
-                reason=each.reason, refused=each.count, example=each.example, last_at=each.at
+                reason="purged",
+                refused=len(purged),
+                example=purged[0],
+                last_at=daemon.clock.now(),
             )
-            for each in admitted.refusals
-        ],
-    )
+        )
+    return models.Added(site=site.name, admitted=len(admitted.found), refused=refused)
 
 
 def _new_site(daemon: Daemon, form: models.AddForm, urls: list[str]) -> Site:

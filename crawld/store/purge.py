@@ -12,6 +12,7 @@ What it cannot reach is said: copies of the file made before, and the same body 
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterable
 from typing import Final, NamedTuple
 
 import apsw
@@ -150,6 +151,11 @@ def is_kept_out(connection: apsw.Connection, url: str) -> bool:
     """Return whether a page was taken down."""
     found = connection.execute("SELECT 1 FROM tombstone WHERE url_digest = ?", (url_digest(url),))
     return found.get is not None
+
+
+def kept_out(connection: apsw.Connection, urls: Iterable[str]) -> list[str]:
+    """Return those of some URLs whose pages were taken down."""
+    return [url for url in urls if is_kept_out(connection, url)]
 
 
 def erasing(connection: apsw.Connection, *, on: bool) -> None:

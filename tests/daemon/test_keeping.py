@@ -57,8 +57,9 @@ async def test_a_page_is_taken_down_while_the_daemon_runs(past):
     files = running.database.path.parent.glob("m.db*")
     assert not any(b"edit 3 of it" in each.read_bytes() for each in files)
     assert await shown(running, page_id) is None
+    assert (await ask(running, "/page", url=url)).status_code == 404
     added = await tell(running, "/add", urls=[url], site="s")
-    assert added.json()["admitted"] == 1
+    assert (added.json()["admitted"], added.json()["refused"][0]["reason"]) == (0, "purged")
     assert (await ask(running, "/page", url=url)).status_code == 404
     again = await tell(running, "/purge", urls=[url], release=True)
     assert again.status_code == 200
