@@ -37,8 +37,9 @@ from crawld.daemon.reading import PRODUCT
 from crawld.daemon.recorder import Recorder
 from crawld.daemon.robots import RobotsCache
 from crawld.daemon.robots_turn import RobotsTurns
-from crawld.daemon.schedule import HostSlot, Schedule
+from crawld.daemon.schedule import Schedule
 from crawld.daemon.sites import ActiveSite
+from crawld.daemon.slots import HostSlot
 from crawld.daemon.visitor import Visitor
 from crawld.daemon.wikiparts import WikiParts
 from crawld.errors import CrawldError

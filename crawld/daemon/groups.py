@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 from crawld.config.model import HostGroup
 from crawld.core.hosts import HostPatterns, host_patterns
-from crawld.daemon.schedule import HostSlot
+from crawld.daemon.slots import HostSlot
 
 
 @dataclass(slots=True, eq=False)

@@ -26,7 +26,7 @@ from crawld.core.robots import Robots
 from crawld.daemon.clock import Clock
 from crawld.daemon.groups import Group
 from crawld.daemon.pages import HostPages
-from crawld.daemon.schedule import HostSlot
+from crawld.daemon.slots import HostSlot
 from crawld.store.host import HostUpdate
 
 

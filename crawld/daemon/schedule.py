@@ -29,8 +29,6 @@ from __future__ import annotations
 
 import heapq
 import math
-from array import array
-from collections import deque
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -39,88 +37,17 @@ from weakref import WeakSet
 
 import trio
 
+from crawld.daemon.lateness import Lateness
+from crawld.daemon.slots import AddressSlot, HostSlot, Ticket, Turn
+
 HORIZON_S = 600.0
 """No wait in the heap is longer: rules of the wall clock are asked again after it."""
 
 START_SPREAD_S = 0.002
 """At a start hosts follow each other by this much, so that 10,000 do not come due at once."""
 
-LATENESS_SAMPLES = 8192
-"""How many of the last slots `Lateness` remembers."""
-
 LOCATION_MAX_AGE_S = 300.0
 """How long a host's address is believed without asking the resolver again."""
-
-
-class AddressSlot:
-    """One IP address: the hosts behind it share a delay."""
-
-    __slots__ = ("busy", "entry_at", "next_at", "queue", "serial")
-
-    def __init__(self, next_at: float) -> None:
-        self.next_at = next_at
-        self.busy = False
-        self.queue: deque[HostSlot] = deque()
-        self.serial = 0
-        self.entry_at = math.inf
-
-
-class Ticket:
-    """A turn lent to something that is no page: robots.txt behind a redirect, a poll."""
-
-    __slots__ = ("done", "granted")
-
-    def __init__(self) -> None:
-        self.granted = trio.Event()
-        self.done = trio.Event()
-
-
-class Turn:
-    """A turn under way: the address it keeps busy, and what `next_at` was before it."""
-
-    __slots__ = ("address", "next_before")
-
-    def __init__(self, address: AddressSlot | None, next_before: float) -> None:
-        self.address = address
-        self.next_before = next_before
-
-
-class HostSlot:
-    """One host name and the instants that bind it.
-
-    Attributes:
-        host: host name.
-        next_at: earliest instant of its next request (trio clock).
-        planned_at: the instant the running turn was due.
-        address: IP address it was last found at, None if unknown.
-        tickets: turns asked for by others, served before pages.
-        turn: the turn under way, None if there is none.
-    """
-
-    __slots__ = (
-        "address",
-        "entry_at",
-        "host",
-        "located_at",
-        "next_at",
-        "planned_at",
-        "queued",
-        "serial",
-        "tickets",
-        "turn",
-    )
-
-    def __init__(self, host: str, next_at: float) -> None:
-        self.host = host
-        self.next_at = next_at
-        self.planned_at = next_at
-        self.address: str | None = None
-        self.located_at = -math.inf
-        self.turn: Turn | None = None
-        self.queued = False
-        self.serial = 0
-        self.entry_at = math.inf
-        self.tickets: list[Ticket] = []  # seldom more than one: a deque costs 600 bytes a host
 
 
 class Turns(Protocol):
@@ -155,28 +82,6 @@ class ScheduleStatistics:
     lateness_p50_ms: float
     lateness_p99_ms: float
     slots_served: int
-
-
-class Lateness:
-    """How late requests left against the instant they were permitted; the last few thousand."""
-
-    def __init__(self) -> None:
-        self._samples = array("d", bytes(8 * LATENESS_SAMPLES))
-        self.count = 0
-
-    def add(self, late_s: float) -> None:
-        """Record one request."""
-        self._samples[self.count % LATENESS_SAMPLES] = late_s
-        self.count += 1
-
-    def quantile_ms(self, q: float) -> float:
-        """Return a quantile in milliseconds; 0 without samples."""
-        held = sorted(self._samples[: min(self.count, LATENESS_SAMPLES)])
-        return 1000.0 * held[min(len(held) - 1, int(q * len(held)))] if held else 0.0
-
-    def forget(self) -> None:
-        """Start again, as benchmarks do after warming up."""
-        self.count = 0
 
 
 class Schedule:

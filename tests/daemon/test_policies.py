@@ -21,7 +21,7 @@ from crawld.daemon.clock import Clock
 from crawld.daemon.host import HostState
 from crawld.daemon.jobs.allocate import Allocate, Pages, share
 from crawld.daemon.pages import HostPages, Known
-from crawld.daemon.schedule import HostSlot
+from crawld.daemon.slots import HostSlot
 from crawld.store import model
 
 from .world import site_of, until

@@ -15,7 +15,7 @@ from crawld.core.politeness import (
 from crawld.core.robots import Robots
 from crawld.daemon.clock import Clock
 from crawld.daemon.host import HostState
-from crawld.daemon.schedule import HostSlot
+from crawld.daemon.slots import HostSlot
 
 from .asking import jumping
 

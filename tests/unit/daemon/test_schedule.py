@@ -5,7 +5,8 @@ import sys
 
 import trio
 
-from crawld.daemon.schedule import HORIZON_S, LATENESS_SAMPLES, LOCATION_MAX_AGE_S, Lateness
+from crawld.daemon.lateness import LATENESS_SAMPLES, Lateness
+from crawld.daemon.schedule import HORIZON_S, LOCATION_MAX_AGE_S
 
 from .asking import Asking, Plan, jumping, places_of, schedule_of
 
