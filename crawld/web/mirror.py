@@ -12,6 +12,7 @@ and where it leads by itself, or sends a form, is in the mirror too: nobody leav
 from __future__ import annotations
 
 import hashlib
+import math
 from dataclasses import dataclass
 from typing import Final
 
@@ -30,10 +31,10 @@ from crawld.store.version import VersionRow
 from crawld.web import security
 from crawld.web.address import Address, mirror_path
 from crawld.web.attribution import attribution_of
-from crawld.web.own import banner, missing_page
+from crawld.web.own import banner, iso_text, missing_page
 from crawld.web.reply import Header, Reply, Request, header, headers, http_date, matches, ranged
 
-RENDERING: Final = 2
+RENDERING: Final = 3
 """Part of every ETag: raised when the same copy is sent in another form."""
 
 PAGE_MAX_AGE_S: Final = 60
@@ -85,6 +86,13 @@ class Copy:
     served: Served
     row: VersionRow
     address: Address
+
+    @property
+    def links_moment(self) -> str:
+        """When the pages that it names are looked at: as it was, a copy by its number too."""
+        if self.address.moment.version_id is None:
+            return self.address.moment.text
+        return iso_text(math.ceil(self.row.visited_at))
 
 
 def show(
@@ -145,8 +153,17 @@ def _row(
     wanted = address.moment.version_id
     if wanted is None:
         wanted = found.version_id
-    row = version.detail(connection, wanted) if wanted is not None else None
+    if wanted is None:
+        return _shown_since(connection, page)
+    row = version.detail(connection, wanted)
     return row if row is not None and row.page_id == page.page_id else None
+
+
+def _shown_since(connection: apsw.Connection, page: Shown) -> VersionRow | None:
+    """Return the first copy of what pages show: it is fetched after those that show it."""
+    first_at = shown.first_copy_at(connection, page.page_id)
+    row = version.in_force(connection, page.page_id, first_at) if first_at is not None else None
+    return row if row is not None and row.answer.content_type not in _HTML else None
 
 
 def _send(connection: apsw.Connection, copy: Copy, request: Request, look: Look) -> Reply:
@@ -184,15 +201,19 @@ def _headers(copy: Copy, look: Look, etag: str) -> list[Header]:
     lines = headers(
         ("etag", etag),
         ("cache-control", f"public, max-age={max_age_s}"),
-        ("memento-datetime", http_date(copy.row.visited_at)),
-        (
-            "link",
-            f'<{url}>; rel="original canonical", </timegate/{url}>; rel="timegate",'
-            f' </timemap/link/{url}>; rel="timemap"; type="application/link-format"',
-        ),
     )
-    if not copy.address.moment.text:
+    made_at = http_date(copy.row.visited_at)
+    related = (
+        f'<{url}>; rel="original canonical", </timegate/{url}>; rel="timegate",'
+        f' </timemap/link/{url}>; rel="timemap"; type="application/link-format"'
+    )
+    if copy.address.moment.text:
+        lines.append(header("memento-datetime", made_at))
+    else:
+        path = mirror_path(url, f"v{copy.row.version_id}")
+        related += f', <{path}>; rel="memento"; datetime="{made_at}"'
         lines.append(header("vary", "accept-datetime"))
+    lines.append(header("link", related))
     if content_type.startswith(("font/", "application/font", "application/vnd.ms-font")) or (
         look.scripts and content_type in _SCRIPTS
     ):
@@ -208,7 +229,7 @@ def _rendered(
 ) -> tuple[str, bytes]:
     """Return the Content-Type and the bytes that are sent."""
     content_type = copy.row.answer.content_type or media.BINARY
-    locate = locate_in(connection, copy.address.moment.text)
+    locate = locate_in(connection, copy.links_moment)
     charset = copy.row.answer.charset
     if content_type in _HTML or content_type == _DRAWING:
         charset = charset or media.decode(body).charset

@@ -247,6 +247,38 @@ class TestTime:
         page = sent(history.get(f"/{moment}{PATH}", now=NOW + 9 * DAY_S, look=PLAIN))
         assert page == f'<body>text {text} <a href="/{moment}/https/example.org/a">'
 
+    def test_what_an_old_copy_shows_is_found(self, mirror):
+        page = '<img src="i.png"><link rel=stylesheet href=s.css><a href="b">'
+        mirror.page(URL, page, at=NOW + 0.5)
+        mirror.page("https://example.org/i.png", b"\x89PNG", kind="image/png", at=NOW + 60)
+        mirror.page("https://example.org/s.css", "a{b:url(i.png)}", kind="text/css", at=NOW + 70)
+        mirror.page("https://example.org/b", "<p>came later", at=NOW + 80)
+        mirror.page("https://example.org/i.png", b"\x89new", kind="image/png", at=NOW + DAY_S)
+        mirror.page(URL, "<p>new", at=NOW + DAY_S)
+        then = "@2026-05-28T20:26:41Z"
+        assert sent(mirror.get(f"/@v1{PATH}", look=PLAIN)) == (
+            f'<img src="/{then}/https/example.org/i.png"><link rel=stylesheet'
+            f' href="/{then}/https/example.org/s.css"><a href="/{then}/https/example.org/b">'
+        )
+        assert mirror.get(f"/{then}{PATH}", look=PLAIN).status == 200
+        assert mirror.get(f"/{then}/https/example.org/i.png").body == b"\x89PNG"
+        css = sent(mirror.get(f"/{then}/https/example.org/s.css"))
+        assert css == f"a{{b:url(/{then}/https/example.org/i.png)}}"
+        assert mirror.get(f"/{then}/https/example.org/b").status == 404
+
+    def test_a_redirect_from_an_old_copy_stays_in_its_time(self, mirror, header_of):
+        mirror.page("https://example.org/b", "b")
+        page_id = mirror.page(URL)
+        target = "https://example.org/b"
+        mirror.visited(page_id, Outcome.MOVED, redirect_url=target, detail=target)
+        reply = mirror.get(f"/@2026-05-28T20:26:41Z{PATH}")
+        assert header_of(reply, "location") == "/@2026-05-28T20:26:41Z/https/example.org/b"
+
+    def test_only_what_stays_as_it_is_has_a_memento_datetime(self, history, header_of):
+        reply = history.get(PATH)
+        assert header_of(reply, "memento-datetime") is None
+        assert f'</@v3{PATH}>; rel="memento"; datetime="' in header_of(reply, "link")
+
     def test_iso_time(self, history):
         assert "text 1" in sent(history.get(f"/@2026-05-30T00:00{PATH}"))
 
