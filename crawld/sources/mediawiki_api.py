@@ -18,6 +18,7 @@ Source: MediaWiki, API:Etiquette, API:Errors and warnings, API:Continue, Manual:
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -38,6 +39,8 @@ MAX_PAUSE_S = 86_400.0
 """Longest pause without a Retry-After: an API that was closed is looked at once a day."""
 
 MAX_DETAIL = 200
+
+_ESCAPED_SURROGATE = re.compile(r"\\u[dD][89a-fA-F]").search
 
 
 class Trouble(StrEnum):
@@ -193,9 +196,13 @@ def read_answer(
 def _parsed(body: bytes) -> dict[str, object] | None:
     if len(body) > MAX_ANSWER_BYTES or body.lstrip()[:1] != b"{":
         return None
+    text = body.decode("utf-8", "replace")
     try:
-        said = json.loads(body)
-    except (ValueError, RecursionError):  # also: not UTF-8, numbers of thousands of digits
+        said = json.loads(text)
+        if _ESCAPED_SURROGATE(text):
+            # Half a pair can be escaped, but neither stored nor sent: a mark takes its place.
+            said = json.loads(json.dumps(said, ensure_ascii=False).encode("utf-8", "replace"))
+    except (ValueError, RecursionError):  # also: numbers of thousands of digits
         return None
     return said if isinstance(said, dict) else None
 
@@ -223,13 +230,12 @@ def _error(said: Mapping[str, object]) -> Mapping[str, object] | None:
         error = errors[0]
     if error is None:
         return None
-    return error if isinstance(error, dict) else {"code": str(error)}
+    return error if isinstance(error, dict) else {"code": error}
 
 
 def _by_error(error: Mapping[str, object], retry_after_s: float | None) -> ApiTrouble:
-    code = str(error.get("code", ""))
-    text = error.get("info") or error.get("text") or ""
-    detail = f"{code}: {text}"[:MAX_DETAIL]
+    code = _written(error.get("code"))
+    detail = f"{code}: {_written(error.get('info') or error.get('text'))}"[:MAX_DETAIL]
     trouble = _ERRORS.get(code)
     if trouble is None:
         closed = code.startswith(_CLOSED_PREFIXES)
@@ -238,6 +244,11 @@ def _by_error(error: Mapping[str, object], retry_after_s: float | None) -> ApiTr
     limits = [row.get("limit") for row in (error, data) if isinstance(row, dict)]
     limit = next((limit for limit in limits if isinstance(limit, int) and limit > 0), None)
     return ApiTrouble(trouble, detail, retry_after_s, limit)
+
+
+def _written(value: object) -> str:
+    """Return what should be a text as one: whatever else it holds may be nested without end."""
+    return str(value) if isinstance(value, str | int | float) else ""
 
 
 def _cursor(said: Mapping[str, object]) -> Parameters | None:
@@ -256,5 +267,5 @@ def _warnings(said: Mapping[str, object]) -> list[str]:
     found = []
     for module, row in rows:
         text = row.get("warnings", row.get("*", row.get("text"))) if isinstance(row, dict) else row
-        found.append(f"{module}: {text}"[:MAX_DETAIL])
+        found.append(f"{module}: {_written(text)}"[:MAX_DETAIL])
     return found

@@ -238,7 +238,7 @@ class _Rows:
             self.logs[number] = at
 
     def _logged(self, row: Mapping[str, object], kind: str, details: str, at: float) -> None:
-        if row.get(kind) not in _LOGS:
+        if text_of(row, kind) not in _LOGS:
             return
         log_number = row.get("logid")
         if isinstance(log_number, int):

@@ -21,6 +21,7 @@ from urllib.parse import quote
 from crawld.core.content.html import ParsedPage
 from crawld.core.url import canonicalize, parse, resolve
 from crawld.errors import InvalidUrlError
+from crawld.sources.mediawiki_rows import text_of
 from crawld.sources.mediawiki_title import Namespace, TitleRules
 
 MAX_INTERWIKI = 5_000
@@ -154,9 +155,9 @@ def _namespaces(rows: Mapping[str, object], case: str) -> list[Namespace]:
     spaces = []
     for row in rows.values():
         if isinstance(row, dict) and isinstance(row.get("id"), int):
-            name = row.get("name", row.get("*", ""))
+            name = text_of(row, "name") or text_of(row, "*")
             first_letter = row.get("case", case) != "case-sensitive"
-            spaces.append(Namespace(row["id"], str(name).replace("_", " "), first_letter))
+            spaces.append(Namespace(row["id"], name.replace("_", " "), first_letter))
     if not any(space.number == 0 for space in spaces):
         raise ValueError("there is no namespace of articles")
     return spaces
@@ -166,12 +167,13 @@ def _names(query: Mapping[str, object], spaces: list[Namespace]) -> dict[str, in
     """Return every name of a namespace: the wiki's own beats aliases and canonical names."""
     names: dict[str, int] = {}
     for row in _table(query, "namespaces").values():
-        if isinstance(row, dict) and isinstance(row.get("canonical"), str):
-            names[row["canonical"]] = row.get("id", 0)
+        named = isinstance(row, dict) and isinstance(row.get("canonical"), str)
+        if named and isinstance(row.get("id"), int):
+            names[row["canonical"]] = row["id"]
     aliases = query.get("namespacealiases")
     for row in aliases if isinstance(aliases, list) else []:
         if isinstance(row, dict) and isinstance(row.get("id"), int):
-            names[str(row.get("alias", row.get("*", "")))] = row["id"]
+            names[text_of(row, "alias") or text_of(row, "*")] = row["id"]
     names |= {space.name: space.number for space in spaces}
     return {name.replace("_", " ").lower(): number for name, number in names.items() if name}
 

@@ -114,7 +114,7 @@ class TitleRules:
 
     def url_of(self, title: str, origin: str) -> str | None:
         """Return the canonical URL of a title; None for one that no URL can hold."""
-        written = quote(title.replace(" ", "_"), safe=_SAFE)
+        written = quote(title.replace(" ", "_"), safe=_SAFE, errors="replace")
         try:
             return canonicalize(origin + self.article_path.replace("$1", written))
         except InvalidUrlError:

@@ -104,6 +104,26 @@ def test_every_trouble_is_a_value(body, status, trouble):
     assert answer.trouble is trouble
 
 
+@pytest.mark.parametrize("half", [rb"\ud800", b"\xed\xa0\x80", rb"\uDFFF", rb"\ud800\ud800"])
+def test_halves_of_characters_are_replaced(half):
+    body = b'{"query": {"title": "a%s"}, "continue": {"rvcontinue": "%s"}}' % (half, half)
+    answer = read(body)
+    # What is read can be stored and sent.
+    assert answer.query["title"].encode().startswith(b"a")
+    assert query_url("https://w.test/w/api.php", answer.cursor, maxlag_s=5.0)
+
+
+def test_pairs_of_halves_are_characters():
+    assert read(rb'{"query": {"title": "\ud83d\ude00"}}').query["title"] == "\U0001f600"
+
+
+@pytest.mark.parametrize("place", ["code", "info", "text"])
+def test_an_error_nested_without_end_is_none_but_broken(place):
+    nested = b"[" * 900 + b"]" * 900
+    answer = read(b'{"error": {"code": "x", "%s": %s}}' % (place.encode(), nested))
+    assert isinstance(answer, ApiTrouble)
+
+
 def test_limits_stated_by_an_error_are_read():
     assert read(error("toomanyvalues", limit=20)).limit == 20
     assert read(error("toomanyvalues", data={"limit": 10, "lowlimit": 10})).limit == 10

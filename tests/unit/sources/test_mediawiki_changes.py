@@ -136,6 +136,13 @@ def test_rows_that_are_none_are_counted_and_left_out():
     assert read.unusable == 4
 
 
+@pytest.mark.parametrize("kind", [[], {}, None, 7])
+def test_log_entries_of_no_kind_are_passed_over(kind):
+    logged = edit(2, type="log", logtype=kind)
+    read = read_changes(answer(logged, logs=[entry(9, kind)]), Cursor(at=NOW - 60), NOW)
+    assert not read.changed
+
+
 def test_what_is_remembered_is_bounded():
     rows = [edit(number) for number in range(MAX_SEEN + 500)]
     read = read_changes(answer(*rows), Cursor(at=NOW - 60), NOW)

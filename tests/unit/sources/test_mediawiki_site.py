@@ -122,6 +122,16 @@ def test_what_is_no_siteinfo_is_refused(query):
         read_siteinfo(query)
 
 
+@pytest.mark.parametrize("number", ["1", [], {"a": 1}, None])
+def test_namespaces_without_a_number_are_left_out(number):
+    query = siteinfo()
+    query["namespaces"]["1"] = {"id": number, "name": "Talk", "canonical": "Talk"}
+    query["namespacealiases"] = [{"id": number, "alias": "T"}, {"id": 0, "alias": ["x"]}]
+    titles = read_siteinfo(query).titles
+    assert titles.title_of("https://wiki.test/wiki/Talk:x") == "Talk:x"
+    assert titles.title_of("https://wiki.test/wiki/T:x") == "T:x"
+
+
 def test_facts_come_back_from_the_file():
     facts = read_siteinfo(siteinfo(mainpageisdomainroot=True))
     assert WikiFacts.from_json(facts.to_json()) == facts

@@ -138,6 +138,10 @@ def test_article_paths_of_any_form(article_path, url):
     assert wiki.title_of(ORIGIN + url) == "A b"
 
 
+def test_half_a_character_gives_the_address_of_a_mark():
+    assert rules().url_of("a\ud800", ORIGIN) == ORIGIN + "/wiki/a%3F"
+
+
 @given(st.text(string.printable + "áßИ北😀:?&%+'\"", min_size=1, max_size=60))
 def test_a_title_leads_to_a_url_that_names_it(written):
     wiki = rules()
