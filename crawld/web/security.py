@@ -25,7 +25,8 @@ _LOADS = (
     " form-action 'self'; base-uri 'none'"
 )
 _SCRIPTS = "script-src 'self' 'unsafe-inline' 'unsafe-eval' data: blob:"
-# No directive of CSP that browsers heed covers WebRTC; this header does, whatever it allows else.
+# No directive of CSP that browsers heed covers WebRTC; this header does, whatever it allows else
+# (Chromium from 152 on; in others `scripts = false` is what keeps scripts from finding peers).
 _PEERLESS = ("connection-allowlist", '(response-origin "*://*:*/*")')
 _SANDBOX = (
     "sandbox allow-forms allow-popups allow-popups-to-escape-sandbox allow-downloads allow-modals"
