@@ -92,12 +92,17 @@ def _instant(text: str, now: float) -> float:
         raise HTTPException(422, str(error)) from error
 
 
+def _is_number(text: str) -> bool:
+    # Python itself refuses to read thousands of digits.
+    return text.isdecimal() and len(text) < len(str(FIRST_INSTANT))
+
+
 def _named(
     connection: apsw.Connection, page: PageRecord, named: str | None, now: float
 ) -> VersionRow:
     """Return the copy that a text names, without one the last."""
     found: VersionRow | None
-    if named is not None and named.strip().isdecimal() and int(named) < FIRST_INSTANT:
+    if named is not None and _is_number(named.strip()):
         found = version_rows.detail(connection, int(named))
         if found is None or found.page_id != page.page_id:
             raise HTTPException(404, f"{page.url} has no version {named}; see: history")
