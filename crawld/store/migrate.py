@@ -155,6 +155,10 @@ def migrate(
         before = _status(connection, path, known)
         if before.pending and before.version:
             _copy(connection, path, before.version, progress)
+        if not before.version:
+            # A new file has nothing to lose: after a power cut it is empty or half made, and the
+            # rest is applied. It is synced once, when this connection closes.
+            connection.execute("PRAGMA synchronous = NORMAL")
         for migration in known[before.version :]:
             progress(f"apply {migration.name}")
             _apply(connection, migration)

@@ -188,6 +188,7 @@ def test_whatever_happens_every_copy_that_stays_reads_as_it_was(steps):
         path = Path(folder) / "crawld.db"
         migrate.migrate(path)
         with closing(open_connection(path)) as connection:
+            connection.execute("PRAGMA synchronous = OFF")
             site.upsert(connection, "docs", "{}", source="config", at=NOW)
             model = {
                 record_page(connection, f"p{n}", [(NOW, edited(n))]): [edited(n)] for n in range(3)
