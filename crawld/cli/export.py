@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import os
 import sys
 import time
@@ -85,16 +86,32 @@ def _run(
 
 def _zim(options: ExportOptions, now: float, since: float | None, progress: Progress) -> Summary:
     try:
-        from crawld.export.zim import export_zim
+        from crawld.export.zim import BrokenWriterError, export_zim
     except ModuleNotFoundError as error:
         raise OperatorError(
             f"this export needs {error.name}, which is not installed",
             hint="pip install 'crawld[zim]'",
         ) from error
-    with _silent_stdout():
-        return export_zim(
-            options.db, options.out, now=now, since=since, title=options.title, progress=progress
-        )
+    try:
+        with _silent_stdout():
+            return export_zim(
+                options.db,
+                options.out,
+                now=now,
+                since=since,
+                title=options.title,
+                progress=progress,
+            )
+    except BrokenWriterError as error:
+        atexit.register(_leave, error.exit_code)
+        raise
+
+
+def _leave(exit_code: int) -> None:
+    """End the process before Python ends the threads in it."""
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(exit_code)
 
 
 @contextmanager

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Final, Self
 
 from crawld.errors import OperatorError
+from crawld.export.whole import FULL
 
 _OPEN_DIRECTORIES: Final = 256
 """Descriptors kept: pages of one directory mostly come together."""
@@ -123,7 +124,7 @@ class Folder:
         return descriptor
 
     def _refusal(self, path: str, error: OSError) -> OperatorError:
-        return OperatorError(
-            f"{self.root / path} cannot be written: {error.strerror}",
-            hint="symbolic links inside an export are never followed; export into a new directory",
-        )
+        hint = "symbolic links inside an export are never followed; export into a new directory"
+        if error.errno in FULL:
+            hint = "make room and say it again: the export goes on where it stopped"
+        return OperatorError(f"{self.root / path} cannot be written: {error.strerror}", hint=hint)

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
+import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, Final
 
 from crawld.errors import OperatorError
+
+FULL: Final = frozenset({errno.ENOSPC, errno.EDQUOT})
+"""How a system says that there is no room left."""
 
 
 @contextmanager
@@ -29,23 +34,72 @@ def whole_file(path: Path) -> Iterator[BinaryIO]:
         descriptor = os.open(partial, flags, 0o644)
     except OSError as error:
         raise _refusal(partial, error) from error
-    with os.fdopen(descriptor, "r+b") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as error:
-            raise OperatorError(
-                f"another export is writing {partial}", hint="wait until it has ended"
-            ) from error
+    file = os.fdopen(descriptor, "r+b")
+    try:
+        _lock(descriptor, partial)
         try:
             file.truncate()
             yield file
             file.flush()
-            os.fsync(file.fileno())
+            os.fsync(descriptor)
             os.link(partial, path)
         except OSError as error:
             raise _refusal(path, error) from error
         finally:
             partial.unlink(missing_ok=True)
+    finally:
+        # What a full disk did not take is tried once more by closing, and said already.
+        with suppress(OSError):
+            file.close()
+
+
+@contextmanager
+def whole_by_name(path: Path) -> Iterator[Path]:
+    """Give a name to write a file under, as `whole_file` does for what opens its file itself.
+
+    It is in a directory of its own, where whatever else that program makes beside it goes too.
+
+    Raises:
+        OperatorError: as of `whole_file`.
+    """
+    refuse_taken(path)
+    room = path.with_name(f"{path.name}.partial")
+    try:
+        room.mkdir(exist_ok=True)
+        descriptor = os.open(room, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    except OSError as error:
+        raise _refusal(room, error) from error
+    try:
+        _lock(descriptor, room)
+        try:
+            _empty(room)
+            yield room / path.name
+            with (room / path.name).open("rb") as file:
+                os.fsync(file.fileno())
+            os.link(room / path.name, path)
+        except OSError as error:
+            raise _refusal(path, error) from error
+        finally:
+            shutil.rmtree(room, ignore_errors=True)
+    finally:
+        os.close(descriptor)
+
+
+def _empty(room: Path) -> None:
+    for left in room.iterdir():
+        if left.is_dir() and not left.is_symlink():
+            shutil.rmtree(left)
+        else:
+            left.unlink()
+
+
+def _lock(descriptor: int, partial: Path) -> None:
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        raise OperatorError(
+            f"another export is writing {partial}", hint="wait until it has ended"
+        ) from error
 
 
 def refuse_taken(path: Path) -> None:
@@ -59,6 +113,7 @@ def refuse_taken(path: Path) -> None:
 
 
 def _refusal(path: Path, error: OSError) -> OperatorError:
-    return OperatorError(
-        f"{path} cannot be written: {error.strerror}", hint="name another place with --out"
-    )
+    hint = "make room, or name another place with --out"
+    if error.errno not in FULL:
+        hint = "name another place with --out"
+    return OperatorError(f"{path} cannot be written: {error.strerror}", hint=hint)

@@ -13,9 +13,7 @@ Source: openzim.org/wiki/ZIM_file_format and openzim.org/wiki/Metadata.
 
 from __future__ import annotations
 
-import os
 import struct
-import tempfile
 import zlib
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
@@ -35,7 +33,7 @@ from crawld.core.url import parse, url_hash
 from crawld.errors import CorruptDatabaseError, OperatorError
 from crawld.export.names import relative
 from crawld.export.source import Progress, Summary, opened, silent
-from crawld.export.whole import refuse_taken
+from crawld.export.whole import whole_by_name
 from crawld.store import walk
 from crawld.store.walk import Copy, Head, Outline
 
@@ -60,6 +58,10 @@ _LANGUAGES: Final = dict(pair.split(":") for pair in _CODES.split())
 """From the language of an HTML page (ISO 639-1) to that of a ZIM file (ISO 639-3)."""
 
 
+class BrokenWriterError(OperatorError):
+    """libzim gave up: its threads go on and end the process by SIGABRT when Python ends them."""
+
+
 def export_zim(
     db: Path,
     out: Path,
@@ -81,23 +83,18 @@ def export_zim(
 
     Raises:
         OperatorError: the file cannot be written, or there is nothing to put into it.
+        BrokenWriterError: libzim gave up, and left threads.
         StoreError: the database cannot be read.
     """
-    refuse_taken(out)
-    try:
-        room = tempfile.TemporaryDirectory(prefix=f".{out.name}-", dir=out.parent)
-    except OSError as error:
-        raise OperatorError(
-            f"{out} cannot be written: {error.strerror}", hint="name another place with --out"
-        ) from error
-    with room as directory, opened(db) as connection:
-        partial = Path(directory) / "mirror.zim"
+    with whole_by_name(out) as partial, opened(db) as connection:
         zim = _Zim(connection, now, since, progress)
-        zim.write(partial, title)
-        descriptor = os.open(partial, os.O_RDONLY)
-        os.fsync(descriptor)
-        os.close(descriptor)
-        os.link(partial, out)
+        try:
+            zim.write(partial, title)
+        except RuntimeError as error:
+            raise BrokenWriterError(
+                f"{out} cannot be written: libzim says {error}",
+                hint="make room, or name another place with --out",
+            ) from error
         return zim.summary
 
 

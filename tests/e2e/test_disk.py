@@ -8,6 +8,8 @@ from contextlib import contextmanager
 import apsw
 import pytest
 
+from crawld.bench.mirrored import Mirrored
+from crawld.bench.mirrored import fill as fill_mirror
 from tests.peer.daemon import Crawld
 
 from .operated import rows, site, write_config
@@ -167,3 +169,37 @@ def test_a_directory_nobody_may_write_to_is_said(crawld, disk):
     assert refused.returncode == 2
     assert "writable" in refused.stderr
     assert "Traceback" not in refused.stderr
+
+
+@pytest.fixture
+def exporting(peers, tmp_path):
+    """A mirror of a hundred articles, and a function that exports it to a disk of 256 KiB."""
+    crawld = Crawld(tmp_path)
+    fill_mirror(crawld.db, Mirrored(100, 28_000))
+    small = peers.enter_context(small_disk(tmp_path / "small", 256 * 1024))
+
+    def export(form):
+        return crawld.crawld("export", form, "--out", small / "x")
+
+    return export, small
+
+
+@pytest.mark.parametrize("form", ["warc", "wacz", "zim"])
+def test_an_export_that_fills_the_disk_says_so_and_leaves_nothing(exporting, form):
+    export, small = exporting
+    done = export(form)
+    assert done.returncode == 2, done.stderr
+    assert "cannot be written" in done.stderr
+    assert "Traceback" not in done.stderr
+    assert list(small.iterdir()) == []
+
+
+def test_a_static_export_goes_on_when_there_is_room(exporting):
+    export, small = exporting
+    done = export("static")
+    assert (done.returncode, "make room" in done.stderr) == (2, True), done.stderr
+    assert all(path.stat().st_size > 20_000 for path in small.rglob("Page_*.html"))
+    subprocess.run(["mount", "-o", "remount,size=16m", str(small)], check=True)
+    done = export("static")
+    assert done.returncode == 0, done.stderr
+    assert len(list(small.rglob("Page_*.html"))) == 99
