@@ -101,7 +101,7 @@ class HintFeed:
             else:
                 self._told.setdefault(page, []).append(changed_at)
                 self.reliability.lagged(self._arrival[self._next] - changed_at)
-                policy.hinted(page, changed_at, trust=self.reliability.trust)
+                policy.hinted(page, changed_at, trust=self.reliability.heeded_trust)
             self._next += 1
 
     def found(self, policy: Policy, page: int, changed_at: list[float]) -> None:
@@ -111,7 +111,7 @@ class HintFeed:
             return
         self.reliability.counted(match(told, changed_at, tolerance_s=1.0))
         if isinstance(policy, IndexPolicy):
-            policy.covered(self.reliability.missed_share, self.reliability.lag_s())
+            policy.covered(self.reliability.heeded_missed_share, self.reliability.lag_s())
 
     def takes(self, slot: int) -> bool:
         """Whether a slot goes to polling: its share of them, evenly."""

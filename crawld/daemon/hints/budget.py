@@ -188,8 +188,8 @@ class Budget:
 def coverage(told: Sequence[SourceRow]) -> tuple[float, float]:
     """Return the share of changes none of several sources tells, and the lag of the best."""
     known = [hint.reliability(row.evidence) for row in told]
-    best = min(known, key=lambda each: each.missed_share)
-    return missed_by_all(each.missed_share for each in known), best.lag_s(0.9)
+    best = min(known, key=lambda each: each.heeded_missed_share)
+    return missed_by_all(each.heeded_missed_share for each in known), best.lag_s(0.9)
 
 
 def told_of(row: SourceRow, *, beyond_polls: bool = False) -> Told:

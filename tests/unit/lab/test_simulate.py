@@ -85,6 +85,18 @@ def test_hints_are_worth_much():
     assert told > noisy > blind
 
 
+@pytest.mark.parametrize(
+    ("hints", "most"),
+    [(Hints(60.0, miss=0.5, false=0.95), 0.004), (Hints(60.0, false=0.995), 0.01)],
+)
+def test_a_source_that_lies_costs_no_more_than_finding_it_out(hints, most):
+    costs = []
+    for case in (scenario(pages=30, seed=seed) for seed in range(3)):
+        blind = run(case, Task("index", 0.3))["freshness"]
+        costs.append(blind - run(case, Task("index", 0.3, hints=hints))["freshness"])
+    assert np.mean(costs) < most
+
+
 def test_a_policy_learns_nothing_of_the_future():
     # Two worlds that are alike until the tenth day: the picks until then must be the same.
     rng = np.random.default_rng(5)

@@ -7,6 +7,7 @@ import pytest
 
 from crawld.core.change.reliability import (
     MEMORY,
+    TRUST_LEAST,
     Matched,
     Reliability,
     Share,
@@ -104,3 +105,13 @@ def test_it_survives_storing_and_refuses_another_version():
 
 def test_sources_together_miss_what_each_misses():
     assert missed_by_all([0.5, 0.5, 0.4]) == pytest.approx(0.1)
+
+
+def test_a_source_that_always_lies_is_as_if_it_said_nothing():
+    lying = Reliability()
+    lying.counted(Matched(real=0, false=100, told=0, missed=10))
+    assert 0.0 < lying.trust < TRUST_LEAST
+    assert (lying.heeded_trust, lying.heeded_missed_share) == (0.0, 1.0)
+    lying.counted(Matched(real=10, false=0, told=10, missed=0))
+    assert lying.heeded_trust == lying.trust
+    assert lying.heeded_missed_share == lying.missed_share < 1.0
