@@ -26,8 +26,10 @@ CREATE TABLE replica (
     status TEXT NOT NULL CHECK (status IN ('pruned', 'held', 'withdrawn')),
     reason TEXT NOT NULL,
     since REAL NOT NULL,
-    -- when a sample of its pages was last let go, and when the next is due
+    -- when the sample of its pages was let go that is awaited, how many they are, and when the next
+    -- is due
     sampled_at REAL NOT NULL DEFAULT 0,
+    awaited INTEGER NOT NULL DEFAULT 0,
     look_at REAL NOT NULL DEFAULT 0,
     -- samples compared so far, those that agreed, and how far behind the canonical host they were
     sampled INTEGER NOT NULL DEFAULT 0,

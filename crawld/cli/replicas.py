@@ -42,8 +42,20 @@ def replicas(
         str | None,
         typer.Argument(metavar="OTHER", help="The other host of the pair.", show_default=False),
     ] = None,
+    every: Annotated[
+        bool,
+        typer.Option("--all", help="confirm: prune all that are held because they came at once."),
+    ] = False,
 ) -> None:
-    """Show hosts that are copies of others, with the reasons; say which verdicts are right."""
+    """Show hosts that are copies of others, with the reasons; say which verdicts are right.
+
+    Leave: whether a replica may be asked for pages of the host it copies (use_replicas).
+    """
+    if every:
+        if action is not Action.CONFIRM or host is not None:
+            raise typer.BadParameter("--all goes with confirm, and without a host")
+        call.show(call.client.post("/replicas/confirm-all", {}), Done, lambda done: done.done)
+        return
     if action is Action.LIST:
         call.show(call.client.get("/replicas", host=host), Replicas, lambda r: page(r, time.time()))
         return
@@ -63,7 +75,7 @@ def page(found: Replicas, now: float) -> RenderableType:
 
 
 def _table(rows: list[ReplicaStatus], now: float) -> RenderableType:
-    headings = ("host", "kept", "verdict", "since", "resting", "samples", "lag", "why")
+    headings = ("host", "kept", "verdict", "since", "resting", "samples", "lag", "leave", "why")
     return tables.table(
         headings,
         (
@@ -75,6 +87,7 @@ def _table(rows: list[ReplicaStatus], now: float) -> RenderableType:
                 count_text(row.suspended),
                 f"{row.agreed} of {row.sampled}" if row.sampled else "-",
                 "-" if row.lag_s is None else duration_text(row.lag_s),
+                "yes" if row.stands_in else "-",
                 clean(row.reason),
             )
             for row in rows

@@ -275,12 +275,23 @@ class Replicas(Table):
     every_s: PositiveSeconds = key(
         3_600.0, "Pause between two searches for replicas.", unit="seconds"
     )
+    storm_share: Share = key(
+        0.05,
+        "Share of all hosts, of ten at least, that one search may prune; more at once wait for"
+        " crawlctl replicas confirm --all.",
+        unit="share from 0 to 1",
+    )
     sample_pages: Annotated[int, Field(strict=True, ge=3, le=1_000)] = key(
         8,
         "Pages of each replica visited now and then, to see whether it still is one.",
         unit="pages",
     )
-    sample_every_s: PositiveSeconds = key(7 * 86_400.0, "How often they are.", unit="seconds")
+    first_sample_s: PositiveSeconds = key(
+        21_600.0, "When a few of a new replica are visited first.", unit="seconds"
+    )
+    sample_every_s: PositiveSeconds = key(
+        7 * 86_400.0, "How often they are at last; a new replica sooner.", unit="seconds"
+    )
     prefer: tuple[HostName, ...] = key(
         (), 'Hosts kept whatever speaks for their replicas: ["www.example.org"].'
     )

@@ -172,10 +172,11 @@ class HostPages:
 
         Args:
             pages: their numbers.
-            soon: whether they go before those that wait.
+            soon: whether they go before those that wait; some may wait already.
         """
         if soon:
-            self._ahead[:0] = pages
+            first = dict.fromkeys(page for page in pages if page not in self.held)
+            self._ahead = [*first, *(page for page in self._ahead if page not in first)]
             return
         for page in pages:
             if self.more or len(self._ahead) >= LOOK_AHEAD:

@@ -38,6 +38,9 @@ class ReplicaStatus(BaseModel):
     sampled: int
     agreed: int
     lag_s: float | None
+    stands_in: bool = Field(
+        description="Whether it may be asked for pages of the host it copies (use_replicas)."
+    )
     look_at: float
 
 

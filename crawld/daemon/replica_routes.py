@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from fastapi import APIRouter
@@ -13,6 +14,7 @@ from crawld.daemon.replica_models import PairStatus, ReplicaForm, Replicas, Repl
 from crawld.errors import OperatorError
 from crawld.store import host as host_rows
 from crawld.store import replica, replica_pair
+from crawld.store.replica import ReplicaRow
 from crawld.store.replica_pair import PairRow, Word
 
 if TYPE_CHECKING:
@@ -33,7 +35,7 @@ def replica_routes(daemon: Daemon) -> APIRouter:
         pairs = await daemon.database.read(replica_pair.list_pairs, host_id)
         return Replicas(
             replicas=[
-                ReplicaStatus(**{name: getattr(row, name) for name in ReplicaStatus.model_fields})
+                _replica_status(row, stands_in=daemon.crawl.capacity.stands_in(row.host))
                 for row in rows
                 if host_id is None or host_id in (row.host_id, row.canonical_id)
             ],
@@ -45,6 +47,13 @@ def replica_routes(daemon: Daemon) -> APIRouter:
         """Say that a host is a replica of another."""
         one, other = await _say(daemon, form, "confirmed")
         return Done(done=f"{one} and {other} are one host; the job {JOB} runs")
+
+    @router.post("/replicas/confirm-all")
+    async def confirm_all() -> Done:
+        """Let the next search prune however many hosts it finds at once."""
+        await daemon.database.write(partial(replica.allow_all, allowed=True))
+        daemon.jobs.call(JOB)
+        return Done(done=f"however many there are at once, they may be pruned; the job {JOB} runs")
 
     @router.post("/replicas/reject")
     async def reject(form: ReplicaForm) -> Done:
@@ -80,6 +89,11 @@ async def _say(daemon: Daemon, form: ReplicaForm, word: Word) -> tuple[str, str]
     await daemon.database.write(replica_pair.put_word, pair.one_id, pair.other_id, word)
     daemon.jobs.call(JOB)
     return pair.evidence.names
+
+
+def _replica_status(row: ReplicaRow, *, stands_in: bool) -> ReplicaStatus:
+    own = ReplicaStatus.model_fields.keys() - {"stands_in"}
+    return ReplicaStatus(stands_in=stands_in, **{name: getattr(row, name) for name in own})
 
 
 def _pair_status(pair: PairRow) -> PairStatus:

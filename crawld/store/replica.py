@@ -13,6 +13,8 @@ from typing import Final, Literal, NamedTuple
 
 import apsw
 
+from crawld.store import meta
+
 Status = Literal["pruned", "held", "withdrawn"]
 
 
@@ -27,7 +29,8 @@ class ReplicaRow(NamedTuple):
         status: `pruned`, `held` for the operator, or `withdrawn`.
         reason: why this host is kept, why it is held, or why it was withdrawn.
         since: Unix seconds.
-        sampled_at: when a sample of its pages was last let go.
+        sampled_at: when the sample of its pages was let go that is awaited; 0: none is.
+        awaited: pages of that sample.
         look_at: when the next is due.
         sampled: samples compared so far.
         agreed: those that showed what the canonical host shows.
@@ -43,6 +46,7 @@ class ReplicaRow(NamedTuple):
     reason: str
     since: float
     sampled_at: float
+    awaited: int
     look_at: float
     sampled: int
     agreed: int
@@ -52,7 +56,7 @@ class ReplicaRow(NamedTuple):
 
 _LIST: Final = """
 SELECT replica.host_id, host.host, canonical_id, canonical.host, status, reason, since, sampled_at,
-       look_at, sampled, agreed, lag_s, host.pages_suspended
+       awaited, look_at, sampled, agreed, lag_s, host.pages_suspended
 FROM replica JOIN host USING (host_id) JOIN host AS canonical ON canonical.host_id = canonical_id
 ORDER BY canonical.host, host.host
 """
@@ -80,6 +84,9 @@ def put_replica(
         " since = iif(status = ?3 AND canonical_id = ?2, since, ?5),"
         " sampled = iif(status = ?3 AND canonical_id = ?2, sampled, 0),"
         " agreed = iif(status = ?3 AND canonical_id = ?2, agreed, 0),"
+        " lag_s = iif(status = ?3 AND canonical_id = ?2, lag_s, NULL),"
+        " sampled_at = iif(status = ?3 AND canonical_id = ?2, sampled_at, 0),"
+        " awaited = iif(status = ?3 AND canonical_id = ?2, awaited, 0),"
         " look_at = iif(status = ?3 AND canonical_id = ?2, look_at, ?6),"
         " canonical_id = ?2, status = ?3, reason = ?4",
         (host_id, canonical_id, status, reason, now, look_at),
@@ -94,9 +101,10 @@ def drop_replica(connection: apsw.Connection, host_id: int) -> None:
 def put_sample(
     connection: apsw.Connection, host_id: int, *, sampled: int, agreed: int, lag_s: float | None
 ) -> None:
-    """Add what samples of a replica showed."""
+    """Add what a sample of a replica showed; none is awaited any more."""
     connection.execute(
-        "UPDATE replica SET sampled = sampled + ?, agreed = agreed + ?,"
+        "UPDATE replica SET sampled = sampled + ?, agreed = agreed + ?, sampled_at = 0,"
+        " awaited = 0,"
         " lag_s = coalesce(max(lag_s, ?3), lag_s, ?3) WHERE host_id = ?",
         (sampled, agreed, lag_s, host_id),
     )
@@ -105,10 +113,24 @@ def put_sample(
 def doubt(connection: apsw.Connection, host_id: int) -> None:
     """Forget what samples of a pruned replica showed, and let the next be taken at once."""
     connection.execute(
-        "UPDATE replica SET sampled = 0, agreed = 0, lag_s = NULL, sampled_at = 0, look_at = 0"
+        "UPDATE replica SET sampled = 0, agreed = 0, lag_s = NULL, sampled_at = 0, awaited = 0,"
+        " look_at = 0"
         " WHERE host_id = ? AND status = 'pruned'",
         (host_id,),
     )
+
+
+_ALL_AT_ONCE: Final = "replicas_all_at_once"
+
+
+def allow_all(connection: apsw.Connection, *, allowed: bool) -> None:
+    """Note whether the next search may prune however many hosts it finds."""
+    meta.put(connection, _ALL_AT_ONCE, "yes" if allowed else "no")
+
+
+def all_allowed(connection: apsw.Connection) -> bool:
+    """Return whether the operator said so."""
+    return meta.get(connection, _ALL_AT_ONCE) == "yes"
 
 
 def prefer(connection: apsw.Connection, host_id: int) -> None:

@@ -45,6 +45,60 @@ WHERE version_id IS NOT NULL AND state = 'visited'
 """
 
 
+_MET: Final = """
+SELECT page_id, site_id, url FROM page WHERE host_id = ? AND state = 'discovered' AND requisite = 0
+  AND retry_at IS NULL ORDER BY depth, page_id LIMIT ?
+"""
+
+MET_LOOKED_AT: Final = 500
+"""Pages of each host that are looked at for some that the other has too."""
+
+
+class Met(NamedTuple):
+    """A page that was met as a link and never visited."""
+
+    host_id: int
+    site_id: int
+    page_id: int
+
+
+def shared_unvisited(
+    connection: apsw.Connection, one_id: int, other_id: int, paths: int
+) -> list[Met]:
+    """Return pages never visited under paths that both of two hosts have.
+
+    First the pages whose path the other host has shown already, then those that both have only
+    met; none of them is made up.
+
+    Args:
+        connection: any.
+        one_id: a host.
+        other_id: another.
+        paths: the most paths of each kind.
+    """
+    met: list[dict[str, Met]] = []
+    for host_id in (one_id, other_id):
+        rows: list[Any] = connection.execute(_MET, (host_id, MET_LOOKED_AT)).fetchall()
+        met.append({target_of(url): Met(host_id, site, page) for page, site, url in rows})
+    shown: list[Met] = []
+    for here, there_id in ((met[0], other_id), (met[1], one_id)):
+        origins = [origin for (origin,) in connection.execute(_ORIGINS, (there_id,))]
+        there = {target: [f"{origin}{target}" for origin in origins] for target in here}
+        held = _held(connection, there_id, [url for urls in there.values() for url in urls])
+        shown += [here[target] for target in here if held.intersection(there[target])][:paths]
+    both = [target for target in met[0] if target in met[1]][:paths]
+    found = [*shown, *(side[target] for target in both for side in met)]
+    return list(dict.fromkeys(found))
+
+
+def _held(connection: apsw.Connection, host_id: int, urls: Sequence[str]) -> set[str]:
+    """Return which URLs of a host it holds a good copy of."""
+    if not urls:
+        return set()
+    hashes = apsw.carray(array.array("q", [url_hash(url) for url in urls]))
+    return {url for (url,) in connection.execute(_HELD_THERE, (hashes, host_id))}
+
+
 def suspend(
     connection: apsw.Connection,
     host_id: int,
@@ -69,11 +123,7 @@ def suspend(
     if not rows:
         return None
     there = {row[0]: _addresses(connection, canonical_id, row[2]) for row in rows}
-    hashes = array.array("q", [url_hash(url) for urls in there.values() for url in urls])
-    held = set()
-    if hashes:
-        found = connection.execute(_HELD_THERE, (apsw.carray(hashes), canonical_id))
-        held = {url for (url,) in found}
+    held = _held(connection, canonical_id, [url for urls in there.values() for url in urls])
     moves = []
     for page_id, site_id, _, state, _ in rows:
         if held.intersection(there[page_id]):
@@ -121,7 +171,8 @@ def let_go(
         (host_id, count),
     ).fetchall()
     connection.execute(
-        "UPDATE replica SET sampled_at = ?, look_at = ? WHERE host_id = ?", (now, look_at, host_id)
+        "UPDATE replica SET sampled_at = ?, awaited = ?, look_at = ? WHERE host_id = ?",
+        (now, len(chosen), look_at, host_id),
     )
     return bring_back(connection, host_id, [page_id for (page_id,) in chosen])
 

@@ -27,14 +27,17 @@ class Sample(NamedTuple):
 
 _SAMPLED: Final = """
 SELECT url, cleaned_digest, last_visit_at, last_outcome, redirect_url FROM page
-WHERE host_id = ? AND state = 'visited' AND requisite = 0 AND last_visit_at >= ?
+WHERE host_id = ? AND state IN ('visited', 'suspended') AND requisite = 0 AND last_visit_at >= ?
 """
 
 
 def samples(
     connection: apsw.Connection, host_id: int, canonical_id: int, since: float
 ) -> list[Sample]:
-    """Return what the pages show that were let go at an instant and visited since."""
+    """Return what the pages show that were let go at an instant and visited since.
+
+    Those count that rest again meanwhile; what only the replica has does not.
+    """
     found = []
     rows: list[Any] = connection.execute(_SAMPLED, (host_id, since)).fetchall()
     for url, digest, visited_at, outcome, redirect_url in rows:

@@ -58,7 +58,8 @@ async def mirrored(nursery, serve, folder, *, prune):
         *(web.url(host=host) for host in hosts),
         once=False,
         dns={"hosts": {host: ["127.0.0.1"] for host in hosts}},
-        replicas={"prune": prune},
+        # Nothing is looked at again within these days.
+        replicas={"prune": prune, "first_sample_s": 30 * DAY_S, "sample_every_s": 30 * DAY_S},
         jobs={"audit_share": 0.0},
     )
     daemon = await nursery.start(run_daemon, start)

@@ -10,7 +10,7 @@ Rules:
 1. Redirects and canonical links retire the host that sends them, never the one they point at.
 2. Groups are closed over gated pairs only, and are held for confirmation where two hosts of one
    were compared and contradict each other.
-3. More hosts to prune at once than `STORM_SHARE` of all are held for confirmation: a fault of ours
+3. More hosts to prune at once than a share of all (`STORM_SHARE`) are held for confirmation: a fault of ours
    or an attack looks like that, a web does not.
 """
 
@@ -220,9 +220,9 @@ def groups(pairs: Iterable[tuple[int, int]]) -> list[tuple[int, ...]]:
     return [tuple(sorted(members[at])) for at in sorted(members)]
 
 
-def storm(new_prunings: int, hosts: int) -> bool:
+def storm(new_prunings: int, hosts: int, share: float = STORM_SHARE) -> bool:
     """Whether a run would prune so many hosts that the operator must say yes first."""
-    return new_prunings > max(STORM_LEAST, STORM_SHARE * hosts)
+    return new_prunings > max(STORM_LEAST, share * hosts)
 
 
 def declared_by(

@@ -15,7 +15,14 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from crawld.core.replica.canonical import KEPT, Choice, Standing, choose, owners
-from crawld.core.replica.verdict import Evidence, declared_by, gated, groups, storm
+from crawld.core.replica.verdict import (
+    STORM_SHARE,
+    Evidence,
+    declared_by,
+    gated,
+    groups,
+    storm,
+)
 from crawld.store.replica import ReplicaRow, Status
 from crawld.store.replica_pair import Word
 
@@ -51,6 +58,8 @@ class Known:
         standings: what speaks for each host that stands in a pair.
         hosts: hosts in all.
         prune: whether the config lets verdicts prune.
+        most_at_once: share of the hosts that may be pruned by one run; None: any, by the
+            operator's word.
     """
 
     evidence: Mapping[Pair, Evidence]
@@ -60,6 +69,7 @@ class Known:
     standings: Mapping[int, Standing]
     hosts: int
     prune: bool = True
+    most_at_once: float | None = STORM_SHARE
 
 
 def gated_pairs(known: Known) -> set[Pair]:
@@ -146,8 +156,11 @@ def _calmed(
     }
     if not known.prune:
         held, reason = {decision.host_id for decision in decisions}, "pruning is off in the config"
-    elif storm(len(new), known.hosts):
-        held, reason = new, f"{len(new)} hosts at once; confirm those that are right"
+    elif known.most_at_once is not None and storm(len(new), known.hosts, known.most_at_once):
+        held, reason = (
+            new,
+            f"{len(new)} hosts at once: crawlctl replicas confirm --all, or one by one",
+        )
     else:
         return list(decisions)
     return [

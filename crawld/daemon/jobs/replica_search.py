@@ -26,10 +26,13 @@ from crawld.core.replica.learning import (
 )
 from crawld.core.replica.vectors import Floats
 from crawld.core.replica.verdict import (
+    ASKED_EQUAL,
+    ASKED_PROBABILITY,
     CONTRADICTED_COMPARED,
     CONTRADICTED_SHARE,
     LEAST_EQUAL,
     Evidence,
+    undecided,
 )
 from crawld.core.url import parse, target_of
 from crawld.store.replica_source import FetchedPage, Redirect, SourceHost
@@ -71,6 +74,7 @@ class Findings:
         candidates: pairs that share something.
         dropped: pairs left out for want of room.
         contradictions: hosts of such pairs that were compared and are not the same.
+        undecided: pairs that more pages may decide, the most probable first.
         learnt: whether a classifier was asked; without one conservative rules decide alone.
         passes: passes of EM it took to learn; 0: it had learnt before.
     """
@@ -80,6 +84,7 @@ class Findings:
     candidates: int
     dropped: int
     contradictions: list[tuple[int, int]]
+    undecided: list[tuple[int, int]]
     learnt: bool
     passes: int
 
@@ -155,13 +160,15 @@ class ReplicaSearch:
         measured = _measure(measure, _placed(np.union1d(found.keys, declared), ids))
         passes = self._learn(measure, measured, hosts, ids)
         probability = self._probability(measured)
-        pairs = _worth_keeping(hosts, measure, measured, probability, (redirects, canonicals))
+        promising = _promising(hosts, measure, measured, probability, (redirects, canonicals))
+        pairs = [pair for pair in promising if _worth_keeping(pair.evidence)]
         return Findings(
             pairs,
             len(hosts),
             len(found.keys),
             found.dropped,
             _contradictions(pairs, measured, ids),
+            _undecided(promising),
             self._model is not None,
             passes,
         )
@@ -261,7 +268,20 @@ def _measure(measure: Measure, keys: Ids) -> Measured:
     return Measured.joined(parts) if parts else measure.pairs(keys)
 
 
-def _worth_keeping(
+def _worth_keeping(evidence: Evidence) -> bool:
+    """Whether there is anything to say of a pair."""
+    declared = (*evidence.redirects, *evidence.canonicals)
+    probable = (evidence.probability or 0.0) >= NEARLY
+    return probable or evidence.equal >= LEAST_EQUAL or any(declared)
+
+
+def _undecided(pairs: Sequence[Judged]) -> list[tuple[int, int]]:
+    left = [pair for pair in pairs if undecided(pair.evidence)]
+    left.sort(key=lambda pair: (-(pair.evidence.probability or 0.0), pair.one_id, pair.other_id))
+    return [(pair.one_id, pair.other_id) for pair in left]
+
+
+def _promising(
     hosts: Sequence[SourceHost],
     measure: Measure,
     measured: Measured,
@@ -270,9 +290,9 @@ def _worth_keeping(
 ) -> list[Judged]:
     content, values = measured.content, measured.values
     names = [feature.name for feature in ALL]
-    worth = (content.equal >= LEAST_EQUAL) | (values[:, names.index("declared")] > 0)
+    worth = (content.equal >= ASKED_EQUAL) | (values[:, names.index("declared")] > 0)
     if probability is not None:
-        worth |= probability >= NEARLY
+        worth |= probability >= ASKED_PROBABILITY
     found = []
     for at in np.flatnonzero(worth).tolist():
         a, b = int(measured.keys[at]) >> 32, int(measured.keys[at]) & 0xFFFFFFFF

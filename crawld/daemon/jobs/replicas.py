@@ -4,14 +4,16 @@ A run: pages fetched since ▸ redirects and canonical links ▸ judge all pairs
 decide ▸ store ▸ for each replica: compare the samples that were let go, withdraw or suspend, let
 the next go when they are due. Everything is read and written in slices with rests between them.
 
-When to look again (the thesis leaves it open): a few random pages of each replica every
-`sample_every_s`. A verdict is withdrawn once `LEAST_AGAINST` of a sample, and more than half of it,
-show what the canonical host neither shows nor showed.
+When to look again (the thesis leaves it open): a few random pages of each replica, first after
+`first_sample_s`, then after as long as the verdict has stood, at last every `sample_every_s`: a new
+verdict is the one that may be wrong. It is withdrawn once `LEAST_AGAINST` of a sample, and more
+than half of it, show what the canonical host neither shows nor showed.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Final, TypeVar
 
 import apsw
@@ -21,7 +23,7 @@ import trio
 from crawld.config.model import Replicas as Keys
 from crawld.core.content.html import parse as parse_html
 from crawld.core.replica.canonical import Standing
-from crawld.core.replica.verdict import level_of
+from crawld.core.replica.verdict import ASKED_PATHS, level_of
 from crawld.core.url import canonicalize, parse, target_of
 from crawld.daemon.clock import Clock
 from crawld.daemon.crawl import Crawl
@@ -52,10 +54,14 @@ LEAST_AGAINST: Final = 3
 """Samples that must differ before a verdict is withdrawn."""
 
 LEAST_FOR: Final = 3
-"""Samples that must agree, all of them, before a replica may stand in for its canonical host."""
+"""Samples that must agree, all of them, before a replica may stand in for its canonical host; so
+many are taken while a verdict is new."""
 
 FRESH_LAG_S: Final = 60.0
 """The most such a replica may have been seen to lag: a minute, about how long we need to record."""
+
+ASKED_PAIRS: Final = 500
+"""Undecided pairs of which a run asks for more pages."""
 
 UNDECIDED_S: Final = 2 * 86_400.0
 """How long a sample waits for the canonical page to be visited after it."""
@@ -77,7 +83,7 @@ class Replicas:
         self._search = ReplicaSearch()
         self._cursors: Cursors | None = None
         self._heads: dict[int, tuple[tuple[int, ...], dict[str, int]]] = {}
-        self._counts = {"pages": 0, "pairs": 0, "pruned": 0, "held": 0, "withdrawn": 0}
+        self._counts = {"pages": 0, "pairs": 0, "pruned": 0, "held": 0, "withdrawn": 0, "asked": 0}
 
     @property
     def every_s(self) -> float:
@@ -104,6 +110,7 @@ class Replicas:
                 await self._keep(row)
         rows = await self._database.read(replica.list_replicas)
         await self._grant(rows)
+        await self._ask(hosts, found, rows)
         self._counts["pairs"] = len(found.pairs)
         for status in ("pruned", "held", "withdrawn"):
             self._counts[status] = sum(row.status == status for row in rows)
@@ -179,6 +186,7 @@ class Replicas:
         kept = {pair: known for pair, known in evidence.items() if pruned & set(pair)}
         evidence = kept | {pair: judged.evidence for pair, judged in fresh.items()}
         words = {(pair.one_id, pair.other_id): pair.word for pair in stored if pair.word}
+        released = await self._database.read(replica.all_allowed)
         known = Known(
             evidence=evidence,
             words=words,
@@ -187,6 +195,7 @@ class Replicas:
             standings=await self._standings(hosts, {*evidence, *words}, rows),
             hosts=len(hosts),
             prune=self._settings().prune,
+            most_at_once=None if released else self._settings().storm_share,
         )
         judgements = [
             PairRow(
@@ -204,6 +213,8 @@ class Replicas:
             await self._database.write(replica_pair.put_pairs, part)
         await self._database.write(replica_pair.forget_pairs, now)
         await self._carry_out(await trio.to_thread.run_sync(plan, known), rows, now)
+        if released:
+            await self._database.write(partial(replica.allow_all, allowed=False))
 
     async def _standings(
         self, hosts: list[SourceHost], pairs: set[tuple[int, int]], rows: list[ReplicaRow]
@@ -242,7 +253,7 @@ class Replicas:
             if decision is None and row.status != "withdrawn":
                 await self._database.write(replica.drop_replica, host_id)
                 log.info("replica_dropped", host=row.host, canonical=row.canonical_host)
-        look_at = now + self._settings().sample_every_s
+        look_at = now + _look_again_in_s(0.0, self._settings())
         for decision in decisions:
             was = before.get(decision.host_id)
             if was is None or (was.status, was.canonical_id) != (
@@ -270,19 +281,19 @@ class Replicas:
 
     async def _keep(self, row: ReplicaRow) -> None:
         """Compare what was let go, withdraw or suspend, and let the next go when it is due."""
-        now = self._clock.now()
-        if row.sampled_at:
+        now, settings = self._clock.now(), self._settings()
+        awaited = bool(row.sampled_at)
+        if awaited:
             samples = await self._database.read(
                 replica_sample.samples, row.host_id, row.canonical_id, row.sampled_at
             )
             told = [sample for sample in samples if sample.agrees is not None]
-            if len(told) < len(samples) and now - row.sampled_at < UNDECIDED_S:
-                return
             against = sum(not sample.agrees for sample in told)
             if against >= LEAST_AGAINST and 2 * against > len(told):
                 await self._withdraw(row, f"{against} of {len(told)} sampled pages differ", now)
                 return
-            if told:
+            whole = len(told) >= row.awaited
+            if whole or now - row.sampled_at >= UNDECIDED_S:
                 lags = [sample.lag_s for sample in told if sample.lag_s is not None]
                 await self._database.write(
                     replica.put_sample,
@@ -291,15 +302,17 @@ class Replicas:
                     agreed=len(told) - against,
                     lag_s=max(lags, default=None),
                 )
+                awaited = False
+        # A page of a sample rests as soon as it was visited: once is enough.
         await self._suspend(row)
-        if row.look_at <= now:
-            settings = self._settings()
+        if row.look_at <= now and not awaited:
+            stood_s = now - row.since
             back = await self._database.write(
                 replica_pages.let_go,
                 row.host_id,
-                settings.sample_pages,
+                LEAST_FOR if stood_s < settings.sample_every_s else settings.sample_pages,
                 now=now,
-                look_at=now + settings.sample_every_s,
+                look_at=now + _look_again_in_s(stood_s, settings),
             )
             self._enter(row.host, back)
 
@@ -314,6 +327,20 @@ class Replicas:
             for row in rows
             if frozenset((row.host_id, row.canonical_id)) in certain and _is_fresh(row)
         )
+
+    async def _ask(self, hosts: list[SourceHost], found: Findings, rows: list[ReplicaRow]) -> None:
+        """Let pages be visited first that may decide a pair; all would be visited later anyway."""
+        names = {host.host_id: host.host for host in hosts}
+        settled = {row.host_id for row in rows if row.status == "pruned"}
+        pairs = [pair for pair in found.undecided if not settled.intersection(pair)]
+        for one, other in pairs[:ASKED_PAIRS]:
+            met = await self._rested(replica_pages.shared_unvisited, one, other, ASKED_PATHS)
+            for host_id, site_id in dict.fromkeys((page.host_id, page.site_id) for page in met):
+                host = self._crawl.hosts.get(names[host_id])
+                if host is not None and site_id in self._crawl.sites:
+                    first = [page.page_id for page in met if page[:2] == (host_id, site_id)]
+                    self._crawl.pages_of(host, site_id).discovered(first, soon=True)
+            self._counts["asked"] += len(met)
 
     async def _suspend(self, row: ReplicaRow) -> None:
         after: int | None = 0
@@ -353,6 +380,11 @@ class Replicas:
             pages = {page.page_id: page.visited for page in back if page.site_id == site_id}
             self._crawl.pages_of(host, site_id).brought_back(pages)
         self._crawl.schedule.wake(host.slot)
+
+
+def _look_again_in_s(stood_s: float, settings: Keys) -> float:
+    """Return when to look at a replica again whose verdict has stood for some time."""
+    return min(max(stood_s, settings.first_sample_s), settings.sample_every_s)
 
 
 def _is_fresh(row: ReplicaRow) -> bool:

@@ -65,10 +65,14 @@ class World:
         with trio.fail_after(PATIENCE_S):
             while (  # noqa: ASYNC110
                 state := await last()
-            ).running or state.last.last_finished_at < begun:
+            ).running or not _ended_since(state, begun):
                 await trio.sleep(0.005)
         assert state.last.result == "done", state.last.detail
         return state.last.detail
+
+    def control(self):
+        transport = httpx.AsyncHTTPTransport(uds=str(self.running.socket_path))
+        return httpx.AsyncClient(transport=transport, base_url="http://crawld")
 
     def replicas(self):
         rows = self.mirror.rows(
@@ -81,6 +85,11 @@ class World:
 
     def asked(self, host):
         return sum(target != "/robots.txt" for target in self.web.targets(host))
+
+
+def _ended_since(state, begun):
+    # Between the row of a run and its beginning the job neither runs nor has ended.
+    return state.last is not None and (state.last.last_finished_at or 0.0) >= begun
 
 
 @pytest.fixture
@@ -104,7 +113,7 @@ async def test_a_copy_is_found_rested_and_its_names_lead_to_the_host_kept(world)
     assert told.startswith("2 hosts, 1 candidates, too few pairs to learn from")
     assert w.replicas() == {WWW: ("a.test", "pruned", PAGES)}
     before = w.asked(WWW)
-    await w.round()
+    await w.round(5 * 3_600.0)
     assert w.asked(WWW) == before
     assert w.asked("a.test") >= 2 * PAGES
     read = w.running.database.read
@@ -150,8 +159,7 @@ async def test_strangers_are_held_until_the_operator_speaks(world):
     assert (status, rest) == ("held", 0)
     [row] = await w.running.database.read(replica.list_replicas)
     assert row.reason == "a.test and b.test may have different owners"
-    transport = httpx.AsyncHTTPTransport(uds=str(w.running.socket_path))
-    async with httpx.AsyncClient(transport=transport, base_url="http://crawld") as client:
+    async with w.control() as client:
         said = await client.post("/replicas/confirm", json={"host": host})
         assert said.status_code == 200, said.text
         said = await client.post("/replicas/prefer", json={"host": "b.test"})
@@ -185,6 +193,48 @@ async def test_samples_confirm_a_verdict_and_rest_again(world):
     assert 8 <= w.asked(WWW) - before <= 16
     [row] = await w.running.database.read(replica.list_replicas)
     assert (row.sampled, row.agreed, row.lag_s) == (8, 8, 0.0)
+
+
+async def test_a_new_verdict_is_looked_at_soon_and_an_old_one_seldom(world):
+    w = await world(twin("a.test"), twin(WWW))
+    await w.look()
+
+    async def next_look_s():
+        [row] = await w.running.database.read(replica.list_replicas)
+        return row.look_at - w.wall()
+
+    assert 5 * 3_600 < await next_look_s() <= 6 * 3_600
+    ages = []
+    for count in range(1, 5):
+        before = w.asked(WWW)
+        await w.round(await next_look_s() + 600.0)  # a sample is let go ...
+        ages.append(await next_look_s())
+        await w.settle()
+        await w.look()  # ... each of its pages visited, to rest again ...
+        await w.round(2 * 3_600.0)  # ... and compared with what the kept host shows by then
+        assert w.asked(WWW) == before + 3
+        [row] = await w.running.database.read(replica.list_replicas)
+        assert (row.sampled, row.agreed) == (3 * count, 3 * count)
+    assert ages == sorted(ages)
+    assert ages[0] < DAY_S / 2 < DAY_S < ages[3] <= 7 * DAY_S
+
+
+async def test_hosts_that_came_at_once_are_pruned_on_the_operators_word(world):
+    names = [f"s{number}.test" for number in range(11)]
+    addresses = {f"{www}{name}": ["127.0.0.1"] for name in names for www in ("", "www.")}
+    w = await world(
+        *(twin(f"{www}{name}", seed=at, pages=8) for at, name in enumerate(names)
+          for www in ("", "www.")),
+        replicas={"storm_share": 0.0}, dns={"hosts": addresses},
+    )  # fmt: skip
+    await w.look()
+    assert {status for _, status, _ in w.replicas().values()} == {"held"}
+    async with w.control() as client:
+        answer = await client.post("/replicas/confirm-all")
+        assert answer.status_code == 200, answer.text
+    await w.judged()
+    assert {status for _, status, _ in w.replicas().values()} == {"pruned"}
+    assert not await w.running.database.read(replica.all_allowed)
 
 
 async def test_a_verdict_that_no_longer_holds_is_withdrawn_and_its_pages_return(world, wall):

@@ -157,6 +157,17 @@ def test_the_look_ahead_is_bounded():
     assert pages.more
 
 
+def test_pages_wanted_soon_go_first_and_none_twice():
+    pages = pages_of()
+    pages.discovered(range(5))
+    assert turns(pages, 1) == [0]
+    pages.discovered([3, 0, 9, 3], soon=True)
+    assert turns(pages, 6) == [3, 9, 1, 2, 4, None]
+    # What the file brings anew is known by then.
+    pages.refill([1, 3, 9, 10], asked=10)
+    assert turns(pages, 2) == [10, None]
+
+
 def test_only_what_the_policy_chooses_is_lent():
     pages = pages_of(visited=2)
     pages.discovered([11])

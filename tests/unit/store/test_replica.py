@@ -95,6 +95,50 @@ def both(file, *paths, **more):
         file.page(f"{COPY}{path}", digest=path.encode(), **more)
 
 
+def test_what_samples_showed_holds_for_one_kept_host_only(file):
+    both(file, "/", "/a")
+    file.prune()
+    assert replica_pages.let_go(file.connection, OTHER_ID, 4, now=AT + 50, look_at=AT + 99)
+    replica.put_sample(file.connection, OTHER_ID, sampled=2, agreed=2, lag_s=7.0)
+    file.page("http://b.test/")
+    replica_pages.bring_back(file.connection, OTHER_ID)
+    for _ in range(2):
+        replica.put_replica(
+            file.connection, OTHER_ID, 3, "pruned", "why", now=AT + 60, look_at=AT + 70
+        )
+        [row] = replica.list_replicas(file.connection)
+        assert (row.canonical_id, row.since, row.look_at) == (3, AT + 60, AT + 70)
+        assert (row.sampled, row.lag_s, row.sampled_at, row.awaited) == (0, None, 0.0, 0)
+
+
+def test_what_two_hosts_both_have_and_one_has_not_shown_yet(file):
+    both(file, "/", "/a")
+    file.page(f"{KEPT}/seen-here")
+    file.page(f"{COPY}/seen-here", visited=False)
+    file.page(f"{COPY}/seen-there")
+    file.page(f"{KEPT}/seen-there", visited=False)
+    for origin in (KEPT, COPY):
+        for path in ("/met", "/met-too"):
+            file.page(f"{origin}{path}", visited=False)
+        file.page(f"{origin}/own{origin[-9:-7]}", visited=False)
+
+    def found(paths):
+        met = replica_pages.shared_unvisited(file.connection, ONE_ID, OTHER_ID, paths)
+        return [
+            file.connection.execute("SELECT url FROM page WHERE page_id = ?", (page.page_id,)).get
+            for page in met
+        ]
+
+    shown = [f"{KEPT}/seen-there", f"{COPY}/seen-here"]
+    assert found(1) == [*shown, f"{KEPT}/met", f"{COPY}/met"]
+    assert found(9) == [*found(1), f"{KEPT}/met-too", f"{COPY}/met-too"]
+    # A page that waits for another try waits on.
+    file.connection.execute(
+        "UPDATE page SET retry_at = ? WHERE url = ?", (AT + 99, f"{COPY}/seen-here")
+    )
+    assert found(1) == [f"{KEPT}/seen-there", f"{KEPT}/met", f"{COPY}/met"]
+
+
 def test_pages_rest_where_the_kept_host_has_them_and_come_back_as_they_were(file):
     both(file, "/", "/a")
     file.page(f"{COPY}/own")

@@ -28,7 +28,9 @@ def known(names, evidence, **more):
 
 
 def row(host_id, canonical_id, status="pruned", reason="the shorter name"):
-    return ReplicaRow(host_id, "", canonical_id, "", status, reason, 0.0, 0.0, 0.0, 0, 0, None, 0)
+    return ReplicaRow(
+        host_id, "", canonical_id, "", status, reason, 0.0, 0.0, 0, 0.0, 0, 0, None, 0
+    )
 
 
 def decided(what):
@@ -113,6 +115,9 @@ def test_a_storm_of_verdicts_waits_for_the_operator(copies, status):
     # What stood before the storm stands, and so does what the operator confirmed.
     calm = replace(what, replicas=[row(1, 0)], words={(2, 3): "confirmed"})
     assert {each.host_id for each in plan(calm) if each.status == "pruned"} >= {1, 3}
+    # As many as the config says, or all that there are where the operator says so.
+    for let in (replace(what, most_at_once=0.5), replace(what, most_at_once=None)):
+        assert {each.status for each in plan(let)} == {"pruned"}
 
 
 def test_nothing_is_pruned_where_the_config_forbids_it():
