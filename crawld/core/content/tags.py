@@ -161,17 +161,21 @@ class _Tags:
         if not found.size:
             return
         kept, past = np.ones(self.start.size, np.bool_), 0
+        # The text of `xmp` and `plaintext` is written out as it is: it may open what never ends.
+        endless: set[bytes] = set()
         for index in found.tolist():
             start = int(self.start[index])
             if start < past:
                 continue
             match = _RAW_START.match(self.body, start)
             end = b"-->" if match is None else b"</" + match[1] + b">"
-            at = self.body.find(end, start + 4)
-            if at >= 0:
-                past = at + len(end)
-                kept[index + 1 : np.searchsorted(self.start, past)] = False
-                self.stop[index] = past
+            at = -1 if end in endless else self.body.find(end, start + 4)
+            if at < 0:
+                endless.add(end)
+                continue
+            past = at + len(end)
+            kept[index + 1 : np.searchsorted(self.start, past)] = False
+            self.stop[index] = past
         self.role[found] = 0
         self._keep(kept)
 

@@ -1,5 +1,8 @@
 """What counts as a block, what is left out, what makes an edit."""
 
+import sys
+from collections import Counter
+
 import pytest
 
 from crawld.core.content.blocks import (
@@ -11,7 +14,7 @@ from crawld.core.content.blocks import (
     link_target,
 )
 from crawld.core.content.html import parse
-from crawld.core.content.tags import TARGET_END, TARGET_START
+from crawld.core.content.tags import TARGET_END, TARGET_START, cut
 
 
 def blocks(html: str) -> Blocks:
@@ -106,3 +109,21 @@ def test_too_many_blocks_keep_their_text():
 
 def test_lines():
     assert lines_of("a  b\r\n\n c ").texts == ("a b", "c")
+
+
+def test_what_never_ends_is_looked_for_once():
+    calls = Counter()
+
+    def count(_, event, called):
+        if event == "c_call":
+            calls[called.__name__] += 1
+
+    text = "<!--" * 1_000 + "<script>" * 1_000 + "<style>" * 1_000
+    sys.setprofile(count)
+    try:
+        found = cut(f"<body><xmp>{text}</xmp><p>end</p></body>")
+    finally:
+        sys.setprofile(None)
+    assert "end" in found.texts
+    # Else a page of a few megabytes would take hours.
+    assert calls["find"] == 3
