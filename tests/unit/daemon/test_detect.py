@@ -6,7 +6,8 @@ import random
 import pytest
 
 from crawld.core.content.volatile import VolatileBlocks
-from crawld.daemon.detect import Comparison, compare, is_pair, stayed, wants_pair
+from crawld.daemon.detect import Comparison, compare, is_pair, is_quick, stayed, wants_pair
+from crawld.simweb.article import article
 from crawld.store.held import HeldCopy
 from crawld.store.page import PageRecord
 from crawld.store.volatile import Template
@@ -124,6 +125,12 @@ def test_any_body_can_be_compared_with_any(body, content_type):
         found = compare(body, content_type, against(old, declared))
         assert 0.0 <= found.difference <= 1.0
         assert not (found.same and found.difference)
+
+
+def test_large_bodies_and_those_of_many_tags_are_read_elsewhere():
+    assert is_quick(article(1), article(2))
+    assert not is_quick(bytes(200_000), bytes(100_000))
+    assert not is_quick(b"<td>1" * 5_000, b"<td>2" * 5_000)
 
 
 def test_first_pages_of_a_host_are_confirmed():
