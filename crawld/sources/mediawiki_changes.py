@@ -255,7 +255,7 @@ class _Rows:
 
     def _add(self, title: str, space: object, at: float, number: object) -> None:
         if title:
-            known = number if isinstance(number, int) and number > 0 else None
+            known = number if isinstance(number, int) and 0 < number < 2**63 else None
             self.changed.append(Changed(title, space if isinstance(space, int) else 0, at, known))
 
     def kept(self, numbers: Mapping[int, float], at: float) -> frozenset[int]:

@@ -213,7 +213,7 @@ def _page(row: Mapping[str, object]) -> ShownPage:
         return ShownPage(title, None, refused=reason[:200])
     if flag_of(row, "special"):
         return ShownPage(title, None, refused="a special page")
-    if flag_of(row, "missing") or not isinstance(number, int) or number <= 0:
+    if flag_of(row, "missing") or not isinstance(number, int) or not 0 < number < 2**63:
         return ShownPage(title, None, elsewhere=flag_of(row, "known"))
     rows = rows_of(row, "revisions")
     revisions = tuple(found for each in rows if (found := _revision(each)) is not None)

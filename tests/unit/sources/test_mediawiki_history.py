@@ -144,6 +144,10 @@ class TestHistory:
     def test_an_answer_without_the_page_is_none(self, query):
         assert read_history(ApiAnswer(query)) is None
 
+    @pytest.mark.parametrize("number", [0, -1, 2**63, 1e3, "7"])
+    def test_a_number_that_is_none_is_of_no_page(self, number):
+        assert read_history(ApiAnswer({"pages": [page("A", number)]})).number is None
+
     def test_a_page_that_went_has_no_number(self):
         assert read_history(ApiAnswer({"pages": [{"pageid": 7, "missing": True}]})).number is None
 
