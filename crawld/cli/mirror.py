@@ -14,9 +14,17 @@ from rich.console import Console
 from rich.file_proxy import FileProxy
 from rich.live import Live
 
-from crawld.cli.figures import Figures, figures_of
+from crawld.cli.figures import EXAMPLES, Figures, figures_of
 from crawld.cli.logs import configure_logs
-from crawld.cli.output import clean, console, count_text, duration_text, json_text, size_text
+from crawld.cli.output import (
+    clean,
+    console,
+    count_text,
+    counted,
+    duration_text,
+    json_text,
+    size_text,
+)
 from crawld.cli.sight import RateMeter, look, mirror_view, progress_fields
 from crawld.config.checks import check_config
 from crawld.config.command_line import from_command_line
@@ -73,8 +81,9 @@ def mirror(urls: Sequence[str], options: MirrorOptions) -> int:
 async def _mirror(start: Start, options: MirrorOptions) -> int:
     began_s = trio.current_time()
     daemon = await run_daemon(start, watch_live if sys.stderr.isatty() else watch_lines)
+    resting = resting_hosts(daemon)
     figures = await figures_of(start.config.daemon.db, start.config.sites[0])
-    summary = summary_of(daemon, figures, trio.current_time() - began_s)
+    summary = summary_of(daemon, figures, resting, trio.current_time() - began_s)
     print(json_text(summary) if options.as_json else summary_text(summary, figures.examples))
     return EXIT_INCOMPLETE if options.once and not figures.complete else EXIT_OK
 
@@ -119,7 +128,26 @@ async def watch_lines(daemon: Daemon) -> None:
 # --- the end ---------------------------------------------------------------------------------
 
 
-def summary_of(daemon: Daemon, figures: Figures, seconds: float) -> dict[str, Any]:
+def resting_hosts(daemon: Daemon) -> dict[str, str]:
+    """Return a few hosts that must be left alone for a while yet, with the reason."""
+    found: dict[str, str] = {}
+    now = trio.current_time()
+    for name, host in daemon.crawl.hosts.items():
+        rest_s = host.rested_at(daemon.clock) - now
+        if rest_s > 0.0:
+            found[name] = f"for {duration_text(rest_s)}: a Retry-After, or quiet hours"
+        elif host.shut_until > now:
+            found[name] = "its robots.txt cannot be had"
+        elif host.backoff.level:
+            found[name] = f"in trouble: back-off level {host.backoff.level}"
+        if len(found) == EXAMPLES:
+            break
+    return found
+
+
+def summary_of(
+    daemon: Daemon, figures: Figures, resting: Mapping[str, str], seconds: float
+) -> dict[str, Any]:
     """Return what a mirror came to, as JSON types."""
     crawl = daemon.crawl
     return {
@@ -128,6 +156,7 @@ def summary_of(daemon: Daemon, figures: Figures, seconds: float) -> dict[str, An
         "pages_in_all": figures.pages.total(),
         "pages": {state.value: n for state, n in figures.pages.items()},
         "held_back": figures.held_back,
+        "resting_hosts": dict(resting),
         "failed": figures.failed.total(),
         "failed_by_reason": dict(figures.failed),
         "visits": {outcome.value: n for outcome, n in crawl.visitor.counts.items()},
@@ -140,12 +169,13 @@ def summary_text(summary: Mapping[str, Any], examples: Sequence[tuple[str, str]]
     """Return the summary for a person, with a few of the pages that failed."""
     pages, visits = summary["pages"], summary["visits"]
     lines = [
-        f"{summary['db']}: {count_text(pages.get('visited', 0))} pages visited,"
+        f"{summary['db']}: {counted(pages.get('visited', 0), 'page')} visited,"
         f" {count_text(summary['failed'])} of them failed,"
         f" {count_text(summary['held_back'])} never visited,"
         f" {count_text(pages.get('excluded', 0))} excluded by robots.txt",
         f"{count_text(sum(visits.values()))} visits, {size_text(summary['wire_bytes'])}"
         f" in {duration_text(summary['duration_s'])}",
         *(f"failed: {clean(url)} ({reason})" for url, reason in examples),
+        *(f"left alone: {host} ({why})" for host, why in summary["resting_hosts"].items()),
     ]
     return "\n".join(lines)

@@ -188,6 +188,8 @@ class Visitor:
     def _rest(self, host: HostState, visit: Visit) -> None:
         if visit.judgement.host_trouble:
             host.troubled(visit.at, visit.retry_after_s)
+            if visit.retry_after_s is not None:
+                log.info("host_asks_for_rest", host=host.slot.host, rest_s=visit.retry_after_s)
         else:
             host.answered(visit.at)
         answer = visit.answer

@@ -37,7 +37,7 @@ def test_once_visits_every_page_and_ends_with_0(mirrored):
 def test_summary_for_people(mirrored):
     ended = mirrored("/", "--depth", "0")
     assert ended.code == 0
-    assert "1 pages visited, 0 of them failed, 0 never visited" in ended.out
+    assert "1 page visited, 0 of them failed, 0 never visited" in ended.out
 
 
 def test_max_pages_and_depth_are_kept(mirrored):
@@ -63,6 +63,18 @@ def test_failed_pages_end_with_3(command, tmp_path):
     assert summary["failed_by_reason"] == {"unauthorized": summary["failed"]}
     assert summary["failed"] > 0
     assert "(unauthorized)" in told.out
+
+
+def test_a_host_that_asks_for_rest_is_named(command, tmp_path):
+    faulty = ("--pages", "5", "--fault", "/wiki/=busy:600")
+    with start("crawld.simweb", *faulty, stdout=subprocess.PIPE) as web:
+        port = until(web, web.stdout, "PORT").split()[1]
+        db = ("--db", tmp_path / "m.db", "--delay", "0", "--once")
+        ended = command("crawld", "mirror", f"http://127.0.0.1:{port}/", *db)
+        web.terminate()
+    assert ended.code == 3
+    assert "left alone: 127.0.0.1 (for " in ended.out
+    assert "host_asks_for_rest" in ended.err
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
