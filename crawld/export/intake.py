@@ -13,9 +13,11 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import BinaryIO, Final
 
@@ -23,7 +25,6 @@ import apsw
 
 from crawld.config.command_line import site_name
 from crawld.core.content import html, media
-from crawld.core.instant import parse_instant
 from crawld.core.url import canonicalize, parse, url_hash
 from crawld.errors import InvalidUrlError, OperatorError
 from crawld.export.source import Progress, silent
@@ -50,6 +51,7 @@ BATCH_BYTES: Final = 16 * 2**20
 _IMPORT_DEPTH: Final = 1
 """An imported page is no seed, and no farther from one than what a seed links to."""
 
+_DATE: Final = re.compile(r"[0-9]{4}-")
 _MAX_LINE: Final = 32_768
 _SHOWN: Final = 5
 _PAGE_TYPES: Final = frozenset({media.HTML, media.XHTML})
@@ -135,7 +137,7 @@ class Sink:
     ) -> None:
         self._connection = connection
         self._site = site
-        self._now = now
+        self.now = now
         self._result = result
         self._batch: list[Imported] = []
         self._bytes = 0
@@ -166,9 +168,9 @@ class Sink:
         if host not in self._sites:
             with intake.transaction(self._connection):
                 self._sites[host] = (
-                    intake.site_for(self._connection, host, site_name(host), self._now)
+                    intake.site_for(self._connection, host, site_name(host), self.now)
                     if self._site is None
-                    else intake.site_named(self._connection, self._site, self._now)
+                    else intake.site_named(self._connection, self._site, self.now)
                 )
         return self._sites[host]
 
@@ -181,7 +183,7 @@ class Sink:
             site_id=self.site_of(parts.host),
             host=parts.host,
             origin=parts.origin,
-            at=self._now,
+            at=self.now,
             depth=0 if seed else _IMPORT_DEPTH,
             seed=seed,
         )
@@ -263,7 +265,7 @@ def _read_file(
         elif sink.is_full:
             sink.commit()
         try:
-            found = page_of(record)
+            found = page_of(record, sink.now)
         except (Fault, InvalidUrlError, ValueError):
             result.add("unusable")
             continue
@@ -280,8 +282,12 @@ def _cursor_key(file: BinaryIO) -> str:
     return f"import:{head}:{os.fstat(file.fileno()).st_size}"
 
 
-def page_of(record: WarcRecord) -> Found | None:
+def page_of(record: WarcRecord, now: float) -> Found | None:
     """Return the page that a record holds; None where it holds none that a mirror keeps.
+
+    Args:
+        record: a record.
+        now: Unix seconds; no copy is of the future, or it would stay the newest for ever.
 
     Raises:
         Fault: the body cannot be decoded, or is too large.
@@ -294,13 +300,28 @@ def page_of(record: WarcRecord) -> Found | None:
     if not raw.lower().startswith(("http:", "https:")):
         return None
     url = canonicalize(raw)
-    at = parse_instant(record.fields.get("warc-date", ""), 0.0)
+    at = min(_instant(record.fields.get("warc-date", "")), now)
     kind = record.fields.get("content-type", "")
     if record.kind == "resource":
         return Found(url, at, record.block, content_type=kind or None)
     if not kind.lower().startswith("application/http"):
         return None
     return _http(url, at, record.block)
+
+
+def _instant(text: str) -> float:
+    """Return the instant of a WARC-Date (WARC 1.1, section 5.4).
+
+    Raises:
+        ValueError: it is none since 1970.
+    """
+    if not _DATE.match(text):
+        raise ValueError("no WARC-Date")
+    day = datetime.fromisoformat(text)
+    at = (day if day.tzinfo else day.replace(tzinfo=UTC)).timestamp()
+    if at < 0.0:
+        raise ValueError("before there was a web")
+    return at
 
 
 def _http(url: str, at: float, block: bytes) -> Found | None:

@@ -99,6 +99,35 @@ def test_what_is_passed_over(db, tmp_path, record):
     assert result.faults == []
 
 
+def dated(text):
+    """Return a record that says so of its instant."""
+    record = gzip.decompress(response(f"{H}/", b"x", at=1.7e9))
+    return gzip.compress(record.replace(b"2023-11-14T22:13:20.000000Z", text.encode()))
+
+
+@pytest.mark.parametrize(
+    "text", ["", "nan", "5d", "now", "-1", "1700000000", "0001-01-01T00:00:00Z", "2026-13-01"]
+)
+def test_a_record_of_no_instant_is_unusable(db, tmp_path, text):
+    result = taken(db, tmp_path, dated(text), response(f"{H}/good", b"good"))
+    assert (result.counts["versions"], result.counts["unusable"]) == (1, 1)
+
+
+@pytest.mark.parametrize(
+    ("text", "at"),
+    [
+        ("2023-11-14T22:13:20Z", 1.7e9),
+        ("2023-11-14T22:13:20.5Z", 1.7e9 + 0.5),
+        ("2023-11-14T22:13:20.123456789Z", 1.7e9 + 0.123456),
+        ("2023-11-14", 1.7e9 - 80_000.0),
+        ("9999-12-31T23:59:59Z", NOW),
+    ],
+)
+def test_a_copy_is_of_the_instant_of_its_record_but_not_of_the_future(db, tmp_path, text, at):
+    taken(db, tmp_path, dated(text))
+    assert rows(db, "SELECT visited_at FROM version") == [(pytest.approx(at, abs=1e-4),)]
+
+
 def test_a_truncated_file_gives_what_came_before_and_says_so(db, tmp_path):
     last = response(f"{H}/b", bytes(range(256)) * 8)
     result = taken(db, tmp_path, response(f"{H}/", b"one"), last[:-20])
