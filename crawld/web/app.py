@@ -210,7 +210,7 @@ class MirrorApp:
 
     def _style(self, _connection: apsw.Connection, _parameters: dict[str, str]) -> Reply:
         lines = headers(("content-type", "text/css"), ("cache-control", "public, max-age=3600"))
-        return Reply(200, STYLE, [*lines, *security.OWN])
+        return Reply(200, STYLE, [*lines, *security.INERT])
 
     def _robots(self, _connection: apsw.Connection, _parameters: dict[str, str]) -> Reply:
         # Search engines find the originals; a mirror among their hits helps nobody.

@@ -143,8 +143,8 @@ def can_be_shown(connection: apsw.Connection, url: str) -> bool:
 
 
 def redirect(path: str, status: int = 302) -> Reply:
-    """Return a redirect to another path of the listener."""
-    return Reply(status, b"", [header("location", path), *security.OWN])
+    """Return a redirect to another path of the listener; what a page loads may be led by it."""
+    return Reply(status, b"", [header("location", path), *security.LEADING])
 
 
 def _row(

@@ -18,7 +18,7 @@ from crawld.store.shown import Shown, Summary
 from crawld.web import security
 from crawld.web.address import Address, mirror_path, readable
 from crawld.web.attribution import Attribution
-from crawld.web.reply import Reply, header
+from crawld.web.reply import Header, Reply, header
 
 _TEMPLATES: Final = Path(__file__).parent / "templates"
 
@@ -91,13 +91,15 @@ def _environment() -> Environment:
 _PAGES: Final = _environment()
 
 
-def own_page(template: str, status: int = 200, **values: object) -> Reply:
+def own_page(
+    template: str, status: int = 200, policy: Sequence[Header] = security.OWN, **values: object
+) -> Reply:
     """Return one of the listener's own pages."""
     body = _PAGES.get_template(template).render(values).encode("utf-8", "replace")
     lines = [
         header("content-type", "text/html; charset=utf-8"),
         header("cache-control", "no-cache"),
-        *security.OWN,
+        *policy,
     ]
     return Reply(status, body, lines)
 
@@ -109,6 +111,7 @@ def missing_page(
     return own_page(
         "missing.html",
         404,
+        security.MISSING,
         url=address.url,
         moment=address.moment,
         page=page,

@@ -27,7 +27,7 @@ _LOADS = (
 _SCRIPTS = "script-src 'self' 'unsafe-inline' 'unsafe-eval' data: blob:"
 # No directive of CSP that browsers heed covers WebRTC; this header does, whatever it allows else
 # (Chromium from 152 on; in others `scripts = false` is what keeps scripts from finding peers).
-_PEERLESS = ("connection-allowlist", '(response-origin "*://*:*/*")')
+_PEERLESS = ("connection-allowlist", '(response-origin "*://*:*/*");redirects=allow;webrtc=block')
 _SANDBOX = (
     "sandbox allow-forms allow-popups allow-popups-to-escape-sandbox allow-downloads allow-modals"
 )
@@ -52,18 +52,26 @@ MIRRORED_WITH_SCRIPTS = [
 ]
 
 INERT = [*_COMMON]
-"""For types that hold no script and that a sandbox would break: the browser's own PDF viewer."""
+"""For types that hold no script: the browser's own PDF viewer, which a sandbox would break, and our
+style sheet, which pages in an origin of their own load too."""
+
+LEADING = [*_COMMON, *headers(("access-control-allow-origin", "*"))]
+"""For redirects: an image, or a font by CORS, of a page in an origin of its own may lead by one."""
+
+_OWN = (
+    "default-src 'none'; style-src 'self'; img-src 'self' data:; frame-src 'self';"
+    " form-action 'self'; base-uri 'none'"
+)
 
 OWN: list[Header] = [
     *_COMMON,
     *headers(
-        (
-            "content-security-policy",
-            "default-src 'none'; style-src 'self'; img-src 'self' data:; frame-src 'self';"
-            " form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
-        ),
+        ("content-security-policy", f"{_OWN}; frame-ancestors 'none'"),
         ("cross-origin-opener-policy", "same-origin"),
         ("cross-origin-resource-policy", "same-origin"),
     ),
 ]
 """For the listener's own pages."""
+
+MISSING: list[Header] = [*_COMMON, *headers(("content-security-policy", _OWN))]
+"""For those that stand where a mirrored one is missing, in a frame of another too."""

@@ -109,9 +109,9 @@ def test_a_page_is_shown_whole(mirrored, serve, page):
     start = mirrored(
         {
             "index.html": "<link rel=stylesheet href=/s/style.css><body><p id=p>text</p>"
-            '<img id=i src="i.png"><iframe src="frame.html"></iframe>'
+            '<img id=i src="i.png"><iframe src="frame"></iframe>'
             '<a id=a href="sub/b.html#x">b</a>',
-            "frame.html": "<p id=f>framed",
+            "frame/index.html": "<p id=f>framed",  # /frame leads to /frame/
             "s/style.css": "#p{color:rgb(1,2,3);background-image:url(../i.png)}",
             "i.png": PNG,
             "sub/b.html": "<base href=/><title>B</title><a id=back href=index.html>back</a>",

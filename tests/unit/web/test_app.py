@@ -94,6 +94,12 @@ class TestPages:
         reply = mirror.get(f"/@{NOW:.0f}{PATH}")
         assert header_of(reply, "location") == f"/@{NOW:.0f}/https/example.org/b"
 
+    def test_redirects_lead_images_and_fonts_of_shut_in_pages(self, mirror, header_of):
+        reply = mirror.get("/https/EXAMPLE.org/i.png")
+        assert reply.status == 301
+        assert header_of(reply, "cross-origin-resource-policy") is None
+        assert header_of(reply, "access-control-allow-origin") == "*"
+
     def test_a_redirect_out_of_the_mirror(self, mirror):
         page_id = mirror.page(URL)
         mirror.visited(page_id, Outcome.MOVED, redirect_url="https://other.org/")
@@ -187,15 +193,21 @@ class TestPolicy:
     def test_no_peer_is_reached_where_scripts_run(self, mirror, header_of):
         mirror.page(URL, "x")
         allowed = header_of(mirror.get(PATH), "connection-allowlist")
-        assert allowed == '(response-origin "*://*:*/*")'
+        assert allowed == '(response-origin "*://*:*/*");redirects=allow;webrtc=block'
         assert header_of(mirror.get(PATH, look=Look(scripts=False)), "connection-allowlist") is None
 
     def test_our_own_pages_run_no_script_and_stand_in_no_frame(self, mirror, header_of):
-        for target in ("/", "/search?q=x", "/https/no.org/", "/versions/https/no.org/"):
+        mirror.page(URL, "x")
+        for target in ("/", "/search?q=x", "/no", f"/versions{PATH}", f"/diff/1..1{PATH}"):
             policy = header_of(mirror.get(target), "content-security-policy")
             assert "default-src 'none'" in policy
             assert "frame-ancestors 'none'" in policy
             assert "script-src" not in policy
+
+    def test_what_is_missing_says_so_in_a_frame_too(self, mirror, header_of):
+        policy = header_of(mirror.get("/https/no.org/"), "content-security-policy")
+        assert policy.startswith("default-src 'none'")
+        assert "frame-ancestors" not in policy
 
     def test_cookies_and_policies_of_the_original_are_not_passed_on(self, mirror, header_of):
         lines = ((b"Set-Cookie", b"a=b"), (b"Refresh", b"0;url=//evil"), (b"Link", b"<x>"))
