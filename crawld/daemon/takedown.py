@@ -9,7 +9,7 @@ from typing import Final
 import trio
 
 from crawld.daemon.clock import Clock
-from crawld.store import purge
+from crawld.store import purge, search
 from crawld.store.database import Database
 from crawld.store.purge import Purged
 
@@ -33,6 +33,9 @@ async def take_down(
             for url in dict.fromkeys(urls)
         ]
         await database.flush()
+        more = await database.on_writer(search.merge, begin=True)
+        while more:
+            more = await database.on_writer(search.merge, begin=False)
         erased = await _scrub(database)
     finally:
         await database.on_writer(purge.erasing, on=False)

@@ -164,13 +164,11 @@ def erasing(connection: apsw.Connection, *, on: bool) -> None:
 
 
 def scrub(connection: apsw.Connection) -> bool:
-    """Write anew what still holds deleted bytes; outside a transaction.
+    """Write anew what still holds deleted bytes but the index; outside a transaction.
 
     Returns:
         False while a reader keeps the log from being emptied: to be called again.
     """
-    # A deleted page leaves its words in the segments of the index until they are merged.
-    connection.execute("INSERT INTO page_text (page_text) VALUES ('optimize')")
     connection.execute("PRAGMA incremental_vacuum").fetchall()
     try:
         connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)

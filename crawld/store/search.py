@@ -27,6 +27,9 @@ SLICE_COPIES: Final = 64
 
 SLICE_BYTES: Final = 4 * 2**20
 
+MERGE_PAGES: Final = 500
+"""Pages of the index rewritten in one slice: some 2 MB, 50 ms."""
+
 _CURSOR: Final = "search_version"
 
 
@@ -120,6 +123,24 @@ def waiting(connection: apsw.Connection) -> int:
 def forget(connection: apsw.Connection, page_id: int) -> None:
     """Let a page be found no more."""
     connection.execute("DELETE FROM page_text WHERE rowid = ?", (page_id,))
+
+
+def merge(connection: apsw.Connection, *, begin: bool) -> bool:
+    """Rewrite a slice of the index, so that in the end deleted pages leave no word in it.
+
+    Args:
+        connection: the writer.
+        begin: whether this is the first slice, from which on all segments become one.
+
+    Returns:
+        Whether there is more to do.
+
+    Source: SQLite FTS5 documentation, 6.8: the sign of `merge`, and how its end is told.
+    """
+    before = connection.total_changes()
+    pages = -MERGE_PAGES if begin else MERGE_PAGES
+    connection.execute("INSERT INTO page_text (page_text, rank) VALUES ('merge', ?)", (pages,))
+    return connection.total_changes() - before >= 2
 
 
 def rebuild(connection: apsw.Connection) -> None:

@@ -1,3 +1,4 @@
+import apsw
 import pytest
 
 from crawld.core.page import Outcome
@@ -30,6 +31,30 @@ def held(path):
     )
 
 
+def merge(connection):
+    """Merge the index to the end; return in how many slices."""
+    slices, more = 1, search.merge(connection, begin=True)
+    while more:
+        more = search.merge(connection, begin=False)
+        slices += 1
+    return slices
+
+
+def test_the_words_of_a_page_go_from_a_large_index_in_slices(connection, path):
+    page_id = record_page(connection, "secret", edits(SECRET, count=1))
+    search.apply(connection, search.plan(connection))
+    sql = "INSERT INTO page_text (rowid, title, text) VALUES (?, '', ?)"
+    for number in range(400):
+        words = " ".join(f"{number * word:x}q" for word in range(1_000))
+        connection.execute(sql, (1_000 + number, words))
+    search.forget(connection, page_id)
+    connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
+    assert b"wurzelschmidt" in held(path).lower()
+    assert merge(connection) > 2
+    assert purge.scrub(connection)
+    assert b"wurzelschmidt" not in held(path).lower()
+
+
 def test_nothing_is_left_of_a_page(connection, path):
     page_id = record_page(connection, "secret", edits(SECRET))
     other_id = record_page(connection, "other", edits(b"nothing"))
@@ -43,6 +68,7 @@ def test_nothing_is_left_of_a_page(connection, path):
     assert b"wurzelschmidt" in held(path).lower()
     done = purge.purge(connection, URL, NOW + 10 * DAY_S, "asked by its author")
     assert (done.known, done.versions, done.bodies, done.same_at) == (True, 5, 5, ())
+    merge(connection)
     assert purge.scrub(connection)
     assert b"wurzelschmidt" not in held(path).lower()
     assert URL.encode() not in held(path)
