@@ -47,7 +47,7 @@ def replicas(
         typer.Option("--all", help="confirm: prune all that are held because they came at once."),
     ] = False,
 ) -> None:
-    """Show hosts that are copies of others, with the reasons; say which verdicts are right.
+    """Show replicas, hosts that show what others show, and why; say which verdicts are right.
 
     Leave: whether a replica may be asked for pages of the host it copies (use_replicas).
     """
