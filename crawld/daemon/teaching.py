@@ -31,8 +31,8 @@ from crawld.store.price import WeighedModel
 
 log = structlog.get_logger(__name__)
 
-SLICE: Final = 16_384
-"""Models read at one go; a policy orders all its pages anew for each."""
+SLICE: Final = 4_096
+"""Models read at one go: some two milliseconds of work for a policy."""
 
 REST: Final = 1.0
 """Rest after each slice, in times of its work."""

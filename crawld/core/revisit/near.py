@@ -23,6 +23,9 @@ from crawld.core.revisit.heap import ABSENT
 _NEAR_SHARE, _NEAR_LEAST, _NEAR_MOST = 16, 256, 16_384
 """The near end is a sixteenth of the slots; of very many less, so that ordering it is quick."""
 
+_SAMPLED = 65_536
+"""Of more slots the bound of the near end is guessed from so many of them."""
+
 _PASSED_OVER = 4
 """The near end is cleared of what has left when it is so many times as long as it should be."""
 
@@ -121,17 +124,26 @@ class NearQueue:
 
     def _refill(self) -> list[tuple[float, int]]:
         """Bring the members of least key, of equal keys all, to the near end."""
-        members = self.members()
-        keys = np.frombuffer(self._key, dtype=np.float64)[members]
-        share = self._share()
-        bound = np.inf if share >= len(keys) else np.partition(keys, share)[share]
-        near = keys <= bound
-        order = np.argsort(keys[near], kind="stable")
-        entries = keys[near][order].tolist(), members[near][order].tolist()
+        keys, waits = np.frombuffer(self._key), np.frombuffer(self._waits, dtype=np.bool_)
+        bound = self._near_bound(keys, waits)
+        slots = np.flatnonzero((keys <= bound) & waits)
+        slots = slots[np.argsort(keys[slots], kind="stable")]
         # A sorted list is a heap.
-        self._near = list(zip(*entries, strict=True))
+        self._near = list(zip(keys[slots].tolist(), slots.tolist(), strict=True))
         self._bound = float(bound)
         return self._near
+
+    def _near_bound(self, keys: NDArray[np.float64], waits: NDArray[np.bool_]) -> float:
+        """Return a key that about the wanted share of the members has or is below, one at least."""
+        share = self._share()
+        if share >= self._count:
+            return math.inf
+        stride = max(len(keys) // _SAMPLED, 1)
+        sample = keys[::stride][waits[::stride]]
+        if len(sample) * stride < self._count // 2:
+            sample = keys[waits]  # few of the slots wait, or unevenly
+        rank = share * len(sample) // self._count
+        return float(np.partition(sample, rank)[rank])
 
     def _clear(self) -> None:
         valid = {entry for entry in self._near if self._waits[entry[1]]}
