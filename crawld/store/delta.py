@@ -41,7 +41,8 @@ SLICE_BYTES: Final = 16 * 1024 * 1024
 _SPREAD: Final = 1000
 """A body under which more deltas hang than this stays whole, however short their chains are."""
 
-_CURSOR: Final = "deltas_up_to"
+CURSOR: Final = "deltas_up_to"
+"""Key in meta: the last version looked at."""
 
 
 class Encoding(NamedTuple):
@@ -99,7 +100,7 @@ def plan(connection: apsw.Connection, *, limit: int = SLICE_VERSIONS) -> Compact
         connection: any; it is read on one snapshot.
         limit: the most new versions to look at.
     """
-    after = int(meta.get(connection, _CURSOR) or 0)
+    after = int(meta.get(connection, CURSOR) or 0)
     rows: list[tuple[Any, ...]] = connection.execute(_NEW, (after, limit)).fetchall()
     if not rows:
         return None
@@ -153,7 +154,7 @@ def proven_delta(content: bytes, base: bytes) -> bytes:
 def apply(connection: apsw.Connection, compaction: Compaction) -> None:
     """Store a slice of work and how far it came."""
     store(connection, compaction.deltas)
-    meta.put(connection, _CURSOR, str(compaction.up_to))
+    meta.put(connection, CURSOR, str(compaction.up_to))
 
 
 def store(connection: apsw.Connection, encodings: Sequence[Encoding]) -> None:
@@ -253,4 +254,4 @@ SELECT max(cost), count(*) FROM below
 def waiting(connection: apsw.Connection) -> int:
     """Return about how many versions were not looked at yet."""
     newest: int = connection.execute("SELECT ifnull(max(version_id), 0) FROM version").get
-    return max(0, newest - int(meta.get(connection, _CURSOR) or 0))
+    return max(0, newest - int(meta.get(connection, CURSOR) or 0))

@@ -43,9 +43,7 @@ def unread(
         The copies of pages proper without a sketch among the next ones, and the last version
         looked at; None: there is no next one.
     """
-    # A number may be given again after the newest copy was given up.
-    newest = connection.execute("SELECT ifnull(max(version_id), 0) FROM version").get
-    after = min(int(meta.get(connection, CURSOR) or 0), newest)
+    after = int(meta.get(connection, CURSOR) or 0)
     rows: list[Any] = connection.execute(
         "SELECT version.version_id, page_id, host_id, (SELECT sketch FROM visit"
         " WHERE visit.page_id = version.page_id AND visit.visited_at = version.visited_at"

@@ -22,7 +22,7 @@ from typing import Any, Final, NamedTuple
 import apsw
 
 from crawld.errors import CorruptDatabaseError
-from crawld.store import body
+from crawld.store import body, delta, identity
 from crawld.store.delta import Encoding, Links, proven_delta, store
 
 DAY_S: Final = 86_400.0
@@ -239,6 +239,12 @@ class _Work:
         return heir
 
 
+_LOWER_CURSORS: Final = """
+UPDATE meta SET value = newest FROM (SELECT ifnull(max(version_id), 0) AS newest FROM version)
+WHERE key IN (?, ?) AND CAST(value AS INTEGER) > newest
+"""
+
+
 def apply(connection: apsw.Connection, slice_: Thinning) -> None:
     """Carry out a slice of work."""
     store(connection, slice_.encodings)
@@ -251,6 +257,9 @@ def apply(connection: apsw.Connection, slice_: Thinning) -> None:
         "DELETE FROM version WHERE version_id = ?",
         [(copy.version_id,) for _, copy in slice_.versions],
     )
+    if slice_.versions:
+        # The numbers of the newest copies are given again: what counts by them starts before them.
+        connection.execute(_LOWER_CURSORS, (delta.CURSOR, identity.CURSOR))
     _delete_unused(connection, slice_.bodies)
 
 

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from crawld.errors import CorruptDatabaseError
-from crawld.store import body, delta, doctor
+from crawld.store import body, delta, doctor, purge
 
 from .revisions import compact, contents, phpdoc, record_page
 from .rows import NOW
@@ -67,6 +67,17 @@ def test_it_goes_on_where_it_was(connection):
     assert compact(connection) == 1
     assert delta.plan(connection) is None
     assert contents(connection, page_id) == [edited(n) for n in range(3)]
+
+
+def test_numbers_given_again_are_looked_at_again(connection):
+    record_page(connection, "p", edits(3))
+    doomed = record_page(connection, "q", edits(4, start=10))
+    assert compact(connection) == 5
+    purge.remove(connection, doomed)
+    # The next copies take the numbers of those that went.
+    record_page(connection, "r", edits(3, start=20))
+    assert compact(connection) == 2
+    assert is_delta(connection, edited(20))
 
 
 def test_a_slice_that_was_planned_and_lost_is_planned_again(connection):
