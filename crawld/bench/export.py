@@ -87,6 +87,7 @@ def _whole(directory: Path, articles: Mirrored) -> Metrics:
         "warc_pages_per_s": articles.pages / archived.wall_s,
         "static_peak_rss_mb": laid_out.peak_rss_mb,
         "warc_peak_rss_mb": archived.peak_rss_mb,
+        "static_pages_per_cpu_s": articles.pages / laid_out.cpu_s,
         "warc_pages_per_cpu_s": articles.pages / archived.cpu_s,
     }
 

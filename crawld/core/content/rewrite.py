@@ -199,10 +199,12 @@ class _Page:
         return text + self._source.write(self._insert)
 
     def _edits(self) -> Iterator[Edit]:
-        text, links = self._source.text, self._links
+        text, links, based = self._source.text, self._links, self._addresses.based
         for place in places(text, xml=self._xml):
             if not isinstance(place, Place):
                 start, end = place
+                if text[start] == "#" and not based:
+                    continue  # inside the page, wherever that is
                 written = text[start:end]
                 if written not in links:
                     links[written] = self._link(written)
@@ -223,8 +225,6 @@ class _Page:
 
     def _link(self, raw: str) -> str | None:
         """Return what stands in the place of a link between double quotes, None if it stays."""
-        if raw[:1] == "#" and not self._addresses.based:
-            return None
         written = unescape(self._source.read(raw))
         value = self._addresses.work_out(written, _LINK)
         if value is None or value == written:
