@@ -201,27 +201,31 @@ class _Page:
     def _edits(self) -> Iterator[Edit]:
         text, links, based = self._source.text, self._links, self._addresses.based
         for place in places(text, xml=self._xml):
-            if not isinstance(place, Place):
-                start, end = place
-                if text[start] == "#" and not based:
-                    continue  # inside the page, wherever that is
-                written = text[start:end]
-                if written not in links:
-                    links[written] = self._link(written)
-                if (value := links[written]) is not None:
-                    yield start, end, value
+            if isinstance(place, Place):
+                yield from self._edits_at(place)
                 continue
-            form, _, attribute, start, end = place
-            if form is Form.BODY:
-                yield start, end, self._source.write(self._insert)
-                self._insert = ""
-            elif attribute is None:
-                for at, until, value in _css_edits(self._source, text[start:end], self._addresses):
-                    yield start + at, start + until, value
-            elif form in (Form.BASE, Form.DROPPED):
-                yield attribute.start, attribute.end, ""
-            elif attribute.value_end > attribute.value_start or form is Form.PLAIN:
-                yield from self._edit(place, attribute)
+            start, end = place
+            if text[start] == "#" and not based:
+                continue  # inside the page, wherever that is
+            written = text[start:end]
+            if written not in links:
+                links[written] = self._link(written)
+            if (value := links[written]) is not None:
+                yield start, end, value
+
+    def _edits_at(self, place: Place) -> Iterator[Edit]:
+        form, _, attribute, start, end = place
+        if form is Form.BODY:
+            yield start, end, self._source.write(self._insert)
+            self._insert = ""
+        elif attribute is None:
+            css = self._source.text[start:end]
+            for at, until, value in _css_edits(self._source, css, self._addresses):
+                yield start + at, start + until, value
+        elif form in (Form.BASE, Form.DROPPED):
+            yield attribute.start, attribute.end, ""
+        elif attribute.value_end > attribute.value_start or form is Form.PLAIN:
+            yield from self._edit(place, attribute)
 
     def _link(self, raw: str) -> str | None:
         """Return what stands in the place of a link between double quotes, None if it stays."""
