@@ -167,9 +167,8 @@ def _names(query: Mapping[str, object], spaces: list[Namespace]) -> dict[str, in
     """Return every name of a namespace: the wiki's own beats aliases and canonical names."""
     names: dict[str, int] = {}
     for row in _table(query, "namespaces").values():
-        named = isinstance(row, dict) and isinstance(row.get("canonical"), str)
-        if named and isinstance(row.get("id"), int):
-            names[row["canonical"]] = row["id"]
+        if isinstance(row, dict) and isinstance(row.get("id"), int):
+            names[text_of(row, "canonical")] = row["id"]
     aliases = query.get("namespacealiases")
     for row in aliases if isinstance(aliases, list) else []:
         if isinstance(row, dict) and isinstance(row.get("id"), int):
