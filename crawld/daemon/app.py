@@ -51,6 +51,7 @@ from crawld.daemon.jobs.search import Search
 from crawld.daemon.meter import month_of
 from crawld.daemon.models import Phase
 from crawld.daemon.network import Network
+from crawld.daemon.outlive import outlive
 from crawld.daemon.process import OPEN_FILES_KEPT, open_files, settle_collector, settle_heap
 from crawld.daemon.restore import restore_hosts
 from crawld.daemon.sitebook import SiteBook
@@ -253,8 +254,8 @@ class Daemon:
                 nursery.start_soon(self._end_when_done)
             else:
                 nursery.start_soon(self.jobs.run)
-                nursery.start_soon(self.sourcing.run)
-                nursery.start_soon(self._teaching.run)
+                nursery.start_soon(outlive, "sourcing", self.sourcing.run)
+                nursery.start_soon(outlive, "teaching", self._teaching.run)
             settle_collector()
             self.phase = "running"
             log.info("started", db=str(self.database.path), socket=str(self.socket_path))

@@ -82,9 +82,11 @@ class Delivery:
                 pages = host.pages.get(place[1]) if host else None
                 if pages is None or (wanted is not None and place not in wanted):
                     continue
-                for row in found:
+                # What a source tells that was found since is delivered as it is told.
+                known = [row for row in found if row.hint_source_id in trust]
+                for row in known:
                     pages.hinted(row.page_id, row.last_at, trust[row.hint_source_id])
-                count += len(found)
+                count += len(known)
                 await trio.lowlevel.checkpoint()
             if len(rows) < RESTORED:
                 return count

@@ -117,6 +117,7 @@ class Sourcing:
 
     async def run(self) -> None:
         """Hand out what is outstanding, then look for sources and poll them until cancelled."""
+        self._hosts, self._heap, self._streams = {}, [], {}
         await self._know()
         restored = await self.delivery.restore()
         if restored:

@@ -1,0 +1,46 @@
+"""Tasks that fail, and are begun anew."""
+
+import pytest
+import trio
+import trio.testing
+
+from crawld.daemon.outlive import REST_S, outlive
+from crawld.errors import StoreError
+
+
+@pytest.fixture
+def autojump_clock():
+    return trio.testing.MockClock(autojump_threshold=0)
+
+
+def failing_with(*errors):
+    """Return a task that raises these in turn and then ends, and the instants of its starts."""
+    left, starts = list(errors), []
+
+    async def task():
+        starts.append(trio.current_time())
+        if left:
+            async with trio.open_nursery():
+                raise left.pop(0)
+
+    return task, starts
+
+
+async def test_a_bug_costs_a_rest(autojump_clock):
+    task, starts = failing_with(KeyError("a bug"), ValueError("another"))
+    await outlive("teaching", task)
+    assert [at - starts[0] for at in starts] == [0.0, REST_S, 2 * REST_S]
+
+
+async def test_a_file_that_cannot_be_used_ends_it(autojump_clock):
+    async def task():
+        raise StoreError("closed")
+
+    with pytest.raises(StoreError):
+        await outlive("teaching", task)
+
+
+async def test_it_ends_when_it_is_cancelled(autojump_clock):
+    with trio.move_on_after(5 * REST_S) as scope:
+        await outlive("teaching", trio.sleep_forever)
+    assert scope.cancelled_caught
