@@ -57,7 +57,7 @@ async def _serve(web: SimWeb) -> None:
 
 def _all_sites(options: argparse.Namespace, faults: dict[str, Fault]) -> Iterable[Site]:
     if options.replica_hosts:
-        law = scaled(STANDARD, options.replica_hosts, options.replicated)
+        law = scaled(STANDARD, options.replica_hosts, options.replicated, options.pages)
         return served(make_web(law, options.seed))
     sites = _sites(options)
     for site in sites:
@@ -99,7 +99,7 @@ def _options() -> argparse.ArgumentParser:
         "--replica-hosts", type=int, help="a web of so many hosts, some of them copies"
     )
     parser.add_argument("--replicated", type=float, default=0.3, help="share of those in groups")
-    parser.add_argument("--pages", type=int, default=60, help="pages of each site")
+    parser.add_argument("--pages", type=int, default=60, help="pages of each site, or their median")
     parser.add_argument("--page-bytes", type=int, default=3000)
     parser.add_argument("--change-interval-s", type=float, nargs=2, metavar=("MIN", "MAX"))
     parser.add_argument("--noise", action="store_true", help="every answer differs")

@@ -91,13 +91,14 @@ class WebLaw:
     broken: int
 
 
-def scaled(law: WebLaw, hosts: int, replicated: float) -> WebLaw:
+def scaled(law: WebLaw, hosts: int, replicated: float, pages: float | None = None) -> WebLaw:
     """Return a web of so many hosts under a law, with a share of them in groups of replicas.
 
     Args:
         law: whose shares of look-alikes and manners hold.
         hosts: hosts in all.
         replicated: share of them that are copies or have copies, about.
+        pages: median of the pages fetched of a host; None: as the law has it.
     """
     in_groups = sum(law.groups[cause] * size for cause, size in _HOSTS_PER_GROUP.items())
     share = hosts * replicated / in_groups
@@ -109,6 +110,7 @@ def scaled(law: WebLaw, hosts: int, replicated: float) -> WebLaw:
     return replace(
         law,
         hosts=hosts,
+        crawl_median=pages or law.crawl_median,
         groups={cause: round(count * share) for cause, count in law.groups.items()},
         languages=of(law.languages),
         topics=of(law.topics),

@@ -88,17 +88,22 @@ class ReplicaHost:
         if at is None or request.method not in ("GET", "HEAD"):
             return refuse(request, 404 if at is None else 405)
         port = request.origin.rpartition(":")[2]
-        there, moved = self._moved
-        if at < moved:
-            extra = f"Location: http://{there}:{port}{request.path}\r\n"
-            return respond(request, 301, extra=extra)
-        there, named = self._canonical
-        link = f'<link rel="canonical" href="http://{there}:{port}{request.path}">'
-        html = self._html(at, link if at < named else "", port)
-        return respond(request, 200, html.encode())
+        moved = self.moved_to(request.path, port)
+        if moved is not None:
+            return respond(request, 301, extra=f"Location: {moved}\r\n")
+        return respond(request, 200, self.html(request.path, port).encode())
 
-    def _html(self, at: int, head: str, port: str) -> str:
-        text = self._texts[at]
+    def moved_to(self, target: str, port: int | str) -> str | None:
+        """Return where the page of a path redirects; None: it shows something itself."""
+        there, count = self._moved
+        return f"http://{there}:{port}{target}" if self._place[target] < count else None
+
+    def html(self, target: str, port: int | str) -> str:
+        """Return the page of a path."""
+        at, text = self._place[target], self._texts[self._place[target]]
+        there, count = self._canonical
+        canonical = f'<link rel="canonical" href="http://{there}:{port}{target}">'
+        head = canonical if at < count else ""
         words = " ".join(sentence(text, k) for k in range(_SENTENCES)) if text else ""
         below = self.targets[at * _BRANCHING + 1 : (at + 1) * _BRANCHING + 1]
         away = [f"http://{name}:{port}/" for name in self._neighbours] if at == 0 else []

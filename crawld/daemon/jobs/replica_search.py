@@ -123,11 +123,12 @@ class ReplicaSearch:
         """Return how many other hosts link to a host, some left out."""
         return len(self._linked_from.get(host_id, set()).difference(but))
 
-    def suspects(self, redirects: Iterable[tuple[int, int]] = ()) -> set[int]:
+    def suspects(self, redirects: Iterable[tuple[int, int]] = ()) -> list[int]:
         """Return the hosts that stand in a pair at all: those whose canonical links matter."""
         one, other = pair_hosts(self._index.candidates().keys)
-        both = np.unique(np.concatenate((one, other))).tolist()
-        return {*both, *(host for pair in redirects for host in pair)}
+        named = np.array([host for pair in redirects for host in pair], dtype=np.int64)
+        suspects: list[int] = np.unique(np.concatenate((one, other, named))).tolist()
+        return suspects
 
     def judge(
         self,

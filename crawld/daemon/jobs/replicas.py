@@ -145,12 +145,11 @@ class Replicas:
         return found
 
     async def _judge(self, hosts: list[SourceHost]) -> Findings:
-        numbers = {host.host: host.host_id for host in hosts}
-        redirects = same_path_redirects(
-            await self._database.read(replica_source.redirects), numbers
-        )
+        # Whatever takes longer with more hosts is done on a thread.
+        numbers, redirects = await self._database.read(_redirects, hosts)
+        suspects = await trio.to_thread.run_sync(self._search.suspects, redirects)
         canonicals: dict[tuple[int, int], int] = {}
-        for host_id in sorted(self._search.suspects(redirects)):
+        for host_id in suspects:
             for name, count in (await self._canonicals_of(host_id)).items():
                 if (to := numbers.get(name)) is not None and to != host_id:
                     canonicals[host_id, to] = count
@@ -391,6 +390,14 @@ def _is_fresh(row: ReplicaRow) -> bool:
     if row.status != "pruned" or row.lag_s is None:
         return False
     return row.agreed == row.sampled >= LEAST_FOR and row.lag_s <= FRESH_LAG_S
+
+
+def _redirects(
+    connection: apsw.Connection, hosts: list[SourceHost]
+) -> tuple[dict[str, int], dict[tuple[int, int], int]]:
+    """Return host numbers by name, and which redirect to which; on a reader's thread."""
+    numbers = {host.host: host.host_id for host in hosts}
+    return numbers, same_path_redirects(replica_source.redirects(connection), numbers)
 
 
 def _read_heads(connection: apsw.Connection, copies: list[tuple[str, int]]) -> dict[str, int]:

@@ -1,0 +1,229 @@
+"""The replicas job in a daemon of thousands of hosts: what it finds, takes, and disturbs.
+
+A daemon in this process revisits a web of replicas (a process of its own). Its file is filled with
+what a crawl of that web has fetched, since crawling it is not what is measured. How late requests
+leave against the instants they were permitted is read over windows without the job and while it
+runs; what it decided is held against the truth of the web.
+"""
+
+from __future__ import annotations
+
+import resource
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import trio
+
+from crawld.bench import ours
+from crawld.bench.hints import daemon_running, port_of
+from crawld.bench.process import running
+from crawld.bench.result import Metrics
+from crawld.core.content.fingerprint import cleaned_digest
+from crawld.core.page import Outcome, PageState
+from crawld.core.url import url_hash
+from crawld.daemon.app import Daemon
+from crawld.simweb.replica_laws import STANDARD, scaled
+from crawld.simweb.replica_served import ReplicaHost, loopback_of, served
+from crawld.simweb.replica_web import ReplicaWeb, make_web
+from crawld.store import body, frontier, headers, replica, site, visit
+from crawld.store.database import Database
+from crawld.store.frontier import Discovery
+from crawld.store.host import HostUpdate
+from crawld.store.visit import Answer, VisitRecord
+
+_NAME = "web"
+_LIMIT_S = 600.0
+_DAY_S = 86_400.0
+_WRITE_HOSTS = 50
+
+
+@dataclass(frozen=True, slots=True)
+class Scene:
+    """What is measured.
+
+    Attributes:
+        hosts: hosts of the web.
+        replicated: share of them in groups of replicas.
+        pages: median of the pages of a host.
+        delay_s: rest between two requests to one.
+        window_s: how long the window without the job is.
+        seed: of the web.
+    """
+
+    hosts: int = 2_000
+    replicated: float = 0.3
+    pages: int = 15
+    delay_s: float = 20.0
+    window_s: float = 20.0
+    seed: int = 0
+
+
+def measure(scene: Scene, progress: Callable[[str], None]) -> tuple[Metrics, Metrics]:
+    """Return what was seen while the job ran, and the lateness of requests without it."""
+    web = make_web(scaled(STANDARD, scene.hosts, scene.replicated, scene.pages), scene.seed)
+    command = [sys.executable, "-m", "crawld.simweb", "--replica-hosts", str(scene.hosts)]
+    command += ["--replicated", str(scene.replicated), "--pages", str(scene.pages)]
+    command += ["--seed", str(scene.seed)]
+    with tempfile.TemporaryDirectory() as folder:
+        room = Path(folder)
+        (room / "web").mkdir()
+        with running(command, room / "web") as child:
+            return trio.run(_measured, room, scene, web, port_of(child), progress)
+
+
+async def _measured(
+    room: Path, scene: Scene, web: ReplicaWeb, port: int, progress: Callable[[str], None]
+) -> tuple[Metrics, Metrics]:
+    names = web.hosts.names
+    addresses = dict(zip(names, loopback_of(web.hosts.addresses), strict=True))
+    known = ", ".join(f'"{name}" = ["{address}"]' for name, address in addresses.items())
+    tables = {
+        "politeness": f"host_delay_s = {scene.delay_s}\naddress_delay_s = 0.001",
+        "schedule": 'min_revisit_s = 1.0\npolicy = "uniform"',
+        "replicas": f"every_s = {_DAY_S}\nstorm_share = 1.0",
+        "dns": f"hosts = {{ {known} }}",
+    }
+    path = ours.write_config(room, _NAME, [f"http://{name}:{port}/" for name in names], tables)
+    progress(f"a file of {len(names):,} hosts and {len(web.hosts.page_host):,} pages")
+    await _fill(ours.database_of(room), list(served(web)), addresses, port)
+    async with daemon_running(path) as daemon:
+        await _until_idle(daemon)
+        before_mb = _rss_mb()
+        progress("requests without the job")
+        daemon.crawl.schedule.lateness.forget()
+        await trio.sleep(scene.window_s)
+        calm = _late(daemon)
+        metrics: Metrics = {}
+        for name in ("first", "second"):
+            progress(f"the job, the {name} time")
+            daemon.crawl.schedule.lateness.forget()
+            began_s = time.monotonic()
+            daemon.jobs.call("replicas")
+            await _until_idle(daemon)
+            metrics[f"{name}_run_s"] = time.monotonic() - began_s
+            metrics |= {f"{name}_{key}": value for key, value in _late(daemon).items()}
+        metrics |= await _verdicts(daemon, web)
+        metrics["job_grows_mb"] = _rss_mb() - before_mb
+    return metrics, calm
+
+
+def _late(daemon: Daemon) -> Metrics:
+    lateness = daemon.crawl.schedule.lateness
+    return {
+        "slot_late_p50_ms": lateness.quantile_ms(0.5),
+        "slot_late_p99_ms": lateness.quantile_ms(0.99),
+        "slot_late_most_ms": lateness.quantile_ms(1.0),
+        "requests": float(lateness.count),
+    }
+
+
+def _rss_mb() -> float:
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+
+
+async def _until_idle(daemon: Daemon) -> None:
+    """Wait until the job has run, and runs no more.
+
+    Raises:
+        trio.TooSlowError: it does not end.
+    """
+    await trio.sleep(0.5)
+    with trio.fail_after(_LIMIT_S):
+        while True:
+            states = {state.job.name: state for state in await daemon.jobs.states()}
+            state = states["replicas"]
+            if not state.running and state.last is not None and state.last.last_finished_at:
+                return
+            await trio.sleep(0.25)
+
+
+# --- the file ------------------------------------------------------------------------------------
+
+
+async def _fill(
+    path: Path, hosts: Sequence[ReplicaHost], addresses: dict[str, str], port: int
+) -> None:
+    """Make a file in which every page was visited a day ago."""
+    at = time.time() - _DAY_S
+    async with await Database.open(path) as database:
+        site_id = await database.write(site.upsert, _NAME, "{}", source="config", at=at)
+        for begin in range(0, len(hosts), _WRITE_HOSTS):
+            some = hosts[begin : begin + _WRITE_HOSTS]
+            shown = {
+                f"http://{host.name}:{port}{target}": (host, target)
+                for host in some
+                for target in host.targets
+            }
+            found = [_discovery(url, host.name, site_id, at) for url, (host, _) in shown.items()]
+            new = await database.write(frontier.discover, found)
+            records = [
+                _record(
+                    page.page_id, *shown[page.url], addresses[shown[page.url][0].name], port, at
+                )
+                for page in new
+            ]
+            await database.write(visit.record_all, records)
+
+
+def _discovery(url: str, host: str, site_id: int, at: float) -> Discovery:
+    origin = "/".join(url.split("/", 3)[:3])
+    key = url_hash(url)
+    return Discovery(url=url, url_hash=key, site_id=site_id, host=host, origin=origin, at=at)
+
+
+def _record(
+    page_id: int, host: ReplicaHost, target: str, address: str, port: int, at: float
+) -> VisitRecord:
+    update = HostUpdate(last_fetch_at=at, address=address)
+    moved = host.moved_to(target, port)
+    if moved is not None:
+        return VisitRecord(
+            page_id=page_id,
+            visited_at=at,
+            outcome=Outcome.MOVED,
+            state=PageState.VISITED,
+            host=update,
+            redirect_url=moved,
+        )
+    html = host.html(target, port)
+    encoded = body.encode(html.encode())
+    text = html.partition("<p>")[2].partition("</p>")[0]
+    return VisitRecord(
+        page_id=page_id,
+        visited_at=at,
+        outcome=Outcome.CHANGED,
+        state=PageState.VISITED,
+        host=update,
+        answer=Answer(
+            status=200,
+            http_version="HTTP/1.1",
+            headers=headers.pack(()),
+            content_type="text/html",
+            charset="utf-8",
+        ),
+        digest=encoded.digest,
+        body=encoded,
+        cleaned_digest=cleaned_digest(text),
+    )
+
+
+# --- the truth -----------------------------------------------------------------------------------
+
+
+async def _verdicts(daemon: Daemon, web: ReplicaWeb) -> Metrics:
+    """Hold what was decided against the truth."""
+    group = dict(zip(web.hosts.names, web.group.tolist(), strict=True))
+    rows = await daemon.database.read(replica.list_replicas)
+    pruned = [row for row in rows if row.status == "pruned"]
+    right = sum(group[row.host] == group[row.canonical_host] >= 0 for row in pruned)
+    return {
+        "copies": float((web.group >= 0).sum() - len(web.cause)),
+        "pruned": float(len(pruned)),
+        "pruned_wrongly": float(len(pruned) - right),
+        "held": float(len(rows) - len(pruned)),
+        "resting_pages": float(sum(row.suspended for row in rows)),
+    }
