@@ -19,7 +19,6 @@ from the file; what is in flight or resting then enters the new one when its vis
 
 from __future__ import annotations
 
-import heapq
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -38,6 +37,7 @@ from crawld.core.revisit.policies_frequency import DelayedPolicy
 from crawld.core.revisit.policies_greedy import GreedyPolicy
 from crawld.core.revisit.policies_index import IndexPolicy
 from crawld.daemon.resting import Resting
+from crawld.daemon.retries import Retries
 
 LOOK_AHEAD = 256
 """Pages of the frontier held in memory per host and site."""
@@ -133,7 +133,7 @@ class HostPages:
         # A list and a heap where deques would do: two of those cost 1.2 KB a host.
         self._ahead: list[int] = []
         self._resting = Resting(min_revisit_s)
-        self._retries: list[tuple[float, int]] = []
+        self._retries = Retries()
         self._selectable = 0
         self._balance = 0.0
 
@@ -165,7 +165,7 @@ class HostPages:
 
     def load_retry(self, page: int, retry_at: float) -> None:
         """Take a page whose next visit has an instant of its own."""
-        heapq.heappush(self._retries, (retry_at, page))
+        self._retries.add(page, retry_at)
 
     def discovered(self, pages: Iterable[int], *, soon: bool = False) -> None:
         """Take pages just admitted; beyond the look-ahead they stay in the file.
@@ -208,10 +208,10 @@ class HostPages:
         if self._ahead or self.more or self._again:
             return now
         revisit_at = self.revisit_at(now)
-        if not self._retries:
-            return revisit_at
-        retry_at = self._retries[0][0]
-        return retry_at if revisit_at is None else min(retry_at, revisit_at)
+        retry_at = self._retries.first_at()
+        if revisit_at is None or retry_at is None:
+            return retry_at if revisit_at is None else revisit_at
+        return min(retry_at, revisit_at)
 
     def revisit_at(self, now: float) -> float | None:
         """Return the earliest instant (Unix seconds) the policy may choose; None: it never may."""
@@ -273,10 +273,8 @@ class HostPages:
         return page
 
     def _take_revisit(self, now: float) -> int | None:
-        page: int | None = None
-        if self._retries and self._retries[0][0] <= now:
-            page = heapq.heappop(self._retries)[1]
-        elif self._selectable and not self._idles(now):
+        page = self._retries.take(now)
+        if page is None and self._selectable and not self._idles(now):
             page = self._select(now)
         if page is not None:
             self._in_flight.add(page)
@@ -324,15 +322,12 @@ class HostPages:
         """Let a visited page have the very next turn, wherever it is: an audit has drawn it."""
         if page in self._in_flight or page in self._again:
             return
-        retries = [each for each in self._retries if each[1] != page]
-        if self._resting.drop({page}) or len(retries) < len(self._retries):
-            heapq.heapify(retries)
-            self._retries = retries
-        elif page in self._policy:
+        waited = self._retries.drop(page)
+        if not (self._resting.drop({page}) or waited):
+            if page not in self._policy:
+                return
             self._policy.remove(page)
             self._selectable -= 1
-        else:
-            return
         self._again = (*self._again, page)
 
     def failed(self, page: int, retry_at: float) -> None:
@@ -370,9 +365,7 @@ class HostPages:
         Args:
             pages: their numbers, and whether each was visited before.
         """
-        present = set(self._resting).union(
-            self._in_flight, self._again, self._ahead, (page for _, page in self._retries)
-        )
+        present = set(self._resting).union(self._in_flight, self._again, self._ahead, self._retries)
         for page, was_visited in pages.items():
             self._left_out.discard(page)
             if page in present or page in self._policy:
@@ -422,10 +415,7 @@ class HostPages:
 
     def recalled(self, pages: set[int]) -> None:
         """Visit pages now that waited for an instant of their own: they are said to be back."""
-        kept = [each for each in self._retries if each[1] not in pages]
-        back = [(0.0, page) for at, page in self._retries if page in pages]
-        self._retries = kept + back
-        heapq.heapify(self._retries)
+        self._retries.recall(pages)
 
     # --- what the policy is told ---------------------------------------------------------------
 
