@@ -112,7 +112,7 @@ class EventStream:
     """One stream, as one site uses it.
 
     Attributes:
-        row: of the host its cursor is kept for.
+        row: of the host its cursor is kept for. hosts: those whose pages it tells of.
         continuity: whether it goes on where it ended.
         may_name: whether the data of an event may name a page of the site's hosts.
     """
@@ -138,6 +138,7 @@ class EventStream:
         """
         self.row = row
         self.polite_host = parse(row.url).host
+        self.hosts = frozenset(beside)
         self._beside = beside
         self._documents = documents
         self._database = database

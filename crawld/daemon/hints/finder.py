@@ -100,7 +100,9 @@ class DocumentFinder:
     async def _stream(self, site: ActiveSite, url: str) -> EventStream:
         hosts = [name for name in sorted(site.scope.hosts) if name in self._crawl.hosts]
         beside = {name: await self._ensure(site, url, "event_stream", name) for name in hosts}
-        first = next(iter(beside.values()), None) or await self._ensure(site, url, "event_stream")
+        # The one that has a cursor, if a host that comes before it was found since.
+        by_use = sorted(beside.values(), key=lambda row: row.cursor is None)
+        first = next(iter(by_use), None) or await self._ensure(site, url, "event_stream")
         return EventStream(
             first,
             beside or {first.host: first},

@@ -68,6 +68,14 @@ class _Polled:
         self.next_at = self.rested_at = next_at
 
 
+class _Listening:
+    """A stream that is listened to."""
+
+    def __init__(self, stream: Stream) -> None:
+        self.stream = stream
+        self.scope = trio.CancelScope()
+
+
 class _Host:
     """The sources of one host: one of them is polled at a time."""
 
@@ -109,7 +117,7 @@ class Sourcing:
         self._found: dict[Finder, Sequence[Source | Stream]] = {}
         self._hosts: dict[str, _Host] = {}
         self._heap: list[tuple[float, str]] = []
-        self._streams: dict[int, trio.CancelScope] = {}
+        self._streams: dict[int, _Listening] = {}
         self._woken = trio.Event()
         self._wanted = trio.Event()
 
@@ -160,21 +168,24 @@ class Sourcing:
             for number in host.polled.keys() - present:
                 del host.polled[number]
         for number in self._streams.keys() - present:
-            self._streams.pop(number).cancel()
+            self._streams.pop(number).scope.cancel()
         for source in found:
             self._take_up(source, nursery)
 
     def _take_up(self, source: Source | Stream, nursery: trio.Nursery) -> None:
         row = source.row
         if not isinstance(source, Source):
-            if row.hint_source_id not in self._streams:
-                scope = self._streams[row.hint_source_id] = trio.CancelScope()
-                nursery.start_soon(self._listen, source, scope)
+            known = self._streams.get(row.hint_source_id)
+            if known is None or known.stream.hosts != source.hosts:
+                if known is not None:
+                    known.scope.cancel()
+                listening = self._streams[row.hint_source_id] = _Listening(source)
+                nursery.start_soon(self._listen, source, listening.scope)
             return
         host = self._hosts.setdefault(source.polite_host, _Host())
-        known = host.polled.get(row.hint_source_id)
-        if known is not None:
-            known.source = source
+        polled = host.polled.get(row.hint_source_id)
+        if polled is not None:
+            polled.source = source
             return
         host.polled[row.hint_source_id] = _Polled(source, self._first_at(row))
         self._push(source.polite_host)

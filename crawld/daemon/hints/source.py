@@ -132,6 +132,10 @@ class Stream(Protocol):
     def polite_host(self) -> str:
         """Name of the host that is connected to."""
 
+    @property
+    def hosts(self) -> frozenset[str]:
+        """Names of the hosts whose pages it tells of; where they change, it is heard anew."""
+
     async def listen(self, row: SourceRow, deliver: Deliver) -> PollTrouble:
         """Connect and hand on what comes, some at a time; return when the connection is over.
 

@@ -42,9 +42,10 @@ class Talking:
 
     polite_host = "a.test"
 
-    def __init__(self, row, said):
+    def __init__(self, row, said, hosts=("a.test",)):
         self.row = row
         self.said = said
+        self.hosts = frozenset(hosts)
         self.connected = []
 
     async def listen(self, row, deliver):
@@ -157,14 +158,31 @@ async def test_a_stream_connects_again_where_it_ended(hearing, mirror):
     assert stream.connected[:3] == [None, "event 1", "event 2"]
 
 
+async def test_a_stream_of_more_hosts_takes_the_place_of_the_one_before(hearing, mirror):
+    def said(number):
+        return Poll(at=time.time(), cursor=f"event {number}", requests=0)
+
+    daemon, _, streams = await hearing(lambda row, web: Talking(row, said))
+    [old] = streams
+    await until(lambda: old.connected)
+    same, more = Talking(old.row, said), Talking(old.row, said, ("a.test", "b.test"))
+    streams[:] = [same]
+    daemon.sourcing.look_again()
+    count = len(old.connected)
+    await until(lambda: len(old.connected) > count + 1)
+    streams[:] = [more]
+    daemon.sourcing.look_again()
+    await until(lambda: len(more.connected) > 1)
+    assert not same.connected
+
+
 async def test_without_a_share_of_the_turns_nothing_is_asked(hearing):
     fine = Poll(at=time.time(), cursor="fine")
     daemon, _, [asked, free] = await hearing(
         lambda row, web: Told(row, fine), lambda row, web: Free(row, fine), share=0.0
     )
-    await until(lambda: free.polls)
-    daemon.sourcing.poll_all()
-    await until(lambda: len(free.polls) > 1)
+    # A call is lost on a source that is being polled.
+    await until(lambda: daemon.sourcing.poll_all() and len(free.polls) > 1)
     assert not asked.polls
 
 
