@@ -2,8 +2,10 @@
 
 Three webs of 21,500 hosts, five seeds each, every method on the same candidates. `auc_pnu`,
 `auc_pu`, `auc_nu` and `auc_upper` are with all features; those with `_five` with the five published
-ones. The baseline `em_recount` runs the same EM over pairs and counts all rules again whenever a
-label changes.
+ones; `auc_probability` ranks by probability. `_asked` is after undecided pairs were asked for more
+pages. The job in a daemon of 2,000 hosts is measured once (`job_`, beside it the requests without
+it: `without_job`). The baseline `em_recount` runs the same EM over pairs and counts all rules again
+whenever a label changes.
 """
 
 from __future__ import annotations
@@ -18,6 +20,7 @@ from pathlib import Path
 import numpy as np
 
 from crawld.bench.process import failure, running
+from crawld.bench.replica_crawl import Scene, measure
 from crawld.bench.replica_svm import biased_svm
 from crawld.bench.result import answer
 from crawld.core.replica.em import Training, learn, passes
@@ -26,6 +29,7 @@ from crawld.core.replica.hosts import Ids
 from crawld.core.replica.lac import Rules
 from crawld.core.replica.learning import Model, Sets, distinct_of
 from crawld.core.replica.verdict import Evidence, gated
+from crawld.lab.asking import asked_figures
 from crawld.lab.replicas import Trial, accuracy, run_trial
 from crawld.simweb.replica_laws import LAWS
 
@@ -48,7 +52,7 @@ def run(*, quick: bool, progress: Callable[[str], None]) -> dict[str, object]:
                 continue
             progress(f"seed {seed}: the {name} web")
             trial = run_trial(law, seed)
-            figures = accuracy(trial)
+            figures = accuracy(trial) | asked_figures(trial)
             area = figures.pop("auc_normpaths")
             for suffix in ("", "_five"):
                 normpaths[f"auc_pnu{suffix}_{name}"] = area
@@ -65,6 +69,10 @@ def run(*, quick: bool, progress: Callable[[str], None]) -> dict[str, object]:
         ours.append(metrics)
         found["normpaths"].append(normpaths)
         found["b_svm"].append(svm)
+    scene = Scene(hosts=300, window_s=5.0) if quick else Scene()
+    job, calm = measure(scene, progress)
+    ours.append({f"job_{name}": value for name, value in job.items()})
+    found["without_job"] = [{f"job_first_{name}": value for name, value in calm.items()}]
     value = answer("replica", ours, found)
     _worst(value, ours)
     return value
@@ -76,7 +84,7 @@ def _worst(value: dict[str, object], runs: list[dict[str, float]]) -> None:
     if isinstance(medians, dict):
         for name in medians:
             if name.startswith("false_prunings"):
-                medians[name] = max(run[name] for run in runs)
+                medians[name] = max(run[name] for run in runs if name in run)
 
 
 def _trainings(sets: Sets, *, five: bool) -> tuple[Training, Training]:

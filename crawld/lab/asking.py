@@ -16,7 +16,7 @@ import numpy as np
 from crawld.core.replica.features import Measure
 from crawld.core.replica.hosts import Hosts, Ids
 from crawld.core.replica.verdict import ASKED_PATHS, undecided
-from crawld.lab.replicas import Trial, evidence_of, gated_pairs, worth_a_look
+from crawld.lab.replicas import Trial, evidence_of, gate_figures, gated_pairs, worth_a_look
 from crawld.simweb.replica_web import ReplicaWeb, Unfetched
 
 ROUNDS = 3
@@ -33,6 +33,17 @@ class Asked:
 
     trial: Trial
     pages: int
+
+
+def asked_figures(trial: Trial) -> dict[str, float]:
+    """Return what pruning would do after some rounds, and the share of pages asked for so."""
+    asked = ask(trial)
+    found = gate_figures(asked.trial)
+    return {
+        "gated_recall_asked": found["gated_recall"],
+        "false_prunings_asked": found["false_prunings"],
+        "asked_share": asked.pages / len(trial.web.hosts.page_host),
+    }
 
 
 def ask(trial: Trial, rounds: int = ROUNDS) -> Asked:

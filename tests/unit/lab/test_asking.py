@@ -1,0 +1,37 @@
+"""Asking undecided pairs for more pages: more is decided, nothing wrongly, no page made up."""
+
+from dataclasses import replace
+
+import numpy as np
+
+from crawld.core.replica.verdict import Evidence, undecided
+from crawld.lab.asking import ask
+from crawld.lab.replicas import gate_figures, run_trial
+from crawld.simweb.replica_laws import STANDARD, scaled
+
+
+def test_more_pages_decide_more_pairs_and_none_wrongly():
+    trial = run_trial(scaled(STANDARD, 2_000, 0.3, pages=20), 5)
+    before, asked = gate_figures(trial), ask(trial, rounds=2)
+    after = gate_figures(asked.trial)
+    assert after["gated_recall"] > before["gated_recall"] + 0.03
+    assert (before["false_prunings"], after["false_prunings"]) == (0, 0)
+    # What was met is fetched, or still to be fetched.
+    web, then = trial.web, asked.trial.web
+    assert len(then.hosts.page_host) == len(web.hosts.page_host) + asked.pages
+    assert len(then.unfetched.host) == len(web.unfetched.host) - asked.pages
+    assert 0 < asked.pages < 0.2 * len(web.hosts.page_host)
+    both = (web.hosts.page_path, web.unfetched.path), (then.hosts.page_path, then.unfetched.path)
+    assert (np.sort(np.concatenate(both[0])) == np.sort(np.concatenate(both[1]))).all()
+
+
+def test_what_is_undecided():
+    promising = Evidence(
+        names=("a.test", "b.test"), pages=(20, 20), common=9, compared=4, equal=3, probability=0.5
+    )
+    assert undecided(promising)
+    assert undecided(replace(promising, probability=None))
+    assert not undecided(replace(promising, probability=0.02, equal=1))
+    assert not undecided(replace(promising, common=20, compared=20, equal=19))
+    assert not undecided(replace(promising, common=20, compared=20, equal=0))
+    assert not undecided(replace(promising, canonicals=(20, 0)))
