@@ -476,7 +476,7 @@ class HostPages:
         former, policy = self._policy, FACTORIES[self.policy_name]()
         self._keep_weights(known)
         out = self._in_flight.union(self._again, self._resting)
-        stays = [page in former and page not in out for page in known.pages.tolist()]
+        stays = former.held(known.pages) & ~np.isin(known.pages, list(out))
         weights = None if known.weights is None else known.weights[stays]
         policy.load(known.pages[stays], known.last_visit_at[stays], weights)
         for page, visited_at in self._since_read.items():

@@ -53,6 +53,10 @@ class Policy(Protocol):
         """Whether the page is held."""
         ...
 
+    def held(self, pages: ArrayLike) -> NDArray[np.bool_]:
+        """Return whether each of many pages is held, same order."""
+        ...
+
     def add(self, page: int, last_visit_at: float | None, weight: float = 1.0) -> None:
         """Hold a page; a page already held is left as it is.
 
@@ -168,6 +172,10 @@ class UniformPolicy:
 
     def __contains__(self, page: int) -> bool:
         return page in self._slots
+
+    def held(self, pages: ArrayLike) -> NDArray[np.bool_]:
+        """Return whether each of many pages is held, same order."""
+        return np.asarray(self._slots.find_many(pages) != FREE)
 
     def add(self, page: int, last_visit_at: float | None, weight: float = 1.0) -> None:
         """Hold a page, among the new ones where it was never visited."""

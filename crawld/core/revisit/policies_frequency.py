@@ -102,6 +102,10 @@ class _Frequencies:
     def __contains__(self, page: int) -> bool:
         return page in self._slots
 
+    def held(self, pages: ArrayLike) -> NDArray[np.bool_]:
+        """Return whether each of many pages is held, same order."""
+        return np.asarray(self._slots.find_many(pages) != FREE)
+
     def add(self, page: int, last_visit_at: float | None, weight: float = 1.0) -> None:
         """Hold a page; its importance is part of the frequency it will be given."""
         if page in self._slots:
@@ -337,6 +341,10 @@ class RandomPolicy:
 
     def __contains__(self, page: int) -> bool:
         return page in self._slots
+
+    def held(self, pages: ArrayLike) -> NDArray[np.bool_]:
+        """Return whether each of many pages is held, same order."""
+        return np.asarray(self._slots.find_many(pages) != FREE)
 
     def add(self, page: int, last_visit_at: float | None, weight: float = 1.0) -> None:
         """Hold a page, as likely as the mean of the others."""

@@ -92,6 +92,10 @@ class GreedyPolicy:
     def __contains__(self, page: int) -> bool:
         return page in self._slots
 
+    def held(self, pages: ArrayLike) -> NDArray[np.bool_]:
+        """Return whether each of many pages is held, same order."""
+        return np.asarray(self._slots.find_many(pages) != FREE)
+
     def add(self, page: int, last_visit_at: float | None, weight: float = 1.0) -> None:
         """Hold a page with the usual distribution until `learnt` brings its own."""
         if page in self._slots:

@@ -62,6 +62,10 @@ class IndexPolicy:
     def __contains__(self, page: int) -> bool:
         return page in self._slots
 
+    def held(self, pages: ArrayLike) -> NDArray[np.bool_]:
+        """Return whether each of many pages is held, same order."""
+        return np.asarray(self._slots.find_many(pages) != FREE)
+
     # -- which pages -------------------------------------------------------------------------------
 
     def adopt(self, model: ScaleModel) -> None:

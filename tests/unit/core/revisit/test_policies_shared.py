@@ -53,6 +53,15 @@ def visit(policy, now, *, changed=True):
     return page
 
 
+def test_many_pages_are_looked_for_at_once(policy):
+    policy.load([7, 8, 9])
+    policy.add(3, NOW)
+    policy.remove(8)
+    asked = [9, 8, 3, 4, 7]
+    assert policy.held(asked).tolist() == [page in policy for page in asked]
+    assert policy.held([]).tolist() == []
+
+
 def test_new_pages_are_handed_out_once_each(policy):
     policy.load([7, 8, 9])
     assert sorted(policy.select(NOW) for _ in range(3)) == [7, 8, 9]
