@@ -6,7 +6,7 @@ from crawld.core.change.model import PageModel
 from crawld.core.change.scale import ScaleModel
 from crawld.core.content.analysis import analyse
 from crawld.daemon.jobs.analyse import Analyse
-from crawld.daemon.jobs.estimate import Estimate
+from crawld.daemon.jobs.estimate import FIRST_S, Estimate
 from crawld.daemon.outlook import next_visit
 from crawld.daemon.views import page_detail
 from crawld.simweb.law import STATIC, poisson
@@ -90,8 +90,10 @@ async def test_models_are_refitted_and_sites_get_a_scale(crawled, mirror, wall):
     await rounds(crawled, wall, 12)
     before = dict(mirror.rows("SELECT page_id, record FROM model"))
     job = Estimate(crawled.crawl, crawled.database, crawled.clock)
+    assert job.every_s == FIRST_S
     told = await job.run()
     assert told.startswith("20 models, ")
+    assert job.every_s == 2 * FIRST_S
     after = dict(mirror.rows("SELECT page_id, record FROM model"))
     models = [PageModel.from_bytes(record) for record in after.values()]
     assert len({one.prior for one in models}) == 1

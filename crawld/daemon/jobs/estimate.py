@@ -29,7 +29,10 @@ from crawld.store import model
 from crawld.store.database import Database
 from crawld.store.model import FIRST, ModelRow, Refitted
 
+FIRST_S: Final = 600.0
 EVERY_S: Final = 6 * 3600.0
+"""Pause between two runs, doubling from the one to the other: what is usual on a host is known
+within minutes of a new mirror, and hardly moves after a day."""
 
 SLICE: Final = 4096
 """Models refitted at one go, some 30 ms of work."""
@@ -73,7 +76,6 @@ class Estimate:
     """The job."""
 
     name = "estimate"
-    every_s = EVERY_S
 
     def __init__(
         self,
@@ -89,6 +91,12 @@ class Estimate:
         self._database = database
         self._clock = clock
         self._pages = self._moved = self._sites = 0
+        self._every_s = FIRST_S
+
+    @property
+    def every_s(self) -> float:
+        """The pause between two runs."""
+        return self._every_s
 
     async def run(self) -> str:
         """Refit every model, and the scale of every site; a one-off mirror needs neither."""
@@ -96,6 +104,8 @@ class Estimate:
             return "left to a daemon"
         pages, moved, sites = self._pages, self._moved, self._sites
         await self._refit_all()
+        if self._pages > pages:
+            self._every_s = min(2.0 * self._every_s, EVERY_S)
         for site_id in sorted(self._crawl.sites):
             await self._fit_scale(site_id)
         if (self._moved, self._sites) != (moved, sites):
