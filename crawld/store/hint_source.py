@@ -95,9 +95,9 @@ def ensure(
 
 
 def set_cursors(connection: apsw.Connection, cursors: Iterable[tuple[int, str | None]]) -> None:
-    """Move cursors without a poll: (hint_source_id, cursor)."""
+    """Move cursors without a poll: (hint_source_id, cursor); such a source is due at once."""
     connection.executemany(
-        "UPDATE hint_source SET cursor = ? WHERE hint_source_id = ?",
+        "UPDATE hint_source SET cursor = ?, next_poll_at = NULL WHERE hint_source_id = ?",
         [(cursor, number) for number, cursor in cursors],
     )
 

@@ -44,6 +44,15 @@ def now(connection, source):
     return hint_source.get(connection, source.hint_source_id)
 
 
+def test_what_is_handed_on_is_due_also_after_a_kill(connection, source):
+    take(connection, source, cursor="one", next_poll_at=NOW + 86_400.0)
+    hint_source.set_cursors(connection, [(source.hint_source_id, "handed on")])
+    assert (now(connection, source).cursor, now(connection, source).next_poll_at) == (
+        "handed on",
+        None,
+    )
+
+
 def test_a_cursor_that_another_source_moved_meanwhile_stays(connection, source):
     take(connection, source, cursor="one")
     hint_source.set_cursors(connection, [(source.hint_source_id, "handed on")])
