@@ -85,6 +85,20 @@ class Visitor:
             site: its site.
             url: where a host has it that stands in for the page's own; None: it is the own.
         """
+        entry = await self._made(host, pages, page, site, url)
+        if entry is not None:
+            # By now the page read is given up: while the disk is slow many visits wait here.
+            await self._recorder.put(entry)
+
+    async def _made(
+        self,
+        host: HostState,
+        pages: HostPages,
+        page: PageRecord,
+        site: ActiveSite,
+        url: str | None,
+    ) -> Entry | None:
+        """Make a visit; return what is to be recorded of it."""
         sources = self._crawl.hint_sources.get((site.site_id, page.host_id))
         if url is None:
             asked = self._learning.ask(
@@ -97,7 +111,7 @@ class Visitor:
         answer = await self._ask(host, page, site, asked, url)
         if isinstance(answer, FetchFailure) and answer.local_fault and self._network.down:
             pages.returned(page.page_id)
-            return
+            return None
         visit = await self._find(page, site, answer, asked)
         judged = self._crawl.absence.judge(visit, site)
         if url is not None and (judged is None or not self._crawl.capacity.vouches(judged)):
@@ -105,11 +119,11 @@ class Visitor:
             await self._set_aside(host, visit)
             await self._crawl.capacity.end(host, f"{visit.judgement.outcome}: {url}")
             self._crawl.capacity.wake_partners(host)
-            return
+            return None
         if judged is None:
             self._rest(host, visit)
             pages.again(page.page_id)
-            return
+            return None
         visit = judged
         self._count(visit)
         if (told := self._crawl.audited.pop(page.page_id, None)) is not None:
@@ -127,7 +141,7 @@ class Visitor:
         soon = visit.needs is not None and not visit.first_copy
         shown = visit.judgement.outcome if url is None else None
         on_recorded = partial(self._recorded, host, pages, page.page_id, put_back, soon, shown)
-        await self._recorder.put(Entry(record, on_recorded))
+        return Entry(record, on_recorded)
 
     async def compare(self, host: HostState, page: PageRecord, site: ActiveSite, url: str) -> None:
         """Ask a replica for a page that its own host has just shown otherwise than the replica.
