@@ -50,6 +50,9 @@ REST: Final = 2.0
 HEADS: Final = 30
 """Copies of a host whose canonical links are read."""
 
+HEAD_BYTES: Final = 64 * 1024
+"""Where a page that names its canonical address does so."""
+
 LEAST_AGAINST: Final = 3
 """Samples that must differ before a verdict is withdrawn."""
 
@@ -406,7 +409,10 @@ def _read_heads(connection: apsw.Connection, copies: list[tuple[str, int]]) -> d
     for url, version_id in copies:
         try:
             kept = held.held(connection, version_id)
-            named = parse_html(kept.body).canonical if kept is not None else None
+            # Most pages name none, and to see that takes a tenth of the time of a parse.
+            if kept is None or b"canonical" not in kept.body[:HEAD_BYTES].lower():
+                continue
+            named = parse_html(kept.body).canonical
             target = canonicalize(named, url) if named else None
         except (CorruptDatabaseError, InvalidUrlError):
             continue
