@@ -10,8 +10,8 @@ Rules:
 1. Redirects and canonical links retire the host that sends them, never the one they point at.
 2. Groups are closed over gated pairs only, and are held for confirmation where two hosts of one
    were compared and contradict each other.
-3. More hosts to prune at once than a share of all (`STORM_SHARE`) are held for confirmation: a fault of ours
-   or an attack looks like that, a web does not.
+3. More hosts to prune at once than a share of all (`STORM_SHARE`) are held for confirmation: a
+   fault of ours or an attack looks like that, a web does not.
 """
 
 from __future__ import annotations
