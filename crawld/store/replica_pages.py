@@ -119,19 +119,41 @@ def suspend(
     Returns:
         The last page looked at; None: there are no more.
     """
+    rows, last = _restable(connection, host_id, canonical_id, after, visited_since)
+    moves = []
+    for page_id, site_id, state in rows:
+        connection.execute("UPDATE page SET state = 'suspended' WHERE page_id = ?", (page_id,))
+        moves.append((site_id, host_id, PageState(state), PageState.SUSPENDED))
+    tally.moved(connection, moves)
+    return last
+
+
+def restable(
+    connection: apsw.Connection,
+    host_id: int,
+    canonical_id: int,
+    after: int,
+    *,
+    visited_since: float,
+) -> tuple[bool, int | None]:
+    """Return whether `suspend` would suspend any page now, and what it would return; any reader."""
+    rows, last = _restable(connection, host_id, canonical_id, after, visited_since)
+    return bool(rows), last
+
+
+def _restable(
+    connection: apsw.Connection, host_id: int, canonical_id: int, after: int, visited_since: float
+) -> tuple[list[tuple[int, int, str]], int | None]:
+    """Return page, site and state of those of the next pages that may rest, and the last page."""
     rows: list[Any] = connection.execute(_OPEN, (host_id, after, visited_since, SLICE)).fetchall()
-    if not rows:
-        return None
     there = {row[0]: _addresses(connection, canonical_id, row[2]) for row in rows}
     held = _held(connection, canonical_id, [url for urls in there.values() for url in urls])
-    moves = []
-    for page_id, site_id, _, state, _ in rows:
-        if held.intersection(there[page_id]):
-            connection.execute("UPDATE page SET state = 'suspended' WHERE page_id = ?", (page_id,))
-            moves.append((site_id, host_id, PageState(state), PageState.SUSPENDED))
-    tally.moved(connection, moves)
-    last: int = rows[-1][0]
-    return last
+    found = [
+        (page_id, site_id, state)
+        for page_id, site_id, _, state, _ in rows
+        if held.intersection(there[page_id])
+    ]
+    return found, rows[-1][0] if rows else None
 
 
 def bring_back(

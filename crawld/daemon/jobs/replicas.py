@@ -269,15 +269,9 @@ class Replicas:
                     status=decision.status,
                     why=decision.reason,
                 )
-            await self._database.write(
-                replica.put_replica,
-                decision.host_id,
-                decision.canonical_id,
-                decision.status,
-                decision.reason,
-                now=now,
-                look_at=look_at,
-            )
+        for begin in range(0, len(decisions), replica_pages.SLICE):
+            part = decisions[begin : begin + replica_pages.SLICE]
+            await self._database.write(_put_decisions, part, now, look_at)
 
     # --- keeping an eye on ---------------------------------------------------------------------
 
@@ -345,17 +339,18 @@ class Replicas:
             self._counts["asked"] += len(met)
 
     async def _suspend(self, row: ReplicaRow) -> None:
+        """Let pages rest that may; a commit is waited for only where there are any."""
         after: int | None = 0
         while after is not None:
-            began_s = trio.current_time()
-            after = await self._database.write(
-                replica_pages.suspend,
-                row.host_id,
-                row.canonical_id,
-                after,
-                visited_since=row.sampled_at,
+            part = (row.host_id, row.canonical_id, after)
+            since = row.sampled_at
+            some, after = await self._rested(
+                partial(replica_pages.restable, visited_since=since), *part
             )
-            await trio.sleep(REST * (trio.current_time() - began_s))
+            if some:
+                await self._database.write(
+                    partial(replica_pages.suspend, visited_since=since), *part
+                )
 
     async def _withdraw(self, row: ReplicaRow, reason: str, now: float) -> None:
         await self._bring_back(row.host_id, row.host)
@@ -393,6 +388,21 @@ def _is_fresh(row: ReplicaRow) -> bool:
     if row.status != "pruned" or row.lag_s is None:
         return False
     return row.agreed == row.sampled >= LEAST_FOR and row.lag_s <= FRESH_LAG_S
+
+
+def _put_decisions(
+    connection: apsw.Connection, decisions: list[Decision], now: float, look_at: float
+) -> None:
+    for decision in decisions:
+        replica.put_replica(
+            connection,
+            decision.host_id,
+            decision.canonical_id,
+            decision.status,
+            decision.reason,
+            now=now,
+            look_at=look_at,
+        )
 
 
 def _redirects(
