@@ -57,7 +57,7 @@ class Scene:
     hosts: int = 2_000
     replicated: float = 0.3
     pages: int = 15
-    delay_s: float = 20.0
+    delay_s: float = 30.0
     window_s: float = 20.0
     seed: int = 0
 
@@ -91,9 +91,10 @@ async def _measured(
     progress(f"a file of {len(names):,} hosts and {len(web.hosts.page_host):,} pages")
     await _fill(ours.database_of(room), list(served(web)), addresses, port)
     async with daemon_running(path) as daemon:
-        await _until_idle(daemon)
+        await _run(daemon, call=False)
         before_mb = _rss_mb()
         progress("requests without the job")
+        await trio.sleep(scene.delay_s)  # after a start every host waits first
         daemon.crawl.schedule.lateness.forget()
         await trio.sleep(scene.window_s)
         calm = _late(daemon)
@@ -102,8 +103,7 @@ async def _measured(
             progress(f"the job, the {name} time")
             daemon.crawl.schedule.lateness.forget()
             began_s = time.monotonic()
-            daemon.jobs.call("replicas")
-            await _until_idle(daemon)
+            await _run(daemon)
             metrics[f"{name}_run_s"] = time.monotonic() - began_s
             metrics |= {f"{name}_{key}": value for key, value in _late(daemon).items()}
         metrics |= await _verdicts(daemon, web)
@@ -125,20 +125,24 @@ def _rss_mb() -> float:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 
 
-async def _until_idle(daemon: Daemon) -> None:
-    """Wait until the job has run, and runs no more.
+async def _run(daemon: Daemon, *, call: bool = True) -> None:
+    """Let the job run and wait for its end; without a call for the run that comes by itself.
 
     Raises:
         trio.TooSlowError: it does not end.
     """
-    await trio.sleep(0.5)
+    before = await _ended_at(daemon)
+    if call:
+        daemon.jobs.call("replicas")
     with trio.fail_after(_LIMIT_S):
-        while True:
-            states = {state.job.name: state for state in await daemon.jobs.states()}
-            state = states["replicas"]
-            if not state.running and state.last is not None and state.last.last_finished_at:
-                return
-            await trio.sleep(0.25)
+        while await _ended_at(daemon) == before:  # noqa: ASYNC110 (state of the runner)
+            await trio.sleep(0.1)
+
+
+async def _ended_at(daemon: Daemon) -> float:
+    states = {state.job.name: state for state in await daemon.jobs.states()}
+    last = states["replicas"].last
+    return (last.last_finished_at or 0.0) if last is not None else 0.0
 
 
 # --- the file ------------------------------------------------------------------------------------
