@@ -22,7 +22,7 @@ from typing import Any, Final, NamedTuple
 import apsw
 
 from crawld.errors import CorruptDatabaseError
-from crawld.store import body, delta, identity
+from crawld.store import body, delta, identity, search
 from crawld.store.delta import Encoding, Links, proven_delta, store
 
 DAY_S: Final = 86_400.0
@@ -241,7 +241,7 @@ class _Work:
 
 _LOWER_CURSORS: Final = """
 UPDATE meta SET value = newest FROM (SELECT ifnull(max(version_id), 0) AS newest FROM version)
-WHERE key IN (?, ?) AND CAST(value AS INTEGER) > newest
+WHERE key IN (?, ?, ?) AND CAST(value AS INTEGER) > newest
 """
 
 
@@ -259,7 +259,7 @@ def apply(connection: apsw.Connection, slice_: Thinning) -> None:
     )
     if slice_.versions:
         # The numbers of the newest copies are given again: what counts by them starts before them.
-        connection.execute(_LOWER_CURSORS, (delta.CURSOR, identity.CURSOR))
+        connection.execute(_LOWER_CURSORS, (delta.CURSOR, identity.CURSOR, search.CURSOR))
     _delete_unused(connection, slice_.bodies)
 
 

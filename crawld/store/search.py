@@ -30,7 +30,8 @@ SLICE_BYTES: Final = 4 * 2**20
 MERGE_PAGES: Final = 500
 """Pages of the index rewritten in one slice: some 2 MB, 50 ms."""
 
-_CURSOR: Final = "search_version"
+CURSOR: Final = "search_version"
+"""Key in meta: the last version looked at."""
 
 
 class Entry(NamedTuple):
@@ -75,7 +76,7 @@ ORDER BY version.version_id LIMIT ?
 
 def plan(connection: apsw.Connection, *, limit: int = SLICE_COPIES) -> Slice | None:
     """Return the next slice of work, None where no new copy is left; changes nothing."""
-    after = int(meta.get(connection, _CURSOR) or 0)
+    after = int(meta.get(connection, CURSOR) or 0)
     entries: list[Entry] = []
     up_to, read_bytes = after, 0
     for version_id, page_id, body_id, content_type, title, wanted in connection.execute(
@@ -111,13 +112,13 @@ def apply(connection: apsw.Connection, work: Slice) -> None:
             " SELECT page_id, ?, ? FROM page WHERE page_id = ? AND version_id = ?",
             (entry.title, entry.text, entry.page_id, entry.version_id),
         )
-    meta.put(connection, _CURSOR, str(work.up_to))
+    meta.put(connection, CURSOR, str(work.up_to))
 
 
 def waiting(connection: apsw.Connection) -> int:
     """Return about how many copies were not looked at yet."""
     newest: int = connection.execute("SELECT ifnull(max(version_id), 0) FROM version").get
-    return max(newest - int(meta.get(connection, _CURSOR) or 0), 0)
+    return max(newest - int(meta.get(connection, CURSOR) or 0), 0)
 
 
 def forget(connection: apsw.Connection, page_id: int) -> None:
@@ -146,7 +147,7 @@ def merge(connection: apsw.Connection, *, begin: bool) -> bool:
 def rebuild(connection: apsw.Connection) -> None:
     """Empty the index, so that the next slices fill it anew."""
     connection.execute("INSERT INTO page_text (page_text) VALUES ('delete-all')")
-    meta.put(connection, _CURSOR, "0")
+    meta.put(connection, CURSOR, "0")
 
 
 def find(connection: apsw.Connection, query: str, *, start: int = 0, limit: int = 10) -> list[Hit]:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from crawld.store import frontier, search, visit
+from crawld.store import frontier, purge, search, visit
 
 from .rows import NOW, changed, found
 
@@ -36,6 +36,18 @@ def test_new_copies_take_the_place_of_old_ones(connection):
     catch_up(connection)
     assert titles(connection, "word3") == []
     assert titles(connection, "other") == ["T3"]
+
+
+def test_numbers_given_again_are_looked_at_again(connection):
+    record(connection, "1", "<p>stays")
+    doomed = record(connection, "2", "<p>goes")
+    catch_up(connection)
+    purge.remove(connection, doomed)
+    # The next copy takes the number of the one that went.
+    record(connection, "3", "<p>follows", title="New")
+    assert search.waiting(connection) == 1
+    catch_up(connection)
+    assert titles(connection, "follows") == ["New"]
 
 
 def test_titles_count_more(connection):
