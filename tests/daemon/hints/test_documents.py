@@ -64,6 +64,8 @@ def pause_s(mirror):
 
 def told(mirror):
     """Return the pages called stale, those that were visited again for that included."""
+    # In this order: a visit in between takes a hint away.
+    waiting = set(hinted(mirror))
     rows = mirror.rows("SELECT url FROM page WHERE visit_count > 1")
     return set(hinted(mirror)) | {"/" + url.split("/", 3)[3] for (url,) in rows}
 
