@@ -67,7 +67,7 @@ def told(mirror):
     # In this order: a visit in between takes a hint away.
     waiting = set(hinted(mirror))
     rows = mirror.rows("SELECT url FROM page WHERE visit_count > 1")
-    return set(hinted(mirror)) | {"/" + url.split("/", 3)[3] for (url,) in rows}
+    return waiting | {"/" + url.split("/", 3)[3] for (url,) in rows}
 
 
 async def again(running, mirror, kind):
