@@ -42,7 +42,7 @@ from crawld.daemon.sites import ActiveSite
 from crawld.daemon.slots import HostSlot
 from crawld.daemon.visitor import Visitor
 from crawld.daemon.wikiparts import WikiParts
-from crawld.errors import CrawldError
+from crawld.errors import StoreError
 from crawld.net.fetcher import Fetcher
 from crawld.store import frontier, refusal
 from crawld.store import page as page_rows
@@ -312,8 +312,8 @@ class Crawl:
         host = self.hosts[slot.host]
         try:
             await self._turn(host, slot)
-        except CrawldError:
-            raise  # the file: nothing can be recorded any more
+        except StoreError:
+            raise  # nothing can be recorded any more
         except Exception:
             log.exception("turn_failed", host=slot.host)
             host.troubled(self._clock.now(), None)

@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable
 import structlog
 import trio
 
-from crawld.errors import CrawldError
+from crawld.errors import StoreError
 
 log = structlog.get_logger(__name__)
 
@@ -28,15 +28,21 @@ async def outlive(name: str, task: Callable[[], Awaitable[None]]) -> None:
         task: begins from what the file says.
 
     Raises:
-        CrawldError: the file cannot be used any more.
+        StoreError: the file cannot be used any more; also in a group, if a task of the task met it.
     """
     while True:
         try:
             await task()
-        except CrawldError:
-            raise
-        except Exception:
+        except Exception as error:
+            if _is_of_the_file(error):
+                raise
             log.exception("task_failed", task=name, again_s=REST_S)
             await trio.sleep(REST_S)
         else:
             return
+
+
+def _is_of_the_file(error: Exception) -> bool:
+    if isinstance(error, ExceptionGroup):
+        return error.subgroup(StoreError) is not None
+    return isinstance(error, StoreError)

@@ -6,6 +6,7 @@ import pytest
 
 from crawld.core.outcome import GONE_RETRY_S
 from crawld.daemon.clock import Clock
+from crawld.errors import InvalidUrlError
 from crawld.simweb import fault
 from crawld.simweb.law import Periodic
 from crawld.simweb.trap import Trap
@@ -232,7 +233,8 @@ async def test_a_one_off_mirror_tries_what_failed_again_and_ends(serve, mirror):
     assert mirror.pages()[flaky] == ("visited", "changed", None)
 
 
-async def test_a_bug_that_one_page_brings_out_ends_its_turn_alone(serve, daemon, mirror):
+@pytest.mark.parametrize("error", [RuntimeError("a bug"), InvalidUrlError("another")])
+async def test_a_bug_that_one_page_brings_out_ends_its_turn_alone(serve, daemon, mirror, error):
     web = await serve(site_of(), site_of("b.test"))
     running = await daemon(web.url(), web.url(host="b.test"), **QUICK)
     await until(lambda: len(mirror.pages()) == 20, what="both sites")
@@ -240,7 +242,7 @@ async def test_a_bug_that_one_page_brings_out_ends_its_turn_alone(serve, daemon,
 
     def bug(outcome):
         met.append(len(web.targets("b.test")))
-        raise RuntimeError("a bug")
+        raise error
 
     host = running.crawl.hosts["a.test"]
     running.crawl.audited[1] = bug

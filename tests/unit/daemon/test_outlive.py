@@ -5,7 +5,7 @@ import trio
 import trio.testing
 
 from crawld.daemon.outlive import REST_S, outlive
-from crawld.errors import StoreError
+from crawld.errors import InvalidUrlError, StoreError
 
 
 @pytest.fixture
@@ -20,24 +20,28 @@ def failing_with(*errors):
     async def task():
         starts.append(trio.current_time())
         if left:
-            async with trio.open_nursery():
-                raise left.pop(0)
+            raise left.pop(0)
 
     return task, starts
 
 
 async def test_a_bug_costs_a_rest(autojump_clock):
-    task, starts = failing_with(KeyError("a bug"), ValueError("another"))
+    of_tasks = ExceptionGroup("of its tasks", [ValueError("another")])
+    task, starts = failing_with(KeyError("a bug"), of_tasks, InvalidUrlError("a third"))
     await outlive("teaching", task)
-    assert [at - starts[0] for at in starts] == [0.0, REST_S, 2 * REST_S]
+    assert [at - starts[0] for at in starts] == [number * REST_S for number in range(4)]
 
 
-async def test_a_file_that_cannot_be_used_ends_it(autojump_clock):
-    async def task():
-        raise StoreError("closed")
+CLOSED = StoreError("closed")
 
-    with pytest.raises(StoreError):
-        await outlive("teaching", task)
+
+@pytest.mark.parametrize("error", [CLOSED, ExceptionGroup("of its tasks", [CLOSED])])
+async def test_a_file_that_cannot_be_used_ends_it(autojump_clock, error):
+    task, starts = failing_with(error)
+    with pytest.raises((StoreError, ExceptionGroup)) as raised:
+        await outlive("sourcing", task)
+    assert raised.value is error
+    assert len(starts) == 1
 
 
 async def test_it_ends_when_it_is_cancelled(autojump_clock):
