@@ -197,8 +197,8 @@ class MirrorApp:
             waiting=search.waiting(connection),
         )
 
-    def _compare(self, _connection: apsw.Connection, parameters: dict[str, str]) -> Reply:
-        return past.comparison(parameters)
+    def _compare(self, connection: apsw.Connection, parameters: dict[str, str]) -> Reply:
+        return past.comparison(connection, parameters)
 
     def _open(self, _connection: apsw.Connection, parameters: dict[str, str]) -> Reply:
         written, at = parameters.get("url", "").strip(), parameters.get("at", "").strip()

@@ -76,14 +76,20 @@ def difference(connection: apsw.Connection, target: str) -> Reply:
     )
 
 
-def comparison(parameters: Mapping[str, str]) -> Reply:
+def comparison(connection: apsw.Connection, parameters: Mapping[str, str]) -> Reply:
     """Return where what the form of the list asks for is; the older copy is put first."""
     address = address_of(mirror_path(parameters.get("url", "")))
     numbers = [parameters.get(name, "") for name in ("old", "new")]
-    if address is None or not all(map(_NUMBER.fullmatch, numbers)):
+    chosen = [
+        row
+        for number in numbers
+        if _NUMBER.fullmatch(number) and (row := version.detail(connection, int(number)))
+    ]
+    if address is None or len(chosen) < len(numbers):
         return fault_page(404, "No such copy", "Two copies of a page can be compared.")
-    old, new = sorted(map(int, numbers))
-    return redirect(f"/diff/{old}..{new}{mirror_path(address.url)}")
+    # Numbers tell no age: copies from an archive come later than younger ones.
+    old, new = sorted(chosen, key=lambda row: (row.visited_at, row.version_id))
+    return redirect(f"/diff/{old.version_id}..{new.version_id}{mirror_path(address.url)}")
 
 
 def _blocks(connection: apsw.Connection, row: VersionRow) -> Blocks:

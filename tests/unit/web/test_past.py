@@ -37,7 +37,17 @@ def test_two_copies_can_be_chosen(history, header_of):
         assert (reply.status, header_of(reply, "location")) == (302, f"/diff/1..3{PATH}")
 
 
-@pytest.mark.parametrize("query", ["", "url=x", f"url={URL}&old=1", f"url={URL}&old=1&new=x"])
+def test_a_copy_that_came_from_an_archive_later_is_the_older_one(history, header_of):
+    history.page(URL, "from an archive", at=NOW - DAY_S)
+    for chosen in ("old=1&new=4", "old=4&new=1"):
+        reply = history.get(f"/diff?url={URL}&{chosen}")
+        assert (reply.status, header_of(reply, "location")) == (302, f"/diff/4..1{PATH}")
+
+
+@pytest.mark.parametrize(
+    "query",
+    ["", "url=x", f"url={URL}&old=1", f"url={URL}&old=1&new=x", f"url={URL}&old=1&new=4"],
+)
 def test_a_choice_of_nothing(history, query):
     assert history.get(f"/diff?{query}").status == 404
 
