@@ -100,6 +100,11 @@ def world(serve, daemon, mirror, wall):
         # Audits visit pages of their own choice.
         tables = {"jobs": {"audit_share": 0.0}, **tables}
         running = await daemon(*(web.url(host=host) for host in hosts), **tables)
+        running.set_paused(paused=True)
+        # Its own run of the job, due at the start, must not judge what is half visited.
+        own = "SELECT 1 FROM job WHERE name = 'replicas' AND last_finished_at > 0"
+        await until(lambda: mirror.rows(own), what="the first run of the job")
+        running.set_paused(paused=False)
         made = World(web, running, mirror, wall)
         await made.settle()
         return made
