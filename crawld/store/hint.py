@@ -54,7 +54,7 @@ class News:
         of_pages, of_urls: changes, one a page at most in each.
         cursor: where the source goes on.
         cursor_before: where it went on from; a cursor that was moved meanwhile, by a source that
-            handed something on, stays as it is.
+            handed something on, stays as it is, and is due at once.
         told_until: all changes up to this instant have been told; None: as before.
         next_poll_at: when it is asked again.
         requests: what the poll cost. 0: it was no poll but a stream.
@@ -163,11 +163,13 @@ def take(connection: apsw.Connection, hint_source_id: int, news: News) -> list[H
         evidence.seen(1, changed=True)
         evidence.lagged(lag_s)
     evidence.missing.add(missed, 0.0)
-    cursor = news.cursor if source.cursor == news.cursor_before else source.cursor
+    cursor, next_poll_at = news.cursor, news.next_poll_at
+    if source.cursor != news.cursor_before:
+        cursor, next_poll_at = source.cursor, None
     connection.execute(
         _POLLED,
         (
-            *(cursor, news.told_until, news.at, news.next_poll_at),
+            *(cursor, news.told_until, news.at, next_poll_at),
             *(news.requests, news.requests, len(heard) + len(late), len(late), missed),
             *(sum(late), len(late), written(evidence), hint_source_id),
         ),

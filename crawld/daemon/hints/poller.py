@@ -228,6 +228,7 @@ class Sourcing:
 
     async def _poll(self, name: str, host: _Host, polled: _Polled) -> None:
         number, said = polled.source.row.hint_source_id, None
+        begun_for = polled.next_at
         try:
             row = await self._database.read(hint_source.get, number)
             said = await polled.source.poll(row)
@@ -237,8 +238,11 @@ class Sourcing:
             pause_s = FIRST_PAUSE_S
         finally:
             host.busy = False
+        called = polled.next_at != begun_for
         polled.next_at = trio.current_time() + pause_s
         polled.rested_at = polled.next_at if said is None else self._rested_at(name, said)
+        if called:  # while it was polled: what it was handed, it has not asked for yet
+            polled.next_at = min(polled.next_at, polled.rested_at)
         self._push(name)
 
     def _rested_at(self, name: str, said: Poll | PollTrouble) -> float:

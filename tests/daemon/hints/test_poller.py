@@ -54,6 +54,37 @@ class Talking:
         return PollTrouble("broken", "the connection ended", 0.01)
 
 
+class Slow(Told):
+    """Such a source whose first poll lasts until it may end."""
+
+    def __init__(self, row, *answers):
+        super().__init__(row, *answers)
+        self.begun, self.may_end = trio.Event(), trio.Event()
+
+    async def poll(self, row):
+        self.begun.set()
+        await self.may_end.wait()
+        return await super().poll(row)
+
+
+class HandsOn:
+    """A stream that hands something to a slow source while that is being polled."""
+
+    polite_host = "a.test"
+    hosts = frozenset(["a.test"])
+
+    def __init__(self, row, slow):
+        self.row = row
+        self.slow = slow
+
+    async def listen(self, row, deliver):
+        await self.slow.begun.wait()
+        to = self.slow.row.hint_source_id
+        await deliver(Poll(at=time.time(), requests=0, handed_on=[(to, "handed on")]))
+        self.slow.may_end.set()
+        await trio.sleep_forever()
+
+
 class Known:
     """The finder of such sources."""
 
@@ -113,6 +144,18 @@ async def test_a_cursor_goes_on_where_the_last_answer_ended(hearing, mirror):
     await until(lambda: row_of(mirror)["cursor"] == "two")
     assert source.polls == [None, "one"]
     assert row_of(mirror)["poll_count"] == 2
+
+
+async def test_what_is_handed_on_during_a_poll_is_asked_for_after_it(hearing):
+    slow = []
+
+    def polled(row, web):
+        slow.append(Slow(row, Poll(at=1.0, cursor="polled", wait_s=86_400.0)))
+        return slow[0]
+
+    await hearing(polled, lambda row, web: HandsOn(row, slow[0]))
+    await until(lambda: len(slow[0].polls) == 2, what="another poll")
+    assert slow[0].polls[1] == "handed on"
 
 
 async def test_a_source_that_lies_loses_its_trust(hearing, mirror):

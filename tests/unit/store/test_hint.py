@@ -56,8 +56,9 @@ def test_what_is_handed_on_is_due_also_after_a_kill(connection, source):
 def test_a_cursor_that_another_source_moved_meanwhile_stays(connection, source):
     take(connection, source, cursor="one")
     hint_source.set_cursors(connection, [(source.hint_source_id, "handed on")])
-    take(connection, source, cursor="two", cursor_before="one")
-    assert now(connection, source).cursor == "handed on"
+    take(connection, source, cursor="two", cursor_before="one", next_poll_at=NOW + 86_400.0)
+    after = now(connection, source)
+    assert (after.cursor, after.next_poll_at) == ("handed on", None)
     take(connection, source, cursor="three", cursor_before="handed on")
     assert now(connection, source).cursor == "three"
 
