@@ -1,20 +1,16 @@
-"""Finds replicated hosts, rests their pages, looks again now and then, and takes verdicts back.
+"""Finds replicated hosts, and sees to it that what was decided is carried out.
 
 A run: pages fetched since ▸ redirects and canonical links ▸ judge all pairs on a worker thread ▸
 decide ▸ store ▸ for each replica: compare the samples that were let go, withdraw or suspend, let
-the next go when they are due. Everything is read and written in slices with rests between them.
-
-When to look again (the thesis leaves it open): a few random pages of each replica, first after
-`first_sample_s`, then after as long as the verdict has stood, at last every `sample_every_s`: a new
-verdict is the one that may be wrong. It is withdrawn once `LEAST_AGAINST` of a sample, and more
-than half of it, show what the canonical host neither shows nor showed.
+the next go when they are due ▸ ask for pages that may decide a pair. Everything is read and written
+in slices with rests between them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import Final, TypeVar
+from typing import Final
 
 import apsw
 import structlog
@@ -29,23 +25,19 @@ from crawld.daemon.clock import Clock
 from crawld.daemon.crawl import Crawl
 from crawld.daemon.jobs.replica_plan import Decision, Known, plan
 from crawld.daemon.jobs.replica_search import Findings, ReplicaSearch, same_path_redirects
+from crawld.daemon.jobs.replica_watch import ReplicaWatch, look_again_in_s
+from crawld.daemon.jobs.slices import rested
 from crawld.errors import CorruptDatabaseError, InvalidUrlError
-from crawld.store import held, replica, replica_pages, replica_pair, replica_sample, replica_source
+from crawld.store import held, replica, replica_pages, replica_pair, replica_source
 from crawld.store.database import Database
 from crawld.store.replica import ReplicaRow
-from crawld.store.replica_pages import Returned
 from crawld.store.replica_pair import PairRow
 from crawld.store.replica_source import Cursors, SourceHost
-
-T = TypeVar("T")
 
 log = structlog.get_logger(__name__)
 
 SLICE: Final = 2_000
 """Pages read at one go."""
-
-REST: Final = 2.0
-"""Rest after each slice, in times of its work."""
 
 HEADS: Final = 30
 """Copies of a host whose canonical links are read."""
@@ -53,21 +45,8 @@ HEADS: Final = 30
 HEAD_BYTES: Final = 64 * 1024
 """Where a page that names its canonical address does so."""
 
-LEAST_AGAINST: Final = 3
-"""Samples that must differ before a verdict is withdrawn."""
-
-LEAST_FOR: Final = 3
-"""Samples that must agree, all of them, before a replica may stand in for its canonical host; so
-many are taken while a verdict is new."""
-
-FRESH_LAG_S: Final = 60.0
-"""The most such a replica may have been seen to lag: a minute, about how long we need to record."""
-
 ASKED_PAIRS: Final = 500
 """Undecided pairs of which a run asks for more pages."""
-
-UNDECIDED_S: Final = 2 * 86_400.0
-"""How long a sample waits for the canonical page to be visited after it."""
 
 
 class Replicas:
@@ -84,6 +63,7 @@ class Replicas:
         self._clock = clock
         self._settings = settings
         self._search = ReplicaSearch()
+        self._watch = ReplicaWatch(crawl, database, clock, settings=settings)
         self._cursors: Cursors | None = None
         self._heads: dict[int, tuple[tuple[int, ...], dict[str, int]]] = {}
         self._counts = {"pages": 0, "pairs": 0, "pruned": 0, "held": 0, "withdrawn": 0, "asked": 0}
@@ -110,9 +90,9 @@ class Replicas:
         rows = await self._database.read(replica.list_replicas)
         for row in rows:
             if row.status == "pruned":
-                await self._keep(row)
+                await self._watch.keep(row)
         rows = await self._database.read(replica.list_replicas)
-        await self._grant(rows)
+        await self._watch.grant(rows)
         await self._ask(hosts, found, rows)
         self._counts["pairs"] = len(found.pairs)
         for status in ("pruned", "held", "withdrawn"):
@@ -126,7 +106,7 @@ class Replicas:
         up_to = await self._database.read(replica_source.cursors)
         if self._cursors is None:
             after = 0
-            while pages := await self._rested(replica_source.pages_after, after, SLICE):
+            while pages := await rested(self._database, replica_source.pages_after, after, SLICE):
                 await trio.to_thread.run_sync(self._search.add, pages)
                 after = pages[-1].page_id
         else:
@@ -136,16 +116,10 @@ class Replicas:
                     min(last.visit_id + SLICE, up_to.visit_id),
                     min(max(last.version_id, 0) + SLICE, up_to.version_id),
                 )
-                pages = await self._rested(replica_source.pages_between, last, step)
+                pages = await rested(self._database, replica_source.pages_between, last, step)
                 await trio.to_thread.run_sync(self._search.add, pages)
                 last = step
         self._cursors = up_to
-
-    async def _rested(self, function: Callable[..., T], *args: object) -> T:
-        began_s = trio.current_time()
-        found = await self._database.read(function, *args)
-        await trio.sleep(REST * (trio.current_time() - began_s))
-        return found
 
     async def _judge(self, hosts: list[SourceHost]) -> Findings:
         # Whatever takes longer with more hosts is done on a thread.
@@ -168,7 +142,7 @@ class Replicas:
         versions = tuple(version_id for _, version_id in copies)
         before = self._heads.get(host_id)
         if before is None or before[0] != versions:
-            self._heads[host_id] = (versions, await self._rested(_read_heads, copies))
+            self._heads[host_id] = (versions, await rested(self._database, _read_heads, copies))
         named = self._heads[host_id][1]
         return {name: round(count * pages / len(copies)) for name, count in named.items()}
 
@@ -251,11 +225,11 @@ class Replicas:
             decision = after.get(host_id)
             moved = decision is None or decision.canonical_id != row.canonical_id
             if row.status == "pruned" and (moved or (decision and decision.status != "pruned")):
-                await self._bring_back(row.host_id, row.host)
+                await self._watch.bring_back(row.host_id, row.host)
             if decision is None and row.status != "withdrawn":
                 await self._database.write(replica.drop_replica, host_id)
                 log.info("replica_dropped", host=row.host, canonical=row.canonical_host)
-        look_at = now + _look_again_in_s(0.0, self._settings())
+        look_at = now + look_again_in_s(0.0, self._settings())
         for decision in decisions:
             was = before.get(decision.host_id)
             if was is None or (was.status, was.canonical_id) != (
@@ -273,121 +247,21 @@ class Replicas:
             part = decisions[begin : begin + replica_pages.SLICE]
             await self._database.write(_put_decisions, part, now, look_at)
 
-    # --- keeping an eye on ---------------------------------------------------------------------
-
-    async def _keep(self, row: ReplicaRow) -> None:
-        """Compare what was let go, withdraw or suspend, and let the next go when it is due."""
-        now, settings = self._clock.now(), self._settings()
-        awaited = bool(row.sampled_at)
-        if awaited:
-            samples = await self._database.read(
-                replica_sample.samples, row.host_id, row.canonical_id, row.sampled_at
-            )
-            told = [sample for sample in samples if sample.agrees is not None]
-            against = sum(not sample.agrees for sample in told)
-            if against >= LEAST_AGAINST and 2 * against > len(told):
-                await self._withdraw(row, f"{against} of {len(told)} sampled pages differ", now)
-                return
-            whole = len(told) >= row.awaited
-            if whole or now - row.sampled_at >= UNDECIDED_S:
-                lags = [sample.lag_s for sample in told if sample.lag_s is not None]
-                await self._database.write(
-                    replica.put_sample,
-                    row.host_id,
-                    sampled=len(told),
-                    agreed=len(told) - against,
-                    lag_s=max(lags, default=None),
-                )
-                awaited = False
-        # A page of a sample rests as soon as it was visited: once is enough.
-        await self._suspend(row)
-        if row.look_at <= now and not awaited:
-            stood_s = now - row.since
-            back = await self._database.write(
-                replica_pages.let_go,
-                row.host_id,
-                LEAST_FOR if stood_s < settings.sample_every_s else settings.sample_pages,
-                now=now,
-                look_at=now + _look_again_in_s(stood_s, settings),
-            )
-            self._enter(row.host, back)
-
-    async def _grant(self, rows: list[ReplicaRow]) -> None:
-        """Let replicas stand in for the hosts they copy that proved certain and fresh."""
-        pairs = await self._database.read(replica_pair.list_pairs)
-        certain = {
-            frozenset((pair.one_id, pair.other_id)) for pair in pairs if pair.level == "certain"
-        }
-        self._crawl.capacity.grant(
-            row
-            for row in rows
-            if frozenset((row.host_id, row.canonical_id)) in certain and _is_fresh(row)
-        )
-
     async def _ask(self, hosts: list[SourceHost], found: Findings, rows: list[ReplicaRow]) -> None:
         """Let pages be visited first that may decide a pair; all would be visited later anyway."""
         names = {host.host_id: host.host for host in hosts}
         settled = {row.host_id for row in rows if row.status == "pruned"}
         pairs = [pair for pair in found.undecided if not settled.intersection(pair)]
         for one, other in pairs[:ASKED_PAIRS]:
-            met = await self._rested(replica_pages.shared_unvisited, one, other, ASKED_PATHS)
+            met = await rested(
+                self._database, replica_pages.shared_unvisited, one, other, ASKED_PATHS
+            )
             for host_id, site_id in dict.fromkeys((page.host_id, page.site_id) for page in met):
                 host = self._crawl.hosts.get(names[host_id])
                 if host is not None and site_id in self._crawl.sites:
                     first = [page.page_id for page in met if page[:2] == (host_id, site_id)]
                     self._crawl.pages_of(host, site_id).discovered(first, soon=True)
             self._counts["asked"] += len(met)
-
-    async def _suspend(self, row: ReplicaRow) -> None:
-        """Let pages rest that may; a commit is waited for only where there are any."""
-        after: int | None = 0
-        while after is not None:
-            part = (row.host_id, row.canonical_id, after)
-            since = row.sampled_at
-            some, after = await self._rested(
-                partial(replica_pages.restable, visited_since=since), *part
-            )
-            if some:
-                await self._database.write(
-                    partial(replica_pages.suspend, visited_since=since), *part
-                )
-
-    async def _withdraw(self, row: ReplicaRow, reason: str, now: float) -> None:
-        await self._bring_back(row.host_id, row.host)
-        await self._database.write(
-            replica.put_replica,
-            row.host_id,
-            row.canonical_id,
-            "withdrawn",
-            reason,
-            now=now,
-            look_at=0.0,
-        )
-        log.warning("replica_withdrawn", host=row.host, why=reason)
-
-    async def _bring_back(self, host_id: int, name: str) -> None:
-        while back := await self._database.write(replica_pages.bring_back, host_id):
-            self._enter(name, back)
-
-    def _enter(self, name: str, back: list[Returned]) -> None:
-        host = self._crawl.hosts.get(name)
-        if host is None:
-            return
-        for site_id in {page.site_id for page in back} & set(self._crawl.sites):
-            pages = {page.page_id: page.visited for page in back if page.site_id == site_id}
-            self._crawl.pages_of(host, site_id).brought_back(pages)
-        self._crawl.schedule.wake(host.slot)
-
-
-def _look_again_in_s(stood_s: float, settings: Keys) -> float:
-    """Return when to look at a replica again whose verdict has stood for some time."""
-    return min(max(stood_s, settings.first_sample_s), settings.sample_every_s)
-
-
-def _is_fresh(row: ReplicaRow) -> bool:
-    if row.status != "pruned" or row.lag_s is None:
-        return False
-    return row.agreed == row.sampled >= LEAST_FOR and row.lag_s <= FRESH_LAG_S
 
 
 def _put_decisions(
