@@ -5,8 +5,8 @@ for a page of that name's, and lets that page read all of it. What gives such a 
 name it asks for: nobody here ever gave it to the listener.
 
 Nobody need say the literal addresses (they are no names, so nothing leads them elsewhere),
-`localhost` and all below it (RFC 6761 section 6.3), and the name of this machine, as its network
-knows it or with `.local` (RFC 6762).
+`localhost` and all below it (RFC 6761 section 6.3), and the name of this machine: whole, as its own
+network knows it (the part before the first dot), or that with `.local` (RFC 6762).
 """
 
 from __future__ import annotations
@@ -35,7 +35,8 @@ class Names:
             machine: the host name of this machine; empty: none.
         """
         own = machine.lower().rstrip(".")
-        ours = (own, f"{own.partition('.')[0]}.local") if own else ()
+        first = own.partition(".")[0]
+        ours = (own, first, f"{first}.local") if own else ()
         self._patterns = host_patterns((*hosts, *_LOCALHOST, *ours))
 
     def allow(self, host: str | None) -> bool:

@@ -18,6 +18,13 @@ def test_answered_without_being_named(host):
     assert Names(machine="Box").allow(host)
 
 
+@pytest.mark.parametrize("host", ["box.lan.example", "Box:8080", "box.local"])
+def test_a_machine_answers_to_its_whole_name_and_to_the_first_part_of_it(host):
+    names = Names(machine="Box.lan.example")
+    assert names.allow(host)
+    assert not names.allow("lan.example")
+
+
 @pytest.mark.parametrize("host", [*FOREIGN, *NONE])
 def test_refused_unless_named(host):
     assert not Names(machine="box").allow(host)
