@@ -30,8 +30,8 @@ class Returned(NamedTuple):
 
 
 _OPEN: Final = """
-SELECT page_id, page.site_id, url, state, seed FROM page
-WHERE page.host_id = ? AND page_id > ? AND state IN ('discovered', 'visited') AND requisite = 0
+SELECT page_id, site_id, url, state FROM page
+WHERE host_id = ? AND page_id > ? AND state IN ('discovered', 'visited') AND requisite = 0
   AND (last_visit_at IS NULL OR last_visit_at >= ?)
 ORDER BY page_id LIMIT ?
 """
@@ -74,7 +74,7 @@ def shared_unvisited(
         connection: any.
         one_id: a host.
         other_id: another.
-        paths: the most paths of each kind.
+        paths: the most paths of each kind; of all together no more than two pages for each.
     """
     met: list[dict[str, Met]] = []
     for host_id in (one_id, other_id):
@@ -88,7 +88,7 @@ def shared_unvisited(
         shown += [here[target] for target in here if held.intersection(there[target])][:paths]
     both = [target for target in met[0] if target in met[1]][:paths]
     found = [*shown, *(side[target] for target in both for side in met)]
-    return list(dict.fromkeys(found))
+    return list(dict.fromkeys(found))[: 2 * paths]
 
 
 def _held(connection: apsw.Connection, host_id: int, urls: Sequence[str]) -> set[str]:
@@ -150,7 +150,7 @@ def _restable(
     held = _held(connection, canonical_id, [url for urls in there.values() for url in urls])
     found = [
         (page_id, site_id, state)
-        for page_id, site_id, _, state, _ in rows
+        for page_id, site_id, _, state in rows
         if held.intersection(there[page_id])
     ]
     return found, rows[-1][0] if rows else None
