@@ -84,9 +84,7 @@ PLAIN: dict[str, dict[str, Kind]] = {
     **_of("form", {"action": Kind.FORM}),
     **_of("button", {"formaction": Kind.FORM}),
     **_of("input", {"formaction": Kind.FORM, "src": Kind.IMAGE}),
-    **_of(
-        "img", {**dict.fromkeys(("src", "data-src", "lowsrc"), Kind.IMAGE), "longdesc": Kind.LINK}
-    ),
+    **_of("img", {**dict.fromkeys(_IMAGES, Kind.IMAGE), "longdesc": Kind.LINK}),
     **_of("source audio track", {"src": Kind.MEDIA}),
     **_of("video", {"src": Kind.MEDIA, "poster": Kind.IMAGE}),
     **_of("script", {"src": Kind.SCRIPT, **dict.fromkeys(_HREFS, Kind.SCRIPT)}),
