@@ -246,7 +246,8 @@ async def _add(daemon: Daemon, form: models.AddForm) -> models.Added:
     else:
         site = await daemon.book.add(_new_site(daemon, form, urls))
     purged = await daemon.database.read(purge.kept_out, urls)
-    admitted = await daemon.crawl.plant(site, [url for url in urls if url not in purged])
+    out = frozenset(purged)
+    admitted = await daemon.crawl.plant(site, [url for url in urls if url not in out])
     refused = [
         models.RefusedUrls(
             reason=each.reason, refused=each.count, example=each.example, last_at=each.at
