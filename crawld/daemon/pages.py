@@ -172,10 +172,13 @@ class HostPages:
 
         Args:
             pages: their numbers.
-            soon: whether they go before those that wait; some may wait already.
+            soon: whether they go before those that wait; some may wait already, or have been
+                visited since the file was read.
         """
         if soon:
-            first = dict.fromkeys(page for page in pages if page not in self.held)
+            # Requisites come the moment they are met: none was visited.
+            known = self.held if self.requisites else self.held | self._out_of_policy()
+            first = dict.fromkeys(p for p in pages if p not in known and p not in self._policy)
             self._ahead = [*first, *(page for page in self._ahead if page not in first)]
             return
         for page in pages:
@@ -365,7 +368,7 @@ class HostPages:
         Args:
             pages: their numbers, and whether each was visited before.
         """
-        present = set(self._resting).union(self._in_flight, self._again, self._ahead, self._retries)
+        present = self._out_of_policy().union(self._ahead)
         for page, was_visited in pages.items():
             self._left_out.discard(page)
             if page in present or page in self._policy:
@@ -375,6 +378,10 @@ class HostPages:
                 self.load_retry(page, 0.0)
             else:
                 self.more = True
+
+    def _out_of_policy(self) -> set[int]:
+        """Return the pages that were taken and wait somewhere for their next visit, or its end."""
+        return set(self._resting).union(self._in_flight, self._again, self._retries)
 
     def forgotten(self, page: int) -> None:
         """Leave out a page that was excluded, or visited by a one-off mirror."""

@@ -168,6 +168,19 @@ def test_pages_wanted_soon_go_first_and_none_twice():
     assert turns(pages, 2) == [10, None]
 
 
+def test_a_page_that_was_visited_before_it_is_wanted_soon_is_not_visited_twice():
+    pages = pages_of(visited=1)
+    pages.discovered([2, 3, 4])
+    assert turns(pages, 4) == [2, 1, 3, 4]
+    for page in (2, 3, 4):
+        pages.recorded(page)
+    pages.visited(2, NOW, CHANGED)
+    pages.failed(3, NOW + REST_S)
+    pages.again(4)
+    pages.discovered([1, 2, 3, 4, 5], soon=True)
+    assert turns(pages, 3) == [4, 5, None]
+
+
 def test_only_what_the_policy_chooses_is_lent():
     pages = pages_of(visited=2)
     pages.discovered([11])
