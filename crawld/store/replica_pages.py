@@ -20,6 +20,9 @@ from crawld.store import tally
 SLICE: Final = 500
 """Pages suspended or brought back in one transaction."""
 
+FIRST: Final = -(2**63)
+"""Before the key of any page."""
+
 
 class Returned(NamedTuple):
     """A page that may be visited again."""
@@ -30,10 +33,10 @@ class Returned(NamedTuple):
 
 
 _OPEN: Final = """
-SELECT page_id, site_id, url, state FROM page
-WHERE host_id = ? AND page_id > ? AND state IN ('discovered', 'visited') AND requisite = 0
+SELECT page_id, site_id, url, state, url_hash FROM page
+WHERE host_id = ? AND url_hash > ? AND state IN ('discovered', 'visited') AND requisite = 0
   AND (last_visit_at IS NULL OR last_visit_at >= ?)
-ORDER BY page_id LIMIT ?
+ORDER BY url_hash LIMIT ?
 """
 _ORIGINS: Final = "SELECT origin FROM origin WHERE host_id = ? ORDER BY origin DESC"
 """https before http; a host has one or two."""
@@ -113,11 +116,11 @@ def suspend(
         connection: the writer.
         host_id: the replica.
         canonical_id: the host that is kept.
-        after: the last page looked at.
+        after: URL hash of the last page looked at, or `FIRST`.
         visited_since: pages last visited before this are a sample that is still awaited.
 
     Returns:
-        The last page looked at; None: there are no more.
+        The same of these; None: there are no more.
     """
     rows, last = _restable(connection, host_id, canonical_id, after, visited_since)
     moves = []
@@ -144,16 +147,16 @@ def restable(
 def _restable(
     connection: apsw.Connection, host_id: int, canonical_id: int, after: int, visited_since: float
 ) -> tuple[list[tuple[int, int, str]], int | None]:
-    """Return page, site and state of those of the next pages that may rest, and the last page."""
+    """Return page, site and state of those of the next pages that may rest, and where they end."""
     rows: list[Any] = connection.execute(_OPEN, (host_id, after, visited_since, SLICE)).fetchall()
     there = {row[0]: _addresses(connection, canonical_id, row[2]) for row in rows}
     held = _held(connection, canonical_id, [url for urls in there.values() for url in urls])
     found = [
         (page_id, site_id, state)
-        for page_id, site_id, _, state in rows
+        for page_id, site_id, _, state, _ in rows
         if held.intersection(there[page_id])
     ]
-    return found, rows[-1][0] if rows else None
+    return found, rows[-1][4] if rows else None
 
 
 def bring_back(
@@ -225,8 +228,9 @@ def resting_url(connection: apsw.Connection, host_id: int, url: str) -> str | No
     """Return the URL under which a replica has a resting copy of a page, None: it has none."""
     for there in _addresses(connection, host_id, url):
         found = connection.execute(
-            "SELECT 1 FROM page WHERE url_hash = ? AND url = ? AND state = 'suspended'",
-            (url_hash(there), there),
+            "SELECT 1 FROM page WHERE host_id = ? AND url_hash = ? AND url = ?"
+            " AND state = 'suspended'",
+            (host_id, url_hash(there), there),
         ).get
         if found:
             return there

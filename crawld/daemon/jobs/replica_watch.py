@@ -102,7 +102,7 @@ class ReplicaWatch:
 
     async def _suspend(self, row: ReplicaRow) -> None:
         """Let pages rest that may; a commit is waited for only where there are any."""
-        after: int | None = 0
+        after: int | None = replica_pages.FIRST
         while after is not None:
             part = (row.host_id, row.canonical_id, after)
             since = row.sampled_at

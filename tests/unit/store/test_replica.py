@@ -2,6 +2,7 @@
 
 from contextlib import closing
 
+import apsw
 import pytest
 
 from crawld.core.page import Outcome, PageState
@@ -71,7 +72,7 @@ class File:
         replica.put_replica(
             self.connection, OTHER_ID, ONE_ID, "pruned", "why", now=AT, look_at=AT + 9
         )
-        after = 0
+        after = replica_pages.FIRST
         while after is not None:
             after = replica_pages.suspend(
                 self.connection, OTHER_ID, ONE_ID, after, visited_since=sampled_at
@@ -93,6 +94,26 @@ def both(file, *paths, **more):
         file.page(f"{KEPT}{path}", digest=path.encode())
     for path in paths:
         file.page(f"{COPY}{path}", digest=path.encode(), **more)
+
+
+def test_pages_are_found_by_their_keys(file):
+    both(file, "/", "/a")
+    file.prune()
+    both(file, "/b")
+    costs = []
+    file.connection.trace_v2(
+        apsw.SQLITE_TRACE_PROFILE, lambda run: costs.append((run["sql"], run["stmt_status"]))
+    )
+    assert replica_pages.resting_url(file.connection, OTHER_ID, f"{KEPT}/a") == f"{COPY}/a"
+    first = replica_pages.FIRST
+    assert replica_pages.restable(file.connection, OTHER_ID, ONE_ID, first, visited_since=0.0)[0]
+    file.connection.trace_v2(0)
+    of_pages = [cost for sql, cost in costs if "FROM page" in sql]
+    assert len(of_pages) == 2
+    for cost in of_pages:
+        # Neither all resting pages are looked through nor all pages of a host sorted.
+        assert cost["SQLITE_STMTSTATUS_FULLSCAN_STEP"] == 0
+        assert cost["SQLITE_STMTSTATUS_SORT"] == 0
 
 
 def test_what_samples_showed_holds_for_one_kept_host_only(file):

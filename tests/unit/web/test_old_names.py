@@ -16,7 +16,7 @@ def prune(mirror, status="pruned"):
     connection = mirror.connection
     replica.put_replica(connection, copy, kept, status, "why", now=NOW, look_at=NOW)
     if status == "pruned":
-        replica_pages.suspend(connection, copy, kept, 0, visited_since=0.0)
+        replica_pages.suspend(connection, copy, kept, replica_pages.FIRST, visited_since=0.0)
 
 
 def both(mirror, path, text="<p>same"):
