@@ -169,6 +169,10 @@ class Database:
             reader = self._idle.pop()
             try:
                 return cast("T", await reader.async_run(_snapshot, reader, fn, args, kwargs))
+            except trio.TooSlowError:
+                # The thread noticed a deadline first; here the scope that has it is cancelled.
+                await trio.sleep_until(trio.current_effective_deadline())
+                raise
             except apsw.ConnectionClosedError as error:
                 raise StoreError(f"{self.path} is closed") from error
             except (apsw.CorruptError, apsw.NotADBError, apsw.IOError, apsw.CantOpenError) as error:

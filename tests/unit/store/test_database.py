@@ -142,6 +142,17 @@ async def test_a_cancelled_read_is_interrupted_and_the_reader_lives_on(database)
     assert await database.read(count) == 0
 
 
+async def test_a_read_that_is_too_slow_is_cancelled_whoever_notices_first(database):
+    async def read_again_and_again():
+        for number in range(600):
+            with trio.move_on_after(number * 1e-6):
+                assert await database.read(count) == 0
+
+    async with trio.open_nursery() as readers:
+        for _ in range(9):
+            readers.start_soon(read_again_and_again)
+
+
 async def test_a_reader_cannot_write(database):
     with pytest.raises(apsw.ReadOnlyError):
         await database.read(put, "a")
