@@ -59,9 +59,12 @@ def test_links_are_capped():
         "<a href=first></a>" + "<table><tr><td>" * 100_000,
         "<a href=first></a>" + "<p>" + "<b id=1>" * 5_000 + "</p>" + "<p>x</p>" * 5_000,
         "<a href=first></a><div " + " ".join(f"a{n}=1" for n in range(100_000)) + ">",
+        "<a href=first></a><div " + " ".join(f"<a{n}" for n in range(20_000)) + ">",
+        "<a href=first></a><div " + " ".join(f'a{n}=">"' for n in range(20_000)) + ">",
+        "<a href=first></a><div x' " + "".join(f"a{n}=b=' c{n}='>'" for n in range(9_000)) + ">",
         "<a href=first></a>" + "\0" * 9_000_000,
     ],
-    ids=["deep", "tables", "clones", "attributes", "long"],
+    ids=["deep", "tables", "clones", "attributes", "signs", "quoted", "stray quotes", "long"],
 )
 def test_what_asks_for_too_much_is_cut(html):
     page = parse(html)
@@ -78,6 +81,8 @@ def test_what_asks_for_too_much_is_cut(html):
         "<p>x" * 20_000,
         f'<img src="data:image/png;base64,{"aB/+" * 50_000}">' + "<p>x</p>" * 2_000,
         "</div>" * 20_000,
+        "<p>" + "<b title='1 > 0' class=x>a < b</b>" * 3_000 + "</p>",
+        "<script>for (i=0; i<n; i++) x[i] = 'it is so, and it stays so'</script>" * 1_000,
     ],
 )
 def test_honest_large_pages_are_whole(html):
