@@ -13,7 +13,7 @@ import signal
 import subprocess
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -87,8 +87,10 @@ class Child:
         return (int(fields[11]) + int(fields[12])) / _CLOCK_TICKS_PER_S
 
     def send(self, number: signal.Signals) -> None:
-        """Send a signal."""
-        self._process.send_signal(number)
+        """Send a signal; one that has ended does not hear it."""
+        # Not by `Popen`, which would take the end of the process, and its cost, from `wait`.
+        with suppress(ProcessLookupError):
+            signal.pidfd_send_signal(self._pidfd, number)
 
     def stop(self, number: signal.Signals = signal.SIGTERM) -> Usage:
         """Ask it to end, kill it if it does not, and return what it cost."""

@@ -48,3 +48,10 @@ def test_what_still_runs_at_the_end_of_the_block_is_killed(tmp_path):
     with running([sys.executable, "-c", "import signal; signal.pause()"], tmp_path) as child:
         assert child.running()
     assert child.ended()
+
+
+def test_the_cost_of_one_that_ended_by_itself_is_not_lost(tmp_path):
+    with running([sys.executable, "-c", "raise SystemExit(4)"], tmp_path) as child:
+        while child.running():
+            pass
+        assert child.stop().exit_code == 4
