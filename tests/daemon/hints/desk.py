@@ -1,9 +1,12 @@
 """A web server of a test: documents by path, exchanged while it runs, with ETags and a ledger."""
 
+import contextlib
 import hashlib
 from dataclasses import dataclass, field
 
 import trio
+
+from tests.daemon.heads import listen, next_head
 
 
 @dataclass
@@ -35,25 +38,14 @@ class Desk:
         return sum(each == path and status in (None, said) for each, said in self.asked)
 
     async def serve(self, task_status=trio.TASK_STATUS_IGNORED):
-        listeners = await trio.open_tcp_listeners(0, host="127.0.0.1")
-        self.port = listeners[0].socket.getsockname()[1]
-        async with trio.open_nursery() as nursery:
-            await nursery.start(trio.serve_listeners, self._talk, listeners)
-            task_status.started(self)
+        await listen(self, self._talk, task_status)
 
     async def _talk(self, stream):
-        buffer = b""
-        try:
-            while True:
-                while b"\r\n\r\n" not in buffer:
-                    data = await stream.receive_some(65_536)
-                    if not data:
-                        return
-                    buffer += data
-                head, _, buffer = buffer.partition(b"\r\n\r\n")
-                await stream.send_all(self._answer(head.decode()))
-        except (trio.BrokenResourceError, trio.ClosedResourceError):
-            pass
+        with contextlib.suppress(trio.BrokenResourceError, trio.ClosedResourceError):
+            rest = b""
+            while (read := await next_head(stream, rest)) is not None:
+                head, rest = read
+                await stream.send_all(self._answer(head))
 
     def _answer(self, head):
         line, *fields = head.split("\r\n")

@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 
 import trio
 
+from tests.daemon.heads import listen, next_head
+
 
 def event(number, path, origin, *, at=None, **more):
     """Return an edit of a page as Wikimedia's streams write it."""
@@ -57,20 +59,13 @@ class Wire:
         return [head.get("last-event-id") for head in self.heads]
 
     async def serve(self, task_status=trio.TASK_STATUS_IGNORED):
-        listeners = await trio.open_tcp_listeners(0, host="127.0.0.1")
-        self.port = listeners[0].socket.getsockname()[1]
-        async with trio.open_nursery() as nursery:
-            await nursery.start(trio.serve_listeners, self._talk, listeners)
-            task_status.started(self)
+        await listen(self, self._talk, task_status)
 
     async def _talk(self, stream):
-        buffer = b""
-        while b"\r\n\r\n" not in buffer:
-            data = await stream.receive_some(65_536)
-            if not data:
-                return
-            buffer += data
-        line, *fields = buffer.decode().split("\r\n")
+        read = await next_head(stream)
+        if read is None:
+            return
+        line, *fields = read[0].split("\r\n")
         if "/robots.txt" in line:
             await stream.send_all(b"HTTP/1.1 404 No\r\nContent-Length: 0\r\n\r\n")
             return

@@ -8,6 +8,8 @@ from urllib.parse import parse_qs, unquote, urlsplit
 
 import trio
 
+from tests.daemon.heads import listen, next_head
+
 HTML = "text/html; charset=utf-8"
 JSON = "application/json; charset=utf-8"
 
@@ -80,21 +82,14 @@ class ScriptedWiki:
         return found
 
     async def serve(self, task_status=trio.TASK_STATUS_IGNORED):
-        listeners = await trio.open_tcp_listeners(0, host="127.0.0.1")
-        self.port = listeners[0].socket.getsockname()[1]
-        await trio.serve_listeners(self._connection, listeners, task_status=task_status)
+        await listen(self, self._connection, task_status)
 
     async def _connection(self, stream):
         try:
-            received = b""
-            while True:
-                while b"\r\n\r\n" not in received:
-                    data = await stream.receive_some(65_536)
-                    if not data:
-                        return
-                    received += data
-                head, _, received = received.partition(b"\r\n\r\n")
-                target = head.split(b" ", 2)[1].decode()
+            rest = b""
+            while (read := await next_head(stream, rest)) is not None:
+                head, rest = read
+                target = head.split(" ", 2)[1]
                 self.requests.append((trio.current_time(), target))
                 await stream.send_all(self._answer(target).encoded())
         except (trio.BrokenResourceError, trio.ClosedResourceError):

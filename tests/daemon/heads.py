@@ -1,0 +1,26 @@
+"""What the small web servers of tests share: a port, and the heads of requests."""
+
+import trio
+
+
+async def listen(server, talk, task_status):
+    """Serve connections on a free port, which the server is told; reports the server itself."""
+    listeners = await trio.open_tcp_listeners(0, host="127.0.0.1")
+    server.port = listeners[0].socket.getsockname()[1]
+    async with trio.open_nursery() as nursery:
+        await nursery.start(trio.serve_listeners, talk, listeners)
+        task_status.started(server)
+
+
+async def next_head(stream, received=b""):
+    """Return the head of the next request, as text, and what was received behind it.
+
+    None where the connection has ended. No request has a body.
+    """
+    while b"\r\n\r\n" not in received:
+        data = await stream.receive_some(65_536)
+        if not data:
+            return None
+        received += data
+    head, _, rest = received.partition(b"\r\n\r\n")
+    return head.decode(), rest
