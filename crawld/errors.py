@@ -75,3 +75,10 @@ class UnreachableError(CrawldError):
     """No daemon answers on the control socket."""
 
     exit_code = EXIT_UNREACHABLE
+
+
+def is_of_the_file(error: Exception) -> bool:
+    """Whether an error, or one of a group, says that the database file cannot be used any more."""
+    if isinstance(error, ExceptionGroup):
+        return error.subgroup(StoreError) is not None
+    return isinstance(error, StoreError)

@@ -42,7 +42,7 @@ from crawld.daemon.sites import ActiveSite
 from crawld.daemon.slots import HostSlot
 from crawld.daemon.visitor import Visitor
 from crawld.daemon.wikiparts import WikiParts
-from crawld.errors import StoreError
+from crawld.errors import is_of_the_file
 from crawld.net.fetcher import Fetcher
 from crawld.store import frontier, refusal
 from crawld.store import page as page_rows
@@ -99,7 +99,7 @@ class Crawl:
         capacity: lends the idle turns of replicas to the hosts they copy.
         groups: hosts that share limits.
         meter: what sites on metered lines took this month.
-        line: what requests go over that no visit records.
+        line: what all requests of sites go over, and are counted by.
         absence: tells pages that are gone from those that seem so.
         learning: tells changes from noise, and true servers from liars.
         renamed: set when sites, and with them perhaps policies, were named anew.
@@ -312,9 +312,9 @@ class Crawl:
         host = self.hosts[slot.host]
         try:
             await self._turn(host, slot)
-        except StoreError:
-            raise  # nothing can be recorded any more
-        except Exception:
+        except Exception as error:
+            if is_of_the_file(error):
+                raise  # nothing can be recorded any more
             log.exception("turn_failed", host=slot.host)
             host.troubled(self._clock.now(), None)
             host.spaced(trio.current_time())

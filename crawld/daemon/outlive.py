@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable
 import structlog
 import trio
 
-from crawld.errors import StoreError
+from crawld.errors import is_of_the_file
 
 log = structlog.get_logger(__name__)
 
@@ -34,15 +34,9 @@ async def outlive(name: str, task: Callable[[], Awaitable[None]]) -> None:
         try:
             await task()
         except Exception as error:
-            if _is_of_the_file(error):
+            if is_of_the_file(error):
                 raise
             log.exception("task_failed", task=name, again_s=REST_S)
             await trio.sleep(REST_S)
         else:
             return
-
-
-def _is_of_the_file(error: Exception) -> bool:
-    if isinstance(error, ExceptionGroup):
-        return error.subgroup(StoreError) is not None
-    return isinstance(error, StoreError)
