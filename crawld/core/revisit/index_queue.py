@@ -288,7 +288,6 @@ class IndexQueue:
         first = self._swept or 0
         waiting = self._heap.members(first, first + _SWEPT)
         self._swept = first + _SWEPT if first + _SWEPT < len(self._pages) else None
-        waiting = waiting[self._heap.keys(waiting) > NEW / 2]
         worth = self._pages.worths(waiting, at)
         self._settle(waiting, worth, np.flatnonzero(worth >= self._level), at)
 

@@ -105,10 +105,6 @@ class NearQueue:
             if self._waits[slot]:
                 heappush(self._near, (key, slot))
 
-    def keys(self, slots: NDArray[np.int64]) -> NDArray[np.float64]:
-        """Return the keys that slots have, or had when they left."""
-        return np.asarray(np.frombuffer(self._key, dtype=np.float64)[slots])
-
     def members(self, first: int = 0, end: int | None = None) -> NDArray[np.int64]:
         """Return the slots from `first` to before `end` that wait, in order of their numbers."""
         return first + np.flatnonzero(np.frombuffer(self._waits, dtype=np.uint8)[first:end])

@@ -67,10 +67,10 @@ def test_slots_pushed_again_and_again_do_not_pile_up():
 
 def test_all_may_be_keyed_anew():
     queue = NearQueue()
-    queue.load(np.arange(1_000.0))
+    keys = np.arange(1_000.0)
+    queue.load(keys)
     queue.first()
-    slots = np.arange(1_000)
-    queue.move(slots, -queue.keys(slots))
+    queue.move(np.arange(1_000), -keys)
     assert queue.first() == 999
 
 
