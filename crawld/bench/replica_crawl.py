@@ -14,6 +14,7 @@ import tempfile
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import trio
@@ -182,26 +183,21 @@ def _discovery(url: str, host: str, site_id: int, at: float) -> Discovery:
 def _record(
     page_id: int, host: ReplicaHost, target: str, address: str, port: int, at: float
 ) -> VisitRecord:
-    update = HostUpdate(last_fetch_at=at, address=address)
+    record = partial(
+        VisitRecord,
+        page_id=page_id,
+        visited_at=at,
+        state=PageState.VISITED,
+        host=HostUpdate(last_fetch_at=at, address=address),
+    )
     moved = host.moved_to(target, port)
     if moved is not None:
-        return VisitRecord(
-            page_id=page_id,
-            visited_at=at,
-            outcome=Outcome.MOVED,
-            state=PageState.VISITED,
-            host=update,
-            redirect_url=moved,
-        )
+        return record(outcome=Outcome.MOVED, redirect_url=moved)
     html = host.html(target, port)
     encoded = body.encode(html.encode())
     text = html.partition("<p>")[2].partition("</p>")[0]
-    return VisitRecord(
-        page_id=page_id,
-        visited_at=at,
+    return record(
         outcome=Outcome.CHANGED,
-        state=PageState.VISITED,
-        host=update,
         answer=Answer(
             status=200,
             http_version="HTTP/1.1",
