@@ -17,7 +17,7 @@ from crawld.bench.result import answer
 from crawld.core.change.renewal import EDGES_S, Renewal, exponential_mass
 from crawld.core.revisit.allocation import Web, allocate, kkt_residual
 from crawld.core.revisit.price import revisit_frequency
-from crawld.core.revisit.wolf import allocate_renewal
+from crawld.core.revisit.renewal_allocation import allocate_renewal
 from crawld.lab.webbase import synthetic_web
 
 _PAGES, _HOSTS = 14_500_000, 5_462

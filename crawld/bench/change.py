@@ -39,10 +39,13 @@ from crawld.core.page import Outcome, PageState
 from crawld.core.url import url_hash
 from crawld.daemon.process import settle_heap
 from crawld.simweb.article import article, edited
-from crawld.store import body, delta, doctor, frontier, migrate, site, version, visit
-from crawld.store.answer import Answer
-from crawld.store.connection import open_connection
-from crawld.store.frontier import Discovery
+from crawld.store import doctor, visit
+from crawld.store.engine import migrate
+from crawld.store.engine.connection import open_connection
+from crawld.store.frontier import frontier, site
+from crawld.store.frontier.frontier import Discovery
+from crawld.store.versions import body, delta, version
+from crawld.store.versions.response import Answer
 from crawld.store.visit import VisitRecord
 
 T = TypeVar("T")

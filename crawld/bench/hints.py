@@ -26,13 +26,15 @@ from crawld.bench.result import Metrics, answer
 from crawld.config.load import load
 from crawld.core.page import Outcome, PageState
 from crawld.core.url import url_hash
-from crawld.daemon.app import Daemon, Start, run_daemon
+from crawld.daemon.daemon import Daemon, Start, run_daemon
 from crawld.daemon.hints.source import Hint, Poll
 from crawld.simweb.demo import loopback_addresses
-from crawld.store import frontier, hint_source, site, visit
-from crawld.store import host as host_rows
-from crawld.store.database import Database
-from crawld.store.frontier import Discovery
+from crawld.store import visit
+from crawld.store.changes import hint_source
+from crawld.store.engine.database import Database
+from crawld.store.frontier import frontier, site
+from crawld.store.frontier import host as host_rows
+from crawld.store.frontier.frontier import Discovery
 from crawld.store.visit import VisitRecord
 
 _START_S = 60.0

@@ -20,12 +20,13 @@ import trio
 from crawld.core.page import Outcome, PageState
 from crawld.core.url import url_hash
 from crawld.simweb.article import article
-from crawld.store import frontier, site, visit
-from crawld.store.answer import Answer
-from crawld.store.body import encode
-from crawld.store.database import Database
-from crawld.store.frontier import Discovery
-from crawld.store.headers import pack
+from crawld.store import visit
+from crawld.store.engine.database import Database
+from crawld.store.frontier import frontier, site
+from crawld.store.frontier.frontier import Discovery
+from crawld.store.versions.body import encode
+from crawld.store.versions.headers import pack
+from crawld.store.versions.response import Answer
 from crawld.store.visit import VisitRecord
 
 _ARTICLES = 40

@@ -21,7 +21,7 @@ import trio
 from crawld.bench.process import Child, failure, running
 from crawld.core.page import Outcome
 from crawld.store import visit
-from crawld.store.database import Database
+from crawld.store.engine.database import Database
 
 T = TypeVar("T")
 

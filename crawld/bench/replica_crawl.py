@@ -26,14 +26,17 @@ from crawld.bench.result import Metrics
 from crawld.core.content.fingerprint import cleaned_digest
 from crawld.core.page import Outcome, PageState
 from crawld.core.url import url_hash
-from crawld.daemon.app import Daemon
+from crawld.daemon.daemon import Daemon
 from crawld.simweb.replica_laws import STANDARD, scaled
 from crawld.simweb.replica_served import ReplicaHost, loopback_of, served
 from crawld.simweb.replica_web import ReplicaWeb, make_web
-from crawld.store import body, frontier, headers, replica, site, visit
-from crawld.store.database import Database
-from crawld.store.frontier import Discovery
-from crawld.store.host import HostUpdate
+from crawld.store import visit
+from crawld.store.engine.database import Database
+from crawld.store.frontier import frontier, site
+from crawld.store.frontier.frontier import Discovery
+from crawld.store.frontier.host import HostUpdate
+from crawld.store.replica import replica
+from crawld.store.versions import body, headers
 from crawld.store.visit import Answer, VisitRecord
 
 _NAME = "web"

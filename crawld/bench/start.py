@@ -24,9 +24,10 @@ from crawld.core.page import Outcome, PageState
 from crawld.core.url import url_hash
 from crawld.simweb.chance import uniform
 from crawld.simweb.demo import loopback_addresses
-from crawld.store import frontier, site, visit
-from crawld.store.database import Database
-from crawld.store.frontier import Discovery
+from crawld.store import visit
+from crawld.store.engine.database import Database
+from crawld.store.frontier import frontier, site
+from crawld.store.frontier.frontier import Discovery
 from crawld.store.visit import VisitRecord
 
 _NAME = "known"

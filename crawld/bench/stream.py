@@ -21,9 +21,9 @@ from crawld.bench import ours
 from crawld.bench.hints import Flood, daemon_running, fill, port_of, window
 from crawld.bench.process import running
 from crawld.bench.result import Metrics, answer
-from crawld.daemon.app import Daemon
+from crawld.daemon.daemon import Daemon
 from crawld.simweb.demo import loopback_addresses
-from crawld.store import hint_source
+from crawld.store.changes import hint_source
 
 SHARES = {"farm": 0.05, "all_held": 1.0, "no_events": 0.0}
 """Share of the events that name pages held; the last is without any event to speak of."""

@@ -22,11 +22,11 @@ import typer
 from pydantic import TypeAdapter
 from rich.console import RenderableType
 
-from crawld.cli import forecast, hints, history, jobs, keeping, replicas, tables
+from crawld.cli import forecast, hints, history, jobs, replicas, retention, tables
 from crawld.cli.client import Client, socket_place
 from crawld.cli.output import console, ending
 from crawld.core.page import Outcome, PageState
-from crawld.daemon import models
+from crawld.daemon.api.schemas import status as models
 from crawld.errors import EXIT_OK, EXIT_OPERATOR
 
 T = TypeVar("T")
@@ -176,7 +176,7 @@ history.mount(command)
 forecast.mount(command)
 jobs.mount(command)
 hints.mount(command)
-keeping.mount(command)
+retention.mount(command)
 replicas.mount(command)
 
 

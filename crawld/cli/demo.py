@@ -26,11 +26,11 @@ from crawld.cli.logs import configure_logs
 from crawld.cli.output import console, json_text
 from crawld.config.checks import check_config
 from crawld.config.model import Config
-from crawld.daemon.app import Daemon, Start, run_daemon
+from crawld.daemon.daemon import Daemon, Start, run_daemon
 from crawld.errors import EXIT_OK, OperatorError
 from crawld.simweb.demo import demo_site
 from crawld.simweb.server import Listening, SimWeb
-from crawld.store.database import Database
+from crawld.store.engine.database import Database
 
 HOST_DELAY_S = 0.05
 """Short, for the only host asked is our own and somebody watches."""

@@ -16,16 +16,16 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from crawld.cli.output import count_text, duration_text, size_text, sparkline
-from crawld.cli.sight import PAUSES, PHASES, RateMeter
+from crawld.cli.progress_view import PAUSES, PHASES, RateMeter
 from crawld.cli.tables import LOG_HEADINGS, counts_text, facts, log_row, table
 from crawld.core.page import Outcome
-from crawld.daemon.app import Daemon
-from crawld.daemon.views import visit_status
+from crawld.daemon.api.views import visit_status
+from crawld.daemon.daemon import Daemon
 from crawld.simweb.site import SimSite
 from crawld.simweb.truth import MeanStanding, Standing, mean_standing, standing
-from crawld.store import frontier
 from crawld.store import visit as visit_rows
-from crawld.store.database import Database
+from crawld.store.engine.database import Database
+from crawld.store.frontier import frontier
 from crawld.store.visit import VisitRow
 
 VISITS_SHOWN = 8

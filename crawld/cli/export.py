@@ -11,10 +11,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from crawld.cli.forms import Form
+from crawld.cli.formats import Form
 from crawld.cli.offline import progress_bar
 from crawld.cli.output import clean, count_text, json_text, size_text
-from crawld.core.instant import parse_instant
+from crawld.core.timestamps import parse_instant
 from crawld.errors import EXIT_INCOMPLETE, EXIT_OK, OperatorError
 from crawld.export.source import Progress, Summary
 

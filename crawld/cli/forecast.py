@@ -12,7 +12,7 @@ from rich.console import Group, RenderableType
 from crawld.cli import tables
 from crawld.cli.history import Call
 from crawld.cli.output import clean, count_text, counted, duration_text
-from crawld.daemon.forecast_models import Forecast, ForecastPoint, ForecastTarget
+from crawld.daemon.api.schemas.forecast import Forecast, ForecastPoint, ForecastTarget
 
 
 def mount(command: Callable[[Callable[..., int | None]], object]) -> None:

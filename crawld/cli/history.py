@@ -20,8 +20,8 @@ from crawld.cli import tables
 from crawld.cli.client import Client
 from crawld.cli.output import clean, count_text, duration_text, size_text
 from crawld.core.content.words import Op
-from crawld.daemon.history_models import Diff, DiffHunk, DiffPiece, History, VersionDetail
-from crawld.daemon.models import PageDetail, VersionStatus
+from crawld.daemon.api.schemas.history import Diff, DiffHunk, DiffPiece, History, VersionDetail
+from crawld.daemon.api.schemas.status import PageDetail, VersionStatus
 
 T = TypeVar("T")
 

@@ -6,11 +6,11 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from crawld.cli.forms import Origin
+from crawld.cli.formats import Origin
 from crawld.cli.offline import progress_bar
 from crawld.cli.output import clean, count_text, json_text
 from crawld.errors import EXIT_INCOMPLETE, EXIT_OK, OperatorError
-from crawld.export.intake import Intake, import_urls, import_warc
+from crawld.export.importer import Intake, import_urls, import_warc
 from crawld.export.source import Progress
 
 

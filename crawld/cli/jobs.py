@@ -16,8 +16,8 @@ from rich.console import RenderableType
 from crawld.cli.history import Call
 from crawld.cli.output import ago_text, clean, count_text, duration_text
 from crawld.cli.tables import table
-from crawld.daemon import models
-from crawld.daemon.audit_models import FreshnessStatus
+from crawld.daemon.api.schemas import status
+from crawld.daemon.api.schemas.audit import FreshnessStatus
 
 
 def mount(command: Callable[[Callable[..., int | None]], object]) -> None:
@@ -28,18 +28,18 @@ def mount(command: Callable[[Callable[..., int | None]], object]) -> None:
 
 def jobs(call: Call) -> None:
     """Show the jobs: last run, next run, how far they are."""
-    call.show(call.client.get("/jobs"), list[models.JobStatus], jobs_table)
+    call.show(call.client.get("/jobs"), list[status.JobStatus], jobs_table)
 
 
 def run_job(call: Call, name: Annotated[str, typer.Argument(metavar="NAME")]) -> None:
     """Run a job now instead of at its time."""
     answer = call.client.post(f"/jobs/{quote(name, safe='')}/run", {})
-    call.show(answer, models.Done, lambda done: done.done)
+    call.show(answer, status.Done, lambda done: done.done)
 
 
 def wikis(call: Call) -> None:
     """Show the MediaWikis whose API is asked, and how far their histories are read."""
-    call.show(call.client.get("/wikis"), list[models.WikiStatus], wikis_table)
+    call.show(call.client.get("/wikis"), list[status.WikiStatus], wikis_table)
 
 
 def audit(
@@ -77,7 +77,7 @@ def _progress(counts: dict[str, int]) -> str:
     return ", ".join(f"{count_text(n)} {name}" for name, n in counts.items() if n)
 
 
-def jobs_table(found: list[models.JobStatus]) -> RenderableType:
+def jobs_table(found: list[status.JobStatus]) -> RenderableType:
     """Return a line a job."""
     now = time.time()
     return table(
@@ -96,7 +96,7 @@ def jobs_table(found: list[models.JobStatus]) -> RenderableType:
     )
 
 
-def wikis_table(found: list[models.WikiStatus]) -> RenderableType:
+def wikis_table(found: list[status.WikiStatus]) -> RenderableType:
     """Return a line a wiki."""
     return table(
         ("wiki", "site", "software", "pages", "requests", "changes", "trouble"),

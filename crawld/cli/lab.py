@@ -157,7 +157,7 @@ def peak(
     """Measure how evenly policies use the line, beside the bound on the peak."""
     import numpy as np
 
-    from crawld.lab.peak import peak_rows
+    from crawld.lab.burstiness import peak_rows
 
     rates = 1.0 / (delay * np.random.default_rng(seed).uniform(0.5, 1.5, hosts))
     rows = peak_rows(rates, horizon_s=duration_s(horizon), seed=seed)

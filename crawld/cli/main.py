@@ -12,7 +12,7 @@ from typing import Annotated
 
 import typer
 
-from crawld.cli.forms import Form, Origin
+from crawld.cli.formats import Form, Origin
 from crawld.cli.output import ending
 from crawld.errors import OperatorError
 
@@ -202,10 +202,10 @@ def purge(
     json_out: Json = False,
 ) -> int:
     """Take pages down where no daemon runs; beside one: crawlctl purge."""
-    from crawld.cli import keeping, offline
+    from crawld.cli import offline, retention
 
     if not yes:
-        keeping.sure(urls)
+        retention.sure(urls)
     return offline.purge(db, urls, reason, as_json=json_out)
 
 

@@ -14,7 +14,6 @@ from rich.console import Console
 from rich.file_proxy import FileProxy
 from rich.live import Live
 
-from crawld.cli.figures import EXAMPLES, Figures, figures_of
 from crawld.cli.logs import configure_logs
 from crawld.cli.output import (
     clean,
@@ -25,10 +24,11 @@ from crawld.cli.output import (
     json_text,
     size_text,
 )
-from crawld.cli.sight import RateMeter, look, mirror_view, progress_fields
+from crawld.cli.progress_view import RateMeter, look, mirror_view, progress_fields
+from crawld.cli.summary import EXAMPLES, Figures, figures_of
 from crawld.config.checks import check_config
 from crawld.config.command_line import from_command_line
-from crawld.daemon.app import Daemon, Start, run_daemon
+from crawld.daemon.daemon import Daemon, Start, run_daemon
 from crawld.errors import EXIT_INCOMPLETE, EXIT_OK
 
 log = structlog.get_logger(__name__)

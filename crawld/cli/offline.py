@@ -12,22 +12,22 @@ import trio
 from rich.console import Group, RenderableType
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from crawld.cli.keeping import purge_table
 from crawld.cli.output import console, count_text, counted, json_text, size_text
+from crawld.cli.retention import purge_table
 from crawld.cli.tables import table
 from crawld.core.url import canonicalize
+from crawld.daemon.api.schemas.retention import PurgeReport, PurgeStatus
 from crawld.daemon.clock import Clock
-from crawld.daemon.keeping_models import PurgeReport, PurgeStatus
-from crawld.daemon.takedown import older_copies, take_down
+from crawld.daemon.purge import older_copies, take_down
 from crawld.errors import EXIT_INCOMPLETE, EXIT_OK, StoreError
-from crawld.store import backup as copies
 from crawld.store import doctor as doctors
-from crawld.store import migrate as migrations
-from crawld.store.backup import Progress as OnStep
-from crawld.store.database import Database
 from crawld.store.doctor import Report
-from crawld.store.lock import DatabaseLock, network_filesystem
-from crawld.store.purge import Purged
+from crawld.store.engine import backup as copies
+from crawld.store.engine import migrate as migrations
+from crawld.store.engine.backup import Progress as OnStep
+from crawld.store.engine.database import Database
+from crawld.store.engine.lock import DatabaseLock, network_filesystem
+from crawld.store.versions.purge import Purged
 
 
 def migrate(db: Path) -> int:

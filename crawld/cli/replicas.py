@@ -14,8 +14,8 @@ from rich.text import Text
 from crawld.cli import tables
 from crawld.cli.history import Call
 from crawld.cli.output import ago_text, clean, count_text, duration_text
-from crawld.daemon.models import Done
-from crawld.daemon.replica_models import PairStatus, Replicas, ReplicaStatus
+from crawld.daemon.api.schemas.replicas import PairStatus, Replicas, ReplicaStatus
+from crawld.daemon.api.schemas.status import Done
 
 
 class Action(StrEnum):

@@ -9,7 +9,7 @@ import trio
 
 from crawld.cli.logs import configure_logs
 from crawld.config.load import Loaded, load
-from crawld.daemon.app import Daemon, Start, run_daemon
+from crawld.daemon.daemon import Daemon, Start, run_daemon
 from crawld.errors import EXIT_OK
 
 log = structlog.get_logger(__name__)

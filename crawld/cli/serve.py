@@ -17,13 +17,14 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from crawld.cli.output import console, count_text, json_text
 from crawld.config.values import HostPattern, listen_of
 from crawld.errors import EXIT_OK, OperatorError, StoreError
-from crawld.store import migrate, search
-from crawld.store.connection import open_connection
-from crawld.store.database import Database
-from crawld.store.lock import DatabaseLock
+from crawld.store.engine import migrate
+from crawld.store.engine.connection import open_connection
+from crawld.store.engine.database import Database
+from crawld.store.engine.lock import DatabaseLock
+from crawld.store.versions import search_index
+from crawld.web.allowed_hosts import Names, names_of_listener
 from crawld.web.app import MirrorApp
 from crawld.web.mirror import Look
-from crawld.web.names import Names, names_of_listener
 from crawld.web.server import bind, serve_mirror, url_of
 
 _HOSTS: Final = TypeAdapter(tuple[HostPattern, ...])
@@ -91,17 +92,17 @@ def index(db: Path, *, rebuild: bool) -> int:
         with closing(open_connection(db)) as connection:
             if rebuild:
                 with connection:
-                    search.rebuild(connection)
+                    search_index.rebuild(connection)
             columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
             with Progress(*columns, TimeRemainingColumn(), console=console(stderr=True)) as bar:
-                total = search.waiting(connection)
+                total = search_index.waiting(connection)
                 task = bar.add_task("index", total=total)
                 pages = 0
-                while (work := search.plan(connection)) is not None:
+                while (work := search_index.plan(connection)) is not None:
                     with connection:
-                        search.apply(connection, work)
+                        search_index.apply(connection, work)
                     pages += len(work.entries)
-                    bar.update(task, completed=total - search.waiting(connection))
+                    bar.update(task, completed=total - search_index.waiting(connection))
             connection.wal_checkpoint(mode=3)
     finally:
         lock.release()

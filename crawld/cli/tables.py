@@ -13,8 +13,8 @@ from rich.text import Text
 from crawld.cli.output import ago_text, clean, count_text, counted, duration_text, size_text
 from crawld.core.change.classes import DAY_S
 from crawld.core.page import Outcome, PageState
-from crawld.daemon import models
-from crawld.daemon.audit_models import FreshnessStatus
+from crawld.daemon.api.schemas import status as models
+from crawld.daemon.api.schemas.audit import FreshnessStatus
 
 OUTCOME_STYLES: Mapping[Outcome, str] = {
     Outcome.CHANGED: "green",

@@ -32,12 +32,13 @@ from crawld.core.page import Outcome
 from crawld.core.url import parse
 from crawld.errors import CorruptDatabaseError
 from crawld.export import warc
+from crawld.export.atomic_file import whole_file
 from crawld.export.source import Progress, Summary, opened, silent
-from crawld.export.whole import whole_file
-from crawld.store import version, walk
-from crawld.store.answer import Answer
-from crawld.store.headers import unpack
-from crawld.store.walk import Copy, Event, Head
+from crawld.store.mirror import walk
+from crawld.store.mirror.walk import Copy, Event, Head
+from crawld.store.versions import version
+from crawld.store.versions.headers import unpack
+from crawld.store.versions.response import Answer
 
 _HTTP_RESPONSE: Final = ("Content-Type", "application/http; msgtype=response")
 _HTTP_REQUEST: Final = ("Content-Type", "application/http; msgtype=request")

@@ -18,10 +18,10 @@ from xml.sax.saxutils import escape
 
 import apsw
 
+from crawld.export.atomic_file import whole_file
 from crawld.export.source import Progress, Summary, opened, silent
-from crawld.export.whole import whole_file
-from crawld.store import rows, walk
-from crawld.store.rows import History, Revision
+from crawld.store.mirror import rows, walk
+from crawld.store.mirror.rows import History, Revision
 
 _HEAD = (
     '<mediawiki xmlns="http://www.mediawiki.org/xml/export-0.11/"'

@@ -19,10 +19,10 @@ from typing import Any, BinaryIO, Literal
 import apsw
 
 from crawld.errors import OperatorError
+from crawld.export.atomic_file import refuse_taken, whole_file
 from crawld.export.source import Progress, Summary, opened, silent
-from crawld.export.whole import refuse_taken, whole_file
-from crawld.store import walk
-from crawld.store.rows import TABLES, Table, rows
+from crawld.store.mirror import walk
+from crawld.store.mirror.rows import TABLES, Table, rows
 
 Form = Literal["jsonl", "csv"]
 

@@ -10,8 +10,8 @@ from pathlib import Path
 import apsw
 
 from crawld.errors import StoreError
-from crawld.store import migrate
-from crawld.store.connection import open_connection, store_error
+from crawld.store.engine import migrate
+from crawld.store.engine.connection import open_connection, store_error
 
 Progress = Callable[[int, int], None]
 """Called now and then with pages looked at and about how many there are."""

@@ -30,14 +30,14 @@ import apsw
 import numpy as np
 
 from crawld.errors import OperatorError
-from crawld.export import stubs
-from crawld.export.folder import Folder
+from crawld.export import placeholder_pages
 from crawld.export.names import INDEX, folded, marked, path_of, quoted
-from crawld.export.press import REMOVED, Press, Printed, stamp_of
+from crawld.export.page_writer import REMOVED, Press, Printed, stamp_of
+from crawld.export.safe_directory import Folder
 from crawld.export.source import Progress, Summary, opened, silent
-from crawld.store import walk
-from crawld.store.manifest import Entry, Manifest, Places, Written
-from crawld.store.walk import Outline
+from crawld.store.mirror import walk
+from crawld.store.mirror.export_manifest import Entry, Manifest, Places, Written
+from crawld.store.mirror.walk import Outline
 
 RULES: Final = "1"
 """Number of the rules by which pages are written; another one writes all of them again."""
@@ -229,7 +229,7 @@ class _Export:
                 if place is None:
                     continue
                 is_page = place[0].endswith((".html", ".htm", ".xhtml"))
-                folder.write(place[0], stubs.removed() if is_page else b"")
+                folder.write(place[0], placeholder_pages.removed() if is_page else b"")
                 self._manifest.note([Written(url_hash, REMOVED, ())])
                 self._summary.count("removed")
 
@@ -240,7 +240,7 @@ class _Export:
                 for head, url_hash in walk.seeds(connection, _ENTRANCES)
                 if (place := places.of(url_hash)) is not None
             ]
-        folder.write(INDEX, stubs.index(entrances))
+        folder.write(INDEX, placeholder_pages.index(entrances))
 
 
 class _Presses:

@@ -30,8 +30,8 @@ from typing import IO, Final
 from crawld.core.url import parse
 from crawld.export import warc
 from crawld.export.archive import Record, records
+from crawld.export.atomic_file import whole_file
 from crawld.export.source import Progress, Summary, silent
-from crawld.export.whole import whole_file
 
 _WARC: Final = "data.warc.gz"
 _EXTENDED_TIMESTAMP: Final = 0x5455

@@ -31,11 +31,11 @@ from crawld.core.content.kind import REQUISITES, Kind
 from crawld.core.content.rewrite import rewrite_css, rewrite_html
 from crawld.core.url import parse, url_hash
 from crawld.errors import CorruptDatabaseError, OperatorError
+from crawld.export.atomic_file import whole_by_name
 from crawld.export.names import relative
 from crawld.export.source import Progress, Summary, opened, silent
-from crawld.export.whole import whole_by_name
-from crawld.store import walk
-from crawld.store.walk import Copy, Head, Outline
+from crawld.store.mirror import walk
+from crawld.store.mirror.walk import Copy, Head, Outline
 
 _PAGES: Final = frozenset({"text/html", "application/xhtml+xml"})
 _XML: Final = frozenset({"application/xhtml+xml", "image/svg+xml"})

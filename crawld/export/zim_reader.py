@@ -15,7 +15,7 @@ from libzim.reader import Archive
 
 from crawld.core.url import canonicalize
 from crawld.errors import InvalidUrlError, OperatorError
-from crawld.export.intake import Found, Intake, Sink, opened_for_import
+from crawld.export.importer import Found, Intake, Sink, opened_for_import
 from crawld.export.source import Progress, silent
 from crawld.export.warc_reader import MAX_BLOCK_BYTES
 

@@ -24,7 +24,7 @@ from crawld.core.revisit.policies_frequency import (
 )
 from crawld.core.revisit.policies_greedy import GreedyPolicy
 from crawld.core.revisit.policies_index import IndexPolicy
-from crawld.core.revisit.wolf import allocate_renewal
+from crawld.core.revisit.renewal_allocation import allocate_renewal
 from crawld.errors import OperatorError
 from crawld.lab.scenario import DAY_S, YEAR_S, Scenario, past_records
 

@@ -20,7 +20,7 @@ from crawld.core.replica.features import Measure
 from crawld.core.replica.hosts import NOTHING, Ids, pair_hosts
 from crawld.core.replica.verdict import groups
 from crawld.core.revisit.freshness import Order, mean_freshness
-from crawld.lab.lending import Lent, lend
+from crawld.lab.replica_capacity import Lent, lend
 from crawld.lab.replicas import gated_pairs, run_trial
 from crawld.simweb.replica_laws import STANDARD, scaled
 from crawld.simweb.replica_web import ReplicaWeb

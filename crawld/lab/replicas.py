@@ -31,13 +31,7 @@ from crawld.core.replica.learning import (
 )
 from crawld.core.replica.pareto import dominated, rank_sum
 from crawld.core.replica.vectors import Floats
-from crawld.core.replica.verdict import (
-    ASKED_EQUAL,
-    ASKED_PROBABILITY,
-    Evidence,
-    gated,
-    groups,
-)
+from crawld.core.replica.verdict import ASKED_EQUAL, ASKED_PROBABILITY, Evidence, gated, groups
 from crawld.simweb.replica_laws import Cause, WebLaw
 from crawld.simweb.replica_web import ReplicaWeb, make_web
 

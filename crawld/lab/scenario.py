@@ -16,7 +16,13 @@ from numpy.typing import NDArray
 
 from crawld.core.change.model import PageModel
 from crawld.core.change.record import Records, records_of
-from crawld.core.change.renewal import EDGES_S, Renewal, bin_counts, exponential_mass, fit_counts
+from crawld.core.change.renewal import (
+    EDGES_S,
+    Renewal,
+    bin_counts,
+    exponential_mass,
+    fit_counts,
+)
 from crawld.core.change.scale import ScaleModel, fit_scale
 from crawld.errors import OperatorError
 from crawld.lab.histories import Histories

@@ -17,9 +17,9 @@ from collections.abc import Iterable
 import trio
 
 from crawld.errors import OperatorError
+from crawld.simweb.change_process import Spread
 from crawld.simweb.demo import demo_site, loopback_addresses, many_sites
 from crawld.simweb.fault import Fault, named, sometimes
-from crawld.simweb.law import Spread
 from crawld.simweb.ledger import Ledger
 from crawld.simweb.render import ALL_NOISE, Look
 from crawld.simweb.replica_laws import STANDARD, scaled

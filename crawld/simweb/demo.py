@@ -6,8 +6,8 @@ from collections.abc import Callable
 from ipaddress import IPv4Address
 
 from crawld.simweb.chance import draw
+from crawld.simweb.change_process import Spread
 from crawld.simweb.graph import SiteGraph
-from crawld.simweb.law import Spread
 from crawld.simweb.render import PLAIN, Look, Noise
 from crawld.simweb.site import SimSite
 

@@ -20,9 +20,9 @@ from email.utils import parsedate_to_datetime
 from enum import StrEnum
 from urllib.parse import urlsplit
 
+from crawld.simweb.change_process import STATIC, ChangeLaw, LawOfPage, last_change
 from crawld.simweb.fault import Fault
 from crawld.simweb.graph import SiteGraph
-from crawld.simweb.law import STATIC, ChangeLaw, LawOfPage, last_change
 from crawld.simweb.message import Answer, Request, http_date, refuse, respond
 from crawld.simweb.render import PLAIN, Look, Rendering
 from crawld.simweb.trap import Trap, trap_of, trap_page

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from crawld.simweb.law import next_change
+from crawld.simweb.change_process import next_change
 from crawld.simweb.site import SimSite
 
 

@@ -18,9 +18,9 @@ from typing import Final, NamedTuple
 
 import apsw
 
-from crawld.store.connection import CORRUPTION_ERRORS, open_connection, store_error
-from crawld.store.lock import DatabaseLock
-from crawld.store.tally import COLUMNS
+from crawld.store.engine.connection import CORRUPTION_ERRORS, open_connection, store_error
+from crawld.store.engine.lock import DatabaseLock
+from crawld.store.frontier.page_counts import COLUMNS
 
 FAULTS_SHOWN: Final = 20
 """Lines of `integrity_check` and keys of `foreign_key_check` that are named one by one."""

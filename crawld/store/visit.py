@@ -20,27 +20,17 @@ from typing import Any, Final, NamedTuple
 import apsw
 
 from crawld.core.page import Grace, Outcome, PageState
-from crawld.store import (
-    body,
-    frontier,
-    hint,
-    model,
-    move,
-    refusal,
-    requisite,
-    tally,
-    version,
-    volatile,
-    wiki_page,
-)
-from crawld.store import host as host_rows
-from crawld.store.answer import Answer as Answer
-from crawld.store.body import EncodedBody
-from crawld.store.frontier import NO_CAPS, Caps, Discovery, NewPage
-from crawld.store.hint import Answered as Answered
-from crawld.store.host import HostUpdate as HostUpdate
-from crawld.store.refusal import Refusal
-from crawld.store.volatile import Template
+from crawld.store.changes import hint, model, volatile, wiki_page
+from crawld.store.changes.hint import Answered as Answered
+from crawld.store.changes.volatile import Template
+from crawld.store.frontier import frontier, page_counts, redirect, refusal, requisite
+from crawld.store.frontier import host as host_rows
+from crawld.store.frontier.frontier import NO_CAPS, Caps, Discovery, NewPage
+from crawld.store.frontier.host import HostUpdate as HostUpdate
+from crawld.store.frontier.refusal import Refusal
+from crawld.store.versions import body, version
+from crawld.store.versions.body import EncodedBody
+from crawld.store.versions.response import Answer as Answer
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -197,13 +187,13 @@ def record(connection: apsw.Connection, visit: VisitRecord) -> Recorded:
         wire_bytes=visit.wire_bytes,
     )
     if state != visit.state and not is_requisite:
-        tally.moved(connection, [(site_id, host_id, PageState(state), visit.state)])
+        page_counts.moved(connection, [(site_id, host_id, PageState(state), visit.state)])
     new_pages = _store_requisites(connection, visit)
     new_pages += frontier.discover(connection, visit.discoveries, visit.caps)
     if visit.renamed and visit.redirect_url is not None:
-        move.take_over(connection, visit.page_id, visit.redirect_url, visit.visited_at)
+        redirect.take_over(connection, visit.page_id, visit.redirect_url, visit.visited_at)
     if visit.vanishing is not None:
-        move.note_vanish(connection, host_id, visit.visited_at if visit.vanishing else None)
+        redirect.note_vanish(connection, host_id, visit.visited_at if visit.vanishing else None)
     if visit.refusals:
         refusal.record(connection, visit.refusals)
     if visit.answered is not None:

@@ -13,7 +13,7 @@ import re
 from dataclasses import dataclass
 from urllib.parse import quote, unquote
 
-from crawld.core.instant import parse_instant
+from crawld.core.timestamps import parse_instant
 from crawld.core.url import canonicalize
 from crawld.errors import InvalidUrlError, OperatorError
 

@@ -23,14 +23,16 @@ import apsw
 
 from crawld.core.url import canonicalize
 from crawld.errors import CrawldError, InvalidUrlError
-from crawld.store import search, shown, site
-from crawld.store.database import Database
-from crawld.store.shown import Shown
-from crawld.web import memento, past, security
+from crawld.store.engine.database import Database
+from crawld.store.frontier import site
+from crawld.store.mirror import lookup
+from crawld.store.mirror.lookup import Shown
+from crawld.store.versions import search_index
+from crawld.web import history, memento, security
 from crawld.web.address import NOW, address_of, mirror_path, moment_of
+from crawld.web.allowed_hosts import Names, name_of
 from crawld.web.mirror import Look, find, redirect, show
-from crawld.web.names import Names, name_of
-from crawld.web.own import (
+from crawld.web.pages import (
     STYLE,
     fault_page,
     index_page,
@@ -153,10 +155,10 @@ class MirrorApp:
     # --- about a page ---------------------------------------------------------------------------
 
     def _versions(self, connection: apsw.Connection, _request: Request, target: str) -> Reply:
-        return past.copies(connection, target)
+        return history.copies(connection, target)
 
     def _diff(self, connection: apsw.Connection, _request: Request, target: str) -> Reply:
-        return past.difference(connection, f"/{target}")
+        return history.difference(connection, f"/{target}")
 
     def _gate(self, connection: apsw.Connection, request: Request, target: str) -> Reply:
         page = _page_of(connection, target)
@@ -173,20 +175,20 @@ class MirrorApp:
     # --- our own ---------------------------------------------------------------------------------
 
     def _index(self, connection: apsw.Connection, _parameters: dict[str, str]) -> Reply:
-        return index_page(shown.summaries(connection, self._clock()))
+        return index_page(lookup.summaries(connection, self._clock()))
 
     def _site(self, connection: apsw.Connection, name: str, parameters: dict[str, str]) -> Reply:
         after = _number(parameters.get("after"))
         if site.by_name(connection, name) is None:
             return fault_page(404, "No such site", "The start page lists those that are mirrored.")
-        pages = shown.list_shown(connection, name, after=after, limit=PAGES_A_LIST)
+        pages = lookup.list_shown(connection, name, after=after, limit=PAGES_A_LIST)
         following = pages[-1].page_id if len(pages) == PAGES_A_LIST else None
         return site_page(name, pages, following)
 
     def _search(self, connection: apsw.Connection, parameters: dict[str, str]) -> Reply:
         query = parameters.get("q", "").strip()
         start = min(_number(parameters.get("start")), MAX_HITS)
-        hits = search.find(connection, query, start=start, limit=HITS_A_PAGE + 1)
+        hits = search_index.find(connection, query, start=start, limit=HITS_A_PAGE + 1)
         return own_page(
             "search.html",
             query=query,
@@ -194,11 +196,11 @@ class MirrorApp:
             start=start,
             page_size=HITS_A_PAGE,
             more=len(hits) > HITS_A_PAGE and start < MAX_HITS,
-            waiting=search.waiting(connection),
+            waiting=search_index.waiting(connection),
         )
 
     def _compare(self, connection: apsw.Connection, parameters: dict[str, str]) -> Reply:
-        return past.comparison(connection, parameters)
+        return history.comparison(connection, parameters)
 
     def _open(self, _connection: apsw.Connection, parameters: dict[str, str]) -> Reply:
         written, at = parameters.get("url", "").strip(), parameters.get("at", "").strip()

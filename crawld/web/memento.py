@@ -12,9 +12,9 @@ from typing import Final
 
 import apsw
 
-from crawld.store import version
-from crawld.store.shown import Shown
-from crawld.store.version import VersionRow
+from crawld.store.mirror.lookup import Shown
+from crawld.store.versions import version
+from crawld.store.versions.version import VersionRow
 from crawld.web import security
 from crawld.web.address import mirror_path
 from crawld.web.reply import Reply, header, headers, http_date

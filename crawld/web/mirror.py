@@ -1,8 +1,8 @@
 """A page of the mirror as it is sent: found, chosen, rewritten, attributed.
 
-Everything here runs on one snapshot, on a reader's thread. Which copy is shown is decided by
-`crawld.store.served` alone. A page that is not there is answered by a page that says so and links
-to the original; a redirect is answered as one if its target can be shown.
+Everything here runs on one snapshot, on a reader's thread. `crawld.store.mirror.selection` alone
+decides which copy is shown. A missing page gets a 404 page that links to the original; a redirect
+is answered as a redirect if its target can be shown.
 
 Links to origins of the mirror lead to the mirror, also where the page is not held (yet); links to
 others lead to the original. Whatever is loaded with a page is loaded from the mirror or not at all,
@@ -23,15 +23,17 @@ from crawld.core.content.kind import Kind
 from crawld.core.content.rewrite import Locate, charset_after, rewrite_css, rewrite_html
 from crawld.core.page import PageState
 from crawld.core.url import parse, url_hash
-from crawld.store import replica_pages, shown, version
-from crawld.store.headers import unpack
-from crawld.store.served import Reason, Served, served
-from crawld.store.shown import Shown
-from crawld.store.version import VersionRow
+from crawld.store.mirror import lookup
+from crawld.store.mirror.lookup import Shown
+from crawld.store.mirror.selection import Reason, Served, served
+from crawld.store.replica import pages
+from crawld.store.versions import version
+from crawld.store.versions.headers import unpack
+from crawld.store.versions.version import VersionRow
 from crawld.web import security
 from crawld.web.address import Address, mirror_path
 from crawld.web.attribution import attribution_of
-from crawld.web.own import banner, iso_text, missing_page
+from crawld.web.pages import banner, iso_text, missing_page
 from crawld.web.reply import Header, Reply, Request, header, headers, http_date, matches, ranged
 
 RENDERING: Final = 3
@@ -50,7 +52,7 @@ _SCRIPTS: Final = frozenset(
     {"text/javascript", "application/javascript", "application/x-javascript"}
 )
 
-_ORIGINS: Final = shown.Origins()
+_ORIGINS: Final = lookup.Origins()
 
 _LABELS: Final = {
     "cp874": "windows-874",
@@ -113,7 +115,7 @@ def show(
     page = find(connection, address.url)
     if not address.moment.text and (page is None or page.state is PageState.SUSPENDED):
         # An old name: the host is a copy of another, which has the page.
-        kept = replica_pages.canonical_url(connection, address.url)
+        kept = pages.canonical_url(connection, address.url)
         if kept is not None:
             return redirect(mirror_path(kept, ""))
     if page is None:
@@ -126,14 +128,14 @@ def show(
         return redirect(mirror_path(target, address.moment.text))
     row = _row(connection, page, found, address)
     if row is None:
-        first_at = shown.first_copy_at(connection, page.page_id)
+        first_at = lookup.first_copy_at(connection, page.page_id)
         return missing_page(address, page, first_at, target)
     return _send(connection, Copy(page, found, row, address), request, look)
 
 
 def find(connection: apsw.Connection, url: str) -> Shown | None:
     """Return a page by its canonical URL."""
-    return shown.find(connection, parse(url).host, url_hash(url), url)
+    return lookup.find(connection, parse(url).host, url_hash(url), url)
 
 
 def can_be_shown(connection: apsw.Connection, url: str) -> bool:
@@ -161,7 +163,7 @@ def _row(
 
 def _shown_since(connection: apsw.Connection, page: Shown) -> VersionRow | None:
     """Return the first copy of what pages show: it is fetched after those that show it."""
-    first_at = shown.first_copy_at(connection, page.page_id)
+    first_at = lookup.first_copy_at(connection, page.page_id)
     row = version.in_force(connection, page.page_id, first_at) if first_at is not None else None
     return row if row is not None and row.answer.content_type not in _HTML else None
 
@@ -247,7 +249,7 @@ def _rendered(
 
 def _banner(connection: apsw.Connection, copy: Copy, body: bytes) -> str:
     row, page = copy.row, copy.page
-    revision_id = shown.revision_at(connection, page.page_id, row.visited_at)
+    revision_id = lookup.revision_at(connection, page.page_id, row.visited_at)
     return banner(
         page.url,
         row.visited_at,

@@ -3,14 +3,14 @@
 import pytest
 
 from crawld.core.url import url_hash
-from crawld.daemon.app import run_daemon
 from crawld.daemon.clock import Clock
+from crawld.daemon.daemon import run_daemon
 from crawld.simweb.server import SimWeb
-from crawld.store import frontier, visit
-from crawld.store.frontier import Discovery
-
-from .past import BEGIN, changed
-from .world import Mirror, ShiftedTime, Web, site_of, until
+from crawld.store import visit
+from crawld.store.frontier import frontier
+from crawld.store.frontier.frontier import Discovery
+from tests.daemon.changed_page import BEGIN, changed
+from tests.daemon.whole_daemon import Mirror, ShiftedTime, Web, site_of, until
 
 
 @pytest.fixture

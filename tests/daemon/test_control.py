@@ -3,9 +3,8 @@
 import httpx
 import pytest
 
-from crawld.daemon.control import MAX_BODY_BYTES
-
-from .world import site_of
+from crawld.daemon.api.server import MAX_BODY_BYTES
+from tests.daemon.whole_daemon import site_of
 
 
 @pytest.fixture

@@ -8,13 +8,12 @@ from crawld.core.outcome import GONE_RETRY_S
 from crawld.daemon.clock import Clock
 from crawld.errors import InvalidUrlError
 from crawld.simweb import fault
-from crawld.simweb.law import Periodic
+from crawld.simweb.change_process import Periodic
 from crawld.simweb.trap import Trap
 from crawld.simweb.truth import standing
-from crawld.store import body as bodies
-from crawld.store.connection import open_connection
-
-from .world import SteppedTime, site_of, until
+from crawld.store.engine.connection import open_connection
+from crawld.store.versions import body as bodies
+from tests.daemon.whole_daemon import SteppedTime, site_of, until
 
 REQUEST_S = 2.0
 QUICK = {

@@ -3,10 +3,9 @@
 import numpy as np
 import pytest
 
-from crawld.store import change
-from crawld.store.change import Change
-
-from .past import DAY_S, ask
+from crawld.store.changes import change
+from crawld.store.changes.change import Change
+from tests.daemon.changed_page import DAY_S, ask
 
 
 @pytest.fixture(autouse=True)

@@ -3,12 +3,12 @@
 import pytest
 
 from crawld.core.content.analysis import read_blocks
-from crawld.core.content.learning import learn
+from crawld.core.content.noise_learning import learn
 from crawld.core.content.volatile import VolatileBlocks
 from crawld.daemon.jobs.retention import Retention
-from crawld.store import visit, volatile
-
-from .past import BEGIN, DAY_S, ask, changed, content
+from crawld.store import visit
+from crawld.store.changes import volatile
+from tests.daemon.changed_page import BEGIN, DAY_S, ask, changed, content
 
 
 async def test_history_is_newest_first(past):

@@ -5,15 +5,15 @@ import pytest
 from crawld.core.change.model import PageModel
 from crawld.core.change.scale import ScaleModel
 from crawld.core.content.analysis import analyse
-from crawld.daemon.jobs.analyse import Analyse
-from crawld.daemon.jobs.estimate import FIRST_S, Estimate
-from crawld.daemon.outlook import next_visit
-from crawld.daemon.views import page_detail
-from crawld.simweb.law import STATIC, poisson
-from crawld.store import model, version
-from crawld.store import page as page_rows
-
-from .world import site_of, until
+from crawld.daemon.api.page_views import next_visit
+from crawld.daemon.api.views import page_detail
+from crawld.daemon.jobs.analyse_copies import Analyse
+from crawld.daemon.jobs.refit_models import FIRST_S, Estimate
+from crawld.simweb.change_process import STATIC, poisson
+from crawld.store.changes import model
+from crawld.store.frontier import page as page_rows
+from crawld.store.versions import version
+from tests.daemon.whole_daemon import site_of, until
 
 DAY_S = 86_400.0
 

@@ -10,21 +10,20 @@ from crawld.core.change.model import PageModel
 from crawld.core.change.refit import blank_records
 from crawld.core.politeness import DelayRules, QuietHours
 from crawld.core.revisit.allocation import Web, kkt_residual
-from crawld.core.revisit.catalogue import FACTORIES
 from crawld.core.revisit.names import NAMES
 from crawld.core.revisit.policies import Observation
 from crawld.core.revisit.policies_frequency import MergePolicy
 from crawld.core.revisit.policies_index import IndexPolicy
 from crawld.core.revisit.price import revisit_frequency
-from crawld.core.revisit.worth import usual_scale
+from crawld.core.revisit.registry import FACTORIES
+from crawld.core.revisit.visit_value import usual_scale
 from crawld.daemon.clock import Clock
-from crawld.daemon.host import HostState
+from crawld.daemon.frontier.host import HostState
+from crawld.daemon.frontier.page_queue import HostPages, Known
 from crawld.daemon.jobs.allocate import Allocate, Pages, share
-from crawld.daemon.pages import HostPages, Known
-from crawld.daemon.slots import HostSlot
-from crawld.store import model
-
-from .world import site_of, until
+from crawld.daemon.schedule.slots import HostSlot
+from crawld.store.changes import model
+from tests.daemon.whole_daemon import site_of, until
 
 REVISITING = {"min_revisit_s": 0.0}
 

@@ -4,10 +4,9 @@ import pytest
 import trio
 
 from crawld.core.robots import ROBOTS_MAX_AGE_S
-from crawld.daemon.robots import RETRY_FIRST_S, RETRY_MAX_S
+from crawld.daemon.fetch.robots_cache import RETRY_FIRST_S, RETRY_MAX_S
 from crawld.simweb import fault
-
-from .world import PATIENCE_S, site_of, until
+from tests.daemon.whole_daemon import PATIENCE_S, site_of, until
 
 ROBOTS = "/robots.txt"
 CLOSED_S = 3600.0

@@ -11,15 +11,15 @@ import trio
 
 from crawld.core.change.model import PageModel
 from crawld.core.validators import ValidatorTrust
-from crawld.daemon.app import run_daemon
 from crawld.daemon.clock import Clock
+from crawld.daemon.daemon import run_daemon
+from crawld.simweb.change_process import poisson
 from crawld.simweb.graph import SiteGraph
-from crawld.simweb.law import poisson
 from crawld.simweb.prose import EditKind
 from crawld.simweb.render import ALL_NOISE, Look
 from crawld.simweb.server import SimWeb
 from crawld.simweb.site import SimSite, Validator
-from tests.daemon.world import Mirror, until
+from tests.daemon.whole_daemon import Mirror, until
 
 START_AT = 1_780_000_000.0
 REQUEST_S = 2.0

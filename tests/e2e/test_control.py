@@ -8,9 +8,8 @@ import stat
 
 import pytest
 
+from tests.e2e.daemon_config import rows, site, write_config
 from tests.peer.daemon import RefusedError, with_crawld, with_simweb
-
-from .operated import rows, site, write_config
 
 SLOW = {"host_delay_s": 0.2, "address_delay_s": 0.0}
 

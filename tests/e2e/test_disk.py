@@ -10,9 +10,8 @@ import pytest
 
 from crawld.bench.mirrored import Mirrored
 from crawld.bench.mirrored import fill as fill_mirror
+from tests.e2e.daemon_config import rows, site, write_config
 from tests.peer.daemon import Crawld
-
-from .operated import rows, site, write_config
 
 MIB = 1024 * 1024
 

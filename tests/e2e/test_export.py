@@ -11,12 +11,11 @@ from urllib.parse import quote, unquote, urlsplit
 import pytest
 
 from crawld.export.zim import icon
+from tests.e2e.daemon_config import rows, site, write_config
 from tests.peer import require_peer
 from tests.peer.chromium import requests_of, with_chromium
 from tests.peer.process import run
 from tests.peer.replay import installed, with_kiwix, with_pywb
-
-from .operated import rows, site, write_config
 
 HOST = "127.0.0.1"
 

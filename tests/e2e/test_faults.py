@@ -1,8 +1,7 @@
 """Every way a server can go wrong ends as an outcome, and the crawl goes on."""
 
 from crawld.simweb.demo import many_sites
-
-from .operated import rows, site, write_config
+from tests.e2e.daemon_config import rows, site, write_config
 
 SHORT = {
     "connect_s": 6.0,

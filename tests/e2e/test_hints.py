@@ -6,7 +6,7 @@ from itertools import pairwise
 
 import pytest
 
-from crawld.store.connection import open_connection
+from crawld.store.engine.connection import open_connection
 from tests.peer.nginx import PRECISION_S
 from tests.peer.wikidump import EPOCH_AT
 from tests.peer.wikistorm import Storm, Watch, differences, judge

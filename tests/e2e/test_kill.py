@@ -6,7 +6,7 @@
 import os
 import random
 
-from .operated import HOSTS, impolite, rows, site, urls_of, write_config
+from tests.e2e.daemon_config import HOSTS, impolite, rows, site, urls_of, write_config
 
 KILLS = int(os.environ.get("CRAWLD_KILLS", "20"))
 PAGES = 20 * KILLS

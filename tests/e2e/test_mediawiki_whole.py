@@ -1,7 +1,7 @@
 """A real wiki mirrored whole: its skin, its pictures, and pages that move and vanish."""
 
-from .operated import rows, write_config
-from .test_requisites import png
+from tests.e2e.daemon_config import rows, write_config
+from tests.e2e.test_requisites import png
 
 
 def start(crawld, mediawiki, *, min_revisit_s=0.5, **more):

@@ -6,9 +6,8 @@ import sys
 
 import pytest
 
+from tests.e2e.daemon_config import rows, site, write_config
 from tests.peer.process import Running
-
-from .operated import rows, site, write_config
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ from statistics import median
 
 import pytest
 
-from .operated import HOSTS, impolite, site, write_config
+from tests.e2e.daemon_config import HOSTS, impolite, site, write_config
 
 
 def start(crawld, web, *, hosts=HOSTS, seeds=("/",), **politeness):

@@ -6,9 +6,8 @@ from itertools import pairwise
 
 import pytest
 
+from tests.e2e.daemon_config import rows, site, write_config
 from tests.peer.daemon import RefusedError, with_crawld, with_simweb
-
-from .operated import rows, site, write_config
 
 
 @pytest.fixture

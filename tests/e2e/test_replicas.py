@@ -6,14 +6,14 @@ the web's ledger counts what was asked for.
 
 import pytest
 
-from crawld.daemon.app import run_daemon
 from crawld.daemon.clock import Clock
+from crawld.daemon.daemon import run_daemon
+from crawld.simweb.change_process import poisson
 from crawld.simweb.graph import SiteGraph
-from crawld.simweb.law import poisson
 from crawld.simweb.server import SimWeb
 from crawld.simweb.site import SimSite
-from crawld.store import replica, replica_pages
-from tests.daemon.world import Mirror, ShiftedTime, Web, until
+from crawld.store.replica import pages, replica
+from tests.daemon.whole_daemon import Mirror, ShiftedTime, Web, until
 
 DAY_S = 86_400.0
 PAGES = 12
@@ -111,7 +111,7 @@ async def test_pruning_saves_requests_and_loses_no_page(nursery, serve, tmp_path
     assert len(names) == 10
     shown = 0
     for url, state in pruned.rows("SELECT url, state FROM page WHERE requisite = 0"):
-        there = await daemon.database.read(replica_pages.canonical_url, url)
+        there = await daemon.database.read(pages.canonical_url, url)
         assert (there is not None) == (state == "suspended")
         shown += 1
         if there is not None:

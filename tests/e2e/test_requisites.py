@@ -5,9 +5,8 @@ import zlib
 
 import pytest
 
+from tests.e2e.daemon_config import rows, site, write_config
 from tests.peer.nginx import Options
-
-from .operated import rows, site, write_config
 
 
 def png(shade):

@@ -7,7 +7,7 @@ from contextlib import closing
 import pytest
 
 from crawld.store import doctor
-from crawld.store.connection import open_connection
+from crawld.store.engine.connection import open_connection
 
 WRITE = """
 import sys
@@ -15,8 +15,8 @@ from pathlib import Path
 import trio
 from crawld.core.page import Outcome, PageState
 from crawld.store import body, frontier, site, visit
-from crawld.store.database import Database
-from crawld.store.frontier import Discovery
+from crawld.store.engine.database import Database
+from crawld.store.frontier.frontier import Discovery
 from crawld.store.visit import Answer, VisitRecord
 
 def found(name, salt):

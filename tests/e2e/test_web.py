@@ -13,11 +13,10 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from crawld.store import migrate
+from crawld.store.engine import migrate
+from tests.e2e.daemon_config import rows, site, write_config
 from tests.peer.chromium import requests_of, with_chromium
 from tests.peer.daemon import with_serve
-
-from .operated import rows, site, write_config
 
 
 def chunk(name, data):

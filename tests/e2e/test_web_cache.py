@@ -7,10 +7,9 @@ from urllib.parse import urlsplit
 
 import pytest
 
+from tests.e2e.daemon_config import rows
 from tests.peer.daemon import with_serve
 from tests.peer.nginx_front import nginx_before
-
-from .operated import rows
 
 SNIPPET = Path(__file__).parents[2] / "contrib" / "nginx-mirror.conf"
 

@@ -16,8 +16,8 @@ ROOT = Path(__file__).parents[2]
 OPEN = """
 import importlib.resources, pathlib, sys
 import crawld, trio
-from crawld.store.database import Database
-from crawld.store.migrate import status
+from crawld.store.engine.database import Database
+from crawld.store.engine.migrate import status
 
 path = pathlib.Path(sys.argv[1])
 

@@ -19,8 +19,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from crawld.core.content.analysis import read_blocks
-from crawld.store import version
-from crawld.store.connection import open_connection
+from crawld.store.engine.connection import open_connection
+from crawld.store.versions import version
 from tests.peer.mediawiki import MediaWiki
 from tests.peer.wikidump import _WORDS, Revision, WikiPage
 

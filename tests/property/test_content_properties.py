@@ -9,7 +9,7 @@ from crawld.core.content.analysis import analyse, difference_of, read_blocks
 from crawld.core.content.blocks import Blocks
 from crawld.core.content.difference import difference, one_way, weak_checksums
 from crawld.core.content.fingerprint import SKETCH_BYTES, resemblance, sketch
-from crawld.core.content.learning import MAX_RULES, learn
+from crawld.core.content.noise_learning import MAX_RULES, learn
 from crawld.core.content.volatile import VolatileBlocks
 
 # Few letters make repeats, and with them matches at odd places, the rule.

@@ -18,18 +18,18 @@ from crawld.core.revisit.freshness import (
 )
 from crawld.core.revisit.heap import SlotHeap
 from crawld.core.revisit.hints import Coverage, believe, price_told
-from crawld.core.revisit.near import NearQueue
+from crawld.core.revisit.partial_heap import NearQueue
 from crawld.core.revisit.policies import Observation
 from crawld.core.revisit.policies_frequency import lay_out
 from crawld.core.revisit.policies_index import IndexPolicy
 from crawld.core.revisit.price import changes_per_visit, revisit_frequency
-from crawld.core.revisit.slots import FREE, PageSlots
-from crawld.core.revisit.wolf import (
+from crawld.core.revisit.renewal_allocation import (
     allocate_renewal,
     allocate_whole_visits,
     renewal_freshness,
 )
-from crawld.core.revisit.worth import usual_scale, worth_of
+from crawld.core.revisit.slots import FREE, PageSlots
+from crawld.core.revisit.visit_value import usual_scale, worth_of
 
 rates = st.floats(1e-12, 1e3)
 frequencies = st.floats(1e-9, 1e2)

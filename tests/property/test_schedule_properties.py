@@ -10,8 +10,15 @@ from hypothesis import strategies as st
 
 from crawld.core.revisit.names import NAMES
 from crawld.core.revisit.policies import Observation
-from crawld.daemon.pages import LOOK_AHEAD, HostPages, Known
-from tests.unit.daemon.asking import Asking, Plan, jumping, places_of, schedule_of, standing_still
+from crawld.daemon.frontier.page_queue import LOOK_AHEAD, HostPages, Known
+from tests.unit.daemon.fake_hosts import (
+    Asking,
+    Plan,
+    jumping,
+    places_of,
+    schedule_of,
+    standing_still,
+)
 
 ADDRESSES = ("192.0.2.1", "192.0.2.2", None)
 PATIENCE_S = 100_000.0

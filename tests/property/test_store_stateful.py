@@ -16,9 +16,12 @@ from hypothesis.stateful import (
 )
 
 from crawld.core.page import Grace, Outcome, PageState, next_state
-from crawld.store import body, doctor, frontier, migrate, page, refusal, site, version, visit
-from crawld.store.connection import open_connection
-from crawld.store.frontier import Caps, Discovery
+from crawld.store import doctor, visit
+from crawld.store.engine import migrate
+from crawld.store.engine.connection import open_connection
+from crawld.store.frontier import frontier, page, refusal, site
+from crawld.store.frontier.frontier import Caps, Discovery
+from crawld.store.versions import body, version
 from crawld.store.visit import Answer, HostUpdate, VisitRecord
 
 HOSTS = ["a.example", "b.example", "c.example"]

@@ -66,7 +66,7 @@ SOCKET_CALLS = _words(
     create_server
     """
 )
-SOCKET_ROOMS = ("net/", "simweb/", "daemon/control", "web/server")
+SOCKET_ROOMS = ("net/", "simweb/", "daemon/api/server", "web/server")
 # Where else a socket is touched, and why.
 SOCKET_EXCEPTIONS = {
     "bench/event_server.py": "is the stream that the daemon hears, in a process of its own",
@@ -267,7 +267,7 @@ def test_no_path_of_a_machine():
     ("check", "path", "code"),
     [
         ("layer", "core/some.py", "from crawld.store import page"),
-        ("layer", "core/some.py", "def f():\n    import crawld.daemon.crawl"),
+        ("layer", "core/some.py", "def f():\n    import crawld.daemon.crawl.loop"),
         ("layer", "net/some.py", "from ..daemon import crawl"),
         ("layer", "lab/some.py", "from crawld.web import pages"),
         ("core", "core/some.py", "import time"),

@@ -29,7 +29,12 @@ from crawld.core.content.markup import (
     start_tags,
     unescape,
 )
-from crawld.core.content.url_syntax import css_places, css_unescape, refresh_place, srcset_places
+from crawld.core.content.url_syntax import (
+    css_places,
+    css_unescape,
+    refresh_place,
+    srcset_places,
+)
 
 
 class Form(Enum):

@@ -22,9 +22,21 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import lru_cache
 
 from crawld.core.content.kind import Kind
-from crawld.core.content.markup import Attribute, Source, escape, is_bytewise, source_of, unescape
+from crawld.core.content.markup import (
+    Attribute,
+    Source,
+    escape,
+    is_bytewise,
+    source_of,
+    unescape,
+)
 from crawld.core.content.references import Form, Place, attribute_value, base_of, places
-from crawld.core.content.url_syntax import css_places, css_unescape, refresh_place, srcset_places
+from crawld.core.content.url_syntax import (
+    css_places,
+    css_unescape,
+    refresh_place,
+    srcset_places,
+)
 from crawld.core.url import resolver
 
 Locate = Callable[[str, Kind], str | None]

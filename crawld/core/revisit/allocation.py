@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from crawld.core.revisit.freshness import Order, mean_freshness, visit_share
-from crawld.core.revisit.pools import solve_pools
+from crawld.core.revisit.optimal_prices import solve_pools
 
 Floats = NDArray[np.float64]
 Indices = NDArray[np.int64]

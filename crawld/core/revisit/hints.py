@@ -34,7 +34,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from crawld.core.revisit.worth import WorthTable
+from crawld.core.revisit.visit_value import WorthTable
 
 Floats = NDArray[np.float64]
 Places = NDArray[np.int64]

@@ -14,7 +14,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from crawld.core.revisit.worth import WorthTable
+from crawld.core.revisit.visit_value import WorthTable
 
 Floats = NDArray[np.float64]
 Slots = NDArray[np.int64]

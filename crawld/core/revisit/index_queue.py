@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 
 from crawld.core.revisit.heap import ABSENT
 from crawld.core.revisit.index_pages import LONGEST_S, IndexPages
-from crawld.core.revisit.near import NearQueue
+from crawld.core.revisit.partial_heap import NearQueue
 from crawld.core.revisit.pool import Pool
 
 Floats = NDArray[np.float64]

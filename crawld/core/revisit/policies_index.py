@@ -30,7 +30,7 @@ from crawld.core.revisit.index_pages import LONGEST_S, IndexPages
 from crawld.core.revisit.index_queue import NEW, IndexQueue
 from crawld.core.revisit.policies import Observation, SteadyClock
 from crawld.core.revisit.slots import FREE, PageSlots
-from crawld.core.revisit.worth import page_scale_s, usual_scale, worth_of
+from crawld.core.revisit.visit_value import page_scale_s, usual_scale, worth_of
 
 Floats = NDArray[np.float64]
 Slots = NDArray[np.int64]

@@ -28,11 +28,11 @@ from crawld.core.change.record import RECORD, VERSION, records_of
 from crawld.core.change.reliability import missed_by_all
 from crawld.core.revisit.forecast import Pages, Told, pages_of
 from crawld.core.revisit.polling import poll_interval
-from crawld.daemon.crawl import Crawl
-from crawld.store import hint, hint_source, price
-from crawld.store.database import Database
-from crawld.store.hint_source import SourceRow
-from crawld.store.price import WeighedModel
+from crawld.daemon.crawl.loop import Crawl
+from crawld.store.changes import allocation, hint, hint_source
+from crawld.store.changes.allocation import WeighedModel
+from crawld.store.changes.hint_source import SourceRow
+from crawld.store.engine.database import Database
 
 log = structlog.get_logger(__name__)
 
@@ -161,7 +161,7 @@ class Budget:
         if known and known.holds(row, now, slots_per_s):
             return
         models = await self._database.read(
-            price.batch, after=(host.host_id, -(2**63)), limit=SAMPLE
+            allocation.batch, after=(host.host_id, -(2**63)), limit=SAMPLE
         )
         told, lasted_s = row.hint_count - (known.hints if known else 0), AGAIN_S
         if known is not None:

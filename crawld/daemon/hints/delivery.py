@@ -13,11 +13,11 @@ from typing import Final
 import trio
 
 from crawld.core.page import Outcome
-from crawld.daemon.crawl import Crawl
-from crawld.store import hint, hint_source
-from crawld.store.database import Database
-from crawld.store.hint import Heard
-from crawld.store.hint_source import SourceRow
+from crawld.daemon.crawl.loop import Crawl
+from crawld.store.changes import hint, hint_source
+from crawld.store.changes.hint import Heard
+from crawld.store.changes.hint_source import SourceRow
+from crawld.store.engine.database import Database
 
 SLICE_S: Final = 0.002
 """Longest time that hints are handed out before other tasks have their turn."""

@@ -23,13 +23,13 @@ from crawld.core.politeness import parse_retry_after
 from crawld.core.robots import Robots
 from crawld.core.url import canonicalize, parse, registrable_domain
 from crawld.daemon.clock import Clock
-from crawld.daemon.crawl import Crawl
+from crawld.daemon.crawl.loop import Crawl
+from crawld.daemon.fetch.metered_fetcher import USED_UP
+from crawld.daemon.fetch.request import stays_open
+from crawld.daemon.frontier.host import HostState
+from crawld.daemon.frontier.site import ActiveSite
 from crawld.daemon.hints.source import HELD, PollTrouble
-from crawld.daemon.host import HostState
-from crawld.daemon.line import USED_UP
-from crawld.daemon.network import Network
-from crawld.daemon.request import stays_open
-from crawld.daemon.sites import ActiveSite
+from crawld.daemon.schedule.connectivity import Network
 from crawld.errors import InvalidUrlError
 from crawld.net.exchange import (
     Fetched,
@@ -40,8 +40,8 @@ from crawld.net.exchange import (
     Receive,
     Sink,
 )
-from crawld.store import host as host_rows
-from crawld.store.database import Database
+from crawld.store.engine.database import Database
+from crawld.store.frontier import host as host_rows
 
 log = structlog.get_logger(__name__)
 

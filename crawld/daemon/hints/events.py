@@ -41,8 +41,8 @@ from crawld.sources.eventstream import (
     names_host,
     read_change,
 )
-from crawld.store.database import Database
-from crawld.store.hint_source import SourceRow
+from crawld.store.changes.hint_source import SourceRow
+from crawld.store.engine.database import Database
 
 log = structlog.get_logger(__name__)
 

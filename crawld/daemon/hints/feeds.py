@@ -30,8 +30,8 @@ from crawld.daemon.hints.source import Hint, Poll, PollTrouble
 from crawld.sources.entry import Entry
 from crawld.sources.feed import MAX_FEED_BYTES, FeedError, FeedWindow, read_feed
 from crawld.sources.listing import Listing, read_listing
-from crawld.store.database import Database
-from crawld.store.hint_source import SourceRow
+from crawld.store.changes.hint_source import SourceRow
+from crawld.store.engine.database import Database
 
 log = structlog.get_logger(__name__)
 

@@ -14,19 +14,19 @@ import structlog
 
 from crawld.core.url import canonicalize, parse, registrable_domain
 from crawld.daemon.clock import Clock
-from crawld.daemon.crawl import Crawl
+from crawld.daemon.crawl.loop import Crawl
+from crawld.daemon.frontier.site import ActiveSite
 from crawld.daemon.hints.documents import Documents
 from crawld.daemon.hints.events import EventStream, Take
 from crawld.daemon.hints.feeds import FeedSource, ListingSource
 from crawld.daemon.hints.gap import Gap
 from crawld.daemon.hints.sitemaps import SitemapSource
 from crawld.daemon.hints.source import Source, Stream
-from crawld.daemon.sites import ActiveSite
 from crawld.errors import InvalidUrlError
-from crawld.store import hint_source
-from crawld.store import host as host_rows
-from crawld.store.database import Database
-from crawld.store.hint_source import SourceRow
+from crawld.store.changes import hint_source
+from crawld.store.changes.hint_source import SourceRow
+from crawld.store.engine.database import Database
+from crawld.store.frontier import host as host_rows
 
 log = structlog.get_logger(__name__)
 

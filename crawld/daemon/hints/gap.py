@@ -22,9 +22,9 @@ from crawld.core.change.reliability import Reliability, Share
 from crawld.daemon.clock import Clock
 from crawld.daemon.hints.source import Poll
 from crawld.sources.mediawiki_changes import Place
-from crawld.store import hint, hint_source
-from crawld.store.database import Database
-from crawld.store.hint_source import SourceRow
+from crawld.store.changes import hint, hint_source
+from crawld.store.changes.hint_source import SourceRow
+from crawld.store.engine.database import Database
 
 PART: Final = 1_000
 """Pages doubted at a time."""

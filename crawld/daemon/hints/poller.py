@@ -22,18 +22,19 @@ import trio
 
 from crawld.config.model import Jobs
 from crawld.core.url import parse, url_hash
-from crawld.daemon.admission import Source as Origin
 from crawld.daemon.clock import Clock
-from crawld.daemon.crawl import Crawl
+from crawld.daemon.crawl.loop import Crawl
+from crawld.daemon.frontier.admission import Source as Origin
 from crawld.daemon.hints.budget import Budget
 from crawld.daemon.hints.delivery import SLICE_S, Delivery
 from crawld.daemon.hints.source import HELD, Finder, Hint, Poll, PollTrouble, Source, Stream
-from crawld.store import frontier, hint, hint_source, refusal
-from crawld.store.database import Database
-from crawld.store.frontier import Discovery
-from crawld.store.hint import News, OfPage, OfUrl
-from crawld.store.hint_source import SourceRow
-from crawld.store.refusal import Refusal
+from crawld.store.changes import hint, hint_source
+from crawld.store.changes.hint import News, OfPage, OfUrl
+from crawld.store.changes.hint_source import SourceRow
+from crawld.store.engine.database import Database
+from crawld.store.frontier import frontier, refusal
+from crawld.store.frontier.frontier import Discovery
+from crawld.store.frontier.refusal import Refusal
 
 log = structlog.get_logger(__name__)
 

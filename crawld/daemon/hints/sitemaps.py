@@ -41,10 +41,10 @@ from crawld.sources.sitemap import (
     SitemapReader,
     unpack,
 )
-from crawld.store import sitemap as rows
-from crawld.store.database import Database
-from crawld.store.hint_source import SourceRow
-from crawld.store.sitemap import Listed, SitemapRow
+from crawld.store.changes import sitemap as rows
+from crawld.store.changes.hint_source import SourceRow
+from crawld.store.changes.sitemap import Listed, SitemapRow
+from crawld.store.engine.database import Database
 
 log = structlog.get_logger(__name__)
 

@@ -19,8 +19,8 @@ from typing import Final, NamedTuple, Protocol, runtime_checkable
 
 import apsw
 
-from crawld.store.hint import OfPage
-from crawld.store.hint_source import SourceRow
+from crawld.store.changes.hint import OfPage
+from crawld.store.changes.hint_source import SourceRow
 
 
 class Hint(NamedTuple):

@@ -22,10 +22,11 @@ from crawld.sources.mediawiki_api import Trouble, batch
 from crawld.sources.mediawiki_changes import Place, Wanted
 from crawld.sources.mediawiki_history import ShownPage, read_titles, titles_query
 from crawld.sources.mediawiki_site import revision_in
-from crawld.store import version, wiki_probe
-from crawld.store.hint import OfPage
-from crawld.store.hint_source import SourceRow
-from crawld.store.wiki_probe import ProbePage, Said
+from crawld.store.changes import wiki_probe
+from crawld.store.changes.hint import OfPage
+from crawld.store.changes.hint_source import SourceRow
+from crawld.store.changes.wiki_probe import ProbePage, Said
+from crawld.store.versions import version
 
 CLOSE_S: Final = 120.0
 """A visit so soon after an edit may have got what was there before: its copy is asked which."""

@@ -12,17 +12,17 @@ from dataclasses import dataclass
 from typing import Final
 
 from crawld.core.url import parse, url_hash
-from crawld.daemon.apiclient import Api, ApiClient
 from crawld.daemon.clock import Clock
+from crawld.daemon.crawl.api_client import Api, ApiClient
 from crawld.daemon.hints.source import HELD, PollTrouble
 from crawld.sources.mediawiki_api import ApiAnswer, Parameters, Trouble
 from crawld.sources.mediawiki_site import WikiFacts
-from crawld.store import hint_source, wiki_probe
-from crawld.store.database import Database
-from crawld.store.hint import OfPage
-from crawld.store.hint_source import SourceRow
-from crawld.store.wiki import WikiRow
-from crawld.store.wiki_probe import Concern
+from crawld.store.changes import hint_source, wiki_probe
+from crawld.store.changes.hint import OfPage
+from crawld.store.changes.hint_source import SourceRow
+from crawld.store.changes.wiki import WikiRow
+from crawld.store.changes.wiki_probe import Concern
+from crawld.store.engine.database import Database
 
 SLACK_S: Final = 1.0
 """Longest time that a page view is being made: it may show what was there before an edit."""

@@ -19,9 +19,9 @@ from typing import Final
 
 import structlog
 
-from crawld.daemon.apiclient import Api, ApiClient
 from crawld.daemon.clock import Clock
-from crawld.daemon.crawl import Crawl
+from crawld.daemon.crawl.api_client import Api, ApiClient
+from crawld.daemon.crawl.loop import Crawl
 from crawld.daemon.hints.source import Poll, PollTrouble, Source
 from crawld.daemon.hints.wiki_probe import Probe
 from crawld.daemon.hints.wiki_source import LOOK_S, Clocks, Wiki, WikiSource
@@ -40,10 +40,10 @@ from crawld.sources.mediawiki_changes import (
     users_query,
 )
 from crawld.sources.mediawiki_site import WikiFacts
-from crawld.store import hint_source, wiki
-from crawld.store.database import Database
-from crawld.store.hint import OfPage
-from crawld.store.hint_source import SourceRow
+from crawld.store.changes import hint_source, wiki
+from crawld.store.changes.hint import OfPage
+from crawld.store.changes.hint_source import SourceRow
+from crawld.store.engine.database import Database
 
 log = structlog.get_logger(__name__)
 

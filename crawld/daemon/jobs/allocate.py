@@ -24,15 +24,15 @@ import numpy.typing as npt
 import trio
 
 from crawld.core.revisit.allocation import Allocation, Web, allocate, kkt_residual
-from crawld.core.revisit.catalogue import Allocated
 from crawld.core.revisit.price import revisit_frequency
+from crawld.core.revisit.registry import Allocated
 from crawld.daemon.clock import Clock
-from crawld.daemon.crawl import Crawl
-from crawld.daemon.host import HostState
-from crawld.daemon.pages import HostPages
-from crawld.daemon.teaching import REST, Models, grouped, read_slice
-from crawld.store import price
-from crawld.store.database import Database
+from crawld.daemon.crawl.loop import Crawl
+from crawld.daemon.crawl.policy_loader import REST, Models, grouped, read_slice
+from crawld.daemon.frontier.host import HostState
+from crawld.daemon.frontier.page_queue import HostPages
+from crawld.store.changes import allocation as price
+from crawld.store.engine.database import Database
 
 EVERY_S: Final = 3600.0
 

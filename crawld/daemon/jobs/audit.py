@@ -31,12 +31,12 @@ from crawld.core.audit import Audited, day_of, gap_s
 from crawld.core.change.model import PageModel
 from crawld.core.page import Outcome
 from crawld.daemon.clock import Clock
-from crawld.daemon.crawl import Crawl
-from crawld.daemon.host import HostState
-from crawld.store import audit, hint
-from crawld.store import page as page_rows
-from crawld.store.audit import Held
-from crawld.store.database import Database
+from crawld.daemon.crawl.loop import Crawl
+from crawld.daemon.frontier.host import HostState
+from crawld.store.changes import audit, hint
+from crawld.store.changes.audit import Held
+from crawld.store.engine.database import Database
+from crawld.store.frontier import page as page_rows
 
 log = structlog.get_logger(__name__)
 

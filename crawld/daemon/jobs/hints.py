@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import Final
 
 from crawld.daemon.hints.poller import Sourcing
-from crawld.store import hint, hint_source
-from crawld.store.database import Database
+from crawld.store.changes import hint, hint_source
+from crawld.store.engine.database import Database
 
 EVERY_S: Final = 6 * 3600.0
 

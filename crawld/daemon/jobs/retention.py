@@ -16,10 +16,10 @@ import trio
 
 from crawld.config.model import Store
 from crawld.daemon.clock import Clock
-from crawld.daemon.crawl import Crawl
-from crawld.store import delta, quota, retention
-from crawld.store.database import Database
-from crawld.store.retention import Rule
+from crawld.daemon.crawl.loop import Crawl
+from crawld.store.engine.database import Database
+from crawld.store.versions import delta, quota, retention
+from crawld.store.versions.retention import Rule
 
 P = ParamSpec("P")
 T = TypeVar("T")

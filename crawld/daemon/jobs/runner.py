@@ -18,7 +18,7 @@ import trio
 from crawld.daemon.clock import Clock
 from crawld.errors import OperatorError
 from crawld.store import job as job_rows
-from crawld.store.database import Database
+from crawld.store.engine.database import Database
 from crawld.store.job import JobRow
 
 log = structlog.get_logger(__name__)

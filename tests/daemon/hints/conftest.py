@@ -2,7 +2,7 @@
 
 import pytest
 
-from .desk import Desk
+from tests.daemon.hints.document_server import Desk
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from ..world import until
+from tests.daemon.whole_daemon import until
 
 XML = {"Content_Type": "application/xml"}
 

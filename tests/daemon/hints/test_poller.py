@@ -5,11 +5,10 @@ import time
 import pytest
 import trio
 
-from crawld.daemon.app import run_daemon
+from crawld.daemon.daemon import run_daemon
 from crawld.daemon.hints.source import HELD, Hint, Poll, PollTrouble
-from crawld.store import hint, hint_source
-
-from ..world import site_of, until
+from crawld.store.changes import hint, hint_source
+from tests.daemon.whole_daemon import site_of, until
 
 QUICK = {"schedule": {"min_revisit_s": 0.0}}
 

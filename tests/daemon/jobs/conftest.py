@@ -2,7 +2,7 @@
 
 import pytest
 
-from .wiki import ScriptedWiki
+from tests.daemon.jobs.wiki import ScriptedWiki
 
 EPOCH_AT = 1_700_000_000
 

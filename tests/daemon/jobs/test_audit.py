@@ -9,12 +9,11 @@ from crawld.config.model import Jobs
 from crawld.core.audit import wilson
 from crawld.core.revisit.policies import Observation
 from crawld.daemon.clock import Clock
+from crawld.daemon.frontier.page_queue import HostPages
 from crawld.daemon.jobs.audit import Audit
-from crawld.daemon.pages import HostPages
-from crawld.simweb.law import poisson
+from crawld.simweb.change_process import poisson
 from crawld.simweb.truth import standing
-
-from ..world import SteppedTime, site_of, until
+from tests.daemon.whole_daemon import SteppedTime, site_of, until
 
 SEEN = Observation(changed=False)
 

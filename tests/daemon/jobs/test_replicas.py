@@ -5,14 +5,14 @@ import pytest
 import trio
 
 from crawld.cli.replicas import page as shown
-from crawld.daemon.jobs.analyse import Analyse
-from crawld.daemon.replica_models import Replicas as Answer
+from crawld.daemon.api.schemas.replicas import Replicas as Answer
+from crawld.daemon.jobs.analyse_copies import Analyse
+from crawld.simweb.change_process import STATIC, poisson
 from crawld.simweb.graph import SiteGraph
-from crawld.simweb.law import STATIC, poisson
 from crawld.simweb.site import SimSite
-from crawld.store import replica, replica_pages
-
-from ..world import PATIENCE_S, until
+from crawld.store.replica import pages as replica_pages
+from crawld.store.replica import replica
+from tests.daemon.whole_daemon import PATIENCE_S, until
 
 DAY_S = 86_400.0
 PAGES = 20

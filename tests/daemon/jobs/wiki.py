@@ -8,7 +8,7 @@ from urllib.parse import parse_qs, unquote, urlsplit
 
 import trio
 
-from tests.daemon.heads import listen, next_head
+from tests.daemon.http_server import listen, next_head
 
 HTML = "text/html; charset=utf-8"
 JSON = "application/json; charset=utf-8"

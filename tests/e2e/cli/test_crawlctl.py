@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from crawld.cli import crawlctl
-from crawld.daemon.models import Status
+from crawld.daemon.api.schemas.status import Status
 from tests.e2e.cli.conftest import end_of, until
 
 COMMANDS = sorted(

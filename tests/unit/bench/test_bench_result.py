@@ -2,7 +2,15 @@ import json
 
 import pytest
 
-from crawld.bench.result import answer, as_json, as_text, less_is_better, machine, medians, ratios
+from crawld.bench.result import (
+    answer,
+    as_json,
+    as_text,
+    less_is_better,
+    machine,
+    medians,
+    ratios,
+)
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from crawld.store import migrate
+from crawld.store.engine import migrate
 
 
 @pytest.fixture

@@ -5,7 +5,12 @@ import io
 from rich.console import Console
 
 from crawld.cli.forecast import _draw, forecast_text
-from crawld.daemon.forecast_models import Forecast, ForecastHints, ForecastPoint, ForecastTarget
+from crawld.daemon.api.schemas.forecast import (
+    Forecast,
+    ForecastHints,
+    ForecastPoint,
+    ForecastTarget,
+)
 
 
 def point(budget, freshness, hinted):

@@ -5,7 +5,7 @@ import io
 from rich.console import Console
 
 from crawld.cli.history import diff_text, history_table, version_table
-from crawld.daemon.history_models import Diff, History, VersionDetail
+from crawld.daemon.api.schemas.history import Diff, History, VersionDetail
 
 VERSION = {
     "version_id": 7,

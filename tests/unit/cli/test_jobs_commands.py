@@ -3,7 +3,7 @@
 from rich.console import Console
 
 from crawld.cli.jobs import jobs_table, wikis_table
-from crawld.daemon.models import JobStatus, WikiStatus
+from crawld.daemon.api.schemas.status import JobStatus, WikiStatus
 
 
 def shown(renderable):

@@ -8,9 +8,9 @@ import pytest
 
 from crawld.cli.offline import report_table
 from crawld.cli.output import console
-from crawld.store import migrate
 from crawld.store.doctor import Finding, Report, Space
-from crawld.store.lock import DatabaseLock
+from crawld.store.engine import migrate
+from crawld.store.engine.lock import DatabaseLock
 
 
 @pytest.fixture

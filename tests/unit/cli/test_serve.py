@@ -2,8 +2,8 @@
 
 import pytest
 
-from crawld.store import migrate
-from crawld.store.lock import DatabaseLock
+from crawld.store.engine import migrate
+from crawld.store.engine.lock import DatabaseLock
 
 
 @pytest.fixture

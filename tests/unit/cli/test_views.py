@@ -6,14 +6,14 @@ from dataclasses import replace
 import pytest
 
 from crawld.cli import tables
-from crawld.cli.figures import Figures
 from crawld.cli.output import console
-from crawld.cli.sight import UNREACHED, RateMeter, Sight, mirror_view, progress_fields
+from crawld.cli.progress_view import UNREACHED, RateMeter, Sight, mirror_view, progress_fields
+from crawld.cli.summary import Figures
 from crawld.core.change.history import Observation
 from crawld.core.change.model import PageModel
 from crawld.core.page import Failure, Outcome, PageState
-from crawld.daemon import models
-from crawld.store.page import PageRecord
+from crawld.daemon.api.schemas import status as models
+from crawld.store.frontier.page import PageRecord
 
 PAGES = dict.fromkeys(PageState, 0)
 VISITS = dict.fromkeys(Outcome, 0)

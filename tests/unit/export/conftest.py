@@ -7,12 +7,14 @@ import pytest
 
 from crawld.core.page import Outcome, PageState
 from crawld.core.url import canonicalize, parse, url_hash
-from crawld.store import frontier, migrate, site, visit
-from crawld.store.answer import Answer
-from crawld.store.body import encode
-from crawld.store.connection import open_connection
-from crawld.store.frontier import Discovery
-from crawld.store.headers import pack
+from crawld.store import visit
+from crawld.store.engine import migrate
+from crawld.store.engine.connection import open_connection
+from crawld.store.frontier import frontier, site
+from crawld.store.frontier.frontier import Discovery
+from crawld.store.versions.body import encode
+from crawld.store.versions.headers import pack
+from crawld.store.versions.response import Answer
 from crawld.store.visit import VisitRecord
 
 NOW = 1_790_000_000.0

@@ -2,8 +2,8 @@ import gzip
 from xml.etree import ElementTree
 
 from crawld.export.dump import export_dump
-from crawld.store import change
-from crawld.store.change import Change
+from crawld.store.changes import change
+from crawld.store.changes.change import Change
 
 H = "http://h.example"
 NS = "{http://www.mediawiki.org/xml/export-0.11/}"

@@ -6,9 +6,9 @@ import pytest
 from crawld.core.page import Outcome
 from crawld.errors import OperatorError
 from crawld.export.records import export_records
-from crawld.store import change
-from crawld.store.change import Change
-from crawld.store.rows import TABLES
+from crawld.store.changes import change
+from crawld.store.changes.change import Change
+from crawld.store.mirror.rows import TABLES
 
 H = "http://h.example"
 AWKWARD = 'a "quoted", title\nof two lines; Łódź'

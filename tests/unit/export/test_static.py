@@ -5,8 +5,8 @@ import pytest
 from crawld.core.page import Outcome
 from crawld.errors import DatabaseInUseError, OperatorError
 from crawld.export.static import export_static
-from crawld.store import purge
-from crawld.store.manifest import Manifest
+from crawld.store.mirror.export_manifest import Manifest
+from crawld.store.versions import purge
 
 H = "http://h.example"
 

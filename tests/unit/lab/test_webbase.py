@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from crawld.core.revisit.bounds import peak_probability, polite_bound, unpolite_bound
-from crawld.lab.peak import peak_rows
+from crawld.lab.burstiness import peak_rows
 from crawld.lab.webbase import BANDWIDTHS, run_webbase, synthetic_web
 
 

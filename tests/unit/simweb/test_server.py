@@ -14,9 +14,9 @@ import trustme
 
 from crawld.errors import OperatorError
 from crawld.simweb import fault
+from crawld.simweb.change_process import Periodic
 from crawld.simweb.demo import many_sites
 from crawld.simweb.graph import SiteGraph
-from crawld.simweb.law import Periodic
 from crawld.simweb.ledger import Ledger
 from crawld.simweb.server import SimWeb
 from crawld.simweb.site import SimSite

@@ -6,8 +6,8 @@ from xml.etree import ElementTree as ET
 import pytest
 
 from crawld.simweb import demo
+from crawld.simweb.change_process import Periodic, Recorded
 from crawld.simweb.graph import SiteGraph
-from crawld.simweb.law import Periodic, Recorded
 from crawld.simweb.message import Request, http_date
 from crawld.simweb.site import SimSite, Validator
 from crawld.simweb.trap import Trap

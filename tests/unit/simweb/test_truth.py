@@ -3,8 +3,8 @@ import math
 import pytest
 
 from crawld.simweb import truth
+from crawld.simweb.change_process import STATIC, Periodic, Spread, poisson
 from crawld.simweb.graph import SiteGraph
-from crawld.simweb.law import STATIC, Periodic, Spread, poisson
 from crawld.simweb.site import SimSite
 
 

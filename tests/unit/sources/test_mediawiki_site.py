@@ -3,12 +3,7 @@ import json
 import pytest
 
 from crawld.core.content import html
-from crawld.sources.mediawiki_site import (
-    WikiFacts,
-    api_moved,
-    read_siteinfo,
-    recognise,
-)
+from crawld.sources.mediawiki_site import WikiFacts, api_moved, read_siteinfo, recognise
 
 URL = "https://wiki.test/wiki/A"
 MEDIAWIKI = '<meta name="generator" content="MediaWiki 1.39.17"/>'

@@ -2,10 +2,10 @@ from contextlib import closing
 
 import pytest
 
-from crawld.store import migrate, site
-from crawld.store.connection import open_connection
-
-from .rows import NOW
+from crawld.store.engine import migrate
+from crawld.store.engine.connection import open_connection
+from crawld.store.frontier import site
+from tests.unit.store.rows import NOW
 
 
 @pytest.fixture

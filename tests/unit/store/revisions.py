@@ -1,10 +1,11 @@
 """Real revisions of pages, and pages that were visited at each of them."""
 
 from crawld.bench.revisions import phpdoc as phpdoc
-from crawld.store import delta, frontier, visit
-from crawld.store import version as versions
-
-from .rows import changed, found
+from crawld.store import visit
+from crawld.store.frontier import frontier
+from crawld.store.versions import delta
+from crawld.store.versions import version as versions
+from tests.unit.store.rows import changed, found
 
 
 def record_page(connection, name, revisions):

@@ -2,8 +2,8 @@
 
 from crawld.core.page import Outcome, PageState
 from crawld.core.url import url_hash as url_hash
-from crawld.store import body, headers
-from crawld.store.frontier import Discovery
+from crawld.store.frontier.frontier import Discovery
+from crawld.store.versions import body, headers
 from crawld.store.visit import Answer, HostUpdate, VisitRecord
 
 NOW = 1_780_000_000.0

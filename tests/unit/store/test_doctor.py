@@ -2,11 +2,11 @@ import pytest
 
 from crawld.core.page import PageState
 from crawld.errors import CorruptDatabaseError, DatabaseInUseError
-from crawld.store import doctor, frontier, page
+from crawld.store import doctor
 from crawld.store import visit as visits
-from crawld.store.database import Database
-
-from .rows import NOW, changed, found
+from crawld.store.engine.database import Database
+from crawld.store.frontier import frontier, page
+from tests.unit.store.rows import NOW, changed, found
 
 
 @pytest.fixture

@@ -1,13 +1,14 @@
 import pytest
 
 from crawld.core.page import Grace, Outcome, PageState
-from crawld.store import frontier, headers, host, page, replica_source, version
 from crawld.store import visit as visits
-from crawld.store.frontier import Caps
-from crawld.store.refusal import Refusal
+from crawld.store.frontier import frontier, host, page
+from crawld.store.frontier.frontier import Caps
+from crawld.store.frontier.refusal import Refusal
+from crawld.store.replica import inputs
+from crawld.store.versions import headers, version
 from crawld.store.visit import HostUpdate
-
-from .rows import NOW, answer, changed, found, unlike
+from tests.unit.store.rows import NOW, answer, changed, found, unlike
 
 
 @pytest.fixture
@@ -136,7 +137,7 @@ def test_the_host_keeps_its_politeness(connection, page_id):
 
 def test_the_certificate_of_a_host_stays_until_another_comes(connection, page_id):
     def shown():
-        [row] = replica_source.hosts(connection)
+        [row] = inputs.hosts(connection)
         return row.certificate
 
     visits.record(connection, unlike(page_id, Outcome.FAILED, host=HostUpdate()))

@@ -6,13 +6,16 @@ import pytest
 
 from crawld.core.page import Outcome, PageState
 from crawld.core.url import parse, url_hash
-from crawld.store import body, frontier, headers, migrate, site, visit
-from crawld.store.connection import open_connection
-from crawld.store.frontier import Discovery
+from crawld.store import visit
+from crawld.store.engine import migrate
+from crawld.store.engine.connection import open_connection
+from crawld.store.frontier import frontier, site
+from crawld.store.frontier.frontier import Discovery
+from crawld.store.versions import body, headers
 from crawld.store.visit import Answer, VisitRecord
+from crawld.web.allowed_hosts import Names
 from crawld.web.app import MirrorApp
 from crawld.web.mirror import Look
-from crawld.web.names import Names
 from crawld.web.reply import Request
 
 NOW = 1_780_000_000.0

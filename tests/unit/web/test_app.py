@@ -4,10 +4,10 @@ import pytest
 import trio
 
 from crawld.core.page import Outcome, PageState
-from crawld.store import search
+from crawld.store.versions import search_index
+from crawld.web.allowed_hosts import Names
 from crawld.web.app import MirrorApp
 from crawld.web.mirror import Look
-from crawld.web.names import Names
 from crawld.web.reply import Request
 
 NOW = 1_780_000_000.0
@@ -375,8 +375,8 @@ class TestConditions:
 
 class TestSearch:
     def index(self, mirror):
-        while (work := search.plan(mirror.connection)) is not None:
-            search.apply(mirror.connection, work)
+        while (work := search_index.plan(mirror.connection)) is not None:
+            search_index.apply(mirror.connection, work)
 
     def test_finds_words_and_shows_them_escaped(self, mirror):
         mirror.page(URL, "<p>apples &lt;b&gt; and pears", title="Fruit <i>")

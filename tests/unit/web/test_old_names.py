@@ -1,6 +1,6 @@
 """Names of a replica whose pages rest lead to the host that is kept."""
 
-from crawld.store import replica, replica_pages
+from crawld.store.replica import pages, replica
 
 NOW = 1_780_000_000.0
 KEPT, COPY = "https://example.org", "http://www.example.org"
@@ -16,7 +16,7 @@ def prune(mirror, status="pruned"):
     connection = mirror.connection
     replica.put_replica(connection, copy, kept, status, "why", now=NOW, look_at=NOW)
     if status == "pruned":
-        replica_pages.suspend(connection, copy, kept, replica_pages.FIRST, visited_since=0.0)
+        pages.suspend(connection, copy, kept, pages.FIRST, visited_since=0.0)
 
 
 def both(mirror, path, text="<p>same"):

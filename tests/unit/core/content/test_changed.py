@@ -2,7 +2,7 @@
 
 from crawld.core.content.analysis import read_blocks
 from crawld.core.content.changed import changed
-from crawld.core.content.learning import learn
+from crawld.core.content.noise_learning import learn
 from crawld.core.content.volatile import VolatileBlocks
 
 END = "The end of the page stays what it always was, word by word, for as long as it is read. " * 5

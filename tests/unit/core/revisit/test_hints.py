@@ -14,7 +14,7 @@ from crawld.core.revisit.hints import (
     believe,
     price_told,
 )
-from crawld.core.revisit.worth import WorthTable, usual_scale, worth_of
+from crawld.core.revisit.visit_value import WorthTable, usual_scale, worth_of
 
 DAY = 86_400.0
 NOW = 1.7e9

@@ -4,7 +4,7 @@ import numpy as np
 
 from crawld.core.revisit.index_pages import IndexPages
 from crawld.core.revisit.index_queue import IndexQueue
-from crawld.core.revisit.worth import WorthTable, usual_scale
+from crawld.core.revisit.visit_value import WorthTable, usual_scale
 
 NOW, DAY = 1.7e9, 86_400.0
 COUNT, AT_ONCE = 150_000, 16_384

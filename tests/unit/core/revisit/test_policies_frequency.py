@@ -5,7 +5,6 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from crawld.core.revisit.catalogue import FACTORIES
 from crawld.core.revisit.fenwick import Fenwick
 from crawld.core.revisit.freshness import Order, mean_freshness
 from crawld.core.revisit.policies import Observation
@@ -16,6 +15,7 @@ from crawld.core.revisit.policies_frequency import (
     lay_out,
     phase,
 )
+from crawld.core.revisit.registry import FACTORIES
 
 SEEN = Observation(changed=True)
 

@@ -10,7 +10,7 @@ from crawld.core.change.record import RECORD
 from crawld.core.change.scale import fit_scale
 from crawld.core.revisit.policies import Observation
 from crawld.core.revisit.policies_index import IndexPolicy
-from crawld.core.revisit.worth import WorthTable, page_scale_s
+from crawld.core.revisit.visit_value import WorthTable, page_scale_s
 
 DAY = 86_400.0
 NOW = 1.7e9

@@ -4,18 +4,14 @@ import numpy as np
 import pytest
 
 from crawld.core.change.refit import blank_records
-from crawld.core.revisit.catalogue import FACTORIES, Allocated
 from crawld.core.revisit.names import NAMES
 from crawld.core.revisit.policies import Observation, UniformPolicy
-from crawld.core.revisit.policies_frequency import (
-    DelayedPolicy,
-    MergePolicy,
-    RandomPolicy,
-)
+from crawld.core.revisit.policies_frequency import DelayedPolicy, MergePolicy, RandomPolicy
 from crawld.core.revisit.policies_greedy import GreedyPolicy
 from crawld.core.revisit.policies_index import IndexPolicy
-from crawld.core.revisit.worth import usual_scale
-from crawld.daemon.pages import HostPages, Known
+from crawld.core.revisit.registry import FACTORIES, Allocated
+from crawld.core.revisit.visit_value import usual_scale
+from crawld.daemon.frontier.page_queue import HostPages, Known
 
 POLICIES = {
     "uniform": UniformPolicy,

@@ -21,8 +21,8 @@ from crawld.daemon.hints.budget import (
     coverage,
     told_of,
 )
-from crawld.store.hint_source import SourceRow
-from crawld.store.price import WeighedModel
+from crawld.store.changes.allocation import WeighedModel
+from crawld.store.changes.hint_source import SourceRow
 
 NOW = 1_790_000_000.0
 DAY_S = 86_400.0

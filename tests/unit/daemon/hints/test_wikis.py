@@ -8,8 +8,8 @@ import pytest
 
 from crawld.core.page import Outcome, PageState
 from crawld.core.url import url_hash
-from crawld.daemon.apiclient import Api
 from crawld.daemon.clock import Clock
+from crawld.daemon.crawl.api_client import Api
 from crawld.daemon.hints.source import HELD, Poll, PollTrouble
 from crawld.daemon.hints.wiki_probe import Probe
 from crawld.daemon.hints.wiki_source import Wiki
@@ -18,13 +18,14 @@ from crawld.sources.mediawiki_api import ApiTrouble, Trouble, read_answer
 from crawld.sources.mediawiki_changes import Cursor, Place, Wanted
 from crawld.sources.mediawiki_site import WikiFacts
 from crawld.sources.mediawiki_title import Namespace, TitleRules
-from crawld.store import body as body_rows
-from crawld.store import frontier, hint_source, site, visit, wiki, wiki_page
-from crawld.store.database import Database
+from crawld.store import visit
+from crawld.store.changes import hint_source, wiki, wiki_page
+from crawld.store.changes.wiki_page import Shown, Visited
+from crawld.store.engine.database import Database
+from crawld.store.frontier import frontier, site
+from crawld.store.versions import body as body_rows
 from crawld.store.visit import VisitRecord
-from crawld.store.wiki_page import Shown, Visited
-
-from ..given import found_at
+from tests.unit.daemon.site_values import found_at
 
 NOW = 1_790_000_000.0
 HOUR_S = 3_600.0

@@ -11,7 +11,7 @@ from crawld.daemon.clock import Clock
 from crawld.daemon.jobs.runner import JITTER_SHARE, JobRunner
 from crawld.errors import OperatorError
 from crawld.store import job as job_rows
-from crawld.store.database import Database
+from crawld.store.engine.database import Database
 
 EVERY_S = 100.0
 EPOCH_AT = 1_780_000_000.0

@@ -1,0 +1,84 @@
+"""What a mirror came to, counted in the file once the daemon has ended."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from crawld.config.site import Site
+from crawld.core.page import Failure, Outcome, PageState
+from crawld.store.engine.database import Database
+from crawld.store.frontier import page as page_rows
+from crawld.store.frontier import site as site_rows
+from crawld.store.frontier.page import PageRecord
+
+READ_AT_A_TIME = 5_000
+EXAMPLES = 5
+"""Pages that failed which are named, so that a person sees why."""
+
+NO_FAULT = frozenset({Failure.ROBOTS, Failure.WRONG_TYPE})
+"""Reasons for having no copy that are as they should be."""
+
+
+@dataclass(slots=True)
+class Figures:
+    """Pages of one site.
+
+    Attributes:
+        pages: by state; without those a former, deeper mirror of the site still waits for.
+        failed: pages whose last visit failed, by reason.
+        examples: a few of them, URL and reason.
+    """
+
+    pages: Counter[PageState] = field(default_factory=Counter)
+    failed: Counter[str] = field(default_factory=Counter)
+    examples: list[tuple[str, str]] = field(default_factory=list)
+
+    @property
+    def held_back(self) -> int:
+        """Pages that were never visited."""
+        return self.pages[PageState.DISCOVERED]
+
+    @property
+    def complete(self) -> bool:
+        """Whether every page that may be visited was, and answered."""
+        return bool(self.pages.total()) and not self.held_back and not self.failed.total()
+
+    def add(self, pages: Iterable[PageRecord], *, max_depth: int | None) -> None:
+        """Count pages."""
+        for page in pages:
+            beyond = max_depth is not None and page.depth > max_depth and not page.seed
+            if beyond and page.state is PageState.DISCOVERED:
+                continue
+            self.pages[page.state] += 1
+            if reason := _fault(page):
+                self.failed[reason] += 1
+                if len(self.examples) < EXAMPLES:
+                    self.examples.append((page.url, reason))
+
+
+def _fault(page: PageRecord) -> str | None:
+    if page.state is PageState.EXCLUDED or page.last_failure in NO_FAULT:
+        return None
+    if page.last_outcome not in (Outcome.FAILED, Outcome.BLOCKED):
+        return None
+    return page.last_failure or page.last_outcome.value
+
+
+async def figures_of(path: Path, site: Site) -> Figures:
+    """Count the pages of a site in a file that no daemon holds any more."""
+    counted = Figures()
+    async with await Database.open(path, read_only=True) as database:
+        row = await database.read(site_rows.by_name, site.name)
+        after = 0
+        while row is not None:
+            pages = await database.read(
+                page_rows.list_pages, site_id=row.site_id, after=after, limit=READ_AT_A_TIME
+            )
+            counted.add(pages, max_depth=site.max_depth)
+            if len(pages) < READ_AT_A_TIME:
+                break
+            after = pages[-1].page_id
+    return counted

@@ -1,0 +1,1 @@
+"""The control socket: its HTTP server, its routes and their responses."""

@@ -1,0 +1,180 @@
+"""The commands of the control socket about the past: copies, bodies, what changed between them.
+
+A copy is named by its number or by an instant (the copy in force then); a whole number below
+`FIRST_INSTANT` is a number, anything else a time. Bodies are decoded, parsed and compared on a
+reader's thread.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Final
+
+import apsw
+from fastapi import APIRouter, Query
+from starlette.exceptions import HTTPException
+from starlette.responses import Response
+
+from crawld.core.content.analysis import read_blocks
+from crawld.core.content.changed import changed
+from crawld.core.timestamps import parse_instant
+from crawld.daemon.api.lookup import known_page
+from crawld.daemon.api.schemas.history import Diff, DiffHunk, DiffPiece, History, VersionDetail
+from crawld.daemon.api.views import version_status
+from crawld.errors import OperatorError
+from crawld.store.changes import volatile
+from crawld.store.frontier.page import PageRecord
+from crawld.store.versions import version as version_rows
+from crawld.store.versions.headers import unpack
+from crawld.store.versions.version import VersionRow
+
+if TYPE_CHECKING:
+    from crawld.daemon.daemon import Daemon
+
+FIRST_INSTANT: Final = 1_000_000_000
+"""September 2001: no copy is older, and no file has so many copies."""
+
+Named = Annotated[str | None, Query(description="a version number, or a time")]
+
+
+def history_routes(daemon: Daemon) -> APIRouter:
+    """Return the routes about the past."""
+    router = APIRouter()
+
+    @router.get("/history")
+    async def history(
+        url: str,
+        before: str | None = None,
+        limit: Annotated[int, Query(ge=1, le=10_000)] = 100,
+    ) -> History:
+        """The stored copies of a page, newest first, from the one before a time."""
+        page = await known_page(daemon, url)
+        until = float("inf") if before is None else _instant(before, daemon.clock.now())
+        rows = await daemon.database.read(
+            version_rows.list_versions, page.page_id, before=until, limit=limit
+        )
+        return History(
+            url=page.url,
+            title=page.title,
+            change_count=page.change_count,
+            versions=[version_status(row) for row in rows],
+        )
+
+    @router.get("/diff")
+    async def diff(url: str, a: Named = None, b: Named = None, raw: bool = False) -> Diff:
+        """What changed from one copy to another, by default from the last but one to the last.
+
+        What changes by itself is passed over, unless `raw`.
+        """
+        page = await known_page(daemon, url)
+        now = daemon.clock.now()
+        old, new = await daemon.database.read(_compared, page, a, b, now)
+        return await daemon.database.read(_diff, page, old, new, raw)
+
+    @router.get("/body", response_class=Response)
+    async def body(url: str, at: Named = None) -> Response:
+        """The body of a copy, by default the last, byte for byte."""
+        page = await known_page(daemon, url)
+        content = await daemon.database.read(_body, page, at, daemon.clock.now())
+        return Response(content, media_type="application/octet-stream")
+
+    return router
+
+
+async def version_detail(daemon: Daemon, page: PageRecord, at: str) -> VersionDetail:
+    """Return a page as it was at a time, or one of its copies by number."""
+    return await daemon.database.read(_detail, page, at, daemon.clock.now())
+
+
+def _instant(text: str, now: float) -> float:
+    try:
+        return parse_instant(text, now)
+    except OperatorError as error:
+        raise HTTPException(422, str(error)) from error
+
+
+def _is_number(text: str) -> bool:
+    # Python itself refuses to read thousands of digits.
+    return text.isdecimal() and len(text) < len(str(FIRST_INSTANT))
+
+
+def _named(
+    connection: apsw.Connection, page: PageRecord, named: str | None, now: float
+) -> VersionRow:
+    """Return the copy that a text names, without one the last."""
+    found: VersionRow | None
+    if named is not None and _is_number(named.strip()):
+        found = version_rows.detail(connection, int(named))
+        if found is None or found.page_id != page.page_id:
+            raise HTTPException(404, f"{page.url} has no version {named}; see: history")
+        return found
+    at = float("inf") if named is None else _instant(named, now)
+    found = version_rows.in_force(connection, page.page_id, at)
+    if found is None:
+        when = "" if named is None else f" of {named}, or any before it"
+        raise HTTPException(404, f"{page.url} has no copy{when}; see: history")
+    return found
+
+
+def _detail(connection: apsw.Connection, page: PageRecord, at: str, now: float) -> VersionDetail:
+    row = _named(connection, page, at, now)
+    later = version_rows.next_after(connection, row)
+    return VersionDetail(
+        **version_status(row).model_dump(),
+        url=page.url,
+        superseded_at=later.visited_at if later else None,
+        http_version=row.answer.http_version,
+        reason=row.answer.reason,
+        charset=row.answer.charset,
+        digest=row.digest.hex(),
+        headers=[
+            (name.decode("latin-1"), value.decode("latin-1"))
+            for name, value in unpack(row.answer.headers)
+        ],
+    )
+
+
+def _body(connection: apsw.Connection, page: PageRecord, at: str | None, now: float) -> bytes:
+    return _content(connection, _named(connection, page, at, now))
+
+
+def _content(connection: apsw.Connection, row: VersionRow) -> bytes:
+    content = version_rows.read_body(connection, row.version_id)
+    return content if content is not None else b""
+
+
+def _compared(
+    connection: apsw.Connection, page: PageRecord, a: str | None, b: str | None, now: float
+) -> tuple[VersionRow, VersionRow]:
+    """Return the two copies that texts name."""
+    new = _named(connection, page, b, now)
+    if a is not None:
+        return _named(connection, page, a, now), new
+    old = version_rows.last_before(connection, new)
+    if old is None:
+        raise HTTPException(404, f"{page.url} has no copy before version {new.version_id}")
+    return old, new
+
+
+def _diff(
+    connection: apsw.Connection, page: PageRecord, old: VersionRow, new: VersionRow, raw: bool
+) -> Diff:
+    before, after = (
+        read_blocks(_content(connection, row), row.answer.content_type) for row in (old, new)
+    )
+    found = changed(before, after, () if raw else volatile.all_of(connection, page.page_id))
+    return Diff(
+        url=page.url,
+        old=version_status(old),
+        new=version_status(new),
+        difference=found.share,
+        raw=raw,
+        noisy_blocks=found.noisy_blocks,
+        hunks=[
+            DiffHunk(
+                old_block=hunk.old_block,
+                new_block=hunk.new_block,
+                pieces=[DiffPiece(op=piece.op, text=piece.text) for piece in hunk.pieces],
+            )
+            for hunk in found.hunks
+        ],
+    )

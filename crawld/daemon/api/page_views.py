@@ -1,0 +1,98 @@
+"""What is expected of a page: its change model in words, its next visit and why then."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from crawld.core.change.model import PageModel
+from crawld.core.content.volatile import VolatileBlocks
+from crawld.core.page import PageState
+from crawld.core.validators import ValidatorTrust
+from crawld.daemon.api.schemas import status
+from crawld.store.changes import hint, volatile
+from crawld.store.frontier.page import PageRecord
+
+if TYPE_CHECKING:
+    from crawld.daemon.daemon import Daemon
+
+
+class NextVisit(NamedTuple):
+    """When a page may be visited next at the earliest, Unix seconds (None: never), and why."""
+
+    at: float | None
+    why: str
+
+
+def next_visit(daemon: Daemon, record: PageRecord) -> NextVisit:
+    """Return when a page may be visited next, as far as that can be told."""
+    crawl, now = daemon.crawl, daemon.clock.now()
+    site, host = crawl.sites.get(record.site_id), crawl.hosts.get(record.host)
+    if site is None:
+        return NextVisit(None, "its site is not configured any more")
+    if site.paused or (host is not None and host.paused):
+        return NextVisit(None, f"{'its site' if site.paused else 'its host'} is paused")
+    if record.state is PageState.EXCLUDED:
+        return NextVisit(None, "robots.txt excludes it")
+    if record.state is PageState.SUSPENDED:
+        return NextVisit(None, "its host is a replica of another")
+    if record.last_visit_at is None:
+        return NextVisit(now, f"never visited: waits its turn at depth {record.depth}")
+    if record.retry_at is not None:
+        reason = record.last_failure or (record.last_outcome or "")
+        return NextVisit(max(record.retry_at, now), f"the last visit ended {reason}: asked again")
+    rested_at = record.last_visit_at + crawl.settings.min_revisit_s
+    policy = daemon.config.schedule.policy
+    told = daemon.database.look_up(hint.of_page, record.page_id)
+    said = f"; {told[0][0].replace('_', ' ')} said that it has changed" if told else ""
+    if rested_at > now:
+        why = f"rests until then; from then on the policy {policy} chooses{said}"
+        return NextVisit(rested_at, why)
+    return NextVisit(now, f"the policy {policy} chooses among the pages of its host{said}")
+
+
+def model_status(record: PageRecord, now: float) -> status.ModelStatus | None:
+    """Return what the change model of a page says, None where it has none."""
+    if record.model is None:
+        return None
+    try:
+        model = PageModel.from_bytes(record.model)
+    except ValueError:
+        return None
+    return status.ModelStatus.model_validate(model.explain(now))
+
+
+async def noise_status(daemon: Daemon, record: PageRecord) -> status.NoiseStatus:
+    """Return what is known to change by itself on a page."""
+    own = await daemon.database.read(volatile.of_page, record.page_id)
+    template = daemon.crawl.learning.detection.template(record.host_id)
+    return status.NoiseStatus(
+        page_rules=_confirmed(own),
+        host_rules=_confirmed(template.rules),
+        confirmations=template.confirmations,
+    )
+
+
+def _confirmed(stored: bytes) -> int:
+    return len(VolatileBlocks.from_bytes(stored).confirmed().rules)
+
+
+def validator_status(record: PageRecord) -> status.ValidatorStatus:
+    """Return how far the validators of a page's origin are believed, as the file has it."""
+    trust = ValidatorTrust.from_bytes(record.validators)
+    return status.ValidatorStatus(
+        etag=_verdict(trust.etag.lies, trust.etag.restless),
+        last_modified=_verdict(
+            trust.last_modified.lies,
+            trust.last_modified.restless,
+            ahead=trust.ahead > trust.on_time,
+        ),
+        clock_skew_s=trust.skew_s,
+    )
+
+
+def _verdict(lies: bool, restless: bool, *, ahead: bool = False) -> status.Trust:
+    if lies:
+        return "lies"
+    if ahead:
+        return "in_future"
+    return "restless" if restless else "trusted"

@@ -1,0 +1,129 @@
+"""The commands of the control socket about what is kept: copies held, taken down, given up."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import structlog
+from fastapi import APIRouter, Query
+from starlette.exceptions import HTTPException
+
+from crawld.core.timestamps import parse_instant
+from crawld.daemon.api.lookup import canonical, known_page
+from crawld.daemon.api.schemas.retention import (
+    HoldingStatus,
+    PinForm,
+    PinStatus,
+    PurgeForm,
+    PurgeReport,
+    PurgeStatus,
+    QuotaStatus,
+)
+from crawld.daemon.api.schemas.status import Done
+from crawld.daemon.purge import older_copies, take_down
+from crawld.errors import OperatorError
+from crawld.store.versions import pin as pin_rows
+from crawld.store.versions import purge as purge_rows
+from crawld.store.versions import quota
+
+if TYPE_CHECKING:
+    from crawld.daemon.daemon import Daemon
+
+
+log = structlog.get_logger(__name__)
+
+
+def keeping_routes(daemon: Daemon) -> APIRouter:
+    """Return the routes about what is kept."""
+    router = APIRouter()
+    _pins(router, daemon)
+    _purges(router, daemon)
+    _quotas(router, daemon)
+    return router
+
+
+def _pins(router: APIRouter, daemon: Daemon) -> None:
+    @router.get("/pins")
+    async def pins(
+        after: Annotated[int, Query(ge=0)] = 0,
+        limit: Annotated[int, Query(ge=1, le=10_000)] = 100,
+    ) -> list[PinStatus]:
+        """Pages that are held at a copy, from the one after a page number."""
+        rows = await daemon.database.read(pin_rows.list_pins, after=after, limit=limit)
+        return [_pin_status(row) for row in rows]
+
+    @router.post("/pin")
+    async def pin(form: PinForm) -> Done:
+        """Hold a page at the copy in force at a time, or let it go on."""
+        page = await known_page(daemon, form.url)
+        if form.release:
+            if not await daemon.database.write(pin_rows.release, page.page_id):
+                raise OperatorError(f"{page.url} is not held", hint="see: crawlctl pin")
+            return Done(done=f"{page.url} shows its newest copy again")
+        now = daemon.clock.now()
+        at = now if form.at is None else _instant(form.at, now)
+        row = await daemon.database.write(pin_rows.put, page.page_id, now, at)
+        if row is None:
+            raise HTTPException(404, f"{page.url} had no copy then; see: history")
+        return Done(done=f"{page.url} is held at version {row.version_id}; newer ones are kept")
+
+
+def _purges(router: APIRouter, daemon: Daemon) -> None:
+    @router.post("/purge")
+    async def purge(form: PurgeForm) -> PurgeReport:
+        """Take pages down and keep them out, or let them in again."""
+        urls = [canonical(url) for url in form.urls]
+        if form.release:
+            return await _let_in(daemon, urls)
+        done, erased = await take_down(daemon.database, daemon.clock, urls, form.reason)
+        log.info("purged", pages=sum(each.known for each in done), erased=erased)
+        return PurgeReport(
+            pages=[PurgeStatus(**each._asdict()) for each in done],
+            erased=erased,
+            copies=older_copies(daemon.database.path),
+        )
+
+
+def _quotas(router: APIRouter, daemon: Daemon) -> None:
+    @router.get("/retention")
+    async def retention() -> list[QuotaStatus]:
+        """What could go, in the order of eviction, and what the next run would give up."""
+        sites = {site.site_id: site for site in daemon.crawl.sites.values()}
+        limits: dict[int | None, tuple[str | None, int | None]] = {
+            None: (None, daemon.config.store.max_bytes),
+            **{key: (site.name, site.config.max_bytes) for key, site in sites.items()},
+        }
+        return [
+            _quota_status(await daemon.database.read(quota.standing, key), name, most)
+            for key, (name, most) in limits.items()
+        ]
+
+
+def _quota_status(found: quota.Standing, site: str | None, most: int | None) -> QuotaStatus:
+    excess = 0 if most is None else max(found.used_bytes - most, 0)
+    holdings = []
+    for each in found.holdings:
+        goes = excess > 0 and each.copies > 0
+        holdings.append(HoldingStatus(**each._asdict(), goes=goes))
+        excess = max(excess - each.stored_bytes, 0)
+    return QuotaStatus(site=site, used_bytes=found.used_bytes, max_bytes=most, holdings=holdings)
+
+
+async def _let_in(daemon: Daemon, urls: list[str]) -> PurgeReport:
+    for url in urls:
+        if not await daemon.database.write(purge_rows.release, url):
+            raise OperatorError(f"{url} is not kept out", hint="purge knows URLs by their digest")
+    daemon.crawl.admission.forget()
+    pages = [PurgeStatus(url=url, known=False, versions=0, bodies=0, same_at=[]) for url in urls]
+    return PurgeReport(pages=pages, erased=False, copies=[])
+
+
+def _instant(text: str, now: float) -> float:
+    try:
+        return parse_instant(text, now)
+    except OperatorError as error:
+        raise HTTPException(422, str(error)) from error
+
+
+def _pin_status(row: pin_rows.PinRow) -> PinStatus:
+    return PinStatus(**{name: getattr(row, name) for name in PinStatus.model_fields})

@@ -1,0 +1,310 @@
+"""The commands of the control socket, each a few lines over the daemon and the file."""
+
+from __future__ import annotations
+
+import os
+import re
+import resource
+from typing import TYPE_CHECKING, Annotated
+
+from fastapi import APIRouter, BackgroundTasks, Query
+from pydantic import ValidationError
+from starlette.exceptions import HTTPException
+
+from crawld.config.site import Site
+from crawld.core.page import Outcome, PageState
+from crawld.core.url import parse
+from crawld.daemon.api.audit import audit_routes, freshness_of
+from crawld.daemon.api.forecast import forecast_routes
+from crawld.daemon.api.hints import hint_routes
+from crawld.daemon.api.history import history_routes, version_detail
+from crawld.daemon.api.job_views import job_status, wiki_statuses
+from crawld.daemon.api.lookup import canonical, known_page
+from crawld.daemon.api.replicas import replica_routes
+from crawld.daemon.api.retention import keeping_routes
+from crawld.daemon.api.schemas import status as models
+from crawld.daemon.api.schemas.history import VersionDetail
+from crawld.daemon.api.views import (
+    host_detail,
+    host_status,
+    page_detail,
+    site_status,
+    visit_status,
+)
+from crawld.errors import OperatorError
+from crawld.store import visit as visit_rows
+from crawld.store.frontier import frontier, redirect, refusal
+from crawld.store.frontier import host as host_rows
+from crawld.store.frontier import page as page_rows
+from crawld.store.versions import purge
+
+if TYPE_CHECKING:
+    from crawld.daemon.daemon import Daemon
+
+PAGE_BYTES = resource.getpagesize()
+
+After = Annotated[int, Query(ge=0)]
+Limit = Annotated[int, Query(ge=1, le=10_000)]
+
+
+def routes(daemon: Daemon) -> APIRouter:
+    """Return the routes of a daemon."""
+    router = APIRouter(responses={409: {"model": models.Problem}})
+    _reading(router, daemon)
+    _pages(router, daemon)
+    _jobs(router, daemon)
+    _commands(router, daemon)
+    _ending(router, daemon)
+    router.include_router(history_routes(daemon))
+    router.include_router(forecast_routes(daemon))
+    router.include_router(keeping_routes(daemon))
+    router.include_router(audit_routes(daemon))
+    router.include_router(replica_routes(daemon))
+    router.include_router(hint_routes(daemon))
+    return router
+
+
+def _reading(router: APIRouter, daemon: Daemon) -> None:
+    @router.get("/status")
+    async def status() -> models.Status:
+        """The daemon at a glance."""
+        return await status_of(daemon)
+
+    @router.get("/sites")
+    async def sites() -> list[models.SiteStatus]:
+        """All sites."""
+        return [site_status(daemon, row) for row in await daemon.book.rows()]
+
+    @router.get("/hosts")
+    async def hosts(after: str = "", limit: Limit = 100) -> list[models.HostStatus]:
+        """Hosts by name, from the one after `after`."""
+        rows = await daemon.database.read(host_rows.list_hosts, after=after, limit=limit)
+        return [host_status(daemon, row) for row in rows]
+
+    @router.get("/hosts/{host}")
+    async def host(host: str) -> models.HostDetail:
+        """One host with its robots.txt and the URLs refused there."""
+        return await host_detail(daemon, host)
+
+    @router.get("/log")
+    async def log(
+        after: int | None = None,
+        limit: Limit = 100,
+        host: str | None = None,
+        outcome: Outcome | None = None,
+    ) -> list[models.VisitStatus]:
+        """Attempts in the order they were recorded; without `after` the newest."""
+        host_id = None if host is None else (await _host(daemon, host)).host_id
+        rows = await daemon.database.read(
+            visit_rows.log, after=after, limit=limit, host_id=host_id, outcome=outcome
+        )
+        return [visit_status(row) for row in rows]
+
+
+def _pages(router: APIRouter, daemon: Daemon) -> None:
+    @router.get("/page")
+    async def page(url: str, at: str | None = None) -> models.PageDetail | VersionDetail:
+        """One page with its visits and versions; with `at` as it was then."""
+        record = await known_page(daemon, url)
+        if at is not None:
+            return await version_detail(daemon, record, at)
+        return await page_detail(daemon, record)
+
+    @router.get("/pages")
+    async def pages(
+        site: str | None = None,
+        host: str | None = None,
+        state: PageState | None = None,
+        after: After = 0,
+        limit: Limit = 100,
+    ) -> list[models.PageStatus]:
+        """Pages of a site, a host or a state, from the one after `after`."""
+        site_id = None if site is None else daemon.book.by_name(site).site_id
+        host_id = None if host is None else (await _host(daemon, host)).host_id
+        rows = await daemon.database.read(
+            page_rows.list_pages,
+            site_id=site_id,
+            host_id=host_id,
+            state=state,
+            after=after,
+            limit=limit,
+        )
+        names = models.PageStatus.model_fields
+        return [models.PageStatus(**{name: getattr(row, name) for name in names}) for row in rows]
+
+
+def _jobs(router: APIRouter, daemon: Daemon) -> None:
+    @router.get("/jobs")
+    async def jobs() -> list[models.JobStatus]:
+        """Jobs: last run, next run, progress."""
+        return [await job_status(state) for state in await daemon.jobs.states()]
+
+    @router.post("/jobs/{name}/run")
+    async def run_job(name: str) -> models.Done:
+        """Let a job run as soon as it can."""
+        daemon.jobs.call(name)
+        return models.Done(done=f"job {name} runs")
+
+    @router.get("/wikis")
+    async def wikis() -> list[models.WikiStatus]:
+        """Wikis whose histories are read, and how far."""
+        return await wiki_statuses(daemon)
+
+
+def _commands(router: APIRouter, daemon: Daemon) -> None:
+    @router.post("/add")
+    async def add(form: models.AddForm) -> models.Added:
+        """Add URLs as seeds of a site, or as a site of their own."""
+        return await _add(daemon, form)
+
+    @router.post("/remove")
+    async def remove(form: models.RemoveForm) -> models.Done:
+        """Take a site out of the crawl."""
+        await daemon.book.remove(form.site)
+        return models.Done(done=f"site {form.site} is out of the crawl; its pages stay")
+
+    @router.post("/pause")
+    async def pause(form: models.TargetForm) -> models.Done:
+        """Pause a site, a host or everything."""
+        return await _set_paused(daemon, form, paused=True)
+
+    @router.post("/resume")
+    async def resume(form: models.TargetForm) -> models.Done:
+        """Resume a site, a host or everything."""
+        return await _set_paused(daemon, form, paused=False)
+
+
+def _ending(router: APIRouter, daemon: Daemon) -> None:
+    @router.post("/drain")
+    async def drain() -> models.Done:
+        """Pause everything; answers when nothing is under way and all is in the file."""
+        await daemon.drain()
+        return models.Done(done="nothing is under way; crawlctl resume goes on")
+
+    @router.post("/reload")
+    async def reload() -> models.Reloaded:
+        """Read the config again and take it over as a whole."""
+        return models.Reloaded(changed=await daemon.reload())
+
+    @router.post("/shutdown")
+    async def shutdown(form: models.ShutdownForm, tasks: BackgroundTasks) -> models.Done:
+        """Stop after the turns under way, or at once; nothing is lost either way."""
+
+        async def end() -> None:  # a plain function would run in a thread, where trio is not
+            (daemon.hurry if form.now else daemon.shutdown)()
+
+        # After the answer is sent: the end of the daemon is the end of this connection.
+        tasks.add_task(end)
+        return models.Done(done="shutting down")
+
+
+async def status_of(daemon: Daemon) -> models.Status:
+    """Return the daemon at a glance."""
+    crawl = daemon.crawl
+    slots = crawl.schedule.statistics()
+    pages = await daemon.database.read(frontier.counts)
+    return models.Status(
+        version=daemon.version,
+        pid=os.getpid(),
+        db=str(daemon.database.path),
+        phase=daemon.phase,
+        pauses=sorted(crawl.schedule.pauses),
+        stalled=daemon.database.stalled,
+        started_at=daemon.started_at,
+        now=daemon.clock.now(),
+        pages=pages,
+        pages_in_all=sum(pages.values()),
+        visits=crawl.visitor.counts,
+        unrecorded=crawl.recorder.unrecorded,
+        wire_bytes=crawl.visitor.wire_bytes,
+        refused=await daemon.database.read(refusal.totals),
+        slots=models.Slots(
+            hosts=slots.hosts,
+            on_turn=slots.on_turn,
+            waiting=slots.waiting,
+            served=slots.slots_served,
+            lateness_p50_ms=slots.lateness_p50_ms,
+            lateness_p99_ms=slots.lateness_p99_ms,
+        ),
+        memory_bytes=_memory_bytes(),
+        freshness=await freshness_of(daemon),
+        vanishing=await daemon.database.read(redirect.vanishing),
+    )
+
+
+def _memory_bytes() -> int:
+    with open("/proc/self/statm", encoding="ascii") as file:
+        return int(file.read().split()[1]) * PAGE_BYTES
+
+
+async def _host(daemon: Daemon, host: str) -> host_rows.HostRow:
+    row = await daemon.database.read(host_rows.by_name, host)
+    if row is None:
+        raise HTTPException(404, f"host {host} is not known")
+    return row
+
+
+async def _add(daemon: Daemon, form: models.AddForm) -> models.Added:
+    urls = list(dict.fromkeys(canonical(url) for url in form.urls))
+    if form.site is not None and any(
+        site.name == form.site for site in daemon.crawl.sites.values()
+    ):
+        site = daemon.book.by_name(form.site)
+    else:
+        site = await daemon.book.add(_new_site(daemon, form, urls))
+    purged = await daemon.database.read(purge.kept_out, urls)
+    out = frozenset(purged)
+    admitted = await daemon.crawl.plant(site, [url for url in urls if url not in out])
+    refused = [
+        models.RefusedUrls(
+            reason=each.reason, refused=each.count, example=each.example, last_at=each.at
+        )
+        for each in admitted.refusals
+    ]
+    if purged:
+        refused.append(
+            models.RefusedUrls(
+                reason="purged",
+                refused=len(purged),
+                example=purged[0],
+                last_at=daemon.clock.now(),
+            )
+        )
+    return models.Added(site=site.name, admitted=len(admitted.found), refused=refused)
+
+
+def _new_site(daemon: Daemon, form: models.AddForm, urls: list[str]) -> Site:
+    public = [url for url in urls if daemon.is_public(parse(url).host)]
+    if public and daemon.config.daemon.contact is None:
+        raise OperatorError(
+            f"{parse(public[0]).host} is a public host and no contact is set",
+            hint="set [daemon] contact, or start with --contact",
+        )
+    derived = re.sub(r"[^A-Za-z0-9.-]+", "-", parse(urls[0]).host).strip("-.")[:64]
+    try:
+        return Site(
+            name=form.site or derived or "site",
+            seeds=tuple(urls),
+            max_depth=form.max_depth,
+            max_pages=form.max_pages,
+            host_delay_s=form.host_delay_s,
+            allow_private=form.allow_private,
+        )
+    except ValidationError as error:
+        first = error.errors()[0]
+        key = ".".join(str(part) for part in first["loc"])
+        raise HTTPException(422, f"{key}: {first['msg']}") from None
+
+
+async def _set_paused(daemon: Daemon, form: models.TargetForm, *, paused: bool) -> models.Done:
+    word = "paused" if paused else "resumed"
+    if form.site is not None:
+        await daemon.book.set_paused(form.site, paused=paused)
+        return models.Done(done=f"site {form.site} {word}")
+    if form.host is not None:
+        row = await _host(daemon, form.host)
+        await daemon.database.write(host_rows.set_paused, row.host, paused)
+        daemon.crawl.set_host_paused(row.host, paused=paused)
+        return models.Done(done=f"host {row.host} {word}")
+    daemon.set_paused(paused=paused)
+    return models.Done(done=f"everything {word}")

@@ -1,0 +1,1 @@
+"""The JSON of the control socket, as pydantic models."""

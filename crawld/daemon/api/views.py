@@ -1,0 +1,157 @@
+"""From rows and derived state to the forms of the control socket."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import trio
+from starlette.exceptions import HTTPException
+
+from crawld.core.page import PageState
+from crawld.daemon.api import page_views
+from crawld.daemon.api.schemas import status
+from crawld.store import visit as visit_rows
+from crawld.store.frontier import host as host_rows
+from crawld.store.frontier import refusal
+from crawld.store.frontier.host import HostRow
+from crawld.store.frontier.page import PageRecord
+from crawld.store.frontier.site import SiteRow
+from crawld.store.versions import version as version_rows
+from crawld.store.versions.version import VersionRow
+from crawld.store.visit import VisitRow
+
+if TYPE_CHECKING:
+    from crawld.daemon.daemon import Daemon
+
+VISITS_SHOWN = 20
+VERSIONS_SHOWN = 50
+
+
+def _pages(row: SiteRow | HostRow) -> dict[PageState, int]:
+    return {state: getattr(row, f"pages_{state.value}") for state in PageState}
+
+
+def site_status(daemon: Daemon, row: SiteRow) -> status.SiteStatus:
+    """Return a site as the socket shows it."""
+    site = daemon.crawl.sites[row.site_id]
+    metered = site.config.monthly_bytes
+    return status.SiteStatus(
+        name=row.name,
+        source=row.source,
+        paused=row.paused,
+        added_at=row.added_at,
+        hosts=sorted(site.scope.hosts),
+        host_delay_s=site.rules.host_delay_s,
+        pages=_pages(row),
+        pages_in_all=row.page_count,
+        requisites=row.requisite_count,
+        received_bytes_this_month=None if metered is None else daemon.crawl.meter.of(row.site_id),
+        monthly_bytes=metered,
+    )
+
+
+def host_status(daemon: Daemon, row: HostRow) -> status.HostStatus:
+    """Return a host as lists show it."""
+    return status.HostStatus(**_host_fields(daemon, row))
+
+
+def _host_fields(daemon: Daemon, row: HostRow) -> dict[str, Any]:
+    state = daemon.crawl.hosts.get(row.host)
+    opens_in_s = None
+    if state is not None:
+        wanted_at = daemon.crawl.wanted_at(state.slot)
+        if wanted_at is not None:
+            opens_in_s = max(wanted_at, state.slot.next_at) - trio.current_time()
+    return {
+        "host": row.host,
+        "address": row.address,
+        "paused": row.paused,
+        "pages": _pages(row),
+        "pages_in_all": row.page_count,
+        "visit_count": row.visit_count,
+        "change_count": row.change_count,
+        "failure_count": row.failure_count,
+        "wire_bytes": row.wire_bytes,
+        "last_fetch_at": row.last_fetch_at,
+        "vanishing_since": row.vanishing_since,
+        "delay_s": state.delay_s() if state else None,
+        "backoff_level": state.backoff.level if state else row.backoff_level,
+        "next_fetch_in_s": None if opens_in_s is None else max(opens_in_s, 0.0),
+    }
+
+
+async def host_detail(daemon: Daemon, host: str) -> status.HostDetail:
+    """Return a host with its robots.txt and refusals."""
+    row = await daemon.database.read(host_rows.by_name, host)
+    if row is None:
+        raise HTTPException(404, f"host {host} is not known")
+    origins = [
+        (origin, await daemon.database.read(host_rows.origin_robots, origin))
+        for _, origin in await daemon.database.read(host_rows.list_origins, row.host_id)
+    ]
+    refused = await daemon.database.read(refusal.of_host, host)
+    return status.HostDetail(
+        **_host_fields(daemon, row),
+        closed_until=row.closed_until,
+        robots=[
+            status.RobotsStatus(
+                origin=origin,
+                verdict=each.verdict if each else None,
+                status=each.status if each else None,
+                fetched_at=each.fetched_at if each else None,
+                text_bytes=len((each and each.text) or b""),
+            )
+            for origin, each in origins
+        ],
+        refused_urls=[
+            status.RefusedUrls(
+                reason=each.reason,
+                refused=each.refused,
+                example=each.example,
+                last_at=each.last_at,
+            )
+            for each in refused
+        ],
+    )
+
+
+def visit_status(row: VisitRow) -> status.VisitStatus:
+    """Return an attempt as the socket shows it."""
+    names = status.VisitStatus.model_fields
+    return status.VisitStatus(**{name: getattr(row, name) for name in names})
+
+
+async def page_detail(daemon: Daemon, record: PageRecord) -> status.PageDetail:
+    """Return a page with its visits and versions."""
+    visits = await daemon.database.read(visit_rows.of_page, record.page_id, limit=VISITS_SHOWN)
+    versions = await daemon.database.read(
+        version_rows.list_versions, record.page_id, limit=VERSIONS_SHOWN
+    )
+    site = daemon.crawl.sites.get(record.site_id)
+    made = {"site", "gone_count", "visits", "versions", "next_visit_at", "next_visit_why"}
+    names = status.PageDetail.model_fields.keys() - made - {"model", "noise", "validators"}
+    next_visit = page_views.next_visit(daemon, record)
+    return status.PageDetail(
+        **{name: getattr(record, name) for name in names},
+        next_visit_at=next_visit.at,
+        next_visit_why=next_visit.why,
+        model=page_views.model_status(record, daemon.clock.now()),
+        noise=await page_views.noise_status(daemon, record),
+        validators=page_views.validator_status(record),
+        site=site.name if site else "",
+        gone_count=record.grace.count,
+        visits=[visit_status(row) for row in visits],
+        versions=[version_status(row) for row in versions],
+    )
+
+
+def version_status(row: VersionRow) -> status.VersionStatus:
+    """Return a stored copy as the socket shows it."""
+    return status.VersionStatus(
+        version_id=row.version_id,
+        visited_at=row.visited_at,
+        status=row.answer.status,
+        content_type=row.answer.content_type,
+        size_bytes=row.size_bytes,
+        stored_bytes=row.stored_bytes,
+    )

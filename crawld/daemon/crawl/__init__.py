@@ -1,0 +1,1 @@
+"""The core loop, its state, and the visits it makes."""

@@ -1,0 +1,239 @@
+"""Asking a documented API in the host's turns, by its etiquette.
+
+The one way to a wiki's API. Whether it may be asked at all is decided anew before each request: the
+site says `api = true`, neither site nor host is paused, the host is open (back-off, Retry-After,
+quiet hours), and robots.txt has no rules for crawld by name that forbid it. Rules for every robot
+do not count here: many wikis close their API to robots and invite programs to use it.
+
+Each request is a turn of its host, lent by the schedule and followed by the host's full delay. Of a
+host that pages want too, API requests take at most a share of the turns: after one, the next waits
+`delay / share`. Of a host nobody wants they take them all.
+
+Remote faults are values; nothing here raises but bugs and cancellation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import structlog
+import trio
+
+from crawld.config.model import Jobs
+from crawld.core.url import parse
+from crawld.daemon.clock import Clock
+from crawld.daemon.crawl.loop import Crawl
+from crawld.daemon.fetch.request import stays_open
+from crawld.daemon.frontier.host import HostState
+from crawld.daemon.frontier.site import ActiveSite
+from crawld.daemon.schedule.connectivity import Network
+from crawld.net.exchange import Fetched, FetchFailure, FetchRequest
+from crawld.sources.mediawiki_api import (
+    MAX_ANSWER_BYTES,
+    ApiAnswer,
+    ApiTrouble,
+    Parameters,
+    Trouble,
+    query_url,
+    read_answer,
+)
+from crawld.store.engine.database import Database
+from crawld.store.frontier import host as host_rows
+
+log = structlog.get_logger(__name__)
+
+AT_ONCE = 3
+"""API requests under way over all hosts: what Wikimedia asks of one client, whatever the wiki."""
+
+LOOK_S = 1.0
+"""Shortest pause before a busy host is looked at again."""
+
+INLINE_BYTES = 64 * 1024
+"""A longer answer is read in a thread: 64 KB of JSON take half a millisecond."""
+
+MAX_WARNED = 1_000
+"""Warnings remembered, so that each is logged once."""
+
+
+@dataclass(frozen=True, slots=True)
+class Api:
+    """An API and for whom it is asked.
+
+    Attributes:
+        site_id: the site whose leave it is.
+        url: the address of api.php.
+    """
+
+    site_id: int
+    url: str
+
+
+class ApiClient:
+    """Asks the APIs of all wikis."""
+
+    def __init__(
+        self,
+        crawl: Crawl,
+        database: Database,
+        network: Network,
+        clock: Clock,
+        *,
+        settings: Callable[[], Jobs],
+    ) -> None:
+        self._crawl = crawl
+        self._database = database
+        self._network = network
+        self._clock = clock
+        self._settings = settings
+        self._at_once = trio.CapacityLimiter(AT_ONCE)
+        self._asked_at: dict[str, float] = {}
+        self._warned: set[tuple[str, str]] = set()
+
+    async def ask(
+        self, api: Api, parameters: Parameters, *, due: bool = False
+    ) -> ApiAnswer | ApiTrouble:
+        """Ask an API once, as soon as politeness and the share of the host's turns allow.
+
+        Args:
+            api: whom.
+            parameters: what.
+            due: its turn was given to it by a budget: the share is not asked for again.
+
+        Returns:
+            The answer, or what stands against it. `HELD` and `FORBIDDEN` cost no request.
+        """
+        url = query_url(api.url, parameters, maxlag_s=self._settings().api_maxlag_s)
+        host = await self._host(api)
+        while True:
+            if (held := self._held(api, host)) is not None:
+                return held
+            if not due:
+                await self._wait_share(host)
+            async with self._crawl.schedule.borrow(host.slot):
+                site = self._site(api)
+                if site is None or self._held(api, host) is not None:
+                    continue
+                origin = parse(api.url).origin
+                robots = await self._crawl.robots.fresh(origin)
+                if robots is None:
+                    await self._crawl.robots_turns.fetch(host, site, origin)
+                    continue
+                if robots.names_agent and not robots.allowed(url):
+                    return ApiTrouble(Trouble.FORBIDDEN, "robots.txt names crawld and forbids it")
+                return await self._ask_now(api, host, site, url)
+
+    # --- permission ----------------------------------------------------------------------------
+
+    def _site(self, api: Api) -> ActiveSite | None:
+        site = self._crawl.sites.get(api.site_id)
+        if site is None or site.paused or not site.config.api or self._crawl.line.is_used_up(site):
+            return None
+        return site
+
+    def _held(self, api: Api, host: HostState) -> ApiTrouble | None:
+        """Return why no request may wait for this host now, None if one may."""
+        if self._site(api) is None:
+            return ApiTrouble(Trouble.HELD, "the site is paused, used up or says api = false")
+        if host.paused:
+            return ApiTrouble(Trouble.HELD, "the host is paused")
+        opens_in_s = host.open_at(self._clock) - trio.current_time()
+        if opens_in_s > 0:
+            return ApiTrouble(Trouble.HELD, "the host is closed for a time", opens_in_s)
+        return None
+
+    async def _host(self, api: Api) -> HostState:
+        name = parse(api.url).host
+        host = self._crawl.hosts.get(name)
+        if host is None:
+            host_id = await self._database.write(host_rows.ensure, name, self._clock.now())
+            host = self._crawl.enter_host(host_id, name)
+            site = self._crawl.sites.get(api.site_id)
+            host.apply_rules([site.rules] if site is not None else [])
+        return host
+
+    async def _wait_share(self, host: HostState) -> None:
+        """Wait until the share of the host's turns allows a request, or nobody else wants them."""
+        asked_at = self._asked_at.get(host.slot.host)
+        while asked_at is not None:
+            share = self._settings().backfill_share
+            now, delay_s = trio.current_time(), host.delay_s()
+            fair_at = asked_at + delay_s / share if share else now + delay_s + LOOK_S
+            wanted_at = self._crawl.wanted_at(host.slot)
+            # What its pages want before the turn after next is theirs.
+            free = wanted_at is None or wanted_at > max(now, host.slot.next_at) + delay_s
+            if free or now >= fair_at:
+                return
+            await trio.sleep(min(fair_at - now, max(delay_s, LOOK_S)))
+
+    # --- one request ---------------------------------------------------------------------------
+
+    async def _ask_now(
+        self, api: Api, host: HostState, site: ActiveSite, url: str
+    ) -> ApiAnswer | ApiTrouble:
+        async with self._at_once:
+            fetched = await self._crawl.line.fetch(site, self._request(host, site, url))
+        self._asked_at[host.slot.host] = trio.current_time()
+        self._network.observed(host.slot.host, fetched)
+        host.spaced(fetched.answered_at if isinstance(fetched, Fetched) else fetched.at)
+        answer = await self._judged(fetched)
+        if isinstance(answer, ApiTrouble):
+            log.warning("api_trouble", api=api.url, why=str(answer.trouble), detail=answer.detail)
+            await self._rest(host, fetched, answer)
+        else:
+            host.answered(self._clock.now())
+            self._warn(api, answer)
+        return answer
+
+    def _request(self, host: HostState, site: ActiveSite, url: str) -> FetchRequest:
+        name = host.slot.host
+        limits = replace(
+            site.limits,
+            max_wire_bytes=min(site.limits.max_wire_bytes, MAX_ANSWER_BYTES),
+            max_body_bytes=min(site.limits.max_body_bytes, MAX_ANSWER_BYTES),
+        )
+        return FetchRequest(
+            url=url,
+            headers=(*site.headers_for(name), ("Accept", "application/json")),
+            limits=limits,
+            allow_private=site.permits_private(name),
+            proxy=site.config.proxy,
+            keep_alive=stays_open(url, host.delay_s()),
+        )
+
+    async def _judged(self, fetched: Fetched | FetchFailure) -> ApiAnswer | ApiTrouble:
+        if isinstance(fetched, FetchFailure):
+            return ApiTrouble(Trouble.UNREACHABLE, f"{fetched.failure}: {fetched.detail}"[:200])
+        now = self._clock.now()
+
+        def judge() -> ApiAnswer | ApiTrouble:
+            return read_answer(
+                fetched.status,
+                fetched.header("retry-after"),
+                fetched.body,
+                now=now,
+                location=fetched.header("location"),
+            )
+
+        if len(fetched.body) <= INLINE_BYTES:
+            return judge()
+        return await trio.to_thread.run_sync(judge)
+
+    async def _rest(
+        self, host: HostState, fetched: Fetched | FetchFailure, trouble: ApiTrouble
+    ) -> None:
+        """Let the host rest that asked for it, in memory and in the file."""
+        local = isinstance(fetched, FetchFailure) and fetched.local_fault
+        if not trouble.host_trouble or local:
+            return
+        now = self._clock.now()
+        host.troubled(now, trouble.retry_after_s)
+        host.spaced(trio.current_time())
+        update = host.update(now, fetched.address)
+        await self._database.write(host_rows.store, host.host_id, update)
+
+    def _warn(self, api: Api, answer: ApiAnswer) -> None:
+        for text in answer.warnings:
+            if (api.url, text) not in self._warned and len(self._warned) < MAX_WARNED:
+                self._warned.add((api.url, text))
+                log.warning("api_warning", api=api.url, text=text)

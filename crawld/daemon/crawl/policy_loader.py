@@ -1,0 +1,175 @@
+"""Tells policies what the file knows of their pages: beside the crawl, after the start.
+
+A start reads last visits alone, so that a million pages are there in a second. Weights and change
+models follow here, host by host in slices, with a rest after each; until then every policy works
+with what it learns at visits. The same task exchanges the policies that a reload has named.
+
+Invariant: no more than one slice of models is in memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator
+from itertools import groupby
+from typing import Final
+
+import apsw
+import numpy as np
+import numpy.typing as npt
+import structlog
+import trio
+
+from crawld.core.change.record import RECORD, VERSION, Records, records_of
+from crawld.core.change.scale import ScaleModel
+from crawld.core.revisit.visit_value import usual_scale
+from crawld.daemon.crawl.loop import Crawl
+from crawld.daemon.frontier.page_queue import HostPages, Known
+from crawld.store.changes import allocation, model
+from crawld.store.changes.allocation import WeighedModel
+from crawld.store.changes.model import FIRST
+from crawld.store.engine.database import Database
+
+log = structlog.get_logger(__name__)
+
+SLICE: Final = 4_096
+"""Models read at one go: some two milliseconds of work for a policy."""
+
+REST: Final = 1.0
+"""Rest after each slice, in times of its work."""
+
+
+class Models:
+    """Some models of one site on one host.
+
+    Attributes:
+        host_id: the host.
+        site_id: the site.
+        pages: (n,) int64, page numbers.
+        weights: (n,) float64, importance.
+        records: (n,), in the same order.
+    """
+
+    __slots__ = ("host_id", "pages", "records", "site_id", "weights")
+
+    def __init__(self, rows: list[WeighedModel]) -> None:
+        self.host_id, self.site_id = rows[0].host_id, rows[0].site_id
+        self.pages: npt.NDArray[np.int64] = np.array([row.page_id for row in rows], np.int64)
+        self.weights: npt.NDArray[np.float64] = np.array([row.importance for row in rows])
+        self.records: Records = records_of(row.record for row in rows)
+
+
+def read_slice(
+    connection: apsw.Connection, after: tuple[int, int], last_host: int = 2**63 - 1
+) -> tuple[list[Models], tuple[int, int] | None]:
+    """Return the next models, on a reader's thread.
+
+    Returns:
+        The models by host and site, and the place to go on after; None: these were the last.
+    """
+    rows = allocation.batch(connection, after=after, last_host=last_host, limit=SLICE)
+    end = (rows[-1].host_id, rows[-1].url_hash) if len(rows) == SLICE else None
+    return grouped(rows), end
+
+
+def grouped(rows: Iterable[WeighedModel]) -> list[Models]:
+    """Return models by host and site."""
+    # A model of another version is made anew by the next visit.
+    held = [row for row in rows if len(row.record) == RECORD.itemsize and row.record[0] == VERSION]
+    held.sort(key=_place)
+    return [Models(list(group)) for _, group in groupby(held, key=_place)]
+
+
+def _place(row: WeighedModel) -> tuple[int, int]:
+    return row.host_id, row.site_id
+
+
+class Teaching:
+    """The task."""
+
+    def __init__(
+        self,
+        crawl: Crawl,
+        database: Database,
+        *,
+        on_switched: Callable[[Collection[tuple[int, int]]], Awaitable[object]],
+    ) -> None:
+        """Take the crawl whose policies are to be told.
+
+        Args:
+            crawl: the crawl.
+            database: the open file.
+            on_switched: is told (host_id, site_id) of policies that are new and know of no hint.
+        """
+        self._on_switched = on_switched
+        self._crawl = crawl
+        self._database = database
+        self._due = True
+
+    def again(self) -> None:
+        """Tell all policies once more: models were refitted."""
+        self._due = True
+        self._crawl.renamed.set()
+
+    async def run(self) -> None:
+        """Tell all policies, again after each refit; exchange those that were named anew."""
+        while True:
+            self._crawl.renamed = trio.Event()
+            if switched := await self._switch():
+                log.info("policies_switched", hosts=len(switched))
+            if switched or self._due:
+                self._due = False
+                await self.teach()
+            if switched:
+                await self._on_switched(switched)
+            await self._crawl.renamed.wait()
+
+    def _all(self) -> Iterator[HostPages]:
+        for host in list(self._crawl.hosts.values()):
+            yield from list(host.pages.values())
+
+    async def _switch(self) -> set[tuple[int, int]]:
+        switched = set()
+        for pages in self._all():
+            if not pages.switching:
+                continue
+            known = await self._database.read(allocation.visited, pages.host_id, pages.site_id)
+            pages.switch(Known(*known))
+            switched.add((pages.host_id, pages.site_id))
+        if switched:
+            self._crawl.schedule.wake_all()
+        return switched
+
+    async def teach(self) -> None:
+        """Hand every policy the weights and the change models of its pages."""
+        hosts = {host.host_id: host for host in self._crawl.hosts.values()}
+        scales = await self._scales()
+        after: tuple[int, int] | None = FIRST
+        while after is not None:
+            began_s = trio.current_time()
+            groups, after = await self._database.read(read_slice, after)
+            for group in groups:
+                host = hosts.get(group.host_id)
+                pages = host.pages.get(group.site_id) if host else None
+                if pages is not None:
+                    _tell(pages, group, scales.get(group.site_id, usual_scale()))
+                    await trio.lowlevel.checkpoint()
+            await trio.sleep(REST * (trio.current_time() - began_s))
+
+    async def _scales(self) -> dict[int, ScaleModel]:
+        """Return the fitted scale model of each site, one object a site: its tables are shared."""
+        found = {}
+        for site_id in list(self._crawl.sites):
+            stored = await self._database.read(model.scale_of, site_id)
+            if stored is None:
+                continue
+            try:
+                found[site_id] = ScaleModel.from_dict(stored)
+            except ValueError as error:
+                log.warning("scale_unreadable", site=site_id, why=str(error))
+        return found
+
+
+def _tell(pages: HostPages, models: Models, scale: ScaleModel) -> None:
+    for index in np.flatnonzero(models.weights != 1.0).tolist():
+        pages.weigh(int(models.pages[index]), float(models.weights[index]))
+    pages.teach(models.pages, models.records, scale)

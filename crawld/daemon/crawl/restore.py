@@ -1,0 +1,90 @@
+"""From the file to memory at start: host slots, pages waiting for a first visit, pages to revisit.
+
+Nothing is repaired: whatever a killed process had in flight is simply still waiting in the file.
+Every host that the file knows waits its full delay first, since the last request of that process
+may not have been committed. The first turns are spread a little, so that thousands of hosts do not
+come due in one instant.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from crawld.core.politeness import Backoff
+from crawld.daemon.clock import Clock
+from crawld.daemon.crawl.loop import Crawl
+from crawld.daemon.frontier.host import HostState
+from crawld.daemon.frontier.page_queue import Known
+from crawld.daemon.schedule.schedule import START_SPREAD_S
+from crawld.store.engine.database import Database
+from crawld.store.frontier import load
+from crawld.store.frontier.load import Revisits
+
+
+async def restore_hosts(crawl: Crawl, database: Database, clock: Clock) -> None:
+    """Fill an empty crawl, whose sites are set, from the file."""
+    hosts = await _restore_slots(crawl, database, clock)
+    await _restore_waiting(crawl, database, hosts)
+    if not crawl.settings.once:
+        _restore_revisits(crawl, await database.read(load.load_revisits), hosts, clock.now())
+    await _restore_retries(crawl, database, hosts, clock.now())
+    _first_waits(crawl, hosts, clock)
+    crawl.schedule.wake_all()
+
+
+async def _restore_slots(crawl: Crawl, database: Database, clock: Clock) -> dict[int, HostState]:
+    hosts = {}
+    for row in await database.read(load.load_hosts):
+        host = crawl.enter_host(row.host_id, row.host)
+        # Until it has pages again, of whatever site: the slowest of all.
+        host.apply_rules([site.rules for site in crawl.sites.values()])
+        host.paused = row.paused
+        host.restore(Backoff(row.backoff_level, row.backoff_at, row.closed_until), clock)
+        host.crawl_delay_s = row.crawl_delay_s
+        hosts[row.host_id] = host
+    return hosts
+
+
+async def _restore_waiting(crawl: Crawl, database: Database, hosts: dict[int, HostState]) -> None:
+    for requisites, host_id, site_id in await database.read(load.load_waiting):
+        if site_id in crawl.sites:
+            crawl.pages_of(hosts[host_id], site_id, requisites=requisites).more = True
+
+
+def _restore_revisits(
+    crawl: Crawl, revisits: Revisits, hosts: dict[int, HostState], now: float
+) -> None:
+    """Hand each host its slice; the arrays are ordered by host, site and last visit."""
+    if not len(revisits.page_ids):
+        return
+    keys = np.stack([revisits.host_ids, revisits.site_ids])
+    starts = np.flatnonzero(np.any(np.diff(keys, prepend=-1) != 0, axis=0))
+    ends = np.append(starts[1:], len(revisits.page_ids))
+    for first, end in zip(starts.tolist(), ends.tolist(), strict=True):
+        host_id, site_id = int(keys[0, first]), int(keys[1, first])
+        if site_id in crawl.sites:
+            crawl.pages_of(hosts[host_id], site_id).load_visited(
+                Known(revisits.page_ids[first:end], revisits.last_visit_at[first:end]), now
+            )
+
+
+async def _restore_retries(
+    crawl: Crawl, database: Database, hosts: dict[int, HostState], now: float
+) -> None:
+    for row in await database.read(load.load_retries):
+        if row.site_id in crawl.sites:
+            # A one-off mirror tries what failed before at once.
+            at = now if crawl.settings.once else row.retry_at
+            pages = crawl.pages_of(hosts[row.host_id], row.site_id, requisites=row.requisite)
+            pages.load_retry(row.page_id, at)
+
+
+def _first_waits(crawl: Crawl, hosts: dict[int, HostState], clock: Clock) -> None:
+    began = clock.monotonic()
+    # What a host of any site may owe to the address it shares with others.
+    delays = [site.rules.effective_address_delay_s for site in crawl.sites.values()]
+    crawl.schedule.hold_addresses(max(delays, default=0.0) if hosts else 0.0)
+    for place, host in enumerate(hosts.values()):
+        delay_s = host.delay_s()
+        spread_s = min(delay_s, place * START_SPREAD_S)
+        host.slot.next_at = began + delay_s + spread_s

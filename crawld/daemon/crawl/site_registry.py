@@ -1,0 +1,208 @@
+"""The operator's sites: those of the config, those added through the socket, and their seeds.
+
+The file numbers sites and remembers the ones that no config names; everything else follows from
+their definitions. A site that is taken out keeps its pages and versions; they are just not visited.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+
+import structlog
+import trio
+
+from crawld.config.checks import SiteSeeds
+from crawld.config.model import Config
+from crawld.config.seeds import BadSeed, Seed, seeds
+from crawld.config.site import Site
+from crawld.core.url import parse, registrable_domain
+from crawld.daemon.clock import Clock
+from crawld.daemon.crawl.loop import Crawl
+from crawld.daemon.frontier.site import ActiveSite, activate
+from crawld.errors import OperatorError
+from crawld.store.engine.database import Database
+from crawld.store.frontier import frontier
+from crawld.store.frontier import site as site_rows
+from crawld.store.frontier.site import SiteRow
+
+log = structlog.get_logger(__name__)
+
+SEED_BATCH = 500
+"""Seeds planted in one write."""
+
+
+class SiteBook:
+    """Which sites there are, and what the crawl is told of them.
+
+    Attributes:
+        config: the config in force.
+        planted: whether all seeds are in the frontier.
+    """
+
+    def __init__(
+        self, crawl: Crawl, database: Database, clock: Clock, *, source: str = "config"
+    ) -> None:
+        """Make an empty book; `source` says where the sites of the config come from."""
+        self.config = Config()
+        self.planted = False
+        self._hosts: dict[str, set[str]] = {}
+        self._crawl = crawl
+        self._database = database
+        self._clock = clock
+        self._source = source
+
+    async def adopt(self, config: Config, seeds_of: Mapping[str, SiteSeeds]) -> None:
+        """Take a config over as a whole: its sites, and out with those it no longer names.
+
+        Raises:
+            ConfigError: a site cannot be activated; nothing is changed then.
+        """
+        now = self._clock.now()
+        hosts = {site.name: set(seeds_of[site.name].hosts) for site in config.sites}
+        # Activated once before anything is written: a bad headers file must refuse the whole.
+        await trio.to_thread.run_sync(_rehearse, config, hosts, now)
+        named = {site.name for site in config.sites}
+        for row in await self._database.read(site_rows.list_sites):
+            if row.name not in named and row.source == self._source:
+                await self._database.write(site_rows.retire, row.name)
+        for site in config.sites:
+            await self._database.write(
+                site_rows.upsert, site.name, site.model_dump_json(), source=self._source, at=now
+            )
+        self.config = config
+        self._crawl.set_groups(config.politeness.groups)
+        self._hosts = hosts
+        await self.refresh()
+
+    async def refresh(self) -> None:
+        """Tell the crawl the sites as the file and the config have them."""
+        now = self._clock.now()
+        active = []
+        for row in await self._database.read(site_rows.list_sites):
+            definition = Site.model_validate_json(row.definition or "")
+            hosts = await self._seed_hosts(definition, row.site_id)
+            active.append(
+                activate(
+                    self.config, definition, hosts, site_id=row.site_id, paused=row.paused, now=now
+                )
+            )
+        self._crawl.set_sites(active)
+
+    def retime(self) -> None:
+        """Ask quiet hours again: local time has moved against UTC."""
+        now = self._clock.now()
+        sites = self._crawl.sites.values()
+        self._crawl.set_sites([site.with_rules(self.config, now) for site in sites])
+
+    async def _seed_hosts(self, definition: Site, site_id: int) -> set[str]:
+        """Return the hosts of a site's seeds, and those the seeds were redirected to."""
+        own = self._hosts.get(definition.name)
+        if own is None:
+            own = await trio.to_thread.run_sync(_hosts_of, definition)
+            self._hosts[definition.name] = own
+        domains = {registrable_domain(host) for host in own}
+        stored = await self._database.read(frontier.seed_hosts, site_id)
+        return own | {host for host in stored if registrable_domain(host) in domains}
+
+    async def plant(self) -> None:
+        """Put the seeds of every site into the frontier; known ones cost a look-up."""
+        self.planted = False
+        for site_id, name in [(site.site_id, site.name) for site in self._crawl.sites.values()]:
+            iterator = seeds(self._crawl.sites[site_id].config)
+            while batch := await trio.to_thread.run_sync(_next_batch, iterator):
+                site = self._crawl.sites.get(site_id)
+                if site is None or site.name != name:
+                    break  # taken out meanwhile
+                await self._crawl.plant(site, [seed.url for seed in batch])
+        self.planted = True
+
+    # --- by the socket -------------------------------------------------------------------------
+
+    async def add(self, definition: Site) -> ActiveSite:
+        """Add a site that no config names; it survives a restart.
+
+        Raises:
+            OperatorError: there is a site of that name already.
+        """
+        known = await self._database.read(site_rows.by_name, definition.name)
+        if known is not None and known.definition is not None:
+            raise OperatorError(
+                f"there is already a site {definition.name}",
+                hint="add to it: crawlctl add --site NAME URL, or name another",
+            )
+        await self._database.write(
+            site_rows.upsert,
+            definition.name,
+            definition.model_dump_json(),
+            source="socket",
+            at=self._clock.now(),
+        )
+        await self.refresh()
+        site = self.by_name(definition.name)
+        await self._crawl.plant(site, [seed.url for seed in _good(seeds(definition))])
+        return site
+
+    async def remove(self, name: str) -> None:
+        """Take a site out of the crawl; its pages and versions stay.
+
+        Raises:
+            OperatorError: no such site, or the config names it.
+        """
+        site = self.by_name(name)
+        if any(each.name == name for each in self.config.sites):
+            raise OperatorError(
+                f"site {name} stands in the config", hint="remove it there, then: crawlctl reload"
+            )
+        await self._database.write(site_rows.retire, site.name)
+        await self.refresh()
+
+    async def set_paused(self, name: str, *, paused: bool) -> None:
+        """Pause or resume a site; the file remembers it.
+
+        Raises:
+            OperatorError: no such site.
+        """
+        self.by_name(name)
+        await self._database.write(site_rows.set_paused, name, paused)
+        await self.refresh()
+
+    async def rows(self) -> list[SiteRow]:
+        """Return the sites as the file has them."""
+        return await self._database.read(site_rows.list_sites)
+
+    def by_name(self, name: str) -> ActiveSite:
+        """Return an active site.
+
+        Raises:
+            OperatorError: no such site; names those there are.
+        """
+        for site in self._crawl.sites.values():
+            if site.name == name:
+                return site
+        known = ", ".join(sorted(site.name for site in self._crawl.sites.values()))
+        raise OperatorError(f"there is no site {name}", hint=f"known are: {known or 'none'}")
+
+
+def _rehearse(config: Config, hosts: Mapping[str, Iterable[str]], now: float) -> None:
+    for site in config.sites:
+        activate(config, site, hosts[site.name], site_id=0, paused=False, now=now)
+
+
+def _hosts_of(definition: Site) -> set[str]:
+    return {parse(seed.url).host for seed in _good(seeds(definition))}
+
+
+def _good(found: Iterator[Seed | BadSeed]) -> Iterator[Seed]:
+    return (seed for seed in found if isinstance(seed, Seed))
+
+
+def _next_batch(iterator: Iterator[Seed | BadSeed]) -> list[Seed]:
+    batch: list[Seed] = []
+    for seed in iterator:
+        if isinstance(seed, Seed):
+            batch.append(seed)
+        else:
+            log.warning("bad_seed", source=seed.source, line=seed.line, reason=seed.reason)
+        if len(batch) == SEED_BATCH:
+            break
+    return batch

@@ -1,0 +1,469 @@
+"""The daemon: opens the file, rebuilds what memory holds, runs all in one nursery, ends well.
+
+Start: lock and open the file ▸ sites and seeds into it ▸ hosts, waiting pages and revisits out of
+it ▸ control socket ▸ turns. Every host known before waits its full delay first.
+
+End: no more turns ▸ those under way end ▸ their records are committed ▸ the file is closed. A
+second signal ends the turns too; what was fetched is still committed.
+
+This module holds the only nursery that outlives a function.
+"""
+
+from __future__ import annotations
+
+import random
+import shutil
+import signal
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from importlib.metadata import version
+from pathlib import Path
+from typing import TypeAlias
+
+import structlog
+import trio
+
+from crawld.config.checks import SiteSeeds
+from crawld.config.derive import is_public_host, user_agent
+from crawld.config.load import load
+from crawld.config.model import Config, Jobs
+from crawld.config.reload import restart_needed, runtime_changes
+from crawld.daemon.api.schemas.status import Phase
+from crawld.daemon.api.server import serve_control
+from crawld.daemon.clock import Clock
+from crawld.daemon.crawl.api_client import ApiClient
+from crawld.daemon.crawl.loop import Crawl, Settings
+from crawld.daemon.crawl.policy_loader import Teaching
+from crawld.daemon.crawl.restore import restore_hosts
+from crawld.daemon.crawl.site_registry import SiteBook
+from crawld.daemon.fetch.meter import month_of
+from crawld.daemon.hints.documents import Documents
+from crawld.daemon.hints.finder import DocumentFinder
+from crawld.daemon.hints.poller import Sourcing
+from crawld.daemon.hints.source import Poll
+from crawld.daemon.hints.wikis import WikiFinder
+from crawld.daemon.jobs.allocate import Allocate
+from crawld.daemon.jobs.analyse_copies import Analyse
+from crawld.daemon.jobs.audit import Audit
+from crawld.daemon.jobs.hints import Hints
+from crawld.daemon.jobs.refit_models import Estimate
+from crawld.daemon.jobs.replicas.job import Replicas
+from crawld.daemon.jobs.retention import Retention
+from crawld.daemon.jobs.runner import Job, JobRunner
+from crawld.daemon.jobs.search_index import Search
+from crawld.daemon.jobs.wiki_history.job import Backfill
+from crawld.daemon.jobs.wiki_members import Members
+from crawld.daemon.mirror_listener import serve_web
+from crawld.daemon.process import OPEN_FILES_KEPT, open_files, settle_collector, settle_heap
+from crawld.daemon.schedule.connectivity import Network
+from crawld.daemon.supervise import outlive
+from crawld.errors import ConfigError, CrawldError
+from crawld.net.fetcher import Fetcher
+from crawld.net.resolver import CachedResolver, Lookup, NameserverLookup, SystemLookup
+from crawld.store.changes.hint_source import SourceRow
+from crawld.store.engine.database import Database
+from crawld.store.frontier import traffic
+
+log = structlog.get_logger(__name__)
+
+DISK_CHECK_S = 10.0
+"""How often the room on the disk is looked at."""
+
+TIDY_S = 60.0
+"""How often idle connections are closed."""
+
+RETIME_S = 3600.0
+"""How often quiet hours are asked again: summer time begins and ends on the hour."""
+
+DONE_CHECK_S = 0.1
+"""How often a one-off mirror asks whether it is done."""
+
+ONCE_WAIT_S = 120.0
+"""A one-off mirror does not wait longer than this for a host that is closed or failing."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Start:
+    """What the daemon is started with.
+
+    Attributes:
+        config: the config in force at start.
+        seeds: what its seeds came to, by site name.
+        config_path: the file to reload, None where there is none.
+        source: where the sites come from: `config` or `command_line`.
+        once: end when every admitted page was visited.
+        socket: the control socket, whatever the config says; None: what it says.
+        clock: the two clocks.
+    """
+
+    config: Config
+    seeds: Mapping[str, SiteSeeds]
+    config_path: Path | None = None
+    source: str = "config"
+    once: bool = False
+    socket: Path | None = None
+    clock: Clock = field(default_factory=Clock)
+
+
+class Daemon:
+    """One running daemon; made by `run_daemon`.
+
+    Attributes:
+        start: what it was started with.
+        database: the open file.
+        crawl: the core loop.
+        book: the operator's sites.
+        documents: asks for sitemaps, feeds and streams of events.
+        sourcing: asks hint sources which pages changed.
+        jobs: work beside the crawl.
+        started_at: Unix seconds.
+        phase: `starting`, `running`, `draining` or `stopping`.
+    """
+
+    def __init__(self, start: Start, database: Database, *, fresh: bool) -> None:
+        self.start = start
+        self.database = database
+        self.clock = start.clock
+        self.started_at = start.clock.now()
+        self.phase: Phase = "starting"
+        resolver = _resolver(start.config)
+        self.fetcher = Fetcher(
+            user_agent=user_agent(start.config),
+            resolver=resolver,
+            http2=start.config.fetch.http2,
+            max_connections=max(OPEN_FILES_KEPT, open_files() - OPEN_FILES_KEPT),
+        )
+        self.network = Network(resolver)
+        self.crawl = Crawl(
+            database, self.fetcher, self.network, start.clock, _settings(start, fresh=fresh)
+        )
+        self.book = SiteBook(self.crawl, database, start.clock, source=start.source)
+        self._config = start.config
+        client = self._api_client()
+        self.documents = Documents(self.crawl, database, self.network, start.clock)
+        self.sourcing = Sourcing(
+            self.crawl,
+            database,
+            start.clock,
+            settings=self._jobs_settings,
+            finders=[
+                WikiFinder(self.crawl, database, client, start.clock),
+                DocumentFinder(
+                    self.crawl,
+                    database,
+                    self.documents,
+                    start.clock,
+                    self._told,
+                ),
+            ],
+        )
+        self.crawl.robots.on_sitemaps = self.sourcing.look_again
+        self._teaching = Teaching(self.crawl, database, on_switched=self.sourcing.delivery.restore)
+        self._allocate = Allocate(self.crawl, database, start.clock)
+        self._members = Members(self.crawl, database, client, start.clock)
+        jobs: list[Job] = [
+            Backfill(
+                self.crawl,
+                database,
+                client,
+                start.clock,
+                settings=self._jobs_settings,
+                on_learnt=self._wiki_learnt,
+            ),
+            Hints(self.sourcing, database),
+            self._members,
+            Retention(self.crawl, database, start.clock, settings=lambda: self._config.store),
+            Analyse(self.crawl, database, start.clock),
+            Estimate(self.crawl, database, start.clock, on_refitted=self._refitted),
+            self._allocate,
+            Audit(
+                self.crawl,
+                database,
+                start.clock,
+                settings=self._jobs_settings,
+                chance=random.Random(),
+            ),
+            Replicas(self.crawl, database, start.clock, settings=lambda: self._config.replicas),
+            Search(database),
+        ]
+        self.jobs = JobRunner(database, start.clock, jobs, chance=random.Random())
+        self._hurry = trio.CancelScope()
+
+    async def _told(self, row: SourceRow, said: Poll) -> None:
+        await self.sourcing.take(row, said)
+
+    def _wiki_learnt(self) -> None:
+        """Let those who need it know: a wiki has said what it is, or sites were named anew."""
+        self.sourcing.look_again()
+        self.jobs.call(self._members.name)
+
+    def _refitted(self) -> None:
+        """Let policies and prices follow the models, as they are after a refit."""
+        self._teaching.again()
+        self._allocate.again()
+
+    def _jobs_settings(self) -> Jobs:
+        return self._config.jobs
+
+    def _api_client(self) -> ApiClient:
+        return ApiClient(
+            self.crawl,
+            self.database,
+            self.network,
+            self.clock,
+            settings=self._jobs_settings,
+        )
+
+    @property
+    def version(self) -> str:
+        """The version of crawld."""
+        return version("crawld")
+
+    @property
+    def config(self) -> Config:
+        """The config in force."""
+        return self._config
+
+    @property
+    def socket_path(self) -> Path:
+        """Where the control socket is."""
+        return self.start.socket or socket_path(self._config)
+
+    # --- life ----------------------------------------------------------------------------------
+
+    async def run(
+        self, watch: Watch, task_status: trio.TaskStatus[Daemon] = trio.TASK_STATUS_IGNORED
+    ) -> None:
+        """Run until shut down; reports itself once the socket answers and turns begin.
+
+        `watch` runs from then on and is cancelled at the end, while the file is still open.
+        """
+        async with trio.open_nursery() as nursery:
+            await nursery.start(self.database.run_writer)
+            await self._fill()
+            await nursery.start(serve_control, self)
+            await nursery.start(serve_web, self)
+            nursery.start_soon(self.network.run, self.crawl.schedule)
+            nursery.start_soon(self._watch_store)
+            nursery.start_soon(self._watch_disk)
+            nursery.start_soon(self._tidy)
+            nursery.start_soon(self._listen_to_signals)
+            await nursery.start(self.crawl.recorder.run)
+            nursery.start_soon(self.book.plant)
+            if self.start.once:
+                nursery.start_soon(self._end_when_done)
+            else:
+                nursery.start_soon(self.jobs.run)
+                nursery.start_soon(outlive, "sourcing", self.sourcing.run)
+                nursery.start_soon(outlive, "teaching", self._teaching.run)
+            settle_collector()
+            self.phase = "running"
+            log.info("started", db=str(self.database.path), socket=str(self.socket_path))
+            task_status.started(self)
+            nursery.start_soon(watch, self)
+            with self._hurry:
+                await self.crawl.schedule.run()
+            self.phase = "stopping"
+            with trio.CancelScope(shield=True):
+                await self.crawl.recorder.drain()
+            await self.fetcher.aclose()
+            nursery.cancel_scope.cancel()
+        log.info("stopped")
+
+    async def _fill(self) -> None:
+        month = month_of(self.clock.now())
+        self.crawl.meter.load(month, await self.database.read(traffic.of_month, month))
+        await self.book.adopt(self._config, self.start.seeds)
+        await self._members.load()
+        await restore_hosts(self.crawl, self.database, self.clock)
+
+    def shutdown(self) -> None:
+        """Start no more turns; `run` returns when those under way are recorded."""
+        self.phase = "draining"
+        self.crawl.schedule.stop()
+
+    def hurry(self) -> None:
+        """Give up the turns under way too; what was fetched is recorded if the disk has room."""
+        self.shutdown()
+        self._hurry.cancel()
+        if self.database.stalled is not None:
+            self.database.give_up()
+
+    def set_paused(self, *, paused: bool) -> None:
+        """Pause or resume everything, after a drain too; not remembered over a restart."""
+        if paused:
+            self.crawl.schedule.pause("operator")
+            return
+        self.crawl.schedule.resume("operator")
+        self.crawl.schedule.resume("drain")
+
+    def is_public(self, host: str) -> bool:
+        """Whether a host is someone else's, so that a contact is owed."""
+        return is_public_host(self._config, host)
+
+    async def drain(self) -> None:
+        """Pause, and return when nothing is under way and everything is in the file."""
+        self.crawl.schedule.pause("drain")
+        await self.crawl.schedule.wait_idle()
+        await self.crawl.recorder.drain()
+
+    async def reload(self) -> list[str]:
+        """Read the config file again and take it over as a whole.
+
+        Returns:
+            The keys that changed.
+
+        Raises:
+            ConfigError: there is no file, it does not hold, or a change needs a restart; nothing
+                has changed then.
+        """
+        path = self.start.config_path
+        if path is None:
+            raise ConfigError("no config file to reload", hint="start with: crawld run -c FILE")
+        loaded = await trio.to_thread.run_sync(load, path)
+        if needed := restart_needed(self._config, loaded.config):
+            raise ConfigError(
+                f"only a restart can change {', '.join(needed)}", hint="nothing was reloaded"
+            )
+        changed = runtime_changes(self._config, loaded.config)
+        await self.book.adopt(loaded.config, loaded.seeds)
+        self._config = loaded.config
+        self._wiki_learnt()
+        await self.book.plant()
+        log.info("reloaded", changed=changed)
+        return changed
+
+    # --- watching ------------------------------------------------------------------------------
+
+    async def _watch_store(self) -> None:
+        """Pause while nothing can be written; every record waits meanwhile."""
+        while True:
+            await self.database.wait_stalled()
+            log.error("store_stalled", why=self.database.stalled)
+            self.crawl.schedule.pause("disk")
+            await self.database.wait_flowing()
+            if self.database.stalled is not None:
+                return  # given up: the daemon ends
+            log.warning("store_flows_again")
+            self.crawl.schedule.resume("disk")
+
+    async def _watch_disk(self) -> None:
+        """Pause before the disk is full, with room left for the log and the operator."""
+        while True:
+            free_bytes = shutil.disk_usage(self.database.path.parent).free
+            least_bytes = self._config.store.min_free_bytes
+            paused = "disk_room" in self.crawl.schedule.pauses
+            if free_bytes < least_bytes and not paused:
+                log.error("disk_nearly_full", free_bytes=free_bytes, least_bytes=least_bytes)
+                self.crawl.schedule.pause("disk_room")
+            elif free_bytes >= least_bytes and paused:
+                log.warning("disk_has_room", free_bytes=free_bytes)
+                self.crawl.schedule.resume("disk_room")
+            await trio.sleep(DISK_CHECK_S)
+
+    async def _tidy(self) -> None:
+        hour = self.clock.now() // RETIME_S
+        while True:
+            await trio.sleep(TIDY_S)
+            await self.fetcher.sweep()
+            if self.clock.now() // RETIME_S != hour:
+                hour = self.clock.now() // RETIME_S
+                self.book.retime()
+
+    async def _end_when_done(self) -> None:
+        while True:
+            await trio.sleep(DONE_CHECK_S)
+            if self.book.planted and self.crawl.held_back(ONCE_WAIT_S):
+                self.shutdown()
+                return
+
+    async def _listen_to_signals(self) -> None:
+        with trio.open_signal_receiver(signal.SIGINT, signal.SIGTERM, signal.SIGHUP) as signals:
+            async for number in signals:
+                if number == signal.SIGHUP:
+                    await self._reload_on_signal()
+                else:
+                    self._stop_on_signal()
+
+    def _stop_on_signal(self) -> None:
+        if self.phase == "running":
+            log.info("draining", hint="once more to end at once")
+            self.shutdown()
+        else:
+            self.hurry()
+
+    async def _reload_on_signal(self) -> None:
+        try:
+            await self.reload()
+        except CrawldError as error:
+            log.error("reload_refused", why=error.message, hint=error.hint)
+
+
+Watch: TypeAlias = Callable[[Daemon], Awaitable[None]]
+"""Something that runs beside a daemon and shows what it sees."""
+
+
+async def _watch_nothing(_: Daemon) -> None:
+    return
+
+
+async def run_daemon(
+    start: Start,
+    watch: Watch = _watch_nothing,
+    task_status: trio.TaskStatus[Daemon] = trio.TASK_STATUS_IGNORED,
+) -> Daemon:
+    """Open the file and run a daemon on it, with something that watches it, until it is shut down.
+
+    SIGINT and SIGTERM shut it down: the first drains, the second ends at once.
+
+    Returns:
+        The daemon that has ended, for its counts.
+
+    Raises:
+        OperatorError: the file or the config cannot be used.
+    """
+    settle_heap()
+    path = start.config.daemon.db
+    fresh = not path.exists()
+    async with await Database.open(
+        path, batch_max_age_s=start.config.store.batch_max_age_s
+    ) as database:
+        if database.warning:
+            log.warning("database_place", why=database.warning)
+        for step in database.migrated:
+            log.info("migration", step=step)
+        daemon = Daemon(start, database, fresh=fresh)
+        await daemon.run(watch, task_status)
+    return daemon
+
+
+def socket_path(config: Config) -> Path:
+    """Return the control socket: the configured one, else beside the database."""
+    return config.daemon.socket or config.daemon.db.with_suffix(".sock")
+
+
+def _settings(start: Start, *, fresh: bool) -> Settings:
+    config = start.config
+    address_delay_s = config.politeness.address_delay_s
+    if address_delay_s is None:
+        address_delay_s = config.politeness.host_delay_s / 10
+    return Settings(
+        max_in_flight=config.daemon.max_in_flight,
+        gather_s=config.store.batch_max_age_s / 2,
+        discovery_share=config.schedule.discovery_share,
+        min_revisit_s=config.schedule.min_revisit_s,
+        once=start.once,
+        address_wait_s=0.0 if fresh else address_delay_s,
+        requisite_share=config.schedule.requisite_share,
+        confirm_pages=0 if start.once else config.content.confirm_pages,
+        check_share=config.content.check_share,
+    )
+
+
+def _resolver(config: Config) -> CachedResolver:
+    lookup: Lookup
+    if config.dns.nameservers:
+        lookup = NameserverLookup(config.dns.nameservers, config.dns.nameserver_port)
+    else:
+        lookup = SystemLookup()
+    return CachedResolver(lookup, hosts=config.dns.hosts)

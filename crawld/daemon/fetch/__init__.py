@@ -1,0 +1,1 @@
+"""Requests: how they are built, metered, and allowed by robots.txt."""

@@ -1,0 +1,192 @@
+"""robots.txt of every origin: at hand for admission, fresh for fetching.
+
+The text lives on the origin's row for a day; the parsed rules of the origins in use lie in a
+bounded cache here. Fetching it takes a turn of the host like any other request, and so does each
+redirect on the way. An origin whose robots.txt cannot be had (5xx, unreachable) is closed: its
+pages wait and the file is asked for again with growing pauses. Rules that were read before stay in
+force meanwhile, as RFC 9309 section 2.4 permits for a file that cannot be reached.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from functools import partial
+
+import structlog
+
+from crawld.core.robots import ROBOTS_MAX_AGE_S, Robots, RobotsVerdict
+from crawld.core.url import parse
+from crawld.daemon.clock import Clock
+from crawld.daemon.fetch.metered_fetcher import Line
+from crawld.daemon.frontier.host import HostState
+from crawld.daemon.frontier.site import ActiveSite
+from crawld.net.exchange import FetchFailure
+from crawld.net.robots import RobotsAnswer, fetch_robots
+from crawld.store.engine.database import Database
+from crawld.store.frontier import host as host_rows
+from crawld.store.frontier.host import OriginRobots
+
+log = structlog.get_logger(__name__)
+
+CACHED_ORIGINS = 20_000
+"""Parsed rules held; the rest is parsed again from the file when needed."""
+
+RETRY_FIRST_S = 60.0
+"""First pause before a robots.txt that could not be had is asked for again; doubles."""
+
+RETRY_MAX_S = 6 * 3600.0
+
+WaitTurn = Callable[[str], Awaitable[None]]
+"""Waits until a URL may be asked for: the next hop of a redirect."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Closing:
+    failures: int
+    until: float
+
+
+@dataclass(frozen=True, slots=True)
+class _Entry:
+    robots: Robots
+    text: bytes | None
+    fetched_at: float
+
+
+class RobotsCache:
+    """The rules of all origins.
+
+    Attributes:
+        on_sitemaps: called when a file just fetched names sitemaps that it did not name before.
+    """
+
+    def __init__(
+        self,
+        database: Database,
+        line: Line,
+        clock: Clock,
+        *,
+        agent: str,
+        on_changed: Callable[[str], Awaitable[None]],
+    ) -> None:
+        """Make an empty cache for a product token; changed rules are told to `on_changed`."""
+        self.on_sitemaps: Callable[[], None] = _nobody_asks
+        self._database = database
+        self._line = line
+        self._clock = clock
+        self._agent = agent
+        self._on_changed = on_changed
+        self._entries: OrderedDict[str, _Entry] = OrderedDict()
+        self._closings: OrderedDict[str, _Closing] = OrderedDict()
+
+    def at_hand(self, origin: str) -> Robots | None:
+        """Return the rules of an origin if they are in memory, whatever their age."""
+        entry = self._entries.get(origin)
+        return entry.robots if entry else None
+
+    def closed_until(self, origin: str) -> float:
+        """Return the instant (trio clock) until which an origin is closed; -inf if it is not."""
+        closing = self._closings.get(origin)
+        return closing.until if closing else -math.inf
+
+    async def fresh(self, origin: str) -> Robots | None:
+        """Return the rules of an origin; None if robots.txt must be fetched first."""
+        entry = self._entries.get(origin)
+        if entry is None:
+            entry = await self._restore(origin)
+        if entry is None or not self._is_fresh(entry.fetched_at):
+            return None
+        self._entries.move_to_end(origin)
+        return entry.robots
+
+    def _is_fresh(self, fetched_at: float) -> bool:
+        # A file stamped in the future (the clock was set back) is not believed for longer.
+        return 0 <= self._clock.now() - fetched_at < ROBOTS_MAX_AGE_S
+
+    async def _restore(self, origin: str) -> _Entry | None:
+        stored = await self._database.read(host_rows.origin_robots, origin)
+        if stored is None or stored.verdict is RobotsVerdict.CLOSED:
+            return None
+        entry = _Entry(self._parsed(stored.verdict, stored.text), stored.text, stored.fetched_at)
+        self._keep(origin, entry)
+        return entry
+
+    def _parsed(self, verdict: RobotsVerdict, text: bytes | None) -> Robots:
+        if verdict is RobotsVerdict.RULES:
+            return Robots.parse(text or b"", self._agent)
+        return Robots.open()
+
+    def _keep(self, origin: str, entry: _Entry) -> None:
+        self._entries[origin] = entry
+        self._entries.move_to_end(origin)
+        if len(self._entries) > CACHED_ORIGINS:
+            self._entries.popitem(last=False)
+
+    async def fetch(
+        self, origin: str, host: HostState, site: ActiveSite, wait_turn: WaitTurn
+    ) -> RobotsAnswer:
+        """Fetch robots.txt in the host's present turn and apply what it says.
+
+        Args:
+            origin: scheme, host and port.
+            host: the host whose turn it is; its slot is spaced and its delay set.
+            site: whose limits and permissions hold.
+            wait_turn: waits until a redirect's target may be asked for.
+        """
+        answer = await fetch_robots(
+            partial(self._line.fetch, site),
+            origin,
+            limits=site.limits,
+            allow_private=site.permits_private(parse(origin + "/").host),
+            proxy=site.config.proxy,
+            wait_turn=wait_turn,
+        )
+        if isinstance(answer.last, FetchFailure) and answer.last.local_fault:
+            return answer  # it says nothing of the host: no verdict, asked again at the next turn
+        now = self._clock.now()
+        if answer.verdict is RobotsVerdict.CLOSED:
+            await self._closed(origin, host, answer)
+        else:
+            self._closings.pop(origin, None)
+            await self._open(origin, host, site, answer, now)
+        await self._database.write(
+            host_rows.record_robots,
+            origin,
+            OriginRobots(answer.verdict, answer.text, answer.status, now, host.crawl_delay_s),
+        )
+        return answer
+
+    async def _open(
+        self, origin: str, host: HostState, site: ActiveSite, answer: RobotsAnswer, now: float
+    ) -> None:
+        robots = self._parsed(answer.verdict, answer.text)
+        known = self._entries.get(origin)
+        self._keep(origin, _Entry(robots, answer.text, now))
+        host.apply_robots(robots, respect_crawl_delay=site.respect_crawl_delay)
+        log.info("robots", origin=origin, verdict=str(answer.verdict), status=answer.status)
+        if set(robots.sitemaps) - set(known.robots.sitemaps if known else ()):
+            self.on_sitemaps()
+        if known is not None and known.text != answer.text:
+            await self._on_changed(origin)
+
+    async def _closed(self, origin: str, host: HostState, answer: RobotsAnswer) -> None:
+        known = self._closings.pop(origin, None)
+        failures = known.failures if known else 0
+        wait_s = min(RETRY_FIRST_S * 2.0**failures, RETRY_MAX_S)
+        until = self._clock.monotonic() + wait_s
+        self._closings[origin] = _Closing(min(failures + 1, 32), until)
+        if len(self._closings) > CACHED_ORIGINS:
+            self._closings.popitem(last=False)
+        log.warning(
+            "robots_closed", origin=origin, status=answer.status, why=answer.detail, retry_s=wait_s
+        )
+        # Another origin of the host, its https beside its http, may be open.
+        if len(await self._database.read(host_rows.list_origins, host.host_id)) < 2:
+            host.shut_until = until
+
+
+def _nobody_asks() -> None:
+    """Nobody reads sitemaps."""

@@ -1,0 +1,1 @@
+"""Sites, hosts and page queues in memory."""

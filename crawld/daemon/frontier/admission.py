@@ -1,0 +1,196 @@
+"""Which of the URLs a page names become pages: scope, traps and robots, each refusal counted.
+
+The same links stand on most pages of a site, so URLs judged lately are remembered and not judged
+again; the memory is bounded and forgetting only costs time. The file has the last word: a URL that
+it knows makes no page.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+
+from crawld.core.robots import Robots
+from crawld.core.traps import trap
+from crawld.core.url import parse, url_hash
+from crawld.daemon.frontier.site import ActiveSite
+from crawld.daemon.frontier.wiki_scope import WikiParts
+from crawld.store.frontier.frontier import Discovery
+from crawld.store.frontier.refusal import Refusal
+
+GENERATION = 150_000
+"""URLs remembered in the younger of the two generations."""
+
+DEPTH_SHIFT = 40
+"""Bits of a 64-bit key that tell depths apart, clear of the low ones that tell sites apart."""
+
+KnownRobots = Callable[[str], Robots | None]
+"""Returns the rules of an origin where they are at hand."""
+
+
+class RecentUrls:
+    """A bounded set of numbers: what was met lately, in two generations."""
+
+    __slots__ = ("_generation", "_old", "_young")
+
+    def __init__(self, generation: int = GENERATION) -> None:
+        self._generation = generation
+        self._young: set[int] = set()
+        self._old: set[int] = set()
+
+    def __contains__(self, key: int) -> bool:
+        return key in self._young or key in self._old
+
+    def add(self, key: int) -> None:
+        """Remember a number; the oldest generation is forgotten when the younger is full."""
+        self._young.add(key)
+        if len(self._young) >= self._generation:
+            self._old, self._young = self._young, set()
+
+    def clear(self) -> None:
+        """Forget all: the rules by which URLs were judged have changed."""
+        self._young.clear()
+        self._old.clear()
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """The page that names the URLs.
+
+    Attributes:
+        page_id: its number; None for seeds.
+        depth: depth of the URLs it names.
+        seed: whether they are seeds.
+    """
+
+    page_id: int | None
+    depth: int
+    seed: bool = False
+
+
+@dataclass(slots=True)
+class Admitted:
+    """What came of a page's URLs.
+
+    Attributes:
+        found: those to be added to the frontier.
+        refusals: those that are not, with the reason.
+    """
+
+    found: list[Discovery] = field(default_factory=list)
+    refusals: list[Refusal] = field(default_factory=list)
+
+
+class Admission:
+    """Judges URLs for all sites."""
+
+    def __init__(self, known_robots: KnownRobots, wikis: WikiParts | None = None) -> None:
+        self._known_robots = known_robots
+        self._wikis = wikis or WikiParts()
+        self._recent = RecentUrls()
+        self._needless = RecentUrls()
+
+    def forget(self) -> None:
+        """Judge every URL anew: scopes or robots rules have changed."""
+        self._recent.clear()
+        self._needless.clear()
+
+    def admit(self, site: ActiveSite, urls: Iterable[str], source: Source, now: float) -> Admitted:
+        """Judge canonical URLs found for a site.
+
+        Args:
+            site: the site of the page that names them.
+            urls: canonical URLs.
+            source: the page that names them.
+            now: Unix seconds.
+        """
+        admitted = Admitted()
+        recent = self._recent
+        for url in urls:
+            hashed = url_hash(url)
+            # Seeds are few and must be judged even where a page has named them.
+            key = hashed ^ site.site_id
+            # Too deep here is not too deep from a page nearer to the seeds.
+            too_deep = key ^ (source.depth + 1 << DEPTH_SHIFT)
+            if not source.seed and (key in recent or too_deep in recent):
+                continue
+            reason = self._judge(site, url, hashed, source, now, admitted)
+            recent.add(too_deep if reason == "depth" else key)
+        return admitted
+
+    def _judge(
+        self,
+        site: ActiveSite,
+        url: str,
+        hashed: int,
+        source: Source,
+        now: float,
+        admitted: Admitted,
+    ) -> str | None:
+        """Add a URL to what was found or refused; return why it was refused, if it was."""
+        parsed = parse(url)
+        reason = site.scope.refusal(url, parsed.host, source.depth)
+        if reason is None:
+            reason = trap(url, site.traps, now)
+        if reason is None and not source.seed:
+            reason = self._wikis.refusal(site, url)
+        if reason is None and not source.seed:
+            robots = self._known_robots(parsed.origin)
+            if robots is not None and not robots.allowed(url):
+                reason = "robots"
+        if reason is not None:
+            admitted.refusals.append(Refusal(parsed.host, reason, url, now))
+            return reason
+        admitted.found.append(
+            Discovery(
+                url=url,
+                url_hash=hashed,
+                site_id=site.site_id,
+                host=parsed.host,
+                origin=parsed.origin,
+                depth=source.depth,
+                importance=site.importance(url) if site.weights else 1.0,
+                seed=source.seed,
+                referrer_id=source.page_id,
+                at=now,
+            )
+        )
+        return None
+
+    def admit_requisites(
+        self, site: ActiveSite, urls: Iterable[str], source: Source, now: float
+    ) -> Admitted:
+        """Judge canonical URLs that a page needs to be shown.
+
+        Unlike links, those that are let in are found each time: the file keeps which page needs
+        which. Arguments as of `admit`.
+        """
+        admitted = Admitted()
+        for url in urls:
+            hashed = url_hash(url)
+            key = hashed ^ site.site_id
+            if key in self._needless:
+                continue
+            parsed = parse(url)
+            reason = site.refuses_requisite(url, parsed.host)
+            robots = None if reason else self._known_robots(parsed.origin)
+            if robots is not None and not robots.allowed(url):
+                reason = "robots"
+            if reason is not None:
+                self._needless.add(key)
+                admitted.refusals.append(Refusal(parsed.host, reason, url, now))
+                continue
+            admitted.found.append(
+                Discovery(
+                    url=url,
+                    url_hash=hashed,
+                    site_id=site.site_id,
+                    host=parsed.host,
+                    origin=parsed.origin,
+                    depth=source.depth,
+                    referrer_id=source.page_id,
+                    requisite=True,
+                    at=now,
+                )
+            )
+        return admitted

@@ -1,0 +1,224 @@
+"""One host as the crawl knows it: its slot, its politeness, its pages.
+
+Everything here is derived: from the host's row at start, from answers later. What must survive the
+process (back-off, Retry-After) goes back to the file with the visit that learnt it. While the
+process lives, a Retry-After is held on trio's clock: no jump of the wall clock frees the host.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+
+import trio
+
+from crawld.core.politeness import (
+    NO_BACKOFF,
+    Backoff,
+    DelayRules,
+    QuietHours,
+    base_delay_s,
+    clamp_restored,
+    effective_delay_s,
+)
+from crawld.core.robots import Robots
+from crawld.daemon.clock import Clock
+from crawld.daemon.frontier.page_queue import HostPages
+from crawld.daemon.schedule.host_groups import Group
+from crawld.daemon.schedule.slots import HostSlot
+from crawld.store.frontier.host import HostUpdate
+
+
+class HostState:
+    """A host under crawl.
+
+    Attributes:
+        host_id: its number in the file.
+        slot: when it may be asked.
+        pages: its pages by site number.
+        requisites: what pages need to be shown and lies here, by site number.
+        backoff: what recent trouble costs.
+        certificate: names on the certificate it showed last, as far as this process has seen one.
+        crawl_delay_s: what its robots.txt asks for.
+        group: the hosts it shares limits with, None: it stands alone.
+        paused: whether the operator paused it.
+        rules: politeness of the strictest site that has pages here.
+        shut_until: instant (trio clock) before which robots.txt must not be asked for again and
+            the host's pages wait.
+    """
+
+    __slots__ = (
+        "_balance",
+        "_closed_until",
+        "_quiet",
+        "_request_rate_delay_s",
+        "_turn",
+        "_visit_time",
+        "backoff",
+        "certificate",
+        "crawl_delay_s",
+        "group",
+        "host_id",
+        "pages",
+        "paused",
+        "requisites",
+        "rules",
+        "shut_until",
+        "slot",
+    )
+
+    def __init__(self, host_id: int, slot: HostSlot) -> None:
+        self.host_id = host_id
+        self.slot = slot
+        self.rules = DelayRules()
+        self.group: Group | None = None
+        self.pages: dict[int, HostPages] = {}
+        self.requisites: dict[int, HostPages] = {}
+        self.backoff: Backoff = NO_BACKOFF
+        self.certificate: tuple[str, ...] = ()
+        self.paused = False
+        self.shut_until = -math.inf
+        self._closed_until = -math.inf
+        self.crawl_delay_s: float | None = None
+        self._request_rate_delay_s: float | None = None
+        self._quiet = QuietHours()
+        self._visit_time: tuple[int, int] | None = None
+        self._turn = 0
+        self._balance = 0.0
+
+    # --- politeness ----------------------------------------------------------------------------
+
+    def restore(self, backoff: Backoff, clock: Clock) -> None:
+        """Take the stored back-off, as far as it can be believed."""
+        self.backoff = clamp_restored(backoff, clock.now())
+        if self.backoff.closed_until is not None:
+            self._closed_until = clock.to_monotonic(self.backoff.closed_until)
+
+    def apply_rules(self, rules: Sequence[DelayRules]) -> None:
+        """Take the politeness of the sites with pages here; of several the slowest holds."""
+        self.rules = max(rules, key=lambda each: each.host_delay_s, default=self.rules)
+        if self.group is not None and self.group.host_delay_s is not None:
+            self.rules = replace(self.rules, host_delay_s=self.group.host_delay_s)
+        self._quiet = self.rules.quiet_hours.with_visit_time(self._visit_time)
+
+    def apply_robots(self, robots: Robots, *, respect_crawl_delay: bool) -> None:
+        """Take what a robots.txt asks for besides its rules."""
+        if respect_crawl_delay:
+            self.crawl_delay_s = robots.crawl_delay_s
+            self._request_rate_delay_s = robots.request_rate_delay_s
+        self._visit_time = robots.visit_time
+        self._quiet = self.rules.quiet_hours.with_visit_time(self._visit_time)
+
+    def base_delay_s(self) -> float:
+        """Return the delay without back-off."""
+        return base_delay_s(self.rules, self.crawl_delay_s, self._request_rate_delay_s)
+
+    def delay_s(self) -> float:
+        """Return the time to leave between two requests."""
+        return effective_delay_s(
+            self.rules, self.crawl_delay_s, self._request_rate_delay_s, self.backoff
+        )
+
+    def troubled(self, now: float, retry_after_s: float | None) -> None:
+        """Back off after an answer that asks for rest, or none at all."""
+        self.backoff = self.backoff.after_trouble(now, self.base_delay_s(), retry_after_s)
+        if retry_after_s is not None:
+            self._closed_until = max(self._closed_until, trio.current_time() + retry_after_s)
+
+    def answered(self, now: float) -> None:
+        """Forgive by and by after an answer that is none of those."""
+        if self.backoff is not NO_BACKOFF:
+            self.backoff = self.backoff.after_success(now)
+
+    def update(
+        self,
+        last_fetch_at: float | None,
+        address: str | None,
+        certificate: tuple[str, ...] = (),
+    ) -> HostUpdate:
+        """Return what must survive the process.
+
+        Args:
+            last_fetch_at: when it was asked (Unix seconds); None: nothing reached the wire.
+            address: where.
+            certificate: names on the certificate it showed.
+        """
+        news = certificate if certificate != self.certificate else ()
+        self.certificate = certificate or self.certificate
+        return HostUpdate(
+            last_fetch_at=last_fetch_at,
+            address=address,
+            certificate=news,
+            backoff_level=self.backoff.level,
+            backoff_at=self.backoff.at,
+            closed_until=self.backoff.closed_until,
+        )
+
+    def spaced(self, from_instant: float) -> None:
+        """Let the host rest for its delay, counted from an instant of trio's clock."""
+        self.slot.next_at = max(self.slot.next_at, from_instant + self.delay_s())
+
+    def open_at(self, clock: Clock) -> float:
+        """Return the first instant (trio clock) at which its pages may have a turn."""
+        return max(self.shut_until, self.rested_at(clock))
+
+    def rested_at(self, clock: Clock) -> float:
+        """Return the first instant (trio clock) at which Retry-After and quiet hours are over."""
+        rested_at = self._closed_until
+        if self._quiet.spans:
+            now = clock.now()
+            quiet_until = self._quiet.open_at(now)
+            if quiet_until > now:
+                rested_at = max(rested_at, clock.to_monotonic(quiet_until))
+        return rested_at
+
+    # --- pages ---------------------------------------------------------------------------------
+
+    def queues(self) -> list[HostPages]:
+        """Return the pages and the requisites of every site."""
+        return [*self.pages.values(), *self.requisites.values()]
+
+    def wanted_at(self, now: float, active: set[int]) -> float | None:
+        """Return when (Unix seconds) some page of an active site may be visited; None: never."""
+        earliest: float | None = None
+        for held in (self.pages, self.requisites):
+            for site_id, pages in held.items():
+                if site_id in active:
+                    at = pages.wanted_at(now)
+                    if at is not None and (earliest is None or at < earliest):
+                        earliest = at
+        return earliest
+
+    def take(
+        self, now: float, active: set[int], *, requisite_share: float = 0.0
+    ) -> tuple[HostPages, int] | None:
+        """Take the next page, the sites of the host in turn.
+
+        Args:
+            now: Unix seconds.
+            active: numbers of the sites that are not paused.
+            requisite_share: share of the turns for requisites while pages want them too.
+        """
+        if not self.requisites:
+            return self._take_of(self.pages, now, active)
+        first, second = self.pages, self.requisites
+        if self._balance < 0.0:
+            first, second = second, first
+        taken = self._take_of(first, now, active) or self._take_of(second, now, active)
+        if taken is not None:
+            step = 1.0 - requisite_share if taken[0].requisites else -requisite_share
+            self._balance = min(max(self._balance + step, -1.0), 1.0)
+        return taken
+
+    def _take_of(
+        self, held: dict[int, HostPages], now: float, active: set[int]
+    ) -> tuple[HostPages, int] | None:
+        queues = [pages for site_id, pages in held.items() if site_id in active]
+        for offset in range(len(queues)):
+            pages = queues[(self._turn + offset) % len(queues)]
+            page = pages.take(now)
+            if page is not None:
+                self._turn += offset + 1
+                return pages, page
+        return None

@@ -1,0 +1,495 @@
+"""The pages of one site on one host, in memory: which of them should have the host's next turn.
+
+Derived state, rebuilt from the file at start. Five places, a page is in one of them:
+
+    ahead      never visited, a short breadth-first look-ahead; the rest waits in the file
+    policy     visited and open to selection, in the policy's order
+    again      to be visited in the very next turn, to see what changes by itself
+    resting    visited less than `min_revisit_s` ago, and not reliably said to have changed since
+    retries    failed, blocked or gone, with an instant of its own
+
+Between `take` and `visited`, `failed`, `deferred` or `returned` a page is in none of them, so it is
+never in flight twice. Pages that no scope has any more are left out until the scopes change. New
+pages and revisits share the turns: new pages get them all until a revisit is due, then
+`discovery_share` of them.
+
+The policy may be exchanged while the crawl runs. The former one goes on until the pages are read
+from the file; what is in flight or resting then enters the new one when its visit is over.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from crawld.core.change.record import Records
+from crawld.core.change.refit import renewals
+from crawld.core.change.scale import ScaleModel
+from crawld.core.revisit.names import PolicyName
+from crawld.core.revisit.policies import Observation, Policy, UniformPolicy
+from crawld.core.revisit.policies_frequency import DelayedPolicy
+from crawld.core.revisit.policies_greedy import GreedyPolicy
+from crawld.core.revisit.policies_index import IndexPolicy
+from crawld.core.revisit.registry import FACTORIES, Allocated
+from crawld.daemon.frontier.retries import Retries
+from crawld.daemon.frontier.revisit_queue import Resting
+
+LOOK_AHEAD = 256
+"""Pages of the frontier held in memory per host and site."""
+
+RELIED_ON = 0.5
+"""Trust from which a report that a page changed ends its rest."""
+
+IDLE_MOST_S = 300.0
+"""A policy that keeps a slot free is asked again after this at the latest."""
+
+
+_EMPTY: Final[Policy] = UniformPolicy()
+"""Stands for the policy where no page was visited yet; a policy of its own takes some KB a host."""
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """Visited pages as the file has them, the oldest visit first.
+
+    Attributes:
+        pages: (n,) int64.
+        last_visit_at: (n,) float64, Unix seconds, ascending.
+        weights: (n,) float64, importance; None: all 1, as far as is known yet.
+    """
+
+    pages: npt.NDArray[np.int64]
+    last_visit_at: npt.NDArray[np.float64]
+    weights: npt.NDArray[np.float64] | None = None
+
+
+class HostPages:
+    """The pages of one site on one host.
+
+    Attributes:
+        site_id: the site they belong to.
+        host_id: the host they live on.
+        policy_name: the policy that orders, or is about to order, the revisits.
+        requisites: whether they are what pages need to be shown, no pages proper.
+        more: whether the file holds never-visited pages beyond the look-ahead.
+        held: never-visited pages taken and not yet recorded: a refill must not bring them again.
+    """
+
+    __slots__ = (
+        "_again",
+        "_ahead",
+        "_balance",
+        "_discovery_share",
+        "_idle_until",
+        "_in_flight",
+        "_left_out",
+        "_news",
+        "_policy",
+        "_policy_of",
+        "_resting",
+        "_retries",
+        "_selectable",
+        "_since_read",
+        "_weights",
+        "held",
+        "host_id",
+        "more",
+        "policy_name",
+        "requisites",
+        "site_id",
+    )
+
+    def __init__(
+        self,
+        site_id: int,
+        host_id: int,
+        policy_name: PolicyName,
+        *,
+        discovery_share: float,
+        min_revisit_s: float,
+        requisites: bool = False,
+    ) -> None:
+        self.site_id = site_id
+        self.host_id = host_id
+        self.requisites = requisites
+        self.more = False
+        self.held: set[int] = set()
+        self._left_out: set[int] = set()
+        self.policy_name = policy_name
+        self._policy_of = policy_name
+        self._policy: Policy = _EMPTY
+        self._in_flight: set[int] = set()
+        self._since_read: dict[int, float] = {}
+        self._weights: dict[int, float] = {}
+        self._news: dict[int, tuple[float, float]] = {}
+        self._idle_until = -math.inf
+        self._discovery_share = discovery_share
+        self._again: tuple[int, ...] = ()
+        # A list and a heap where deques would do: two of those cost 1.2 KB a host.
+        self._ahead: list[int] = []
+        self._resting = Resting(min_revisit_s)
+        self._retries = Retries()
+        self._selectable = 0
+        self._balance = 0.0
+
+    # --- coming in -----------------------------------------------------------------------------
+
+    def load_visited(self, known: Known, now: float) -> None:
+        """Take the visited pages from the file at start; `now` in Unix seconds."""
+        self._keep_weights(known)
+        pages, last_visit_at = known.pages, known.last_visit_at
+        rested = int(np.searchsorted(last_visit_at, now - self._resting.rest_s, side="right"))
+        weights = None if known.weights is None else known.weights[:rested]
+        self._own_policy().load(pages[:rested], last_visit_at[:rested], weights)
+        self._selectable += rested
+        young = zip(pages[rested:].tolist(), last_visit_at[rested:].tolist(), strict=True)
+        # A visit stored in the future (the clock was set back) rests no longer than others.
+        for page, visited_at in young:
+            self._resting.add(min(visited_at, now), page)
+
+    def _own_policy(self) -> Policy:
+        if self._policy is _EMPTY:
+            self._policy = FACTORIES[self._policy_of]()
+        return self._policy
+
+    def _keep_weights(self, known: Known) -> None:
+        if known.weights is not None:
+            unusual = np.flatnonzero(known.weights != 1.0)
+            pages, weights = known.pages[unusual].tolist(), known.weights[unusual].tolist()
+            self._weights = dict(zip(pages, weights, strict=True))
+
+    def load_retry(self, page: int, retry_at: float) -> None:
+        """Take a page whose next visit has an instant of its own."""
+        self._retries.add(page, retry_at)
+
+    def discovered(self, pages: Iterable[int], *, soon: bool = False) -> None:
+        """Take pages just admitted; beyond the look-ahead they stay in the file.
+
+        Args:
+            pages: their numbers.
+            soon: whether they go before those that wait; some may wait already, or have been
+                visited since the file was read.
+        """
+        if soon:
+            # Requisites come the moment they are met: none was visited.
+            known = self.held if self.requisites else self.held | self._out_of_policy()
+            first = dict.fromkeys(p for p in pages if p not in known and p not in self._policy)
+            self._ahead = [*first, *(page for page in self._ahead if page not in first)]
+            return
+        for page in pages:
+            if self.more or len(self._ahead) >= LOOK_AHEAD:
+                self.more = True
+                return
+            self._ahead.append(page)
+
+    def refill(self, pages: list[int], *, asked: int) -> None:
+        """Take the next pages of the frontier, read from the file in breadth-first order.
+
+        Args:
+            pages: what the file gave.
+            asked: how many it was asked for; fewer mean that it holds no more.
+        """
+        present = set(self._ahead)
+        fresh = [page for page in pages if page not in self.held and page not in present]
+        self._ahead.extend(fresh)
+        self.more = len(pages) >= asked
+
+    @property
+    def wants_refill(self) -> bool:
+        """Whether the look-ahead is low and the file has more."""
+        return self.more and len(self._ahead) < LOOK_AHEAD // 4
+
+    # --- going out -----------------------------------------------------------------------------
+
+    def wanted_at(self, now: float) -> float | None:
+        """Return the earliest instant (Unix seconds) some page may be visited; None: none ever."""
+        if self._ahead or self.more or self._again:
+            return now
+        revisit_at = self.revisit_at(now)
+        retry_at = self._retries.first_at()
+        if revisit_at is None or retry_at is None:
+            return retry_at if revisit_at is None else revisit_at
+        return min(retry_at, revisit_at)
+
+    def revisit_at(self, now: float) -> float | None:
+        """Return the earliest instant (Unix seconds) the policy may choose; None: it never may."""
+        if self._selectable and not self._idles(now):
+            return now
+        instants = []
+        if self._selectable:
+            instants.append(self._idle_until)
+        if (rested_at := self._resting.until(now)) is not None:
+            instants.append(rested_at)
+        return min(instants, default=None)
+
+    def _idles(self, now: float) -> bool:
+        # An instant further off is of a clock that was set back meanwhile.
+        return 0.0 < self._idle_until - now <= IDLE_MOST_S
+
+    def take(self, now: float) -> int | None:
+        """Take the page that should be visited now, or None."""
+        if self._again:
+            page, *rest = self._again
+            self._again = tuple(rest)
+            self._in_flight.add(page)
+            return page
+        self._wake_rested(now)
+        if self._balance >= 0:
+            new = self._take_new()
+            return self._take_revisit(now) if new is None else new
+        revisit = self._take_revisit(now)
+        return self._take_new() if revisit is None else revisit
+
+    def lend(self, now: float) -> int | None:
+        """Take the page the policy chooses for a turn that is not of its host, or None."""
+        self._wake_rested(now)
+        if not self._selectable or self._idles(now):
+            return None
+        page = self._select(now)
+        if page is not None:
+            self._in_flight.add(page)
+        return page
+
+    def _wake_rested(self, now: float) -> None:
+        for visited_at, page, observation in self._resting.rested(now):
+            if page not in self._policy:
+                self._own_policy().add(page, visited_at, self._weights.get(page, 1.0))
+            if self.switching:
+                self._since_read[page] = visited_at
+            if observation is not None:
+                self._policy.visited(page, visited_at, observation)
+            if (news := self._news.pop(page, None)) is not None:
+                self._policy.hinted(page, news[0], trust=news[1])
+            self._selectable += 1
+
+    def _take_new(self) -> int | None:
+        if not self._ahead:
+            return None
+        page = self._ahead.pop(0)
+        self.held.add(page)
+        self._balance = max(self._balance - (1.0 - self._discovery_share), -1.0)
+        return page
+
+    def _take_revisit(self, now: float) -> int | None:
+        page = self._retries.take(now)
+        if page is None and self._selectable and not self._idles(now):
+            page = self._select(now)
+        if page is not None:
+            self._in_flight.add(page)
+            self._balance = min(self._balance + self._discovery_share, 1.0)
+        return page
+
+    def _select(self, now: float) -> int | None:
+        page = self._policy.select(now)
+        if page is not None:
+            self._selectable -= 1
+        elif isinstance(self._policy, DelayedPolicy):
+            self._idle_until = min(self._policy.due_at(), now + IDLE_MOST_S)
+        else:
+            # A policy that names none has none: asking again at once would only spin.
+            self._selectable = 0
+        return page
+
+    # --- coming back ---------------------------------------------------------------------------
+
+    def returned(self, page: int) -> None:
+        """Put back a page that was taken and not asked for."""
+        self._in_flight.discard(page)
+        if page in self.held:
+            self.held.discard(page)
+            self._ahead.insert(0, page)
+        elif page in self._policy:
+            self._policy.released(page)
+            self._selectable += 1
+        else:
+            self.load_retry(page, 0.0)
+
+    def visited(self, page: int, now: float, observation: Observation, weight: float = 1.0) -> None:
+        """Put back a page after a visit that found its present state; it rests first."""
+        if weight != 1.0:
+            self._weights[page] = weight
+        self._in_flight.discard(page)
+        self._resting.add(now, page, observation)
+
+    def again(self, page: int) -> None:
+        """Put back a page to be visited in the very next turn, to see what changes by itself."""
+        self._in_flight.discard(page)
+        self._again = (*self._again, page)
+
+    def summoned(self, page: int) -> None:
+        """Let a visited page have the very next turn, wherever it is: an audit has drawn it."""
+        if page in self._in_flight or page in self._again:
+            return
+        waited = self._retries.drop(page)
+        if not (self._resting.drop({page}) or waited):
+            if page not in self._policy:
+                return
+            self._policy.remove(page)
+            self._selectable -= 1
+        self._again = (*self._again, page)
+
+    def failed(self, page: int, retry_at: float) -> None:
+        """Put back a page that gave no good copy; it comes again at an instant of its own."""
+        self._drop(page)
+        self.load_retry(page, retry_at)
+
+    def _drop(self, page: int) -> None:
+        self._in_flight.discard(page)
+        self._news.pop(page, None)
+        self._policy.remove(page)
+
+    def deferred(self, page: int, until: float) -> None:
+        """Put back a page that could not be asked for now; it comes again at that instant."""
+        self.failed(page, until)
+
+    def left_out(self, page: int) -> None:
+        """Leave out a page that is in no scope, until `reconsider`."""
+        self._drop(page)
+        self._left_out.add(page)
+
+    def reconsider(self) -> None:
+        """Bring back what was left out: the scopes have changed."""
+        for page in self._left_out:
+            if page in self.held:
+                self.held.discard(page)
+                self.more = True
+            else:
+                self.load_retry(page, 0.0)
+        self._left_out.clear()
+
+    def brought_back(self, pages: Mapping[int, bool]) -> None:
+        """Take pages that rested as a replica's and may be visited again, as soon as they can.
+
+        Args:
+            pages: their numbers, and whether each was visited before.
+        """
+        present = self._out_of_policy().union(self._ahead)
+        for page, was_visited in pages.items():
+            self._left_out.discard(page)
+            if page in present or page in self._policy:
+                continue
+            self.held.discard(page)
+            if was_visited:
+                self.load_retry(page, 0.0)
+            else:
+                self.more = True
+
+    def _out_of_policy(self) -> set[int]:
+        """Return the pages that were taken and wait somewhere for their next visit, or its end."""
+        return set(self._resting).union(self._in_flight, self._again, self._retries)
+
+    def forgotten(self, page: int) -> None:
+        """Leave out a page that was excluded, or visited by a one-off mirror."""
+        self._drop(page)
+
+    def recorded(self, page: int) -> None:
+        """Note that the file counts a page as discovered no more: a refill no longer brings it."""
+        self.held.discard(page)
+
+    # --- hints ---------------------------------------------------------------------------------
+
+    def hinted(self, page: int, changed_at: float, trust: float) -> None:
+        """Take a report that a visited page changed.
+
+        A page need not rest any longer if the report is to be relied on.
+
+        Args:
+            page: its number.
+            changed_at: Unix seconds.
+            trust: probability that the source is right, in [0, 1].
+        """
+        if page in self._policy:
+            self._policy.hinted(page, changed_at, trust=trust)
+        else:
+            self._news[page] = max((changed_at, trust), self._news.get(page, (0.0, 0.0)))
+        if trust >= RELIED_ON:
+            self._resting.told(page, changed_at)
+
+    def covered(self, missed_share: float, lag_s: float) -> None:
+        """Note how completely hints tell of the changes of these pages.
+
+        Args:
+            missed_share: share of the changes nobody tells of, in [0, 1].
+            lag_s: time until a change is told.
+        """
+        if isinstance(self._policy, IndexPolicy):
+            self._policy.covered(missed_share, lag_s)
+
+    def recalled(self, pages: set[int]) -> None:
+        """Visit pages now that waited for an instant of their own: they are said to be back."""
+        self._retries.recall(pages)
+
+    # --- what the policy is told ---------------------------------------------------------------
+
+    @property
+    def learns(self) -> bool:
+        """Whether the policy learns from the change models of its pages at each visit."""
+        return self._policy_of == "index"
+
+    @property
+    def policy(self) -> Policy:
+        """The policy that orders the revisits now."""
+        return self._policy
+
+    def teach(self, pages: npt.NDArray[np.int64], records: Records, scale: ScaleModel) -> None:
+        """Hand the policy what the file knows of the changes of pages.
+
+        Args:
+            pages: page numbers; unknown ones are passed over.
+            records: their change models, same order.
+            scale: of their site.
+        """
+        if isinstance(self._policy, IndexPolicy):
+            self._policy.adopt(scale)
+            self._policy.learnt(pages, records)
+        elif isinstance(self._policy, GreedyPolicy):
+            self._policy.learnt(pages, renewals(records))
+
+    def weigh(self, page: int, weight: float) -> None:
+        """Take the importance of a page."""
+        if weight != self._weights.get(page, 1.0):
+            self._weights[page] = weight
+            self._policy.set_weight(page, weight)
+
+    def allocated(self, pages: npt.NDArray[np.int64], frequency: npt.NDArray[np.float64]) -> None:
+        """Hand the policy the frequencies (visits per second) of an allocation, if it follows one.
+
+        Args:
+            pages: page numbers; unknown ones are passed over.
+            frequency: of each, same length.
+        """
+        if isinstance(self._policy, Allocated):
+            self._policy.allocated(pages, frequency)
+            self._idle_until = -math.inf
+
+    # --- another policy ------------------------------------------------------------------------
+
+    @property
+    def switching(self) -> bool:
+        """Whether another policy was named and has not got its pages yet (`switch`)."""
+        return self.policy_name != self._policy_of
+
+    def switch(self, known: Known) -> None:
+        """Let the policy of `policy_name` take over.
+
+        Args:
+            known: visited pages as read after it was named, those in flight and resting included.
+        """
+        former, policy = self._policy, FACTORIES[self.policy_name]()
+        self._keep_weights(known)
+        out = self._in_flight.union(self._again, self._resting)
+        stays = former.held(known.pages) & ~np.isin(known.pages, list(out))
+        weights = None if known.weights is None else known.weights[stays]
+        policy.load(known.pages[stays], known.last_visit_at[stays], weights)
+        for page, visited_at in self._since_read.items():
+            # First visited after the file was read.
+            if page in former and page not in out:
+                policy.add(page, visited_at, self._weights.get(page, 1.0))
+        self._since_read.clear()
+        self._policy, self._policy_of = policy, self.policy_name
+        self._selectable, self._idle_until = len(policy), -math.inf

@@ -1,0 +1,68 @@
+"""What belongs to the sites that live on wikis, in memory: asked by admission and before visits.
+
+Derived from the file: how each wiki spells titles, and the titles that make up a site that is a
+part of one. Loaded at the start, after a reload, and when a wiki has said something new.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from crawld.core.url import parse
+from crawld.daemon.frontier.site import ActiveSite
+from crawld.sources.mediawiki_scope import WikiPart, spelt_prefixes
+from crawld.sources.mediawiki_site import WikiFacts
+from crawld.store.changes import wiki, wiki_member
+from crawld.store.changes.wiki import WikiRow
+from crawld.store.engine.database import Database
+
+
+class WikiParts:
+    """The parts of all wikis, by site and origin."""
+
+    def __init__(self) -> None:
+        self._parts: dict[tuple[int, str], WikiPart] = {}
+
+    def refusal(self, site: ActiveSite, url: str) -> str | None:
+        """Return why a canonical URL is no page of a site, as its wiki sees it; None: it may be."""
+        if not site.config.api:
+            return None
+        part = self._parts.get((site.site_id, parse(url).origin))
+        if part is not None:
+            return part.refusal(url)
+        return "wiki_part" if site.config.wiki_scoped else None
+
+    def part(self, site_id: int, origin: str) -> WikiPart | None:
+        """Return what a site wants of a wiki, None where that is not known yet."""
+        return self._parts.get((site_id, origin))
+
+    async def load(self, database: Database, sites: dict[int, ActiveSite]) -> bool:
+        """Read the file; return whether anything is not what it was."""
+        loaded: dict[tuple[int, str], WikiPart] = {}
+        for row in await database.read(wiki.list_wikis):
+            site = sites.get(row.site_id)
+            if site is None or not site.config.api or row.facts is None:
+                continue
+            members = await database.read(wiki_member.titles, row.wiki_id)
+            loaded[row.site_id, row.origin] = part_of(site, row, members)
+        changed = loaded != self._parts
+        self._parts = loaded
+        return changed
+
+    def named(self, site_id: int, origin: str, titles: frozenset[str]) -> None:
+        """Take the titles that make up a part."""
+        part = self._parts[site_id, origin]
+        self._parts[site_id, origin] = replace(part, members=titles)
+
+
+def part_of(site: ActiveSite, row: WikiRow, members: list[str]) -> WikiPart:
+    """Return what a site wants of a wiki that has said what it is."""
+    assert row.facts is not None
+    rules, config = WikiFacts.from_json(row.facts).titles, site.config
+    return WikiPart(
+        rules,
+        scoped=config.wiki_scoped,
+        prefixes=spelt_prefixes(config.wiki_prefixes, rules),
+        talk=config.wiki_talk,
+        members=frozenset(members),
+    )

@@ -1,0 +1,99 @@
+"""Reads first copies after the fact: cleaned digest and sketch, which their visit had no time for.
+
+It goes through the versions in the order they came, a few at a time on a reader's thread, and rests
+three times as long as it worked. Copies that their visit analysed are passed over: those compared
+with an earlier one, and first ones of a crawl that was in no hurry.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import apsw
+import structlog
+import trio
+
+from crawld.core.content.analysis import read_blocks
+from crawld.core.content.fingerprint import cleaned_digest, sketch
+from crawld.core.content.volatile import VolatileBlocks, cleaned
+from crawld.daemon.clock import Clock
+from crawld.daemon.crawl.loop import Crawl
+from crawld.errors import CorruptDatabaseError
+from crawld.store.changes import volatile
+from crawld.store.engine.database import Database
+from crawld.store.versions import held, unanalysed
+from crawld.store.versions.unanalysed import Identity, Unread
+
+log = structlog.get_logger(__name__)
+
+EVERY_S: Final = 600.0
+
+AGE_S: Final = 60.0
+"""Younger copies wait: their crawl may be in a hurry still."""
+
+SLICE: Final = 8
+"""Copies analysed at one go, some 10 ms of work."""
+
+REST: Final = 3.0
+"""Rest after each slice, in times of its work."""
+
+
+class Analyse:
+    """The job."""
+
+    name = "analyse"
+    every_s = EVERY_S
+
+    def __init__(self, crawl: Crawl, database: Database, clock: Clock) -> None:
+        """Take the crawl whose copies are to be read."""
+        self._crawl = crawl
+        self._database = database
+        self._clock = clock
+        self._analysed = self._damaged = 0
+
+    async def run(self) -> str:
+        """Analyse every copy that is old enough; a one-off mirror leaves that to a daemon."""
+        if self._crawl.settings.once:
+            return "left to a daemon"
+        analysed = self._analysed
+        before = self._clock.now() - AGE_S
+        while await self._slice(before):
+            pass
+        return f"{self._analysed - analysed} copies analysed"
+
+    async def progress(self) -> dict[str, int]:
+        """Return what was done since the start."""
+        return {"analysed": self._analysed, "damaged": self._damaged}
+
+    async def _slice(self, before: float) -> bool:
+        began_s = trio.current_time()
+        copies, up_to = await self._database.read(unanalysed.unread, before=before, limit=SLICE)
+        if up_to is None:
+            return False
+        read = await self._database.read(_read_all, copies) if copies else []
+        await self._database.write(unanalysed.put, read, up_to=up_to)
+        self._analysed += len(read)
+        if len(read) < len(copies):
+            self._damaged += len(copies) - len(read)
+            log.error("copies_unreadable", up_to=up_to, hint="crawld doctor")
+        await trio.sleep(REST * (trio.current_time() - began_s))
+        return True
+
+
+def _read_all(connection: apsw.Connection, copies: list[Unread]) -> list[Identity]:
+    """Analyse copies, those left out that cannot be read; on a reader's thread."""
+    return [found for copy in copies if (found := _read(connection, copy)) is not None]
+
+
+def _read(connection: apsw.Connection, copy: Unread) -> Identity | None:
+    try:
+        kept = held.held(connection, copy.version_id)
+    except CorruptDatabaseError:
+        return None
+    if kept is None:
+        return None
+    blocks = read_blocks(*kept)
+    rules = VolatileBlocks.from_bytes(volatile.of_page(connection, copy.page_id))
+    template = VolatileBlocks.from_bytes(volatile.of_host(connection, copy.host_id).rules)
+    steady = cleaned(blocks, rules | template)
+    return Identity(copy.version_id, cleaned_digest(steady), sketch(blocks.visible_text()))

@@ -1,0 +1,208 @@
+"""Refits the change models: what pages of a host or section have in common, and a site's gaps.
+
+Models are read host by host in slices, refitted on a reader's thread (`core/change/refit.py`), and
+those that moved are written back, unless a visit has changed them meanwhile. A host larger than a
+slice is fitted slice by slice: thousands of pages tell what is usual as well as all of them.
+
+Then each site's age-aware model is fitted to a sample of its histories (`core/change/scale.py`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+import apsw
+import numpy as np
+import trio
+
+from crawld.core.change.prior import Gamma
+from crawld.core.change.record import RECORD, VERSION, records_of
+from crawld.core.change.refit import refit
+from crawld.core.change.scale import ScaleModel, fit_scale
+from crawld.core.change.section import groups_of
+from crawld.core.url import target_of
+from crawld.daemon.clock import Clock
+from crawld.daemon.crawl.loop import Crawl
+from crawld.store.changes import model
+from crawld.store.changes.model import FIRST, ModelRow, Refitted
+from crawld.store.engine.database import Database
+
+FIRST_S: Final = 600.0
+EVERY_S: Final = 6 * 3600.0
+"""Pause between two runs, doubling from the one to the other: what is usual on a host is known
+within minutes of a new mirror, and hardly moves after a day."""
+
+SLICE: Final = 4096
+"""Models refitted at one go, some 30 ms of work."""
+
+WRITTEN: Final = 256
+"""Models written in one transaction."""
+
+MOVED: Final = 0.02
+"""A model is written back if its rate or its prior moved by more than this share."""
+
+REST: Final = 2.0
+"""Rest after each slice, in times of its work."""
+
+SAMPLE_HOSTS, SAMPLE_PAGES, SAMPLE_NEWEST = 50, 2000, 200
+"""Hosts of a site, pages of them in all, and newest changes of a page: what it is fitted to."""
+
+LEAST_GAPS: Final = 30
+"""With fewer gaps between changes a site has no model of its own."""
+
+
+@dataclass(frozen=True, slots=True)
+class Slice:
+    """What refitting some models came to.
+
+    Attributes:
+        moved: models to write back.
+        priors: what the rates of each host's pages are expected to be.
+        section_priors: the same of sections with pages enough.
+        pages: models looked at.
+        up_to: (host_id, url_hash) of the last.
+    """
+
+    moved: list[Refitted]
+    priors: list[tuple[int, Gamma]]
+    section_priors: list[tuple[int, str, Gamma]]
+    pages: int
+    up_to: tuple[int, int]
+
+
+class Estimate:
+    """The job."""
+
+    name = "estimate"
+
+    def __init__(
+        self,
+        crawl: Crawl,
+        database: Database,
+        clock: Clock,
+        *,
+        on_refitted: Callable[[], None] = lambda: None,
+    ) -> None:
+        """Take the crawl whose pages are to be estimated, and who is to hear of it."""
+        self._crawl = crawl
+        self._on_refitted = on_refitted
+        self._database = database
+        self._clock = clock
+        self._pages = self._moved = self._sites = 0
+        self._every_s = FIRST_S
+
+    @property
+    def every_s(self) -> float:
+        """The pause between two runs."""
+        return self._every_s
+
+    async def run(self) -> str:
+        """Refit every model, and the scale of every site; a one-off mirror needs neither."""
+        if self._crawl.settings.once:
+            return "left to a daemon"
+        pages, moved, sites = self._pages, self._moved, self._sites
+        await self._refit_all()
+        if self._pages > pages:
+            self._every_s = min(2.0 * self._every_s, EVERY_S)
+        for site_id in sorted(self._crawl.sites):
+            await self._fit_scale(site_id)
+        if (self._moved, self._sites) != (moved, sites):
+            self._on_refitted()
+        done = (self._pages - pages, self._moved - moved, self._sites - sites)
+        return "{} models, {} of them moved, {} sites".format(*done)
+
+    async def progress(self) -> dict[str, int]:
+        """Return what was done since the start."""
+        return {"pages": self._pages, "moved": self._moved, "sites": self._sites}
+
+    async def _refit_all(self) -> None:
+        after = FIRST
+        while True:
+            began_s = trio.current_time()
+            found = await self._database.read(refit_slice, after)
+            if found is None:
+                return
+            for start in range(0, len(found.moved), WRITTEN):
+                part = found.moved[start : start + WRITTEN]
+                self._moved += await self._database.write(model.refit, part)
+            await self._database.write(put_priors_of, found)
+            self._pages += found.pages
+            after = found.up_to
+            await trio.sleep(REST * (trio.current_time() - began_s))
+
+    async def _fit_scale(self, site_id: int) -> None:
+        hosts = [host for host in self._crawl.hosts.values() if site_id in host.pages]
+        sampled = hosts[:: -(-len(hosts) // SAMPLE_HOSTS)] if hosts else []
+        histories: list[list[float]] = []
+        for host in sampled:
+            histories += await self._database.read(
+                model.change_instants,
+                host.host_id,
+                site_id,
+                pages=SAMPLE_PAGES // len(sampled),
+                newest=SAMPLE_NEWEST,
+            )
+        if sum(max(len(instants) - 1, 0) for instants in histories) < LEAST_GAPS:
+            return
+        at = self._clock.now()
+        scale = await trio.to_thread.run_sync(_scale_of, histories, at)
+        await self._database.write(model.put_scale, site_id, at, scale.as_dict())
+        self._sites += 1
+
+
+def _scale_of(histories: list[list[float]], at: float) -> ScaleModel:
+    # What was stored in the future (the clock was set back) is taken for now.
+    pages = [np.unique(np.minimum(instants, at)) for instants in histories if instants]
+    offsets = np.cumsum([0, *(page.size for page in pages)], dtype=np.int64)
+    return fit_scale(np.concatenate(pages), offsets, at=at)
+
+
+def refit_slice(connection: apsw.Connection, after: tuple[int, int]) -> Slice | None:
+    """Refit the next models, whole hosts where they fit; on a reader's thread."""
+    rows = model.batch(connection, after=after, limit=SLICE)
+    if not rows:
+        return None
+    if len(rows) == SLICE and rows[0].host_id != rows[-1].host_id:
+        rows = [row for row in rows if row.host_id != rows[-1].host_id]
+    up_to = (rows[-1].host_id, rows[-1].url_hash)
+    readable = [row for row in rows if _is_readable(row.record)]
+    if not readable:
+        return Slice([], [], [], len(rows), up_to)
+    return Slice(*_refitted(readable), len(rows), up_to)
+
+
+def put_priors_of(connection: apsw.Connection, found: Slice) -> None:
+    """Store what new pages of the hosts of a slice, and of their sections, start from."""
+    model.put_priors(connection, found.priors)
+    model.put_section_priors(connection, found.section_priors)
+
+
+def _is_readable(record: bytes) -> bool:
+    """Whether a record is of this version; others are made anew by the next visit."""
+    return len(record) == RECORD.itemsize and record[0] == VERSION
+
+
+def _refitted(
+    rows: list[ModelRow],
+) -> tuple[list[Refitted], list[tuple[int, Gamma]], list[tuple[int, str, Gamma]]]:
+    before = records_of(row.record for row in rows)
+    sections = groups_of((row.host_id, target_of(row.url)) for row in rows)
+    number = {section: index for index, section in enumerate(dict.fromkeys(sections))}
+    fitted = refit(before, groups=np.array([number[section] for section in sections]))
+    after = fitted.records
+    hosts, groups = np.unique([row.host_id for row in rows], return_inverse=True)
+    # New pages of sections too small for a prior of their own start from that of the whole host:
+    # the rest of it, as a group, may be a page or two.
+    of_hosts = refit(before, groups=groups).priors
+    moved = np.zeros(len(rows), dtype=np.bool_)
+    for name in ("rate", "prior_shape", "prior_exposure_s"):
+        moved |= np.abs(after[name] - before[name]) > MOVED * np.abs(before[name])
+    models = [
+        Refitted(rows[index].page_id, rows[index].record, after[index].tobytes())
+        for index in np.flatnonzero(moved).tolist()
+    ]
+    priors = [(host, of_hosts[group]) for group, host in enumerate(hosts.tolist())]
+    of_sections = [(*key, fitted.priors[group]) for key, group in number.items() if key[1]]
+    return models, priors, of_sections

@@ -1,0 +1,318 @@
+"""Finds replicated hosts, and sees to it that what was decided is carried out.
+
+A run: pages fetched since ▸ redirects and canonical links ▸ judge all pairs on a worker thread ▸
+decide ▸ store ▸ for each replica: compare the samples that were let go, withdraw or suspend, let
+the next go when they are due ▸ ask for pages that may decide a pair. Everything is read and written
+in slices with rests between them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Final
+
+import apsw
+import structlog
+import trio
+
+from crawld.config.model import Replicas as Keys
+from crawld.core.content.html import parse as parse_html
+from crawld.core.replica.canonical import Standing
+from crawld.core.replica.verdict import ASKED_PATHS, level_of
+from crawld.core.url import canonicalize, parse, target_of
+from crawld.daemon.clock import Clock
+from crawld.daemon.crawl.loop import Crawl
+from crawld.daemon.jobs.pacing import rested
+from crawld.daemon.jobs.replicas.plan import Decision, Known, plan
+from crawld.daemon.jobs.replicas.sampling import ReplicaWatch, look_again_in_s
+from crawld.daemon.jobs.replicas.search import Findings, ReplicaSearch, same_path_redirects
+from crawld.errors import CorruptDatabaseError, InvalidUrlError
+from crawld.store.engine.database import Database
+from crawld.store.replica import inputs, replica
+from crawld.store.replica import pages as replica_pages
+from crawld.store.replica import pair as replica_pair
+from crawld.store.replica.inputs import Cursors, SourceHost
+from crawld.store.replica.pair import PairRow
+from crawld.store.replica.replica import ReplicaRow
+from crawld.store.versions import held
+
+log = structlog.get_logger(__name__)
+
+SLICE: Final = 2_000
+"""Pages read at one go."""
+
+HEADS: Final = 30
+"""Copies of a host whose canonical links are read."""
+
+HEAD_BYTES: Final = 64 * 1024
+"""Where a page that names its canonical address does so."""
+
+ASKED_PAIRS: Final = 500
+"""Undecided pairs of which a run asks for more pages."""
+
+
+class Replicas:
+    """The job."""
+
+    name = "replicas"
+
+    def __init__(
+        self, crawl: Crawl, database: Database, clock: Clock, *, settings: Callable[[], Keys]
+    ) -> None:
+        """Take the crawl whose hosts are to be compared; `settings` are the config's."""
+        self._crawl = crawl
+        self._database = database
+        self._clock = clock
+        self._settings = settings
+        self._search = ReplicaSearch()
+        self._watch = ReplicaWatch(crawl, database, clock, settings=settings)
+        self._cursors: Cursors | None = None
+        self._heads: dict[int, tuple[tuple[int, ...], dict[str, int]]] = {}
+        self._counts = {"pages": 0, "pairs": 0, "pruned": 0, "held": 0, "withdrawn": 0, "asked": 0}
+
+    @property
+    def every_s(self) -> float:
+        """Seconds between two runs."""
+        return self._settings().every_s
+
+    async def progress(self) -> dict[str, int]:
+        """Return what was found."""
+        return {**self._counts, "pages": self._search.pages}
+
+    async def run(self) -> str:
+        """Look for replicas once; a one-off mirror leaves that to a daemon."""
+        if self._crawl.settings.once:
+            return "left to a daemon"
+        await self._read_pages()
+        hosts = await self._database.read(inputs.hosts)
+        if len(hosts) < 2:
+            return "fewer than two hosts"
+        found = await self._judge(hosts)
+        await self._decide(hosts, found)
+        rows = await self._database.read(replica.list_replicas)
+        for row in rows:
+            if row.status == "pruned":
+                await self._watch.keep(row)
+        rows = await self._database.read(replica.list_replicas)
+        await self._watch.grant(rows)
+        await self._ask(hosts, found, rows)
+        self._counts["pairs"] = len(found.pairs)
+        for status in ("pruned", "held", "withdrawn"):
+            self._counts[status] = sum(row.status == status for row in rows)
+        return _in_words(found, self._counts)
+
+    # --- reading -------------------------------------------------------------------------------
+
+    async def _read_pages(self) -> None:
+        """Feed the search with what is new; at first with everything."""
+        up_to = await self._database.read(inputs.cursors)
+        if self._cursors is None:
+            after = 0
+            while pages := await rested(self._database, inputs.pages_after, after, SLICE):
+                await trio.to_thread.run_sync(self._search.add, pages)
+                after = pages[-1].page_id
+        else:
+            last = self._cursors
+            while last != up_to:
+                step = Cursors(
+                    min(last.visit_id + SLICE, up_to.visit_id),
+                    min(max(last.version_id, 0) + SLICE, up_to.version_id),
+                )
+                pages = await rested(self._database, inputs.pages_between, last, step)
+                await trio.to_thread.run_sync(self._search.add, pages)
+                last = step
+        self._cursors = up_to
+
+    async def _judge(self, hosts: list[SourceHost]) -> Findings:
+        # Whatever takes longer with more hosts is done on a thread.
+        numbers, redirects = await self._database.read(_redirects, hosts)
+        suspects = await trio.to_thread.run_sync(self._search.suspects, redirects)
+        canonicals: dict[tuple[int, int], int] = {}
+        for host_id in suspects:
+            for name, count in (await self._canonicals_of(host_id)).items():
+                if (to := numbers.get(name)) is not None and to != host_id:
+                    canonicals[host_id, to] = count
+        rows = await self._database.read(replica.list_replicas)
+        stale = {row.host_id: row.since for row in rows if row.status == "withdrawn"}
+        return await trio.to_thread.run_sync(
+            lambda: self._search.judge(hosts, redirects, canonicals, stale_before=stale)
+        )
+
+    async def _canonicals_of(self, host_id: int) -> dict[str, int]:
+        """Return host names that pages of a host name as canonical, under the same path."""
+        copies, pages = await self._database.read(inputs.copies, host_id, HEADS)
+        versions = tuple(version_id for _, version_id in copies)
+        before = self._heads.get(host_id)
+        if before is None or before[0] != versions:
+            self._heads[host_id] = (versions, await rested(self._database, _read_heads, copies))
+        named = self._heads[host_id][1]
+        return {name: round(count * pages / len(copies)) for name, count in named.items()}
+
+    # --- deciding ------------------------------------------------------------------------------
+
+    async def _decide(self, hosts: list[SourceHost], found: Findings) -> None:
+        now = self._clock.now()
+        rows = await self._database.read(replica.list_replicas)
+        stored = await self._database.read(replica_pair.list_pairs)
+        pruned = {row.host_id for row in rows if row.status == "pruned"}
+        fresh = {
+            (pair.one_id, pair.other_id): pair
+            for pair in found.pairs
+            if not pruned & {pair.one_id, pair.other_id}
+        }
+        evidence = {(pair.one_id, pair.other_id): pair.evidence for pair in stored}
+        kept = {pair: known for pair, known in evidence.items() if pruned & set(pair)}
+        evidence = kept | {pair: judged.evidence for pair, judged in fresh.items()}
+        words = {(pair.one_id, pair.other_id): pair.word for pair in stored if pair.word}
+        released = await self._database.read(replica.all_allowed)
+        known = Known(
+            evidence=evidence,
+            words=words,
+            replicas=rows,
+            contradictions=found.contradictions,
+            standings=await self._standings(hosts, {*evidence, *words}, rows),
+            hosts=len(hosts),
+            prune=self._settings().prune,
+            most_at_once=None if released else self._settings().storm_share,
+        )
+        judgements = [
+            PairRow(
+                one_id=one,
+                other_id=other,
+                judged_at=now,
+                level=level_of(judged.evidence),
+                evidence=judged.evidence,
+                features=judged.features,
+            )
+            for (one, other), judged in fresh.items()
+        ]
+        for begin in range(0, len(judgements), replica_pages.SLICE):
+            part = judgements[begin : begin + replica_pages.SLICE]
+            await self._database.write(replica_pair.put_pairs, part)
+        await self._database.write(replica_pair.forget_pairs, now)
+        await self._carry_out(await trio.to_thread.run_sync(plan, known), rows, now)
+        if released:
+            await self._database.write(partial(replica.allow_all, allowed=False))
+
+    async def _standings(
+        self, hosts: list[SourceHost], pairs: set[tuple[int, int]], rows: list[ReplicaRow]
+    ) -> dict[int, Standing]:
+        partners: dict[int, set[int]] = {}
+        for one, other in (*pairs, *((row.host_id, row.canonical_id) for row in rows)):
+            partners.setdefault(one, set()).add(other)
+            partners.setdefault(other, set()).add(one)
+        preferred = set(self._settings().prefer)
+        standings = {}
+        for host in hosts:
+            if host.host_id not in partners:
+                continue
+            own = await self._database.read(inputs.standing, host.host_id)
+            standings[host.host_id] = Standing(
+                name=host.host,
+                preferred=host.preferred or host.host in preferred,
+                https=own.https,
+                first_seen_at=host.added_at,
+                inlinks=self._search.inlinks(host.host_id, partners[host.host_id]),
+                pages=own.pages,
+                changed_at=own.changed_at,
+            )
+        return standings
+
+    async def _carry_out(
+        self, decisions: list[Decision], rows: list[ReplicaRow], now: float
+    ) -> None:
+        before = {row.host_id: row for row in rows}
+        after = {decision.host_id: decision for decision in decisions}
+        for host_id, row in before.items():
+            decision = after.get(host_id)
+            moved = decision is None or decision.canonical_id != row.canonical_id
+            if row.status == "pruned" and (moved or (decision and decision.status != "pruned")):
+                await self._watch.bring_back(row.host_id, row.host)
+            if decision is None and row.status != "withdrawn":
+                await self._database.write(replica.drop_replica, host_id)
+                log.info("replica_dropped", host=row.host, canonical=row.canonical_host)
+        look_at = now + look_again_in_s(0.0, self._settings())
+        for decision in decisions:
+            was = before.get(decision.host_id)
+            if was is None or (was.status, was.canonical_id) != (
+                decision.status,
+                decision.canonical_id,
+            ):
+                log.info(
+                    "replica",
+                    host_id=decision.host_id,
+                    canonical_id=decision.canonical_id,
+                    status=decision.status,
+                    why=decision.reason,
+                )
+        for begin in range(0, len(decisions), replica_pages.SLICE):
+            part = decisions[begin : begin + replica_pages.SLICE]
+            await self._database.write(_put_decisions, part, now, look_at)
+
+    async def _ask(self, hosts: list[SourceHost], found: Findings, rows: list[ReplicaRow]) -> None:
+        """Let pages be visited first that may decide a pair; all would be visited later anyway."""
+        names = {host.host_id: host.host for host in hosts}
+        settled = {row.host_id for row in rows if row.status == "pruned"}
+        pairs = [pair for pair in found.undecided if not settled.intersection(pair)]
+        for one, other in pairs[:ASKED_PAIRS]:
+            met = await rested(
+                self._database, replica_pages.shared_unvisited, one, other, ASKED_PATHS
+            )
+            for host_id, site_id in dict.fromkeys((page.host_id, page.site_id) for page in met):
+                host = self._crawl.hosts.get(names[host_id])
+                if host is not None and site_id in self._crawl.sites:
+                    first = [page.page_id for page in met if page[:2] == (host_id, site_id)]
+                    self._crawl.pages_of(host, site_id).discovered(first, soon=True)
+            self._counts["asked"] += len(met)
+
+
+def _put_decisions(
+    connection: apsw.Connection, decisions: list[Decision], now: float, look_at: float
+) -> None:
+    for decision in decisions:
+        replica.put_replica(
+            connection,
+            decision.host_id,
+            decision.canonical_id,
+            decision.status,
+            decision.reason,
+            now=now,
+            look_at=look_at,
+        )
+
+
+def _redirects(
+    connection: apsw.Connection, hosts: list[SourceHost]
+) -> tuple[dict[str, int], dict[tuple[int, int], int]]:
+    """Return host numbers by name, and which redirect to which; on a reader's thread."""
+    numbers = {host.host: host.host_id for host in hosts}
+    return numbers, same_path_redirects(inputs.redirects(connection), numbers)
+
+
+def _read_heads(connection: apsw.Connection, copies: list[tuple[str, int]]) -> dict[str, int]:
+    """Count canonical links by the host they name; on a reader's thread."""
+    counts: dict[str, int] = {}
+    for url, version_id in copies:
+        try:
+            kept = held.held(connection, version_id)
+            # Most pages name none, and to see that takes a tenth of the time of a parse.
+            if kept is None or b"canonical" not in kept.body[:HEAD_BYTES].lower():
+                continue
+            named = parse_html(kept.body).canonical
+            target = canonicalize(named, url) if named else None
+        except (CorruptDatabaseError, InvalidUrlError):
+            continue
+        if target is not None and target_of(target) == target_of(url):
+            name = parse(target).host
+            counts[name] = counts.get(name, 0) + 1
+    return counts
+
+
+def _in_words(found: Findings, counts: dict[str, int]) -> str:
+    learnt = "classified" if found.learnt else "too few pairs to learn from, conservative rules"
+    dropped = f", {found.dropped} left out for want of room" if found.dropped else ""
+    return (
+        f"{found.hosts} hosts, {found.candidates} candidates{dropped}, {learnt};"
+        f" {counts['pruned']} pruned, {counts['held']} held, {counts['withdrawn']} withdrawn"
+    )

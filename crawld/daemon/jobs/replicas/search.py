@@ -1,0 +1,351 @@
+"""The search for replicas in memory: fed with pages as they are fetched, asked for judgements.
+
+Derived state: lists and pages are read from the file once after a start, then only what visits and
+the analysis added. `judge` is computed on a worker thread; nothing here waits or touches the file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from crawld.core.content.fingerprint import cleaned_digest
+from crawld.core.replica.candidates import CandidateIndex
+from crawld.core.replica.features import ALL, Measure, Measured
+from crawld.core.replica.hosts import Hosts, Ids, Keys, pair_hosts, pair_keys, path_key
+from crawld.core.replica.hosts import signature_key as key_of
+from crawld.core.replica.learning import (
+    Model,
+    Sets,
+    obvious_negatives,
+    obvious_positives,
+    train,
+)
+from crawld.core.replica.vectors import Floats
+from crawld.core.replica.verdict import (
+    ASKED_EQUAL,
+    ASKED_PROBABILITY,
+    CONTRADICTED_COMPARED,
+    CONTRADICTED_SHARE,
+    LEAST_EQUAL,
+    Evidence,
+    undecided,
+)
+from crawld.core.url import parse, target_of
+from crawld.store.replica.inputs import FetchedPage, Redirect, SourceHost
+
+PAIR_BUDGET: Final = 2_000_000
+"""Candidate pairs held: the daemon's memory is for its pages."""
+
+SLICE: Final = 20_000
+"""Pairs measured at one go."""
+
+GROWTH: Final = 1.1
+"""The classifier learns anew once there are so many times the candidates."""
+
+NEARLY: Final = 0.3
+"""Pairs with this probability are kept on record although nothing else speaks for them."""
+
+SEED: Final = 7
+
+_EMPTY: Final = cleaned_digest("")
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """A pair worth keeping: host numbers as in the file, evidence and what was measured."""
+
+    one_id: int
+    other_id: int
+    evidence: Evidence
+    features: dict[str, float]
+
+
+@dataclass(frozen=True, slots=True)
+class Findings:
+    """What a judgement of everything came to.
+
+    Attributes:
+        pairs: pairs with something to say.
+        hosts: hosts looked at.
+        candidates: pairs that share something.
+        dropped: pairs left out for want of room.
+        contradictions: hosts of such pairs that were compared and are not the same.
+        undecided: pairs that more pages may decide, the most probable first.
+        learnt: whether a classifier was asked; without one conservative rules decide alone.
+        passes: passes of EM it took to learn; 0: it had learnt before.
+    """
+
+    pairs: list[Judged]
+    hosts: int
+    candidates: int
+    dropped: int
+    contradictions: list[tuple[int, int]]
+    undecided: list[tuple[int, int]]
+    learnt: bool
+    passes: int
+
+
+class ReplicaSearch:
+    """Pages in, pairs out."""
+
+    def __init__(self) -> None:
+        self._index = CandidateIndex(pair_budget=PAIR_BUDGET)
+        self._parts: list[tuple[Ids, Ids, Keys, Keys, np.ndarray]] = []
+        self._linked_from: dict[int, set[int]] = {}
+        self._model: Model | None = None
+        self._trained_on = 0
+        self.pages = 0
+
+    def add(self, pages: Sequence[FetchedPage]) -> None:
+        """Take in pages fetched, or analysed, since; one that came before replaces itself."""
+        if not pages:
+            return
+        part = (
+            np.array([page.page_id for page in pages], dtype=np.int64),
+            np.array([page.host_id for page in pages], dtype=np.int64),
+            np.array([path_key(target_of(page.url)) for page in pages], dtype=np.uint64),
+            np.array([_signature(page.cleaned_digest) for page in pages], dtype=np.uint64),
+            np.array([page.last_visit_at for page in pages]),
+        )
+        self._parts.append(part)
+        self._index.add(part[1], part[2], part[3])
+        for page in pages:
+            source = page.referrer_host_id
+            if source is not None and source != page.host_id:
+                self._linked_from.setdefault(page.host_id, set()).add(source)
+        self.pages += len(pages)
+
+    def inlinks(self, host_id: int, but: Collection[int]) -> int:
+        """Return how many other hosts link to a host, some left out."""
+        return len(self._linked_from.get(host_id, set()).difference(but))
+
+    def suspects(self, redirects: Iterable[tuple[int, int]] = ()) -> list[int]:
+        """Return the hosts that stand in a pair at all: those whose canonical links matter."""
+        one, other = pair_hosts(self._index.candidates().keys)
+        named = np.array([host for pair in redirects for host in pair], dtype=np.int64)
+        suspects: list[int] = np.unique(np.concatenate((one, other, named))).tolist()
+        return suspects
+
+    def judge(
+        self,
+        hosts: Sequence[SourceHost],
+        redirects: Mapping[tuple[int, int], int],
+        canonicals: Mapping[tuple[int, int], int],
+        *,
+        stale_before: Mapping[int, float],
+    ) -> Findings:
+        """Judge every pair; on a worker thread.
+
+        Args:
+            hosts: every host, in order of their numbers.
+            redirects: (from, to) host numbers to pages that redirect to the same path there.
+            canonicals: the same of canonical links.
+            stale_before: host number to an instant before which its contents say nothing, since a
+                verdict on them was withdrawn.
+        """
+        ids = np.array([host.host_id for host in hosts], dtype=np.int64)
+        measure = Measure.of(self._hosts(hosts, ids, redirects, canonicals, stale_before))
+        found = self._index.candidates()
+        declared = np.array(
+            [
+                min(pair) << 32 | max(pair)
+                for pair in {*redirects, *canonicals}
+                if pair[0] != pair[1]
+            ],
+            dtype=np.int64,
+        )
+        measured = _measure(measure, _placed(np.union1d(found.keys, declared), ids))
+        passes = self._learn(measure, measured, hosts, ids)
+        probability = self._probability(measured)
+        promising = _promising(hosts, measure, measured, probability, (redirects, canonicals))
+        pairs = [pair for pair in promising if _worth_keeping(pair.evidence)]
+        return Findings(
+            pairs,
+            len(hosts),
+            len(found.keys),
+            found.dropped,
+            _contradictions(pairs, measured, ids),
+            _undecided(promising),
+            self._model is not None,
+            passes,
+        )
+
+    def _probability(self, measured: Measured) -> Floats | None:
+        """Return the probability of each pair, None where nothing was learnt."""
+        model, count = self._model, len(measured.keys)
+        if model is None:
+            return None
+        parts = [
+            model.judge(measured.part(begin, begin + SLICE)).probability
+            for begin in range(0, count, SLICE)
+        ]
+        return np.concatenate(parts) if parts else np.zeros(0)
+
+    def _hosts(
+        self,
+        hosts: Sequence[SourceHost],
+        ids: Ids,
+        redirects: Mapping[tuple[int, int], int],
+        canonicals: Mapping[tuple[int, int], int],
+        stale_before: Mapping[int, float],
+    ) -> Hosts:
+        _, host_id, path, signature, visited_at = self._compact()
+        known = np.isin(host_id, ids)
+        limit = np.array([stale_before.get(number, 0.0) for number in ids.tolist()])
+        place = np.searchsorted(ids, host_id[known])
+        fresh = visited_at[known] >= limit[place]
+        at = {number: index for index, number in enumerate(ids.tolist())}
+        links = [
+            (at[source], to)
+            for to, sources in sorted(self._linked_from.items())
+            for source in sorted(sources)
+            if source in at
+        ]
+        return Hosts(
+            names=tuple(host.host for host in hosts),
+            addresses=tuple(host.address or "" for host in hosts),
+            page_host=place,
+            page_path=path[known],
+            page_signature=np.where(fresh, signature[known], np.uint64(0)),
+            link_host=np.array([a for a, _ in links], dtype=np.int64),
+            link_target=np.array([b for _, b in links], dtype=np.uint64),
+            redirects=_of_places(redirects, at),
+            canonicals=_of_places(canonicals, at),
+            certificates=tuple(frozenset((host.certificate or "").split()) for host in hosts),
+        )
+
+    def _compact(self) -> tuple[Ids, Ids, Keys, Keys, np.ndarray]:
+        """Merge the parts, each page as it came last."""
+        if not self._parts:
+            none = np.zeros(0, dtype=np.int64)
+            return none, none, none.astype(np.uint64), none.astype(np.uint64), np.zeros(0)
+        page_id, host_id, path, signature, visited_at = (
+            np.concatenate(columns) for columns in zip(*self._parts, strict=True)
+        )
+        last = len(page_id) - 1 - np.unique(page_id[::-1], return_index=True)[1]
+        whole = (page_id[last], host_id[last], path[last], signature[last], visited_at[last])
+        self._parts = [whole]
+        return whole
+
+    def _learn(
+        self, measure: Measure, measured: Measured, hosts: Sequence[SourceHost], ids: Ids
+    ) -> int:
+        if self._model is not None and len(measured.keys) < GROWTH * self._trained_on:
+            return 0
+        negatives = _measure(measure, _placed(obvious_negatives(self._index, SEED), ids))
+        names = [host.host for host in hosts]
+        sets = Sets(measured, obvious_positives(names, measured), negatives)
+        if not sets.enough:
+            return 0
+        self._model, self._trained_on = train(sets, ALL), len(measured.keys)
+        return self._model.passes
+
+
+def _signature(digest: bytes | None) -> int:
+    return key_of(digest) if digest is not None and digest != _EMPTY else 0
+
+
+def _placed(keys: Ids, ids: Ids) -> Ids:
+    """Return pairs of host numbers as pairs of places; those of unknown hosts are left out."""
+    one, other = pair_hosts(keys)
+    known = np.isin(one, ids) & np.isin(other, ids)
+    return np.unique(
+        pair_keys(np.searchsorted(ids, one[known]), np.searchsorted(ids, other[known]))
+    )
+
+
+def _of_places(
+    pairs: Mapping[tuple[int, int], int], at: Mapping[int, int]
+) -> dict[tuple[int, int], int]:
+    return {(at[a], at[b]): count for (a, b), count in pairs.items() if a in at and b in at}
+
+
+def _measure(measure: Measure, keys: Ids) -> Measured:
+    parts = [measure.pairs(keys[begin : begin + SLICE]) for begin in range(0, len(keys), SLICE)]
+    return Measured.joined(parts) if parts else measure.pairs(keys)
+
+
+def _worth_keeping(evidence: Evidence) -> bool:
+    """Whether there is anything to say of a pair."""
+    declared = (*evidence.redirects, *evidence.canonicals)
+    probable = (evidence.probability or 0.0) >= NEARLY
+    return probable or evidence.equal >= LEAST_EQUAL or any(declared)
+
+
+def _undecided(pairs: Sequence[Judged]) -> list[tuple[int, int]]:
+    left = [pair for pair in pairs if undecided(pair.evidence)]
+    left.sort(key=lambda pair: (-(pair.evidence.probability or 0.0), pair.one_id, pair.other_id))
+    return [(pair.one_id, pair.other_id) for pair in left]
+
+
+def _promising(
+    hosts: Sequence[SourceHost],
+    measure: Measure,
+    measured: Measured,
+    probability: Floats | None,
+    declared: tuple[Mapping[tuple[int, int], int], Mapping[tuple[int, int], int]],
+) -> list[Judged]:
+    content, values = measured.content, measured.values
+    names = [feature.name for feature in ALL]
+    worth = (content.equal >= ASKED_EQUAL) | (values[:, names.index("declared")] > 0)
+    if probability is not None:
+        worth |= probability >= ASKED_PROBABILITY
+    found = []
+    for at in np.flatnonzero(worth).tolist():
+        a, b = int(measured.keys[at]) >> 32, int(measured.keys[at]) & 0xFFFFFFFF
+        one, other = hosts[a], hosts[b]
+        there, back = (one.host_id, other.host_id), (other.host_id, one.host_id)
+        redirects, canonicals = ((kind.get(there, 0), kind.get(back, 0)) for kind in declared)
+        evidence = Evidence(
+            names=(one.host, other.host),
+            pages=(int(measure.pages[a]), int(measure.pages[b])),
+            common=int(content.common[at]),
+            compared=int(content.compared[at]),
+            equal=int(content.equal[at]),
+            redirects=redirects,
+            canonicals=canonicals,
+            same_address=one.address is not None and one.address == other.address,
+            same_certificate=bool(values[at, names.index("certificate")]),
+            probability=None if probability is None else float(probability[at]),
+        )
+        features = dict(zip(names, values[at].round(4).tolist(), strict=True))
+        found.append(Judged(*there, evidence, features))
+    return found
+
+
+def _contradictions(pairs: Sequence[Judged], measured: Measured, ids: Ids) -> list[tuple[int, int]]:
+    """Return the pairs among the hosts of some pairs that were compared and are not the same."""
+    content = measured.content
+    differ = content.compared >= CONTRADICTED_COMPARED
+    differ &= content.equal <= CONTRADICTED_SHARE * content.compared
+    one, other = (ids[side] for side in pair_hosts(measured.keys[differ]))
+    named = np.array([[pair.one_id, pair.other_id] for pair in pairs], dtype=np.int64).ravel()
+    both = np.isin(one, named) & np.isin(other, named)
+    declared = {
+        (pair.one_id, pair.other_id)
+        for pair in pairs
+        if pair.evidence.declares(0) or pair.evidence.declares(1)
+    }
+    found = zip(one[both].tolist(), other[both].tolist(), strict=True)
+    return [pair for pair in found if pair not in declared]
+
+
+def same_path_redirects(
+    redirects: Iterable[Redirect], host_ids: Mapping[str, int]
+) -> dict[tuple[int, int], int]:
+    """Return (from, to) host numbers to how many pages redirect to the same path there.
+
+    Args:
+        redirects: pages and where they lead.
+        host_ids: numbers by name.
+    """
+    counts: dict[tuple[int, int], int] = {}
+    for host_id, url, target in redirects:
+        to = host_ids.get(parse(target).host)
+        if to is not None and to != host_id and target_of(target) == target_of(url):
+            counts[host_id, to] = counts.get((host_id, to), 0) + 1
+    return counts

@@ -1,0 +1,47 @@
+"""Keeps the full-text index up with the crawl: words of new copies, slice by slice.
+
+A slice is read on a reader's thread and stored in one short write; after each the job rests as long
+as it worked, so that it never takes more than half of a core from the crawl.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import trio
+
+from crawld.store.engine.database import Database
+from crawld.store.versions import search_index
+
+EVERY_S: Final = 60.0
+"""How long a new copy waits until it can be found."""
+
+
+class Search:
+    """The job."""
+
+    name = "search"
+    every_s = EVERY_S
+
+    def __init__(self, database: Database) -> None:
+        """Take the file whose copies are indexed."""
+        self._database = database
+        self._indexed = 0
+
+    async def run(self) -> str:
+        """Catch up with the crawl."""
+        before = self._indexed
+        began_s = trio.current_time()
+        while (work := await self._database.read(search_index.plan)) is not None:
+            await self._database.write(search_index.apply, work)
+            self._indexed += len(work.entries)
+            await trio.sleep(trio.current_time() - began_s)
+            began_s = trio.current_time()
+        return f"{self._indexed - before} pages indexed"
+
+    async def progress(self) -> dict[str, int]:
+        """Return pages indexed since the start, and how many copies wait."""
+        return {
+            "indexed": self._indexed,
+            "waiting": await self._database.read(search_index.waiting),
+        }

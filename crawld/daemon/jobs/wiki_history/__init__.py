@@ -1,0 +1,1 @@
+"""The wiki history job: read revision histories of MediaWiki sites."""

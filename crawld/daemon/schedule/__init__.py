@@ -1,0 +1,1 @@
+"""Host slots: when each host may be fetched next."""

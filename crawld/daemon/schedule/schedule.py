@@ -1,0 +1,373 @@
+"""Host slots: when may which host be asked next.
+
+One heap and one timer task hold every host; a host costs a small object, a task exists only while
+its turn lasts. The schedule knows instants, hosts and addresses. It does not know pages, policies,
+robots or SQL: what a turn does, and when its host wants another, is told by the `Turns` it serves.
+
+A host is in exactly one place:
+
+    parked     wants nothing: in no structure, `wake` brings it back
+    waiting    in the heap, until its own delay (back-off, quiet hours) is over
+    queued     its delay is over, but its address is busy: in the address's queue, first come first
+    on turn    a task runs; one request at a time per host and per address
+
+A turn can be lent (`borrow`): robots.txt behind a redirect is asked for in the turn of the host
+it leads to. Whoever waits for such a turn has ended its own (`end_turn`) and holds nothing:
+example.org and www.example.org mostly share an address, and would wait for each other for ever.
+
+Invariants, measured from outside by the end-to-end tests:
+1. Between two requests to a host at least its delay, counted from the moment the answer's header
+   was complete: the server had the first request by then, so the gap it sees is never shorter.
+2. The same for an address, with the address delay.
+3. A host known when the daemon starts waits its full delay first, an address likewise: a request
+   that the killed process sent may not have been committed.
+4. Instants are those of trio's clock: a jump of the wall clock neither frees nor freezes a host.
+   Wall-clock rules (quiet hours, Retry-After) are asked again at least every `HORIZON_S`.
+"""
+
+from __future__ import annotations
+
+import heapq
+import math
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Protocol
+from weakref import WeakSet
+
+import trio
+
+from crawld.daemon.schedule.lateness import Lateness
+from crawld.daemon.schedule.slots import AddressSlot, HostSlot, Ticket, Turn
+
+HORIZON_S = 600.0
+"""No wait in the heap is longer: rules of the wall clock are asked again after it."""
+
+START_SPREAD_S = 0.002
+"""At a start hosts follow each other by this much, so that 10,000 do not come due at once."""
+
+LOCATION_MAX_AGE_S = 300.0
+"""How long a host's address is believed without asking the resolver again."""
+
+
+class Turns(Protocol):
+    """What the schedule serves: the core loop."""
+
+    async def locate(self, slot: HostSlot) -> str | None:
+        """Return the address of the host, None if it cannot be found now."""
+
+    async def turn(self, slot: HostSlot) -> None:
+        """Use the host's turn; sets `slot.next_at` when a request was sent."""
+
+    def wanted_at(self, slot: HostSlot) -> float | None:
+        """Return when the host wants its next turn and may have it; None: it wants nothing."""
+
+    def ticket_at(self, slot: HostSlot) -> float | None:
+        """Return when the host may be asked for something that is no page of its; None: not now."""
+
+    def address_delay_s(self, slot: HostSlot) -> float:
+        """Return the least time between two requests to the address of the host."""
+
+    def ended(self, slot: HostSlot) -> None:
+        """Hear that the host's turn has ended."""
+
+
+@dataclass(frozen=True, slots=True)
+class ScheduleStatistics:
+    """A snapshot for the status page."""
+
+    hosts: int
+    waiting: int
+    on_turn: int
+    lateness_p50_ms: float
+    lateness_p99_ms: float
+    slots_served: int
+
+
+class Schedule:
+    """All host slots and the one task that times them."""
+
+    def __init__(self, turns: Turns, *, max_on_turn: int, address_wait_s: float = 0.0) -> None:
+        """Make an empty schedule.
+
+        Args:
+            turns: what to do with a turn.
+            max_on_turn: the most turns at a time.
+            address_wait_s: how long an address met for the first time must wait, counted from now
+                (the start): an earlier process may just have asked it.
+        """
+        self.lateness = Lateness()
+        self._turns = turns
+        self._max_on_turn = max_on_turn
+        self._address_open_at = trio.current_time() + address_wait_s
+        self._hosts: dict[str, HostSlot] = {}
+        self._addresses: dict[str, AddressSlot] = {}
+        self._heap: list[tuple[float, int, int, HostSlot | AddressSlot]] = []
+        self._pushes = 0
+        self._on_turn = 0
+        self._pauses: set[str] = set()
+        self._turnless: WeakSet[trio.CancelScope] = WeakSet()
+        self._stopping = False
+        self._woken = trio.Event()
+        self._idle = trio.Event()
+
+    # --- what others ask of it -----------------------------------------------------------------
+
+    def host(self, host: str, *, first_wait_s: float = 0.0) -> HostSlot:
+        """Return the slot of a host, making it on first sight.
+
+        Args:
+            host: host name.
+            first_wait_s: how long a slot made now must wait before its first turn.
+        """
+        slot = self._hosts.get(host)
+        if slot is None:
+            slot = HostSlot(host, trio.current_time() + first_wait_s)
+            self._hosts[host] = slot
+        return slot
+
+    def __iter__(self) -> Iterator[HostSlot]:
+        return iter(self._hosts.values())
+
+    def wake(self, slot: HostSlot) -> None:
+        """Look again when the host wants a turn: it has new pages, a ticket, other rules."""
+        if slot.turn is None:
+            self._wait(slot)
+
+    def wake_all(self) -> None:
+        """Look again at every host: after a pause, a reload, a jump of the clock."""
+        for slot in self._hosts.values():
+            self.wake(slot)
+
+    @property
+    def on_turn(self) -> int:
+        """Turns under way."""
+        return self._on_turn
+
+    @property
+    def pauses(self) -> frozenset[str]:
+        """Why no turn is started; empty while all is well."""
+        return frozenset(self._pauses)
+
+    def pause(self, reason: str) -> None:
+        """Start no turn until every reason is taken back; turns under way go on."""
+        self._pauses.add(reason)
+
+    def resume(self, reason: str) -> None:
+        """Take one reason back."""
+        self._pauses.discard(reason)
+        self._woken.set()
+
+    def stop(self) -> None:
+        """Start no more turns; `run` returns when the last has ended."""
+        self._stopping = True
+        self._woken.set()
+        for scope in self._turnless:
+            scope.cancel()
+
+    async def wait_idle(self) -> None:
+        """Return when no turn is under way."""
+        while self._on_turn:
+            await self._idle.wait()
+
+    def end_turn(self, slot: HostSlot, scope: trio.CancelScope) -> None:
+        """End the running turn of a host, as `borrow` needs; its task goes on without.
+
+        Args:
+            slot: the host; nothing is sent to it any more without another turn.
+            scope: around what the task still does; cancelled when the schedule stops.
+        """
+        self._turnless.add(scope)
+        if self._stopping:
+            scope.cancel()
+        if slot.turn is not None:
+            self._end(slot, slot.turn)
+
+    @asynccontextmanager
+    async def borrow(self, slot: HostSlot) -> AsyncIterator[None]:
+        """Hold the host's next turn for a request of one's own, politely.
+
+        The caller sets `slot.next_at` when its request was answered, as a turn does. It must hold
+        no other turn meanwhile. Once the schedule is stopped, this waits until it is cancelled.
+        """
+        ticket = Ticket()
+        slot.tickets.append(ticket)
+        self.wake(slot)
+        try:
+            await ticket.granted.wait()
+            yield
+        finally:
+            ticket.done.set()
+
+    def hold_addresses(self, wait_s: float) -> None:
+        """Let every address wait from now on until it is asked for the first time."""
+        self._address_open_at = max(self._address_open_at, trio.current_time() + wait_s)
+
+    def statistics(self) -> ScheduleStatistics:
+        """Return counts and lateness."""
+        return ScheduleStatistics(
+            hosts=len(self._hosts),
+            waiting=len(self._heap),
+            on_turn=self._on_turn,
+            lateness_p50_ms=self.lateness.quantile_ms(0.5),
+            lateness_p99_ms=self.lateness.quantile_ms(0.99),
+            slots_served=self.lateness.count,
+        )
+
+    # --- the timer -----------------------------------------------------------------------------
+
+    async def run(self) -> None:
+        """Serve turns until stopped; returns when the last turn has ended."""
+        async with trio.open_nursery() as nursery:
+            while not self._stopping:
+                self._woken = trio.Event()
+                self._start_due(nursery)
+                with trio.move_on_at(self._next_instant()):
+                    await self._woken.wait()
+
+    def _next_instant(self) -> float:
+        if self._pauses or self._on_turn >= self._max_on_turn or not self._heap:
+            return math.inf
+        return self._heap[0][0]
+
+    def _start_due(self, nursery: trio.Nursery) -> None:
+        now = trio.current_time()
+        heap = self._heap
+        while heap and heap[0][0] <= now and self._on_turn < self._max_on_turn:
+            if self._pauses or self._stopping:
+                return
+            at, _, serial, slot = heapq.heappop(heap)
+            if serial != slot.serial:
+                continue  # another entry of the same slot has taken its place
+            slot.entry_at = math.inf
+            if isinstance(slot, AddressSlot):
+                self._serve_queue(slot, at, nursery)
+            else:
+                self._serve(slot, at, nursery)
+
+    def _serve(self, slot: HostSlot, at: float, nursery: trio.Nursery) -> None:
+        """The host's delay is over: find its address, or start its turn, or queue for it."""
+        wanted_at = self._wanted_at(slot)
+        if wanted_at is None:
+            return
+        if wanted_at > trio.current_time():
+            self._wait(slot)
+            return
+        slot.planned_at = at
+        if trio.current_time() - slot.located_at > LOCATION_MAX_AGE_S:
+            nursery.start_soon(self._locate, slot, self._begin(slot, None))
+            return
+        address = self._address(slot.address) if slot.address else None
+        if address is None or (not address.queue and self._free(address)):
+            self._start(slot, address, nursery)
+            return
+        slot.queued = True
+        address.queue.append(slot)
+        if not address.busy:
+            self._push(address, address.next_at)
+
+    def _serve_queue(self, address: AddressSlot, at: float, nursery: trio.Nursery) -> None:
+        """The address is free again: the first host of its queue that still wants it goes."""
+        while address.queue and self._free(address):
+            slot = address.queue.popleft()
+            slot.queued = False
+            wanted_at = self._wanted_at(slot)
+            if wanted_at is None:
+                continue
+            if wanted_at > trio.current_time():
+                self._wait(slot)
+                continue
+            slot.planned_at = max(at, slot.planned_at)
+            self._start(slot, address, nursery)
+
+    def _free(self, address: AddressSlot) -> bool:
+        return not address.busy and address.next_at <= trio.current_time()
+
+    def _start(self, slot: HostSlot, address: AddressSlot | None, nursery: trio.Nursery) -> None:
+        nursery.start_soon(self._take_turn, slot, self._begin(slot, address))
+
+    def _begin(self, slot: HostSlot, address: AddressSlot | None) -> Turn:
+        slot.turn = turn = Turn(address, slot.next_at)
+        slot.serial += 1
+        slot.entry_at = math.inf
+        self._on_turn += 1
+        if address is not None:
+            address.busy = True
+        return turn
+
+    async def _locate(self, slot: HostSlot, turn: Turn) -> None:
+        """Find the host's address, then let it queue for it; a host without one has its turn."""
+        slot.address = await self._turns.locate(slot)
+        if slot.address is None:
+            await self._take_turn(slot, turn)
+            return
+        slot.located_at = trio.current_time()
+        self._end(slot, turn)
+
+    async def _take_turn(self, slot: HostSlot, turn: Turn) -> None:
+        try:
+            if slot.tickets:
+                ticket = slot.tickets.pop(0)
+                ticket.granted.set()
+                await ticket.done.wait()
+            else:
+                await self._turns.turn(slot)
+        finally:
+            self._end(slot, turn)
+
+    def _end(self, slot: HostSlot, turn: Turn) -> None:
+        if slot.turn is not turn:
+            return  # ended before its task, by `end_turn`
+        if turn.address is not None:
+            self._release(turn.address, slot, asked=slot.next_at != turn.next_before)
+        slot.turn = None
+        self._on_turn -= 1
+        self._wait(slot)
+        self._turns.ended(slot)
+        if self._on_turn == self._max_on_turn - 1:
+            self._woken.set()
+        if not self._on_turn:
+            self._idle.set()
+            self._idle = trio.Event()
+
+    def _release(self, address: AddressSlot, slot: HostSlot, *, asked: bool) -> None:
+        address.busy = False
+        if asked:
+            now = trio.current_time()
+            address.next_at = now + self._turns.address_delay_s(slot)
+        if address.queue:
+            self._push(address, address.next_at)
+
+    # --- the heap ------------------------------------------------------------------------------
+
+    def _wanted_at(self, slot: HostSlot) -> float | None:
+        if slot.tickets:
+            return self._turns.ticket_at(slot)
+        return self._turns.wanted_at(slot)
+
+    def _wait(self, slot: HostSlot) -> None:
+        """Put the host where it belongs: the heap, or nowhere if it wants nothing."""
+        if slot.queued:
+            return  # its address calls it; what it wants is asked then
+        wanted_at = self._wanted_at(slot)
+        if wanted_at is None:
+            return
+        now = trio.current_time()
+        at = max(wanted_at, slot.next_at, now)
+        self._push(slot, min(at, now + HORIZON_S))
+
+    def _push(self, slot: HostSlot | AddressSlot, at: float) -> None:
+        if slot.entry_at <= at:
+            return  # it comes up no later, and is asked again then what it wants
+        slot.entry_at = at
+        slot.serial += 1
+        self._pushes += 1
+        if not self._heap or at < self._heap[0][0]:
+            self._woken.set()
+        heapq.heappush(self._heap, (at, self._pushes, slot.serial, slot))
+
+    def _address(self, address: str) -> AddressSlot:
+        slot = self._addresses.get(address)
+        if slot is None:
+            slot = self._addresses[address] = AddressSlot(self._address_open_at)
+        return slot

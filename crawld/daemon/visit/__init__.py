@@ -1,0 +1,1 @@
+"""One visit after its fetch: what the response means, and what is recorded."""

@@ -1,0 +1,114 @@
+"""Visits on their way into the file: gathered, committed together, then reported back.
+
+A fetcher hands its record over and goes on; the record is committed with its neighbours within
+`batch_max_age_s`. The queue is bounded: while the disk is full or slow, `put` waits, turns do not
+end, and the crawl stands still without losing what it has. One bad record (a bug) never costs its
+neighbours: it alone is left out, and its failure logged. So is that of who hears of a commit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import structlog
+import trio
+
+from crawld.store import visit as visits
+from crawld.store.engine.database import Database
+from crawld.store.visit import Recorded, VisitRecord
+
+log = structlog.get_logger(__name__)
+
+BATCH = 256
+"""So many records are committed without waiting for more; those that came meanwhile with them."""
+
+WAITING = 1024
+"""Records that may wait; one more makes its fetcher wait."""
+
+SLICE_S = 0.004
+"""Longest time that is reported back at one go: new pages and woken hosts of a large batch would
+stop every slot for a tenth of a second."""
+
+NOT_RECORDED = Recorded(None, None, [])
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A record and who hears of its commit, or that there was none (`NOT_RECORDED`)."""
+
+    record: VisitRecord
+    on_recorded: Callable[[Recorded], None]
+
+
+class Recorder:
+    """The queue between fetchers and the writer."""
+
+    def __init__(self, database: Database, *, gather_s: float) -> None:
+        """Make an empty queue; `gather_s` is how long the first of a batch waits for company."""
+        self._database = database
+        self._gather_s = gather_s
+        self._waiting: list[Entry] = []
+        self._writing = 0
+        self._arrived = trio.Event()
+        self._full = trio.Event()
+        self._room = trio.Event()
+
+    @property
+    def unrecorded(self) -> int:
+        """Visits made and not yet committed."""
+        return len(self._waiting) + self._writing
+
+    async def put(self, entry: Entry) -> None:
+        """Hand over a record; waits while too many wait."""
+        while len(self._waiting) >= WAITING:
+            await self._room.wait()
+        self._waiting.append(entry)
+        self._arrived.set()
+        if len(self._waiting) >= BATCH:
+            self._full.set()
+
+    async def run(self, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
+        """Write batches until cancelled; `drain` first if nothing may be lost."""
+        task_status.started()
+        while True:
+            await self._arrived.wait()
+            with trio.move_on_after(self._gather_s):
+                await self._full.wait()
+            await self._write()
+
+    async def drain(self) -> None:
+        """Return when everything handed over is committed."""
+        while self.unrecorded:
+            if self._writing:
+                await trio.sleep(self._gather_s / 8)
+            else:
+                await self._write()
+
+    async def _write(self) -> None:
+        batch, self._waiting = self._waiting, []
+        self._arrived, self._full = trio.Event(), trio.Event()
+        self._writing += len(batch)
+        try:
+            with trio.CancelScope(shield=True):
+                await self._commit(batch)
+        finally:
+            self._writing -= len(batch)
+            self._room.set()
+            self._room = trio.Event()
+
+    async def _commit(self, batch: list[Entry]) -> None:
+        records = [entry.record for entry in batch]
+        outcomes = await self._database.write_each(visits.record, records)
+        until = trio.current_time() + SLICE_S
+        for entry, outcome in zip(batch, outcomes, strict=True):
+            if trio.current_time() >= until:
+                await trio.lowlevel.checkpoint()
+                until = trio.current_time() + SLICE_S
+            if isinstance(outcome, Exception):
+                log.error("visit_not_recorded", page=entry.record.page_id, exc_info=outcome)
+                outcome = NOT_RECORDED
+            try:
+                entry.on_recorded(outcome)
+            except Exception:  # the others of the batch, and the crawl, must hear of theirs
+                log.exception("page_not_put_back", page=entry.record.page_id)

@@ -1,0 +1,75 @@
+"""A visit to a requisite: an image, a style, a script or a font that pages show.
+
+As a visit to a page, but nothing in it is followed, only what a style sheet needs itself; it is
+held against the copy by its digest alone; and it comes back when its age says so, without a model.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+
+from crawld.core.content import media
+from crawld.core.outcome import Judgement, judge
+from crawld.core.page import Failure, Outcome
+from crawld.core.robots import x_robots_tag
+from crawld.core.validators import Validators
+from crawld.daemon.fetch.request import request_for, unwanted
+from crawld.daemon.frontier.admission import Admission, Source
+from crawld.daemon.frontier.site import ActiveSite
+from crawld.daemon.visit.change_detection import Finding
+from crawld.daemon.visit.conclude import Visit, admit_needed, as_answer
+from crawld.daemon.visit.content import CSS, PRODUCT, Reading
+from crawld.daemon.visit.validators import Asked
+from crawld.net.exchange import PREFIX_BYTES, Fetched, FetchFailure, FetchRequest
+from crawld.store.frontier.page import PageRecord
+from crawld.store.versions.body import digest, encode
+
+
+def request_for_requisite(
+    page: PageRecord, site: ActiveSite, sent: Validators, *, host: str, delay_s: float
+) -> FetchRequest:
+    """Return the request of a requisite: as that of a page, within limits of its own."""
+    return replace(
+        request_for(page, site, sent, host=host, delay_s=delay_s),
+        limits=site.requisite_limits,
+        allow_private=site.permits_private_requisite(host),
+        accept=partial(unwanted, site.stores_requisite),
+    )
+
+
+def conclude_requisite(
+    page: PageRecord,
+    site: ActiveSite,
+    answer: Fetched | FetchFailure,
+    *,
+    asked: Asked,
+    finding: Finding | None,
+    admission: Admission,
+    now: float,
+) -> Visit:
+    """Return what an answer means for a requisite; arguments as of `visit.conclude`."""
+    visit = partial(Visit, page=page, at=now, answer=answer, asked=asked, finding=finding)
+    if isinstance(answer, FetchFailure):
+        return visit(judgement=Judgement(Outcome.FAILED, answer.failure, answer.detail))
+    body_digest = digest(answer.body)
+    judgement = judge(as_answer(page, answer, body_digest, asked))
+    if judgement.outcome is Outcome.MOVED:
+        source = Source(page.page_id, page.depth)
+        target = admission.admit_requisites(site, [judgement.detail], source, now)
+        return visit(judgement=judgement, needs=target)
+    if judgement.outcome is not Outcome.CHANGED:
+        return visit(judgement=judgement, digest=body_digest)
+    content_type = media.sniff(answer.header("content-type"), answer.body[:PREFIX_BYTES])
+    reading = Reading(content_type)
+    if not site.stores_requisite(content_type):
+        judgement = Judgement(Outcome.FAILED, Failure.WRONG_TYPE, content_type)
+        return visit(judgement=judgement, reading=reading)
+    if x_robots_tag([answer.header("x-robots-tag") or ""], PRODUCT).noarchive:
+        judgement = Judgement(Outcome.BLOCKED, Failure.ROBOTS, "noarchive")
+        return visit(judgement=judgement, reading=reading)
+    needs = None
+    if content_type == CSS:
+        needs = admit_needed(page, site, answer, reading, admission, now)
+    body = encode(answer.body, body_digest)
+    return visit(judgement=judgement, reading=reading, needs=needs, digest=body_digest, body=body)

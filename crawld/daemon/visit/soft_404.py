@@ -1,0 +1,181 @@
+"""What it takes to believe that a page is gone, and that one is not although the server says 200.
+
+A page that changed beyond recognition, moved to the front page or calls itself an error is held
+against what its origin answers for a path that nobody ever had: the same answer makes it
+`soft_gone`. While that is not known nothing is recorded; the origin is asked in its next turn, and
+the page comes again after it. A page that would be retired is kept while its host loses too many
+pages at once.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Final
+
+import structlog
+
+from crawld.core.content.analysis import analyse
+from crawld.core.outcome import Judgement
+from crawld.core.page import Outcome, PageState
+from crawld.core.soft_404 import (
+    PROBE_MAX_AGE_S,
+    Probe,
+    is_absent,
+    probe_url,
+    seems_absent,
+    seems_led_away,
+)
+from crawld.core.url import canonicalize, parse
+from crawld.daemon.clock import Clock
+from crawld.daemon.fetch.metered_fetcher import Line
+from crawld.daemon.frontier.host import HostState
+from crawld.daemon.frontier.site import ActiveSite
+from crawld.daemon.schedule.connectivity import Network
+from crawld.daemon.visit.conclude import Visit
+from crawld.errors import InvalidUrlError
+from crawld.net.exchange import Fetched, FetchFailure, FetchRequest
+from crawld.store.engine.database import Database
+from crawld.store.frontier import host as host_rows
+from crawld.store.frontier import redirect
+from crawld.store.frontier import soft_404 as absence_rows
+
+log = structlog.get_logger(__name__)
+
+MOST_SUSPECTS: Final = 1000
+"""Origins that wait to be asked; more are not suspected."""
+
+GONE: Final = (Outcome.GONE, Outcome.SOFT_GONE)
+
+
+class Absence:
+    """Judges visits to pages that may be gone."""
+
+    def __init__(self, database: Database, line: Line, network: Network, clock: Clock) -> None:
+        self._database = database
+        self._line = line
+        self._network = network
+        self._clock = clock
+        self._suspects: dict[str, str] = {}
+
+    def judge(self, visit: Visit, site: ActiveSite) -> Visit | None:
+        """Return a visit as it stands in the light of its host.
+
+        Returns:
+            The visit; None if the host must be asked first, and the page again after that.
+        """
+        if not visit.page.requisite and visit.judgement.outcome in (
+            Outcome.CHANGED,
+            Outcome.MOVED,
+        ):
+            judged = self._unmasked(visit)
+            if judged is None:
+                return None
+            visit = judged
+        return self._held_against_host(visit, site)
+
+    def _unmasked(self, visit: Visit) -> Visit | None:
+        page = visit.page
+        probe = self._database.look_up(absence_rows.get, page.origin_id)
+        lies = probe is not None and (probe.sketch is not None or probe.redirect_url is not None)
+        suspect = _is_suspect(visit)
+        if probe is None or (suspect and visit.at - probe.at > PROBE_MAX_AGE_S):
+            origin = parse(page.url).origin
+            if not suspect or len(self._suspects) >= MOST_SUSPECTS:
+                return visit
+            self._suspects[origin] = page.url
+            return None
+        if not lies or not is_absent(
+            probe, sketch=_sketch(visit), target=_target(visit), suspect=suspect
+        ):
+            return visit
+        judgement = Judgement(Outcome.SOFT_GONE, detail="as a page that never was")
+        return replace(visit, judgement=judgement, needs=None, digest=None, body=None)
+
+    def _held_against_host(self, visit: Visit, site: ActiveSite) -> Visit:
+        """Return a visit to a page that is gone, with what its wiki and its host say to that."""
+        page = visit.page
+        if visit.judgement.outcome not in GONE or page.state is PageState.GONE:
+            return visit
+        since = page.last_change_at or 0.0
+        if self._database.look_up(redirect.is_deleted, page.page_id, since):
+            return replace(visit, deleted=True)
+        if visit.state is not PageState.GONE:
+            return visit
+        share = site.config.max_vanish_share
+        vanishing = self._database.look_up(redirect.is_mass_vanish, page.host_id, visit.at, share)
+        if vanishing:
+            log.warning("pages_vanish", host=page.host, hint="kept: see crawlctl hosts")
+        return replace(visit, vanishing=vanishing)
+
+    # --- asking --------------------------------------------------------------------------------
+
+    def wanted(self, origin: str) -> str | None:
+        """Return the URL to ask an origin for before its next page, None where none is."""
+        url = self._suspects.get(origin)
+        return None if url is None else probe_url(url, self._clock.now())
+
+    async def forbidden(self, origin: str) -> None:
+        """Note that robots.txt does not let us ask: the pages are believed."""
+        self._suspects.pop(origin, None)
+        probe = Probe(self._clock.now())
+        await self._database.write(absence_rows.put, origin, probe, None)
+
+    async def ask(self, host: HostState, site: ActiveSite, origin: str, url: str) -> None:
+        """Ask for a path that nobody ever had, in the turn of the host."""
+        request = FetchRequest(
+            url=url,
+            headers=site.headers_for(host.slot.host),
+            limits=site.limits,
+            allow_private=site.permits_private(host.slot.host),
+            cut=True,
+            proxy=site.config.proxy,
+        )
+        answer = await self._line.fetch(site, request)
+        self._network.observed(host.slot.host, answer)
+        now = self._clock.now()
+        host.spaced(answer.answered_at if isinstance(answer, Fetched) else answer.at)
+        if isinstance(answer, FetchFailure) and answer.local_fault and self._network.down:
+            return
+        self._suspects.pop(origin, None)
+        update = host.update(None if answer.sent_at is None else now, answer.address)
+        await self._database.write(host_rows.store, host.host_id, update)
+        probe = _probe_of(answer, url, now)
+        await self._database.write(absence_rows.put, origin, probe, answer.status)
+        log.info("absence_probed", origin=origin, status=answer.status)
+
+
+def _is_suspect(visit: Visit) -> bool:
+    page = visit.page
+    if visit.judgement.outcome is Outcome.MOVED:
+        held = page.version_id is not None
+        return seems_led_away(page.url, visit.judgement.detail, held=held)
+    difference = None
+    if not visit.first_copy and visit.finding is not None:
+        difference = visit.finding.difference
+    return seems_absent(visit.reading.title if visit.reading else None, difference)
+
+
+def _target(visit: Visit) -> str | None:
+    return visit.judgement.detail if visit.judgement.outcome is Outcome.MOVED else None
+
+
+def _sketch(visit: Visit) -> bytes | None:
+    if visit.judgement.outcome is Outcome.MOVED or isinstance(visit.answer, FetchFailure):
+        return None
+    if visit.finding is not None and visit.finding.analysis is not None:
+        return visit.finding.analysis.sketch
+    return analyse(visit.answer.body, visit.answer.header("content-type")).sketch
+
+
+def _probe_of(answer: Fetched | FetchFailure, url: str, now: float) -> Probe:
+    if isinstance(answer, FetchFailure):
+        return Probe(now)
+    if answer.status in (200, 203):
+        return Probe(now, sketch=analyse(answer.body, answer.header("content-type")).sketch)
+    location = answer.header("location")
+    if answer.status in (301, 302, 303, 307, 308) and location:
+        try:
+            return Probe(now, redirect_url=canonicalize(location, url))
+        except InvalidUrlError:
+            return Probe(now)
+    return Probe(now)

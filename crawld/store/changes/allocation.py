@@ -1,0 +1,101 @@
+"""What an allocation reads and leaves: models with weights, host by host, and prices of hosts.
+
+A page's frequency follows from the price of its host and its own model; no page row is written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final, NamedTuple
+
+import apsw
+import numpy as np
+import numpy.typing as npt
+
+from crawld.store.changes.model import FIRST
+
+
+class WeighedModel(NamedTuple):
+    """The model of one page to come back to; rows are in the order of hosts, then of URL hashes."""
+
+    page_id: int
+    host_id: int
+    url_hash: int
+    site_id: int
+    importance: float
+    record: bytes
+
+
+_SELECT: Final = (
+    "SELECT page_id, host_id, url_hash, site_id, importance, record"
+    " FROM page CROSS JOIN model USING (page_id)"
+)
+
+
+def batch(
+    connection: apsw.Connection,
+    *,
+    after: tuple[int, int] = FIRST,
+    last_host: int = 2**63 - 1,
+    limit: int,
+) -> list[WeighedModel]:
+    """Return models of pages that were visited, from the one after a (host_id, url_hash).
+
+    Args:
+        connection: any.
+        after: where to go on.
+        last_host: the last host to be read.
+        limit: the most models.
+    """
+    rows = connection.execute(
+        f"{_SELECT} WHERE (host_id, url_hash) > (?, ?) AND host_id <= ?"
+        " AND state IN ('visited', 'gone') ORDER BY host_id, url_hash LIMIT ?",
+        (*after, last_host, limit),
+    )
+    return [WeighedModel(*row) for row in rows]
+
+
+def changed(
+    connection: apsw.Connection, host_id: int, site_id: int, since: float, *, limit: int
+) -> list[WeighedModel]:
+    """Return the models that visits have brought up to date since an instant."""
+    rows = connection.execute(
+        f"{_SELECT} WHERE host_id = ? AND site_id = ? AND last_visit_at >= ?"
+        " AND state IN ('visited', 'gone') LIMIT ?",
+        (host_id, site_id, since, limit),
+    )
+    return [WeighedModel(*row) for row in rows]
+
+
+def put(connection: apsw.Connection, prices: Iterable[tuple[int, float]]) -> None:
+    """Store the price of some hosts (host_id, weighted fresh seconds a visit)."""
+    connection.executemany(
+        "UPDATE host SET price = ? WHERE host_id = ?",
+        [(price, host_id) for host_id, price in prices],
+    )
+
+
+def of_host(connection: apsw.Connection, host_id: int) -> float | None:
+    """Return the price of a host, None before the first allocation."""
+    price: float | None = connection.execute(
+        "SELECT price FROM host WHERE host_id = ?", (host_id,)
+    ).get
+    return price
+
+
+def visited(
+    connection: apsw.Connection, host_id: int, site_id: int
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+    """Return pages (numbers, last visits, weights) to come back to, the oldest visit first."""
+    rows = connection.execute(
+        "SELECT page_id, last_visit_at, importance FROM page"
+        " WHERE host_id = ? AND site_id = ? AND state IN ('visited', 'gone') AND retry_at IS NULL"
+        " ORDER BY last_visit_at",
+        (host_id, site_id),
+    ).fetchall()
+    columns = list(zip(*rows, strict=True)) if rows else [()] * 3
+    return (
+        np.array(columns[0], dtype=np.int64),
+        np.array(columns[1], dtype=np.float64),
+        np.array(columns[2], dtype=np.float64),
+    )

@@ -1,0 +1,394 @@
+"""What sources told and no visit has answered yet.
+
+Rule 1: what a poll told and the cursor behind it are one transaction. Rule 2: a hint is one row a
+page and source, however often the change is told; the table is bounded by the pages held. Rule 3:
+a hint is gone in the transaction of the visit that answers it, and there its source is judged: it
+was real, or false; a change that it never told of was missed. A change that is told after a visit
+found it is late, not missed: it waits in `untold` until the source has told all up to then.
+
+Many hints are few statements: rows travel as one JSON text, since on a thread each step of a
+statement would wait for the interpreter lock.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Final, NamedTuple
+
+import apsw
+
+from crawld.core.change.reliability import Reliability
+from crawld.store.changes import hint_source
+
+CLOCK_S: Final = 60.0
+"""A hint heard so much later than the visit that answers it: the clock was set back."""
+
+
+class OfPage(NamedTuple):
+    """Changes of one page, by its number: the earliest, the latest, how many."""
+
+    page_id: int
+    first_at: float
+    last_at: float
+    told: int = 1
+
+
+class OfUrl(NamedTuple):
+    """Changes of one page, by the key of its URL."""
+
+    host_id: int
+    url_hash: int
+    first_at: float
+    last_at: float
+    told: int = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class News:
+    """What a poll brought.
+
+    Attributes:
+        at: instant of the answer, Unix seconds; no change is later.
+        of_pages, of_urls: changes, one a page at most in each.
+        cursor: where the source goes on.
+        cursor_before: where it went on from; a cursor that was moved meanwhile, by a source that
+            handed something on, stays as it is, and is due at once.
+        told_until: all changes up to this instant have been told; None: as before.
+        next_poll_at: when it is asked again.
+        requests: what the poll cost. 0: it was no poll but a stream.
+        handed_on: cursors of other sources, moved with it: (hint_source_id, cursor).
+        along: what else belongs into the transaction.
+    """
+
+    at: float
+    of_pages: Sequence[OfPage] = ()
+    of_urls: Sequence[OfUrl] = ()
+    cursor: str | None = None
+    cursor_before: str | None = None
+    told_until: float | None = None
+    next_poll_at: float | None = None
+    requests: int = 1
+    handed_on: Sequence[tuple[int, str | None]] = ()
+    along: Callable[[apsw.Connection], None] | None = None
+
+
+class Heard(NamedTuple):
+    """A hint that is news: the page is held, and was last visited before the change.
+
+    Attributes:
+        page_id: the page.
+        first_at, last_at: the earliest and the latest change told.
+        told: how many.
+        last_visit_at: its last visit.
+        retry_at: instant of its own for the next visit, None: the policy decides.
+        last_outcome: of its last visit.
+    """
+
+    page_id: int
+    first_at: float
+    last_at: float
+    told: int
+    last_visit_at: float
+    retry_at: float | None
+    last_outcome: str | None
+
+
+_HELD: Final = """
+WITH told (page_id, first_at, last_at, told) AS (
+    SELECT value ->> 0, value ->> 1, value ->> 2, value ->> 3 FROM json_each(?1)
+    UNION ALL
+    SELECT page_id, value ->> 2, value ->> 3, value ->> 4
+    FROM json_each(?2) CROSS JOIN page
+      ON page.host_id = value ->> 0 AND page.url_hash = value ->> 1
+), each (page_id, first_at, last_at, told) AS (
+    SELECT page_id, min(first_at), min(max(last_at), ?5), sum(told) FROM told GROUP BY page_id
+)
+SELECT json_group_array(json_array(
+    each.page_id, min(each.first_at, each.last_at), each.last_at, each.told,
+    page.last_visit_at, page.retry_at, page.last_outcome, hint.last_at
+))
+FROM each CROSS JOIN page USING (page_id)
+LEFT JOIN hint ON hint.page_id = each.page_id AND hint.hint_source_id = ?4
+WHERE page.site_id = ?3 AND page.state IN ('visited', 'gone') AND page.last_visit_at IS NOT NULL
+"""
+
+_INSERT: Final = """
+INSERT INTO hint (page_id, hint_source_id, first_at, last_at, heard_at, told)
+SELECT value ->> 0, ?2, value ->> 1, value ->> 2, ?3, value ->> 3 FROM json_each(?1) WHERE true
+ON CONFLICT DO UPDATE SET first_at = min(first_at, excluded.first_at),
+    last_at = max(last_at, excluded.last_at), told = told + excluded.told
+"""
+
+_LATE: Final = """
+SELECT json_group_array(json_array(untold.page_id, ?3 - (value ->> 1)))
+FROM json_each(?1) CROSS JOIN untold
+  ON untold.hint_source_id = ?2 AND untold.page_id = value ->> 0
+WHERE value ->> 1 <= untold.visited_at
+"""
+
+_POLLED: Final = """
+UPDATE hint_source SET cursor = ?, told_until = coalesce(?, told_until),
+    last_poll_at = ?, next_poll_at = ?, poll_count = poll_count + (? > 0),
+    request_count = request_count + ?, hint_count = hint_count + ?, real_count = real_count + ?,
+    missed_count = missed_count + ?, lag_s = lag_s + ?, lag_count = lag_count + ?, evidence = ?,
+    trouble = NULL, trouble_detail = NULL, trouble_count = 0, closed_until = NULL
+WHERE hint_source_id = ?
+"""
+
+
+def take(connection: apsw.Connection, hint_source_id: int, news: News) -> list[Heard]:
+    """Take what a source told and move its cursor, in one transaction.
+
+    Returns:
+        The hints that are news, for the policies of their pages.
+    """
+    source = hint_source.get(connection, hint_source_id)
+    held = _held(connection, source, news)
+    heard = [Heard(*row[:7]) for row in held if row[2] > row[4] and row[2] > (row[7] or 0.0)]
+    if heard:
+        rows = json.dumps([row[:4] for row in heard])
+        connection.execute(_INSERT, (rows, hint_source_id, news.at))
+    late = _late(connection, hint_source_id, [row for row in held if row[1] <= row[4]], news.at)
+    missed = 0
+    if news.told_until is not None:
+        connection.execute(
+            "DELETE FROM untold WHERE hint_source_id = ? AND visited_at <= ?",
+            (hint_source_id, news.told_until),
+        )
+        missed = connection.changes()
+    evidence = reliability(source.evidence)
+    for lag_s in late:
+        evidence.seen(1, changed=True)
+        evidence.lagged(lag_s)
+    evidence.missing.add(missed, 0.0)
+    cursor, next_poll_at = news.cursor, news.next_poll_at
+    if source.cursor != news.cursor_before:
+        cursor, next_poll_at = source.cursor, None
+    connection.execute(
+        _POLLED,
+        (
+            *(cursor, news.told_until, news.at, next_poll_at),
+            *(news.requests, news.requests, len(heard) + len(late), len(late), missed),
+            *(sum(late), len(late), written(evidence), hint_source_id),
+        ),
+    )
+    hint_source.set_cursors(connection, news.handed_on)
+    if news.along is not None:
+        news.along(connection)
+    return heard
+
+
+def _held(
+    connection: apsw.Connection, source: hint_source.SourceRow, news: News
+) -> list[tuple[int, float, float, int, float, float | None, str | None, float | None]]:
+    if not news.of_pages and not news.of_urls:
+        return []
+    bindings = (
+        *(json.dumps(news.of_pages), json.dumps(news.of_urls)),
+        *(source.site_id, source.hint_source_id, news.at),
+    )
+    return [tuple(row) for row in json.loads(connection.execute(_HELD, bindings).get)]
+
+
+def _late(
+    connection: apsw.Connection, hint_source_id: int, told: Sequence[tuple[object, ...]], at: float
+) -> list[float]:
+    """Take back what visits had found before it was told; return how late each hint was."""
+    if not told:
+        return []
+    rows = json.dumps([(row[0], row[1]) for row in told])
+    found = json.loads(connection.execute(_LATE, (rows, hint_source_id, at)).get)
+    if found:
+        connection.execute(
+            "DELETE FROM untold WHERE hint_source_id = ?"
+            " AND page_id IN (SELECT value FROM json_each(?))",
+            (hint_source_id, json.dumps([page_id for page_id, _ in found])),
+        )
+    return [max(lag_s, 0.0) for _, lag_s in found]
+
+
+# --- visits ---------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """What a visit says to the hints of its page.
+
+    Attributes:
+        sources: numbers of the sources that tell of pages of its site and host.
+        before_at: the visit before.
+        changed: whether the page was found changed; None where the visit does not tell.
+        expected: probability of a change since the visit before, as the model saw it.
+    """
+
+    sources: tuple[int, ...]
+    before_at: float
+    changed: bool | None
+    expected: float = 0.0
+
+
+def answered(
+    connection: apsw.Connection, page_id: int, visited_at: float, answered: Answered
+) -> None:
+    """Judge the sources of a page by a visit, and drop the hints that it answers.
+
+    A visit that does not tell how the page is now must not be handed in.
+    """
+    rows = connection.execute(_OF_PAGE, (page_id,))
+    told = {number: _Told(*row) for number, *row in rows}
+    for number in dict.fromkeys((*told, *answered.sources)):
+        hint = told.get(number)
+        if hint is not None and not hint.answered_at(visited_at):
+            hint = None
+        if hint is not None:
+            _drop(connection, page_id, number, visited_at, hint)
+        if answered.changed and hint is None and number in answered.sources:
+            connection.execute(_UNTOLD, (number, page_id, visited_at))
+        if answered.changed is not None and hint is not None:
+            _judge(connection, number, answered, hint)
+
+
+_OF_PAGE: Final = "SELECT hint_source_id, first_at, last_at, heard_at FROM hint WHERE page_id = ?"
+
+
+class _Told(NamedTuple):
+    first_at: float
+    last_at: float
+    heard_at: float
+
+    def answered_at(self, visited_at: float) -> bool:
+        return self.first_at <= visited_at or self.set_back(visited_at)
+
+    def set_back(self, visited_at: float) -> bool:
+        return self.heard_at > visited_at + CLOCK_S
+
+
+def _drop(
+    connection: apsw.Connection, page_id: int, number: int, visited_at: float, told: _Told
+) -> None:
+    """Drop what a visit answers; a later change still stands."""
+    if told.last_at <= visited_at or told.set_back(visited_at):
+        key = (page_id, number)
+        connection.execute("DELETE FROM hint WHERE page_id = ? AND hint_source_id = ?", key)
+
+
+_UNTOLD: Final = """
+INSERT INTO untold (hint_source_id, page_id, visited_at) VALUES (?, ?, ?)
+ON CONFLICT DO UPDATE SET visited_at = excluded.visited_at
+"""
+
+_JUDGED: Final = """
+UPDATE hint_source SET real_count = real_count + ?, false_count = false_count + ?,
+    lag_s = lag_s + ?, lag_count = lag_count + ?, evidence = ? WHERE hint_source_id = ?
+"""
+
+
+def _judge(connection: apsw.Connection, number: int, answered: Answered, told: _Told) -> None:
+    """Enter whether the hint of a source was real."""
+    if not answered.changed and told.first_at <= answered.before_at:
+        return  # the visit before may have seen that change already
+    row = connection.execute(
+        "SELECT evidence FROM hint_source WHERE hint_source_id = ?", (number,)
+    ).fetchone()
+    if row is None:
+        return
+    evidence, changed = reliability(row[0]), bool(answered.changed)
+    evidence.seen(1, changed=changed, expected=answered.expected)
+    lag_s = max(told.heard_at - told.first_at, 0.0) if changed else 0.0
+    if lag_s:
+        evidence.lagged(lag_s)
+    connection.execute(
+        _JUDGED,
+        (int(changed), int(not changed), lag_s, int(lag_s > 0.0), written(evidence), number),
+    )
+
+
+def reliability(evidence: str | None) -> Reliability:
+    """Return what is known of a source from its stored evidence."""
+    if evidence is None:
+        return Reliability()
+    try:
+        return Reliability.from_dict(json.loads(evidence))
+    except ValueError:
+        return Reliability()  # of another version: learnt anew
+
+
+def written(evidence: Reliability) -> str:
+    """Return the stored form of what is known of a source."""
+    return json.dumps(evidence.as_dict())
+
+
+# --- what is outstanding --------------------------------------------------------------------------
+
+
+class Outstanding(NamedTuple):
+    """A hint that no visit has answered yet, with the place of its page."""
+
+    page_id: int
+    host_id: int
+    site_id: int
+    hint_source_id: int
+    last_at: float
+    told: int
+
+
+def outstanding(
+    connection: apsw.Connection, *, after: tuple[int, int] = (0, 0), limit: int
+) -> list[Outstanding]:
+    """Return hints in the order of (page_id, hint_source_id), from the one after `after`."""
+    rows = connection.execute(
+        "SELECT page_id, host_id, site_id, hint_source_id, last_at, told"
+        " FROM hint CROSS JOIN page USING (page_id)"
+        " WHERE (page_id, hint_source_id) > (?, ?) ORDER BY page_id, hint_source_id LIMIT ?",
+        (*after, limit),
+    )
+    return [Outstanding(*row) for row in rows]
+
+
+def of_page(connection: apsw.Connection, page_id: int) -> list[tuple[str, float]]:
+    """Return what the sources say of one page: (kind, instant of the latest change told)."""
+    rows = connection.execute(
+        "SELECT kind, last_at FROM hint JOIN hint_source USING (hint_source_id)"
+        " WHERE page_id = ? ORDER BY last_at DESC",
+        (page_id,),
+    )
+    return [(str(kind), float(at)) for kind, at in rows]
+
+
+class Copied(NamedTuple):
+    """A page that is held, and its place in the order of its host."""
+
+    page_id: int
+    url_hash: int
+
+
+def copied_before(
+    connection: apsw.Connection,
+    site_id: int,
+    host_id: int,
+    before_at: float,
+    *,
+    after: int,
+    limit: int,
+) -> list[Copied]:
+    """Return the pages of a host whose last visit is older than an instant, by URL hash."""
+    rows = connection.execute(
+        "SELECT page_id, url_hash FROM page WHERE host_id = ? AND url_hash > ? AND site_id = ?"
+        " AND last_visit_at < ? AND state IN ('visited', 'gone') ORDER BY url_hash LIMIT ?",
+        (host_id, after, site_id, before_at, limit),
+    )
+    return [Copied(*row) for row in rows]
+
+
+def is_told(connection: apsw.Connection, page_id: int) -> bool:
+    """Whether some source said that a page has changed since its last visit; one look-up."""
+    row = connection.execute("SELECT 1 FROM hint WHERE page_id = ? LIMIT 1", (page_id,)).fetchone()
+    return row is not None
+
+
+def counts(connection: apsw.Connection) -> dict[int, int]:
+    """Return how many pages each source calls stale, by hint_source_id."""
+    rows = connection.execute("SELECT hint_source_id, count(*) FROM hint GROUP BY hint_source_id")
+    return {int(number): int(pages) for number, pages in rows}

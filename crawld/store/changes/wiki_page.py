@@ -1,0 +1,338 @@
+"""Pages of wikis: how far the history of each is read.
+
+Everything that a reading of histories must remember lies here, so that a killed process goes on
+where its last transaction ended: which page is next, and the API's own word for where it stopped.
+
+    unresolved --which page shows there?--> open --to its end--> read --model made--> complete
+        |  ^---------------------- visited again, and it has changed -------------------'
+        |--nothing--> lost --what does the log say?--> missing --visited again--> unresolved
+        '--no page of this wiki--> refused
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Literal, NamedTuple
+
+import apsw
+
+from crawld.store.changes import change
+from crawld.store.changes.change import Change
+from crawld.store.changes.wiki import WikiRow
+
+MAX_PARTS = 5_000
+"""Parts of one history that are read: an API whose cursors lead in circles ends here."""
+
+State = Literal["unresolved", "open", "read", "complete", "lost", "missing", "refused"]
+
+
+class WikiPageRow(NamedTuple):
+    """How far the history of one page is read."""
+
+    page_id: int
+    wiki_id: int
+    title: str
+    state: State
+    wiki_page_number: int | None
+    shown_title: str | None
+    latest_revision_id: int | None
+    cursor: str | None
+    began_at: float | None
+    complete_until: float | None
+    capped: bool
+    tries: int
+    failure_count: int
+    detail: str | None
+
+
+class Shown(NamedTuple):
+    """The page whose text a title shows.
+
+    Attributes:
+        number: the wiki's own number of it.
+        title: its title.
+        latest: its newest revision, None where the wiki did not say.
+    """
+
+    number: int
+    title: str
+    latest: Change | None
+
+
+class Visited(NamedTuple):
+    """A page lately visited with a good answer."""
+
+    page_id: int
+    url: str
+    last_visit_at: float
+    last_change_at: float | None
+
+
+_PAGE = f"SELECT {', '.join(WikiPageRow._fields)} FROM wiki_page"
+
+
+def visited_since(
+    connection: apsw.Connection, wiki: WikiRow, after: tuple[float, int], *, limit: int
+) -> list[Visited]:
+    """Return pages of a wiki in the order of their last visit, from the one after `after`."""
+    rows = connection.execute(
+        "SELECT page_id, url, last_visit_at, last_change_at FROM page"
+        " WHERE host_id = ? AND site_id = ? AND state IN ('visited', 'gone') AND retry_at IS NULL"
+        " AND (last_visit_at, page_id) > (?, ?) AND last_visit_at >= ? AND origin_id = ?"
+        " ORDER BY last_visit_at, page_id LIMIT ?",
+        (wiki.host_id, wiki.site_id, *after, after[0], wiki.origin_id, limit),
+    )
+    return [Visited(*row) for row in rows]
+
+
+def register(
+    connection: apsw.Connection,
+    wiki_id: int,
+    pages: Iterable[tuple[Visited, str]],
+    until: float,
+) -> int:
+    """Enter visited pages by their titles; return how many are to be asked for now.
+
+    A page that was complete and has changed since, or was missing and answers again, is asked for
+    anew. `until` is the instant of the visits registered so far.
+    """
+    before = connection.total_changes()
+    for page, title in pages:
+        connection.execute(
+            "INSERT INTO wiki_page (page_id, wiki_id, title, state)"
+            " VALUES (?, ?, ?, 'unresolved') ON CONFLICT DO UPDATE SET"
+            " wiki_id = excluded.wiki_id, title = excluded.title, state = 'unresolved',"
+            " tries = 0, failure_count = 0 WHERE wiki_id <> excluded.wiki_id"
+            " OR title <> excluded.title"
+            " OR (state IN ('complete', 'refused') AND complete_until < ?)"
+            " OR (state = 'missing' AND complete_until < ?)",
+            (
+                page.page_id,
+                wiki_id,
+                title,
+                # A visit stamped in the future (the clock was set back) is not news for ever.
+                min(page.last_change_at or 0.0, until),
+                min(page.last_visit_at, until),
+            ),
+        )
+    asked_for = connection.total_changes() - before
+    connection.execute("UPDATE wiki SET registered_until = ? WHERE wiki_id = ?", (until, wiki_id))
+    return asked_for
+
+
+_REOPEN_GONE = """
+UPDATE wiki_page SET state = 'unresolved', tries = 0, failure_count = 0 WHERE page_id IN (
+    SELECT page_id FROM wiki JOIN origin USING (origin_id)
+    JOIN page ON page.host_id = origin.host_id AND gone_count > 0
+    JOIN wiki_page USING (page_id) WHERE wiki.wiki_id = ?1 AND wiki_page.wiki_id = ?1
+    AND wiki_page.state IN ('complete', 'refused') AND complete_until < min(gone_since, ?2)
+)"""
+
+
+def reopen_gone(connection: apsw.Connection, wiki_id: int, now: float) -> int:
+    """Let pages that a visit found gone be asked for anew; return how many.
+
+    What the log says of them tells a deletion from a fault. `now` bounds instants of visits that
+    lie in the future, since the clock was set back.
+    """
+    connection.execute(_REOPEN_GONE, (wiki_id, now))
+    return connection.changes()
+
+
+def waiting(
+    connection: apsw.Connection, wiki_id: int, state: State, *, limit: int = 1
+) -> list[WikiPageRow]:
+    """Return pages in a state, those first on which the fewest requests were spent."""
+    rows = connection.execute(
+        f"{_PAGE} WHERE wiki_id = ? AND state = ? ORDER BY tries, page_id LIMIT ?",
+        (wiki_id, state, limit),
+    )
+    return [_page(row) for row in rows]
+
+
+def get(connection: apsw.Connection, page_id: int) -> WikiPageRow | None:
+    """Return how far the history of a page is read, None if it is no wiki's."""
+    row = connection.execute(f"{_PAGE} WHERE page_id = ?", (page_id,)).fetchone()
+    return _page(row) if row else None
+
+
+def complete_until(connection: apsw.Connection, page_id: int) -> float | None:
+    """Return the instant up to which all changes of a page are stored; None: they are not."""
+    until: float | None = connection.execute(
+        "SELECT complete_until FROM wiki_page WHERE page_id = ?", (page_id,)
+    ).get
+    return until
+
+
+def _page(row: tuple[object, ...]) -> WikiPageRow:
+    made = WikiPageRow(*row)  # type: ignore[arg-type]
+    return made._replace(capped=bool(made.capped))
+
+
+def shows(connection: apsw.Connection, page: WikiPageRow, shown: Shown, at: float) -> None:
+    """Note which page a title shows, and its newest revision.
+
+    Nothing is left to read where nothing is new since the last time, or where the same text has
+    its history here already, under another title.
+
+    Args:
+        connection: the writer.
+        page: the page as it was when the wiki was asked.
+        shown: what the wiki said.
+        at: instant of the answer.
+    """
+    newest = shown.latest.revision_id if shown.latest else None
+    add(connection, page, [shown.latest] if shown.latest else [])
+    same = page.wiki_page_number == shown.number
+    known = same and page.complete_until is not None and page.latest_revision_id == newest
+    complete_until, capped = (
+        (at, page.capped) if known else _copied(connection, page, shown, newest)
+    )
+    connection.execute(
+        "UPDATE wiki_page SET state = ?, wiki_page_number = ?, shown_title = ?,"
+        " latest_revision_id = ?, cursor = NULL, complete_until = ?, capped = ?, tries = 0,"
+        " failure_count = 0, detail = NULL WHERE page_id = ?",
+        (
+            "open" if complete_until is None else "read",
+            shown.number,
+            shown.title,
+            newest,
+            # Of another page's history nothing is known to be complete.
+            complete_until or (page.complete_until if same else None),
+            capped,
+            page.page_id,
+        ),
+    )
+
+
+def _copied(
+    connection: apsw.Connection, page: WikiPageRow, shown: Shown, newest: int | None
+) -> tuple[float | None, bool]:
+    """Take the history of another title that shows the same page, if there is one."""
+    twin = connection.execute(
+        "SELECT page_id, complete_until, capped FROM wiki_page"
+        " WHERE wiki_id = ? AND wiki_page_number = ? AND page_id <> ? AND state = 'complete'"
+        " AND latest_revision_id = ? LIMIT 1",
+        (page.wiki_id, shown.number, page.page_id, newest),
+    ).fetchone()
+    if twin is None:
+        return None, False
+    _count(connection, page.wiki_id, change.copy(connection, page.page_id, twin[0]))
+    return float(twin[1]), bool(twin[2])
+
+
+def read(
+    connection: apsw.Connection,
+    page: WikiPageRow,
+    changes: Sequence[Change],
+    *,
+    cursor: str | None,
+    at: float,
+    cap: int,
+) -> None:
+    """Store a part of a history and where it goes on, in one transaction.
+
+    It is read to its end, or back to what was known, or up to the cap.
+
+    Args:
+        connection: the writer.
+        page: the page as it was when the part was asked for.
+        changes: the revisions, the newest first.
+        cursor: where the API goes on, None at the end.
+        at: instant of the answer.
+        cap: the most changes of a page that are read.
+    """
+    new = add(connection, page, changes)
+    began_at = at if page.cursor is None or page.began_at is None else page.began_at
+    # A second reading may end where the first began; an older part that is all known says so.
+    known = page.complete_until is not None and not new
+    capped = cursor is not None and (
+        page.tries + 1 >= MAX_PARTS or change.count(connection, page.page_id) >= cap
+    )
+    complete = cursor is None or known or capped
+    connection.execute(
+        "UPDATE wiki_page SET state = ?, cursor = ?, began_at = ?,"
+        " complete_until = ifnull(?, complete_until), capped = ?, tries = tries + 1,"
+        " failure_count = CASE WHEN ? THEN 0 ELSE failure_count END, detail = NULL"
+        " WHERE page_id = ?",
+        (
+            "read" if complete else "open",
+            None if complete else cursor,
+            began_at,
+            began_at if complete else None,
+            capped or (known and page.capped),
+            # Only what brings something ends a row of failures: an API may refuse its own cursors.
+            complete or bool(new),
+            page.page_id,
+        ),
+    )
+
+
+def modelled(connection: apsw.Connection, page: WikiPageRow) -> None:
+    """Note that the model of a page was made of its history."""
+    connection.execute(
+        "UPDATE wiki_page SET state = 'complete', tries = 0 WHERE page_id = ? AND state = 'read'",
+        (page.page_id,),
+    )
+
+
+def settle(
+    connection: apsw.Connection,
+    page: WikiPageRow,
+    state: Literal["lost", "missing", "refused"],
+    *,
+    at: float,
+    detail: str,
+) -> None:
+    """Note that a title shows no page of the wiki, as of an instant."""
+    # Without its number: a page that comes back is read from its newest revision to its first.
+    connection.execute(
+        "UPDATE wiki_page SET state = ?, wiki_page_number = NULL, cursor = NULL,"
+        " complete_until = ?, tries = 0, failure_count = 0, detail = ? WHERE page_id = ?",
+        (state, at, detail, page.page_id),
+    )
+
+
+def unsettle(connection: apsw.Connection, page: WikiPageRow, detail: str) -> None:
+    """Ask again which page a title shows: it was moved or deleted while it was being read."""
+    connection.execute(
+        "UPDATE wiki_page SET state = 'unresolved', cursor = NULL, tries = 0, detail = ?"
+        " WHERE page_id = ?",
+        (detail, page.page_id),
+    )
+
+
+def failed(
+    connection: apsw.Connection,
+    pages: Iterable[WikiPageRow],
+    detail: str,
+    *,
+    restart: bool = False,
+) -> None:
+    """Note that a request for pages failed; others come first now.
+
+    Args:
+        connection: the writer.
+        pages: what was asked for.
+        detail: why.
+        restart: read from the newest revision on again: the API does not know its own cursor.
+    """
+    connection.executemany(
+        "UPDATE wiki_page SET tries = tries + 1, failure_count = failure_count + 1, detail = ?,"
+        " cursor = CASE WHEN ? THEN NULL ELSE cursor END WHERE page_id = ?",
+        ((detail, restart, page.page_id) for page in pages),
+    )
+
+
+def add(connection: apsw.Connection, page: WikiPageRow, changes: Sequence[Change]) -> int:
+    """Add changes to a page of a wiki; return how many were not there."""
+    new = change.insert(connection, page.page_id, changes)
+    _count(connection, page.wiki_id, new)
+    return new
+
+
+def _count(connection: apsw.Connection, wiki_id: int, new: int) -> None:
+    if new:
+        connection.execute(
+            "UPDATE wiki SET change_count = change_count + ? WHERE wiki_id = ?", (new, wiki_id)
+        )

@@ -1,0 +1,123 @@
+"""Pages of wikis as hint sources need them: whom a change concerns, what the last probe said."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from typing import Final, NamedTuple
+
+import apsw
+
+from crawld.store.changes.hint import OfPage
+
+
+class Concern(NamedTuple):
+    """A change of a title.
+
+    Attributes:
+        url_hash: key of the title's URL; None: no URL can hold it.
+        number: the wiki's number of the page, None where it is not known.
+        first_at, last_at: the span in which it changed.
+    """
+
+    url_hash: int | None
+    number: int | None
+    first_at: float
+    last_at: float
+
+
+_CONCERNED: Final = """
+WITH told (url_hash, number, first_at, last_at) AS (
+    SELECT value ->> 0, value ->> 1, value ->> 2, value ->> 3 FROM json_each(?1)
+), own (page_id, number, first_at, last_at) AS (
+    SELECT page_id, number, first_at, last_at FROM told CROSS JOIN page
+      ON page.host_id = ?2 AND page.url_hash = told.url_hash
+)
+SELECT json_group_array(json_array(page_id, first_at, last_at)) FROM (
+    SELECT page_id, first_at, last_at FROM own
+    UNION ALL
+    SELECT wiki_page.page_id, first_at, last_at FROM told CROSS JOIN wiki_page
+      ON wiki_page.wiki_id = ?3 AND wiki_page.wiki_page_number = told.number
+    UNION ALL
+    SELECT twin.page_id, first_at, last_at FROM own CROSS JOIN wiki_page USING (page_id)
+    CROSS JOIN wiki_page AS twin ON twin.wiki_id = wiki_page.wiki_id
+      AND twin.wiki_page_number = wiki_page.wiki_page_number AND twin.page_id <> own.page_id
+    WHERE own.number IS NULL
+)
+"""
+
+
+def concerned(
+    connection: apsw.Connection, wiki_id: int, host_id: int, changes: Sequence[Concern]
+) -> list[OfPage]:
+    """Return the pages that show something else after changes: titles, and what redirects there.
+
+    Where a row does not name the number of the page, which it lost when it was deleted, it is the
+    one that the title had.
+    """
+    if not changes:
+        return []
+    found = connection.execute(_CONCERNED, (json.dumps(changes), host_id, wiki_id)).get
+    return [OfPage(*row) for row in json.loads(found)]
+
+
+class ProbePage(NamedTuple):
+    """A page of a wiki, its last visit and copy, and what the last probe said of it."""
+
+    page_id: int
+    version_id: int | None
+    title: str
+    last_visit_at: float
+    last_outcome: str | None
+    revision_id: int | None
+    touched_at: float | None
+    probed_at: float | None
+
+
+_NEXT: Final = """
+SELECT json_group_array(json_array(
+    page_id, version_id, title, last_visit_at, last_outcome, revision_id, touched_at, probed_at
+))
+FROM (
+    SELECT wiki_page.page_id, version_id, wiki_page.title, last_visit_at, last_outcome, revision_id,
+        touched_at, probed_at
+    FROM wiki_page CROSS JOIN page USING (page_id) LEFT JOIN probe USING (page_id)
+    WHERE wiki_id = ? AND wiki_page.page_id > ? AND wiki_page.state <> 'refused'
+      AND page.state IN ('visited', 'gone') AND last_visit_at IS NOT NULL
+    ORDER BY wiki_page.page_id LIMIT ?
+)
+"""
+
+
+def following(
+    connection: apsw.Connection, wiki_id: int, after: int, *, limit: int
+) -> list[ProbePage]:
+    """Return visited pages of a wiki in the order of their numbers, from the one after `after`."""
+    found = connection.execute(_NEXT, (wiki_id, after, limit)).get
+    return [ProbePage(*row) for row in json.loads(found)]
+
+
+def count(connection: apsw.Connection, wiki_id: int, *, most: int) -> int:
+    """Return how many pages of a wiki there are, counted up to `most`."""
+    sql = "SELECT count(*) FROM (SELECT 1 FROM wiki_page WHERE wiki_id = ? LIMIT ?)"
+    return int(connection.execute(sql, (wiki_id, most)).get)
+
+
+class Said(NamedTuple):
+    """What a probe said of a page; no revision: the wiki shows no page there."""
+
+    page_id: int
+    revision_id: int | None
+    touched_at: float | None
+    probed_at: float
+
+
+def put(connection: apsw.Connection, said: Iterable[Said]) -> None:
+    """Remember what a probe said, for the next to be compared with."""
+    connection.execute(
+        "INSERT INTO probe (page_id, revision_id, touched_at, probed_at)"
+        " SELECT value ->> 0, value ->> 1, value ->> 2, value ->> 3 FROM json_each(?) WHERE true"
+        " ON CONFLICT DO UPDATE SET revision_id = excluded.revision_id,"
+        " touched_at = excluded.touched_at, probed_at = excluded.probed_at",
+        (json.dumps(list(said)),),
+    )

@@ -1,0 +1,1 @@
+"""The SQLite file: connections, the writer, migrations and backup."""

@@ -1,0 +1,216 @@
+"""Copies of the whole file, made while it is in use, and put back in its place.
+
+Both ways use SQLite's backup interface, which copies pages, not rows. Beside a running daemon it
+steps on the writer's connection: a page that this connection changes after it was copied is copied
+again by SQLite itself, so the copy ends as of its last step and never starts over. From another
+process it steps inside one read transaction: the copy is as of its first step.
+
+A copy is written under another name, flushed, and renamed: a file of the given name is whole.
+
+`restore` changes nothing before the copy it puts in place has passed `integrity_check`, and keeps
+what it replaces beside it.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from contextlib import closing, suppress
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Final
+
+import apsw
+import trio
+
+from crawld.errors import CorruptDatabaseError, StoreError
+from crawld.store.engine import migrate
+from crawld.store.engine.connection import open_connection, store_error
+from crawld.store.engine.database import Database
+from crawld.store.engine.lock import DatabaseLock
+
+STEP_PAGES: Final = 512
+"""2 MiB a step: 2 ms on the writer's thread, less than a commit."""
+
+Progress = Callable[[int, int], None]
+"""Called with pages copied and pages in all."""
+
+
+def _silent(copied: int, pages: int) -> None:
+    """Show nothing."""
+
+
+async def backup(database: Database, target: Path, progress: Progress = _silent) -> None:
+    """Copy the database that this process has open, a few pages at a time between batches.
+
+    Args:
+        database: open for writing.
+        target: the copy; must not exist.
+        progress: called after each step.
+
+    Raises:
+        StoreError: the copy exists or cannot be written.
+    """
+    partial = _partial(target)
+    try:
+        copy = await database.on_writer(_start, partial)
+        try:
+            while not await database.on_writer(_step, copy):
+                progress(copy.backup.page_count - copy.backup.remaining, copy.backup.page_count)
+                await trio.lowlevel.checkpoint()
+        finally:
+            with trio.CancelScope(shield=True):
+                await database.on_writer(_finish, copy)
+        await trio.to_thread.run_sync(_publish, partial, target)
+    except apsw.Error as error:
+        raise store_error(error, target) from error
+    finally:
+        _discard(partial)
+
+
+def backup_file(path: Path, target: Path, progress: Progress = _silent) -> None:
+    """Copy a database that this process has not open; another may be writing to it.
+
+    Args:
+        path: the database.
+        target: the copy; must not exist.
+        progress: called after each step.
+
+    Raises:
+        StoreError: the database cannot be read, or the copy exists or cannot be written.
+    """
+    partial = _partial(target)
+    with closing(open_connection(path, read_only=True)) as source:
+        try:
+            # one transaction over all steps, else each foreign commit would start the copy over
+            source.execute("BEGIN; SELECT count(*) FROM sqlite_schema").fetchall()
+            copy = _start(source, partial)
+            try:
+                while not _step(source, copy):
+                    pages = copy.backup.page_count
+                    progress(pages - copy.backup.remaining, pages)
+            finally:
+                _finish(source, copy)
+            _publish(partial, target)
+        except apsw.Error as error:
+            raise store_error(error, target) from error
+        finally:
+            _discard(partial)
+
+
+def restore(path: Path, copy: Path) -> Path | None:
+    """Put a copy in the place of a database.
+
+    Args:
+        path: the database; may be damaged or missing.
+        copy: a file made by `backup`.
+
+    Returns:
+        Where the replaced file lies now, None if there was none.
+
+    Raises:
+        DatabaseInUseError: a process has the database open.
+        CorruptDatabaseError: the copy is damaged; nothing was changed.
+        StoreError: the copy is missing, foreign or newer; nothing was changed.
+    """
+    if not copy.exists():
+        raise StoreError(f"there is no file {copy}", hint="name a copy made by: crawld backup")
+    if path.exists() and copy.samefile(path):
+        raise StoreError(f"{copy} is the database itself", hint="name a copy of it")
+    lock = DatabaseLock.acquire(path)
+    try:
+        migrate.status(copy)
+        fresh = path.with_name(f"{path.name}.restoring")
+        _discard(fresh)
+        backup_file(copy, fresh)
+        _check(fresh, copy)
+        return _replace(path, fresh)
+    finally:
+        lock.release()
+
+
+class _Copy:
+    """A backup under way: the target's connection and SQLite's handle on both."""
+
+    def __init__(self, target: apsw.Connection, backup: apsw.Backup) -> None:
+        self.target = target
+        self.backup = backup
+
+
+def _start(source: apsw.Connection, partial: Path) -> _Copy:
+    target = apsw.Connection(str(partial))
+    # no journal: a copy that is not finished is thrown away; _publish flushes the whole
+    target.execute("PRAGMA journal_mode = OFF")
+    target.execute("PRAGMA synchronous = OFF")
+    return _Copy(target, target.backup("main", source, "main"))
+
+
+def _step(_: apsw.Connection, copy: _Copy) -> bool:
+    copy.backup.step(STEP_PAGES)
+    return copy.backup.done
+
+
+def _finish(_: apsw.Connection, copy: _Copy) -> None:
+    copy.backup.close(force=True)
+    copy.target.close(force=True)
+
+
+def _partial(target: Path) -> Path:
+    if target.exists():
+        raise StoreError(f"{target} exists", hint="name a file that does not exist yet")
+    partial = target.with_name(f"{target.name}.partial")
+    _discard(partial)
+    return partial
+
+
+def _discard(file: Path) -> None:
+    for suffix in ("", "-wal", "-shm", "-journal"):
+        file.with_name(file.name + suffix).unlink(missing_ok=True)
+
+
+def _publish(partial: Path, target: Path) -> None:
+    """Flush a finished copy and give it its name; never over another file."""
+    _flush(partial)
+    os.link(partial, target)
+    partial.unlink()
+    _flush(target.parent)
+
+
+def _flush(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _check(fresh: Path, copy: Path) -> None:
+    """Refuse a copy that is not whole."""
+    with closing(open_connection(fresh, read_only=True)) as connection:
+        verdict = connection.execute("PRAGMA integrity_check(1)").fetchone()
+    if verdict != ("ok",):
+        _discard(fresh)
+        raise CorruptDatabaseError(f"the copy {copy} is damaged", hint="restore an older copy")
+
+
+def _replace(path: Path, fresh: Path) -> Path | None:
+    """Put the checked copy in place; at no instant is there neither file."""
+    aside = None
+    if path.exists():
+        with suppress(StoreError, apsw.Error), closing(open_connection(path)) as old:
+            old.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
+        stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%S%fZ")
+        aside = path.with_name(f"{path.name}.replaced.{stamp}")
+        os.link(path, aside)
+    for suffix in ("-wal", "-shm"):
+        # a log that a damaged file kept belongs to that file, and would ruin the new one
+        log = path.with_name(path.name + suffix)
+        if log.exists() and aside is not None:
+            log.rename(aside.with_name(aside.name + suffix))
+        else:
+            log.unlink(missing_ok=True)
+    fresh.replace(path)
+    for suffix in ("-wal", "-shm"):
+        fresh.with_name(fresh.name + suffix).unlink(missing_ok=True)
+    _flush(path.parent)
+    return aside

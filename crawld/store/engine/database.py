@@ -1,0 +1,354 @@
+"""The open database: one writer, a few readers, checkpoints beside them.
+
+The writer is one connection (`commit` runs batches on it, see there on which thread); each reader
+is a read-only connection on its own thread, so that a read waits neither for a writer nor for the
+event loop, and sees one snapshot from its first to its last statement. Store functions are sync
+and never awaited in the middle: no transaction is open across an `await`.
+
+The write-ahead log is bounded: a timer copies it back with PASSIVE checkpoints on a connection of
+their own (no writer waits); only past `WAL_LIMIT_BYTES` the writer itself truncates it between two
+batches.
+
+The process that opens the file for writing holds `DatabaseLock` from before the first byte is read
+until after the last connection is closed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Concatenate, Final, ParamSpec, Self, TypeVar, cast
+
+import apsw
+import trio
+
+from crawld.errors import StoreError
+from crawld.store.engine import migrate
+from crawld.store.engine.connection import (
+    configure,
+    open_arguments,
+    open_connection,
+    store_error,
+)
+from crawld.store.engine.group_commit import STALL_RETRY_S, Call, GroupCommit, Writer
+from crawld.store.engine.lock import DatabaseLock, network_filesystem
+
+P = ParamSpec("P")
+T = TypeVar("T")
+A = TypeVar("A")
+
+READERS: Final = 2
+"""Two: a long export beside short status questions. Each costs a thread and its cache."""
+
+CHECKPOINT_EVERY_S: Final = 2.0
+CHECKPOINT_BYTES: Final = 8 * 1024 * 1024
+"""A smaller log is left alone: pages written often are then copied back once, not each time."""
+
+WAL_LIMIT_BYTES: Final = 64 * 1024 * 1024
+"""Past this the writer truncates the log itself; a long reader can still hold it up."""
+
+
+class Database:
+    """A handle on the file; made by `open`, ended by `aclose`.
+
+    Attributes:
+        path: the file.
+        warning: what the operator should know about the place of the file, or None.
+        migrated: what was done to bring an older file to this schema, a line each.
+    """
+
+    def __init__(self, path: Path, lock: DatabaseLock | None, warning: str | None) -> None:
+        self.path = path
+        self.warning = warning
+        self.migrated: list[str] = []
+        self._lock = lock
+        self._writer: Writer | None = None
+        self._commit: GroupCommit | None = None
+        self._checkpoints: apsw.AsyncConnection | None = None
+        self._local: apsw.Connection | None = None
+        self._readers: list[apsw.AsyncConnection] = []
+        self._idle: list[apsw.AsyncConnection] = []
+        self._idle_count = trio.Semaphore(0)
+
+    @classmethod
+    async def open(
+        cls,
+        path: Path,
+        *,
+        create: bool = True,
+        read_only: bool = False,
+        batch_max_age_s: float = 0.2,
+        stall_retry_s: float = 1.0,
+    ) -> Self:
+        """Open the file, made and migrated as needed.
+
+        Args:
+            path: the database file.
+            create: whether a missing file is made.
+            read_only: take no lock and refuse `write`; works beside a running daemon.
+            batch_max_age_s: the oldest write of a batch is committed within about this.
+            stall_retry_s: first pause before a batch that cannot be written is tried again.
+
+        Raises:
+            DatabaseInUseError: another process has it open for writing.
+            StoreError: the file is missing, foreign, newer, damaged or not writable.
+        """
+        path = Path(path)
+        if not path.exists() and (read_only or not create):
+            raise StoreError(f"there is no database {path}", hint="name an existing file with --db")
+        lock = None if read_only else DatabaseLock.acquire(path)
+        database = cls(path, lock, network_filesystem(path))
+        try:
+            database.migrated = await trio.to_thread.run_sync(_prepare, path, read_only)
+            if not read_only:
+                await database._open_writer(batch_max_age_s, min(stall_retry_s, STALL_RETRY_S))
+            await database._open_readers()
+        except BaseException:
+            with trio.CancelScope(shield=True):
+                await database._close_connections()
+            raise
+        return database
+
+    @property
+    def stalled(self) -> str | None:
+        """Why nothing can be committed now (full disk, read-only); None while all is well."""
+        return self._commit.stalled if self._commit else None
+
+    async def wait_stalled(self) -> None:
+        """Return as soon as nothing can be committed."""
+        await self._group().wait_stalled()
+
+    async def wait_flowing(self) -> None:
+        """Return as soon as commits go through; at once while all is well."""
+        await self._group().wait_flowing()
+
+    async def write(
+        self, fn: Callable[Concatenate[apsw.Connection, P], T], *args: P.args, **kwargs: P.kwargs
+    ) -> T:
+        """Run a store function in the next transaction and return its result after the COMMIT.
+
+        Shielded: a cancelled caller still waits for the commit. While the disk is full it waits
+        until there is room. `fn` may run more than once and must not change its arguments.
+
+        Raises:
+            CorruptDatabaseError: the file is damaged.
+            StoreError: the database was closed before the write could be stored.
+        """
+        return cast("T", await self._group().write((fn, args, kwargs)))
+
+    async def write_each(
+        self, fn: Callable[[apsw.Connection, A], T], arguments: Sequence[A]
+    ) -> list[T | Exception]:
+        """Run a small store function for each argument, all in one transaction, committed at once.
+
+        They run on the event loop, a few at a time: for what is quick and comes in numbers.
+        Shielded as `write` is.
+
+        Returns:
+            For each argument the result, or the exception that undid its call alone.
+
+        Raises:
+            CorruptDatabaseError: the file is damaged.
+            StoreError: the database was closed before they could be stored.
+        """
+        calls: list[Call] = [(fn, (argument,), {}) for argument in arguments]
+        return cast("list[T | Exception]", await self._group().write_each(calls))
+
+    async def read(
+        self, fn: Callable[Concatenate[apsw.Connection, P], T], *args: P.args, **kwargs: P.kwargs
+    ) -> T:
+        """Run a store function on a reader, on one snapshot; a cancelled read is interrupted.
+
+        Raises:
+            CorruptDatabaseError: the file is damaged.
+            StoreError: the database was closed meanwhile.
+        """
+        async with self._idle_count:
+            if not self._idle:
+                raise StoreError(f"{self.path} is closed")
+            reader = self._idle.pop()
+            try:
+                return cast("T", await reader.async_run(_snapshot, reader, fn, args, kwargs))
+            except trio.TooSlowError:
+                # The thread noticed a deadline first; here the scope that has it is cancelled.
+                await trio.sleep_until(trio.current_effective_deadline())
+                raise
+            except apsw.ConnectionClosedError as error:
+                raise StoreError(f"{self.path} is closed") from error
+            except (apsw.CorruptError, apsw.NotADBError, apsw.IOError, apsw.CantOpenError) as error:
+                raise store_error(error, self.path) from error
+            finally:
+                self._idle.append(reader)
+
+    def look_up(
+        self, fn: Callable[Concatenate[apsw.Connection, P], T], *args: P.args, **kwargs: P.kwargs
+    ) -> T:
+        """Run a store function that reads a row or two by key, here and now, without a thread.
+
+        A hop to a reader costs several times what such a read does (90 against 15 µs). Never for
+        anything that scans: the event loop stands still meanwhile.
+
+        Raises:
+            CorruptDatabaseError: the file is damaged.
+        """
+        if self._local is None:
+            self._local = open_connection(self.path, read_only=True)
+        try:
+            return fn(self._local, *args, **kwargs)
+        except (apsw.CorruptError, apsw.NotADBError, apsw.IOError, apsw.CantOpenError) as error:
+            raise store_error(error, self.path) from error
+
+    async def run_writer(
+        self, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED
+    ) -> None:
+        """Gather writes into batches and keep the log short; runs until cancelled."""
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(self._run_checkpoints)
+            await self._group().run(task_status)
+
+    async def flush(self) -> None:
+        """Commit what waits, without waiting for the batch to fill or to age."""
+        await self._group().flush()
+
+    async def on_writer(
+        self, fn: Callable[Concatenate[apsw.Connection, P], T], *args: P.args, **kwargs: P.kwargs
+    ) -> T:
+        """Run a function on the writer's thread between two batches, outside any transaction."""
+        self._group()
+        return await _exclusively(cast("Writer", self._writer), fn, *args, **kwargs)
+
+    async def checkpoint(self) -> None:
+        """Copy the log into the file as far as readers allow; nobody waits."""
+        if self._checkpoints is not None:
+            await self._checkpoints.async_run(_checkpoint, self._checkpoints, PASSIVE)
+
+    def give_up(self) -> None:
+        """Wait no longer for room on the disk: `write` raises where nothing can be stored."""
+        self._group().give_up()
+
+    async def aclose(self) -> None:
+        """Commit what waits, copy the whole log back, close every connection, drop the lock."""
+        with trio.CancelScope(shield=True):
+            if self._commit is not None:
+                await self._commit.close()
+            await self._close_connections()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.aclose()
+
+    def _group(self) -> GroupCommit:
+        if self._commit is None:
+            raise StoreError(f"{self.path} is not open for writing")
+        return self._commit
+
+    async def _open_writer(self, batch_max_age_s: float, stall_retry_s: float) -> None:
+        connection = await trio.to_thread.run_sync(open_connection, self.path)
+        self._writer = Writer(connection)
+        self._checkpoints = await self._connect(read_only=False)
+        self._commit = GroupCommit(
+            self._writer, self.path, max_age_s=batch_max_age_s, retry_s=stall_retry_s
+        )
+
+    async def _open_readers(self) -> None:
+        for _ in range(READERS):
+            reader = await self._connect(read_only=True)
+            self._readers.append(reader)
+            self._idle.append(reader)
+            self._idle_count.release()
+
+    async def _connect(self, *, read_only: bool) -> apsw.AsyncConnection:
+        arguments = open_arguments(self.path, read_only=read_only)
+        try:
+            connection = await apsw.Connection.as_async(*arguments)
+        except apsw.Error as error:
+            raise store_error(error, self.path) from error
+        try:
+            await connection.async_run(configure, connection, self.path, read_only=read_only)
+        except apsw.Error as error:
+            await connection.aclose()
+            raise store_error(error, self.path) from error
+        return connection
+
+    async def _close_connections(self) -> None:
+        if self._local is not None:
+            self._local.close()
+        for reader in self._readers:
+            await reader.aclose()
+        if self._checkpoints is not None:
+            await self._checkpoints.aclose()
+        if self._writer is not None:
+            await _exclusively(self._writer, _checkpoint, TRUNCATE)
+            await self._writer.run(_close)
+        self._readers, self._idle = [], []
+        self._writer = self._checkpoints = self._commit = self._local = None
+        if self._lock is not None:
+            self._lock.release()
+
+    async def _run_checkpoints(self) -> None:
+        wal = self.path.with_name(self.path.name + "-wal")
+        while True:
+            await trio.sleep(CHECKPOINT_EVERY_S)
+            log_bytes = wal.stat().st_size if wal.exists() else 0
+            if log_bytes > WAL_LIMIT_BYTES and self._writer is not None:
+                await _exclusively(self._writer, _checkpoint, TRUNCATE)
+            elif log_bytes > CHECKPOINT_BYTES:
+                await self.checkpoint()
+
+
+PASSIVE: Final = apsw.SQLITE_CHECKPOINT_PASSIVE
+TRUNCATE: Final = apsw.SQLITE_CHECKPOINT_TRUNCATE
+
+
+def _prepare(path: Path, read_only: bool) -> list[str]:
+    """Check whose file it is and bring its tables up to date, before anything else opens it.
+
+    Returns:
+        What was done to an older file.
+    """
+    if read_only:
+        migrate.require_current(path)
+        return []
+    steps: list[str] = []
+    before = migrate.migrate(path, steps.append)
+    return steps if before.version else []
+
+
+def _snapshot(
+    connection: apsw.Connection,
+    fn: Callable[..., T],
+    args: tuple[object, ...],
+    kwargs: dict[str, object],
+) -> T:
+    """Run a function inside one read transaction."""
+    connection.execute("BEGIN")
+    try:
+        return fn(connection, *args, **kwargs)
+    finally:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+
+
+async def _exclusively(
+    writer: Writer,
+    fn: Callable[Concatenate[apsw.Connection, P], T],
+    *args: P.args,
+    **kwargs: P.kwargs,
+) -> T:
+    """Run a function on the writer's thread between two batches."""
+    async with writer.lock:
+        return await writer.run(fn, *args, **kwargs)
+
+
+def _close(connection: apsw.Connection) -> None:
+    connection.close()
+
+
+def _checkpoint(connection: apsw.Connection, mode: int) -> None:
+    """Checkpoint; a busy reader or a full disk leaves the log for the next time."""
+    try:
+        connection.wal_checkpoint(mode=mode)
+    except apsw.Error:
+        return

@@ -1,0 +1,1 @@
+"""Rows of sites, hosts and pages: what to fetch and when."""

@@ -1,0 +1,383 @@
+"""The frontier in the file: which URLs are known, and in what order they are first visited.
+
+A URL is known by (host, 64-bit hash); its text is compared on every hit, so that a collision is
+found and counted as a refusal instead of losing a page in silence. Checking and adding happen in
+one transaction of the only writer, therefore a plain INSERT cannot meet a rival.
+
+Caps are exact: pages of a site and of a host are counted on their rows (`tally`), read once a call
+and added to as pages are.
+
+Requisites, which pages need to be shown, are known in the same way, but counted, capped and handed
+out apart. A known page that turns out to be one, and was never of use as a page, becomes one.
+
+Order within a host is breadth-first: depth, then discovery. Look-ahead is keyset-paged over a
+partial index, so reading the head of a million waiting URLs costs the same as of ten.
+"""
+
+from __future__ import annotations
+
+import array
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final, NamedTuple
+
+import apsw
+
+from crawld.core.page import PageState
+from crawld.store.frontier import host as host_rows
+from crawld.store.frontier import page_counts, refusal
+from crawld.store.frontier.load import HostState as HostState
+from crawld.store.frontier.load import Retry as Retry
+from crawld.store.frontier.load import Revisits as Revisits
+from crawld.store.frontier.load import load_hosts as load_hosts
+from crawld.store.frontier.load import load_retries as load_retries
+from crawld.store.frontier.load import load_revisits as load_revisits
+from crawld.store.frontier.load import load_waiting as load_waiting
+from crawld.store.frontier.refusal import Refusal
+from crawld.store.versions import purge
+
+COLLISION: Final = "collision"
+SITE_CAP: Final = "site_cap"
+REQUISITE_CAP: Final = "requisite_cap"
+HOST_CAP: Final = "host_cap"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Discovery:
+    """A URL that scope admitted.
+
+    Attributes:
+        url: canonical URL.
+        url_hash: its 64-bit hash as a signed integer.
+        site_id: the site whose scope admitted it.
+        host: host name.
+        origin: scheme, host and port, as `https://example.org:8443`.
+        depth: links from a seed; a seed has 0.
+        importance: weight of the page's freshness, > 0.
+        seed: whether the operator named it.
+        referrer_id: page_id of the page that linked to it.
+        requisite: whether it is loaded for the sake of that page.
+        at: instant, Unix seconds.
+    """
+
+    url: str
+    url_hash: int
+    site_id: int
+    host: str
+    origin: str
+    at: float
+    depth: int = 0
+    importance: float = 1.0
+    seed: bool = False
+    referrer_id: int | None = None
+    requisite: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Caps:
+    """How many pages there may be; a site that is not named has no cap.
+
+    Attributes:
+        per_site: site_id to the most pages of that site.
+        per_host: site_id to the most pages of any one host it discovers on.
+        requisites: site_id to the most requisites of that site.
+    """
+
+    per_site: Mapping[int, int] = field(default_factory=dict)
+    per_host: Mapping[int, int] = field(default_factory=dict)
+    requisites: Mapping[int, int] = field(default_factory=dict)
+
+
+NO_CAPS: Final = Caps()
+
+
+class NewPage(NamedTuple):
+    """A page that was not known before."""
+
+    page_id: int
+    host_id: int
+    origin_id: int
+    site_id: int
+    depth: int
+    url: str
+    requisite: bool = False
+
+
+class Waiting(NamedTuple):
+    """A page never visited; `(depth, page_id)` is its place in the order."""
+
+    page_id: int
+    depth: int
+    origin_id: int
+    importance: float
+    url: str
+
+
+_KNOWN: Final = """
+SELECT page.url_hash, page.url, page.depth, page.site_id, page.seed, page.requisite, page_id
+FROM carray(?1) AS wanted CROSS JOIN page
+  ON page.host_id = ?2 AND page.url_hash = wanted.value
+"""
+
+_INSERT: Final = """
+INSERT INTO page (site_id, host_id, origin_id, url_hash, state, depth, seed, importance,
+                  discovered_at, referrer_id, requisite, url)
+VALUES (?, ?, ?, ?, 'discovered', ?, ?, ?, ?, ?, ?, ?)
+"""
+
+
+_REVISE: Final = """
+UPDATE page SET depth = min(depth, ?1), seed = max(seed, ?2), site_id = ?3
+WHERE host_id = ?4 AND url_hash = ?5 RETURNING state
+"""
+
+# Found as a page before a page named it to be shown; refused for its type, or not yet asked for.
+_BECOME_REQUISITE: Final = """
+UPDATE page SET requisite = 1 WHERE page_id = ? AND seed = 0 AND version_id IS NULL
+AND (state = 'discovered' OR state = 'visited' AND last_failure = 'wrong_type')
+RETURNING state, origin_id, site_id, depth
+"""
+
+
+_Known = tuple[int, str, int, int, int, int, int]
+"""url_hash, url, depth, site_id, seed, requisite, page_id of a known page; a plain row, made 65
+times a page."""
+
+
+def discover(
+    connection: apsw.Connection, found: Sequence[Discovery], caps: Caps = NO_CAPS
+) -> list[NewPage]:
+    """Add the URLs that are not known; count those that a cap or a collision keeps out.
+
+    A known page keeps its state; a smaller depth and the mark of a seed are taken over, and a page
+    whose site is no longer configured moves to the site that found it.
+
+    Args:
+        connection: the writer.
+        found: URLs that scope admitted, in the order to be visited.
+        caps: the most pages of each site and host.
+
+    Returns:
+        The new pages, in the order of `found` within each host.
+    """
+    if not found:
+        return []
+    return _discover(connection, found, caps).new
+
+
+def discover_requisites(
+    connection: apsw.Connection, found: Sequence[Discovery], caps: Caps = NO_CAPS
+) -> tuple[list[NewPage], list[int]]:
+    """Add requisites that are not known.
+
+    Returns:
+        The new ones, and the page_ids of all that are known now.
+    """
+    if not found:
+        return [], []
+    call = _discover(connection, found, caps)
+    return call.new, call.known_ids
+
+
+def _discover(connection: apsw.Connection, found: Sequence[Discovery], caps: Caps) -> _Call:
+    by_host: dict[str, list[Discovery]] = defaultdict(list)
+    for one in found:
+        by_host[one.host].append(one)
+    call = _Call(connection, caps)
+    for name, group in by_host.items():
+        call.take(name, group)
+    call.count_requisites()
+    refusal.record(connection, call.refused)
+    page_counts.moved(connection, call.moves)
+    return call
+
+
+class _Call:
+    """The state of one call of `discover`: what was added, refused and counted so far."""
+
+    def __init__(self, connection: apsw.Connection, caps: Caps) -> None:
+        self.new: list[NewPage] = []
+        self.refused: list[Refusal] = []
+        self.moves: list[page_counts.Move] = []
+        self.known_ids: list[int] = []
+        self._connection = connection
+        self._caps = caps
+        self._origins: dict[str, int] = {}
+        self._retired: dict[int, bool] = {}
+        self._tombstones = purge.any_tombstone(connection)
+        # page_count as stored before this call, and what this call added to it
+        self._before: dict[tuple[str, int], int] = {}
+        self._added: dict[tuple[str, int], int] = defaultdict(int)
+
+    def take(self, name: str, group: list[Discovery]) -> None:
+        """Handle the discoveries of one host."""
+        host_id = host_rows.ensure(self._connection, name, group[0].at)
+        known = self._known(host_id, group)
+        for one in group:
+            old = known.get(one.url_hash)
+            if old is None:
+                if (page_id := self._add(host_id, one)) is not None:
+                    known[one.url_hash] = _as_known(one, page_id)
+                    self.known_ids.append(page_id)
+                continue
+            if old[1] != one.url:
+                self._refuse(one, COLLISION)
+                continue
+            self.known_ids.append(old[6])
+            if one.depth < old[2] or one.site_id != old[3] or one.seed > old[4]:
+                self._revise(host_id, one, old)
+            if one.requisite and not old[5]:
+                self._become_requisite(host_id, one, old[6])
+
+    def _known(self, host_id: int, group: list[Discovery]) -> dict[int, _Known]:
+        hashes = array.array("q", [one.url_hash for one in group])
+        rows = self._connection.execute(_KNOWN, (apsw.carray(hashes), host_id))
+        return {row[0]: row for row in rows}
+
+    def count_requisites(self) -> None:
+        """Store how many requisites this call added to each site."""
+        self._connection.executemany(
+            "UPDATE site SET requisite_count = requisite_count + ? WHERE site_id = ?",
+            [(n, key) for (kind, key), n in self._added.items() if kind == "requisite"],
+        )
+
+    def _add(self, host_id: int, one: Discovery) -> int | None:
+        """Add a page; return its number, None where a cap or a tombstone keeps it out."""
+        if self._tombstones and purge.is_kept_out(self._connection, one.url):
+            return None  # not even counted: a refusal would name it
+        reason = self._cap_reached(one, host_id)
+        if reason:
+            self._refuse(one, reason)
+            return None
+        origin_id = self._origin(host_id, one.origin)
+        values = (one.site_id, host_id, origin_id, one.url_hash, one.depth, one.seed)
+        more = (one.importance, one.at, one.referrer_id, one.requisite, one.url)
+        self._connection.execute(_INSERT, (*values, *more))
+        page_id = self._connection.last_insert_rowid()
+        self.new.append(
+            NewPage(page_id, host_id, origin_id, one.site_id, one.depth, one.url, one.requisite)
+        )
+        if one.requisite:
+            self._added["requisite", one.site_id] += 1
+            return page_id
+        self.moves.append((one.site_id, host_id, None, PageState.DISCOVERED))
+        self._added["site", one.site_id] += 1
+        self._added["host", host_id] += 1
+        return page_id
+
+    def _become_requisite(self, host_id: int, one: Discovery, page_id: int) -> None:
+        row = self._connection.execute(_BECOME_REQUISITE, (page_id,)).fetchone()
+        if row is None:
+            return
+        state, origin_id, site_id, depth = row
+        self.moves.append((site_id, host_id, PageState(state), None))
+        self._added["requisite", site_id] += 1
+        self.new.append(NewPage(page_id, host_id, origin_id, site_id, depth, one.url, True))
+
+    def _cap_reached(self, one: Discovery, host_id: int) -> str | None:
+        site_id = one.site_id
+        if one.requisite:
+            most = self._caps.requisites.get(site_id)
+            reached = most is not None and self._count("requisite", site_id) >= most
+            return REQUISITE_CAP if reached else None
+        per_site = self._caps.per_site.get(site_id)
+        if per_site is not None and self._count("site", site_id) >= per_site:
+            return SITE_CAP
+        per_host = self._caps.per_host.get(site_id)
+        if per_host is not None and self._count("host", host_id) >= per_host:
+            return HOST_CAP
+        return None
+
+    def _count(self, table: str, key: int) -> int:
+        if (table, key) not in self._before:
+            self._before[table, key] = self._connection.execute(_COUNTED[table], (key,)).get
+        return self._before[table, key] + self._added[table, key]
+
+    def _origin(self, host_id: int, origin: str) -> int:
+        if origin not in self._origins:
+            self._origins[origin] = host_rows.ensure_origin(self._connection, host_id, origin)
+        return self._origins[origin]
+
+    def _refuse(self, one: Discovery, reason: str) -> None:
+        self.refused.append(Refusal(one.host, reason, one.url, one.at))
+
+    def _revise(self, host_id: int, one: Discovery, old: _Known) -> None:
+        """Take over what a later discovery knows better."""
+        _, _, depth, old_site_id, seed, requisite, _ = old
+        site_id = one.site_id if self._is_retired(old_site_id) else old_site_id
+        if site_id == old_site_id and one.depth >= depth and one.seed <= seed:
+            return
+        values = (one.depth, one.seed, site_id, host_id, one.url_hash)
+        state = PageState(self._connection.execute(_REVISE, values).get)
+        if site_id != old_site_id and requisite:
+            self._added["requisite", old_site_id] -= 1
+            self._added["requisite", site_id] += 1
+        elif site_id != old_site_id:
+            self.moves.append((old_site_id, host_id, state, None))
+            self.moves.append((site_id, host_id, None, state))
+
+    def _is_retired(self, site_id: int) -> bool:
+        if site_id not in self._retired:
+            sql = "SELECT definition IS NULL FROM site WHERE site_id = ?"
+            self._retired[site_id] = bool(self._connection.execute(sql, (site_id,)).get)
+        return self._retired[site_id]
+
+
+_COUNTED: Final = {
+    "site": "SELECT page_count FROM site WHERE site_id = ?",
+    "host": "SELECT page_count FROM host WHERE host_id = ?",
+    "requisite": "SELECT requisite_count FROM site WHERE site_id = ?",
+}
+
+
+def _as_known(one: Discovery, page_id: int) -> _Known:
+    return (one.url_hash, one.url, one.depth, one.site_id, one.seed, one.requisite, page_id)
+
+
+def discovered(
+    connection: apsw.Connection,
+    host_id: int,
+    site_id: int,
+    limit: int,
+    *,
+    after: tuple[int, int] = (-1, 0),
+    requisites: bool = False,
+) -> list[Waiting]:
+    """Return the next pages never visited of a site on a host, breadth-first.
+
+    Args:
+        connection: any.
+        host_id: the host.
+        site_id: the site.
+        limit: the most to return.
+        after: `(depth, page_id)` of the last one already taken.
+        requisites: the requisites instead of the pages proper.
+    """
+    rows = connection.execute(
+        "SELECT page_id, depth, origin_id, importance, url FROM page WHERE requisite = ?"
+        " AND host_id = ? AND site_id = ? AND state = 'discovered' AND (depth, page_id) > (?, ?)"
+        " ORDER BY depth, page_id LIMIT ?",
+        (requisites, host_id, site_id, *after, limit),
+    )
+    return [Waiting(*row) for row in rows]
+
+
+def counts(connection: apsw.Connection, site_id: int | None = None) -> dict[PageState, int]:
+    """Return how many pages are in each state, of one site or of all; cheap."""
+    columns = ", ".join(f"total({column})" for column in page_counts.COLUMNS.values())
+    where = "" if site_id is None else " WHERE site_id = ?"
+    row = connection.execute(
+        f"SELECT {columns} FROM site{where}", () if site_id is None else (site_id,)
+    ).get
+    return {state: int(pages) for state, pages in zip(page_counts.COLUMNS, row, strict=True)}
+
+
+def seed_hosts(connection: apsw.Connection, site_id: int) -> list[str]:
+    """Return the hosts that have a seed of a site, in the order of their names."""
+    rows = connection.execute(
+        "SELECT DISTINCT host FROM page JOIN host USING (host_id)"
+        " WHERE seed = 1 AND page.site_id = ? ORDER BY host",
+        (site_id,),
+    )
+    return [str(host) for (host,) in rows]

@@ -1,0 +1,235 @@
+"""Pages as a visit needs them, as a person asks for them, and as lists show them."""
+
+from __future__ import annotations
+
+from typing import Any, Final, NamedTuple
+
+import apsw
+
+from crawld.core.change.section import section_of
+from crawld.core.page import Failure, Grace, Outcome, PageState
+from crawld.core.url import target_of
+from crawld.store.changes import model
+from crawld.store.frontier import page_counts
+
+
+class PageRecord(NamedTuple):
+    """One page, all of its row; a tuple, since each visit makes one and 33 fields take time.
+
+    Attributes:
+        page_id: its number.
+        site_id: the site it belongs to.
+        host_id: its host.
+        origin_id: its origin.
+        origin: scheme, host and port.
+        host: host name.
+        url: canonical URL.
+        state: stored state.
+        depth: links from a seed.
+        seed: whether the operator named it.
+        importance: weight of its freshness.
+        discovered_at: instant it was found.
+        referrer_id: the page that linked to it.
+        last_visit_at: instant of the last attempt.
+        last_change_at: instant of the visit that stored the last copy.
+        retry_at: own instant of the next visit.
+        last_outcome: of the last attempt.
+        last_failure: of the last attempt.
+        visit_count: attempts.
+        change_count: attempts that found a change.
+        failure_count: failed attempts in a row.
+        grace: how long it has been gone.
+        digest: of the last good copy.
+        version_id: the last good copy.
+        etag: validator of the last good copy.
+        last_modified: validator of the last good copy.
+        redirect_url: where it pointed to when last answered with a redirect.
+        title: of the last good copy.
+        change_streak: visits in a row that found a change.
+        model: its change model, None before its first visit.
+        prior_shape: of the rate that pages of its host are expected to have, of a page without a
+            model those of its section; None: not fitted.
+        prior_exposure_s: the other half of that prior.
+        validators: evidence about the validators of its origin.
+        exact_until: instant up to which a wiki told all its changes; None: none did.
+        requisite: whether it is loaded for the sake of pages, never followed.
+    """
+
+    page_id: int
+    site_id: int
+    host_id: int
+    origin_id: int
+    origin: str
+    host: str
+    url: str
+    state: PageState
+    depth: int
+    seed: bool
+    importance: float
+    discovered_at: float
+    referrer_id: int | None
+    last_visit_at: float | None
+    last_change_at: float | None
+    retry_at: float | None
+    last_outcome: Outcome | None
+    last_failure: str | None
+    visit_count: int
+    change_count: int
+    failure_count: int
+    grace: Grace
+    digest: bytes | None
+    version_id: int | None
+    etag: str | None
+    last_modified: str | None
+    redirect_url: str | None
+    title: str | None
+    change_streak: int
+    model: bytes | None
+    prior_shape: float | None
+    prior_exposure_s: float | None
+    validators: bytes | None
+    exact_until: float | None
+    requisite: bool = False
+
+
+_SELECT: Final = """
+SELECT page_id, page.site_id, page.host_id, origin_id, origin, host, url, state, depth, seed,
+       importance, discovered_at, referrer_id, last_visit_at, last_change_at, retry_at,
+       last_outcome, last_failure, page.visit_count, page.change_count, page.failure_count,
+       gone_count, gone_since, digest, version_id, etag, last_modified, redirect_url, title,
+       change_streak, (SELECT record FROM model WHERE model.page_id = page.page_id),
+       prior_shape, prior_exposure_s, validators,
+       (SELECT complete_until FROM wiki_page WHERE wiki_page.page_id = page.page_id), requisite
+FROM page CROSS JOIN origin USING (origin_id) CROSS JOIN host ON host.host_id = page.host_id
+"""
+_FOR_VISIT: Final = f"{_SELECT} WHERE page_id = ?"
+_BY_URL: Final = f"{_SELECT} WHERE page.host_id = (SELECT host_id FROM host WHERE host = ?)"
+
+
+def _record(row: tuple[Any, ...]) -> PageRecord:
+    values = list(row)
+    values[7] = PageState(row[7])
+    values[9] = bool(row[9])
+    values[16] = Outcome(row[16]) if row[16] is not None else None
+    values[21:23] = [Grace(row[21], row[22] or 0.0)]
+    values[-1] = bool(row[-1])
+    return PageRecord(*values)
+
+
+def for_visit(connection: apsw.Connection, page_id: int) -> PageRecord | None:
+    """Return what a visit starts from, None if the page is not known."""
+    row = connection.execute(_FOR_VISIT, (page_id,)).fetchone()
+    if row is None:
+        return None
+    page = _record(row)
+    if page.model is None and page.prior_shape is not None:
+        prior = model.section_prior(connection, page.host_id, section_of(target_of(page.url)))
+        if prior is not None:
+            return page._replace(prior_shape=prior.shape, prior_exposure_s=prior.exposure_s)
+    return page
+
+
+def by_url(connection: apsw.Connection, host: str, url_hash: int, url: str) -> PageRecord | None:
+    """Return the page of a canonical URL, None if it is not known."""
+    row = connection.execute(
+        f"{_BY_URL} AND url_hash = ? AND url = ?", (host, url_hash, url)
+    ).fetchone()
+    return _record(row) if row else None
+
+
+def list_pages(
+    connection: apsw.Connection,
+    *,
+    site_id: int | None = None,
+    host_id: int | None = None,
+    state: PageState | None = None,
+    requisites: bool = False,
+    after: int = 0,
+    limit: int = 100,
+) -> list[PageRecord]:
+    """Return pages, in a stable order, from the one after `after`.
+
+    Args:
+        connection: any.
+        site_id: of this site only.
+        host_id: of this host only; the order is then that of the URL hashes, for which there is
+            an index, so that a page of a list costs the same at any depth.
+        state: in this state only.
+        requisites: the requisites instead of the pages proper.
+        after: page_id of the last one already seen.
+        limit: the most to return.
+    """
+    where, bindings, order = ["page_id > ?"], [after], "page_id"
+    if host_id is not None:
+        where = [
+            "page.host_id = ?",
+            "url_hash > coalesce((SELECT url_hash FROM page WHERE page_id = ?), ?)",
+        ]
+        bindings, order = [host_id, after, -(2**63)], "url_hash"
+    where.append("requisite = ?")
+    bindings.append(requisites)
+    for column, wanted in (("page.site_id = ?", site_id), ("state = ?", state)):
+        if wanted is not None:
+            where.append(column)
+            bindings.append(wanted)  # type: ignore[arg-type]
+    sql = f"{_SELECT} WHERE {' AND '.join(where)} ORDER BY {order} LIMIT ?"
+    return [_record(row) for row in connection.execute(sql, (*bindings, limit))]
+
+
+def set_state(
+    connection: apsw.Connection, page_id: int, state: PageState, failure: str | None = None
+) -> bool:
+    """Move a page without a visit (robots, replica verdict).
+
+    Args:
+        connection: the writer.
+        page_id: the page.
+        state: its new state.
+        failure: why, kept as the page's last failure.
+
+    Returns:
+        False if the page is not known.
+    """
+    row = connection.execute(
+        "SELECT site_id, host_id, state, requisite FROM page WHERE page_id = ?", (page_id,)
+    ).fetchone()
+    if row is None:
+        return False
+    connection.execute(
+        "UPDATE page SET state = ?, last_failure = ? WHERE page_id = ?", (state, failure, page_id)
+    )
+    if not row[3]:
+        page_counts.moved(connection, [(row[0], row[1], PageState(row[2]), state)])
+    return True
+
+
+class Readmitted(NamedTuple):
+    """A page that may be visited again."""
+
+    page_id: int
+    site_id: int
+    host_id: int
+    last_visit_at: float | None
+    requisite: bool
+
+
+def readmit(connection: apsw.Connection, origin: str) -> list[Readmitted]:
+    """Take back the pages of an origin that its robots.txt excluded; they are judged anew.
+
+    A page that was visited before goes back to `visited`, the others to `discovered`.
+    """
+    rows = connection.execute(
+        "UPDATE page SET state = iif(last_visit_at IS NULL, 'discovered', 'visited'),"
+        " last_failure = NULL WHERE state = 'excluded' AND last_failure = ?"
+        " AND origin_id = (SELECT origin_id FROM origin WHERE origin = ?)"
+        " RETURNING page_id, site_id, host_id, last_visit_at, requisite",
+        (Failure.ROBOTS, origin),
+    )
+    pages = [Readmitted(*row)._replace(requisite=bool(row[4])) for row in rows]
+    page_counts.moved(connection, [_readmission(page) for page in pages if not page.requisite])
+    return pages
+
+
+def _readmission(page: Readmitted) -> page_counts.Move:
+    state = PageState.DISCOVERED if page.last_visit_at is None else PageState.VISITED
+    return (page.site_id, page.host_id, PageState.EXCLUDED, state)

@@ -1,0 +1,24 @@
+"""What origins answer for a path that nobody ever had."""
+
+from __future__ import annotations
+
+import apsw
+
+from crawld.core.soft_404 import Probe
+
+
+def get(connection: apsw.Connection, origin_id: int) -> Probe | None:
+    """Return what an origin answered, None if it was never asked."""
+    row = connection.execute(
+        "SELECT probed_at, sketch, redirect_url FROM absence WHERE origin_id = ?", (origin_id,)
+    ).fetchone()
+    return Probe(*row) if row else None
+
+
+def put(connection: apsw.Connection, origin: str, probe: Probe, status: int | None) -> None:
+    """Store what an origin answered, in place of what it answered before."""
+    connection.execute(
+        "INSERT OR REPLACE INTO absence (origin_id, probed_at, status, sketch, redirect_url)"
+        " SELECT origin_id, ?, ?, ?, ? FROM origin WHERE origin = ?",
+        (probe.at, status, probe.sketch, probe.redirect_url, origin),
+    )

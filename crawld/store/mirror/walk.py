@@ -1,0 +1,280 @@
+"""The mirror page by page, for whoever reads all of it: exports above all.
+
+Each call is one short read that ends with it, and the next goes on behind a key: no snapshot
+outlives a call, so that the write-ahead log of a running daemon stays bounded however long an
+export takes. What an export sees is therefore each page at its own instant.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator, Sequence
+from typing import Any, Final, NamedTuple
+
+import apsw
+
+from crawld.store.mirror.selection import served
+from crawld.store.versions import body
+from crawld.store.versions.response import Answer
+
+CHUNK: Final = 1000
+"""Rows of one read: some milliseconds."""
+
+_Rows = list[tuple[Any, ...]]
+
+
+class Outline(NamedTuple):
+    """What is shown of a page, in short.
+
+    Attributes:
+        page_id: its number.
+        url_hash: hash of its URL.
+        version_id: the copy that is shown; None where there is none.
+        redirect_url: where the page leads to, None if it shows itself.
+    """
+
+    page_id: int
+    url_hash: int
+    version_id: int | None
+    redirect_url: str | None
+
+
+class Head(NamedTuple):
+    """A page with a copy, without it.
+
+    Attributes:
+        page_id: its number.
+        url: canonical URL.
+        title: of the newest copy.
+        state: stored state.
+        seed: whether the operator named it.
+    """
+
+    page_id: int
+    url: str
+    title: str | None
+    state: str
+    seed: bool
+
+
+class Copy(NamedTuple):
+    """A stored copy with all that it holds."""
+
+    version_id: int
+    page_id: int
+    visited_at: float
+    digest: bytes
+    answer: Answer
+    body: bytes
+
+
+class Event(NamedTuple):
+    """A visit, or a copy whose visit is not on record (thinned out, or imported).
+
+    Attributes:
+        visited_at: instant, Unix seconds.
+        visit_id: its number; 0: a copy alone.
+        version_id: the copy it stored, None if it stored none.
+        outcome: what the visit found, None for a copy alone.
+        failure: the finer word of a failed or blocked visit.
+        detail: short text for a person.
+        address: address connected to.
+        duration_s: the whole fetch.
+        body_bytes: decoded bytes that came.
+        digest: of these, None where they were none or are not known.
+        answer: status line and headers where no copy holds them, None if no header came.
+    """
+
+    visited_at: float
+    visit_id: int
+    version_id: int | None
+    outcome: str | None
+    failure: str | None
+    detail: str | None
+    address: str | None
+    duration_s: float | None
+    body_bytes: int
+    digest: bytes | None
+    answer: Answer | None
+
+
+def identity(connection: apsw.Connection) -> str | None:
+    """Return what tells this mirror from others, None while it has no site."""
+    row = connection.execute("SELECT name, added_at FROM site ORDER BY site_id LIMIT 1").fetchone()
+    return None if row is None else f"{row[0]}@{row[1]!r}"
+
+
+def newest_page(connection: apsw.Connection) -> int:
+    """Return the highest page_id: about how many pages a walk meets."""
+    return int(connection.execute("SELECT ifnull(max(page_id), 0) FROM page").get)
+
+
+# --- what is shown ---------------------------------------------------------------------------
+
+_OUTLINE: Final = """
+SELECT page_id, url_hash, page.version_id, redirect_url, site_id, pin.version_id IS NOT NULL
+FROM page LEFT JOIN pin USING (page_id) WHERE page_id > ? ORDER BY page_id LIMIT ?
+"""
+
+
+def outlines(connection: apsw.Connection, now: float) -> Iterator[list[Outline]]:
+    """Yield what is shown of each page, in the order of page_id, a chunk at a time.
+
+    Pages without a copy that lead nowhere are left out; a chunk may be empty.
+
+    Args:
+        connection: any, in no transaction.
+        now: Unix seconds; how long a text has stood counts until then.
+    """
+    settling = _settling_sites(connection)
+    after = 0
+    rows: _Rows
+    while rows := connection.execute(_OUTLINE, (after, CHUNK)).fetchall():
+        after = rows[-1][0]
+        yield [one for row in rows if (one := _outline(connection, row, settling, now))]
+
+
+def _settling_sites(connection: apsw.Connection) -> frozenset[int]:
+    """Return the sites where the newest copy need not be the one shown."""
+    rows = connection.execute("SELECT site_id, definition FROM site WHERE definition IS NOT NULL")
+    return frozenset(
+        site_id for site_id, definition in rows if json.loads(definition).get("settle_s")
+    )
+
+
+def _outline(
+    connection: apsw.Connection, row: tuple[Any, ...], settling: frozenset[int], now: float
+) -> Outline | None:
+    page_id, url_hash, version_id, redirect_url, site_id, pinned = row
+    if pinned or site_id in settling:
+        shown = served(connection, page_id, now)
+        if shown is None:
+            return None
+        version_id, redirect_url = shown.version_id, shown.redirect_url
+    if version_id is None and redirect_url is None:
+        return None
+    return Outline(page_id, url_hash, version_id, redirect_url)
+
+
+_HEAD: Final = "SELECT page_id, url, title, state, seed FROM page"
+
+
+def _as_head(row: Sequence[Any]) -> Head:
+    return Head(*(*row[:4], bool(row[4])))
+
+
+def head(connection: apsw.Connection, page_id: int) -> Head | None:
+    """Return what names a page, None if there is none of that number."""
+    row = connection.execute(f"{_HEAD} WHERE page_id = ?", (page_id,)).fetchone()
+    return None if row is None else _as_head(row)
+
+
+def stored(connection: apsw.Connection, version_id: int) -> tuple[str | None, float] | None:
+    """Return media type and instant of a copy, None if it was given up meanwhile."""
+    row: tuple[str | None, float] | None = connection.execute(
+        "SELECT content_type, visited_at FROM version WHERE version_id = ?", (version_id,)
+    ).get
+    return row
+
+
+def shown_version(connection: apsw.Connection, page_id: int, now: float) -> int | None:
+    """Return the copy of a page that is shown, None if there is none."""
+    shown = served(connection, page_id, now)
+    return None if shown is None else shown.version_id
+
+
+def hosts(connection: apsw.Connection) -> frozenset[str]:
+    """Return the names of all hosts that pages are known of."""
+    return frozenset(str(host) for (host,) in connection.execute("SELECT host FROM host"))
+
+
+def seeds(connection: apsw.Connection, limit: int) -> list[tuple[Head, int]]:
+    """Return the pages the operator named, at most so many, with the hashes of their URLs."""
+    rows = connection.execute(
+        "SELECT page_id, url, title, state, seed, url_hash FROM page WHERE seed = 1"
+        " ORDER BY page_id LIMIT ?",
+        (limit,),
+    )
+    return [(_as_head(row), int(row[5])) for row in rows]
+
+
+_COPY: Final = """
+SELECT version_id, page_id, visited_at, digest, body_id, status, http_version, reason,
+       content_type, charset, headers
+FROM version JOIN body USING (body_id) WHERE version_id = ?
+"""
+
+
+def copy(connection: apsw.Connection, version_id: int) -> Copy | None:
+    """Return a copy, None if it was given up meanwhile.
+
+    Raises:
+        CorruptDatabaseError: the stored bytes are damaged.
+    """
+    row: tuple[Any, ...] | None = connection.execute(_COPY, (version_id,)).fetchone()
+    if row is None:
+        return None
+    body_id, status, http_version, reason, kind, charset, block = row[4:]
+    content = body.read(connection, body_id)
+    if content is None:
+        return None
+    answer = Answer(
+        status=status,
+        http_version=http_version,
+        headers=block,
+        reason=reason,
+        content_type=kind,
+        charset=charset,
+    )
+    return Copy(*(*row[:4], answer, content))
+
+
+# --- what happened ---------------------------------------------------------------------------
+
+
+def visited_since(connection: apsw.Connection, since: float) -> Iterator[list[Head]]:
+    """Yield the pages that were visited, or have a copy, from an instant on, a chunk at a time."""
+    sql = (
+        "SELECT page_id, url, title, state, seed, last_visit_at >= ?1 OR EXISTS (SELECT 1"
+        " FROM version WHERE version.page_id = page.page_id AND visited_at >= ?1)"
+        " FROM page WHERE page_id > ?2 ORDER BY page_id LIMIT ?3"
+    )
+    after = 0
+    rows: _Rows
+    while rows := connection.execute(sql, (since, after, CHUNK)).fetchall():
+        after = rows[-1][0]
+        yield [_as_head(row) for row in rows if row[5]]
+
+
+_EVENT: Final = """
+SELECT visited_at, visit_id, version_id, outcome, failure, detail, address, duration_s, body_bytes,
+       digest, status, http_version, reason, headers
+FROM visit WHERE page_id = ?1 AND (visited_at, visit_id) > (?2, ?3)
+UNION ALL
+SELECT visited_at, 0, version_id, NULL, NULL, NULL, NULL, NULL, 0,
+       NULL, NULL, NULL, NULL, NULL
+FROM version WHERE page_id = ?1 AND (visited_at, 0) > (?2, ?3) AND NOT EXISTS (
+    SELECT 1 FROM visit WHERE visit.page_id = ?1 AND visit.visited_at = version.visited_at
+    AND visit.version_id = version.version_id)
+ORDER BY visited_at, visit_id LIMIT ?4
+"""
+
+
+def events(connection: apsw.Connection, page_id: int, since: float = -math.inf) -> Iterator[Event]:
+    """Yield what happened to a page from an instant on, in order of time."""
+    after: tuple[float, int] = (since, -1)
+    rows: _Rows
+    while rows := connection.execute(_EVENT, (page_id, *after, CHUNK)).fetchall():
+        yield from map(_event, rows)
+        after = (rows[-1][0], rows[-1][1])
+        if len(rows) < CHUNK:
+            return
+
+
+def _event(row: Sequence[Any]) -> Event:
+    status, http_version, reason, block = row[10:]
+    answer = None
+    if status is not None and block is not None:
+        answer = Answer(status=status, http_version=http_version, headers=block, reason=reason)
+    return Event(*(*row[:10], answer))

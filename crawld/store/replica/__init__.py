@@ -1,0 +1,1 @@
+"""Rows about hosts with the same content."""

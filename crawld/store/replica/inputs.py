@@ -1,0 +1,168 @@
+"""What the search for replicas reads: hosts, the pages fetched of each, what they declare.
+
+Everything is read in slices by a key, so that no reader holds a snapshot for long.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final, NamedTuple
+
+import apsw
+
+from crawld.store.engine import meta
+from crawld.store.versions.unanalysed import CURSOR as ANALYSED
+
+
+class FetchedPage(NamedTuple):
+    """A page that was asked for.
+
+    Attributes:
+        page_id: its number.
+        host_id: its host.
+        url: canonical URL.
+        cleaned_digest: of its last good copy; None: none, or not analysed yet.
+        last_visit_at: instant of the last attempt.
+        referrer_host_id: the host of the page that linked to it first; None: a seed.
+    """
+
+    page_id: int
+    host_id: int
+    url: str
+    cleaned_digest: bytes | None
+    last_visit_at: float
+    referrer_host_id: int | None
+
+
+class SourceHost(NamedTuple):
+    """A host as it stands.
+
+    Attributes:
+        host_id: its number.
+        host: host name.
+        address: last address connected to.
+        added_at: when it was first met.
+        preferred: whether the operator prefers it among its replicas.
+        certificate: names on the certificate it showed last, a space between them; None: none.
+    """
+
+    host_id: int
+    host: str
+    address: str | None
+    added_at: float
+    preferred: bool
+    certificate: str | None
+
+
+class Redirect(NamedTuple):
+    """A page that answered with a redirect when last asked."""
+
+    host_id: int
+    url: str
+    redirect_url: str
+
+
+class Cursors(NamedTuple):
+    """How far the pages were read: last visit, and last version whose content was analysed."""
+
+    visit_id: int
+    version_id: int
+
+
+_PAGE: Final = """
+SELECT page.page_id, page.host_id, page.url, page.cleaned_digest, page.last_visit_at,
+       referrer.host_id
+FROM {source} LEFT JOIN page AS referrer ON referrer.page_id = page.referrer_id
+WHERE {where} AND page.requisite = 0 AND page.last_visit_at IS NOT NULL
+"""
+_BY_NUMBER: Final = _PAGE.format(source="page", where="page.page_id > ?") + (
+    " ORDER BY page.page_id LIMIT ?"
+)
+_BY_VISIT: Final = _PAGE.format(
+    source="visit JOIN page USING (page_id)", where="visit.visit_id > ? AND visit.visit_id <= ?"
+)
+_BY_VERSION: Final = _PAGE.format(
+    source="version JOIN page USING (page_id)",
+    where="version.version_id > ? AND version.version_id <= ?",
+)
+
+
+def cursors(connection: apsw.Connection) -> Cursors:
+    """Return how far pages can be read now."""
+    newest = connection.execute("SELECT ifnull(max(visit_id), 0) FROM visit").get
+    return Cursors(newest, int(meta.get(connection, ANALYSED) or 0))
+
+
+def pages_after(connection: apsw.Connection, page_id: int, limit: int) -> list[FetchedPage]:
+    """Return the next pages by number."""
+    return [FetchedPage(*row) for row in connection.execute(_BY_NUMBER, (page_id, limit))]
+
+
+def pages_between(connection: apsw.Connection, after: Cursors, up_to: Cursors) -> list[FetchedPage]:
+    """Return the pages visited, or analysed, since; a page may come twice."""
+    visited: list[Any] = connection.execute(_BY_VISIT, (after.visit_id, up_to.visit_id)).fetchall()
+    analysed: list[Any] = connection.execute(
+        _BY_VERSION, (after.version_id, up_to.version_id)
+    ).fetchall()
+    return [FetchedPage(*row) for row in (*visited, *analysed)]
+
+
+def hosts(connection: apsw.Connection) -> list[SourceHost]:
+    """Return every host of which a page was fetched."""
+    rows = connection.execute(
+        "SELECT host_id, host, address, added_at, preferred, certificate FROM host"
+        " WHERE visit_count > 0 ORDER BY host_id"
+    )
+    return [SourceHost(*row)._replace(preferred=bool(row[4])) for row in rows]
+
+
+def redirects(connection: apsw.Connection) -> list[Redirect]:
+    """Return every page that answered with a redirect when last asked."""
+    rows = connection.execute(
+        "SELECT host_id, url, redirect_url FROM page WHERE redirect_url IS NOT NULL"
+    )
+    return [Redirect(*row) for row in rows]
+
+
+def copies(
+    connection: apsw.Connection, host_id: int, limit: int
+) -> tuple[list[tuple[str, int]], int]:
+    """Return URL and newest version of some pages of a host, and how many it has in all.
+
+    The pages nearest to the seeds come first.
+    """
+    rows = connection.execute(
+        "SELECT url, version_id FROM page WHERE host_id = ? AND version_id IS NOT NULL"
+        " AND requisite = 0 ORDER BY depth, page_id LIMIT ?",
+        (host_id, limit),
+    )
+    found = [(url, version_id) for url, version_id in rows]
+    count = (
+        "SELECT count(*) FROM page WHERE host_id = ? AND version_id IS NOT NULL AND requisite = 0"
+    )
+    return found, connection.execute(count, (host_id,)).get
+
+
+class Standing(NamedTuple):
+    """What the pages of a host say for it.
+
+    Attributes:
+        changed_at: latest change seen on any; 0: none.
+        https: whether most are fetched by https.
+        pages: how many were fetched.
+    """
+
+    changed_at: float
+    https: bool
+    pages: int
+
+
+def standing(connection: apsw.Connection, host_id: int) -> Standing:
+    """Return what the pages fetched of a host say for it."""
+    row: Any = connection.execute(
+        "SELECT ifnull(max(last_change_at), 0), sum(origin LIKE 'https:%'), count(*)"
+        " FROM page JOIN origin USING (origin_id) WHERE page.host_id = ?"
+        " AND requisite = 0 AND version_id IS NOT NULL",
+        (host_id,),
+    ).fetchone()
+    changed_at, secure, pages = row
+    return Standing(float(changed_at), 2 * (secure or 0) > pages, pages)

@@ -1,0 +1,274 @@
+"""Pages of replicas: which rest, which return, and where a name leads meanwhile.
+
+A page of a replica is suspended if the canonical host has a good copy under the same path, and is
+shown by that; a page that only the replica has stays as it is. Nothing is deleted: a verdict
+withdrawn is pages set back to what they were.
+"""
+
+from __future__ import annotations
+
+import array
+from collections.abc import Sequence
+from typing import Any, Final, NamedTuple
+
+import apsw
+
+from crawld.core.page import PageState
+from crawld.core.url import parse, target_of, url_hash
+from crawld.store.frontier import page_counts
+
+SLICE: Final = 500
+"""Pages suspended or brought back in one transaction."""
+
+FIRST: Final = -(2**63)
+"""Before the key of any page."""
+
+
+class Returned(NamedTuple):
+    """A page that may be visited again."""
+
+    page_id: int
+    site_id: int
+    visited: bool
+
+
+_OPEN: Final = """
+SELECT page_id, site_id, url, state, url_hash FROM page
+WHERE host_id = ? AND url_hash > ? AND state IN ('discovered', 'visited') AND requisite = 0
+  AND (last_visit_at IS NULL OR last_visit_at >= ?)
+ORDER BY url_hash LIMIT ?
+"""
+_ORIGINS: Final = "SELECT origin FROM origin WHERE host_id = ? ORDER BY origin DESC"
+"""https before http; a host has one or two."""
+
+_HELD_THERE: Final = """
+SELECT url FROM carray(?) AS wanted CROSS JOIN page
+  ON page.host_id = ? AND page.url_hash = wanted.value
+WHERE version_id IS NOT NULL AND state = 'visited'
+"""
+
+
+_MET: Final = """
+SELECT page_id, site_id, url FROM page WHERE host_id = ? AND state = 'discovered' AND requisite = 0
+  AND retry_at IS NULL ORDER BY depth, page_id LIMIT ?
+"""
+
+MET_LOOKED_AT: Final = 500
+"""Pages of each host that are looked at for some that the other has too."""
+
+
+class Met(NamedTuple):
+    """A page that was met as a link and never visited."""
+
+    host_id: int
+    site_id: int
+    page_id: int
+
+
+def shared_unvisited(
+    connection: apsw.Connection, one_id: int, other_id: int, paths: int
+) -> list[Met]:
+    """Return pages never visited under paths that both of two hosts have.
+
+    First the pages whose path the other host has shown already, then those that both have only
+    met; none of them is made up.
+
+    Args:
+        connection: any.
+        one_id: a host.
+        other_id: another.
+        paths: the most paths of each kind; of all together no more than two pages for each.
+    """
+    met: list[dict[str, Met]] = []
+    for host_id in (one_id, other_id):
+        rows: list[Any] = connection.execute(_MET, (host_id, MET_LOOKED_AT)).fetchall()
+        met.append({target_of(url): Met(host_id, site, page) for page, site, url in rows})
+    shown: list[Met] = []
+    for here, there_id in ((met[0], other_id), (met[1], one_id)):
+        origins = [origin for (origin,) in connection.execute(_ORIGINS, (there_id,))]
+        there = {target: [f"{origin}{target}" for origin in origins] for target in here}
+        held = _held(connection, there_id, [url for urls in there.values() for url in urls])
+        shown += [here[target] for target in here if held.intersection(there[target])][:paths]
+    both = [target for target in met[0] if target in met[1]][:paths]
+    found = [*shown, *(side[target] for target in both for side in met)]
+    return list(dict.fromkeys(found))[: 2 * paths]
+
+
+def _held(connection: apsw.Connection, host_id: int, urls: Sequence[str]) -> set[str]:
+    """Return which URLs of a host it holds a good copy of."""
+    if not urls:
+        return set()
+    hashes = apsw.carray(array.array("q", [url_hash(url) for url in urls]))
+    return {url for (url,) in connection.execute(_HELD_THERE, (hashes, host_id))}
+
+
+def suspend(
+    connection: apsw.Connection,
+    host_id: int,
+    canonical_id: int,
+    after: int,
+    *,
+    visited_since: float,
+) -> int | None:
+    """Suspend the next pages of a replica that the canonical host holds too.
+
+    Args:
+        connection: the writer.
+        host_id: the replica.
+        canonical_id: the host that is kept.
+        after: URL hash of the last page looked at, or `FIRST`.
+        visited_since: pages last visited before this are a sample that is still awaited.
+
+    Returns:
+        The same of these; None: there are no more.
+    """
+    rows, last = _restable(connection, host_id, canonical_id, after, visited_since)
+    moves = []
+    for page_id, site_id, state in rows:
+        connection.execute("UPDATE page SET state = 'suspended' WHERE page_id = ?", (page_id,))
+        moves.append((site_id, host_id, PageState(state), PageState.SUSPENDED))
+    page_counts.moved(connection, moves)
+    return last
+
+
+def restable(
+    connection: apsw.Connection,
+    host_id: int,
+    canonical_id: int,
+    after: int,
+    *,
+    visited_since: float,
+) -> tuple[bool, int | None]:
+    """Return whether `suspend` would suspend any page now, and what it would return; any reader."""
+    rows, last = _restable(connection, host_id, canonical_id, after, visited_since)
+    return bool(rows), last
+
+
+def _restable(
+    connection: apsw.Connection, host_id: int, canonical_id: int, after: int, visited_since: float
+) -> tuple[list[tuple[int, int, str]], int | None]:
+    """Return page, site and state of those of the next pages that may rest, and where they end."""
+    rows: list[Any] = connection.execute(_OPEN, (host_id, after, visited_since, SLICE)).fetchall()
+    there = {row[0]: _addresses(connection, canonical_id, row[2]) for row in rows}
+    held = _held(connection, canonical_id, [url for urls in there.values() for url in urls])
+    found = [
+        (page_id, site_id, state)
+        for page_id, site_id, _, state, _ in rows
+        if held.intersection(there[page_id])
+    ]
+    return found, rows[-1][4] if rows else None
+
+
+def bring_back(
+    connection: apsw.Connection, host_id: int, page_ids: Sequence[int] | None = None
+) -> list[Returned]:
+    """Set suspended pages of a host back to what they were; a slice of them, or those named."""
+    named = "" if page_ids is None else f" AND page_id IN ({','.join('?' * len(page_ids))})"
+    rows: list[Any] = connection.execute(
+        "UPDATE page SET state = iif(last_visit_at IS NULL, 'discovered', 'visited')"
+        " WHERE page_id IN (SELECT page_id FROM page WHERE host_id = ? AND state = 'suspended'"
+        f"{named} LIMIT ?) RETURNING page_id, site_id, last_visit_at IS NOT NULL",
+        (host_id, *(page_ids or ()), SLICE),
+    ).fetchall()
+    back = [Returned(page_id, site_id, bool(visited)) for page_id, site_id, visited in rows]
+    page_counts.moved(
+        connection,
+        [
+            (
+                page.site_id,
+                host_id,
+                PageState.SUSPENDED,
+                PageState.VISITED if page.visited else PageState.DISCOVERED,
+            )
+            for page in back
+        ],
+    )
+    return back
+
+
+def let_go(
+    connection: apsw.Connection, host_id: int, count: int, *, now: float, look_at: float
+) -> list[Returned]:
+    """Let a random few suspended pages of a replica be visited, to see whether it still is one."""
+    chosen: list[Any] = connection.execute(
+        "SELECT page_id FROM page WHERE host_id = ? AND state = 'suspended'"
+        " AND last_visit_at IS NOT NULL ORDER BY random() LIMIT ?",
+        (host_id, count),
+    ).fetchall()
+    connection.execute(
+        "UPDATE replica SET sampled_at = ?, awaited = ?, look_at = ? WHERE host_id = ?",
+        (now, len(chosen), look_at, host_id),
+    )
+    return bring_back(connection, host_id, [page_id for (page_id,) in chosen])
+
+
+def canonical_url(connection: apsw.Connection, url: str) -> str | None:
+    """Return the URL under which the mirror keeps what a URL of a replica names.
+
+    Args:
+        connection: any.
+        url: canonical URL.
+
+    Returns:
+        The URL of the same path on the canonical host, where that host holds a copy of it; None:
+        the URL's host is no pruned replica, or only it has the page.
+    """
+    canonical_id = connection.execute(
+        "SELECT canonical_id FROM replica JOIN host USING (host_id)"
+        " WHERE host = ? AND status = 'pruned'",
+        (parse(url).host,),
+    ).get
+    if canonical_id is None:
+        return None
+    found = counterpart(connection, canonical_id, url)
+    return None if found is None else found[0]
+
+
+def resting_url(connection: apsw.Connection, host_id: int, url: str) -> str | None:
+    """Return the URL under which a replica has a resting copy of a page, None: it has none."""
+    for there in _addresses(connection, host_id, url):
+        found = connection.execute(
+            "SELECT 1 FROM page WHERE host_id = ? AND url_hash = ? AND url = ?"
+            " AND state = 'suspended'",
+            (host_id, url_hash(there), there),
+        ).get
+        if found:
+            return there
+    return None
+
+
+_COUNTERPART: Final = """
+SELECT page_id, cleaned_digest, last_visit_at FROM page
+WHERE host_id = ? AND url_hash = ? AND url = ? AND version_id IS NOT NULL
+"""
+
+
+class Counterpart(NamedTuple):
+    """The page of a canonical host that stands for one of a replica.
+
+    Attributes:
+        page_id: its number.
+        cleaned_digest: of its last good copy.
+        last_visit_at: Unix seconds.
+    """
+
+    page_id: int
+    cleaned_digest: bytes | None
+    last_visit_at: float
+
+
+def counterpart(
+    connection: apsw.Connection, canonical_id: int, url: str
+) -> tuple[str, Counterpart] | None:
+    """Return URL and page of the same path and query on a canonical host; None: it has no copy."""
+    for there in _addresses(connection, canonical_id, url):
+        found = connection.execute(_COUNTERPART, (canonical_id, url_hash(there), there)).fetchone()
+        if found is not None:
+            return there, Counterpart(*found)
+    return None
+
+
+def _addresses(connection: apsw.Connection, host_id: int, url: str) -> list[str]:
+    """Return the URLs of the same path and query at the origins of a host."""
+    target = target_of(url)
+    return [f"{origin}{target}" for (origin,) in connection.execute(_ORIGINS, (host_id,))]

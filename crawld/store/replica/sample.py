@@ -1,0 +1,87 @@
+"""Samples of replicas: what pages show that were let go to see whether they still agree."""
+
+from __future__ import annotations
+
+from typing import Any, Final, NamedTuple
+
+import apsw
+
+from crawld.core.url import target_of
+from crawld.store.replica.pages import Counterpart, counterpart
+
+STOOD_IN: Final = "replica "
+"""Begins the detail of a visit that a replica answered; its name follows."""
+
+
+class Sample(NamedTuple):
+    """A page of a replica, visited since it was let go, beside the page it stands for.
+
+    Attributes:
+        agrees: whether it showed what the canonical page shows or showed; None: cannot be told yet.
+        lag_s: how long ago the canonical page had stopped showing it; 0: it shows it now.
+    """
+
+    agrees: bool | None
+    lag_s: float | None
+
+
+_SAMPLED: Final = """
+SELECT url, cleaned_digest, last_visit_at, last_outcome, redirect_url FROM page
+WHERE host_id = ? AND state IN ('visited', 'suspended') AND requisite = 0 AND last_visit_at >= ?
+"""
+
+
+def samples(
+    connection: apsw.Connection, host_id: int, canonical_id: int, since: float
+) -> list[Sample]:
+    """Return what the pages show that were let go at an instant and visited since.
+
+    Those count that rest again meanwhile; what only the replica has does not.
+    """
+    found = []
+    rows: list[Any] = connection.execute(_SAMPLED, (host_id, since)).fetchall()
+    for url, digest, visited_at, outcome, redirect_url in rows:
+        there = counterpart(connection, canonical_id, url)
+        if there is None:
+            continue
+        if outcome == "moved":
+            same = redirect_url is not None and target_of(redirect_url) == target_of(url)
+            found.append(Sample(same, 0.0 if same else None))
+        elif digest is not None:
+            found.append(_compared(connection, there[1], digest, visited_at))
+    return found
+
+
+def _compared(
+    connection: apsw.Connection,
+    there: Counterpart,
+    digest: bytes,
+    visited_at: float,
+) -> Sample:
+    page_id, now_shown, seen_at = there
+    last: str | None = connection.execute(
+        "SELECT detail FROM visit WHERE page_id = ?"
+        " ORDER BY visited_at DESC, visit_id DESC LIMIT 1",
+        (page_id,),
+    ).get
+    if last is not None and last.startswith(STOOD_IN):
+        return Sample(None, None)  # a replica showed it: that proves nothing of a replica
+    if now_shown == digest:
+        return Sample(True, 0.0)
+    shown_until = connection.execute(
+        "SELECT min(later.visited_at) FROM visit JOIN visit AS later USING (page_id)"
+        " WHERE visit.page_id = ? AND visit.cleaned_digest = ?2"
+        " AND later.visited_at > visit.visited_at AND later.cleaned_digest IS NOT NULL"
+        " AND later.cleaned_digest <> ?2 AND ifnull(visit.detail, '') NOT LIKE ?3",
+        (page_id, digest, f"{STOOD_IN}%"),
+    ).get
+    if shown_until is not None:
+        return Sample(True, max(0.0, visited_at - shown_until))
+    # What the replica shows now may be what the canonical page has come to show since.
+    return Sample(False, None) if seen_at >= visited_at else Sample(None, None)
+
+
+def has_shown(connection: apsw.Connection, page_id: int, digest: bytes) -> bool:
+    """Whether some visit of a page found this cleaned text."""
+    sql = "SELECT 1 FROM visit WHERE page_id = ? AND cleaned_digest = ? LIMIT 1"
+    return connection.execute(sql, (page_id, digest)).get is not None

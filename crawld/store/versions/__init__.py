@@ -1,0 +1,1 @@
+"""Stored copies of pages: versions, bodies, retention and purge."""

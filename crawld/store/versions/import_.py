@@ -1,0 +1,132 @@
+"""Pages that come from somewhere else than a visit: archives, other mirrors, lists of URLs.
+
+An imported page starts as stale: it is `discovered`, never visited by us, and so comes before every
+revisit, yet its copy is shown until then. Neither its digest nor its validators are kept with the
+page, so that the first visit reads all of it, its links above all, and then finds for itself
+whether the copy had changed. A page that we visited before keeps its turn.
+
+The same import twice stores nothing twice: a copy is known by page and instant. A page that was
+taken down stays out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import apsw
+
+from crawld.store.frontier import frontier, site
+from crawld.store.frontier.frontier import Discovery
+from crawld.store.versions import body, version
+from crawld.store.versions.body import EncodedBody
+from crawld.store.versions.response import Answer
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Imported:
+    """A page with a copy.
+
+    Attributes:
+        page: its URL and the site it is to belong to if it is not known yet.
+        at: instant of the copy, Unix seconds.
+        body: the copy.
+        answer: status line and headers.
+        title: of the copy.
+    """
+
+    page: Discovery
+    at: float
+    body: EncodedBody
+    answer: Answer
+    title: str | None
+
+
+class Taken(NamedTuple):
+    """What became of a batch.
+
+    Attributes:
+        new_pages: pages that were not known.
+        versions: copies stored.
+        known: copies that were here already.
+        kept_out: pages that were taken down.
+    """
+
+    new_pages: int
+    versions: int
+    known: int
+    kept_out: int
+
+
+def site_for(connection: apsw.Connection, host: str, name: str, now: float) -> int:
+    """Return the site that a page of a host is to belong to.
+
+    That is the site which knows pages of the host, else the one of that name, else a new one that
+    is not configured: whoever configures a site of its name has its pages.
+    """
+    known: int | None = connection.execute(
+        "SELECT site_id FROM page WHERE host_id ="
+        " (SELECT host_id FROM host WHERE host = ?) LIMIT 1",
+        (host,),
+    ).get
+    return known if known is not None else site_named(connection, name, now)
+
+
+def site_named(connection: apsw.Connection, name: str, now: float) -> int:
+    """Return a site by its name, added without a configuration if there is none."""
+    row = site.by_name(connection, name)
+    if row is not None:
+        return row.site_id
+    site_id = site.upsert(connection, name, "{}", source="command_line", at=now)
+    site.retire(connection, name)
+    return site_id
+
+
+def take(connection: apsw.Connection, batch: Sequence[Imported]) -> Taken:
+    """Store copies, those of unknown pages with the pages."""
+    new_pages = frontier.discover(connection, [each.page for each in batch])
+    versions = known = kept_out = 0
+    for each in batch:
+        row = connection.execute(
+            "SELECT page_id FROM page WHERE host_id = (SELECT host_id FROM host WHERE host = ?)"
+            " AND url_hash = ? AND url = ?",
+            (each.page.host, each.page.url_hash, each.page.url),
+        ).fetchone()
+        if row is None:
+            kept_out += 1
+        elif _store(connection, row[0], each):
+            versions += 1
+        else:
+            known += 1
+    return Taken(len(new_pages), versions, known, kept_out)
+
+
+def _store(connection: apsw.Connection, page_id: int, imported: Imported) -> bool:
+    sql = "SELECT 1 FROM version WHERE page_id = ? AND visited_at = ?"
+    if connection.execute(sql, (page_id, imported.at)).get is not None:
+        return False
+    body_id = body.ensure(connection, imported.body)
+    version_id = version.insert(connection, page_id, imported.at, body_id, imported.answer)
+    newest = version.list_versions(connection, page_id, limit=1)[0]
+    if newest.version_id == version_id:
+        connection.execute(
+            "UPDATE page SET version_id = ?, title = ?, last_change_at = ?, digest = NULL,"
+            " etag = NULL, last_modified = NULL, cleaned_digest = NULL, sketch = NULL"
+            " WHERE page_id = ?",
+            (version_id, imported.title, imported.at, page_id),
+        )
+    return True
+
+
+@contextmanager
+def transaction(connection: apsw.Connection) -> Iterator[None]:
+    """Commit what the block does, or nothing of it; for a connection alone on its file."""
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        yield
+        connection.execute("COMMIT")
+    finally:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")

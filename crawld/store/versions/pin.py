@@ -1,0 +1,69 @@
+"""Copies that the operator holds: shown whatever newer ones say, and never given up."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import apsw
+
+from crawld.store.versions import version
+
+
+class PinRow(NamedTuple):
+    """A page that is held at a copy."""
+
+    page_id: int
+    url: str
+    version_id: int
+    visited_at: float
+    pinned_at: float
+
+
+_ROW = """
+SELECT pin.page_id, url, pin.version_id, visited_at, pinned_at
+FROM pin JOIN page USING (page_id) JOIN version ON version.version_id = pin.version_id
+"""
+
+
+def put(
+    connection: apsw.Connection, page_id: int, now: float, at: float | None = None
+) -> PinRow | None:
+    """Hold a page at the copy that was its last at an instant.
+
+    Args:
+        connection: the writer.
+        page_id: the page.
+        now: Unix seconds.
+        at: the instant; None: now.
+
+    Returns:
+        The pin; None if the page had no copy then.
+    """
+    copy = version.in_force(connection, page_id, now if at is None else at)
+    if copy is None:
+        return None
+    connection.execute(
+        "INSERT OR REPLACE INTO pin (page_id, version_id, pinned_at) VALUES (?, ?, ?)",
+        (page_id, copy.version_id, now),
+    )
+    return get(connection, page_id)
+
+
+def release(connection: apsw.Connection, page_id: int) -> bool:
+    """Let a page go on; False if it was not held."""
+    connection.execute("DELETE FROM pin WHERE page_id = ?", (page_id,))
+    return connection.changes() > 0
+
+
+def get(connection: apsw.Connection, page_id: int) -> PinRow | None:
+    """Return the pin of a page, None if it is not held."""
+    row = connection.execute(f"{_ROW} WHERE pin.page_id = ?", (page_id,)).fetchone()
+    return PinRow(*row) if row else None
+
+
+def list_pins(connection: apsw.Connection, *, after: int = 0, limit: int = 100) -> list[PinRow]:
+    """Return the pins in the order of their pages, from the one after `after`."""
+    rows = connection.execute(
+        f"{_ROW} WHERE pin.page_id > ? ORDER BY pin.page_id LIMIT ?", (after, limit)
+    )
+    return [PinRow(*row) for row in rows]

@@ -1,0 +1,178 @@
+"""Take-down: a page leaves the file with all that is known of it, and stays out.
+
+`purge` is one transaction: copies, bodies that no other page shows, visits, models, words in the
+search index, whatever table refers to the page; what is left is a tombstone, the digest of the
+URL, so that no link, seed or import brings the page back. Deltas that rest on its bodies are made
+to rest elsewhere first. `scrub` then writes the file and its log anew where the bytes were: a
+deleted row is only forgotten, not erased.
+
+What it cannot reach is said: copies of the file made before, and the same body at another URL.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable
+from typing import Final, NamedTuple
+
+import apsw
+
+from crawld.core.page import PageState
+from crawld.core.url import parse, url_hash
+from crawld.store.frontier import page_counts
+from crawld.store.versions import retention, search_index
+from crawld.store.versions.retention import Thinning
+
+MOST_NAMED: Final = 20
+"""Other URLs with the same content that are named."""
+
+
+class Purged(NamedTuple):
+    """What became of a take-down.
+
+    Attributes:
+        url: canonical URL.
+        known: whether there was such a page; the tombstone stands either way.
+        versions: copies removed.
+        bodies: bodies removed.
+        same_at: other pages that show one of its bodies, which therefore stays.
+    """
+
+    url: str
+    known: bool
+    versions: int = 0
+    bodies: int = 0
+    same_at: tuple[str, ...] = ()
+
+
+_PAGE: Final = """
+SELECT page_id FROM page
+WHERE host_id = (SELECT host_id FROM host WHERE host = ?) AND url_hash = ? AND url = ?
+"""
+
+_SHOWN_ELSEWHERE: Final = """
+SELECT DISTINCT url FROM version AS own JOIN version AS other USING (body_id)
+JOIN page ON page.page_id = other.page_id
+WHERE own.page_id = ?1 AND other.page_id <> ?1 ORDER BY url LIMIT ?2
+"""
+
+_REFERRING: Final = """
+SELECT child.name, key."from" FROM sqlite_schema AS child
+JOIN pragma_foreign_key_list(child.name) AS key
+WHERE child.type = 'table' AND key."table" = ? AND child.name NOT IN ('page', 'version')
+"""
+
+
+def url_digest(url: str) -> bytes:
+    """Return what a tombstone knows a URL by."""
+    return hashlib.blake2b(url.encode(), digest_size=16).digest()
+
+
+def purge(connection: apsw.Connection, url: str, now: float, reason: str | None = None) -> Purged:
+    """Remove the page of a canonical URL and keep it out.
+
+    Args:
+        connection: the writer.
+        url: canonical URL.
+        now: Unix seconds.
+        reason: in the operator's words, kept with the tombstone.
+    """
+    connection.execute(
+        "INSERT OR REPLACE INTO tombstone (url_digest, purged_at, reason) VALUES (?, ?, ?)",
+        (url_digest(url), now, reason),
+    )
+    connection.execute("UPDATE refusal SET example = '' WHERE example = ?", (url,))
+    page = connection.execute(_PAGE, (parse(url).host, url_hash(url), url)).fetchone()
+    if page is None:
+        return Purged(url, known=False)
+    page_id = page[0]
+    same_at = tuple(each for (each,) in connection.execute(_SHOWN_ELSEWHERE, (page_id, MOST_NAMED)))
+    removal = remove(connection, page_id)
+    _forget_mentions(connection, url)
+    return Purged(url, True, len(removal.versions), len(removal.bodies), same_at)
+
+
+def remove(connection: apsw.Connection, page_id: int) -> Thinning:
+    """Delete a page and all that is known of it; a link may bring it back. Returns its copies."""
+    site_id, host_id, state, requisite = connection.execute(
+        "SELECT site_id, host_id, state, requisite FROM page WHERE page_id = ?", (page_id,)
+    ).get
+    removal = retention.plan_removal(connection, page_id)
+    _delete_rows(connection, page_id)
+    retention.apply(connection, removal)
+    connection.execute("DELETE FROM page WHERE page_id = ?", (page_id,))
+    if requisite:
+        connection.execute(
+            "UPDATE site SET requisite_count = requisite_count - 1 WHERE site_id = ?", (site_id,)
+        )
+    else:
+        page_counts.moved(connection, [(site_id, host_id, PageState(state), None)])
+    return removal
+
+
+def _delete_rows(connection: apsw.Connection, page_id: int) -> None:
+    """Delete what refers to a page or to its versions, of whatever table."""
+    search_index.forget(connection, page_id)
+    connection.execute(
+        "UPDATE page SET referrer_id = NULL WHERE referrer_id = ?1 AND page_id <> ?1", (page_id,)
+    )
+    for table, column in connection.execute(_REFERRING, ("version",)).fetchall():
+        connection.execute(
+            f'DELETE FROM "{table}" WHERE "{column}" IN'
+            " (SELECT version_id FROM version WHERE page_id = ?)",
+            (page_id,),
+        )
+    for table, column in connection.execute(_REFERRING, ("page",)).fetchall():
+        connection.execute(f'DELETE FROM "{table}" WHERE "{column}" = ?', (page_id,))
+
+
+def _forget_mentions(connection: apsw.Connection, url: str) -> None:
+    """Forget that other pages led here."""
+    rows = connection.execute(
+        "UPDATE page SET redirect_url = NULL WHERE redirect_url = ? RETURNING page_id", (url,)
+    ).fetchall()
+    connection.executemany(
+        "UPDATE visit SET detail = NULL WHERE page_id = ? AND detail = ?",
+        [(page_id, url) for (page_id,) in rows],
+    )
+
+
+def release(connection: apsw.Connection, url: str) -> bool:
+    """Let a page in again; False if it was not kept out."""
+    connection.execute("DELETE FROM tombstone WHERE url_digest = ?", (url_digest(url),))
+    return connection.changes() > 0
+
+
+def any_tombstone(connection: apsw.Connection) -> bool:
+    """Return whether any page is kept out."""
+    return connection.execute("SELECT 1 FROM tombstone LIMIT 1").get is not None
+
+
+def is_kept_out(connection: apsw.Connection, url: str) -> bool:
+    """Return whether a page was taken down."""
+    found = connection.execute("SELECT 1 FROM tombstone WHERE url_digest = ?", (url_digest(url),))
+    return found.get is not None
+
+
+def kept_out(connection: apsw.Connection, urls: Iterable[str]) -> list[str]:
+    """Return those of some URLs whose pages were taken down."""
+    return [url for url in urls if is_kept_out(connection, url)]
+
+
+def erasing(connection: apsw.Connection, *, on: bool) -> None:
+    """Let deletions overwrite what they free, or not; outside a transaction."""
+    connection.execute(f"PRAGMA secure_delete = {'ON' if on else 'OFF'}").fetchall()
+
+
+def scrub(connection: apsw.Connection) -> bool:
+    """Write anew what still holds deleted bytes but the index; outside a transaction.
+
+    Returns:
+        False while a reader keeps the log from being emptied: to be called again.
+    """
+    connection.execute("PRAGMA incremental_vacuum").fetchall()
+    try:
+        connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
+    except apsw.BusyError:
+        return False
+    return True

@@ -1,0 +1,272 @@
+"""Which stored copies of a page are given up, and what becomes of the bodies they leave.
+
+A rule bounds what is kept of a page: the newest `keep_versions`, and those that were the page's
+last word within `keep_days`. Either limit gives a copy up; the first, the last and a pinned copy
+stay for ever, whatever the rule. An age counts from the moment a copy was superseded, so that
+every question within `keep_days` can still be answered.
+
+A body goes when no copy is left that shows it. Deltas that rest on it are first made to rest on
+what it rested on itself, or on the next copy that stays, or to stand alone. `plan` reads and
+encodes (a reader's work), `apply` is one short transaction; a copy recorded in between is safe,
+because every DELETE looks again.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final, NamedTuple
+
+import apsw
+
+from crawld.errors import CorruptDatabaseError
+from crawld.store.versions import body, delta, search_index, unanalysed
+from crawld.store.versions.delta import Encoding, Links, proven_delta, store
+
+DAY_S: Final = 86_400.0
+
+SLICE_PAGES: Final = 2000
+"""Page numbers looked at in a slice, whether they have copies to give up or not."""
+
+SLICE_VERSIONS: Final = 500
+"""Copies given up in a slice: its transaction holds up the crawl's by some milliseconds."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """What is kept of each page of a site.
+
+    Attributes:
+        keep_versions: so many of the newest copies, at least 1; None: all.
+        keep_days: copies superseded within so many days, > 0; None: all.
+    """
+
+    keep_versions: int | None = None
+    keep_days: float | None = None
+
+
+class Copy(NamedTuple):
+    """A version as retention sees it."""
+
+    version_id: int
+    visited_at: float
+    body_id: int
+
+
+@dataclass(slots=True)
+class Thinning:
+    """A slice of work.
+
+    Attributes:
+        up_to: page_id of the last page that is done.
+        versions: the copies to give up, with their page.
+        encodings: bodies to be stored in another form first.
+        bodies: bodies to delete, each before what it rests on.
+    """
+
+    up_to: int
+    versions: list[tuple[int, Copy]] = field(default_factory=list)
+    encodings: list[Encoding] = field(default_factory=list)
+    bodies: list[int] = field(default_factory=list)
+
+
+def given_up(copies: Sequence[Copy], rule: Rule, now: float) -> list[Copy]:
+    """Return the copies of a page that a rule gives up.
+
+    Args:
+        copies: all copies of one page, oldest first.
+        rule: what is kept.
+        now: Unix seconds.
+    """
+    enough = len(copies) - (rule.keep_versions or len(copies))
+    oldest_at = now - rule.keep_days * DAY_S if rule.keep_days is not None else -math.inf
+    return [
+        copy
+        for index, (copy, later) in enumerate(itertools.pairwise(copies))
+        if index > 0 and (index < enough or later.visited_at < oldest_at)
+    ]
+
+
+_PAGES: Final = """
+SELECT version.page_id, site_id, page.version_id
+FROM version CROSS JOIN page USING (page_id)
+WHERE version.page_id > ? AND version.page_id <= ?
+GROUP BY version.page_id HAVING count(*) > 2
+"""
+
+_COPIES: Final = """
+SELECT version_id, visited_at, body_id FROM version
+WHERE page_id = ? ORDER BY visited_at, version_id
+"""
+
+_PINNED: Final = "SELECT version_id FROM pin WHERE page_id = ?"
+
+
+def plan(
+    connection: apsw.Connection, rules: Mapping[int, Rule], now: float, *, after: int
+) -> Thinning | None:
+    """Return the next slice of work, None behind the last page; changes nothing.
+
+    Args:
+        connection: any; it is read on one snapshot.
+        rules: of the sites that have one, by site_id.
+        now: Unix seconds.
+        after: page_id of the last page that is done.
+    """
+    last: int = connection.execute("SELECT ifnull(max(page_id), 0) FROM page").get
+    if after >= last:
+        return None
+    slice_ = Thinning(min(after + SLICE_PAGES, last))
+    work = _Work(connection, slice_)
+    pages: list[tuple[Any, ...]] = connection.execute(_PAGES, (after, slice_.up_to)).fetchall()
+    for page_id, site_id, newest_id in pages:
+        if site_id not in rules:
+            continue
+        copies = [Copy(*row) for row in connection.execute(_COPIES, (page_id,))]
+        kept = {newest_id, connection.execute(_PINNED, (page_id,)).get}
+        found = [
+            each for each in given_up(copies, rules[site_id], now) if each.version_id not in kept
+        ]
+        room = SLICE_VERSIONS - len(slice_.versions)
+        work.give_up(page_id, copies, found[:room])
+        if len(found) >= room:
+            # the same page again: it may have more
+            slice_.up_to = page_id - 1 if found else page_id
+            break
+    work.settle()
+    return slice_
+
+
+def plan_removal(connection: apsw.Connection, page_id: int) -> Thinning:
+    """Return what it takes to give up every copy of a page, the first and the last included."""
+    removal = Thinning(page_id)
+    work = _Work(connection, removal)
+    copies = [Copy(*row) for row in connection.execute(_COPIES, (page_id,))]
+    work.give_up(page_id, copies, copies)
+    work.settle()
+    return removal
+
+
+def plan_copies(connection: apsw.Connection, found: Mapping[int, Sequence[Copy]]) -> Thinning:
+    """Return what it takes to give up some copies of some pages, by page_id."""
+    removal = Thinning(0)
+    work = _Work(connection, removal)
+    for page_id, given in found.items():
+        copies = [Copy(*row) for row in connection.execute(_COPIES, (page_id,))]
+        work.give_up(page_id, copies, given)
+    work.settle()
+    return removal
+
+
+class _Work:
+    """One slice being planned."""
+
+    def __init__(self, connection: apsw.Connection, slice_: Thinning) -> None:
+        self._connection = connection
+        self._slice = slice_
+        self._links = Links(connection)
+        self._gone: set[int] = set()
+        self._heirs: dict[int, int] = {}
+
+    def give_up(self, page_id: int, copies: Sequence[Copy], found: Sequence[Copy]) -> None:
+        """Note copies of a page, and for each of its bodies the next one that stays."""
+        self._slice.versions.extend((page_id, copy) for copy in found)
+        gone = {copy.version_id for copy in found}
+        self._gone |= gone
+        heir: int | None = None
+        for copy in reversed(copies if found else ()):
+            if copy.version_id not in gone:
+                heir = copy.body_id
+            if heir is not None:
+                self._heirs[copy.body_id] = heir
+
+    def settle(self) -> None:
+        """Plan what becomes of the bodies."""
+        candidates = dict.fromkeys(copy.body_id for _, copy in self._slice.versions)
+        doomed = {each for each in candidates if not self._is_shown(each)}
+        held: set[int] = set()
+        for body_id in doomed:
+            for dependant in self._rest_on(body_id):
+                if dependant not in doomed and not self._move(dependant, doomed):
+                    held.update(self._links.chain(body_id))
+        # what rests on another is deleted before it
+        depths = {each: sum(1 for _ in self._links.chain(each)) for each in doomed - held}
+        self._slice.bodies = sorted(depths, key=lambda each: -depths[each])
+
+    def _is_shown(self, body_id: int) -> bool:
+        rows = self._connection.execute(
+            "SELECT version_id FROM version WHERE body_id = ?", (body_id,)
+        )
+        return any(version_id not in self._gone for (version_id,) in rows)
+
+    def _rest_on(self, body_id: int) -> list[int]:
+        rows = self._connection.execute("SELECT body_id FROM body WHERE base_id = ?", (body_id,))
+        return [dependant for (dependant,) in rows]
+
+    def _move(self, body_id: int, doomed: set[int]) -> bool:
+        """Plan where a delta goes whose base is given up; False if it is damaged and stays."""
+        try:
+            content = self._links.content(body_id)
+        except CorruptDatabaseError:
+            return False
+        self._slice.encodings.append(self._moved(body_id, content, doomed))
+        return True
+
+    def _moved(self, body_id: int, content: bytes, doomed: set[int]) -> Encoding:
+        links, whole = self._links, body.encode(content)
+        old_base_id, stored_bytes = self._connection.execute(
+            "SELECT base_id, length(data) FROM body WHERE body_id = ?", (body_id,)
+        ).get
+        base_id = self._new_base(body_id, old_base_id, doomed)
+        encoding = Encoding(body_id, whole.encoding, None, whole.data, 0)
+        if base_id is not None:
+            data = proven_delta(content, links.content(base_id))
+            if body.saves(len(data), len(whole.data)):
+                encoding = Encoding(body_id, body.ZSTD, base_id, data, 0)
+        links.rest(body_id, encoding.base_id)
+        return encoding._replace(saved_bytes=stored_bytes - len(encoding.data))
+
+    def _new_base(self, body_id: int, old_base_id: int, doomed: set[int]) -> int | None:
+        """Return the nearest body above that stays; failing that, that of the next copy."""
+        for each in self._links.chain(old_base_id):
+            if each not in doomed:
+                return each
+        heir = self._heirs.get(old_base_id)
+        if heir is None or heir in doomed or not self._links.may_rest(body_id, heir):
+            return None
+        return heir
+
+
+_LOWER_CURSORS: Final = """
+UPDATE meta SET value = newest FROM (SELECT ifnull(max(version_id), 0) AS newest FROM version)
+WHERE key IN (?, ?, ?) AND CAST(value AS INTEGER) > newest
+"""
+
+
+def apply(connection: apsw.Connection, slice_: Thinning) -> None:
+    """Carry out a slice of work."""
+    store(connection, slice_.encodings)
+    connection.executemany(
+        "UPDATE visit SET version_id = NULL WHERE page_id = ? AND visited_at = ?"
+        " AND version_id = ?",
+        [(page_id, copy.visited_at, copy.version_id) for page_id, copy in slice_.versions],
+    )
+    connection.executemany(
+        "DELETE FROM version WHERE version_id = ?",
+        [(copy.version_id,) for _, copy in slice_.versions],
+    )
+    if slice_.versions:
+        # The numbers of the newest copies are given again: what counts by them starts before them.
+        connection.execute(_LOWER_CURSORS, (delta.CURSOR, unanalysed.CURSOR, search_index.CURSOR))
+    _delete_unused(connection, slice_.bodies)
+
+
+def _delete_unused(connection: apsw.Connection, bodies: Iterable[int]) -> None:
+    connection.executemany(
+        "DELETE FROM body WHERE body_id = ?1"
+        " AND NOT EXISTS (SELECT 1 FROM version WHERE version.body_id = ?1)"
+        " AND NOT EXISTS (SELECT 1 FROM body AS delta WHERE delta.base_id = ?1)",
+        [(body_id,) for body_id in bodies],
+    )

@@ -1,0 +1,187 @@
+"""The full-text index: filled in slices from new copies, asked by people, emptied on demand.
+
+The newest copy of each page that is text is indexed; requisites are not. Work is found by number:
+copies are numbered in the order they were stored, so that the index has come as far as a number
+says (`search_version` in meta). A slice is planned on a reader and stored in one short write; what
+changed in between is left out there and comes with its own copy.
+
+The index is contentless: it holds words and their places, never the text. A page that is deleted
+leaves words behind in it without their page, until segments are merged; `rebuild` begins anew.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final, NamedTuple
+
+import apsw
+
+from crawld.core.content import media
+from crawld.core.content.analysis import read_blocks
+from crawld.core.content.search import parse_query, snippet, spaced, text_of
+from crawld.core.page import PageState
+from crawld.errors import CorruptDatabaseError
+from crawld.store.engine import meta
+from crawld.store.versions import body
+
+SLICE_COPIES: Final = 64
+"""Copies of one slice: some 100 ms of reading, 30 ms of writing."""
+
+SLICE_BYTES: Final = 4 * 2**20
+
+MERGE_PAGES: Final = 500
+"""Pages of the index rewritten in one slice: some 2 MB, 50 ms."""
+
+CURSOR: Final = "search_version"
+"""Key in meta: the last version looked at."""
+
+
+class Entry(NamedTuple):
+    """A page to be indexed."""
+
+    page_id: int
+    version_id: int
+    title: str
+    text: str
+
+
+class Slice(NamedTuple):
+    """A slice of work: pages, and the version_id it comes up to."""
+
+    entries: tuple[Entry, ...]
+    up_to: int
+
+
+class Hit(NamedTuple):
+    """A page that was found.
+
+    Attributes:
+        url: canonical URL.
+        title: of the newest copy.
+        gone: whether it has gone from the web.
+        pieces: a part of its text; each with whether it is one of the words asked for.
+    """
+
+    url: str
+    title: str | None
+    gone: bool
+    pieces: list[tuple[str, bool]]
+
+
+_NEW: Final = """
+SELECT version.version_id, version.page_id, body_id, content_type, title,
+       page.version_id = version.version_id AND requisite = 0
+FROM version CROSS JOIN page USING (page_id) WHERE version.version_id > ?
+ORDER BY version.version_id LIMIT ?
+"""
+
+
+def plan(connection: apsw.Connection, *, limit: int = SLICE_COPIES) -> Slice | None:
+    """Return the next slice of work, None where no new copy is left; changes nothing."""
+    after = int(meta.get(connection, CURSOR) or 0)
+    entries: list[Entry] = []
+    up_to, read_bytes = after, 0
+    for version_id, page_id, body_id, content_type, title, wanted in connection.execute(
+        _NEW, (after, limit)
+    ):
+        up_to = version_id
+        if wanted and _is_text(content_type):
+            content = _content(connection, body_id)
+            read_bytes += len(content)
+            text = text_of(read_blocks(content, content_type))
+            entries.append(Entry(page_id, version_id, spaced(title or ""), spaced(text)))
+        if read_bytes > SLICE_BYTES:
+            break
+    return Slice(tuple(entries), up_to) if up_to > after else None
+
+
+def _is_text(content_type: str | None) -> bool:
+    return content_type in (media.HTML, media.XHTML, media.PLAIN)
+
+
+def _content(connection: apsw.Connection, body_id: int) -> bytes:
+    try:
+        return body.read(connection, body_id) or b""
+    except CorruptDatabaseError:
+        return b""  # doctor speaks of it; here it is a page without words
+
+
+def apply(connection: apsw.Connection, work: Slice) -> None:
+    """Store a slice of work and how far it came; a page that was taken down meanwhile is not."""
+    for entry in work.entries:
+        connection.execute(
+            "INSERT OR REPLACE INTO page_text (rowid, title, text)"
+            " SELECT page_id, ?, ? FROM page WHERE page_id = ? AND version_id = ?",
+            (entry.title, entry.text, entry.page_id, entry.version_id),
+        )
+    meta.put(connection, CURSOR, str(work.up_to))
+
+
+def waiting(connection: apsw.Connection) -> int:
+    """Return about how many copies were not looked at yet."""
+    newest: int = connection.execute("SELECT ifnull(max(version_id), 0) FROM version").get
+    return max(newest - int(meta.get(connection, CURSOR) or 0), 0)
+
+
+def forget(connection: apsw.Connection, page_id: int) -> None:
+    """Let a page be found no more."""
+    connection.execute("DELETE FROM page_text WHERE rowid = ?", (page_id,))
+
+
+def merge(connection: apsw.Connection, *, begin: bool) -> bool:
+    """Rewrite a slice of the index, so that in the end deleted pages leave no word in it.
+
+    Args:
+        connection: the writer.
+        begin: whether this is the first slice, from which on all segments become one.
+
+    Returns:
+        Whether there is more to do.
+
+    Source: SQLite FTS5 documentation, 6.8: the sign of `merge`, and how its end is told.
+    """
+    before = connection.total_changes()
+    pages = -MERGE_PAGES if begin else MERGE_PAGES
+    connection.execute("INSERT INTO page_text (page_text, rank) VALUES ('merge', ?)", (pages,))
+    return connection.total_changes() - before >= 2
+
+
+def rebuild(connection: apsw.Connection) -> None:
+    """Empty the index, so that the next slices fill it anew."""
+    connection.execute("INSERT INTO page_text (page_text) VALUES ('delete-all')")
+    meta.put(connection, CURSOR, "0")
+
+
+def find(connection: apsw.Connection, query: str, *, start: int = 0, limit: int = 10) -> list[Hit]:
+    """Return pages that hold the words of a query, the best first.
+
+    Args:
+        connection: any.
+        query: as a person types it, see `core/content/search`.
+        start: hits left out.
+        limit: the most to return.
+    """
+    asked = parse_query(query)
+    if not asked.match:
+        return []
+    rows: list[tuple[Any, ...]] = connection.execute(
+        "SELECT url, page.title, state, version.body_id, content_type FROM page_text"
+        " CROSS JOIN page ON page.page_id = page_text.rowid LEFT JOIN version USING (version_id)"
+        " WHERE page_text MATCH ? ORDER BY page_text.rank LIMIT ? OFFSET ?",
+        (asked.match, limit, start),
+    ).fetchall()
+    return [
+        Hit(url, title, state == PageState.GONE, _pieces(connection, body_id, kind, asked.words))
+        for url, title, state, body_id, kind in rows
+    ]
+
+
+def _pieces(
+    connection: apsw.Connection,
+    body_id: int | None,
+    content_type: str | None,
+    words: tuple[str, ...],
+) -> list[tuple[str, bool]]:
+    if body_id is None:
+        return []
+    content = _content(connection, body_id)
+    return snippet(text_of(read_blocks(content, content_type)), words)

@@ -1,0 +1,75 @@
+"""Copies whose content was never analysed: the first ones, stored by a crawl in a hurry."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, Final, NamedTuple
+
+import apsw
+
+from crawld.store.engine import meta
+
+CURSOR: Final = "analysed_version"
+"""Key in meta: the last version looked at."""
+
+
+class Unread(NamedTuple):
+    """A copy without a sketch."""
+
+    version_id: int
+    page_id: int
+    host_id: int
+
+
+class Identity(NamedTuple):
+    """What a copy is beyond its exact digest."""
+
+    version_id: int
+    cleaned_digest: bytes
+    sketch: bytes
+
+
+def unread(
+    connection: apsw.Connection, *, before: float, limit: int
+) -> tuple[list[Unread], int | None]:
+    """Return copies to analyse, in the order they came, and how far that is.
+
+    Args:
+        connection: any.
+        before: only copies stored before this instant.
+        limit: the most copies to look at.
+
+    Returns:
+        The copies of pages proper without a sketch among the next ones, and the last version
+        looked at; None: there is no next one.
+    """
+    after = int(meta.get(connection, CURSOR) or 0)
+    rows: list[Any] = connection.execute(
+        "SELECT version.version_id, page_id, host_id, (SELECT sketch FROM visit"
+        " WHERE visit.page_id = version.page_id AND visit.visited_at = version.visited_at"
+        " AND visit.version_id = version.version_id), requisite"
+        " FROM version CROSS JOIN page USING (page_id)"
+        " WHERE version.version_id > ? AND version.visited_at < ? ORDER BY version.version_id"
+        " LIMIT ?",
+        (after, before, limit),
+    ).fetchall()
+    missing = [Unread(*row[:3]) for row in rows if row[3] is None and not row[4]]
+    return missing, rows[-1][0] if rows else None
+
+
+def put(connection: apsw.Connection, identities: Iterable[Identity], *, up_to: int) -> None:
+    """Store what copies are, with their visits and, where it still holds them, their pages."""
+    for version_id, cleaned_digest, sketch in identities:
+        values = (cleaned_digest, sketch, version_id)
+        connection.execute(
+            "UPDATE visit SET cleaned_digest = ?, sketch = ? WHERE version_id = ?3"
+            " AND (page_id, visited_at) ="
+            " (SELECT page_id, visited_at FROM version WHERE version_id = ?3)",
+            values,
+        )
+        connection.execute(
+            "UPDATE page SET cleaned_digest = ?, sketch = ? WHERE version_id = ?3 AND page_id ="
+            " (SELECT page_id FROM version WHERE version_id = ?3)",
+            values,
+        )
+    meta.put(connection, CURSOR, str(up_to))

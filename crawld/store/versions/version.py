@@ -1,0 +1,130 @@
+"""Stored copies of pages: when, which body, with what status line and headers.
+
+A version is never changed and stands alone: it names its body, and holds its own headers, so that
+visits can be thinned out without it.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import apsw
+
+from crawld.store.versions import body
+from crawld.store.versions.response import Answer
+
+
+class VersionRow(NamedTuple):
+    """A stored copy without its body."""
+
+    version_id: int
+    page_id: int
+    visited_at: float
+    body_id: int
+    digest: bytes
+    size_bytes: int
+    stored_bytes: int
+    answer: Answer
+
+
+_ROW = """
+SELECT version_id, page_id, visited_at, body_id, digest, size_bytes, length(data),
+       status, http_version, headers, reason, content_type, charset
+FROM version JOIN body USING (body_id)
+"""
+
+
+def insert(
+    connection: apsw.Connection, page_id: int, visited_at: float, body_id: int, answer: Answer
+) -> int:
+    """Store a copy and return its version_id."""
+    connection.execute(
+        "INSERT INTO version (page_id, visited_at, body_id, status, http_version, reason,"
+        " content_type, charset, headers) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        (
+            page_id,
+            visited_at,
+            body_id,
+            answer.status,
+            answer.http_version,
+            answer.reason,
+            answer.content_type,
+            answer.charset,
+            answer.headers,
+        ),
+    )
+    return connection.last_insert_rowid()
+
+
+def detail(connection: apsw.Connection, version_id: int) -> VersionRow | None:
+    """Return one copy, None if there is none of that number."""
+    row = connection.execute(f"{_ROW} WHERE version_id = ?", (version_id,)).fetchone()
+    return _row(row) if row else None
+
+
+def list_versions(
+    connection: apsw.Connection, page_id: int, *, before: float = math.inf, limit: int = 100
+) -> list[VersionRow]:
+    """Return the copies of a page, newest first, from the one before an instant."""
+    rows = connection.execute(
+        f"{_ROW} WHERE page_id = ? AND visited_at < ?"
+        " ORDER BY visited_at DESC, version_id DESC LIMIT ?",
+        (page_id, before, limit),
+    )
+    return [_row(row) for row in rows]
+
+
+def in_force(connection: apsw.Connection, page_id: int, at: float) -> VersionRow | None:
+    """Return the copy that was a page's last at an instant, None if that was before the first."""
+    row = connection.execute(
+        f"{_ROW} WHERE page_id = ? AND visited_at <= ?"
+        " ORDER BY visited_at DESC, version_id DESC LIMIT 1",
+        (page_id, at),
+    ).fetchone()
+    return _row(row) if row else None
+
+
+def last_before(connection: apsw.Connection, copy: VersionRow) -> VersionRow | None:
+    """Return the copy of the same page that one superseded, None if it was the first."""
+    row = connection.execute(
+        f"{_ROW} WHERE page_id = ? AND (visited_at, version_id) < (?, ?)"
+        " ORDER BY visited_at DESC, version_id DESC LIMIT 1",
+        (copy.page_id, copy.visited_at, copy.version_id),
+    ).fetchone()
+    return _row(row) if row else None
+
+
+def next_after(connection: apsw.Connection, copy: VersionRow) -> VersionRow | None:
+    """Return the copy of the same page that superseded one, None if it is the last."""
+    row = connection.execute(
+        f"{_ROW} WHERE page_id = ? AND (visited_at, version_id) > (?, ?)"
+        " ORDER BY visited_at, version_id LIMIT 1",
+        (copy.page_id, copy.visited_at, copy.version_id),
+    ).fetchone()
+    return _row(row) if row else None
+
+
+def read_body(connection: apsw.Connection, version_id: int) -> bytes | None:
+    """Return the decoded body of a copy, None if there is none of that number.
+
+    Raises:
+        CorruptDatabaseError: the stored bytes are damaged.
+    """
+    body_id = connection.execute(
+        "SELECT body_id FROM version WHERE version_id = ?", (version_id,)
+    ).get
+    return None if body_id is None else body.read(connection, body_id)
+
+
+def _row(row: tuple[Any, ...]) -> VersionRow:
+    status, http_version, headers, reason, content_type, charset = row[7:]
+    answer = Answer(
+        status=status,
+        http_version=http_version,
+        headers=headers,
+        reason=reason,
+        content_type=content_type,
+        charset=charset,
+    )
+    return VersionRow(*(*row[:7], answer))

@@ -1,0 +1,104 @@
+"""What became of a page: the list of its copies, and what changed from one to another.
+
+    /versions/https/HOST/PATH             its copies, newest first
+    /versions/@WHEN/https/HOST/PATH       those before an instant
+    /diff/OLD..NEW/https/HOST/PATH        what changed, noise passed over
+    /diff/OLD..NEW/raw/https/HOST/PATH    noise too
+    /diff?url=…&old=…&new=…               leads there: what the form of the list sends
+
+What changes by itself is passed over by the rules that the daemon has learnt.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping
+from typing import Final
+
+import apsw
+
+from crawld.core.content.analysis import read_blocks
+from crawld.core.content.blocks import Blocks
+from crawld.core.content.changed import changed
+from crawld.store.changes import volatile
+from crawld.store.versions import version
+from crawld.store.versions.version import VersionRow
+from crawld.web.address import Address, address_of, mirror_path
+from crawld.web.mirror import find, redirect
+from crawld.web.pages import fault_page, missing_page, own_page
+from crawld.web.reply import Reply
+
+COPIES_A_LIST: Final = 200
+
+_DIFF = re.compile(r"/([0-9]{1,18})\.\.([0-9]{1,18})(/raw)?(/.*)", re.DOTALL)
+_NUMBER = re.compile(r"[0-9]{1,18}")
+
+
+def copies(connection: apsw.Connection, target: str) -> Reply:
+    """Return the list of a page's copies; `target` is what follows `/versions`."""
+    address = address_of(target)
+    page = find(connection, address.url) if address is not None else None
+    if address is None or page is None:
+        return _unknown(address)
+    before = math.inf if address.moment.at is None else address.moment.at
+    rows = version.list_versions(connection, page.page_id, before=before, limit=COPIES_A_LIST + 1)
+    listed = rows[:COPIES_A_LIST]
+    return own_page(
+        "versions.html",
+        page=page,
+        pairs=list(zip(listed, [*rows[1:], None], strict=False)),
+        later=before < math.inf,
+        older_at=listed[-1].visited_at if len(rows) > COPIES_A_LIST else None,
+    )
+
+
+def difference(connection: apsw.Connection, target: str) -> Reply:
+    """Return what changed between two copies of a page; `target` is what follows `/diff`."""
+    match = _DIFF.fullmatch(target)
+    address = address_of(match[4]) if match else None
+    page = find(connection, address.url) if address is not None else None
+    if match is None or address is None or page is None:
+        return _unknown(address)
+    old, new = (version.detail(connection, int(match[i])) for i in (1, 2))
+    if old is None or new is None or {old.page_id, new.page_id} != {page.page_id}:
+        return fault_page(404, "No such copy", "The page has no copy of that number.")
+    raw = match[3] is not None
+    learnt = () if raw else volatile.all_of(connection, page.page_id)
+    return own_page(
+        "diff.html",
+        page=page,
+        old=old,
+        new=new,
+        raw=raw,
+        found=changed(_blocks(connection, old), _blocks(connection, new), learnt),
+        earlier=version.last_before(connection, old),
+        later=version.next_after(connection, new),
+    )
+
+
+def comparison(connection: apsw.Connection, parameters: Mapping[str, str]) -> Reply:
+    """Return where what the form of the list asks for is; the older copy is put first."""
+    address = address_of(mirror_path(parameters.get("url", "")))
+    numbers = [parameters.get(name, "") for name in ("old", "new")]
+    chosen = [
+        row
+        for number in numbers
+        if _NUMBER.fullmatch(number) and (row := version.detail(connection, int(number)))
+    ]
+    if address is None or len(chosen) < len(numbers):
+        return fault_page(404, "No such copy", "Two copies of a page can be compared.")
+    # Numbers tell no age: copies from an archive come later than younger ones.
+    old, new = sorted(chosen, key=lambda row: (row.visited_at, row.version_id))
+    return redirect(f"/diff/{old.version_id}..{new.version_id}{mirror_path(address.url)}")
+
+
+def _blocks(connection: apsw.Connection, row: VersionRow) -> Blocks:
+    body = version.read_body(connection, row.version_id) or b""
+    return read_blocks(body, row.answer.content_type)
+
+
+def _unknown(address: Address | None) -> Reply:
+    if address is None:
+        return fault_page(404, "No such page", "This is no address a page could have.")
+    return missing_page(address, None, None, None)

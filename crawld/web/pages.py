@@ -1,0 +1,168 @@
+"""The listener's own pages, and the line in front of mirrored ones.
+
+Templates escape whatever they are given; the banner is written by hand because it stands inside
+other people's pages, whose styles must not reach it, and whose places it must not change.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from html import escape
+from pathlib import Path
+from typing import Final
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+from crawld.store.mirror.lookup import Shown, Summary
+from crawld.web import security
+from crawld.web.address import Address, mirror_path, readable
+from crawld.web.attribution import Attribution
+from crawld.web.reply import Header, Reply, header
+
+_TEMPLATES: Final = Path(__file__).parent / "templates"
+
+STYLE: Final = (_TEMPLATES / "crawld.css").read_bytes()
+"""The style sheet of the listener's own pages."""
+
+_LINE = (
+    "all:initial;display:block;box-sizing:border-box;position:fixed;z-index:2147483647;left:0;"
+    "right:0;bottom:0;max-height:40%;overflow:auto;padding:3px 10px;background:#f2f0e6;color:#333;"
+    "border-top:1px solid #b8b297;font:13px/1.4 sans-serif;text-align:left;direction:ltr"
+)
+# The page ends above the line; on paper it has a place of its own, in a low frame there is none.
+_ROOM = (
+    "html{padding-bottom:26px!important;scroll-padding-bottom:26px}"
+    "@media print{html{padding-bottom:0!important}crawld-banner{position:static!important}}"
+    "@media screen and (max-height:150px)"
+    "{html{padding-bottom:0!important}crawld-banner{display:none!important}}"
+)
+_STRONG = "all:initial;font:inherit;font-weight:bold"
+_INK = "all:initial;font:inherit;color:#004488;text-decoration:underline;cursor:pointer"
+
+
+def time_text(at: float | None) -> str:
+    """Return an instant for a reader; `never` without one."""
+    return "never" if at is None else datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%d %H:%M UTC")
+
+
+def iso_text(at: float) -> str:
+    """Return an instant for programs."""
+    return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def age_text(age_s: float | None) -> str:
+    """Return how long ago something was, in its largest unit."""
+    if age_s is None:
+        return ""
+    for unit, unit_s in (("day", 86_400.0), ("hour", 3_600.0), ("minute", 60.0)):
+        if age_s >= unit_s:
+            count = round(age_s / unit_s)
+            return f"{count} {unit}{'s' if count != 1 else ''}"
+    return f"{age_s:.0f} seconds"
+
+
+def size_text(size_bytes: int) -> str:
+    """Return a size for a reader."""
+    if size_bytes < 1024:
+        return f"{size_bytes} B"
+    return f"{size_bytes / 1024:.0f} KiB" if size_bytes < 2**20 else f"{size_bytes / 2**20:.1f} MiB"
+
+
+def _environment() -> Environment:
+    made = Environment(
+        loader=FileSystemLoader(_TEMPLATES),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    made.filters |= {
+        "age": age_text,
+        "iso": iso_text,
+        "readable": readable,
+        "size": size_text,
+        "time": time_text,
+    }
+    made.globals["mirror_path"] = mirror_path
+    return made
+
+
+_PAGES: Final = _environment()
+
+
+def own_page(
+    template: str, status: int = 200, policy: Sequence[Header] = security.OWN, **values: object
+) -> Reply:
+    """Return one of the listener's own pages."""
+    body = _PAGES.get_template(template).render(values).encode("utf-8", "replace")
+    lines = [
+        header("content-type", "text/html; charset=utf-8"),
+        header("cache-control", "no-cache"),
+        *policy,
+    ]
+    return Reply(status, body, lines)
+
+
+def missing_page(
+    address: Address, page: Shown | None, first_at: float | None, target: str | None
+) -> Reply:
+    """Return the page that says that there is no copy, and links to the original."""
+    return own_page(
+        "missing.html",
+        404,
+        security.MISSING,
+        url=address.url,
+        moment=address.moment,
+        page=page,
+        first_at=first_at,
+        target=target,
+    )
+
+
+def fault_page(status: int, title: str, text: str) -> Reply:
+    """Return a page that says what went wrong."""
+    return own_page("fault.html", status, title=title, text=text)
+
+
+def misdirected_page(name: str | None) -> Reply:
+    """Return the page that says that the listener is not known by a name; None: it is none."""
+    return own_page("misdirected.html", 421, name=name)
+
+
+def index_page(sites: Sequence[Summary]) -> Reply:
+    """Return the list of sites."""
+    return own_page("index.html", sites=sites)
+
+
+def site_page(name: str, pages: Sequence[Shown], following: int | None) -> Reply:
+    """Return a part of the list of a site's pages."""
+    return own_page("site.html", name=name, pages=pages, following=following)
+
+
+def banner(
+    url: str, at: float, attribution: Attribution, *, gone: bool = False, pinned: bool = False
+) -> str:
+    """Return the line on a mirrored page: its source, instant, revision and licence.
+
+    It lies at the lower edge of the window, so that the page is where it was, whatever its styles.
+    """
+    parts = [f"Copy of {_link(url, readable(url))} made {time_text(at)}"]
+    if gone:
+        parts.append(f"<b style='{_STRONG}'>the original is gone</b>")
+    if pinned:
+        parts.append("held by the operator")
+    if attribution.revision_id is not None:
+        parts.append(f"revision {attribution.revision_id}")
+    if attribution.licence is not None and attribution.licence_url is not None:
+        parts.append(_link(attribution.licence_url, attribution.licence))
+    if attribution.history_url is not None:
+        parts.append(_link(attribution.history_url, "authors"))
+    parts.append(_link("/versions" + mirror_path(url), "all copies"))
+    said = " · ".join(parts)
+    return f"<crawld-banner role=note style='{_LINE}'><style>{_ROOM}</style>{said}</crawld-banner>"
+
+
+def _link(url: str, text: str) -> str:
+    shown = text if len(text) <= 120 else text[:119] + "…"
+    return f"<a rel=noreferrer style='{_INK}' href=\"{escape(url)}\">{escape(shown)}</a>"

@@ -1,0 +1,44 @@
+"""A page with a past, and the control socket of its daemon."""
+
+import httpx
+
+from crawld.core.page import Outcome, PageState
+from crawld.store.versions import body, headers
+from crawld.store.versions.response import Answer
+from crawld.store.visit import VisitRecord
+
+BEGIN = 1_700_000_000.0
+DAY_S = 86_400.0
+WORDS = "".join(f"<p>paragraph {number} says so</p>" for number in range(60))
+
+
+def content(number):
+    return f"<h1>Title</h1>{WORDS}<p>edit {number} of it</p>".encode()
+
+
+def changed(page_id, number):
+    encoded = body.encode(content(number))
+    lines = headers.pack(((b"Server", b"nginx"), (b"X-Edit", b"%d" % number)))
+    return VisitRecord(
+        page_id=page_id,
+        visited_at=BEGIN + number * DAY_S,
+        outcome=Outcome.CHANGED,
+        state=PageState.VISITED,
+        answer=Answer(status=200, http_version="HTTP/1.1", headers=lines, content_type="text/html"),
+        digest=encoded.digest,
+        body=encoded,
+    )
+
+
+async def ask(running, path, **query):
+    """Ask the control socket; return the answer."""
+    transport = httpx.AsyncHTTPTransport(uds=str(running.socket_path))
+    async with httpx.AsyncClient(transport=transport, base_url="http://crawld") as client:
+        return await client.get(path, params=query)
+
+
+async def tell(running, path, **form):
+    """Give the control socket a command; return the answer."""
+    transport = httpx.AsyncHTTPTransport(uds=str(running.socket_path))
+    async with httpx.AsyncClient(transport=transport, base_url="http://crawld") as client:
+        return await client.post(path, json=form)

@@ -1,0 +1,40 @@
+"""The daemon from its start to its end, and what watches it meanwhile."""
+
+import httpx
+import trio
+from structlog.testing import capture_logs
+
+from crawld.daemon.api.server import control_app
+from crawld.daemon.daemon import run_daemon
+from tests.daemon.whole_daemon import PATIENCE_S
+
+
+async def test_what_watches_a_daemon_has_ended_before_the_file_closes(mirror):
+    looks = 0
+
+    async def watch(daemon):
+        nonlocal looks
+        while True:  # a view that is never idle: its next look would meet the closed file
+            await daemon.database.read(lambda connection: connection.total_changes())
+            looks += 1
+            daemon.shutdown()
+
+    with trio.fail_after(PATIENCE_S):
+        daemon = await run_daemon(mirror.start_of("http://a.test/", once=False), watch)
+    assert daemon.phase == "stopping"
+    assert looks
+
+
+async def test_a_bug_behind_the_socket_is_told_and_logged(daemon):
+    async def bug() -> None:
+        raise RuntimeError("a bug")
+
+    app = control_app(await daemon("http://a.test/"))
+    app.add_api_route("/bug", bug)
+    transport = httpx.ASGITransport(app, raise_app_exceptions=False)
+    async with httpx.AsyncClient(transport=transport, base_url="http://crawld") as client:
+        with capture_logs() as logged:
+            answer = await client.get("/bug")
+    assert answer.status_code == 500
+    assert answer.json()["error"] == "RuntimeError: a bug"
+    assert [line["path"] for line in logged if line["event"] == "control_failed"] == ["/bug"]

@@ -1,0 +1,74 @@
+"""Configs, sites and judgements that the end-to-end tests of the daemon share."""
+
+from contextlib import closing
+
+from crawld.simweb.demo import many_sites
+from crawld.store.engine.connection import open_connection
+
+HOSTS = ("a.test", "b.test", "c.test")
+
+
+def write_config(crawld, *sites, hosts=HOSTS, **tables):
+    """Write the config of a daemon whose hosts are all on 127.0.0.1; return its path."""
+    everything = {
+        "daemon": {"db": str(crawld.db), "contact": "test@example.org"},
+        "dns": {"hosts": {host: ["127.0.0.1"] for host in hosts}},
+        "politeness": {"host_delay_s": 0.05, "address_delay_s": 0.02},
+        "store": {"min_free_bytes": 0},
+    }
+    for name, table in tables.items():
+        everything[name] = {**everything.get(name, {}), **table}
+    lines = []
+    for name, table in everything.items():
+        lines += [f"[{name}]", *(f"{key} = {_toml(value)}" for key, value in table.items())]
+    for site in sites:
+        lines += ["[[site]]", *(f"{key} = {_toml(value)}" for key, value in site.items())]
+    path = crawld.folder / "crawld.toml"
+    path.write_text("\n".join(lines) + "\n")
+    return path
+
+
+def _toml(value):
+    match value:
+        case bool():
+            return "true" if value else "false"
+        case str():
+            return f'"{value}"'
+        case list() | tuple():
+            return "[" + ", ".join(map(_toml, value)) + "]"
+        case dict():
+            return (
+                "{ " + ", ".join(f'"{key}" = {_toml(each)}' for key, each in value.items()) + " }"
+            )
+        case _:
+            return repr(value)
+
+
+def site(*seeds, name="web", **more):
+    """Return a [[site]] whose hosts are on this machine, mirrored without what its pages show."""
+    return {"name": name, "seeds": seeds, "allow_private": True, "requisites": False, **more}
+
+
+def urls_of(web, *, pages, hosts=HOSTS, seed=1):
+    """Return the URLs of every page that `simweb --host ... --pages ...` serves."""
+    sites = many_sites(list(hosts), pages=pages, seed=seed)
+    return {
+        web.url(each.graph.path(number), host)
+        for each, host in zip(sites, hosts, strict=True)
+        for number in range(pages)
+    }
+
+
+def rows(crawld, sql, *bindings):
+    """Return rows of the file, beside a daemon or without one."""
+    with closing(open_connection(crawld.db)) as connection:
+        return connection.execute(sql, bindings).fetchall()
+
+
+def impolite(web, *, host_delay_s=0.05, address_delay_s=0.02):
+    """Return every request that came too early, as the server saw it."""
+    ledger = web.ledger()
+    return [
+        *ledger.violations(delay_s=host_delay_s),
+        *ledger.violations(delay_s=address_delay_s, by="address"),
+    ]

@@ -1,0 +1,192 @@
+"""Replicas as capacity: a host and its copy over real sockets, each at an address of its own.
+
+The ledger of the simulated web says who was asked for what and how fast; the file says which visits
+a replica answered.
+"""
+
+from itertools import pairwise
+
+import pytest
+
+from crawld.daemon.clock import Clock
+from crawld.daemon.daemon import run_daemon
+from crawld.simweb.change_process import STATIC, Recorded
+from crawld.simweb.graph import SiteGraph
+from crawld.simweb.server import SimWeb
+from crawld.simweb.site import SimSite
+from tests.daemon.whole_daemon import Mirror, ShiftedTime, Web, until
+
+DAY_S = 86_400.0
+DELAY_S = 0.04
+PAGES = 24
+KEPT, COPY = "a.test", "www.a.test"
+
+
+class World:
+    """A host, its copy and a daemon that has found the copy and proved it fresh."""
+
+    def __init__(self, web, copy, mirror, daemon, wall):
+        self.web, self.copy, self.mirror = web, copy, mirror
+        self.daemon, self.wall = daemon, wall
+
+    async def settle(self):
+        crawl = self.daemon.crawl
+        await until(lambda: self.daemon.book.planted and crawl.held_back(1.0), what="rest")
+        await crawl.recorder.drain()
+
+    async def run(self, name):
+        before = self._finished(name)
+        self.daemon.jobs.call(name)
+        await until(lambda: self._finished(name) > before, what=name)
+
+    def _finished(self, name):
+        return dict(self.mirror.rows("SELECT name, last_finished_at FROM job")).get(name) or 0.0
+
+    async def day(self):
+        """Let a day pass: every page of the host is visited; return who was asked how often."""
+        before = self.asked()
+        self.wall.shift_s += DAY_S
+        self.daemon.crawl.schedule.wake_all()
+        await self.settle()
+        return {host: count - before[host] for host, count in self.asked().items()}
+
+    async def look(self):
+        self.wall.shift_s += 120.0
+        await self.run("analyse")
+        await self.run("replicas")
+        await self.settle()
+
+    def asked(self):
+        return {
+            host: sum(target != "/robots.txt" for target in self.web.targets(host))
+            for host in (KEPT, COPY)
+        }
+
+    def stood_in(self):
+        """Return the hosts whose pages were visited at the copy, once a visit."""
+        return [
+            host
+            for (host,) in self.mirror.rows(
+                "SELECT host FROM visit JOIN page USING (page_id) JOIN host USING (host_id)"
+                " WHERE detail = ?",
+                f"replica {COPY}",
+            )
+        ]
+
+    def proof(self):
+        return self.mirror.rows("SELECT status, sampled, agreed, lag_s FROM replica")
+
+
+@pytest.fixture
+def world(nursery, tmp_path):
+    async def start(*, use_replicas, copy_law=None, law=None):
+        wall = ShiftedTime()
+        began = wall()
+        graph = SiteGraph(PAGES, seed=1)
+        laws = [lambda page: law(began) if law else STATIC, None]
+        laws[1] = (lambda page: copy_law(began)) if copy_law else laws[0]
+        sites = [
+            SimSite((KEPT,), graph, laws=laws[0]),
+            SimSite((COPY,), graph, laws=laws[1]),
+        ]
+        simweb = SimWeb(sites, clock=wall, any_loopback=True)
+        web = Web(simweb, (await nursery.start(simweb.serve)).port)
+        mirror = Mirror(tmp_path / f"{use_replicas}.db", clock=Clock(wall=wall))
+        started = mirror.start_of(
+            web.url(host=KEPT),
+            web.url(host=COPY),
+            once=False,
+            site={"use_replicas": use_replicas},
+            dns={"hosts": {KEPT: ["127.0.0.1"], COPY: ["127.0.0.2"]}},
+            politeness={"host_delay_s": DELAY_S},
+            replicas={"sample_every_s": 3_600.0, "prefer": [KEPT]},
+            schedule={"min_revisit_s": 3_600.0},
+        )
+        daemon = await nursery.start(run_daemon, started)
+        daemon.set_paused(paused=True)
+        # Its own runs of the jobs, due at the start, must not judge what is half visited.
+        own = "SELECT 1 FROM job WHERE name IN ('analyse', 'replicas') AND last_finished_at > 0"
+        await until(lambda: len(mirror.rows(own)) == 2, what="the first runs of the jobs")
+        daemon.set_paused(paused=False)
+        made = World(web, sites[1], mirror, daemon, wall)
+        await made.settle()
+        await made.look()
+        await made.day()
+        # A sample is let go, visited and compared.
+        await made.look()
+        await made.look()
+        return made
+
+    return start
+
+
+async def test_an_idle_replica_takes_turns_at_no_host_faster_than_its_delay(world):
+    alone, helped = await world(use_replicas=False), await world(use_replicas=True)
+    without, shared = await alone.day(), await helped.day()
+    assert alone.stood_in() == []
+    assert without == {KEPT: PAGES, COPY: 0}
+    # The same pages take the host fewer turns, and each turn costs its delay.
+    assert sum(shared.values()) == PAGES
+    assert shared[COPY] >= PAGES // 4
+    assert helped.stood_in() == [KEPT] * shared[COPY]
+    for _ in range(2):
+        more = await helped.day()
+        assert sum(more.values()) == PAGES
+    # No page is shown twice in a row by the copy.
+    rows = helped.mirror.rows(
+        "SELECT page_id, detail FROM visit JOIN page USING (page_id) JOIN host USING (host_id)"
+        " WHERE host = ? ORDER BY page_id, visited_at",
+        KEPT,
+    )
+    for (page, detail), (after, next_detail) in pairwise(rows):
+        assert page != after or not (detail == next_detail == f"replica {COPY}")
+    for each in (alone, helped):
+        assert each.web.ledger.violations(delay_s=DELAY_S) == []
+        assert each.web.ledger.violations(delay_s=DELAY_S, by="address") == []
+
+
+async def test_changes_seen_at_the_replica_are_copies_of_the_page(world):
+    w = await world(use_replicas=True, law=lambda began: Recorded([began + 2 * DAY_S]))
+    await w.day()
+    rows = w.mirror.rows(
+        "SELECT outcome, version_id FROM visit WHERE detail = ?", f"replica {COPY}"
+    )
+    assert len(rows) >= PAGES // 4
+    assert all(outcome == "changed" and version for outcome, version in rows)
+    await w.day()
+    # What the host showed by itself since agrees: the leave stands.
+    assert w.proof() == [("pruned", 8, 8, 0.0)] or w.proof()[0][1] > 8
+
+
+async def test_a_replica_that_lags_loses_its_leave(world):
+    w = await world(
+        use_replicas=True,
+        law=lambda began: Recorded([began + 2 * DAY_S + 3 * 3_600.0]),
+        copy_law=lambda began: STATIC,
+    )
+    assert w.proof()[0][1] > 0
+    for _ in range(3):
+        await w.day()
+    # It showed the old text, the host another: asked again it still lagged.
+    assert w.proof() == [("pruned", 0, 0, None)]
+    before = w.asked()[COPY]
+    await w.day()
+    assert w.asked()[COPY] == before
+    # What is kept is what the host shows.
+    kept = w.mirror.rows(
+        "SELECT page.change_count FROM page JOIN host USING (host_id) WHERE host = ?", KEPT
+    )
+    assert kept == [(2,)] * PAGES
+
+
+async def test_the_robots_txt_of_the_replica_holds(world):
+    w = await world(use_replicas=True)
+    await w.day()
+    before, stood_in = len(w.web.targets(COPY)), len(w.stood_in())
+    barred = tuple(f"/wiki/{letter}" for letter in "ABCDEFGHIJKL")
+    w.copy.robots = "User-agent: *\n" + "".join(f"Disallow: {each}\n" for each in barred)
+    for _ in range(3):
+        await w.day()
+    asked = w.web.targets(COPY)[before:]
+    assert [target for target in asked if target.startswith(barred)] == []
+    assert len(w.stood_in()) > stood_in

@@ -1,0 +1,90 @@
+"""`crawld purge` on a file, and how pins and take-downs are shown."""
+
+import io
+import json
+from contextlib import closing
+
+import pytest
+from rich.console import Console
+
+from crawld.cli.retention import purge_table, retention_table
+from crawld.core.page import Outcome, PageState
+from crawld.core.url import parse, url_hash
+from crawld.daemon.api.schemas.retention import PurgeReport, QuotaStatus
+from crawld.store import visit
+from crawld.store.engine import migrate
+from crawld.store.engine.connection import open_connection
+from crawld.store.frontier import frontier, site
+from crawld.store.frontier.frontier import Discovery
+from crawld.store.versions import body, headers
+from crawld.store.versions.response import Answer
+from crawld.store.visit import VisitRecord
+
+URL = "http://a.test/secret"
+
+
+@pytest.fixture
+def db(tmp_path):
+    """A database with one page and its copy."""
+    path = tmp_path / "m.db"
+    migrate.migrate(path)
+    with closing(open_connection(path)) as connection:
+        site.upsert(connection, "s", "{}", source="config", at=0.0)
+        found = Discovery(
+            url=URL,
+            url_hash=url_hash(URL),
+            site_id=1,
+            host=parse(URL).host,
+            origin=parse(URL).origin,
+            at=0.0,
+        )
+        [page] = frontier.discover(connection, [found])
+        encoded = body.encode(b"<p>the secret")
+        record = VisitRecord(
+            page_id=page.page_id,
+            visited_at=1.0,
+            outcome=Outcome.CHANGED,
+            state=PageState.VISITED,
+            answer=Answer(status=200, http_version="HTTP/1.1", headers=headers.pack(())),
+            digest=encoded.digest,
+            body=encoded,
+        )
+        visit.record(connection, record)
+    return path
+
+
+def test_a_file_without_a_daemon_is_purged(command, db):
+    ended = command("crawld", "purge", URL, "--db", db, "--yes", "--json")
+    assert ended.code == 0, ended.err
+    report = json.loads(ended.out)
+    assert (report["pages"][0]["versions"], report["erased"]) == (1, True)
+    assert not any(b"the secret" in each.read_bytes() for each in db.parent.glob("m.db*"))
+
+
+def test_what_cannot_be_undone_is_not_done_by_accident(command, db):
+    ended = command("crawld", "purge", URL, "--db", db)
+    assert ended.code == 2
+    assert "--yes" in ended.err
+    assert b"the secret" in db.read_bytes()
+
+
+def test_a_take_down_says_what_it_could_not_reach():
+    page = {"url": URL, "known": True, "versions": 2, "bodies": 1, "same_at": ["http://b.test/x"]}
+    unknown = {"url": "http://a.test/n", "known": False, "versions": 0, "bodies": 0, "same_at": []}
+    report = {"pages": [page, unknown], "erased": False, "copies": ["m.db.schema-0001.x"]}
+    text = purge_table(PurgeReport.model_validate(report))
+    for said in ("2 copies", "http://b.test/x", "was not known", "log", "m.db.schema-0001.x"):
+        assert said in text
+
+
+def test_quotas_are_shown_with_what_would_go():
+    held = [
+        {"kind": kind, "copies": n, "stored_bytes": 2_000 * n, "goes": n > 1}
+        for n, kind in enumerate(("superseded", "needless", "gone"), 1)
+    ]
+    quota = {"site": "docs", "used_bytes": 5_000_000, "max_bytes": 1_000_000, "holdings": held}
+    out = io.StringIO()
+    Console(file=out, width=160).print(retention_table([QuotaStatus.model_validate(quota)]))
+    text = out.getvalue()
+    for said in ("docs", "superseded copies", "no page shows", "have gone", "as far as needed"):
+        assert said in text

@@ -1,0 +1,91 @@
+"""The queue whose near end alone is in order: many slots, equal and endless keys, keyed anew."""
+
+import math
+
+import numpy as np
+import pytest
+
+from crawld.core.revisit.heap import ABSENT
+from crawld.core.revisit.partial_heap import NearQueue
+
+
+def drained(queue):
+    out = []
+    while (slot := queue.first()) != ABSENT:
+        out.append(slot)
+        queue.remove(slot)
+    return out
+
+
+def test_many_slots_leave_in_order_of_their_keys():
+    keys = np.random.default_rng(0).normal(size=20_000)
+    queue = NearQueue()
+    queue.load(keys)
+    assert drained(queue) == np.argsort(keys).tolist()
+    assert len(queue) == 0
+
+
+def test_slots_without_a_key_stay_outside_and_endless_ones_come_last():
+    queue = NearQueue()
+    queue.load(np.array([math.inf, 3.0, math.nan, -1.0, math.inf]))
+    assert 2 not in queue
+    assert drained(queue) == [3, 1, 0, 4]
+
+
+def test_equal_keys_are_all_at_the_near_end():
+    queue = NearQueue()
+    queue.load(np.full(5_000, 7.0))
+    assert sorted(drained(queue)) == list(range(5_000))
+
+
+def test_keys_move_both_ways_across_the_near_end():
+    rng = np.random.default_rng(1)
+    queue, model = NearQueue(), dict(enumerate(rng.normal(size=3_000).tolist()))
+    queue.load(np.array(list(model.values())))
+    for _ in range(6_000):
+        slot, key = int(rng.integers(3_000)), float(rng.normal())
+        queue.push(slot, key)
+        model[slot] = key
+        first = queue.first()
+        assert queue.key(first) == pytest.approx(min(model.values()), abs=0)
+        if rng.random() < 0.3:
+            queue.remove(first)
+            del model[first]
+    assert len(queue) == len(model)
+    assert queue.members().tolist() == sorted(model)
+
+
+def test_slots_pushed_again_and_again_do_not_pile_up():
+    queue = NearQueue()
+    queue.load(np.arange(100.0))
+    queue.first()
+    for k in range(50_000):
+        queue.push(k % 100, -float(k))
+    assert len(queue._near) < 5_000
+    assert queue.first() == 49_999 % 100
+
+
+def test_all_may_be_keyed_anew():
+    queue = NearQueue()
+    keys = np.arange(1_000.0)
+    queue.load(keys)
+    queue.first()
+    queue.move(np.arange(1_000), -keys)
+    assert queue.first() == 999
+
+
+def test_moved_slots_come_in_their_new_order_and_absent_ones_stay_absent():
+    rng = np.random.default_rng(3)
+    keys = rng.normal(size=20_000)
+    queue = NearQueue()
+    queue.load(keys)
+    for _ in range(50):
+        queue.remove(queue.first())
+    for size in (10, 3_000):
+        moved = rng.choice(20_000, size, replace=False)
+        keys[moved] = rng.normal(-2.0, 3.0, size)
+        queue.move(moved, keys[moved])
+    members = queue.members()
+    assert len(members) == 20_000 - 50
+    assert queue.members(100, 300).tolist() == members[(members >= 100) & (members < 300)].tolist()
+    assert drained(queue) == members[np.argsort(keys[members])].tolist()

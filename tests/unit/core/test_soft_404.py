@@ -1,0 +1,58 @@
+import pytest
+
+from crawld.core.content.fingerprint import sketch
+from crawld.core.soft_404 import Probe, is_absent, probe_url, seems_absent, seems_led_away
+
+HOME = "http://a.test/"
+ERROR = sketch("Sorry, we looked everywhere for what you asked for and found nothing at all")
+
+
+@pytest.mark.parametrize(
+    ("title", "difference", "suspect"),
+    [
+        ("Moles", None, False),
+        (None, None, False),
+        ("404 - Page not found", None, True),
+        ("Seite nicht gefunden", None, True),
+        ("The 4040 processor", None, False),
+        # A page that always spoke of errors and still does is not one.
+        ("404 - Page not found", 0.1, False),
+        ("Moles", 0.4, False),
+        ("Moles", 0.9, True),
+    ],
+)
+def test_who_is_suspected(title, difference, suspect):
+    assert seems_absent(title, difference) is suspect
+
+
+@pytest.mark.parametrize(
+    ("url", "target", "held", "suspect"),
+    [
+        ("http://a.test/x", HOME, True, True),
+        ("http://a.test/x", HOME, False, False),
+        ("http://a.test/x", "http://a.test/y", True, False),
+        ("http://a.test/x", "http://a.test/error/404.html", False, True),
+        (HOME, "http://a.test/notfound", True, False),
+    ],
+)
+def test_which_redirects_are_suspected(url, target, held, suspect):
+    assert seems_led_away(url, target, held=held) is suspect
+
+
+def test_what_a_host_says_of_any_missing_page_is_recognised():
+    probe = Probe(0.0, sketch=ERROR)
+    assert is_absent(probe, sketch=ERROR, target=None)
+    assert not is_absent(probe, sketch=sketch("Moles live in the ground" * 9), target=None)
+    assert not is_absent(probe, sketch=None, target=HOME)
+    away = Probe(0.0, redirect_url=HOME)
+    assert is_absent(away, sketch=None, target=HOME)
+    assert not is_absent(away, sketch=None, target="http://a.test/y")
+    assert not is_absent(Probe(0.0), sketch=ERROR, target=None)
+
+
+def test_the_probe_lies_beside_the_page_and_is_new_each_time():
+    first = probe_url("http://a.test/docs/page.html?x=1", 1.0)
+    assert first.startswith("http://a.test/docs/crawld-")
+    assert first.endswith(".html")
+    assert first != probe_url("http://a.test/docs/page.html?x=1", 2.0)
+    assert probe_url(HOME, 0.0).startswith(HOME + "crawld-")

@@ -1,0 +1,111 @@
+"""Which found URLs become pages, and what is remembered of the others."""
+
+import pytest
+
+from crawld.core.robots import Robots
+from crawld.core.url import canonicalize
+from crawld.daemon.frontier.admission import Admission, RecentUrls, Source
+from tests.unit.daemon.site_values import site_with
+
+NOW = 1_780_000_000.0
+HOME = "http://a.test/"
+
+
+@pytest.fixture
+def admission():
+    return Admission(lambda origin: None)
+
+
+def judged(admission, site, *urls, depth=1, seed=False):
+    """Return the admitted URLs and the reasons for the refused."""
+    source = Source(None if seed else 7, depth, seed=seed)
+    found = admission.admit(site, [canonicalize(url, HOME) for url in urls], source, NOW)
+    return [each.url for each in found.found], {each.reason for each in found.refusals}
+
+
+@pytest.mark.parametrize(
+    ("site", "url", "reason"),
+    [
+        ({}, "/page", None),
+        ({}, "http://b.test/", "host"),
+        ({"hosts": ["b.test"]}, "http://b.test/", None),
+        ({"subdomains": True}, "http://www.a.test/", None),
+        ({}, "http://www.a.test/", "host"),
+        ({"max_depth": 1}, "/page", None),
+        ({"max_depth": 0}, "/page", "depth"),
+        ({"exclude": ["prefix:/no/"]}, "/no/page", "exclude"),
+        ({"include": ["prefix:/only/"], "seeds": [HOME + "only/"]}, "/page", "include"),
+        ({}, "/a/b/a/b/a/b/a/b/a/b", "repetition"),
+        ({}, "/" + "/".join(map(str, range(30))), "segments"),
+        ({}, "/?" + "q" * 3000, "length"),
+        ({}, "/calendar/2199/01/", "calendar"),
+    ],
+)
+def test_scope_and_traps(admission, site, url, reason):
+    site = site_with(**{"seeds": [HOME], **site})
+    found, reasons = judged(admission, site, url)
+    if reason is None:
+        assert (found, reasons) == ([canonicalize(url, HOME)], set())
+    else:
+        assert (found, reasons) == ([], {reason})
+
+
+def test_robots_refuse_links_but_not_seeds():
+    rules = Robots.parse(b"User-agent: *\nDisallow: /private", "crawld")
+    admission = Admission(lambda origin: rules if origin == "http://a.test" else None)
+    site = site_with(seeds=[HOME], hosts=["b.test"])
+    assert judged(admission, site, "/private/x", "/x") == ([HOME + "x"], {"robots"})
+    assert judged(admission, site, "http://b.test/private") == (["http://b.test/private"], set())
+    # a seed is kept as a page, so that it is shown as excluded
+    assert judged(admission, site, "/private/y", seed=True) == ([HOME + "private/y"], set())
+
+
+def test_what_was_judged_lately_is_not_judged_again(admission):
+    site = site_with(seeds=[HOME])
+    assert judged(admission, site, "/x", "http://b.test/") == ([HOME + "x"], {"host"})
+    assert judged(admission, site, "/x", "http://b.test/") == ([], set())
+    admission.forget()
+    assert judged(admission, site, "/x", "http://b.test/") == ([HOME + "x"], {"host"})
+
+
+def test_seeds_are_always_judged(admission):
+    site = site_with(seeds=[HOME])
+    for _ in range(2):
+        assert judged(admission, site, "/x", depth=0, seed=True) == ([HOME + "x"], set())
+
+
+def test_sites_are_told_apart(admission):
+    one, two = site_with(seeds=[HOME], site_id=1), site_with(seeds=[HOME], site_id=2)
+    assert judged(admission, one, "/x") == judged(admission, two, "/x") == ([HOME + "x"], set())
+
+
+def test_what_was_too_deep_is_admitted_from_nearer_to_the_seeds(admission):
+    site = site_with(seeds=[HOME], max_depth=2)
+    assert judged(admission, site, "/x", depth=3) == ([], {"depth"})
+    assert judged(admission, site, "/x", depth=3) == ([], set())
+    assert judged(admission, site, "/x", depth=2) == ([HOME + "x"], set())
+    assert judged(admission, site, "/x", depth=3) == ([], set())
+
+
+def test_what_a_url_becomes(admission):
+    site = site_with(
+        seeds=[HOME], weights=[{"pattern": "prefix:/news/", "importance": 3.0}], site_id=4
+    )
+    (page, news) = admission.admit(
+        site, ["http://a.test:81/x", HOME + "news/1"], Source(7, 2), NOW
+    ).found
+    assert (page.host, page.origin, page.site_id) == ("a.test", "http://a.test:81", 4)
+    assert (page.depth, page.referrer_id, page.seed, page.at) == (2, 7, False, NOW)
+    assert (page.importance, news.importance) == (1.0, 3.0)
+
+
+def test_memory_is_bounded_and_forgets_the_oldest():
+    recent = RecentUrls(generation=100)
+    for key in range(1000):
+        recent.add(key)
+        assert key in recent
+    assert 899 not in recent or 799 not in recent
+    assert sum(key in recent for key in range(1000)) <= 200
+    assert 999 in recent
+    recent.clear()
+    assert 999 not in recent

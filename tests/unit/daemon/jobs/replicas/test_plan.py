@@ -1,0 +1,125 @@
+"""From judged pairs to what each host is."""
+
+from dataclasses import replace
+
+import pytest
+
+from crawld.core.replica.canonical import Standing
+from crawld.core.replica.verdict import Evidence
+from crawld.daemon.jobs.replicas.plan import Decision, Known, gated_pairs, plan
+from crawld.store.replica.replica import ReplicaRow
+
+SURE = {"pages": (40, 40), "common": 40, "compared": 40, "equal": 38}
+
+
+def pair(one, other, **more):
+    return Evidence(names=(one, other), **{**SURE, **more})
+
+
+def known(names, evidence, **more):
+    """Return what is known of hosts 0, 1, …; evidence by pair of their numbers."""
+    fields = {"words": {}, "replicas": (), "contradictions": (), "hosts": len(names), **more}
+    return Known(
+        evidence={key: replace(value, names=tuple(names[at] for at in key)) for key, value in
+                  evidence.items()},
+        standings={at: Standing(name=name) for at, name in enumerate(names)},
+        **fields,
+    )  # fmt: skip
+
+
+def row(host_id, canonical_id, status="pruned", reason="the shorter name"):
+    return ReplicaRow(
+        host_id, "", canonical_id, "", status, reason, 0.0, 0.0, 0, 0.0, 0, 0, None, 0
+    )
+
+
+def decided(what):
+    return {each.host_id: (each.canonical_id, each.status) for each in plan(what)}
+
+
+NAMES = ("a.com", "www.a.com", "m.a.com")
+
+
+def test_a_gated_pair_prunes_the_host_that_is_not_chosen():
+    found = plan(known(NAMES[:2], {(0, 1): pair("", "")}))
+    assert found == [Decision(1, 0, "pruned", "the shorter name")]
+
+
+def test_groups_close_over_gated_pairs_only():
+    weak = pair("", "", equal=2)
+    assert decided(known(NAMES, {(0, 1): pair("", ""), (1, 2): weak})) == {1: (0, "pruned")}
+    both = {(0, 1): pair("", ""), (1, 2): pair("", "")}
+    assert decided(known(NAMES, both)) == {1: (0, "pruned"), 2: (0, "pruned")}
+
+
+def test_a_contradiction_holds_the_group():
+    both = {(0, 1): pair("", ""), (1, 2): pair("", "")}
+    what = known(NAMES, both, contradictions=[(0, 2)])
+    assert set(decided(what).values()) == {(0, "held")}
+    assert "a.com and m.a.com show different content" in {each.reason for each in plan(what)}
+    spoken = known(NAMES, both, contradictions=[(0, 2)], words={(0, 2): "confirmed"})
+    assert set(decided(spoken).values()) == {(0, "pruned")}
+
+
+def test_the_operator_overrules_evidence():
+    evidence = {(0, 1): pair("", "")}
+    assert plan(known(NAMES[:2], evidence, words={(0, 1): "rejected"})) == []
+    nothing = {(0, 1): pair("", "", equal=0, compared=0)}
+    assert decided(known(NAMES[:2], nothing, words={(0, 1): "confirmed"})) == {1: (0, "pruned")}
+
+
+def test_strangers_wait_for_a_word_and_a_confirmed_pair_does_not():
+    names = ("a.com", "b.net")
+    evidence = {(0, 1): pair("", "")}
+    assert decided(known(names, evidence)) == {1: (0, "held")}
+    assert decided(known(names, evidence, words={(0, 1): "confirmed"})) == {1: (0, "pruned")}
+
+
+def test_a_stranger_in_the_group_does_not_keep_an_owner_from_its_own():
+    names = ("a.com", "www.a.com", "b.net")
+    every = {(0, 1): pair("", ""), (0, 2): pair("", ""), (1, 2): pair("", "")}
+    assert decided(known(names, every)) == {1: (0, "pruned"), 2: (0, "held")}
+    said = known(names, every, words={(0, 2): "confirmed"})
+    assert decided(said) == {1: (0, "pruned"), 2: (0, "pruned")}
+    # Rejected, it stays out, though it is still gated with the other host of the group.
+    said = known(names, every, words={(0, 2): "rejected"})
+    assert decided(said) == {1: (0, "pruned"), 2: (0, "held")}
+    assert plan(said)[-1].reason == "a.com and b.net are two hosts, as the operator says"
+
+
+def test_a_pruned_host_stays_so_whatever_its_old_copies_say():
+    aged = {(0, 1): pair("", "", equal=0)}
+    what = known(NAMES[:2], aged, replicas=[row(1, 0)])
+    assert gated_pairs(what) == {(0, 1)}
+    assert plan(what) == [Decision(1, 0, "pruned", "the shorter name")]
+
+
+def test_the_host_kept_so_far_is_kept_although_another_has_more_to_show():
+    what = known(NAMES[:2], {(0, 1): pair("", "")}, replicas=[row(0, 1, reason="https")])
+    assert plan(what) == [Decision(0, 1, "pruned", "https")]
+    told = replace(what, standings={**what.standings, 0: Standing(name="a.com", preferred=True)})
+    assert decided(told) == {1: (0, "pruned")}
+
+
+def test_a_host_kept_that_redirects_away_is_kept_no_more():
+    moved = {(0, 1): pair("", "", redirects=(40, 0))}
+    assert decided(known(NAMES[:2], moved, replicas=[row(1, 0)])) == {0: (1, "pruned")}
+
+
+@pytest.mark.parametrize(("copies", "status"), [(10, "pruned"), (30, "held")])
+def test_a_storm_of_verdicts_waits_for_the_operator(copies, status):
+    names = [name for at in range(copies) for name in (f"s{at}.com", f"www.s{at}.com")]
+    evidence = {(2 * at, 2 * at + 1): pair("", "") for at in range(copies)}
+    what = known(names, evidence, hosts=200)
+    assert {each.status for each in plan(what)} == {status}
+    # What stood before the storm stands, and so does what the operator confirmed.
+    calm = replace(what, replicas=[row(1, 0)], words={(2, 3): "confirmed"})
+    assert {each.host_id for each in plan(calm) if each.status == "pruned"} >= {1, 3}
+    # As many as the config says, or all that there are where the operator says so.
+    for let in (replace(what, most_at_once=0.5), replace(what, most_at_once=None)):
+        assert {each.status for each in plan(let)} == {"pruned"}
+
+
+def test_nothing_is_pruned_where_the_config_forbids_it():
+    what = known(NAMES[:2], {(0, 1): pair("", "")}, prune=False)
+    assert plan(what) == [Decision(1, 0, "held", "pruning is off in the config")]

@@ -1,0 +1,50 @@
+"""Tasks that fail, and are begun anew."""
+
+import pytest
+import trio
+import trio.testing
+
+from crawld.daemon.supervise import REST_S, outlive
+from crawld.errors import InvalidUrlError, StoreError
+
+
+@pytest.fixture
+def autojump_clock():
+    return trio.testing.MockClock(autojump_threshold=0)
+
+
+def failing_with(*errors):
+    """Return a task that raises these in turn and then ends, and the instants of its starts."""
+    left, starts = list(errors), []
+
+    async def task():
+        starts.append(trio.current_time())
+        if left:
+            raise left.pop(0)
+
+    return task, starts
+
+
+async def test_a_bug_costs_a_rest(autojump_clock):
+    of_tasks = ExceptionGroup("of its tasks", [ValueError("another")])
+    task, starts = failing_with(KeyError("a bug"), of_tasks, InvalidUrlError("a third"))
+    await outlive("teaching", task)
+    assert [at - starts[0] for at in starts] == [number * REST_S for number in range(4)]
+
+
+CLOSED = StoreError("closed")
+
+
+@pytest.mark.parametrize("error", [CLOSED, ExceptionGroup("of its tasks", [CLOSED])])
+async def test_a_file_that_cannot_be_used_ends_it(autojump_clock, error):
+    task, starts = failing_with(error)
+    with pytest.raises((StoreError, ExceptionGroup)) as raised:
+        await outlive("sourcing", task)
+    assert raised.value is error
+    assert len(starts) == 1
+
+
+async def test_it_ends_when_it_is_cancelled(autojump_clock):
+    with trio.move_on_after(5 * REST_S) as scope:
+        await outlive("teaching", trio.sleep_forever)
+    assert scope.cancelled_caught

@@ -1,0 +1,100 @@
+"""What pages and style sheets need to be shown, and which of it is let in."""
+
+import pytest
+
+from crawld.core.robots import Robots
+from crawld.daemon.frontier.admission import Admission, Source
+from crawld.daemon.visit.content import needed_by, read
+from crawld.net.exchange import Fetched
+from tests.unit.daemon.site_values import site_with
+
+HOME = "http://a.test/deep/page"
+NOW = 1_780_000_000.0
+
+PAGE = b"""<html><head><base href="/base/"><link rel=stylesheet href=s.css>
+<link rel="shortcut icon" href="i.ico"><link rel=preload as=font href=f.woff2>
+<link rel=canonical href=c><style>p { background: url("p.png") }</style>
+<script src=j.js></script></head><body background=back.png>
+<img src="a.png" srcset="a.png 1x, b.png 2x"><img src="data:image/png;base64,xx">
+<picture><source srcset="w.webp"></picture><div style="background:url(d.png)"></div>
+<a href=l.html>l</a><video src=v.mp4 poster=v.png></video><iframe src=fr.html></iframe>
+<img src="javascript:no"><img src="a.png"></body></html>"""
+
+STYLE = b"@import 'x.css'; @font-face { src: url(f.ttf) } p { background: url(../up.png) }"
+
+
+def answer(body, content_type="text/html"):
+    return Fetched(
+        status=200,
+        reason="OK",
+        http_version="HTTP/1.1",
+        headers=((b"Content-Type", content_type.encode()),),
+        body=body,
+        wire_bytes=len(body),
+        address="192.0.2.1",
+        sent_at=0.0,
+        answered_at=0.0,
+        duration_s=0.0,
+    )
+
+
+def needs(url, body, content_type="text/html", **more):
+    got = answer(body, content_type)
+    return needed_by(url, got, read(url, got, 100), most=100, **more)
+
+
+def test_a_page_needs_what_it_shows():
+    names = ["s.css", "i.ico", "f.woff2", "p.png", "j.js", "back.png", "a.png", "b.png", "w.webp"]
+    names += ["d.png", "v.png"]
+    urls = needs(HOME, PAGE)
+    assert sorted(urls) == sorted(f"http://a.test/base/{name}" for name in names)
+    assert "http://a.test/base/v.mp4" in needs(HOME, PAGE, media_too=True)
+
+
+def test_a_style_sheet_needs_what_it_names():
+    urls = needs("http://a.test/css/s.css", STYLE, "text/css")
+    assert urls == [f"http://a.test/{name}" for name in ("css/x.css", "css/f.ttf", "up.png")]
+
+
+def test_nothing_else_needs_anything():
+    assert needs("http://a.test/j.js", b"url(x.png)", "text/javascript") == []
+
+
+@pytest.mark.parametrize(
+    ("site", "url", "reason"),
+    [
+        ({}, "http://a.test/x.png", None),
+        ({"max_depth": 0, "include": ["prefix:/deep/"]}, "http://a.test/x.png", None),
+        ({}, "http://img.a.test/x.png", None),
+        ({}, "http://b.test/x.png", "requisite_host"),
+        ({"requisite_hosts": ["b.test"]}, "http://b.test/x.png", None),
+        ({"requisite_hosts": ["*"]}, "http://c.test/x.png", None),
+        ({"requisites": False}, "http://a.test/x.png", "requisite"),
+        ({}, "http://a.test/secret.png", "robots"),
+    ],
+)
+def test_requisites_lie_beyond_the_scope_but_not_anywhere(site, url, reason):
+    robots = Robots.parse(b"User-agent: *\nDisallow: /secret", "crawld")
+    admission = Admission(lambda origin: robots)
+    of_site = site_with(seeds=["http://a.test/"], **site)
+    for expected in ([reason] if reason else [], []):
+        # What was refused is refused once; what was let in is found each time.
+        found = admission.admit_requisites(of_site, [url], Source(7, 9), NOW)
+        assert [each.reason for each in found.refusals] == expected
+        assert [each.url for each in found.found] == ([] if reason else [url])
+
+
+@pytest.mark.parametrize(
+    ("site", "host", "permitted"),
+    [
+        ({}, "a.test", False),
+        ({"allow_private": True}, "a.test", True),
+        ({"allow_private": True}, "img.a.test", True),
+        ({"allow_private": True, "requisite_hosts": ["*"]}, "b.test", False),
+        ({"allow_private": True, "requisite_hosts": ["b.test"]}, "b.test", True),
+        ({"allow_private_hosts": ["a.test"]}, "img.a.test", False),
+    ],
+)
+def test_a_page_cannot_let_itself_into_the_private_network(site, host, permitted):
+    of_site = site_with(seeds=["http://a.test/"], **site)
+    assert of_site.permits_private_requisite(host) is permitted

@@ -1,0 +1,215 @@
+import gzip
+from contextlib import closing
+
+import pytest
+
+from crawld.errors import DatabaseInUseError, OperatorError
+from crawld.export import warc
+from crawld.export.archive import export_warc
+from crawld.export.importer import import_urls, import_warc, unchunked
+from crawld.export.zim import export_zim
+from crawld.export.zim_reader import import_zim
+from crawld.store import doctor
+from crawld.store.engine.connection import open_connection
+from crawld.store.engine.lock import DatabaseLock
+from crawld.store.versions import purge
+
+H = "http://h.example"
+NOW = 1_790_000_000.0
+
+
+def rows(db, sql, *bindings):
+    with closing(open_connection(db, read_only=True)) as connection:
+        return connection.execute(sql, bindings).fetchall()
+
+
+def response(url, body, *, at=1.7e9, head="HTTP/1.1 200 OK", headers="Content-Type: text/html"):
+    block = f"{head}\r\n{headers}\r\n\r\n".encode() + body
+    fields = [("WARC-Target-URI", url), ("Content-Type", "application/http; msgtype=response")]
+    return warc.record("response", "urn:x", at, fields, block)
+
+
+@pytest.fixture
+def db(tmp_path):
+    return tmp_path / "new.db"
+
+
+def taken(db, tmp_path, *records):
+    path = tmp_path / "a.warc.gz"
+    path.write_bytes(b"".join(records))
+    return import_warc(db, [path], now=NOW)
+
+
+def test_an_export_comes_back_and_starts_as_stale(mirror, db, tmp_path):
+    mirror.page(f"{H}/", b"<title>Front</title>", title="Front")
+    mirror.page(f"{H}/i.png", b"\x89PNG\r\n\x1a\n", content_type="image/png")
+    export_warc(mirror.path, tmp_path / "m.warc.gz", now=mirror.at)
+    result = import_warc(db, [tmp_path / "m.warc.gz"], now=NOW)
+    assert (result.counts["new_pages"], result.counts["versions"], result.faults) == (2, 2, [])
+    columns = "url, state, title, digest, last_visit_at, visited_at, content_type"
+    found = rows(db, f"SELECT {columns} FROM page JOIN version USING (version_id) ORDER BY url")
+    assert [row[:5] for row in found] == [
+        (f"{H}/", "discovered", "Front", None, None),
+        (f"{H}/i.png", "discovered", None, None, None),
+    ]
+    assert found[0][5] == mirror.at - 60.0
+    assert rows(db, "SELECT name, definition FROM site") == [("h.example", None)]
+    assert doctor.examine(db).findings == ()
+
+
+def test_the_same_import_twice_stores_nothing_twice(db, tmp_path):
+    records = [response(f"{H}/", b"one"), response(f"{H}/", b"two", at=1.71e9)]
+    assert taken(db, tmp_path, *records).counts["versions"] == 2
+    assert taken(db, tmp_path, *records).counts == {}
+    assert taken(db, tmp_path, *records, response(f"{H}/b", b"b")).counts == {
+        "new_pages": 1,
+        "versions": 1,
+        "known": 2,
+    }
+    assert rows(
+        db,
+        "SELECT visited_at FROM version WHERE version_id ="
+        " (SELECT version_id FROM page WHERE page_id = 1)",
+    ) == [(1.71e9,)]
+
+
+def test_bodies_are_decoded(db, tmp_path):
+    packed = gzip.compress(b"<p>hello")
+    chunked = b"%x\r\n%s\r\n0\r\n\r\n" % (len(packed), packed)
+    headers = "Content-Type: text/html\r\nTransfer-Encoding: chunked\r\nContent-Encoding: gzip"
+    taken(db, tmp_path, response(f"{H}/", chunked, headers=headers))
+    assert rows(db, "SELECT size_bytes FROM body") == [(8,)]
+
+
+@pytest.mark.parametrize(
+    "record",
+    [
+        response("ftp://h.example/", b"x"),
+        response(f"{H}/", b"no", head="HTTP/1.1 404 Not Found"),
+        response("http://[bad/", b"x"),
+        response(f"{H}/", b"x", head="nonsense"),
+        response(f"{H}/", b"not gzip", headers="Content-Encoding: gzip"),
+        response(f"{H}/", gzip.compress(b"0" * 100_000_000), headers="Content-Encoding: gzip"),
+        warc.record("revisit", "urn:x", 1.0, [("WARC-Target-URI", f"{H}/")], b""),
+    ],
+)
+def test_what_is_passed_over(db, tmp_path, record):
+    result = taken(db, tmp_path, record, response(f"{H}/good", b"good"))
+    assert result.counts["versions"] == 1
+    assert result.counts.get("unusable", 0) + result.counts.get("passed_over", 0) == 1
+    assert result.faults == []
+
+
+def dated(text):
+    """Return a record that says so of its instant."""
+    record = gzip.decompress(response(f"{H}/", b"x", at=1.7e9))
+    return gzip.compress(record.replace(b"2023-11-14T22:13:20.000000Z", text.encode()))
+
+
+@pytest.mark.parametrize(
+    "text", ["", "nan", "5d", "now", "-1", "1700000000", "0001-01-01T00:00:00Z", "2026-13-01"]
+)
+def test_a_record_of_no_instant_is_unusable(db, tmp_path, text):
+    result = taken(db, tmp_path, dated(text), response(f"{H}/good", b"good"))
+    assert (result.counts["versions"], result.counts["unusable"]) == (1, 1)
+
+
+@pytest.mark.parametrize(
+    ("text", "at"),
+    [
+        ("2023-11-14T22:13:20Z", 1.7e9),
+        ("2023-11-14T22:13:20.5Z", 1.7e9 + 0.5),
+        ("2023-11-14T22:13:20.123456789Z", 1.7e9 + 0.123456),
+        ("2023-11-14", 1.7e9 - 80_000.0),
+        ("9999-12-31T23:59:59Z", NOW),
+    ],
+)
+def test_a_copy_is_of_the_instant_of_its_record_but_not_of_the_future(db, tmp_path, text, at):
+    taken(db, tmp_path, dated(text))
+    assert rows(db, "SELECT visited_at FROM version") == [(pytest.approx(at, abs=1e-4),)]
+
+
+def test_a_truncated_file_gives_what_came_before_and_says_so(db, tmp_path):
+    last = response(f"{H}/b", bytes(range(256)) * 8)
+    result = taken(db, tmp_path, response(f"{H}/", b"one"), last[:-20])
+    assert result.counts["versions"] == 1
+    assert "cut off" in result.faults[0]
+
+
+def test_an_import_goes_on_where_it_was_interrupted(db, tmp_path):
+    records = [response(f"{H}/{n}", b"%d" % n) for n in range(450)]
+    path = tmp_path / "a.warc.gz"
+    path.write_bytes(b"".join(records))
+
+    def stop(done, total):
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        import_warc(db, [path], now=NOW, progress=stop)
+    assert rows(db, "SELECT count(*) FROM version") == [(200,)]
+    assert import_warc(db, [path], now=NOW).counts == {"new_pages": 250, "versions": 250}
+
+
+def test_what_was_taken_down_stays_out(db, tmp_path):
+    taken(db, tmp_path, response(f"{H}/", b"one"))
+    with closing(open_connection(db)) as connection:
+        purge.purge(connection, f"{H}/", NOW)
+    assert taken(db, tmp_path, response(f"{H}/", b"one", at=2e9)).counts == {"kept_out": 1}
+
+
+def test_a_daemon_that_has_the_file(db, tmp_path):
+    lock = DatabaseLock.acquire(db)
+    with pytest.raises(DatabaseInUseError):
+        taken(db, tmp_path, response(f"{H}/", b"one"))
+    lock.release()
+
+
+def test_urls_become_seeds_to_visit(db, tmp_path):
+    path = tmp_path / "urls.txt"
+    path.write_text(f"# list\n\n{H}/a\nHTTP://H.example:80/a#x\nhttps://g.example/\nno url\n")
+    result = import_urls(db, [path], now=NOW, site="mine")
+    assert result.counts == {"new_pages": 2, "known": 1, "unusable": 1}
+    assert "urls.txt line 6" in result.faults[0]
+    found = rows(db, "SELECT url, seed, state, name FROM page JOIN site USING (site_id) ORDER BY 1")
+    assert found == [
+        (f"{H}/a", 1, "discovered", "mine"),
+        ("https://g.example/", 1, "discovered", "mine"),
+    ]
+
+
+def test_a_zim_file_is_a_head_start(mirror, db, tmp_path):
+    mirror.page(f"{H}/", b"<title>Front</title>", title="Front")
+    mirror.page(f"{H}/a?b=1", b"a")
+    export_zim(mirror.path, tmp_path / "m.zim", now=NOW)
+    result = import_zim(db, tmp_path / "m.zim", now=NOW)
+    assert result.counts["versions"] == 2
+    assert rows(
+        db, "SELECT url, visited_at <= ? FROM page JOIN version USING (page_id) ORDER BY url", NOW
+    ) == [(f"{H}/", 1), (f"{H}/a?b=1", 1)]
+    based = tmp_path / "based.db"
+    import_zim(based, tmp_path / "m.zim", now=NOW, base="https://g.example/wiki/")
+    assert rows(based, "SELECT url FROM page ORDER BY url LIMIT 1") == [
+        ("https://g.example/wiki/h.example/",)
+    ]
+
+
+def test_what_is_no_zim_file(db, tmp_path):
+    (tmp_path / "x.zim").write_bytes(b"ZIM\x04" * 100)
+    with pytest.raises(OperatorError, match="cannot be read"):
+        import_zim(db, tmp_path / "x.zim", now=NOW)
+    with pytest.raises(OperatorError, match="no file"):
+        import_zim(db, tmp_path / "none.zim", now=NOW)
+
+
+@pytest.mark.parametrize(
+    ("data", "body"),
+    [
+        (b"3\r\nabc\r\n2;x=y\r\nde\r\n0\r\n\r\n", b"abcde"),
+        (b"already plain", b"already plain"),
+        (b"", b""),
+        (b"5\r\nab", b"ab"),
+        (b"-5\r\nab\r\n", b""),
+    ],
+)
+def test_unchunked(data, body):
+    assert unchunked(data) == body

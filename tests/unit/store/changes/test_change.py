@@ -1,0 +1,204 @@
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from crawld.core.page import Grace, Outcome
+from crawld.store import visit
+from crawld.store.changes import change, wiki, wiki_page
+from crawld.store.changes.change import Change
+from crawld.store.changes.wiki_page import Shown, Visited
+from crawld.store.frontier import frontier
+from crawld.store.frontier.frontier import Caps
+from tests.unit.store.rows import NOW, found, unlike
+
+
+@pytest.fixture
+def pages(connection):
+    """Three pages of one origin that is a wiki."""
+    new = frontier.discover(connection, [found(name) for name in "abc"], Caps())
+    wiki.looked(connection, 1, 1, NOW, "https://example.org/api.php")
+    return [page.page_id for page in new]
+
+
+def wiki_of(connection):
+    return wiki.list_wikis(connection)[0]
+
+
+def register(connection, *entries, until=NOW + 100):
+    pages = [
+        (Visited(page_id, "url", at, changed), title) for page_id, title, at, changed in entries
+    ]
+    return wiki_page.register(connection, wiki_of(connection).wiki_id, pages, until)
+
+
+def revision(number, at=NOW, **more):
+    return Change(at, number, **more)
+
+
+def state_of(connection, page_id):
+    return wiki_page.get(connection, page_id).state
+
+
+def test_pages_found_gone_are_asked_for_once_more(connection, pages):
+    register(connection, *((page_id, f"T{page_id}", NOW, NOW) for page_id in pages))
+    for page_id in pages:
+        row = wiki_page.get(connection, page_id)
+        wiki_page.settle(connection, row, "refused", at=NOW + 10, detail="as told")
+    wiki_id = wiki_of(connection).wiki_id
+    assert wiki_page.reopen_gone(connection, wiki_id, NOW + 99) == 0
+    for page_id, gone_since in zip(pages, (NOW + 20, NOW + 5, NOW + 9_000), strict=True):
+        visit.record(
+            connection, unlike(page_id, Outcome.GONE, gone_since, grace=Grace(1, gone_since))
+        )
+    # The second was asked for since; the third went in a future that a clock had made up.
+    assert wiki_page.reopen_gone(connection, wiki_id, NOW + 10) == 0
+    assert wiki_page.reopen_gone(connection, wiki_id, NOW + 99) == 2
+    assert [state_of(connection, page_id) for page_id in pages] == [
+        "unresolved", "refused", "unresolved",
+    ]  # fmt: skip
+    assert wiki_page.reopen_gone(connection, wiki_id, NOW + 99) == 0
+    row = wiki_page.get(connection, pages[2])
+    wiki_page.settle(connection, row, "refused", at=NOW + 99, detail="as told")
+    assert wiki_page.reopen_gone(connection, wiki_id, NOW + 99) == 0
+
+
+class TestChanges:
+    def test_are_kept_once_newest_first_and_by_page(self, connection, pages):
+        rows = [revision(1), revision(2), revision(3, NOW - 5), Change(NOW, 1, "log", "move")]
+        assert change.insert(connection, pages[0], rows) == 4
+        assert change.insert(connection, pages[0], reversed(rows)) == 0
+        assert change.list_changes(connection, pages[0])[-1] == revision(3, NOW - 5)
+        assert len(change.list_changes(connection, pages[0], before=NOW)) == 1
+        assert len(change.list_changes(connection, pages[0], limit=2)) == 2
+        assert change.list_changes(connection, pages[1]) == []
+        assert change.copy(connection, pages[1], pages[0]) == 3
+        assert change.count(connection, pages[1]) == 3
+
+    def test_are_read_in_the_order_they_lie_in(self, connection, pages):
+        plan = connection.execute(
+            "EXPLAIN QUERY PLAN SELECT changed_at FROM change WHERE page_id = 1"
+            " ORDER BY changed_at DESC, revision_id DESC LIMIT 5"
+        ).fetchall()
+        assert [row[3] for row in plan] == ["SEARCH change USING PRIMARY KEY (page_id=?)"]
+
+    def test_kinds_are_marked(self, connection, pages):
+        rows = [revision(1), revision(2, digest=-5, size_bytes=9)]
+        change.insert(connection, pages[0], rows)
+        change.mark(connection, pages[0], [(rows[1], "revert")])
+        assert change.list_changes(connection, pages[0])[0] == rows[1]._replace(kind="revert")
+
+    @settings(
+        suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+        max_examples=30,
+    )
+    @given(st.lists(st.tuples(st.integers(0, 4), st.integers(1, 4)), max_size=30))
+    def test_are_a_set(self, connection, pages, rows):
+        connection.execute("DELETE FROM change")
+        for at, number in rows:
+            change.insert(connection, pages[0], [revision(number, float(at))])
+        stored = [
+            (row.changed_at, row.revision_id) for row in change.list_changes(connection, pages[0])
+        ]
+        assert stored == sorted({(float(at), number) for at, number in rows}, reverse=True)
+
+
+class TestReading:
+    def test_a_page_goes_from_title_to_complete(self, connection, pages):
+        assert register(connection, (pages[0], "A", NOW, NOW)) == 1
+        [page] = wiki_page.waiting(connection, 1, "unresolved")
+        wiki_page.shows(connection, page, Shown(7, "A", revision(3)), NOW)
+        [page] = wiki_page.waiting(connection, 1, "open")
+        assert (page.wiki_page_number, page.latest_revision_id) == (7, 3)
+        wiki_page.read(connection, page, [revision(3), revision(2)], cursor="x", at=NOW, cap=10)
+        page = wiki_page.get(connection, pages[0])
+        assert (page.state, page.cursor, page.began_at) == ("open", "x", NOW)
+        wiki_page.read(connection, page, [revision(1)], cursor=None, at=NOW + 9, cap=10)
+        page = wiki_page.get(connection, pages[0])
+        # What changed between the first part and the last is not among what was read.
+        assert (page.state, page.complete_until, page.capped) == ("read", NOW, False)
+        wiki_page.modelled(connection, page)
+        assert wiki.progress(connection, 1) == {"complete": 1}
+        assert wiki_of(connection).change_count == 3
+
+    def test_a_second_reading_ends_where_all_is_known(self, connection, pages):
+        self.test_a_page_goes_from_title_to_complete(connection, pages)
+        assert register(connection, (pages[0], "A", NOW + 50, NOW - 1)) == 0
+        # Stamped in the future: the clock was set back.
+        assert register(connection, (pages[0], "A", NOW + 50, NOW + 40), until=NOW) == 0
+        assert register(connection, (pages[0], "A", NOW + 50, NOW + 40)) == 1
+        [page] = wiki_page.waiting(connection, 1, "unresolved")
+        wiki_page.shows(connection, page, Shown(7, "A", revision(5, NOW + 30)), NOW + 60)
+        [page] = wiki_page.waiting(connection, 1, "open")
+        part = [revision(5, NOW + 30), revision(4, NOW + 20), revision(3)]
+        wiki_page.read(connection, page, part, cursor="x", at=NOW + 60, cap=10)
+        [page] = wiki_page.waiting(connection, 1, "open")
+        wiki_page.read(connection, page, [revision(2), revision(1)], cursor="y", at=NOW, cap=10)
+        page = wiki_page.get(connection, pages[0])
+        assert (page.state, page.complete_until) == ("read", NOW + 60)
+
+    def test_nothing_new_needs_no_reading(self, connection, pages):
+        self.test_a_page_goes_from_title_to_complete(connection, pages)
+        register(connection, (pages[0], "A", NOW + 50, NOW + 40))
+        [page] = wiki_page.waiting(connection, 1, "unresolved")
+        wiki_page.shows(connection, page, Shown(7, "A", revision(3)), NOW + 60)
+        page = wiki_page.get(connection, pages[0])
+        assert (page.state, page.complete_until) == ("read", NOW + 60)
+
+    def test_another_page_under_the_title_is_read_anew(self, connection, pages):
+        self.test_a_page_goes_from_title_to_complete(connection, pages)
+        register(connection, (pages[0], "A", NOW + 50, NOW + 40))
+        [page] = wiki_page.waiting(connection, 1, "unresolved")
+        wiki_page.shows(connection, page, Shown(8, "A", revision(3)), NOW + 60)
+        page = wiki_page.get(connection, pages[0])
+        assert (page.state, page.complete_until) == ("open", None)
+
+    def test_a_redirect_takes_the_history_that_is_here(self, connection, pages):
+        self.test_a_page_goes_from_title_to_complete(connection, pages)
+        register(connection, (pages[1], "B", NOW, NOW))
+        [page] = wiki_page.waiting(connection, 1, "unresolved")
+        wiki_page.shows(connection, page, Shown(7, "A", revision(3)), NOW + 60)
+        page = wiki_page.get(connection, pages[1])
+        # It is known as far as the other was, and no further.
+        assert (page.state, page.complete_until) == ("read", NOW)
+        assert change.count(connection, pages[1]) == 3
+        assert wiki_of(connection).change_count == 6
+
+    def test_a_missing_page_that_answers_again_is_asked_for(self, connection, pages):
+        register(connection, (pages[0], "A", NOW, NOW))
+        [page] = wiki_page.waiting(connection, 1, "unresolved")
+        wiki_page.settle(connection, page, "missing", at=NOW + 10, detail="deletion")
+        assert register(connection, (pages[0], "A", NOW + 5, NOW)) == 0
+        assert register(connection, (pages[0], "A", NOW + 20, NOW)) == 1
+
+    def test_those_are_next_on_whom_least_was_spent(self, connection, pages):
+        register(connection, *((page, str(page), NOW, NOW) for page in pages))
+        rows = wiki_page.waiting(connection, 1, "unresolved", limit=3)
+        wiki_page.failed(connection, rows[:1], "no")
+        rows = wiki_page.waiting(connection, 1, "unresolved", limit=3)
+        assert [row.page_id for row in rows] == [pages[1], pages[2], pages[0]]
+        assert (rows[2].failure_count, rows[2].detail) == (1, "no")
+
+    def test_trouble_is_counted_and_forgotten(self, connection, pages):
+        for count in (1, 2):
+            wiki.troubled(connection, 1, "lagged", "7 s", NOW + count)
+            row = wiki_of(connection)
+            assert (row.trouble_count, row.closed_until) == (count, NOW + count)
+        wiki.answered(connection, 1)
+        row = wiki_of(connection)
+        assert (row.trouble, row.trouble_count, row.closed_until) == (None, 0, None)
+        assert row.request_count == 3
+
+    def test_a_look_that_sees_nothing_leaves_a_known_api(self, connection, pages):
+        wiki.looked(connection, 1, 1, NOW + 5, None)
+        assert wiki_of(connection).api_url == "https://example.org/api.php"
+
+    def test_visits_are_found_by_index(self, connection, pages):
+        plan = connection.execute(
+            "EXPLAIN QUERY PLAN SELECT page_id FROM page"
+            " WHERE host_id = 1 AND site_id = 1 AND state IN ('visited', 'gone')"
+            " AND retry_at IS NULL AND (last_visit_at, page_id) > (1, 2) AND last_visit_at >= 1"
+            " AND origin_id = 1 ORDER BY last_visit_at, page_id LIMIT 5"
+        ).fetchall()
+        assert (
+            "USING INDEX page_revisit (host_id=? AND site_id=? AND last_visit_at>?)" in plan[0][3]
+        )

@@ -1,0 +1,213 @@
+import json
+
+import pytest
+
+from crawld.core.page import Outcome
+from crawld.store import visit
+from crawld.store.changes import hint, hint_source
+from crawld.store.changes.hint import Answered, News, OfPage, OfUrl
+from crawld.store.frontier import frontier
+from tests.unit.store.rows import NOW, changed, found, unlike, url_hash
+
+HOUR_S = 3_600.0
+
+
+@pytest.fixture
+def pages(connection):
+    """Numbers of three pages, visited an hour ago."""
+    new = frontier.discover(connection, [found(name) for name in "abc"])
+    for page in new:
+        visit.record(connection, changed(page.page_id, page.url.encode(), NOW - HOUR_S))
+    return [page.page_id for page in new]
+
+
+@pytest.fixture
+def source(connection, pages):
+    return hint_source.ensure(connection, 1, 1, "recent_changes", "https://example.org/api", NOW)
+
+
+def take(connection, source, *told, at=NOW, **more):
+    """Take changes (page, first_at, last_at); return the pages whose hints are news."""
+    news = News(at=at, of_pages=[OfPage(*each) for each in told], **more)
+    return [each.page_id for each in hint.take(connection, source.hint_source_id, news)]
+
+
+def answer(connection, page, at, *sources, changed=None, before_at=NOW - HOUR_S):
+    numbers = tuple(each.hint_source_id for each in sources)
+    hint.answered(connection, page, at, Answered(numbers, before_at, changed))
+
+
+def outstanding(connection):
+    return [row.page_id for row in hint.outstanding(connection, limit=100)]
+
+
+def now(connection, source):
+    return hint_source.get(connection, source.hint_source_id)
+
+
+def test_what_is_handed_on_is_due_also_after_a_kill(connection, source):
+    take(connection, source, cursor="one", next_poll_at=NOW + 86_400.0)
+    hint_source.set_cursors(connection, [(source.hint_source_id, "handed on")])
+    assert (now(connection, source).cursor, now(connection, source).next_poll_at) == (
+        "handed on",
+        None,
+    )
+
+
+def test_a_cursor_that_another_source_moved_meanwhile_stays(connection, source):
+    take(connection, source, cursor="one")
+    hint_source.set_cursors(connection, [(source.hint_source_id, "handed on")])
+    take(connection, source, cursor="two", cursor_before="one", next_poll_at=NOW + 86_400.0)
+    after = now(connection, source)
+    assert (after.cursor, after.next_poll_at) == ("handed on", None)
+    take(connection, source, cursor="three", cursor_before="handed on")
+    assert now(connection, source).cursor == "three"
+
+
+def test_cursor_and_hints_are_taken_together(connection, pages, source):
+    a, b, _ = pages
+    heard = take(
+        connection,
+        source,
+        (a, NOW - 20, NOW - 20),
+        (b, NOW - 10, NOW - 10),
+        (999, NOW, NOW),
+        cursor="here",
+        told_until=NOW - 1,
+    )
+    assert heard == outstanding(connection) == [a, b]
+    after = now(connection, source)
+    assert (after.cursor, after.told_until, after.hint_count) == ("here", NOW - 1, 2)
+    assert (after.poll_count, after.request_count) == (1, 1)
+
+
+def test_what_is_told_again_is_no_news(connection, pages, source):
+    told = (pages[0], NOW - 20, NOW - 20)
+    assert take(connection, source, told)
+    assert not take(connection, source, told)
+    assert take(connection, source, (pages[0], NOW - 5, NOW - 5))
+    assert now(connection, source).hint_count == 2
+    assert len(outstanding(connection)) == 1
+
+
+def test_a_hint_by_url_finds_its_page(connection, pages, source):
+    key = url_hash("https://example.org/b")
+    news = News(at=NOW, of_urls=[OfUrl(1, key, NOW - 9, NOW - 9), OfUrl(1, 7, NOW - 9, NOW - 9)])
+    [heard] = hint.take(connection, source.hint_source_id, news)
+    assert heard.page_id == pages[1]
+
+
+def test_older_news_than_the_visit_and_the_future_are_cut(connection, pages, source):
+    a, b, _ = pages
+    assert take(connection, source, (a, NOW - 2 * HOUR_S, NOW - 2 * HOUR_S)) == []
+    assert take(connection, source, (b, NOW + 9e6, NOW + 9e6)) == [b]
+    # A change of the future would never be answered.
+    answer(connection, b, NOW + 1, source, changed=True)
+    assert outstanding(connection) == []
+
+
+def test_pages_of_other_sites_and_pages_never_visited_hear_nothing(connection, pages, source):
+    [new] = frontier.discover(connection, [found("never")])
+    assert take(connection, source, (new.page_id, NOW, NOW)) == []
+    connection.execute("UPDATE page SET state = 'excluded' WHERE page_id = ?", (pages[0],))
+    assert take(connection, source, (pages[0], NOW, NOW)) == []
+
+
+def test_visits_judge_hints(connection, pages, source):
+    a, b, c = pages
+    take(connection, source, (a, NOW - 20, NOW - 20), (b, NOW - 20, NOW - 20), told_until=NOW)
+    answer(connection, a, NOW + 5, source, changed=True)
+    answer(connection, b, NOW + 6, source, changed=False)
+    answer(connection, c, NOW + 7, source, changed=True)
+    after = now(connection, source)
+    assert (after.real_count, after.false_count, after.missed_count) == (1, 1, 0)
+    assert after.mean_lag_s == 20.0
+    assert outstanding(connection) == []
+    # The source has told all up to a later instant, and nothing of the third: it missed that.
+    take(connection, source, at=NOW + 20, told_until=NOW + 10)
+    assert now(connection, source).missed_count == 1
+    known = hint.reliability(now(connection, source).evidence)
+    assert known.trust < 0.9
+    assert known.missed_share > 0.1
+
+
+def test_a_change_told_after_its_visit_is_late_and_not_missed(connection, pages, source):
+    take(connection, source, told_until=NOW - 50)
+    answer(connection, pages[0], NOW - 10, source, changed=True)
+    record = unlike(pages[0], Outcome.UNCHANGED, NOW - 10)
+    visit.record(connection, record)
+    assert take(connection, source, (pages[0], NOW - 15, NOW - 15), told_until=NOW) == []
+    after = now(connection, source)
+    assert (after.real_count, after.missed_count, after.mean_lag_s) == (1, 0, 15.0)
+
+
+def test_a_later_change_still_stands_after_a_visit(connection, pages, source):
+    take(connection, source, (pages[0], NOW - 20, NOW - 1))
+    answer(connection, pages[0], NOW - 10, source, changed=True)
+    assert outstanding(connection) == [pages[0]]
+    # The visit before may have seen all of it: finding nothing more is not held against the source.
+    answer(connection, pages[0], NOW + 5, source, changed=False, before_at=NOW - 10)
+    assert outstanding(connection) == []
+    assert now(connection, source).false_count == 0
+
+
+def test_a_clock_set_back_leaves_no_hint_for_ever(connection, pages, source):
+    take(connection, source, (pages[0], NOW - 1, NOW - 1))
+    answer(connection, pages[0], NOW - 9_000, source, changed=True)
+    assert outstanding(connection) == []
+
+
+def test_a_visit_with_its_answer_is_one_transaction(connection, pages, source):
+    take(connection, source, (pages[1], NOW - 20, NOW - 20))
+    answered = Answered((source.hint_source_id,), NOW - HOUR_S, True)
+    visit.record(connection, changed(pages[1], b"new", NOW, answered=answered))
+    assert outstanding(connection) == []
+    assert now(connection, source).real_count == 1
+
+
+def test_sources_are_judged_each_for_itself(connection, pages, source):
+    other = hint_source.ensure(connection, 1, 1, "sitemap", "https://example.org/s.xml", NOW)
+    take(connection, source, (pages[0], NOW - 20, NOW - 20), told_until=NOW)
+    take(connection, other, told_until=NOW)
+    answer(connection, pages[0], NOW + 1, source, other, changed=True)
+    take(connection, other, at=NOW + 9, told_until=NOW + 9)
+    assert now(connection, source).real_count == 1
+    assert now(connection, other).missed_count == 1
+
+
+def test_hints_hand_on_cursors_and_what_else_belongs_to_them(connection, pages, source):
+    other = hint_source.ensure(connection, 1, 1, "fan_out", "https://example.org/api", NOW)
+    done = []
+    take(
+        connection,
+        source,
+        handed_on=[(other.hint_source_id, "work")],
+        along=lambda opened: done.append(opened.in_transaction),
+    )
+    assert now(connection, other).cursor == "work"
+    assert len(done) == 1
+
+
+def test_trouble_is_counted_and_over_with_the_next_answer(connection, source):
+    number = source.hint_source_id
+    for _ in range(2):
+        hint_source.troubled(
+            connection, number, hint_source.Trouble(NOW, "closed", "403", 1, NOW + 60)
+        )
+    assert now(connection, source)[-4:] == ("closed", "403", 2, NOW + 60)
+    take(connection, source)
+    assert now(connection, source)[-4:] == (None, None, 0, None)
+
+
+def test_evidence_that_cannot_be_read_is_learnt_anew():
+    assert hint.reliability(json.dumps({"of": "another version"})) == hint.reliability(None)
+
+
+def test_a_deleted_page_takes_its_hints_along(connection, pages, source):
+    take(connection, source, (pages[0], NOW - 20, NOW - 20))
+    answer(connection, pages[1], NOW, source, changed=True)
+    for table in ("visit", "version", "model"):
+        connection.execute(f"DELETE FROM {table}")
+    connection.execute("DELETE FROM page")
+    assert outstanding(connection) == []
+    assert connection.execute("SELECT count(*) FROM untold").get == 0

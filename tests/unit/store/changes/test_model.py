@@ -1,0 +1,186 @@
+"""Models, priors, noise rules and identities: stored, read back, and never lost to a refit."""
+
+import apsw
+import pytest
+
+from crawld.core.change.history import Observation
+from crawld.core.change.model import PageModel
+from crawld.core.change.prior import Gamma
+from crawld.store import visit as visits
+from crawld.store.changes import model, volatile
+from crawld.store.changes.model import FIRST, Refitted
+from crawld.store.changes.volatile import Template
+from crawld.store.frontier import frontier, page
+from crawld.store.versions import unanalysed
+from crawld.store.versions.unanalysed import Identity
+from tests.unit.store.rows import NOW, changed, found, unlike
+
+SKETCH = bytes(range(128))
+
+
+@pytest.fixture
+def page_ids(connection):
+    paths = [("a", "a.org"), ("b", "a.org"), ("c", "b.org")]
+    return [
+        new.page_id
+        for path, host in paths
+        for new in frontier.discover(connection, [found(path, host=host)])
+    ]
+
+
+def record_at(at):
+    made = PageModel()
+    made.update(Observation(at, False))
+    return made.to_bytes()
+
+
+def test_a_visit_stores_what_it_taught(connection, page_ids):
+    learnt = {"model": record_at(NOW), "rules": b"r" * 25, "template": Template(b"t" * 25, 3)}
+    identity_of = {"cleaned_digest": b"c" * 16, "sketch": SKETCH, "difference": 0.25}
+    visits.record(
+        connection,
+        changed(page_ids[0], b"<p>x", **learnt, **identity_of, validators=b"v", change_streak=2),
+    )
+    stored = page.for_visit(connection, page_ids[0])
+    assert (stored.model, stored.validators, stored.change_streak) == (record_at(NOW), b"v", 2)
+    assert model.of_page(connection, page_ids[0]) == record_at(NOW)
+    assert volatile.of_page(connection, page_ids[0]) == b"r" * 25
+    assert volatile.of_host(connection, stored.host_id) == Template(b"t" * 25, 3)
+    sql = "SELECT cleaned_digest, sketch FROM {} WHERE page_id = ?"
+    for table in ("page", "visit"):
+        row = connection.execute(sql.format(table), (page_ids[0],)).fetchone()
+        assert row == (b"c" * 16, SKETCH)
+    [row] = visits.of_page(connection, page_ids[0])
+    assert row.difference == 0.25
+
+
+def test_a_visit_is_added_to_what_a_job_stored_while_it_was_made(connection, page_ids):
+    seen = []
+
+    def remodel(stored, exact_until):
+        seen.append((stored, exact_until))
+        return b"both"
+
+    first, second, *_ = page_ids
+    more = {"model": b"visit", "remodel": remodel}
+    visits.record(connection, changed(first, b"1", model_before=None, **more))
+    assert model.of_page(connection, first) == b"visit"
+    visits.record(connection, changed(first, b"2", NOW + 1, model_before=b"visit", **more))
+    assert (model.of_page(connection, first), seen) == (b"visit", [])
+    # A history was read between the look at the page and the visit's commit.
+    for page_id, before in ((first, b"visit"), (second, None)):
+        model.put(connection, page_id, b"history")
+        visits.record(connection, changed(page_id, b"3", NOW + 2, model_before=before, **more))
+        assert model.of_page(connection, page_id) == b"both"
+    assert seen == [(b"history", None)] * 2
+
+
+def test_a_visit_without_news_leaves_all_of_it(connection, page_ids):
+    visits.record(connection, changed(page_ids[0], b"1", model=b"m", rules=b"r", validators=b"v"))
+    visits.record(connection, unlike(page_ids[0], "failed", NOW + 1))
+    stored = page.for_visit(connection, page_ids[0])
+    assert (stored.model, stored.validators) == (b"m", b"v")
+    assert volatile.of_page(connection, page_ids[0]) == b"r"
+    assert volatile.of_host(connection, stored.host_id) == Template()
+    visits.record(connection, changed(page_ids[0], b"2", NOW + 2, rules=b""))
+    assert volatile.of_page(connection, page_ids[0]) == b""
+    assert connection.execute("SELECT count(*) FROM volatile").get == 0
+
+
+def test_models_are_read_host_by_host(connection, page_ids):
+    for number, page_id in enumerate(page_ids):
+        model.put(connection, page_id, record_at(NOW + number))
+    rows = model.batch(connection, limit=10)
+    assert {row.page_id for row in rows} == set(page_ids)
+    assert [row.host_id for row in rows] == sorted(row.host_id for row in rows)
+    one_by_one, after = [], FIRST
+    while batch := model.batch(connection, after=after, limit=1):
+        one_by_one += batch
+        after = (batch[0].host_id, batch[0].url_hash)
+    assert one_by_one == rows
+
+
+def test_a_refit_never_undoes_a_visit(connection, page_ids):
+    old, newer = record_at(NOW), record_at(NOW + 9)
+    for page_id in page_ids[:2]:
+        model.put(connection, page_id, old)
+    model.put(connection, page_ids[1], newer)
+    refitted = [Refitted(page_id, old, b"refitted") for page_id in page_ids]
+    assert model.refit(connection, refitted) == 1
+    assert model.of_page(connection, page_ids[0]) == b"refitted"
+    assert model.of_page(connection, page_ids[1]) == newer
+    assert model.of_page(connection, page_ids[2]) is None
+
+
+def test_a_page_starts_from_the_prior_of_its_host(connection, page_ids):
+    host_id = page.for_visit(connection, page_ids[0]).host_id
+    model.put_priors(connection, [(host_id, Gamma(0.5, 1000.0))])
+    stored = [page.for_visit(connection, page_id) for page_id in page_ids]
+    assert [(one.prior_shape, one.prior_exposure_s) for one in stored] == [
+        (0.5, 1000.0),
+        (0.5, 1000.0),
+        (None, None),
+    ]
+
+
+def test_a_page_never_seen_starts_from_the_prior_of_its_section(connection):
+    paths = ["news/1", "news/2", "about"]
+    pages = [frontier.discover(connection, [found(path)])[0].page_id for path in paths]
+    host_id = page.for_visit(connection, pages[0]).host_id
+    model.put_section_priors(connection, [(host_id, "news", Gamma(2.0, 900.0))])
+    model.put_priors(connection, [(host_id, Gamma(0.5, 1000.0))])
+    visits.record(connection, changed(pages[1], b"<p>x", model=record_at(NOW)))
+    stored = [page.for_visit(connection, page_id) for page_id in pages]
+    # One with a model has its own, and a section without a prior is like its host.
+    expected = [(2.0, 900.0), (0.5, 1000.0), (0.5, 1000.0)]
+    assert [(one.prior_shape, one.prior_exposure_s) for one in stored] == expected
+    model.put_section_priors(connection, [(host_id, "news", Gamma(3.0, 800.0))])
+    assert page.for_visit(connection, pages[0]).prior_shape == 3.0
+
+
+def test_scales_come_back_as_they_were(connection, page_ids):
+    site_id = page.for_visit(connection, page_ids[0]).site_id
+    assert model.scale_of(connection, site_id) is None
+    model.put_scale(connection, site_id, NOW, {"weights": [0.1, 1e-30], "mass": [1.0]})
+    model.put_scale(connection, site_id, NOW, {"weights": [0.2], "mass": [1.0]})
+    assert model.scale_of(connection, site_id) == {"weights": [0.2], "mass": [1.0]}
+
+
+def test_instants_are_those_of_copies_where_no_wiki_told_any(connection, page_ids):
+    record = page.for_visit(connection, page_ids[0])
+    for at in (NOW + 3, NOW + 7):
+        visits.record(connection, changed(page_ids[0], b"at %d" % at, at))
+    sampled = model.change_instants(connection, record.host_id, record.site_id, pages=9, newest=5)
+    assert sampled == [[NOW + 3, NOW + 7]]
+    connection.execute(
+        "INSERT INTO change (page_id, changed_at, revision_id, source, kind) VALUES"
+        " (?1, 5.0, 1, 'revision', NULL), (?1, 6.0, 2, 'revision', 'null')",
+        (page_ids[0],),
+    )
+    assert model.change_instants(connection, record.host_id, record.site_id, pages=9, newest=5) == [
+        [5.0]
+    ]
+
+
+def test_copies_without_identity_are_found_once(connection, page_ids):
+    visits.record(connection, changed(page_ids[0], b"first", NOW))
+    visits.record(connection, changed(page_ids[1], b"read", NOW, sketch=SKETCH))
+    visits.record(connection, changed(page_ids[2], b"young", NOW + 100))
+    [copy], up_to = unanalysed.unread(connection, before=NOW + 50, limit=10)
+    assert (copy.page_id, up_to) == (page_ids[0], 2)
+    unanalysed.put(connection, [Identity(copy.version_id, b"c" * 16, SKETCH)], up_to=up_to)
+    for table in ("page", "visit"):
+        row = connection.execute(
+            f"SELECT cleaned_digest, sketch FROM {table} WHERE page_id = ?", (page_ids[0],)
+        ).fetchone()
+        assert row == (b"c" * 16, SKETCH)
+    assert unanalysed.unread(connection, before=NOW + 50, limit=10) == ([], None)
+    [young], _ = unanalysed.unread(connection, before=NOW + 200, limit=10)
+    assert young.page_id == page_ids[2]
+
+
+def test_rules_belong_to_pages_and_hosts_that_exist(connection):
+    with pytest.raises(apsw.ConstraintError):
+        volatile.put_of_page(connection, 99, b"r")
+    with pytest.raises(apsw.ConstraintError):
+        volatile.put_of_host(connection, 99, Template(b"t", 1))

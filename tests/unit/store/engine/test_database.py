@@ -1,0 +1,259 @@
+import apsw
+import pytest
+import trio
+
+from crawld.errors import CorruptDatabaseError, DatabaseInUseError, StoreError
+from crawld.store.engine import meta, migrate
+from crawld.store.engine.connection import open_connection
+from crawld.store.engine.database import Database
+from crawld.store.engine.group_commit import WAITING_CALLS
+
+
+@pytest.fixture
+async def database(path):
+    async with await Database.open(path, batch_max_age_s=0.02) as opened:
+        yield opened
+
+
+def count(connection):
+    return connection.execute("SELECT count(*) FROM meta").get
+
+
+def put(connection, key):
+    connection.execute("INSERT INTO meta VALUES (?, 'x')", (key,))
+    return key
+
+
+def put_and_fail(connection, key):
+    put(connection, key)
+    raise LookupError(key)
+
+
+async def test_writes_commit_together_and_each_hears_its_result(database, nursery):
+    await nursery.start(database.run_writer)
+    results = {}
+
+    async def write(number):
+        results[number] = await database.write(put, f"key {number}")
+
+    async with trio.open_nursery() as writers:
+        for number in range(1000):
+            writers.start_soon(write, number)
+    assert results == {number: f"key {number}" for number in range(1000)}
+    assert await database.read(count) == 1000
+
+
+async def test_a_failing_call_undoes_itself_alone(database, nursery):
+    await nursery.start(database.run_writer)
+    heard = []
+
+    async def write(number):
+        try:
+            await database.write(put_and_fail if number % 10 == 3 else put, f"key {number}")
+        except LookupError as error:
+            heard.append(error.args[0])
+
+    async with trio.open_nursery() as writers:
+        for number in range(100):
+            writers.start_soon(write, number)
+    assert sorted(heard) == sorted(f"key {number}" for number in range(3, 100, 10))
+    assert await database.read(count) == 90
+
+
+async def test_a_constraint_is_raised_to_its_caller(database):
+    await database.write(put, "a")
+    with pytest.raises(apsw.ConstraintError):
+        await database.write(put, "a")
+    await database.write(put, "b")
+    assert await database.read(count) == 2
+
+
+async def test_without_a_writer_task_each_write_commits_itself(database):
+    assert await database.write(put, "a") == "a"
+    assert await database.read(meta.get, "a") == "x"
+
+
+async def test_keyword_arguments_arrive(database):
+    await database.write(meta.put, key="a", value="b")
+    assert await database.read(meta.get, key="a") == "b"
+
+
+async def test_a_cancelled_write_is_done_nevertheless(database, nursery):
+    await nursery.start(database.run_writer)
+    with trio.CancelScope() as scope:
+        scope.cancel()
+        await database.write(put, "a")
+    assert await database.read(count) == 1
+
+
+async def test_a_cancelled_writer_commits_what_waits(path):
+    async with await Database.open(path, batch_max_age_s=60) as database:
+        async with trio.open_nursery() as nursery:
+            await nursery.start(database.run_writer)
+            for number in range(20):
+                nursery.start_soon(database.write, put, str(number))
+            await trio.testing.wait_all_tasks_blocked()
+            assert await database.read(count) == 0
+            nursery.cancel_scope.cancel()
+        assert await database.read(count) == 20
+
+
+async def test_flush_does_not_wait_for_the_batch_to_age(path):
+    async with (
+        await Database.open(path, batch_max_age_s=600) as database,
+        trio.open_nursery() as nursery,
+    ):
+        await nursery.start(database.run_writer)
+        async with trio.open_nursery() as writers:
+            writers.start_soon(database.write, put, "a")
+            await trio.testing.wait_all_tasks_blocked()
+            await database.flush()
+        nursery.cancel_scope.cancel()
+
+
+async def test_more_writes_than_may_wait_all_arrive(database, nursery):
+    await nursery.start(database.run_writer)
+    async with trio.open_nursery() as writers:
+        for number in range(2 * WAITING_CALLS + 5):
+            writers.start_soon(database.write, put, str(number))
+    assert await database.read(count) == 2 * WAITING_CALLS + 5
+
+
+async def test_a_read_sees_one_snapshot_and_waits_for_no_writer(database):
+    def read_write_read(connection):
+        before = count(connection)
+        trio.from_thread.run(database.write, put, "a", trio_token=token)
+        return before, count(connection)
+
+    token = trio.lowlevel.current_trio_token()
+    assert await database.read(read_write_read) == (0, 0)
+    assert await database.read(count) == 1
+
+
+async def test_a_cancelled_read_is_interrupted_and_the_reader_lives_on(database):
+    def count_forever(connection):
+        return connection.execute(
+            "WITH RECURSIVE n (x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n) SELECT sum(x) FROM n"
+        ).get
+
+    for _ in range(3):
+        with trio.move_on_after(0.05):
+            await database.read(count_forever)
+    assert await database.read(count) == 0
+
+
+async def test_a_read_that_is_too_slow_is_cancelled_whoever_notices_first(database):
+    async def read_again_and_again():
+        for number in range(600):
+            with trio.move_on_after(number * 1e-6):
+                assert await database.read(count) == 0
+
+    async with trio.open_nursery() as readers:
+        for _ in range(9):
+            readers.start_soon(read_again_and_again)
+
+
+async def test_a_reader_cannot_write(database):
+    with pytest.raises(apsw.ReadOnlyError):
+        await database.read(put, "a")
+    assert await database.read(count) == 0
+
+
+async def test_a_look_up_sees_each_commit_and_cannot_write(database):
+    assert database.look_up(meta.get, "a") is None
+    await database.write(meta.put, "a", "b")
+    assert database.look_up(meta.get, "a") == "b"
+    with pytest.raises(apsw.ReadOnlyError):
+        database.look_up(put, "c")
+
+
+async def test_a_second_opener_is_refused_and_a_reader_is_not(database, path):
+    await database.write(put, "a")
+    with pytest.raises(DatabaseInUseError, match="process"):
+        await Database.open(path)
+    async with await Database.open(path, read_only=True) as reader:
+        assert await reader.read(count) == 1
+        with pytest.raises(StoreError, match="not open for writing"):
+            await reader.write(put, "b")
+
+
+async def test_a_clean_close_leaves_no_log_and_no_lock(path):
+    async with await Database.open(path) as database:
+        await database.write(put, "a")
+    assert not path.with_name("crawld.db-wal").exists()
+    async with await Database.open(path) as database:
+        assert await database.read(count) == 1
+
+
+@pytest.mark.parametrize("options", [{"create": False}, {"read_only": True}])
+async def test_a_missing_file_is_not_made_unasked(path, options):
+    with pytest.raises(StoreError, match="no database"):
+        await Database.open(path, **options)
+    assert list(path.parent.iterdir()) == []
+
+
+async def test_a_place_that_takes_no_file_is_named():
+    with pytest.raises(StoreError, match="lock file"):
+        await Database.open(trio.Path("/proc/crawld.db"))
+
+
+async def test_a_refused_file_leaves_no_lock_behind(path):
+    path.write_bytes(b"junk" * 5000)
+    for _ in range(2):
+        with pytest.raises(CorruptDatabaseError, match="damaged"):
+            await Database.open(path)
+
+
+async def test_a_read_only_directory_can_be_read(path):
+    migrate.migrate(path)
+    path.parent.chmod(0o555)
+    try:
+        async with await Database.open(path, read_only=True) as database:
+            assert await database.read(count) == 0
+    finally:
+        path.parent.chmod(0o755)
+
+
+async def test_the_log_is_copied_back_and_stays_small(database, path):
+    def grow(connection, number):
+        connection.execute("INSERT INTO meta VALUES (?, ?)", (str(number), "x" * 100_000))
+
+    for number in range(30):
+        await database.write(grow, number)
+        await database.checkpoint()
+    assert path.with_name("crawld.db-wal").stat().st_size < 1_000_000
+
+
+def spoil(path, at, length=4096):
+    with path.open("r+b") as file:
+        file.seek(at)
+        file.write(b"\xa5" * length)
+
+
+@pytest.fixture
+def large(path):
+    """A closed file with a few hundred pages of facts."""
+    migrate.migrate(path)
+    connection = open_connection(path)
+    connection.execute("BEGIN")
+    for number in range(5000):
+        connection.execute("INSERT INTO meta VALUES (?, ?)", (f"key {number}", "x" * 300))
+    connection.execute("COMMIT")
+    connection.close()
+    return path
+
+
+async def test_a_damaged_header_is_refused_with_the_command(large):
+    spoil(large, 0, 100)
+    with pytest.raises(CorruptDatabaseError) as caught:
+        await Database.open(large)
+    assert "crawld restore" in caught.value.hint
+
+
+async def test_a_damaged_page_is_named_by_whoever_meets_it(large):
+    spoil(large, large.stat().st_size // 2 // 4096 * 4096, 40 * 4096)
+    async with await Database.open(large) as database:
+        for way in (database.read, database.write):
+            with pytest.raises(CorruptDatabaseError) as caught:
+                await way(lambda db: db.execute("SELECT sum(length(value)) FROM meta").get)
+            assert "crawld restore" in caught.value.hint

@@ -1,0 +1,230 @@
+import pytest
+
+from crawld.core.page import Outcome, PageState
+from crawld.store import visit as visits
+from crawld.store.frontier import frontier, page, refusal, requisite, site
+from crawld.store.frontier.frontier import Caps
+from tests.unit.store.rows import NOW, changed, found, unlike
+
+
+def paths(pages):
+    return [each.url.rsplit("/", 1)[1] for each in pages]
+
+
+def test_new_urls_are_added_once(connection):
+    new = frontier.discover(connection, [found("a"), found("b"), found("a")])
+    assert paths(new) == ["a", "b"]
+    assert frontier.discover(connection, [found("b"), found("c")])[0].url.endswith("/c")
+    assert frontier.counts(connection)[PageState.DISCOVERED] == 3
+
+
+def test_nothing_found_is_nothing_done(connection):
+    assert frontier.discover(connection, []) == []
+
+
+def test_new_pages_say_where_they_belong(connection):
+    [new] = frontier.discover(connection, [found("a", depth=4)])
+    stored = page.for_visit(connection, new.page_id)
+    assert (new.host_id, new.origin_id, new.site_id) == (stored.host_id, stored.origin_id, 1)
+    assert (new.depth, new.url) == (stored.depth, stored.url) == (4, "https://example.org/a")
+    assert (stored.host, stored.origin) == ("example.org", "https://example.org")
+
+
+def test_two_origins_of_one_host(connection):
+    url = "http://example.org:8080/a"
+    other = frontier.Discovery(
+        url=url, url_hash=5, site_id=1, host="example.org", origin="http://example.org:8080", at=NOW
+    )
+    first, second = frontier.discover(connection, [found("a"), other])
+    assert first.host_id == second.host_id
+    assert first.origin_id != second.origin_id
+
+
+@pytest.mark.parametrize("together", [True, False])
+def test_a_colliding_hash_is_counted_and_loses_no_page(connection, together):
+    pair = [found("a", url_hash=77), found("b", url_hash=77)]
+    calls = [pair] if together else [pair[:1], pair[1:]]
+    new = [each for call in calls for each in frontier.discover(connection, call)]
+    assert paths(new) == ["a"]
+    [row] = refusal.of_host(connection, "example.org")
+    assert (row.reason, row.refused, row.example) == ("collision", 1, "https://example.org/b")
+
+
+def test_the_same_hash_on_two_hosts_is_no_collision(connection):
+    pair = [found("a", url_hash=77), found("a", url_hash=77, host="other.example")]
+    assert len(frontier.discover(connection, pair)) == 2
+    assert refusal.totals(connection) == {}
+
+
+@pytest.mark.parametrize("url_hash", [-(2**63), -1, 0, 2**63 - 1])
+def test_every_signed_hash_is_kept(connection, url_hash):
+    assert len(frontier.discover(connection, [found("a", url_hash=url_hash)])) == 1
+    assert frontier.discover(connection, [found("a", url_hash=url_hash)]) == []
+
+
+def test_the_cap_of_a_site_is_exact_over_hosts_and_calls(connection):
+    caps = Caps(per_site={1: 5})
+    added = 0
+    for call in range(4):
+        batch = [found(f"p{call}-{n}", host=f"h{n}.example") for n in range(3)]
+        added += len(frontier.discover(connection, batch, caps))
+    assert added == frontier.counts(connection)[PageState.DISCOVERED] == 5
+    assert refusal.totals(connection) == {"site_cap": 7}
+
+
+def test_the_cap_of_a_host_counts_the_pages_of_every_site(connection):
+    other = site.upsert(connection, "other", "{}", source="socket", at=NOW)
+    batch = [found("a", site_id=other), found("b", site_id=other), found("c"), found("d")]
+    new = frontier.discover(connection, batch, Caps(per_host={1: 3}))
+    assert paths(new) == ["a", "b", "c"]
+    assert refusal.totals(connection) == {"host_cap": 1}
+
+
+def test_known_urls_do_not_fill_a_cap(connection):
+    caps = Caps(per_site={1: 2}, per_host={1: 2})
+    assert len(frontier.discover(connection, [found("a")], caps)) == 1
+    assert paths(frontier.discover(connection, [found("a"), found("a"), found("b")], caps)) == ["b"]
+
+
+def test_a_smaller_depth_and_a_seed_are_taken_over(connection):
+    [new] = frontier.discover(connection, [found("a", depth=5)])
+    frontier.discover(connection, [found("a", depth=3)])
+    frontier.discover(connection, [found("a", depth=9)])
+    assert page.for_visit(connection, new.page_id).depth == 3
+    frontier.discover(connection, [found("a", depth=9, seed=True)])
+    stored = page.for_visit(connection, new.page_id)
+    assert (stored.depth, stored.seed) == (3, True)
+    assert frontier.seed_hosts(connection, 1) == ["example.org"]
+
+
+def test_a_page_of_a_retired_site_moves_to_the_site_that_finds_it(connection):
+    frontier.discover(connection, [found("a")])
+    other = site.upsert(connection, "other", "{}", source="socket", at=NOW)
+    frontier.discover(connection, [found("a", site_id=other)])
+    assert frontier.counts(connection, 1)[PageState.DISCOVERED] == 1
+    site.retire(connection, "docs")
+    frontier.discover(connection, [found("a", site_id=other)])
+    assert frontier.counts(connection, 1)[PageState.DISCOVERED] == 0
+    assert frontier.counts(connection, other)[PageState.DISCOVERED] == 1
+
+
+def test_first_visits_are_breadth_first_and_paged(connection):
+    depths = {"a": 2, "b": 0, "c": 1, "d": 1, "e": 2}
+    frontier.discover(connection, [found(path, depth=depth) for path, depth in depths.items()])
+    after, seen = (-1, 0), []
+    while waiting := frontier.discovered(connection, 1, 1, 2, after=after):
+        seen += paths(waiting)
+        after = (waiting[-1].depth, waiting[-1].page_id)
+    assert seen == ["b", "c", "d", "a", "e"]
+
+
+def test_the_start_finds_hosts_waiting_and_visited_pages(connection):
+    other = site.upsert(connection, "other", "{}", source="socket", at=NOW)
+    new = frontier.discover(
+        connection,
+        [found(n) for n in "abc"]
+        + [found("d", site_id=other), found("e", host="second.example", site_id=other)],
+    )
+    assert frontier.load_waiting(connection) == [
+        (False, 1, 1),
+        (False, 1, other),
+        (False, 2, other),
+    ]
+    visits.record(connection, changed(new[2].page_id, b"c", NOW + 1))
+    visits.record(connection, changed(new[0].page_id, b"a", NOW + 2))
+    visits.record(connection, changed(new[4].page_id, b"e", NOW, retry_at=NOW + 9))
+    visits.record(connection, changed(new[3].page_id, b"d", NOW))
+    revisits = frontier.load_revisits(connection)
+    assert revisits.page_ids.tolist() == [new[2].page_id, new[0].page_id, new[3].page_id]
+    assert revisits.host_ids.tolist() == [1, 1, 1]
+    assert revisits.site_ids.tolist() == [1, 1, other]
+    assert revisits.last_visit_at.tolist() == [NOW + 1, NOW + 2, NOW]
+    assert frontier.load_retries(connection) == [(new[4].page_id, 2, other, NOW + 9, False)]
+    assert frontier.load_waiting(connection) == [(False, 1, 1)]
+    first, second = frontier.load_hosts(connection)
+    assert (first.host, first.page_count, first.discovered) == ("example.org", 4, 1)
+    assert (second.host, second.address, second.last_fetch_at) == (
+        "second.example",
+        "192.0.2.1",
+        NOW,
+    )
+
+
+def test_an_empty_file_starts_empty(connection):
+    assert frontier.load_hosts(connection) == []
+    assert frontier.load_waiting(connection) == []
+    assert frontier.load_revisits(connection).page_ids.tolist() == []
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT page_id, host_id, site_id, last_visit_at FROM page WHERE state IN"
+        " ('visited', 'gone') AND retry_at IS NULL ORDER BY host_id, site_id, last_visit_at",
+    ],
+)
+def test_the_start_reads_no_page_row(connection, query):
+    [plan] = connection.execute(f"EXPLAIN QUERY PLAN {query}").fetchall()
+    assert plan[3] == "SCAN page USING COVERING INDEX page_revisit"
+
+
+def test_a_million_links_of_a_trap_are_one_row(connection):
+    many = [refusal.Refusal("example.org", "path_repetition", f"u{n}", NOW + n) for n in range(500)]
+    refusal.record(connection, many)
+    refusal.record(connection, [refusal.Refusal("example.org", "path_repetition", "z", NOW, 7)])
+    [row] = refusal.of_host(connection, "example.org")
+    assert (row.refused, row.example, row.last_at) == (507, "z", NOW + 499)
+
+
+def needed(path, **more):
+    return found(path, requisite=True, **more)
+
+
+def counted(connection):
+    [row] = connection.execute("SELECT page_count, requisite_count FROM site WHERE site_id = 1")
+    return row
+
+
+def test_requisites_are_counted_capped_and_handed_out_apart(connection):
+    caps = Caps(per_site={1: 1}, requisites={1: 2})
+    frontier.discover(connection, [found("a"), found("b")], caps)
+    new, ids = frontier.discover_requisites(
+        connection, [needed("1.png"), needed("2.png"), needed("3.png")], caps
+    )
+    assert [page.page_id for page in new] == ids
+    assert counted(connection) == (1, 2)
+    again, same = frontier.discover_requisites(connection, [needed("2.png")], caps)
+    assert (again, same) == ([], ids[1:])
+    pages = frontier.discovered(connection, 1, 1, 9)
+    images = frontier.discovered(connection, 1, 1, 9, requisites=True)
+    assert [page.url[-1] for page in pages] == ["a"]
+    assert [page.page_id for page in images] == ids
+    assert frontier.load_waiting(connection) == [(False, 1, 1), (True, 1, 1)]
+    refused = dict(connection.execute("SELECT reason, refused FROM refusal"))
+    assert refused == {"site_cap": 1, "requisite_cap": 1}
+
+
+def test_a_page_that_was_of_no_use_becomes_a_requisite(connection):
+    [page] = frontier.discover(connection, [found("a.png")])
+    new, ids = frontier.discover_requisites(connection, [needed("a.png")])
+    assert ids == [page.page_id]
+    assert [(each.page_id, each.requisite) for each in new] == [(page.page_id, True)]
+    assert counted(connection) == (0, 1)
+
+
+def test_a_page_of_use_and_a_seed_stay_pages(connection):
+    [page] = frontier.discover(connection, [found("a")])
+    visits.record(connection, changed(page.page_id, b"<p>a</p>"))
+    frontier.discover(connection, [found("s", seed=True)])
+    new, ids = frontier.discover_requisites(connection, [needed("a"), needed("s")])
+    assert (new, len(ids), counted(connection)) == ([], 2, (2, 0))
+
+
+def test_what_a_page_needs_is_known_by_its_last_copy(connection):
+    [page] = frontier.discover(connection, [found("a")])
+    visits.record(connection, changed(page.page_id, b"1", requisites=[needed("1"), needed("2")]))
+    first = requisite.used(connection, page.page_id).tolist()
+    visits.record(connection, changed(page.page_id, b"2", requisites=[needed("2")]))
+    assert requisite.used(connection, page.page_id).tolist() == first[1:]
+    visits.record(connection, unlike(page.page_id, Outcome.UNCHANGED))
+    assert requisite.used(connection, page.page_id).tolist() == first[1:]

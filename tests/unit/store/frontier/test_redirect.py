@@ -1,0 +1,99 @@
+import pytest
+
+from crawld.core.page import Grace, Outcome, PageState
+from crawld.store import doctor, visit
+from crawld.store.changes import change
+from crawld.store.changes.change import Change
+from crawld.store.frontier import page as pages
+from crawld.store.frontier import redirect
+from crawld.store.mirror.selection import served
+from crawld.store.versions import version as versions
+from tests.unit.store.revisions import contents, record_page
+from tests.unit.store.rows import NOW, changed, found, unlike
+
+DAY_S = 86_400.0
+NEW = "https://example.org/new"
+
+
+def moves(page_id, at=NOW + 9, **more):
+    more = {"renamed": True, **more}
+    return unlike(page_id, Outcome.MOVED, at, redirect_url=NEW, detail=NEW, **more)
+
+
+@pytest.fixture
+def old(connection):
+    return record_page(connection, "old", [(NOW, b"one"), (NOW + 1, b"two")])
+
+
+def test_a_page_takes_its_past_to_its_new_name(connection, path, old):
+    recorded = visit.record(connection, moves(old, discoveries=[found("new")]))
+    [new] = [page.page_id for page in recorded.new_pages]
+    assert contents(connection, new) == [b"one", b"two"]
+    assert versions.list_versions(connection, old) == []
+    assert served(connection, old, NOW + 10).redirect_url == NEW
+    assert served(connection, new, NOW + 10, NOW).version_id is not None
+    # Asked about the time before the move, the old name leads to where its past is.
+    assert served(connection, old, NOW + 10, NOW).redirect_url == NEW
+    visit.record(connection, changed(new, b"three", NOW + 20))
+    assert contents(connection, new) == [b"one", b"two", b"three"]
+    row = pages.for_visit(connection, old)
+    assert (row.digest, row.etag, row.version_id) == (None, None, None)
+    assert [each.page_id for each in visit.of_page(connection, old)] == [old]
+    assert len(visit.of_page(connection, new)) == 3
+    assert doctor.examine(path).findings == ()
+
+
+def test_a_new_name_with_a_past_keeps_its_own(connection, old):
+    new = record_page(connection, "new", [(NOW, b"other")])
+    visit.record(connection, moves(old))
+    assert contents(connection, old) == [b"one", b"two"]
+    assert contents(connection, new) == [b"other"]
+
+
+def test_a_passing_redirect_moves_nothing(connection, old):
+    visit.record(connection, moves(old, renamed=False, discoveries=[found("new")]))
+    assert contents(connection, old) == [b"one", b"two"]
+
+
+@pytest.mark.parametrize(
+    ("log", "deleted"),
+    [
+        ([], False),
+        ([(NOW + 5, "deletion")], True),
+        ([(NOW + 5, "deletion"), (NOW + 6, "restoration")], False),
+        ([(NOW - 5, "deletion")], False),
+    ],
+)
+def test_the_log_of_a_wiki_says_what_was_deleted(connection, old, log, deleted):
+    rows = [Change(at, n, source="log", kind=kind) for n, (at, kind) in enumerate(log)]
+    change.insert(connection, old, rows)
+    assert redirect.is_deleted(connection, old, NOW + 1) is deleted
+
+
+def vanish(connection, count):
+    """Let pages of a host of 40 go within a week."""
+    ids = [record_page(connection, f"{n}", [(NOW, b"%d" % n)]) for n in range(40)]
+    for page_id in ids[:count]:
+        gone = unlike(page_id, Outcome.GONE, NOW + DAY_S, grace=Grace(1, NOW + DAY_S))
+        visit.record(connection, gone)
+    return ids
+
+
+@pytest.mark.parametrize(
+    ("count", "share", "mass"), [(9, 0.0, False), (12, 0.2, True), (12, 0.3, False)]
+)
+def test_too_many_at_once_are_not_believed(connection, count, share, mass):
+    vanish(connection, count)
+    assert redirect.is_mass_vanish(connection, 1, NOW + 2 * DAY_S, share) is mass
+    assert not redirect.is_mass_vanish(connection, 1, NOW + 99 * DAY_S, share)
+
+
+def test_a_host_that_loses_pages_is_noted_and_forgiven(connection):
+    ids = vanish(connection, 1)
+    held = unlike(ids[0], Outcome.GONE, NOW + 5, vanishing=True, grace=Grace(3, NOW))
+    visit.record(connection, held)
+    visit.record(connection, unlike(ids[0], Outcome.GONE, NOW + 9, vanishing=True))
+    assert redirect.vanishing(connection) == {"example.org": NOW + 5}
+    assert pages.for_visit(connection, ids[0]).state is PageState.VISITED
+    visit.record(connection, unlike(ids[0], Outcome.GONE, NOW + 19, vanishing=False))
+    assert redirect.vanishing(connection) == {}

@@ -1,0 +1,208 @@
+import json
+
+import pytest
+
+from crawld.core.page import Grace, Outcome, PageState
+from crawld.store import visit
+from crawld.store.changes import change
+from crawld.store.changes.change import Change
+from crawld.store.frontier import frontier, site
+from crawld.store.mirror.selection import Reason, behind, served
+from crawld.store.versions import pin
+from tests.unit.store.rows import NOW, changed, found, unlike
+
+HOUR = 3600.0
+
+
+def configure(connection, **keys):
+    site.upsert(connection, "docs", json.dumps(keys), source="config", at=NOW)
+
+
+@pytest.fixture
+def page(connection):
+    [new] = frontier.discover(connection, [found("a")])
+    return new.page_id
+
+
+def copy(connection, page, content, at):
+    return visit.record(connection, changed(page, content, at)).version_id
+
+
+def told(connection, page, *changes, until):
+    """The exact history of a page, as the wiki told it up to an instant."""
+    connection.execute(
+        "INSERT OR IGNORE INTO wiki (wiki_id, site_id, origin_id, looked_at) VALUES (1, 1, 1, 0)"
+    )
+    connection.execute(
+        "INSERT INTO wiki_page (page_id, wiki_id, title, state, complete_until)"
+        " VALUES (?, 1, 'A', 'complete', ?)",
+        (page, until),
+    )
+    rows = [
+        Change(at, number, kind=kind, digest=digest)
+        for number, (at, digest, kind) in enumerate(changes)
+    ]
+    change.insert(connection, page, rows)
+
+
+def shown(connection, page, now, at=None):
+    found = served(connection, page, now, at)
+    return found.version_id, found.reason
+
+
+def test_the_newest_copy_is_shown(connection, page):
+    assert served(connection, page, NOW) == (None, Reason.NEWEST, None, False, None)
+    copy(connection, page, b"one", NOW)
+    second = copy(connection, page, b"two", NOW + 1)
+    assert shown(connection, page, NOW + 1) == (second, Reason.NEWEST)
+
+
+def test_an_unknown_page_has_nothing_to_show(connection):
+    assert served(connection, 7, NOW) is None
+
+
+def test_of_the_past_the_copy_of_then(connection, page):
+    first = copy(connection, page, b"one", NOW)
+    copy(connection, page, b"two", NOW + 10)
+    assert shown(connection, page, NOW + 99, NOW + 9) == (first, Reason.NEWEST)
+    assert shown(connection, page, NOW + 99, NOW - 1) == (None, Reason.NEWEST)
+
+
+def test_a_pin_holds_until_it_is_released(connection, page):
+    first = copy(connection, page, b"one", NOW)
+    second = copy(connection, page, b"two", NOW + 10)
+    assert pin.put(connection, page, NOW + 20, NOW + 5).version_id == first
+    assert shown(connection, page, NOW + 20) == (first, Reason.PINNED)
+    assert served(connection, page, NOW + 20).newest_id == second
+    # What was shown of the past is not changed by it.
+    assert shown(connection, page, NOW + 20, NOW + 15) == (second, Reason.NEWEST)
+    assert [row.version_id for row in pin.list_pins(connection)] == [first]
+    assert pin.release(connection, page)
+    assert not pin.release(connection, page)
+    assert shown(connection, page, NOW + 20) == (second, Reason.NEWEST)
+
+
+def test_there_is_nothing_to_pin_before_the_first_copy(connection, page):
+    copy(connection, page, b"one", NOW)
+    assert pin.put(connection, page, NOW, NOW - 1) is None
+    assert pin.get(connection, page) is None
+
+
+def test_a_copy_must_stand_before_it_is_shown(connection, page):
+    configure(connection, settle_s=1800.0)
+    first = copy(connection, page, b"one", NOW)
+    assert shown(connection, page, NOW + 60) == (first, Reason.UNSETTLED)
+    second = copy(connection, page, b"two", NOW + HOUR)
+    assert shown(connection, page, NOW + HOUR + 1799) == (first, Reason.SETTLED)
+    assert shown(connection, page, NOW + HOUR + 1800) == (second, Reason.NEWEST)
+
+
+def test_vandalism_is_passed_over_and_its_revert_is_not(connection, page):
+    configure(connection, settle_s=1800.0)
+    copy(connection, page, b"good", NOW)
+    copy(connection, page, b"bad", NOW + HOUR)
+    again = copy(connection, page, b"good", NOW + HOUR + 60)
+    # The text stood before.
+    assert shown(connection, page, NOW + HOUR + 61) == (again, Reason.NEWEST)
+
+
+def test_a_past_instant_is_judged_by_what_came_later(connection, page):
+    configure(connection, settle_s=1800.0)
+    first = copy(connection, page, b"one", NOW)
+    second = copy(connection, page, b"two", NOW + HOUR)
+    copy(connection, page, b"three", NOW + HOUR + 60)
+    fourth = copy(connection, page, b"four", NOW + HOUR + 120)
+    later = NOW + 9 * HOUR
+    assert shown(connection, page, later, NOW + HOUR + 90) == (first, Reason.SETTLED)
+    assert shown(connection, page, later, NOW + HOUR + 130) == (fourth, Reason.NEWEST)
+    assert second != first
+
+
+def test_a_history_tells_since_when_a_text_stands(connection, page):
+    configure(connection, settle_s=1800.0)
+    first = copy(connection, page, b"<p>one, at noon", NOW)
+    told(connection, page, (NOW - HOUR, 11, None), until=NOW + 60)
+    assert shown(connection, page, NOW + 1) == (first, Reason.NEWEST)
+
+
+def test_a_history_tells_that_a_text_did_not_last(connection, page):
+    configure(connection, settle_s=1800.0)
+    good = copy(connection, page, b"good", NOW)
+    bad = copy(connection, page, b"bad", NOW + HOUR)
+    # Reverted five minutes later; the page was not visited since.
+    told(
+        connection,
+        page,
+        (NOW - HOUR, 11, None),
+        (NOW + HOUR - 1, 12, None),
+        (NOW + HOUR + 300, 11, "revert"),
+        until=NOW + 2 * HOUR,
+    )
+    assert shown(connection, page, NOW + 5 * HOUR) == (good, Reason.SETTLED)
+    assert bad != good
+
+
+def test_a_change_without_a_new_text_ends_nothing(connection, page):
+    configure(connection, settle_s=1800.0)
+    copy(connection, page, b"one", NOW)
+    second = copy(connection, page, b"two", NOW + HOUR)
+    told(
+        connection,
+        page,
+        (NOW + HOUR, 12, None),
+        (NOW + HOUR + 60, 12, "null"),
+        until=NOW + 2 * HOUR,
+    )
+    assert shown(connection, page, NOW + 2 * HOUR) == (second, Reason.NEWEST)
+
+
+def test_hidden_texts_are_not_taken_for_the_same(connection, page):
+    configure(connection, settle_s=1800.0)
+    first = copy(connection, page, b"one", NOW)
+    copy(connection, page, b"two", NOW + HOUR)
+    told(connection, page, (NOW, None, None), (NOW + HOUR, None, None), until=NOW + 2 * HOUR)
+    assert shown(connection, page, NOW + HOUR + 60) == (first, Reason.SETTLED)
+
+
+def test_a_copy_newer_than_the_history_is_judged_by_itself(connection, page):
+    configure(connection, settle_s=1800.0)
+    first = copy(connection, page, b"one", NOW)
+    told(connection, page, (NOW - HOUR, 11, None), until=NOW + 60)
+    second = copy(connection, page, b"two", NOW + HOUR)
+    assert shown(connection, page, NOW + HOUR + 60) == (first, Reason.SETTLED)
+    assert shown(connection, page, NOW + 2 * HOUR) == (second, Reason.NEWEST)
+
+
+def test_a_page_that_has_gone_keeps_its_copy_and_says_so(connection, page):
+    first = copy(connection, page, b"one", NOW)
+    gone = unlike(
+        page, Outcome.GONE, NOW + 9, state=PageState.GONE, grace=Grace(3, NOW), detail="status 404"
+    )
+    visit.record(connection, gone)
+    assert served(connection, page, NOW + 9) == (first, Reason.NEWEST, first, True, None)
+    assert not served(connection, page, NOW + 9, NOW + 8).gone
+    assert served(connection, page, NOW + 9, NOW + 9).gone
+
+
+def test_a_page_that_has_moved_says_where_to(connection, page):
+    first = copy(connection, page, b"one", NOW)
+    target = "https://example.org/b"
+    moved = unlike(page, Outcome.MOVED, NOW + 9, redirect_url=target, detail=target)
+    visit.record(connection, moved)
+    assert served(connection, page, NOW + 9).redirect_url == target
+    assert served(connection, page, NOW + 9, NOW + 8) == (first, Reason.NEWEST, first, False, None)
+    assert served(connection, page, NOW + 9, NOW + 9).redirect_url == target
+
+
+def test_what_is_shown_may_be_behind_what_is_held(connection, page):
+    configure(connection, settle_s=1800.0)
+    [other] = frontier.discover(connection, [found("b")])
+    copy(connection, other.page_id, b"b", NOW)
+    copy(connection, page, b"one", NOW)
+    assert behind(connection, 1, NOW + HOUR) == (0, 2)
+    copy(connection, page, b"two", NOW + HOUR)
+    late = behind(connection, 1, NOW + HOUR + 60)
+    assert (late, late.share) == ((1, 2), 0.5)
+    assert behind(connection, 1, NOW + 2 * HOUR).pages == 0
+    pin.put(connection, page, NOW + 2 * HOUR, NOW)
+    assert behind(connection, 1, NOW + 9 * HOUR).pages == 1

@@ -1,0 +1,315 @@
+"""Pairs, replicas and resting pages in the file."""
+
+from contextlib import closing
+
+import apsw
+import pytest
+
+from crawld.core.page import Outcome, PageState
+from crawld.core.replica.verdict import Evidence, Level
+from crawld.core.url import parse, url_hash
+from crawld.store import visit
+from crawld.store.engine import migrate
+from crawld.store.engine.connection import open_connection
+from crawld.store.frontier import frontier, site
+from crawld.store.frontier.frontier import Discovery
+from crawld.store.replica import (
+    inputs,
+    pages,
+    replica,
+)
+from crawld.store.replica import (
+    pair as replica_pair,
+)
+from crawld.store.replica import (
+    sample as replica_sample,
+)
+from crawld.store.replica.pair import PairRow
+from crawld.store.versions import body, headers
+from crawld.store.visit import Answer, VisitRecord
+
+AT = 1e9
+KEPT, COPY, ONE_ID, OTHER_ID = "http://a.test", "http://www.a.test", 1, 2
+
+
+class File:
+    def __init__(self, connection, path):
+        self.connection, self.path = connection, path
+
+    def page(self, url, *, digest=None, at=AT, visited=True):
+        parts = parse(url)
+        found = frontier.discover(
+            self.connection,
+            [Discovery(url=url, url_hash=url_hash(url), site_id=1, host=parts.host,
+                       origin=parts.origin, at=AT)],
+        )  # fmt: skip
+        page_id = found[0].page_id if found else self.number(url)
+        if visited:
+            self.visit(page_id, digest or url.encode()[:16], at)
+        return page_id
+
+    def visit(self, page_id, digest, at):
+        encoded = body.encode(digest)
+        answer = Answer(status=200, http_version="HTTP/1.1", headers=headers.pack(()),
+                        content_type="text/html", charset=None)  # fmt: skip
+        visit.record(
+            self.connection,
+            VisitRecord(page_id=page_id, visited_at=at, outcome=Outcome.CHANGED,
+                        state=PageState.VISITED, answer=answer, digest=encoded.digest,
+                        body=encoded, cleaned_digest=digest),
+        )  # fmt: skip
+
+    def number(self, url):
+        return self.connection.execute("SELECT page_id FROM page WHERE url = ?", (url,)).get
+
+    def states(self):
+        return dict(self.connection.execute("SELECT url, state FROM page").fetchall())
+
+    def counted(self):
+        return self.connection.execute(
+            "SELECT pages_discovered, pages_visited, pages_suspended FROM site"
+        ).fetchone()
+
+    def prune(self, sampled_at=0.0):
+        replica.put_replica(
+            self.connection, OTHER_ID, ONE_ID, "pruned", "why", now=AT, look_at=AT + 9
+        )
+        after = pages.FIRST
+        while after is not None:
+            after = pages.suspend(
+                self.connection, OTHER_ID, ONE_ID, after, visited_since=sampled_at
+            )
+
+
+@pytest.fixture
+def file(tmp_path):
+    path = tmp_path / "crawld.db"
+    migrate.migrate(path)
+    with closing(open_connection(path)) as connection:
+        site.upsert(connection, "s", "{}", source="config", at=AT)
+        connection.execute("BEGIN")  # a thousand pages, without waiting for the disk
+        yield File(connection, path)
+
+
+def both(file, *paths, **more):
+    for path in paths:
+        file.page(f"{KEPT}{path}", digest=path.encode())
+    for path in paths:
+        file.page(f"{COPY}{path}", digest=path.encode(), **more)
+
+
+def test_pages_are_found_by_their_keys(file):
+    both(file, "/", "/a")
+    file.prune()
+    both(file, "/b")
+    costs = []
+    file.connection.trace_v2(
+        apsw.SQLITE_TRACE_PROFILE, lambda run: costs.append((run["sql"], run["stmt_status"]))
+    )
+    assert pages.resting_url(file.connection, OTHER_ID, f"{KEPT}/a") == f"{COPY}/a"
+    first = pages.FIRST
+    assert pages.restable(file.connection, OTHER_ID, ONE_ID, first, visited_since=0.0)[0]
+    file.connection.trace_v2(0)
+    of_pages = [cost for sql, cost in costs if "FROM page" in sql]
+    assert len(of_pages) == 2
+    for cost in of_pages:
+        # Neither all resting pages are looked through nor all pages of a host sorted.
+        assert cost["SQLITE_STMTSTATUS_FULLSCAN_STEP"] == 0
+        assert cost["SQLITE_STMTSTATUS_SORT"] == 0
+
+
+def test_what_samples_showed_holds_for_one_kept_host_only(file):
+    both(file, "/", "/a")
+    file.prune()
+    assert pages.let_go(file.connection, OTHER_ID, 4, now=AT + 50, look_at=AT + 99)
+    replica.put_sample(file.connection, OTHER_ID, sampled=2, agreed=2, lag_s=7.0)
+    file.page("http://b.test/")
+    pages.bring_back(file.connection, OTHER_ID)
+    for _ in range(2):
+        replica.put_replica(
+            file.connection, OTHER_ID, 3, "pruned", "why", now=AT + 60, look_at=AT + 70
+        )
+        [row] = replica.list_replicas(file.connection)
+        assert (row.canonical_id, row.since, row.look_at) == (3, AT + 60, AT + 70)
+        assert (row.sampled, row.lag_s, row.sampled_at, row.awaited) == (0, None, 0.0, 0)
+
+
+def test_what_two_hosts_both_have_and_one_has_not_shown_yet(file):
+    both(file, "/", "/a")
+    file.page(f"{KEPT}/seen-here")
+    file.page(f"{COPY}/seen-here", visited=False)
+    file.page(f"{COPY}/seen-there")
+    file.page(f"{KEPT}/seen-there", visited=False)
+    for origin in (KEPT, COPY):
+        for path in ("/met", "/met-too"):
+            file.page(f"{origin}{path}", visited=False)
+        file.page(f"{origin}/own{origin[-9:-7]}", visited=False)
+
+    def found(paths):
+        met = pages.shared_unvisited(file.connection, ONE_ID, OTHER_ID, paths)
+        return [
+            file.connection.execute("SELECT url FROM page WHERE page_id = ?", (page.page_id,)).get
+            for page in met
+        ]
+
+    shown = [f"{KEPT}/seen-there", f"{COPY}/seen-here"]
+    assert found(1) == shown
+    assert found(2) == [*shown, f"{KEPT}/met", f"{COPY}/met"]
+    assert found(9) == [*found(2), f"{KEPT}/met-too", f"{COPY}/met-too"]
+    # A page that waits for another try waits on.
+    file.connection.execute(
+        "UPDATE page SET retry_at = ? WHERE url = ?", (AT + 99, f"{COPY}/seen-here")
+    )
+    both_met = [f"{origin}/{path}" for path in ("met", "met-too") for origin in (KEPT, COPY)]
+    assert found(9) == [f"{KEPT}/seen-there", *both_met]
+
+
+def test_pages_rest_where_the_kept_host_has_them_and_come_back_as_they_were(file):
+    both(file, "/", "/a")
+    file.page(f"{COPY}/own")
+    file.page(f"{KEPT}/b")
+    file.page(f"{COPY}/b", visited=False)
+    file.page(f"{KEPT}/c", visited=False)
+    file.page(f"{COPY}/c")
+    before = file.states()
+    file.prune()
+    resting = {url for url, state in file.states().items() if state == "suspended"}
+    assert resting == {f"{COPY}{path}" for path in ("/", "/a", "/b")}
+    assert file.counted() == (1, 5, 3)
+    back = pages.bring_back(file.connection, OTHER_ID)
+    assert sorted(page.visited for page in back) == [False, True, True]
+    assert file.states() == before
+    assert pages.bring_back(file.connection, OTHER_ID) == []
+
+
+def test_more_than_a_slice_rests(file):
+    paths = [f"/{number}" for number in range(pages.SLICE + 20)]
+    both(file, *paths)
+    file.prune()
+    assert file.counted() == (0, len(paths), len(paths))
+    first = pages.bring_back(file.connection, OTHER_ID)
+    assert len(first) == pages.SLICE
+    assert len(pages.bring_back(file.connection, OTHER_ID)) == 20
+
+
+def test_a_sample_is_let_go_and_rests_again_once_it_was_seen(file):
+    both(file, *(f"/{number}" for number in range(10)))
+    file.prune()
+    back = pages.let_go(file.connection, OTHER_ID, 4, now=AT + 50, look_at=AT + 99)
+    assert len(back) == 4
+    file.prune(sampled_at=AT + 50)
+    assert file.counted()[2] == 6  # awaited
+    for page in back:
+        file.visit(page.page_id, b"other than before", AT + 60)
+    samples = replica_sample.samples(file.connection, OTHER_ID, ONE_ID, AT + 50)
+    assert [sample.agrees for sample in samples] == [None] * 4  # the kept host may show it too
+    for number in range(10):
+        file.visit(file.number(f"{KEPT}/{number}"), f"/{number}".encode(), AT + 70)
+    samples = replica_sample.samples(file.connection, OTHER_ID, ONE_ID, AT + 50)
+    assert [sample.agrees for sample in samples] == [False] * 4
+    file.prune(sampled_at=AT + 50)
+    assert file.counted()[2] == 10
+
+
+def test_a_copy_that_lags_agrees_and_its_lag_is_measured(file):
+    both(file, "/a")
+    file.prune()
+    [page] = pages.let_go(file.connection, OTHER_ID, 1, now=AT + 10, look_at=AT + 99)
+    file.visit(file.number(f"{KEPT}/a"), b"newer", AT + 100)
+    file.visit(page.page_id, b"/a", AT + 400)
+    [sample] = replica_sample.samples(file.connection, OTHER_ID, ONE_ID, AT + 10)
+    assert (sample.agrees, sample.lag_s) == (True, 300.0)
+
+
+def test_what_a_replica_showed_itself_proves_nothing_of_it(file):
+    both(file, "/")
+    file.prune()
+    assert pages.let_go(file.connection, OTHER_ID, 1, now=AT + 9, look_at=AT + 99)
+    file.visit(file.number(f"{KEPT}/"), b"new", AT + 10)
+    file.connection.execute(
+        "UPDATE visit SET detail = ? WHERE visited_at = ?",
+        (f"{replica_sample.STOOD_IN}www.a.test", AT + 10),
+    )
+    file.visit(file.number(f"{COPY}/"), b"new", AT + 11)
+    [sample] = replica_sample.samples(file.connection, OTHER_ID, ONE_ID, AT + 9)
+    assert sample.agrees is None
+    file.visit(file.number(f"{KEPT}/"), b"new", AT + 12)
+    [sample] = replica_sample.samples(file.connection, OTHER_ID, ONE_ID, AT + 9)
+    assert sample == (True, 0.0)
+    assert replica_sample.has_shown(file.connection, file.number(f"{KEPT}/"), b"new")
+    assert not replica_sample.has_shown(file.connection, file.number(f"{KEPT}/"), b"never")
+
+
+def test_only_a_resting_copy_stands_in(file):
+    both(file, "/", "/a")
+    assert pages.resting_url(file.connection, OTHER_ID, f"{KEPT}/a") is None
+    file.prune()
+    assert pages.resting_url(file.connection, OTHER_ID, f"{KEPT}/a") == f"{COPY}/a"
+    assert pages.resting_url(file.connection, OTHER_ID, f"{KEPT}/b") is None
+
+
+def test_a_doubted_replica_must_be_sampled_anew(file):
+    both(file, "/")
+    file.prune(sampled_at=AT + 5)
+    replica.put_sample(file.connection, OTHER_ID, sampled=8, agreed=8, lag_s=0.0)
+    replica.doubt(file.connection, OTHER_ID)
+    [row] = replica.list_replicas(file.connection)
+    assert (row.sampled, row.agreed, row.lag_s) == (0, 0, None)
+    assert (row.sampled_at, row.look_at) == (0.0, 0.0)
+
+
+def pair(**more):
+    evidence = Evidence(names=("a.test", "www.a.test"), pages=(9, 9), common=9, compared=9,
+                        equal=9, probability=0.5)  # fmt: skip
+    fields = {"one_id": ONE_ID, "other_id": OTHER_ID, "judged_at": AT, "level": Level.CERTAIN}
+    return PairRow(**{**fields, "evidence": evidence, "features": {"ndist": 4.0}, **more})
+
+
+def test_the_word_of_the_operator_outlives_judgements(file):
+    both(file, "/")
+    replica_pair.put_pairs(file.connection, [pair()])
+    assert replica_pair.put_word(file.connection, OTHER_ID, ONE_ID, "rejected")
+    assert not replica_pair.put_word(file.connection, ONE_ID, 77, "rejected")
+    replica_pair.put_pairs(file.connection, [pair(judged_at=AT + 1, level=Level.LIKELY)])
+    replica_pair.forget_pairs(file.connection, AT + 2)
+    assert replica_pair.list_pairs(file.connection) == [
+        pair(judged_at=AT + 1, level=Level.LIKELY, word="rejected")
+    ]
+    assert replica_pair.list_pairs(file.connection, OTHER_ID)
+    assert not replica_pair.list_pairs(file.connection, 77)
+
+
+def test_pairs_not_judged_any_more_are_forgotten_but_those_of_pruned_hosts(file):
+    both(file, "/")
+    replica_pair.put_pairs(file.connection, [pair()])
+    file.prune()
+    replica_pair.forget_pairs(file.connection, AT + 1)
+    assert len(replica_pair.list_pairs(file.connection)) == 1
+    replica.drop_replica(file.connection, OTHER_ID)
+    replica_pair.forget_pairs(file.connection, AT + 1)
+    assert replica_pair.list_pairs(file.connection) == []
+
+
+def test_one_host_of_a_group_is_preferred(file):
+    both(file, "/")
+    file.prune()
+    for host_id in (ONE_ID, OTHER_ID):
+        replica.prefer(file.connection, host_id)
+        preferred = [host.host_id for host in inputs.hosts(file.connection)
+                     if host.preferred]  # fmt: skip
+        assert preferred == [host_id]
+
+
+def test_pages_are_read_once_and_then_as_they_change(file):
+    both(file, "/", "/a")
+    file.page(f"{COPY}/waits", visited=False)
+    first = inputs.pages_after(file.connection, 0, 100)
+    assert [page.url for page in first] == [f"{host}{path}" for host in (KEPT, COPY)
+                                            for path in ("/", "/a")]  # fmt: skip
+    assert first[0].cleaned_digest == b"/"
+    cursors = inputs.cursors(file.connection)
+    assert inputs.pages_between(file.connection, cursors, cursors) == []
+    file.visit(first[1].page_id, b"changed", AT + 5)
+    after = inputs.cursors(file.connection)
+    [page] = inputs.pages_between(file.connection, cursors, after)
+    assert (page.url, page.cleaned_digest) == (f"{KEPT}/a", b"changed")

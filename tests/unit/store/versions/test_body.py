@@ -1,0 +1,58 @@
+import os
+import threading
+
+import pytest
+
+from crawld.errors import CorruptDatabaseError
+from crawld.store.versions import body
+
+
+@pytest.mark.parametrize("content", [b"", b"x", b"<p>page</p>" * 3000, os.urandom(5000)])
+def test_a_body_comes_back_as_it_was(connection, content):
+    body_id = body.ensure(connection, body.encode(content))
+    assert body.read(connection, body_id) == content
+
+
+def test_text_is_compressed_and_noise_is_not():
+    text, noise = body.encode(b"<p>page</p>" * 3000), body.encode(os.urandom(5000))
+    assert (text.encoding, noise.encoding) == ("zstd", "identity")
+    assert len(text.data) < text.size_bytes / 10
+    assert len(noise.data) == noise.size_bytes
+
+
+def test_equal_bodies_are_stored_once(connection):
+    first = body.ensure(connection, body.encode(b"same" * 100))
+    assert body.ensure(connection, body.encode(b"same" * 100)) == first
+    assert body.ensure(connection, body.encode(b"other" * 100)) != first
+    assert connection.execute("SELECT count(*) FROM body").get == 2
+
+
+def test_threads_encode_at_the_same_time():
+    contents = [b"%d <p>page</p>" % number * 2000 for number in range(40)]
+    failed = []
+
+    def work():
+        for content in contents:
+            encoded = body.encode(content)
+            if body.decode(encoded.encoding, encoded.size_bytes, encoded.data) != content:
+                failed.append(content)
+
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not failed
+
+
+@pytest.mark.parametrize("damage", [lambda d: d[:-3], lambda d: b"junk" + d, lambda d: b""])
+def test_damaged_bytes_are_named_as_such(connection, damage):
+    encoded = body.encode(b"<p>page</p>" * 3000)
+    body_id = body.ensure(connection, encoded)
+    connection.execute("UPDATE body SET data = ?", (damage(encoded.data),))
+    with pytest.raises(CorruptDatabaseError):
+        body.read(connection, body_id)
+
+
+def test_a_missing_body_is_none(connection):
+    assert body.read(connection, 7) is None

@@ -1,0 +1,84 @@
+import numpy as np
+import pytest
+
+from crawld.core.page import Grace, Outcome, PageState
+from crawld.store import doctor, visit
+from crawld.store.frontier import frontier, requisite
+from crawld.store.frontier import page as pages
+from crawld.store.versions import pin, quota
+from crawld.store.versions.retention import DAY_S
+from tests.unit.store.revisions import compact, contents, record_page
+from tests.unit.store.rows import NOW, changed, found, unlike
+
+RANDOM = np.random.default_rng(7)
+
+
+def noise():
+    return RANDOM.bytes(2000)
+
+
+@pytest.fixture
+def mirror(connection):
+    """A page with four copies, one that has gone, a picture that is shown and one that is not."""
+    busy = record_page(connection, "busy", [(NOW + n * DAY_S, noise()) for n in range(4)])
+    lost = record_page(connection, "lost", [(NOW, noise())])
+    gone = unlike(lost, Outcome.GONE, NOW + 9, state=PageState.GONE, grace=Grace(3, NOW))
+    visit.record(connection, gone)
+    _, ids = frontier.discover_requisites(
+        connection, [found("shown.png", requisite=True), found("needless.png", requisite=True)]
+    )
+    for page_id in ids:
+        visit.record(connection, changed(page_id, noise(), NOW))
+    requisite.put_used(connection, busy, ids[:1])
+    return {"busy": busy, "lost": lost, "shown": ids[0], "needless": ids[1]}
+
+
+def held(connection, site_id=None):
+    return {each.kind: each.copies for each in quota.standing(connection, site_id).holdings}
+
+
+def test_what_could_go_is_said_before_it_goes(connection, mirror):
+    assert held(connection) == {"superseded": 3, "needless": 1, "gone": 1}
+    assert held(connection, 1) == held(connection)
+    assert held(connection, 2) == {"superseded": 0, "needless": 0, "gone": 0}
+    standing = quota.standing(connection, 1)
+    assert standing.used_bytes == 7 * 2000
+    assert [each.stored_bytes for each in standing.holdings] == [6000, 2000, 2000]
+
+
+def test_no_more_goes_than_it_takes_and_the_oldest_first(connection, path, mirror):
+    before = contents(connection, mirror["busy"])
+    assert quota.evict(connection, "superseded", 3000) == ("superseded", 2, 4000)
+    assert contents(connection, mirror["busy"]) == before[2:]
+    assert quota.used_bytes(connection, 1) == 5 * 2000
+    assert doctor.examine(path).findings == ()
+
+
+def test_the_last_copies_of_live_pages_never_go(connection, path, mirror):
+    compact(connection)
+    for kind in quota.ORDER:
+        while quota.evict(connection, kind, 10**9).copies:
+            pass
+    assert held(connection) == dict.fromkeys(quota.ORDER, 0)
+    assert len(contents(connection, mirror["busy"])) == 1
+    assert len(contents(connection, mirror["shown"])) == 1
+    assert contents(connection, mirror["lost"]) == []
+    assert pages.for_visit(connection, mirror["needless"]) is None
+    assert connection.execute("SELECT requisite_count FROM site").get == 1
+    assert doctor.examine(path).findings == ()
+
+
+def test_a_pinned_copy_never_goes(connection, mirror):
+    first = contents(connection, mirror["busy"])[0]
+    pin.put(connection, mirror["busy"], NOW, NOW)
+    pin.put(connection, mirror["lost"], NOW, NOW)
+    while quota.evict(connection, "superseded", 10**9).copies:
+        pass
+    assert quota.evict(connection, "gone", 10**9).copies == 0
+    assert first in contents(connection, mirror["busy"])
+
+
+def test_what_was_needless_may_be_found_again(connection, mirror):
+    quota.evict(connection, "needless", 1)
+    new, _ = frontier.discover_requisites(connection, [found("needless.png", requisite=True)])
+    assert len(new) == 1

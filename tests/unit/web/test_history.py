@@ -1,0 +1,124 @@
+"""The list of a page's copies, what changed between two, and the forms that lead there."""
+
+import pytest
+
+from crawld.core.content.analysis import read_blocks
+from crawld.core.content.noise_learning import learn
+from crawld.core.content.volatile import VolatileBlocks
+from crawld.store.changes import volatile
+
+NOW = 1_780_000_000.0
+DAY_S = 86_400.0
+URL = "https://example.org/a"
+PATH = "/https/example.org/a"
+
+
+def sent(reply):
+    return reply.body.decode()
+
+
+def text(number):
+    return f"<body><p>A steady text.</p><p>Viewed {number} times.</p>"
+
+
+@pytest.fixture
+def history(mirror):
+    for number in range(3):
+        mirror.page(URL, text(number), at=NOW + number * DAY_S)
+    return mirror
+
+
+def test_two_copies_can_be_chosen(history, header_of):
+    listed = sent(history.get(f"/versions{PATH}"))
+    assert listed.count('type="radio"') == 6
+    assert f'name="url" value="{URL}"' in listed
+    for chosen in ("old=1&new=3", "old=3&new=1"):
+        reply = history.get(f"/diff?url=https%3A%2F%2Fexample.org%2Fa&{chosen}")
+        assert (reply.status, header_of(reply, "location")) == (302, f"/diff/1..3{PATH}")
+
+
+def test_a_copy_that_came_from_an_archive_later_is_the_older_one(history, header_of):
+    history.page(URL, "from an archive", at=NOW - DAY_S)
+    for chosen in ("old=1&new=4", "old=4&new=1"):
+        reply = history.get(f"/diff?url={URL}&{chosen}")
+        assert (reply.status, header_of(reply, "location")) == (302, f"/diff/4..1{PATH}")
+
+
+@pytest.mark.parametrize(
+    "query",
+    ["", "url=x", f"url={URL}&old=1", f"url={URL}&old=1&new=x", f"url={URL}&old=1&new=4"],
+)
+def test_a_choice_of_nothing(history, query):
+    assert history.get(f"/diff?{query}").status == 404
+
+
+def test_a_single_copy_is_compared_with_nothing(mirror):
+    mirror.page(URL, "one")
+    listed = sent(mirror.get(f"/versions{PATH}"))
+    assert "radio" not in listed
+    assert "first copy" in listed
+
+
+def test_more_copies_than_a_list_holds(mirror):
+    for number in range(203):
+        mirror.page(URL, f"text {number}", at=NOW + number)
+    first = sent(mirror.get(f"/versions{PATH}"))
+    assert first.count('type="radio"') == 400
+    older = first.partition('rel="next" href="')[2].partition('"')[0]
+    rest = sent(mirror.get(older))
+    assert [f"/@v{number}{PATH}" in rest for number in (1, 3, 4)] == [True, True, False]
+    assert f'href="/versions{PATH}">The newest' in rest
+
+
+def test_a_difference_leads_to_its_neighbours(history):
+    shown = sent(history.get(f"/diff/1..2{PATH}"))
+    assert "Change before" not in shown
+    assert f'href="/diff/2..3{PATH}"' in shown
+    shown = sent(history.get(f"/diff/2..3{PATH}"))
+    assert f'href="/diff/1..2{PATH}"' in shown
+    assert "Change after" not in shown
+    assert f'src="/@v2{PATH}"' in shown
+
+
+def test_what_changes_by_itself_is_passed_over(history):
+    first, second = (read_blocks(text(number).encode(), "text/html") for number in (0, 1))
+    rules = learn(VolatileBlocks(), first, second, pair=True)
+    page_id = history.known(URL).page_id
+    volatile.put_of_page(history.connection, page_id, rules.to_bytes())
+    shown = sent(history.get(f"/diff/1..2{PATH}"))
+    assert "A reader sees no difference" in shown
+    assert "1 place that changes by itself" in shown
+    assert "<del>0</del><ins>1</ins>" in sent(history.get(f"/diff/1..2/raw{PATH}"))
+
+
+def test_copies_of_another_page_are_not_compared(history):
+    history.page("https://example.org/b", "other")
+    assert history.get(f"/diff/1..4{PATH}").status == 404
+    assert history.get(f"/diff/1..99{PATH}").status == 404
+
+
+@pytest.mark.parametrize(
+    ("query", "path"),
+    [
+        ("url=https://example.org/a", PATH),
+        ("url=+example.org/a+&at=", PATH),
+        (
+            "url=http://EXAMPLE.org/%C3%BC&at=2026-05-29T10:00",
+            "/@2026-05-29T10:00/http/example.org/%C3%BC",
+        ),
+        ("url=//evil.test/x", "/https/evil.test/x"),
+        ("url=javascript:alert(1)", None),
+        ("url=", None),
+        ("url=example.org/%0d%0aSet-Cookie:x", "/https/example.org/Set-Cookie:x"),
+    ],
+)
+def test_opening_by_address(mirror, header_of, query, path):
+    reply = mirror.get(f"/open?{query}")
+    assert (reply.status, header_of(reply, "location")) == (302 if path else 404, path)
+
+
+def test_a_title_is_text_everywhere(mirror):
+    mirror.page(URL, "<p>one", title="<script>alert(1)</script>\u202e")
+    mirror.page(URL, "<p>two", title="<script>alert(1)</script>\u202e", at=NOW + 1)
+    for target in ("/site/docs", f"/versions{PATH}", f"/diff/1..2{PATH}"):
+        assert "<script" not in sent(mirror.get(target))
