@@ -91,7 +91,7 @@ def migrations(folder: Traversable | None = None) -> list[Migration]:
 def _folder() -> Traversable:
     """Return the migrations of the installed package, or those of the checkout."""
     packaged = importlib.resources.files("crawld") / "migrations"
-    return packaged if packaged.is_dir() else Path(__file__).parents[2] / "migrations"
+    return packaged if packaged.is_dir() else Path(__file__).parents[3] / "migrations"
 
 
 def status(path: Path, *, folder: Traversable | None = None) -> Status:
