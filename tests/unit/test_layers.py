@@ -18,7 +18,7 @@ def _words(text):
 
 # Lowest first; rooms on one line know nothing of each other.
 LAYERS = (
-    ("errors",),
+    ("errors", "workers"),
     ("core",),
     ("config",),
     ("store",),
