@@ -26,8 +26,9 @@ from crawld.bench.result import Metrics, answer
 from crawld.config.load import load
 from crawld.core.page import Outcome, PageState
 from crawld.core.url import url_hash
-from crawld.daemon.daemon import Daemon, Start, run_daemon
+from crawld.daemon.daemon import Daemon, Start
 from crawld.daemon.hints.source import Hint, Poll
+from crawld.daemon.run import run_daemon
 from crawld.simweb.demo import loopback_addresses
 from crawld.store import visit
 from crawld.store.changes import hint_source

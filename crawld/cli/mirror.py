@@ -28,7 +28,8 @@ from crawld.cli.progress_view import RateMeter, look, mirror_view, progress_fiel
 from crawld.cli.summary import EXAMPLES, Figures, figures_of
 from crawld.config.checks import check_config
 from crawld.config.command_line import from_command_line
-from crawld.daemon.daemon import Daemon, Start, run_daemon
+from crawld.daemon.daemon import Daemon, Start
+from crawld.daemon.run import run_daemon
 from crawld.errors import EXIT_INCOMPLETE, EXIT_OK
 
 log = structlog.get_logger(__name__)

@@ -14,9 +14,10 @@ from rich.text import Text
 from crawld.cli.output import count_text, duration_text, size_text
 from crawld.cli.tables import counts_text, next_slot_text, table
 from crawld.core.page import Outcome, PageState
-from crawld.daemon.api.schemas.status import HostStatus, Phase
+from crawld.daemon.api.schemas.status import HostStatus
 from crawld.daemon.api.views import host_status
 from crawld.daemon.daemon import Daemon
+from crawld.daemon.phase import Phase
 from crawld.net.outage import PROBE_S
 from crawld.store.frontier import frontier
 from crawld.store.frontier import host as host_rows

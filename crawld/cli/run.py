@@ -9,7 +9,8 @@ import trio
 
 from crawld.cli.logs import configure_logs
 from crawld.config.load import Loaded, load
-from crawld.daemon.daemon import Daemon, Start, run_daemon
+from crawld.daemon.daemon import Daemon, Start
+from crawld.daemon.run import run_daemon
 from crawld.errors import EXIT_OK
 
 log = structlog.get_logger(__name__)

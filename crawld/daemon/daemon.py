@@ -14,11 +14,11 @@ from __future__ import annotations
 import random
 import shutil
 import signal
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.metadata import version
 from pathlib import Path
-from typing import TypeAlias
+from typing import Protocol, TypeAlias
 
 import structlog
 import trio
@@ -28,8 +28,6 @@ from crawld.config.derive import is_public_host, user_agent
 from crawld.config.load import load
 from crawld.config.model import Config, Jobs
 from crawld.config.reload import restart_needed, runtime_changes
-from crawld.daemon.api.schemas.status import Phase
-from crawld.daemon.api.server import serve_control
 from crawld.daemon.clock import Clock
 from crawld.daemon.crawl.api_client import ApiClient
 from crawld.daemon.crawl.loop import Crawl, Settings
@@ -53,8 +51,8 @@ from crawld.daemon.jobs.runner import Job, JobRunner
 from crawld.daemon.jobs.search_index import Search
 from crawld.daemon.jobs.wiki_history.job import Backfill
 from crawld.daemon.jobs.wiki_members import Members
-from crawld.daemon.mirror_listener import serve_web
-from crawld.daemon.process import OPEN_FILES_KEPT, open_files, settle_collector, settle_heap
+from crawld.daemon.phase import Phase
+from crawld.daemon.process import OPEN_FILES_KEPT, open_files, settle_collector
 from crawld.daemon.schedule.connectivity import Network
 from crawld.daemon.supervise import outlive
 from crawld.errors import ConfigError, CrawldError
@@ -232,17 +230,22 @@ class Daemon:
     # --- life ----------------------------------------------------------------------------------
 
     async def run(
-        self, watch: Watch, task_status: trio.TaskStatus[Daemon] = trio.TASK_STATUS_IGNORED
+        self,
+        listeners: Sequence[Listener],
+        watch: Watch,
+        task_status: trio.TaskStatus[Daemon] = trio.TASK_STATUS_IGNORED,
     ) -> None:
-        """Run until shut down; reports itself once the socket answers and turns begin.
+        """Run until shut down; report itself once the listeners answer and turns begin.
 
-        `watch` runs from then on and is cancelled at the end, while the file is still open.
+        Args:
+            listeners: servers to start before the first turn, in this order.
+            watch: runs from the start report until the end, while the file is still open.
         """
         async with trio.open_nursery() as nursery:
             await nursery.start(self.database.run_writer)
             await self._fill()
-            await nursery.start(serve_control, self)
-            await nursery.start(serve_web, self)
+            for listener in listeners:
+                await nursery.start(listener, self)
             nursery.start_soon(self.network.run, self.crawl.schedule)
             nursery.start_soon(self._watch_store)
             nursery.start_soon(self._watch_disk)
@@ -399,42 +402,15 @@ class Daemon:
             log.error("reload_refused", why=error.message, hint=error.hint)
 
 
+class Listener(Protocol):
+    """A server that the daemon starts, such as the control socket."""
+
+    async def __call__(self, daemon: Daemon, task_status: trio.TaskStatus[None]) -> None:
+        """Serve until cancelled; report once clients can connect."""
+
+
 Watch: TypeAlias = Callable[[Daemon], Awaitable[None]]
-"""Something that runs beside a daemon and shows what it sees."""
-
-
-async def _watch_nothing(_: Daemon) -> None:
-    return
-
-
-async def run_daemon(
-    start: Start,
-    watch: Watch = _watch_nothing,
-    task_status: trio.TaskStatus[Daemon] = trio.TASK_STATUS_IGNORED,
-) -> Daemon:
-    """Open the file and run a daemon on it, with something that watches it, until it is shut down.
-
-    SIGINT and SIGTERM shut it down: the first drains, the second ends at once.
-
-    Returns:
-        The daemon that has ended, for its counts.
-
-    Raises:
-        OperatorError: the file or the config cannot be used.
-    """
-    settle_heap()
-    path = start.config.daemon.db
-    fresh = not path.exists()
-    async with await Database.open(
-        path, batch_max_age_s=start.config.store.batch_max_age_s
-    ) as database:
-        if database.warning:
-            log.warning("database_place", why=database.warning)
-        for step in database.migrated:
-            log.info("migration", step=step)
-        daemon = Daemon(start, database, fresh=fresh)
-        await daemon.run(watch, task_status)
-    return daemon
+"""A task that runs beside a daemon, for example a progress view."""
 
 
 def socket_path(config: Config) -> Path:

@@ -6,20 +6,16 @@ waits for a visit, nor a visit for a reader.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import structlog
 import trio
 
 from crawld.config.values import listen_of
+from crawld.daemon.daemon import Daemon
 from crawld.store.engine.database import Database
 from crawld.web.allowed_hosts import names_of_listener
 from crawld.web.app import MirrorApp
 from crawld.web.mirror import Look
 from crawld.web.server import bind, serve_mirror, url_of
-
-if TYPE_CHECKING:
-    from crawld.daemon.daemon import Daemon
 
 log = structlog.get_logger(__name__)
 

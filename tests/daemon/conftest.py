@@ -4,7 +4,7 @@ import pytest
 
 from crawld.core.url import url_hash
 from crawld.daemon.clock import Clock
-from crawld.daemon.daemon import run_daemon
+from crawld.daemon.run import run_daemon
 from crawld.simweb.server import SimWeb
 from crawld.store import visit
 from crawld.store.frontier import frontier

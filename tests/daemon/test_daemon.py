@@ -5,7 +5,7 @@ import trio
 from structlog.testing import capture_logs
 
 from crawld.daemon.api.server import control_app
-from crawld.daemon.daemon import run_daemon
+from crawld.daemon.run import run_daemon
 from tests.daemon.whole_daemon import PATIENCE_S
 
 

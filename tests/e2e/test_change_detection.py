@@ -12,7 +12,7 @@ import trio
 from crawld.core.change.model import PageModel
 from crawld.core.validators import ValidatorTrust
 from crawld.daemon.clock import Clock
-from crawld.daemon.daemon import run_daemon
+from crawld.daemon.run import run_daemon
 from crawld.simweb.change_process import poisson
 from crawld.simweb.graph import SiteGraph
 from crawld.simweb.prose import EditKind

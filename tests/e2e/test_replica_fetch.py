@@ -9,7 +9,7 @@ from itertools import pairwise
 import pytest
 
 from crawld.daemon.clock import Clock
-from crawld.daemon.daemon import run_daemon
+from crawld.daemon.run import run_daemon
 from crawld.simweb.change_process import STATIC, Recorded
 from crawld.simweb.graph import SiteGraph
 from crawld.simweb.server import SimWeb

@@ -7,7 +7,7 @@ the web's ledger counts what was asked for.
 import pytest
 
 from crawld.daemon.clock import Clock
-from crawld.daemon.daemon import run_daemon
+from crawld.daemon.run import run_daemon
 from crawld.simweb.change_process import poisson
 from crawld.simweb.graph import SiteGraph
 from crawld.simweb.server import SimWeb

@@ -4,18 +4,16 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 from fastapi import APIRouter, Query
 
 from crawld.core.audit import DAY_S, Audited, day_of
 from crawld.daemon.api.schemas.audit import FreshnessStatus
+from crawld.daemon.daemon import Daemon
 from crawld.store.changes import audit
 from crawld.store.changes.audit import AuditRow
 from crawld.store.mirror.selection import behind
-
-if TYPE_CHECKING:
-    from crawld.daemon.daemon import Daemon
 
 STATUS_DAYS = 7
 """Days that the status is about."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Annotated, Final, NamedTuple
+from typing import Annotated, Final, NamedTuple
 
 import numpy as np
 import trio
@@ -27,11 +27,9 @@ from crawld.daemon.api.schemas.forecast import (
     ForecastPoint,
     ForecastTarget,
 )
+from crawld.daemon.daemon import Daemon
 from crawld.store.changes import hint, hint_source, sample
 from crawld.store.changes.sample import PagePast
-
-if TYPE_CHECKING:
-    from crawld.daemon.daemon import Daemon
 
 BUDGETS: Final = (0.125, 0.25, 0.5, 0.75, 1.0, 1.5, 2.0, 4.0, 8.0)
 

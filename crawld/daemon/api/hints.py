@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from fastapi import APIRouter
 from pydantic import BaseModel
 
+from crawld.daemon.daemon import Daemon
 from crawld.store.changes import hint, hint_source
-
-if TYPE_CHECKING:
-    from crawld.daemon.daemon import Daemon
-    from crawld.store.changes.hint_source import SourceRow
+from crawld.store.changes.hint_source import SourceRow
 
 
 class HintSourceStatus(BaseModel):

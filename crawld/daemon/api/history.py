@@ -7,7 +7,7 @@ reader's thread.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import Annotated, Final
 
 import apsw
 from fastapi import APIRouter, Query
@@ -20,15 +20,13 @@ from crawld.core.timestamps import parse_instant
 from crawld.daemon.api.lookup import known_page
 from crawld.daemon.api.schemas.history import Diff, DiffHunk, DiffPiece, History, VersionDetail
 from crawld.daemon.api.views import version_status
+from crawld.daemon.daemon import Daemon
 from crawld.errors import OperatorError
 from crawld.store.changes import volatile
 from crawld.store.frontier.page import PageRecord
 from crawld.store.versions import version as version_rows
 from crawld.store.versions.headers import unpack
 from crawld.store.versions.version import VersionRow
-
-if TYPE_CHECKING:
-    from crawld.daemon.daemon import Daemon
 
 FIRST_INSTANT: Final = 1_000_000_000
 """September 2001: no copy is older, and no file has so many copies."""

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from crawld.daemon.api.schemas import status
+from crawld.daemon.daemon import Daemon
 from crawld.daemon.jobs.runner import JobState
 from crawld.sources.mediawiki_site import WikiFacts
 from crawld.store.changes import wiki
-
-if TYPE_CHECKING:
-    from crawld.daemon.daemon import Daemon
 
 
 async def job_status(state: JobState) -> status.JobStatus:

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from starlette.exceptions import HTTPException
 
 from crawld.core.url import canonicalize, parse, url_hash
+from crawld.daemon.daemon import Daemon
 from crawld.errors import InvalidUrlError
 from crawld.store.frontier import page as page_rows
 from crawld.store.frontier.page import PageRecord
-
-if TYPE_CHECKING:
-    from crawld.daemon.daemon import Daemon
 
 
 def canonical(url: str) -> str:

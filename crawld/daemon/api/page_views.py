@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from crawld.core.change.model import PageModel
 from crawld.core.content.volatile import VolatileBlocks
 from crawld.core.page import PageState
 from crawld.core.validators import ValidatorTrust
 from crawld.daemon.api.schemas import status
+from crawld.daemon.daemon import Daemon
 from crawld.store.changes import hint, volatile
 from crawld.store.frontier.page import PageRecord
-
-if TYPE_CHECKING:
-    from crawld.daemon.daemon import Daemon
 
 
 class NextVisit(NamedTuple):

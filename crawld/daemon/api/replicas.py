@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING
 
 from fastapi import APIRouter
 from starlette.exceptions import HTTPException
@@ -11,15 +10,13 @@ from starlette.exceptions import HTTPException
 from crawld.core.replica.verdict import in_words
 from crawld.daemon.api.schemas.replicas import PairStatus, ReplicaForm, Replicas, ReplicaStatus
 from crawld.daemon.api.schemas.status import Done
+from crawld.daemon.daemon import Daemon
 from crawld.errors import OperatorError
 from crawld.store.frontier import host as host_rows
 from crawld.store.replica import pair as replica_pair
 from crawld.store.replica import replica
 from crawld.store.replica.pair import PairRow, Word
 from crawld.store.replica.replica import ReplicaRow
-
-if TYPE_CHECKING:
-    from crawld.daemon.daemon import Daemon
 
 JOB = "replicas"
 

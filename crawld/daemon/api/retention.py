@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import structlog
 from fastapi import APIRouter, Query
@@ -20,15 +20,12 @@ from crawld.daemon.api.schemas.retention import (
     QuotaStatus,
 )
 from crawld.daemon.api.schemas.status import Done
+from crawld.daemon.daemon import Daemon
 from crawld.daemon.purge import older_copies, take_down
 from crawld.errors import OperatorError
 from crawld.store.versions import pin as pin_rows
 from crawld.store.versions import purge as purge_rows
 from crawld.store.versions import quota
-
-if TYPE_CHECKING:
-    from crawld.daemon.daemon import Daemon
-
 
 log = structlog.get_logger(__name__)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import resource
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 from fastapi import APIRouter, BackgroundTasks, Query
 from pydantic import ValidationError
@@ -31,15 +31,13 @@ from crawld.daemon.api.views import (
     site_status,
     visit_status,
 )
+from crawld.daemon.daemon import Daemon
 from crawld.errors import OperatorError
 from crawld.store import visit as visit_rows
 from crawld.store.frontier import frontier, redirect, refusal
 from crawld.store.frontier import host as host_rows
 from crawld.store.frontier import page as page_rows
 from crawld.store.versions import purge
-
-if TYPE_CHECKING:
-    from crawld.daemon.daemon import Daemon
 
 PAGE_BYTES = resource.getpagesize()
 

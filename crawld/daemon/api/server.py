@@ -15,7 +15,7 @@ import socket
 import stat
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
 import structlog
 import trio
@@ -28,10 +28,8 @@ from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from crawld.daemon.api.routes import routes
+from crawld.daemon.daemon import Daemon
 from crawld.errors import CrawldError, OperatorError, StoreError
-
-if TYPE_CHECKING:
-    from crawld.daemon.daemon import Daemon
 
 log = structlog.get_logger(__name__)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import trio
 from starlette.exceptions import HTTPException
@@ -10,6 +10,7 @@ from starlette.exceptions import HTTPException
 from crawld.core.page import PageState
 from crawld.daemon.api import page_views
 from crawld.daemon.api.schemas import status
+from crawld.daemon.daemon import Daemon
 from crawld.store import visit as visit_rows
 from crawld.store.frontier import host as host_rows
 from crawld.store.frontier import refusal
@@ -19,9 +20,6 @@ from crawld.store.frontier.site import SiteRow
 from crawld.store.versions import version as version_rows
 from crawld.store.versions.version import VersionRow
 from crawld.store.visit import VisitRow
-
-if TYPE_CHECKING:
-    from crawld.daemon.daemon import Daemon
 
 VISITS_SHOWN = 20
 VERSIONS_SHOWN = 50

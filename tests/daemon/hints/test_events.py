@@ -5,9 +5,9 @@ import time
 import pytest
 import trio
 
-from crawld.daemon.daemon import run_daemon
 from crawld.daemon.hints import documents as asking
 from crawld.daemon.hints.events import DISORDER_S
+from crawld.daemon.run import run_daemon
 from tests.daemon.hints.event_server import Wire, answering, canary, event, framed, saying
 from tests.daemon.hints.test_documents import lay, sources, told, visited
 from tests.daemon.whole_daemon import PATIENCE_S, until

@@ -5,8 +5,8 @@ import time
 import pytest
 import trio
 
-from crawld.daemon.daemon import run_daemon
 from crawld.daemon.hints.source import HELD, Hint, Poll, PollTrouble
+from crawld.daemon.run import run_daemon
 from crawld.store.changes import hint, hint_source
 from tests.daemon.whole_daemon import site_of, until
 

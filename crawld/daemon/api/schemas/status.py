@@ -11,8 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from crawld.core.page import Outcome, PageState
 from crawld.daemon.api.schemas.audit import FreshnessStatus
-
-Phase = Literal["starting", "running", "draining", "stopping"]
+from crawld.daemon.phase import Phase
 
 
 class Form(BaseModel):

@@ -1,0 +1,52 @@
+"""Start a daemon: open its file, and run it with its control socket and its web listener."""
+
+from __future__ import annotations
+
+import structlog
+import trio
+
+from crawld.daemon.api.server import serve_control
+from crawld.daemon.daemon import Daemon, Start, Watch
+from crawld.daemon.mirror_listener import serve_web
+from crawld.daemon.process import settle_heap
+from crawld.store.engine.database import Database
+
+log = structlog.get_logger(__name__)
+
+
+async def _watch_nothing(_: Daemon) -> None:
+    return
+
+
+async def run_daemon(
+    start: Start,
+    watch: Watch = _watch_nothing,
+    task_status: trio.TaskStatus[Daemon] = trio.TASK_STATUS_IGNORED,
+) -> Daemon:
+    """Open the file and run a daemon on it until it is shut down.
+
+    SIGINT and SIGTERM shut it down: the first drains, the second ends at once.
+
+    Args:
+        start: config, seeds and environment.
+        watch: a task that runs beside the daemon.
+
+    Returns:
+        The daemon after its end, for its counts.
+
+    Raises:
+        OperatorError: the file or the config cannot be used.
+    """
+    settle_heap()
+    path = start.config.daemon.db
+    fresh = not path.exists()
+    async with await Database.open(
+        path, batch_max_age_s=start.config.store.batch_max_age_s
+    ) as database:
+        if database.warning:
+            log.warning("database_place", why=database.warning)
+        for step in database.migrated:
+            log.info("migration", step=step)
+        daemon = Daemon(start, database, fresh=fresh)
+        await daemon.run((serve_control, serve_web), watch, task_status)
+    return daemon
