@@ -24,6 +24,7 @@ from crawld.core.change.scale import ScaleModel
 from crawld.core.revisit.visit_value import usual_scale
 from crawld.daemon.crawl.loop import Crawl
 from crawld.daemon.frontier.page_queue import HostPages, Known
+from crawld.daemon.pacing import Pace
 from crawld.store.changes import allocation, model
 from crawld.store.changes.allocation import WeighedModel
 from crawld.store.changes.model import FIRST
@@ -34,8 +35,8 @@ log = structlog.get_logger(__name__)
 SLICE: Final = 4_096
 """Models read at one go: some two milliseconds of work for a policy."""
 
-REST: Final = 1.0
-"""Rest after each slice, in times of its work."""
+REST_FACTOR: Final = 1.0
+"""Rest after each slice, as a multiple of its work."""
 
 
 class Models:
@@ -144,8 +145,8 @@ class Teaching:
         hosts = {host.host_id: host for host in self._crawl.hosts.values()}
         scales = await self._scales()
         after: tuple[int, int] | None = FIRST
+        pace = Pace(REST_FACTOR)
         while after is not None:
-            began_s = trio.current_time()
             groups, after = await self._database.read(read_slice, after)
             for group in groups:
                 host = hosts.get(group.host_id)
@@ -153,7 +154,7 @@ class Teaching:
                 if pages is not None:
                     _tell(pages, group, scales.get(group.site_id, usual_scale()))
                     await trio.lowlevel.checkpoint()
-            await trio.sleep(REST * (trio.current_time() - began_s))
+            await pace.rest()
 
     async def _scales(self) -> dict[int, ScaleModel]:
         """Return the fitted scale model of each site, one object a site: its tables are shared."""

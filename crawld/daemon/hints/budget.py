@@ -29,6 +29,7 @@ from crawld.core.change.reliability import missed_by_all
 from crawld.core.revisit.forecast import Pages, Told, pages_of
 from crawld.core.revisit.polling import poll_interval
 from crawld.daemon.crawl.loop import Crawl
+from crawld.daemon.pacing import Pace
 from crawld.store.changes import allocation, hint, hint_source
 from crawld.store.changes.allocation import WeighedModel
 from crawld.store.changes.hint_source import SourceRow
@@ -42,8 +43,8 @@ LOOK_EVERY_S: Final = 30.0
 AGAIN_S: Final = 3_600.0
 """How long an interval worked out holds, if the source has not told twice as much meanwhile."""
 
-REST: Final = 9.0
-"""Rest after each source, in times of its work."""
+REST_FACTOR: Final = 9.0
+"""Rest after each source, as a multiple of its work."""
 
 SAMPLE: Final = 64
 """Pages by which a host is judged; they are read in the order of hashes, which is no order."""
@@ -153,6 +154,7 @@ class Budget:
 
     async def _work_out(self, row: SourceRow, all_told: Sequence[SourceRow]) -> None:
         known, now = self._worth.get(row.hint_source_id), trio.current_time()
+        pace = Pace(REST_FACTOR)
         host = self._crawl.hosts.get(row.host)
         pages = host.pages.get(row.site_id) if host else None
         if host is None or pages is None or not row.poll_count:
@@ -182,7 +184,7 @@ class Budget:
             interval_s, gain = found
             worth = Worth(interval_s, gain, row.hint_count, now, slots_per_s)
             self._worth[row.hint_source_id] = worth
-        await trio.sleep(REST * (trio.current_time() - now))
+        await pace.rest()
 
 
 def coverage(told: Sequence[SourceRow]) -> tuple[float, float]:

@@ -28,9 +28,10 @@ from crawld.core.revisit.price import revisit_frequency
 from crawld.core.revisit.registry import Allocated
 from crawld.daemon.clock import Clock
 from crawld.daemon.crawl.loop import Crawl
-from crawld.daemon.crawl.policy_loader import REST, Models, grouped, read_slice
+from crawld.daemon.crawl.policy_loader import Models, grouped, read_slice
 from crawld.daemon.frontier.host import HostState
 from crawld.daemon.frontier.page_queue import HostPages
+from crawld.daemon.pacing import Pace
 from crawld.store.changes import allocation as price
 from crawld.store.engine.database import Database
 
@@ -44,6 +45,9 @@ WRITTEN: Final = 1000
 
 HANDED: Final = 512
 """Frequencies handed to a policy at one go, some 2 ms of work."""
+
+REST_FACTOR: Final = 1.0
+"""Rest after each slice, as a multiple of its work."""
 
 FEW: Final = 0.02
 """While fewer than this share of its pages were visited, a host keeps its price."""
@@ -206,12 +210,12 @@ class Allocate:
         known = sorted(host.host_id for host in self._crawl.hosts.values())
         for first, last in _runs(known, wanted_hosts):
             after: tuple[int, int] | None = (first - 1, 2**63 - 1)
+            pace = Pace(REST_FACTOR)
             while after is not None:
-                began_s = trio.current_time()
                 groups, after = await self._database.read(read_slice, after, last)
                 wanted = (group for group in groups if group.site_id in self._crawl.sites)
                 slices += [_pages_of(group) for group in wanted if group.host_id in wanted_hosts]
-                await trio.sleep(REST * (trio.current_time() - began_s))
+                await pace.rest()
         return await trio.to_thread.run_sync(_joined, slices) if slices else None
 
     async def _store(self, shared: Shared, delay_s: dict[int, float], at: float) -> None:
@@ -237,13 +241,13 @@ class Allocate:
 
     async def _hand(self, of_site: HostPages, pages: npt.NDArray[np.int64], given: Floats) -> None:
         """Hand frequencies to a policy that follows them, in parts: no slot waits for all."""
+        pace = Pace(REST_FACTOR)
         for start in range(0, len(pages), HANDED):
             if not isinstance(of_site.policy, Allocated):
                 return
-            began_s = trio.current_time()
             part = slice(start, start + HANDED)
             of_site.allocated(pages[part], given[part])
-            await trio.sleep(REST * (trio.current_time() - began_s))
+            await pace.rest()
 
 
 def _policies(host: HostState) -> tuple[tuple[int, str], ...]:

@@ -11,13 +11,13 @@ from typing import Final
 
 import apsw
 import structlog
-import trio
 
 from crawld.core.content.analysis import read_blocks
 from crawld.core.content.fingerprint import cleaned_digest, sketch
 from crawld.core.content.volatile import VolatileBlocks, cleaned
 from crawld.daemon.clock import Clock
 from crawld.daemon.crawl.loop import Crawl
+from crawld.daemon.pacing import Pace
 from crawld.errors import CorruptDatabaseError
 from crawld.store.changes import volatile
 from crawld.store.engine.database import Database
@@ -34,8 +34,8 @@ AGE_S: Final = 60.0
 SLICE: Final = 8
 """Copies analysed at one go, some 10 ms of work."""
 
-REST: Final = 3.0
-"""Rest after each slice, in times of its work."""
+REST_FACTOR: Final = 3.0
+"""Rest after each slice, as a multiple of its work."""
 
 
 class Analyse:
@@ -57,8 +57,9 @@ class Analyse:
             return "left to a daemon"
         analysed = self._analysed
         before = self._clock.now() - AGE_S
+        pace = Pace(REST_FACTOR)
         while await self._slice(before):
-            pass
+            await pace.rest()
         return f"{self._analysed - analysed} copies analysed"
 
     async def progress(self) -> dict[str, int]:
@@ -66,7 +67,6 @@ class Analyse:
         return {"analysed": self._analysed, "damaged": self._damaged}
 
     async def _slice(self, before: float) -> bool:
-        began_s = trio.current_time()
         copies, up_to = await self._database.read(unanalysed.unread, before=before, limit=SLICE)
         if up_to is None:
             return False
@@ -76,7 +76,6 @@ class Analyse:
         if len(read) < len(copies):
             self._damaged += len(copies) - len(read)
             log.error("copies_unreadable", up_to=up_to, hint="crawld doctor")
-        await trio.sleep(REST * (trio.current_time() - began_s))
         return True
 
 

@@ -25,6 +25,7 @@ from crawld.core.change.section import groups_of
 from crawld.core.url import target_of
 from crawld.daemon.clock import Clock
 from crawld.daemon.crawl.loop import Crawl
+from crawld.daemon.pacing import Pace
 from crawld.store.changes import model
 from crawld.store.changes.model import FIRST, ModelRow, Refitted
 from crawld.store.engine.database import Database
@@ -43,8 +44,8 @@ WRITTEN: Final = 256
 MOVED: Final = 0.02
 """A model is written back if its rate or its prior moved by more than this share."""
 
-REST: Final = 2.0
-"""Rest after each slice, in times of its work."""
+REST_FACTOR: Final = 2.0
+"""Rest after each slice, as a multiple of its work."""
 
 SAMPLE_HOSTS, SAMPLE_PAGES, SAMPLE_NEWEST = 50, 2000, 200
 """Hosts of a site, pages of them in all, and newest changes of a page: what it is fitted to."""
@@ -119,8 +120,8 @@ class Estimate:
 
     async def _refit_all(self) -> None:
         after = FIRST
+        pace = Pace(REST_FACTOR)
         while True:
-            began_s = trio.current_time()
             found = await self._database.read(refit_slice, after)
             if found is None:
                 return
@@ -130,7 +131,7 @@ class Estimate:
             await self._database.write(put_priors_of, found)
             self._pages += found.pages
             after = found.up_to
-            await trio.sleep(REST * (trio.current_time() - began_s))
+            await pace.rest()
 
     async def _fit_scale(self, site_id: int) -> None:
         hosts = [host for host in self._crawl.hosts.values() if site_id in host.pages]

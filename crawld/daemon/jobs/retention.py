@@ -8,21 +8,17 @@ takes more than half of a core from the crawl.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Concatenate, Final, ParamSpec, TypeVar
+from typing import Final
 
-import apsw
 import structlog
-import trio
 
 from crawld.config.model import Store
 from crawld.daemon.clock import Clock
 from crawld.daemon.crawl.loop import Crawl
+from crawld.daemon.pacing import paced_read
 from crawld.store.engine.database import Database
 from crawld.store.versions import delta, quota, retention
 from crawld.store.versions.retention import Rule
-
-P = ParamSpec("P")
-T = TypeVar("T")
 
 log = structlog.get_logger(__name__)
 
@@ -31,6 +27,9 @@ EVERY_S: Final = 300.0
 
 THIN_EVERY_S: Final = 3600.0
 """How often all pages are looked at for copies to give up, unless a rule has changed."""
+
+REST_FACTOR: Final = 1.0
+"""Rest after each slice, as a multiple of its work."""
 
 
 class Retention:
@@ -109,7 +108,7 @@ class Retention:
             log.warning("quota_exceeded", site=site_id, used_bytes=used, max_bytes=max_bytes)
 
     async def _compact(self) -> None:
-        while (slice_ := await self._planned(delta.plan)) is not None:
+        while (slice_ := await paced_read(REST_FACTOR, self._database, delta.plan)) is not None:
             for version_id in slice_.unreadable:
                 log.error("body_damaged", version=version_id, hint="crawld doctor")
             await self._database.write(delta.apply, slice_)
@@ -118,17 +117,12 @@ class Retention:
 
     async def _thin(self, rules: dict[int, Rule], now: float) -> None:
         after = 0
-        while (slice_ := await self._planned(retention.plan, rules, now, after=after)) is not None:
+        while (
+            slice_ := await paced_read(
+                REST_FACTOR, self._database, retention.plan, rules, now, after=after
+            )
+        ) is not None:
             if slice_.versions:
                 await self._database.write(retention.apply, slice_)
             after = slice_.up_to
             self._given_up += len(slice_.versions)
-
-    async def _planned(
-        self, plan: Callable[Concatenate[apsw.Connection, P], T], *args: P.args, **kwargs: P.kwargs
-    ) -> T:
-        """Plan a slice, and rest as long as that took."""
-        began_s = trio.current_time()
-        slice_ = await self._database.read(plan, *args, **kwargs)
-        await trio.sleep(trio.current_time() - began_s)
-        return slice_

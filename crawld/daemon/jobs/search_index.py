@@ -8,13 +8,15 @@ from __future__ import annotations
 
 from typing import Final
 
-import trio
-
+from crawld.daemon.pacing import Pace
 from crawld.store.engine.database import Database
 from crawld.store.versions import search_index
 
 EVERY_S: Final = 60.0
 """How long a new copy waits until it can be found."""
+
+REST_FACTOR: Final = 1.0
+"""Rest after each slice, as a multiple of its work."""
 
 
 class Search:
@@ -31,12 +33,11 @@ class Search:
     async def run(self) -> str:
         """Catch up with the crawl."""
         before = self._indexed
-        began_s = trio.current_time()
+        pace = Pace(REST_FACTOR)
         while (work := await self._database.read(search_index.plan)) is not None:
             await self._database.write(search_index.apply, work)
             self._indexed += len(work.entries)
-            await trio.sleep(trio.current_time() - began_s)
-            began_s = trio.current_time()
+            await pace.rest()
         return f"{self._indexed - before} pages indexed"
 
     async def progress(self) -> dict[str, int]:

@@ -23,10 +23,10 @@ from crawld.core.replica.verdict import ASKED_PATHS, level_of
 from crawld.core.url import canonicalize, parse, target_of
 from crawld.daemon.clock import Clock
 from crawld.daemon.crawl.loop import Crawl
-from crawld.daemon.jobs.pacing import rested
 from crawld.daemon.jobs.replicas.plan import Decision, Known, plan
-from crawld.daemon.jobs.replicas.sampling import ReplicaWatch, look_again_in_s
+from crawld.daemon.jobs.replicas.sampling import REST_FACTOR, ReplicaWatch, look_again_in_s
 from crawld.daemon.jobs.replicas.search import Findings, ReplicaSearch, same_path_redirects
+from crawld.daemon.pacing import paced_read
 from crawld.errors import CorruptDatabaseError, InvalidUrlError
 from crawld.store.engine.database import Database
 from crawld.store.replica import inputs, replica
@@ -109,7 +109,9 @@ class Replicas:
         up_to = await self._database.read(inputs.cursors)
         if self._cursors is None:
             after = 0
-            while pages := await rested(self._database, inputs.pages_after, after, SLICE):
+            while pages := await paced_read(
+                REST_FACTOR, self._database, inputs.pages_after, after, SLICE
+            ):
                 await trio.to_thread.run_sync(self._search.add, pages)
                 after = pages[-1].page_id
         else:
@@ -119,7 +121,9 @@ class Replicas:
                     min(last.visit_id + SLICE, up_to.visit_id),
                     min(max(last.version_id, 0) + SLICE, up_to.version_id),
                 )
-                pages = await rested(self._database, inputs.pages_between, last, step)
+                pages = await paced_read(
+                    REST_FACTOR, self._database, inputs.pages_between, last, step
+                )
                 await trio.to_thread.run_sync(self._search.add, pages)
                 last = step
         self._cursors = up_to
@@ -145,7 +149,10 @@ class Replicas:
         versions = tuple(version_id for _, version_id in copies)
         before = self._heads.get(host_id)
         if before is None or before[0] != versions:
-            self._heads[host_id] = (versions, await rested(self._database, _read_heads, copies))
+            self._heads[host_id] = (
+                versions,
+                await paced_read(REST_FACTOR, self._database, _read_heads, copies),
+            )
         named = self._heads[host_id][1]
         return {name: round(count * pages / len(copies)) for name, count in named.items()}
 
@@ -256,8 +263,8 @@ class Replicas:
         settled = {row.host_id for row in rows if row.status == "pruned"}
         pairs = [pair for pair in found.undecided if not settled.intersection(pair)]
         for one, other in pairs[:ASKED_PAIRS]:
-            met = await rested(
-                self._database, replica_pages.shared_unvisited, one, other, ASKED_PATHS
+            met = await paced_read(
+                REST_FACTOR, self._database, replica_pages.shared_unvisited, one, other, ASKED_PATHS
             )
             for host_id, site_id in dict.fromkeys((page.host_id, page.site_id) for page in met):
                 host = self._crawl.hosts.get(names[host_id])

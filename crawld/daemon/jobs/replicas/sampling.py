@@ -17,7 +17,7 @@ import structlog
 from crawld.config.model import Replicas as Keys
 from crawld.daemon.clock import Clock
 from crawld.daemon.crawl.loop import Crawl
-from crawld.daemon.jobs.pacing import rested
+from crawld.daemon.pacing import paced_read
 from crawld.store.engine.database import Database
 from crawld.store.replica import (
     pages as replica_pages,
@@ -48,6 +48,9 @@ FRESH_LAG_S: Final = 60.0
 
 UNDECIDED_S: Final = 2 * 86_400.0
 """How long a sample waits for the canonical page to be visited after it."""
+
+REST_FACTOR: Final = 2.0
+"""Rest after each slice, as a multiple of its work."""
 
 
 class ReplicaWatch:
@@ -117,8 +120,11 @@ class ReplicaWatch:
         while after is not None:
             part = (row.host_id, row.canonical_id, after)
             since = row.sampled_at
-            some, after = await rested(
-                self._database, partial(replica_pages.restable, visited_since=since), *part
+            some, after = await paced_read(
+                REST_FACTOR,
+                self._database,
+                partial(replica_pages.restable, visited_since=since),
+                *part,
             )
             if some:
                 await self._database.write(
