@@ -61,6 +61,7 @@ from crawld.net.resolver import CachedResolver, Lookup, NameserverLookup, System
 from crawld.store.changes.hint_source import SourceRow
 from crawld.store.engine.database import Database
 from crawld.store.frontier import traffic
+from crawld.workers import THREADS
 
 log = structlog.get_logger(__name__)
 
@@ -124,6 +125,7 @@ class Daemon:
         self.clock = start.clock
         self.started_at = start.clock.now()
         self.phase: Phase = "starting"
+        workers = THREADS
         resolver = _resolver(start.config)
         self.fetcher = Fetcher(
             user_agent=user_agent(start.config),
@@ -143,6 +145,7 @@ class Daemon:
             self.crawl,
             database,
             start.clock,
+            workers=workers,
             settings=self._jobs_settings,
             finders=[
                 WikiFinder(self.crawl, database, client, start.clock),
@@ -152,12 +155,13 @@ class Daemon:
                     self.documents,
                     start.clock,
                     self._told,
+                    workers=workers,
                 ),
             ],
         )
         self.crawl.robots.on_sitemaps = self.sourcing.look_again
         self._teaching = Teaching(self.crawl, database, on_switched=self.sourcing.delivery.restore)
-        self._allocate = Allocate(self.crawl, database, start.clock)
+        self._allocate = Allocate(self.crawl, database, start.clock, workers=workers)
         self._members = Members(self.crawl, database, client, start.clock)
         jobs: list[Job] = [
             Backfill(
@@ -172,19 +176,27 @@ class Daemon:
             self._members,
             Retention(self.crawl, database, start.clock, settings=lambda: self._config.store),
             Analyse(self.crawl, database, start.clock),
-            Estimate(self.crawl, database, start.clock, on_refitted=self._refitted),
+            Estimate(
+                self.crawl, database, start.clock, workers=workers, on_refitted=self._refitted
+            ),
             self._allocate,
             Audit(
                 self.crawl,
                 database,
                 start.clock,
                 settings=self._jobs_settings,
-                chance=random.Random(),
+                rng=random.Random(),
             ),
-            Replicas(self.crawl, database, start.clock, settings=lambda: self._config.replicas),
+            Replicas(
+                self.crawl,
+                database,
+                start.clock,
+                workers=workers,
+                settings=lambda: self._config.replicas,
+            ),
             Search(database),
         ]
-        self.jobs = JobRunner(database, start.clock, jobs, chance=random.Random())
+        self.jobs = JobRunner(database, start.clock, jobs, rng=random.Random())
         self._hurry = trio.CancelScope()
 
     async def _told(self, row: SourceRow, said: Poll) -> None:

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
 import trio
+from tenacity import retry, retry_if_result, stop_after_attempt, wait_fixed
 
 from crawld.daemon.clock import Clock
 from crawld.store.engine.database import Database
 from crawld.store.versions import purge, search_index
 from crawld.store.versions.purge import Purged
 
-SCRUB_TRIES: Final = 50
+SCRUB_ATTEMPTS: Final = 50
 SCRUB_WAIT_S: Final = 0.1
 """A reader keeps the log from being emptied; ours are done within this."""
 
@@ -42,12 +44,16 @@ async def take_down(
     return done, erased
 
 
+@retry(
+    retry=retry_if_result(operator.not_),
+    stop=stop_after_attempt(SCRUB_ATTEMPTS),
+    wait=wait_fixed(SCRUB_WAIT_S),
+    sleep=trio.sleep,
+    retry_error_callback=lambda _: False,
+)
 async def _scrub(database: Database) -> bool:
-    for _ in range(SCRUB_TRIES):
-        if await database.on_writer(purge.scrub):
-            return True
-        await trio.sleep(SCRUB_WAIT_S)
-    return False
+    """Empty the write-ahead log; return False if readers kept it in use at every attempt."""
+    return await database.on_writer(purge.scrub)
 
 
 def older_copies(path: Path) -> list[str]:

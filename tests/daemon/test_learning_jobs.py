@@ -13,6 +13,7 @@ from crawld.simweb.change_process import STATIC, poisson
 from crawld.store.changes import model
 from crawld.store.frontier import page as page_rows
 from crawld.store.versions import version
+from crawld.workers import THREADS
 from tests.daemon.whole_daemon import site_of, until
 
 DAY_S = 86_400.0
@@ -89,7 +90,7 @@ async def test_first_copies_of_a_crawl_in_a_hurry_are_analysed_once_old_enough(
 async def test_models_are_refitted_and_sites_get_a_scale(crawled, mirror, wall):
     await rounds(crawled, wall, 12)
     before = dict(mirror.rows("SELECT page_id, record FROM model"))
-    job = Estimate(crawled.crawl, crawled.database, crawled.clock)
+    job = Estimate(crawled.crawl, crawled.database, crawled.clock, workers=THREADS)
     assert job.every_s == FIRST_S
     told = await job.run()
     assert told.startswith("20 models, ")

@@ -23,6 +23,7 @@ from crawld.daemon.frontier.page_queue import HostPages, Known
 from crawld.daemon.jobs.allocate import Allocate, Pages, share
 from crawld.daemon.schedule.slots import HostSlot
 from crawld.store.changes import model
+from crawld.workers import THREADS
 from tests.daemon.whole_daemon import site_of, until
 
 REVISITING = {"min_revisit_s": 0.0}
@@ -153,7 +154,7 @@ class TestAllocate:
     """Shares the turns of hosts; works hard only where pages have changed."""
 
     async def test_a_host_keeps_its_price_while_few_of_its_pages_change(self, merging, mirror):
-        job = Allocate(merging.crawl, merging.database, merging.clock)
+        job = Allocate(merging.crawl, merging.database, merging.clock, workers=THREADS)
         assert (await job.run()).startswith("120 pages, 1 hosts")
         [(price,)] = mirror.rows("SELECT price FROM host")
         (pages,) = merging.crawl.hosts["a.test"].pages.values()
@@ -170,7 +171,7 @@ class TestAllocate:
         assert mirror.rows("SELECT price FROM host") != [(price,)]
 
     async def test_a_refit_another_delay_and_another_policy_make_a_host_new(self, merging, wall):
-        job = Allocate(merging.crawl, merging.database, merging.clock)
+        job = Allocate(merging.crawl, merging.database, merging.clock, workers=THREADS)
         host = merging.crawl.hosts["a.test"]
         await job.run()
         assert await job.run() == "1 hosts keep their price"

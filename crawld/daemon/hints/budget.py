@@ -34,6 +34,7 @@ from crawld.store.changes import allocation, hint, hint_source
 from crawld.store.changes.allocation import WeighedModel
 from crawld.store.changes.hint_source import SourceRow
 from crawld.store.engine.database import Database
+from crawld.workers import Workers
 
 log = structlog.get_logger(__name__)
 
@@ -96,10 +97,13 @@ class Worth:
 class Budget:
     """Knows what polls are worth; derived, worked out anew after a start."""
 
-    def __init__(self, crawl: Crawl, database: Database, *, settings: Callable[[], Jobs]) -> None:
+    def __init__(
+        self, crawl: Crawl, database: Database, *, workers: Workers, settings: Callable[[], Jobs]
+    ) -> None:
         """Take the crawl whose turns are spent."""
         self._crawl = crawl
         self._database = database
+        self._workers = workers
         self._settings = settings
         self._worth: dict[int, Worth] = {}
 
@@ -179,7 +183,7 @@ class Budget:
             beside=min(beside, key=lambda told: told.missed_share, default=None),
             least_s=self.rest_s(row.host, 1),
         )
-        found = await trio.to_thread.run_sync(_answer, question)
+        found = await self._workers.run(_answer, question)
         if found is not None:
             interval_s, gain = found
             worth = Worth(interval_s, gain, row.hint_count, now, slots_per_s)

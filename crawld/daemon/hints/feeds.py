@@ -19,7 +19,6 @@ from dataclasses import asdict, dataclass, replace
 from typing import Final
 
 import structlog
-import trio
 import xxhash
 
 from crawld.core.url import parse
@@ -32,6 +31,7 @@ from crawld.sources.feed import MAX_FEED_BYTES, FeedError, FeedWindow, read_feed
 from crawld.sources.listing import Listing, read_listing
 from crawld.store.changes.hint_source import SourceRow
 from crawld.store.engine.database import Database
+from crawld.workers import Workers
 
 log = structlog.get_logger(__name__)
 
@@ -101,10 +101,11 @@ class _Document:
 
     is_free = False
 
-    def __init__(self, row: SourceRow, documents: Documents) -> None:
+    def __init__(self, row: SourceRow, documents: Documents, *, workers: Workers) -> None:
         self.row = row
         self.polite_host = parse(row.url).host
         self._documents = documents
+        self._workers = workers
 
     async def poll(self, row: SourceRow) -> Poll | PollTrouble:
         """Ask for the document, and read it if it is not the one read before."""
@@ -131,14 +132,16 @@ class _Document:
 class FeedSource(_Document):
     """One feed."""
 
-    def __init__(self, row: SourceRow, documents: Documents, database: Database) -> None:
-        super().__init__(row, documents)
+    def __init__(
+        self, row: SourceRow, documents: Documents, database: Database, *, workers: Workers
+    ) -> None:
+        super().__init__(row, documents, workers=workers)
         self._database = database
 
     async def _read(self, look: Look, said: Document) -> Poll | PollTrouble:
         assert said.body is not None
         try:
-            feed = await trio.to_thread.run_sync(read_feed, said.body, said.url)
+            feed = await self._workers.run(read_feed, said.body, said.url)
         except FeedError as error:
             return PollTrouble("no_feed", str(error), requests=said.requests)
         window = look.window()
@@ -177,7 +180,7 @@ class ListingSource(_Document):
 
     async def _read(self, look: Look, said: Document) -> Poll | PollTrouble:
         assert said.body is not None
-        listing: Listing = await trio.to_thread.run_sync(
+        listing: Listing = await self._workers.run(
             read_listing, said.body, said.url, said.last_modified
         )
         hints = self._own([*listing.entries, listing.itself], said.at)

@@ -27,6 +27,7 @@ from crawld.store.changes import hint_source
 from crawld.store.changes.hint_source import SourceRow
 from crawld.store.engine.database import Database
 from crawld.store.frontier import host as host_rows
+from crawld.workers import Workers
 
 log = structlog.get_logger(__name__)
 
@@ -38,10 +39,18 @@ class DocumentFinder:
     """Knows what is told in documents and streams."""
 
     def __init__(
-        self, crawl: Crawl, database: Database, documents: Documents, clock: Clock, take: Take
+        self,
+        crawl: Crawl,
+        database: Database,
+        documents: Documents,
+        clock: Clock,
+        take: Take,
+        *,
+        workers: Workers,
     ) -> None:
         """Take the crawl and who asks; `take` takes what is said beside a source's own answers."""
         self._take = take
+        self._workers = workers
         self._known: dict[int, SitemapSource] = {}
         self._crawl = crawl
         self._database = database
@@ -57,10 +66,12 @@ class DocumentFinder:
             found += [await self._sitemap(site, url) for url in await self._sitemaps(site)]
             for url in site.config.feeds:
                 row = await self._ensure(site, url, "feed")
-                found.append(FeedSource(row, self._documents, self._database))
+                found.append(
+                    FeedSource(row, self._documents, self._database, workers=self._workers)
+                )
             for url in site.config.listings:
                 row = await self._ensure(site, url, "listing")
-                found.append(ListingSource(row, self._documents))
+                found.append(ListingSource(row, self._documents, workers=self._workers))
             if site.config.event_stream is not None:
                 found.append(await self._stream(site, site.config.event_stream))
         return [*found, *await self._gaps()]
@@ -93,7 +104,13 @@ class DocumentFinder:
         if known is None:
             often = partial(self._ensure, site, url, "changefreq")
             known = self._known[row.hint_source_id] = SitemapSource(
-                row, often, self._documents, self._database, self._clock, self._take
+                row,
+                often,
+                self._documents,
+                self._database,
+                self._clock,
+                self._take,
+                workers=self._workers,
             )
         return known
 

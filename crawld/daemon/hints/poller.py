@@ -35,6 +35,7 @@ from crawld.store.engine.database import Database
 from crawld.store.frontier import frontier, refusal
 from crawld.store.frontier.frontier import Discovery
 from crawld.store.frontier.refusal import Refusal
+from crawld.workers import Workers
 
 log = structlog.get_logger(__name__)
 
@@ -104,12 +105,13 @@ class Sourcing:
         database: Database,
         clock: Clock,
         *,
+        workers: Workers,
         settings: Callable[[], Jobs],
         finders: Iterable[Finder] = (),
     ) -> None:
         """Take the crawl whose policies are told, and who knows sources."""
         self.delivery = Delivery(crawl, database)
-        self.budget = Budget(crawl, database, settings=settings)
+        self.budget = Budget(crawl, database, workers=workers, settings=settings)
         self._crawl = crawl
         self._database = database
         self._clock = clock

@@ -45,6 +45,7 @@ from crawld.store.changes import sitemap as rows
 from crawld.store.changes.hint_source import SourceRow
 from crawld.store.changes.sitemap import Listed, SitemapRow
 from crawld.store.engine.database import Database
+from crawld.workers import Workers
 
 log = structlog.get_logger(__name__)
 
@@ -109,6 +110,8 @@ class SitemapSource:
         database: Database,
         clock: Clock,
         take: Take,
+        *,
+        workers: Workers,
     ) -> None:
         """Take how it is asked; `often` returns the source of the frequencies of its pages."""
         self.row = row
@@ -118,6 +121,7 @@ class SitemapSource:
         self._database = database
         self._clock = clock
         self._take = take
+        self._workers = workers
         self._reading: _Reading | None = None
 
     async def poll(self, row: SourceRow) -> Poll | PollTrouble:
@@ -216,7 +220,7 @@ class SitemapSource:
                 census.add(entries)
                 await trio.lowlevel.checkpoint()
                 if reader.kind is SitemapKind.FEED:
-                    whole = await trio.to_thread.run_sync(_feed_entries, said.body, said.url)
+                    whole = await self._workers.run(_feed_entries, said.body, said.url)
                     census.add(whole)
                     rest = (whole[start : start + PART] for start in range(0, len(whole), PART))
                     break

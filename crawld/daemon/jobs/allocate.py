@@ -34,6 +34,7 @@ from crawld.daemon.frontier.page_queue import HostPages
 from crawld.daemon.pacing import Pace
 from crawld.store.changes import allocation as price
 from crawld.store.engine.database import Database
+from crawld.workers import Workers
 
 EVERY_S: Final = 3600.0
 
@@ -133,11 +134,12 @@ class Allocate:
     name = "allocate"
     every_s = EVERY_S
 
-    def __init__(self, crawl: Crawl, database: Database, clock: Clock) -> None:
+    def __init__(self, crawl: Crawl, database: Database, clock: Clock, *, workers: Workers) -> None:
         """Take the crawl whose turns are to be shared."""
         self._crawl = crawl
         self._database = database
         self._clock = clock
+        self._workers = workers
         self._done: dict[int, Done] = {}
         self._pages = self._hosts = self._kept = 0
 
@@ -159,7 +161,7 @@ class Allocate:
         if pages is None:
             return kept or "no page has a model yet"
         delay_s = {host.host_id: host.delay_s() for host in self._crawl.hosts.values()}
-        shared = await trio.to_thread.run_sync(share, pages, delay_s)
+        shared = await self._workers.run(share, pages, delay_s)
         await self._store(shared, delay_s, began_at)
         await self._hand_out(pages, shared)
         self._pages, self._hosts = len(pages.page), len(shared.hosts)
@@ -216,7 +218,7 @@ class Allocate:
                 wanted = (group for group in groups if group.site_id in self._crawl.sites)
                 slices += [_pages_of(group) for group in wanted if group.host_id in wanted_hosts]
                 await pace.rest()
-        return await trio.to_thread.run_sync(_joined, slices) if slices else None
+        return await self._workers.run(_joined, slices) if slices else None
 
     async def _store(self, shared: Shared, delay_s: dict[int, float], at: float) -> None:
         prices = list(zip(shared.hosts.tolist(), shared.allocation.price.tolist(), strict=True))

@@ -77,16 +77,16 @@ class Audit:
         clock: Clock,
         *,
         settings: Callable[[], Jobs],
-        chance: random.Random,
+        rng: random.Random,
         least_delay_s: float = LEAST_DELAY_S,
     ) -> None:
-        """Take the crawl that visits; `chance` gives instants and draws."""
+        """Take the crawl that visits; `rng` gives instants and draws."""
         self._least_delay_s = least_delay_s
         self._crawl = crawl
         self._database = database
         self._clock = clock
         self._settings = settings
-        self._chance = chance
+        self._rng = rng
 
     @property
     def every_s(self) -> float:
@@ -142,14 +142,14 @@ class Audit:
     ) -> None:
         total = math.fsum(site.rate for site in sites)
         while True:
-            at = trio.current_time() + gap_s(total, self._chance.random())
+            at = trio.current_time() + gap_s(total, self._rng.random())
             # Without memory: an instant beyond the look is as well drawn anew after it.
             await trio.sleep_until(min(at, look_at))
             if at >= look_at:
                 return
-            (site,) = self._chance.choices(sites, [each.rate for each in sites])
-            (place,) = self._chance.choices(site.hosts, [held.pages for _, held in site.hosts])
-            position = self._chance.randrange(place[1].pages)
+            (site,) = self._rng.choices(sites, [each.rate for each in sites])
+            (place,) = self._rng.choices(site.hosts, [held.pages for _, held in site.hosts])
+            position = self._rng.randrange(place[1].pages)
             nursery.start_soon(self._audit, *place, position, found)
 
     # --- one audit -----------------------------------------------------------------------------

@@ -15,7 +15,6 @@ from typing import Final
 
 import apsw
 import numpy as np
-import trio
 
 from crawld.core.change.prior import Gamma
 from crawld.core.change.record import RECORD, VERSION, records_of
@@ -29,6 +28,7 @@ from crawld.daemon.pacing import Pace
 from crawld.store.changes import model
 from crawld.store.changes.model import FIRST, ModelRow, Refitted
 from crawld.store.engine.database import Database
+from crawld.workers import Workers
 
 FIRST_S: Final = 600.0
 EVERY_S: Final = 6 * 3600.0
@@ -84,6 +84,7 @@ class Estimate:
         database: Database,
         clock: Clock,
         *,
+        workers: Workers,
         on_refitted: Callable[[], None] = lambda: None,
     ) -> None:
         """Take the crawl whose pages are to be estimated, and who is to hear of it."""
@@ -91,6 +92,7 @@ class Estimate:
         self._on_refitted = on_refitted
         self._database = database
         self._clock = clock
+        self._workers = workers
         self._pages = self._moved = self._sites = 0
         self._every_s = FIRST_S
 
@@ -148,7 +150,7 @@ class Estimate:
         if sum(max(len(instants) - 1, 0) for instants in histories) < LEAST_GAPS:
             return
         at = self._clock.now()
-        scale = await trio.to_thread.run_sync(_scale_of, histories, at)
+        scale = await self._workers.run(_scale_of, histories, at)
         await self._database.write(model.put_scale, site_id, at, scale.as_dict())
         self._sites += 1
 

@@ -79,12 +79,12 @@ class JobRunner:
     """Runs jobs until cancelled."""
 
     def __init__(
-        self, database: Database, clock: Clock, jobs: Iterable[Job], *, chance: random.Random
+        self, database: Database, clock: Clock, jobs: Iterable[Job], *, rng: random.Random
     ) -> None:
-        """Take jobs to run; `chance` gives the jitter."""
+        """Take jobs to run; `rng` gives the jitter."""
         self._database = database
         self._clock = clock
-        self._chance = chance
+        self._rng = rng
         self._tasks = {job.name: _Task(job) for job in jobs}
 
     async def run(self) -> None:
@@ -133,7 +133,7 @@ class JobRunner:
             pause_s = self._pause_s(task.job)
 
     def _pause_s(self, job: Job) -> float:
-        return job.every_s * self._chance.uniform(1.0 - JITTER_SHARE, 1.0 + JITTER_SHARE)
+        return job.every_s * self._rng.uniform(1.0 - JITTER_SHARE, 1.0 + JITTER_SHARE)
 
     async def _run_once(self, task: _Task) -> None:
         name = task.job.name

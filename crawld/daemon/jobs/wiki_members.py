@@ -13,6 +13,7 @@ from typing import Final
 
 import structlog
 import trio
+from tenacity import AsyncRetrying, RetryCallState, retry_if_result
 
 from crawld.core.politeness import MAX_RETRY_AFTER_S
 from crawld.daemon.clock import Clock
@@ -119,13 +120,10 @@ class Members:
     async def _ask(self, api: Api, walk: Walk, part: WikiPart) -> ApiAnswer | ApiTrouble | None:
         """Return an answer, or trouble of the request's own; None: the wiki does not answer."""
         with trio.move_on_after(PATIENCE_S):
-            count = 0
-            while True:
-                answer = await self._client.ask(api, walk.query(part.rules))
-                if not isinstance(answer, ApiTrouble) or answer.trouble in _OWN:
-                    return answer
-                count += 1
-                await trio.sleep(min(max(answer.pause_s(count), 1.0), MAX_RETRY_AFTER_S))
+            answer: ApiAnswer | ApiTrouble = await AsyncRetrying(
+                retry=retry_if_result(_is_worth_a_retry), wait=_pause_s, sleep=trio.sleep
+            )(self._client.ask, api, walk.query(part.rules))
+            return answer
         return None
 
     async def _named(
@@ -156,6 +154,17 @@ class Members:
 
 _OWN: Final = frozenset({Trouble.BROKEN, Trouble.BAD_CURSOR})
 """Troubles of the request: the wiki has no such category."""
+
+
+def _is_worth_a_retry(answer: ApiAnswer | ApiTrouble) -> bool:
+    return isinstance(answer, ApiTrouble) and answer.trouble not in _OWN
+
+
+def _pause_s(state: RetryCallState) -> float:
+    """Return the pause before the next attempt, seconds: as the trouble asks, in bounds."""
+    trouble = state.outcome.result() if state.outcome else None
+    assert isinstance(trouble, ApiTrouble)
+    return min(max(trouble.pause_s(state.attempt_number), 1.0), MAX_RETRY_AFTER_S)
 
 
 def _walked(site: ActiveSite) -> bool:

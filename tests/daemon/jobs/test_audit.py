@@ -32,9 +32,9 @@ def auditing(nursery):
         def settings():
             return Jobs(audit_share=share)
 
-        chance = random.Random(1)
+        rng = random.Random(1)
         parts = (running.crawl, running.database, running.clock)
-        job = Audit(*parts, settings=settings, chance=chance, least_delay_s=0.02)
+        job = Audit(*parts, settings=settings, rng=rng, least_delay_s=0.02)
         nursery.start_soon(job.run)
 
     return start

@@ -14,7 +14,6 @@ from typing import Final
 
 import apsw
 import structlog
-import trio
 
 from crawld.config.model import Replicas as Keys
 from crawld.core.content.html import parse as parse_html
@@ -36,6 +35,7 @@ from crawld.store.replica.inputs import Cursors, SourceHost
 from crawld.store.replica.pair import PairRow
 from crawld.store.replica.replica import ReplicaRow
 from crawld.store.versions import held
+from crawld.workers import Workers
 
 log = structlog.get_logger(__name__)
 
@@ -58,12 +58,19 @@ class Replicas:
     name = "replicas"
 
     def __init__(
-        self, crawl: Crawl, database: Database, clock: Clock, *, settings: Callable[[], Keys]
+        self,
+        crawl: Crawl,
+        database: Database,
+        clock: Clock,
+        *,
+        workers: Workers,
+        settings: Callable[[], Keys],
     ) -> None:
         """Take the crawl whose hosts are to be compared; `settings` are the config's."""
         self._crawl = crawl
         self._database = database
         self._clock = clock
+        self._workers = workers
         self._settings = settings
         self._search = ReplicaSearch()
         self._watch = ReplicaWatch(crawl, database, clock, settings=settings)
@@ -112,7 +119,7 @@ class Replicas:
             while pages := await paced_read(
                 REST_FACTOR, self._database, inputs.pages_after, after, SLICE
             ):
-                await trio.to_thread.run_sync(self._search.add, pages)
+                await self._workers.run(self._search.add, pages)
                 after = pages[-1].page_id
         else:
             last = self._cursors
@@ -124,14 +131,14 @@ class Replicas:
                 pages = await paced_read(
                     REST_FACTOR, self._database, inputs.pages_between, last, step
                 )
-                await trio.to_thread.run_sync(self._search.add, pages)
+                await self._workers.run(self._search.add, pages)
                 last = step
         self._cursors = up_to
 
     async def _judge(self, hosts: list[SourceHost]) -> Findings:
         # Whatever takes longer with more hosts is done on a thread.
         numbers, redirects = await self._database.read(_redirects, hosts)
-        suspects = await trio.to_thread.run_sync(self._search.suspects, redirects)
+        suspects = await self._workers.run(self._search.suspects, redirects)
         canonicals: dict[tuple[int, int], int] = {}
         for host_id in suspects:
             for name, count in (await self._canonicals_of(host_id)).items():
@@ -139,7 +146,7 @@ class Replicas:
                     canonicals[host_id, to] = count
         rows = await self._database.read(replica.list_replicas)
         stale = {row.host_id: row.since for row in rows if row.status == "withdrawn"}
-        return await trio.to_thread.run_sync(
+        return await self._workers.run(
             lambda: self._search.judge(hosts, redirects, canonicals, stale_before=stale)
         )
 
@@ -198,7 +205,7 @@ class Replicas:
             part = judgements[begin : begin + replica_pages.SLICE]
             await self._database.write(replica_pair.put_pairs, part)
         await self._database.write(replica_pair.forget_pairs, now)
-        await self._carry_out(await trio.to_thread.run_sync(plan, known), rows, now)
+        await self._carry_out(await self._workers.run(plan, known), rows, now)
         if released:
             await self._database.write(partial(replica.allow_all, allowed=False))
 

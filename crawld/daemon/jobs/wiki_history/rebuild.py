@@ -6,11 +6,14 @@ a tenth of a second, which no visit may wait for.
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import apsw
 import numpy as np
+import trio
+from tenacity import retry, retry_if_result, stop_after_attempt
 
 from crawld.core.change.history import normalise
 from crawld.core.change.model import PageModel
@@ -24,7 +27,7 @@ from crawld.store.engine.database import Database
 MARKED_AT_ONCE = 5_000
 """Rows marked in one transaction: visits are committed in between."""
 
-TRIES = 3
+ATTEMPTS = 3
 """A visit may change the model meanwhile; it is made once more from what the visit left."""
 
 
@@ -43,15 +46,23 @@ class Rebuilt:
     marks: tuple[tuple[Change, Kind | None], ...]
 
 
-async def rebuild(database: Database, page_id: int, until: float) -> None:
-    """Rebuild the model of a page whose changes are all stored up to an instant."""
-    for _ in range(TRIES):
-        rebuilt = await database.read(rebuilt_model, page_id, until)
-        for start in range(0, len(rebuilt.marks), MARKED_AT_ONCE):
-            marks = rebuilt.marks[start : start + MARKED_AT_ONCE]
-            await database.write(change.mark, page_id, marks)
-        if rebuilt.record is None or await database.write(_put, page_id, rebuilt):
-            return
+@retry(
+    retry=retry_if_result(operator.not_),
+    stop=stop_after_attempt(ATTEMPTS),
+    sleep=trio.sleep,
+    retry_error_callback=lambda _: False,
+)
+async def rebuild(database: Database, page_id: int, until: float) -> bool:
+    """Rebuild the model of a page whose changes are all stored up to an instant.
+
+    Returns:
+        Whether the model is up to date; False: visits changed it during every attempt.
+    """
+    rebuilt = await database.read(rebuilt_model, page_id, until)
+    for start in range(0, len(rebuilt.marks), MARKED_AT_ONCE):
+        marks = rebuilt.marks[start : start + MARKED_AT_ONCE]
+        await database.write(change.mark, page_id, marks)
+    return rebuilt.record is None or await database.write(_put, page_id, rebuilt)
 
 
 def _put(connection: apsw.Connection, page_id: int, rebuilt: Rebuilt) -> bool:

@@ -23,6 +23,7 @@ from crawld.daemon.hints.budget import (
 )
 from crawld.store.changes.allocation import WeighedModel
 from crawld.store.changes.hint_source import SourceRow
+from crawld.workers import THREADS
 
 NOW = 1_790_000_000.0
 DAY_S = 86_400.0
@@ -108,7 +109,7 @@ class Hosts:
 
 
 def budget(worth=None, *, share=0.25, delay_s=1.0):
-    made = Budget(Hosts(delay_s), None, settings=lambda: Jobs(poll_share=share))
+    made = Budget(Hosts(delay_s), None, workers=THREADS, settings=lambda: Jobs(poll_share=share))
     if worth is not None:
         made._worth[1] = worth
     return made

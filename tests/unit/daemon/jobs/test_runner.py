@@ -58,7 +58,7 @@ def start(nursery, database):
 
     def run(*jobs, seed=1):
         clock = clock_at(trio.current_time())
-        runner = JobRunner(database, clock, jobs, chance=random.Random(seed))
+        runner = JobRunner(database, clock, jobs, rng=random.Random(seed))
         nursery.start_soon(runner.run)
         return runner
 
