@@ -29,25 +29,25 @@ def check_config(path: Path, *, as_json: bool = False) -> int:
             print(error, file=sys.stderr)
         return EXIT_OPERATOR
     if as_json:
-        print(json.dumps(summary(loaded), ensure_ascii=False, indent=2))
+        print(json.dumps(config_summary(loaded), ensure_ascii=False, indent=2))
     else:
-        _print(loaded)
+        _print_summary(loaded)
     return EXIT_OK
 
 
-def summary(loaded: Loaded) -> dict[str, object]:
+def config_summary(loaded: Loaded) -> dict[str, object]:
     """Return what a config comes to, as JSON types."""
     config = loaded.config
     return {
         "valid": True,
         "user_agent": user_agent(config),
         "db": str(config.daemon.db),
-        "sites": [_site(config, site, loaded.seeds[site.name]) for site in config.sites],
+        "sites": [_site_summary(config, site, loaded.seeds[site.name]) for site in config.sites],
         "warnings": list(loaded.warnings),
     }
 
 
-def _site(config: Config, site: Site, seeds: SiteSeeds) -> dict[str, object]:
+def _site_summary(config: Config, site: Site, seeds: SiteSeeds) -> dict[str, object]:
     return {
         "name": site.name,
         "seeds": seeds.count,
@@ -63,7 +63,7 @@ def _delay_s(config: Config, site: Site) -> float:
     return config.politeness.host_delay_s if site.host_delay_s is None else site.host_delay_s
 
 
-def _print(loaded: Loaded) -> None:
+def _print_summary(loaded: Loaded) -> None:
     config = loaded.config
     print(f"user agent  {user_agent(config)}")
     print(f"database    {config.daemon.db}")

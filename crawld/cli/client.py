@@ -12,11 +12,11 @@ from crawld.errors import CrawldError, OperatorError, UnreachableError
 SOCKET_VARIABLE = "CRAWLD_SOCKET"
 DEFAULT_SOCKET = Path("crawld.sock")
 
-ANSWER_S = 60.0
+TIMEOUT_S = 60.0
 """How long a question may take; a command that waits for fetches takes as long as it takes."""
 
 
-def socket_place(socket: Path | None, db: Path | None) -> Path:
+def socket_path(socket: Path | None, db: Path | None) -> Path:
     """Return where the control socket should be.
 
     Args:
@@ -38,7 +38,7 @@ class Client:
         self._http = httpx.Client(
             transport=httpx.HTTPTransport(uds=str(socket)),
             base_url="http://crawld",
-            timeout=ANSWER_S,
+            timeout=TIMEOUT_S,
             trust_env=False,
         )
 
@@ -71,7 +71,7 @@ class Client:
             OperatorError: the daemon refuses.
         """
         given = {name: value for name, value in form.items() if value is not None}
-        timeout = httpx.Timeout(ANSWER_S, read=None) if patient else httpx.Timeout(ANSWER_S)
+        timeout = httpx.Timeout(TIMEOUT_S, read=None) if patient else httpx.Timeout(TIMEOUT_S)
         return self._send(self._http.build_request("POST", path, json=given, timeout=timeout))
 
     def _send(self, request: httpx.Request) -> bytes:
@@ -90,7 +90,7 @@ class Client:
             ) from error
         if answer.is_success:
             return answer.content
-        raise refusal(answer.status_code, answer.content)
+        raise response_error(answer.status_code, answer.content)
 
     def _unreachable(self, error: httpx.ConnectError) -> UnreachableError:
         cause = _system_error(error)
@@ -111,9 +111,9 @@ def _system_error(error: BaseException | None) -> OSError | None:
     return error
 
 
-def refusal(status: int, body: bytes) -> CrawldError:
+def response_error(status: int, body: bytes) -> CrawldError:
     """Return the error that a status and its body stand for."""
-    text, hint = _problem(body)
+    text, hint = _read_problem(body)
     if status in (404, 422):
         hint = ""  # it speaks to those who write programs
     if status >= 500 and status != 503:
@@ -123,7 +123,7 @@ def refusal(status: int, body: bytes) -> CrawldError:
     return OperatorError(text or f"refused with status {status}", hint=hint)
 
 
-def _problem(body: bytes) -> tuple[str, str]:
+def _read_problem(body: bytes) -> tuple[str, str]:
     try:
         problem = httpx.Response(200, content=body).json()
     except ValueError:

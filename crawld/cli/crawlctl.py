@@ -23,15 +23,15 @@ from pydantic import TypeAdapter
 from rich.console import RenderableType
 
 from crawld.cli import forecast, hints, history, jobs, replicas, retention, tables
-from crawld.cli.client import Client, socket_place
-from crawld.cli.output import console, ending
+from crawld.cli.client import Client, socket_path
+from crawld.cli.output import console, with_exit_code
 from crawld.core.page import Outcome, PageState
 from crawld.daemon.api.schemas import status as models
 from crawld.errors import EXIT_OK, EXIT_OPERATOR
 
 T = TypeVar("T")
 
-FOLLOW_S = 0.5
+FOLLOW_INTERVAL_S = 0.5
 """How often a log that is followed is asked for more."""
 
 FOLLOW_LIMIT = 1000
@@ -50,7 +50,7 @@ Db = Annotated[
     typer.Option("--db", help="The daemon's database.", show_default=False),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
-SHARED = {"socket": Socket, "db": Db, "json_out": Json}
+GLOBAL_OPTIONS = {"socket": Socket, "db": Db, "json_out": Json}
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -82,7 +82,7 @@ class Call:
 
 
 @app.callback()
-def shared(
+def global_options(
     context: typer.Context,
     *,
     socket: Socket = None,
@@ -99,19 +99,20 @@ def command(function: Callable[..., int | None]) -> Callable[..., None]:
     @functools.wraps(function)
     def run(context: typer.Context, **given: object) -> int | None:
         common = [
-            given.pop(name) or before for name, before in zip(SHARED, context.obj, strict=True)
+            given.pop(name) or before
+            for name, before in zip(GLOBAL_OPTIONS, context.obj, strict=True)
         ]
         socket, db, json_out = cast("tuple[Path | None, Path | None, bool]", common)
-        with Client(socket_place(socket, db)) as client:
+        with Client(socket_path(socket, db)) as client:
             return function(Call(client, json_out), **given)
 
-    _sign(run, function)
-    ended = ending(run)
+    _set_signature(run, function)
+    ended = with_exit_code(run)
     app.command()(ended)
     return ended
 
 
-def _sign(run: Callable[..., object], function: Callable[..., object]) -> None:
+def _set_signature(run: Callable[..., object], function: Callable[..., object]) -> None:
     """Give a command the parameters of its function, and those that all commands share."""
     annotations = get_type_hints(function, include_extras=True)
     own = [
@@ -125,7 +126,7 @@ def _sign(run: Callable[..., object], function: Callable[..., object]) -> None:
             default=False if kind is Json else None,
             annotation=kind,
         )
-        for name, kind in SHARED.items()
+        for name, kind in GLOBAL_OPTIONS.items()
     ]
     first = inspect.Parameter(
         "context", inspect.Parameter.POSITIONAL_OR_KEYWORD, annotation=typer.Context
@@ -303,7 +304,7 @@ def log(
     with contextlib.suppress(KeyboardInterrupt):
         last = _print_visits(answer, as_json=call.as_json) or 0
         while follow:
-            time.sleep(FOLLOW_S)
+            time.sleep(FOLLOW_INTERVAL_S)
             answer = ask(after=last, limit=FOLLOW_LIMIT)
             last = _print_visits(answer, as_json=call.as_json) or last
 

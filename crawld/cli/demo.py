@@ -15,11 +15,11 @@ import trio
 from rich.live import Live
 
 from crawld.cli.demo_view import (
-    Show,
+    DemoState,
     demo_summary,
     demo_view,
-    line_text,
-    opening_text,
+    intro_text,
+    progress_line,
     summary_text,
 )
 from crawld.cli.logs import configure_logs
@@ -67,18 +67,18 @@ def demo(*, db: Path | None, seconds: float | None, seed: int, as_json: bool) ->
     return EXIT_OK
 
 
-async def _demo(db: Path, seconds: float | None, seed: int) -> tuple[Show, Daemon]:
+async def _demo(db: Path, seconds: float | None, seed: int) -> tuple[DemoState, Daemon]:
     site = demo_site(seed, time.time)
     async with trio.open_nursery() as nursery:
         listening: Listening = await nursery.start(SimWeb([site]).serve)
-        show = Show(site, listening.url())
+        show = DemoState(site, listening.url())
         config = demo_config(db, show.url)
         _, seeds = check_config(config)
 
         async def watch(daemon: Daemon) -> None:
             async with trio.open_nursery() as watching:
                 if seconds is not None:
-                    watching.start_soon(_end_after, daemon, seconds)
+                    watching.start_soon(_shut_down_after, daemon, seconds)
                 await _watch(daemon, show)
 
         daemon = await run_daemon(Start(config=config, seeds=seeds), watch)
@@ -102,18 +102,18 @@ def demo_config(db: Path, url: str) -> Config:
     )
 
 
-async def _end_after(daemon: Daemon, seconds: float) -> None:
+async def _shut_down_after(daemon: Daemon, seconds: float) -> None:
     await trio.sleep(seconds)
     daemon.shutdown()
 
 
-async def _watch(daemon: Daemon, show: Show) -> None:
+async def _watch(daemon: Daemon, show: DemoState) -> None:
     if not sys.stderr.isatty():
-        print(opening_text(show, daemon), file=sys.stderr, flush=True)
+        print(intro_text(show, daemon), file=sys.stderr, flush=True)
         while True:
             await trio.sleep(REPORT_S)
             await show.look(daemon.database)
-            print(line_text(show, daemon), file=sys.stderr, flush=True)
+            print(progress_line(show, daemon), file=sys.stderr, flush=True)
     with Live(console=console(stderr=True), auto_refresh=False) as live:
         while True:
             await show.look(daemon.database)

@@ -16,7 +16,7 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from crawld.cli.output import count_text, duration_text, size_text, sparkline
-from crawld.cli.progress_view import PAUSES, PHASES, RateMeter
+from crawld.cli.progress_view import PAUSE_TEXTS, PHASE_TEXTS, RateMeter
 from crawld.cli.tables import LOG_HEADINGS, counts_text, facts, log_row, table
 from crawld.core.page import Outcome
 from crawld.daemon.api.views import visit_status
@@ -31,13 +31,13 @@ from crawld.store.visit import VisitRow
 VISITS_SHOWN = 8
 VISITS_READ = 10_000
 
-JUDGEMENTS_SHOWN = 60
+FRESHNESS_SHOWN = 60
 
-GOOD = frozenset({Outcome.CHANGED, Outcome.UNCHANGED, Outcome.NOT_MODIFIED})
+CURRENT_OUTCOMES = frozenset({Outcome.CHANGED, Outcome.UNCHANGED, Outcome.NOT_MODIFIED})
 
 
 @dataclass(slots=True)
-class Show:
+class DemoState:
     """The site, and what was seen of its mirror so far.
 
     Attributes:
@@ -58,7 +58,7 @@ class Show:
     visited_at: dict[str, list[float]] = field(default_factory=dict)
     changed: int = 0
     latest: deque[VisitRow] = field(default_factory=lambda: deque(maxlen=VISITS_SHOWN))
-    freshness: deque[float] = field(default_factory=lambda: deque(maxlen=JUDGEMENTS_SHOWN))
+    freshness: deque[float] = field(default_factory=lambda: deque(maxlen=FRESHNESS_SHOWN))
     standing: Standing = field(default_factory=lambda: Standing(1, 0, 0, 0.0))
     pages: str = ""
     _last_id: int = 0
@@ -80,7 +80,7 @@ class Show:
         self._last_id = row.visit_id
         self.latest.append(row)
         self.changed += row.outcome is Outcome.CHANGED
-        if row.outcome in GOOD:
+        if row.outcome in CURRENT_OUTCOMES:
             self.visited_at.setdefault(row.url, []).append(row.visited_at)
 
     @property
@@ -98,7 +98,7 @@ class Show:
         return mean_standing(self.site, self.visited_at, start=self.site.start_at, end=time.time())
 
 
-def demo_view(show: Show, daemon: Daemon) -> RenderableType:
+def demo_view(show: DemoState, daemon: Daemon) -> RenderableType:
     """Return the live view."""
     judged = show.standing
     slots = daemon.crawl.schedule.statistics()
@@ -107,7 +107,7 @@ def demo_view(show: Show, daemon: Daemon) -> RenderableType:
         sum(daemon.crawl.visitor.counts.values()),
         daemon.crawl.visitor.wire_bytes,
     )
-    pauses = [PAUSES.get(reason, reason) for reason in sorted(daemon.crawl.schedule.pauses)]
+    pauses = [PAUSE_TEXTS.get(reason, reason) for reason in sorted(daemon.crawl.schedule.pauses)]
     now = time.time()
     visits = (log_row(visit_status(row), now) for row in show.latest)
     return Group(
@@ -137,7 +137,7 @@ def demo_view(show: Show, daemon: Daemon) -> RenderableType:
         "",
         table(LOG_HEADINGS, visits),
         "",
-        Text("; ".join([*pauses, PHASES[daemon.phase]]), "yellow" if pauses else "dim"),
+        Text("; ".join([*pauses, PHASE_TEXTS[daemon.phase]]), "yellow" if pauses else "dim"),
     )
 
 
@@ -155,7 +155,7 @@ def _fresh_text(judged: Standing) -> Text:
     )
 
 
-def opening_text(show: Show, daemon: Daemon) -> str:
+def intro_text(show: DemoState, daemon: Daemon) -> str:
     """Return where everything is, for a log that is no terminal."""
     return (
         f"site {show.url}\nmirror {daemon.database.path}\n"
@@ -163,7 +163,7 @@ def opening_text(show: Show, daemon: Daemon) -> str:
     )
 
 
-def line_text(show: Show, daemon: Daemon) -> str:
+def progress_line(show: DemoState, daemon: Daemon) -> str:
     """Return how things stand on one line."""
     return (
         f"fresh {show.standing.freshness:.1%}, mean age {duration_text(show.standing.mean_age_s)};"
@@ -173,7 +173,7 @@ def line_text(show: Show, daemon: Daemon) -> str:
     )
 
 
-def demo_summary(show: Show, daemon: Daemon) -> dict[str, Any]:
+def demo_summary(show: DemoState, daemon: Daemon) -> dict[str, Any]:
     """Return what the demo came to, as JSON types."""
     mean = show.mean()
     return {

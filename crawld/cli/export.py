@@ -11,12 +11,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from crawld.cli.formats import Form
+from crawld.cli.formats import ExportFormat
 from crawld.cli.offline import progress_bar
 from crawld.cli.output import clean, count_text, json_text, size_text
 from crawld.core.timestamps import parse_instant
 from crawld.errors import EXIT_INCOMPLETE, EXIT_OK, OperatorError
-from crawld.export.source import Progress, Summary
+from crawld.export.source import ExportResult, Progress
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,10 +31,10 @@ class ExportOptions:
     as_json: bool
 
 
-_SHOWN_UNREADABLE = 5
+_UNREADABLE_SHOWN = 5
 
 
-def export(form: Form, options: ExportOptions) -> int:
+def export(form: ExportFormat, options: ExportOptions) -> int:
     """Write the mirror; return the exit code: 3 if pages were left out because they are damaged.
 
     Raises:
@@ -42,14 +42,14 @@ def export(form: Form, options: ExportOptions) -> int:
         StoreError: the database cannot be read.
     """
     began_s = time.monotonic()
-    if options.table is not None and form not in (Form.JSONL, Form.CSV):
+    if options.table is not None and form not in (ExportFormat.JSONL, ExportFormat.CSV):
         raise OperatorError(
             f"--table is not for {form}", hint="it is for: crawld export jsonl, crawld export csv"
         )
     now = time.time()
     since = None if options.since is None else parse_instant(options.since, now)
     with progress_bar(f"export {form}") as progress:
-        summary = _run(form, options, now, since, progress)
+        summary = _export(form, options, now, since, progress)
     seconds = time.monotonic() - began_s
     if options.as_json:
         print(json_text(_as_json(form, options, summary, seconds)))
@@ -58,33 +58,39 @@ def export(form: Form, options: ExportOptions) -> int:
     return EXIT_INCOMPLETE if summary.unreadable else EXIT_OK
 
 
-def _run(
-    form: Form, options: ExportOptions, now: float, since: float | None, progress: Progress
-) -> Summary:
+def _export(
+    form: ExportFormat, options: ExportOptions, now: float, since: float | None, progress: Progress
+) -> ExportResult:
     from crawld.export import archive, dump, records, static, wacz
 
-    if form is Form.ZIM:
-        return _zim(options, now, since, progress)
+    if form is ExportFormat.ZIM:
+        return _export_zim(options, now, since, progress)
 
     db, out = options.db, options.out
-    whole: dict[Form, Callable[[], Summary]] = {
-        Form.STATIC: lambda: static.export_static(db, out, now=now, since=since, progress=progress),
-        Form.WARC: lambda: archive.export_warc(db, out, now=now, since=since, progress=progress),
-        Form.WACZ: lambda: wacz.export_wacz(
+    whole: dict[ExportFormat, Callable[[], ExportResult]] = {
+        ExportFormat.STATIC: lambda: static.export_static(
+            db, out, now=now, since=since, progress=progress
+        ),
+        ExportFormat.WARC: lambda: archive.export_warc(
+            db, out, now=now, since=since, progress=progress
+        ),
+        ExportFormat.WACZ: lambda: wacz.export_wacz(
             db, out, now=now, since=since, title=options.title, progress=progress
         ),
-        Form.JSONL: lambda: records.export_records(
+        ExportFormat.JSONL: lambda: records.export_records(
             db, out, "jsonl", table=options.table, since=since, progress=progress
         ),
-        Form.CSV: lambda: records.export_records(
+        ExportFormat.CSV: lambda: records.export_records(
             db, out, "csv", table=options.table, since=since, progress=progress
         ),
-        Form.DUMP: lambda: dump.export_dump(db, out, since=since, progress=progress),
+        ExportFormat.DUMP: lambda: dump.export_dump(db, out, since=since, progress=progress),
     }
     return whole[form]()
 
 
-def _zim(options: ExportOptions, now: float, since: float | None, progress: Progress) -> Summary:
+def _export_zim(
+    options: ExportOptions, now: float, since: float | None, progress: Progress
+) -> ExportResult:
     try:
         from crawld.export.zim import BrokenWriterError, export_zim
     except ModuleNotFoundError as error:
@@ -103,11 +109,11 @@ def _zim(options: ExportOptions, now: float, since: float | None, progress: Prog
                 progress=progress,
             )
     except BrokenWriterError as error:
-        atexit.register(_leave, error.exit_code)
+        atexit.register(_exit_process, error.exit_code)
         raise
 
 
-def _leave(exit_code: int) -> None:
+def _exit_process(exit_code: int) -> None:
     """End the process before Python ends the threads in it."""
     sys.stdout.flush()
     sys.stderr.flush()
@@ -128,7 +134,7 @@ def _silent_stdout() -> Iterator[None]:
 
 
 def _as_json(
-    form: Form, options: ExportOptions, summary: Summary, seconds: float
+    form: ExportFormat, options: ExportOptions, summary: ExportResult, seconds: float
 ) -> dict[str, object]:
     return {
         "form": form.value,
@@ -141,13 +147,13 @@ def _as_json(
     }
 
 
-def _as_text(options: ExportOptions, summary: Summary, seconds: float) -> str:
+def _as_text(options: ExportOptions, summary: ExportResult, seconds: float) -> str:
     counts = ", ".join(f"{count_text(n)} {kind}" for kind, n in summary.written.items() if n)
     lines = [
         f"{options.out}: {counts or 'nothing new'}"
         f" ({size_text(summary.written_bytes)}) in {seconds:.1f} s"
     ]
-    shown = summary.unreadable[:_SHOWN_UNREADABLE]
+    shown = summary.unreadable[:_UNREADABLE_SHOWN]
     lines += [f"damaged, left out: {clean(url)}" for url in shown]
     if len(summary.unreadable) > len(shown):
         lines.append(f"and {count_text(len(summary.unreadable) - len(shown))} more")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from enum import StrEnum
 
 
-class Form(StrEnum):
+class ExportFormat(StrEnum):
     """What `crawld export` can write."""
 
     STATIC = "static"
@@ -17,7 +17,7 @@ class Form(StrEnum):
     DUMP = "dump"
 
 
-class Origin(StrEnum):
+class ImportFormat(StrEnum):
     """What `crawld import` can read."""
 
     WARC = "warc"

@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from crawld.cli.lab_replicas import prune, replicas
-from crawld.cli.output import ending
+from crawld.cli.output import with_exit_code
 from crawld.errors import OperatorError
 
 app = typer.Typer(
@@ -30,7 +30,7 @@ _UNITS_S = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0, "w": 7 * 86_400.0, 
 
 
 @app.command()
-@ending
+@with_exit_code
 def simulate(
     *,
     histories: Annotated[Path, typer.Option(help="CSV or CSV.gz: page_id,changed_at.")],
@@ -73,8 +73,8 @@ def simulate(
     budgets = budgets_of(_numbers(budget), interval, _numbers(fractions))
     scenario = scenario_of(
         read(histories),
-        start=None if begin is None else instant(begin),
-        duration_s=duration_s(duration),
+        start=None if begin is None else parse_date(begin),
+        duration_s=parse_duration(duration),
         min_changes=min_changes,
         seed=seed,
     )
@@ -105,7 +105,7 @@ def simulate(
 
 
 @app.command()
-@ending
+@with_exit_code
 def webbase(
     *,
     pages: Annotated[int, typer.Option(min=1, help="Pages of the web.")] = 14_500_000,
@@ -128,7 +128,7 @@ def webbase(
             pages=pages,
             hosts=hosts,
             seed=seed,
-            kept=_kept(json_path),
+            kept=_previous_result(json_path),
             done=done,
         )
     _write(json_path, result)
@@ -145,7 +145,7 @@ def webbase(
 
 
 @app.command()
-@ending
+@with_exit_code
 def peak(
     *,
     hosts: Annotated[int, typer.Option(min=1, help="Hosts asked in parallel.")] = 5_462,
@@ -160,12 +160,12 @@ def peak(
     from crawld.lab.burstiness import peak_rows
 
     rates = 1.0 / (delay * np.random.default_rng(seed).uniform(0.5, 1.5, hosts))
-    rows = peak_rows(rates, horizon_s=duration_s(horizon), seed=seed)
+    rows = peak_rows(rates, horizon_s=parse_duration(horizon), seed=seed)
     _write(json_path, {"rows": rows, "hosts": hosts, "delay_s": delay, "seed": seed})
 
 
 @app.command()
-@ending
+@with_exit_code
 def estimate(
     source: Annotated[str, typer.Argument(help="A history file, or poisson, bursty, periodic.")],
     *,
@@ -186,10 +186,10 @@ def estimate(
 
     rows = run_estimate(
         source,
-        visit_interval_s=duration_s(every),
+        visit_interval_s=parse_duration(every),
         seed=seed,
-        start=None if begin is None else instant(begin),
-        duration_s=duration_s(duration),
+        start=None if begin is None else parse_date(begin),
+        duration_s=parse_duration(duration),
         truth=_truth(truth),
         pages=pages,
     )
@@ -203,7 +203,7 @@ def estimate(
         print("".join(f"{c:>24.4g}" if isinstance(c, float) else f"{c:>24}" for c in cells))
 
 
-def instant(text: str) -> float:
+def parse_date(text: str) -> float:
     """Return the Unix seconds of a day or instant (UTC where nothing else is said).
 
     Raises:
@@ -216,7 +216,7 @@ def instant(text: str) -> float:
     return (told if told.tzinfo else told.replace(tzinfo=UTC)).timestamp()
 
 
-def duration_s(text: str) -> float:
+def parse_duration(text: str) -> float:
     """Return the seconds of a duration such as 365d, 12h or 90m.
 
     Raises:
@@ -272,7 +272,7 @@ def _write(path: Path, value: dict[str, object]) -> None:
         raise OperatorError(f"cannot write {path}: {error.strerror}") from error
 
 
-def _kept(path: Path) -> dict[str, object] | None:
+def _previous_result(path: Path) -> dict[str, object] | None:
     """Return the result of an interrupted run, if there is one."""
     try:
         value = json.loads(path.read_text(encoding="utf-8"))

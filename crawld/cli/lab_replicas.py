@@ -9,11 +9,11 @@ from typing import Annotated
 
 import typer
 
-from crawld.cli.output import ending
+from crawld.cli.output import with_exit_code
 from crawld.errors import OperatorError
 
 
-@ending
+@with_exit_code
 def replicas(
     *,
     web: Annotated[str, typer.Option(help="easy, standard or hard; several by commas.")] = (
@@ -40,7 +40,7 @@ def _tell(line: str) -> None:
     print(line, file=sys.stderr, flush=True)
 
 
-@ending
+@with_exit_code
 def prune(
     *,
     hosts: Annotated[int, typer.Option(min=500, help="Hosts of the web.")] = 6_000,

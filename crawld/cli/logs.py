@@ -27,7 +27,7 @@ def configure_logs(
     as_json = style == "json" or (style == "auto" and not stream.isatty())
     structlog.configure(
         processors=[
-            _least_severe(level),
+            _drop_below(level),
             structlog.processors.add_log_level,
             structlog.processors.TimeStamper(fmt="iso", utc=True),
             *(_json() if as_json else _console(colors or stream.isatty())),
@@ -38,7 +38,7 @@ def configure_logs(
     )
 
 
-def _least_severe(level: Callable[[], str]) -> Processor:
+def _drop_below(level: Callable[[], str]) -> Processor:
     severities = logging.getLevelNamesMapping()
 
     def drop_below(_: WrappedLogger, method: str, event: EventDict) -> EventDict:

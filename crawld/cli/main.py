@@ -12,8 +12,8 @@ from typing import Annotated
 
 import typer
 
-from crawld.cli.formats import Form, Origin
-from crawld.cli.output import ending
+from crawld.cli.formats import ExportFormat, ImportFormat
+from crawld.cli.output import with_exit_code
 from crawld.errors import OperatorError
 
 app = typer.Typer(
@@ -29,7 +29,7 @@ DEFAULT_DB = Path("crawld.db")
 
 
 @app.command()
-@ending
+@with_exit_code
 def run(
     config: Annotated[Path, typer.Option("--config", "-c", metavar="FILE", help="The config.")],
     socket: Annotated[
@@ -44,7 +44,7 @@ def run(
 
 
 @app.command()
-@ending
+@with_exit_code
 def mirror(
     urls: Annotated[list[str], typer.Argument(metavar="URL...", help="What to start from.")],
     *,
@@ -99,7 +99,7 @@ def mirror(
 
 
 @app.command()
-@ending
+@with_exit_code
 def demo(
     *,
     db: Annotated[
@@ -119,7 +119,7 @@ def demo(
 
 
 @app.command("check-config")
-@ending
+@with_exit_code
 def check_config(
     config: Annotated[Path, typer.Argument(metavar="FILE")], *, json_out: Json = False
 ) -> int:
@@ -130,7 +130,7 @@ def check_config(
 
 
 @app.command()
-@ending
+@with_exit_code
 def init(directory: Annotated[Path, typer.Argument(metavar="DIR")] = Path()) -> int:
     """Write a commented crawld.toml to start from."""
     from crawld.cli.check_config import init as write
@@ -139,7 +139,7 @@ def init(directory: Annotated[Path, typer.Argument(metavar="DIR")] = Path()) -> 
 
 
 @app.command()
-@ending
+@with_exit_code
 def migrate(*, db: Db = DEFAULT_DB) -> int:
     """Bring a database to the schema of this version; a copy is made first."""
     from crawld.cli import offline
@@ -148,7 +148,7 @@ def migrate(*, db: Db = DEFAULT_DB) -> int:
 
 
 @app.command()
-@ending
+@with_exit_code
 def backup(
     target: Annotated[Path, typer.Argument(metavar="TARGET", help="The copy; must not exist.")],
     *,
@@ -161,7 +161,7 @@ def backup(
 
 
 @app.command()
-@ending
+@with_exit_code
 def restore(
     copy: Annotated[Path, typer.Argument(metavar="COPY", help="Made by: crawld backup.")],
     *,
@@ -174,7 +174,7 @@ def restore(
 
 
 @app.command()
-@ending
+@with_exit_code
 def doctor(
     *,
     db: Db = DEFAULT_DB,
@@ -190,7 +190,7 @@ def doctor(
 
 
 @app.command()
-@ending
+@with_exit_code
 def purge(
     urls: Annotated[list[str], typer.Argument(metavar="URL...")],
     *,
@@ -205,12 +205,12 @@ def purge(
     from crawld.cli import offline, retention
 
     if not yes:
-        retention.sure(urls)
+        retention.confirm_purge(urls)
     return offline.purge(db, urls, reason, as_json=json_out)
 
 
 @app.command()
-@ending
+@with_exit_code
 def serve(
     *,
     db: Db = DEFAULT_DB,
@@ -231,14 +231,14 @@ def serve(
 ) -> int:
     """Show the mirror in a browser, also while the daemon runs; nothing is written."""
     from crawld.cli.serve import serve as show
-    from crawld.web.mirror import Look
+    from crawld.web.mirror import DisplayOptions
 
-    look = Look(banner=banner, scripts=scripts)
+    look = DisplayOptions(banner=banner, scripts=scripts)
     return show(db, listen, look, hosts=host or (), as_json=json_out)
 
 
 @app.command()
-@ending
+@with_exit_code
 def index(
     *,
     db: Db = DEFAULT_DB,
@@ -251,9 +251,9 @@ def index(
 
 
 @app.command()
-@ending
+@with_exit_code
 def export(
-    form: Annotated[Form, typer.Argument(help="What to write.")],
+    form: Annotated[ExportFormat, typer.Argument(help="What to write.")],
     *,
     out: Annotated[
         Path, typer.Option("--out", metavar="PATH", help="Where; static goes on where it was.")
@@ -278,9 +278,11 @@ def export(
 
 
 @app.command("import")
-@ending
+@with_exit_code
 def import_(
-    origin: Annotated[Origin, typer.Argument(metavar="warc|zim|urls", help="What the files are.")],
+    origin: Annotated[
+        ImportFormat, typer.Argument(metavar="warc|zim|urls", help="What the files are.")
+    ],
     files: Annotated[list[Path], typer.Argument(metavar="FILE...", help="What to import.")],
     *,
     db: Db = DEFAULT_DB,
@@ -299,7 +301,7 @@ def import_(
 
 
 @app.command()
-@ending
+@with_exit_code
 def bench(
     name: Annotated[str, typer.Argument(help="Which benchmark.")],
     *,
@@ -319,7 +321,7 @@ def bench(
     add_help_option=False,
     context_settings={"allow_extra_args": True, "ignore_unknown_options": True},
 )
-@ending
+@with_exit_code
 def lab(context: typer.Context) -> None:
     """Experiment on recorded change histories; see: crawld lab --help."""
     try:
@@ -337,7 +339,7 @@ def _missing_extra(error: ModuleNotFoundError, extra: str) -> OperatorError:
 
 
 @app.command()
-@ending
+@with_exit_code
 def version() -> None:
     """Print the version."""
     print(f"crawld {version_of('crawld')}")

@@ -24,8 +24,8 @@ from crawld.cli.output import (
     json_text,
     size_text,
 )
-from crawld.cli.progress_view import RateMeter, look, mirror_view, progress_fields
-from crawld.cli.summary import EXAMPLES, Figures, figures_of
+from crawld.cli.progress_view import RateMeter, mirror_view, progress_fields, read_progress
+from crawld.cli.summary import EXAMPLES, MirrorSummary, read_summary
 from crawld.config.checks import check_config
 from crawld.config.command_line import from_command_line
 from crawld.daemon.daemon import Daemon, Start
@@ -83,8 +83,8 @@ async def _mirror(start: Start, options: MirrorOptions) -> int:
     began_s = trio.current_time()
     daemon = await run_daemon(start, watch_live if sys.stderr.isatty() else watch_lines)
     resting = resting_hosts(daemon)
-    figures = await figures_of(start.config.daemon.db, start.config.sites[0])
-    summary = summary_of(daemon, figures, resting, trio.current_time() - began_s)
+    figures = await read_summary(start.config.daemon.db, start.config.sites[0])
+    summary = summary_json(daemon, figures, resting, trio.current_time() - began_s)
     print(json_text(summary) if options.as_json else summary_text(summary, figures.examples))
     return EXIT_INCOMPLETE if options.once and not figures.complete else EXIT_OK
 
@@ -99,15 +99,17 @@ async def watch_live(daemon: Daemon) -> None:
     site, place = daemon.config.sites[0], daemon.database.path
     title = f"{site.name} into {place}; crawlctl --socket {daemon.socket_path} steers it"
     with Live(console=out, auto_refresh=False, redirect_stdout=False) as live:
-        configure_logs(style="console", level=lambda: "warning", stream=_above(out), colors=True)
+        configure_logs(
+            style="console", level=lambda: "warning", stream=_above_live_view(out), colors=True
+        )
         while True:
-            sight = await look(daemon)
+            sight = await read_progress(daemon)
             rates.add(trio.current_time(), sight.visit_count, sight.wire_bytes)
             live.update(mirror_view(sight, rates, title), refresh=True)
             await trio.sleep(REDRAW_S)
 
 
-def _above(live_console: Console) -> TextIO:
+def _above_live_view(live_console: Console) -> TextIO:
     return cast("TextIO", FileProxy(live_console, sys.stderr))
 
 
@@ -118,7 +120,7 @@ async def watch_lines(daemon: Daemon) -> None:
     told, silent_s = 0, 0.0
     while True:
         await trio.sleep(REPORT_S)
-        sight = await look(daemon)
+        sight = await read_progress(daemon)
         rates.add(trio.current_time(), sight.visit_count, sight.wire_bytes)
         silent_s += REPORT_S
         if sight.visit_count > told or silent_s >= IDLE_REPORT_S:
@@ -146,8 +148,8 @@ def resting_hosts(daemon: Daemon) -> dict[str, str]:
     return found
 
 
-def summary_of(
-    daemon: Daemon, figures: Figures, resting: Mapping[str, str], seconds: float
+def summary_json(
+    daemon: Daemon, figures: MirrorSummary, resting: Mapping[str, str], seconds: float
 ) -> dict[str, Any]:
     """Return what a mirror came to, as JSON types."""
     crawl = daemon.crawl

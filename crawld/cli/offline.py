@@ -36,7 +36,7 @@ def migrate(db: Path) -> int:
     Raises:
         StoreError: the file is missing, in use, foreign, newer, damaged, or a migration failed.
     """
-    _must_exist(db)
+    require_database(db)
     lock = DatabaseLock.acquire(db)
     try:
         before = migrations.migrate(db, print)
@@ -55,7 +55,7 @@ def backup(db: Path, target: Path) -> int:
     Raises:
         StoreError: the database cannot be read, or the copy exists or cannot be written.
     """
-    _must_exist(db)
+    require_database(db)
     with progress_bar(f"copy {db}") as on_step:
         copies.backup_file(db, target, on_step)
     print(f"{target}: {size_text(target.stat().st_size)}, a whole copy of {db}")
@@ -89,7 +89,7 @@ def doctor(db: Path, *, repair: bool, as_json: bool) -> int:
     Raises:
         StoreError: the file cannot be examined at all, or is in use and was to be repaired.
     """
-    _must_exist(db)
+    require_database(db)
     with console(stderr=True).status(f"examining {db}") as spinner:
         if repair:
             report = doctors.repair(db, lambda line: spinner.console.print(f"repair {line}"))
@@ -110,7 +110,7 @@ def purge(db: Path, urls: Sequence[str], reason: str | None, *, as_json: bool) -
         InvalidUrlError: one of the URLs is none.
         StoreError: the database is missing, foreign, or in use.
     """
-    _must_exist(db)
+    require_database(db)
     canonical = [canonicalize(url) for url in urls]
     done, erased = trio.run(_purge, db, canonical, reason)
     report = PurgeReport(
@@ -161,7 +161,12 @@ def report_table(db: Path, report: Report, warning: str | None) -> RenderableTyp
     return Group(*parts)
 
 
-def _must_exist(db: Path) -> None:
+def require_database(db: Path) -> None:
+    """Refuse a database that does not exist.
+
+    Raises:
+        StoreError: it does not.
+    """
     if not db.exists():
         raise StoreError(f"there is no database {db}", hint="name an existing file with --db")
 

@@ -26,7 +26,7 @@ E = TypeVar("E", bound=BaseException)
 EXIT_INTERRUPTED = 130
 """Ended by Ctrl-C before there was anything to drain; 128 + SIGINT, as shells count."""
 
-UNBOUNDED_COLUMNS = 1000
+PIPED_COLUMNS = 1000
 """Width of what is piped: a program or a file has no margin to keep."""
 
 _SIZES = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
@@ -39,10 +39,10 @@ def clean(text: str | None) -> str:
         return ""
     if text.isprintable():
         return text
-    return "".join("\N{REPLACEMENT CHARACTER}" if _moves(each) else each for each in text)
+    return "".join("\N{REPLACEMENT CHARACTER}" if _is_control(each) else each for each in text)
 
 
-def _moves(character: str) -> bool:
+def _is_control(character: str) -> bool:
     return unicodedata.category(character) in ("Cc", "Cf", "Cs", "Zl", "Zp")
 
 
@@ -104,18 +104,18 @@ def json_text(value: object) -> str:
 
 class _Console(Console):
     def on_broken_pipe(self) -> None:
-        # Rich would end the process as a failure; `ending` knows better
+        # Rich would end the process as a failure; `with_exit_code` knows better
         raise BrokenPipeError
 
 
 def console(*, stderr: bool = False) -> Console:
     """Return where tables and progress go; nothing in them is markup."""
     stream = sys.stderr if stderr else sys.stdout
-    width = None if stream.isatty() else UNBOUNDED_COLUMNS
+    width = None if stream.isatty() else PIPED_COLUMNS
     return _Console(file=stream, width=width, markup=False, highlight=False, emoji=False)
 
 
-def ending(command: Callable[P, int | None]) -> Callable[P, None]:
+def with_exit_code(command: Callable[P, int | None]) -> Callable[P, None]:
     """Make a command end as every command does.
 
     An operator's error is a message, its hint and its exit code, never a traceback; a reader that
@@ -138,24 +138,24 @@ def _exit_code(command: Callable[[], int | None]) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return EXIT_OK
     except Exception as error:
-        known = the_cause(error, CrawldError)
+        known = find_cause(error, CrawldError)
         if known is None:
             raise
         print(f"error: {known}", file=sys.stderr)
         return known.exit_code
     except BaseException as error:
-        if the_cause(error, KeyboardInterrupt) is None:
+        if find_cause(error, KeyboardInterrupt) is None:
             raise
         return EXIT_INTERRUPTED
     return code
 
 
-def the_cause(error: BaseException, kind: type[E]) -> E | None:
+def find_cause(error: BaseException, kind: type[E]) -> E | None:
     """Return the error of a kind that an error is, or that a group of errors consists of."""
     if isinstance(error, kind):
         return error
     if isinstance(error, BaseExceptionGroup):
-        causes: list[E | None] = [the_cause(each, kind) for each in _members(error)]
+        causes: list[E | None] = [find_cause(each, kind) for each in _members(error)]
         return causes[0] if None not in causes else None
     return None
 

@@ -22,21 +22,21 @@ from crawld.net.outage import PROBE_S
 from crawld.store.frontier import frontier
 from crawld.store.frontier import host as host_rows
 
-RATE_OVER_S = 60.0
+RATE_WINDOW_S = 60.0
 """Rates are those of the last minute."""
 
-LOOKED_FOR_S = 2.0
+LOOKUP_S = 2.0
 """After this long a host whose turn came has been looked for."""
 
-UNREACHED = "no host can be reached: no network, or names that do not exist; tried again politely"
+UNREACHABLE = "no host can be reached: no network, or names that do not exist; tried again politely"
 
 HOSTS_READ = 1_000
 HOSTS_SHOWN = 8
 BAR_COLUMNS = 40
 
-ERRORS = (Outcome.FAILED, Outcome.BLOCKED)
+ERROR_OUTCOMES = (Outcome.FAILED, Outcome.BLOCKED)
 
-PAUSES: Mapping[str, str] = {
+PAUSE_TEXTS: Mapping[str, str] = {
     "network": "no network: no name or host can be reached; "
     f"tried again every {duration_text(PROBE_S)}, nothing is given up",
     "disk": "the database cannot be written; goes on as soon as it can",
@@ -45,7 +45,7 @@ PAUSES: Mapping[str, str] = {
     "drain": "drained; crawlctl resume goes on",
 }
 
-PHASES: Mapping[Phase, str] = {
+PHASE_TEXTS: Mapping[Phase, str] = {
     "starting": "starting",
     "running": "Ctrl-C drains and ends",
     "draining": "draining: the fetches under way end first; Ctrl-C ends at once",
@@ -54,7 +54,7 @@ PHASES: Mapping[Phase, str] = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Sight:
+class CrawlProgress:
     """A running mirror at one instant.
 
     Attributes:
@@ -95,15 +95,15 @@ class Sight:
     @property
     def errors(self) -> int:
         """Visits that failed since the start."""
-        return sum(self.visits[outcome] for outcome in ERRORS)
+        return sum(self.visits[outcome] for outcome in ERROR_OUTCOMES)
 
     @property
     def left_s(self) -> float:
         """How long the pages that wait will take: politeness alone, all hosts side by side."""
-        return max(map(_left_s, self.hosts), default=0.0)
+        return max(map(_remaining_s, self.hosts), default=0.0)
 
 
-def _left_s(host: HostStatus) -> float:
+def _remaining_s(host: HostStatus) -> float:
     delay_s = host.delay_s or 0.0
     first_s = delay_s if host.next_fetch_in_s is None else host.next_fetch_in_s
     return first_s + (_waiting(host) - 1) * delay_s
@@ -113,7 +113,7 @@ def _waiting(host: HostStatus) -> int:
     return host.pages[PageState.DISCOVERED]
 
 
-async def look(daemon: Daemon) -> Sight:
+async def read_progress(daemon: Daemon) -> CrawlProgress:
     """Look at a running mirror."""
     pages = dict.fromkeys(PageState, 0)
     for site_id in daemon.crawl.sites:
@@ -122,7 +122,7 @@ async def look(daemon: Daemon) -> Sight:
     rows = await daemon.database.read(host_rows.list_hosts, limit=HOSTS_READ)
     hosts = [host_status(daemon, row) for row in rows if row.pages_discovered]
     on_turn = daemon.crawl.schedule.statistics().on_turn
-    return Sight(
+    return CrawlProgress(
         pages=pages,
         visits=dict(daemon.crawl.visitor.counts),
         wire_bytes=daemon.crawl.visitor.wire_bytes,
@@ -130,19 +130,19 @@ async def look(daemon: Daemon) -> Sight:
         phase=daemon.phase,
         pauses=daemon.crawl.schedule.pauses,
         hosts=sorted(hosts, key=_waiting, reverse=True),
-        unreached=not on_turn and _none_has_address(daemon, hosts),
+        unreached=not on_turn and _no_host_resolved(daemon, hosts),
     )
 
 
-def _none_has_address(daemon: Daemon, hosts: Sequence[HostStatus]) -> bool:
+def _no_host_resolved(daemon: Daemon, hosts: Sequence[HostStatus]) -> bool:
     # at a start every known host waits its delay before it is looked for
-    looked_for_s = LOOKED_FOR_S + max((host.delay_s or 0.0 for host in hosts), default=0.0)
+    looked_for_s = LOOKUP_S + max((host.delay_s or 0.0 for host in hosts), default=0.0)
     if not hosts or daemon.clock.now() - daemon.started_at < looked_for_s:
         return False
     return all(daemon.crawl.hosts[host.host].slot.address is None for host in hosts)
 
 
-def mirror_view(sight: Sight, rates: RateMeter, title: str) -> RenderableType:
+def mirror_view(sight: CrawlProgress, rates: RateMeter, title: str) -> RenderableType:
     """Return the live view of a mirror."""
     done = sight.known - sight.waiting
     bar = Table.grid(padding=(0, 2, 0, 0))
@@ -159,23 +159,23 @@ def mirror_view(sight: Sight, rates: RateMeter, title: str) -> RenderableType:
     parts: list[RenderableType] = [Text(title, "bold"), bar, figures, *_state_lines(sight)]
     if sight.hosts:
         rows = (
-            (each.host, count_text(_waiting(each)), duration_text(each.delay_s), _slot(each))
+            (each.host, count_text(_waiting(each)), duration_text(each.delay_s), _slot_text(each))
             for each in sight.hosts[:HOSTS_SHOWN]
         )
         parts.append(table(("host", "waiting", "delay", "next slot"), rows))
     return Group(*parts)
 
 
-def _slot(host: HostStatus) -> str:
+def _slot_text(host: HostStatus) -> str:
     backed_off = f", backed off {host.backoff_level} steps" if host.backoff_level else ""
     return next_slot_text(host) + backed_off
 
 
-def _state_lines(sight: Sight) -> list[Text]:
-    lines = [Text(PAUSES.get(reason, reason), "yellow") for reason in sorted(sight.pauses)]
+def _state_lines(sight: CrawlProgress) -> list[Text]:
+    lines = [Text(PAUSE_TEXTS.get(reason, reason), "yellow") for reason in sorted(sight.pauses)]
     if sight.unreached and not sight.pauses:
-        lines.append(Text(UNREACHED, "yellow"))
-    return [*lines, Text(PHASES[sight.phase], "dim" if sight.phase == "running" else "yellow")]
+        lines.append(Text(UNREACHABLE, "yellow"))
+    return [*lines, Text(PHASE_TEXTS[sight.phase], "dim" if sight.phase == "running" else "yellow")]
 
 
 class RateMeter:
@@ -187,7 +187,7 @@ class RateMeter:
     def add(self, at: float, visits: int, wire_bytes: int) -> None:
         """Note the totals at an instant of any clock that does not go back."""
         self._samples.append((at, visits, wire_bytes))
-        while self._samples[-1][0] - self._samples[0][0] > RATE_OVER_S:
+        while self._samples[-1][0] - self._samples[0][0] > RATE_WINDOW_S:
             self._samples.popleft()
 
     @property
@@ -207,7 +207,7 @@ class RateMeter:
         return (last[column] - first[column]) / max(last[0] - first[0], 1e-9)
 
 
-def progress_fields(sight: Sight, rates: RateMeter) -> dict[str, object]:
+def progress_fields(sight: CrawlProgress, rates: RateMeter) -> dict[str, object]:
     """Return what a line of progress says."""
     fields: dict[str, object] = {
         "done": sight.known - sight.waiting,
@@ -218,7 +218,7 @@ def progress_fields(sight: Sight, rates: RateMeter) -> dict[str, object]:
         "left": duration_text(sight.left_s),
     }
     if sight.pauses:
-        fields["paused"] = "; ".join(PAUSES.get(each, each) for each in sorted(sight.pauses))
+        fields["paused"] = "; ".join(PAUSE_TEXTS.get(each, each) for each in sorted(sight.pauses))
     elif sight.unreached:
-        fields["trouble"] = UNREACHED
+        fields["trouble"] = UNREACHABLE
     return fields

@@ -57,7 +57,11 @@ def replicas(
         call.show(call.client.post("/replicas/confirm-all", {}), Done, lambda done: done.done)
         return
     if action is Action.LIST:
-        call.show(call.client.get("/replicas", host=host), Replicas, lambda r: page(r, time.time()))
+        call.show(
+            call.client.get("/replicas", host=host),
+            Replicas,
+            lambda r: replicas_table(r, time.time()),
+        )
         return
     if host is None:
         raise typer.BadParameter(f"name the host: crawlctl replicas {action.value} HOST")
@@ -65,12 +69,12 @@ def replicas(
     call.show(call.client.post(f"/replicas/{action.value}", form), Done, lambda done: done.done)
 
 
-def page(found: Replicas, now: float) -> RenderableType:
+def replicas_table(found: Replicas, now: float) -> RenderableType:
     """Return replicas as a table, and below it the reasons of every pair."""
     if not found.replicas and not found.pairs:
         return "no replicas known; see: crawlctl jobs"
     parts: list[RenderableType] = [_table(found.replicas, now)] if found.replicas else []
-    parts += [_reasons(pair) for pair in found.pairs]
+    parts += [_pair_text(pair) for pair in found.pairs]
     return Group(*parts)
 
 
@@ -95,7 +99,7 @@ def _table(rows: list[ReplicaStatus], now: float) -> RenderableType:
     )
 
 
-def _reasons(pair: PairStatus) -> Text:
+def _pair_text(pair: PairStatus) -> Text:
     said = f", {pair.word} by the operator" if pair.word else ""
     sure = "" if pair.probability is None else f", probability {pair.probability:.2f}"
     text = Text(f"\n{clean(pair.hosts[0])} = {clean(pair.hosts[1])}: {pair.level}{sure}{said}\n")

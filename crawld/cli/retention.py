@@ -57,10 +57,10 @@ def purge(
 ) -> None:
     """Take pages down: out of copies, search, exports and backups to come, and kept out."""
     if not (release or yes):
-        sure(urls)
+        confirm_purge(urls)
     form: dict[str, object] = {"urls": urls, "reason": reason, "release": release}
     answer = call.client.post("/purge", form, patient=True)
-    call.show(answer, PurgeReport, let_in_text if release else purge_table)
+    call.show(answer, PurgeReport, release_text if release else purge_table)
 
 
 def retention(call: Call) -> None:
@@ -78,7 +78,7 @@ def retention_table(quotas: list[QuotaStatus]) -> RenderableType:
         name = each.site or "the file"
         for place, held in enumerate(each.holdings):
             first = (name, size_text(each.used_bytes), most) if not place else ("", "", "")
-            what = CLASSES[held.kind]
+            what = HOLDING_KINDS[held.kind]
             size = size_text(held.stored_bytes)
             fate = "goes, as far as needed" if held.goes else "stays"
             rows.append((*first, what, count_text(held.copies), size, fate))
@@ -87,7 +87,7 @@ def retention_table(quotas: list[QuotaStatus]) -> RenderableType:
     )
 
 
-CLASSES = {
+HOLDING_KINDS = {
     "superseded": "superseded copies",
     "needless": "images, styles, scripts that no page shows",
     "gone": "pages that have gone",
@@ -95,7 +95,7 @@ CLASSES = {
 """Classes of copies by name; the last copies of live pages and pinned ones are in none."""
 
 
-def sure(urls: list[str]) -> None:
+def confirm_purge(urls: list[str]) -> None:
     """Ask a person whether to go on; a program must have said so."""
     if not sys.stdin.isatty():
         raise typer.BadParameter("this cannot be undone: say --yes")
@@ -103,7 +103,7 @@ def sure(urls: list[str]) -> None:
     typer.confirm(f"Remove every copy of {what} for good?", abort=True)
 
 
-def let_in_text(report: PurgeReport) -> RenderableType:
+def release_text(report: PurgeReport) -> RenderableType:
     """Return which pages may come back."""
     return "\n".join(f"{clean(each.url)} may be found again" for each in report.pages)
 

@@ -22,16 +22,16 @@ from crawld.store.engine.connection import open_connection
 from crawld.store.engine.database import Database
 from crawld.store.engine.lock import DatabaseLock
 from crawld.store.versions import search_index
-from crawld.web.allowed_hosts import Names, names_of_listener
+from crawld.web.allowed_hosts import AllowedHosts, listener_hosts
 from crawld.web.app import MirrorApp
-from crawld.web.mirror import Look
-from crawld.web.server import bind, serve_mirror, url_of
+from crawld.web.mirror import DisplayOptions
+from crawld.web.server import bind, listener_url, serve_mirror
 
 _HOSTS: Final = TypeAdapter(tuple[HostPattern, ...])
 
 
 def serve(
-    db: Path, listen: str, look: Look, *, hosts: Sequence[str] = (), as_json: bool = False
+    db: Path, listen: str, look: DisplayOptions, *, hosts: Sequence[str] = (), as_json: bool = False
 ) -> int:
     """Show a mirror until Ctrl-C; return the exit code.
 
@@ -56,17 +56,17 @@ def serve(
             f"--host {error.errors()[0]['input']} must be a host name",
             hint='name it as browsers do: mirror.example.org, "*.example.org" or "*" for any',
         ) from None
-    trio.run(_serve, db, (host, port), look, names_of_listener(patterns), as_json)
+    trio.run(_serve, db, (host, port), look, listener_hosts(patterns), as_json)
     return EXIT_OK
 
 
 async def _serve(
-    db: Path, listen: tuple[str, int], look: Look, names: Names, as_json: bool
+    db: Path, listen: tuple[str, int], look: DisplayOptions, names: AllowedHosts, as_json: bool
 ) -> None:
     async with await Database.open(db, read_only=True) as database, trio.open_nursery() as nursery:
         listening = bind(*listen)
-        url = url_of(listening)
-        app = MirrorApp(database, time.time, look, _complain, names)
+        url = listener_url(listening)
+        app = MirrorApp(database, time.time, look, _print_error, names)
         with trio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
             await nursery.start(serve_mirror, app, listening)
             print(json_text({"url": url, "db": str(db)}) if as_json else url, flush=True)
@@ -74,7 +74,7 @@ async def _serve(
             nursery.cancel_scope.cancel()
 
 
-def _complain(target: str, error: BaseException) -> None:
+def _print_error(target: str, error: BaseException) -> None:
     print(f"error: {target[:200]}: {error}", file=sys.stderr, flush=True)
 
 

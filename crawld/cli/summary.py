@@ -14,16 +14,16 @@ from crawld.store.frontier import page as page_rows
 from crawld.store.frontier import site as site_rows
 from crawld.store.frontier.page import PageRecord
 
-READ_AT_A_TIME = 5_000
+BATCH = 5_000
 EXAMPLES = 5
 """Pages that failed which are named, so that a person sees why."""
 
-NO_FAULT = frozenset({Failure.ROBOTS, Failure.WRONG_TYPE})
+EXPECTED_FAILURES = frozenset({Failure.ROBOTS, Failure.WRONG_TYPE})
 """Reasons for having no copy that are as they should be."""
 
 
 @dataclass(slots=True)
-class Figures:
+class MirrorSummary:
     """Pages of one site.
 
     Attributes:
@@ -53,32 +53,32 @@ class Figures:
             if beyond and page.state is PageState.DISCOVERED:
                 continue
             self.pages[page.state] += 1
-            if reason := _fault(page):
+            if reason := _failure_reason(page):
                 self.failed[reason] += 1
                 if len(self.examples) < EXAMPLES:
                     self.examples.append((page.url, reason))
 
 
-def _fault(page: PageRecord) -> str | None:
-    if page.state is PageState.EXCLUDED or page.last_failure in NO_FAULT:
+def _failure_reason(page: PageRecord) -> str | None:
+    if page.state is PageState.EXCLUDED or page.last_failure in EXPECTED_FAILURES:
         return None
     if page.last_outcome not in (Outcome.FAILED, Outcome.BLOCKED):
         return None
     return page.last_failure or page.last_outcome.value
 
 
-async def figures_of(path: Path, site: Site) -> Figures:
+async def read_summary(path: Path, site: Site) -> MirrorSummary:
     """Count the pages of a site in a file that no daemon holds any more."""
-    counted = Figures()
+    counted = MirrorSummary()
     async with await Database.open(path, read_only=True) as database:
         row = await database.read(site_rows.by_name, site.name)
         after = 0
         while row is not None:
             pages = await database.read(
-                page_rows.list_pages, site_id=row.site_id, after=after, limit=READ_AT_A_TIME
+                page_rows.list_pages, site_id=row.site_id, after=after, limit=BATCH
             )
             counted.add(pages, max_depth=site.max_depth)
-            if len(pages) < READ_AT_A_TIME:
+            if len(pages) < BATCH:
                 break
             after = pages[-1].page_id
     return counted

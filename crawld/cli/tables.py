@@ -27,7 +27,7 @@ OUTCOME_STYLES: Mapping[Outcome, str] = {
     Outcome.FAILED: "red",
 }
 
-NUMBERS = frozenset(
+NUMERIC_HEADINGS = frozenset(
     {
         "address delay", "back-off", "bytes", "changes", "delay", "depth", "failed", "known",
         "refused", "requisites", "rows", "size", "status", "stored", "took", "unused", "version",
@@ -41,7 +41,7 @@ def table(headings: Sequence[str], rows: Iterable[Sequence[str | Text]]) -> Tabl
     """Return a plain table; long texts fold instead of losing their end."""
     made = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
     for heading in headings:
-        numeric = heading in NUMBERS
+        numeric = heading in NUMERIC_HEADINGS
         made.add_column(heading, justify="right" if numeric else "left", overflow="fold")
     for row in rows:
         made.add_row(*row)
@@ -287,7 +287,7 @@ def page_table(page: models.PageDetail, now: float) -> RenderableType:
             ]
         )
     ]
-    parts += ["", facts(_expectations(page, now))]
+    parts += ["", facts(_forecast_facts(page, now))]
     if page.visits:
         parts += ["", log_table(page.visits, now)]
     if page.versions:
@@ -296,7 +296,7 @@ def page_table(page: models.PageDetail, now: float) -> RenderableType:
     return Group(*parts)
 
 
-def _expectations(page: models.PageDetail, now: float) -> list[tuple[str, str | None]]:
+def _forecast_facts(page: models.PageDetail, now: float) -> list[tuple[str, str | None]]:
     """Return what is expected of a page, and when it is visited next."""
     when = "not planned"
     if page.next_visit_at is not None:

@@ -12,10 +12,10 @@ import trio
 from crawld.config.values import listen_of
 from crawld.daemon.daemon import Daemon
 from crawld.store.engine.database import Database
-from crawld.web.allowed_hosts import names_of_listener
+from crawld.web.allowed_hosts import listener_hosts
 from crawld.web.app import MirrorApp
-from crawld.web.mirror import Look
-from crawld.web.server import bind, serve_mirror, url_of
+from crawld.web.mirror import DisplayOptions
+from crawld.web.server import bind, listener_url, serve_mirror
 
 log = structlog.get_logger(__name__)
 
@@ -33,10 +33,10 @@ async def serve_web(
         task_status.started()
         return
     listening = bind(*listen_of(web.listen))
-    log.info("web", url=url_of(listening))
-    look = Look(banner=web.banner, scripts=web.scripts)
+    log.info("web", url=listener_url(listening))
+    look = DisplayOptions(banner=web.banner, scripts=web.scripts)
     async with await Database.open(daemon.database.path, read_only=True) as database:
-        app = MirrorApp(database, daemon.clock.now, look, _complain, names_of_listener(web.hosts))
+        app = MirrorApp(database, daemon.clock.now, look, _complain, listener_hosts(web.hosts))
         await serve_mirror(app, listening, task_status)
 
 

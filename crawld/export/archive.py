@@ -32,8 +32,8 @@ from crawld.core.page import Outcome
 from crawld.core.url import parse
 from crawld.errors import CorruptDatabaseError
 from crawld.export import warc
-from crawld.export.atomic_file import whole_file
-from crawld.export.source import Progress, Summary, opened, silent
+from crawld.export.atomic_file import atomic_file
+from crawld.export.source import ExportResult, Progress, no_progress, open_source
 from crawld.store.mirror import walk
 from crawld.store.mirror.walk import Copy, Event, Head
 from crawld.store.versions import version
@@ -44,11 +44,11 @@ _HTTP_RESPONSE: Final = ("Content-Type", "application/http; msgtype=response")
 _HTTP_REQUEST: Final = ("Content-Type", "application/http; msgtype=request")
 _WARC_FIELDS: Final = ("Content-Type", "application/warc-fields")
 
-_TELL_EVERY: Final = 100
+_PROGRESS_EVERY: Final = 100
 
 
 @dataclass(frozen=True, slots=True)
-class Record:
+class ArchiveRecord:
     """A compressed record, and what an index says of it.
 
     Attributes:
@@ -73,8 +73,8 @@ class Record:
 
 
 def export_warc(
-    db: Path, out: Path, *, now: float, since: float | None = None, progress: Progress = silent
-) -> Summary:
+    db: Path, out: Path, *, now: float, since: float | None = None, progress: Progress = no_progress
+) -> ExportResult:
     """Write the history of the mirror as one WARC file, a gzip member a record.
 
     Args:
@@ -88,8 +88,8 @@ def export_warc(
         OperatorError: the file cannot be written.
         StoreError: the database cannot be read.
     """
-    summary = Summary()
-    with whole_file(out) as file:
+    summary = ExportResult()
+    with atomic_file(out) as file:
         write_records(db, file, summary, now=now, since=since, progress=progress)
     return summary
 
@@ -97,7 +97,7 @@ def export_warc(
 def write_records(
     db: Path,
     file: BinaryIO,
-    summary: Summary,
+    summary: ExportResult,
     *,
     now: float,
     since: float | None,
@@ -110,24 +110,24 @@ def write_records(
 
 
 def records(
-    db: Path, summary: Summary, *, now: float, since: float | None, progress: Progress
-) -> Iterator[Record]:
+    db: Path, summary: ExportResult, *, now: float, since: float | None, progress: Progress
+) -> Iterator[ArchiveRecord]:
     """Yield the records of a mirror, the file's own first, then page by page in order of time."""
-    with opened(db) as connection:
-        names = _Names(walk.identity(connection) or "")
+    with open_source(db) as connection:
+        names = _RecordIds(walk.identity(connection) or "")
         yield _warcinfo(names, now)
         total, done = walk.newest_page(connection), 0
         start = -math.inf if since is None else since
         for chunk in walk.visited_since(connection, start):
             for head in chunk:
-                yield from _Page(connection, names, head, summary).records(start)
+                yield from _PageHistory(connection, names, head, summary).records(start)
                 done += 1
-                if done % _TELL_EVERY == 0:
+                if done % _PROGRESS_EVERY == 0:
                     progress(head.page_id, total)
         progress(total, total)
 
 
-class _Names:
+class _RecordIds:
     """Identifiers that are the same in every export of a mirror."""
 
     def __init__(self, identity: str) -> None:
@@ -138,7 +138,7 @@ class _Names:
         return uuid5(self._space, f"{kind}/{number}").urn
 
 
-def _warcinfo(names: _Names, now: float) -> Record:
+def _warcinfo(names: _RecordIds, now: float) -> ArchiveRecord:
     block = warc.warc_fields(
         [
             ("software", f"crawld/{version_of('crawld')}"),
@@ -155,22 +155,22 @@ def _warcinfo(names: _Names, now: float) -> Record:
         ]
     )
     data = warc.record("warcinfo", names.of("warcinfo", repr(now)), now, [_WARC_FIELDS], block)
-    return Record("warcinfo", data)
+    return ArchiveRecord("warcinfo", data)
 
 
-class _Page:
+class _PageHistory:
     """The records of one page, in order of time."""
 
     def __init__(
-        self, connection: apsw.Connection, names: _Names, head: Head, summary: Summary
+        self, connection: apsw.Connection, names: _RecordIds, head: Head, summary: ExportResult
     ) -> None:
         self._connection = connection
         self._names = names
         self._head = head
         self._summary = summary
-        self._held: _Held | None = None
+        self._held: _CurrentCopy | None = None
 
-    def records(self, since: float) -> Iterator[Record]:
+    def records(self, since: float) -> Iterator[ArchiveRecord]:
         """Yield the records of what happened from an instant on."""
         for event in walk.events(self._connection, self._head.page_id, since):
             try:
@@ -178,7 +178,7 @@ class _Page:
             except CorruptDatabaseError:
                 self._summary.unreadable.append(self._head.url)
 
-    def _of(self, event: Event) -> Iterator[Record]:
+    def _of(self, event: Event) -> Iterator[ArchiveRecord]:
         main = None
         if event.version_id is not None:
             main = self._response(event.version_id)
@@ -193,11 +193,11 @@ class _Page:
         if event.visit_id:
             yield self._metadata(event, main[0] if main else None)
 
-    def _response(self, version_id: int) -> tuple[str, Record] | None:
+    def _response(self, version_id: int) -> tuple[str, ArchiveRecord] | None:
         copy = walk.copy(self._connection, version_id)
         if copy is None:
             return None
-        self._held = held = _Held(copy, warc.digest(copy.body))
+        self._held = held = _CurrentCopy(copy, warc.digest(copy.body))
         answer = copy.answer
         header = _header(answer, len(copy.body))
         record_id = self._names.of("version", version_id)
@@ -212,7 +212,7 @@ class _Page:
             ),
         ]
         data = warc.record("response", record_id, copy.visited_at, fields, header + copy.body)
-        return record_id, Record(
+        return record_id, ArchiveRecord(
             "response",
             data,
             self._head.url,
@@ -223,7 +223,7 @@ class _Page:
             self._head.title,
         )
 
-    def _revisit(self, event: Event) -> tuple[str, Record] | None:
+    def _revisit(self, event: Event) -> tuple[str, ArchiveRecord] | None:
         held = self._copy_at(event.visited_at)
         same = event.digest is not None and held is not None and event.digest == held.copy.digest
         unmodified = event.outcome == Outcome.NOT_MODIFIED
@@ -244,7 +244,7 @@ class _Page:
             ("WARC-Truncated", "length"),
         ]
         data = warc.record("revisit", record_id, event.visited_at, fields, header)
-        return record_id, Record(
+        return record_id, ArchiveRecord(
             "revisit",
             data,
             self._head.url,
@@ -254,15 +254,15 @@ class _Page:
             held.payload_digest,
         )
 
-    def _copy_at(self, at: float) -> _Held | None:
+    def _copy_at(self, at: float) -> _CurrentCopy | None:
         """Return the copy held at an instant; read once, as instants ascend."""
         if self._held is None:
             row = version.in_force(self._connection, self._head.page_id, at)
             copy = None if row is None else walk.copy(self._connection, row.version_id)
-            self._held = None if copy is None else _Held(copy, warc.digest(copy.body))
+            self._held = None if copy is None else _CurrentCopy(copy, warc.digest(copy.body))
         return self._held
 
-    def _without_copy(self, event: Event) -> tuple[str, Record] | None:
+    def _without_copy(self, event: Event) -> tuple[str, ArchiveRecord] | None:
         answer = event.answer
         if answer is None:
             return None
@@ -271,7 +271,7 @@ class _Page:
         cut = [("WARC-Truncated", "unspecified")] if event.body_bytes else []
         fields = [*self._target(event), _HTTP_RESPONSE, *cut]
         data = warc.record("response", record_id, event.visited_at, fields, header)
-        return record_id, Record(
+        return record_id, ArchiveRecord(
             "response",
             data,
             self._head.url,
@@ -280,14 +280,16 @@ class _Page:
             payload_digest=warc.digest(b""),
         )
 
-    def _request(self, event: Event, answer_id: str) -> Record:
+    def _request(self, event: Event, answer_id: str) -> ArchiveRecord:
         url = parse(self._head.url)
         block = warc.http_request(url.target, url.origin.partition("://")[2])
         fields = [*self._target(event), _HTTP_REQUEST, ("WARC-Concurrent-To", f"<{answer_id}>")]
         record_id = self._names.of("request", event.visit_id)
-        return Record("request", warc.record("request", record_id, event.visited_at, fields, block))
+        return ArchiveRecord(
+            "request", warc.record("request", record_id, event.visited_at, fields, block)
+        )
 
-    def _metadata(self, event: Event, answer_id: str | None) -> Record:
+    def _metadata(self, event: Event, answer_id: str | None) -> ArchiveRecord:
         told = {
             "outcome": event.outcome,
             "failure": event.failure,
@@ -301,7 +303,7 @@ class _Page:
         concurrent = [] if answer_id is None else [("WARC-Concurrent-To", f"<{answer_id}>")]
         fields = [*self._target(event), _WARC_FIELDS, *concurrent]
         record_id = self._names.of("metadata", event.visit_id)
-        return Record(
+        return ArchiveRecord(
             "metadata", warc.record("metadata", record_id, event.visited_at, fields, block)
         )
 
@@ -319,7 +321,7 @@ def _header(answer: Answer, length: int | None) -> bytes:
 
 
 @dataclass(frozen=True, slots=True)
-class _Held:
+class _CurrentCopy:
     """The copy of a page that is held at some instant."""
 
     copy: Copy

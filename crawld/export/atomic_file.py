@@ -13,12 +13,12 @@ from typing import BinaryIO, Final
 
 from crawld.errors import OperatorError
 
-FULL: Final = frozenset({errno.ENOSPC, errno.EDQUOT})
+DISK_FULL: Final = frozenset({errno.ENOSPC, errno.EDQUOT})
 """How a system says that there is no room left."""
 
 
 @contextmanager
-def whole_file(path: Path) -> Iterator[BinaryIO]:
+def atomic_file(path: Path) -> Iterator[BinaryIO]:
     """Give a file to write; it gets its name when the block ends well, else it is thrown away.
 
     What an interrupted export left under the temporary name is overwritten.
@@ -27,13 +27,13 @@ def whole_file(path: Path) -> Iterator[BinaryIO]:
         OperatorError: the name is taken, another export is writing there, or nothing can be
             written.
     """
-    refuse_taken(path)
+    refuse_existing(path)
     partial = path.with_name(f"{path.name}.partial")
     try:
         flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
         descriptor = os.open(partial, flags, 0o644)
     except OSError as error:
-        raise _refusal(partial, error) from error
+        raise _write_error(partial, error) from error
     file = os.fdopen(descriptor, "r+b")
     try:
         _lock(descriptor, partial)
@@ -44,7 +44,7 @@ def whole_file(path: Path) -> Iterator[BinaryIO]:
             os.fsync(descriptor)
             os.link(partial, path)
         except OSError as error:
-            raise _refusal(path, error) from error
+            raise _write_error(path, error) from error
         finally:
             partial.unlink(missing_ok=True)
     finally:
@@ -54,21 +54,21 @@ def whole_file(path: Path) -> Iterator[BinaryIO]:
 
 
 @contextmanager
-def whole_by_name(path: Path) -> Iterator[Path]:
-    """Give a name to write a file under, as `whole_file` does for what opens its file itself.
+def atomic_path(path: Path) -> Iterator[Path]:
+    """Give a name to write a file under, as `atomic_file` does for what opens its file itself.
 
     It is in a directory of its own, where whatever else that program makes beside it goes too.
 
     Raises:
-        OperatorError: as of `whole_file`.
+        OperatorError: as of `atomic_file`.
     """
-    refuse_taken(path)
+    refuse_existing(path)
     room = path.with_name(f"{path.name}.partial")
     try:
         room.mkdir(exist_ok=True)
         descriptor = os.open(room, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
     except OSError as error:
-        raise _refusal(room, error) from error
+        raise _write_error(room, error) from error
     try:
         _lock(descriptor, room)
         try:
@@ -78,7 +78,7 @@ def whole_by_name(path: Path) -> Iterator[Path]:
                 os.fsync(file.fileno())
             os.link(room / path.name, path)
         except OSError as error:
-            raise _refusal(path, error) from error
+            raise _write_error(path, error) from error
         finally:
             shutil.rmtree(room, ignore_errors=True)
     finally:
@@ -102,7 +102,7 @@ def _lock(descriptor: int, partial: Path) -> None:
         ) from error
 
 
-def refuse_taken(path: Path) -> None:
+def refuse_existing(path: Path) -> None:
     """Refuse a name that something has already.
 
     Raises:
@@ -112,8 +112,8 @@ def refuse_taken(path: Path) -> None:
         raise OperatorError(f"{path} exists", hint="name a file that does not exist yet with --out")
 
 
-def _refusal(path: Path, error: OSError) -> OperatorError:
+def _write_error(path: Path, error: OSError) -> OperatorError:
     hint = "make room, or name another place with --out"
-    if error.errno not in FULL:
+    if error.errno not in DISK_FULL:
         hint = "name another place with --out"
     return OperatorError(f"{path} cannot be written: {error.strerror}", hint=hint)

@@ -18,8 +18,8 @@ from xml.sax.saxutils import escape
 
 import apsw
 
-from crawld.export.atomic_file import whole_file
-from crawld.export.source import Progress, Summary, opened, silent
+from crawld.export.atomic_file import atomic_file
+from crawld.export.source import ExportResult, Progress, no_progress, open_source
 from crawld.store.mirror import rows, walk
 from crawld.store.mirror.rows import History, Revision
 
@@ -38,8 +38,8 @@ _REVISION = (
 
 
 def export_dump(
-    db: Path, out: Path, *, since: float | None = None, progress: Progress = silent
-) -> Summary:
+    db: Path, out: Path, *, since: float | None = None, progress: Progress = no_progress
+) -> ExportResult:
     """Write every history of the wikis as a dump.
 
     Args:
@@ -52,8 +52,8 @@ def export_dump(
         OperatorError: the file cannot be written.
         StoreError: the database cannot be read.
     """
-    summary = Summary()
-    with opened(db) as connection, whole_file(out) as file:
+    summary = ExportResult()
+    with open_source(db) as connection, atomic_file(out) as file:
         total = walk.newest_page(connection)
         with _target(file, packed=out.suffix == ".gz") as target:
             for text in _texts(connection, since, summary):
@@ -73,7 +73,9 @@ def _target(file: BinaryIO, *, packed: bool) -> Iterator[IO[bytes]]:
         yield cast("IO[bytes]", target)
 
 
-def _texts(connection: apsw.Connection, since: float | None, summary: Summary) -> Iterator[str]:
+def _texts(
+    connection: apsw.Connection, since: float | None, summary: ExportResult
+) -> Iterator[str]:
     facts: dict[str, Any] | None = None
     for chunk in rows.histories(connection):
         for history in chunk:
@@ -95,7 +97,7 @@ def _facts(history: History) -> dict[str, Any]:
 
 
 def _page(
-    connection: apsw.Connection, history: History, since: float | None, summary: Summary
+    connection: apsw.Connection, history: History, since: float | None, summary: ExportResult
 ) -> Iterator[str]:
     opened_page = False
     for revision in rows.revisions(connection, history.page_id, since):

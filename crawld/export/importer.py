@@ -27,7 +27,7 @@ from crawld.config.command_line import site_name
 from crawld.core.content import html, media
 from crawld.core.url import canonicalize, parse, url_hash
 from crawld.errors import InvalidUrlError, OperatorError
-from crawld.export.source import Progress, silent
+from crawld.export.source import Progress, no_progress
 from crawld.export.warc_reader import (
     MAX_BLOCK_BYTES,
     DamagedArchiveError,
@@ -55,13 +55,13 @@ _IMPORT_DEPTH: Final = 1
 
 _DATE: Final = re.compile(r"[0-9]{4}-")
 _MAX_LINE: Final = 32_768
-_SHOWN: Final = 5
+_FAULTS_SHOWN: Final = 5
 _PAGE_TYPES: Final = frozenset({media.HTML, media.XHTML})
-_CRAWLER: Final = b"x-crawler-"
+_CRAWLER_PREFIX: Final = b"x-crawler-"
 
 
 @dataclass(slots=True)
-class Intake:
+class ImportResult:
     """What an import came to.
 
     Attributes:
@@ -79,7 +79,7 @@ class Intake:
 
 
 @contextmanager
-def opened_for_import(db: Path) -> Iterator[apsw.Connection]:
+def open_for_import(db: Path) -> Iterator[apsw.Connection]:
     """Open a database for an import, made and migrated as needed.
 
     Raises:
@@ -102,7 +102,7 @@ def opened_for_import(db: Path) -> Iterator[apsw.Connection]:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class ArchivedPage:
     """A page as another file has it.
 
     Attributes:
@@ -124,7 +124,7 @@ class Found:
     content_type: str | None = None
 
 
-class Sink:
+class ImportWriter:
     """Takes pages and stores them in batches.
 
     Args:
@@ -135,7 +135,7 @@ class Sink:
     """
 
     def __init__(
-        self, connection: apsw.Connection, site: str | None, now: float, result: Intake
+        self, connection: apsw.Connection, site: str | None, now: float, result: ImportResult
     ) -> None:
         self._connection = connection
         self._site = site
@@ -145,7 +145,7 @@ class Sink:
         self._bytes = 0
         self._sites: dict[str, int] = {}
 
-    def take(self, found: Found) -> None:
+    def take(self, found: ArchivedPage) -> None:
         """Take a page; it is stored with the batch it fills."""
         self._batch.append(self._imported(found))
         self._bytes += len(found.body)
@@ -190,7 +190,7 @@ class Sink:
             seed=seed,
         )
 
-    def _imported(self, found: Found) -> Imported:
+    def _imported(self, found: ArchivedPage) -> Imported:
         kind = media.sniff(found.content_type, found.body[: media.SNIFF_BYTES])
         charset = title = None
         if kind in _PAGE_TYPES:
@@ -216,8 +216,13 @@ class Sink:
 
 
 def import_warc(
-    db: Path, files: list[Path], *, now: float, site: str | None = None, progress: Progress = silent
-) -> Intake:
+    db: Path,
+    files: list[Path],
+    *,
+    now: float,
+    site: str | None = None,
+    progress: Progress = no_progress,
+) -> ImportResult:
     """Take the responses of WARC files as copies of the instants they were made.
 
     Args:
@@ -234,12 +239,12 @@ def import_warc(
         OperatorError: a file cannot be opened.
         DatabaseInUseError: a daemon has the database.
     """
-    result = Intake()
+    result = ImportResult()
     total, done = sum(_size(path) for path in files), 0
-    with opened_for_import(db) as connection:
+    with open_for_import(db) as connection:
         for path in files:
             with path.open("rb") as file:
-                sink = Sink(connection, site, now, result)
+                sink = ImportWriter(connection, site, now, result)
                 try:
                     _read_file(connection, file, sink, result, lambda at: progress(at, total))
                 except DamagedArchiveError as error:
@@ -253,8 +258,8 @@ def import_warc(
 def _read_file(
     connection: apsw.Connection,
     file: BinaryIO,
-    sink: Sink,
-    result: Intake,
+    sink: ImportWriter,
+    result: ImportResult,
     tell: Callable[[int], None],
 ) -> None:
     key = _cursor_key(file)
@@ -267,7 +272,7 @@ def _read_file(
         elif sink.is_full:
             sink.commit()
         try:
-            found = page_of(record, sink.now)
+            found = read_page(record, sink.now)
         except (Fault, InvalidUrlError, ValueError):
             result.add("unusable")
             continue
@@ -284,7 +289,7 @@ def _cursor_key(file: BinaryIO) -> str:
     return f"import:{head}:{os.fstat(file.fileno()).st_size}"
 
 
-def page_of(record: WarcRecord, now: float) -> Found | None:
+def read_page(record: WarcRecord, now: float) -> ArchivedPage | None:
     """Return the page that a record holds; None where it holds none that a mirror keeps.
 
     Args:
@@ -302,16 +307,16 @@ def page_of(record: WarcRecord, now: float) -> Found | None:
     if not raw.lower().startswith(("http:", "https:")):
         return None
     url = canonicalize(raw)
-    at = min(_instant(record.fields.get("warc-date", "")), now)
+    at = min(_warc_date(record.fields.get("warc-date", "")), now)
     kind = record.fields.get("content-type", "")
     if record.kind == "resource":
-        return Found(url, at, record.block, content_type=kind or None)
+        return ArchivedPage(url, at, record.block, content_type=kind or None)
     if not kind.lower().startswith("application/http"):
         return None
-    return _http(url, at, record.block)
+    return _http_page(url, at, record.block)
 
 
-def _instant(text: str) -> float:
+def _warc_date(text: str) -> float:
     """Return the instant of a WARC-Date (WARC 1.1, section 5.4).
 
     Raises:
@@ -326,7 +331,7 @@ def _instant(text: str) -> float:
     return at
 
 
-def _http(url: str, at: float, block: bytes) -> Found | None:
+def _http_page(url: str, at: float, block: bytes) -> ArchivedPage | None:
     head, _, rest = block.partition(b"\r\n\r\n")
     if not rest and b"\n\n" in block:
         head, _, rest = block.partition(b"\n\n")
@@ -343,14 +348,14 @@ def _http(url: str, at: float, block: bytes) -> Found | None:
     )
     told = {name.lower(): value.decode("latin-1") for name, value in headers}
     if told.get(b"transfer-encoding", "").lower().endswith("chunked"):
-        rest = unchunked(rest)
+        rest = dechunk(rest)
     decoding = Decoding(told.get(b"content-encoding"), MAX_BLOCK_BYTES)
     body = b"".join([*decoding.pieces(rest), *decoding.last()])
     plain = tuple(
-        (name[len(_CRAWLER) :] if name.lower().startswith(_CRAWLER) else name, value)
+        (name[len(_CRAWLER_PREFIX) :] if name.lower().startswith(_CRAWLER_PREFIX) else name, value)
         for name, value in headers
     )
-    return Found(
+    return ArchivedPage(
         url,
         at,
         body,
@@ -361,7 +366,7 @@ def _http(url: str, at: float, block: bytes) -> Found | None:
     )
 
 
-def unchunked(data: bytes) -> bytes:
+def dechunk(data: bytes) -> bytes:
     """Return a body without its chunks; one that says it has chunks and has none stays as it is."""
     parts: list[bytes] = []
     position = 0
@@ -382,8 +387,13 @@ def unchunked(data: bytes) -> bytes:
 
 
 def import_urls(
-    db: Path, files: list[Path], *, now: float, site: str | None = None, progress: Progress = silent
-) -> Intake:
+    db: Path,
+    files: list[Path],
+    *,
+    now: float,
+    site: str | None = None,
+    progress: Progress = no_progress,
+) -> ImportResult:
     """Take lists of URLs, one a line, as pages to visit; empty lines and `#` comments are skipped.
 
     Args:
@@ -397,10 +407,10 @@ def import_urls(
         OperatorError: a file cannot be opened.
         DatabaseInUseError: a daemon has the database.
     """
-    result = Intake()
+    result = ImportResult()
     total, done = sum(_size(path) for path in files), 0
-    with opened_for_import(db) as connection:
-        sink = Sink(connection, site, now, result)
+    with open_for_import(db) as connection:
+        sink = ImportWriter(connection, site, now, result)
         for path in files:
             with path.open("rb") as file:
                 for batch in _batches(file, path.name, sink, result):
@@ -413,7 +423,9 @@ def import_urls(
     return result
 
 
-def _batches(file: BinaryIO, name: str, sink: Sink, result: Intake) -> Iterator[list[Discovery]]:
+def _batches(
+    file: BinaryIO, name: str, sink: ImportWriter, result: ImportResult
+) -> Iterator[list[Discovery]]:
     batch: list[Discovery] = []
     number = 0
     while line := file.readline(_MAX_LINE):
@@ -425,7 +437,7 @@ def _batches(file: BinaryIO, name: str, sink: Sink, result: Intake) -> Iterator[
             batch.append(sink.discovery(canonicalize(text), seed=True))
         except InvalidUrlError as error:
             result.add("unusable")
-            if len(result.faults) < _SHOWN:
+            if len(result.faults) < _FAULTS_SHOWN:
                 result.faults.append(f"{name} line {number}: {error.message}")
         if len(batch) >= 10 * BATCH:
             yield batch

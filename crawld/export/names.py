@@ -7,8 +7,8 @@
 
 The path is a function of URL and media type alone, so that a page keeps its place from export to
 export. It need not be the only one: what browsers tell apart, file systems may not (case, `a` and
-`a.html`, characters that Windows refuses). Whoever finds a path taken asks for `marked`, which
-holds 48 bits of the URL's hash. `folded` is what two paths share on any file system that confuses
+`a.html`, characters that Windows refuses). Whoever finds a path taken asks for `marked_path`, which
+holds 48 bits of the URL's hash. `path_key` is what two paths share on any file system that confuses
 them.
 
 Rule 1: no segment is empty, `.` or `..`, starts with a dot, ends with a blank or a dot, holds a
@@ -71,7 +71,7 @@ _BY_EXTENSION: Final = frozenset(
 )
 """A browser that opens a file knows these by their extension alone, so they must have theirs."""
 
-_ALSO: Final = {"text/html": (".html", ".htm"), "text/javascript": (".js", ".mjs")}
+_EXTENSIONS: Final = {"text/html": (".html", ".htm"), "text/javascript": (".js", ".mjs")}
 
 _EXTENSION: Final = re.compile(r"\.[A-Za-z0-9]{1,10}\Z")
 _REFUSED: Final = re.compile(r'[\x00-\x1f\x7f-\x9f<>:"/\\|?*~\ud800-\udfff\ufffd]')
@@ -80,7 +80,7 @@ _RESERVED: Final = re.compile(
 )
 
 
-def path_of(url: str, content_type: str | None) -> str:
+def page_path(url: str, content_type: str | None) -> str:
     """Return where a page lies, relative to the export, with `/` between the segments.
 
     Args:
@@ -98,24 +98,24 @@ def path_of(url: str, content_type: str | None) -> str:
     return path
 
 
-def marked(path: str, url: str) -> str:
+def marked_path(path: str, url: str) -> str:
     """Return another path for a page whose own is taken; the same each time."""
     stem, dot, extension = path.rpartition(".")
     directory, slash, name = stem.rpartition("/")
     return f"{directory}{slash}{_with_mark(name, url)}{dot}{extension}"
 
 
-def folded(path: str) -> int:
+def path_key(path: str) -> int:
     """Return a 64-bit number that paths share which some file system takes for one."""
     return url_hash(unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", path).casefold()))
 
 
-def quoted(path: str) -> str:
+def quote_path(path: str) -> str:
     """Return a path as it stands in a link."""
     return quote(path, safe="/!$&'()*+,;=:@~-._")
 
 
-def relative(quoted_from: str, quoted_to: str) -> str:
+def relative_link(quoted_from: str, quoted_to: str) -> str:
     """Return the link from one file of the export to another.
 
     Args:
@@ -154,7 +154,7 @@ def _name(last: str, kind: str) -> tuple[str, str]:
     if found is None or found.start() == 0:
         return name, _TYPES.get(kind, ".bin")
     own = found[0]
-    if kind in _BY_EXTENSION and own.lower() not in _ALSO.get(kind, (_TYPES[kind],)):
+    if kind in _BY_EXTENSION and own.lower() not in _EXTENSIONS.get(kind, (_TYPES[kind],)):
         return name, _TYPES[kind]
     if kind not in _BY_EXTENSION and own.lower() in (".html", ".htm", ".xhtml", ".svg"):
         # Whatever says it is no page must not be opened as one.
@@ -171,14 +171,14 @@ def _safe(text: str) -> str:
     """Return a text as a file name by rule 1; two texts may become one."""
     name = _REFUSED.sub("_", unicodedata.normalize("NFC", text))
     if len(name.encode()) > SEGMENT_BYTES:
-        name = _cut(name)
+        name = _shorten(name)
     name = name.rstrip(" .") or "_"
     if name[0] == "." or _RESERVED.match(name):
         name = f"_{name}"
     return name
 
 
-def _cut(name: str) -> str:
+def _shorten(name: str) -> str:
     """Shorten a name, keeping its extension."""
     found = _EXTENSION.search(name)
     extension = found[0] if found else ""

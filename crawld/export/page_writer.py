@@ -1,6 +1,6 @@
 """Pages on their way into a directory: rewritten and written, some at a time, in any process.
 
-A `Press` holds what that takes: the database and the manifest for reading, the directory for
+A `PageWriter` holds what that takes: the database and the manifest for reading, the directory for
 writing. Rewriting links costs most of an export, so that long ones run a press on each core.
 """
 
@@ -16,17 +16,17 @@ from crawld.core.content.rewrite import rewrite_css, rewrite_html
 from crawld.core.url import parse, url_hash
 from crawld.errors import CorruptDatabaseError
 from crawld.export import placeholder_pages
-from crawld.export.names import quoted, relative
-from crawld.export.safe_directory import Folder
+from crawld.export.names import quote_path, relative_link
+from crawld.export.safe_directory import SafeDirectory
 from crawld.store.engine.connection import open_connection
 from crawld.store.mirror import walk
 from crawld.store.mirror.export_manifest import Places, Written
 from crawld.store.mirror.walk import Copy, Outline
 
-REMOVED: Final = 1
+REMOVED_STAMP: Final = 1
 """Stamp of a page that the mirror gave up."""
 
-_PLACES: Final = 50_000
+_MAX_TARGETS: Final = 50_000
 """Places of links that are remembered: menus repeat on every page."""
 
 _MAX_HOPS: Final = 5
@@ -35,7 +35,7 @@ _MARKUP: Final = frozenset({"text/html", "application/xhtml+xml", "image/svg+xml
 _XML: Final = frozenset({"application/xhtml+xml", "image/svg+xml"})
 
 
-class Place(NamedTuple):
+class LinkTarget(NamedTuple):
     """Where a page lies.
 
     Attributes:
@@ -50,7 +50,7 @@ class Place(NamedTuple):
 
 
 @dataclass(slots=True)
-class Printed:
+class WriteResult:
     """What became of some pages.
 
     Attributes:
@@ -66,7 +66,7 @@ class Printed:
     unreadable: list[str] = field(default_factory=list)
 
 
-class Press:
+class PageWriter:
     """What writing pages takes; a context manager.
 
     Args:
@@ -79,24 +79,24 @@ class Press:
     def __init__(self, db: Path, out: Path, manifest: Path, room: str) -> None:
         self._connection = open_connection(db, read_only=True)
         self._places = Places(manifest)
-        self._folder = Folder(out)
+        self._folder = SafeDirectory(out)
         self._folder.work_in(room)
         self._hosts = walk.hosts(self._connection)
-        self._known: dict[str, Place] = {}
+        self._known: dict[str, LinkTarget] = {}
 
-    def print(self, pages: Sequence[Outline]) -> Printed:
+    def print(self, pages: Sequence[Outline]) -> WriteResult:
         """Write pages to their places; one that has none, or no copy any more, is left out."""
-        printed = Printed()
+        printed = WriteResult()
         for page in pages:
             self._print(page, printed)
         return printed
 
-    def _print(self, page: Outline, printed: Printed) -> None:
+    def _print(self, page: Outline, printed: WriteResult) -> None:
         head = walk.head(self._connection, page.page_id)
         place = self._places.of(page.url_hash)
         if head is None or place is None:
             return
-        sheet = _Sheet(self, head.url, quoted(place[0]))
+        sheet = _PageFile(self, head.url, quote_path(place[0]))
         try:
             content = sheet.content(page)
         except CorruptDatabaseError:
@@ -104,7 +104,7 @@ class Press:
             return
         if content is not None:
             self._folder.write(place[0], content)
-            printed.written.append(Written(page.url_hash, stamp_of(page), sheet.wanted))
+            printed.written.append(Written(page.url_hash, content_stamp(page), sheet.wanted))
             printed.redirects += sheet.leads_on
             printed.written_bytes += len(content)
 
@@ -112,19 +112,19 @@ class Press:
         """Return a copy as the database holds it."""
         return walk.copy(self._connection, version_id)
 
-    def place(self, url: str) -> Place:
+    def place(self, url: str) -> LinkTarget:
         """Return where a page lies."""
         if url not in self._known:
-            if len(self._known) >= _PLACES:
+            if len(self._known) >= _MAX_TARGETS:
                 self._known.clear()
             self._known[url] = self._looked_up(url)
         return self._known[url]
 
-    def _looked_up(self, url: str) -> Place:
+    def _looked_up(self, url: str) -> LinkTarget:
         if parse(url).host not in self._hosts:
-            return Place(None, None, may_come=False)
+            return LinkTarget(None, None, may_come=False)
         path, redirect_url = self._places.of(url_hash(url)) or (None, None)
-        return Place(None if path is None else quoted(path), redirect_url, may_come=True)
+        return LinkTarget(None if path is None else quote_path(path), redirect_url, may_come=True)
 
     def close(self) -> None:
         """Close what it holds."""
@@ -139,7 +139,7 @@ class Press:
         self.close()
 
 
-class _Sheet:
+class _PageFile:
     """One page on its way into a file.
 
     Attributes:
@@ -147,7 +147,7 @@ class _Sheet:
         leads_on: whether it became a redirect.
     """
 
-    def __init__(self, press: Press, url: str, path: str) -> None:
+    def __init__(self, press: PageWriter, url: str, path: str) -> None:
         self.wanted: list[int] = []
         self.leads_on = False
         self._press = press
@@ -169,7 +169,7 @@ class _Sheet:
         for _ in range(_MAX_HOPS):
             path, redirect_url, may_come = self._press.place(url)
             if path is not None and (redirect_url is None or kind not in REQUISITES):
-                return relative(self._path, path)
+                return relative_link(self._path, path)
             if may_come:
                 self.wanted.append(url_hash(url))
             if path is None or redirect_url is None:
@@ -181,15 +181,15 @@ class _Sheet:
         kind = copy.answer.content_type
         charset = copy.answer.charset or "utf-8"
         if kind in _MARKUP:
-            body, charset = _declared(copy.body, charset)
+            body, charset = _with_charset(copy.body, charset)
             return rewrite_html(body, self._url, self.locate, charset=charset, xml=kind in _XML)
         if kind == "text/css":
-            body, charset = _declared(copy.body, charset)
+            body, charset = _with_charset(copy.body, charset)
             return rewrite_css(body, self._url, self.locate, charset=charset)
         return copy.body
 
 
-def _declared(body: bytes, charset: str) -> tuple[bytes, str]:
+def _with_charset(body: bytes, charset: str) -> tuple[bytes, str]:
     """Return a body that says its charset itself, since a file has no header to say it."""
     head = body[:1024].lower()
     if body.isascii() or b"charset" in head or b"encoding" in head or head[:3] == b"\xef\xbb\xbf":
@@ -197,7 +197,7 @@ def _declared(body: bytes, charset: str) -> tuple[bytes, str]:
     return body.decode(charset, "replace").encode("utf-8-sig"), "utf-8"
 
 
-def stamp_of(page: Outline) -> int:
-    """Return what tells one content of a page from another; neither 0 nor `REMOVED`."""
+def content_stamp(page: Outline) -> int:
+    """Return what tells one content of a page from another; neither 0 nor `REMOVED_STAMP`."""
     stamp = url_hash(f"{page.version_id} {page.redirect_url or ''}")
-    return stamp if stamp not in (0, REMOVED) else 2
+    return stamp if stamp not in (0, REMOVED_STAMP) else 2

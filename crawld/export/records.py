@@ -19,23 +19,23 @@ from typing import Any, BinaryIO, Literal
 import apsw
 
 from crawld.errors import OperatorError
-from crawld.export.atomic_file import refuse_taken, whole_file
-from crawld.export.source import Progress, Summary, opened, silent
+from crawld.export.atomic_file import atomic_file, refuse_existing
+from crawld.export.source import ExportResult, Progress, no_progress, open_source
 from crawld.store.mirror import walk
 from crawld.store.mirror.rows import TABLES, Table, rows
 
-Form = Literal["jsonl", "csv"]
+Format = Literal["jsonl", "csv"]
 
 
 def export_records(
     db: Path,
     out: Path,
-    form: Form,
+    form: Format,
     *,
     table: str | None = None,
     since: float | None = None,
-    progress: Progress = silent,
-) -> Summary:
+    progress: Progress = no_progress,
+) -> ExportResult:
     """Write tables.
 
     Args:
@@ -52,11 +52,11 @@ def export_records(
     """
     if table is not None and table not in TABLES:
         raise OperatorError(f"there is no table {table!r}", hint=f"there are: {', '.join(TABLES)}")
-    summary = Summary()
-    with opened(db) as connection:
+    summary = ExportResult()
+    with open_source(db) as connection:
         walk.newest_page(connection)
         if table is not None:
-            with whole_file(out) as file:
+            with atomic_file(out) as file:
                 _write(connection, table, form, file, since, summary)
             progress(1, 1)
         else:
@@ -67,19 +67,19 @@ def export_records(
 def _write_all(
     connection: apsw.Connection,
     out: Path,
-    form: Form,
+    form: Format,
     since: float | None,
-    summary: Summary,
+    summary: ExportResult,
     progress: Progress,
 ) -> None:
-    refuse_taken(out)
+    refuse_existing(out)
     partial = out.with_name(f"{out.name}.partial")
     shutil.rmtree(partial, ignore_errors=True)
     try:
         partial.mkdir()
         for done, table in enumerate(TABLES):
             progress(done, len(TABLES))
-            with whole_file(partial / f"{table}.{form}") as file:
+            with atomic_file(partial / f"{table}.{form}") as file:
                 _write(connection, table, form, file, since, summary)
         os.rename(partial, out)
     except OSError as error:
@@ -94,14 +94,14 @@ def _write_all(
 def _write(
     connection: apsw.Connection,
     name: str,
-    form: Form,
+    form: Format,
     file: BinaryIO,
     since: float | None,
-    summary: Summary,
+    summary: ExportResult,
 ) -> None:
     table = TABLES[name]
     text = io.TextIOWrapper(file, encoding="utf-8", errors="replace", newline="")
-    write = _lines(table, text) if form == "jsonl" else _comma_separated(table, text)
+    write = _json_lines(table, text) if form == "jsonl" else _csv(table, text)
     count = 0
     for chunk in rows(connection, table, since):
         write(chunk)
@@ -115,7 +115,7 @@ def _write(
 _Write = Callable[[Sequence[Sequence[Any]]], None]
 
 
-def _lines(table: Table, text: io.TextIOWrapper) -> _Write:
+def _json_lines(table: Table, text: io.TextIOWrapper) -> _Write:
     encode = json.JSONEncoder(ensure_ascii=False).encode
 
     def write(chunk: Sequence[Sequence[Any]]) -> None:
@@ -124,7 +124,7 @@ def _lines(table: Table, text: io.TextIOWrapper) -> _Write:
     return write
 
 
-def _comma_separated(table: Table, text: io.TextIOWrapper) -> _Write:
+def _csv(table: Table, text: io.TextIOWrapper) -> _Write:
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(table.columns)
     return writer.writerows

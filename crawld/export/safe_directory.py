@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Final, Self
 
 from crawld.errors import OperatorError
-from crawld.export.atomic_file import FULL
+from crawld.export.atomic_file import DISK_FULL
 
 _OPEN_DIRECTORIES: Final = 256
 """Descriptors kept: pages of one directory mostly come together."""
@@ -24,7 +24,7 @@ _OPEN_DIRECTORIES: Final = 256
 _DIRECTORY: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
-class Folder:
+class SafeDirectory:
     """A directory to write in; a context manager, since it holds descriptors.
 
     Args:
@@ -125,6 +125,6 @@ class Folder:
 
     def _refusal(self, path: str, error: OSError) -> OperatorError:
         hint = "symbolic links inside an export are never followed; export into a new directory"
-        if error.errno in FULL:
+        if error.errno in DISK_FULL:
             hint = "make room and say it again: the export goes on where it stopped"
         return OperatorError(f"{self.root / path} cannot be written: {error.strerror}", hint=hint)

@@ -17,12 +17,12 @@ Progress = Callable[[int, int], None]
 """Called now and then with pages looked at and about how many there are."""
 
 
-def silent(done: int, total: int) -> None:
+def no_progress(done: int, total: int) -> None:
     """Show nothing."""
 
 
 @dataclass(slots=True)
-class Summary:
+class ExportResult:
     """What an export came to.
 
     Attributes:
@@ -42,7 +42,7 @@ class Summary:
 
 
 @contextmanager
-def opened(db: Path) -> Iterator[apsw.Connection]:
+def open_source(db: Path) -> Iterator[apsw.Connection]:
     """Open a database for short reads.
 
     Raises:

@@ -31,39 +31,39 @@ import numpy as np
 
 from crawld.errors import OperatorError
 from crawld.export import placeholder_pages
-from crawld.export.names import INDEX, folded, marked, path_of, quoted
-from crawld.export.page_writer import REMOVED, Press, Printed, stamp_of
-from crawld.export.safe_directory import Folder
-from crawld.export.source import Progress, Summary, opened, silent
+from crawld.export.names import INDEX, marked_path, page_path, path_key, quote_path
+from crawld.export.page_writer import REMOVED_STAMP, PageWriter, WriteResult, content_stamp
+from crawld.export.safe_directory import SafeDirectory
+from crawld.export.source import ExportResult, Progress, no_progress, open_source
 from crawld.store.mirror import walk
 from crawld.store.mirror.export_manifest import Entry, Manifest, Places, Written
 from crawld.store.mirror.walk import Outline
 
-RULES: Final = "1"
+RULES_VERSION: Final = "1"
 """Number of the rules by which pages are written; another one writes all of them again."""
 
 STATE: Final = ".crawld"
 """The directory of the manifest; no host can be called that."""
 
-_ROOM: Final = "room-"
+_TEMP_PREFIX: Final = "room-"
 
 _BATCH: Final = 64
 """Pages that a press gets at a time."""
 
-_ALONE: Final = 256
+_INLINE_PAGES: Final = 256
 """Up to so many pages are written by this process: others take half a second to start."""
 
-_MOST_PRESSES: Final = 8
+_MAX_WRITERS: Final = 8
 
-PressPlaces = tuple[Path, Path, Path, str]
+WriterArguments = tuple[Path, Path, Path, str]
 """What a press is made with: database, directory, manifest, and where it makes its files."""
 
-_ENTRANCES: Final = 1000
+_MAX_INDEX_ENTRIES: Final = 1000
 
 
 def export_static(
-    db: Path, out: Path, *, now: float, since: float | None = None, progress: Progress = silent
-) -> Summary:
+    db: Path, out: Path, *, now: float, since: float | None = None, progress: Progress = no_progress
+) -> ExportResult:
     """Write the mirror as a directory, or what changed since it was last written there.
 
     Args:
@@ -78,25 +78,25 @@ def export_static(
         StoreError: the database cannot be read.
     """
     with ExitStack() as stack:
-        connection = stack.enter_context(opened(db))
-        folder = stack.enter_context(Folder(out))
+        connection = stack.enter_context(open_source(db))
+        folder = stack.enter_context(SafeDirectory(out))
         path = _manifest_path(out)
         manifest = stack.enter_context(Manifest(path, walk.identity(connection) or ""))
-        room = stack.enter_context(_room(path.parent))
+        room = stack.enter_context(_temp_directory(path.parent))
         folder.work_in(room)
-        if manifest.fact("rules") != RULES:
-            manifest.forget("rules", RULES)
-        _name(connection, manifest, now, since)
+        if manifest.fact("rules") != RULES_VERSION:
+            manifest.forget("rules", RULES_VERSION)
+        _assign_paths(connection, manifest, now, since)
         return _Export((db, out, path, room), manifest, progress).run(connection, folder, now)
 
 
 @contextmanager
-def _room(state: Path) -> Iterator[str]:
+def _temp_directory(state: Path) -> Iterator[str]:
     """Give the directory where this export makes its files; those of killed ones go."""
-    for left in state.glob(f"{_ROOM}*"):
+    for left in state.glob(f"{_TEMP_PREFIX}*"):
         shutil.rmtree(left, ignore_errors=True)
     try:
-        room = tempfile.mkdtemp(prefix=_ROOM, dir=state)
+        room = tempfile.mkdtemp(prefix=_TEMP_PREFIX, dir=state)
     except OSError as error:
         raise OperatorError(
             f"{state} cannot be written: {error.strerror}", hint="name another one with --out"
@@ -144,31 +144,33 @@ class _Stamps:
         self._seen[at[known]] = True
         stamps = self._stamps[at].tolist()
         for page, stamp, has_place in zip(pages, stamps, known.tolist(), strict=True):
-            if not has_place or stamp != stamp_of(page):
+            if not has_place or stamp != content_stamp(page):
                 yield page, has_place
 
     def unseen(self) -> Iterator[int]:
         """Yield the hashes of pages that were not met, and whose place does not say so yet."""
-        yield from self._hashes[~self._seen & (self._stamps != REMOVED)].tolist()
+        yield from self._hashes[~self._seen & (self._stamps != REMOVED_STAMP)].tolist()
 
 
-def _name(connection: apsw.Connection, manifest: Manifest, now: float, since: float | None) -> None:
+def _assign_paths(
+    connection: apsw.Connection, manifest: Manifest, now: float, since: float | None
+) -> None:
     """Give a place to every page that has none, and note redirects that changed."""
     stamps = _Stamps(manifest)
     for chunk in walk.outlines(connection, now):
         entries: dict[int, Entry] = {}
         for page, _ in stamps.differing(chunk):
-            entry = _entry(connection, page, since)
+            entry = _page_entry(connection, page, since)
             if entry is None:
                 continue
             url, path = entry
-            if folded(path) in entries or manifest.is_taken(folded(path)):
-                path = marked(path, url)
-            entries[folded(path)] = Entry(page.url_hash, path, folded(path), page.redirect_url)
+            if path_key(path) in entries or manifest.is_taken(path_key(path)):
+                path = marked_path(path, url)
+            entries[path_key(path)] = Entry(page.url_hash, path, path_key(path), page.redirect_url)
         manifest.name(entries.values())
 
 
-def _entry(
+def _page_entry(
     connection: apsw.Connection, page: Outline, since: float | None
 ) -> tuple[str, str] | None:
     """Return URL and path of a page, None if it is to have no place."""
@@ -178,24 +180,24 @@ def _entry(
         if stored is None or (since is not None and stored[1] < since):
             return None
         kind = stored[0] or "application/octet-stream"
-    return None if head is None else (head.url, path_of(head.url, kind))
+    return None if head is None else (head.url, page_path(head.url, kind))
 
 
 class _Export:
     """The second pass."""
 
-    def __init__(self, press: PressPlaces, manifest: Manifest, progress: Progress) -> None:
+    def __init__(self, press: WriterArguments, manifest: Manifest, progress: Progress) -> None:
         self._press = press
         self._manifest = manifest
         self._progress = progress
-        self._summary = Summary()
+        self._summary = ExportResult()
 
-    def run(self, connection: apsw.Connection, folder: Folder, now: float) -> Summary:
+    def run(self, connection: apsw.Connection, folder: SafeDirectory, now: float) -> ExportResult:
         """Write what differs, then the page that leads to where the operator started."""
         total = walk.newest_page(connection)
         stamps = _Stamps(self._manifest)
         with ExitStack() as stack:
-            presses = stack.enter_context(_Presses(self._press))
+            presses = stack.enter_context(_WriterPool(self._press))
             batch: list[Outline] = []
             for chunk in walk.outlines(connection, now):
                 batch += [page for page, has_place in stamps.differing(chunk) if has_place]
@@ -213,7 +215,7 @@ class _Export:
     def _places(self) -> Places:
         return Places(self._press[2])
 
-    def _take(self, printed: list[Printed]) -> None:
+    def _take(self, printed: list[WriteResult]) -> None:
         for each in printed:
             self._manifest.note(each.written)
             written = self._summary.written
@@ -222,7 +224,7 @@ class _Export:
             self._summary.written_bytes += each.written_bytes
             self._summary.unreadable += each.unreadable
 
-    def _write_removed(self, stamps: _Stamps, folder: Folder) -> None:
+    def _write_removed(self, stamps: _Stamps, folder: SafeDirectory) -> None:
         with closing(self._places()) as places:
             for url_hash in stamps.unseen():
                 place = places.of(url_hash)
@@ -230,57 +232,57 @@ class _Export:
                     continue
                 is_page = place[0].endswith((".html", ".htm", ".xhtml"))
                 folder.write(place[0], placeholder_pages.removed() if is_page else b"")
-                self._manifest.note([Written(url_hash, REMOVED, ())])
+                self._manifest.note([Written(url_hash, REMOVED_STAMP, ())])
                 self._summary.count("removed")
 
-    def _write_index(self, connection: apsw.Connection, folder: Folder) -> None:
+    def _write_index(self, connection: apsw.Connection, folder: SafeDirectory) -> None:
         with closing(self._places()) as places:
             entrances = [
-                (quoted(place[0]), head.title or "", head.url)
-                for head, url_hash in walk.seeds(connection, _ENTRANCES)
+                (quote_path(place[0]), head.title or "", head.url)
+                for head, url_hash in walk.seeds(connection, _MAX_INDEX_ENTRIES)
                 if (place := places.of(url_hash)) is not None
             ]
         folder.write(INDEX, placeholder_pages.index(entrances))
 
 
-class _Presses:
+class _WriterPool:
     """A press here for a few pages, one on each core for many."""
 
-    def __init__(self, places: PressPlaces) -> None:
+    def __init__(self, places: WriterArguments) -> None:
         self._arguments = places
-        self._cores = min(len(os.sched_getaffinity(0)), _MOST_PRESSES)
-        self._here: Press | None = None
+        self._cores = min(len(os.sched_getaffinity(0)), _MAX_WRITERS)
+        self._here: PageWriter | None = None
         self._pool: ProcessPoolExecutor | None = None
-        self._waiting: set[Future[Printed]] = set()
+        self._waiting: set[Future[WriteResult]] = set()
         self._given = 0
 
-    def print(self, pages: list[Outline]) -> list[Printed]:
+    def print(self, pages: list[Outline]) -> list[WriteResult]:
         """Write pages, here at once or somewhere soon; return what has been written by now."""
         self._given += len(pages)
-        if self._given <= _ALONE or self._cores == 1:
+        if self._given <= _INLINE_PAGES or self._cores == 1:
             if self._here is None:
-                self._here = Press(*self._arguments)
+                self._here = PageWriter(*self._arguments)
             return [self._here.print(pages)]
         if self._pool is None:
             # Spawned, since a connection of SQLite must not be carried over a fork.
             self._pool = ProcessPoolExecutor(
-                self._cores, get_context("spawn"), _start_press, self._arguments
+                self._cores, get_context("spawn"), _start_writer, self._arguments
             )
-        self._waiting.add(self._pool.submit(_print, pages))
+        self._waiting.add(self._pool.submit(_write, pages))
         return self._ended() if len(self._waiting) > 2 * self._cores else []
 
-    def finish(self) -> list[Printed]:
+    def finish(self) -> list[WriteResult]:
         """Wait for all that is under way and return it."""
         printed = []
         while self._waiting:
             printed += self._ended()
         return printed
 
-    def _ended(self) -> list[Printed]:
+    def _ended(self) -> list[WriteResult]:
         ended, self._waiting = wait(self._waiting, return_when=FIRST_COMPLETED)
         return [future.result() for future in ended]
 
-    def __enter__(self) -> _Presses:
+    def __enter__(self) -> _WriterPool:
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -290,13 +292,13 @@ class _Presses:
             self._here.close()
 
 
-_presses: list[Press] = []
+_writers: list[PageWriter] = []
 """The press of a process that is one."""
 
 
-def _start_press(*places: *PressPlaces) -> None:
-    _presses.append(Press(*places))
+def _start_writer(*places: *WriterArguments) -> None:
+    _writers.append(PageWriter(*places))
 
 
-def _print(pages: list[Outline]) -> Printed:
-    return _presses[0].print(pages)
+def _write(pages: list[Outline]) -> WriteResult:
+    return _writers[0].print(pages)

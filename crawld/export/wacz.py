@@ -29,9 +29,9 @@ from typing import IO, Final
 
 from crawld.core.url import parse
 from crawld.export import warc
-from crawld.export.archive import Record, records
-from crawld.export.atomic_file import whole_file
-from crawld.export.source import Progress, Summary, silent
+from crawld.export.archive import ArchiveRecord, records
+from crawld.export.atomic_file import atomic_file
+from crawld.export.source import ExportResult, Progress, no_progress
 
 _WARC: Final = "data.warc.gz"
 _EXTENDED_TIMESTAMP: Final = 0x5455
@@ -49,8 +49,8 @@ def export_wacz(
     now: float,
     since: float | None = None,
     title: str | None = None,
-    progress: Progress = silent,
-) -> Summary:
+    progress: Progress = no_progress,
+) -> ExportResult:
     """Write the history of the mirror as a WACZ file.
 
     Args:
@@ -65,9 +65,9 @@ def export_wacz(
         OperatorError: the file cannot be written.
         StoreError: the database cannot be read.
     """
-    summary = Summary()
+    summary = ExportResult()
     with ExitStack() as stack:
-        file = stack.enter_context(whole_file(out))
+        file = stack.enter_context(atomic_file(out))
         archive = stack.enter_context(zipfile.ZipFile(file, "w", zipfile.ZIP_STORED))
         index = stack.enter_context(_Index())
         pages = stack.enter_context(tempfile.TemporaryFile())
@@ -76,7 +76,7 @@ def export_wacz(
         package = _Package(archive, stamp)
         with package.member(f"archive/{_WARC}") as member:
             for record in records(db, summary, now=now, since=since, progress=progress):
-                _note(record, member.size, index, pages)
+                _index_record(record, member.size, index, pages)
                 member.write(record.data)
                 summary.count(record.kind, len(record.data))
         package.add("indexes/index.cdx", index.lines())
@@ -86,7 +86,7 @@ def export_wacz(
     return summary
 
 
-def _note(record: Record, offset: int, index: _Index, pages: IO[bytes]) -> None:
+def _index_record(record: ArchiveRecord, offset: int, index: _Index, pages: IO[bytes]) -> None:
     if record.kind not in ("response", "revisit"):
         return
     stamp = datetime.fromtimestamp(record.at, UTC).strftime("%Y%m%d%H%M%S")

@@ -29,7 +29,7 @@ zlib, which takes 0.39 ms, nearly as long as the rest of an export; zlib-ng take
 SERVER_NOT_MODIFIED: Final = "http://netpreserve.org/warc/1.1/revisit/server-not-modified"
 IDENTICAL_PAYLOAD: Final = "http://netpreserve.org/warc/1.1/revisit/identical-payload-digest"
 
-_TRAVEL: Final = frozenset({b"content-encoding", b"transfer-encoding", b"content-length"})
+_TRANSFER_HEADERS: Final = frozenset({b"content-encoding", b"transfer-encoding", b"content-length"})
 
 
 def record(kind: str, record_id: str, at: float, fields: Fields, block: bytes) -> bytes:
@@ -98,7 +98,7 @@ def http_header(
     version = version if version.startswith("HTTP/1.") else "HTTP/1.1"
     parts = [f"{version} {status} {_one_line(reason or '')}".encode("latin-1", "replace")]
     for name, value in headers:
-        if name.lower() in _TRAVEL:
+        if name.lower() in _TRANSFER_HEADERS:
             name = b"X-Crawler-" + name
         parts.append(name + b": " + value)
     if length is not None:

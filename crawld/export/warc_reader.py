@@ -26,7 +26,7 @@ MAX_BLOCK_BYTES: Final = 64 * 2**20
 MAX_RECORD_BYTES: Final = 8 * 2**30
 """A record that unpacks to more is no record."""
 
-_PIECE: Final = 64 * 1024
+_CHUNK_BYTES: Final = 64 * 1024
 _GZIP: Final = b"\x1f\x8b"
 _END: Final = re.compile(rb"\r?\n\r?\n")
 
@@ -116,7 +116,7 @@ class _Stream:
         self._is_gzip = self._peek() == _GZIP
 
     def _peek(self) -> bytes:
-        self._packed = self._file.read(_PIECE)
+        self._packed = self._file.read(_CHUNK_BYTES)
         return self._packed[:2]
 
     def damaged(self, what: str) -> DamagedArchiveError:
@@ -183,7 +183,7 @@ class _Stream:
     def _more(self) -> bool:
         """Add the next piece to what is held; False at the end of the file."""
         if not self._packed:
-            self._packed = self._file.read(_PIECE)
+            self._packed = self._file.read(_CHUNK_BYTES)
         if not self._is_gzip:
             self._held, piece = self._held + self._packed, self._packed
             self._packed = b""
@@ -194,7 +194,7 @@ class _Stream:
         self._member_at = None
         while True:
             if not self._packed:
-                self._packed = self._file.read(_PIECE)
+                self._packed = self._file.read(_CHUNK_BYTES)
             if not self._packed:
                 if self._member is not None:
                     raise self.damaged("is cut off")
@@ -206,7 +206,7 @@ class _Stream:
                 self._member_at = self._position()
                 self._member = zlib.decompressobj(31)
             try:
-                piece = self._member.decompress(self._packed, _PIECE)
+                piece = self._member.decompress(self._packed, _CHUNK_BYTES)
             except zlib.error as error:
                 raise self.damaged("cannot be unpacked") from error
             if self._member.eof:

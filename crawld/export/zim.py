@@ -31,21 +31,21 @@ from crawld.core.content.kind import REQUISITES, Kind
 from crawld.core.content.rewrite import rewrite_css, rewrite_html
 from crawld.core.url import parse, url_hash
 from crawld.errors import CorruptDatabaseError, OperatorError
-from crawld.export.atomic_file import whole_by_name
-from crawld.export.names import relative
-from crawld.export.source import Progress, Summary, opened, silent
+from crawld.export.atomic_file import atomic_path
+from crawld.export.names import relative_link
+from crawld.export.source import ExportResult, Progress, no_progress, open_source
 from crawld.store.mirror import walk
 from crawld.store.mirror.walk import Copy, Head, Outline
 
 _PAGES: Final = frozenset({"text/html", "application/xhtml+xml"})
 _XML: Final = frozenset({"application/xhtml+xml", "image/svg+xml"})
 _MARKUP: Final = _PAGES | _XML
-_NOTHING: Final = "data:,"
+_EMPTY_URL: Final = "data:,"
 
 _TITLE_CHARACTERS: Final = 30
 _DESCRIPTION_CHARACTERS: Final = 80
 _ICON_PIXELS: Final = 48
-_ICON_COLOUR: Final = bytes((38, 99, 140))
+_ICON_COLOR: Final = bytes((38, 99, 140))
 
 _CODES: Final = (
     "ar:ara bg:bul bn:ben ca:cat cs:ces cy:cym da:dan de:deu el:ell en:eng eo:epo es:spa et:est"
@@ -69,8 +69,8 @@ def export_zim(
     now: float,
     since: float | None = None,
     title: str | None = None,
-    progress: Progress = silent,
-) -> Summary:
+    progress: Progress = no_progress,
+) -> ExportResult:
     """Write the mirror as a ZIM file.
 
     Args:
@@ -86,8 +86,8 @@ def export_zim(
         BrokenWriterError: libzim gave up, and left threads.
         StoreError: the database cannot be read.
     """
-    with whole_by_name(out) as partial, opened(db) as connection:
-        zim = _Zim(connection, now, since, progress)
+    with atomic_path(out) as partial, open_source(db) as connection:
+        zim = _ZimFile(connection, now, since, progress)
         try:
             zim.write(partial, title)
         except RuntimeError as error:
@@ -98,13 +98,13 @@ def export_zim(
         return zim.summary
 
 
-class _Zim:
+class _ZimFile:
     """One ZIM file under way."""
 
     def __init__(
         self, connection: apsw.Connection, now: float, since: float | None, progress: Progress
     ) -> None:
-        self.summary = Summary()
+        self.summary = ExportResult()
         self._connection = connection
         self._now = now
         self._since = since
@@ -119,7 +119,7 @@ class _Zim:
         for chunk in self._outlines():
             urls = [head.url for _, head in chunk]
             hashes.append(np.array([page.url_hash for page, _ in chunk], dtype=np.int64))
-            names.append(np.array([url_hash(name_of(url)) for url in urls], dtype=np.int64))
+            names.append(np.array([url_hash(entry_name(url)) for url in urls], dtype=np.int64))
         if not hashes:
             raise OperatorError(
                 "there is nothing to put into the file",
@@ -136,7 +136,7 @@ class _Zim:
         taken: set[int] = set()
         for chunk in self._outlines():
             for page, head in chunk:
-                name = name_of(head.url)
+                name = entry_name(head.url)
                 if (key := url_hash(name)) in shared:
                     if key in taken:
                         self._marked[page.url_hash] = f"{name}~{page.url_hash & 0xFFFFFFFFFFFF:x}"
@@ -162,7 +162,7 @@ class _Zim:
         at = int(np.searchsorted(self._hashes, key))
         if at == len(self._hashes) or self._hashes[at] != key:
             return None
-        return self._marked.get(key) or name_of(url)
+        return self._marked.get(key) or entry_name(url)
 
     def write(self, path: Path, title: str | None) -> None:
         """Write the file."""
@@ -179,7 +179,7 @@ class _Zim:
         self.summary.written_bytes = path.stat().st_size
         self._progress(total, total)
 
-    def _main(self) -> _Main:
+    def _main(self) -> _MainPage:
         """Return the page to start from: the first seed with a copy, else the first page."""
         seeds = (head for head, _ in walk.seeds(self._connection, 1000))
         everything = (head for chunk in self._outlines() for _, head in chunk)
@@ -187,9 +187,9 @@ class _Zim:
             for head in heads:
                 if (main := self._as_main(head)) is not None:
                     return main
-        raise _nothing("there is no page to start from")
+        raise _nothing_to_export("there is no page to start from")
 
-    def _as_main(self, head: Head) -> _Main | None:
+    def _as_main(self, head: Head) -> _MainPage | None:
         entry = self.name(head.url)
         version_id = walk.shown_version(self._connection, head.page_id, self._now)
         if entry is None or version_id is None:
@@ -199,11 +199,11 @@ class _Zim:
             return None
         text = copy.body.decode(copy.answer.charset or "utf-8", "replace")
         lang = html.parse(text[:100_000]).lang.partition("-")[0].lower()
-        return _Main(
+        return _MainPage(
             entry, head.url, head.title or parse(head.url).host, _LANGUAGES.get(lang, "eng")
         )
 
-    def _describe(self, creator: Creator, main: _Main, title: str | None) -> None:
+    def _describe(self, creator: Creator, main: _MainPage, title: str | None) -> None:
         day = datetime.fromtimestamp(self._now, UTC).strftime("%Y-%m-%d")
         shown = " ".join((title or main.title).split())
         metadata = {
@@ -246,7 +246,7 @@ class _Zim:
             return
         kind = copy.answer.content_type or "application/octet-stream"
         content = self._rewritten(entry, head.url, kind, copy)
-        creator.add_item(_Entry(entry, head.title or entry, kind, content))
+        creator.add_item(_ZimItem(entry, head.title or entry, kind, content))
         self.summary.count("pages" if kind in _PAGES else "files")
 
     def _rewritten(self, entry: str, url: str, kind: str, copy: Copy) -> bytes:
@@ -262,19 +262,19 @@ class _Zim:
         def locate(target: str, use: Kind) -> str | None:
             there = self.name(target)
             if there is None:
-                return _NOTHING if use in REQUISITES else None
-            return relative(here, _quoted(there))
+                return _EMPTY_URL if use in REQUISITES else None
+            return relative_link(here, _quoted(there))
 
         if kind == "text/css":
             return rewrite_css(body, url, locate)
         return rewrite_html(body, url, locate, xml=kind in _XML)
 
 
-def _nothing(what: str) -> OperatorError:
+def _nothing_to_export(what: str) -> OperatorError:
     return OperatorError(what, hint="mirror pages first: crawld mirror URL")
 
 
-class _Main:
+class _MainPage:
     """The main page and what it tells of the file."""
 
     def __init__(self, entry: str, url: str, title: str, language: str) -> None:
@@ -284,7 +284,7 @@ class _Main:
         self.language = language
 
 
-class _Entry(Item):  # type: ignore[misc] # libzim has no types
+class _ZimItem(Item):  # type: ignore[misc] # libzim has no types
     """An entry as libzim asks for it."""
 
     def __init__(self, path: str, title: str, kind: str, content: bytes) -> None:
@@ -310,7 +310,7 @@ class _Entry(Item):  # type: ignore[misc] # libzim has no types
         return {Hint.FRONT_ARTICLE: self._kind in _PAGES}
 
 
-def name_of(url: str) -> str:
+def entry_name(url: str) -> str:
     """Return the name of the entry of a canonical URL: what stands behind its scheme, decoded.
 
     >>> name_of("https://example.org/wiki/K%C3%B6ln?a=%20")
@@ -325,7 +325,7 @@ def _quoted(entry: str) -> str:
 
 def icon() -> bytes:
     """Return the picture that libraries show for the file: a square in one colour, as PNG."""
-    rows = (b"\0" + _ICON_COLOUR * _ICON_PIXELS) * _ICON_PIXELS
+    rows = (b"\0" + _ICON_COLOR * _ICON_PIXELS) * _ICON_PIXELS
     header = struct.pack(">IIBBBBB", _ICON_PIXELS, _ICON_PIXELS, 8, 2, 0, 0, 0)
     chunks = ((b"IHDR", header), (b"IDAT", zlib.compress(rows, 9)), (b"IEND", b""))
     return b"\x89PNG\r\n\x1a\n" + b"".join(_chunks(chunks))

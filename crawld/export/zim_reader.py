@@ -15,11 +15,11 @@ from libzim.reader import Archive
 
 from crawld.core.url import canonicalize
 from crawld.errors import InvalidUrlError, OperatorError
-from crawld.export.importer import Found, Intake, Sink, opened_for_import
-from crawld.export.source import Progress, silent
+from crawld.export.importer import ArchivedPage, ImportResult, ImportWriter, open_for_import
+from crawld.export.source import Progress, no_progress
 from crawld.export.warc_reader import MAX_BLOCK_BYTES
 
-_WITH_HOSTS = ("crawld", "warc2zim", "zimit")
+_SCRAPERS_WITH_HOSTS = ("crawld", "warc2zim", "zimit")
 
 
 def import_zim(
@@ -29,8 +29,8 @@ def import_zim(
     now: float,
     base: str | None = None,
     site: str | None = None,
-    progress: Progress = silent,
-) -> Intake:
+    progress: Progress = no_progress,
+) -> ImportResult:
     """Take the entries of a ZIM file as copies as of the day it was made.
 
     Args:
@@ -51,11 +51,11 @@ def import_zim(
         archive = Archive(path)
         prefix = _prefix(archive) if base is None else canonicalize(base)
         at = _made_at(archive, now)
-        result = Intake()
-        with opened_for_import(db) as connection:
-            sink = Sink(connection, site, now, result)
+        result = ImportResult()
+        with open_for_import(db) as connection:
+            sink = ImportWriter(connection, site, now, result)
             for number in range(archive.entry_count):
-                found = _found(archive, number, prefix, at, result)
+                found = _read_entry(archive, number, prefix, at, result)
                 if found is not None:
                     sink.take(found)
                 if sink.is_full:
@@ -82,7 +82,7 @@ def _prefix(archive: Archive) -> str:
     Raises:
         OperatorError: the names of the entries hold no hosts.
     """
-    if not _metadata(archive, "Scraper").lower().startswith(_WITH_HOSTS):
+    if not _metadata(archive, "Scraper").lower().startswith(_SCRAPERS_WITH_HOSTS):
         raise OperatorError(
             "the file does not say which URLs its entries have",
             hint="say what stands before their names: --base https://en.wikipedia.org/wiki/",
@@ -100,7 +100,9 @@ def _made_at(archive: Archive, now: float) -> float:
     return min(day.timestamp(), now)
 
 
-def _found(archive: Archive, number: int, prefix: str, at: float, result: Intake) -> Found | None:
+def _read_entry(
+    archive: Archive, number: int, prefix: str, at: float, result: ImportResult
+) -> ArchivedPage | None:
     entry = archive._get_entry_by_id(number)
     if entry.is_redirect:
         result.add("passed_over")
@@ -114,4 +116,4 @@ def _found(archive: Archive, number: int, prefix: str, at: float, result: Intake
     except InvalidUrlError:
         result.add("unusable")
         return None
-    return Found(url, at, bytes(item.content), content_type=item.mimetype)
+    return ArchivedPage(url, at, bytes(item.content), content_type=item.mimetype)

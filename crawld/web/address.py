@@ -24,7 +24,7 @@ _ENCODED = re.compile(r"(?:%[89A-Fa-f][0-9A-Fa-f])+")
 
 
 @dataclass(frozen=True, slots=True)
-class Moment:
+class VersionSelector:
     """When a page is looked at.
 
     Attributes:
@@ -38,11 +38,11 @@ class Moment:
     version_id: int | None = None
 
 
-NOW = Moment()
+CURRENT = VersionSelector()
 
 
 @dataclass(frozen=True, slots=True)
-class Address:
+class MirrorAddress:
     """A page of the mirror.
 
     Attributes:
@@ -52,7 +52,7 @@ class Address:
     """
 
     url: str
-    moment: Moment
+    moment: VersionSelector
     canonical: bool
 
 
@@ -66,16 +66,16 @@ def mirror_path(url: str, moment: str = "") -> str:
     return f"/@{moment}/{path}" if moment else f"/{path}"
 
 
-def readable(url: str) -> str:
+def readable_url(url: str) -> str:
     """Return a URL for a reader: what is percent-encoded of other scripts as it is meant.
 
     >>> readable("https://a.org/%C3%9Cber%20%E2%80%AE%2F%FF")
     'https://a.org/Über%20%E2%80%AE%2F%FF'
     """
-    return _ENCODED.sub(_decoded, url) if "%" in url else url
+    return _ENCODED.sub(_decode, url) if "%" in url else url
 
 
-def _decoded(run: re.Match[str]) -> str:
+def _decode(run: re.Match[str]) -> str:
     try:
         text = unquote(run[0], errors="strict")
     except UnicodeDecodeError:
@@ -84,7 +84,7 @@ def _decoded(run: re.Match[str]) -> str:
     return "".join(each if each.isprintable() else quote(each) for each in text)
 
 
-def address_of(target: str) -> Address | None:
+def parse_address(target: str) -> MirrorAddress | None:
     """Return the page that path and query of a request mean, None if they mean none.
 
     Args:
@@ -93,23 +93,23 @@ def address_of(target: str) -> Address | None:
     match = _ADDRESS.fullmatch(target)
     if match is None:
         return None
-    moment = moment_of(match[1]) if match[1] is not None else NOW
+    moment = parse_selector(match[1]) if match[1] is not None else CURRENT
     if moment is None:
         return None
     try:
         url = canonicalize(f"{match[2]}://{match[3]}{match[4]}")
     except InvalidUrlError:
         return None
-    return Address(url, moment, mirror_path(url, moment.text) == target)
+    return MirrorAddress(url, moment, mirror_path(url, moment.text) == target)
 
 
-def moment_of(text: str) -> Moment | None:
+def parse_selector(text: str) -> VersionSelector | None:
     """Return the moment that a text names: a number of a copy, ISO 8601 or Unix seconds."""
     if version := _VERSION.fullmatch(text):
-        return Moment(text, version_id=int(version[1]))
+        return VersionSelector(text, version_id=int(version[1]))
     if _TIME.fullmatch(text) is None:
         return None
     try:
-        return Moment(text, at=parse_instant(text, 0.0))
+        return VersionSelector(text, at=parse_instant(text, 0.0))
     except OperatorError:
         return None

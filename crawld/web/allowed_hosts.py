@@ -24,7 +24,7 @@ _HOST = re.compile(r"(?:\[([0-9A-Fa-f:.]{2,45})\]|([A-Za-z0-9._-]{1,255}))(?::[0
 _LOCALHOST: Final = ("localhost", "*.localhost")
 
 
-class Names:
+class AllowedHosts:
     """The names of one listener."""
 
     def __init__(self, hosts: Iterable[str] = (), *, machine: str = "") -> None:
@@ -47,11 +47,11 @@ class Names:
         """
         if host is None:
             return True
-        name = name_of(host)
+        name = host_name(host)
         return name is not None and (_is_address(name) or name in self._patterns)
 
 
-def name_of(host: str) -> str | None:
+def host_name(host: str) -> str | None:
     """Return the name or address of a Host header, None if it is none.
 
     >>> name_of("Mirror.Example.org.:8080"), name_of("[::1]"), name_of("a/b")
@@ -71,6 +71,6 @@ def _is_address(name: str) -> bool:
     return True
 
 
-def names_of_listener(hosts: Iterable[str]) -> Names:
+def listener_hosts(hosts: Iterable[str]) -> AllowedHosts:
     """Return the names of a listener on this machine."""
-    return Names(hosts, machine=platform.node())
+    return AllowedHosts(hosts, machine=platform.node())

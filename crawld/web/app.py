@@ -29,21 +29,21 @@ from crawld.store.mirror import lookup
 from crawld.store.mirror.lookup import Shown
 from crawld.store.versions import search_index
 from crawld.web import history, memento, security
-from crawld.web.address import NOW, address_of, mirror_path, moment_of
-from crawld.web.allowed_hosts import Names, name_of
-from crawld.web.mirror import Look, find, redirect, show
+from crawld.web.address import CURRENT, mirror_path, parse_address, parse_selector
+from crawld.web.allowed_hosts import AllowedHosts, host_name
+from crawld.web.mirror import DisplayOptions, find_page, page_reply, redirect
 from crawld.web.pages import (
     STYLE,
-    fault_page,
+    error_page,
     index_page,
     misdirected_page,
-    own_page,
+    render_page,
     site_page,
 )
-from crawld.web.reply import Reply, Request, header, headers, query_of
+from crawld.web.reply import Reply, Request, header, headers, split_query
 
-PAGES_A_LIST: Final = 200
-HITS_A_PAGE: Final = 10
+PAGES_PER_LIST: Final = 200
+HITS_PER_PAGE: Final = 10
 MAX_HITS: Final = 1_000
 MAX_TARGET: Final = 16_384
 STYLE_PATH: Final = "/-/crawld.css"
@@ -60,9 +60,9 @@ class MirrorApp:
         self,
         database: Database,
         clock: Callable[[], float],
-        look: Look,
+        look: DisplayOptions,
         on_error: Callable[[str, BaseException], None],
-        names: Names,
+        names: AllowedHosts,
     ) -> None:
         """Take the file to show.
 
@@ -86,7 +86,7 @@ class MirrorApp:
             return
         if scope["type"] != "http":
             raise RuntimeError("only HTTP is spoken here")
-        request = request_of(scope)
+        request = asgi_request(scope)
         reply = await self._reply(request)
         if request.method == "HEAD":
             length, body = len(reply.body), b""
@@ -102,74 +102,74 @@ class MirrorApp:
     async def _reply(self, request: Request) -> Reply:
         host = request.headers.get("host")
         if not self._names.allow(host) and request.target != STYLE_PATH:
-            return misdirected_page(name_of(host or ""))
+            return misdirected_page(host_name(host or ""))
         if request.method not in ("GET", "HEAD"):
-            refused = fault_page(405, "Read only", "The mirror takes nothing; ask the original.")
+            refused = error_page(405, "Read only", "The mirror takes nothing; ask the original.")
             refused.headers.append(header("allow", "GET, HEAD"))
             return refused
         if len(request.target) > MAX_TARGET:
-            return fault_page(414, "Too long", "No page of the mirror has so long an address.")
+            return error_page(414, "Too long", "No page of the mirror has so long an address.")
         try:
             return await self._database.read(self._answer, request)
         except CrawldError as error:
             self._on_error(request.target, error)
-            return fault_page(500, "Damaged", error.message)
+            return error_page(500, "Damaged", error.message)
         except apsw.Error as error:
             self._on_error(request.target, error)
-            return fault_page(503, "Not now", "The file cannot be read at this moment.")
+            return error_page(503, "Not now", "The file cannot be read at this moment.")
         except Exception as error:
             # A fault of ours ends this answer, not the listener or the daemon around it.
             self._on_error(request.target, error)
-            return fault_page(500, "Not shown", "crawld failed at this page; its log says why.")
+            return error_page(500, "Not shown", "crawld failed at this page; its log says why.")
 
     def _answer(self, connection: apsw.Connection, request: Request) -> Reply:
         """Return the answer to a request; runs on a reader's thread."""
         target = request.target
         if target.startswith(("/http", "/@")):
             return self._page(connection, request)
-        for prefix, answer in _OF_A_PAGE.items():
+        for prefix, answer in _PAGE_ROUTES.items():
             if target.startswith(prefix):
                 return answer(self, connection, request, target[len(prefix) :])
-        path, parameters = query_of(target)
-        own = _OWN.get(path.rstrip("/") or "/")
+        path, parameters = split_query(target)
+        own = _ROUTES.get(path.rstrip("/") or "/")
         if own is not None:
             return own(self, connection, dict(parameters))
         if path.startswith("/site/"):
             return self._site(connection, unquote(path[6:]), dict(parameters))
-        return fault_page(404, "No such page", "An address of the mirror begins with /https/.")
+        return error_page(404, "No such page", "An address of the mirror begins with /https/.")
 
     def _page(self, connection: apsw.Connection, request: Request) -> Reply:
-        address = address_of(request.target)
+        address = parse_address(request.target)
         if address is None:
-            return fault_page(404, "No such page", "This is no address a page could have.")
+            return error_page(404, "No such page", "This is no address a page could have.")
         if not address.canonical:
             return redirect(mirror_path(address.url, address.moment.text), 301)
         wanted = request.headers.get("accept-datetime")
-        if wanted is not None and address.moment is NOW:
-            page = find(connection, address.url)
-            gated = page and memento.gate(connection, page, wanted, request.headers["base"])
+        if wanted is not None and address.moment is CURRENT:
+            page = find_page(connection, address.url)
+            gated = page and memento.time_gate(connection, page, wanted, request.headers["base"])
             if gated:
                 return gated
-        return show(connection, address, request, self._clock(), self._look)
+        return page_reply(connection, address, request, self._clock(), self._look)
 
     # --- about a page ---------------------------------------------------------------------------
 
     def _versions(self, connection: apsw.Connection, _request: Request, target: str) -> Reply:
-        return history.copies(connection, target)
+        return history.list_copies(connection, target)
 
     def _diff(self, connection: apsw.Connection, _request: Request, target: str) -> Reply:
-        return history.difference(connection, f"/{target}")
+        return history.show_diff(connection, f"/{target}")
 
     def _gate(self, connection: apsw.Connection, request: Request, target: str) -> Reply:
-        page = _page_of(connection, target)
+        page = _find_page(connection, target)
         wanted = request.headers.get("accept-datetime")
-        gated = page and memento.gate(connection, page, wanted, request.headers["base"])
-        return gated or fault_page(404, "Not in the mirror", f"There is no copy of {target}.")
+        gated = page and memento.time_gate(connection, page, wanted, request.headers["base"])
+        return gated or error_page(404, "Not in the mirror", f"There is no copy of {target}.")
 
     def _map(self, connection: apsw.Connection, request: Request, target: str) -> Reply:
-        page = _page_of(connection, target)
+        page = _find_page(connection, target)
         if page is None:
-            return fault_page(404, "Not in the mirror", f"There is no copy of {target}.")
+            return error_page(404, "Not in the mirror", f"There is no copy of {target}.")
         return memento.time_map(connection, page, request.headers["base"])
 
     # --- our own ---------------------------------------------------------------------------------
@@ -180,35 +180,35 @@ class MirrorApp:
     def _site(self, connection: apsw.Connection, name: str, parameters: dict[str, str]) -> Reply:
         after = _number(parameters.get("after"))
         if site.by_name(connection, name) is None:
-            return fault_page(404, "No such site", "The start page lists those that are mirrored.")
-        pages = lookup.list_shown(connection, name, after=after, limit=PAGES_A_LIST)
-        following = pages[-1].page_id if len(pages) == PAGES_A_LIST else None
+            return error_page(404, "No such site", "The start page lists those that are mirrored.")
+        pages = lookup.list_shown(connection, name, after=after, limit=PAGES_PER_LIST)
+        following = pages[-1].page_id if len(pages) == PAGES_PER_LIST else None
         return site_page(name, pages, following)
 
     def _search(self, connection: apsw.Connection, parameters: dict[str, str]) -> Reply:
         query = parameters.get("q", "").strip()
         start = min(_number(parameters.get("start")), MAX_HITS)
-        hits = search_index.find(connection, query, start=start, limit=HITS_A_PAGE + 1)
-        return own_page(
+        hits = search_index.find(connection, query, start=start, limit=HITS_PER_PAGE + 1)
+        return render_page(
             "search.html",
             query=query,
-            hits=hits[:HITS_A_PAGE],
+            hits=hits[:HITS_PER_PAGE],
             start=start,
-            page_size=HITS_A_PAGE,
-            more=len(hits) > HITS_A_PAGE and start < MAX_HITS,
+            page_size=HITS_PER_PAGE,
+            more=len(hits) > HITS_PER_PAGE and start < MAX_HITS,
             waiting=search_index.waiting(connection),
         )
 
     def _compare(self, connection: apsw.Connection, parameters: dict[str, str]) -> Reply:
-        return history.comparison(connection, parameters)
+        return history.redirect_to_diff(connection, parameters)
 
     def _open(self, _connection: apsw.Connection, parameters: dict[str, str]) -> Reply:
         written, at = parameters.get("url", "").strip(), parameters.get("at", "").strip()
         try:
             url = canonicalize(written if "://" in written else f"https://{written}")
         except InvalidUrlError:
-            return fault_page(404, "No such page", "This is no address a page could have.")
-        return redirect(mirror_path(url, at if moment_of(at) else ""))
+            return error_page(404, "No such page", "This is no address a page could have.")
+        return redirect(mirror_path(url, at if parse_selector(at) else ""))
 
     def _style(self, _connection: apsw.Connection, _parameters: dict[str, str]) -> Reply:
         lines = headers(("content-type", "text/css"), ("cache-control", "public, max-age=3600"))
@@ -217,10 +217,10 @@ class MirrorApp:
     def _robots(self, _connection: apsw.Connection, _parameters: dict[str, str]) -> Reply:
         # Search engines find the originals; a mirror among their hits helps nobody.
         lines = headers(("content-type", "text/plain"), ("cache-control", "public, max-age=3600"))
-        return Reply(200, b"User-agent: *\nDisallow: /\n", [*lines, *security.OWN])
+        return Reply(200, b"User-agent: *\nDisallow: /\n", [*lines, *security.OWN_PAGE])
 
 
-_OWN: Final[dict[str, Callable[[MirrorApp, apsw.Connection, dict[str, str]], Reply]]] = {
+_ROUTES: Final[dict[str, Callable[[MirrorApp, apsw.Connection, dict[str, str]], Reply]]] = {
     "/": MirrorApp._index,
     "/search": MirrorApp._search,
     "/open": MirrorApp._open,
@@ -229,17 +229,17 @@ _OWN: Final[dict[str, Callable[[MirrorApp, apsw.Connection, dict[str, str]], Rep
     "/robots.txt": MirrorApp._robots,
 }
 
-_OF_A_PAGE: Final[dict[str, Callable[[MirrorApp, apsw.Connection, Request, str], Reply]]] = {
+_PAGE_ROUTES: Final[dict[str, Callable[[MirrorApp, apsw.Connection, Request, str], Reply]]] = {
     "/versions": MirrorApp._versions,
     "/diff/": MirrorApp._diff,
-    memento.GATE: MirrorApp._gate,
-    memento.MAP: MirrorApp._map,
+    memento.TIMEGATE_PREFIX: MirrorApp._gate,
+    memento.TIMEMAP_PREFIX: MirrorApp._map,
 }
 
 
-def _page_of(connection: apsw.Connection, url: str) -> Shown | None:
+def _find_page(connection: apsw.Connection, url: str) -> Shown | None:
     try:
-        return find(connection, canonicalize(url))
+        return find_page(connection, canonicalize(url))
     except InvalidUrlError:
         return None
 
@@ -248,7 +248,7 @@ def _number(text: str | None) -> int:
     return int(text) if text is not None and re.fullmatch(r"[0-9]{1,18}", text) else 0
 
 
-def request_of(scope: Scope) -> Request:
+def asgi_request(scope: Scope) -> Request:
     """Return the request of an ASGI scope; `base` among the headers is scheme, host and port."""
     lines = {
         name.decode("latin-1").lower(): value.decode("latin-1") for name, value in scope["headers"]

@@ -18,7 +18,7 @@ HEAD_CHARACTERS = 65_536
 """How far a page is read for its signs: its head."""
 
 # Looked for as they are written: a pattern that ignores case takes twenty times as long.
-_LICENCE_SIGNS = tuple(
+_LICENSE_SIGNS = tuple(
     f"rel={quote}{rel}" for rel in ("license", "copyright") for quote in ('"', "'", "")
 )
 _MEDIAWIKI_SIGN = 'content="mediawiki'
@@ -47,7 +47,7 @@ class Attribution:
     history_url: str | None = None
 
 
-def attribution_of(url: str, text: str, revision_id: int | None) -> Attribution:
+def read_attribution(url: str, text: str, revision_id: int | None) -> Attribution:
     """Return what a page says of itself.
 
     Args:
@@ -57,8 +57,8 @@ def attribution_of(url: str, text: str, revision_id: int | None) -> Attribution:
     """
     head = text[:HEAD_CHARACTERS]
     lowered = head.lower()
-    licensed = any(sign in lowered for sign in _LICENCE_SIGNS)
-    licence_url = _licence_url(url, head) if licensed else None
+    licensed = any(sign in lowered for sign in _LICENSE_SIGNS)
+    licence_url = _license_url(url, head) if licensed else None
     history_url = None
     if _MEDIAWIKI_SIGN in lowered:
         history_url = f"{url}{'&' if '?' in url else '?'}action=history"
@@ -66,11 +66,11 @@ def attribution_of(url: str, text: str, revision_id: int | None) -> Attribution:
         if shown is not None and int(shown[1]):
             revision_id = int(shown[1])
     return Attribution(
-        revision_id, licence_name(licence_url) if licence_url else None, licence_url, history_url
+        revision_id, license_name(licence_url) if licence_url else None, licence_url, history_url
     )
 
 
-def _licence_url(url: str, head: str) -> str | None:
+def _license_url(url: str, head: str) -> str | None:
     for tag in start_tags(head, only=_LINK):
         if not isinstance(tag, StartTag) or tag.name not in _LINK:
             continue
@@ -85,7 +85,7 @@ def _value(text: str, attribute: Attribute | None) -> str:
     return attribute_value(Source(text, None), attribute) if attribute is not None else ""
 
 
-def licence_name(url: str) -> str:
+def license_name(url: str) -> str:
     """Return the short name of a licence by its address.
 
     >>> licence_name("https://creativecommons.org/licenses/by-sa/4.0/")

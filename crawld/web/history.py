@@ -24,48 +24,48 @@ from crawld.core.content.changed import changed
 from crawld.store.changes import volatile
 from crawld.store.versions import version
 from crawld.store.versions.version import VersionRow
-from crawld.web.address import Address, address_of, mirror_path
-from crawld.web.mirror import find, redirect
-from crawld.web.pages import fault_page, missing_page, own_page
+from crawld.web.address import MirrorAddress, mirror_path, parse_address
+from crawld.web.mirror import find_page, redirect
+from crawld.web.pages import error_page, missing_page, render_page
 from crawld.web.reply import Reply
 
-COPIES_A_LIST: Final = 200
+COPIES_PER_LIST: Final = 200
 
 _DIFF = re.compile(r"/([0-9]{1,18})\.\.([0-9]{1,18})(/raw)?(/.*)", re.DOTALL)
 _NUMBER = re.compile(r"[0-9]{1,18}")
 
 
-def copies(connection: apsw.Connection, target: str) -> Reply:
+def list_copies(connection: apsw.Connection, target: str) -> Reply:
     """Return the list of a page's copies; `target` is what follows `/versions`."""
-    address = address_of(target)
-    page = find(connection, address.url) if address is not None else None
+    address = parse_address(target)
+    page = find_page(connection, address.url) if address is not None else None
     if address is None or page is None:
-        return _unknown(address)
+        return _not_found(address)
     before = math.inf if address.moment.at is None else address.moment.at
-    rows = version.list_versions(connection, page.page_id, before=before, limit=COPIES_A_LIST + 1)
-    listed = rows[:COPIES_A_LIST]
-    return own_page(
+    rows = version.list_versions(connection, page.page_id, before=before, limit=COPIES_PER_LIST + 1)
+    listed = rows[:COPIES_PER_LIST]
+    return render_page(
         "versions.html",
         page=page,
         pairs=list(zip(listed, [*rows[1:], None], strict=False)),
         later=before < math.inf,
-        older_at=listed[-1].visited_at if len(rows) > COPIES_A_LIST else None,
+        older_at=listed[-1].visited_at if len(rows) > COPIES_PER_LIST else None,
     )
 
 
-def difference(connection: apsw.Connection, target: str) -> Reply:
+def show_diff(connection: apsw.Connection, target: str) -> Reply:
     """Return what changed between two copies of a page; `target` is what follows `/diff`."""
     match = _DIFF.fullmatch(target)
-    address = address_of(match[4]) if match else None
-    page = find(connection, address.url) if address is not None else None
+    address = parse_address(match[4]) if match else None
+    page = find_page(connection, address.url) if address is not None else None
     if match is None or address is None or page is None:
-        return _unknown(address)
+        return _not_found(address)
     old, new = (version.detail(connection, int(match[i])) for i in (1, 2))
     if old is None or new is None or {old.page_id, new.page_id} != {page.page_id}:
-        return fault_page(404, "No such copy", "The page has no copy of that number.")
+        return error_page(404, "No such copy", "The page has no copy of that number.")
     raw = match[3] is not None
     learnt = () if raw else volatile.all_of(connection, page.page_id)
-    return own_page(
+    return render_page(
         "diff.html",
         page=page,
         old=old,
@@ -77,9 +77,9 @@ def difference(connection: apsw.Connection, target: str) -> Reply:
     )
 
 
-def comparison(connection: apsw.Connection, parameters: Mapping[str, str]) -> Reply:
+def redirect_to_diff(connection: apsw.Connection, parameters: Mapping[str, str]) -> Reply:
     """Return where what the form of the list asks for is; the older copy is put first."""
-    address = address_of(mirror_path(parameters.get("url", "")))
+    address = parse_address(mirror_path(parameters.get("url", "")))
     numbers = [parameters.get(name, "") for name in ("old", "new")]
     chosen = [
         row
@@ -87,7 +87,7 @@ def comparison(connection: apsw.Connection, parameters: Mapping[str, str]) -> Re
         if _NUMBER.fullmatch(number) and (row := version.detail(connection, int(number)))
     ]
     if address is None or len(chosen) < len(numbers):
-        return fault_page(404, "No such copy", "Two copies of a page can be compared.")
+        return error_page(404, "No such copy", "Two copies of a page can be compared.")
     # Numbers tell no age: copies from an archive come later than younger ones.
     old, new = sorted(chosen, key=lambda row: (row.visited_at, row.version_id))
     return redirect(f"/diff/{old.version_id}..{new.version_id}{mirror_path(address.url)}")
@@ -98,7 +98,7 @@ def _blocks(connection: apsw.Connection, row: VersionRow) -> Blocks:
     return read_blocks(body, row.answer.content_type)
 
 
-def _unknown(address: Address | None) -> Reply:
+def _not_found(address: MirrorAddress | None) -> Reply:
     if address is None:
-        return fault_page(404, "No such page", "This is no address a page could have.")
+        return error_page(404, "No such page", "This is no address a page could have.")
     return missing_page(address, None, None, None)

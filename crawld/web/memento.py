@@ -21,11 +21,11 @@ from crawld.web.reply import Reply, header, headers, http_date
 
 MAX_MEMENTOS: Final = 10_000
 
-GATE: Final = "/timegate/"
-MAP: Final = "/timemap/link/"
+TIMEGATE_PREFIX: Final = "/timegate/"
+TIMEMAP_PREFIX: Final = "/timemap/link/"
 
 
-def instant_of(accept_datetime: str) -> float | None:
+def parse_accept_datetime(accept_datetime: str) -> float | None:
     """Return the instant of an Accept-Datetime header, None if it is none."""
     try:
         return parsedate_to_datetime(accept_datetime).timestamp()
@@ -33,7 +33,7 @@ def instant_of(accept_datetime: str) -> float | None:
         return None
 
 
-def gate(
+def time_gate(
     connection: apsw.Connection, page: Shown, accept_datetime: str | None, base: str
 ) -> Reply | None:
     """Return the redirect to the copy of a time, None if there is none.
@@ -44,9 +44,9 @@ def gate(
         accept_datetime: the header; without one the newest copy is meant.
         base: scheme, host and port of the listener.
     """
-    at = float("inf") if accept_datetime is None else instant_of(accept_datetime)
+    at = float("inf") if accept_datetime is None else parse_accept_datetime(accept_datetime)
     if at is None:
-        return Reply(400, b"Accept-Datetime is no HTTP date\n", _lines("text/plain"))
+        return Reply(400, b"Accept-Datetime is no HTTP date\n", _headers("text/plain"))
     rows = version.list_versions(connection, page.page_id, limit=MAX_MEMENTOS)
     if not rows:
         return None
@@ -55,7 +55,7 @@ def gate(
         header("location", mirror_path(page.url, f"v{chosen.version_id}")),
         header("vary", "accept-datetime"),
         header("link", f'<{page.url}>; rel="original", {_map_link(base, page.url)}'),
-        *security.OWN,
+        *security.OWN_PAGE,
     ]
     return Reply(302, b"", lines)
 
@@ -64,13 +64,13 @@ def time_map(connection: apsw.Connection, page: Shown, base: str) -> Reply:
     """Return the list of all copies of a page, in the link format (RFC 6690)."""
     rows = version.list_versions(connection, page.page_id, limit=MAX_MEMENTOS)
     body = ",\n".join(_links(page, rows[::-1], base)) + "\n"
-    return Reply(200, body.encode(), _lines("application/link-format"))
+    return Reply(200, body.encode(), _headers("application/link-format"))
 
 
 def _links(page: Shown, rows: list[VersionRow], base: str) -> Iterator[str]:
     yield f'<{page.url}>; rel="original"'
-    yield f'<{base}{GATE}{page.url}>; rel="timegate"'
-    yield f'<{base}{MAP}{page.url}>; rel="self"; type="application/link-format"'
+    yield f'<{base}{TIMEGATE_PREFIX}{page.url}>; rel="timegate"'
+    yield f'<{base}{TIMEMAP_PREFIX}{page.url}>; rel="self"; type="application/link-format"'
     for number, row in enumerate(rows):
         rels = [rel for rel, here in (("first", 0), ("last", len(rows) - 1)) if number == here]
         rel = " ".join((*rels, "memento"))
@@ -79,8 +79,11 @@ def _links(page: Shown, rows: list[VersionRow], base: str) -> Iterator[str]:
 
 
 def _map_link(base: str, url: str) -> str:
-    return f'<{base}{MAP}{url}>; rel="timemap"; type="application/link-format"'
+    return f'<{base}{TIMEMAP_PREFIX}{url}>; rel="timemap"; type="application/link-format"'
 
 
-def _lines(content_type: str) -> list[tuple[bytes, bytes]]:
-    return [*headers(("content-type", content_type), ("cache-control", "no-cache")), *security.OWN]
+def _headers(content_type: str) -> list[tuple[bytes, bytes]]:
+    return [
+        *headers(("content-type", content_type), ("cache-control", "no-cache")),
+        *security.OWN_PAGE,
+    ]

@@ -31,12 +31,21 @@ from crawld.store.versions import version
 from crawld.store.versions.headers import unpack
 from crawld.store.versions.version import VersionRow
 from crawld.web import security
-from crawld.web.address import Address, mirror_path
-from crawld.web.attribution import attribution_of
+from crawld.web.address import MirrorAddress, mirror_path
+from crawld.web.attribution import read_attribution
 from crawld.web.pages import banner, iso_text, missing_page
-from crawld.web.reply import Header, Reply, Request, header, headers, http_date, matches, ranged
+from crawld.web.reply import (
+    Header,
+    Reply,
+    Request,
+    apply_range,
+    etag_matches,
+    header,
+    headers,
+    http_date,
+)
 
-RENDERING: Final = 3
+RENDERING_VERSION: Final = 3
 """Part of every ETag: raised when the same copy is sent in another form."""
 
 PAGE_MAX_AGE_S: Final = 60
@@ -45,8 +54,8 @@ PAGE_MAX_AGE_S: Final = 60
 REQUISITE_MAX_AGE_S: Final = 3600
 
 _HTML: Final = frozenset({media.HTML, media.XHTML})
-_DRAWING: Final = "image/svg+xml"
-_STYLE: Final = "text/css"
+_SVG: Final = "image/svg+xml"
+_CSS: Final = "text/css"
 _PDF: Final = "application/pdf"
 _SCRIPTS: Final = frozenset(
     {"text/javascript", "application/javascript", "application/x-javascript"}
@@ -54,7 +63,7 @@ _SCRIPTS: Final = frozenset(
 
 _ORIGINS: Final = lookup.Origins()
 
-_LABELS: Final = {
+_CHARSET_LABELS: Final = {
     "cp874": "windows-874",
     "cp932": "shift_jis",
     "cp949": "euc-kr",
@@ -68,7 +77,7 @@ _LABELS: Final = {
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
+class DisplayOptions:
     """How the mirror is shown.
 
     Attributes:
@@ -81,13 +90,13 @@ class Look:
 
 
 @dataclass(frozen=True, slots=True)
-class Copy:
+class ServedCopy:
     """A copy about to be sent."""
 
     page: Shown
     served: Served
     row: VersionRow
-    address: Address
+    address: MirrorAddress
 
     @property
     def links_moment(self) -> str:
@@ -97,8 +106,12 @@ class Copy:
         return iso_text(math.ceil(self.row.visited_at))
 
 
-def show(
-    connection: apsw.Connection, address: Address, request: Request, now: float, look: Look
+def page_reply(
+    connection: apsw.Connection,
+    address: MirrorAddress,
+    request: Request,
+    now: float,
+    look: DisplayOptions,
 ) -> Reply:
     """Return what is sent for a page of the mirror.
 
@@ -112,7 +125,7 @@ def show(
     Raises:
         CorruptDatabaseError: the stored copy is damaged.
     """
-    page = find(connection, address.url)
+    page = find_page(connection, address.url)
     if not address.moment.text and (page is None or page.state is PageState.SUSPENDED):
         # An old name: the host is a copy of another, which has the page.
         kept = pages.canonical_url(connection, address.url)
@@ -124,65 +137,67 @@ def show(
     if found is None:
         return missing_page(address, None, None, None)
     target = None if address.moment.version_id is not None else found.redirect_url
-    if target is not None and can_be_shown(connection, target):
+    if target is not None and is_shown(connection, target):
         return redirect(mirror_path(target, address.moment.text))
-    row = _row(connection, page, found, address)
+    row = _select_version(connection, page, found, address)
     if row is None:
         first_at = lookup.first_copy_at(connection, page.page_id)
         return missing_page(address, page, first_at, target)
-    return _send(connection, Copy(page, found, row, address), request, look)
+    return _copy_reply(connection, ServedCopy(page, found, row, address), request, look)
 
 
-def find(connection: apsw.Connection, url: str) -> Shown | None:
+def find_page(connection: apsw.Connection, url: str) -> Shown | None:
     """Return a page by its canonical URL."""
     return lookup.find(connection, parse(url).host, url_hash(url), url)
 
 
-def can_be_shown(connection: apsw.Connection, url: str) -> bool:
+def is_shown(connection: apsw.Connection, url: str) -> bool:
     """Return whether the mirror has something to show at a URL."""
-    page = find(connection, url)
+    page = find_page(connection, url)
     return page is not None and page.last_visit_at is not None
 
 
 def redirect(path: str, status: int = 302) -> Reply:
     """Return a redirect to another path of the listener; what a page loads may be led by it."""
-    return Reply(status, b"", [header("location", path), *security.LEADING])
+    return Reply(status, b"", [header("location", path), *security.REDIRECT])
 
 
-def _row(
-    connection: apsw.Connection, page: Shown, found: Served, address: Address
+def _select_version(
+    connection: apsw.Connection, page: Shown, found: Served, address: MirrorAddress
 ) -> VersionRow | None:
     wanted = address.moment.version_id
     if wanted is None:
         wanted = found.version_id
     if wanted is None:
-        return _shown_since(connection, page)
+        return _first_requisite_copy(connection, page)
     row = version.detail(connection, wanted)
     return row if row is not None and row.page_id == page.page_id else None
 
 
-def _shown_since(connection: apsw.Connection, page: Shown) -> VersionRow | None:
+def _first_requisite_copy(connection: apsw.Connection, page: Shown) -> VersionRow | None:
     """Return the first copy of what pages show: it is fetched after those that show it."""
     first_at = lookup.first_copy_at(connection, page.page_id)
     row = version.in_force(connection, page.page_id, first_at) if first_at is not None else None
     return row if row is not None and row.answer.content_type not in _HTML else None
 
 
-def _send(connection: apsw.Connection, copy: Copy, request: Request, look: Look) -> Reply:
-    etag = etag_of(copy, look)
+def _copy_reply(
+    connection: apsw.Connection, copy: ServedCopy, request: Request, look: DisplayOptions
+) -> Reply:
+    etag = copy_etag(copy, look)
     lines = _headers(copy, look, etag)
-    if matches(etag, request.headers.get("if-none-match")):
+    if etag_matches(etag, request.headers.get("if-none-match")):
         return Reply(304, b"", lines)
     body = version.read_body(connection, copy.row.version_id) or b""
-    content_type, sent = _rendered(connection, copy, body, look)
+    content_type, sent = _render(connection, copy, body, look)
     lines.append(header("content-type", content_type))
-    return ranged(Reply(200, sent, lines), request, etag)
+    return apply_range(Reply(200, sent, lines), request, etag)
 
 
-def etag_of(copy: Copy, look: Look) -> str:
+def copy_etag(copy: ServedCopy, look: DisplayOptions) -> str:
     """Return the tag of a copy as it is sent: same tag, same bytes."""
     parts = (
-        RENDERING,
+        RENDERING_VERSION,
         copy.row.digest.hex(),
         copy.row.version_id,
         copy.served.gone,
@@ -195,7 +210,7 @@ def etag_of(copy: Copy, look: Look) -> str:
     return f'"{digest.hexdigest()}"'
 
 
-def _headers(copy: Copy, look: Look, etag: str) -> list[Header]:
+def _headers(copy: ServedCopy, look: DisplayOptions, etag: str) -> list[Header]:
     content_type = copy.row.answer.content_type or ""
     page = content_type in _HTML
     max_age_s = PAGE_MAX_AGE_S if page else REQUISITE_MAX_AGE_S
@@ -226,40 +241,40 @@ def _headers(copy: Copy, look: Look, etag: str) -> list[Header]:
     return lines + (security.MIRRORED_WITH_SCRIPTS if look.scripts else security.MIRRORED)
 
 
-def _rendered(
-    connection: apsw.Connection, copy: Copy, body: bytes, look: Look
+def _render(
+    connection: apsw.Connection, copy: ServedCopy, body: bytes, look: DisplayOptions
 ) -> tuple[str, bytes]:
     """Return the Content-Type and the bytes that are sent."""
     content_type = copy.row.answer.content_type or media.BINARY
-    locate = locate_in(connection, copy.links_moment)
+    locate = link_resolver(connection, copy.links_moment)
     charset = copy.row.answer.charset
-    if content_type in _HTML or content_type == _DRAWING:
+    if content_type in _HTML or content_type == _SVG:
         charset = charset or media.decode(body).charset
         xml = content_type != media.HTML
         line = "" if xml or not look.banner else _banner(connection, copy, body)
         sent = rewrite_html(body, copy.page.url, locate, charset=charset, xml=xml, insert=line)
-        return f"{content_type}; charset={label_of(charset_after(charset))}", sent
-    if content_type == _STYLE:
+        return f"{content_type}; charset={charset_label(charset_after(charset))}", sent
+    if content_type == _CSS:
         charset = charset or _declared_charset(copy.row) or "utf-8"
         sent = rewrite_css(body, copy.page.url, locate, charset=charset)
-        return f"{content_type}; charset={label_of(charset_after(charset))}", sent
+        return f"{content_type}; charset={charset_label(charset_after(charset))}", sent
     charset = charset or _declared_charset(copy.row)
-    return f"{content_type}; charset={label_of(charset)}" if charset else content_type, body
+    return f"{content_type}; charset={charset_label(charset)}" if charset else content_type, body
 
 
-def _banner(connection: apsw.Connection, copy: Copy, body: bytes) -> str:
+def _banner(connection: apsw.Connection, copy: ServedCopy, body: bytes) -> str:
     row, page = copy.row, copy.page
     revision_id = lookup.revision_at(connection, page.page_id, row.visited_at)
     return banner(
         page.url,
         row.visited_at,
-        attribution_of(page.url, body.decode("latin-1"), revision_id),
+        read_attribution(page.url, body.decode("latin-1"), revision_id),
         gone=copy.served.gone,
         pinned=copy.served.reason is Reason.PINNED,
     )
 
 
-def locate_in(connection: apsw.Connection, moment: str) -> Locate:
+def link_resolver(connection: apsw.Connection, moment: str) -> Locate:
     """Return what says where in the mirror a URL stands."""
     is_origin = _ORIGINS.of(connection)
 
@@ -273,14 +288,14 @@ def locate_in(connection: apsw.Connection, moment: str) -> Locate:
     return locate
 
 
-def label_of(codec: str) -> str:
+def charset_label(codec: str) -> str:
     """Return the label by which browsers know a charset.
 
     >>> label_of("cp1252"), label_of("iso8859-2"), label_of("cp932")
     ('windows-1252', 'iso-8859-2', 'shift_jis')
     """
-    if codec in _LABELS:
-        return _LABELS[codec]
+    if codec in _CHARSET_LABELS:
+        return _CHARSET_LABELS[codec]
     if codec.startswith("cp12"):
         return f"windows-{codec[2:]}"
     return codec.replace("iso8859", "iso-8859").replace("_", "-")

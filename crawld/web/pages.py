@@ -16,7 +16,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from crawld.store.mirror.lookup import Shown, Summary
 from crawld.web import security
-from crawld.web.address import Address, mirror_path, readable
+from crawld.web.address import MirrorAddress, mirror_path, readable_url
 from crawld.web.attribution import Attribution
 from crawld.web.reply import Header, Reply, header
 
@@ -25,20 +25,20 @@ _TEMPLATES: Final = Path(__file__).parent / "templates"
 STYLE: Final = (_TEMPLATES / "crawld.css").read_bytes()
 """The style sheet of the listener's own pages."""
 
-_LINE = (
+_BANNER_STYLE = (
     "all:initial;display:block;box-sizing:border-box;position:fixed;z-index:2147483647;left:0;"
     "right:0;bottom:0;max-height:40%;overflow:auto;padding:3px 10px;background:#f2f0e6;color:#333;"
     "border-top:1px solid #b8b297;font:13px/1.4 sans-serif;text-align:left;direction:ltr"
 )
 # The page ends above the line; on paper it has a place of its own, in a low frame there is none.
-_ROOM = (
+_PAGE_STYLE = (
     "html{padding-bottom:26px!important;scroll-padding-bottom:26px}"
     "@media print{html{padding-bottom:0!important}crawld-banner{position:static!important}}"
     "@media screen and (max-height:150px)"
     "{html{padding-bottom:0!important}crawld-banner{display:none!important}}"
 )
-_STRONG = "all:initial;font:inherit;font-weight:bold"
-_INK = "all:initial;font:inherit;color:#004488;text-decoration:underline;cursor:pointer"
+_BOLD_STYLE = "all:initial;font:inherit;font-weight:bold"
+_LINK_STYLE = "all:initial;font:inherit;color:#004488;text-decoration:underline;cursor:pointer"
 
 
 def time_text(at: float | None) -> str:
@@ -80,7 +80,7 @@ def _environment() -> Environment:
     made.filters |= {
         "age": age_text,
         "iso": iso_text,
-        "readable": readable,
+        "readable": readable_url,
         "size": size_text,
         "time": time_text,
     }
@@ -91,8 +91,8 @@ def _environment() -> Environment:
 _PAGES: Final = _environment()
 
 
-def own_page(
-    template: str, status: int = 200, policy: Sequence[Header] = security.OWN, **values: object
+def render_page(
+    template: str, status: int = 200, policy: Sequence[Header] = security.OWN_PAGE, **values: object
 ) -> Reply:
     """Return one of the listener's own pages."""
     body = _PAGES.get_template(template).render(values).encode("utf-8", "replace")
@@ -105,13 +105,13 @@ def own_page(
 
 
 def missing_page(
-    address: Address, page: Shown | None, first_at: float | None, target: str | None
+    address: MirrorAddress, page: Shown | None, first_at: float | None, target: str | None
 ) -> Reply:
     """Return the page that says that there is no copy, and links to the original."""
-    return own_page(
+    return render_page(
         "missing.html",
         404,
-        security.MISSING,
+        security.MISSING_PAGE,
         url=address.url,
         moment=address.moment,
         page=page,
@@ -120,24 +120,24 @@ def missing_page(
     )
 
 
-def fault_page(status: int, title: str, text: str) -> Reply:
+def error_page(status: int, title: str, text: str) -> Reply:
     """Return a page that says what went wrong."""
-    return own_page("fault.html", status, title=title, text=text)
+    return render_page("fault.html", status, title=title, text=text)
 
 
 def misdirected_page(name: str | None) -> Reply:
     """Return the page that says that the listener is not known by a name; None: it is none."""
-    return own_page("misdirected.html", 421, name=name)
+    return render_page("misdirected.html", 421, name=name)
 
 
 def index_page(sites: Sequence[Summary]) -> Reply:
     """Return the list of sites."""
-    return own_page("index.html", sites=sites)
+    return render_page("index.html", sites=sites)
 
 
 def site_page(name: str, pages: Sequence[Shown], following: int | None) -> Reply:
     """Return a part of the list of a site's pages."""
-    return own_page("site.html", name=name, pages=pages, following=following)
+    return render_page("site.html", name=name, pages=pages, following=following)
 
 
 def banner(
@@ -147,9 +147,9 @@ def banner(
 
     It lies at the lower edge of the window, so that the page is where it was, whatever its styles.
     """
-    parts = [f"Copy of {_link(url, readable(url))} made {time_text(at)}"]
+    parts = [f"Copy of {_link(url, readable_url(url))} made {time_text(at)}"]
     if gone:
-        parts.append(f"<b style='{_STRONG}'>the original is gone</b>")
+        parts.append(f"<b style='{_BOLD_STYLE}'>the original is gone</b>")
     if pinned:
         parts.append("held by the operator")
     if attribution.revision_id is not None:
@@ -159,10 +159,12 @@ def banner(
     if attribution.history_url is not None:
         parts.append(_link(attribution.history_url, "authors"))
     parts.append(_link("/versions" + mirror_path(url), "all copies"))
-    said = " · ".join(parts)
-    return f"<crawld-banner role=note style='{_LINE}'><style>{_ROOM}</style>{said}</crawld-banner>"
+    return (
+        f"<crawld-banner role=note style='{_BANNER_STYLE}'><style>{_PAGE_STYLE}</style>"
+        f"{' · '.join(parts)}</crawld-banner>"
+    )
 
 
 def _link(url: str, text: str) -> str:
     shown = text if len(text) <= 120 else text[:119] + "…"
-    return f"<a rel=noreferrer style='{_INK}' href=\"{escape(url)}\">{escape(shown)}</a>"
+    return f"<a rel=noreferrer style='{_LINK_STYLE}' href=\"{escape(url)}\">{escape(shown)}</a>"

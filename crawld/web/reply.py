@@ -64,7 +64,7 @@ def headers(*lines: tuple[str, str]) -> list[Header]:
     return [header(name, value) for name, value in lines]
 
 
-def matches(etag: str, condition: str | None) -> bool:
+def etag_matches(etag: str, condition: str | None) -> bool:
     """Return whether If-None-Match names a tag (weak comparison)."""
     if condition is None:
         return False
@@ -72,13 +72,13 @@ def matches(etag: str, condition: str | None) -> bool:
     return etag in tags or tags == ["*"]
 
 
-def ranged(reply: Reply, request: Request, etag: str) -> Reply:
+def apply_range(reply: Reply, request: Request, etag: str) -> Reply:
     """Return the part of a whole answer that a request asks for, or the whole."""
     reply.headers.append((b"accept-ranges", b"bytes"))
     asked = request.headers.get("range")
     if asked is None or request.headers.get("if-range", etag) != etag:
         return reply
-    part = part_of(asked, len(reply.body))
+    part = parse_range(asked, len(reply.body))
     if part is None:
         return reply
     size = len(reply.body)
@@ -88,7 +88,7 @@ def ranged(reply: Reply, request: Request, etag: str) -> Reply:
     return Reply(206, reply.body[part.start : part.stop], reply.headers)
 
 
-def part_of(asked: str, size_bytes: int) -> range | None:
+def parse_range(asked: str, size_bytes: int) -> range | None:
     """Return the bytes that a Range header names; empty: there are none; None: it is not heeded.
 
     >>> part_of("bytes=-2", 10), part_of("bytes=20-", 10), part_of("lines=1-2", 10)
@@ -106,7 +106,7 @@ def part_of(asked: str, size_bytes: int) -> range | None:
     return range(start, min(end + 1, size_bytes)) if end >= start else None
 
 
-def query_of(target: str) -> tuple[str, Sequence[tuple[str, str]]]:
+def split_query(target: str) -> tuple[str, Sequence[tuple[str, str]]]:
     """Return path and query parameters of a request for a page of our own.
 
     None of ours takes as many as are refused here: then there are none.

@@ -18,21 +18,21 @@ from __future__ import annotations
 
 from crawld.web.reply import Header, headers
 
-_LOADS = (
+_LOAD_POLICY = (
     "default-src 'none'; img-src 'self' data: blob:; style-src 'self' 'unsafe-inline' data:;"
     " font-src 'self' data:; media-src 'self' data: blob:; frame-src 'self' data: blob:;"
     " object-src 'self'; manifest-src 'self'; connect-src 'none'; worker-src 'none';"
     " form-action 'self'; base-uri 'none'"
 )
-_SCRIPTS = "script-src 'self' 'unsafe-inline' 'unsafe-eval' data: blob:"
+_SCRIPT_POLICY = "script-src 'self' 'unsafe-inline' 'unsafe-eval' data: blob:"
 # No directive of CSP that browsers heed covers WebRTC; this header does, whatever it allows else
 # (Chromium from 152 on; in others `scripts = false` is what keeps scripts from finding peers).
-_PEERLESS = ("connection-allowlist", '(response-origin "*://*:*/*");redirects=allow;webrtc=block')
+_NO_WEBRTC = ("connection-allowlist", '(response-origin "*://*:*/*");redirects=allow;webrtc=block')
 _SANDBOX = (
     "sandbox allow-forms allow-popups allow-popups-to-escape-sandbox allow-downloads allow-modals"
 )
 # Where no script runs, an origin of its own would only keep a page from its own drawings and fonts.
-_STILL = f"{_SANDBOX} allow-same-origin"
+_SANDBOX_NO_SCRIPTS = f"{_SANDBOX} allow-same-origin"
 
 _COMMON = headers(
     ("x-content-type-options", "nosniff"),
@@ -41,13 +41,17 @@ _COMMON = headers(
     ("permissions-policy", "camera=(), microphone=(), geolocation=(), payment=(), usb=()"),
 )
 
-MIRRORED = [*_COMMON, *headers(("content-security-policy", f"{_LOADS}; {_STILL}"))]
+MIRRORED = [
+    *_COMMON,
+    *headers(("content-security-policy", f"{_LOAD_POLICY}; {_SANDBOX_NO_SCRIPTS}")),
+]
 """For what is mirrored, no script runs."""
 
 MIRRORED_WITH_SCRIPTS = [
     *_COMMON,
     *headers(
-        ("content-security-policy", f"{_LOADS}; {_SCRIPTS}; {_SANDBOX} allow-scripts"), _PEERLESS
+        ("content-security-policy", f"{_LOAD_POLICY}; {_SCRIPT_POLICY}; {_SANDBOX} allow-scripts"),
+        _NO_WEBRTC,
     ),
 ]
 
@@ -55,23 +59,23 @@ INERT = [*_COMMON]
 """For types that hold no script: the browser's own PDF viewer, which a sandbox would break, and our
 style sheet, which pages in an origin of their own load too."""
 
-LEADING = [*_COMMON, *headers(("access-control-allow-origin", "*"))]
+REDIRECT = [*_COMMON, *headers(("access-control-allow-origin", "*"))]
 """For redirects: an image, or a font by CORS, of a page in an origin of its own may lead by one."""
 
-_OWN = (
+_OWN_POLICY = (
     "default-src 'none'; style-src 'self'; img-src 'self' data:; frame-src 'self';"
     " form-action 'self'; base-uri 'none'"
 )
 
-OWN: list[Header] = [
+OWN_PAGE: list[Header] = [
     *_COMMON,
     *headers(
-        ("content-security-policy", f"{_OWN}; frame-ancestors 'none'"),
+        ("content-security-policy", f"{_OWN_POLICY}; frame-ancestors 'none'"),
         ("cross-origin-opener-policy", "same-origin"),
         ("cross-origin-resource-policy", "same-origin"),
     ),
 ]
 """For the listener's own pages."""
 
-MISSING: list[Header] = [*_COMMON, *headers(("content-security-policy", _OWN))]
+MISSING_PAGE: list[Header] = [*_COMMON, *headers(("content-security-policy", _OWN_POLICY))]
 """For those that stand where a mirrored one is missing, in a frame of another too."""

@@ -25,7 +25,7 @@ GRACE_S: Final = 1.0
 
 BACKLOG: Final = 128
 
-MAX_REQUESTS_A_CONNECTION: Final = 1_000_000
+MAX_REQUESTS_PER_CONNECTION: Final = 1_000_000
 
 
 def bind(host: str, port: int) -> socket.socket:
@@ -53,7 +53,7 @@ def bind(host: str, port: int) -> socket.socket:
     return listening
 
 
-def url_of(listening: socket.socket) -> str:
+def listener_url(listening: socket.socket) -> str:
     """Return the address a browser can be pointed at."""
     host, port = listening.getsockname()[:2]
     address = ipaddress.ip_address(host)
@@ -72,7 +72,7 @@ async def serve_mirror(
     config.bind = [f"fd://{listening.detach()}"]
     config.graceful_timeout = GRACE_S
     config.h11_max_incomplete_size = 64 * 1024
-    config.keep_alive_max_requests = MAX_REQUESTS_A_CONNECTION
+    config.keep_alive_max_requests = MAX_REQUESTS_PER_CONNECTION
     config.include_server_header = False
     config.errorlog = _quiet_logger()
     config.accesslog = None

@@ -4,7 +4,7 @@ import httpx
 import pytest
 import trio
 
-from crawld.cli.replicas import page as shown
+from crawld.cli.replicas import replicas_table as shown
 from crawld.daemon.api.schemas.replicas import Replicas as Answer
 from crawld.daemon.jobs.analyse_copies import Analyse
 from crawld.simweb.change_process import STATIC, poisson

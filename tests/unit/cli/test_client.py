@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from crawld.cli.client import Client, refusal, socket_place
+from crawld.cli.client import Client, response_error, socket_path
 from crawld.errors import OperatorError, UnreachableError
 
 
@@ -27,7 +27,7 @@ def test_place_of_the_socket(named, variable, db, place, monkeypatch):
     monkeypatch.delenv("CRAWLD_SOCKET", raising=False)
     if variable is not None:
         monkeypatch.setenv("CRAWLD_SOCKET", variable)
-    found = socket_place(named and Path(named), db and Path(db))
+    found = socket_path(named and Path(named), db and Path(db))
     assert found == Path(place)
 
 
@@ -43,14 +43,14 @@ def test_place_of_the_socket(named, variable, db, place, monkeypatch):
     ],
 )
 def test_refusals(status, body, code, text):
-    error = refusal(status, json.dumps(body).encode())
+    error = response_error(status, json.dumps(body).encode())
     assert error.exit_code == code
     assert str(error).startswith(text)
 
 
 def test_refusal_that_is_no_json():
-    assert str(refusal(404, b"<html>\xff")) == "<html>\N{REPLACEMENT CHARACTER}"
-    assert isinstance(refusal(409, b""), OperatorError)
+    assert str(response_error(404, b"<html>\xff")) == "<html>\N{REPLACEMENT CHARACTER}"
+    assert isinstance(response_error(409, b""), OperatorError)
 
 
 def unreachable(path):

@@ -84,7 +84,7 @@ def test_json_keeps_every_character():
 
 def end(function, *arguments):
     with pytest.raises(typer.Exit) as ended:
-        output.ending(function)(*arguments)
+        output.with_exit_code(function)(*arguments)
     return ended.value.exit_code
 
 
@@ -121,4 +121,4 @@ def test_errors_of_the_operator_are_messages(error, code, said, capsys):
 )
 def test_bugs_show_where_they_are(bug):
     with pytest.raises(type(bug)):
-        output.ending(raising(bug))()
+        output.with_exit_code(raising(bug))()

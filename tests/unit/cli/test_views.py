@@ -7,8 +7,14 @@ import pytest
 
 from crawld.cli import tables
 from crawld.cli.output import console
-from crawld.cli.progress_view import UNREACHED, RateMeter, Sight, mirror_view, progress_fields
-from crawld.cli.summary import Figures
+from crawld.cli.progress_view import (
+    UNREACHABLE,
+    CrawlProgress,
+    RateMeter,
+    mirror_view,
+    progress_fields,
+)
+from crawld.cli.summary import MirrorSummary
 from crawld.core.change.history import Observation
 from crawld.core.change.model import PageModel
 from crawld.core.page import Failure, Outcome, PageState
@@ -87,7 +93,7 @@ def test_the_status_names_hosts_whose_pages_vanish(capsys):
     assert "for 2 h 00 min; all are kept" in lines[0][1]
 
 
-SIGHT = Sight(
+SIGHT = CrawlProgress(
     pages=PAGES | {PageState.DISCOVERED: 3, PageState.VISITED: 9},
     visits=VISITS | {Outcome.CHANGED: 9, Outcome.FAILED: 2, Outcome.BLOCKED: 1},
     wire_bytes=2048,
@@ -126,7 +132,7 @@ def test_time_left_is_that_of_the_slowest_host():
         ({"pauses": frozenset({"disk_room"})}, "nearly full"),
         ({"pauses": frozenset({"disk"})}, "cannot be written"),
         ({"pauses": frozenset({"operator"})}, "crawlctl resume"),
-        ({"unreached": True}, UNREACHED),
+        ({"unreached": True}, UNREACHABLE),
         ({"phase": "draining"}, "Ctrl-C ends at once"),
         ({"phase": "stopping"}, "being committed"),
     ],
@@ -180,13 +186,13 @@ PAGE = PageRecord(**(dict.fromkeys(PageRecord._fields) | BARE))
     ],
 )
 def test_when_a_mirror_is_complete(changed, complete, failed):
-    figures = Figures()
+    figures = MirrorSummary()
     figures.add([PAGE, PAGE._replace(**changed)], max_depth=2)
     assert (figures.complete, figures.failed) == (complete, Counter(failed))
 
 
 def test_a_mirror_of_nothing_is_not_complete():
-    assert not Figures().complete
+    assert not MirrorSummary().complete
 
 
 @pytest.mark.parametrize(

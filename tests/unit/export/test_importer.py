@@ -6,7 +6,7 @@ import pytest
 from crawld.errors import DatabaseInUseError, OperatorError
 from crawld.export import warc
 from crawld.export.archive import export_warc
-from crawld.export.importer import import_urls, import_warc, unchunked
+from crawld.export.importer import dechunk, import_urls, import_warc
 from crawld.export.zim import export_zim
 from crawld.export.zim_reader import import_zim
 from crawld.store import doctor
@@ -212,4 +212,4 @@ def test_what_is_no_zim_file(db, tmp_path):
     ],
 )
 def test_unchunked(data, body):
-    assert unchunked(data) == body
+    assert dechunk(data) == body

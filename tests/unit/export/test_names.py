@@ -7,11 +7,11 @@ from crawld.errors import InvalidUrlError
 from crawld.export.names import (
     PATH_BYTES,
     SEGMENT_BYTES,
-    folded,
-    marked,
-    path_of,
-    quoted,
-    relative,
+    marked_path,
+    page_path,
+    path_key,
+    quote_path,
+    relative_link,
 )
 
 
@@ -40,24 +40,24 @@ from crawld.export.names import (
     ],
 )
 def test_path_of(url, kind, path):
-    assert path_of(canonicalize(url), kind) == path
+    assert page_path(canonicalize(url), kind) == path
 
 
 def test_a_query_always_marks():
-    one, other = (path_of(f"http://h/s.css?v={n}", "text/css") for n in (1, 2))
+    one, other = (page_path(f"http://h/s.css?v={n}", "text/css") for n in (1, 2))
     assert one != other
     assert one.startswith("h/s~")
     assert one.endswith(".css")
 
 
 def test_long_names_are_cut_and_keep_their_extension():
-    path = path_of("http://h/" + "%C3%A9" * 300 + ".png", "image/png")
+    path = page_path("http://h/" + "%C3%A9" * 300 + ".png", "image/png")
     assert len(path.encode()) <= SEGMENT_BYTES + 2
     assert path.endswith(".png")
 
 
 def test_a_deep_path_becomes_its_mark():
-    path = path_of("http://h/" + "d/" * 3000, "text/html")
+    path = page_path("http://h/" + "d/" * 3000, "text/html")
     assert len(path) < 40
 
 
@@ -66,13 +66,15 @@ def test_a_deep_path_becomes_its_mark():
     [("/a", "/A"), ("/straße", "/STRASSE"), ("/a", "/a.html"), ("/a?", "/a"), ("/a:b", "/a_b")],
 )
 def test_paths_that_file_systems_confuse_fold_to_one(one, other):
-    first, second = (path_of(canonicalize(f"http://h{each}"), "text/html") for each in (one, other))
-    assert folded(first) == folded(second)
+    first, second = (
+        page_path(canonicalize(f"http://h{each}"), "text/html") for each in (one, other)
+    )
+    assert path_key(first) == path_key(second)
 
 
 def test_a_mark_parts_them():
-    path = path_of("http://h/A", "text/html")
-    assert folded(marked(path, "http://h/A")) != folded(path)
+    path = page_path("http://h/A", "text/html")
+    assert path_key(marked_path(path, "http://h/A")) != path_key(path)
 
 
 segments = st.text(st.characters(codec="utf-8"), min_size=1, max_size=200)
@@ -84,7 +86,7 @@ def test_rule_1_and_2_hold_for_any_url(parts, kind):
         url = canonicalize("http://h/" + "/".join(parts))
     except InvalidUrlError:
         return
-    for path in (path_of(url, kind), marked(path_of(url, kind), url)):
+    for path in (page_path(url, kind), marked_path(page_path(url, kind), url)):
         *directories, name = path.split("/")
         assert len(path.encode()) <= PATH_BYTES + SEGMENT_BYTES
         for segment in (*directories, name):
@@ -108,8 +110,8 @@ def test_rule_1_and_2_hold_for_any_url(parts, kind):
     ],
 )
 def test_relative(here, there, link):
-    assert relative(here, there) == link
+    assert relative_link(here, there) == link
 
 
 def test_quoted_leaves_nothing_a_browser_would_take_apart():
-    assert quoted("h/a#b 100%.html") == "h/a%23b%20100%25.html"
+    assert quote_path("h/a#b 100%.html") == "h/a%23b%20100%25.html"

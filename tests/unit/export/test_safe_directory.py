@@ -1,11 +1,11 @@
 import pytest
 
 from crawld.errors import OperatorError
-from crawld.export.safe_directory import Folder
+from crawld.export.safe_directory import SafeDirectory
 
 
 def test_files_come_whole_into_their_places(tmp_path):
-    with Folder(tmp_path / "out") as folder:
+    with SafeDirectory(tmp_path / "out") as folder:
         folder.write("a/b/c.html", b"one")
         folder.write("a/b/c.html", b"two")
     assert (tmp_path / "out/a/b/c.html").read_bytes() == b"two"
@@ -14,7 +14,7 @@ def test_files_come_whole_into_their_places(tmp_path):
 
 @pytest.mark.parametrize("path", ["../x", "a/../../x", "/x", "a//x", "", ".", "a/\0"])
 def test_a_path_that_leads_out_is_a_bug(tmp_path, path):
-    with Folder(tmp_path / "out") as folder, pytest.raises(ValueError, match="no path"):
+    with SafeDirectory(tmp_path / "out") as folder, pytest.raises(ValueError, match="no path"):
         folder.write(path, b"")
 
 
@@ -25,7 +25,7 @@ def test_no_symbolic_link_is_followed(tmp_path):
     (tmp_path / "out").mkdir()
     (tmp_path / "out/dir").symlink_to(outside)
     (tmp_path / "out/file.html").symlink_to(outside / "kept")
-    with Folder(tmp_path / "out") as folder:
+    with SafeDirectory(tmp_path / "out") as folder:
         with pytest.raises(OperatorError, match="cannot be written"):
             folder.write("dir/x.html", b"x")
         folder.write("file.html", b"new")
@@ -35,7 +35,7 @@ def test_no_symbolic_link_is_followed(tmp_path):
 
 
 def test_whoever_lost_its_room_writes_nothing_more(tmp_path):
-    with Folder(tmp_path) as folder:
+    with SafeDirectory(tmp_path) as folder:
         folder.work_in(".state/room")
         folder.write("a/x.html", b"1")
         (tmp_path / ".state/room").rmdir()
@@ -45,7 +45,7 @@ def test_whoever_lost_its_room_writes_nothing_more(tmp_path):
 
 
 def test_more_directories_than_descriptors(tmp_path):
-    with Folder(tmp_path) as folder:
+    with SafeDirectory(tmp_path) as folder:
         for number in range(600):
             folder.write(f"{number}/x.html", b"")
         folder.write("0/y.html", b"")
@@ -55,4 +55,4 @@ def test_more_directories_than_descriptors(tmp_path):
 def test_a_file_is_no_directory(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(OperatorError, match="no directory"):
-        Folder(tmp_path / "file")
+        SafeDirectory(tmp_path / "file")

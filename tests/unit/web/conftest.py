@@ -13,9 +13,9 @@ from crawld.store.frontier import frontier, site
 from crawld.store.frontier.frontier import Discovery
 from crawld.store.versions import body, headers
 from crawld.store.visit import Answer, VisitRecord
-from crawld.web.allowed_hosts import Names
+from crawld.web.allowed_hosts import AllowedHosts
 from crawld.web.app import MirrorApp
-from crawld.web.mirror import Look
+from crawld.web.mirror import DisplayOptions
 from crawld.web.reply import Request
 
 NOW = 1_780_000_000.0
@@ -49,9 +49,9 @@ class Mirror:
         return found.page_id
 
     def known(self, url):
-        from crawld.web.mirror import find
+        from crawld.web.mirror import find_page
 
-        return find(self.connection, url)
+        return find_page(self.connection, url)
 
     def changed(self, page_id, content, *, at, kind, title, charset="utf-8", lines=()):
         encoded = body.encode(content if isinstance(content, bytes) else content.encode())
@@ -83,7 +83,9 @@ class Mirror:
         )
 
     def get(self, target, *, look=None, now=NOW + 1, method="GET", **lines):
-        app = MirrorApp(None, lambda: now, look or Look(), self.errors.append, Names())
+        app = MirrorApp(
+            None, lambda: now, look or DisplayOptions(), self.errors.append, AllowedHosts()
+        )
         wanted = {name.replace("_", "-"): value for name, value in lines.items()}
         request = Request(method, target, {"base": "http://m.test", **wanted})
         return app._answer(self.connection, request)

@@ -6,9 +6,9 @@ from hypothesis import strategies as st
 
 from crawld.core.url import canonicalize
 from crawld.errors import InvalidUrlError
-from crawld.web.address import NOW, address_of, mirror_path, moment_of
-from crawld.web.attribution import attribution_of, licence_name
-from crawld.web.mirror import label_of
+from crawld.web.address import CURRENT, mirror_path, parse_address, parse_selector
+from crawld.web.attribution import license_name, read_attribution
+from crawld.web.mirror import charset_label
 from crawld.web.reply import header
 
 
@@ -18,14 +18,14 @@ def test_there_and_back(path, moment):
         url = canonicalize(f"https://example.org:8080/{path}")
     except InvalidUrlError:
         return
-    address = address_of(mirror_path(url, moment))
+    address = parse_address(mirror_path(url, moment))
     assert (address.url, address.moment.text, address.canonical) == (url, moment, True)
 
 
 @given(st.text(max_size=60))
 def test_no_target_is_an_error(target):
     for prefix in ("", "/http/", "/@", "/@v1/https/"):
-        address = address_of(prefix + target)
+        address = parse_address(prefix + target)
         assert address is None or address.url.startswith(("http://", "https://"))
 
 
@@ -39,16 +39,16 @@ def test_no_target_is_an_error(target):
     ],
 )
 def test_moments(text, at):
-    assert moment_of(text).at == at
+    assert parse_selector(text).at == at
 
 
 @pytest.mark.parametrize("text", ["", "now", "yesterday", "2 days ago", "nan", "1e400", "v", "v-1"])
 def test_no_moments(text):
-    assert moment_of(text) is None
+    assert parse_selector(text) is None
 
 
 def test_now_is_no_moment():
-    assert address_of("/http/a.org/").moment is NOW
+    assert parse_address("/http/a.org/").moment is CURRENT
 
 
 @pytest.mark.parametrize(
@@ -61,16 +61,16 @@ def test_now_is_no_moment():
     ],
 )
 def test_licences(url, name):
-    assert licence_name(url) == name
+    assert license_name(url) == name
 
 
 def test_a_page_that_says_nothing_is_attributed_to_nobody():
-    found = attribution_of("https://a.org/", "<p>copyright 2026", None)
+    found = read_attribution("https://a.org/", "<p>copyright 2026", None)
     assert found == type(found)()
 
 
 def test_a_relative_licence_is_the_page_s():
-    found = attribution_of("https://a.org/b", "<link rel='license' href=/l>", 5)
+    found = read_attribution("https://a.org/b", "<link rel='license' href=/l>", 5)
     assert (found.licence, found.licence_url, found.revision_id) == ("a.org", "https://a.org/l", 5)
 
 
@@ -79,5 +79,7 @@ def test_a_header_is_one_line():
 
 
 def test_labels_are_those_of_browsers():
-    labels = [label_of(codec) for codec in ("cp1252", "iso8859-15", "koi8-r", "euc_jp", "cp932")]
+    labels = [
+        charset_label(codec) for codec in ("cp1252", "iso8859-15", "koi8-r", "euc_jp", "cp932")
+    ]
     assert labels == ["windows-1252", "iso-8859-15", "koi8-r", "euc-jp", "shift_jis"]

@@ -3,9 +3,9 @@
 import pytest
 import trio
 
-from crawld.web.allowed_hosts import Names
-from crawld.web.app import MirrorApp, request_of
-from crawld.web.mirror import Look
+from crawld.web.allowed_hosts import AllowedHosts
+from crawld.web.app import MirrorApp, asgi_request
+from crawld.web.mirror import DisplayOptions
 
 FOREIGN = ("evil.test", "localhost.evil.test", "127.0.0.1.evil.test", "xn--e1afmkfd.test", "local")
 OWN = ("localhost", "mirror.localhost", "LOCALHOST.:80", "box", "box:1", "box.local", "Box.Local:9")
@@ -15,20 +15,20 @@ NONE = ("", "a/b", "a b", "[::1", "::1", "a@b", "a:b", "<x>", "a" * 300, "[::zz]
 
 @pytest.mark.parametrize("host", [*ADDRESSES, *OWN, None])
 def test_answered_without_being_named(host):
-    assert Names(machine="Box").allow(host)
+    assert AllowedHosts(machine="Box").allow(host)
 
 
 @pytest.mark.parametrize("host", ["box.lan.example", "Box:8080", "box.local"])
 def test_a_machine_answers_to_its_whole_name_and_to_the_first_part_of_it(host):
-    names = Names(machine="Box.lan.example")
+    names = AllowedHosts(machine="Box.lan.example")
     assert names.allow(host)
     assert not names.allow("lan.example")
 
 
 @pytest.mark.parametrize("host", [*FOREIGN, *NONE])
 def test_refused_unless_named(host):
-    assert not Names(machine="box").allow(host)
-    assert not Names(["mirror.example.org"]).allow(host)
+    assert not AllowedHosts(machine="box").allow(host)
+    assert not AllowedHosts(["mirror.example.org"]).allow(host)
 
 
 @pytest.mark.parametrize(
@@ -43,15 +43,15 @@ def test_refused_unless_named(host):
     ],
 )
 def test_named_ones(pattern, host, allowed):
-    assert Names([pattern]).allow(host) is allowed
+    assert AllowedHosts([pattern]).allow(host) is allowed
 
 
 def answer(host, *, hosts=()):
     """Ask the application by a name; what it lets through would read a file, and there is none."""
-    app = MirrorApp(None, lambda: 0.0, Look(), lambda *_: None, Names(hosts))
+    app = MirrorApp(None, lambda: 0.0, DisplayOptions(), lambda *_: None, AllowedHosts(hosts))
     lines = [] if host is None else [(b"host", host.encode())]
     scope = {"method": "POST", "raw_path": b"/", "query_string": b"", "headers": lines}
-    return trio.run(app._reply, request_of(scope))
+    return trio.run(app._reply, asgi_request(scope))
 
 
 def test_a_foreign_name_is_misdirected_and_told_what_to_do():

@@ -5,16 +5,16 @@ import trio
 
 from crawld.core.page import Outcome, PageState
 from crawld.store.versions import search_index
-from crawld.web.allowed_hosts import Names
+from crawld.web.allowed_hosts import AllowedHosts
 from crawld.web.app import MirrorApp
-from crawld.web.mirror import Look
+from crawld.web.mirror import DisplayOptions
 from crawld.web.reply import Request
 
 NOW = 1_780_000_000.0
 DAY_S = 86_400.0
 URL = "https://example.org/a"
 PATH = "/https/example.org/a"
-PLAIN = Look(banner=False)
+PLAIN = DisplayOptions(banner=False)
 
 
 def sent(reply):
@@ -154,14 +154,21 @@ class TestFaults:
     def test_a_bug_ends_one_answer(self):
         told = []
         app = MirrorApp(
-            self.Broken(), lambda: NOW, Look(), lambda *each: told.append(each), Names()
+            self.Broken(),
+            lambda: NOW,
+            DisplayOptions(),
+            lambda *each: told.append(each),
+            AllowedHosts(),
         )
         reply = trio.run(app._reply, Request("GET", "/x", {}))
         assert (reply.status, b"a bug" in reply.body) == (500, False)
         assert [(target, str(error)) for target, error in told] == [("/x", "'a bug'")]
 
     def test_no_other_protocol_is_spoken(self):
-        app, said = MirrorApp(None, lambda: NOW, Look(), lambda *_: None, Names()), []
+        app, said = (
+            MirrorApp(None, lambda: NOW, DisplayOptions(), lambda *_: None, AllowedHosts()),
+            [],
+        )
 
         async def send(message):
             said.append(message["type"])
@@ -185,7 +192,9 @@ class TestPolicy:
         assert "allow-same-origin" not in policy
         assert "connect-src 'none'" in policy
         assert "frame-ancestors" not in policy
-        still = header_of(mirror.get(PATH, look=Look(scripts=False)), "content-security-policy")
+        still = header_of(
+            mirror.get(PATH, look=DisplayOptions(scripts=False)), "content-security-policy"
+        )
         assert "allow-scripts" not in still
         assert "allow-same-origin" in still
         assert "script-src" not in still
@@ -194,7 +203,10 @@ class TestPolicy:
         mirror.page(URL, "x")
         allowed = header_of(mirror.get(PATH), "connection-allowlist")
         assert allowed == '(response-origin "*://*:*/*");redirects=allow;webrtc=block'
-        assert header_of(mirror.get(PATH, look=Look(scripts=False)), "connection-allowlist") is None
+        assert (
+            header_of(mirror.get(PATH, look=DisplayOptions(scripts=False)), "connection-allowlist")
+            is None
+        )
 
     def test_our_own_pages_run_no_script_and_stand_in_no_frame(self, mirror, header_of):
         mirror.page(URL, "x")
