@@ -37,7 +37,8 @@ from crawld.store.frontier.frontier import Discovery
 from crawld.store.frontier.host import HostUpdate
 from crawld.store.replica import replica
 from crawld.store.versions import body, headers
-from crawld.store.visit import Answer, VisitRecord
+from crawld.store.versions.response import Answer
+from crawld.store.visit import VisitRecord
 
 _NAME = "web"
 _LIMIT_S = 600.0

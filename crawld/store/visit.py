@@ -21,16 +21,16 @@ import apsw
 
 from crawld.core.page import Grace, Outcome, PageState
 from crawld.store.changes import hint, model, volatile, wiki_page
-from crawld.store.changes.hint import Answered as Answered
+from crawld.store.changes.hint import Answered
 from crawld.store.changes.volatile import Template
 from crawld.store.frontier import frontier, page_counts, redirect, refusal, requisite
 from crawld.store.frontier import host as host_rows
 from crawld.store.frontier.frontier import NO_CAPS, Caps, Discovery, NewPage
-from crawld.store.frontier.host import HostUpdate as HostUpdate
+from crawld.store.frontier.host import HostUpdate
 from crawld.store.frontier.refusal import Refusal
 from crawld.store.versions import body, version
 from crawld.store.versions.body import EncodedBody
-from crawld.store.versions.response import Answer as Answer
+from crawld.store.versions.response import Answer
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -19,10 +19,12 @@ from crawld.core.page import Grace, Outcome, PageState, next_state
 from crawld.store import doctor, visit
 from crawld.store.engine import migrate
 from crawld.store.engine.connection import open_connection
-from crawld.store.frontier import frontier, page, refusal, site
+from crawld.store.frontier import frontier, load, page, refusal, site
 from crawld.store.frontier.frontier import Caps, Discovery
+from crawld.store.frontier.host import HostUpdate
 from crawld.store.versions import body, version
-from crawld.store.visit import Answer, HostUpdate, VisitRecord
+from crawld.store.versions.response import Answer
+from crawld.store.visit import VisitRecord
 
 HOSTS = ["a.example", "b.example", "c.example"]
 SITES = [1, 2]
@@ -208,12 +210,12 @@ class StoreMachine(RuleBasedStateMachine):
         assert sum(refusal.totals(self.connection).values()) == self.refused
         models = self.known.values()
         back = [m for m in models if m["state"] in (PageState.VISITED, PageState.GONE)]
-        assert sorted(frontier.load_revisits(self.connection).page_ids.tolist()) == sorted(
+        assert sorted(load.load_revisits(self.connection).page_ids.tolist()) == sorted(
             model["id"] for model in back
         )
         waiting = [
             each.page_id
-            for _, host_id, site_id in frontier.load_waiting(self.connection)
+            for _, host_id, site_id in load.load_waiting(self.connection)
             for each in frontier.discovered(self.connection, host_id, site_id, 99)
         ]
         wanted = [model for model in models if model["state"] is PageState.DISCOVERED]

@@ -23,8 +23,8 @@ from crawld.daemon.api.schemas.status import Done
 from crawld.daemon.daemon import Daemon
 from crawld.daemon.purge import older_copies, take_down
 from crawld.errors import OperatorError
+from crawld.store.frontier import tombstone
 from crawld.store.versions import pin as pin_rows
-from crawld.store.versions import purge as purge_rows
 from crawld.store.versions import quota
 
 log = structlog.get_logger(__name__)
@@ -108,7 +108,7 @@ def _quota_status(found: quota.Standing, site: str | None, most: int | None) -> 
 
 async def _let_in(daemon: Daemon, urls: list[str]) -> PurgeReport:
     for url in urls:
-        if not await daemon.database.write(purge_rows.release, url):
+        if not await daemon.database.write(tombstone.delete, url):
             raise OperatorError(f"{url} is not kept out", hint="purge knows URLs by their digest")
     daemon.crawl.admission.forget()
     pages = [PurgeStatus(url=url, known=False, versions=0, bodies=0, same_at=[]) for url in urls]

@@ -34,10 +34,9 @@ from crawld.daemon.api.views import (
 from crawld.daemon.daemon import Daemon
 from crawld.errors import OperatorError
 from crawld.store import visit as visit_rows
-from crawld.store.frontier import frontier, redirect, refusal
+from crawld.store.frontier import frontier, redirect, refusal, tombstone
 from crawld.store.frontier import host as host_rows
 from crawld.store.frontier import page as page_rows
-from crawld.store.versions import purge
 
 PAGE_BYTES = resource.getpagesize()
 
@@ -250,7 +249,7 @@ async def _add(daemon: Daemon, form: models.AddForm) -> models.Added:
         site = daemon.book.by_name(form.site)
     else:
         site = await daemon.book.add(_new_site(daemon, form, urls))
-    purged = await daemon.database.read(purge.kept_out, urls)
+    purged = await daemon.database.read(tombstone.select, urls)
     out = frozenset(purged)
     admitted = await daemon.crawl.plant(site, [url for url in urls if url not in out])
     refused = [

@@ -21,7 +21,7 @@ from crawld.daemon.pacing import Pace
 from crawld.errors import CorruptDatabaseError
 from crawld.store.changes import volatile
 from crawld.store.engine.database import Database
-from crawld.store.versions import held, unanalysed
+from crawld.store.versions import unanalysed, version
 from crawld.store.versions.unanalysed import Identity, Unread
 
 log = structlog.get_logger(__name__)
@@ -86,7 +86,7 @@ def _read_all(connection: apsw.Connection, copies: list[Unread]) -> list[Identit
 
 def _read(connection: apsw.Connection, copy: Unread) -> Identity | None:
     try:
-        kept = held.held(connection, copy.version_id)
+        kept = version.read_copy(connection, copy.version_id)
     except CorruptDatabaseError:
         return None
     if kept is None:

@@ -44,9 +44,9 @@ from crawld.store.changes import volatile
 from crawld.store.changes.volatile import Template
 from crawld.store.engine.database import Database
 from crawld.store.frontier.page import PageRecord
-from crawld.store.versions import held
+from crawld.store.versions import version
 from crawld.store.versions.body import digest
-from crawld.store.versions.held import HeldCopy
+from crawld.store.versions.version import StoredCopy
 
 log = structlog.get_logger(__name__)
 
@@ -114,7 +114,7 @@ class Comparison:
         max_links: links read at most.
     """
 
-    held: HeldCopy
+    held: StoredCopy
     rules: VolatileBlocks
     template: VolatileBlocks
     page_id: int
@@ -307,7 +307,7 @@ class Detection:
         rules, template = self._rules(page), self.template(page.host_id).rules
         if not (rules.rules or template) or not is_quick(answer.body):
             return Finding(body_digest, same=True)
-        nothing = HeldCopy(b"", None)
+        nothing = StoredCopy(b"", None)
         comparison = Comparison(
             held=nothing,
             rules=rules,
@@ -316,9 +316,9 @@ class Detection:
         )
         return stayed(answer.body, answer.header("content-type"), comparison)
 
-    async def _copy(self, page: PageRecord) -> HeldCopy | None:
+    async def _copy(self, page: PageRecord) -> StoredCopy | None:
         try:
-            return await self._database.read(held.held, page.version_id or 0)
+            return await self._database.read(version.read_copy, page.version_id or 0)
         except CrawldError as error:
             # A copy that cannot be read is as good as none: the new one takes its place.
             log.error("copy_unreadable", page=page.url, why=error.message, hint=error.hint)

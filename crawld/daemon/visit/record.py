@@ -18,10 +18,11 @@ from crawld.net.exchange import Fetched, FetchFailure
 from crawld.store.changes.hint import Answered
 from crawld.store.changes.volatile import Template
 from crawld.store.frontier.frontier import Caps
+from crawld.store.frontier.host import HostUpdate
 from crawld.store.frontier.page import PageRecord
 from crawld.store.versions.headers import pack
-from crawld.store.visit import Answer as StoredAnswer
-from crawld.store.visit import HostUpdate, VisitRecord
+from crawld.store.versions.response import Answer as StoredAnswer
+from crawld.store.visit import VisitRecord
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

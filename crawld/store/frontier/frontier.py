@@ -26,16 +26,8 @@ import apsw
 
 from crawld.core.page import PageState
 from crawld.store.frontier import host as host_rows
-from crawld.store.frontier import page_counts, refusal
-from crawld.store.frontier.load import HostState as HostState
-from crawld.store.frontier.load import Retry as Retry
-from crawld.store.frontier.load import Revisits as Revisits
-from crawld.store.frontier.load import load_hosts as load_hosts
-from crawld.store.frontier.load import load_retries as load_retries
-from crawld.store.frontier.load import load_revisits as load_revisits
-from crawld.store.frontier.load import load_waiting as load_waiting
+from crawld.store.frontier import page_counts, refusal, tombstone
 from crawld.store.frontier.refusal import Refusal
-from crawld.store.versions import purge
 
 COLLISION: Final = "collision"
 SITE_CAP: Final = "site_cap"
@@ -205,7 +197,7 @@ class _Call:
         self._caps = caps
         self._origins: dict[str, int] = {}
         self._retired: dict[int, bool] = {}
-        self._tombstones = purge.any_tombstone(connection)
+        self._tombstones = tombstone.any_exists(connection)
         # page_count as stored before this call, and what this call added to it
         self._before: dict[tuple[str, int], int] = {}
         self._added: dict[tuple[str, int], int] = defaultdict(int)
@@ -244,7 +236,7 @@ class _Call:
 
     def _add(self, host_id: int, one: Discovery) -> int | None:
         """Add a page; return its number, None where a cap or a tombstone keeps it out."""
-        if self._tombstones and purge.is_kept_out(self._connection, one.url):
+        if self._tombstones and tombstone.exists(self._connection, one.url):
             return None  # not even counted: a refusal would name it
         reason = self._cap_reached(one, host_id)
         if reason:

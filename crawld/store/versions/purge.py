@@ -11,15 +11,13 @@ What it cannot reach is said: copies of the file made before, and the same body 
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Iterable
 from typing import Final, NamedTuple
 
 import apsw
 
 from crawld.core.page import PageState
 from crawld.core.url import parse, url_hash
-from crawld.store.frontier import page_counts
+from crawld.store.frontier import page_counts, tombstone
 from crawld.store.versions import retention, search_index
 from crawld.store.versions.retention import Thinning
 
@@ -63,11 +61,6 @@ WHERE child.type = 'table' AND key."table" = ? AND child.name NOT IN ('page', 'v
 """
 
 
-def url_digest(url: str) -> bytes:
-    """Return what a tombstone knows a URL by."""
-    return hashlib.blake2b(url.encode(), digest_size=16).digest()
-
-
 def purge(connection: apsw.Connection, url: str, now: float, reason: str | None = None) -> Purged:
     """Remove the page of a canonical URL and keep it out.
 
@@ -77,10 +70,7 @@ def purge(connection: apsw.Connection, url: str, now: float, reason: str | None 
         now: Unix seconds.
         reason: in the operator's words, kept with the tombstone.
     """
-    connection.execute(
-        "INSERT OR REPLACE INTO tombstone (url_digest, purged_at, reason) VALUES (?, ?, ?)",
-        (url_digest(url), now, reason),
-    )
+    tombstone.put(connection, url, now, reason)
     connection.execute("UPDATE refusal SET example = '' WHERE example = ?", (url,))
     page = connection.execute(_PAGE, (parse(url).host, url_hash(url), url)).fetchone()
     if page is None:
@@ -135,28 +125,6 @@ def _forget_mentions(connection: apsw.Connection, url: str) -> None:
         "UPDATE visit SET detail = NULL WHERE page_id = ? AND detail = ?",
         [(page_id, url) for (page_id,) in rows],
     )
-
-
-def release(connection: apsw.Connection, url: str) -> bool:
-    """Let a page in again; False if it was not kept out."""
-    connection.execute("DELETE FROM tombstone WHERE url_digest = ?", (url_digest(url),))
-    return connection.changes() > 0
-
-
-def any_tombstone(connection: apsw.Connection) -> bool:
-    """Return whether any page is kept out."""
-    return connection.execute("SELECT 1 FROM tombstone LIMIT 1").get is not None
-
-
-def is_kept_out(connection: apsw.Connection, url: str) -> bool:
-    """Return whether a page was taken down."""
-    found = connection.execute("SELECT 1 FROM tombstone WHERE url_digest = ?", (url_digest(url),))
-    return found.get is not None
-
-
-def kept_out(connection: apsw.Connection, urls: Iterable[str]) -> list[str]:
-    """Return those of some URLs whose pages were taken down."""
-    return [url for url in urls if is_kept_out(connection, url)]
 
 
 def erasing(connection: apsw.Connection, *, on: bool) -> None:

@@ -28,6 +28,13 @@ class VersionRow(NamedTuple):
     answer: Answer
 
 
+class StoredCopy(NamedTuple):
+    """A stored body, and the Content-Type that decodes it as when it arrived."""
+
+    body: bytes
+    content_type: str | None
+
+
 _ROW = """
 SELECT version_id, page_id, visited_at, body_id, digest, size_bytes, length(data),
        status, http_version, headers, reason, content_type, charset
@@ -115,6 +122,22 @@ def read_body(connection: apsw.Connection, version_id: int) -> bytes | None:
         "SELECT body_id FROM version WHERE version_id = ?", (version_id,)
     ).get
     return None if body_id is None else body.read(connection, body_id)
+
+
+def read_copy(connection: apsw.Connection, version_id: int) -> StoredCopy | None:
+    """Return a stored copy to compare a new body with, None if the version does not exist.
+
+    Raises:
+        CorruptDatabaseError: the stored bytes are damaged.
+    """
+    row = detail(connection, version_id)
+    content = body.read(connection, row.body_id) if row else None
+    if row is None or content is None:
+        return None
+    content_type, charset = row.answer.content_type, row.answer.charset
+    if content_type and charset:
+        content_type = f"{content_type}; charset={charset}"
+    return StoredCopy(content, content_type)
 
 
 def _row(row: tuple[Any, ...]) -> VersionRow:

@@ -3,8 +3,10 @@
 from crawld.core.page import Outcome, PageState
 from crawld.core.url import url_hash as url_hash
 from crawld.store.frontier.frontier import Discovery
+from crawld.store.frontier.host import HostUpdate
 from crawld.store.versions import body, headers
-from crawld.store.visit import Answer, HostUpdate, VisitRecord
+from crawld.store.versions.response import Answer
+from crawld.store.visit import VisitRecord
 
 NOW = 1_780_000_000.0
 

@@ -4,10 +4,10 @@ from crawld.core.page import Grace, Outcome, PageState
 from crawld.store import visit as visits
 from crawld.store.frontier import frontier, host, page
 from crawld.store.frontier.frontier import Caps
+from crawld.store.frontier.host import HostUpdate
 from crawld.store.frontier.refusal import Refusal
 from crawld.store.replica import inputs
 from crawld.store.versions import headers, version
-from crawld.store.visit import HostUpdate
 from tests.unit.store.rows import NOW, answer, changed, found, unlike
 
 

@@ -12,7 +12,8 @@ from crawld.store.engine.connection import open_connection
 from crawld.store.frontier import frontier, site
 from crawld.store.frontier.frontier import Discovery
 from crawld.store.versions import body, headers
-from crawld.store.visit import Answer, VisitRecord
+from crawld.store.versions.response import Answer
+from crawld.store.visit import VisitRecord
 from crawld.web.allowed_hosts import AllowedHosts
 from crawld.web.app import MirrorApp
 from crawld.web.mirror import DisplayOptions

@@ -34,7 +34,7 @@ from crawld.store.replica import pair as replica_pair
 from crawld.store.replica.inputs import Cursors, SourceHost
 from crawld.store.replica.pair import PairRow
 from crawld.store.replica.replica import ReplicaRow
-from crawld.store.versions import held
+from crawld.store.versions import version
 from crawld.workers import Workers
 
 log = structlog.get_logger(__name__)
@@ -309,7 +309,7 @@ def _read_heads(connection: apsw.Connection, copies: list[tuple[str, int]]) -> d
     counts: dict[str, int] = {}
     for url, version_id in copies:
         try:
-            kept = held.held(connection, version_id)
+            kept = version.read_copy(connection, version_id)
             # Most pages name none, and to see that takes a tenth of the time of a parse.
             if kept is None or b"canonical" not in kept.body[:HEAD_BYTES].lower():
                 continue

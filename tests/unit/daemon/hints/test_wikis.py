@@ -24,6 +24,7 @@ from crawld.store.changes.wiki_page import Shown, Visited
 from crawld.store.engine.database import Database
 from crawld.store.frontier import frontier, site
 from crawld.store.versions import body as body_rows
+from crawld.store.versions import response
 from crawld.store.visit import VisitRecord
 from tests.unit.daemon.site_values import found_at
 
@@ -107,7 +108,7 @@ def changed(page_id, content):
         visited_at=NOW - HOUR_S,
         outcome=Outcome.CHANGED,
         state=PageState.VISITED,
-        answer=visit.Answer(status=200, http_version="HTTP/1.1", headers=b""),
+        answer=response.Answer(status=200, http_version="HTTP/1.1", headers=b""),
         body=body_rows.encode(content),
     )
 

@@ -17,7 +17,7 @@ from crawld.daemon.visit.change_detection import (
 from crawld.simweb.article import article
 from crawld.store.changes.volatile import Template
 from crawld.store.frontier.page import PageRecord
-from crawld.store.versions.held import HeldCopy
+from crawld.store.versions.version import StoredCopy
 
 STEADY = "".join(
     f"<p>Paragraph {n} about rivers and banks and their long names.</p>" for n in "abc"
@@ -31,7 +31,7 @@ def page(*parts):
 
 def against(body, content_type=HTML, **more):
     values = {"rules": VolatileBlocks(), "template": VolatileBlocks(), "page_id": 7}
-    return Comparison(held=HeldCopy(body, content_type), **(values | more))
+    return Comparison(held=StoredCopy(body, content_type), **(values | more))
 
 
 def record(**more):

@@ -17,9 +17,9 @@ from crawld.daemon.visit.record import Learnt, model_after, record_of
 from crawld.daemon.visit.validators import UNCONDITIONAL, Asked
 from crawld.net.exchange import Fetched, FetchFailure
 from crawld.store.frontier.frontier import NO_CAPS
+from crawld.store.frontier.host import HostUpdate
 from crawld.store.frontier.page import PageRecord
 from crawld.store.versions.body import digest
-from crawld.store.visit import HostUpdate
 from tests.unit.daemon.site_values import site_with
 
 NOW = 1_780_000_000.0

@@ -2,7 +2,7 @@ import pytest
 
 from crawld.core.page import Outcome, PageState
 from crawld.store import visit as visits
-from crawld.store.frontier import frontier, page, refusal, requisite, site
+from crawld.store.frontier import frontier, load, page, refusal, requisite, site
 from crawld.store.frontier.frontier import Caps
 from tests.unit.store.rows import NOW, changed, found, unlike
 
@@ -125,7 +125,7 @@ def test_the_start_finds_hosts_waiting_and_visited_pages(connection):
         [found(n) for n in "abc"]
         + [found("d", site_id=other), found("e", host="second.example", site_id=other)],
     )
-    assert frontier.load_waiting(connection) == [
+    assert load.load_waiting(connection) == [
         (False, 1, 1),
         (False, 1, other),
         (False, 2, other),
@@ -134,14 +134,14 @@ def test_the_start_finds_hosts_waiting_and_visited_pages(connection):
     visits.record(connection, changed(new[0].page_id, b"a", NOW + 2))
     visits.record(connection, changed(new[4].page_id, b"e", NOW, retry_at=NOW + 9))
     visits.record(connection, changed(new[3].page_id, b"d", NOW))
-    revisits = frontier.load_revisits(connection)
+    revisits = load.load_revisits(connection)
     assert revisits.page_ids.tolist() == [new[2].page_id, new[0].page_id, new[3].page_id]
     assert revisits.host_ids.tolist() == [1, 1, 1]
     assert revisits.site_ids.tolist() == [1, 1, other]
     assert revisits.last_visit_at.tolist() == [NOW + 1, NOW + 2, NOW]
-    assert frontier.load_retries(connection) == [(new[4].page_id, 2, other, NOW + 9, False)]
-    assert frontier.load_waiting(connection) == [(False, 1, 1)]
-    first, second = frontier.load_hosts(connection)
+    assert load.load_retries(connection) == [(new[4].page_id, 2, other, NOW + 9, False)]
+    assert load.load_waiting(connection) == [(False, 1, 1)]
+    first, second = load.load_hosts(connection)
     assert (first.host, first.page_count, first.discovered) == ("example.org", 4, 1)
     assert (second.host, second.address, second.last_fetch_at) == (
         "second.example",
@@ -151,9 +151,9 @@ def test_the_start_finds_hosts_waiting_and_visited_pages(connection):
 
 
 def test_an_empty_file_starts_empty(connection):
-    assert frontier.load_hosts(connection) == []
-    assert frontier.load_waiting(connection) == []
-    assert frontier.load_revisits(connection).page_ids.tolist() == []
+    assert load.load_hosts(connection) == []
+    assert load.load_waiting(connection) == []
+    assert load.load_revisits(connection).page_ids.tolist() == []
 
 
 @pytest.mark.parametrize(
@@ -199,7 +199,7 @@ def test_requisites_are_counted_capped_and_handed_out_apart(connection):
     images = frontier.discovered(connection, 1, 1, 9, requisites=True)
     assert [page.url[-1] for page in pages] == ["a"]
     assert [page.page_id for page in images] == ids
-    assert frontier.load_waiting(connection) == [(False, 1, 1), (True, 1, 1)]
+    assert load.load_waiting(connection) == [(False, 1, 1), (True, 1, 1)]
     refused = dict(connection.execute("SELECT reason, refused FROM refusal"))
     assert refused == {"site_cap": 1, "requisite_cap": 1}
 

@@ -7,7 +7,7 @@ from crawld.core.robots import RobotsVerdict
 from crawld.store import job
 from crawld.store import visit as visits
 from crawld.store.engine import meta
-from crawld.store.frontier import frontier, host, page, site
+from crawld.store.frontier import frontier, host, load, page, site
 from crawld.store.frontier.host import OriginRobots
 from tests.unit.store.rows import NOW, changed, found, url_hash
 
@@ -61,7 +61,7 @@ def test_robots_belong_to_the_origin(connection, robots):
     assert host.origin_robots(connection, "https://example.org") is None
     assert host.record_robots(connection, "https://example.org", robots)
     assert host.origin_robots(connection, "https://example.org") == robots
-    assert frontier.load_hosts(connection)[0].crawl_delay_s == robots.crawl_delay_s
+    assert load.load_hosts(connection)[0].crawl_delay_s == robots.crawl_delay_s
     assert not host.record_robots(connection, "https://unknown.example", robots)
     assert host.list_origins(connection, 1) == [(1, "https://example.org")]
 

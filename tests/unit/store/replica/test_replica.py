@@ -26,7 +26,8 @@ from crawld.store.replica import (
 )
 from crawld.store.replica.pair import PairRow
 from crawld.store.versions import body, headers
-from crawld.store.visit import Answer, VisitRecord
+from crawld.store.versions.response import Answer
+from crawld.store.visit import VisitRecord
 
 AT = 1e9
 KEPT, COPY, ONE_ID, OTHER_ID = "http://a.test", "http://www.a.test", 1, 2

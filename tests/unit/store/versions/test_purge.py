@@ -3,7 +3,7 @@ import pytest
 
 from crawld.core.page import Outcome
 from crawld.store import doctor, visit
-from crawld.store.frontier import frontier, requisite
+from crawld.store.frontier import frontier, requisite, tombstone
 from crawld.store.frontier import page as pages
 from crawld.store.versions import pin, purge, search_index
 from crawld.store.versions import version as versions
@@ -96,13 +96,13 @@ def test_deltas_of_others_that_rest_on_it_stay_readable(connection, path):
 
 def test_a_page_that_was_taken_down_stays_out(connection):
     record_page(connection, "secret", edits(SECRET, 1))
-    assert not purge.is_kept_out(connection, URL)
+    assert not tombstone.exists(connection, URL)
     purge.purge(connection, URL, NOW)
     assert frontier.discover(connection, [found("secret"), found("b")])[0].url[-1] == "b"
     assert frontier.discover(connection, [found("secret", seed=True)]) == []
     assert connection.execute("SELECT count(*) FROM refusal").get == 0
-    assert purge.release(connection, URL)
-    assert not purge.release(connection, URL)
+    assert tombstone.delete(connection, URL)
+    assert not tombstone.delete(connection, URL)
     assert len(frontier.discover(connection, [found("secret")])) == 1
 
 
