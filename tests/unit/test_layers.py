@@ -31,6 +31,16 @@ LAYERS = (
 )
 LEVEL = {room: level for level, rooms in enumerate(LAYERS) for room in rooms}
 
+# The same inside a room: its sub-packages and top modules, lowest first.
+ROOM_LAYERS = {
+    "store": (
+        ("engine", "changes"),
+        ("frontier",),
+        ("versions",),
+        ("mirror", "replica", "visit", "doctor", "job"),
+    ),
+}
+
 # (importing module, imported module): why it may reach up or aside.
 LAYER_EXCEPTIONS: dict[tuple[str, str], str] = {}
 
@@ -172,6 +182,48 @@ def layer_faults(module, exceptions):
             yield f"{module.path}:{line} imports {imported}"
 
 
+def room_faults(module, layers):
+    level = {part: level for level, parts in enumerate(layers) for part in parts}
+    path = module.name.split(".")
+    for imported, line in imports(module):
+        target = imported.split(".")
+        if target[:2] != path[:2] or len(target) < 3 or target[2] == path[2]:
+            continue
+        if level[target[2]] >= level[path[2]]:
+            yield f"{module.path}:{line} imports {imported}"
+
+
+def import_circles(modules):
+    """Return the groups of modules that import each other, directly or through others.
+
+    Source: Tarjan 1972, strongly connected components.
+    """
+    names = {module.name for module in modules}
+    graph = {
+        module.name: sorted({name for name, _ in imports(module)} & names) for module in modules
+    }
+    order, low, path, circles = {}, {}, [], []
+
+    def visit(name):
+        order[name] = low[name] = len(order)
+        path.append(name)
+        for imported in graph[name]:
+            if imported not in order:
+                visit(imported)
+            if imported in path:
+                low[name] = min(low[name], low[imported])
+        if low[name] == order[name]:
+            circle = path[path.index(name) :]
+            del path[path.index(name) :]
+            if len(circle) > 1:
+                circles.append(sorted(circle))
+
+    for name in graph:
+        if name not in order:
+            visit(name)
+    return circles
+
+
 def core_faults(module):
     allowed = CORE_STDLIB | CORE_LIBRARIES
     if module.path.startswith("core/content/"):
@@ -212,6 +264,25 @@ def test_the_package_was_read():
 
 def test_imports_go_down_only():
     assert [fault for module in MODULES for fault in layer_faults(module, LAYER_EXCEPTIONS)] == []
+
+
+@pytest.mark.parametrize("room", ROOM_LAYERS)
+def test_imports_inside_a_room_go_down_only(room):
+    inside = [module for module in MODULES if module.room == room and module.name.count(".") > 1]
+    layers = ROOM_LAYERS[room]
+    found = [fault for module in inside for fault in room_faults(module, layers)]
+    assert found == []
+
+
+def test_an_import_circle_is_found():
+    code = {
+        "a": "def f():\n    from crawld.core.b import f",
+        "b": "from crawld.core.c import g",
+        "c": "if TYPE_CHECKING:\n    import crawld.core.a",
+        "d": "from crawld.core.a import f",
+    }
+    circles = import_circles([module_of(text, f"core/{name}.py") for name, text in code.items()])
+    assert circles == [["crawld.core.a", "crawld.core.b", "crawld.core.c"]]
 
 
 def test_layer_exceptions_are_used():
@@ -270,6 +341,8 @@ def test_no_path_of_a_machine():
         ("layer", "core/some.py", "def f():\n    import crawld.daemon.crawl.loop"),
         ("layer", "net/some.py", "from ..daemon import crawl"),
         ("layer", "lab/some.py", "from crawld.web import pages"),
+        ("room", "store/frontier/some.py", "from crawld.store.versions import body"),
+        ("room", "store/mirror/some.py", "from crawld.store.replica import pair"),
         ("core", "core/some.py", "import time"),
         ("core", "core/some.py", "from urllib.request import urlopen"),
         ("core", "core/some.py", "import selectolax.lexbor"),
@@ -286,6 +359,7 @@ def test_each_check_finds_its_fault(check, path, code):
     module = module_of(code, path)
     found = {
         "layer": lambda: layer_faults(module, {}),
+        "room": lambda: room_faults(module, ROOM_LAYERS[module.room]),
         "core": lambda: core_faults(module),
         "sql": lambda: sql_faults(module),
         "socket": lambda: socket_faults(module),
