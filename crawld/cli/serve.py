@@ -17,6 +17,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from crawld.cli.output import console, count_text, json_text
 from crawld.config.values import HostPattern, listen_of
 from crawld.errors import EXIT_OK, OperatorError, StoreError
+from crawld.net.network import SystemNetwork
 from crawld.store.engine import migrate
 from crawld.store.engine.connection import open_connection
 from crawld.store.engine.database import Database
@@ -25,7 +26,6 @@ from crawld.store.versions import search_index
 from crawld.web.allowed_hosts import AllowedHosts, listener_hosts
 from crawld.web.app import MirrorApp
 from crawld.web.mirror import DisplayOptions
-from crawld.web.server import bind, listener_url, serve_mirror
 
 _HOSTS: Final = TypeAdapter(tuple[HostPattern, ...])
 
@@ -64,11 +64,11 @@ async def _serve(
     db: Path, listen: tuple[str, int], look: DisplayOptions, names: AllowedHosts, as_json: bool
 ) -> None:
     async with await Database.open(db, read_only=True) as database, trio.open_nursery() as nursery:
-        listening = bind(*listen)
-        url = listener_url(listening)
+        listener = SystemNetwork().listen_tcp(*listen)
+        url = listener.url
         app = MirrorApp(database, time.time, look, _print_error, names)
         with trio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
-            await nursery.start(serve_mirror, app, listening)
+            await nursery.start(listener.serve, app)
             print(json_text({"url": url, "db": str(db)}) if as_json else url, flush=True)
             await anext(aiter(signals))
             nursery.cancel_scope.cancel()

@@ -53,15 +53,16 @@ from crawld.daemon.jobs.wiki_history.job import Backfill
 from crawld.daemon.jobs.wiki_members import Members
 from crawld.daemon.phase import Phase
 from crawld.daemon.process import OPEN_FILES_KEPT, open_files, settle_collector
-from crawld.daemon.schedule.connectivity import Network
+from crawld.daemon.schedule.connectivity import Network as Connectivity
 from crawld.daemon.supervise import outlive
 from crawld.errors import ConfigError, CrawldError
 from crawld.net.fetcher import Fetcher
-from crawld.net.resolver import CachedResolver, Lookup, NameserverLookup, SystemLookup
+from crawld.net.network import Network, SystemNetwork
+from crawld.net.resolver import CachedResolver, NameserverLookup, SystemLookup
 from crawld.store.changes.hint_source import SourceRow
 from crawld.store.engine.database import Database
 from crawld.store.frontier import traffic
-from crawld.workers import THREADS
+from crawld.workers import THREADS, Workers
 
 log = structlog.get_logger(__name__)
 
@@ -93,6 +94,7 @@ class Start:
         once: end when every admitted page was visited.
         socket: the control socket, whatever the config says; None: what it says.
         clock: the two clocks.
+        network: how the process reaches the network; None: the operating system's.
     """
 
     config: Config
@@ -102,6 +104,7 @@ class Start:
     once: bool = False
     socket: Path | None = None
     clock: Clock = field(default_factory=Clock)
+    network: Network | None = None
 
 
 class Daemon:
@@ -126,21 +129,23 @@ class Daemon:
         self.started_at = start.clock.now()
         self.phase: Phase = "starting"
         workers = THREADS
-        resolver = _resolver(start.config)
+        self.network = start.network or system_network(start.config, workers)
+        resolver = CachedResolver(self.network, hosts=start.config.dns.hosts)
         self.fetcher = Fetcher(
             user_agent=user_agent(start.config),
             resolver=resolver,
+            network=self.network,
             http2=start.config.fetch.http2,
             max_connections=max(OPEN_FILES_KEPT, open_files() - OPEN_FILES_KEPT),
         )
-        self.network = Network(resolver)
+        self.connectivity = Connectivity(resolver)
         self.crawl = Crawl(
-            database, self.fetcher, self.network, start.clock, _settings(start, fresh=fresh)
+            database, self.fetcher, self.connectivity, start.clock, _settings(start, fresh=fresh)
         )
         self.book = SiteBook(self.crawl, database, start.clock, source=start.source)
         self._config = start.config
         client = self._api_client()
-        self.documents = Documents(self.crawl, database, self.network, start.clock)
+        self.documents = Documents(self.crawl, database, self.connectivity, start.clock)
         self.sourcing = Sourcing(
             self.crawl,
             database,
@@ -219,7 +224,7 @@ class Daemon:
         return ApiClient(
             self.crawl,
             self.database,
-            self.network,
+            self.connectivity,
             self.clock,
             settings=self._jobs_settings,
         )
@@ -258,7 +263,7 @@ class Daemon:
             await self._fill()
             for listener in listeners:
                 await nursery.start(listener, self)
-            nursery.start_soon(self.network.run, self.crawl.schedule)
+            nursery.start_soon(self.connectivity.run, self.crawl.schedule)
             nursery.start_soon(self._watch_store)
             nursery.start_soon(self._watch_disk)
             nursery.start_soon(self._tidy)
@@ -448,10 +453,8 @@ def _settings(start: Start, *, fresh: bool) -> Settings:
     )
 
 
-def _resolver(config: Config) -> CachedResolver:
-    lookup: Lookup
-    if config.dns.nameservers:
-        lookup = NameserverLookup(config.dns.nameservers, config.dns.nameserver_port)
-    else:
-        lookup = SystemLookup()
-    return CachedResolver(lookup, hosts=config.dns.hosts)
+def system_network(config: Config, workers: Workers) -> Network:
+    """Return the operating system's network, with the name servers of a config."""
+    if not config.dns.nameservers:
+        return SystemNetwork(SystemLookup(workers))
+    return SystemNetwork(NameserverLookup(config.dns.nameservers, config.dns.nameserver_port))

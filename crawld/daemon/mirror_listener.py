@@ -15,7 +15,6 @@ from crawld.store.engine.database import Database
 from crawld.web.allowed_hosts import listener_hosts
 from crawld.web.app import MirrorApp
 from crawld.web.mirror import DisplayOptions
-from crawld.web.server import bind, listener_url, serve_mirror
 
 log = structlog.get_logger(__name__)
 
@@ -32,12 +31,12 @@ async def serve_web(
     if web.listen is None:
         task_status.started()
         return
-    listening = bind(*listen_of(web.listen))
-    log.info("web", url=listener_url(listening))
+    listener = daemon.network.listen_tcp(*listen_of(web.listen))
+    log.info("web", url=listener.url)
     look = DisplayOptions(banner=web.banner, scripts=web.scripts)
     async with await Database.open(daemon.database.path, read_only=True) as database:
         app = MirrorApp(database, daemon.clock.now, look, _complain, listener_hosts(web.hosts))
-        await serve_mirror(app, listening, task_status)
+        await listener.serve(app, task_status)
 
 
 def _complain(target: str, error: BaseException) -> None:

@@ -23,6 +23,7 @@ from crawld.core.page import Failure
 from crawld.net.body import Body
 from crawld.net.exchange import Fetched, FetchFailure, FetchRequest
 from crawld.net.faults import REMOTE_ERRORS, Fault, http_fault
+from crawld.net.network import Network, SystemNetwork
 from crawld.net.outgoing import Target, default_headers, encoded, header_lines, take_apart
 from crawld.net.progress import Progress
 from crawld.net.resolver import Resolver
@@ -56,6 +57,7 @@ class Fetcher:
     Args:
         user_agent: names crawld and the operator's contact address.
         resolver: names to addresses.
+        network: connects to addresses; None: the network of the operating system.
         ssl_context: for https; None trusts the system's authorities.
         http2: whether to offer HTTP/2 to https hosts.
         max_connections: the most that may be open at once, idle ones included.
@@ -67,12 +69,14 @@ class Fetcher:
         *,
         user_agent: str,
         resolver: Resolver,
+        network: Network | None = None,
         ssl_context: ssl.SSLContext | None = None,
         http2: bool = False,
         max_connections: int = MAX_CONNECTIONS,
         idle_s: float = IDLE_S,
     ) -> None:
         self._resolver = resolver
+        self._network = network or SystemNetwork()
         self._ssl_context = ssl_context or client_context()
         offer_protocols(self._ssl_context, http2=http2)
         self._http2 = http2
@@ -152,7 +156,13 @@ class Fetcher:
             self._reused += 1
             return kept
         await self._idle.evict(self._active + len(self._idle) - self._max_connections)
-        wire = await open_wire(endpoint, progress, self._resolver, self._ssl_context)
+        wire = await open_wire(
+            endpoint,
+            progress,
+            network=self._network,
+            resolver=self._resolver,
+            ssl_context=self._ssl_context,
+        )
         self._connections += 1
         return OriginTransport(endpoint, wire)
 

@@ -59,7 +59,7 @@ async def check_target(host: str, port: int, *, allow_private: bool, resolver: R
             raise Fault(Failure.ADDRESS_REFUSED, reason)
 
 
-async def open_tunnel(stream: trio.SocketStream, host: str, port: int) -> None:
+async def open_tunnel(stream: trio.abc.Stream, host: str, port: int) -> None:
     """Ask a proxy for a tunnel to a target.
 
     Raises:

@@ -26,6 +26,7 @@ import dns.resolver
 import trio
 
 from crawld.net.address import literal_address
+from crawld.workers import THREADS, Workers
 
 MIN_TTL_S = 30.0
 MAX_TTL_S = 3600.0
@@ -92,13 +93,14 @@ class FixedResolver:
 class SystemLookup:
     """The C library's resolver, in threads of its own."""
 
-    def __init__(self, threads: int = LOOKUP_THREADS) -> None:
-        self._limiter = trio.CapacityLimiter(threads)
+    def __init__(self, workers: Workers = THREADS) -> None:
+        self._workers = workers
+        self._limiter = trio.CapacityLimiter(LOOKUP_THREADS)
 
     async def look_up(self, host: str) -> tuple[tuple[str, ...], float]:
         """Ask getaddrinfo; see `Lookup`."""
         try:
-            found = await trio.to_thread.run_sync(
+            found = await self._workers.run(
                 _getaddrinfo, host, limiter=self._limiter, abandon_on_cancel=True
             )
         except socket.gaierror as error:

@@ -8,6 +8,7 @@ keep the name. Addresses are tried in order, a few at most, each with its share 
 from __future__ import annotations
 
 import ssl
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,6 +18,7 @@ import trio
 from crawld.core.page import Failure
 from crawld.net.address import BLOCKED_PORTS, refusal
 from crawld.net.faults import Fault, connect_fault
+from crawld.net.network import Connection, Network
 from crawld.net.progress import Phase, Progress
 from crawld.net.proxy import check_target, open_tunnel, proxy_place
 from crawld.net.resolver import ResolutionError, Resolver
@@ -53,14 +55,16 @@ class Wire(httpcore.AsyncNetworkStream):
     Attributes:
         address: the IP address connected to.
         certificate: names on the peer's certificate, read once; none without TLS.
+        readable: says whether bytes or an end wait to be read; on an idle connection it is the end.
         progress: of the fetch that uses it.
     """
 
     def __init__(
-        self, stream: trio.SocketStream | trio.SSLStream[trio.SocketStream], address: str
+        self, stream: trio.abc.Stream, address: str, is_readable: Callable[[], bool]
     ) -> None:
         self._stream = stream
         self.address = address
+        self.readable = is_readable
         self.certificate = (
             certificate_names(stream.getpeercert()) if isinstance(stream, trio.SSLStream) else ()
         )
@@ -112,13 +116,6 @@ class Wire(httpcore.AsyncNetworkStream):
     def get_extra_info(self, info: str) -> Any:  # noqa: ANN401, D102 (the library's signature)
         return self.readable() if info == "is_readable" else None
 
-    def readable(self) -> bool:
-        """Whether bytes or an end wait to be read; on an idle connection it is the end."""
-        stream = self._stream
-        if isinstance(stream, trio.SSLStream):
-            stream = stream.transport_stream
-        return stream.socket.is_readable()
-
     def speaks_http2(self) -> bool:
         """Whether the handshake chose HTTP/2."""
         if not isinstance(self._stream, trio.SSLStream):
@@ -134,13 +131,19 @@ def _too_long(progress: Progress) -> Fault:
 
 
 async def open_wire(
-    endpoint: Endpoint, progress: Progress, resolver: Resolver, ssl_context: ssl.SSLContext
+    endpoint: Endpoint,
+    progress: Progress,
+    *,
+    network: Network,
+    resolver: Resolver,
+    ssl_context: ssl.SSLContext,
 ) -> Wire:
     """Connect to an endpoint.
 
     Args:
         endpoint: where to.
         progress: of the fetch that needs it; learns the address.
+        network: connects to an address.
         resolver: names to addresses.
         ssl_context: for https.
 
@@ -148,37 +151,39 @@ async def open_wire(
         Fault: `DNS`, `ADDRESS_REFUSED`, `CONNECT`, `TIMEOUT` or `TLS`.
     """
     if endpoint.proxy is not None:
-        stream = await _dial_proxy(endpoint, endpoint.proxy, progress, resolver)
+        connection = await _dial_proxy(endpoint, endpoint.proxy, progress, network, resolver)
     else:
         addresses = await permitted_addresses(endpoint, resolver)
-        stream = await _dial(addresses[:MAX_DIALLED], endpoint.port, progress)
+        connection = await _dial(addresses[:MAX_DIALLED], endpoint.port, progress, network)
+    stream = connection.stream
     assert progress.address is not None
     if endpoint.scheme == "https":
-        return Wire(await _shake_hands(stream, endpoint, ssl_context), progress.address)
-    return Wire(stream, progress.address)
+        stream = await _shake_hands(stream, endpoint, ssl_context)
+    return Wire(stream, progress.address, connection.is_readable)
 
 
 async def _dial_proxy(
-    endpoint: Endpoint, proxy: str, progress: Progress, resolver: Resolver
-) -> trio.SocketStream:
+    endpoint: Endpoint, proxy: str, progress: Progress, network: Network, resolver: Resolver
+) -> Connection:
     """Connect to a proxy, and for https through it; its faults are ours."""
     host = endpoint.host.removeprefix("[").removesuffix("]")
     allow = endpoint.allow_private
     await check_target(host, endpoint.port, allow_private=allow, resolver=resolver)
     name, port = proxy_place(proxy)
     try:
-        stream = await _dial((await resolver.resolve(name))[:MAX_DIALLED], port, progress)
+        addresses = await resolver.resolve(name)
+        connection = await _dial(addresses[:MAX_DIALLED], port, progress, network)
     except ResolutionError as error:
         raise Fault(Failure.DNS, f"the proxy: {error.detail}", local=True) from error
     except Fault as fault:
         raise Fault(fault.failure, f"the proxy: {fault.detail}", local=True) from fault
     if endpoint.scheme == "https":
         try:
-            await open_tunnel(stream, host, endpoint.port)
+            await open_tunnel(connection.stream, host, endpoint.port)
         except BaseException:
-            await trio.aclose_forcefully(stream)
+            await trio.aclose_forcefully(connection.stream)
             raise
-    return stream
+    return connection
 
 
 async def permitted_addresses(endpoint: Endpoint, resolver: Resolver) -> tuple[str, ...]:
@@ -205,7 +210,9 @@ async def permitted_addresses(endpoint: Endpoint, resolver: Resolver) -> tuple[s
     return permitted
 
 
-async def _dial(addresses: tuple[str, ...], port: int, progress: Progress) -> trio.SocketStream:
+async def _dial(
+    addresses: tuple[str, ...], port: int, progress: Progress, network: Network
+) -> Connection:
     fault: Fault | None = None
     for position, address in enumerate(addresses):
         progress.address = address
@@ -215,7 +222,7 @@ async def _dial(addresses: tuple[str, ...], port: int, progress: Progress) -> tr
         try:
             # The last one has all that is left, and runs into the fetch's own time limit.
             with trio.move_on_after(share_s if position + 1 < len(addresses) else float("inf")):
-                return await _connect(address, port)
+                return await network.connect(address, port)
         except OSError as raised:
             error = raised
         fault = connect_fault(error, address)
@@ -223,20 +230,9 @@ async def _dial(addresses: tuple[str, ...], port: int, progress: Progress) -> tr
     raise fault
 
 
-async def _connect(address: str, port: int) -> trio.SocketStream:
-    family = trio.socket.AF_INET6 if ":" in address else trio.socket.AF_INET
-    socket = trio.socket.socket(family, trio.socket.SOCK_STREAM)
-    try:
-        await socket.connect((address, port))
-    except BaseException:
-        socket.close()
-        raise
-    return trio.SocketStream(socket)
-
-
 async def _shake_hands(
-    stream: trio.SocketStream, endpoint: Endpoint, ssl_context: ssl.SSLContext
-) -> trio.SSLStream[trio.SocketStream]:
+    stream: trio.abc.Stream, endpoint: Endpoint, ssl_context: ssl.SSLContext
+) -> trio.SSLStream[trio.abc.Stream]:
     name = endpoint.host.removeprefix("[").removesuffix("]")
     tls = trio.SSLStream(stream, ssl_context, server_hostname=name, https_compatible=True)
     try:

@@ -231,7 +231,7 @@ class TestSocket:
         running.socket.write_text("notes")
         running.start("run", "-c", running.config, ready=False)
         assert running.wait() == 2
-        assert "is no socket" in running.output()
+        assert "is not a socket" in running.output()
         assert running.socket.read_text() == "notes"
 
 

@@ -76,7 +76,7 @@ SOCKET_CALLS = _words(
     create_server
     """
 )
-SOCKET_ROOMS = ("net/", "simweb/", "daemon/api/server", "web/server")
+SOCKET_ROOMS = ("net/", "simweb/")
 # Where else a socket is touched, and why.
 SOCKET_EXCEPTIONS = {
     "bench/event_server.py": "is the stream that the daemon hears, in a process of its own",

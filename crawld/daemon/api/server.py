@@ -1,43 +1,26 @@
 """The control socket: HTTP and JSON over a Unix socket, for `crawlctl`, `curl` and programs.
 
-The socket is bound here, not by the server: under a umask that leaves it to owner and group alone
-from its first instant, and only after the database lock is held, so that a stale socket of a dead
-daemon may be replaced and a living one is never stolen. Who may connect may command; nobody else
-can (there is no password).
+Only the socket's owner and group can connect, and whoever can connect can command: there is no
+password. It is bound while the database lock is held (see `crawld.net.listener`).
 """
 
 from __future__ import annotations
-
-import grp
-import logging
-import os
-import socket
-import stat
-from functools import partial
-from pathlib import Path
-from typing import cast
 
 import structlog
 import trio
 from fastapi import FastAPI, Request
 from fastapi.responses import JSONResponse
-from hypercorn.config import Config as ServerConfig
-from hypercorn.trio import serve
-from hypercorn.typing import ASGIFramework
 from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from crawld.daemon.api.routes import routes
 from crawld.daemon.daemon import Daemon
-from crawld.errors import CrawldError, OperatorError, StoreError
+from crawld.errors import CrawldError, StoreError
 
 log = structlog.get_logger(__name__)
 
 MAX_BODY_BYTES = 4 * 1024 * 1024
 """The longest request body: 10,000 long URLs."""
-
-GRACE_S = 1.0
-"""How long an answer may still take when the daemon ends."""
 
 
 def control_app(daemon: Daemon) -> FastAPI:
@@ -122,88 +105,11 @@ async def _failed(request: Request, error: Exception) -> JSONResponse:
 async def serve_control(
     daemon: Daemon, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED
 ) -> None:
-    """Serve the control socket until cancelled; the socket's file goes with it.
+    """Serve the control socket until cancelled, then delete the socket's file.
 
     Raises:
-        OperatorError: the socket cannot be made where it should be.
+        OperatorError: the socket cannot be created.
     """
-    path = daemon.socket_path
-    listening = bind_socket(path, daemon.config.daemon.socket_group)
-    config = ServerConfig()
-    config.bind = [f"fd://{listening.detach()}"]
-    config.graceful_timeout = GRACE_S
-    config.h11_max_incomplete_size = 64 * 1024
-    config.include_server_header = False
-    config.errorlog = _quiet_logger()
-    config.accesslog = None
-    try:
-        async with trio.open_nursery() as nursery:
-            app = cast("ASGIFramework", WholeBodies(control_app(daemon)))
-            await nursery.start(partial(serve, app, config, mode="asgi"))
-            task_status.started()
-    finally:
-        path.unlink(missing_ok=True)
-
-
-def _quiet_logger() -> logging.Logger:
-    # Junk on the socket is the client's affair; the server's own words would fill the log.
-    logger = logging.getLogger("crawld.control.server")
-    logger.setLevel(logging.CRITICAL)
-    return logger
-
-
-def bind_socket(path: Path, group: str | None) -> socket.socket:
-    """Return a listening Unix socket that only owner and group can connect to.
-
-    Args:
-        path: where; a stale socket there is replaced, anything else is not.
-        group: who may use it besides the owner; None: the process's own group.
-
-    Raises:
-        OperatorError: something else is there, the directory is missing, or the group is unknown.
-    """
-    _clear(path)
-    listening = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-    before = os.umask(0o117)
-    try:
-        listening.bind(str(path))
-        if group is not None:
-            os.chown(path, -1, grp.getgrnam(group).gr_gid)
-        listening.listen(64)
-    except (OSError, KeyError) as error:
-        listening.close()
-        raise OperatorError(
-            f"the control socket {path} cannot be made: {error}",
-            hint="set [daemon] socket to a path in a directory that you own",
-        ) from error
-    finally:
-        os.umask(before)
-    return listening
-
-
-def _clear(path: Path) -> None:
-    try:
-        status = path.lstat()
-    except FileNotFoundError:
-        return
-    except OSError as error:
-        raise OperatorError(f"the control socket {path} cannot be made: {error}") from error
-    if not stat.S_ISSOCK(status.st_mode):
-        raise OperatorError(
-            f"{path} is there and is no socket", hint="move it away or set [daemon] socket"
-        )
-    if status.st_uid != os.geteuid():
-        raise OperatorError(
-            f"the socket {path} belongs to another user (uid {status.st_uid})",
-            hint="remove it as that user, or set [daemon] socket",
-        )
-    # We hold the database, so whoever left this socket is dead; but it may serve another file.
-    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
-        try:
-            probe.connect(str(path))
-        except OSError:
-            path.unlink(missing_ok=True)
-            return
-    raise OperatorError(
-        f"another daemon answers on {path}", hint="set [daemon] socket, or stop the other one"
-    )
+    group = daemon.config.daemon.socket_group
+    listener = daemon.network.listen_unix(daemon.socket_path, group)
+    await listener.serve(WholeBodies(control_app(daemon)), task_status)

@@ -7,7 +7,8 @@ import pytest
 import trio
 import trustme
 
-from crawld.net import Fetcher, FixedResolver
+from crawld.net.fetcher import Fetcher
+from crawld.net.resolver import FixedResolver
 
 HOSTS = {"site.test": "127.0.0.1", "other.test": "127.0.0.1", "wrong.test": "127.0.0.1"}
 

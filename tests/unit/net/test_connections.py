@@ -5,7 +5,9 @@ import trio
 from conftest import HOSTS, answering
 
 from crawld.core.page import Failure
-from crawld.net import Fetched, Fetcher, FetchFailure, FetchLimits, FetchRequest, FixedResolver
+from crawld.net.exchange import Fetched, FetchFailure, FetchLimits, FetchRequest
+from crawld.net.fetcher import Fetcher
+from crawld.net.resolver import FixedResolver
 
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello"
 

@@ -6,7 +6,10 @@ from conftest import answering
 
 from crawld.core.page import Failure
 from crawld.core.robots import ROBOTS_MAX_BYTES, ROBOTS_MAX_REDIRECTS, RobotsVerdict
-from crawld.net import Fetcher, FetchLimits, FixedResolver, fetch_robots
+from crawld.net.exchange import FetchLimits
+from crawld.net.fetcher import Fetcher
+from crawld.net.resolver import FixedResolver
+from crawld.net.robots import fetch_robots
 
 RULES = b"User-agent: *\nDisallow: /private\n"
 

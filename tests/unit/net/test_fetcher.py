@@ -7,14 +7,9 @@ import zstandard
 from conftest import answering
 
 from crawld.core.page import Failure
-from crawld.net import (
-    Fetched,
-    Fetcher,
-    FetchFailure,
-    FetchLimits,
-    FetchRequest,
-    ResolutionError,
-)
+from crawld.net.exchange import Fetched, FetchFailure, FetchLimits, FetchRequest
+from crawld.net.fetcher import Fetcher
+from crawld.net.resolver import ResolutionError
 
 MIB = 1024 * 1024
 OK = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: 5\r\n\r\nhello"

@@ -1,8 +1,8 @@
 import pytest
 
 from crawld.core.page import Failure
-from crawld.net import FetchFailure, OutageDetector, network_evidence
-from crawld.net.outage import PROBE_S, WINDOW_S
+from crawld.net.exchange import FetchFailure
+from crawld.net.outage import PROBE_S, WINDOW_S, OutageDetector, network_evidence
 
 
 def observed(*verdicts, every_s=1.0):

@@ -7,7 +7,7 @@ import pytest
 from conftest import answering
 
 from crawld.core.page import Failure
-from crawld.net import Fetched, FetchFailure, FetchLimits, FetchRequest
+from crawld.net.exchange import Fetched, FetchFailure, FetchLimits, FetchRequest
 
 HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n"
 

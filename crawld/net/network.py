@@ -1,0 +1,81 @@
+"""The network seam: the one object through which the process reaches the network.
+
+The process gets it at start and passes it to the fetcher, the resolver and the listeners. A
+simulation passes its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+import trio
+
+from crawld.net.listener import Listener, listen_tcp, listen_unix
+from crawld.net.resolver import Lookup, SystemLookup
+
+
+@dataclass(frozen=True, slots=True)
+class Connection:
+    """An open TCP connection.
+
+    Attributes:
+        stream: its bytes.
+        is_readable: whether received bytes or the end of the stream wait to be read.
+    """
+
+    stream: trio.abc.Stream
+    is_readable: Callable[[], bool]
+
+
+class Network(Lookup, Protocol):
+    """Everything the process does with the network; `look_up` is that of `Lookup`."""
+
+    async def connect(self, address: str, port: int) -> Connection:
+        """Open a TCP connection to an IP address.
+
+        Raises:
+            OSError: the connection was refused, or the address cannot be reached.
+        """
+
+    def listen_tcp(self, host: str, port: int) -> Listener:
+        """Listen on a TCP address; see `listener.listen_tcp`."""
+
+    def listen_unix(self, path: Path, group: str | None) -> Listener:
+        """Listen on a Unix socket; see `listener.listen_unix`."""
+
+
+class SystemNetwork:
+    """The network of the operating system.
+
+    Args:
+        lookup: how names are looked up; None: by the C library.
+    """
+
+    def __init__(self, lookup: Lookup | None = None) -> None:
+        self._lookup = lookup or SystemLookup()
+
+    async def look_up(self, host: str) -> tuple[tuple[str, ...], float]:
+        """Look a name up; see `Lookup`."""
+        return await self._lookup.look_up(host)
+
+    async def connect(self, address: str, port: int) -> Connection:
+        """Connect a socket; see `Network.connect`."""
+        family = trio.socket.AF_INET6 if ":" in address else trio.socket.AF_INET
+        socket = trio.socket.socket(family, trio.socket.SOCK_STREAM)
+        try:
+            await socket.connect((address, port))
+        except BaseException:
+            socket.close()
+            raise
+        return Connection(trio.SocketStream(socket), socket.is_readable)
+
+    def listen_tcp(self, host: str, port: int) -> Listener:
+        """Bind a TCP socket; see `listener.listen_tcp`."""
+        return listen_tcp(host, port)
+
+    def listen_unix(self, path: Path, group: str | None) -> Listener:
+        """Bind a Unix socket; see `listener.listen_unix`."""
+        return listen_unix(path, group)
