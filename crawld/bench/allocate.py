@@ -15,7 +15,7 @@ import numpy as np
 
 from crawld.bench.result import answer
 from crawld.core.change.renewal import EDGES_S, Renewal, exponential_mass
-from crawld.core.revisit.allocation import Web, allocate, kkt_residual
+from crawld.core.revisit.allocation import PagesByHost, allocate, kkt_residual
 from crawld.core.revisit.price import revisit_frequency
 from crawld.core.revisit.renewal_allocation import allocate_renewal
 from crawld.lab.webbase import synthetic_web
@@ -79,13 +79,13 @@ def _wolf() -> float:
     return time.perf_counter() - begun
 
 
-def _small(web: Web) -> dict[str, float]:
+def _small(web: PagesByHost) -> dict[str, float]:
     begun = time.perf_counter()
     allocate(web, _BANDWIDTH_SHARE * float(web.ceiling.sum()))
     return {"opt_polite_100k_s": time.perf_counter() - begun}
 
 
-def _bisected(web: Web) -> dict[str, float]:
+def _bisected(web: PagesByHost) -> dict[str, float]:
     """Solve by nested bisection: the common price outside, each held host's own inside."""
     bandwidth = _BANDWIDTH_SHARE * float(web.ceiling.sum())
     host = web.host_of_page()
@@ -102,7 +102,7 @@ def _bisected(web: Web) -> dict[str, float]:
     return {"opt_polite_100k_s": time.perf_counter() - begun}
 
 
-def _prices(web: Web, host: np.ndarray, target: np.ndarray) -> np.ndarray:
+def _prices(web: PagesByHost, host: np.ndarray, target: np.ndarray) -> np.ndarray:
     low, high = np.full(web.hosts, -60.0), np.full(web.hosts, 60.0)
     for _ in range(_BISECTIONS):
         middle = 0.5 * (low + high)

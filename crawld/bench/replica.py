@@ -23,12 +23,12 @@ from crawld.bench.process import failure, running
 from crawld.bench.replica_crawl import Scene, measure
 from crawld.bench.replica_svm import biased_svm
 from crawld.bench.result import answer
-from crawld.core.replica.em import Training, learn, passes
-from crawld.core.replica.features import ALL, FIVE, Measure
+from crawld.core.replica.em import TrainingVectors, em_passes, run_em
+from crawld.core.replica.features import ALL, FIVE, HostFeatures
 from crawld.core.replica.hosts import Ids
 from crawld.core.replica.lac import Rules
-from crawld.core.replica.learning import Model, Sets, distinct_of
-from crawld.core.replica.verdict import Evidence, gated
+from crawld.core.replica.learning import ReplicaModel, TrainingPairs, distinct_vectors
+from crawld.core.replica.verdict import PairEvidence, passes_gate
 from crawld.lab.asking import asked_figures
 from crawld.lab.replicas import Trial, accuracy, run_trial
 from crawld.simweb.replica_laws import LAWS
@@ -87,28 +87,28 @@ def _worst(value: dict[str, object], runs: list[dict[str, float]]) -> None:
                 medians[name] = max(run[name] for run in runs if name in run)
 
 
-def _trainings(sets: Sets, *, five: bool) -> tuple[Training, Training]:
-    vectors, certain, unlabelled, negatives = distinct_of(sets, FIVE if five else ALL)
+def _trainings(sets: TrainingPairs, *, five: bool) -> tuple[TrainingVectors, TrainingVectors]:
+    vectors, certain, unlabelled, negatives = distinct_vectors(sets, FIVE if five else ALL)
     return (
-        Training(vectors.vectors, certain, unlabelled, positive=True),
-        Training(vectors.vectors, negatives, unlabelled, positive=False),
+        TrainingVectors(vectors.vectors, certain, unlabelled, positive=True),
+        TrainingVectors(vectors.vectors, negatives, unlabelled, positive=False),
     )
 
 
-def _em(sets: Sets) -> dict[str, float]:
+def _em(sets: TrainingPairs) -> dict[str, float]:
     """Return the seconds of PU and NU together, for both sets of features."""
     metrics: dict[str, float] = {}
     for five, suffix in ((True, ""), (False, "_all_features")):
         trainings = _trainings(sets, five=five)
         begun = time.perf_counter()
         for training in trainings:
-            learn(training)
+            run_em(training)
         metrics[f"em{suffix}_s"] = time.perf_counter() - begun
         metrics[f"em{suffix}_vectors"] = float(len(trainings[0].certain))
     return metrics
 
 
-def _recount(sets: Sets) -> dict[str, float]:
+def _recount(sets: TrainingPairs) -> dict[str, float]:
     """Return the seconds of EM, and the cost of a label, if each label change recounts all rules.
 
     It runs on a sample of the pairs; everything else is as in ours.
@@ -120,7 +120,7 @@ def _recount(sets: Sets) -> dict[str, float]:
         rules = Rules(training.vectors)
         flipped = np.zeros(len(training.certain), dtype=bool)
         begun = time.perf_counter()
-        for state in passes(training):
+        for state in em_passes(training):
             for vector in np.flatnonzero(state.flipped & ~flipped).tolist():
                 flipped[vector] = True
                 since = time.perf_counter()
@@ -139,8 +139,8 @@ def _count_all(rules: Rules, vectors: Ids, labels: np.ndarray) -> None:
 
 def _pair(trial: Trial) -> dict[str, float]:
     """Return what one pair costs online: measured, scored, judged; and what one label costs."""
-    measure = Measure.of(trial.web.hosts)
-    model: Model = trial.models["all"]
+    measure = HostFeatures.of(trial.web.hosts)
+    model: ReplicaModel = trial.models["all"]
     keys = np.random.default_rng(0).choice(trial.sets.candidates.keys, 200)
     begun = time.perf_counter()
     for key in keys:
@@ -148,8 +148,8 @@ def _pair(trial: Trial) -> dict[str, float]:
         scores = model.judge(measured)
         names = trial.web.hosts.names[int(key) >> 32], trial.web.hosts.names[int(key) & 0xFFFFFFFF]
         content = measured.content
-        gated(
-            Evidence(
+        passes_gate(
+            PairEvidence(
                 names=names,
                 pages=(int(content.smaller[0]), int(content.smaller[0])),
                 common=int(content.common[0]),

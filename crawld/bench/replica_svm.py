@@ -16,7 +16,7 @@ from sklearn.preprocessing import OneHotEncoder
 from sklearn.svm import LinearSVC
 
 from crawld.core.replica.features import Feature
-from crawld.core.replica.learning import Sets, distinct_of
+from crawld.core.replica.learning import TrainingPairs, distinct_vectors
 from crawld.core.replica.vectors import Floats
 
 _COSTS = (0.01, 0.1, 1.0)
@@ -25,9 +25,9 @@ _HELD_OUT = 4
 """Every fourth positive is held out while the costs are chosen."""
 
 
-def biased_svm(sets: Sets, features: Sequence[Feature], seed: int) -> Floats:
+def biased_svm(sets: TrainingPairs, features: Sequence[Feature], seed: int) -> Floats:
     """Return the decision value of each candidate."""
-    vectors, certain, unlabelled, _ = distinct_of(sets, features)
+    vectors, certain, unlabelled, _ = distinct_vectors(sets, features)
     columns = OneHotEncoder(sparse_output=False).fit_transform(vectors.vectors)
     rng = np.random.default_rng(seed)
     held_out = rng.binomial(certain, 1.0 / _HELD_OUT)

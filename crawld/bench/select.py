@@ -18,8 +18,8 @@ import numpy as np
 from crawld.bench.result import answer
 from crawld.core.change.record import RECORD, Records
 from crawld.core.change.renewal import EDGES_S, Renewal, exponential_mass
-from crawld.core.revisit.policies import Observation, Policy
-from crawld.core.revisit.policies_frequency import MergePolicy, lay_out
+from crawld.core.revisit.policies import Policy, VisitObservation
+from crawld.core.revisit.policies_frequency import MergePolicy, merge_schedule
 from crawld.core.revisit.policies_greedy import GreedyPolicy
 from crawld.core.revisit.policies_index import IndexPolicy
 
@@ -58,14 +58,14 @@ def _bulk_ns(picks: int) -> float:
     pages = np.arange(10_000)
     frequency = np.random.default_rng(0).lognormal(-13, 1, len(pages))
     begun = time.perf_counter()
-    lay_out(pages, frequency, picks)
+    merge_schedule(pages, frequency, picks)
     return (time.perf_counter() - begun) / picks * 1e9
 
 
 def _merge_us(pages: int, picks: int) -> float:
     policy = MergePolicy()
     policy.load(np.arange(pages))
-    policy.allocated(np.arange(pages), np.random.default_rng(0).lognormal(-13, 1, pages))
+    policy.set_frequencies(np.arange(pages), np.random.default_rng(0).lognormal(-13, 1, pages))
     return _pick_us(policy, picks, _DAY_S / (_VISITS_PER_PAGE_DAY * pages))
 
 
@@ -77,20 +77,20 @@ def _index(pages: int) -> IndexPolicy:
     records = _records(pages)
     policy = IndexPolicy()
     policy.load(np.arange(pages), records["last_visit_at"])
-    policy.learnt(np.arange(pages), records)
+    policy.set_models(np.arange(pages), records)
     # The first pick prices every page once; it belongs to the load.
-    policy.released(policy.select(_NOW) or 0)
+    policy.release(policy.select(_NOW) or 0)
     return policy
 
 
 def _hint_us(pages: int, hints: int) -> float:
     """Return the time of one hint of doubtful trust, many to a page."""
     policy = _index(pages)
-    policy.covered(0.1, 30.0)
+    policy.set_coverage(0.1, 30.0)
     told = np.random.default_rng(3).integers(0, pages, hints).tolist()
     begun = time.perf_counter()
     for k, page in enumerate(told):
-        policy.hinted(page, _NOW + k * 1e-4, trust=0.9)
+        policy.record_hint(page, _NOW + k * 1e-4, trust=0.9)
     return (time.perf_counter() - begun) / hints * 1e6
 
 
@@ -98,23 +98,23 @@ def _greedy_us(pages: int, picks: int) -> float:
     renewals, records = _renewals(pages), _records(pages)
     policy = GreedyPolicy()
     policy.load(np.arange(pages), records["last_visit_at"])
-    policy.learnt(np.arange(pages), renewals)
+    policy.set_renewals(np.arange(pages), renewals)
     step_s = _DAY_S / (_VISITS_PER_PAGE_DAY * pages)
     # After one round every page has its own table of gains.
     for k, page in enumerate(range(pages)):
-        policy.visited(page, _NOW - (pages - k) * step_s, Observation(changed=True))
+        policy.record_visit(page, _NOW - (pages - k) * step_s, VisitObservation(changed=True))
     return _pick_us(policy, picks, step_s)
 
 
 def _pick_us(policy: Policy, picks: int, step_s: float) -> float:
     changed = np.random.default_rng(1).random(picks) < 0.5
-    seen = [Observation(changed=bool(value)) for value in changed]
+    seen = [VisitObservation(changed=bool(value)) for value in changed]
     begun = time.perf_counter()
     for k in range(picks):
         now = _NOW + k * step_s
         page = policy.select(now)
         if page is not None:
-            policy.visited(page, now, seen[k])
+            policy.record_visit(page, now, seen[k])
     return (time.perf_counter() - begun) / picks * 1e6
 
 

@@ -93,14 +93,14 @@ def _target_sentence(target: ForecastTarget) -> str:
 
 
 def _draw(value: Forecast, path: Path) -> None:
-    from crawld.lab.plot import freshness_plot
+    from crawld.lab.plot import plot_freshness
 
     rows: list[dict[str, object]] = []
     for point in value.curve:
         shared = {"requests": point.requests_per_day / value.pages}
         rows.append({**shared, "policy": "without hints", "freshness": point.freshness})
         rows.append({**shared, "policy": "with hints", "freshness": point.freshness_hinted})
-    freshness_plot(
+    plot_freshness(
         rows,
         path,
         x="requests",

@@ -65,14 +65,14 @@ def simulate(
 ) -> None:
     """Score policies on recorded histories, as the daemon would have visited the pages."""
     from crawld.lab.experiment import budgets_of, simulate_table
-    from crawld.lab.hints import Hints
-    from crawld.lab.histories import read
+    from crawld.lab.hints import HintOptions
+    from crawld.lab.histories import read_histories
     from crawld.lab.scenario import scenario_of
 
     names = [name.strip() for name in policies.split(",") if name.strip()]
     budgets = budgets_of(_numbers(budget), interval, _numbers(fractions))
     scenario = scenario_of(
-        read(histories),
+        read_histories(histories),
         start=None if begin is None else parse_date(begin),
         duration_s=parse_duration(duration),
         min_changes=min_changes,
@@ -85,16 +85,16 @@ def simulate(
             names,
             budgets,
             hindsight=hindsight,
-            hints=Hints.parse(hints) if hints else None,
+            hints=HintOptions.parse(hints) if hints else None,
             jobs=jobs,
             done=lambda row: bar.update(told, advance=1, description=str(row["policy"])),
         )
     _write(json_path, result)
     if plot is not None:
-        from crawld.lab.plot import freshness_plot
+        from crawld.lab.plot import plot_freshness
 
         rows = [row for row in _rows(result) if row]
-        freshness_plot(
+        plot_freshness(
             rows,
             plot,
             x="visits_per_page_day",
@@ -133,9 +133,9 @@ def webbase(
         )
     _write(json_path, result)
     if plot is not None:
-        from crawld.lab.plot import freshness_plot
+        from crawld.lab.plot import plot_freshness
 
-        freshness_plot(
+        plot_freshness(
             _rows(result),
             plot,
             x="bandwidth_share",

@@ -52,10 +52,12 @@ def prune(
     json_out: Annotated[bool, typer.Option("--json", help="Print JSON for programs.")] = False,
 ) -> None:
     """Crawl a web of replicas with and without pruning, at the same budget."""
-    from crawld.lab.prune import crawl_twice
+    from crawld.lab.prune import compare_pruning
 
     _tell(f"a web of {hosts:,} hosts, {replicated:.0%} of them replicated")
-    found = crawl_twice(hosts=hosts, replicated=replicated, visits_per_page_day=budget, seed=seed)
+    found = compare_pruning(
+        hosts=hosts, replicated=replicated, visits_per_page_day=budget, seed=seed
+    )
     if json_out:
         print(json.dumps(asdict(found), indent=1))
         return

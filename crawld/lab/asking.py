@@ -13,17 +13,17 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from crawld.core.replica.features import Measure
+from crawld.core.replica.features import HostFeatures
 from crawld.core.replica.hosts import Hosts, Ids
-from crawld.core.replica.verdict import ASKED_PATHS, undecided
-from crawld.lab.replicas import Trial, evidence_of, gate_figures, gated_pairs, worth_a_look
+from crawld.core.replica.verdict import PROBED_PATHS, is_undecided
+from crawld.lab.replicas import Trial, evidence_of, gate_figures, gated_candidates, has_evidence
 from crawld.simweb.replica_web import ReplicaWeb, Unfetched
 
 ROUNDS = 3
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class ProbedTrial:
     """The same trial after some rounds.
 
     Attributes:
@@ -37,7 +37,7 @@ class Asked:
 
 def asked_figures(trial: Trial) -> dict[str, float]:
     """Return what pruning would do after some rounds, and the share of pages asked for so."""
-    asked = ask(trial)
+    asked = probe(trial)
     found = gate_figures(asked.trial)
     return {
         "gated_recall_asked": found["gated_recall"],
@@ -46,12 +46,12 @@ def asked_figures(trial: Trial) -> dict[str, float]:
     }
 
 
-def ask(trial: Trial, rounds: int = ROUNDS) -> Asked:
+def probe(trial: Trial, rounds: int = ROUNDS) -> ProbedTrial:
     """Ask undecided pairs for more pages, some rounds."""
     before = len(trial.web.hosts.page_host)
     for _ in range(rounds):
         trial = _judged(trial, _wanted(trial))
-    return Asked(trial, len(trial.web.hosts.page_host) - before)
+    return ProbedTrial(trial, len(trial.web.hosts.page_host) - before)
 
 
 def _wanted(trial: Trial) -> Ids:
@@ -59,10 +59,10 @@ def _wanted(trial: Trial) -> Ids:
     web = trial.web
     met = _by_host(web.unfetched.host, web.unfetched.path.tolist(), len(web.hosts))
     shown = _by_host(web.hosts.page_host, web.hosts.page_path.tolist(), len(web.hosts))
-    gated = gated_pairs(trial)
+    gated = gated_candidates(trial)
     wanted: set[int] = set()
-    for at in np.flatnonzero(worth_a_look(trial) & ~gated).tolist():
-        if undecided(evidence_of(trial, at)):
+    for at in np.flatnonzero(has_evidence(trial) & ~gated).tolist():
+        if is_undecided(evidence_of(trial, at)):
             key = int(trial.sets.candidates.keys[at])
             one, other = key >> 32, key & 0xFFFFFFFF
             wanted.update(_of_pair(met[one], shown[one], met[other], shown[other]))
@@ -84,7 +84,7 @@ def _of_pair(
         if path in met_there
         for page in (place, met_there[path])
     ]
-    return [*here[:ASKED_PATHS], *there[:ASKED_PATHS], *both][: 2 * ASKED_PATHS]
+    return [*here[:PROBED_PATHS], *there[:PROBED_PATHS], *both][: 2 * PROBED_PATHS]
 
 
 def _by_host(host: Ids, paths: Sequence[int], count: int) -> list[dict[int, int]]:
@@ -97,7 +97,7 @@ def _by_host(host: Ids, paths: Sequence[int], count: int) -> list[dict[int, int]
 
 def _judged(trial: Trial, wanted: Ids) -> Trial:
     web = _fetched(trial.web, wanted)
-    measured = Measure.of(web.hosts).pairs(trial.sets.candidates.keys)
+    measured = HostFeatures.of(web.hosts).pairs(trial.sets.candidates.keys)
     scores = {name: model.judge(measured) for name, model in trial.models.items()}
     return replace(trial, web=web, sets=replace(trial.sets, candidates=measured), scores=scores)
 

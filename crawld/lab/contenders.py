@@ -66,7 +66,7 @@ class Contender:
     phases: Floats = field(default_factory=lambda: np.zeros(0))
 
 
-def contender(name: str, scenario: Scenario, *, slot_s: float, hindsight: bool) -> Contender:
+def make_contender(name: str, scenario: Scenario, *, slot_s: float, hindsight: bool) -> Contender:
     """Return a policy that holds the pages alive at the start.
 
     Args:
@@ -95,7 +95,7 @@ def contender(name: str, scenario: Scenario, *, slot_s: float, hindsight: bool) 
         renewals = scenario.renewals(since, until)
         policy = GreedyPolicy(conditional=name == "greedy")
         policy.load(alive)
-        policy.learnt(np.arange(scenario.pages), renewals)
+        policy.set_renewals(np.arange(scenario.pages), renewals)
         return Contender(policy)
     frequency = _frequency(name, scenario, (since, until), 1.0 / slot_s)
     if name == "unpolite":
@@ -107,7 +107,7 @@ def contender(name: str, scenario: Scenario, *, slot_s: float, hindsight: bool) 
         else RandomPolicy(by_frequency=True, seed=scenario.seed)
     )
     policy.load(alive)
-    policy.allocated(alive, frequency[alive])
+    policy.set_frequencies(alive, frequency[alive])
     return Contender(policy)
 
 
@@ -135,5 +135,5 @@ def _index(scenario: Scenario, alive: NDArray[np.int64]) -> Contender:
     models = scenario.past_models()
     policy = IndexPolicy(scenario.past_scale())
     policy.load(alive)
-    policy.learnt(alive, past_records([models[page] for page in alive.tolist()]))
+    policy.set_models(alive, past_records([models[page] for page in alive.tolist()]))
     return Contender(policy, models)

@@ -23,7 +23,7 @@ from crawld.core.change.prior import fit_prior
 from crawld.core.change.record import MEMORY_S, records_of
 from crawld.core.change.refit import refit
 from crawld.errors import OperatorError
-from crawld.lab.histories import FloatArray, Histories, IntArray, read
+from crawld.lab.histories import FloatArray, Histories, IntArray, read_histories
 from crawld.lab.synthetic import DAY_S, KINDS, synthetic
 
 Truth = Literal["rate", "window", "next"]
@@ -305,7 +305,7 @@ def run_estimate(
         )
     else:
         rows = compare(
-            read(source),
+            read_histories(source),
             visit_interval_s=visit_interval_s,
             seed=seed,
             start=start,

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from crawld.errors import OperatorError
 from crawld.lab.contenders import NAMES
-from crawld.lab.hints import Hints
+from crawld.lab.hints import HintOptions
 from crawld.lab.scenario import DAY_S, Scenario
 from crawld.lab.simulate import Task, run
 
@@ -21,7 +21,7 @@ REFERENCE_PAGES = 10_000
 
 
 @dataclass(frozen=True, slots=True)
-class Budget:
+class VisitBudget:
     """How many visits a page and day; `fraction` where it was given as a share of an interval."""
 
     visits_per_page_day: float
@@ -30,7 +30,7 @@ class Budget:
 
 def budgets_of(
     budget: Sequence[float], interval_s: float | None, fractions: Sequence[float]
-) -> list[Budget]:
+) -> list[VisitBudget]:
     """Return the budgets of a table.
 
     Args:
@@ -50,18 +50,18 @@ def budgets_of(
     if not all(0 < value < float("inf") for value in values):
         raise OperatorError("budgets, fractions and the interval must be positive numbers")
     if interval_s is None:
-        return [Budget(value) for value in budget]
+        return [VisitBudget(value) for value in budget]
     full = DAY_S / interval_s / REFERENCE_PAGES
-    return [Budget(full * fraction, fraction) for fraction in fractions]
+    return [VisitBudget(full * fraction, fraction) for fraction in fractions]
 
 
 def simulate_table(
     scenario: Scenario,
     policies: Sequence[str],
-    budgets: Sequence[Budget],
+    budgets: Sequence[VisitBudget],
     *,
     hindsight: bool = False,
-    hints: Hints | None = None,
+    hints: HintOptions | None = None,
     jobs: int = 1,
     done: Done = lambda row: None,
 ) -> dict[str, object]:

@@ -25,7 +25,7 @@ _FORM = "Give --hints lag=60[,miss=0.05][,false=0.1][,poll=600:0.1]."
 
 
 @dataclass(frozen=True, slots=True)
-class Hints:
+class HintOptions:
     """How hints come.
 
     Attributes:
@@ -45,7 +45,7 @@ class Hints:
         return f"lag={self.lag_s:g},miss={self.miss:g},false={self.false:g}{poll}"
 
     @staticmethod
-    def parse(text: str) -> Hints:
+    def parse(text: str) -> HintOptions:
         """Return the hints of an option.
 
         Raises:
@@ -65,7 +65,7 @@ class Hints:
         shares = (values["miss"], values["false"], values["poll_share"])
         if not all(0.0 <= share < 1.0 for share in shares) or min(values.values()) < 0.0:
             raise OperatorError(f"the hints {text!r} are out of range", hint=_FORM)
-        return Hints(
+        return HintOptions(
             values["lag"], values["miss"], values["false"], values["poll_s"], values["poll_share"]
         )
 
@@ -73,7 +73,7 @@ class Hints:
 class HintFeed:
     """The hints of one run, in order of arrival."""
 
-    def __init__(self, scenario: Scenario, hints: Hints) -> None:
+    def __init__(self, scenario: Scenario, hints: HintOptions) -> None:
         rng = np.random.default_rng([scenario.seed, 5])
         page, changed = _told(scenario, hints, rng)
         arrival = changed + hints.lag_s
@@ -97,11 +97,11 @@ class HintFeed:
         while self._arrival[self._next] <= at:
             page, changed_at = self._page[self._next], self._changed[self._next]
             if changed_at < self._start:
-                policy.hinted(page, changed_at)
+                policy.record_hint(page, changed_at)
             else:
                 self._told.setdefault(page, []).append(changed_at)
                 self.reliability.lagged(self._arrival[self._next] - changed_at)
-                policy.hinted(page, changed_at, trust=self.reliability.heeded_trust)
+                policy.record_hint(page, changed_at, trust=self.reliability.heeded_trust)
             self._next += 1
 
     def found(self, policy: Policy, page: int, changed_at: list[float]) -> None:
@@ -111,7 +111,7 @@ class HintFeed:
             return
         self.reliability.counted(match(told, changed_at, tolerance_s=1.0))
         if isinstance(policy, IndexPolicy):
-            policy.covered(self.reliability.heeded_missed_share, self.reliability.lag_s())
+            policy.set_coverage(self.reliability.heeded_missed_share, self.reliability.lag_s())
 
     def takes(self, slot: int) -> bool:
         """Whether a slot goes to polling: its share of them, evenly."""
@@ -119,7 +119,7 @@ class HintFeed:
 
 
 def _told(
-    scenario: Scenario, hints: Hints, rng: np.random.Generator
+    scenario: Scenario, hints: HintOptions, rng: np.random.Generator
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return page and instant of every hint: the last change of the past, and what follows."""
     histories = scenario.histories

@@ -112,7 +112,7 @@ def from_times(times: Mapping[str, npt.ArrayLike]) -> Histories:
     return Histories(tuple(times), instants, np.concatenate(([0], np.cumsum(lengths))))
 
 
-def read(path: Path | str) -> Histories:
+def read_histories(path: Path | str) -> Histories:
     """Read a history file.
 
     Args:

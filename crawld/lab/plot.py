@@ -11,7 +11,7 @@ _STYLES = ("o-", "s-", "^-", "D-", "v-", "P-", "X-", "<-", ">-", "*-", "h-")
 _BOUNDS = ("bound", "unpolite", "POLITE", "UNPOLITE", "OPT_POLITE")
 
 
-def freshness_plot(
+def plot_freshness(
     rows: Sequence[Mapping[str, object]],
     path: Path,
     *,

@@ -16,12 +16,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from crawld.core.replica.features import Measure
-from crawld.core.replica.hosts import NOTHING, Ids, pair_hosts
-from crawld.core.replica.verdict import groups
+from crawld.core.replica.features import HostFeatures
+from crawld.core.replica.hosts import NO_SIGNATURE, Ids, pair_hosts
+from crawld.core.replica.verdict import connected_groups
 from crawld.core.revisit.freshness import Order, mean_freshness
-from crawld.lab.replica_capacity import Lent, lend
-from crawld.lab.replicas import gated_pairs, run_trial
+from crawld.lab.replica_capacity import LentCapacity, lent_capacity
+from crawld.lab.replicas import gated_candidates, run_trial
 from crawld.simweb.replica_laws import STANDARD, scaled
 from crawld.simweb.replica_web import ReplicaWeb
 
@@ -31,7 +31,7 @@ INTERVAL_SIGMA = 1.3
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class PruningResult:
     """What one crawl with pruning came to, beside the same without.
 
     Attributes:
@@ -62,10 +62,12 @@ class Outcome:
     before: float
     after: float
     kept_after: float
-    lent: Lent
+    lent: LentCapacity
 
 
-def crawl_twice(*, hosts: int, replicated: float, visits_per_page_day: float, seed: int) -> Outcome:
+def compare_pruning(
+    *, hosts: int, replicated: float, visits_per_page_day: float, seed: int
+) -> PruningResult:
     """Return what pruning buys on one web.
 
     Args:
@@ -75,15 +77,15 @@ def crawl_twice(*, hosts: int, replicated: float, visits_per_page_day: float, se
         seed: of everything drawn.
     """
     trial = run_trial(scaled(STANDARD, hosts, replicated), seed)
-    one, other = pair_hosts(trial.sets.candidates.keys[gated_pairs(trial)])
+    one, other = pair_hosts(trial.sets.candidates.keys[gated_candidates(trial)])
     return _outcome(trial.web, one, other, visits_per_page_day / _DAY_S, seed)
 
 
-def _outcome(web: ReplicaWeb, one: Ids, other: Ids, frequency: float, seed: int) -> Outcome:
-    measure = Measure.of(web.hosts)
+def _outcome(web: ReplicaWeb, one: Ids, other: Ids, frequency: float, seed: int) -> PruningResult:
+    measure = HostFeatures.of(web.hosts)
     pages = measure.pages
     canonical = np.arange(len(pages))
-    for group in groups(zip(one.tolist(), other.tolist(), strict=True)):
+    for group in connected_groups(zip(one.tolist(), other.tolist(), strict=True)):
         members = list(group)
         canonical[members] = members[int(np.argmax(pages[members]))]
     host = measure.page >> 32
@@ -92,7 +94,7 @@ def _outcome(web: ReplicaWeb, one: Ids, other: Ids, frequency: float, seed: int)
     place = np.minimum(np.searchsorted(measure.page, there), len(measure.page) - 1)
     rests = pruned & (measure.page[place] == there)
     shown, was = measure.signature[place], measure.signature
-    other_text = rests & (shown != NOTHING) & (was != NOTHING) & (shown != was)
+    other_text = rests & (shown != NO_SIGNATURE) & (was != NO_SIGNATURE) & (shown != was)
     rate = _rates(web, measure.page, seed)
     count = len(measure.page)
     f_after = frequency * count / (count - int(rests.sum()))
@@ -103,7 +105,7 @@ def _outcome(web: ReplicaWeb, one: Ids, other: Ids, frequency: float, seed: int)
         for at in np.flatnonzero(canonical != np.arange(len(canonical))).tolist()
         if web.group[at] < 0 or web.group[at] != web.group[canonical[at]]
     ]
-    return Outcome(
+    return PruningResult(
         hosts=len(pages),
         replicated=float((web.group >= 0).mean()),
         pruned=int((canonical != np.arange(len(canonical))).sum()),
@@ -116,7 +118,7 @@ def _outcome(web: ReplicaWeb, one: Ids, other: Ids, frequency: float, seed: int)
         before=float(before.mean()),
         after=float(np.where(other_text, 0.0, after).mean()),
         kept_after=float(after[~rests].mean()),
-        lent=lend(
+        lent=lent_capacity(
             host,
             canonical,
             rests=rests,

@@ -22,7 +22,7 @@ Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)
-class Lent:
+class LentCapacity:
     """What idle replicas add.
 
     Attributes:
@@ -40,7 +40,7 @@ class Lent:
     together: float
 
 
-def lend(
+def lent_capacity(
     host: Ids,
     canonical: Ids,
     *,
@@ -48,7 +48,7 @@ def lend(
     other_text: Flags,
     rate: Floats,
     visits_per_host_s: float,
-) -> Lent:
+) -> LentCapacity:
     """Return what idle replicas add.
 
     Args:
@@ -82,7 +82,7 @@ def lend(
     alone = mean_freshness(Order.FIXED, rate[helped], alone_f)
     together = mean_freshness(Order.FIXED, rate[helped], together_f)
     pages = int(helped.sum())
-    return Lent(
+    return LentCapacity(
         idle=len(idle),
         helped=pages,
         faster=float((together_f / alone_f).mean()) if pages else 1.0,

@@ -14,7 +14,7 @@ from crawld.lab.replicas import (
     FALSE_RATES,
     Trial,
     accuracy,
-    contestants,
+    compared_scores,
     detection,
     leave_one_out,
     reliability,
@@ -76,7 +76,7 @@ def as_markdown(table: Table) -> str:
 
 def _figures(trial: Trial, seed: int) -> Table:
     rng = np.random.default_rng(seed)
-    scores = contestants(trial)
+    scores = compared_scores(trial)
     return {
         "accuracy": {
             "candidates": float(len(trial.truth)),

@@ -16,22 +16,28 @@ from numpy.typing import NDArray
 
 from crawld.core.replica.baselines import area_under_roc, normpaths
 from crawld.core.replica.candidates import find_candidates
-from crawld.core.replica.em import Training, learn, start_rules
-from crawld.core.replica.features import ALL, FIVE, Feature, Measure, Measured
+from crawld.core.replica.em import TrainingVectors, initial_rules, run_em
+from crawld.core.replica.features import ALL, FIVE, Feature, HostFeatures, PairFeatures
 from crawld.core.replica.hosts import Ids, pair_hosts
-from crawld.core.replica.lac import Distinct, supervised
+from crawld.core.replica.lac import DistinctVectors, supervised_scores
 from crawld.core.replica.learning import (
-    Model,
-    Scores,
-    Sets,
-    distinct_of,
+    PairScores,
+    ReplicaModel,
+    TrainingPairs,
+    distinct_vectors,
     obvious_negatives,
     obvious_positives,
     train,
 )
-from crawld.core.replica.pareto import dominated, rank_sum
+from crawld.core.replica.pareto import count_dominated, rank_sum
 from crawld.core.replica.vectors import Floats
-from crawld.core.replica.verdict import ASKED_EQUAL, ASKED_PROBABILITY, Evidence, gated, groups
+from crawld.core.replica.verdict import (
+    PROBED_EQUAL,
+    PROBED_PROBABILITY,
+    PairEvidence,
+    connected_groups,
+    passes_gate,
+)
 from crawld.simweb.replica_laws import Cause, WebLaw
 from crawld.simweb.replica_web import ReplicaWeb, make_web
 
@@ -54,10 +60,10 @@ class Trial:
     """
 
     web: ReplicaWeb
-    sets: Sets
+    sets: TrainingPairs
     truth: NDArray[np.bool_]
-    models: Mapping[str, Model]
-    scores: Mapping[str, Scores]
+    models: Mapping[str, ReplicaModel]
+    scores: Mapping[str, PairScores]
 
     @cached_property
     def pages(self) -> Ids:
@@ -75,20 +81,22 @@ class Trial:
 
     def upper(self, features: Sequence[Feature]) -> Floats:
         """Return the scores of the classifier that is told the truth."""
-        return supervised(Distinct.of(self.sets.candidates.bins(features)), self.truth)
+        return supervised_scores(
+            DistinctVectors.of(self.sets.candidates.bins(features)), self.truth
+        )
 
 
 FEATURE_SETS = {"five": FIVE, "all": ALL}
 
 
-def prepare(law: WebLaw, seed: int) -> tuple[ReplicaWeb, Sets, NDArray[np.bool_]]:
+def prepare(law: WebLaw, seed: int) -> tuple[ReplicaWeb, TrainingPairs, NDArray[np.bool_]]:
     """Return a web, its candidates measured, and which of them are replicas."""
     web = make_web(law, seed)
     index = find_candidates(web.hosts)
     keys = index.candidates().keys
-    measure = Measure.of(web.hosts)
+    measure = HostFeatures.of(web.hosts)
     measured = measure.pairs(keys)
-    sets = Sets(
+    sets = TrainingPairs(
         measured,
         obvious_positives(web.hosts.names, measured),
         measure.pairs(obvious_negatives(index, seed)),
@@ -114,7 +122,7 @@ def accuracy(trial: Trial) -> dict[str, float]:
         found[f"auc_pu{suffix}"] = trial.auc(scores.positive)
         found[f"auc_nu{suffix}"] = trial.auc(scores.negative)
         found[f"auc_upper{suffix}"] = trial.auc(trial.upper(features))
-        found[f"auc_probability{suffix}"] = trial.auc(probable(scores))
+        found[f"auc_probability{suffix}"] = trial.auc(probability_scores(scores))
         found[f"auc_rank_sum{suffix}"] = trial.auc(rank_sum(scores.positive, scores.negative))
     found["auc_normpaths"] = trial.auc(normpaths(trial.web.hosts, trial.sets.candidates.keys))
     true_keys, causes = trial.web.true_pairs()
@@ -133,14 +141,14 @@ def gate_figures(trial: Trial) -> dict[str, float]:
     `false_prunings` over all candidates, the obvious ones included; so are those that only the
     closure of groups adds.
     """
-    passes = gated_pairs(trial)
+    passes = gated_candidates(trial)
     keys = trial.sets.candidates.keys
     true_keys, _ = trial.web.true_pairs()
     obvious = int((trial.sets.obvious & trial.truth).sum())
     one, other = pair_hosts(keys[passes])
     closed = [
         (a, b)
-        for group in groups(zip(one.tolist(), other.tolist(), strict=True))
+        for group in connected_groups(zip(one.tolist(), other.tolist(), strict=True))
         for at, a in enumerate(group)
         for b in group[at + 1 :]
     ]
@@ -156,32 +164,32 @@ def gate_figures(trial: Trial) -> dict[str, float]:
     }
 
 
-def gated_pairs(trial: Trial) -> NDArray[np.bool_]:
+def gated_candidates(trial: Trial) -> NDArray[np.bool_]:
     """Return which candidates pass the gate, asked pair by pair as the daemon asks it."""
     passes = np.zeros(len(trial.truth), dtype=bool)
-    for at in np.flatnonzero(worth_a_look(trial)).tolist():
-        passes[at] = gated(evidence_of(trial, at))
+    for at in np.flatnonzero(has_evidence(trial)).tolist():
+        passes[at] = passes_gate(evidence_of(trial, at))
     return passes
 
 
-def worth_a_look(trial: Trial) -> NDArray[np.bool_]:
+def has_evidence(trial: Trial) -> NDArray[np.bool_]:
     """Return which candidates something speaks for; only those can be gated or undecided."""
     hosts, measured = trial.web.hosts, trial.sets.candidates
     declared = {min(pair) << 32 | max(pair) for pair in {*hosts.redirects, *hosts.canonicals}}
     worth: NDArray[np.bool_] = (
-        (measured.content.equal >= ASKED_EQUAL)
+        (measured.content.equal >= PROBED_EQUAL)
         | np.isin(measured.keys, np.array(sorted(declared), dtype=np.int64))
-        | (trial.scores["all"].probability >= ASKED_PROBABILITY)
+        | (trial.scores["all"].probability >= PROBED_PROBABILITY)
     )
     return worth
 
 
-def evidence_of(trial: Trial, at: int) -> Evidence:
+def evidence_of(trial: Trial, at: int) -> PairEvidence:
     """Return what is known of a candidate, as the daemon would."""
     hosts, content = trial.web.hosts, trial.sets.candidates.content
     key = int(trial.sets.candidates.keys[at])
     a, b = key >> 32, key & 0xFFFFFFFF
-    return Evidence(
+    return PairEvidence(
         names=(hosts.names[a], hosts.names[b]),
         pages=(int(trial.pages[a]), int(trial.pages[b])),
         common=int(content.common[at]),
@@ -235,7 +243,7 @@ def url_reduction(trial: Trial, scores: Floats | Ids, false_rate: float) -> floa
     pages = np.bincount(trial.web.hosts.page_host, minlength=len(trial.web.hosts))
     saved = sum(
         int(pages[list(group)].sum() - pages[list(group)].max())
-        for group in groups(zip(one.tolist(), other.tolist(), strict=True))
+        for group in connected_groups(zip(one.tolist(), other.tolist(), strict=True))
     )
     return saved / int(pages.sum())
 
@@ -255,21 +263,21 @@ def leave_one_out(trial: Trial) -> dict[str, float]:
 
 def variants(trial: Trial, features: Sequence[Feature] = FIVE) -> dict[str, float]:
     """Return the area under the curve without EM, and with one alpha for all."""
-    vectors, certain, unlabelled, negatives = distinct_of(trial.sets, features)
+    vectors, certain, unlabelled, negatives = distinct_vectors(trial.sets, features)
     at = vectors.number[: len(trial.truth)]
-    pu = Training(vectors.vectors, certain, unlabelled, positive=True)
-    nu = Training(vectors.vectors, negatives, unlabelled, positive=False)
-    first, second = start_rules(pu).scores(), start_rules(nu).scores()
+    pu = TrainingVectors(vectors.vectors, certain, unlabelled, positive=True)
+    nu = TrainingVectors(vectors.vectors, negatives, unlabelled, positive=False)
+    first, second = initial_rules(pu).scores(), initial_rules(nu).scores()
     found = {
         "pu, no EM": trial.auc(first[at]),
         "nu, no EM": trial.auc(second[at]),
         "pnu, no EM": trial.auc(
-            dominated(first, second, (first, second, certain + unlabelled))[at]
+            count_dominated(first, second, (first, second, certain + unlabelled))[at]
         ),
     }
     for alpha in FIXED_ALPHAS:
-        found[f"pu, alpha_min {alpha}"] = trial.auc(learn(pu, alpha_min=alpha).rules.scores()[at])
-        found[f"nu, alpha_min {alpha}"] = trial.auc(learn(nu, alpha_min=alpha).rules.scores()[at])
+        found[f"pu, alpha_min {alpha}"] = trial.auc(run_em(pu, alpha_min=alpha).rules.scores()[at])
+        found[f"nu, alpha_min {alpha}"] = trial.auc(run_em(nu, alpha_min=alpha).rules.scores()[at])
     return found
 
 
@@ -291,27 +299,27 @@ def reliability(trial: Trial) -> dict[str, tuple[int, float, float]]:
 
 
 def _pu_auc(trial: Trial, features: tuple[Feature, ...]) -> float:
-    vectors, certain, unlabelled, _ = distinct_of(trial.sets, features)
-    learnt = learn(Training(vectors.vectors, certain, unlabelled, positive=True))
+    vectors, certain, unlabelled, _ = distinct_vectors(trial.sets, features)
+    learnt = run_em(TrainingVectors(vectors.vectors, certain, unlabelled, positive=True))
     return trial.auc(learnt.rules.scores()[vectors.number[: len(trial.truth)]])
 
 
-def probable(scores: Scores) -> Floats:
+def probability_scores(scores: PairScores) -> Floats:
     """Return probabilities, those that are equal in order of the rank."""
     order = scores.dominates / (1.0 + scores.dominates.max(initial=0))
     ranked: Floats = np.round(scores.probability, 9) + 1e-10 * order
     return ranked
 
 
-def contestants(trial: Trial) -> dict[str, Floats | Ids]:
+def compared_scores(trial: Trial) -> dict[str, Floats | Ids]:
     """Return the scores that the published tables compare."""
-    measured: Measured = trial.sets.candidates
+    measured: PairFeatures = trial.sets.candidates
     return {
         "NormPaths": normpaths(trial.web.hosts, measured.keys),
         "PU": trial.scores["five"].positive,
         "NU": trial.scores["five"].negative,
         "PNU": trial.scores["five"].dominates,
         "PNU, all": trial.scores["all"].dominates,
-        "probability": probable(trial.scores["all"]),
+        "probability": probability_scores(trial.scores["all"]),
         "upper": trial.upper(FIVE),
     }

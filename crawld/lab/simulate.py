@@ -17,10 +17,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from crawld.core.change.model import PageModel
-from crawld.core.revisit.policies import Observation, Policy
-from crawld.lab.contenders import HINDSIGHT, Contender, contender
+from crawld.core.revisit.policies import Policy, VisitObservation
+from crawld.lab.contenders import HINDSIGHT, Contender, make_contender
 from crawld.lab.copies import Copies, Score
-from crawld.lab.hints import HintFeed, Hints
+from crawld.lab.hints import HintFeed, HintOptions
 from crawld.lab.scenario import DAY_S, Scenario
 
 SLOTS_PER_FRACTION_DAY = 86_400.0 / 10_000
@@ -43,7 +43,7 @@ class Task:
     visits_per_page_day: float
     fraction: float | None = None
     hindsight: bool = False
-    hints: Hints | None = None
+    hints: HintOptions | None = None
 
 
 def run(scenario: Scenario, task: Task) -> dict[str, object]:
@@ -57,7 +57,7 @@ def run(scenario: Scenario, task: Task) -> dict[str, object]:
         A row of the result: policy, budget, freshness, age, visits.
     """
     slot_s = DAY_S / (task.visits_per_page_day * scenario.pages)
-    entrant = contender(task.policy, scenario, slot_s=slot_s, hindsight=task.hindsight)
+    entrant = make_contender(task.policy, scenario, slot_s=slot_s, hindsight=task.hindsight)
     if entrant.policy is None:
         score = _at_ideal_instants(scenario, entrant)
     else:
@@ -102,7 +102,7 @@ def _visits(
 
     def plain(page: int, at: float) -> None:
         found = copies.visit(page, at)
-        policy.visited(page, at, Observation(bool(found), tuple(found)))
+        policy.record_visit(page, at, VisitObservation(bool(found), tuple(found)))
 
     def learning(page: int, at: float) -> None:
         found = copies.visit(page, at)
@@ -111,7 +111,7 @@ def _visits(
             feed.found(policy, page, found)
         model = models[page]
         model.observe_changes(found, at)
-        policy.visited(page, at, Observation(bool(found), tuple(found), model))
+        policy.record_visit(page, at, VisitObservation(bool(found), tuple(found), model))
 
     return plain if models is None else learning
 

@@ -18,7 +18,13 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from crawld.core.revisit.allocation import Web, allocate, kkt_residual, objective, proportional
+from crawld.core.revisit.allocation import (
+    PagesByHost,
+    allocate,
+    kkt_residual,
+    objective,
+    proportional,
+)
 from crawld.core.revisit.freshness import Order, mean_freshness, random_slot_freshness
 
 Floats = NDArray[np.float64]
@@ -38,7 +44,7 @@ _VISITS_MOST = 400_000
 _BLOCK = 1 << 18
 
 
-def synthetic_web(pages: int, hosts: int, seed: int) -> Web:
+def synthetic_web(pages: int, hosts: int, seed: int) -> PagesByHost:
     """Return a web with Zipf host sizes and lognormal change rates."""
     rng = np.random.default_rng(seed)
     share = 1.0 / np.arange(1, hosts + 1) ** _ZIPF
@@ -46,7 +52,7 @@ def synthetic_web(pages: int, hosts: int, seed: int) -> Web:
     sizes[: pages - int(sizes.sum())] += 1
     rate = rng.lognormal(-np.log(_MEDIAN_INTERVAL_S), _RATE_SPREAD, int(sizes.sum()))
     offsets = np.concatenate([[0], np.cumsum(sizes)])
-    return Web(rate, offsets, np.full(hosts, 1.0 / HOST_DELAY_S))
+    return PagesByHost(rate, offsets, np.full(hosts, 1.0 / HOST_DELAY_S))
 
 
 def run_webbase(
@@ -74,7 +80,7 @@ def run_webbase(
     if kept is not None and all(kept.get(key) == value for key, value in about.items()):
         old = kept.get("rows")
         rows = list(old) if isinstance(old, list) else []
-    web: Web | None = None
+    web: PagesByHost | None = None
     for share in BANDWIDTHS:
         if not any(row.get("bandwidth_share") == share for row in rows):
             web = web or synthetic_web(pages, hosts, seed)
@@ -83,9 +89,9 @@ def run_webbase(
     return {**about, "rows": rows}
 
 
-def _rows(web: Web, share: float, seed: int) -> list[Result]:
+def _rows(web: PagesByHost, share: float, seed: int) -> list[Result]:
     bandwidth = share * float(web.ceiling.sum())
-    free = Web(web.change_rate, web.offsets, np.full(web.hosts, np.inf))
+    free = PagesByHost(web.change_rate, web.offsets, np.full(web.hosts, np.inf))
     unpolite = allocate(free, bandwidth).frequency
     polite = allocate(web, bandwidth)
     best = objective(web, polite.frequency)
@@ -116,7 +122,7 @@ def _rows(web: Web, share: float, seed: int) -> list[Result]:
     ]
 
 
-def _cut(web: Web, frequency: Floats) -> Floats:
+def _cut(web: PagesByHost, frequency: Floats) -> Floats:
     """Scale down the hosts that exceed their ceiling: what politeness leaves of an allocation."""
     host = web.host_of_page()
     spent = np.bincount(host, frequency, web.hosts)
@@ -124,7 +130,7 @@ def _cut(web: Web, frequency: Floats) -> Floats:
     return np.asarray(frequency * scale[host])
 
 
-def _random(web: Web, frequency: Floats) -> float:
+def _random(web: PagesByHost, frequency: Floats) -> float:
     """Return the exact freshness of drawing pages ∝ f at each slot of their host."""
     host = web.host_of_page()
     spent = np.bincount(host, frequency, web.hosts)
@@ -146,7 +152,7 @@ class _Ratios:
     delayed: float
 
 
-def _spacing_ratios(web: Web, frequency: Floats, seed: int) -> _Ratios:
+def _spacing_ratios(web: PagesByHost, frequency: Floats, seed: int) -> _Ratios:
     rng = np.random.default_rng([seed, 7])
     sizes = np.diff(web.offsets)
     # Hosts are drawn by their pages, so that the plain mean over them weighs every page alike.

@@ -9,14 +9,14 @@ import trio
 from crawld.core.change.model import PageModel
 from crawld.core.change.refit import blank_records
 from crawld.core.politeness import DelayRules, QuietHours
-from crawld.core.revisit.allocation import Web, kkt_residual
+from crawld.core.revisit.allocation import PagesByHost, kkt_residual
 from crawld.core.revisit.names import NAMES
-from crawld.core.revisit.policies import Observation
+from crawld.core.revisit.policies import VisitObservation
 from crawld.core.revisit.policies_frequency import MergePolicy
 from crawld.core.revisit.policies_index import IndexPolicy
 from crawld.core.revisit.price import revisit_frequency
 from crawld.core.revisit.registry import FACTORIES
-from crawld.core.revisit.visit_value import usual_scale
+from crawld.core.revisit.visit_value import default_scale_model
 from crawld.daemon.clock import Clock
 from crawld.daemon.frontier.host import HostState
 from crawld.daemon.frontier.page_queue import HostPages, Known
@@ -194,11 +194,13 @@ class TestAllocate:
         await until(lambda: not running.crawl.schedule.on_turn, what="no turn under way")
         await running.crawl.recorder.drain()
         now = running.clock.now() + 1e6
-        before = pages.policy.worths([1], now)[0]
+        before = pages.policy.visit_values([1], now)[0]
         await give_rate(running, [1], 1e-3)
         result, detail = await job(running, "estimate")
         assert (result, detail.startswith("20 models")) == ("done", True)
-        await until(lambda: pages.policy.worths([1], now)[0] != before, what="news of the refit")
+        await until(
+            lambda: pages.policy.visit_values([1], now)[0] != before, what="news of the refit"
+        )
 
 
 class TestSwitch:
@@ -208,14 +210,14 @@ class TestSwitch:
         pages = pages_of(before)
         flying, resting = pages.take(1000.0), pages.take(1000.0)
         assert None not in (flying, resting)
-        pages.visited(resting, 1000.0, Observation(False))
+        pages.visited(resting, 1000.0, VisitObservation(False))
         pages.policy_name = after
         pages.switch(known(range(1, 7)))
         assert type(pages.policy) is type(FACTORIES[after]())
         assert not pages.switching
         taken = drain(pages, 1001.0)
         assert sorted(taken) == sorted(set(range(1, 7)) - {flying, resting})
-        pages.visited(flying, 1001.0, Observation(True))
+        pages.visited(flying, 1001.0, VisitObservation(True))
         again = drain(pages, 1012.0) + drain(pages, 1012.0 + 300.0)
         assert sorted(again) == sorted([flying, resting])
 
@@ -224,7 +226,7 @@ class TestSwitch:
         pages.policy_name = "merge"
         pages.discovered([7])
         assert pages.take(1000.0) == 7
-        pages.visited(7, 1000.0, Observation(True))
+        pages.visited(7, 1000.0, VisitObservation(True))
         pages.recorded(7)
         first = pages.take(1010.0)
         pages.returned(first)
@@ -253,7 +255,7 @@ class TestIdle:
         numbers = np.array([1, 2])
         pages.allocated(numbers, np.array([1e-4, 1e-4]))
         while (page := pages.take(1000.0)) is not None:
-            pages.visited(page, 1000.0, Observation(False))
+            pages.visited(page, 1000.0, VisitObservation(False))
         wanted_at = pages.wanted_at(1000.0)
         assert wanted_at is not None
         assert 1000.0 < wanted_at <= 1300.0
@@ -267,13 +269,13 @@ class TestIdle:
         for _ in range(50):
             page = pages.take(now)
             if page is not None:
-                pages.visited(page, now, Observation(False))
+                pages.visited(page, now, VisitObservation(False))
             now += 1000.0
         # One clock for both: a page is worth what its true wait makes it worth.
-        worth = pages.policy.worths([1], now)
-        fresh = IndexPolicy(usual_scale())
+        worth = pages.policy.visit_values([1], now)
+        fresh = IndexPolicy(default_scale_model())
         fresh.load([1], [0.0])
-        assert worth[0] <= fresh.worths([1], now + 1.0)[0]
+        assert worth[0] <= fresh.visit_values([1], now + 1.0)[0]
 
 
 @pytest.mark.parametrize("policy", NAMES)
@@ -292,7 +294,7 @@ class TestEveryPolicy:
         # DELAYED is asked again now and then: its next instant may come nearer.
         assert pages.wanted_at(1000.0) == 5000.0 or policy == "delayed"
         assert pages.take(5001.0) == 3
-        pages.visited(3, 5001.0, Observation(True))
+        pages.visited(3, 5001.0, VisitObservation(True))
         assert drain(pages, 5012.0) in ([3], [])
         assert 3 in {*drain(pages, 5012.0 + 400.0), *([3] if 3 in pages.policy else [])}
 
@@ -303,7 +305,7 @@ class TestEveryPolicy:
         for now in range(1000, 11_000, 1000):
             if (page := alone.take(float(now))) is not None:
                 taken.append(page)
-                alone.visited(page, float(now), Observation(False))
+                alone.visited(page, float(now), VisitObservation(False))
         assert set(taken) == {1}
         assert len(taken) >= 5
 
@@ -315,7 +317,7 @@ class TestEveryPolicy:
             now += jump_s if step == 100 else 100.0
             page = pages.take(now)
             if page is not None:
-                pages.visited(page, now, Observation(False))
+                pages.visited(page, now, VisitObservation(False))
                 last[page] = step
         # A day is 864 steps: what is visited then, rests until the clock is there again.
         assert sorted(last) == [1, 2, 3, 4, 5]
@@ -341,14 +343,14 @@ class TestEveryPolicy:
         pages.load_visited(Known(numbers, np.full(4, 1e9), weights), 1e9)
         models = blank_records(4)
         models["visits"], models["rate"], models["last_visit_at"] = 9, 1e-5, 1e9
-        pages.teach(numbers, models, usual_scale())
+        pages.teach(numbers, models, default_scale_model())
         web = Pages(numbers, np.ones(4, np.int64), np.ones(4, np.int64), models["rate"], weights)
         pages.allocated(numbers, share(web, {1: 3600.0}).allocation.frequency)
         taken = Counter()
         for step in range(300):
             now = 1e9 + 1e5 + 3600.0 * step
             if (page := pages.take(now)) is not None:
-                pages.visited(page, now, Observation(True))
+                pages.visited(page, now, VisitObservation(True))
                 taken[page] += 1
         assert min(taken[page] for page in (2, 3, 4)) > 50
         # Round robin and the plain draw are blind on purpose: all others are measured by them.
@@ -371,7 +373,7 @@ class TestShare:
         turns = [1.0 / delay_s[number] for number in shared.hosts.tolist()]
         assert shared.allocation.spent == pytest.approx(turns, rel=1e-6)
         assert shared.residual <= 1e-6
-        web = Web(pages.rate, shared.offsets, np.array(turns), pages.weight)
+        web = PagesByHost(pages.rate, shared.offsets, np.array(turns), pages.weight)
         assert kkt_residual(web, sum(turns), shared.allocation) == shared.residual
 
     def test_a_host_without_a_delay_has_a_ceiling_too(self):

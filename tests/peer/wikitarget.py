@@ -23,7 +23,7 @@ from pathlib import Path
 
 import numpy as np
 
-from crawld.core.revisit.allocation import Web, allocate
+from crawld.core.revisit.allocation import PagesByHost, allocate
 from crawld.core.revisit.freshness import mean_freshness
 from tests.peer.daemon import Crawld, with_crawld
 from tests.peer.mediawiki import MediaWiki, Template, make_template, with_mediawiki
@@ -140,7 +140,7 @@ def merge_at_best(pages: int, zipf: float, every_s: float, delay_s: float) -> fl
     """Return the freshness of equally spaced visits at the optimal frequencies of true rates."""
     share = np.arange(1, pages + 1) ** -zipf
     rate = share / share.sum() / every_s
-    web = Web(rate, np.array([0, pages]), np.array([1.0 / delay_s]), np.ones(pages))
+    web = PagesByHost(rate, np.array([0, pages]), np.array([1.0 / delay_s]), np.ones(pages))
     frequency = allocate(web, 1.0 / delay_s).frequency
     return float(np.mean(mean_freshness("fixed", rate, frequency)))
 

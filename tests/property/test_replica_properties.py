@@ -5,9 +5,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from crawld.core.replica.candidates import CandidateIndex
-from crawld.core.replica.em import Training, passes
+from crawld.core.replica.em import TrainingVectors, em_passes
 from crawld.core.replica.lac import Rules
-from crawld.core.replica.pareto import dominated
+from crawld.core.replica.pareto import count_dominated
 
 pages = st.lists(
     st.tuples(st.integers(0, 12), st.integers(1, 6), st.integers(0, 6)), min_size=1, max_size=60
@@ -59,7 +59,7 @@ def test_incremental_rule_counts_equal_a_rebuild_at_every_step(rows, positive):
     vectors = np.array(sorted(table))
     counts = np.array([table[tuple(row)] for row in vectors.tolist()])
     certain, unlabelled = counts[:, 0], counts[:, 1]
-    for state in passes(Training(vectors, certain, unlabelled, positive=positive)):
+    for state in em_passes(TrainingVectors(vectors, certain, unlabelled, positive=positive)):
         certain_now = certain + np.where(state.flipped, unlabelled, 0)
         rebuilt = Rules(vectors)
         rebuilt.count(
@@ -79,7 +79,9 @@ points = st.lists(
 def test_domination_is_counted_as_defined(reference, asked):
     a, b, weight = (np.array(column) for column in zip(*reference, strict=True))
     c, d, _ = (np.array(column) for column in zip(*asked, strict=True))
-    got = dominated(c.astype(float), d.astype(float), (a.astype(float), b.astype(float), weight))
+    got = count_dominated(
+        c.astype(float), d.astype(float), (a.astype(float), b.astype(float), weight)
+    )
     expected = [
         sum(w for x, y, w in reference if x <= p and y <= q and (x, y) != (p, q))
         for p, q, _ in asked

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from crawld.core.change.renewal import EDGES_S, Renewal, exponential_mass
-from crawld.core.revisit.allocation import Web, allocate, kkt_residual, objective
+from crawld.core.revisit.allocation import PagesByHost, allocate, kkt_residual, objective
 from crawld.core.revisit.freshness import (
     Order,
     mean_age,
@@ -17,10 +17,10 @@ from crawld.core.revisit.freshness import (
     visit_value,
 )
 from crawld.core.revisit.heap import SlotHeap
-from crawld.core.revisit.hints import Coverage, believe, price_told
-from crawld.core.revisit.partial_heap import NearQueue
-from crawld.core.revisit.policies import Observation
-from crawld.core.revisit.policies_frequency import lay_out
+from crawld.core.revisit.hints import Coverage, hinted_values, update_belief
+from crawld.core.revisit.partial_heap import PartialHeap
+from crawld.core.revisit.policies import VisitObservation
+from crawld.core.revisit.policies_frequency import merge_schedule
 from crawld.core.revisit.policies_index import IndexPolicy
 from crawld.core.revisit.price import changes_per_visit, revisit_frequency
 from crawld.core.revisit.renewal_allocation import (
@@ -29,7 +29,7 @@ from crawld.core.revisit.renewal_allocation import (
     renewal_freshness,
 )
 from crawld.core.revisit.slots import FREE, PageSlots
-from crawld.core.revisit.visit_value import usual_scale, worth_of
+from crawld.core.revisit.visit_value import default_scale_model, value_table
 
 rates = st.floats(1e-12, 1e3)
 frequencies = st.floats(1e-9, 1e2)
@@ -90,7 +90,7 @@ def webs(draw):
     rate[draw(arrays(np.int8, pages, elements=st.integers(0, 9))) == 0] = 0.0
     ceiling = np.exp(draw(arrays(np.float64, hosts, elements=st.floats(-12, 2))))
     weight = np.exp(draw(arrays(np.float64, pages, elements=st.floats(-3, 3))))
-    return Web(rate, np.concatenate([[0], np.cumsum(sizes)]), ceiling, weight)
+    return PagesByHost(rate, np.concatenate([[0], np.cumsum(sizes)]), ceiling, weight)
 
 
 @settings(max_examples=200)
@@ -152,13 +152,13 @@ def test_whole_visits_are_all_given_and_come_near_the_continuous_optimum(seed, v
 @given(st.lists(st.floats(0.01, 100.0), min_size=1, max_size=12), st.integers(1, 400))
 def test_a_schedule_gives_every_page_its_share_to_within_two_visits(frequency, picks):
     f = np.array(frequency)
-    order = lay_out(np.arange(len(f)), f, picks)
+    order = merge_schedule(np.arange(len(f)), f, picks)
     assert len(order) == picks
     count = np.bincount(order, minlength=len(f))
     assert np.all(np.abs(count - picks * f / f.sum()) <= 1 + len(f))
 
 
-@pytest.mark.parametrize("queue", [SlotHeap, NearQueue])
+@pytest.mark.parametrize("queue", [SlotHeap, PartialHeap])
 @given(
     steps=st.lists(
         st.tuples(st.sampled_from("prk"), st.integers(0, 15), st.floats(-1e9, 1e9)), max_size=80
@@ -200,17 +200,17 @@ def test_index_with_worthless_hints_is_index_without_hints(seed, count, lag_s):
     plain, told = IndexPolicy(), IndexPolicy()
     for policy in (plain, told):
         policy.load(np.arange(count), np.linspace(0.0, 1e5, count))
-    told.covered(1.0, lag_s)
+    told.set_coverage(1.0, lag_s)
     rng = np.random.default_rng(seed)
     for k in range(1, 120):
         now = 1e5 + 20_000.0 * k
         for page in rng.integers(0, count + 1, 3).tolist():
-            told.hinted(page, now - float(rng.uniform(0, 1e4)), trust=0.0)
+            told.record_hint(page, now - float(rng.uniform(0, 1e4)), trust=0.0)
         picks = [policy.select(now) for policy in (plain, told)]
         assert picks[0] == picks[1]
-        seen = Observation(bool(rng.random() < 0.5))
+        seen = VisitObservation(bool(rng.random() < 0.5))
         for policy, page in zip((plain, told), picks, strict=True):
-            policy.visited(page, now, seen)
+            policy.record_visit(page, now, seen)
 
 
 @given(
@@ -220,13 +220,13 @@ def test_index_with_worthless_hints_is_index_without_hints(seed, count, lag_s):
     st.floats(0.0, 1e6),
 )
 def test_a_hint_of_little_trust_changes_the_worth_little(gaps, wait_s, missed_share, untold):
-    table, belief, at = worth_of(usual_scale()), None, 0.0
-    rest = {"coverage": Coverage(missed_share, 60.0), "worth": table}
+    table, belief, at = value_table(default_scale_model()), None, 0.0
+    rest = {"coverage": Coverage(missed_share, 60.0), "table": table}
     for gap in gaps:
         at += gap
-        belief = believe(
+        belief = update_belief(
             belief, at, trust=1e-15, calm_at=-1e5, scale_s=1e5, mean_hazard=1e-5, **rest
         )
     now = np.array([belief]).T, np.array([untold]), at + wait_s
-    price = price_told(*now, since_s=np.array([at + wait_s]), scale_s=np.array([1e5]), **rest)[0]
+    price = hinted_values(*now, since_s=np.array([at + wait_s]), scale_s=np.array([1e5]), **rest)[0]
     assert price == pytest.approx(untold, rel=1e-4, abs=1.0)

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from crawld.core.revisit.names import NAMES
-from crawld.core.revisit.policies import Observation
+from crawld.core.revisit.policies import VisitObservation
 from crawld.daemon.frontier.page_queue import LOOK_AHEAD, HostPages, Known
 from tests.unit.daemon.fake_hosts import (
     Asking,
@@ -166,7 +166,7 @@ class Crawling:
     def visited(self, which):
         if self.in_flight:
             page = self.in_flight.pop(which % len(self.in_flight))
-            self.pages.visited(page, self.now, Observation(changed=True))
+            self.pages.visited(page, self.now, VisitObservation(changed=True))
             self.unrecorded.append((page, self.now))
 
     def again(self, which):

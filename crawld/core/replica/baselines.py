@@ -8,8 +8,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from crawld.core.replica.candidates import comparable
-from crawld.core.replica.hosts import NOTHING, Hosts, Ids, pair_keys
+from crawld.core.replica.candidates import comparable_signatures
+from crawld.core.replica.hosts import NO_SIGNATURE, Hosts, Ids, pair_keys
 from crawld.core.replica.vectors import Floats
 
 _LONGEST = 1_000
@@ -23,8 +23,8 @@ def normpaths(hosts: Hosts, keys: Ids) -> Floats:
         hosts: the hosts.
         keys: pair keys, ascending.
     """
-    signature = comparable(hosts)
-    real = signature != NOTHING
+    signature = comparable_signatures(hosts)
+    real = signature != NO_SIGNATURE
     rows = np.column_stack((hosts.page_path[real], signature[real], hosts.page_host[real]))
     rows = np.unique(rows.astype(np.uint64), axis=0)
     begins = np.ones(len(rows), dtype=bool)

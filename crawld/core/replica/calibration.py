@@ -26,7 +26,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from crawld.core.replica.features import Content
+from crawld.core.replica.features import SharedContent
 from crawld.core.replica.hosts import Ids
 from crawld.core.replica.vectors import Floats
 
@@ -47,7 +47,7 @@ _ALIKE = _KINDS - 2
 """From this kind on, hosts agree as only replicas do."""
 
 
-def kinds_of(content: Content) -> Ids:
+def agreement_kinds(content: SharedContent) -> Ids:
     """Return how far the texts of each pair agree, as the number of a kind."""
     share = content.equal / np.maximum(content.compared, 1)
     by_share = _COMPARED + np.searchsorted(np.array(SHARES), share)
@@ -69,7 +69,7 @@ class Calibration:
     table: Floats
 
     @classmethod
-    def of(cls, share: Floats, content: Content, certain: NDArray[np.bool_]) -> Calibration:
+    def of(cls, share: Floats, content: SharedContent, certain: NDArray[np.bool_]) -> Calibration:
         """Learn it.
 
         Args:
@@ -77,7 +77,7 @@ class Calibration:
             content: how far their texts agree.
             certain: which of them are replicas for certain; the others are to be judged.
         """
-        kind = kinds_of(content)
+        kind = agreement_kinds(content)
         certain_ones = np.bincount(kind[certain], minlength=_KINDS) + 0.5
         typical: Floats = certain_ones / certain_ones.sum()
         share, kind = share[~certain], kind[~certain]
@@ -94,7 +94,7 @@ class Calibration:
         table = np.array([_row(row, typical) for row in count])
         return cls(levels[begins], np.maximum.accumulate(table))
 
-    def probability(self, share: Floats, content: Content) -> Floats:
+    def probability(self, share: Floats, content: SharedContent) -> Floats:
         """Return the probability of pairs; 0 below all that was learnt from.
 
         Args:
@@ -104,7 +104,7 @@ class Calibration:
         if not len(self.share):
             return np.zeros(len(share))
         at = np.searchsorted(self.share, share, side="right") - 1
-        found = self.table[np.maximum(at, 0), kinds_of(content)]
+        found = self.table[np.maximum(at, 0), agreement_kinds(content)]
         return np.where(at < 0, 0.0, found)
 
 

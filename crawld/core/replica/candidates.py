@@ -24,7 +24,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from crawld.core.replica.hosts import NOTHING, Hosts, Ids, Keys, order_by, pair_keys
+from crawld.core.replica.hosts import NO_SIGNATURE, Hosts, Ids, Keys, order_by, pair_keys
 
 CAP = 50
 """Hosts in a list that still makes candidates: 1,225 pairs at most."""
@@ -59,8 +59,8 @@ class Candidates:
     long_lists: int
 
 
-def comparable(hosts: Hosts) -> Keys:
-    """Return the signature of each page, `NOTHING` where its host shows it on many paths."""
+def comparable_signatures(hosts: Hosts) -> Keys:
+    """Return the signature of each page, `NO_SIGNATURE` where its host shows it on many paths."""
     order = order_by(hosts.page_host, hosts.page_signature)
     host, signature = hosts.page_host[order], hosts.page_signature[order]
     begins = np.ones(len(order), dtype=bool)
@@ -68,7 +68,7 @@ def comparable(hosts: Hosts) -> Keys:
     run = np.cumsum(begins) - 1
     often = np.bincount(run)[run] >= TRIVIAL_PATHS if len(order) else begins
     cleaned = hosts.page_signature.copy()
-    cleaned[order[often]] = NOTHING
+    cleaned[order[often]] = NO_SIGNATURE
     return cleaned
 
 
@@ -87,14 +87,14 @@ class InvertedLists:
 
         Args:
             hosts: host of each.
-            values: its path or signature; `NOTHING` is left out.
+            values: its path or signature; `NO_SIGNATURE` is left out.
             room: pairs that may still be added.
 
         Returns:
             Keys of the pairs gained, those of the pairs lost (both as often as lists hold them),
             and how many were left out for want of room.
         """
-        real = values != NOTHING
+        real = values != NO_SIGNATURE
         if not real.any():
             return _NO_PAIRS, _NO_PAIRS, 0
         value, host, new = self._touched(values[real], hosts[real].astype(np.int64))
@@ -223,7 +223,7 @@ class CandidateIndex:
         self._keys, self._shared, self._dropped = _NO_PAIRS, _NO_PAIRS, 0
 
     def add(self, hosts: Ids, paths: Keys, signatures: Keys) -> None:
-        """Take in pages: their hosts, path keys and signatures (`comparable`)."""
+        """Take in pages: their hosts, path keys and signatures (`comparable_signatures`)."""
         for lists, values in ((self.paths, paths), (self.signatures, signatures)):
             room = self._budget - len(self._keys)
             gained, lost, dropped = lists.add(hosts, values, room)
@@ -255,7 +255,7 @@ def find_candidates(
 ) -> CandidateIndex:
     """Return the index of all pages of some hosts."""
     index = CandidateIndex(cap=cap, pair_budget=pair_budget)
-    index.add(hosts.page_host, hosts.page_path, comparable(hosts))
+    index.add(hosts.page_host, hosts.page_path, comparable_signatures(hosts))
     return index
 
 

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from math import log
 
 from crawld.core.replica.names import same_owner
-from crawld.core.replica.verdict import groups
+from crawld.core.replica.verdict import connected_groups
 
 _DAY_S = 86_400.0
 
@@ -31,7 +31,7 @@ CLEARLY_MORE = 3.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Standing:
+class HostProfile:
     """What speaks for a host.
 
     Attributes:
@@ -69,7 +69,7 @@ class Choice:
 
 
 def owners(
-    standings: Mapping[int, Standing], confirmed: Iterable[tuple[int, int]] = ()
+    standings: Mapping[int, HostProfile], confirmed: Iterable[tuple[int, int]] = ()
 ) -> dict[int, int]:
     """Return for each host the first host of the same owner.
 
@@ -89,13 +89,13 @@ def owners(
         if same_owner(standings[one].name, standings[other].name)
     ]
     found = {host: host for host in hosts}
-    for group in groups(pairs):
+    for group in connected_groups(pairs):
         found |= dict.fromkeys(group, group[0])
     return found
 
 
-def choose(
-    standings: Mapping[int, Standing],
+def choose_canonical(
+    standings: Mapping[int, HostProfile],
     declared: Mapping[int, set[int]],
     owner: Mapping[int, int] | None = None,
 ) -> Choice:
@@ -130,7 +130,7 @@ def choose(
 
 
 def _among_strangers(
-    standings: Mapping[int, Standing], hosts: Sequence[int], owner: Mapping[int, int]
+    standings: Mapping[int, HostProfile], hosts: Sequence[int], owner: Mapping[int, int]
 ) -> Choice:
     """Choose by age and inlinks where both agree clearly against every stranger."""
     best = max(hosts, key=lambda host: (-standings[host].first_seen_at, standings[host].inlinks))
@@ -148,7 +148,7 @@ def _among_strangers(
     return Choice(first, "known longer and linked to more than its copies")
 
 
-def _merits(standing: Standing, declared: int) -> tuple[float, ...]:
+def _merits(standing: HostProfile, declared: int) -> tuple[float, ...]:
     # Days and tenths: hosts that differ by a moment or a page are equal.
     return (
         declared,
@@ -163,7 +163,7 @@ def _merits(standing: Standing, declared: int) -> tuple[float, ...]:
     )
 
 
-def _merit_words(standings: Mapping[int, Standing], best: int, hosts: Sequence[int]) -> str:
+def _merit_words(standings: Mapping[int, HostProfile], best: int, hosts: Sequence[int]) -> str:
     words = ("declared", "https", "known longer", "more inlinks", "more complete", "fresher")
     kept = _merits(standings[best], 0)
     others = [_merits(standings[host], 0) for host in hosts if host != best]

@@ -36,7 +36,7 @@ _CELLS = 2_000_000
 
 
 @dataclass(frozen=True, slots=True)
-class Training:
+class TrainingVectors:
     """What EM starts from, by distinct vector.
 
     Attributes:
@@ -53,7 +53,7 @@ class Training:
 
 
 @dataclass(slots=True)
-class Learnt:
+class EmState:
     """A classifier after its last pass.
 
     Attributes:
@@ -67,13 +67,13 @@ class Learnt:
     passes: int
 
 
-def learn(training: Training, *, alpha_min: float | None = None) -> Learnt:
-    """Run EM to its end (`passes` in one go)."""
-    *_, last = passes(training, alpha_min=alpha_min)
+def run_em(training: TrainingVectors, *, alpha_min: float | None = None) -> EmState:
+    """Run EM to its end (`em_passes` in one call)."""
+    *_, last = em_passes(training, alpha_min=alpha_min)
     return last
 
 
-def passes(training: Training, *, alpha_min: float | None = None) -> Iterator[Learnt]:
+def em_passes(training: TrainingVectors, *, alpha_min: float | None = None) -> Iterator[EmState]:
     """Run EM a pass at a time; each value is the state after one.
 
     Args:
@@ -83,7 +83,7 @@ def passes(training: Training, *, alpha_min: float | None = None) -> Iterator[Le
     Yields:
         The same object after each pass; the last is final.
     """
-    state = Learnt(start_rules(training), np.zeros(len(training.certain), dtype=bool), 0)
+    state = EmState(initial_rules(training), np.zeros(len(training.certain), dtype=bool), 0)
     near = None if alpha_min is not None else _Projections(training.vectors)
     while state.passes < MOST_PASSES:
         alpha = _other_alpha(state.rules, positive=training.positive)
@@ -105,7 +105,7 @@ def passes(training: Training, *, alpha_min: float | None = None) -> Iterator[Le
             return
 
 
-def start_rules(training: Training) -> Rules:
+def initial_rules(training: TrainingVectors) -> Rules:
     """Return the rules before the first pass; alone they are the classifier without EM."""
     rules = Rules(training.vectors)
     positive = training.certain if training.positive else training.unlabelled

@@ -23,10 +23,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from crawld.core.replica.candidates import LONGEST, comparable
-from crawld.core.replica.hosts import NOTHING, Hosts, Ids, Keys, pair_hosts
+from crawld.core.replica.candidates import LONGEST, comparable_signatures
+from crawld.core.replica.hosts import NO_SIGNATURE, Hosts, Ids, Keys, pair_hosts
 from crawld.core.replica.names import NameTable, edit_distance
-from crawld.core.replica.vectors import Floats, Vectors, cosine, weigh
+from crawld.core.replica.vectors import Floats, Vectors, cosine, weighted_vectors
 
 LINK_LONGEST = 1_000
 """Hosts that more hosts than this point at say nothing (counters, social networks)."""
@@ -80,7 +80,7 @@ def discretise(features: Sequence[Feature], values: Floats) -> NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)
-class Content:
+class SharedContent:
     """What two hosts show under the paths both have.
 
     Attributes:
@@ -97,7 +97,7 @@ class Content:
 
 
 @dataclass(frozen=True, slots=True)
-class Measured:
+class PairFeatures:
     """Pairs and what was measured of them.
 
     Attributes:
@@ -108,15 +108,15 @@ class Measured:
 
     keys: Ids
     values: Floats
-    content: Content
+    content: SharedContent
 
-    def part(self, begin: int, end: int) -> Measured:
+    def part(self, begin: int, end: int) -> PairFeatures:
         """Return some of the pairs, by place."""
         content = self.content
-        return Measured(
+        return PairFeatures(
             self.keys[begin:end],
             self.values[begin:end],
-            Content(
+            SharedContent(
                 content.common[begin:end],
                 content.compared[begin:end],
                 content.equal[begin:end],
@@ -125,13 +125,13 @@ class Measured:
         )
 
     @classmethod
-    def joined(cls, parts: Sequence[Measured]) -> Measured:
+    def joined(cls, parts: Sequence[PairFeatures]) -> PairFeatures:
         """Return parts, at least one, as one."""
         contents = [part.content for part in parts]
         return cls(
             np.concatenate([part.keys for part in parts]),
             np.concatenate([part.values for part in parts]),
-            Content(
+            SharedContent(
                 np.concatenate([content.common for content in contents]),
                 np.concatenate([content.compared for content in contents]),
                 np.concatenate([content.equal for content in contents]),
@@ -180,7 +180,7 @@ class PairValues:
 
 
 @dataclass(frozen=True, slots=True)
-class Measure:
+class HostFeatures:
     """Hosts ready to be compared; made once, asked for any pairs.
 
     Attributes:
@@ -205,7 +205,7 @@ class Measure:
     certified: PairValues
 
     @classmethod
-    def of(cls, hosts: Hosts) -> Measure:
+    def of(cls, hosts: Hosts) -> HostFeatures:
         """Return what can be prepared before any pair is asked for."""
         count = len(hosts)
         _, number = np.unique(hosts.page_path, return_inverse=True)
@@ -214,21 +214,23 @@ class Measure:
         pages = np.bincount(entry >> 32, minlength=count)
         return cls(
             NameTable.of(hosts.names),
-            weigh(hosts.page_host, hosts.page_path, count, _rarity, longest=LONGEST),
-            weigh(hosts.link_host, hosts.link_target, count, _rarity, longest=LINK_LONGEST),
+            weighted_vectors(hosts.page_host, hosts.page_path, count, _rarity, longest=LONGEST),
+            weighted_vectors(
+                hosts.link_host, hosts.link_target, count, _rarity, longest=LINK_LONGEST
+            ),
             (
                 _groups(hosts.addresses),
                 _groups([network_of(address) for address in hosts.addresses]),
             ),
             entry,
             np.concatenate(([0], np.cumsum(pages))),
-            comparable(hosts)[at],
+            comparable_signatures(hosts)[at],
             pages,
             _declared(hosts, pages),
             _certified(hosts),
         )
 
-    def pairs(self, keys: Ids) -> Measured:
+    def pairs(self, keys: Ids) -> PairFeatures:
         """Return what is measured of some pairs."""
         one, other = pair_hosts(keys)
         content = self._content(one, other)
@@ -245,9 +247,9 @@ class Measure:
             self.declared.at(keys),
             self.certified.at(keys),
         )
-        return Measured(keys, np.column_stack(columns).astype(np.float64), content)
+        return PairFeatures(keys, np.column_stack(columns).astype(np.float64), content)
 
-    def _content(self, one: Ids, other: Ids) -> Content:
+    def _content(self, one: Ids, other: Ids) -> SharedContent:
         swap = self.pages[one] > self.pages[other]
         short, long = np.where(swap, other, one), np.where(swap, one, other)
         many = self.pages[short]
@@ -258,12 +260,14 @@ class Measure:
         found = np.minimum(np.searchsorted(self.page, wanted), max(len(self.page) - 1, 0))
         common = self.page[found] == wanted
         first, second = self.signature[at], self.signature[found]
-        compared = common & (first != NOTHING) & (second != NOTHING)
+        compared = common & (first != NO_SIGNATURE) & (second != NO_SIGNATURE)
 
         def count(which: NDArray[np.bool_]) -> Ids:
             return np.bincount(pair[which], minlength=len(one))
 
-        return Content(count(common), count(compared), count(compared & (first == second)), many)
+        return SharedContent(
+            count(common), count(compared), count(compared & (first == second)), many
+        )
 
 
 def network_of(address: str) -> str:

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 Keys = NDArray[np.uint64]
 Ids = NDArray[np.int64]
 
-NOTHING = np.uint64(0)
+NO_SIGNATURE = np.uint64(0)
 """The signature of a page without content to compare."""
 
 
@@ -41,7 +41,7 @@ class Hosts:
         addresses: the address each was last fetched from, dotted or with colons; empty: unknown.
         page_host: host of each page; pages need no order.
         page_path: key of its path.
-        page_signature: key of its cleaned content, `NOTHING` where there is none.
+        page_signature: key of its cleaned content, `NO_SIGNATURE` where there is none.
         link_host: host of each link to another host.
         link_target: key of the host name it points at.
         redirects: (from, to) to the number of pages of `from` that redirect to the same path of

@@ -28,7 +28,7 @@ _DIGITS = 12
 
 
 @dataclass(frozen=True, slots=True)
-class Distinct:
+class DistinctVectors:
     """Distinct vectors among many.
 
     Attributes:
@@ -42,7 +42,7 @@ class Distinct:
     count: Ids
 
     @classmethod
-    def of(cls, vectors: NDArray[np.int64]) -> Distinct:
+    def of(cls, vectors: NDArray[np.int64]) -> DistinctVectors:
         """Return the distinct rows of some vectors."""
         # One number a row: sorting rows as such takes ten times as long.
         digits = (int(vectors.max(initial=0)) + 1) ** np.arange(vectors.shape[1])[::-1]
@@ -116,7 +116,7 @@ def _votes(confidence: Floats, seen: NDArray[np.bool_], table: NDArray[np.int32]
     return mean
 
 
-def supervised(vectors: Distinct, truth: NDArray[np.bool_]) -> Floats:
+def supervised_scores(vectors: DistinctVectors, truth: NDArray[np.bool_]) -> Floats:
     """Return the score of each instance by the classifier that is told the true labels."""
     rules = Rules(vectors.vectors)
     rules.count(vectors.count, vectors.counted(truth))

@@ -19,12 +19,12 @@ from numpy.typing import NDArray
 
 from crawld.core.replica.calibration import Calibration
 from crawld.core.replica.candidates import CandidateIndex
-from crawld.core.replica.em import Training, learn
-from crawld.core.replica.features import ALL, Feature, Measured
+from crawld.core.replica.em import TrainingVectors, run_em
+from crawld.core.replica.features import ALL, Feature, PairFeatures
 from crawld.core.replica.hosts import Ids, pair_hosts
-from crawld.core.replica.lac import Distinct, Rules
-from crawld.core.replica.names import label
-from crawld.core.replica.pareto import dominated
+from crawld.core.replica.lac import DistinctVectors, Rules
+from crawld.core.replica.names import registered_label
+from crawld.core.replica.pareto import count_dominated
 from crawld.core.replica.vectors import Floats
 
 NEGATIVES = 20_000
@@ -37,10 +37,10 @@ LEAST_CANDIDATES = 200
 """With fewer candidates nothing is learnt either."""
 
 
-def obvious_positives(names: Sequence[str], measured: Measured) -> NDArray[np.bool_]:
+def obvious_positives(names: Sequence[str], measured: PairFeatures) -> NDArray[np.bool_]:
     """Return which pairs are replicas by their names (and two equal texts where names mislead)."""
     bare = [name.removeprefix("www.") for name in names]
-    without_top = [bare_name.removesuffix(top_level(bare_name)) for bare_name in bare]
+    without_top = [bare_name.removesuffix(public_suffix(bare_name)) for bare_name in bare]
     one, other = (side.tolist() for side in pair_hosts(measured.keys))
     same = np.array([bare[a] == bare[b] for a, b in zip(one, other, strict=True)], dtype=bool)
     alike = np.array(
@@ -49,9 +49,9 @@ def obvious_positives(names: Sequence[str], measured: Measured) -> NDArray[np.bo
     return same | (alike & (measured.content.equal >= 2))
 
 
-def top_level(name: str) -> str:
+def public_suffix(name: str) -> str:
     """Return the public suffix of a name with its dot; empty where it has no label before it."""
-    registered = label(name)
+    registered = registered_label(name)
     _, found, suffix = name.rpartition(f"{registered}.") if registered else ("", "", "")
     return f".{suffix}" if found else ""
 
@@ -63,7 +63,7 @@ def obvious_negatives(index: CandidateIndex, seed: int, most: int = NEGATIVES) -
 
 
 @dataclass(frozen=True, slots=True)
-class Scores:
+class PairScores:
     """What a model says of some pairs, one value a pair.
 
     Attributes:
@@ -80,7 +80,7 @@ class Scores:
 
 
 @dataclass(frozen=True, slots=True)
-class Model:
+class ReplicaModel:
     """PU and NU after EM, with what their scores are measured against.
 
     Attributes:
@@ -101,20 +101,20 @@ class Model:
     passes: int
     distinct: int
 
-    def judge(self, measured: Measured) -> Scores:
+    def judge(self, measured: PairFeatures) -> PairScores:
         """Return the scores of some pairs, whether it was trained on them or not."""
-        vectors = Distinct.of(measured.bins(self.features))
+        vectors = DistinctVectors.of(measured.bins(self.features))
         first = self.positive_rules.score(vectors.vectors)
         second = self.negative_rules.score(vectors.vectors)
         at = vectors.number
-        beaten = dominated(first, second, self.reference)[at]
+        beaten = count_dominated(first, second, self.reference)[at]
         share = beaten / max(1, int(self.reference[2].sum()))
         probability = self.calibration.probability(share, measured.content)
-        return Scores(first[at], second[at], beaten, probability)
+        return PairScores(first[at], second[at], beaten, probability)
 
 
 @dataclass(frozen=True, slots=True)
-class Sets:
+class TrainingPairs:
     """What training starts from.
 
     Attributes:
@@ -123,9 +123,9 @@ class Sets:
         negatives: obvious negatives, measured; none of them a candidate.
     """
 
-    candidates: Measured
+    candidates: PairFeatures
     obvious: NDArray[np.bool_]
-    negatives: Measured
+    negatives: PairFeatures
 
     @property
     def enough(self) -> bool:
@@ -137,10 +137,12 @@ class Sets:
         )
 
 
-def distinct_of(sets: Sets, features: Sequence[Feature]) -> tuple[Distinct, Ids, Ids, Ids]:
+def distinct_vectors(
+    sets: TrainingPairs, features: Sequence[Feature]
+) -> tuple[DistinctVectors, Ids, Ids, Ids]:
     """Return the distinct vectors of all pairs, with counts of P, of the rest and of N."""
     bins = np.concatenate((sets.candidates.bins(features), sets.negatives.bins(features)))
-    vectors = Distinct.of(bins)
+    vectors = DistinctVectors.of(bins)
     candidate = np.arange(len(bins)) < len(sets.obvious)
     positive = candidate.copy()
     positive[: len(sets.obvious)] = sets.obvious
@@ -152,18 +154,18 @@ def distinct_of(sets: Sets, features: Sequence[Feature]) -> tuple[Distinct, Ids,
     )
 
 
-def train(sets: Sets, features: tuple[Feature, ...] = ALL) -> Model:
+def train(sets: TrainingPairs, features: tuple[Feature, ...] = ALL) -> ReplicaModel:
     """Return the model of a set of pairs; the same for the same pairs."""
-    vectors, certain, unlabelled, negatives = distinct_of(sets, features)
-    pu = learn(Training(vectors.vectors, certain, unlabelled, positive=True))
-    nu = learn(Training(vectors.vectors, negatives, unlabelled, positive=False))
+    vectors, certain, unlabelled, negatives = distinct_vectors(sets, features)
+    pu = run_em(TrainingVectors(vectors.vectors, certain, unlabelled, positive=True))
+    nu = run_em(TrainingVectors(vectors.vectors, negatives, unlabelled, positive=False))
     first, second = pu.rules.scores(), nu.rules.scores()
     reference = (first, second, certain + unlabelled)
-    share = dominated(first, second, reference) / max(1, int(reference[2].sum()))
+    share = count_dominated(first, second, reference) / max(1, int(reference[2].sum()))
     calibration = Calibration.of(
         share[vectors.number[: len(sets.obvious)]], sets.candidates.content, sets.obvious
     )
-    return Model(
+    return ReplicaModel(
         tuple(features),
         pu.rules,
         nu.rules,

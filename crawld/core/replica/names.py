@@ -16,7 +16,7 @@ import numpy as np
 from publicsuffixlist import PublicSuffixList
 
 from crawld.core.replica.hosts import Ids, Keys
-from crawld.core.replica.vectors import Vectors, weigh
+from crawld.core.replica.vectors import Vectors, weighted_vectors
 
 LETTERS = 64
 """Letters compared, from the right: what fits into a word. A longer name is cut at its left."""
@@ -95,7 +95,11 @@ def difference_in_words(one: str, other: str) -> str | None:
     """
     if one.removeprefix("www.") == other.removeprefix("www."):
         return "names differ by www."
-    if label(one) and label(one) == label(other) and _subdomain(one) == _subdomain(other):
+    if (
+        registered_label(one)
+        and registered_label(one) == registered_label(other)
+        and _subdomain(one) == _subdomain(other)
+    ):
         return "names differ by the top-level domain"
     if same_owner(one, other):
         return f"both under {_SUFFIXES.privatesuffix(one)}"
@@ -108,7 +112,7 @@ def same_owner(one: str, other: str) -> bool:
     return domain is not None and domain == _SUFFIXES.privatesuffix(other)
 
 
-def label(name: str) -> str:
+def registered_label(name: str) -> str:
     """Return the registered part of a name without its top-level domain; empty: there is none."""
     return (_SUFFIXES.privatesuffix(name) or "").partition(".")[0]
 
@@ -127,7 +131,7 @@ def _segments(names: Sequence[str]) -> Vectors:
             term.append(numbers.setdefault(segment, len(numbers)))
     log_length = np.log(np.array([max(len(segment), 1) for segment in numbers] or [1]))
     terms = np.array(term, dtype=np.uint64)
-    return weigh(
+    return weighted_vectors(
         np.array(host, dtype=np.int64),
         terms,
         len(names),

@@ -19,7 +19,7 @@ _FEW = 16
 """Points that are counted one by one."""
 
 
-def dominated(
+def count_dominated(
     first: Floats, second: Floats, reference: tuple[Floats, Floats, Ids] | None = None
 ) -> Ids:
     """Return how many points of a reference each point dominates, in O(n log n).

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from crawld.core.replica.hosts import Ids, Keys, order_by
 
 Floats = NDArray[np.float64]
-Weigh = Callable[[Keys, Ids], Floats]
+WeightFunction = Callable[[Keys, Ids], Floats]
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +36,9 @@ class Vectors:
     norm: Floats
 
 
-def weigh(host: Ids, value: Keys, hosts: int, weight: Weigh, *, longest: int = 0) -> Vectors:
+def weighted_vectors(
+    host: Ids, value: Keys, hosts: int, weight: WeightFunction, *, longest: int = 0
+) -> Vectors:
     """Return the vectors of some hosts.
 
     Args:

@@ -44,13 +44,13 @@ CONTRADICTED_COMPARED = 8
 
 CONTRADICTED_SHARE = 0.05
 
-ASKED_PATHS = 24
+PROBED_PATHS = 24
 """Shared paths that an undecided pair is asked for at a time."""
 
-ASKED_PROBABILITY = 0.1
+PROBED_PROBABILITY = 0.1
 """Undecided is what is at least so probable ..."""
 
-ASKED_EQUAL = 3
+PROBED_EQUAL = 3
 """... or has so many equal texts."""
 
 STORM_SHARE = 0.05
@@ -62,7 +62,7 @@ STORM_LEAST = 10
 _Z = 1.645
 
 
-class Level(StrEnum):
+class VerdictLevel(StrEnum):
     """How sure a verdict is; only certain ones prune, and only the operator overrules them."""
 
     CERTAIN = "certain"
@@ -71,7 +71,7 @@ class Level(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Evidence:
+class PairEvidence:
     """What is known of a pair (a, b); of two numbers, the first is a's.
 
     Attributes:
@@ -128,7 +128,7 @@ def lower_bound(found: int, of: int) -> float:
     return (middle - spread) / (1 + square / of)
 
 
-def content_gate(evidence: Evidence) -> bool:
+def passes_content_gate(evidence: PairEvidence) -> bool:
     """Whether the texts alone say that two hosts are one."""
     smaller = min(evidence.pages)
     return (
@@ -138,25 +138,31 @@ def content_gate(evidence: Evidence) -> bool:
     )
 
 
-def gated(evidence: Evidence) -> bool:
+def passes_gate(evidence: PairEvidence) -> bool:
     """Whether a verdict on this evidence may prune.
 
     Texts decide unless the classifier was asked and denies it; a declaration needs nobody's
     consent, since it can only retire the host that makes it.
     """
     denied = evidence.probability is not None and evidence.probability < 0.05
-    return (content_gate(evidence) and not denied) or evidence.declares(0) or evidence.declares(1)
+    return (
+        (passes_content_gate(evidence) and not denied)
+        or evidence.declares(0)
+        or evidence.declares(1)
+    )
 
 
-def level_of(evidence: Evidence) -> Level:
+def level_of(evidence: PairEvidence) -> VerdictLevel:
     """Return how sure a verdict is."""
-    if gated(evidence):
-        return Level.CERTAIN
+    if passes_gate(evidence):
+        return VerdictLevel.CERTAIN
     likely = (evidence.probability or 0.0) >= 0.5 or evidence.equal >= LEAST_EQUAL
-    return Level.LIKELY if likely and not contradicts(evidence) else Level.UNLIKELY
+    return (
+        VerdictLevel.LIKELY if likely and not is_contradicted(evidence) else VerdictLevel.UNLIKELY
+    )
 
 
-def contradicts(evidence: Evidence) -> bool:
+def is_contradicted(evidence: PairEvidence) -> bool:
     """Whether two hosts were compared well and are not the same."""
     return (
         evidence.compared >= CONTRADICTED_COMPARED
@@ -166,13 +172,15 @@ def contradicts(evidence: Evidence) -> bool:
     )
 
 
-def undecided(evidence: Evidence) -> bool:
+def is_undecided(evidence: PairEvidence) -> bool:
     """Whether more pages that both hosts have may decide what they are."""
-    promising = (evidence.probability or 0.0) >= ASKED_PROBABILITY or evidence.equal >= ASKED_EQUAL
-    return promising and not gated(evidence) and not contradicts(evidence)
+    promising = (
+        evidence.probability or 0.0
+    ) >= PROBED_PROBABILITY or evidence.equal >= PROBED_EQUAL
+    return promising and not passes_gate(evidence) and not is_contradicted(evidence)
 
 
-def in_words(evidence: Evidence) -> list[str]:
+def reasons(evidence: PairEvidence) -> list[str]:
     """Return the reasons, one a line of an answer, the weightiest first.
 
     >>> in_words(Evidence(names=("www.a.com", "a.com"), pages=(60, 52), common=44, compared=44,
@@ -201,7 +209,7 @@ def in_words(evidence: Evidence) -> list[str]:
     return words
 
 
-def groups(pairs: Iterable[tuple[int, int]]) -> list[tuple[int, ...]]:
+def connected_groups(pairs: Iterable[tuple[int, int]]) -> list[tuple[int, ...]]:
     """Return the closure of pairs: hosts that are one, in ascending order."""
     root: dict[int, int] = {}
 
@@ -220,13 +228,13 @@ def groups(pairs: Iterable[tuple[int, int]]) -> list[tuple[int, ...]]:
     return [tuple(sorted(members[at])) for at in sorted(members)]
 
 
-def storm(new_prunings: int, hosts: int, share: float = STORM_SHARE) -> bool:
+def is_storm(new_prunings: int, hosts: int, share: float = STORM_SHARE) -> bool:
     """Whether a run would prune so many hosts that the operator must say yes first."""
     return new_prunings > max(STORM_LEAST, share * hosts)
 
 
 def declared_by(
-    evidence: Mapping[tuple[int, int], Evidence], hosts: Sequence[int]
+    evidence: Mapping[tuple[int, int], PairEvidence], hosts: Sequence[int]
 ) -> dict[int, set[int]]:
     """Return for each host of a group those of the group that declare it to be the original."""
     inside = set(hosts)

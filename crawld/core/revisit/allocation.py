@@ -46,7 +46,7 @@ class Allocation:
 
 
 @dataclass(frozen=True, slots=True)
-class Web:
+class PagesByHost:
     """Pages grouped by host: what an allocation is computed from.
 
     Attributes:
@@ -95,11 +95,11 @@ class Web:
         return best
 
     @staticmethod
-    def one_host(change_rate: ArrayLike, weight: ArrayLike | None = None) -> Web:
+    def one_host(change_rate: ArrayLike, weight: ArrayLike | None = None) -> PagesByHost:
         """Return pages without a ceiling, as one host."""
         rate = np.ascontiguousarray(change_rate, dtype=np.float64)
         weights = None if weight is None else np.ascontiguousarray(weight, dtype=np.float64)
-        return Web(rate, np.array([0, len(rate)], np.int64), np.array([np.inf]), weights)
+        return PagesByHost(rate, np.array([0, len(rate)], np.int64), np.array([np.inf]), weights)
 
 
 def uniform(pages: int, bandwidth: float) -> Floats:
@@ -117,7 +117,7 @@ def proportional(change_rate: ArrayLike, bandwidth: float) -> Floats:
     return uniform(len(rate), bandwidth) if total == 0 else rate * (bandwidth / total)
 
 
-def allocate(web: Web, bandwidth: float) -> Allocation:
+def allocate(web: PagesByHost, bandwidth: float) -> Allocation:
     """Share a bandwidth so that the weighted freshness is largest and no host exceeds its ceiling.
 
     Args:
@@ -143,7 +143,7 @@ def allocate(web: Web, bandwidth: float) -> Allocation:
     return Allocation(frequency, price, common, spent)
 
 
-def kkt_residual(web: Web, bandwidth: float, allocation: Allocation) -> float:
+def kkt_residual(web: PagesByHost, bandwidth: float, allocation: Allocation) -> float:
     """Return how far an allocation is from the conditions that prove it optimal.
 
     Args:
@@ -171,7 +171,7 @@ def kkt_residual(web: Web, bandwidth: float, allocation: Allocation) -> float:
     return max(worst, _slack(web, bandwidth, allocation))
 
 
-def _slack(web: Web, bandwidth: float, allocation: Allocation) -> float:
+def _slack(web: PagesByHost, bandwidth: float, allocation: Allocation) -> float:
     """Return the largest relative violation of the sums."""
     alive = web.best_worth() > 0
     target = min(bandwidth, web.ceiling[alive].sum())
@@ -183,7 +183,7 @@ def _slack(web: Web, bandwidth: float, allocation: Allocation) -> float:
     return max(float(total), float(over.max(initial=0.0)), float((-over[held]).max(initial=0.0)))
 
 
-def objective(web: Web, frequency: Floats) -> float:
+def objective(web: PagesByHost, frequency: Floats) -> float:
     """Return the weighted mean freshness of equally spaced visits at given frequencies."""
     total, weight = 0.0, 0.0
     for first in range(0, len(frequency), _BLOCK):

@@ -15,16 +15,16 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike
 
-from crawld.core.revisit.allocation import Web, allocate, objective
+from crawld.core.revisit.allocation import PagesByHost, allocate, objective
 
 
-def unpolite_bound(web: Web, bandwidth: float) -> float:
+def unpolite_bound(web: PagesByHost, bandwidth: float) -> float:
     """Return the weighted freshness of the optimum without ceilings."""
-    free = Web(web.change_rate, web.offsets, np.full(web.hosts, np.inf), web.weight)
+    free = PagesByHost(web.change_rate, web.offsets, np.full(web.hosts, np.inf), web.weight)
     return objective(web, allocate(free, bandwidth).frequency)
 
 
-def polite_bound(web: Web, bandwidth: float) -> float:
+def polite_bound(web: PagesByHost, bandwidth: float) -> float:
     """Return the weighted freshness of the optimum under the ceilings (OPT_POLITE)."""
     return objective(web, allocate(web, bandwidth).frequency)
 

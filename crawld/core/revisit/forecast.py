@@ -20,7 +20,7 @@ Source: 1 and the price form are Wolf et al., WWW 2002; 2 and 3 are this project
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Final
@@ -41,7 +41,7 @@ _SHORT = 1e-9
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class HintQuality:
     """How hints come.
 
     Attributes:
@@ -55,7 +55,7 @@ class Told:
 
 
 @dataclass(frozen=True, slots=True)
-class Outlook:
+class FreshnessForecast:
     """What a budget holds.
 
     Attributes:
@@ -69,7 +69,7 @@ class Outlook:
 
 
 @dataclass(frozen=True, eq=False)
-class Pages:
+class SurvivalCurves:
     """The change laws of pages on `GRID_S`, each array of shape (pages, waits).
 
     Attributes:
@@ -77,36 +77,36 @@ class Pages:
         weight: importance of each page, shape (pages,).
     """
 
-    calm: Floats
-    told: Floats
-    area: Floats
-    aging: Floats
+    survival: Floats
+    density: Floats
+    survival_integral: Floats
+    age_integral: Floats
     weight: Floats
 
     def __len__(self) -> int:
         return len(self.weight)
 
     @cached_property
-    def audited(self) -> tuple[Floats, Floats]:
+    def periodic(self) -> tuple[Floats, Floats]:
         """Freshness and mean age of audits at each wait, without hints."""
-        return self.area / GRID_S, self.aging / GRID_S
+        return self.survival_integral / GRID_S, self.age_integral / GRID_S
 
-    def outlook(self, visits_per_s: float, told: Told | None = None) -> Outlook:
+    def forecast(self, visits_per_s: float, hints: HintQuality | None = None) -> FreshnessForecast:
         """Return what a budget holds.
 
         Args:
             visits_per_s: of all pages together, > 0.
-            told: how hints come; None: not at all.
+            hints: quality of the hints; None: no hints.
         """
         if not len(self):
-            return Outlook(1.0, 0.0, 0.0)
+            return FreshnessForecast(1.0, 0.0, 0.0)
         low, high = math.log(_PRICE_LEAST), math.log(_PRICE_MOST)
         for _ in range(_STEPS):
             middle = 0.5 * (low + high)
-            spent = self._at(math.exp(middle), visits_per_s, told)[1].sum()
+            spent = self._at(math.exp(middle), visits_per_s, hints)[1].sum()
             low, high = (low, middle) if spent <= visits_per_s else (middle, high)
-        within = self._at(math.exp(high), visits_per_s, told)
-        beyond = self._at(math.exp(low), visits_per_s, told)
+        within = self._at(math.exp(high), visits_per_s, hints)
+        beyond = self._at(math.exp(low), visits_per_s, hints)
         # The grid is coarse and pages may be few: what is left buys a part of the next step.
         more = float((beyond[1] - within[1]).sum())
         part = min(max((visits_per_s - float(within[1].sum())) / more, 0.0), 1.0) if more > 0 else 0
@@ -114,27 +114,27 @@ class Pages:
             (1.0 - part) * a + part * b for a, b in zip(within, beyond, strict=True)
         )
         total = float(self.weight.sum())
-        return Outlook(
+        return FreshnessForecast(
             float(self.weight @ fresh) / total,
             float(self.weight @ age) / total,
             float(visits.sum()),
         )
 
     def _at(
-        self, price: float, visits_per_s: float, told: Told | None
+        self, price: float, visits_per_s: float, hints: HintQuality | None
     ) -> tuple[Floats, Floats, Floats]:
         """Return freshness, visits a second and mean age of each page at a price of a visit."""
         most_s = max(ROUNDS_MOST * len(self) / visits_per_s, GRID_S[1])
         waits = slice(0, int(np.searchsorted(GRID_S, most_s, side="right")))
-        fresh, age = (table[:, waits] for table in self.audited)
+        fresh, age = (table[:, waits] for table in self.periodic)
         weight = self.weight[:, None]
         every = 1.0 / GRID_S[waits]
         pages = np.arange(len(self))
         alone = (weight * fresh - price * every).argmax(axis=1)
         result = fresh[pages, alone], every[alone], age[pages, alone]
-        if told is None or told.missed_share >= 1.0:
+        if hints is None or hints.missed_share >= 1.0:
             return result
-        rare = told.missed_share
+        rare = hints.missed_share
         beside = (weight * rare * fresh - price * every).argmax(axis=1)
         if rare <= 0.0:
             beside_fresh, beside_visits, beside_age = np.zeros((3, len(self)))
@@ -142,16 +142,16 @@ class Pages:
             beside_fresh, beside_visits = fresh[pages, beside], every[beside]
             beside_age = age[pages, beside]
         # Told pages are visited once they have stood for a wait of the grid, beyond the lag.
-        first = int(np.searchsorted(GRID_S, told.lag_s))
-        calm, visits = self.calm[:, first:], self.told[:, first:]
-        cost = (1.0 - rare) / told.trust * visits
-        value = weight * (1.0 - rare) * calm - price * cost
+        first = int(np.searchsorted(GRID_S, hints.lag_s))
+        survival, visits = self.survival[:, first:], self.density[:, first:]
+        cost = (1.0 - rare) / hints.trust * visits
+        value = weight * (1.0 - rare) * survival - price * cost
         # A wait that hardly any gap outlasts would give the page up.
         best = np.where(visits * most_s >= 1.0, value, -np.inf).argmax(axis=1)
         hinted = (
-            (1.0 - rare) * calm[pages, best] + rare * beside_fresh,
+            (1.0 - rare) * survival[pages, best] + rare * beside_fresh,
             cost[pages, best] + beside_visits,
-            (1.0 - rare) * self._told_age(pages, first + best) + rare * beside_age,
+            (1.0 - rare) * self._hinted_age(pages, first + best) + rare * beside_age,
         )
         better = self.weight * hinted[0] - price * hinted[1] > (
             self.weight * result[0] - price * result[1]
@@ -160,22 +160,22 @@ class Pages:
         fresh, spent, aged = (np.where(better, a, b) for a, b in zip(hinted, result, strict=True))
         return fresh, spent, aged
 
-    def _told_age(self, pages: NDArray[np.int64], wait: NDArray[np.int64]) -> Floats:
+    def _hinted_age(self, pages: NDArray[np.int64], wait: NDArray[np.int64]) -> Floats:
         """Return the mean age of copies that are refreshed after each gap longer than a wait.
 
         A stale spell lasts until such a gap: its mean is (1 − S)/visits, its length near
         exponential beyond the wait.
         """
-        visits = np.maximum(self.told[pages, wait], _SHORT / GRID_S[-1])
-        spell = (1.0 - self.calm[pages, wait]) / visits
+        visits = np.maximum(self.density[pages, wait], _SHORT / GRID_S[-1])
+        spell = (1.0 - self.survival[pages, wait]) / visits
         waiting = np.minimum(GRID_S[wait], spell)
         beyond = spell - waiting
         return np.asarray(visits * (0.5 * waiting**2 + waiting * beyond + beyond**2))
 
 
-def pages_of(
+def survival_curves(
     gaps_s: Sequence[ArrayLike | None], rates: ArrayLike, weights: ArrayLike | None = None
-) -> Pages:
+) -> SurvivalCurves:
     """Return the change laws of pages.
 
     Args:
@@ -186,14 +186,16 @@ def pages_of(
     """
     rate = np.maximum(np.asarray(rates, np.float64), 1e-12)[:, None]
     falling = np.exp(-rate * GRID_S)
-    calm, told = falling, rate * falling
-    area = -np.expm1(-rate * GRID_S) / rate
-    aging = np.maximum(0.5 * GRID_S**2 - (GRID_S - area) / rate, 0.0)
+    survival, density = falling, rate * falling
+    integral = -np.expm1(-rate * GRID_S) / rate
+    age_integral = np.maximum(0.5 * GRID_S**2 - (GRID_S - integral) / rate, 0.0)
     for page, gaps in enumerate(gaps_s):
         if gaps is not None:
-            calm[page], told[page], area[page], aging[page] = _of_gaps(np.asarray(gaps, np.float64))
+            survival[page], density[page], integral[page], age_integral[page] = _of_gaps(
+                np.asarray(gaps, np.float64)
+            )
     weight = np.ones(len(rate)) if weights is None else np.asarray(weights, np.float64)
-    return Pages(calm, told, area, aging, weight)
+    return SurvivalCurves(survival, density, integral, age_integral, weight)
 
 
 def _of_gaps(gaps: Floats) -> tuple[Floats, Floats, Floats, Floats]:
@@ -204,31 +206,40 @@ def _of_gaps(gaps: Floats) -> tuple[Floats, Floats, Floats, Floats]:
     above = len(gaps) - first
     sums = [np.concatenate([np.cumsum((gaps**k)[::-1])[::-1], [0.0]])[first] for k in (1, 2, 3)]
     s = GRID_S
-    calm = (sums[0] - s * above) / total
+    survival = (sums[0] - s * above) / total
     beyond2 = sums[1] - 2 * s * sums[0] + s**2 * above
     beyond3 = sums[2] - 3 * s * sums[1] + 3 * s**2 * sums[0] - s**3 * above
-    area = 0.5 * ((gaps**2).sum() - beyond2) / total
+    integral = 0.5 * ((gaps**2).sum() - beyond2) / total
     # ∫₀^s of the area: ∫∫ S; the age integral is s²/2 less that.
     twice = (0.5 * (gaps**2).sum() * s - ((gaps**3).sum() - beyond3) / 6.0) / total
-    return np.maximum(calm, 0.0), above / total, area, np.maximum(0.5 * s**2 - twice, 0.0)
+    return np.maximum(survival, 0.0), above / total, integral, np.maximum(0.5 * s**2 - twice, 0.0)
 
 
-def budget_for(
-    pages: Pages, freshness: float, told: Told | None = None, *, most_per_s: float = 1e3
+def least_budget(
+    freshness_of: Callable[[float], float],
+    target: float,
+    *,
+    least: float,
+    most: float,
+    precision: float = 1e-3,
 ) -> float | None:
-    """Return the least visits per second that hold a freshness; None where none does.
+    """Return the least budget whose freshness reaches a target, by bisection on its logarithm.
 
     Args:
-        pages: the pages.
-        freshness: wanted, in (0, 1).
-        told: how hints come.
-        most_per_s: the most that is considered.
+        freshness_of: freshness of a budget, non-decreasing; the budget in any unit.
+        target: freshness wanted, in (0, 1).
+        least: lower end of the search, > 0.
+        most: upper end of the search.
+        precision: relative error of the result.
+
+    Returns:
+        The budget; None where even `most` does not reach the target.
     """
-    low, high = math.log(1e-9 * max(len(pages), 1)), math.log(most_per_s)
-    if pages.outlook(most_per_s, told).freshness < freshness:
+    if freshness_of(most) < target:
         return None
-    while high - low > 1e-3:
+    low, high = math.log(least), math.log(most)
+    while high - low > precision:
         middle = 0.5 * (low + high)
-        enough = pages.outlook(math.exp(middle), told).freshness >= freshness
+        enough = freshness_of(math.exp(middle)) >= target
         low, high = (low, middle) if enough else (middle, high)
     return math.exp(high)

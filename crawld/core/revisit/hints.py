@@ -34,7 +34,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from crawld.core.revisit.visit_value import WorthTable
+from crawld.core.revisit.visit_value import VisitValueTable
 
 Floats = NDArray[np.float64]
 Places = NDArray[np.int64]
@@ -74,7 +74,7 @@ class Coverage:
     missed_share: float = 1.0
     lag_s: float = 0.0
 
-    def urgency_untold(self, changed: Floats, changed_before_lag: Floats) -> Floats:
+    def silence_factor(self, changed: Floats, changed_before_lag: Floats) -> Floats:
         """Return what silence leaves of the worth of a visit to pages.
 
         Args:
@@ -86,8 +86,8 @@ class Coverage:
         return np.where(changed > 0.0, untold / np.maximum(changed, _LEAST), 1.0)
 
 
-def urgency(
-    age: Floats, scale_s: Floats, since_s: Floats, *, coverage: Coverage, worth: WorthTable
+def silence_factors(
+    age: Floats, scale_s: Floats, since_s: Floats, *, coverage: Coverage, table: VisitValueTable
 ) -> Floats:
     """Return what silence leaves of the worth of pages.
 
@@ -96,12 +96,12 @@ def urgency(
         scale_s: σ, seconds.
         since_s: time since the last visit, ≥ 0, seconds.
         coverage: of the hints.
-        worth: tables of the shape.
+        table: visit values of the site's scale model.
     """
     if coverage.missed_share >= 1.0:
         return np.ones_like(since_s)
-    would_be_told = worth.changed(age, scale_s, np.maximum(since_s - coverage.lag_s, 0.0))
-    return coverage.urgency_untold(worth.changed(age, scale_s, since_s), would_be_told)
+    would_be_told = table.changed(age, scale_s, np.maximum(since_s - coverage.lag_s, 0.0))
+    return coverage.silence_factor(table.changed(age, scale_s, since_s), would_be_told)
 
 
 class Belief(NamedTuple):
@@ -122,7 +122,7 @@ class Belief(NamedTuple):
     real: float
 
 
-def believe(
+def update_belief(
     belief: Belief | None,
     at: float,
     *,
@@ -131,7 +131,7 @@ def believe(
     scale_s: float,
     mean_hazard: float,
     coverage: Coverage,
-    worth: WorthTable,
+    table: VisitValueTable,
 ) -> Belief:
     """Return what is believed of a page after one more hint.
 
@@ -143,7 +143,7 @@ def believe(
         scale_s: σ of the page.
         mean_hazard: of all pages, 1/s.
         coverage: of the hints.
-        worth: tables of the shape.
+        table: visit values of the site's scale model.
     """
     if math.isinf(calm_at) and belief is None:
         return Belief(at, at, at, 0.0, 0.0, 1.0, 1.0)
@@ -153,15 +153,15 @@ def believe(
     told = 1.0 - coverage.missed_share
     ages = [max(at - then, 0.0) / scale_s for then in old[:3]]
     silence = [max(age - coverage.lag_s / scale_s, 0.0) for age in ages]
-    kept = [worth.survival(age) ** told for age in silence]
+    kept = [table.survival(age) ** told for age in silence]
     weights = [w * s for w, s in zip(old[3:6], kept, strict=True)]
     total = max(sum(weights), _LEAST)
-    hazard = sum(w * worth.hazard(a) for w, a in zip(weights, ages, strict=True)) / total / scale_s
+    hazard = sum(w * table.hazard(a) for w, a in zip(weights, ages, strict=True)) / total / scale_s
     true = hazard * trust / (hazard * trust + mean_hazard * (1.0 - trust) + _LEAST * _LEAST)
     calm, before, last = (w / total * (1.0 - true) for w in weights)
     # Two earlier hints are kept as one, at the instant of the likelier.
     before_at = old.last_at if last >= before else old.before_at
-    survival = worth.survival(max(at - before_at - coverage.lag_s, 0.0) / scale_s)
+    survival = table.survival(max(at - before_at - coverage.lag_s, 0.0) / scale_s)
     return Belief(
         old.calm_at,
         before_at,
@@ -181,7 +181,7 @@ def _confirmed(old: Belief, trust: float) -> Belief:
     return old._replace(calm=old.calm * share, before=old.before * share, last=last, real=old.real)
 
 
-class ToldPages:
+class HintedPages:
     """The told pages of one policy: slots of the policy, and their price."""
 
     def __init__(self) -> None:
@@ -189,7 +189,7 @@ class ToldPages:
         # Nothing is held before the first hint: there may be ten thousand policies without one.
         self._slot = np.zeros(0, np.int64)
         self._rows = np.zeros((0, len(Belief._fields)))
-        self._worth = np.zeros(0)
+        self._value = np.zeros(0)
         self._most = np.full(1, _NOBODY)
         self._new: set[int] = set()
         self._turn = 0
@@ -228,21 +228,21 @@ class ToldPages:
         if place != last:
             moved = int(self._slot[last])
             self._slot[place], self._place[moved] = moved, place
-            self._rows[place], self._worth[place] = self._rows[last], self._worth[last]
-        self._worth[last] = _NOBODY
+            self._rows[place], self._value[place] = self._rows[last], self._value[last]
+        self._value[last] = _NOBODY
         self._note({place // BLOCK, last // BLOCK})
         return belief
 
     def _extend(self, more: int) -> None:
         self._slot = np.concatenate([self._slot, np.zeros(more, np.int64)])
         self._rows = np.concatenate([self._rows, np.zeros((more, len(Belief._fields)))])
-        self._worth = np.concatenate([self._worth, np.full(more, _NOBODY)])
+        self._value = np.concatenate([self._value, np.full(more, _NOBODY)])
         blocks = -(-len(self._slot) // BLOCK) - len(self._most)
         self._most = np.concatenate([self._most, np.full(blocks, _NOBODY)])
 
     def _note(self, blocks: set[int]) -> None:
         for block in blocks:
-            self._most[block] = self._worth[block * BLOCK : (block + 1) * BLOCK].max()
+            self._most[block] = self._value[block * BLOCK : (block + 1) * BLOCK].max()
 
     # -- prices ------------------------------------------------------------------------------------
 
@@ -269,9 +269,9 @@ class ToldPages:
         """Return what is believed at places, shape (fields of `Belief`, places)."""
         return self._rows[places].T
 
-    def priced(self, places: Places, worth: Floats) -> None:
+    def set_values(self, places: Places, value: Floats) -> None:
         """Take the worth of pages, seconds, in the order of `places`."""
-        self._worth[places] = worth
+        self._value[places] = value
         self._new.difference_update(self._slot[places].tolist())
         self._note(set((places // BLOCK).tolist()))
 
@@ -280,11 +280,11 @@ class ToldPages:
         if not self._place:
             return -1, _NOBODY
         block = int(self._most.argmax()) * BLOCK
-        place = block + int(self._worth[block : block + BLOCK].argmax())
-        return int(self._slot[place]), float(self._worth[place])
+        place = block + int(self._value[block : block + BLOCK].argmax())
+        return int(self._slot[place]), float(self._value[place])
 
 
-def price_told(
+def hinted_values(
     beliefs: Floats,
     untold: Floats,
     at: float,
@@ -292,7 +292,7 @@ def price_told(
     since_s: Floats,
     scale_s: Floats,
     coverage: Coverage,
-    worth: WorthTable,
+    table: VisitValueTable,
 ) -> Floats:
     """Return what visits to told pages are worth now, seconds.
 
@@ -303,14 +303,14 @@ def price_told(
         since_s: time since the last visit of each, seconds; 0 where there was none.
         scale_s: σ of each.
         coverage: of the hints.
-        worth: tables of the shape.
+        table: visit values of the site's scale model.
     """
     ages = np.maximum(at - beliefs[:3], 0.0)
     silence = np.maximum(ages - coverage.lag_s, 0.0) / scale_s
-    weights = beliefs[3:6] * worth.survivals(silence) ** (1.0 - coverage.missed_share)
+    weights = beliefs[3:6] * table.survivals(silence) ** (1.0 - coverage.missed_share)
     weights /= np.maximum(weights.sum(axis=0), _LEAST)
     # Each true change told since the last visit says that the page is livelier than it was.
     lively_s = scale_s / np.sqrt(1.0 + _LIVELIER * beliefs[6])
-    stay = worth.of_stale(lively_s, ages[1:])
+    stay = table.stale_values(lively_s, ages[1:])
     stay += STALE_SHARE * since_s
     return np.asarray(weights[0] * untold + weights[1] * stay[0] + weights[2] * stay[1])

@@ -14,7 +14,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from crawld.core.revisit.visit_value import WorthTable
+from crawld.core.revisit.visit_value import VisitValueTable
 
 Floats = NDArray[np.float64]
 Slots = NDArray[np.int64]
@@ -34,7 +34,7 @@ class IndexPages:
         visited_at, age, scale, weight: one element a slot; -inf = never visited.
     """
 
-    def __init__(self, table: WorthTable) -> None:
+    def __init__(self, table: VisitValueTable) -> None:
         self.table = table
         self.visited_at = np.zeros(0)
         self.age = np.zeros(0, dtype=np.float32)
@@ -84,7 +84,7 @@ class IndexPages:
         self._rates += 1.0 / scale - 1.0 / self._scale[slot]
         self._age[slot], self._scale[slot] = age, scale
 
-    def visited(self, slot: int, at: float) -> None:
+    def set_visit(self, slot: int, at: float) -> None:
         """Take the instant of a visit."""
         self._visited_at[slot] = at
 
@@ -92,12 +92,12 @@ class IndexPages:
         """Return last visit, age and scale of a page."""
         return self._visited_at[slot], self._age[slot], self._scale[slot]
 
-    def worth(self, slot: int, at: float) -> float:
+    def value(self, slot: int, at: float) -> float:
         """Return what a visit to a page is worth now, seconds."""
         since = at - self._visited_at[slot]
         if since < 0.0:
             since = 0.0
-        return self.table.of_one(self._age[slot], self._scale[slot], since) * self._weight[slot]
+        return self.table.value(self._age[slot], self._scale[slot], since) * self._weight[slot]
 
     def due(self, slot: int, level: float) -> float:
         """Return a time until which a page is worth less than a level."""
@@ -131,10 +131,10 @@ class IndexPages:
         """Return age and scale of each page."""
         return self.age[slots].astype(np.float64), self.scale[slots].astype(np.float64)
 
-    def worths(self, slots: Slots, at: float) -> Floats:
+    def values(self, slots: Slots, at: float) -> Floats:
         """Return what visits are worth now, seconds."""
         age, scale = self.shapes(slots)
-        return np.asarray(self.table.of(age, scale, self.since(slots, at)) * self.weight[slots])
+        return np.asarray(self.table.values(age, scale, self.since(slots, at)) * self.weight[slots])
 
     def dues(self, slots: Slots, level: float) -> Floats:
         """Return `due` of many pages."""

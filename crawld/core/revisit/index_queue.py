@@ -28,8 +28,8 @@ from numpy.typing import NDArray
 
 from crawld.core.revisit.heap import ABSENT
 from crawld.core.revisit.index_pages import LONGEST_S, IndexPages
-from crawld.core.revisit.partial_heap import NearQueue
-from crawld.core.revisit.pool import Pool
+from crawld.core.revisit.partial_heap import PartialHeap
+from crawld.core.revisit.shortlist import Shortlist
 
 Floats = NDArray[np.float64]
 Slots = NDArray[np.int64]
@@ -40,7 +40,7 @@ NEW = -(2.0**42)
 _SMALL = 512
 """Up to so many pages all are in the pool: exact, and cheaper than any heap."""
 
-_POOL_LEAST, _POOL_SHARE, _POOL_MOST = 256, 8, 8192
+_SHORTLIST_LEAST, _SHORTLIST_SHARE, _SHORTLIST_MOST = 256, 8, 8192
 """The pool holds up to an eighth of the pages, so that it lasts while prices fall."""
 
 _AHEAD = 8
@@ -75,18 +75,18 @@ class IndexQueue:
 
     def __init__(self, pages: IndexPages) -> None:
         self._pages = pages
-        self._heap = NearQueue()
-        self._pool = Pool()
+        self._heap = PartialHeap()
+        self._shortlist = Shortlist()
         self._level = 0.0
         self._refresh_at = -math.inf
         self._picks_since_rekey = 0
         self._swept: int | None = None
 
     def __len__(self) -> int:
-        return len(self._heap) + len(self._pool)
+        return len(self._heap) + len(self._shortlist)
 
     def __contains__(self, slot: int) -> bool:
-        return slot in self._pool or slot in self._heap
+        return slot in self._shortlist or slot in self._heap
 
     def is_new(self, slot: int) -> bool:
         """Whether a page that waits does so among the new ones."""
@@ -119,25 +119,25 @@ class IndexQueue:
     def push_visited(self, slot: int) -> None:
         """Enter a page that was visited just now."""
         if self._level == 0.0:
-            self._pool.put(slot, 0.0)
+            self._shortlist.put(slot, 0.0)
         else:
             self.push(slot)
 
-    def look_at(self, slot: int, now: float) -> None:
+    def recheck(self, slot: int, now: float) -> None:
         """Enter a page, or take it out of the pool, to be priced at the next pick."""
-        self._pool.discard(slot)
+        self._shortlist.discard(slot)
         self._heap.push(slot, now)
 
-    def put_back(self, slot: int) -> None:
+    def restore_new(self, slot: int) -> None:
         """Enter a new page that was taken out, where it was."""
         self._heap.push(slot, self._heap.key(slot))
 
     def remove(self, slot: int) -> None:
         """Take a page out; nothing happens where it does not wait."""
-        if not self._pool.discard(slot):
+        if not self._shortlist.discard(slot):
             self._heap.remove(slot)
 
-    def learnt(self, slots: Slots, new: Floats) -> None:
+    def reorder(self, slots: Slots, new: Floats) -> None:
         """Order pages anew of which more is known now.
 
         Args:
@@ -166,18 +166,18 @@ class IndexQueue:
             self._rekey(at)
         if self._swept is not None:
             self._sweep(at)
-        self._ripen(at)
+        self._promote_due(at)
         if at >= self._refresh_at:
             self._refresh(at)
-        slot, worth = self._pool.best()
+        slot, value = self._shortlist.best()
         if len(self._heap):
-            if slot < 0 or worth < _NEAR * self._level:
-                return self._lower(at)
-            if len(self._pool) < _POOL_LEAST:
+            if slot < 0 or value < _NEAR * self._level:
+                return self._lower_level(at)
+            if len(self._shortlist) < _SHORTLIST_LEAST:
                 self._sweep_ahead(at)
-        return slot, worth
+        return slot, value
 
-    def _ripen(self, at: float) -> None:
+    def _promote_due(self, at: float) -> None:
         """Move pages whose time has come from the heap to the pool."""
         heap, pages = self._heap, self._pages
         admitted = self._level * (_ADMITTED if len(self) <= _MANY else _NEAR)
@@ -185,71 +185,71 @@ class IndexQueue:
             slot = heap.first()
             if slot == ABSENT or heap.key(slot) > at:
                 break
-            worth = pages.worth(slot, at)
-            if worth < admitted:
-                heap.push(slot, self._later(slot, worth, at))
+            value = pages.value(slot, at)
+            if value < admitted:
+                heap.push(slot, self._recheck_at(slot, value, at))
             else:
                 heap.remove(slot)
-                self._pool.put(slot, worth)
-        if len(self) > _SMALL and len(self._pool) > self._room():
-            self._raise(at)
+                self._shortlist.put(slot, value)
+        if len(self) > _SMALL and len(self._shortlist) > self._shortlist_size():
+            self._raise_level(at)
 
     def _refresh(self, at: float) -> None:
         """Price the pool anew, and say when that is due again."""
-        slots = self._pool.slots
+        slots = self._shortlist.slots
         if len(slots) == 0:
             return
-        self._pool.worth[:] = self._pages.worths(slots, at)
+        self._shortlist.values[:] = self._pages.values(slots, at)
         least = at - float(self._pages.visited_at[slots].max())
         self._refresh_at = at + _MOVED * max(least, 0.0)
 
-    def _raise(self, at: float) -> None:
+    def _raise_level(self, at: float) -> None:
         """Raise the level to what the best of a full pool are worth; park the others."""
         self._refresh(at)
-        slots, worth = self._pool.slots.copy(), self._pool.worth.copy()
-        count = self._room() // 2
-        kept = np.argpartition(-worth, count)
-        self._level = float(worth[kept[count]])
+        slots, values = self._shortlist.slots.copy(), self._shortlist.values.copy()
+        count = self._shortlist_size() // 2
+        kept = np.argpartition(-values, count)
+        self._level = float(values[kept[count]])
         for place in kept[count:].tolist():
             slot = int(slots[place])
-            self._pool.discard(slot)
-            self._heap.push(slot, self._later(slot, float(worth[place]), at))
+            self._shortlist.discard(slot)
+            self._heap.push(slot, self._recheck_at(slot, float(values[place]), at))
 
-    def _later(self, slot: int, worth: float, at: float) -> float:
+    def _recheck_at(self, slot: int, value: float, at: float) -> float:
         """Return a time until which a page worth less than the level stays so.
 
         Where the density of gaps falls, worth grows at most with the square of the time since the
         visit: W(τ) = ∫ s f(s) ds ≥ f(τ) τ²/2. A power of 2.5 leaves room for a density that rises.
         """
         since = at - self._pages.of(slot)[0]
-        if worth <= 0.0 or since <= 0.0:
+        if value <= 0.0 or since <= 0.0:
             return max(self._pages.due(slot, self._level), at + _PAUSE_S)
-        return at + since * max(math.pow(self._level / worth, 0.4) - 1.0, _PAUSE)
+        return at + since * max(math.pow(self._level / value, 0.4) - 1.0, _PAUSE)
 
-    def _laters(self, slots: Slots, worth: Floats, at: float) -> Floats:
-        """Return `_later` of many pages."""
+    def _recheck_times(self, slots: Slots, values: Floats, at: float) -> Floats:
+        """Return `_recheck_at` of many pages."""
         if self._level == 0.0:
             return np.full(len(slots), at)
         since = np.minimum(at - self._pages.visited_at[slots], LONGEST_S)
         with np.errstate(divide="ignore"):
-            ratio = np.where(worth > 0.0, self._level / np.maximum(worth, 1e-300), 1.0)
+            ratio = np.where(values > 0.0, self._level / np.maximum(values, 1e-300), 1.0)
         return np.asarray(at + np.maximum(since * np.maximum(ratio**0.4 - 1.0, _PAUSE), _PAUSE_S))
 
-    def _room(self) -> int:
-        return min(max(_POOL_LEAST, len(self) // _POOL_SHARE), _POOL_MOST)
+    def _shortlist_size(self) -> int:
+        return min(max(_SHORTLIST_LEAST, len(self) // _SHORTLIST_SHARE), _SHORTLIST_MOST)
 
     # -- a lower level -----------------------------------------------------------------------------
 
-    def _lower(self, at: float) -> tuple[int, float]:
+    def _lower_level(self, at: float) -> tuple[int, float]:
         """Find the best page where nothing in the pool is worth the level."""
         if self._swept is None and self._picks_since_rekey * _REKEY_SHARE >= len(self):
             self._rekey(at)
-        elif len(self._pool) == 0:
+        elif len(self._shortlist) == 0:
             for _ in range(min(_AHEAD, len(self._heap))):
                 slot = self._heap.first()
                 self._heap.remove(slot)
-                self._pool.put(slot, self._pages.worth(slot, at))
-        return self._pool.best()
+                self._shortlist.put(slot, self._pages.value(slot, at))
+        return self._shortlist.best()
 
     def _rekey(self, at: float) -> None:
         """Price all waiting pages, at once or from now on in parts.
@@ -258,38 +258,38 @@ class IndexQueue:
         """
         self._picks_since_rekey = 0
         waiting = self._heap.members()
-        wanted = min(self._room() // 2, len(waiting))
+        wanted = min(self._shortlist_size() // 2, len(waiting))
         if len(waiting) > _AT_ONCE:
             # Every so-and-so-manieth page, so that pages of all ages are among them.
             sample = waiting[:: -(-len(waiting) // _SWEPT)]
             self._begin_sweep(sample, wanted * len(sample) // len(waiting), at)
             return
-        worth = self._pages.worths(waiting, at)
-        best = np.argpartition(-worth, wanted - 1)[:wanted]
-        self._level = float(worth[best].min()) if len(self) > _SMALL else 0.0
-        self._settle(waiting, worth, best, at)
+        values = self._pages.values(waiting, at)
+        best = np.argpartition(-values, wanted - 1)[:wanted]
+        self._level = float(values[best].min()) if len(self) > _SMALL else 0.0
+        self._rekey_slots(waiting, values, best, at)
 
-    def _settle(self, slots: Slots, worth: Floats, best: Slots, at: float) -> None:
+    def _rekey_slots(self, slots: Slots, values: Floats, best: Slots, at: float) -> None:
         """Key waiting pages by the level and let the best of them into the pool."""
         due = self._pages.dues(slots, self._level)
-        self._heap.move(slots, np.maximum(due, self._laters(slots, worth, at)))
-        for slot, value in zip(slots[best].tolist(), worth[best].tolist(), strict=True):
+        self._heap.move(slots, np.maximum(due, self._recheck_times(slots, values, at)))
+        for slot, value in zip(slots[best].tolist(), values[best].tolist(), strict=True):
             self._heap.remove(slot)
-            self._pool.put(slot, value)
+            self._shortlist.put(slot, value)
 
     def _begin_sweep(self, sample: Slots, wanted: int, at: float) -> None:
-        worth = self._pages.worths(sample, at)
-        best = np.argpartition(-worth, wanted)[: wanted + 1]
-        self._level, self._swept = float(worth[best].min()), 0
-        self._settle(sample, worth, best, at)
+        values = self._pages.values(sample, at)
+        best = np.argpartition(-values, wanted)[: wanted + 1]
+        self._level, self._swept = float(values[best].min()), 0
+        self._rekey_slots(sample, values, best, at)
 
     def _sweep(self, at: float) -> None:
         """Key the next part of the pages by the level."""
         first = self._swept or 0
         waiting = self._heap.members(first, first + _SWEPT)
         self._swept = first + _SWEPT if first + _SWEPT < len(self._pages) else None
-        worth = self._pages.worths(waiting, at)
-        self._settle(waiting, worth, np.flatnonzero(worth >= self._level), at)
+        values = self._pages.values(waiting, at)
+        self._rekey_slots(waiting, values, np.flatnonzero(values >= self._level), at)
 
     def _sweep_ahead(self, at: float) -> None:
         """Begin a sweep while the pool still lasts, so that no pick must wait for it."""

@@ -30,7 +30,7 @@ _PASSED_OVER = 4
 """The near end is cleared of what has left when it is so many times as long as it should be."""
 
 
-class NearQueue:
+class PartialHeap:
     """The slots that wait, least key first; the interface of `SlotHeap`."""
 
     def __init__(self) -> None:

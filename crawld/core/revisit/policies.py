@@ -2,11 +2,11 @@
 
 A policy orders the pages of one host: at each free slot of the host it names the page to visit.
 It knows no clock, no network and no database: time is an argument, what a visit found comes in as
-an `Observation`, and everything it holds is derived state that can be rebuilt from the pages.
+an `VisitObservation`, and everything it holds is derived state that can be rebuilt from the pages.
 The daemon, the laboratory and the benchmarks drive the same objects.
 
-Rule 1: `select` hands a page out once; until `visited` or `released` it is in flight and is not
-selected again. Rule 2: an unknown page in `visited`, `released`, `hinted`, `remove` or
+Rule 1: `select` hands a page out once; until `record_visit` or `release` it is in flight and is not
+selected again. Rule 2: an unknown page in `record_visit`, `release`, `record_hint`, `remove` or
 `set_weight` is no error: it was removed while in flight, or a hint came late. Rule 3: a clock that
 jumps neither starves a page nor lets one be visited twice in a row.
 """
@@ -26,7 +26,7 @@ from crawld.core.revisit.slots import FREE, PageSlots
 
 
 @dataclass(frozen=True, slots=True)
-class Observation:
+class VisitObservation:
     """What one successful visit revealed of the page's changes.
 
     Attributes:
@@ -53,7 +53,7 @@ class Policy(Protocol):
         """Whether the page is held."""
         ...
 
-    def held(self, pages: ArrayLike) -> NDArray[np.bool_]:
+    def contains_many(self, pages: ArrayLike) -> NDArray[np.bool_]:
         """Return whether each of many pages is held, same order."""
         ...
 
@@ -98,7 +98,7 @@ class Policy(Protocol):
         """Return the page to visit now and take it out of selection; None where none waits."""
         ...
 
-    def visited(self, page: int, now: float, observation: Observation | None) -> None:
+    def record_visit(self, page: int, now: float, observation: VisitObservation | None) -> None:
         """End a visit; the page waits again.
 
         Args:
@@ -108,11 +108,11 @@ class Policy(Protocol):
         """
         ...
 
-    def released(self, page: int) -> None:
+    def release(self, page: int) -> None:
         """Give a selected page back as if it had never been selected."""
         ...
 
-    def hinted(self, page: int, at: float, *, trust: float = 1.0) -> None:
+    def record_hint(self, page: int, at: float, *, trust: float = 1.0) -> None:
         """Note a report that the page changed.
 
         Args:
@@ -124,7 +124,7 @@ class Policy(Protocol):
         ...
 
 
-class SteadyClock:
+class MonotonicClock:
     """Time as the wall clock goes, but for its steps back: then time stands still and goes on.
 
     Attributes:
@@ -135,20 +135,20 @@ class SteadyClock:
         self.now = -math.inf
         self.lead = 0.0
 
-    def tell(self, now: float) -> float:
+    def advance(self, now: float) -> float:
         """Return the policy's time at a wall clock time."""
         if now + self.lead < self.now:
             self.lead = self.now - now
         self.now = now + self.lead
         return self.now
 
-    def of_visit(self, at: float) -> float:
+    def visit_time(self, at: float) -> float:
         """Return the policy's time of a visit that may be told late: time does not go back for it.
 
         Args:
             at: its instant, Unix seconds; one later than all calls so far moves the clock.
         """
-        return at + self.lead if at + self.lead < self.now else self.tell(at)
+        return at + self.lead if at + self.lead < self.now else self.advance(at)
 
 
 NEVER = -(2.0**52)
@@ -165,7 +165,7 @@ class UniformPolicy:
         self._slots = PageSlots()
         self._heap = SlotHeap()
         self._latest = -math.inf
-        self._newcomers = 0
+        self._new_count = 0
 
     def __len__(self) -> int:
         return len(self._slots)
@@ -173,7 +173,7 @@ class UniformPolicy:
     def __contains__(self, page: int) -> bool:
         return page in self._slots
 
-    def held(self, pages: ArrayLike) -> NDArray[np.bool_]:
+    def contains_many(self, pages: ArrayLike) -> NDArray[np.bool_]:
         """Return whether each of many pages is held, same order."""
         return np.asarray(self._slots.find_many(pages) != FREE)
 
@@ -191,8 +191,8 @@ class UniformPolicy:
     ) -> None:
         """Hold many pages, the longest unvisited first."""
         slots = self._slots.load(pages)
-        never = NEVER + self._newcomers + np.arange(len(slots), dtype=np.float64)
-        self._newcomers += len(slots)
+        never = NEVER + self._new_count + np.arange(len(slots), dtype=np.float64)
+        self._new_count += len(slots)
         keys: NDArray[np.float64] = never
         if last_visit_at is not None:
             given = np.asarray(last_visit_at, dtype=np.float64)
@@ -217,27 +217,27 @@ class UniformPolicy:
         self._heap.remove(slot)
         return self._slots.page_at[slot]
 
-    def visited(self, page: int, now: float, observation: Observation | None) -> None:
+    def record_visit(self, page: int, now: float, observation: VisitObservation | None) -> None:
         """Put the page at the end of the round."""
         slot = self._slots.find(page)
         if slot != FREE:
             self._heap.push(slot, self._turn(now))
 
-    def released(self, page: int) -> None:
+    def release(self, page: int) -> None:
         """Put a selected page back where it was."""
         slot = self._slots.find(page)
         if slot != FREE and slot not in self._heap:
             self._heap.push(slot, self._heap.key(slot))
 
-    def hinted(self, page: int, at: float, *, trust: float = 1.0) -> None:
+    def record_hint(self, page: int, at: float, *, trust: float = 1.0) -> None:
         """Accept and ignore: round robin does not jump the queue."""
 
     def _key(self, last_visit_at: float | None) -> float:
         if last_visit_at is not None:
             self._latest = max(self._latest, last_visit_at)
             return last_visit_at
-        self._newcomers += 1
-        return NEVER + self._newcomers
+        self._new_count += 1
+        return NEVER + self._new_count
 
     def _turn(self, now: float) -> float:
         # Later than every turn before, even where the clock stepped back: else the page just

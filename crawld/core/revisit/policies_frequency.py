@@ -27,7 +27,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from crawld.core.revisit.fenwick import Fenwick
 from crawld.core.revisit.heap import ABSENT, SlotHeap
-from crawld.core.revisit.policies import NEVER, Observation
+from crawld.core.revisit.policies import NEVER, VisitObservation
 from crawld.core.revisit.slots import FREE, PageSlots
 
 Floats = NDArray[np.float64]
@@ -54,7 +54,7 @@ def phase(page: int) -> float:
     return (xxhash.xxh3_64_intdigest(page.to_bytes(8, "little", signed=True)) + 0.5) / 2.0**64
 
 
-def lay_out(pages: ArrayLike, frequency: ArrayLike, picks: int) -> NDArray[np.int64]:
+def merge_schedule(pages: ArrayLike, frequency: ArrayLike, picks: int) -> NDArray[np.int64]:
     """Return the first picks of MERGE at once: the ideal instants of all pages in order.
 
     Args:
@@ -79,14 +79,14 @@ def lay_out(pages: ArrayLike, frequency: ArrayLike, picks: int) -> NDArray[np.in
     return keys[page[order[:picks]]]
 
 
-class _Frequencies:
+class _DueTimePolicy:
     """What MERGE and DELAYED share: pages, their frequencies, and a heap of due times."""
 
     def __init__(self) -> None:
         self._slots = PageSlots()
         self._heap = SlotHeap()
         self._frequency = array("f")
-        self._newcomers = 0
+        self._new_count = 0
         self._known, self._sum = 0, 0.0
         self._given_up = 0
         self._virtual = 0.0
@@ -102,7 +102,7 @@ class _Frequencies:
     def __contains__(self, page: int) -> bool:
         return page in self._slots
 
-    def held(self, pages: ArrayLike) -> NDArray[np.bool_]:
+    def contains_many(self, pages: ArrayLike) -> NDArray[np.bool_]:
         """Return whether each of many pages is held, same order."""
         return np.asarray(self._slots.find_many(pages) != FREE)
 
@@ -114,9 +114,9 @@ class _Frequencies:
         if slot == len(self._frequency):
             self._frequency.append(_UNKNOWN)
         self._frequency[slot] = _UNKNOWN
-        self._newcomers += 1
+        self._new_count += 1
         self._heap.push(
-            slot, NEVER + self._newcomers if last_visit_at is None else self._next(slot)
+            slot, NEVER + self._new_count if last_visit_at is None else self._first_due(slot)
         )
 
     def load(
@@ -128,14 +128,14 @@ class _Frequencies:
         """Hold many pages, the longest unvisited first."""
         slots = self._slots.load(pages)
         self._frequency.frombytes(np.full(len(slots), _UNKNOWN, np.float32).tobytes())
-        keys = NEVER + self._newcomers + np.arange(len(slots), dtype=np.float64)
-        self._newcomers += len(slots)
+        keys = NEVER + self._new_count + np.arange(len(slots), dtype=np.float64)
+        self._new_count += len(slots)
         if last_visit_at is not None:
             visited = ~np.isnan(np.asarray(last_visit_at, dtype=np.float64))
             keys = np.where(visited, self._virtual, keys)
         self._heap.load(keys)
 
-    def allocated(self, pages: ArrayLike, frequency: ArrayLike) -> None:
+    def set_frequencies(self, pages: ArrayLike, frequency: ArrayLike) -> None:
         """Take frequencies from an allocation.
 
         A page that had a frequency keeps its place in the interval under way, stretched to the new
@@ -204,10 +204,10 @@ class _Frequencies:
     def set_weight(self, page: int, weight: float) -> None:
         """Accept and ignore: the next allocation brings the frequency that follows from it."""
 
-    def hinted(self, page: int, at: float, *, trust: float = 1.0) -> None:
+    def record_hint(self, page: int, at: float, *, trust: float = 1.0) -> None:
         """Accept and ignore: an allocated schedule knows rates, not events."""
 
-    def released(self, page: int) -> None:
+    def release(self, page: int) -> None:
         """Put a selected page back where it was."""
         slot = self._slots.find(page)
         if slot != FREE and slot not in self._heap:
@@ -218,12 +218,12 @@ class _Frequencies:
         frequency = self._mean if given < 0 else given
         return min(1.0 / frequency, _GIVEN_UP / 16) if frequency > 0 else math.inf
 
-    def _last(self) -> float:
+    def _given_up_due(self) -> float:
         """Return the due time of one more page with f = 0: behind all others."""
         self._given_up += 1
         return _GIVEN_UP + _GIVEN_UP_STEP * self._given_up
 
-    def _next(self, slot: int) -> float:
+    def _first_due(self, slot: int) -> float:
         """Return the due time of a page that enters the running schedule: one phase from now."""
         interval = self._interval(slot)
         if math.isinf(interval) and self._frequency[slot] < 0:
@@ -231,7 +231,7 @@ class _Frequencies:
         return self._virtual + phase(self._slots.page_at[slot]) * interval
 
 
-class MergePolicy(_Frequencies):
+class MergePolicy(_DueTimePolicy):
     """MERGE: the ideal instants of all pages in one order, one a slot, on a clock of their own.
 
     The virtual clock is the due time last reached; it needs no wall clock, so that neither idle
@@ -249,23 +249,23 @@ class MergePolicy(_Frequencies):
         self._heap.remove(slot)
         return self._slots.page_at[slot]
 
-    def visited(self, page: int, now: float, observation: Observation | None) -> None:
+    def record_visit(self, page: int, now: float, observation: VisitObservation | None) -> None:
         """Set the next due time, one interval after the one before."""
         slot = self._slots.find(page)
         if slot == FREE:
             return
         due, interval = self._heap.key(slot), self._interval(slot)
         if math.isinf(interval) or due >= _GIVEN_UP:
-            due = self._last() if self._frequency[slot] == 0 else self._virtual + len(self)
+            due = self._given_up_due() if self._frequency[slot] == 0 else self._virtual + len(self)
         elif due < NEVER / 2:
-            due = self._next(slot)
+            due = self._first_due(slot)
         elif slot not in self._heap:
             due += interval
         # Visited out of turn (an operator asked): the schedule goes on as if nothing had been.
         self._heap.push(slot, due)
 
 
-class DelayedPolicy(_Frequencies):
+class DelayedPolicy(_DueTimePolicy):
     """DELAYED: each ideal instant moved to the first polite one at or after it.
 
     Ideal instants that passed while one was waiting are served by the same visit.
@@ -277,36 +277,36 @@ class DelayedPolicy(_Frequencies):
 
     def select(self, now: float) -> int | None:
         """Return the page whose ideal instant has waited longest; None where none has come."""
-        self._tell(now)
+        self._advance(now)
         slot = self._heap.first()
         if slot == ABSENT or self._heap.key(slot) > now:
             return None
         self._heap.remove(slot)
         return self._slots.page_at[slot]
 
-    def visited(self, page: int, now: float, observation: Observation | None) -> None:
+    def record_visit(self, page: int, now: float, observation: VisitObservation | None) -> None:
         """Set the next ideal instant after now."""
         if now > self._virtual:  # a visit told late is no clock set back
-            self._tell(now)
+            self._advance(now)
         slot = self._slots.find(page)
         if slot == FREE or slot in self._heap:
             return
         due, interval = self._heap.key(slot), self._interval(slot)
         if math.isinf(interval):
-            due = self._last() if self._frequency[slot] == 0 else now + 1.0
+            due = self._given_up_due() if self._frequency[slot] == 0 else now + 1.0
         elif due < NEVER / 2 or due >= _GIVEN_UP:
-            due = self._next(slot)
+            due = self._first_due(slot)
         else:
             due += interval * max(1.0, math.ceil((now - due) / interval))
         self._heap.push(slot, due)
 
-    def due_at(self) -> float:
+    def next_due_at(self) -> float:
         """Return the ideal instant that comes next, Unix seconds; inf where none will."""
         slot = self._heap.first()
         due = math.inf if slot == ABSENT else self._heap.key(slot)
         return due if due < _GIVEN_UP else math.inf
 
-    def _tell(self, now: float) -> None:
+    def _advance(self, now: float) -> None:
         """Follow the clock; one set back, and the first one told, move all due times with it."""
         if not self._started or now < self._virtual - _CLOCK_STEP_S:
             due = self._heap.keys()
@@ -342,7 +342,7 @@ class RandomPolicy:
     def __contains__(self, page: int) -> bool:
         return page in self._slots
 
-    def held(self, pages: ArrayLike) -> NDArray[np.bool_]:
+    def contains_many(self, pages: ArrayLike) -> NDArray[np.bool_]:
         """Return whether each of many pages is held, same order."""
         return np.asarray(self._slots.find_many(pages) != FREE)
 
@@ -367,7 +367,7 @@ class RandomPolicy:
         self._frequency.frombytes(np.full(len(slots), _UNKNOWN, np.float32).tobytes())
         self._rebuild()
 
-    def allocated(self, pages: ArrayLike, frequency: ArrayLike) -> None:
+    def set_frequencies(self, pages: ArrayLike, frequency: ArrayLike) -> None:
         """Take frequencies from an allocation; without effect where all pages are drawn alike.
 
         Pages not named keep theirs, so that a large allocation can come in parts.
@@ -404,7 +404,7 @@ class RandomPolicy:
     def set_weight(self, page: int, weight: float) -> None:
         """Accept and ignore: importance is part of the frequency."""
 
-    def hinted(self, page: int, at: float, *, trust: float = 1.0) -> None:
+    def record_hint(self, page: int, at: float, *, trust: float = 1.0) -> None:
         """Accept and ignore."""
 
     def select(self, now: float) -> int | None:
@@ -416,11 +416,11 @@ class RandomPolicy:
         self._in_flight.add(slot)
         return self._slots.page_at[slot]
 
-    def visited(self, page: int, now: float, observation: Observation | None) -> None:
+    def record_visit(self, page: int, now: float, observation: VisitObservation | None) -> None:
         """Put the page back into the urn."""
-        self.released(page)
+        self.release(page)
 
-    def released(self, page: int) -> None:
+    def release(self, page: int) -> None:
         """Put the page back into the urn."""
         slot = self._slots.find(page)
         if slot != FREE:

@@ -29,7 +29,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from crawld.core.change.renewal import EDGES_S, Renewal, exponential_mass, renewal_function
 from crawld.core.revisit.heap import ABSENT, SlotHeap
-from crawld.core.revisit.policies import NEVER, Observation, SteadyClock
+from crawld.core.revisit.policies import NEVER, MonotonicClock, VisitObservation
 from crawld.core.revisit.slots import FREE, PageSlots
 
 Floats = NDArray[np.float64]
@@ -80,8 +80,8 @@ class GreedyPolicy:
         self._slots = PageSlots()
         self._new = SlotHeap()
         self._turns = SlotHeap()
-        self._newcomers = 0
-        self._clock = SteadyClock()
+        self._new_count = 0
+        self._clock = MonotonicClock()
         usual = Renewal(EDGES_S, exponential_mass(np.array([_UNKNOWN_RATE])))
         self._usual = residual_matrix(usual)[0], usual.survival(EDGES_S[None, :])[0]
         self._extend(0)
@@ -92,12 +92,12 @@ class GreedyPolicy:
     def __contains__(self, page: int) -> bool:
         return page in self._slots
 
-    def held(self, pages: ArrayLike) -> NDArray[np.bool_]:
+    def contains_many(self, pages: ArrayLike) -> NDArray[np.bool_]:
         """Return whether each of many pages is held, same order."""
         return np.asarray(self._slots.find_many(pages) != FREE)
 
     def add(self, page: int, last_visit_at: float | None, weight: float = 1.0) -> None:
-        """Hold a page with the usual distribution until `learnt` brings its own."""
+        """Hold a page with the usual distribution until `set_renewals` brings its own."""
         if page in self._slots:
             return
         slot = self._slots.add(page)
@@ -122,7 +122,7 @@ class GreedyPolicy:
         for slot, at in zip(slots.tolist(), seen, strict=True):
             self._enter(slot, None if math.isnan(at) else float(at))
 
-    def learnt(self, pages: ArrayLike, renewals: Renewal) -> None:
+    def set_renewals(self, pages: ArrayLike, renewals: Renewal) -> None:
         """Take the interval distributions of pages; unknown pages are passed over.
 
         Args:
@@ -153,12 +153,12 @@ class GreedyPolicy:
             if slot in self._turns:
                 self._turn(slot, float(self._visited_at[slot]))
 
-    def hinted(self, page: int, at: float, *, trust: float = 1.0) -> None:
+    def record_hint(self, page: int, at: float, *, trust: float = 1.0) -> None:
         """Accept and ignore."""
 
     def select(self, now: float) -> int | None:
         """Return the page whose visit gains most."""
-        now = self._clock.tell(now)
+        now = self._clock.advance(now)
         slot = self._new.first()
         if slot == ABSENT:
             slot = self._best(now)
@@ -175,13 +175,13 @@ class GreedyPolicy:
             return ABSENT
         return int(np.argmax(self._level + self._slope * now))
 
-    def visited(self, page: int, now: float, observation: Observation | None) -> None:
+    def record_visit(self, page: int, now: float, observation: VisitObservation | None) -> None:
         """Begin a new interval of the page."""
         slot = self._slots.find(page)
         if slot == FREE:
             return
         self._take_out(slot)
-        now = self._clock.of_visit(now)
+        now = self._clock.visit_time(now)
         if observation is not None:
             if observation.changed_at:
                 last = observation.changed_at[-1] + self._clock.lead
@@ -193,7 +193,7 @@ class GreedyPolicy:
             self._visited_at[slot] = now
         self._begin(slot, now)
 
-    def released(self, page: int) -> None:
+    def release(self, page: int) -> None:
         """Put a selected page back where it was."""
         slot = self._slots.find(page)
         if slot == FREE or slot in self._new or slot in self._turns:
@@ -206,9 +206,9 @@ class GreedyPolicy:
     def _enter(self, slot: int, last_visit_at: float | None) -> None:
         self._take_out(slot)
         if last_visit_at is None:
-            self._newcomers += 1
+            self._new_count += 1
             self._visited_at[slot] = self._changed_at[slot] = math.nan
-            self._new.push(slot, NEVER + self._newcomers)
+            self._new.push(slot, NEVER + self._new_count)
             return
         self._visited_at[slot] = self._changed_at[slot] = last_visit_at
         self._begin(slot, last_visit_at)

@@ -28,9 +28,9 @@ from crawld.core.revisit.heap import ABSENT
 from crawld.core.revisit.hints import Belief, Coverage
 from crawld.core.revisit.index_pages import LONGEST_S, IndexPages
 from crawld.core.revisit.index_queue import NEW, IndexQueue
-from crawld.core.revisit.policies import Observation, SteadyClock
+from crawld.core.revisit.policies import MonotonicClock, VisitObservation
 from crawld.core.revisit.slots import FREE, PageSlots
-from crawld.core.revisit.visit_value import page_scale_s, usual_scale, worth_of
+from crawld.core.revisit.visit_value import default_scale_model, page_scale_s, value_table
 
 Floats = NDArray[np.float64]
 Slots = NDArray[np.int64]
@@ -44,17 +44,17 @@ class IndexPolicy:
     """
 
     def __init__(self, model: ScaleModel | None = None) -> None:
-        self._model = model or usual_scale()
+        self._model = model or default_scale_model()
         self._weights: list[float] = self._model.weights.tolist()
         self._coverage = Coverage()
         self._slots = PageSlots()
-        self._pages = IndexPages(worth_of(self._model))
+        self._pages = IndexPages(value_table(self._model))
         self._queue = IndexQueue(self._pages)
-        self._told = hints.ToldPages()
-        self._flying: dict[int, Belief | None] = {}
-        self._news: dict[int, tuple[float, float]] = {}
-        self._clock = SteadyClock()
-        self._newcomers = 0.0
+        self._hinted = hints.HintedPages()
+        self._in_flight: dict[int, Belief | None] = {}
+        self._late_hints: dict[int, tuple[float, float]] = {}
+        self._clock = MonotonicClock()
+        self._new_count = 0.0
 
     def __len__(self) -> int:
         return len(self._slots)
@@ -62,20 +62,20 @@ class IndexPolicy:
     def __contains__(self, page: int) -> bool:
         return page in self._slots
 
-    def held(self, pages: ArrayLike) -> NDArray[np.bool_]:
+    def contains_many(self, pages: ArrayLike) -> NDArray[np.bool_]:
         """Return whether each of many pages is held, same order."""
         return np.asarray(self._slots.find_many(pages) != FREE)
 
     # -- which pages -------------------------------------------------------------------------------
 
-    def adopt(self, model: ScaleModel) -> None:
+    def set_scale_model(self, model: ScaleModel) -> None:
         """Take a scale model fitted anew; scales of pages follow at their next visit.
 
         Policies that are given the same object share its tables (1.5 MB).
         """
         self._model = model
         self._weights = model.weights.tolist()
-        self._pages.table = worth_of(model)
+        self._pages.table = value_table(model)
 
     def add(self, page: int, last_visit_at: float | None, weight: float = 1.0) -> None:
         """Hold a page, before all others where it was never visited."""
@@ -85,9 +85,9 @@ class IndexPolicy:
         if slot >= len(self._pages):
             self._pages.extend(max(64, len(self._pages) // 8))
         if last_visit_at is None:
-            self._newcomers += 1
+            self._new_count += 1
             self._pages.enter(slot, -math.inf, weight)
-            self._queue.push_new(slot, NEW + self._newcomers)
+            self._queue.push_new(slot, NEW + self._new_count)
         else:
             self._pages.enter(slot, last_visit_at + self._clock.lead, weight)
             self._queue.push(slot)
@@ -106,11 +106,11 @@ class IndexPolicy:
         never = np.isnan(seen)
         weight = 1.0 if weights is None else np.asarray(weights, float)
         self._pages.begin(first, np.where(never, -np.inf, seen + self._clock.lead), weight)
-        keys = NEW + self._newcomers + np.arange(count)
-        self._newcomers += count
+        keys = NEW + self._new_count + np.arange(count)
+        self._new_count += count
         self._queue.load(slots, np.where(never, keys, np.nan))
 
-    def learnt(self, pages: ArrayLike, records: Records) -> None:
+    def set_models(self, pages: ArrayLike, records: Records) -> None:
         """Take the change models of pages, after a load or a refit.
 
         Pages never visited whose past is known go first in order of their calm.
@@ -131,7 +131,7 @@ class IndexPolicy:
         # What has stood longest will stand longest: better than any scale on 2019 to 2021 of a
         # manual, where a year is too short for one visit to every page.
         calm = np.minimum(self._pages.weight[slots] * unchanged, LONGEST_S)
-        self._queue.learnt(slots, np.where(never, NEW - calm, np.nan))
+        self._queue.reorder(slots, np.where(never, NEW - calm, np.nan))
 
     def remove(self, page: int) -> None:
         """Forget a page."""
@@ -139,8 +139,8 @@ class IndexPolicy:
         if slot != FREE:
             self._take_out(slot)
             self._pages.leave(slot)
-            self._flying.pop(slot, None)
-            self._news.pop(slot, None)
+            self._in_flight.pop(slot, None)
+            self._late_hints.pop(slot, None)
 
     def set_weight(self, page: int, weight: float) -> None:
         """Change the importance of a page; it is priced anew at the next pick."""
@@ -149,66 +149,66 @@ class IndexPolicy:
             return
         self._pages.weight[slot] = weight
         if slot in self._queue and not self._queue.is_new(slot):
-            self._queue.look_at(slot, self._clock.now)
+            self._queue.recheck(slot, self._clock.now)
 
     # -- the next page -----------------------------------------------------------------------------
 
     def select(self, now: float) -> int | None:
         """Return the page most worth a visit."""
-        at = self._clock.tell(now)
+        at = self._clock.advance(now)
         slot = self._queue.first_new()
         if slot == ABSENT:
-            slot = self._worthiest(at)
+            slot = self._most_valuable(at)
         if slot == ABSENT:
             return None
-        self._flying[slot] = self._take_out(slot)
+        self._in_flight[slot] = self._take_out(slot)
         return self._slots.page_at[slot]
 
-    def _worthiest(self, at: float) -> int:
-        slot, worth = self._queue.best(at)
-        if not len(self._told):
+    def _most_valuable(self, at: float) -> int:
+        slot, value = self._queue.best(at)
+        if not len(self._hinted):
             return slot
-        self._price_told(at)
-        told, told_worth = self._told.best()
+        self._revalue_hinted(at)
+        hinted, hinted_value = self._hinted.best()
         if slot >= 0:
-            worth *= float(self._urgency(np.array([slot]), at)[0])
-        return told if told_worth >= worth else slot
+            value *= float(self._silence_factors(np.array([slot]), at)[0])
+        return hinted if hinted_value >= value else slot
 
-    def worths(self, pages: ArrayLike, now: float) -> Floats:
+    def visit_values(self, pages: ArrayLike, now: float) -> Floats:
         """Return what a visit to each page held would be worth now without hints, seconds.
 
         Args:
             pages: page keys, all held.
             now: Unix seconds.
         """
-        return self._pages.worths(self._slots.find_many(pages), now + self._clock.lead)
+        return self._pages.values(self._slots.find_many(pages), now + self._clock.lead)
 
-    def _urgency(self, slots: Slots, at: float) -> Floats:
+    def _silence_factors(self, slots: Slots, at: float) -> Floats:
         """Return what silence leaves of the worth of pages."""
         age, scale = self._pages.shapes(slots)
         since, table = self._pages.since(slots, at), self._pages.table
-        return hints.urgency(age, scale, since, coverage=self._coverage, worth=table)
+        return hints.silence_factors(age, scale, since, coverage=self._coverage, table=table)
 
     # -- after a visit -----------------------------------------------------------------------------
 
-    def visited(self, page: int, now: float, observation: Observation | None) -> None:
+    def record_visit(self, page: int, now: float, observation: VisitObservation | None) -> None:
         """Learn from the visit and let the page wait until it is worth the price again."""
         slot = self._slots.find(page)
         if slot == FREE:
             return
-        at = self._clock.of_visit(now)
-        if slot in self._flying:
-            del self._flying[slot]
+        at = self._clock.visit_time(now)
+        if slot in self._in_flight:
+            del self._in_flight[slot]
         else:
             self._take_out(slot)
         self._learn(slot, at, observation)
-        self._pages.visited(slot, at)
+        self._pages.set_visit(slot, at)
         self._queue.push_visited(slot)
-        if slot in self._news:
-            told_at, trust = self._news.pop(slot)
-            self.hinted(page, told_at, trust=trust)
+        if slot in self._late_hints:
+            told_at, trust = self._late_hints.pop(slot)
+            self.record_hint(page, told_at, trust=trust)
 
-    def _learn(self, slot: int, at: float, observation: Observation | None) -> None:
+    def _learn(self, slot: int, at: float, observation: VisitObservation | None) -> None:
         visited_at, age, scale = self._pages.of(slot)
         since = max(at - visited_at, 0.0)
         if observation is None:
@@ -224,22 +224,22 @@ class IndexPolicy:
             unchanged = age * scale + since
         self._pages.learn(slot, unchanged / scale, scale)
 
-    def released(self, page: int) -> None:
+    def release(self, page: int) -> None:
         """Put a selected page back where it was."""
         slot = self._slots.find(page)
-        if slot == FREE or slot not in self._flying:
+        if slot == FREE or slot not in self._in_flight:
             return
-        told = self._flying.pop(slot)
+        told = self._in_flight.pop(slot)
         if told is not None:
-            self._told.put(slot, told)
+            self._hinted.put(slot, told)
         elif math.isinf(self._pages.of(slot)[0]):
-            self._queue.put_back(slot)
+            self._queue.restore_new(slot)
         else:
-            self._queue.look_at(slot, self._clock.now)
+            self._queue.recheck(slot, self._clock.now)
 
     # -- hints -------------------------------------------------------------------------------------
 
-    def covered(self, missed_share: float, lag_s: float) -> None:
+    def set_coverage(self, missed_share: float, lag_s: float) -> None:
         """Note how completely hints tell of the changes of these pages, all sources together.
 
         Args:
@@ -248,7 +248,7 @@ class IndexPolicy:
         """
         self._coverage = Coverage(missed_share, lag_s)
 
-    def hinted(self, page: int, at: float, *, trust: float = 1.0) -> None:
+    def record_hint(self, page: int, at: float, *, trust: float = 1.0) -> None:
         """Note that a page changed after its last visit; older news is dropped.
 
         For a page in flight it counts once the visit is over, if it tells of a later change. A
@@ -261,51 +261,51 @@ class IndexPolicy:
         visited_at, age, scale = self._pages.of(slot)
         if changed_at <= visited_at:
             return
-        if slot in self._flying:
-            self._news[slot] = max((at, trust), self._news.get(slot, (at, trust)))
+        if slot in self._in_flight:
+            self._late_hints[slot] = max((at, trust), self._late_hints.get(slot, (at, trust)))
             return
         if math.isinf(visited_at) and age == 0.0:
             return
-        belief = hints.believe(
-            self._told.belief(slot),
+        belief = hints.update_belief(
+            self._hinted.belief(slot),
             changed_at,
             trust=trust,
             calm_at=visited_at - age * scale,
             scale_s=scale,
             mean_hazard=self._pages.rates / (self._pages.table.mean * len(self._slots)),
             coverage=self._coverage,
-            worth=self._pages.table,
+            table=self._pages.table,
         )
-        if slot not in self._told:
+        if slot not in self._hinted:
             self._take_out(slot)
-        self._told.put(slot, belief)
+        self._hinted.put(slot, belief)
 
     def belief(self, page: int) -> Belief | None:
         """Return what hints make believed of a page, None where nothing was told of it."""
-        return self._told.belief(self._slots.find(page))
+        return self._hinted.belief(self._slots.find(page))
 
-    def _price_told(self, at: float) -> None:
+    def _revalue_hinted(self, at: float) -> None:
         """Price the told pages that are due for it."""
-        places = self._told.due(at)
+        places = self._hinted.due(at)
         if not len(places):
             return
-        slots = self._told.slots(places)
+        slots = self._hinted.slots(places)
         age, scale = self._pages.shapes(slots)
         # A page never visited is stale under every reading.
         since = np.minimum(self._pages.since(slots, at), LONGEST_S)
-        untold = self._pages.table.of(age, scale, since) * self._urgency(slots, at)
-        worth = hints.price_told(
-            self._told.beliefs(places),
+        untold = self._pages.table.values(age, scale, since) * self._silence_factors(slots, at)
+        value = hints.hinted_values(
+            self._hinted.beliefs(places),
             untold,
             at,
             since_s=np.where(np.isneginf(self._pages.visited_at[slots]), 0.0, since),
             scale_s=scale,
             coverage=self._coverage,
-            worth=self._pages.table,
+            table=self._pages.table,
         )
-        self._told.priced(places, self._pages.weight[slots] * worth)
+        self._hinted.set_values(places, self._pages.weight[slots] * value)
 
     def _take_out(self, slot: int) -> Belief | None:
         """Take a page out of wherever it waits; return what hints told of it."""
         self._queue.remove(slot)
-        return self._told.discard(slot)
+        return self._hinted.discard(slot)

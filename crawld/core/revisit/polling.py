@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from crawld.core.change.reliability import Reliability
-from crawld.core.revisit.forecast import Pages, Told
+from crawld.core.revisit.forecast import HintQuality, SurvivalCurves
 
 SHARE_MOST: Final = 0.5
 """Polls never take more than this share of the slots."""
@@ -28,7 +28,7 @@ _WIDTH = 0.05
 
 
 @dataclass(frozen=True, slots=True)
-class Polling:
+class PollPlan:
     """How a source is best polled.
 
     Attributes:
@@ -48,14 +48,14 @@ class Polling:
         return self.freshness - self.without
 
 
-def told_by(source: Reliability, *, interval_s: float = 0.0) -> Told:
+def hint_quality(source: Reliability, *, interval_s: float = 0.0) -> HintQuality:
     """Return how the hints of a source come, polled at an interval (0: pushed)."""
-    return Told(
+    return HintQuality(
         source.lag_s() + 0.5 * interval_s, source.missed_share, max(source.trust, _TRUST_LEAST)
     )
 
 
-def together(one: Told, other: Told | None) -> Told:
+def combine_quality(one: HintQuality, other: HintQuality | None) -> HintQuality:
     """Return how the hints of two sources come, as if each missed changes by itself."""
     if other is None:
         return one
@@ -66,29 +66,29 @@ def together(one: Told, other: Told | None) -> Told:
     fast, slow = sorted((one, other), key=lambda source: source.lag_s)
     first = 1.0 - fast.missed_share
     second = fast.missed_share * (1.0 - slow.missed_share)
-    return Told(
+    return HintQuality(
         (first * fast.lag_s + second * slow.lag_s) / (first + second),
         one.missed_share * other.missed_share,
         (told * one.trust + also * other.trust) / (told + also),
     )
 
 
-def poll_interval(
-    pages: Pages,
+def plan_polls(
+    pages: SurvivalCurves,
     slots_per_s: float,
-    source: Told,
+    source: HintQuality,
     *,
     requests: float = 1.0,
     covered: int | None = None,
-    beside: Told | None = None,
+    beside: HintQuality | None = None,
     least_s: float = 0.0,
-) -> Polling:
+) -> PollPlan:
     """Return how often a source is best polled.
 
     Args:
         pages: change laws of the pages it covers, or of a fair sample (200 are enough).
         slots_per_s: requests a second the host permits for these pages, > 0.
-        source: its hints, with its lag beyond polling (`told_by`).
+        source: its hints, with its lag beyond polling (`hint_quality`).
         requests: requests a poll takes.
         covered: pages it covers; without it as many as `pages`.
         beside: hints that come anyway, from other sources.
@@ -97,12 +97,12 @@ def poll_interval(
     scale = len(pages) / max(covered or len(pages), 1)
 
     def held(interval_s: float) -> float:
-        told = Told(source.lag_s + 0.5 * interval_s, source.missed_share, source.trust)
+        told = HintQuality(source.lag_s + 0.5 * interval_s, source.missed_share, source.trust)
         left = slots_per_s - requests / interval_s
-        return pages.outlook(left * scale, together(told, beside)).freshness
+        return pages.forecast(left * scale, combine_quality(told, beside)).freshness
 
-    without = pages.outlook(slots_per_s * scale, beside).freshness if len(pages) else 1.0
-    nothing = Polling(None, 0.0, without, without)
+    without = pages.forecast(slots_per_s * scale, beside).freshness if len(pages) else 1.0
+    nothing = PollPlan(None, 0.0, without, without)
     shortest = max(requests / (SHARE_MOST * slots_per_s), least_s, 1.0)
     if not len(pages) or source.missed_share >= 1.0 or shortest >= INTERVAL_MOST_S:
         return nothing
@@ -122,4 +122,4 @@ def poll_interval(
     interval_s = math.exp(at)
     if freshness < without + GAIN_LEAST:
         return nothing
-    return Polling(interval_s, requests / (interval_s * slots_per_s), freshness, without)
+    return PollPlan(interval_s, requests / (interval_s * slots_per_s), freshness, without)

@@ -26,5 +26,5 @@ FACTORIES: Final[Mapping[PolicyName, Callable[[], Policy]]] = MappingProxyType(
 )
 """What makes an empty policy of each name."""
 
-Allocated = MergePolicy | DelayedPolicy | RandomPolicy
+FrequencyPolicy = MergePolicy | DelayedPolicy | RandomPolicy
 """Policies that follow frequencies of an allocation (`random` takes none in)."""

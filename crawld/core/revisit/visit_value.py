@@ -46,7 +46,7 @@ _SETTLING_S = 600.0
 _AGE_LEAST, _AGE_MOST, _AGES = 1e-4, 4096.0, 160
 _AGES_IN_CELL = 6
 _CELLS = 510
-_WORTH_LEAST, _WORTH_MOST, _WORTHS = 1e-9, 1e5, 224
+_VALUE_LEAST, _VALUE_MOST, _VALUES = 1e-9, 1e5, 224
 _ALIVE_LEAST = 1e-9
 _HAZARD_LEAST = 1e-4
 _EARLY = 0.97
@@ -74,7 +74,7 @@ def _log_gap(gap_s: float, usual: float) -> float:
     return math.log(min(max(gap_s, _GAP_LEAST_S), _GAP_MOST_S)) if gap_s > 0 else usual
 
 
-class WorthTable:
+class VisitValueTable:
     """The pooled shape, tabulated once a fit.
 
     Args:
@@ -98,7 +98,7 @@ class WorthTable:
         self._residual = shape.residual_mean(self._y)
         self.mean = float(shape.mean())
         self._log_age = float(np.log(_AGE_MOST / _AGE_LEAST)) / (_AGES - 1)
-        self._log_worth = float(np.log(_WORTH_MOST / _WORTH_LEAST)) / (_WORTHS - 1)
+        self._log_value = float(np.log(_VALUE_MOST / _VALUE_LEAST)) / (_VALUES - 1)
         self._wait = self._tabulate()
         self._wait_rows: list[list[float]] = self._wait.tolist()
         cells = np.column_stack((self._y, self._alive, self._fall, self._area))
@@ -107,7 +107,7 @@ class WorthTable:
         hazard = -self._fall / np.maximum(self._alive, _ALIVE_LEAST)
         self._hazards: list[float] = np.maximum(hazard, _HAZARD_LEAST).tolist()
 
-    def of(self, age: Floats, scale_s: Floats, since_s: Floats) -> Floats:
+    def values(self, age: Floats, scale_s: Floats, since_s: Floats) -> Floats:
         """Return the worth of visiting pages now, seconds, increasing in `since_s`.
 
         Args:
@@ -117,8 +117,8 @@ class WorthTable:
         """
         return scale_s * self._in_scales(age, since_s / scale_s)
 
-    def of_one(self, age: float, scale_s: float, since_s: float) -> float:
-        """Return `of` for one page, in a microsecond."""
+    def value(self, age: float, scale_s: float, since_s: float) -> float:
+        """Return `values` for one page, in a microsecond."""
         x = since_s / scale_s
         alive, area = self._at(age)
         alive_now, area_now = self._at(age + x)
@@ -172,7 +172,7 @@ class WorthTable:
         """Return `survival` of many ages."""
         return np.maximum(self._many(age)[0], _ALIVE_LEAST)
 
-    def of_stale(self, scale_s: Floats, unchanged_s: Floats) -> Floats:
+    def stale_values(self, scale_s: Floats, unchanged_s: Floats) -> Floats:
         """Return the fresh time that visits to pages known to be stale buy, seconds.
 
         Args:
@@ -183,26 +183,26 @@ class WorthTable:
         robust = np.minimum(scale_s * self.mean, 2.0 * unchanged_s + _SETTLING_S)
         return np.asarray(model ** (1.0 - ROBUST_SHARE) * robust**ROBUST_SHARE)
 
-    def wait_s(self, age: float, scale_s: float, worth_s: float) -> float:
+    def wait_s(self, age: float, scale_s: float, value_s: float) -> float:
         """Return how long after its visit a page is worth less than this, at the least."""
-        if worth_s <= 0.0:
+        if value_s <= 0.0:
             return 0.0
         row = math.log(max(age / _AGE_LEAST, 1.0)) / self._log_age
-        column = math.log(max(worth_s / scale_s / _WORTH_LEAST, 1.0)) / self._log_worth
+        column = math.log(max(value_s / scale_s / _VALUE_LEAST, 1.0)) / self._log_value
         waits = self._wait_rows[min(int(row), _AGES - 2)]
-        return waits[min(int(column), _WORTHS - 1)] * scale_s
+        return waits[min(int(column), _VALUES - 1)] * scale_s
 
-    def waits_s(self, age: Floats, scale_s: Floats, worth_s: Floats) -> Floats:
+    def waits_s(self, age: Floats, scale_s: Floats, value_s: Floats) -> Floats:
         """Return `wait_s` of many pages."""
         with np.errstate(divide="ignore", invalid="ignore"):
-            row, column = self._place(age, worth_s / scale_s)
+            row, column = self._place(age, value_s / scale_s)
         wait = self._wait[row.astype(np.int64), column.astype(np.int64)] * scale_s
-        return np.asarray(np.where(worth_s <= 0.0, 0.0, wait), np.float64)
+        return np.asarray(np.where(value_s <= 0.0, 0.0, wait), np.float64)
 
-    def _place(self, age: Floats, worth: Floats) -> tuple[Floats, Floats]:
+    def _place(self, age: Floats, value: Floats) -> tuple[Floats, Floats]:
         row = np.log(np.maximum(age, _AGE_LEAST) / _AGE_LEAST) / self._log_age
-        column = np.log(np.maximum(worth, _WORTH_LEAST) / _WORTH_LEAST) / self._log_worth
-        return np.clip(row, 0, _AGES - 2), np.clip(column, 0, _WORTHS - 1)
+        column = np.log(np.maximum(value, _VALUE_LEAST) / _VALUE_LEAST) / self._log_value
+        return np.clip(row, 0, _AGES - 2), np.clip(column, 0, _VALUES - 1)
 
     def _tabulate(self) -> Floats:
         """Return the least wait over each cell of (age, worth), in scales."""
@@ -210,26 +210,26 @@ class WorthTable:
         # the least of several ages inside a cell.
         ages = np.geomspace(_AGE_LEAST, _AGE_MOST, (_AGES - 1) * _AGES_IN_CELL + 1)
         ages[0] = 0.0
-        worths = np.geomspace(_WORTH_LEAST, _WORTH_MOST, _WORTHS)
-        worths[0] = 0.0
-        x = np.concatenate([[0.0], np.geomspace(1e-9, _WORTH_MOST / self._share, 800)])
+        values = np.geomspace(_VALUE_LEAST, _VALUE_MOST, _VALUES)
+        values[0] = 0.0
+        x = np.concatenate([[0.0], np.geomspace(1e-9, _VALUE_MOST / self._share, 800)])
         waits = np.stack(
             [
-                np.interp(worths, np.maximum.accumulate(self._in_scales(np.array(age), x)), x)
+                np.interp(values, np.maximum.accumulate(self._in_scales(np.array(age), x)), x)
                 for age in ages
             ]
         )
-        cell = waits[:-1].reshape(_AGES - 1, _AGES_IN_CELL, _WORTHS).min(axis=1)
+        cell = waits[:-1].reshape(_AGES - 1, _AGES_IN_CELL, _VALUES).min(axis=1)
         return np.asarray(_EARLY * np.minimum(cell, waits[_AGES_IN_CELL::_AGES_IN_CELL]))
 
 
 @cache
-def usual_scale() -> ScaleModel:
+def default_scale_model() -> ScaleModel:
     """Return the scale model of a site of which nothing is known."""
     return fit_scale(np.zeros(0), np.zeros(1, np.int64), at=0.0)
 
 
 @lru_cache(maxsize=64)
-def worth_of(model: ScaleModel) -> WorthTable:
+def value_table(model: ScaleModel) -> VisitValueTable:
     """Return the tables of a scale model, one object a model."""
-    return WorthTable(model.shape)
+    return VisitValueTable(model.shape)

@@ -7,7 +7,6 @@ hosts permit now. The sums run on a thread.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Annotated, Final, NamedTuple
@@ -19,8 +18,14 @@ from numpy.typing import NDArray
 from starlette.exceptions import HTTPException
 
 from crawld.core.change.record import DAY_S, RECORD, VERSION
-from crawld.core.revisit.forecast import Outlook, Pages, Told, pages_of
-from crawld.core.revisit.polling import together, told_by
+from crawld.core.revisit.forecast import (
+    FreshnessForecast,
+    HintQuality,
+    SurvivalCurves,
+    least_budget,
+    survival_curves,
+)
+from crawld.core.revisit.polling import combine_quality, hint_quality
 from crawld.daemon.api.schemas.forecast import (
     Forecast,
     ForecastHints,
@@ -39,7 +44,7 @@ SAMPLE_PAGES: Final = 800
 HOSTS_MOST: Final = 100
 """Hosts looked at; those with the most pages."""
 
-SUPPOSED: Final = Told(60.0)
+SUPPOSED: Final = HintQuality(60.0)
 """Hints a minute late, where no source was learnt."""
 
 LEAST_CHANGES: Final = 3
@@ -70,14 +75,14 @@ class _Host:
     Sites of one host share its turns evenly.
     """
 
-    laws: Pages
+    laws: SurvivalCurves
     pages: int
     place: _Place
-    told: Told | None
+    told: HintQuality | None
 
-    def outlook(self, budget: float, told: Told | None) -> Outlook:
+    def outlook(self, budget: float, told: HintQuality | None) -> FreshnessForecast:
         share = len(self.laws) / self.pages
-        return self.laws.outlook(budget * share * self.place.visits_per_s, told)
+        return self.laws.forecast(budget * share * self.place.visits_per_s, told)
 
 
 def forecast_routes(daemon: Daemon) -> APIRouter:
@@ -134,21 +139,21 @@ def _places(daemon: Daemon, what: str | None) -> list[_Place]:
     ]
 
 
-def _told(sources: Sequence[hint_source.SourceRow]) -> Told | None:
+def _told(sources: Sequence[hint_source.SourceRow]) -> HintQuality | None:
     """Return how the hints of sources come together, as learnt; None where there are none yet."""
-    told: Told | None = None
+    told: HintQuality | None = None
     for row in sources:
         if row.evidence is not None and row.hint_count:
-            known = told_by(hint.reliability(row.evidence))
+            known = hint_quality(hint.reliability(row.evidence))
             lag_s = known.lag_s or SUPPOSED.lag_s
-            told = together(replace(known, lag_s=lag_s), told)
+            told = combine_quality(replace(known, lag_s=lag_s), told)
     return told
 
 
-def _laws(rows: Sequence[PagePast], now: float) -> tuple[Pages, int]:
+def _laws(rows: Sequence[PagePast], now: float) -> tuple[SurvivalCurves, int]:
     gaps = [_gaps(row.instants, now) for row in rows]
     rates = [_rate(row.record) for row in rows]
-    laws = pages_of(gaps, rates, [row.importance for row in rows])
+    laws = survival_curves(gaps, rates, [row.importance for row in rows])
     return laws, sum(each is not None for each in gaps)
 
 
@@ -248,11 +253,10 @@ def _target(hosts: Sequence[_Host], freshness: float) -> ForecastTarget:
 
 def _budget(hosts: Sequence[_Host], freshness: float, *, hinted: bool) -> float | None:
     """Return the least multiple of today's budgets that holds a freshness."""
-    low, high = math.log(_BUDGET_LEAST), math.log(_BUDGET_MOST)
-    if _held(hosts, _BUDGET_MOST, hinted=hinted)[0] < freshness:
-        return None
-    while high - low > 5e-3:
-        middle = 0.5 * (low + high)
-        enough = _held(hosts, math.exp(middle), hinted=hinted)[0] >= freshness
-        low, high = (low, middle) if enough else (middle, high)
-    return math.exp(high)
+    return least_budget(
+        lambda budget: _held(hosts, budget, hinted=hinted)[0],
+        freshness,
+        least=_BUDGET_LEAST,
+        most=_BUDGET_MOST,
+        precision=5e-3,
+    )

@@ -7,7 +7,7 @@ from functools import partial
 from fastapi import APIRouter
 from starlette.exceptions import HTTPException
 
-from crawld.core.replica.verdict import in_words
+from crawld.core.replica.verdict import reasons
 from crawld.daemon.api.schemas.replicas import PairStatus, ReplicaForm, Replicas, ReplicaStatus
 from crawld.daemon.api.schemas.status import Done
 from crawld.daemon.daemon import Daemon
@@ -100,7 +100,7 @@ def _pair_status(pair: PairRow) -> PairStatus:
         hosts=evidence.names,
         level=pair.level,
         probability=evidence.probability,
-        reasons=in_words(evidence),
+        reasons=reasons(evidence),
         pages=evidence.pages,
         common=evidence.common,
         compared=evidence.compared,

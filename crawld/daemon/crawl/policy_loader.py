@@ -21,7 +21,7 @@ import trio
 
 from crawld.core.change.record import RECORD, VERSION, Records, records_of
 from crawld.core.change.scale import ScaleModel
-from crawld.core.revisit.visit_value import usual_scale
+from crawld.core.revisit.visit_value import default_scale_model
 from crawld.daemon.crawl.loop import Crawl
 from crawld.daemon.frontier.page_queue import HostPages, Known
 from crawld.daemon.pacing import Pace
@@ -152,7 +152,7 @@ class Teaching:
                 host = hosts.get(group.host_id)
                 pages = host.pages.get(group.site_id) if host else None
                 if pages is not None:
-                    _tell(pages, group, scales.get(group.site_id, usual_scale()))
+                    _tell(pages, group, scales.get(group.site_id, default_scale_model()))
                     await trio.lowlevel.checkpoint()
             await pace.rest()
 

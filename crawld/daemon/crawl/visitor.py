@@ -14,7 +14,7 @@ import structlog
 import trio
 
 from crawld.core.page import Outcome
-from crawld.core.revisit.policies import Observation
+from crawld.core.revisit.policies import VisitObservation
 from crawld.core.url import parse
 from crawld.daemon.clock import Clock
 from crawld.daemon.fetch.request import request_for
@@ -210,7 +210,7 @@ class Visitor:
         host.spaced(answer.answered_at if isinstance(answer, Fetched) else answer.at)
 
     def _way_back(
-        self, pages: HostPages, visit: Visit, observation: Observation, *, again: bool
+        self, pages: HostPages, visit: Visit, observation: VisitObservation, *, again: bool
     ) -> Callable[[], None]:
         """Return how the page is put back; holds nothing of the visit, which may be large."""
         page_id, judgement = visit.page.page_id, visit.judgement

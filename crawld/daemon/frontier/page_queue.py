@@ -31,11 +31,11 @@ from crawld.core.change.record import Records
 from crawld.core.change.refit import renewals
 from crawld.core.change.scale import ScaleModel
 from crawld.core.revisit.names import PolicyName
-from crawld.core.revisit.policies import Observation, Policy, UniformPolicy
+from crawld.core.revisit.policies import Policy, UniformPolicy, VisitObservation
 from crawld.core.revisit.policies_frequency import DelayedPolicy
 from crawld.core.revisit.policies_greedy import GreedyPolicy
 from crawld.core.revisit.policies_index import IndexPolicy
-from crawld.core.revisit.registry import FACTORIES, Allocated
+from crawld.core.revisit.registry import FACTORIES, FrequencyPolicy
 from crawld.daemon.frontier.retries import Retries
 from crawld.daemon.frontier.revisit_queue import Resting
 
@@ -262,9 +262,9 @@ class HostPages:
             if self.switching:
                 self._since_read[page] = visited_at
             if observation is not None:
-                self._policy.visited(page, visited_at, observation)
+                self._policy.record_visit(page, visited_at, observation)
             if (news := self._news.pop(page, None)) is not None:
-                self._policy.hinted(page, news[0], trust=news[1])
+                self._policy.record_hint(page, news[0], trust=news[1])
             self._selectable += 1
 
     def _take_new(self) -> int | None:
@@ -289,7 +289,7 @@ class HostPages:
         if page is not None:
             self._selectable -= 1
         elif isinstance(self._policy, DelayedPolicy):
-            self._idle_until = min(self._policy.due_at(), now + IDLE_MOST_S)
+            self._idle_until = min(self._policy.next_due_at(), now + IDLE_MOST_S)
         else:
             # A policy that names none has none: asking again at once would only spin.
             self._selectable = 0
@@ -304,12 +304,14 @@ class HostPages:
             self.held.discard(page)
             self._ahead.insert(0, page)
         elif page in self._policy:
-            self._policy.released(page)
+            self._policy.release(page)
             self._selectable += 1
         else:
             self.load_retry(page, 0.0)
 
-    def visited(self, page: int, now: float, observation: Observation, weight: float = 1.0) -> None:
+    def visited(
+        self, page: int, now: float, observation: VisitObservation, weight: float = 1.0
+    ) -> None:
         """Put back a page after a visit that found its present state; it rests first."""
         if weight != 1.0:
             self._weights[page] = weight
@@ -404,7 +406,7 @@ class HostPages:
             trust: probability that the source is right, in [0, 1].
         """
         if page in self._policy:
-            self._policy.hinted(page, changed_at, trust=trust)
+            self._policy.record_hint(page, changed_at, trust=trust)
         else:
             self._news[page] = max((changed_at, trust), self._news.get(page, (0.0, 0.0)))
         if trust >= RELIED_ON:
@@ -418,7 +420,7 @@ class HostPages:
             lag_s: time until a change is told.
         """
         if isinstance(self._policy, IndexPolicy):
-            self._policy.covered(missed_share, lag_s)
+            self._policy.set_coverage(missed_share, lag_s)
 
     def recalled(self, pages: set[int]) -> None:
         """Visit pages now that waited for an instant of their own: they are said to be back."""
@@ -445,10 +447,10 @@ class HostPages:
             scale: of their site.
         """
         if isinstance(self._policy, IndexPolicy):
-            self._policy.adopt(scale)
-            self._policy.learnt(pages, records)
+            self._policy.set_scale_model(scale)
+            self._policy.set_models(pages, records)
         elif isinstance(self._policy, GreedyPolicy):
-            self._policy.learnt(pages, renewals(records))
+            self._policy.set_renewals(pages, renewals(records))
 
     def weigh(self, page: int, weight: float) -> None:
         """Take the importance of a page."""
@@ -463,8 +465,8 @@ class HostPages:
             pages: page numbers; unknown ones are passed over.
             frequency: of each, same length.
         """
-        if isinstance(self._policy, Allocated):
-            self._policy.allocated(pages, frequency)
+        if isinstance(self._policy, FrequencyPolicy):
+            self._policy.set_frequencies(pages, frequency)
             self._idle_until = -math.inf
 
     # --- another policy ------------------------------------------------------------------------
@@ -483,7 +485,7 @@ class HostPages:
         former, policy = self._policy, FACTORIES[self.policy_name]()
         self._keep_weights(known)
         out = self._in_flight.union(self._again, self._resting)
-        stays = former.held(known.pages) & ~np.isin(known.pages, list(out))
+        stays = former.contains_many(known.pages) & ~np.isin(known.pages, list(out))
         weights = None if known.weights is None else known.weights[stays]
         policy.load(known.pages[stays], known.last_visit_at[stays], weights)
         for page, visited_at in self._since_read.items():

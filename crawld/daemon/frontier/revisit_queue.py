@@ -10,9 +10,9 @@ import heapq
 import math
 from collections.abc import Iterable, Iterator, Set
 
-from crawld.core.revisit.policies import Observation
+from crawld.core.revisit.policies import VisitObservation
 
-Rest = tuple[float, int, Observation | None]
+Rest = tuple[float, int, VisitObservation | None]
 """Instant of the visit (Unix seconds), page, what the visit found (None: from the file)."""
 
 
@@ -32,7 +32,9 @@ class Resting:
         self._heap: list[Rest] = []
         self._told: dict[int, float] | None = None
 
-    def add(self, visited_at: float, page: int, observation: Observation | None = None) -> None:
+    def add(
+        self, visited_at: float, page: int, observation: VisitObservation | None = None
+    ) -> None:
         """Let a page rest."""
         heapq.heappush(self._heap, (visited_at, page, observation))
 

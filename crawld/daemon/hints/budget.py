@@ -26,8 +26,8 @@ import trio
 from crawld.config.model import Jobs
 from crawld.core.change.record import RECORD, VERSION, records_of
 from crawld.core.change.reliability import missed_by_all
-from crawld.core.revisit.forecast import Pages, Told, pages_of
-from crawld.core.revisit.polling import poll_interval
+from crawld.core.revisit.forecast import HintQuality, SurvivalCurves, survival_curves
+from crawld.core.revisit.polling import plan_polls
 from crawld.daemon.crawl.loop import Crawl
 from crawld.daemon.pacing import Pace
 from crawld.store.changes import allocation, hint, hint_source
@@ -198,14 +198,14 @@ def coverage(told: Sequence[SourceRow]) -> tuple[float, float]:
     return missed_by_all(each.heeded_missed_share for each in known), best.lag_s(0.9)
 
 
-def told_of(row: SourceRow, *, beyond_polls: bool = False) -> Told:
+def told_of(row: SourceRow, *, beyond_polls: bool = False) -> HintQuality:
     """Return how the hints of a source come, with or without the time they wait for a poll."""
     known = hint.reliability(row.evidence)
     lag_s = known.lag_s()
     if beyond_polls and row.poll_count > 1 and row.last_poll_at is not None:
         between_s = max(row.last_poll_at - row.found_at, 0.0) / row.poll_count
         lag_s = max(lag_s - 0.5 * between_s, 0.0)
-    return Told(lag_s, known.missed_share, max(known.trust, 0.01))
+    return HintQuality(lag_s, known.missed_share, max(known.trust, 0.01))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -214,9 +214,9 @@ class _Question:
     covered: int
     slots_per_s: float
     told_per_s: float
-    source: Told
+    source: HintQuality
     requests: float
-    beside: Told | None
+    beside: HintQuality | None
     least_s: float
 
 
@@ -225,7 +225,7 @@ def _answer(question: _Question) -> tuple[float | None, float] | None:
     pages = _sample(question.models, question.told_per_s / max(question.covered, 1))
     if pages is None:
         return None
-    found = poll_interval(
+    found = plan_polls(
         pages,
         question.slots_per_s,
         question.source,
@@ -237,7 +237,7 @@ def _answer(question: _Question) -> tuple[float | None, float] | None:
     return found.interval_s, found.gain
 
 
-def _sample(models: Sequence[WeighedModel], told_per_s: float) -> Pages | None:
+def _sample(models: Sequence[WeighedModel], told_per_s: float) -> SurvivalCurves | None:
     """Return the change laws of some pages; their models lag behind what was told of late."""
     held = [
         each for each in models if len(each.record) == RECORD.itemsize and each.record[0] == VERSION
@@ -247,4 +247,4 @@ def _sample(models: Sequence[WeighedModel], told_per_s: float) -> Pages | None:
     records = records_of(each.record for each in held)
     rates = np.maximum(records["rate"].astype(np.float64), 1e-12)
     rates *= max(told_per_s / float(rates.mean()), 1.0)
-    return pages_of([None] * len(held), rates, [each.importance for each in held])
+    return survival_curves([None] * len(held), rates, [each.importance for each in held])

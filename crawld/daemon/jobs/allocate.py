@@ -23,9 +23,9 @@ import numpy as np
 import numpy.typing as npt
 import trio
 
-from crawld.core.revisit.allocation import Allocation, Web, allocate, kkt_residual
+from crawld.core.revisit.allocation import Allocation, PagesByHost, allocate, kkt_residual
 from crawld.core.revisit.price import revisit_frequency
-from crawld.core.revisit.registry import Allocated
+from crawld.core.revisit.registry import FrequencyPolicy
 from crawld.daemon.clock import Clock
 from crawld.daemon.crawl.loop import Crawl
 from crawld.daemon.crawl.policy_loader import Models, grouped, read_slice
@@ -103,7 +103,7 @@ def share(pages: Pages, delay_s: dict[int, float]) -> Shared:
     hosts, starts = np.unique(pages.host, return_index=True)
     offsets = np.append(starts, len(pages.host)).astype(np.int64)
     ceiling = np.array([1.0 / max(delay_s[host], LEAST_DELAY_S) for host in hosts.tolist()])
-    web = Web(pages.rate, offsets, ceiling, pages.weight)
+    web = PagesByHost(pages.rate, offsets, ceiling, pages.weight)
     bandwidth = float(ceiling.sum())
     allocation = allocate(web, bandwidth)
     return Shared(hosts, offsets, allocation, kkt_residual(web, bandwidth, allocation))
@@ -245,7 +245,7 @@ class Allocate:
         """Hand frequencies to a policy that follows them, in parts: no slot waits for all."""
         pace = Pace(REST_FACTOR)
         for start in range(0, len(pages), HANDED):
-            if not isinstance(of_site.policy, Allocated):
+            if not isinstance(of_site.policy, FrequencyPolicy):
                 return
             part = slice(start, start + HANDED)
             of_site.allocated(pages[part], given[part])

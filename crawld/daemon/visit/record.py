@@ -10,7 +10,7 @@ from crawld.core.change.history import Observation
 from crawld.core.change.model import PageModel
 from crawld.core.change.prior import Gamma
 from crawld.core.page import Outcome
-from crawld.core.revisit.policies import Observation as Revealed
+from crawld.core.revisit.policies import VisitObservation as Revealed
 from crawld.daemon.visit.conclude import Visit
 from crawld.daemon.visit.content import Reading
 from crawld.daemon.visit.validators import NOTHING_TOLD, Told

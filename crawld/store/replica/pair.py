@@ -9,7 +9,7 @@ from typing import Final, Literal
 
 import apsw
 
-from crawld.core.replica.verdict import Evidence, Level
+from crawld.core.replica.verdict import PairEvidence, VerdictLevel
 
 Word = Literal["confirmed", "rejected"]
 
@@ -31,8 +31,8 @@ class PairRow:
     one_id: int
     other_id: int
     judged_at: float
-    level: Level
-    evidence: Evidence
+    level: VerdictLevel
+    evidence: PairEvidence
     features: dict[str, float]
     word: Word | None = None
 
@@ -89,7 +89,7 @@ def list_pairs(connection: apsw.Connection, host_id: int | None = None) -> list[
             one_id=row[0],
             other_id=row[1],
             judged_at=row[2],
-            level=Level(row[3]),
+            level=VerdictLevel(row[3]),
             evidence=_evidence(row[4]),
             features=json.loads(row[5]),
             word=row[6],
@@ -107,8 +107,8 @@ def put_word(connection: apsw.Connection, one_id: int, other_id: int, word: Word
     return connection.changes() > 0
 
 
-def _evidence(text: str) -> Evidence:
+def _evidence(text: str) -> PairEvidence:
     value = json.loads(text)
     for name in ("names", "pages", "redirects", "canonicals"):
         value[name] = tuple(value[name])
-    return Evidence(**value)
+    return PairEvidence(**value)

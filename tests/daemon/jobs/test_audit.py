@@ -7,7 +7,7 @@ import trio
 
 from crawld.config.model import Jobs
 from crawld.core.audit import wilson
-from crawld.core.revisit.policies import Observation
+from crawld.core.revisit.policies import VisitObservation
 from crawld.daemon.clock import Clock
 from crawld.daemon.frontier.page_queue import HostPages
 from crawld.daemon.jobs.audit import Audit
@@ -15,7 +15,7 @@ from crawld.simweb.change_process import poisson
 from crawld.simweb.truth import standing
 from tests.daemon.whole_daemon import SteppedTime, site_of, until
 
-SEEN = Observation(changed=False)
+SEEN = VisitObservation(changed=False)
 
 
 def audits(mirror):

@@ -4,15 +4,15 @@ from dataclasses import replace
 
 import numpy as np
 
-from crawld.core.replica.verdict import Evidence, undecided
-from crawld.lab.asking import ask
+from crawld.core.replica.verdict import PairEvidence, is_undecided
+from crawld.lab.asking import probe
 from crawld.lab.replicas import gate_figures, run_trial
 from crawld.simweb.replica_laws import STANDARD, scaled
 
 
 def test_more_pages_decide_more_pairs_and_none_wrongly():
     trial = run_trial(scaled(STANDARD, 2_000, 0.3, pages=20), 5)
-    before, asked = gate_figures(trial), ask(trial, rounds=2)
+    before, asked = gate_figures(trial), probe(trial, rounds=2)
     after = gate_figures(asked.trial)
     assert after["gated_recall"] > before["gated_recall"] + 0.03
     assert (before["false_prunings"], after["false_prunings"]) == (0, 0)
@@ -26,12 +26,12 @@ def test_more_pages_decide_more_pairs_and_none_wrongly():
 
 
 def test_what_is_undecided():
-    promising = Evidence(
+    promising = PairEvidence(
         names=("a.test", "b.test"), pages=(20, 20), common=9, compared=4, equal=3, probability=0.5
     )
-    assert undecided(promising)
-    assert undecided(replace(promising, probability=None))
-    assert not undecided(replace(promising, probability=0.02, equal=1))
-    assert not undecided(replace(promising, common=20, compared=20, equal=19))
-    assert not undecided(replace(promising, common=20, compared=20, equal=0))
-    assert not undecided(replace(promising, canonicals=(20, 0)))
+    assert is_undecided(promising)
+    assert is_undecided(replace(promising, probability=None))
+    assert not is_undecided(replace(promising, probability=0.02, equal=1))
+    assert not is_undecided(replace(promising, common=20, compared=20, equal=19))
+    assert not is_undecided(replace(promising, common=20, compared=20, equal=0))
+    assert not is_undecided(replace(promising, canonicals=(20, 0)))

@@ -6,7 +6,7 @@ import pytest
 
 from crawld.errors import OperatorError
 from crawld.lab.estimate import EstimateRow, compare, run_estimate
-from crawld.lab.histories import read
+from crawld.lab.histories import read_histories
 
 DAY_S = 86_400.0
 DATA = Path(__file__).parents[2] / "data" / "histories"
@@ -83,7 +83,7 @@ def test_the_same_seed_gives_the_same_table():
 )
 def test_experiments_that_cannot_be_run_are_refused(options, said):
     with pytest.raises(OperatorError, match=said):
-        compare(read(DATA / "phpdoc_extract.csv.gz"), seed=0, **options)
+        compare(read_histories(DATA / "phpdoc_extract.csv.gz"), seed=0, **options)
 
 
 def test_an_unknown_source_is_refused():

@@ -10,9 +10,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from crawld.core.revisit.forecast import Told, pages_of
-from crawld.lab.hints import Hints
-from crawld.lab.histories import read
+from crawld.core.revisit.forecast import HintQuality, survival_curves
+from crawld.lab.hints import HintOptions
+from crawld.lab.histories import read_histories
 from crawld.lab.scenario import scenario_of
 from crawld.lab.simulate import Task, run
 
@@ -23,7 +23,7 @@ BUDGETS = (0.1, 0.3)
 @pytest.fixture(scope="module")
 def year():
     start = datetime(2007, 1, 1, tzinfo=UTC).timestamp()
-    return scenario_of(read(HISTORIES), start=start, min_changes=10)
+    return scenario_of(read_histories(HISTORIES), start=start, min_changes=10)
 
 
 @pytest.fixture(scope="module")
@@ -33,7 +33,7 @@ def pages(year):
         instants = year.histories.page(page)
         inside = instants[(instants > year.born_at[page]) & (instants < year.end)]
         gaps.append(np.diff(inside, prepend=year.born_at[page], append=year.end))
-    return pages_of(gaps, np.ones(year.pages))
+    return survival_curves(gaps, np.ones(year.pages))
 
 
 @pytest.mark.parametrize("budget", BUDGETS)
@@ -41,12 +41,12 @@ def pages(year):
     ("hints", "told", "tolerance"),
     [
         (None, None, 0.03),
-        ("lag=60", Told(60.0), 0.05),
-        ("lag=60,miss=0.2", Told(60.0, 0.2), 0.05),
+        ("lag=60", HintQuality(60.0), 0.05),
+        ("lag=60,miss=0.2", HintQuality(60.0, 0.2), 0.05),
     ],
 )
 def test_forecast_and_simulation_agree(year, pages, budget, hints, told, tolerance):
-    task = Task("index", budget, hints=None if hints is None else Hints.parse(hints))
+    task = Task("index", budget, hints=None if hints is None else HintOptions.parse(hints))
     simulated = run(year, task)["freshness"]
-    expected = pages.outlook(budget * year.pages / 86_400.0, told).freshness
+    expected = pages.forecast(budget * year.pages / 86_400.0, told).freshness
     assert expected == pytest.approx(simulated, abs=tolerance)

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from crawld.errors import OperatorError
-from crawld.lab.histories import from_times, read
+from crawld.lab.histories import from_times, read_histories
 
 DATA = Path(__file__).parents[2] / "data" / "histories"
 ROWS = "".join(f"a,{second * second}\n" for second in range(5000))
@@ -23,7 +23,7 @@ TRUNCATED = gzip.compress(f"page_id,changed_at\n{ROWS}".encode())[:5000]
     ],
 )
 def test_the_recorded_histories_are_complete(name, pages, changes):
-    histories = read(DATA / name)
+    histories = read_histories(DATA / name)
     assert (len(histories), histories.instants.size) == (pages, changes)
     assert all((np.diff(instants) > 0).all() for instants in histories.times)
 
@@ -31,7 +31,7 @@ def test_the_recorded_histories_are_complete(name, pages, changes):
 def test_rows_in_any_order_with_repeats_and_other_columns(tmp_path):
     path = tmp_path / "h.csv"
     path.write_text("note,changed_at,page_id\nx,30,b\ny,10,a\n\nz,20.5,b\nw,30,b\nv,5,a\n")
-    histories = read(path)
+    histories = read_histories(path)
     assert histories.page_ids == ("b", "a")
     assert [t.tolist() for t in histories.times] == [[20.5, 30.0], [5.0, 10.0]]
 
@@ -40,7 +40,9 @@ def test_gzip_and_plain_read_alike(tmp_path):
     plain, packed = tmp_path / "h.csv", tmp_path / "h.csv.gz"
     plain.write_text("\ufeffpage_id,changed_at\na,1\n", encoding="utf-8")
     packed.write_bytes(gzip.compress(plain.read_bytes()))
-    assert read(plain).instants.tolist() == read(packed).instants.tolist() == [1.0]
+    assert (
+        read_histories(plain).instants.tolist() == read_histories(packed).instants.tolist() == [1.0]
+    )
 
 
 @pytest.mark.parametrize(
@@ -59,7 +61,7 @@ def test_junk_is_named_by_its_line(tmp_path, text, said):
     path = tmp_path / "h.csv"
     path.write_text(text)
     with pytest.raises(OperatorError, match=said) as raised:
-        read(path)
+        read_histories(path)
     assert "page_id,changed_at" in raised.value.hint
 
 
@@ -68,16 +70,16 @@ def test_damaged_and_missing_files_are_refused(tmp_path, content):
     path = tmp_path / "h.csv.gz"
     path.write_bytes(content)
     with pytest.raises(OperatorError, match="cannot read"):
-        read(path)
+        read_histories(path)
     with pytest.raises(OperatorError, match="cannot read"):
-        read(tmp_path / "missing.csv")
+        read_histories(tmp_path / "missing.csv")
 
 
 def test_a_file_of_other_bytes_is_refused(tmp_path):
     path = tmp_path / "h.csv"
     path.write_bytes(b"page_id,changed_at\n\xff\xfe\x00,1\n")
     with pytest.raises(OperatorError, match="cannot read"):
-        read(path)
+        read_histories(path)
 
 
 def test_windows_keep_every_page():

@@ -2,11 +2,11 @@
 
 import pytest
 
-from crawld.lab.prune import crawl_twice
+from crawld.lab.prune import compare_pruning
 
 
 def test_pruning_saves_visits_and_gains_freshness():
-    found = crawl_twice(hosts=1_500, replicated=0.3, visits_per_page_day=0.05, seed=11)
+    found = compare_pruning(hosts=1_500, replicated=0.3, visits_per_page_day=0.05, seed=11)
     assert found.replicated == pytest.approx(0.3, abs=0.06)
     assert found.wrongly == 0
     assert 0 < found.pruned < 0.3 * found.hosts
@@ -20,7 +20,7 @@ def test_pruning_saves_visits_and_gains_freshness():
 
 
 def test_without_replicas_nothing_rests():
-    found = crawl_twice(hosts=800, replicated=0.0, visits_per_page_day=0.05, seed=3)
+    found = compare_pruning(hosts=800, replicated=0.0, visits_per_page_day=0.05, seed=3)
     assert (found.pruned, found.resting, found.saved) == (0, 0, 0.0)
     assert found.after == pytest.approx(found.before)
     assert (found.lent.idle, found.lent.helped) == (0, 0)

@@ -10,9 +10,9 @@ from crawld.lab import replica_tables
 from crawld.lab.replicas import (
     AMONG,
     accuracy,
-    contestants,
+    compared_scores,
     detection,
-    gated_pairs,
+    gated_candidates,
     reliability,
     run_trial,
     url_reduction,
@@ -51,12 +51,12 @@ def test_replicas_are_found_and_none_is_pruned_wrongly(trial):
 
 def test_the_gate_reads_no_truth(trial):
     blind = replace(trial, truth=np.zeros_like(trial.truth))
-    assert (gated_pairs(blind) == gated_pairs(trial)).all()
+    assert (gated_candidates(blind) == gated_candidates(trial)).all()
 
 
 def test_detection_falls_with_the_crowd_and_is_one_for_an_oracle(trial):
     rng = np.random.default_rng(1)
-    scores = contestants(trial)["PNU"]
+    scores = compared_scores(trial)["PNU"]
     means = [detection(trial, scores, among, rng)[0] for among in AMONG[:3]]
     assert means == sorted(means, reverse=True)
     oracle = trial.truth.astype(float)
@@ -67,7 +67,9 @@ def test_detection_falls_with_the_crowd_and_is_one_for_an_oracle(trial):
 
 
 def test_an_oracle_saves_all_copies_and_more_false_positives_save_no_less(trial):
-    saved = [url_reduction(trial, contestants(trial)["PU"], rate) for rate in (0.0, 0.001, 0.005)]
+    saved = [
+        url_reduction(trial, compared_scores(trial)["PU"], rate) for rate in (0.0, 0.001, 0.005)
+    ]
     assert 0 <= saved[0] <= saved[1] <= saved[2] <= 1
     assert url_reduction(trial, trial.truth.astype(float), 0.0) > saved[0] / 2
 
@@ -81,7 +83,7 @@ def test_probabilities_are_counted_by_range_and_not_too_sure(trial):
 
 
 def test_texts_bring_replicas_before_what_only_ranks_so(trial):
-    scores = contestants(trial)
+    scores = compared_scores(trial)
     assert trial.auc(scores["probability"]) >= trial.auc(scores["PNU, all"]) - 0.001
     rng = np.random.default_rng(1)
     by_rank, by_texts = (

@@ -8,10 +8,10 @@ from typer.testing import CliRunner
 
 from crawld.cli.lab import app
 from crawld.errors import OperatorError
-from crawld.lab.contenders import NAMES, contender
+from crawld.lab.contenders import NAMES, make_contender
 from crawld.lab.copies import Copies
-from crawld.lab.experiment import Budget, budgets_of, simulate_table
-from crawld.lab.hints import HintFeed, Hints
+from crawld.lab.experiment import VisitBudget, budgets_of, simulate_table
+from crawld.lab.hints import HintFeed, HintOptions
 from crawld.lab.histories import from_times
 from crawld.lab.scenario import DAY_S, scenario_of
 from crawld.lab.simulate import Task, run
@@ -80,14 +80,14 @@ def test_index_is_never_far_below_uniform():
 def test_hints_are_worth_much():
     case = scenario(pages=30, seed=3)
     blind = run(case, Task("index", 0.3))["freshness"]
-    told = run(case, Task("index", 0.3, hints=Hints(60.0)))["freshness"]
-    noisy = run(case, Task("index", 0.3, hints=Hints(60.0, miss=0.2, false=0.2)))["freshness"]
+    told = run(case, Task("index", 0.3, hints=HintOptions(60.0)))["freshness"]
+    noisy = run(case, Task("index", 0.3, hints=HintOptions(60.0, miss=0.2, false=0.2)))["freshness"]
     assert told > noisy > blind
 
 
 @pytest.mark.parametrize(
     ("hints", "most"),
-    [(Hints(60.0, miss=0.5, false=0.95), 0.004), (Hints(60.0, false=0.995), 0.01)],
+    [(HintOptions(60.0, miss=0.5, false=0.95), 0.004), (HintOptions(60.0, false=0.995), 0.01)],
 )
 def test_a_source_that_lies_costs_no_more_than_finding_it_out(hints, most):
     costs = []
@@ -106,7 +106,7 @@ def test_a_policy_learns_nothing_of_the_future():
     for shift in (0.0, 7e4):
         times = {k: np.where(v > cut, v + shift, v) for k, v in past.items()}
         case = scenario_of(from_times(times), start=START, duration_s=30 * DAY_S)
-        entrant = contender("index", case, slot_s=7200.0, hindsight=False)
+        entrant = make_contender("index", case, slot_s=7200.0, hindsight=False)
         worlds.append(entrant.policy)
         copies = Copies(case)
         picks = []
@@ -115,7 +115,7 @@ def test_a_policy_learns_nothing_of_the_future():
             page = entrant.policy.select(at)
             found = copies.visit(page, at)
             entrant.models[page].observe_changes(found, at)
-            entrant.policy.visited(page, at, None)
+            entrant.policy.record_visit(page, at, None)
             picks.append(page)
         worlds.append(picks)
     assert worlds[1] == worlds[3]
@@ -130,7 +130,7 @@ def test_pages_born_inside_count_from_birth():
 
 def test_jobs_do_not_change_a_result():
     case = scenario(pages=5)
-    budgets = [Budget(0.2), Budget(0.5)]
+    budgets = [VisitBudget(0.2), VisitBudget(0.5)]
     one = simulate_table(case, ["uniform", "random"], budgets)
     two = simulate_table(case, ["uniform", "random"], budgets, jobs=2)
     assert one == two
@@ -146,12 +146,12 @@ def test_budgets_of_an_interval_scale_with_ten_thousand_pages():
 
 def test_polls_take_their_share_of_the_slots_and_lies_their_share_of_the_hints():
     case = scenario()
-    feed = HintFeed(case, Hints.parse("lag=60,poll=600:0.1"))
+    feed = HintFeed(case, HintOptions.parse("lag=60,poll=600:0.1"))
     assert sum(feed.takes(slot) for slot in range(1000)) == 100
-    assert str(Hints.parse("lag=60,false=0.1")) == "lag=60,miss=0,false=0.1"
+    assert str(HintOptions.parse("lag=60,false=0.1")) == "lag=60,miss=0,false=0.1"
     for text in ("", "lag", "lag=x", "lag=1,miss=1", "lag=-1", "poll=5", "lag=1,other=2"):
         with pytest.raises(OperatorError):
-            Hints.parse(text)
+            HintOptions.parse(text)
 
 
 @pytest.mark.parametrize(

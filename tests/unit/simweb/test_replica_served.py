@@ -5,7 +5,7 @@ import re
 import numpy as np
 import pytest
 
-from crawld.core.replica.hosts import NOTHING
+from crawld.core.replica.hosts import NO_SIGNATURE
 from crawld.simweb.message import Request
 from crawld.simweb.replica_laws import STANDARD, scaled
 from crawld.simweb.replica_served import loopback_of, served
@@ -56,12 +56,12 @@ def test_pages_of_one_signature_show_one_text(web, hosts):
 
     signature = web.hosts.page_signature
     values, first, count = np.unique(signature, return_index=True, return_counts=True)
-    twice = values[(count == 2) & (values != NOTHING)][:20]
+    twice = values[(count == 2) & (values != NO_SIGNATURE)][:20]
     for value in twice:
         one, other = (shown(page) for page in np.flatnonzero(signature == value))
         assert one == other
         assert one[1]
-    assert len({shown(page)[1] for page in first[values != NOTHING][:100]}) == 100
+    assert len({shown(page)[1] for page in first[values != NO_SIGNATURE][:100]}) == 100
 
 
 def test_copies_redirect_and_name_their_original(web, hosts):

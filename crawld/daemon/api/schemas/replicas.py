@@ -6,7 +6,7 @@ from typing import Literal
 
 from pydantic import BaseModel, Field
 
-from crawld.core.replica.verdict import Level
+from crawld.core.replica.verdict import VerdictLevel
 from crawld.daemon.api.schemas.status import Form
 
 
@@ -14,7 +14,7 @@ class PairStatus(BaseModel):
     """Two hosts that may be one, and why."""
 
     hosts: tuple[str, str]
-    level: Level
+    level: VerdictLevel
     probability: float | None
     reasons: list[str] = Field(description="Evidence in words, the weightiest first.")
     pages: tuple[int, int] = Field(description="Pages fetched of each.")

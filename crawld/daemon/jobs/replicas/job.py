@@ -17,8 +17,8 @@ import structlog
 
 from crawld.config.model import Replicas as Keys
 from crawld.core.content.html import parse as parse_html
-from crawld.core.replica.canonical import Standing
-from crawld.core.replica.verdict import ASKED_PATHS, level_of
+from crawld.core.replica.canonical import HostProfile
+from crawld.core.replica.verdict import PROBED_PATHS, level_of
 from crawld.core.url import canonicalize, parse, target_of
 from crawld.daemon.clock import Clock
 from crawld.daemon.crawl.loop import Crawl
@@ -211,7 +211,7 @@ class Replicas:
 
     async def _standings(
         self, hosts: list[SourceHost], pairs: set[tuple[int, int]], rows: list[ReplicaRow]
-    ) -> dict[int, Standing]:
+    ) -> dict[int, HostProfile]:
         partners: dict[int, set[int]] = {}
         for one, other in (*pairs, *((row.host_id, row.canonical_id) for row in rows)):
             partners.setdefault(one, set()).add(other)
@@ -222,7 +222,7 @@ class Replicas:
             if host.host_id not in partners:
                 continue
             own = await self._database.read(inputs.standing, host.host_id)
-            standings[host.host_id] = Standing(
+            standings[host.host_id] = HostProfile(
                 name=host.host,
                 preferred=host.preferred or host.host in preferred,
                 https=own.https,
@@ -271,7 +271,12 @@ class Replicas:
         pairs = [pair for pair in found.undecided if not settled.intersection(pair)]
         for one, other in pairs[:ASKED_PAIRS]:
             met = await paced_read(
-                REST_FACTOR, self._database, replica_pages.shared_unvisited, one, other, ASKED_PATHS
+                REST_FACTOR,
+                self._database,
+                replica_pages.shared_unvisited,
+                one,
+                other,
+                PROBED_PATHS,
             )
             for host_id, site_id in dict.fromkeys((page.host_id, page.site_id) for page in met):
                 host = self._crawl.hosts.get(names[host_id])

@@ -14,8 +14,15 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from crawld.core.replica.canonical import KEPT, Choice, Standing, choose, owners
-from crawld.core.replica.verdict import STORM_SHARE, Evidence, declared_by, gated, groups, storm
+from crawld.core.replica.canonical import KEPT, Choice, HostProfile, choose_canonical, owners
+from crawld.core.replica.verdict import (
+    STORM_SHARE,
+    PairEvidence,
+    connected_groups,
+    declared_by,
+    is_storm,
+    passes_gate,
+)
 from crawld.store.replica.pair import Word
 from crawld.store.replica.replica import ReplicaRow, Status
 
@@ -55,11 +62,11 @@ class Known:
             operator's word.
     """
 
-    evidence: Mapping[Pair, Evidence]
+    evidence: Mapping[Pair, PairEvidence]
     words: Mapping[Pair, Word]
     replicas: Sequence[ReplicaRow]
     contradictions: Collection[Pair]
-    standings: Mapping[int, Standing]
+    standings: Mapping[int, HostProfile]
     hosts: int
     prune: bool = True
     most_at_once: float | None = STORM_SHARE
@@ -71,7 +78,7 @@ def gated_pairs(known: Known) -> set[Pair]:
     pairs = {
         pair
         for pair, evidence in known.evidence.items()
-        if not pruned.intersection(pair) and gated(evidence)
+        if not pruned.intersection(pair) and passes_gate(evidence)
     }
     pairs |= {_pair(row) for row in known.replicas if row.status == "pruned"}
     pairs |= {pair for pair, word in known.words.items() if word == "confirmed"}
@@ -85,7 +92,7 @@ def plan(known: Known) -> list[Decision]:
     apart = {pair for pair in known.contradictions if pair not in known.words}
     apart |= {pair for pair, word in known.words.items() if word == "rejected"}
     decisions = []
-    closed = groups(sorted(pairs))
+    closed = connected_groups(sorted(pairs))
     group_of = {host: at for at, group in enumerate(closed) for host in group}
     inside = _by_group(known.evidence, group_of)
     against = _by_group(apart, group_of)
@@ -113,7 +120,7 @@ def _of_group(
     so_far = {row.canonical_id: row.reason for row in known.replicas if row.status == "pruned"}
     standings = {host: replace(known.standings[host], kept=host in so_far) for host in hosts}
     owner = owners(standings, confirmed)
-    choice = choose(standings, declared_by(known.evidence, hosts), owner)
+    choice = choose_canonical(standings, declared_by(known.evidence, hosts), owner)
     against = sorted(pair for pair in apart if pair[0] in standings and pair[1] in standings)
     if against:
         names = " and ".join(standings[host].name for host in against[0])
@@ -149,7 +156,7 @@ def _calmed(
     }
     if not known.prune:
         held, reason = {decision.host_id for decision in decisions}, "pruning is off in the config"
-    elif known.most_at_once is not None and storm(len(new), known.hosts, known.most_at_once):
+    elif known.most_at_once is not None and is_storm(len(new), known.hosts, known.most_at_once):
         held, reason = (
             new,
             f"{len(new)} hosts at once: crawlctl replicas confirm --all, or one by one",

@@ -14,25 +14,25 @@ import numpy as np
 
 from crawld.core.content.fingerprint import cleaned_digest
 from crawld.core.replica.candidates import CandidateIndex
-from crawld.core.replica.features import ALL, Measure, Measured
+from crawld.core.replica.features import ALL, HostFeatures, PairFeatures
 from crawld.core.replica.hosts import Hosts, Ids, Keys, pair_hosts, pair_keys, path_key
 from crawld.core.replica.hosts import signature_key as key_of
 from crawld.core.replica.learning import (
-    Model,
-    Sets,
+    ReplicaModel,
+    TrainingPairs,
     obvious_negatives,
     obvious_positives,
     train,
 )
 from crawld.core.replica.vectors import Floats
 from crawld.core.replica.verdict import (
-    ASKED_EQUAL,
-    ASKED_PROBABILITY,
     CONTRADICTED_COMPARED,
     CONTRADICTED_SHARE,
     LEAST_EQUAL,
-    Evidence,
-    undecided,
+    PROBED_EQUAL,
+    PROBED_PROBABILITY,
+    PairEvidence,
+    is_undecided,
 )
 from crawld.core.url import parse, target_of
 from crawld.store.replica.inputs import FetchedPage, Redirect, SourceHost
@@ -60,7 +60,7 @@ class Judged:
 
     one_id: int
     other_id: int
-    evidence: Evidence
+    evidence: PairEvidence
     features: dict[str, float]
 
 
@@ -96,7 +96,7 @@ class ReplicaSearch:
         self._index = CandidateIndex(pair_budget=PAIR_BUDGET)
         self._parts: list[tuple[Ids, Ids, Keys, Keys, np.ndarray]] = []
         self._linked_from: dict[int, set[int]] = {}
-        self._model: Model | None = None
+        self._model: ReplicaModel | None = None
         self._trained_on = 0
         self.pages = 0
 
@@ -148,7 +148,7 @@ class ReplicaSearch:
                 verdict on them was withdrawn.
         """
         ids = np.array([host.host_id for host in hosts], dtype=np.int64)
-        measure = Measure.of(self._hosts(hosts, ids, redirects, canonicals, stale_before))
+        measure = HostFeatures.of(self._hosts(hosts, ids, redirects, canonicals, stale_before))
         found = self._index.candidates()
         declared = np.array(
             [
@@ -174,7 +174,7 @@ class ReplicaSearch:
             passes,
         )
 
-    def _probability(self, measured: Measured) -> Floats | None:
+    def _probability(self, measured: PairFeatures) -> Floats | None:
         """Return the probability of each pair, None where nothing was learnt."""
         model, count = self._model, len(measured.keys)
         if model is None:
@@ -232,13 +232,13 @@ class ReplicaSearch:
         return whole
 
     def _learn(
-        self, measure: Measure, measured: Measured, hosts: Sequence[SourceHost], ids: Ids
+        self, measure: HostFeatures, measured: PairFeatures, hosts: Sequence[SourceHost], ids: Ids
     ) -> int:
         if self._model is not None and len(measured.keys) < GROWTH * self._trained_on:
             return 0
         negatives = _measure(measure, _placed(obvious_negatives(self._index, SEED), ids))
         names = [host.host for host in hosts]
-        sets = Sets(measured, obvious_positives(names, measured), negatives)
+        sets = TrainingPairs(measured, obvious_positives(names, measured), negatives)
         if not sets.enough:
             return 0
         self._model, self._trained_on = train(sets, ALL), len(measured.keys)
@@ -264,12 +264,12 @@ def _of_places(
     return {(at[a], at[b]): count for (a, b), count in pairs.items() if a in at and b in at}
 
 
-def _measure(measure: Measure, keys: Ids) -> Measured:
+def _measure(measure: HostFeatures, keys: Ids) -> PairFeatures:
     parts = [measure.pairs(keys[begin : begin + SLICE]) for begin in range(0, len(keys), SLICE)]
-    return Measured.joined(parts) if parts else measure.pairs(keys)
+    return PairFeatures.joined(parts) if parts else measure.pairs(keys)
 
 
-def _worth_keeping(evidence: Evidence) -> bool:
+def _worth_keeping(evidence: PairEvidence) -> bool:
     """Whether there is anything to say of a pair."""
     declared = (*evidence.redirects, *evidence.canonicals)
     probable = (evidence.probability or 0.0) >= NEARLY
@@ -277,30 +277,30 @@ def _worth_keeping(evidence: Evidence) -> bool:
 
 
 def _undecided(pairs: Sequence[Judged]) -> list[tuple[int, int]]:
-    left = [pair for pair in pairs if undecided(pair.evidence)]
+    left = [pair for pair in pairs if is_undecided(pair.evidence)]
     left.sort(key=lambda pair: (-(pair.evidence.probability or 0.0), pair.one_id, pair.other_id))
     return [(pair.one_id, pair.other_id) for pair in left]
 
 
 def _promising(
     hosts: Sequence[SourceHost],
-    measure: Measure,
-    measured: Measured,
+    measure: HostFeatures,
+    measured: PairFeatures,
     probability: Floats | None,
     declared: tuple[Mapping[tuple[int, int], int], Mapping[tuple[int, int], int]],
 ) -> list[Judged]:
     content, values = measured.content, measured.values
     names = [feature.name for feature in ALL]
-    worth = (content.equal >= ASKED_EQUAL) | (values[:, names.index("declared")] > 0)
+    worth = (content.equal >= PROBED_EQUAL) | (values[:, names.index("declared")] > 0)
     if probability is not None:
-        worth |= probability >= ASKED_PROBABILITY
+        worth |= probability >= PROBED_PROBABILITY
     found = []
     for at in np.flatnonzero(worth).tolist():
         a, b = int(measured.keys[at]) >> 32, int(measured.keys[at]) & 0xFFFFFFFF
         one, other = hosts[a], hosts[b]
         there, back = (one.host_id, other.host_id), (other.host_id, one.host_id)
         redirects, canonicals = ((kind.get(there, 0), kind.get(back, 0)) for kind in declared)
-        evidence = Evidence(
+        evidence = PairEvidence(
             names=(one.host, other.host),
             pages=(int(measure.pages[a]), int(measure.pages[b])),
             common=int(content.common[at]),
@@ -317,7 +317,9 @@ def _promising(
     return found
 
 
-def _contradictions(pairs: Sequence[Judged], measured: Measured, ids: Ids) -> list[tuple[int, int]]:
+def _contradictions(
+    pairs: Sequence[Judged], measured: PairFeatures, ids: Ids
+) -> list[tuple[int, int]]:
     """Return the pairs among the hosts of some pairs that were compared and are not the same."""
     content = measured.content
     differ = content.compared >= CONTRADICTED_COMPARED

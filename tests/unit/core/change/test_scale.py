@@ -9,7 +9,7 @@ from crawld.core.change.model import PageModel
 from crawld.core.change.record import records_of
 from crawld.core.change.refit import blank_records, from_histories, refit
 from crawld.core.change.scale import ScaleModel, fit_scale
-from crawld.lab.histories import from_times, read
+from crawld.lab.histories import from_times, read_histories
 
 DAY_S = 86_400.0
 DATA = Path(__file__).parents[3] / "data" / "histories"
@@ -64,7 +64,7 @@ def test_bursts_are_followed_by_silence():
 
 @pytest.mark.parametrize("horizon_days", [0.25, 1.0, 7.0])
 def test_real_articles_are_predicted_better_than_by_a_constant_rate(horizon_days):
-    wiki = read(DATA / "wikipedia_extract.csv.gz")
+    wiki = read_histories(DATA / "wikipedia_extract.csv.gz")
     pairs = [
         scores(wiki, START_2007 + days * DAY_S, horizon_days * DAY_S) for days in range(0, 364, 28)
     ]

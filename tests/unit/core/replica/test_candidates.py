@@ -5,7 +5,7 @@ import numpy as np
 from crawld.core.replica.candidates import (
     CandidateIndex,
     InvertedLists,
-    comparable,
+    comparable_signatures,
     find_candidates,
 )
 from crawld.core.replica.hosts import Hosts, pair_hosts, path_key
@@ -92,7 +92,7 @@ def test_an_error_page_under_many_paths_is_no_signature():
     broken = [(0, path, 7) for path in range(10, 16)]
     whole = [(1, 20, 7), (1, 21, 8)]
     hosts = hosts_of(broken + whole)
-    assert comparable(hosts).tolist() == [0] * 6 + [7, 8]
+    assert comparable_signatures(hosts).tolist() == [0] * 6 + [7, 8]
     assert len(find_candidates(hosts).candidates().keys) == 0
 
 

@@ -5,13 +5,13 @@ from math import log, sqrt
 import numpy as np
 import pytest
 
-from crawld.core.replica.features import ALL, FIVE, Feature, Measure, discretise, network_of
+from crawld.core.replica.features import ALL, FIVE, Feature, HostFeatures, discretise, network_of
 from crawld.core.replica.hosts import Hosts, pair_keys, path_key
 from crawld.core.replica.names import (
     NameTable,
     difference_in_words,
     edit_distance,
-    label,
+    registered_label,
     same_owner,
 )
 
@@ -32,7 +32,7 @@ def make(names, pages, *, addresses=None, links=(), **more):
 
 
 def measured(hosts, one=0, other=1):
-    got = Measure.of(hosts).pairs(pair_keys(np.array([one]), np.array([other])))
+    got = HostFeatures.of(hosts).pairs(pair_keys(np.array([one]), np.array([other])))
     return dict(zip((feature.name for feature in ALL), got.values[0].tolist(), strict=True)), got
 
 
@@ -72,7 +72,7 @@ def test_how_names_differ(one, other, words):
 
 
 def test_owners_and_labels():
-    assert label("www.shop.example.co.uk") == "example"
+    assert registered_label("www.shop.example.co.uk") == "example"
     assert same_owner("a.example.org", "b.example.org")
     assert not same_owner("one.blogspot.com", "other.blogspot.com")
 

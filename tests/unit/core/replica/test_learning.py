@@ -4,13 +4,13 @@ import numpy as np
 import pytest
 
 from crawld.core.replica.baselines import area_under_roc, normpaths
-from crawld.core.replica.calibration import Calibration, kinds_of
-from crawld.core.replica.em import Training, learn, passes, start_rules
-from crawld.core.replica.features import FIVE, Content, Measure
+from crawld.core.replica.calibration import Calibration, agreement_kinds
+from crawld.core.replica.em import TrainingVectors, em_passes, initial_rules, run_em
+from crawld.core.replica.features import FIVE, HostFeatures, SharedContent
 from crawld.core.replica.hosts import Hosts, pair_keys
-from crawld.core.replica.lac import Distinct, Rules, supervised
-from crawld.core.replica.learning import Sets, obvious_positives, top_level, train
-from crawld.core.replica.pareto import dominated, rank_sum
+from crawld.core.replica.lac import DistinctVectors, Rules, supervised_scores
+from crawld.core.replica.learning import TrainingPairs, obvious_positives, public_suffix, train
+from crawld.core.replica.pareto import count_dominated, rank_sum
 
 
 def test_the_vote_of_every_rule():
@@ -40,7 +40,7 @@ def test_vectors_never_seen_are_scored_by_the_rules_they_share():
 
 
 def test_distinct_vectors_and_their_counts():
-    vectors = Distinct.of(np.array([[1, 2], [0, 5], [1, 2]]))
+    vectors = DistinctVectors.of(np.array([[1, 2], [0, 5], [1, 2]]))
     assert vectors.vectors.tolist() == [[0, 5], [1, 2]]
     assert vectors.number.tolist() == [1, 0, 1]
     assert vectors.counted(np.array([True, True, False])).tolist() == [1, 1]
@@ -58,7 +58,7 @@ def two_kinds():
 
 @pytest.mark.parametrize("positive", [True, False])
 def test_what_looks_like_the_certain_flips_and_the_rest_does_not(positive):
-    learnt = learn(Training(*two_kinds(), positive=positive))
+    learnt = run_em(TrainingVectors(*two_kinds(), positive=positive))
     assert learnt.flipped.tolist() == [True, True, True, False, False, False]
     scores = learnt.rules.scores()
     alike, rest = (scores[:3], scores[3:]) if positive else (scores[3:], scores[:3])
@@ -66,32 +66,35 @@ def test_what_looks_like_the_certain_flips_and_the_rest_does_not(positive):
 
 
 def test_a_pass_flips_for_good_and_the_last_flips_nothing():
-    states = [int(state.flipped.sum()) for state in passes(Training(*two_kinds(), positive=True))]
+    states = [
+        int(state.flipped.sum())
+        for state in em_passes(TrainingVectors(*two_kinds(), positive=True))
+    ]
     assert states == sorted(states)
     assert states[-1] == states[-2]
 
 
 def test_a_fixed_threshold_flips_what_is_below_it():
-    training = Training(*two_kinds(), positive=True)
-    alpha = 1.0 - start_rules(training).scores()
+    training = TrainingVectors(*two_kinds(), positive=True)
+    alpha = 1.0 - initial_rules(training).scores()
     flips = np.sum(alpha <= 0.5)
-    assert next(passes(training, alpha_min=0.5)).flipped.sum() == flips
-    assert not learn(training, alpha_min=-1.0).flipped.any()
+    assert next(em_passes(training, alpha_min=0.5)).flipped.sum() == flips
+    assert not run_em(training, alpha_min=-1.0).flipped.any()
 
 
 def test_no_cut_leaves_a_side_empty():
     # One vector alone: every alpha is equal and there is nothing to cut.
-    training = Training(np.array([[1, 1]]), np.array([5]), np.array([9]), positive=True)
-    assert not learn(training).flipped.any()
+    training = TrainingVectors(np.array([[1, 1]]), np.array([5]), np.array([9]), positive=True)
+    assert not run_em(training).flipped.any()
 
 
 def test_equal_points_do_not_dominate_each_other():
     first = np.array([0.1, 0.1, 0.5, 0.5])
     second = np.array([0.9, 0.9, 0.9, 0.1])
-    assert dominated(first, second).tolist() == [0, 0, 3, 0]
+    assert count_dominated(first, second).tolist() == [0, 0, 3, 0]
     weight = np.array([10, 1, 1, 1])
     reference = (first, second, weight)
-    assert dominated(first, second, reference).tolist() == [0, 0, 12, 0]
+    assert count_dominated(first, second, reference).tolist() == [0, 0, 12, 0]
 
 
 def test_ranks_of_both():
@@ -106,7 +109,7 @@ def test_area_under_roc_of_chance_and_of_truth():
 
 def content_of(equal, compared=10):
     ten = np.full(len(equal), compared)
-    return Content(ten, ten, np.array(equal), ten)
+    return SharedContent(ten, ten, np.array(equal), ten)
 
 
 def test_probability_rises_with_the_rank_and_with_the_texts():
@@ -137,10 +140,10 @@ def test_nothing_learnt_from_nothing():
 
 
 def test_how_far_texts_agree_is_a_kind():
-    content = Content(
+    content = SharedContent(
         *(np.array(c) for c in ([9] * 6, [0, 3, 3, 9, 9, 9], [0, 0, 1, 0, 3, 9], [9] * 6))
     )
-    kinds = kinds_of(content).tolist()
+    kinds = agreement_kinds(content).tolist()
     assert kinds == sorted(set(kinds))
 
 
@@ -164,12 +167,12 @@ def test_obvious_by_www_and_by_top_level_only_with_equal_texts():
     names = ("a.com", "www.a.com", "a.de", "a.co.uk", "b.com")
     hosts = hosts_named(*names, pages=pages)
     one, other = np.triu_indices(5, 1)
-    measured = Measure.of(hosts).pairs(pair_keys(one, other))
+    measured = HostFeatures.of(hosts).pairs(pair_keys(one, other))
     which = obvious_positives(names, measured)
     found = {(int(a), int(b)) for a, b in zip(one[which], other[which], strict=True)}
     assert found == {(0, 1), (0, 2), (1, 2)}
-    assert top_level("www.a.co.uk") == ".co.uk"
-    assert top_level("localhost") == ""
+    assert public_suffix("www.a.co.uk") == ".co.uk"
+    assert public_suffix("localhost") == ""
 
 
 def test_normpaths_adds_one_over_the_length_of_each_list():
@@ -181,8 +184,8 @@ def test_normpaths_adds_one_over_the_length_of_each_list():
 
 def test_too_few_pairs_say_so():
     hosts = hosts_named("a.com", "www.a.com", pages=[(0, 1, 5), (1, 1, 5)])
-    measured = Measure.of(hosts).pairs(pair_keys(np.array([0]), np.array([1])))
-    assert not Sets(measured, np.array([True]), measured).enough
+    measured = HostFeatures.of(hosts).pairs(pair_keys(np.array([0]), np.array([1])))
+    assert not TrainingPairs(measured, np.array([True]), measured).enough
 
 
 def test_training_is_repeatable_and_scores_strangers():
@@ -197,16 +200,18 @@ def test_training_is_repeatable_and_scores_strangers():
     pages += [(host, 50_000 + int(rng.integers(40)), host + 1) for host in range(120)]
     names = [f"{'www.' * (at % 2)}s{at // 2}x.com" for at in range(120)]
     hosts = hosts_named(*names, pages=pages)
-    measure = Measure.of(hosts)
+    measure = HostFeatures.of(hosts)
     twins = pair_keys(np.arange(0, 120, 2), np.arange(1, 120, 2))
     others = pair_keys(np.arange(0, 118), np.arange(2, 120))
     measured = measure.pairs(np.concatenate((twins, others)))
     obvious = np.arange(len(measured.keys)) < 40
-    sets = Sets(measured, obvious, measure.pairs(pair_keys(np.arange(0, 110), np.arange(9, 119))))
+    sets = TrainingPairs(
+        measured, obvious, measure.pairs(pair_keys(np.arange(0, 110), np.arange(9, 119)))
+    )
     model, again = train(sets, FIVE), train(sets, FIVE)
     assert model.judge(measured).dominates.tolist() == again.judge(measured).dominates.tolist()
     scores = model.judge(measure.pairs(np.concatenate((twins[50:], others[50:60]))))
     assert scores.dominates[:10].min() > scores.dominates[10:].max()
     truth = np.arange(len(measured.keys)) < 60
-    upper = supervised(Distinct.of(measured.bins(FIVE)), truth)
+    upper = supervised_scores(DistinctVectors.of(measured.bins(FIVE)), truth)
     assert area_under_roc(upper, truth) == 1.0

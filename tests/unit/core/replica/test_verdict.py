@@ -4,21 +4,21 @@ from dataclasses import replace
 
 import pytest
 
-from crawld.core.replica.canonical import Standing, choose
+from crawld.core.replica.canonical import HostProfile, choose_canonical
 from crawld.core.replica.verdict import (
-    Evidence,
-    Level,
-    content_gate,
-    contradicts,
+    PairEvidence,
+    VerdictLevel,
+    connected_groups,
     declared_by,
-    gated,
-    groups,
-    in_words,
+    is_contradicted,
+    is_storm,
     level_of,
-    storm,
+    passes_content_gate,
+    passes_gate,
+    reasons,
 )
 
-PAIR = Evidence(names=("a.com", "b.net"), pages=(50, 60), common=44, compared=44, equal=41)
+PAIR = PairEvidence(names=("a.com", "b.net"), pages=(50, 60), common=44, compared=44, equal=41)
 DAY_S = 86_400.0
 
 
@@ -34,19 +34,19 @@ DAY_S = 86_400.0
     ],
 )
 def test_content_gate(change, passes):
-    assert content_gate(replace(PAIR, **change)) is passes
+    assert passes_content_gate(replace(PAIR, **change)) is passes
 
 
 def test_a_classifier_that_denies_closes_the_content_gate_but_no_declaration():
-    assert not gated(replace(PAIR, probability=0.01))
-    assert gated(replace(PAIR, probability=0.01, redirects=(40, 0)))
-    assert gated(replace(PAIR, probability=0.6))
+    assert not passes_gate(replace(PAIR, probability=0.01))
+    assert passes_gate(replace(PAIR, probability=0.01, redirects=(40, 0)))
+    assert passes_gate(replace(PAIR, probability=0.6))
 
 
 def test_a_score_alone_never_prunes():
     pair = replace(PAIR, compared=0, equal=0, probability=0.999)
-    assert not gated(pair)
-    assert level_of(pair) is Level.LIKELY
+    assert not passes_gate(pair)
+    assert level_of(pair) is VerdictLevel.LIKELY
 
 
 @pytest.mark.parametrize(("count", "declares"), [(2, False), (30, False), (34, True)])
@@ -57,8 +57,8 @@ def test_most_pages_must_declare(count, declares):
 
 def test_a_site_that_cloaks_is_compared_and_contradicted():
     pair = replace(PAIR, equal=1, probability=0.9)
-    assert contradicts(pair)
-    assert level_of(pair) is Level.UNLIKELY
+    assert is_contradicted(pair)
+    assert level_of(pair) is VerdictLevel.UNLIKELY
 
 
 def test_evidence_in_words():
@@ -69,78 +69,79 @@ def test_evidence_in_words():
         same_address=True,
         same_certificate=True,
     )
-    assert in_words(pair) == [
+    assert reasons(pair) == [
         "48 of 50 pages of www.a.com redirect to a.com",
         "same content on 41 of 44 shared paths",
         "names differ by www.",
         "same address",
         "one certificate names both",
     ]
-    assert in_words(replace(PAIR, compared=0, equal=0)) == [
-        "44 shared paths, no content to compare"
-    ]
+    assert reasons(replace(PAIR, compared=0, equal=0)) == ["44 shared paths, no content to compare"]
 
 
 def test_groups_close_over_pairs():
-    assert groups([(1, 2), (2, 3), (7, 8)]) == [(1, 2, 3), (7, 8)]
-    assert groups([]) == []
+    assert connected_groups([(1, 2), (2, 3), (7, 8)]) == [(1, 2, 3), (7, 8)]
+    assert connected_groups([]) == []
 
 
 def test_a_storm_is_many_hosts_at_once():
-    assert not storm(10, 20)
-    assert storm(11, 20)
-    assert not storm(900, 20_000)
-    assert storm(1_001, 20_000)
+    assert not is_storm(10, 20)
+    assert is_storm(11, 20)
+    assert not is_storm(900, 20_000)
+    assert is_storm(1_001, 20_000)
 
 
 def standings(**hosts):
     return {
-        at: Standing(name=name.replace("_", "."), **facts)
+        at: HostProfile(name=name.replace("_", "."), **facts)
         for at, (name, facts) in enumerate(hosts.items())
     }
 
 
 def test_the_operator_is_heard_first():
-    found = choose(standings(a_com={}, b_com={"preferred": True}), {0: {1}, 1: set()})
+    found = choose_canonical(standings(a_com={}, b_com={"preferred": True}), {0: {1}, 1: set()})
     assert (found.host, found.reason) == (1, "preferred by the operator")
 
 
 def test_a_redirect_retires_who_sends_it():
-    found = choose(standings(a_com={"https": True}, b_net={}), {0: set(), 1: {0}})
+    found = choose_canonical(standings(a_com={"https": True}, b_net={}), {0: set(), 1: {0}})
     assert (found.host, found.reason) == (1, "declared by a.com")
 
 
 def test_hosts_of_one_owner_are_chosen_by_merit():
     hosts = standings(www_a_com={"https": True}, a_com={"inlinks": 90})
-    assert choose(hosts, {}).host == 0
+    assert choose_canonical(hosts, {}).host == 0
     same = standings(www_a_com={}, a_com={})
-    assert (choose(same, {}).host, choose(same, {}).reason) == (1, "the shorter name")
+    assert (choose_canonical(same, {}).host, choose_canonical(same, {}).reason) == (
+        1,
+        "the shorter name",
+    )
 
 
 def test_a_copy_cannot_make_itself_canonical():
     # https, more pages, fresher: everything a copier can make up.
     copier = {"https": True, "pages": 500, "changed_at": 9e9, "first_seen_at": 100 * DAY_S}
     hosts = standings(victim_com={"pages": 90}, copy_net=copier)
-    assert choose(hosts, {}).host is None
+    assert choose_canonical(hosts, {}).host is None
     known = standings(victim_com={"pages": 90, "inlinks": 40}, copy_net=copier)
-    assert choose(known, {}).host == 0
+    assert choose_canonical(known, {}).host == 0
     # Older by a hair or linked by its own farm it still does not win.
     farm = standings(
         victim_com={"inlinks": 40, "first_seen_at": 0.0}, copy_net={**copier, "inlinks": 900}
     )
-    assert choose(farm, {}).host is None
+    assert choose_canonical(farm, {}).host is None
 
 
 def test_a_copy_that_declares_the_victim_retires_itself_only():
     hosts = standings(victim_com={}, copy_net={"https": True, "inlinks": 900}, other_org={})
-    found = choose(hosts, {0: {1}, 1: set(), 2: set()})
+    found = choose_canonical(hosts, {0: {1}, 1: set(), 2: set()})
     assert found.host is None  # victim.com and other.org are still strangers
-    assert choose({at: hosts[at] for at in (0, 1)}, {0: {1}, 1: set()}).host == 0
+    assert choose_canonical({at: hosts[at] for at in (0, 1)}, {0: {1}, 1: set()}).host == 0
 
 
 def test_two_that_declare_each_other_are_left_to_the_operator():
     hosts = standings(a_com={}, b_net={})
-    assert choose(hosts, {0: {1}, 1: {0}}).host is None
+    assert choose_canonical(hosts, {0: {1}, 1: {0}}).host is None
 
 
 def test_who_declares_whom():

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from crawld.core.revisit.allocation import (
-    Web,
+    PagesByHost,
     allocate,
     kkt_residual,
     objective,
@@ -19,7 +19,7 @@ def web(hosts=30, pages=2_000, ceiling=1e-3, seed=1, weighted=False):
     sizes = rng.multinomial(pages, rng.dirichlet(np.full(hosts, 0.3)))
     rate = np.exp(rng.normal(-11, 3, pages))
     weight = rng.lognormal(0, 1, pages) if weighted else None
-    return Web(rate, np.append(0, np.cumsum(sizes)), np.full(hosts, ceiling), weight)
+    return PagesByHost(rate, np.append(0, np.cumsum(sizes)), np.full(hosts, ceiling), weight)
 
 
 @pytest.mark.parametrize("bandwidth", [0.0, 1e-9, 1e-4, 5e-3, 0.02, 1.0])
@@ -33,7 +33,7 @@ def test_conditions_of_the_optimum_hold(bandwidth, weighted):
 
 def test_a_bandwidth_above_every_ceiling_fills_hosts_worth_a_visit():
     rate = np.array([1e-5, 2e-5, 0.0, 3e-4])
-    pages = Web(rate, np.array([0, 2, 3, 3, 4]), np.array([1e-4, 1e-4, 1e-4, 2e-4]))
+    pages = PagesByHost(rate, np.array([0, 2, 3, 3, 4]), np.array([1e-4, 1e-4, 1e-4, 2e-4]))
     allocation = allocate(pages, np.inf)
     assert allocation.spent == pytest.approx([1e-4, 0.0, 0.0, 2e-4])
     assert allocation.common_price == 0.0
@@ -42,14 +42,14 @@ def test_a_bandwidth_above_every_ceiling_fills_hosts_worth_a_visit():
 
 def test_pages_that_change_too_fast_or_never_are_given_up():
     rate = np.array([0.0, 1e-6, 1e-5, 10.0, np.inf])
-    allocation = allocate(Web.one_host(rate), 1e-5)
+    allocation = allocate(PagesByHost.one_host(rate), 1e-5)
     assert (allocation.frequency > 0).tolist() == [False, True, True, False, False]
 
 
 def test_a_page_at_the_edge_of_being_given_up_gets_what_is_left():
     # Two slow pages need little of the ceiling; the fast page enters with a jump inside rounding.
     rate = np.array([1e-7, 1e-7, 1e-1])
-    pages = Web(rate, np.array([0, 3]), np.array([1e-3]))
+    pages = PagesByHost(rate, np.array([0, 3]), np.array([1e-3]))
     allocation = allocate(pages, 1.0)
     assert allocation.spent[0] == pytest.approx(1e-3)
     assert kkt_residual(pages, 1.0, allocation) <= 1e-6
@@ -57,7 +57,7 @@ def test_a_page_at_the_edge_of_being_given_up_gets_what_is_left():
 
 def test_where_held_hosts_take_all_the_others_are_too_cheap():
     weight = np.array([1.0, 1.06, 12.2])
-    pages = Web(np.ones(3), np.array([0, 2, 3]), np.ones(2), weight)
+    pages = PagesByHost(np.ones(3), np.array([0, 2, 3]), np.ones(2), weight)
     allocation = allocate(pages, 1.0)
     assert allocation.frequency == pytest.approx([0.0, 0.0, 1.0])
     assert kkt_residual(pages, 1.0, allocation) <= 1e-6
@@ -74,7 +74,7 @@ def test_no_frequency_at_hand_beats_the_optimum():
 
 def test_a_price_gives_the_frequency_it_was_made_from():
     rate, weight = np.array([1e-6, 1e-4]), np.array([1.0, 3.0])
-    allocation = allocate(Web.one_host(rate, weight), 1e-4)
+    allocation = allocate(PagesByHost.one_host(rate, weight), 1e-4)
     again = revisit_frequency(rate, allocation.common_price, weight)
     assert again == pytest.approx(allocation.frequency, rel=1e-6)
 
@@ -86,21 +86,21 @@ def test_a_bandwidth_that_is_none_is_refused(bandwidth):
 
 
 def test_no_pages_at_all():
-    allocation = allocate(Web.one_host(np.zeros(0)), 1.0)
+    allocation = allocate(PagesByHost.one_host(np.zeros(0)), 1.0)
     assert len(allocation.frequency) == 0
     assert uniform(0, 1.0).tolist() == []
-    assert objective(Web.one_host(np.zeros(0)), np.zeros(0)) == 1.0
+    assert objective(PagesByHost.one_host(np.zeros(0)), np.zeros(0)) == 1.0
 
 
 def test_an_unlimited_host_needs_a_bandwidth():
     with pytest.raises(ValueError, match="ceiling"):
-        allocate(Web.one_host([1.0]), np.inf)
+        allocate(PagesByHost.one_host([1.0]), np.inf)
 
 
 def test_offsets_and_ceilings_must_fit():
     with pytest.raises(ValueError, match="one ceiling"):
-        Web(np.ones(2), np.array([0, 2]), np.ones(2))
+        PagesByHost(np.ones(2), np.array([0, 2]), np.ones(2))
     with pytest.raises(ValueError, match="cover"):
-        Web(np.ones(2), np.array([0, 1]), np.ones(1))
+        PagesByHost(np.ones(2), np.array([0, 1]), np.ones(1))
     with pytest.raises(ValueError, match="negative"):
-        Web(np.ones(2), np.array([0, 2]), np.array([-1.0]))
+        PagesByHost(np.ones(2), np.array([0, 2]), np.array([-1.0]))

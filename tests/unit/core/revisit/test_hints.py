@@ -10,22 +10,22 @@ from crawld.core.revisit.hints import (
     PRICED_S,
     Belief,
     Coverage,
-    ToldPages,
-    believe,
-    price_told,
+    HintedPages,
+    hinted_values,
+    update_belief,
 )
-from crawld.core.revisit.visit_value import WorthTable, usual_scale, worth_of
+from crawld.core.revisit.visit_value import VisitValueTable, default_scale_model, value_table
 
 DAY = 86_400.0
 NOW = 1.7e9
-TABLE = worth_of(usual_scale())
+TABLE = value_table(default_scale_model())
 SCALE_S = 10 * DAY
 COVERAGE = Coverage(0.1, 0.0)
 
 
-def told(*hints, trust=0.5, belief=None, worth=TABLE):
+def told(*hints, trust=0.5, belief=None, table=TABLE):
     for at in hints:
-        belief = believe(
+        belief = update_belief(
             belief,
             at,
             trust=trust,
@@ -33,15 +33,15 @@ def told(*hints, trust=0.5, belief=None, worth=TABLE):
             scale_s=SCALE_S,
             mean_hazard=1.0 / SCALE_S,
             coverage=COVERAGE,
-            worth=worth,
+            table=table,
         )
     return belief
 
 
 def price(belief, at, untold=0.0, since_s=0.0):
     one = np.array([belief]).T
-    rest = {"scale_s": np.array([SCALE_S]), "coverage": COVERAGE, "worth": TABLE}
-    return price_told(one, np.array([untold]), at, since_s=np.array([since_s]), **rest)[0]
+    rest = {"scale_s": np.array([SCALE_S]), "coverage": COVERAGE, "table": TABLE}
+    return hinted_values(one, np.array([untold]), at, since_s=np.array([since_s]), **rest)[0]
 
 
 def test_a_sure_hint_leaves_no_other_reading():
@@ -69,8 +69,8 @@ def test_weights_are_those_of_bayes():
 
 def test_silence_speaks_against_a_hint_where_changes_come_in_bursts():
     mass = np.array([0.6, *np.full(20, 0.001), 0.38])
-    bursty = WorthTable(Renewal(SHAPE_EDGES, mass / mass.sum()))
-    row = told(NOW, worth=bursty)
+    bursty = VisitValueTable(Renewal(SHAPE_EDGES, mass / mass.sum()))
+    row = told(NOW, table=bursty)
     kept = [
         row.last
         * bursty.survival(wait / SCALE_S) ** 0.9
@@ -95,15 +95,15 @@ def test_a_page_that_always_changes_soon_again_is_not_forgotten():
 def test_silence_within_the_lag_says_nothing():
     coverage = Coverage(0.2, 3600.0)
     changed = np.array([0.0, 0.3, 0.9])
-    assert coverage.urgency_untold(changed, np.zeros(3)) == pytest.approx(1.0)
-    assert Coverage(0.2, 0.0).urgency_untold(changed, changed)[1:] == pytest.approx(
+    assert coverage.silence_factor(changed, np.zeros(3)) == pytest.approx(1.0)
+    assert Coverage(0.2, 0.0).silence_factor(changed, changed)[1:] == pytest.approx(
         0.2 / (1 - 0.8 * changed[1:])
     )
-    assert Coverage(1.0, 0.0).urgency_untold(changed, changed) == pytest.approx(1.0)
+    assert Coverage(1.0, 0.0).silence_factor(changed, changed) == pytest.approx(1.0)
 
 
 def test_a_page_never_visited_is_stale_for_sure():
-    belief = believe(
+    belief = update_belief(
         None,
         NOW,
         trust=0.3,
@@ -111,7 +111,7 @@ def test_a_page_never_visited_is_stale_for_sure():
         scale_s=SCALE_S,
         mean_hazard=1e-6,
         coverage=Coverage(),
-        worth=TABLE,
+        table=TABLE,
     )
     assert belief.last == 1.0
 
@@ -119,12 +119,12 @@ def test_a_page_never_visited_is_stale_for_sure():
 @pytest.mark.parametrize("count", [1, BLOCK, 5 * BLOCK + 7])
 def test_the_best_of_many_is_found_while_pages_come_and_go(count):
     rng = np.random.default_rng(count)
-    pages, worth = ToldPages(), {}
+    pages, worth = HintedPages(), {}
 
     def settle(at):
         places = pages.due(at)
         slots = pages.slots(places)
-        pages.priced(places, np.array([worth[slot] for slot in slots.tolist()]))
+        pages.set_values(places, np.array([worth[slot] for slot in slots.tolist()]))
 
     for slot in range(count):
         pages.put(slot, Belief(0.0, 0.0, 0.0, 0.0, 0.0, 1.0, 1.0))
@@ -145,16 +145,16 @@ def test_the_best_of_many_is_found_while_pages_come_and_go(count):
 
 
 def test_all_of_many_pages_are_priced_again_in_turn():
-    pages = ToldPages()
+    pages = HintedPages()
     count = 3 * BLOCK + 5
     for slot in range(count):
         pages.put(slot, Belief(0.0, 0.0, 0.0, 0.0, 0.0, 1.0, 1.0))
-    pages.priced(pages.due(NOW), np.zeros(count))
+    pages.set_values(pages.due(NOW), np.zeros(count))
     seen = set()
     assert len(pages.due(NOW + 1)) == 0
     for k in range(1, 6):
         places = pages.due(NOW + k * PRICED_S)
         assert len(places) <= BLOCK
         seen.update(places.tolist())
-        pages.priced(places, np.zeros(len(places)))
+        pages.set_values(places, np.zeros(len(places)))
     assert seen == set(range(count))

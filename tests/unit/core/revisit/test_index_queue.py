@@ -4,26 +4,26 @@ import numpy as np
 
 from crawld.core.revisit.index_pages import IndexPages
 from crawld.core.revisit.index_queue import IndexQueue
-from crawld.core.revisit.visit_value import WorthTable, usual_scale
+from crawld.core.revisit.visit_value import VisitValueTable, default_scale_model
 
 NOW, DAY = 1.7e9, 86_400.0
 COUNT, AT_ONCE = 150_000, 16_384
 
 
-class Counting(WorthTable):
+class Counting(VisitValueTable):
     """Counts the pages priced in one call."""
 
     most = 0
 
-    def of(self, age, scale_s, since_s):
+    def values(self, age, scale_s, since_s):
         self.most = max(self.most, len(age))
-        return super().of(age, scale_s, since_s)
+        return super().values(age, scale_s, since_s)
 
 
 def many(count):
     """Return pages of one host, the queue of all of them, and the table that prices them."""
     rng = np.random.default_rng(0)
-    table = Counting(usual_scale().shape)
+    table = Counting(default_scale_model().shape)
     pages = IndexPages(table)
     pages.extend(count)
     slots = np.arange(count)
@@ -39,7 +39,7 @@ def pick(pages, queue, at):
     assert queue.first_new() == -1
     slot, worth = queue.best(at)
     queue.remove(slot)
-    pages.visited(slot, at)
+    pages.set_visit(slot, at)
     queue.push_visited(slot)
     return worth
 
@@ -59,6 +59,6 @@ def test_once_all_were_seen_every_pick_is_within_a_hundredth_of_the_best():
         pick(pages, queue, NOW + k * step_s)
     for k in range(20, 12_000):
         at = NOW + k * step_s
-        best = None if k % 100 else float(pages.worths(np.arange(COUNT), at).max())
+        best = None if k % 100 else float(pages.values(np.arange(COUNT), at).max())
         worth = pick(pages, queue, at)
         assert best is None or worth >= 0.99 * best

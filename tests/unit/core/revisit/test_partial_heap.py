@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from crawld.core.revisit.heap import ABSENT
-from crawld.core.revisit.partial_heap import NearQueue
+from crawld.core.revisit.partial_heap import PartialHeap
 
 
 def drained(queue):
@@ -19,28 +19,28 @@ def drained(queue):
 
 def test_many_slots_leave_in_order_of_their_keys():
     keys = np.random.default_rng(0).normal(size=20_000)
-    queue = NearQueue()
+    queue = PartialHeap()
     queue.load(keys)
     assert drained(queue) == np.argsort(keys).tolist()
     assert len(queue) == 0
 
 
 def test_slots_without_a_key_stay_outside_and_endless_ones_come_last():
-    queue = NearQueue()
+    queue = PartialHeap()
     queue.load(np.array([math.inf, 3.0, math.nan, -1.0, math.inf]))
     assert 2 not in queue
     assert drained(queue) == [3, 1, 0, 4]
 
 
 def test_equal_keys_are_all_at_the_near_end():
-    queue = NearQueue()
+    queue = PartialHeap()
     queue.load(np.full(5_000, 7.0))
     assert sorted(drained(queue)) == list(range(5_000))
 
 
 def test_keys_move_both_ways_across_the_near_end():
     rng = np.random.default_rng(1)
-    queue, model = NearQueue(), dict(enumerate(rng.normal(size=3_000).tolist()))
+    queue, model = PartialHeap(), dict(enumerate(rng.normal(size=3_000).tolist()))
     queue.load(np.array(list(model.values())))
     for _ in range(6_000):
         slot, key = int(rng.integers(3_000)), float(rng.normal())
@@ -56,7 +56,7 @@ def test_keys_move_both_ways_across_the_near_end():
 
 
 def test_slots_pushed_again_and_again_do_not_pile_up():
-    queue = NearQueue()
+    queue = PartialHeap()
     queue.load(np.arange(100.0))
     queue.first()
     for k in range(50_000):
@@ -66,7 +66,7 @@ def test_slots_pushed_again_and_again_do_not_pile_up():
 
 
 def test_all_may_be_keyed_anew():
-    queue = NearQueue()
+    queue = PartialHeap()
     keys = np.arange(1_000.0)
     queue.load(keys)
     queue.first()
@@ -77,7 +77,7 @@ def test_all_may_be_keyed_anew():
 def test_moved_slots_come_in_their_new_order_and_absent_ones_stay_absent():
     rng = np.random.default_rng(3)
     keys = rng.normal(size=20_000)
-    queue = NearQueue()
+    queue = PartialHeap()
     queue.load(keys)
     for _ in range(50):
         queue.remove(queue.first())

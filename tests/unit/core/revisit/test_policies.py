@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from crawld.core.revisit.policies import Observation, UniformPolicy
+from crawld.core.revisit.policies import UniformPolicy, VisitObservation
 
-SEEN = Observation(changed=True)
+SEEN = VisitObservation(changed=True)
 
 
 def turns(policy, count, *, now=1e9, step=1.0):
@@ -14,7 +14,7 @@ def turns(policy, count, *, now=1e9, step=1.0):
         page = policy.select(now + k * step)
         order.append(page)
         if page is not None:
-            policy.visited(page, now + k * step, SEEN)
+            policy.record_visit(page, now + k * step, SEEN)
     return order
 
 
@@ -31,7 +31,7 @@ def test_a_page_in_flight_is_not_selected_again():
     policy = UniformPolicy()
     policy.load([5, 6])
     assert (policy.select(1.0), policy.select(1.0), policy.select(1.0)) == (5, 6, None)
-    policy.released(6)
+    policy.release(6)
     assert policy.select(2.0) == 6
 
 
@@ -40,8 +40,8 @@ def test_a_page_removed_in_flight_stays_away():
     policy.load([5, 6])
     assert policy.select(1.0) == 5
     policy.remove(5)
-    policy.visited(5, 2.0, SEEN)
-    policy.released(5)
+    policy.record_visit(5, 2.0, SEEN)
+    policy.release(5)
     assert 5 not in policy
     assert len(policy) == 1
     assert turns(policy, 3) == [6, 6, 6]

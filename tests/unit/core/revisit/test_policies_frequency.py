@@ -7,17 +7,17 @@ import pytest
 
 from crawld.core.revisit.fenwick import Fenwick
 from crawld.core.revisit.freshness import Order, mean_freshness
-from crawld.core.revisit.policies import Observation
+from crawld.core.revisit.policies import VisitObservation
 from crawld.core.revisit.policies_frequency import (
     DelayedPolicy,
     MergePolicy,
     RandomPolicy,
-    lay_out,
+    merge_schedule,
     phase,
 )
 from crawld.core.revisit.registry import FACTORIES
 
-SEEN = Observation(changed=True)
+SEEN = VisitObservation(changed=True)
 
 
 def picks(policy, count, step=1.0, start=0.0):
@@ -25,7 +25,7 @@ def picks(policy, count, step=1.0, start=0.0):
     for k in range(count):
         page = policy.select(start + k * step)
         if page is not None:
-            policy.visited(page, start + k * step, SEEN)
+            policy.record_visit(page, start + k * step, SEEN)
         order.append(page)
     return order
 
@@ -34,7 +34,7 @@ def picks(policy, count, step=1.0, start=0.0):
 def test_slots_are_shared_as_allocated(make):
     policy = make()
     policy.load([1, 2, 3])
-    policy.allocated([1, 2, 3], [0.1, 0.2, 0.7])
+    policy.set_frequencies([1, 2, 3], [0.1, 0.2, 0.7])
     count = Counter(picks(policy, 3000))
     # In flight pages cannot be drawn, but with one at a time nobody waits for another.
     assert count[2] / 3000 == pytest.approx(0.2, abs=0.04)
@@ -46,8 +46,8 @@ def test_the_bulk_schedule_is_the_one_page_by_page():
     frequency = np.random.default_rng(0).lognormal(0, 1, 50)
     policy = MergePolicy()
     policy.load(pages)
-    policy.allocated(pages, frequency)
-    assert picks(policy, 400) == lay_out(pages, frequency.astype(np.float32), 400).tolist()
+    policy.set_frequencies(pages, frequency)
+    assert picks(policy, 400) == merge_schedule(pages, frequency.astype(np.float32), 400).tolist()
 
 
 def test_merge_of_random_phases_is_nearly_equally_spaced():
@@ -55,7 +55,7 @@ def test_merge_of_random_phases_is_nearly_equally_spaced():
     pages = np.arange(41)
     frequency = np.where(pages == 0, 2.0, 1.0)
     slot = 1.0 / frequency.sum()
-    at = np.flatnonzero(lay_out(pages, frequency, 42_000) == 0) * slot
+    at = np.flatnonzero(merge_schedule(pages, frequency, 42_000) == 0) * slot
     rate = 2.0
     fresh = (1 - np.exp(-rate * np.diff(at))).sum() / (rate * (at[-1] - at[0]))
     assert fresh / mean_freshness(Order.FIXED, rate, 2.0) > 0.99
@@ -66,7 +66,7 @@ def test_merge_of_many_pages_keeps_927_of_equal_spacing():
     rng = np.random.default_rng(2)
     pages = np.arange(4000)
     frequency = np.full(4000, 1.0)
-    order = lay_out(rng.permutation(pages), frequency, 4000 * 8)
+    order = merge_schedule(rng.permutation(pages), frequency, 4000 * 8)
     slot = 1.0 / 4000
     at = np.argsort(order, kind="stable").reshape(4000, -1) * slot
     rate = 1.6
@@ -84,9 +84,9 @@ def test_phases_repeat_and_fill_the_interval():
 def test_a_new_frequency_stretches_the_interval_under_way():
     policy = MergePolicy()
     policy.load([1, 2])
-    policy.allocated([1, 2], [1.0, 1.0])
+    policy.set_frequencies([1, 2], [1.0, 1.0])
     picks(policy, 10)
-    policy.allocated([1], [4.0])
+    policy.set_frequencies([1], [4.0])
     count = Counter(picks(policy, 500))
     assert count[1] == pytest.approx(400, abs=10)
 
@@ -94,7 +94,7 @@ def test_a_new_frequency_stretches_the_interval_under_way():
 def test_given_up_pages_wait_behind_all_others():
     policy = MergePolicy()
     policy.load([1, 2])
-    policy.allocated([1, 2], [1.0, 0.0])
+    policy.set_frequencies([1, 2], [1.0, 0.0])
     assert 2 not in picks(policy, 50)
     policy.remove(1)
     assert policy.select(0.0) == 2
@@ -103,12 +103,12 @@ def test_given_up_pages_wait_behind_all_others():
 def test_delayed_never_runs_ahead_and_idles_when_nothing_is_due():
     policy = DelayedPolicy()
     policy.load(np.arange(5))
-    policy.allocated(np.arange(5), np.full(5, 0.01))
+    policy.set_frequencies(np.arange(5), np.full(5, 0.01))
     order = picks(policy, 2000)
     assert order.count(None) == pytest.approx(1900, abs=6)
     slow = DelayedPolicy()
     slow.load(np.arange(5))
-    slow.allocated(np.arange(5), np.full(5, 1.0))
+    slow.set_frequencies(np.arange(5), np.full(5, 1.0))
     assert None not in picks(slow, 200, start=50.0)[10:]
 
 
@@ -142,12 +142,12 @@ def test_an_allocation_in_parts_is_the_same_allocation(policy):
         held = FACTORIES[policy]()
         held.load(pages, np.full(200, 500.0))
         for numbers in np.array_split(chance.permutation(200), parts):
-            held.allocated(pages[numbers], frequency[numbers])
+            held.set_frequencies(pages[numbers], frequency[numbers])
         order, now = [], 1000.0
         while len(order) < 1000:
             now += 0.5
             if (page := held.select(now)) is not None:
-                held.visited(page, now, Observation(False))
+                held.record_visit(page, now, VisitObservation(False))
                 order.append(page)
         orders.append(order)
     assert orders[0] == orders[1]
@@ -158,8 +158,8 @@ def test_an_allocation_hands_out_no_page_in_flight(policy):
     held = FACTORIES[policy]()
     held.load(np.arange(3), np.zeros(3))
     flying = held.select(1000.0)
-    held.allocated(np.arange(3), np.full(3, 1e-9))
-    held.allocated(np.arange(3), np.full(3, 10.0))
+    held.set_frequencies(np.arange(3), np.full(3, 1e-9))
+    held.set_frequencies(np.arange(3), np.full(3, 10.0))
     later = [held.select(2000.0 + second) for second in range(5)]
     assert flying not in later
     assert sorted(page for page in later if page is not None) == sorted({0, 1, 2} - {flying})
@@ -168,10 +168,10 @@ def test_an_allocation_hands_out_no_page_in_flight(policy):
 def test_pages_without_a_frequency_count_with_the_mean_of_the_others():
     held = FACTORIES["random-f"]()
     held.load(np.arange(100), np.zeros(100))
-    held.allocated(np.arange(99), np.full(99, 1e-6))
+    held.set_frequencies(np.arange(99), np.full(99, 1e-6))
     drawn = 0
     for now in range(2000):
         page = held.select(float(now))
         drawn += page == 99
-        held.visited(page, float(now), None)
+        held.record_visit(page, float(now), None)
     assert 5 <= drawn <= 40

@@ -8,9 +8,9 @@ import pytest
 from crawld.core.change.model import PageModel
 from crawld.core.change.record import RECORD
 from crawld.core.change.scale import fit_scale
-from crawld.core.revisit.policies import Observation
+from crawld.core.revisit.policies import VisitObservation
 from crawld.core.revisit.policies_index import IndexPolicy
-from crawld.core.revisit.visit_value import WorthTable, page_scale_s
+from crawld.core.revisit.visit_value import VisitValueTable, page_scale_s
 
 DAY = 86_400.0
 NOW = 1.7e9
@@ -32,7 +32,7 @@ def loaded(count, **options):
     known = records(count, **options)
     policy = IndexPolicy()
     policy.load(np.arange(count), known["last_visit_at"])
-    policy.learnt(np.arange(count), known)
+    policy.set_models(np.arange(count), known)
     return policy
 
 
@@ -43,10 +43,10 @@ def test_every_pick_is_within_a_hundredth_of_the_best():
     worst = 1.0
     for k in range(4000):
         now = NOW + k * DAY / (budget * count)
-        best = policy.worths(np.arange(count), now).max()
+        best = policy.visit_values(np.arange(count), now).max()
         page = policy.select(now)
-        worst = min(worst, float(policy.worths([page], now)[0] / best))
-        policy.visited(page, now, Observation(bool(rng.random() < 0.5)))
+        worst = min(worst, float(policy.visit_values([page], now)[0] / best))
+        policy.record_visit(page, now, VisitObservation(bool(rng.random() < 0.5)))
     assert worst >= 0.99
 
 
@@ -57,7 +57,7 @@ def test_a_page_costs_at_most_64_bytes():
     policy = IndexPolicy()
     before, _ = tracemalloc.get_traced_memory()
     policy.load(pages, known["last_visit_at"])
-    policy.learnt(pages, known)
+    policy.set_models(pages, known)
     policy.select(NOW)
     held, _ = tracemalloc.get_traced_memory()
     tracemalloc.stop()
@@ -73,13 +73,13 @@ def test_a_page_that_changes_and_stands_is_visited_more_than_one_that_never_chan
         models[page] = PageModel()
         models[page].observe_changes(past.tolist(), NOW)
         policy.add(page, NOW)
-        policy.visited(page, NOW, Observation(True, (), models[page]))
+        policy.record_visit(page, NOW, VisitObservation(True, (), models[page]))
     turns = []
     for k in range(1, 60):
         page = policy.select(NOW + k * DAY)
         turns.append(page)
         models[page].observe_changes([], NOW + k * DAY)
-        policy.visited(page, NOW + k * DAY, Observation(False, (), models[page]))
+        policy.record_visit(page, NOW + k * DAY, VisitObservation(False, (), models[page]))
     assert turns.count(1) > turns.count(2) > 0
 
 
@@ -90,7 +90,7 @@ def test_importance_multiplies_the_worth():
     for k in range(1, 41):
         page = policy.select(NOW + k * DAY)
         turns.append(page)
-        policy.visited(page, NOW + k * DAY, Observation(True))
+        policy.record_visit(page, NOW + k * DAY, VisitObservation(True))
     assert turns.count(3) > turns.count(1) > 0
     assert 4 not in turns
 
@@ -101,7 +101,7 @@ def test_new_pages_come_first_and_calm_ones_before_lively_ones():
     known["last_visit_at"] = NOW
     policy = IndexPolicy()
     policy.load([10, 11])
-    policy.learnt([10, 11], known)
+    policy.set_models([10, 11], known)
     policy.add(12, None)
     assert [policy.select(NOW) for _ in range(3)] == [11, 10, 12]
 
@@ -109,8 +109,8 @@ def test_new_pages_come_first_and_calm_ones_before_lively_ones():
 def test_a_hint_brings_a_page_forward_and_an_old_one_does_not():
     policy = IndexPolicy()
     policy.load(np.arange(5), np.full(5, NOW))
-    policy.hinted(3, NOW - 10.0)
-    policy.hinted(4, NOW + DAY)
+    policy.record_hint(3, NOW - 10.0)
+    policy.record_hint(4, NOW + DAY)
     assert policy.select(NOW + 3 * DAY) == 4
     assert policy.select(NOW + 3 * DAY) != 3
 
@@ -118,19 +118,19 @@ def test_a_hint_brings_a_page_forward_and_an_old_one_does_not():
 def test_a_hint_for_a_page_in_flight_is_not_lost():
     policy = IndexPolicy()
     policy.load([1, 2], np.full(2, NOW))
-    policy.covered(0.05, 60.0)
+    policy.set_coverage(0.05, 60.0)
     flying = policy.select(NOW + DAY)
-    policy.hinted(flying, NOW + 2 * DAY)
-    policy.visited(flying, NOW + DAY + 5, Observation(True))
+    policy.record_hint(flying, NOW + 2 * DAY)
+    policy.record_visit(flying, NOW + DAY + 5, VisitObservation(True))
     assert policy.select(NOW + 3 * DAY) == flying
 
 
 def test_a_page_given_back_is_still_known_to_be_stale():
     policy = IndexPolicy()
     policy.load(np.arange(5), np.full(5, NOW))
-    policy.hinted(4, NOW + DAY)
+    policy.record_hint(4, NOW + DAY)
     assert policy.select(NOW + 3 * DAY) == 4
-    policy.released(4)
+    policy.release(4)
     assert policy.select(NOW + 3 * DAY) == 4
 
 
@@ -139,14 +139,14 @@ def test_silence_of_a_complete_source_makes_less_urgent_and_of_a_lossy_one_is_au
     for missed_share in (0.02, 0.5):
         policy = IndexPolicy()
         policy.load(np.arange(40), NOW - np.arange(40.0))
-        policy.covered(missed_share, 0.0)
+        policy.set_coverage(missed_share, 0.0)
         picks = []
         for k in range(1, 200):
             now = NOW + k * DAY
-            policy.hinted(k % 10, now - 3600.0)
+            policy.record_hint(k % 10, now - 3600.0)
             page = policy.select(now)
             picks.append(page)
-            policy.visited(page, now, Observation(page < 10))
+            policy.record_visit(page, now, VisitObservation(page < 10))
         audited[missed_share] = sum(page >= 10 for page in picks)
     assert 0 < audited[0.02] < audited[0.5]
 
@@ -159,9 +159,9 @@ def test_a_doubtful_hint_counts_less_on_a_calm_page_than_on_a_lively_one():
         known["gaps_s"][page] = interval_s
     policy = IndexPolicy()
     policy.load([0, 1], np.full(2, NOW))
-    policy.learnt([0, 1], known)
-    policy.hinted(0, NOW + 60.0, trust=0.5)
-    policy.hinted(1, NOW + 60.0, trust=0.5)
+    policy.set_models([0, 1], known)
+    policy.record_hint(0, NOW + 60.0, trust=0.5)
+    policy.record_hint(1, NOW + 60.0, trust=0.5)
     lively, calm = (policy.belief(page) for page in (0, 1))
     assert lively.last > 1.5 * calm.last > 0.0
 
@@ -181,10 +181,10 @@ def test_the_scale_of_a_visit_is_the_scale_of_the_fit():
 def test_waits_are_never_longer_than_the_worth_asks():
     rng = np.random.default_rng(0)
     age, scale = 10.0 ** rng.uniform(-4, 2, 500), 10.0 ** rng.uniform(3, 7, 500)
-    table = WorthTable(fit_scale(np.zeros(0), np.zeros(1, np.int64), at=0.0).shape)
+    table = VisitValueTable(fit_scale(np.zeros(0), np.zeros(1, np.int64), at=0.0).shape)
     asked = 10.0 ** rng.uniform(2, 6, 500)
     waits = table.waits_s(age, scale, asked)
-    assert np.quantile(table.of(age, scale, waits) / asked, 0.98) <= 1.0
+    assert np.quantile(table.values(age, scale, waits) / asked, 0.98) <= 1.0
     assert table.wait_s(age[0], scale[0], asked[0]) == pytest.approx(waits[0])
-    one = table.of_one(age[0], scale[0], waits[0])
-    assert one == pytest.approx(float(table.of(age[:1], scale[:1], waits[:1])[0]))
+    one = table.value(age[0], scale[0], waits[0])
+    assert one == pytest.approx(float(table.values(age[:1], scale[:1], waits[:1])[0]))

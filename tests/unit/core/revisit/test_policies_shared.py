@@ -5,12 +5,12 @@ import pytest
 
 from crawld.core.change.refit import blank_records
 from crawld.core.revisit.names import NAMES
-from crawld.core.revisit.policies import Observation, UniformPolicy
+from crawld.core.revisit.policies import UniformPolicy, VisitObservation
 from crawld.core.revisit.policies_frequency import DelayedPolicy, MergePolicy, RandomPolicy
 from crawld.core.revisit.policies_greedy import GreedyPolicy
 from crawld.core.revisit.policies_index import IndexPolicy
-from crawld.core.revisit.registry import FACTORIES, Allocated
-from crawld.core.revisit.visit_value import usual_scale
+from crawld.core.revisit.registry import FACTORIES, FrequencyPolicy
+from crawld.core.revisit.visit_value import default_scale_model
 from crawld.daemon.frontier.page_queue import HostPages, Known
 
 POLICIES = {
@@ -38,14 +38,14 @@ def eager(request):
 
 
 def allocate(policy, pages, frequency=1e-4):
-    if hasattr(policy, "allocated"):
-        policy.allocated(pages, np.full(len(pages), frequency))
+    if hasattr(policy, "set_frequencies"):
+        policy.set_frequencies(pages, np.full(len(pages), frequency))
 
 
 def visit(policy, now, *, changed=True):
     page = policy.select(now)
     if page is not None:
-        policy.visited(page, now, Observation(changed))
+        policy.record_visit(page, now, VisitObservation(changed))
     return page
 
 
@@ -54,15 +54,15 @@ def test_many_pages_are_looked_for_at_once(policy):
     policy.add(3, NOW)
     policy.remove(8)
     asked = [9, 8, 3, 4, 7]
-    assert policy.held(asked).tolist() == [page in policy for page in asked]
-    assert policy.held([]).tolist() == []
+    assert policy.contains_many(asked).tolist() == [page in policy for page in asked]
+    assert policy.contains_many([]).tolist() == []
 
 
 def test_new_pages_are_handed_out_once_each(policy):
     policy.load([7, 8, 9])
     assert sorted(policy.select(NOW) for _ in range(3)) == [7, 8, 9]
     assert policy.select(NOW) is None
-    policy.released(8)
+    policy.release(8)
     assert policy.select(NOW) == 8
 
 
@@ -88,9 +88,9 @@ def test_everyone_gets_a_turn_within_a_few_rounds(eager):
 def test_unknown_pages_are_no_error(policy):
     policy.add(1, None)
     policy.remove(2)
-    policy.visited(2, NOW, None)
-    policy.released(2)
-    policy.hinted(2, NOW)
+    policy.record_visit(2, NOW, None)
+    policy.release(2)
+    policy.record_hint(2, NOW)
     policy.set_weight(2, 3.0)
     assert 2 not in policy
     assert len(policy) == 1
@@ -100,8 +100,8 @@ def test_a_page_removed_in_flight_stays_away(policy):
     policy.load([1])
     assert policy.select(NOW) == 1
     policy.remove(1)
-    policy.visited(1, NOW, Observation(True))
-    policy.released(1)
+    policy.record_visit(1, NOW, VisitObservation(True))
+    policy.release(1)
     assert policy.select(NOW + 1e7) is None
 
 
@@ -110,7 +110,7 @@ def test_a_failed_visit_does_not_block_the_host(eager):
     for k in range(6):
         page = eager.select(NOW + 60.0 * k)
         assert page in (1, 2)
-        eager.visited(page, NOW + 60.0 * k, None)
+        eager.record_visit(page, NOW + 60.0 * k, None)
 
 
 @pytest.mark.parametrize("jump", [-86_400.0, 86_400.0])
@@ -164,14 +164,14 @@ def test_pages_that_never_or_always_change_take_turns_like_others(name, rates):
     pages = HostPages(1, 1, name, discovery_share=0.5, min_revisit_s=0.0)
     numbers = np.arange(1, 7)
     pages.load_visited(Known(numbers, np.full(6, NOW - 1e5)), NOW)
-    pages.teach(numbers, records(rates), usual_scale())
+    pages.teach(numbers, records(rates), default_scale_model())
     pages.allocated(numbers, np.where((np.array(rates) > 0.0) & (np.array(rates) < 1e-4), 1e-3, 0))
     taken, now = [], NOW
     for _ in range(60):
         now += 100.0
         if (page := pages.take(now)) is not None:
             taken.append(page)
-            pages.visited(page, now, Observation(page % 2 == 0))
+            pages.visited(page, now, VisitObservation(page % 2 == 0))
     assert set(taken) <= set(numbers.tolist())
     # DELAYED keeps a slot free where no frequency asks for it; nobody else does.
     assert len(taken) == 60 or name == "delayed"
@@ -181,7 +181,7 @@ def test_pages_that_never_or_always_change_take_turns_like_others(name, rates):
 def test_without_any_bandwidth_a_free_slot_is_used_all_the_same(name):
     policy = FACTORIES[name]()
     policy.load([1, 2, 3], np.full(3, NOW - 1e5))
-    if isinstance(policy, Allocated):
-        policy.allocated([1, 2, 3], np.zeros(3))
+    if isinstance(policy, FrequencyPolicy):
+        policy.set_frequencies([1, 2, 3], np.zeros(3))
     taken = {visit(policy, NOW + 60.0 * k) for k in range(9)}
     assert taken == ({None} if name == "delayed" else {1, 2, 3})

@@ -6,82 +6,82 @@ import numpy as np
 import pytest
 
 from crawld.core.change.reliability import Reliability
-from crawld.core.revisit.forecast import Told, pages_of
-from crawld.core.revisit.polling import SHARE_MOST, poll_interval, together, told_by
+from crawld.core.revisit.forecast import HintQuality, survival_curves
+from crawld.core.revisit.polling import SHARE_MOST, combine_quality, hint_quality, plan_polls
 
 DAY = 86_400.0
 
 
 def pages(count=100, rate=1 / DAY):
-    return pages_of([None] * count, np.full(count, rate))
+    return survival_curves([None] * count, np.full(count, rate))
 
 
 def test_the_interval_is_the_best_of_all():
-    source, slots = Told(5.0, 0.02, 0.95), 100 / DAY
-    found = poll_interval(pages(), slots, source)
+    source, slots = HintQuality(5.0, 0.02, 0.95), 100 / DAY
+    found = plan_polls(pages(), slots, source)
     for factor in (0.2, 0.5, 2.0, 5.0):
         every = found.interval_s * factor
         left = max(slots - 1 / every, 1e-9)
-        told = Told(5.0 + every / 2, 0.02, 0.95)
-        assert pages().outlook(left, told).freshness <= found.freshness + 1e-4
+        told = HintQuality(5.0 + every / 2, 0.02, 0.95)
+        assert pages().forecast(left, told).freshness <= found.freshness + 1e-4
     assert found.gain > 0.1
     assert found.slots_share == pytest.approx(1 / (found.interval_s * slots))
 
 
 def test_dear_polls_are_rarer_and_never_take_more_than_their_share():
-    source, slots = Told(5.0, 0.02, 0.95), 100 / DAY
-    cheap, dear = (poll_interval(pages(), slots, source, requests=cost) for cost in (1.0, 5.0))
+    source, slots = HintQuality(5.0, 0.02, 0.95), 100 / DAY
+    cheap, dear = (plan_polls(pages(), slots, source, requests=cost) for cost in (1.0, 5.0))
     assert dear.interval_s > cheap.interval_s
     for slots_per_s in (1e-5, 1e-4, 1e-3):
-        assert poll_interval(pages(), slots_per_s, source).slots_share <= SHARE_MOST + 1e-9
+        assert plan_polls(pages(), slots_per_s, source).slots_share <= SHARE_MOST + 1e-9
 
 
 @pytest.mark.parametrize(
     ("rate", "slots", "source"),
     [
-        (1e-9, 1.0, Told(5.0)),  # nothing changes
-        (1 / DAY, 10.0, Told(5.0)),  # slots without end
-        (1 / DAY, 1e-3, Told(5.0, 1.0, 0.9)),  # tells nothing
-        (1 / DAY, 1e-3, Told(5.0, 0.9, 0.02)),  # lies
+        (1e-9, 1.0, HintQuality(5.0)),  # nothing changes
+        (1 / DAY, 10.0, HintQuality(5.0)),  # slots without end
+        (1 / DAY, 1e-3, HintQuality(5.0, 1.0, 0.9)),  # tells nothing
+        (1 / DAY, 1e-3, HintQuality(5.0, 0.9, 0.02)),  # lies
     ],
 )
 def test_a_source_that_earns_nothing_is_not_polled(rate, slots, source):
-    found = poll_interval(pages(rate=rate), slots, source)
+    found = plan_polls(pages(rate=rate), slots, source)
     assert found.interval_s is None
     assert found.slots_share == 0.0
     assert found.freshness == found.without
 
 
 def test_a_second_source_earns_what_the_first_leaves():
-    slots, good = 100 / DAY, Told(60.0, 0.05, 0.95)
-    alone = poll_interval(pages(), slots, good)
-    beside = poll_interval(pages(), slots, good, beside=Told(60.0, 0.1, 0.95))
+    slots, good = 100 / DAY, HintQuality(60.0, 0.05, 0.95)
+    alone = plan_polls(pages(), slots, good)
+    beside = plan_polls(pages(), slots, good, beside=HintQuality(60.0, 0.1, 0.95))
     assert beside.gain < 0.5 * alone.gain
 
 
 def test_two_sources_miss_together_what_both_miss():
-    both = together(Told(10.0, 0.2, 0.9), Told(100.0, 0.5, 0.5))
+    both = combine_quality(HintQuality(10.0, 0.2, 0.9), HintQuality(100.0, 0.5, 0.5))
     assert both.missed_share == pytest.approx(0.1)
     assert both.lag_s == pytest.approx((0.8 * 10 + 0.1 * 100) / 0.9)
     assert 0.5 < both.trust < 0.9
-    assert together(Told(1.0), None) == Told(1.0)
+    assert combine_quality(HintQuality(1.0), None) == HintQuality(1.0)
 
 
 def test_a_sample_stands_for_all_pages():
-    slots, source = 1000 / DAY, Told(5.0, 0.02, 0.95)
-    whole = poll_interval(pages(1000), slots, source)
-    sample = poll_interval(pages(100), slots, source, covered=1000)
+    slots, source = 1000 / DAY, HintQuality(5.0, 0.02, 0.95)
+    whole = plan_polls(pages(1000), slots, source)
+    sample = plan_polls(pages(100), slots, source, covered=1000)
     assert sample.freshness == pytest.approx(whole.freshness, abs=1e-3)
 
 
 def test_what_was_learnt_says_how_hints_come():
     learnt = Reliability()
     learnt.lagged(30.0)
-    told = told_by(learnt, interval_s=100.0)
+    told = hint_quality(learnt, interval_s=100.0)
     assert told.lag_s == pytest.approx(learnt.lag_s() + 50.0)
     assert (told.trust, told.missed_share) == (learnt.trust, learnt.missed_share)
     assert math.isclose(told.missed_share, 0.1)
 
 
 def test_no_pages_need_no_poll():
-    assert poll_interval(pages_of([], []), 1.0, Told(5.0)).interval_s is None
+    assert plan_polls(survival_curves([], []), 1.0, HintQuality(5.0)).interval_s is None

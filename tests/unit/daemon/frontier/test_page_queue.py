@@ -3,12 +3,12 @@
 import numpy as np
 import pytest
 
-from crawld.core.revisit.policies import Observation
+from crawld.core.revisit.policies import VisitObservation
 from crawld.daemon.frontier.page_queue import LOOK_AHEAD, HostPages, Known
 
 NOW = 1_780_000_000.0
 REST_S = 3600.0
-CHANGED = Observation(changed=True)
+CHANGED = VisitObservation(changed=True)
 
 
 def pages_of(*, visited=0, share=0.5, rested_s=2 * REST_S):

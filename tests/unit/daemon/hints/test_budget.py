@@ -10,7 +10,7 @@ from crawld.config.model import Jobs
 from crawld.core.change.history import Observation
 from crawld.core.change.model import PageModel
 from crawld.core.change.reliability import Reliability
-from crawld.core.revisit.forecast import Told
+from crawld.core.revisit.forecast import HintQuality
 from crawld.daemon.hints.budget import (
     IDLE_FACTOR,
     LEAST_SHARE,
@@ -64,7 +64,7 @@ def question(**more):
         "covered": 500,
         "slots_per_s": 1.0,
         "told_per_s": 0.0,
-        "source": Told(1.0, 0.02, 0.95),
+        "source": HintQuality(1.0, 0.02, 0.95),
         "requests": 1.0,
         "beside": None,
         "least_s": 4.0,

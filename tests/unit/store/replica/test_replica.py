@@ -6,7 +6,7 @@ import apsw
 import pytest
 
 from crawld.core.page import Outcome, PageState
-from crawld.core.replica.verdict import Evidence, Level
+from crawld.core.replica.verdict import PairEvidence, VerdictLevel
 from crawld.core.url import parse, url_hash
 from crawld.store import visit
 from crawld.store.engine import migrate
@@ -260,9 +260,14 @@ def test_a_doubted_replica_must_be_sampled_anew(file):
 
 
 def pair(**more):
-    evidence = Evidence(names=("a.test", "www.a.test"), pages=(9, 9), common=9, compared=9,
+    evidence = PairEvidence(names=("a.test", "www.a.test"), pages=(9, 9), common=9, compared=9,
                         equal=9, probability=0.5)  # fmt: skip
-    fields = {"one_id": ONE_ID, "other_id": OTHER_ID, "judged_at": AT, "level": Level.CERTAIN}
+    fields = {
+        "one_id": ONE_ID,
+        "other_id": OTHER_ID,
+        "judged_at": AT,
+        "level": VerdictLevel.CERTAIN,
+    }
     return PairRow(**{**fields, "evidence": evidence, "features": {"ndist": 4.0}, **more})
 
 
@@ -271,10 +276,10 @@ def test_the_word_of_the_operator_outlives_judgements(file):
     replica_pair.put_pairs(file.connection, [pair()])
     assert replica_pair.put_word(file.connection, OTHER_ID, ONE_ID, "rejected")
     assert not replica_pair.put_word(file.connection, ONE_ID, 77, "rejected")
-    replica_pair.put_pairs(file.connection, [pair(judged_at=AT + 1, level=Level.LIKELY)])
+    replica_pair.put_pairs(file.connection, [pair(judged_at=AT + 1, level=VerdictLevel.LIKELY)])
     replica_pair.forget_pairs(file.connection, AT + 2)
     assert replica_pair.list_pairs(file.connection) == [
-        pair(judged_at=AT + 1, level=Level.LIKELY, word="rejected")
+        pair(judged_at=AT + 1, level=VerdictLevel.LIKELY, word="rejected")
     ]
     assert replica_pair.list_pairs(file.connection, OTHER_ID)
     assert not replica_pair.list_pairs(file.connection, 77)

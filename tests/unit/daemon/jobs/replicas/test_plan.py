@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from crawld.core.replica.canonical import Standing
-from crawld.core.replica.verdict import Evidence
+from crawld.core.replica.canonical import HostProfile
+from crawld.core.replica.verdict import PairEvidence
 from crawld.daemon.jobs.replicas.plan import Decision, Known, gated_pairs, plan
 from crawld.store.replica.replica import ReplicaRow
 
@@ -13,7 +13,7 @@ SURE = {"pages": (40, 40), "common": 40, "compared": 40, "equal": 38}
 
 
 def pair(one, other, **more):
-    return Evidence(names=(one, other), **{**SURE, **more})
+    return PairEvidence(names=(one, other), **{**SURE, **more})
 
 
 def known(names, evidence, **more):
@@ -22,7 +22,7 @@ def known(names, evidence, **more):
     return Known(
         evidence={key: replace(value, names=tuple(names[at] for at in key)) for key, value in
                   evidence.items()},
-        standings={at: Standing(name=name) for at, name in enumerate(names)},
+        standings={at: HostProfile(name=name) for at, name in enumerate(names)},
         **fields,
     )  # fmt: skip
 
@@ -97,7 +97,7 @@ def test_a_pruned_host_stays_so_whatever_its_old_copies_say():
 def test_the_host_kept_so_far_is_kept_although_another_has_more_to_show():
     what = known(NAMES[:2], {(0, 1): pair("", "")}, replicas=[row(0, 1, reason="https")])
     assert plan(what) == [Decision(0, 1, "pruned", "https")]
-    told = replace(what, standings={**what.standings, 0: Standing(name="a.com", preferred=True)})
+    told = replace(what, standings={**what.standings, 0: HostProfile(name="a.com", preferred=True)})
     assert decided(told) == {1: (0, "pruned")}
 
 

@@ -9,12 +9,12 @@ Floats = NDArray[np.float64]
 Slots = NDArray[np.int64]
 
 
-class Pool:
+class Shortlist:
     """Slots and their worth in dense arrays; members leave by swapping with the last."""
 
     def __init__(self) -> None:
         self._slot = np.zeros(64, dtype=np.int64)
-        self._worth = np.zeros(64)
+        self._value = np.zeros(64)
         self._place: dict[int, int] = {}
 
     def __len__(self) -> int:
@@ -29,21 +29,21 @@ class Pool:
         return self._slot[: len(self._place)]
 
     @property
-    def worth(self) -> Floats:
+    def values(self) -> Floats:
         """View of their worth, same order; may be written to."""
-        return self._worth[: len(self._place)]
+        return self._value[: len(self._place)]
 
-    def put(self, slot: int, worth: float) -> None:
+    def put(self, slot: int, value: float) -> None:
         """Enter a slot, or change its worth."""
         place = self._place.get(slot)
         if place is None:
             place = len(self._place)
             if place == len(self._slot):
                 self._slot = np.concatenate([self._slot, np.zeros_like(self._slot)])
-                self._worth = np.concatenate([self._worth, np.zeros_like(self._worth)])
+                self._value = np.concatenate([self._value, np.zeros_like(self._value)])
             self._place[slot] = place
             self._slot[place] = slot
-        self._worth[place] = worth
+        self._value[place] = value
 
     def discard(self, slot: int) -> bool:
         """Take a slot out; return whether it was in."""
@@ -53,7 +53,7 @@ class Pool:
         last = len(self._place)
         if place != last:
             moved = int(self._slot[last])
-            self._slot[place], self._worth[place] = moved, self._worth[last]
+            self._slot[place], self._value[place] = moved, self._value[last]
             self._place[moved] = place
         return True
 
@@ -61,5 +61,5 @@ class Pool:
         """Return the slot of highest worth and the worth; (-1, −inf) where the pool is empty."""
         if not self._place:
             return -1, -np.inf
-        place = int(self.worth.argmax())
-        return int(self._slot[place]), float(self._worth[place])
+        place = int(self.values.argmax())
+        return int(self._slot[place]), float(self._value[place])
