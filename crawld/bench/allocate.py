@@ -13,7 +13,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from crawld.bench.result import answer
+from crawld.bench.result import build_result
 from crawld.core.change.renewal import EDGES_S, Renewal, exponential_mass
 from crawld.core.revisit.allocation import PagesByHost, allocate, kkt_residual
 from crawld.core.revisit.price import revisit_frequency
@@ -40,7 +40,7 @@ def run(*, quick: bool, progress: Callable[[str], None]) -> dict[str, object]:
         linear.append({"opt_polite_page_ns": part["opt_polite_page_ns"]})
     progress("bisecting a small web host by host")
     small = synthetic_web(100_000, 200, 1)
-    return answer(
+    return build_result(
         "allocate",
         [{**run, **_small(small)} for run in ours],
         {"tenth": linear, "bisection": [_bisected(small)]},

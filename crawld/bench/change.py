@@ -27,7 +27,7 @@ import apsw
 import numpy as np
 from parsel import Selector
 
-from crawld.bench.result import Metrics, answer
+from crawld.bench.result import Metrics, build_result
 from crawld.bench.revisions import Revision, phpdoc
 from crawld.bench.run import Progress
 from crawld.core.change.history import Observation
@@ -38,7 +38,7 @@ from crawld.core.content.analysis import analyse, read_blocks
 from crawld.core.page import Outcome, PageState
 from crawld.core.url import url_hash
 from crawld.daemon.process import settle_heap
-from crawld.simweb.article import article, edited
+from crawld.simweb.article import edit_article, make_article
 from crawld.store import doctor, visit
 from crawld.store.engine import migrate
 from crawld.store.engine.connection import open_connection
@@ -91,7 +91,7 @@ def run(*, quick: bool, progress: Progress) -> dict[str, object]:
     """
     size = QUICK if quick else FULL
     settle_heap()
-    articles = [article(seed) for seed in range(size.articles)]
+    articles = [make_article(seed) for seed in range(size.articles)]
     versions = _store_revisions(size)
     progress(_line("versions", versions))
     found: list[Metrics] = []
@@ -101,7 +101,7 @@ def run(*, quick: bool, progress: Progress) -> dict[str, object]:
         found.append({**_reading(articles), **_models(size), **versions})
         progress(_line(f"run {number} of {size.runs}", found[-1]))
         progress(_line("parsel", theirs[-1]))
-    return answer("change", found, {"parsel": theirs})
+    return build_result("change", found, {"parsel": theirs})
 
 
 def _line(what: str, metrics: Metrics) -> str:
@@ -112,7 +112,7 @@ def _line(what: str, metrics: Metrics) -> str:
 
 
 def _reading(articles: Sequence[bytes]) -> Metrics:
-    pairs = [(page, edited(page, seed)) for seed, page in enumerate(articles)]
+    pairs = [(page, edit_article(page, seed)) for seed, page in enumerate(articles)]
     return {
         "analyse_ms": _milliseconds(lambda page: analyse(page, _HTML), articles),
         "analyse_with_previous_ms": _milliseconds(

@@ -26,7 +26,7 @@ _HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encodin
 _ROBOTS = b"HTTP/1.1 404 None\r\nContent-Length: 0\r\n\r\n"
 
 
-def prepared(told: str, pages: int, share: float) -> list[tuple[bytes, bytes]]:
+def prepare_events(told: str, pages: int, share: float) -> list[tuple[bytes, bytes]]:
     """Return events as Wikimedia writes them, cut at their ids; a share names pages held."""
     chance = random.Random(5)
     events = []
@@ -84,7 +84,7 @@ def _numbered(event: tuple[bytes, bytes], number: int) -> bytes:
 
 
 async def _serve(arguments: argparse.Namespace) -> None:
-    events = prepared(arguments.told, arguments.pages, arguments.share)
+    events = prepare_events(arguments.told, arguments.pages, arguments.share)
     listeners = await trio.open_tcp_listeners(0, host=arguments.host)
     print("PORT", listeners[0].socket.getsockname()[1], flush=True)
     await trio.serve_listeners(partial(_safely, events, arguments.per_s), listeners)

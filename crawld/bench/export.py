@@ -23,10 +23,10 @@ from pathlib import Path
 from warcio.statusandheaders import StatusAndHeaders
 from warcio.warcwriter import WARCWriter
 
-from crawld.bench import nginx, ours
-from crawld.bench.mirrored import Mirrored, change, fill
-from crawld.bench.process import Usage, failure, measure, running
-from crawld.bench.result import Metrics, answer
+from crawld.bench import crawld_process, nginx
+from crawld.bench.article_mirror import ArticleMirror, store_changes, write_mirror
+from crawld.bench.process import Usage, measure_run, program_error, run_child
+from crawld.bench.result import Metrics, build_result
 from crawld.bench.site_tree import SiteTree
 from crawld.errors import OperatorError
 
@@ -43,38 +43,40 @@ Progress = Callable[[str], None]
 
 def run(*, quick: bool, progress: Progress) -> dict[str, object]:
     """Measure and return the value of `result.answer`; figures of a quick run mean little."""
-    articles = Mirrored(300 if quick else _ARTICLES, _ARTICLE_BYTES)
-    notes = Mirrored(2_000 if quick else _NOTES, 1_000)
+    articles = ArticleMirror(300 if quick else _ARTICLES, _ARTICLE_BYTES)
+    notes = ArticleMirror(2_000 if quick else _NOTES, 1_000)
     with tempfile.TemporaryDirectory(prefix="crawld-bench-") as name:
         directory = Path(name)
         progress(f"{articles.pages:,} articles into a file")
-        fill(directory / "articles.db", articles)
+        write_mirror(directory / "articles.db", articles)
         runs = []
         for number in range(1 if quick else _RUNS):
             progress(f"static and WARC, run {number + 1}")
             runs.append(_whole(directory, articles))
         progress(f"{notes.pages:,} notes into a file")
-        fill(directory / "notes.db", notes)
+        write_mirror(directory / "notes.db", notes)
         runs.append(_again(directory, notes, progress))
         baselines = {"warcio": [_warcio(articles)], **_fetched(directory, articles, progress)}
-    return answer("export", runs, baselines)
+    return build_result("export", runs, baselines)
 
 
 def _export(directory: Path, form: str, db: str, out: Path) -> tuple[Usage, dict[str, int]]:
     room = directory / "run"
     shutil.rmtree(room, ignore_errors=True)
     room.mkdir()
-    command = ours.command("export", form, "--db", str(directory / db), "--out", str(out), "--json")
-    with running(command, room) as child:
+    command = crawld_process.command(
+        "export", form, "--db", str(directory / db), "--out", str(out), "--json"
+    )
+    with run_child(command, room) as child:
         usage = child.wait(_LIMIT_S)
         if usage.exit_code:
-            raise failure("crawld", f"ended with {usage.exit_code}", child)
+            raise program_error("crawld", f"ended with {usage.exit_code}", child)
         said = child.output()
     written: dict[str, int] = json.loads(said[said.index("{") :])["written"]
     return usage, written
 
 
-def _whole(directory: Path, articles: Mirrored) -> Metrics:
+def _whole(directory: Path, articles: ArticleMirror) -> Metrics:
     static, archive = directory / "static", directory / "articles.warc.gz"
     shutil.rmtree(static, ignore_errors=True)
     archive.unlink(missing_ok=True)
@@ -92,7 +94,7 @@ def _whole(directory: Path, articles: Mirrored) -> Metrics:
     }
 
 
-def _again(directory: Path, notes: Mirrored, progress: Progress) -> Metrics:
+def _again(directory: Path, notes: ArticleMirror, progress: Progress) -> Metrics:
     """Export all notes, change a few, and export again."""
     out = directory / "notes"
     progress("the first export of them")
@@ -100,7 +102,7 @@ def _again(directory: Path, notes: Mirrored, progress: Progress) -> Metrics:
     _check(written["pages"], notes.pages)
     step = max(notes.pages // _CHANGED, 1)
     changed = range(1, notes.pages, step)
-    change(directory / "notes.db", notes, changed)
+    store_changes(directory / "notes.db", notes, changed)
     progress(f"the second, with {len(changed)} changes")
     second, written = _export(directory, "static", "notes.db", out)
     _check(written["pages"], len(changed))
@@ -119,7 +121,7 @@ def _check(written: int, wanted: int) -> None:
 # --- baselines -------------------------------------------------------------------------------
 
 
-def _warcio(articles: Mirrored) -> Metrics:
+def _warcio(articles: ArticleMirror) -> Metrics:
     """Write the same three records a page with warcio, into memory."""
     bodies = [articles.body(number) for number in range(min(articles.pages, 2_000))]
     begun = time.perf_counter()
@@ -146,7 +148,9 @@ def _warcio(articles: Mirrored) -> Metrics:
     return {"warc_pages_per_s": len(bodies) / (time.perf_counter() - begun)}
 
 
-def _fetched(directory: Path, articles: Mirrored, progress: Progress) -> dict[str, list[Metrics]]:
+def _fetched(
+    directory: Path, articles: ArticleMirror, progress: Progress
+) -> dict[str, list[Metrics]]:
     """Fetch the same site from an nginx, with what is installed."""
     tree = SiteTree(directory / "tree", (_ADDRESS,))
     for number in range(articles.pages):
@@ -176,10 +180,12 @@ def _fetched(directory: Path, articles: Mirrored, progress: Progress) -> dict[st
     return found
 
 
-def _rate(command: list[str], directory: Path, articles: Mirrored, metric: str) -> Metrics:
+def _rate(command: list[str], directory: Path, articles: ArticleMirror, metric: str) -> Metrics:
     room = directory / "peer"
     shutil.rmtree(room, ignore_errors=True)
     room.mkdir()
     # Both end with 8 where any page, the robots.txt among them, was not found.
-    usage = measure(command, room, limit_s=_LIMIT_S, accept=lambda exit_code: exit_code in (0, 8))
+    usage = measure_run(
+        command, room, limit_s=_LIMIT_S, accept=lambda exit_code: exit_code in (0, 8)
+    )
     return {metric: articles.pages / usage.wall_s}

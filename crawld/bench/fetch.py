@@ -17,9 +17,9 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from crawld.bench import fetch_ours, fetch_peers, jitter, nginx, start
-from crawld.bench.fetch_peers import Web
-from crawld.bench.result import Metrics, answer
+from crawld.bench import fetch_crawld, fetch_peers, jitter, nginx, start
+from crawld.bench.fetch_peers import ServedSite
+from crawld.bench.result import Metrics, build_result
 from crawld.bench.run import Progress
 from crawld.bench.site_tree import write_site
 
@@ -37,16 +37,16 @@ class Size:
 
     runs: int
     hosts: int
-    many: jitter.Many
-    known: start.Known
+    many: jitter.JitterLoad
+    known: start.DatabaseSize
 
 
-FULL = Size(3, 200, jitter.Many(), start.Known())
+FULL = Size(3, 200, jitter.JitterLoad(), start.DatabaseSize())
 QUICK = Size(
     1,
     3,
-    jitter.Many(hosts=50, delay_s=1.0, warm_up_s=2.0, window_s=4.0),
-    start.Known(pages=2_000, hosts=20),
+    jitter.JitterLoad(hosts=50, delay_s=1.0, warm_up_s=2.0, window_s=4.0),
+    start.DatabaseSize(pages=2_000, hosts=20),
 )
 
 
@@ -68,7 +68,7 @@ def run(*, quick: bool, progress: Progress) -> dict[str, object]:
         bench.crawls()
         bench.note("ours", "start", partial(start.measure, directory, size.known))
         bench.note("ours", "jitter", partial(jitter.measure, directory, size.many))
-        return answer("fetch", bench.merged("ours"), bench.baselines())
+        return build_result("fetch", bench.merged("ours"), bench.baselines())
 
 
 class _Bench:
@@ -95,16 +95,16 @@ class _Bench:
         self._progress(f"writing a site of {self._size.hosts} hosts")
         tree = write_site(self._directory / "site", self._size.hosts)
         with nginx.serve(tree, self._directory / "nginx") as port:
-            web = Web(tree, port, self._directory)
+            web = ServedSite(tree, port, self._directory)
             self._progress("filling the caches of Scrapy")
             caches = {tuned: fetch_peers.scrapy_fill_cache(web, tuned=tuned) for tuned in _TUNED}
             for number in range(1, self._size.runs + 1):
                 self._progress(f"run {number} of {self._size.runs}")
                 self._one_run(web, caches)
 
-    def _one_run(self, web: Web, caches: dict[bool, Path]) -> None:
-        self.note("ours", "crawl", partial(fetch_ours.crawl, web))
-        self.note("ours", "revisits", partial(fetch_ours.revalidate, web))
+    def _one_run(self, web: ServedSite, caches: dict[bool, Path]) -> None:
+        self.note("ours", "crawl", partial(fetch_crawld.crawl, web))
+        self.note("ours", "revisits", partial(fetch_crawld.revalidate, web))
         self.note("wget2", "crawl", partial(fetch_peers.wget2_crawl, web))
         for tuned, who in _TUNED.items():
             self.note(who, "crawl", partial(fetch_peers.scrapy_crawl, web, tuned=tuned))

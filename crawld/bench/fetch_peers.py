@@ -15,7 +15,7 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from crawld.bench.process import failure, measure, running
+from crawld.bench.process import measure_run, program_error, run_child
 from crawld.bench.result import Metrics
 from crawld.bench.scrapy_peer import REVALIDATED, stored_pages
 from crawld.bench.site_tree import SiteTree
@@ -25,7 +25,7 @@ _WGET2_THREADS = 8
 
 
 @dataclass(frozen=True, slots=True)
-class Web:
+class ServedSite:
     """The site as it is served.
 
     Attributes:
@@ -59,16 +59,16 @@ class Web:
         return path
 
 
-def scrapy_crawl(web: Web, *, tuned: bool = False) -> Metrics:
+def scrapy_crawl(web: ServedSite, *, tuned: bool = False) -> Metrics:
     """Crawl the whole site with Scrapy."""
     room = web.room("scrapy")
     database = room / "pages.db"
     command = _scrapy("crawl", web.seeds_file(), database, tuned=tuned)
-    with running(command, room) as child:
+    with run_child(command, room) as child:
         usage = child.wait(_LIMIT_S)
         stored = stored_pages(database) if database.exists() else 0
         if stored != web.tree.page_count:
-            raise failure("scrapy", f"stored {stored} of {web.tree.page_count} pages", child)
+            raise program_error("scrapy", f"stored {stored} of {web.tree.page_count} pages", child)
     return {
         "pages_per_cpu_s": stored / usage.cpu_s,
         "pages_per_s": stored / usage.wall_s,
@@ -76,25 +76,27 @@ def scrapy_crawl(web: Web, *, tuned: bool = False) -> Metrics:
     }
 
 
-def scrapy_fill_cache(web: Web, *, tuned: bool = False) -> Path:
+def scrapy_fill_cache(web: ServedSite, *, tuned: bool = False) -> Path:
     """Fetch every page into Scrapy's cache; return its directory."""
     cache = web.room("cache-tuned" if tuned else "cache")
-    measure(_scrapy("revalidate", web.urls_file(), cache, tuned=tuned), cache, limit_s=_LIMIT_S)
+    measure_run(_scrapy("revalidate", web.urls_file(), cache, tuned=tuned), cache, limit_s=_LIMIT_S)
     return cache
 
 
-def scrapy_revalidate(web: Web, cache: Path, *, tuned: bool = False) -> Metrics:
+def scrapy_revalidate(web: ServedSite, cache: Path, *, tuned: bool = False) -> Metrics:
     """Ask for every page again through Scrapy's cache; each is answered 304."""
     command = _scrapy("revalidate", web.urls_file(), cache, tuned=tuned)
-    with running(command, cache) as child:
+    with run_child(command, cache) as child:
         usage = child.wait(_LIMIT_S)
         done = int(child.output().rpartition(REVALIDATED)[2] or 0)
         if done != web.tree.page_count:
-            raise failure("scrapy", f"revalidated {done} of {web.tree.page_count} pages", child)
+            raise program_error(
+                "scrapy", f"revalidated {done} of {web.tree.page_count} pages", child
+            )
     return {"revalidations_per_cpu_s": done / usage.cpu_s}
 
 
-def wget2_crawl(web: Web) -> Metrics | None:
+def wget2_crawl(web: ServedSite) -> Metrics | None:
     """Crawl the whole site with wget2; None where it is not installed."""
     program = shutil.which("wget2")
     if program is None:
@@ -103,11 +105,11 @@ def wget2_crawl(web: Web) -> Metrics | None:
     command = [program, "--quiet", "--recursive", "--level=50", "--tries=1", "--no-xattr"]
     # Of the parts of a page it would fetch style sheets and images too.
     command += ["--ignore-tags=img,link", f"--max-threads={_WGET2_THREADS}"]
-    with running([*command, f"--input-file={web.seeds_file()}"], room) as child:
+    with run_child([*command, f"--input-file={web.seeds_file()}"], room) as child:
         usage = child.wait(_LIMIT_S)
         stored = sum(1 for _ in room.glob("127.*/**/*") if _.is_file() and _.suffix != ".txt")
         if stored != web.tree.page_count:
-            raise failure(program, f"stored {stored} of {web.tree.page_count} pages", child)
+            raise program_error(program, f"stored {stored} of {web.tree.page_count} pages", child)
     shutil.rmtree(room)
     return {
         "pages_per_cpu_s": stored / usage.cpu_s,

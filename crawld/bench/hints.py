@@ -20,9 +20,9 @@ from pathlib import Path
 
 import trio
 
-from crawld.bench import ours
-from crawld.bench.process import Child, failure, running
-from crawld.bench.result import Metrics, answer
+from crawld.bench import crawld_process
+from crawld.bench.process import Child, program_error, run_child
+from crawld.bench.result import Metrics, build_result
 from crawld.config.load import load
 from crawld.core.page import Outcome, PageState
 from crawld.core.url import url_hash
@@ -45,7 +45,7 @@ _WRITE_PAGES = 5_000
 
 
 @dataclass(frozen=True, slots=True)
-class Flood:
+class HintLoad:
     """What is measured.
 
     Attributes:
@@ -67,62 +67,64 @@ class Flood:
 
 def run(*, quick: bool, progress: Callable[[str], None]) -> dict[str, object]:
     """Measure and return the value of `result.answer`; figures of a quick run mean little."""
-    flood = Flood(hosts=20, pages=2_000, warm_up_s=2.0, window_s=3.0) if quick else Flood()
+    flood = HintLoad(hosts=20, pages=2_000, warm_up_s=2.0, window_s=3.0) if quick else HintLoad()
     calm, flooded = [], []
     for _ in range(1 if quick else 3):
         with tempfile.TemporaryDirectory() as folder:
             without, with_it = _measure(Path(folder), flood, progress)
         calm.append(without)
         flooded.append(with_it)
-    return answer("hints", flooded, {"without_hints": calm})
+    return build_result("hints", flooded, {"without_hints": calm})
 
 
-def _measure(room: Path, flood: Flood, progress: Callable[[str], None]) -> tuple[Metrics, Metrics]:
+def _measure(
+    room: Path, flood: HintLoad, progress: Callable[[str], None]
+) -> tuple[Metrics, Metrics]:
     web_room = room / "web"
     web_room.mkdir()
     command = [sys.executable, "-m", "crawld.simweb", "--addresses", str(flood.hosts + 1)]
-    with running([*command, "--pages", "200", "--page-bytes", "3000"], web_room) as web:
-        return trio.run(_windows, room, flood, port_of(web), progress)
+    with run_child([*command, "--pages", "200", "--page-bytes", "3000"], web_room) as web:
+        return trio.run(_windows, room, flood, wait_port(web), progress)
 
 
-def port_of(web: Child) -> int:
+def wait_port(web: Child) -> int:
     """Return the port of a simulated web that has just been started."""
     until_s = time.monotonic() + _START_S
     while web.running() and time.monotonic() < until_s:
         words = web.output().split()
         if len(words) >= 2 and words[0] == "PORT":
             return int(words[1])
-    raise failure("crawld.simweb", "does not start", web)
+    raise program_error("crawld.simweb", "does not start", web)
 
 
 async def _windows(
-    room: Path, flood: Flood, port: int, progress: Callable[[str], None]
+    room: Path, flood: HintLoad, port: int, progress: Callable[[str], None]
 ) -> tuple[Metrics, Metrics]:
     *crawled, told = loopback_addresses(flood.hosts + 1)
     urls = [f"http://{told}:{port}/told/{number}" for number in range(flood.pages)]
     seeds = [f"http://{address}:{port}/" for address in crawled]
     delay = {"politeness": f"host_delay_s = {flood.delay_s}"}
-    path = ours.write_config(room, _NAME, seeds, delay)
+    path = crawld_process.write_config(room, _NAME, seeds, delay)
     progress(f"a file of {flood.pages:,} pages that will be told of")
-    await fill(ours.database_of(room), urls)
-    async with daemon_running(path) as daemon:
+    await fill_database(crawld_process.database_path(room), urls)
+    async with run_daemon_here(path) as daemon:
         await trio.sleep(flood.warm_up_s)
         progress(f"{flood.hosts} hosts, {flood.delay_s:g} s apart, without hints")
-        calm = await window(daemon, flood)
+        calm = await measure_window(daemon, flood)
         progress(f"{flood.hints_per_s:,} hints a second")
         async with trio.open_nursery() as nursery:
             taken = [0]
             nursery.start_soon(_tell, daemon, told, urls, flood, taken)
             await trio.sleep(1.0)
             before, since = taken[0], trio.current_time()
-            flooded = await window(daemon, flood)
+            flooded = await measure_window(daemon, flood)
             per_s = (taken[0] - before) / (trio.current_time() - since)
             nursery.cancel_scope.cancel()
     return calm, {**flooded, "hints_per_s": per_s}
 
 
 @asynccontextmanager
-async def daemon_running(path: Path) -> AsyncIterator[Daemon]:
+async def run_daemon_here(path: Path) -> AsyncIterator[Daemon]:
     """Run the daemon of a config in this process for as long as the block lasts."""
     loaded = load(path)
     async with trio.open_nursery() as nursery:
@@ -132,7 +134,7 @@ async def daemon_running(path: Path) -> AsyncIterator[Daemon]:
         daemon.hurry()
 
 
-async def window(daemon: Daemon, flood: Flood) -> Metrics:
+async def measure_window(daemon: Daemon, flood: HintLoad) -> Metrics:
     """Watch for a while how late requests leave, and how long the event loop stands still."""
     lateness, stalls = daemon.crawl.schedule.lateness, []
     lateness.forget()
@@ -150,7 +152,9 @@ async def window(daemon: Daemon, flood: Flood) -> Metrics:
     }
 
 
-async def _tell(daemon: Daemon, host: str, urls: list[str], flood: Flood, taken: list[int]) -> None:
+async def _tell(
+    daemon: Daemon, host: str, urls: list[str], flood: HintLoad, taken: list[int]
+) -> None:
     """Tell of changes without end, as fast as asked for, or as fast as they are taken."""
     database, chance = daemon.database, random.Random(7)
     host_id = await database.write(host_rows.ensure, host, time.time())
@@ -168,7 +172,7 @@ async def _tell(daemon: Daemon, host: str, urls: list[str], flood: Flood, taken:
         taken[0] += some
 
 
-async def fill(path: Path, urls: Iterable[str]) -> None:
+async def fill_database(path: Path, urls: Iterable[str]) -> None:
     """Make a file whose pages were visited a day ago."""
     at = time.time() - 86_400.0
     async with await Database.open(path) as database:

@@ -19,8 +19,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 
-from crawld.bench import ours
-from crawld.bench.process import Child, failure, running
+from crawld.bench import crawld_process
+from crawld.bench.process import Child, program_error, run_child
 from crawld.bench.result import Metrics
 from crawld.simweb.demo import loopback_addresses
 from crawld.simweb.ledger import Ledger
@@ -30,7 +30,7 @@ _LOOK_EVERY_MS = 5_000
 
 
 @dataclass(frozen=True, slots=True)
-class Many:
+class JitterLoad:
     """The hosts and how long they are watched.
 
     Attributes:
@@ -51,7 +51,7 @@ class Many:
     page_bytes: int = 6_000
 
 
-def measure(directory: Path, many: Many) -> Metrics:
+def measure(directory: Path, many: JitterLoad) -> Metrics:
     """Crawl the hosts for a while and return jitter, early requests, share of a core, memory."""
     room = directory / "jitter"
     web_room = room / "web"
@@ -66,9 +66,9 @@ def measure(directory: Path, many: Many) -> Metrics:
         "--ledger",
         str(ledger_file),
     ]
-    with running(command, web_room) as web:
+    with run_child(command, web_room) as web:
         config = _config(room, many, _port(web))
-        with ours.daemon(config) as daemon:
+        with crawld_process.run_daemon_process(config) as daemon:
             daemon.wait_answering()
             _stay(daemon, many.warm_up_s)
             since_s = time.monotonic()
@@ -78,9 +78,9 @@ def measure(directory: Path, many: Many) -> Metrics:
     return metrics | _testimony(Ledger.read(ledger_file), many.delay_s, since_s)
 
 
-def _config(room: Path, many: Many, port: int) -> Path:
+def _config(room: Path, many: JitterLoad, port: int) -> Path:
     seeds = [f"http://{address}:{port}/" for address in loopback_addresses(many.hosts)]
-    return ours.write_config(
+    return crawld_process.write_config(
         room, "many", seeds, {"politeness": f"host_delay_s = {many.delay_s:.1f}"}
     )
 
@@ -91,15 +91,15 @@ def _port(web: Child) -> int:
         words = web.output().split()
         if len(words) >= 2 and words[0] == "PORT":
             return int(words[1])
-    raise failure("crawld.simweb", "does not start", web)
+    raise program_error("crawld.simweb", "does not start", web)
 
 
-def _stay(daemon: ours.Daemon, for_s: float) -> None:
+def _stay(daemon: crawld_process.DaemonProcess, for_s: float) -> None:
     if not daemon.child.running(for_ms=int(1000 * for_s)):
-        raise failure("crawld", "ended before its time", daemon.child)
+        raise program_error("crawld", "ended before its time", daemon.child)
 
 
-def _watch(daemon: ours.Daemon, window_s: float) -> Metrics:
+def _watch(daemon: crawld_process.DaemonProcess, window_s: float) -> Metrics:
     """Read lateness every few seconds, CPU and memory over the whole window."""
     child = daemon.child
     begun_s, cpu_s = time.monotonic(), child.cpu_s()
@@ -115,11 +115,11 @@ def _watch(daemon: ours.Daemon, window_s: float) -> Metrics:
     }
 
 
-def _lateness_ms(daemon: ours.Daemon) -> float:
+def _lateness_ms(daemon: crawld_process.DaemonProcess) -> float:
     status = daemon.status()
     slots = status["slots"] if status is not None else None
     if not isinstance(slots, dict):
-        raise failure("crawld", "does not say how late its slots are", daemon.child)
+        raise program_error("crawld", "does not say how late its slots are", daemon.child)
     return float(slots["lateness_p99_ms"])
 
 

@@ -18,7 +18,7 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 
-from crawld.bench.process import Child, failure, running
+from crawld.bench.process import Child, program_error, run_child
 from crawld.bench.site_tree import SiteTree
 from crawld.errors import OperatorError
 
@@ -80,14 +80,14 @@ def serve(tree: SiteTree, directory: Path) -> Iterator[int]:
     for attempt in range(1, _TRIES + 1):
         port = _free_port()
         (directory / "nginx.conf").write_text(_config(tree, port), encoding="utf-8")
-        with running(command, directory) as child:
+        with run_child(command, directory) as child:
             if _wait_listening(child, tree.addresses[-1], port):
                 yield port
                 child.stop(signal.SIGTERM)
                 return
             # Another program may have taken the port in between.
             if attempt == _TRIES:
-                raise failure(program, "does not start", child)
+                raise program_error(program, "does not start", child)
 
 
 def _config(tree: SiteTree, port: int) -> str:

@@ -124,7 +124,7 @@ class Child:
 
 
 @contextmanager
-def running(
+def run_child(
     command: Sequence[str], directory: Path, environment: Mapping[str, str] | None = None
 ) -> Iterator[Child]:
     """Run a program for as long as the block lasts; what is left of it then is killed."""
@@ -136,7 +136,7 @@ def running(
             child.stop(signal.SIGKILL)
 
 
-def measure(
+def measure_run(
     command: Sequence[str],
     directory: Path,
     *,
@@ -148,14 +148,14 @@ def measure(
     Raises:
         OperatorError: it failed; the message ends with its last words.
     """
-    with running(command, directory) as child:
+    with run_child(command, directory) as child:
         usage = child.wait(limit_s)
     if not accept(usage.exit_code):
-        raise failure(command[0], f"ended with {usage.exit_code}", child)
+        raise program_error(command[0], f"ended with {usage.exit_code}", child)
     return usage
 
 
-def failure(program: str, what: str, child: Child) -> OperatorError:
+def program_error(program: str, what: str, child: Child) -> OperatorError:
     """Return the error of a program that did not do its part, with its last words."""
     last_words = "\n".join(child.output().splitlines()[-15:])
     return OperatorError(f"{Path(program).name} {what}", hint=last_words)

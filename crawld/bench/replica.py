@@ -19,10 +19,10 @@ from pathlib import Path
 
 import numpy as np
 
-from crawld.bench.process import failure, running
-from crawld.bench.replica_crawl import Scene, measure
+from crawld.bench.process import program_error, run_child
+from crawld.bench.replica_crawl import JobScenario, measure_job
 from crawld.bench.replica_svm import biased_svm
-from crawld.bench.result import answer
+from crawld.bench.result import build_result
 from crawld.core.replica.em import TrainingVectors, em_passes, run_em
 from crawld.core.replica.features import ALL, FIVE, HostFeatures
 from crawld.core.replica.hosts import Ids
@@ -31,7 +31,7 @@ from crawld.core.replica.learning import ReplicaModel, TrainingPairs, distinct_v
 from crawld.core.replica.verdict import PairEvidence, passes_gate
 from crawld.lab.asking import asked_figures
 from crawld.lab.replicas import Trial, accuracy, run_trial
-from crawld.simweb.replica_laws import LAWS
+from crawld.simweb.replica_parameters import WEBS
 
 SEEDS = (0, 1, 2, 3, 4)
 _PAGES, _HOSTS = 5_000_000, 200_000
@@ -47,11 +47,11 @@ def run(*, quick: bool, progress: Callable[[str], None]) -> dict[str, object]:
         metrics: dict[str, float] = {}
         normpaths: dict[str, float] = {}
         svm: dict[str, float] = {}
-        for name, law in LAWS.items():
+        for name, parameters in WEBS.items():
             if quick and name != "standard":
                 continue
             progress(f"seed {seed}: the {name} web")
-            trial = run_trial(law, seed)
+            trial = run_trial(parameters, seed)
             figures = accuracy(trial) | asked_figures(trial)
             area = figures.pop("auc_normpaths")
             for suffix in ("", "_five"):
@@ -69,11 +69,11 @@ def run(*, quick: bool, progress: Callable[[str], None]) -> dict[str, object]:
         ours.append(metrics)
         found["normpaths"].append(normpaths)
         found["b_svm"].append(svm)
-    scene = Scene(hosts=300, window_s=5.0) if quick else Scene()
-    job, calm = measure(scene, progress)
+    scene = JobScenario(hosts=300, window_s=5.0) if quick else JobScenario()
+    job, calm = measure_job(scene, progress)
     ours.append({f"job_{name}": value for name, value in job.items()})
     found["without_job"] = [{f"job_first_{name}": value for name, value in calm.items()}]
-    value = answer("replica", ours, found)
+    value = build_result("replica", ours, found)
     _worst(value, ours)
     return value
 
@@ -169,10 +169,10 @@ def _pair(trial: Trial) -> dict[str, float]:
 
 def _candidates(pages: int, hosts: int) -> dict[str, float]:
     command = [sys.executable, "-m", "crawld.bench.replica_scale", str(pages), str(hosts)]
-    with tempfile.TemporaryDirectory() as folder, running(command, Path(folder)) as child:
+    with tempfile.TemporaryDirectory() as folder, run_child(command, Path(folder)) as child:
         usage = child.wait(_SCALE_LIMIT_S)
         if usage.exit_code:
-            raise failure("replica_scale", f"ended with {usage.exit_code}", child)
+            raise program_error("replica_scale", f"ended with {usage.exit_code}", child)
         printed = json.loads(child.output())
     return {name: float(value) for name, value in printed.items()} | {
         "candidates_peak_mb": usage.peak_rss_mb

@@ -19,16 +19,16 @@ from pathlib import Path
 
 import trio
 
-from crawld.bench import ours
-from crawld.bench.hints import daemon_running, port_of
-from crawld.bench.process import running
+from crawld.bench import crawld_process
+from crawld.bench.hints import run_daemon_here, wait_port
+from crawld.bench.process import run_child
 from crawld.bench.result import Metrics
 from crawld.core.content.fingerprint import cleaned_digest
 from crawld.core.page import Outcome, PageState
 from crawld.core.url import url_hash
 from crawld.daemon.daemon import Daemon
-from crawld.simweb.replica_laws import STANDARD, scaled
-from crawld.simweb.replica_served import ReplicaHost, loopback_of, served
+from crawld.simweb.replica_host import ReplicaHost, loopback_addresses_of, replica_hosts
+from crawld.simweb.replica_parameters import STANDARD, scale_web
 from crawld.simweb.replica_web import ReplicaWeb, make_web
 from crawld.store import visit
 from crawld.store.engine.database import Database
@@ -47,7 +47,7 @@ _WRITE_HOSTS = 50
 
 
 @dataclass(frozen=True, slots=True)
-class Scene:
+class JobScenario:
     """What is measured.
 
     Attributes:
@@ -67,24 +67,24 @@ class Scene:
     seed: int = 0
 
 
-def measure(scene: Scene, progress: Callable[[str], None]) -> tuple[Metrics, Metrics]:
+def measure_job(scene: JobScenario, progress: Callable[[str], None]) -> tuple[Metrics, Metrics]:
     """Return what was seen while the job ran, and the lateness of requests without it."""
-    web = make_web(scaled(STANDARD, scene.hosts, scene.replicated, scene.pages), scene.seed)
+    web = make_web(scale_web(STANDARD, scene.hosts, scene.replicated, scene.pages), scene.seed)
     command = [sys.executable, "-m", "crawld.simweb", "--replica-hosts", str(scene.hosts)]
     command += ["--replicated", str(scene.replicated), "--pages", str(scene.pages)]
     command += ["--seed", str(scene.seed)]
     with tempfile.TemporaryDirectory() as folder:
         room = Path(folder)
         (room / "web").mkdir()
-        with running(command, room / "web") as child:
-            return trio.run(_measured, room, scene, web, port_of(child), progress)
+        with run_child(command, room / "web") as child:
+            return trio.run(_measured, room, scene, web, wait_port(child), progress)
 
 
 async def _measured(
-    room: Path, scene: Scene, web: ReplicaWeb, port: int, progress: Callable[[str], None]
+    room: Path, scene: JobScenario, web: ReplicaWeb, port: int, progress: Callable[[str], None]
 ) -> tuple[Metrics, Metrics]:
     names = web.hosts.names
-    addresses = dict(zip(names, loopback_of(web.hosts.addresses), strict=True))
+    addresses = dict(zip(names, loopback_addresses_of(web.hosts.addresses), strict=True))
     known = ", ".join(f'"{name}" = ["{address}"]' for name, address in addresses.items())
     tables = {
         "politeness": f"host_delay_s = {scene.delay_s}\naddress_delay_s = 0.001",
@@ -92,10 +92,12 @@ async def _measured(
         "replicas": f"every_s = {_DAY_S}\nstorm_share = 1.0",
         "dns": f"hosts = {{ {known} }}",
     }
-    path = ours.write_config(room, _NAME, [f"http://{name}:{port}/" for name in names], tables)
+    path = crawld_process.write_config(
+        room, _NAME, [f"http://{name}:{port}/" for name in names], tables
+    )
     progress(f"a file of {len(names):,} hosts and {len(web.hosts.page_host):,} pages")
-    await _fill(ours.database_of(room), list(served(web)), addresses, port)
-    async with daemon_running(path) as daemon:
+    await _fill(crawld_process.database_path(room), list(replica_hosts(web)), addresses, port)
+    async with run_daemon_here(path) as daemon:
         await _run(daemon, call=False)
         before_mb = _rss_mb()
         progress("requests without the job")
@@ -194,7 +196,7 @@ def _record(
         state=PageState.VISITED,
         host=HostUpdate(last_fetch_at=at, address=address),
     )
-    moved = host.moved_to(target, port)
+    moved = host.redirect_url(target, port)
     if moved is not None:
         return record(outcome=Outcome.MOVED, redirect_url=moved)
     html = host.html(target, port)

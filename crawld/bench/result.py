@@ -56,7 +56,7 @@ def ratios(ours: Mapping[str, float], baselines: Mapping[str, Mapping[str, float
     return found
 
 
-def answer(
+def build_result(
     name: str,
     ours: Sequence[Mapping[str, float]],
     baselines: Mapping[str, Sequence[Mapping[str, float]]] | None = None,

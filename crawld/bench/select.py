@@ -15,7 +15,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from crawld.bench.result import answer
+from crawld.bench.result import build_result
 from crawld.core.change.record import RECORD, Records
 from crawld.core.change.renewal import EDGES_S, Renewal, exponential_mass
 from crawld.core.revisit.policies import Policy, VisitObservation
@@ -51,7 +51,7 @@ def run(*, quick: bool, progress: Callable[[str], None]) -> dict[str, object]:
         progress("three simulated renewals a page and pick")
         simulated_us = _simulation_us(10_000, 4 if quick else 12)
         baseline.append({"greedy_pick_10k_us": simulated_us, "index_pick_10k_us": simulated_us})
-    return answer("select", ours, {"thesis_simulation": baseline})
+    return build_result("select", ours, {"thesis_simulation": baseline})
 
 
 def _bulk_ns(picks: int) -> float:

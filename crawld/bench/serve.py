@@ -29,10 +29,10 @@ from pathlib import Path
 from statistics import quantiles
 from urllib.parse import urlsplit
 
-from crawld.bench import nginx, ours
-from crawld.bench.mirrored import Mirrored, fill
-from crawld.bench.process import Child, failure, running
-from crawld.bench.result import Metrics, answer
+from crawld.bench import crawld_process, nginx
+from crawld.bench.article_mirror import ArticleMirror, write_mirror
+from crawld.bench.process import Child, program_error, run_child
+from crawld.bench.result import Metrics, build_result
 from crawld.bench.site_tree import SiteTree, write_site
 from crawld.errors import OperatorError
 from crawld.web.address import mirror_path
@@ -53,7 +53,7 @@ Progress = Callable[[str], None]
 
 def run(*, quick: bool, progress: Progress) -> dict[str, object]:
     """Measure and return the value of `result.answer`; figures of a quick run mean little."""
-    mirror = Mirrored(200 if quick else _PAGES, _PAGE_BYTES)
+    mirror = ArticleMirror(200 if quick else _PAGES, _PAGE_BYTES)
     views = 400 if quick else _VIEWS
     lone = 200 if quick else _LONE_VIEWS
     runs: list[Metrics] = []
@@ -62,7 +62,7 @@ def run(*, quick: bool, progress: Progress) -> dict[str, object]:
     with tempfile.TemporaryDirectory(prefix="crawld-bench-") as name:
         room = Path(name)
         progress(f"{mirror.pages:,} pages into a file")
-        fill(room / "mirror.db", mirror)
+        write_mirror(room / "mirror.db", mirror)
         paths = [mirror_path(mirror.url(number)) for number in range(mirror.pages)]
         for number in range(1 if quick else _RUNS):
             progress(f"views, run {number + 1}")
@@ -77,7 +77,7 @@ def run(*, quick: bool, progress: Progress) -> dict[str, object]:
                 framed.append(_viewed(child, port, _shuffled(files, number), views))
         progress("views while a daemon crawls")
         runs.append(_beside_a_daemon(room, mirror, paths, lone))
-    return answer("serve", runs, {"nginx": plain, "starlette": framed})
+    return build_result("serve", runs, {"nginx": plain, "starlette": framed})
 
 
 def _shuffled(paths: Sequence[str], seed: int) -> list[str]:
@@ -87,7 +87,7 @@ def _shuffled(paths: Sequence[str], seed: int) -> list[str]:
 @contextmanager
 def _serving(db: Path, room: Path) -> Iterator[tuple[Child, int]]:
     """Run `crawld serve`; yields its process and its port."""
-    command = ours.command("serve", "--db", str(db), "--listen", f"{_ADDRESS}:0")
+    command = crawld_process.command("serve", "--db", str(db), "--listen", f"{_ADDRESS}:0")
     with _announced(command, room) as found:
         yield found
 
@@ -122,15 +122,15 @@ def _framework(directory: Path, room: Path) -> Iterator[tuple[Child, int]]:
 def _announced(command: Sequence[str], room: Path) -> Iterator[tuple[Child, int]]:
     """Run a server that prints its URL first; yields its process and its port."""
     directory = Path(tempfile.mkdtemp(dir=room))
-    with running(command, directory) as child:
+    with run_child(command, directory) as child:
         until_s = time.monotonic() + _START_S
         while "/\n" not in (said := child.output()):
             if not child.running() or time.monotonic() > until_s:
-                raise failure(command[0], "does not serve", child)
+                raise program_error(command[0], "does not serve", child)
         yield child, urlsplit(said.split()[0]).port or 0
 
 
-def _write(directory: Path, mirror: Mirrored, files: Sequence[str]) -> SiteTree:
+def _write(directory: Path, mirror: ArticleMirror, files: Sequence[str]) -> SiteTree:
     """Write the same pages as files."""
     tree = SiteTree(directory, (_ADDRESS,))
     (directory / _ADDRESS).mkdir(parents=True)
@@ -151,22 +151,24 @@ def _viewed(child: Child, port: int, paths: Sequence[str], views: int) -> Metric
     }
 
 
-def _beside_a_daemon(room: Path, mirror: Mirrored, paths: Sequence[str], views: int) -> Metrics:
+def _beside_a_daemon(
+    room: Path, mirror: ArticleMirror, paths: Sequence[str], views: int
+) -> Metrics:
     """View pages one after the other while a daemon fills the same file from nginx."""
     tree = write_site(room / "crawled", _HOSTS)
     config_room = room / "daemon"
     config_room.mkdir()
-    (room / "mirror.db").rename(ours.database_of(config_room))
+    (room / "mirror.db").rename(crawld_process.database_path(config_room))
     with nginx.serve(tree, room / "crawled-nginx") as port:
         tables = {
             # Slow enough to last, fast enough to keep the daemon at work: 100 pages a second.
             "politeness": "host_delay_s = 0.2\naddress_delay_s = 0.0",
             "schedule": "min_revisit_s = 1.0",
         }
-        config = ours.write_config(config_room, "crawled", tree.seeds(port), tables)
+        config = crawld_process.write_config(config_room, "crawled", tree.seeds(port), tables)
         with (
-            ours.daemon(config) as crawling,
-            _serving(ours.database_of(config_room), room) as (_, web_port),
+            crawld_process.run_daemon_process(config) as crawling,
+            _serving(crawld_process.database_path(config_room), room) as (_, web_port),
         ):
             crawling.wait_answering()
             before = _visits(crawling)
@@ -179,7 +181,7 @@ def _beside_a_daemon(room: Path, mirror: Mirrored, paths: Sequence[str], views: 
     return {"view_p50_ms": cuts[49] * 1e3, "view_p99_ms": cuts[98] * 1e3}
 
 
-def _visits(daemon: ours.Daemon) -> object:
+def _visits(daemon: crawld_process.DaemonProcess) -> object:
     return json.dumps((daemon.status() or {}).get("visits"))
 
 

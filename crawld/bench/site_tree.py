@@ -11,10 +11,10 @@ from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
-from crawld.simweb.chance import draw
 from crawld.simweb.demo import loopback_addresses
 from crawld.simweb.graph import SiteGraph
-from crawld.simweb.render import Look, Rendering
+from crawld.simweb.render import PageStyle, Rendering
+from crawld.simweb.stateless_random import draw
 
 PAGES_PER_HOST = 100
 PAGE_BYTES = 26_000
@@ -80,7 +80,7 @@ def _graph(number: int) -> SiteGraph:
 def _write_host(directory: Path, graph: SiteGraph) -> None:
     (directory / "wiki").mkdir(parents=True)
     (directory / "robots.txt").write_text(_ROBOTS, encoding="utf-8")
-    rendering = Rendering(graph, Look(page_bytes=PAGE_BYTES))
+    rendering = Rendering(graph, PageStyle(page_bytes=PAGE_BYTES))
     for page in range(graph.pages):
         path = "/index.html" if page == 0 else graph.path(page)
         (directory / path[1:]).write_bytes(rendering.html(page, 0))

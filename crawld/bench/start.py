@@ -17,13 +17,13 @@ from pathlib import Path
 import apsw
 import trio
 
-from crawld.bench import ours
-from crawld.bench.process import failure
+from crawld.bench import crawld_process
+from crawld.bench.process import program_error
 from crawld.bench.result import Metrics, medians
 from crawld.core.page import Outcome, PageState
 from crawld.core.url import url_hash
-from crawld.simweb.chance import uniform
 from crawld.simweb.demo import loopback_addresses
+from crawld.simweb.stateless_random import uniform
 from crawld.store import visit
 from crawld.store.engine.database import Database
 from crawld.store.frontier import frontier, site
@@ -39,37 +39,37 @@ _STARTS = 3
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class DatabaseSize:
     """The file: so many pages on so many hosts."""
 
     pages: int = 1_000_000
     hosts: int = 10_000
 
 
-def measure(directory: Path, known: Known) -> Metrics:
+def measure(directory: Path, known: DatabaseSize) -> Metrics:
     """Make the file, start daemons on it and return the median seconds until one answers."""
     room = directory / "start"
     room.mkdir()
     addresses = loopback_addresses(known.hosts)
-    config = ours.write_config(
+    config = crawld_process.write_config(
         room, _NAME, [_url(addresses[0], 0)], {"politeness": "host_delay_s = 900.0"}
     )
-    trio.run(_fill, ours.database_of(room), known, addresses)
+    trio.run(_fill, crawld_process.database_path(room), known, addresses)
     starts = [_start(config, known) for _ in range(_STARTS)]
     return medians(starts)
 
 
-def _start(config: Path, known: Known) -> Metrics:
-    with ours.daemon(config) as daemon:
+def _start(config: Path, known: DatabaseSize) -> Metrics:
+    with crawld_process.run_daemon_process(config) as daemon:
         status = daemon.wait_answering()
         answered_s = time.monotonic() - daemon.child.started_s
         if status["pages_in_all"] != known.pages:
-            raise failure("crawld", f"knows {status['pages_in_all']} pages", daemon.child)
+            raise program_error("crawld", f"knows {status['pages_in_all']} pages", daemon.child)
         usage = daemon.child.stop(signal.SIGTERM)
     return {"start_1m_s": answered_s, "start_1m_rss_mb": usage.peak_rss_mb}
 
 
-async def _fill(path: Path, known: Known, addresses: list[str]) -> None:
+async def _fill(path: Path, known: DatabaseSize, addresses: list[str]) -> None:
     async with await Database.open(path) as database:
         now = time.time()
         site_id = await database.write(site.upsert, _NAME, "{}", source="config", at=now)
@@ -79,7 +79,7 @@ async def _fill(path: Path, known: Known, addresses: list[str]) -> None:
 
 
 def _discoveries(
-    known: Known, addresses: list[str], site_id: int, since: float
+    known: DatabaseSize, addresses: list[str], site_id: int, since: float
 ) -> Iterator[Discovery]:
     """Yield the pages, host after host as a crawl of all hosts at a time finds them."""
     for number in range(known.pages):

@@ -29,8 +29,8 @@ from crawld.config.model import Config
 from crawld.daemon.daemon import Daemon, Start
 from crawld.daemon.run import run_daemon
 from crawld.errors import EXIT_OK, OperatorError
-from crawld.simweb.demo import demo_site
-from crawld.simweb.server import Listening, SimWeb
+from crawld.simweb.demo import make_demo_site
+from crawld.simweb.server import ServerAddress, SimWeb
 from crawld.store.engine.database import Database
 
 HOST_DELAY_S = 0.05
@@ -68,9 +68,9 @@ def demo(*, db: Path | None, seconds: float | None, seed: int, as_json: bool) ->
 
 
 async def _demo(db: Path, seconds: float | None, seed: int) -> tuple[DemoState, Daemon]:
-    site = demo_site(seed, time.time)
+    site = make_demo_site(seed, time.time)
     async with trio.open_nursery() as nursery:
-        listening: Listening = await nursery.start(SimWeb([site]).serve)
+        listening: ServerAddress = await nursery.start(SimWeb([site]).serve)
         show = DemoState(site, listening.url())
         config = demo_config(db, show.url)
         _, seeds = check_config(config)

@@ -22,7 +22,12 @@ from crawld.core.page import Outcome
 from crawld.daemon.api.views import visit_status
 from crawld.daemon.daemon import Daemon
 from crawld.simweb.site import SimSite
-from crawld.simweb.truth import MeanStanding, Standing, mean_standing, standing
+from crawld.simweb.truth import (
+    MeanFreshness,
+    MirrorFreshness,
+    freshness_by_fetch_time,
+    mean_freshness,
+)
 from crawld.store import visit as visit_rows
 from crawld.store.engine.database import Database
 from crawld.store.frontier import frontier
@@ -59,7 +64,7 @@ class DemoState:
     changed: int = 0
     latest: deque[VisitRow] = field(default_factory=lambda: deque(maxlen=VISITS_SHOWN))
     freshness: deque[float] = field(default_factory=lambda: deque(maxlen=FRESHNESS_SHOWN))
-    standing: Standing = field(default_factory=lambda: Standing(1, 0, 0, 0.0))
+    standing: MirrorFreshness = field(default_factory=lambda: MirrorFreshness(1, 0, 0, 0.0))
     pages: str = ""
     _last_id: int = 0
 
@@ -73,7 +78,7 @@ class DemoState:
                 break
         self.pages = counts_text(await database.read(frontier.counts))
         copied_at = {url: instants[-1] for url, instants in self.visited_at.items()}
-        self.standing = standing(self.site, copied_at, time.time())
+        self.standing = freshness_by_fetch_time(self.site, copied_at, time.time())
         self.freshness.append(self.standing.freshness)
 
     def _note(self, row: VisitRow) -> None:
@@ -93,9 +98,9 @@ class DemoState:
         now = time.time()
         return sum(self.site.revision(page, now) for page in range(self.site.graph.pages))
 
-    def mean(self) -> MeanStanding:
+    def mean(self) -> MeanFreshness:
         """Freshness and age over the whole time."""
-        return mean_standing(self.site, self.visited_at, start=self.site.start_at, end=time.time())
+        return mean_freshness(self.site, self.visited_at, start=self.site.start_at, end=time.time())
 
 
 def demo_view(show: DemoState, daemon: Daemon) -> RenderableType:
@@ -146,7 +151,7 @@ def _commands(daemon: Daemon) -> str:
     return f"crawlctl status {there}\ncrawlctl log -f {there}\ncrawlctl pause {there}"
 
 
-def _fresh_text(judged: Standing) -> Text:
+def _fresh_text(judged: MirrorFreshness) -> Text:
     text = Text(f"{judged.freshness:.1%}", "bold green" if judged.freshness > 0.5 else "bold red")
     return text.append(
         f" truly current: {judged.fresh} of {judged.pages} pages, {judged.copied} copied,"

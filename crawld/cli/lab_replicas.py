@@ -24,12 +24,12 @@ def replicas(
 ) -> None:
     """Find the replicas of simulated webs of 21,500 hosts and print every table as Markdown."""
     from crawld.lab.replica_tables import as_markdown, report
-    from crawld.simweb.replica_laws import LAWS
+    from crawld.simweb.replica_parameters import WEBS
 
     names = [name.strip() for name in web.split(",")]
-    if unknown := [name for name in names if name not in LAWS]:
-        raise OperatorError(f"there is no web {unknown[0]!r}", hint=f"there are: {', '.join(LAWS)}")
-    tables = [report(LAWS[name], range(seeds), _tell) for name in names]
+    if unknown := [name for name in names if name not in WEBS]:
+        raise OperatorError(f"there is no web {unknown[0]!r}", hint=f"there are: {', '.join(WEBS)}")
+    tables = [report(WEBS[name], range(seeds), _tell) for name in names]
     if json_out:
         print(json.dumps(tables, indent=1))
     else:

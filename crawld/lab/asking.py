@@ -17,7 +17,7 @@ from crawld.core.replica.features import HostFeatures
 from crawld.core.replica.hosts import Hosts, Ids
 from crawld.core.replica.verdict import PROBED_PATHS, is_undecided
 from crawld.lab.replicas import Trial, evidence_of, gate_figures, gated_candidates, has_evidence
-from crawld.simweb.replica_web import ReplicaWeb, Unfetched
+from crawld.simweb.replica_web import ReplicaWeb, UnfetchedPages
 
 ROUNDS = 3
 
@@ -113,5 +113,7 @@ def _fetched(web: ReplicaWeb, wanted: Ids) -> ReplicaWeb:
         page_signature=np.concatenate((hosts.page_signature, rest.signature[wanted])),
     )
     return replace(
-        web, hosts=more, unfetched=Unfetched(rest.host[left], rest.path[left], rest.signature[left])
+        web,
+        hosts=more,
+        unfetched=UnfetchedPages(rest.host[left], rest.path[left], rest.signature[left]),
     )

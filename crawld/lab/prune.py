@@ -22,7 +22,7 @@ from crawld.core.replica.verdict import connected_groups
 from crawld.core.revisit.freshness import Order, mean_freshness
 from crawld.lab.replica_capacity import LentCapacity, lent_capacity
 from crawld.lab.replicas import gated_candidates, run_trial
-from crawld.simweb.replica_laws import STANDARD, scaled
+from crawld.simweb.replica_parameters import STANDARD, scale_web
 from crawld.simweb.replica_web import ReplicaWeb
 
 _DAY_S = 86_400.0
@@ -76,7 +76,7 @@ def compare_pruning(
         visits_per_page_day: the budget, over the pages of all hosts.
         seed: of everything drawn.
     """
-    trial = run_trial(scaled(STANDARD, hosts, replicated), seed)
+    trial = run_trial(scale_web(STANDARD, hosts, replicated), seed)
     one, other = pair_hosts(trial.sets.candidates.keys[gated_candidates(trial)])
     return _outcome(trial.web, one, other, visits_per_page_day / _DAY_S, seed)
 

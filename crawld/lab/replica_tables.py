@@ -23,20 +23,22 @@ from crawld.lab.replicas import (
     url_reduction,
     variants,
 )
-from crawld.simweb.replica_laws import WebLaw
+from crawld.simweb.replica_parameters import WebParameters
 
 Table = dict[str, Any]
 
 
-def report(law: WebLaw, seeds: Sequence[int], progress: Callable[[str], None]) -> Table:
+def report(
+    parameters: WebParameters, seeds: Sequence[int], progress: Callable[[str], None]
+) -> Table:
     """Return every table of one web, JSON types: means over the seeds."""
     figures: list[Table] = []
     for seed in seeds:
-        progress(f"{law.name} web, seed {seed}")
-        trial = run_trial(law, seed)
+        progress(f"{parameters.name} web, seed {seed}")
+        trial = run_trial(parameters, seed)
         figures.append(_figures(trial, seed))
     means = {name: _mean([one[name] for one in figures]) for name in figures[0]}
-    return {"web": law.name, "seeds": list(seeds), "draws": DRAWS * len(seeds), **means}
+    return {"web": parameters.name, "seeds": list(seeds), "draws": DRAWS * len(seeds), **means}
 
 
 def as_markdown(table: Table) -> str:

@@ -38,7 +38,7 @@ from crawld.core.replica.verdict import (
     connected_groups,
     passes_gate,
 )
-from crawld.simweb.replica_laws import Cause, WebLaw
+from crawld.simweb.replica_parameters import Cause, WebParameters
 from crawld.simweb.replica_web import ReplicaWeb, make_web
 
 AMONG = (10, 100, 1_000, 10_000)
@@ -89,9 +89,11 @@ class Trial:
 FEATURE_SETS = {"five": FIVE, "all": ALL}
 
 
-def prepare(law: WebLaw, seed: int) -> tuple[ReplicaWeb, TrainingPairs, NDArray[np.bool_]]:
+def prepare(
+    parameters: WebParameters, seed: int
+) -> tuple[ReplicaWeb, TrainingPairs, NDArray[np.bool_]]:
     """Return a web, its candidates measured, and which of them are replicas."""
-    web = make_web(law, seed)
+    web = make_web(parameters, seed)
     index = find_candidates(web.hosts)
     keys = index.candidates().keys
     measure = HostFeatures.of(web.hosts)
@@ -104,9 +106,9 @@ def prepare(law: WebLaw, seed: int) -> tuple[ReplicaWeb, TrainingPairs, NDArray[
     return web, sets, np.isin(keys, web.true_pairs()[0])
 
 
-def run_trial(law: WebLaw, seed: int) -> Trial:
+def run_trial(parameters: WebParameters, seed: int) -> Trial:
     """Make a web, find its candidates and train on them."""
-    web, sets, truth = prepare(law, seed)
+    web, sets, truth = prepare(parameters, seed)
     models = {name: train(sets, features) for name, features in FEATURE_SETS.items()}
     scores = {name: model.judge(sets.candidates) for name, model in models.items()}
     return Trial(web, sets, truth, models, scores)

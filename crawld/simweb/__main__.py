@@ -17,15 +17,15 @@ from collections.abc import Iterable
 import trio
 
 from crawld.errors import OperatorError
-from crawld.simweb.change_process import Spread
-from crawld.simweb.demo import demo_site, loopback_addresses, many_sites
-from crawld.simweb.fault import Fault, named, sometimes
+from crawld.simweb.change_process import SiteChangeRates
+from crawld.simweb.demo import loopback_addresses, make_demo_site, make_sites
+from crawld.simweb.fault import Fault, parse_fault, sometimes
 from crawld.simweb.ledger import Ledger
-from crawld.simweb.render import ALL_NOISE, Look
-from crawld.simweb.replica_laws import STANDARD, scaled
-from crawld.simweb.replica_served import served
+from crawld.simweb.render import ALL_NOISE, PageStyle
+from crawld.simweb.replica_host import replica_hosts
+from crawld.simweb.replica_parameters import STANDARD, scale_web
 from crawld.simweb.replica_web import make_web
-from crawld.simweb.server import SimWeb, Site
+from crawld.simweb.server import HostedSite, SimWeb
 from crawld.simweb.site import SimSite
 
 
@@ -55,10 +55,10 @@ async def _serve(web: SimWeb) -> None:
                 nursery.cancel_scope.cancel()
 
 
-def _all_sites(options: argparse.Namespace, faults: dict[str, Fault]) -> Iterable[Site]:
+def _all_sites(options: argparse.Namespace, faults: dict[str, Fault]) -> Iterable[HostedSite]:
     if options.replica_hosts:
-        law = scaled(STANDARD, options.replica_hosts, options.replicated, options.pages)
-        return served(make_web(law, options.seed))
+        parameters = scale_web(STANDARD, options.replica_hosts, options.replicated, options.pages)
+        return replica_hosts(make_web(parameters, options.seed))
     sites = _sites(options)
     for site in sites:
         site.faults = faults
@@ -70,13 +70,13 @@ def _sites(options: argparse.Namespace) -> list[SimSite]:
     if options.addresses:
         hosts = loopback_addresses(options.addresses)
     if options.demo:
-        return [demo_site(options.seed, time.time, hosts=tuple(hosts))]
-    spread = Spread(*options.change_interval_s) if options.change_interval_s else None
-    return many_sites(
+        return [make_demo_site(options.seed, time.time, hosts=tuple(hosts))]
+    spread = SiteChangeRates(*options.change_interval_s) if options.change_interval_s else None
+    return make_sites(
         hosts,
         pages=options.pages,
         seed=options.seed,
-        look=Look(options.page_bytes, noise=ALL_NOISE if options.noise else frozenset()),
+        look=PageStyle(options.page_bytes, noise=ALL_NOISE if options.noise else frozenset()),
         spread=spread,
         start_at=time.time(),
     )
@@ -86,7 +86,7 @@ def _faults(options: argparse.Namespace) -> dict[str, Fault]:
     faults = {}
     for text in options.fault:
         prefix, _, name = text.partition("=")
-        faults[prefix] = sometimes(options.fault_share, named(name), seed=options.seed)
+        faults[prefix] = sometimes(options.fault_share, parse_fault(name), seed=options.seed)
     return faults
 
 

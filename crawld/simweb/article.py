@@ -13,7 +13,7 @@ _LEXICON = 2000
 _SCRIPT = "x" * 2000
 
 
-def article(seed: int, size_bytes: int = 60_000) -> bytes:
+def make_article(seed: int, size_bytes: int = 60_000) -> bytes:
     """Return an article of about the given size."""
     return _Article(seed).markup(size_bytes)
 
@@ -82,7 +82,7 @@ class _Article:
         return "<p>" + "".join(parts) + "</p>\n", note
 
 
-def edited(page: bytes, seed: int) -> bytes:
+def edit_article(page: bytes, seed: int) -> bytes:
     """Return an article after an edit: a few words, a number and a date in the foot."""
     chance = Random(seed)
     paragraphs = page.decode().split("<p>")

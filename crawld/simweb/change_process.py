@@ -18,12 +18,12 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Protocol
 
-from crawld.simweb.chance import uniform
+from crawld.simweb.stateless_random import uniform
 
 NEVER = math.inf
 
 
-class ChangeLaw(Protocol):
+class ChangeProcess(Protocol):
     """The change instants of one page, Unix seconds."""
 
     def changes_until(self, at: float) -> int:
@@ -35,21 +35,21 @@ class ChangeLaw(Protocol):
         ...
 
 
-LawOfPage = Callable[[int], ChangeLaw]
+ProcessOfPage = Callable[[int], ChangeProcess]
 
 
-def next_change(law: ChangeLaw, after: float) -> float:
+def next_change(changes: ChangeProcess, after: float) -> float:
     """Return the first change instant later than `after`; `inf` if there is none."""
-    return law.change_at(law.changes_until(after))
+    return changes.change_at(changes.changes_until(after))
 
 
-def last_change(law: ChangeLaw, until: float) -> float:
+def last_change(changes: ChangeProcess, until: float) -> float:
     """Return the latest change instant at or before `until`; `-inf` if there is none."""
-    count = law.changes_until(until)
-    return law.change_at(count - 1) if count else -math.inf
+    count = changes.changes_until(until)
+    return changes.change_at(count - 1) if count else -math.inf
 
 
-class Recorded:
+class FixedChanges:
     """Changes at given instants; without any, a static page."""
 
     __slots__ = ("_instants",)
@@ -68,11 +68,11 @@ class Recorded:
         return self._instants[index] if index < len(self._instants) else NEVER
 
 
-STATIC = Recorded()
+STATIC = FixedChanges()
 
 
 @dataclass(frozen=True, slots=True)
-class Periodic:
+class PeriodicChanges:
     """A change every `period_s` seconds, the first at `first_at`."""
 
     period_s: float
@@ -96,7 +96,7 @@ class Periodic:
         return self.first_at + index * self.period_s
 
 
-class Renewal:
+class RenewalProcess:
     """Independent gaps between changes, drawn as far as anybody asked.
 
     Args:
@@ -135,14 +135,16 @@ class Renewal:
         self._instants.append(max(drawn, math.nextafter(last, math.inf)))
 
 
-def poisson(mean_interval_s: float, *, start_at: float, seed: int) -> Renewal:
+def poisson_process(mean_interval_s: float, *, start_at: float, seed: int) -> RenewalProcess:
     """Return a Poisson process with the given mean interval between changes."""
     _check_interval(mean_interval_s)
-    return Renewal(lambda k: -mean_interval_s * math.log(uniform(seed, k)), start_at=start_at)
+    return RenewalProcess(
+        lambda k: -mean_interval_s * math.log(uniform(seed, k)), start_at=start_at
+    )
 
 
 @dataclass(frozen=True, slots=True)
-class Bursts:
+class BurstShape:
     """Shape of a bursty page: edits come in bursts, long silence between them.
 
     Attributes:
@@ -167,7 +169,7 @@ class Bursts:
         return self.edit_share * self.edit_interval_s + (1 - self.edit_share) * self.silence_s
 
 
-def bursty(bursts: Bursts, *, start_at: float, seed: int) -> Renewal:
+def bursty_process(bursts: BurstShape, *, start_at: float, seed: int) -> RenewalProcess:
     """Return a renewal process whose gaps mix two exponentials (hyperexponential)."""
 
     def gap_s(index: int) -> float:
@@ -175,11 +177,11 @@ def bursty(bursts: Bursts, *, start_at: float, seed: int) -> Renewal:
         mean_s = bursts.edit_interval_s if inside else bursts.silence_s
         return -mean_s * math.log(uniform(seed, index, 2))
 
-    return Renewal(gap_s, start_at=start_at)
+    return RenewalProcess(gap_s, start_at=start_at)
 
 
 @dataclass(frozen=True, slots=True)
-class Spread:
+class SiteChangeRates:
     """A whole site's laws: mean intervals log-uniform over a range, as on real wikis.
 
     Attributes:
@@ -194,10 +196,10 @@ class Spread:
     static_share: float = 0.0
     bursty_share: float = 0.0
 
-    def laws(self, *, start_at: float, seed: int) -> LawOfPage:
+    def changes(self, *, start_at: float, seed: int) -> ProcessOfPage:
         """Return the law of every page by its number."""
 
-        def law(page: int) -> ChangeLaw:
+        def process_of(page: int) -> ChangeProcess:
             kind = uniform(seed, page, 1)
             if kind < self.static_share:
                 return STATIC
@@ -205,11 +207,11 @@ class Spread:
             page_seed = int(uniform(seed, page, 3) * 2**52)
             if kind < self.static_share + self.bursty_share:
                 # Seven gaps of ten a twentieth of the mean; the silence makes up the rest.
-                bursts = Bursts(mean_s / 20, mean_s * (1 - 0.7 / 20) / 0.3)
-                return bursty(bursts, start_at=start_at, seed=page_seed)
-            return poisson(mean_s, start_at=start_at, seed=page_seed)
+                bursts = BurstShape(mean_s / 20, mean_s * (1 - 0.7 / 20) / 0.3)
+                return bursty_process(bursts, start_at=start_at, seed=page_seed)
+            return poisson_process(mean_s, start_at=start_at, seed=page_seed)
 
-        return law
+        return process_of
 
     def mean_interval_s(self, page: int, *, seed: int) -> float:
         """Return the mean interval of a page that is not static."""

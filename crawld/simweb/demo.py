@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from ipaddress import IPv4Address
 
-from crawld.simweb.chance import draw
-from crawld.simweb.change_process import Spread
+from crawld.simweb.change_process import SiteChangeRates
 from crawld.simweb.graph import SiteGraph
-from crawld.simweb.render import PLAIN, Look, Noise
+from crawld.simweb.render import PLAIN_STYLE, Noise, PageStyle
 from crawld.simweb.site import SimSite
+from crawld.simweb.stateless_random import draw
 
 DEMO_PAGES = 80
 DEMO_ROBOTS = "User-agent: *\nDisallow: /private/\n"
@@ -17,7 +17,7 @@ _FIRST_ADDRESS = int(IPv4Address("127.1.0.1"))
 _MAX_ADDRESSES = int(IPv4Address("127.255.255.255")) - _FIRST_ADDRESS
 
 
-def demo_site(
+def make_demo_site(
     seed: int, clock: Callable[[], float], *, hosts: tuple[str, ...] = ("127.0.0.1",)
 ) -> SimSite:
     """Build the small wiki whose pages change every few seconds to minutes.
@@ -32,13 +32,13 @@ def demo_site(
         run from 10 s to 20 minutes; each answer carries a date stamp and a comment.
     """
     start_at = clock()
-    spread = Spread(10.0, 1200.0, static_share=0.125, bursty_share=0.25)
+    spread = SiteChangeRates(10.0, 1200.0, static_share=0.125, bursty_share=0.25)
     return SimSite(
         hosts,
         SiteGraph(DEMO_PAGES, seed=seed, branching=6, cross_links=8),
-        laws=spread.laws(start_at=start_at, seed=draw(seed, 1)),
+        changes=spread.changes(start_at=start_at, seed=draw(seed, 1)),
         start_at=start_at,
-        look=Look(page_bytes=6000, noise=frozenset({Noise.DATE, Noise.COMMENT})),
+        look=PageStyle(page_bytes=6000, noise=frozenset({Noise.DATE, Noise.COMMENT})),
         robots=DEMO_ROBOTS,
         sitemap=True,
     )
@@ -55,13 +55,13 @@ def loopback_addresses(count: int) -> list[str]:
     return [str(IPv4Address(_FIRST_ADDRESS + k)) for k in range(count)]
 
 
-def many_sites(
+def make_sites(
     hosts: list[str],
     *,
     pages: int,
     seed: int,
-    look: Look = PLAIN,
-    spread: Spread | None = None,
+    look: PageStyle = PLAIN_STYLE,
+    spread: SiteChangeRates | None = None,
     start_at: float = 0.0,
 ) -> list[SimSite]:
     """Build one site per host, each with other pages and other changes.
@@ -82,6 +82,6 @@ def many_sites(
         site_seed = draw(seed, k)
         site = SimSite((host,), SiteGraph(pages, seed=site_seed), start_at=start_at, look=look)
         if spread is not None:
-            site.laws = spread.laws(start_at=start_at, seed=site_seed)
+            site.changes = spread.changes(start_at=start_at, seed=site_seed)
         sites.append(site)
     return sites

@@ -1,10 +1,10 @@
-"""How servers go wrong, each way a value.
+"""Server faults as values: slow, broken, wrong or endless responses.
 
-A fault takes the request and what the site would have answered, and gives another answer. A site
-holds faults by path prefix. Combinations (`first`, `sometimes`, `between`) decide when a fault
-strikes; outside of it the site answers as usual.
+A fault takes the request and the site's normal handler and returns the response to send instead.
+A site maps path prefixes to faults. `first_requests`, `sometimes` and `between` limit when a fault
+applies; otherwise the site responds normally.
 
-Rule: a fault never sleeps and never touches a socket; stalls are steps of the answer.
+Rule: a fault never sleeps and never touches a socket; delays are steps of the response.
 """
 
 from __future__ import annotations
@@ -15,11 +15,19 @@ from collections.abc import Callable, Iterator
 from itertools import count
 
 from crawld.errors import OperatorError
-from crawld.simweb.chance import uniform
-from crawld.simweb.message import Answer, End, Request, Step, http_date, refuse, respond
+from crawld.simweb.message import (
+    AbnormalEnd,
+    SimRequest,
+    SimResponse,
+    Step,
+    build_error_response,
+    build_response,
+    http_date,
+)
+from crawld.simweb.stateless_random import uniform
 
-Ordinary = Callable[[Request], Answer]
-Fault = Callable[[Request, Ordinary], Answer]
+Handler = Callable[[SimRequest], SimResponse]
+Fault = Callable[[SimRequest, Handler], SimResponse]
 
 _BLOCK_BYTES = 64 * 1024
 _OPEN_ENDED = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nConnection: close\r\n"
@@ -28,32 +36,32 @@ _OPEN_ENDED = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nConnection: close\
 def slow(delay_s: float) -> Fault:
     """Answer rightly, but only after `delay_s`."""
 
-    def fault(request: Request, ordinary: Ordinary) -> Answer:
-        answer = ordinary(request)
-        return Answer(answer.status, (delay_s, answer.whole()))
+    def fault(request: SimRequest, handler: Handler) -> SimResponse:
+        answer = handler(request)
+        return SimResponse(answer.status, (delay_s, answer.to_bytes()))
 
     return fault
 
 
 def hang() -> Fault:
     """Take the request and never answer."""
-    return lambda request, ordinary: Answer(0, (End.HANG,), close=True)
+    return lambda request, handler: SimResponse(0, (AbnormalEnd.HANG,), close=True)
 
 
 def hang_mid_body() -> Fault:
     """Send half of the body and nothing more, with the connection open."""
-    return _cut(End.HANG)
+    return _cut(AbnormalEnd.HANG)
 
 
 def close_mid_body() -> Fault:
     """Send half of the body and close."""
-    return _cut(End.CLOSE)
+    return _cut(AbnormalEnd.CLOSE)
 
 
 def close_unanswered(*, reset: bool = False) -> Fault:
     """Close (or reset) the connection without a byte."""
-    end = End.RESET if reset else End.CLOSE
-    return lambda request, ordinary: Answer(0, (end,), close=True)
+    end = AbnormalEnd.RESET if reset else AbnormalEnd.CLOSE
+    return lambda request, handler: SimResponse(0, (end,), close=True)
 
 
 def drip(chunk_bytes: int, every_s: float) -> Fault:
@@ -64,22 +72,22 @@ def drip(chunk_bytes: int, every_s: float) -> Fault:
             yield wire[start : start + chunk_bytes]
             yield every_s
 
-    def fault(request: Request, ordinary: Ordinary) -> Answer:
-        answer = ordinary(request)
-        return Answer(answer.status, steps(answer.whole()))
+    def fault(request: SimRequest, handler: Handler) -> SimResponse:
+        answer = handler(request)
+        return SimResponse(answer.status, steps(answer.to_bytes()))
 
     return fault
 
 
-def lie_about_length(by: int) -> Fault:
+def wrong_length(by: int) -> Fault:
     """Declare `by` bytes more than are sent (then close), or fewer if negative."""
 
-    def fault(request: Request, ordinary: Ordinary) -> Answer:
-        answer = ordinary(request)
-        head, _, body = answer.whole().partition(b"\r\n\r\n")
+    def fault(request: SimRequest, handler: Handler) -> SimResponse:
+        answer = handler(request)
+        head, _, body = answer.to_bytes().partition(b"\r\n\r\n")
         true_length = b"Content-Length: %d" % len(body)
         lie = b"Content-Length: %d" % max(0, len(body) + by)
-        return Answer(
+        return SimResponse(
             answer.status, head.replace(true_length, lie) + b"\r\n\r\n" + body, close=True
         )
 
@@ -98,12 +106,12 @@ def gzip_bomb(size_bytes: int) -> Fault:
                 yield packed
         yield packing.flush()
 
-    return lambda request, ordinary: Answer(200, steps(), close=True)
+    return lambda request, handler: SimResponse(200, steps(), close=True)
 
 
 def corrupt_gzip() -> Fault:
     """Declare gzip and send what is none."""
-    return lambda request, ordinary: respond(
+    return lambda request, handler: build_response(
         request, 200, b"\x1f\x8b\x08\x00 this is no gzip", extra="Content-Encoding: gzip\r\n"
     )
 
@@ -117,7 +125,7 @@ def endless_body() -> Fault:
         while True:
             yield block
 
-    return lambda request, ordinary: Answer(200, steps(), close=True)
+    return lambda request, handler: SimResponse(200, steps(), close=True)
 
 
 def endless_header() -> Fault:
@@ -128,7 +136,7 @@ def endless_header() -> Fault:
         for k in count():
             yield b"X-More-%d: %s\r\n" % (k, b"x" * 1000)
 
-    return lambda request, ordinary: Answer(200, steps(), close=True)
+    return lambda request, handler: SimResponse(200, steps(), close=True)
 
 
 def huge_header(size_bytes: int) -> Fault:
@@ -142,18 +150,18 @@ def invalid_header() -> Fault:
         b"HTTP/1.1 200 OK\r\nno colon here\r\nBad Name\x00: \x01\r\n: empty\r\n"
         b"Content-Length: twelve\r\n\r\nhello"
     )
-    return lambda request, ordinary: Answer(200, wire, close=True)
+    return lambda request, handler: SimResponse(200, wire, close=True)
 
 
 def invalid_chunks() -> Fault:
     """Send a chunked body whose chunk sizes are no numbers."""
     wire = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\nhello\r\n0\r\n\r\n"
-    return lambda request, ordinary: Answer(200, wire, close=True)
+    return lambda request, handler: SimResponse(200, wire, close=True)
 
 
 def junk(size_bytes: int = 4096) -> Fault:
     """Send random bytes instead of HTTP."""
-    return lambda request, ordinary: Answer(
+    return lambda request, handler: SimResponse(
         0, random.Random(request.serial).randbytes(size_bytes), close=True
     )
 
@@ -161,9 +169,9 @@ def junk(size_bytes: int = 4096) -> Fault:
 def redirect(location: str, *, status: int = 302) -> Fault:
     """Redirect to `location`; `{origin}` and `{target}` in it stand for the request's."""
 
-    def fault(request: Request, ordinary: Ordinary) -> Answer:
+    def fault(request: SimRequest, handler: Handler) -> SimResponse:
         filled = location.replace("{origin}", request.origin).replace("{target}", request.target)
-        return respond(request, status, extra=f"Location: {filled}\r\n")
+        return build_response(request, status, extra=f"Location: {filled}\r\n")
 
     return fault
 
@@ -176,29 +184,29 @@ def redirect_loop() -> Fault:
 def redirect_chain(hops: int) -> Fault:
     """Redirect `hops` times (to the same path with a growing `hop`), then answer rightly."""
 
-    def fault(request: Request, ordinary: Ordinary) -> Answer:
+    def fault(request: SimRequest, handler: Handler) -> SimResponse:
         path, _, query = request.target.partition("?hop=")
         hop = int(query) if query.isascii() and query.isdigit() else 0
         if hop >= hops:
-            return ordinary(request)
-        return respond(request, 302, extra=f"Location: {path}?hop={hop + 1}\r\n")
+            return handler(request)
+        return build_response(request, 302, extra=f"Location: {path}?hop={hop + 1}\r\n")
 
     return fault
 
 
 def status(code: int) -> Fault:
     """Answer with a status and a short page about it."""
-    return lambda request, ordinary: refuse(request, code)
+    return lambda request, handler: build_error_response(request, code)
 
 
 def busy(code: int = 503, *, retry_after_s: float | None = None, as_date: bool = False) -> Fault:
     """Answer 503 or 429, with a Retry-After in seconds or as a date."""
 
-    def fault(request: Request, ordinary: Ordinary) -> Answer:
+    def fault(request: SimRequest, handler: Handler) -> SimResponse:
         if retry_after_s is None:
-            return refuse(request, code)
+            return build_error_response(request, code)
         value = http_date(request.at + retry_after_s) if as_date else f"{retry_after_s:.0f}"
-        return respond(request, code, b"busy", extra=f"Retry-After: {value}\r\n")
+        return build_response(request, code, b"busy", extra=f"Retry-After: {value}\r\n")
 
     return fault
 
@@ -206,57 +214,57 @@ def busy(code: int = 503, *, retry_after_s: float | None = None, as_date: bool =
 def soft_404() -> Fault:
     """Answer 200 with a page about missing pages where the right answer is 404."""
 
-    def fault(request: Request, ordinary: Ordinary) -> Answer:
-        answer = ordinary(request)
+    def fault(request: SimRequest, handler: Handler) -> SimResponse:
+        answer = handler(request)
         if answer.status != 404:
             return answer
         page = (
             "<!DOCTYPE html><title>Nothing here</title><h1>Sorry</h1>"
             f"<p>We looked everywhere for {len(request.path)} letters and found nothing.</p>"
         )
-        return respond(request, 200, page.encode())
+        return build_response(request, 200, page.encode())
 
     return fault
 
 
-def mistyped(content_type: str) -> Fault:
+def wrong_content_type(content_type: str) -> Fault:
     """Answer rightly but declare another Content-Type; an empty text drops the field."""
 
-    def fault(request: Request, ordinary: Ordinary) -> Answer:
-        answer = ordinary(request)
-        head, end, body = answer.whole().partition(b"\r\n\r\n")
+    def fault(request: SimRequest, handler: Handler) -> SimResponse:
+        answer = handler(request)
+        head, end, body = answer.to_bytes().partition(b"\r\n\r\n")
         lines = [line for line in head.split(b"\r\n") if not line.startswith(b"Content-Type:")]
         if content_type:
             lines.append(b"Content-Type: " + content_type.encode("latin-1"))
-        return Answer(answer.status, b"\r\n".join(lines) + end + body)
+        return SimResponse(answer.status, b"\r\n".join(lines) + end + body)
 
     return fault
 
 
 def body(content: bytes, *, content_type: str) -> Fault:
     """Answer 200 with this content, whatever the page."""
-    return lambda request, ordinary: respond(request, 200, content, content_type=content_type)
+    return lambda request, handler: build_response(request, 200, content, content_type=content_type)
 
 
-def first(times: int, fault: Fault) -> Fault:
+def first_requests(times: int, fault: Fault) -> Fault:
     """Strike at the first `times` requests only."""
     seen = count()
-    return lambda request, ordinary: (
-        fault(request, ordinary) if next(seen) < times else ordinary(request)
+    return lambda request, handler: (
+        fault(request, handler) if next(seen) < times else handler(request)
     )
 
 
 def sometimes(share: float, fault: Fault, *, seed: int = 0) -> Fault:
     """Strike at a share of the requests, drawn by their numbers."""
-    return lambda request, ordinary: (
-        fault(request, ordinary) if uniform(seed, request.serial) < share else ordinary(request)
+    return lambda request, handler: (
+        fault(request, handler) if uniform(seed, request.serial) < share else handler(request)
     )
 
 
 def between(start_at: float, end_at: float, fault: Fault) -> Fault:
     """Strike from `start_at` until before `end_at`, wall instants."""
-    return lambda request, ordinary: (
-        fault(request, ordinary) if start_at <= request.at < end_at else ordinary(request)
+    return lambda request, handler: (
+        fault(request, handler) if start_at <= request.at < end_at else handler(request)
     )
 
 
@@ -268,7 +276,7 @@ _NAMED: dict[str, Callable[[str], Fault]] = {
     "close-mid-body": lambda _: close_mid_body(),
     "reset": lambda _: close_unanswered(reset=True),
     "drip": lambda every_s: drip(64, float(every_s)),
-    "length": lambda by: lie_about_length(int(by)),
+    "length": lambda by: wrong_length(int(by)),
     "gzip-bomb": lambda size_bytes: gzip_bomb(int(size_bytes)),
     "corrupt-gzip": lambda _: corrupt_gzip(),
     "endless-body": lambda _: endless_body(),
@@ -284,11 +292,11 @@ _NAMED: dict[str, Callable[[str], Fault]] = {
     "busy": lambda retry_after_s: busy(retry_after_s=float(retry_after_s)),
     "too-many": lambda retry_after_s: busy(429, retry_after_s=float(retry_after_s)),
     "soft-404": lambda _: soft_404(),
-    "mistyped": lambda content_type: mistyped(content_type),
+    "mistyped": lambda content_type: wrong_content_type(content_type),
 }
 
 
-def named(text: str) -> Fault:
+def parse_fault(text: str) -> Fault:
     """Return the fault that a command line names as `NAME` or `NAME:ARGUMENT`.
 
     Raises:
@@ -305,20 +313,20 @@ def named(text: str) -> Fault:
         raise OperatorError(f"the fault {name!r} needs a number, as in {name}:10") from None
 
 
-def _cut(end: End) -> Fault:
-    def fault(request: Request, ordinary: Ordinary) -> Answer:
-        answer = ordinary(request)
-        head, mark, body = answer.whole().partition(b"\r\n\r\n")
-        return Answer(answer.status, (head + mark + body[: len(body) // 2], end), close=True)
+def _cut(end: AbnormalEnd) -> Fault:
+    def fault(request: SimRequest, handler: Handler) -> SimResponse:
+        answer = handler(request)
+        head, mark, body = answer.to_bytes().partition(b"\r\n\r\n")
+        return SimResponse(answer.status, (head + mark + body[: len(body) // 2], end), close=True)
 
     return fault
 
 
 def _with_header(name: str, value: str) -> Fault:
-    def fault(request: Request, ordinary: Ordinary) -> Answer:
-        answer = ordinary(request)
-        first_line, mark, rest = answer.whole().partition(b"\r\n")
+    def fault(request: SimRequest, handler: Handler) -> SimResponse:
+        answer = handler(request)
+        first_line, mark, rest = answer.to_bytes().partition(b"\r\n")
         field = f"{name}: {value}\r\n".encode("latin-1")
-        return Answer(answer.status, first_line + mark + field + rest)
+        return SimResponse(answer.status, first_line + mark + field + rest)
 
     return fault

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from crawld.simweb.chance import draw, uniform
+from crawld.simweb.stateless_random import draw, uniform
 
 _ONSETS = "bdfgklmnprstvwzh"
 _VOWELS = "aeiou"

@@ -23,7 +23,7 @@ MAX_ROWS = 8_000_000
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class LedgerRow:
     """One request.
 
     Attributes:
@@ -54,7 +54,7 @@ class Row:
 
 
 @dataclass(frozen=True, slots=True)
-class Violation:
+class DelayViolation:
     """Two requests closer than they may be: `key` is the host or address, `at` the later's."""
 
     key: str
@@ -97,7 +97,7 @@ class Ledger:
             self._file.close()
             self._file = None
 
-    def record(self, row: Row) -> None:
+    def record(self, row: LedgerRow) -> None:
         """Add one request."""
         if self._file is not None:
             self._file.write(json.dumps(asdict(row)) + "\n")
@@ -119,13 +119,13 @@ class Ledger:
         with Path(path).open(encoding="utf-8") as lines:
             for line in lines:
                 if line.endswith("\n"):
-                    ledger.record(Row(**json.loads(line)))
+                    ledger.record(LedgerRow(**json.loads(line)))
         return ledger
 
-    def row(self, index: int) -> Row:
+    def row(self, index: int) -> LedgerRow:
         """Return one request by its place."""
         texts = {name: self._words[column[index]] for name, column in self._texts.items()}
-        return Row(
+        return LedgerRow(
             first_byte_s=self._first_byte_s[index],
             complete_s=self._complete_s[index],
             at=self._at[index],
@@ -133,15 +133,15 @@ class Ledger:
             **texts,
         )
 
-    def rows(self) -> Iterator[Row]:
+    def rows(self) -> Iterator[LedgerRow]:
         """Yield all requests in order."""
         return (self.row(index) for index in range(len(self)))
 
-    def requests(self, host: str) -> list[Row]:
+    def requests(self, host: str) -> list[LedgerRow]:
         """Return the requests to a host, in order."""
         return self._where("host", host)
 
-    def requests_at_address(self, address: str) -> list[Row]:
+    def requests_at_address(self, address: str) -> list[LedgerRow]:
         """Return the requests that dialled an address, in order."""
         return self._where("address", address)
 
@@ -165,7 +165,7 @@ class Ledger:
 
     def violations(
         self, host: str | None = None, *, delay_s: float, by: str = "host"
-    ) -> list[Violation]:
+    ) -> list[DelayViolation]:
         """Return every gap shorter than the delay.
 
         Args:
@@ -177,7 +177,7 @@ class Ledger:
             The violations in order of the later request.
         """
         return [
-            Violation(key, gap_s, self._at[index], self._words[self._texts["target"][index]])
+            DelayViolation(key, gap_s, self._at[index], self._words[self._texts["target"][index]])
             for key, gap_s, index in self._gaps(by)
             if gap_s < delay_s and host in (None, key)
         ]
@@ -192,7 +192,7 @@ class Ledger:
                 yield self._words[number], complete_s - latest[number], index
             latest[number] = complete_s
 
-    def _where(self, name: str, word: str) -> list[Row]:
+    def _where(self, name: str, word: str) -> list[LedgerRow]:
         number = self._numbers.get(word)
         return [self.row(i) for i, found in enumerate(self._texts[name]) if found == number]
 

@@ -18,7 +18,7 @@ HTML = "text/html; charset=utf-8"
 _REASONS = {status.value: status.phrase for status in HTTPStatus}
 
 
-class End(Enum):
+class AbnormalEnd(Enum):
     """How a conversation ends before its answer is whole."""
 
     CLOSE = "close"
@@ -26,11 +26,11 @@ class End(Enum):
     HANG = "hang"
 
 
-Step = bytes | float | End
+Step = bytes | float | AbnormalEnd
 
 
 @dataclass(slots=True)
-class Request:
+class SimRequest:
     """One request as the server read it; not frozen, because building a frozen one is slow.
 
     Attributes:
@@ -58,7 +58,7 @@ class Request:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class SimResponse:
     """One answer.
 
     Attributes:
@@ -71,7 +71,7 @@ class Answer:
     wire: bytes | Iterable[Step]
     close: bool = False
 
-    def whole(self) -> bytes:
+    def to_bytes(self) -> bytes:
         """Return the bytes of an answer that is not made of steps."""
         if not isinstance(self.wire, bytes):
             raise TypeError("an answer made of steps has no bytes of its own")
@@ -88,14 +88,14 @@ def http_date(at: float) -> str:
     return _date_of_second(int(at))
 
 
-def respond(
-    request: Request,
+def build_response(
+    request: SimRequest,
     status: int = 200,
     body: bytes = b"",
     *,
     content_type: str = HTML,
     extra: str = "",
-) -> Answer:
+) -> SimResponse:
     """Build a well-formed answer to `request`.
 
     Args:
@@ -111,13 +111,13 @@ def respond(
     head = f"HTTP/1.1 {status} {_REASONS.get(status, 'Unknown')}\r\n"
     head += f"Date: {http_date(request.at)}\r\n{extra}"
     if status == 304:
-        return Answer(status, (head + "\r\n").encode("latin-1"))
+        return SimResponse(status, (head + "\r\n").encode("latin-1"))
     head += f"Content-Type: {content_type}\r\nContent-Length: {len(body)}\r\n\r\n"
     wire = head.encode("latin-1")
-    return Answer(status, wire if request.method == "HEAD" else wire + body)
+    return SimResponse(status, wire if request.method == "HEAD" else wire + body)
 
 
-def refuse(request: Request, status: int) -> Answer:
+def build_error_response(request: SimRequest, status: int) -> SimResponse:
     """Build a short page that says `status`."""
     text = f"<!DOCTYPE html><title>{status}</title><h1>{status} {_REASONS.get(status, '')}</h1>"
-    return respond(request, status, text.encode())
+    return build_response(request, status, text.encode())

@@ -16,9 +16,9 @@ from collections import OrderedDict
 from dataclasses import dataclass
 from enum import StrEnum
 
-from crawld.simweb.chance import draw
 from crawld.simweb.graph import VOCABULARY, SiteGraph
-from crawld.simweb.prose import MEAN_SENTENCE_BYTES, USUAL_EDITS, EditKind, EditMix, PageText
+from crawld.simweb.page_text import MEAN_SENTENCE_BYTES, USUAL_EDITS, EditKind, EditMix, PageText
+from crawld.simweb.stateless_random import draw
 
 KEPT_TEXTS = 512
 KEPT_HTML_BYTES = 32 * 2**20
@@ -44,7 +44,7 @@ ALL_NOISE = frozenset(Noise)
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
+class PageStyle:
     """How the pages of a site look.
 
     Attributes:
@@ -59,7 +59,7 @@ class Look:
     noise: frozenset[Noise] = frozenset()
 
 
-PLAIN = Look()
+PLAIN_STYLE = PageStyle()
 
 
 class Rendering:
@@ -75,7 +75,7 @@ class Rendering:
     def __init__(
         self,
         graph: SiteGraph,
-        look: Look,
+        look: PageStyle,
         *,
         home_links: tuple[str, ...] = (),
         kept_html_bytes: int = KEPT_HTML_BYTES,

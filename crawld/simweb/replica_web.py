@@ -8,7 +8,7 @@ equal texts, blogs under one name and address, parked domains, families of sites
 the same error everywhere.
 
 Source: the five causes are Carvalho 2014; which look-alikes mislead, from the same and from trial.
-Laws: `replica_laws`. A web is a function of its law and its seed.
+Parameters: `replica_parameters`. A web is a function of its parameters and its seed.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crawld.core.replica.hosts import Hosts, Ids, Keys, pair_keys, path_key
-from crawld.simweb.replica_laws import Cause, CopyLaw, WebLaw
-from crawld.simweb.replica_names import Names
+from crawld.simweb.host_names import HostNames
+from crawld.simweb.replica_parameters import Cause, CopyParameters, WebParameters
 
 LANGUAGES = ("de", "fr", "it", "es", "pt", "en")
 CITIES = ("berlin", "paris", "roma", "lyon", "porto", "recife", "leeds", "turin")
@@ -43,7 +43,7 @@ _PATH, _CMS, _NUMBER, _COMMON, _TEXT, _SLUG, _ERROR, _LOCAL, _OLD, _MOVED, _LINK
 )
 
 
-def mix(*keys: int | Ids | Keys) -> Keys:
+def hash_keys(*keys: int | Ids | Keys) -> Keys:
     """Return a 64-bit hash of its coordinates, element by element (SplitMix64's finaliser)."""
     state = np.uint64(0x9E3779B97F4A7C15)
     mixed = np.zeros(1, dtype=np.uint64)
@@ -57,7 +57,7 @@ def mix(*keys: int | Ids | Keys) -> Keys:
 
 
 @dataclass(frozen=True, slots=True)
-class Site:
+class SiteContent:
     """The original of one or more hosts.
 
     Attributes:
@@ -76,7 +76,7 @@ class Site:
 
 
 @dataclass(frozen=True, slots=True)
-class Unfetched:
+class UnfetchedPages:
     """Pages that a crawl has met as links and not fetched yet.
 
     Attributes:
@@ -95,16 +95,16 @@ class ReplicaWeb:
     """A web, as a crawl saw it, and the truth.
 
     Attributes:
-        law: what it was made from.
+        parameters: what it was made from.
         hosts: what a crawler knows.
         unfetched: what the rest of each host will show.
         group: group of replicas of each host, -1 for none.
         cause: cause of each group.
     """
 
-    law: WebLaw
+    parameters: WebParameters
     hosts: Hosts
-    unfetched: Unfetched
+    unfetched: UnfetchedPages
     group: Ids
     cause: tuple[Cause, ...]
 
@@ -123,16 +123,16 @@ class ReplicaWeb:
         return np.array(keys, dtype=np.int64)[order], tuple(causes[at] for at in order)
 
 
-def make_web(law: WebLaw, seed: int) -> ReplicaWeb:
-    """Return the web of a law and a seed; about five seconds of one core."""
-    return _Maker(law, seed).web()
+def make_web(parameters: WebParameters, seed: int) -> ReplicaWeb:
+    """Return the web of a parameters and a seed; about five seconds of one core."""
+    return _WebBuilder(parameters, seed).web()
 
 
-class _Maker:
-    def __init__(self, law: WebLaw, seed: int) -> None:
-        self.law = law
-        self.rng = np.random.default_rng([seed, len(law.name)])
-        self.name_source = Names(self.rng)
+class _WebBuilder:
+    def __init__(self, parameters: WebParameters, seed: int) -> None:
+        self.parameters = parameters
+        self.rng = np.random.default_rng([seed, len(parameters.name)])
+        self.name_source = HostNames(self.rng)
         self.site_count = 0
         self.names: list[str] = []
         self.address: list[int] = []
@@ -151,57 +151,57 @@ class _Maker:
 
     # --- sites ---------------------------------------------------------------------------------
 
-    def site(self, *, cms: int | None = None, pages: int | None = None) -> Site:
+    def site(self, *, cms: int | None = None, pages: int | None = None) -> SiteContent:
         """Return a new site of its own texts."""
-        rng, law = self.rng, self.law
+        rng, parameters = self.rng, self.parameters
         self.site_count += 1
         number = self.site_count
         count = pages or int(np.clip(rng.lognormal(np.log(45), 1.0), 1, 1500))
         index = np.arange(count)
-        path = mix(_PATH, number, index)
+        path = hash_keys(_PATH, number, index)
         if cms is None:
             cms = int(_CMS_COUNT * rng.random() ** 1.5)
-        common = rng.random(count) < rng.beta(2, 2 / law.common_paths - 2)
+        common = rng.random(count) < rng.beta(2, 2 / parameters.common_paths - 2)
         kind = rng.random(count)
         skew = rng.random(count) ** 2
-        path = np.where(common, mix(_CMS, cms, (skew * _CMS_PAGES).astype(int)), path)
+        path = np.where(common, hash_keys(_CMS, cms, (skew * _CMS_PAGES).astype(int)), path)
         numbered = common & (kind < 0.5)
-        path = np.where(numbered, mix(_NUMBER, cms, (skew * _CMS_NUMBERS).astype(int)), path)
+        path = np.where(numbered, hash_keys(_NUMBER, cms, (skew * _CMS_NUMBERS).astype(int)), path)
         general = common & (kind > 0.8)
-        path = np.where(general, mix(_COMMON, (skew * _COMMON_PAGES).astype(int)), path)
+        path = np.where(general, hash_keys(_COMMON, (skew * _COMMON_PAGES).astype(int)), path)
         path[0] = path_key("/")
         first = np.sort(np.unique(path, return_index=True)[1])
-        dynamic_share = rng.beta(0.4, 0.4 / law.dynamic - 0.4)
-        return Site(
+        dynamic_share = rng.beta(0.4, 0.4 / parameters.dynamic - 0.4)
+        return SiteContent(
             number,
             path[first],
-            mix(_TEXT, number, first),
+            hash_keys(_TEXT, number, first),
             rng.random(len(first)) < dynamic_share,
-            mix(_LINK, (rng.random(int(rng.integers(2, 25))) ** 3 * 20_000).astype(int)),
+            hash_keys(_LINK, (rng.random(int(rng.integers(2, 25))) ** 3 * 20_000).astype(int)),
         )
 
-    def copy(self, site: Site, law: CopyLaw) -> Site:
+    def copy(self, site: SiteContent, parameters: CopyParameters) -> SiteContent:
         """Return the pages of a site as a copy shows them."""
         rng = self.rng
         count = len(site.path)
         path, text = site.path.copy(), site.text.copy()
         copy_number = int(rng.integers(1 << 40))
-        stale = rng.random(count) < self._share(law.stale)
-        text = np.where(stale, mix(_OLD, text, copy_number), text)
-        modified = rng.random(count) < self._share(law.modified)
-        text = np.where(modified, mix(_LOCAL, text, copy_number), text)
-        renamed = rng.random(count) < self._share(law.renamed)
+        stale = rng.random(count) < self._share(parameters.stale)
+        text = np.where(stale, hash_keys(_OLD, text, copy_number), text)
+        modified = rng.random(count) < self._share(parameters.modified)
+        text = np.where(modified, hash_keys(_LOCAL, text, copy_number), text)
+        renamed = rng.random(count) < self._share(parameters.renamed)
         renamed[0] = False
-        path = np.where(renamed, mix(_MOVED, path, copy_number), path)
-        kept = rng.random(count) < self._share(law.kept)
+        path = np.where(renamed, hash_keys(_MOVED, path, copy_number), path)
+        kept = rng.random(count) < self._share(parameters.kept)
         kept[0] = True
-        extra = np.arange(round(self._share(law.extra) * count))
-        own_links = mix(_LINK, (rng.random(3) ** 3 * 20_000).astype(int))
+        extra = np.arange(round(self._share(parameters.extra) * count))
+        own_links = hash_keys(_LINK, (rng.random(3) ** 3 * 20_000).astype(int))
         links = site.links[rng.random(len(site.links)) < 0.85]
-        return Site(
+        return SiteContent(
             site.number,
-            np.concatenate((path[kept], mix(_PATH, copy_number, extra))),
-            np.concatenate((text[kept], mix(_TEXT, copy_number, extra))),
+            np.concatenate((path[kept], hash_keys(_PATH, copy_number, extra))),
+            np.concatenate((text[kept], hash_keys(_TEXT, copy_number, extra))),
             np.concatenate((site.dynamic[kept], np.zeros(len(extra), dtype=bool))),
             np.concatenate((links, own_links)),
         )
@@ -222,19 +222,21 @@ class _Maker:
         provider = self.providers[int(_PROVIDERS * rng.random() ** 2)]
         return provider + int(40 * rng.random() ** 2)
 
-    def host(self, name: str, address: int, site: Site, group: int = -1) -> int:
+    def host(self, name: str, address: int, site: SiteContent, group: int = -1) -> int:
         """Crawl a host and return its index."""
-        rng, law = self.rng, self.law
+        rng, parameters = self.rng, self.parameters
         index = len(self.names)
         level = np.searchsorted(_LEVEL_ENDS, np.arange(len(site.path)), side="right")
-        order = np.argsort(level + law.crawl_disorder * rng.random(len(level)), kind="stable")
-        end = max(1, int(rng.lognormal(np.log(law.crawl_median), law.crawl_sigma)))
+        order = np.argsort(
+            level + parameters.crawl_disorder * rng.random(len(level)), kind="stable"
+        )
+        end = max(1, int(rng.lognormal(np.log(parameters.crawl_median), parameters.crawl_sigma)))
         fetched, rest = order[:end], order[end:]
-        shown = np.where(site.dynamic, mix(_LOCAL, site.text, index, 7), site.text)
+        shown = np.where(site.dynamic, hash_keys(_LOCAL, site.text, index, 7), site.text)
         shown = np.where(site.text == 0, np.uint64(0), shown)
         # Failed, empty. What is not fetched draws nothing: the crawl is the same with and without.
         text = np.where(rng.random(len(fetched)) < _FAILED, np.uint64(0), shown[fetched])
-        fails = mix(_FAILURE, index, site.path[rest]) % np.uint64(1 / _FAILED) == 0
+        fails = hash_keys(_FAILURE, index, site.path[rest]) % np.uint64(1 / _FAILED) == 0
         self.rest.append((site.path[rest], np.where(fails, np.uint64(0), shown[rest])))
         self.names.append(name)
         self.address.append(address)
@@ -247,7 +249,7 @@ class _Maker:
 
     def replicas(self, cause: Cause) -> None:
         """Make one group of replicas."""
-        law, rng = self.law.copies[cause], self.rng
+        parameters, rng = self.parameters.copies[cause], self.rng
         group = len(self.cause)
         self.cause.append(cause)
         site = self.site()
@@ -256,12 +258,12 @@ class _Maker:
         if cause is Cause.LOAD_BALANCING and rng.random() < 0.5:
             self.certificates[original] = frozenset(names)
         for name, address in zip(names[1:], addresses[1:], strict=True):
-            shown = self.copy(site, law)
+            shown = self.copy(site, parameters)
             copy = self.host(name, address, shown, group)
             fetched = len(self.pages[copy][0])
-            if rng.random() < law.redirect:
+            if rng.random() < parameters.redirect:
                 self._redirect(copy, original, round(fetched * rng.uniform(0.5, 1.0)))
-            elif rng.random() < law.canonical:
+            elif rng.random() < parameters.canonical:
                 self.canonicals[copy, original] = max(1, round(fetched * rng.uniform(0.6, 1.0)))
             if cause in (Cause.WWW, Cause.LOAD_BALANCING) and rng.random() < 0.5:
                 self.certificates[copy] = self.certificates[original]
@@ -320,7 +322,7 @@ class _Maker:
         names = [domain]
         for _ in range(int(rng.integers(1, 4))):
             alike = rng.random() < 0.35
-            names.append(source.misspelt(domain) if alike else source.domain())
+            names.append(source.misspelled(domain) if alike else source.domain())
         return names, [self.own_address() for _ in names]
 
     # --- what only looks alike -----------------------------------------------------------------
@@ -330,35 +332,37 @@ class _Maker:
         rng, domain, site = self.rng, self.name_source.domain(), self.site()
         address, style = self.own_address(), rng.random()
         label = domain.partition(".")[0]
-        free = rng.random(len(site.path)) < 2.0 * self.law.language_free * rng.random()
+        free = rng.random(len(site.path)) < 2.0 * self.parameters.language_free * rng.random()
         for language in rng.permutation(len(LANGUAGES))[: int(rng.integers(2, 5))]:
             code = LANGUAGES[language]
             name = f"{label}.{code}" if style < 0.5 else f"{code}.{domain}"
-            text = np.where(free, site.text, mix(_TEXT, site.text, language))
+            text = np.where(free, site.text, hash_keys(_TEXT, site.text, language))
             kept = rng.random(len(site.path)) < 0.9
             kept[0] = True
-            version = Site(site.number, site.path[kept], text[kept], site.dynamic[kept], site.links)
+            version = SiteContent(
+                site.number, site.path[kept], text[kept], site.dynamic[kept], site.links
+            )
             self.host(self.name_source.claim(name), address, version)
 
     def topic(self, number: int) -> None:
         """Make a community of sites with equal texts, on addresses and paths of their own."""
-        rng, law = self.rng, self.law
+        rng, parameters = self.rng, self.parameters
         popularity = 1.0 / np.arange(1, 401) ** 0.7
         for _ in range(int(rng.integers(12, 31))):
             own = self.site(cms=number % _CMS_COUNT, pages=int(rng.integers(5, 40)))
             chosen = rng.choice(
                 400, size=int(rng.integers(10, 60)), replace=False, p=popularity / popularity.sum()
             )
-            usual = rng.random(len(chosen)) < law.topic_same_path
-            equal = rng.random(len(chosen)) < law.topic_equal
-            slug = mix(_SLUG, number, chosen)
-            text = mix(_TEXT, number, chosen, 3)
-            site = Site(
+            usual = rng.random(len(chosen)) < parameters.topic_same_path
+            equal = rng.random(len(chosen)) < parameters.topic_equal
+            slug = hash_keys(_SLUG, number, chosen)
+            text = hash_keys(_TEXT, number, chosen, 3)
+            site = SiteContent(
                 own.number,
-                np.concatenate((own.path, np.where(usual, slug, mix(slug, own.number)))),
-                np.concatenate((own.text, np.where(equal, text, mix(text, own.number)))),
+                np.concatenate((own.path, np.where(usual, slug, hash_keys(slug, own.number)))),
+                np.concatenate((own.text, np.where(equal, text, hash_keys(text, own.number)))),
                 np.concatenate((own.dynamic, np.zeros(len(chosen), dtype=bool))),
-                np.concatenate((own.links, mix(_LINK, number, rng.integers(12, size=6)))),
+                np.concatenate((own.links, hash_keys(_LINK, number, rng.integers(12, size=6)))),
             )
             self.host(self.name_source.domain(), self.own_address(), site)
 
@@ -377,12 +381,12 @@ class _Maker:
         rng = self.rng
         address = self.own_address()
         count = 300 if number < 2 else int(rng.integers(8, 31))
-        paths = np.concatenate(([path_key("/")], mix(_PATH, 10**9 + number, np.arange(3))))
-        links = mix(_LINK, 10**6 + number, np.arange(4))
+        paths = np.concatenate(([path_key("/")], hash_keys(_PATH, 10**9 + number, np.arange(3))))
+        links = hash_keys(_LINK, 10**6 + number, np.arange(4))
         for at in range(count):
-            text = mix(_TEXT, 10**9 + number, np.arange(4), at)
-            text[3] = mix(_TEXT, 10**9 + number, 3)[0]  # the terms name no domain
-            shown = Site(0, paths.astype(np.uint64), text, np.zeros(4, dtype=bool), links)
+            text = hash_keys(_TEXT, 10**9 + number, np.arange(4), at)
+            text[3] = hash_keys(_TEXT, 10**9 + number, 3)[0]  # the terms name no domain
+            shown = SiteContent(0, paths.astype(np.uint64), text, np.zeros(4, dtype=bool), links)
             self.host(self.name_source.domain(), address, shown)
 
     def family(self) -> None:
@@ -392,17 +396,17 @@ class _Maker:
         model = self.site()
         shared = rng.random(len(model.path)) < 0.4
         documents = np.zeros(len(model.path), dtype=bool)
-        most = min(self.law.family_documents, len(documents))
+        most = min(self.parameters.family_documents, len(documents))
         documents[rng.permutation(len(documents))[: int(rng.integers(most + 1))]] = True
         members = []
         for _ in range(int(rng.integers(2, 6))):
             product = source.word()
             name = f"{brand}{product}.{top}" if rng.random() < 0.5 else f"{product}.{brand}.{top}"
-            own = mix(_PATH, model.path, len(self.names))
+            own = hash_keys(_PATH, model.path, len(self.names))
             own[0] = model.path[0]
             path = np.where(shared | documents, model.path, own)
-            text = np.where(documents, model.text, mix(_TEXT, model.text, len(self.names)))
-            site = Site(model.number, path, text, model.dynamic, model.links)
+            text = np.where(documents, model.text, hash_keys(_TEXT, model.text, len(self.names)))
+            site = SiteContent(model.number, path, text, model.dynamic, model.links)
             members.append(self.host(source.claim(name), address, site))
         if len(members) > 1 and rng.random() < 0.5:
             self._redirect(members[1], members[0], int(rng.integers(1, 3)))
@@ -411,33 +415,33 @@ class _Maker:
         """Make a host whose every page is its hosting company's error, answered with 200."""
         site = self.site()
         error = int(_ERRORS * self.rng.random())
-        text = np.repeat(mix(_ERROR, error), len(site.path))
+        text = np.repeat(hash_keys(_ERROR, error), len(site.path))
         text[0] = site.text[0]
         static = np.zeros(len(text), dtype=bool)
-        shown = Site(site.number, site.path, text, static, site.links)
+        shown = SiteContent(site.number, site.path, text, static, site.links)
         self.host(self.name_source.domain(), self.own_address(), shown)
 
     # --- the whole -----------------------------------------------------------------------------
 
     def web(self) -> ReplicaWeb:
         """Return the web; hosts stand in no order that tells anything."""
-        law, rng = self.law, self.rng
+        parameters, rng = self.parameters, self.rng
         for cause in Cause:
-            for _ in range(law.groups[cause]):
+            for _ in range(parameters.groups[cause]):
                 self.replicas(cause)
-        for _ in range(law.languages):
+        for _ in range(parameters.languages):
             self.languages()
-        for number in range(law.topics):
+        for number in range(parameters.topics):
             self.topic(number)
-        for number in range(law.platforms):
+        for number in range(parameters.platforms):
             self.platform(number)
-        for number in range(law.parkings):
+        for number in range(parameters.parkings):
             self.parking(number)
-        for _ in range(law.families):
+        for _ in range(parameters.families):
             self.family()
-        for _ in range(law.broken):
+        for _ in range(parameters.broken):
             self.broken()
-        while len(self.names) < law.hosts:
+        while len(self.names) < parameters.hosts:
             self.host(self.name_source.domain(), self.own_address(), self.site())
         self._shared_certificates()
         return self._shuffled(rng.permutation(len(self.names)))
@@ -471,13 +475,13 @@ class _Maker:
             canonicals={(places[a], places[b]): n for (a, b), n in self.canonicals.items()},
             certificates=tuple(self.certificates[at] for at in order),
         )
-        unfetched = Unfetched(
+        unfetched = UnfetchedPages(
             np.repeat(place, [len(path) for path, _ in self.rest]),
             np.concatenate([path for path, _ in self.rest]),
             np.concatenate([text for _, text in self.rest]),
         )
         group = np.array(self.group)[order]
-        return ReplicaWeb(self.law, hosts, unfetched, group, tuple(self.cause))
+        return ReplicaWeb(self.parameters, hosts, unfetched, group, tuple(self.cause))
 
 
 def _dotted(address: int) -> str:

@@ -23,8 +23,8 @@ from typing import Protocol
 import trio
 
 from crawld.errors import OperatorError
-from crawld.simweb.ledger import Ledger, Row
-from crawld.simweb.message import Answer, End, Request, refuse
+from crawld.simweb.ledger import Ledger, LedgerRow
+from crawld.simweb.message import AbnormalEnd, SimRequest, SimResponse, build_error_response
 
 MAX_HEAD_BYTES = 64 * 1024
 MAX_BODY_BYTES = 1024 * 1024
@@ -33,14 +33,14 @@ _HEAD_END = b"\r\n\r\n"
 _NO_LINGER = b"\x01\x00\x00\x00\x00\x00\x00\x00"
 
 
-class Site(Protocol):
+class HostedSite(Protocol):
     """What answers for some hosts."""
 
     @property
     def hosts(self) -> tuple[str, ...]:
         """The names it answers to."""
 
-    def answer(self, request: Request) -> Answer:
+    def handle(self, request: SimRequest) -> SimResponse:
         """Answer a request."""
 
 
@@ -48,7 +48,7 @@ Stream = trio.SocketStream | trio.SSLStream[trio.SocketStream]
 
 
 @dataclass(frozen=True, slots=True)
-class Listening:
+class ServerAddress:
     """Where the simulated web can be reached."""
 
     scheme: str
@@ -77,7 +77,7 @@ class SimWeb:
 
     def __init__(
         self,
-        sites: Iterable[Site],
+        sites: Iterable[HostedSite],
         *,
         clock: Callable[[], float] = time.time,
         ledger: Ledger | None = None,
@@ -92,24 +92,24 @@ class SimWeb:
         self._tls = tls
         self._scheme = "http" if tls is None else "https"
         self._serial = 0
-        self._sites: dict[str, Site] = {}
+        self._sites: dict[str, HostedSite] = {}
         for site in sites:
             self.add(site)
 
-    def add(self, site: Site) -> None:
+    def add(self, site: HostedSite) -> None:
         """Serve one more site; works while serving."""
         for host in site.hosts:
             if self._sites.setdefault(host.lower(), site) is not site:
                 raise OperatorError(f"two simulated sites claim the host {host}")
 
     async def serve(
-        self, *, task_status: trio.TaskStatus[Listening] = trio.TASK_STATUS_IGNORED
+        self, *, task_status: trio.TaskStatus[ServerAddress] = trio.TASK_STATUS_IGNORED
     ) -> None:
-        """Serve until cancelled; reports a `Listening` once connections are accepted."""
+        """Serve until cancelled; reports a `ServerAddress` once connections are accepted."""
         bound = "0.0.0.0" if self._any_loopback else "127.0.0.1"
         listeners = await trio.open_tcp_listeners(self._port, host=bound)
         port = listeners[0].socket.getsockname()[1]
-        listening = Listening(self._scheme, "127.0.0.1", port)
+        listening = ServerAddress(self._scheme, "127.0.0.1", port)
         async with trio.open_nursery() as nursery:
             await nursery.start(trio.serve_listeners, self._accept, listeners)
             task_status.started(listening)
@@ -121,15 +121,15 @@ class SimWeb:
         try:
             local, peer = plain.socket.getsockname()[0], plain.socket.getpeername()[0]
             if ip_address(local).is_loopback and ip_address(peer).is_loopback:
-                await _Conversation(self, stream, plain, local=local, peer=peer).run()
+                await _Connection(self, stream, plain, local=local, peer=peer).run()
             await stream.aclose()
         except (trio.BrokenResourceError, trio.ClosedResourceError, OSError):
             await trio.aclose_forcefully(plain)
 
-    def answer(self, request: Request, *, address: str) -> Answer:
+    def handle(self, request: SimRequest, *, address: str) -> SimResponse:
         """Answer a request that dialled `address`; 421 if no site has its host."""
         site = self._sites.get(request.host) or self._sites.get(address)
-        return refuse(request, 421) if site is None else site.answer(request)
+        return build_error_response(request, 421) if site is None else site.handle(request)
 
     def next_serial(self) -> int:
         """Return the number of the next request."""
@@ -141,7 +141,7 @@ class SimWeb:
         return f"{self._scheme}://{host}"
 
 
-class _Conversation:
+class _Connection:
     """One connection: requests and answers in turn until either side has enough."""
 
     __slots__ = ("_buffer", "_first_byte_s", "_local", "_peer", "_plain", "_stream", "_web")
@@ -187,7 +187,7 @@ class _Conversation:
         del buffer[: end + 4]
         return head
 
-    def _request(self, head: str) -> Request:
+    def _request(self, head: str) -> SimRequest:
         line, *fields = head.split("\r\n")
         headers = {}
         for field in fields:
@@ -201,16 +201,16 @@ class _Conversation:
         name = _host_name(host)
         origin = self._web.origin(host)
         at = self._web.clock()
-        return Request(method, target, headers, name, origin, at, self._web.next_serial())
+        return SimRequest(method, target, headers, name, origin, at, self._web.next_serial())
 
-    def _answer(self, request: Request) -> Answer:
+    def _answer(self, request: SimRequest) -> SimResponse:
         if not request.target.startswith("/") or "transfer-encoding" in request.headers:
-            return Answer(400, refuse(request, 400).wire, close=True)
-        return self._web.answer(request, address=self._local)
+            return SimResponse(400, build_error_response(request, 400).wire, close=True)
+        return self._web.handle(request, address=self._local)
 
-    def _note(self, request: Request, status: int, complete_s: float) -> None:
+    def _note(self, request: SimRequest, status: int, complete_s: float) -> None:
         headers = request.headers
-        row = Row(
+        row = LedgerRow(
             self._first_byte_s,
             complete_s,
             request.at,
@@ -225,7 +225,7 @@ class _Conversation:
         )
         self._web.ledger.record(row)
 
-    async def _send(self, answer: Answer) -> bool:
+    async def _send(self, answer: SimResponse) -> bool:
         """Send an answer; returns whether the connection can go on."""
         if isinstance(answer.wire, bytes):
             await self._stream.send_all(answer.wire)
@@ -233,24 +233,24 @@ class _Conversation:
         for step in answer.wire:
             if isinstance(step, bytes):
                 await self._stream.send_all(step)
-            elif isinstance(step, End):
+            elif isinstance(step, AbnormalEnd):
                 await self._end(step)
                 return False
             else:
                 await trio.sleep(step)
         return not answer.close
 
-    async def _end(self, end: End) -> None:
-        if end is End.HANG:
+    async def _end(self, end: AbnormalEnd) -> None:
+        if end is AbnormalEnd.HANG:
             # Reading is how a silent server learns that its client has left.
             while await self._stream.receive_some(_RECEIVE_BYTES):
                 pass
-        elif end is End.RESET:
+        elif end is AbnormalEnd.RESET:
             sock = self._plain.socket
             sock.setsockopt(trio.socket.SOL_SOCKET, trio.socket.SO_LINGER, _NO_LINGER)
             sock.close()
 
-    async def _discard_body(self, request: Request) -> bool:
+    async def _discard_body(self, request: SimRequest) -> bool:
         declared = request.headers.get("content-length", "0")
         left = int(declared) if declared.isascii() and declared.isdigit() else MAX_BODY_BYTES + 1
         if left > MAX_BODY_BYTES:
@@ -264,7 +264,7 @@ class _Conversation:
         return True
 
 
-def _keeps_alive(head: str, request: Request) -> bool:
+def _keeps_alive(head: str, request: SimRequest) -> bool:
     wish = request.headers.get("connection", "").lower()
     if head.partition("\r\n")[0].endswith("HTTP/1.0"):
         return wish == "keep-alive"

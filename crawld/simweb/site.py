@@ -20,11 +20,17 @@ from email.utils import parsedate_to_datetime
 from enum import StrEnum
 from urllib.parse import urlsplit
 
-from crawld.simweb.change_process import STATIC, ChangeLaw, LawOfPage, last_change
+from crawld.simweb.change_process import STATIC, ChangeProcess, ProcessOfPage, last_change
 from crawld.simweb.fault import Fault
 from crawld.simweb.graph import SiteGraph
-from crawld.simweb.message import Answer, Request, http_date, refuse, respond
-from crawld.simweb.render import PLAIN, Look, Rendering
+from crawld.simweb.message import (
+    SimRequest,
+    SimResponse,
+    build_error_response,
+    build_response,
+    http_date,
+)
+from crawld.simweb.render import PLAIN_STYLE, PageStyle, Rendering
 from crawld.simweb.trap import Trap, trap_of, trap_page
 
 URLS_PER_SITEMAP = 10_000
@@ -34,7 +40,7 @@ _STYLE = b"body { max-width: 60em; margin: auto }\n"
 _LOGO = b'<svg xmlns="http://www.w3.org/2000/svg" width="8" height="8"><path d="M0 0h8v8z"/></svg>'
 
 
-class Validator(StrEnum):
+class ValidatorBehavior(StrEnum):
     """How a validator (ETag or Last-Modified) behaves.
 
     FROZEN never changes, so the server says 304 though the page changed; RESTLESS is another one
@@ -56,7 +62,7 @@ class SimSite:
     Attributes:
         hosts: names (or addresses) it answers to; more than one are mirrors of each other.
         graph: pages and links.
-        laws: the change law of each page; asked once a page, on first use.
+        changes: the change law of each page; asked once a page, on first use.
         start_at: instant at which the site was put up, Unix seconds.
         look: size, edits and noise of its pages.
         etag: behaviour of the ETag.
@@ -70,37 +76,37 @@ class SimSite:
 
     hosts: tuple[str, ...]
     graph: SiteGraph
-    laws: LawOfPage = field(default=lambda page: STATIC)
+    changes: ProcessOfPage = field(default=lambda page: STATIC)
     start_at: float = 0.0
-    look: Look = PLAIN
-    etag: Validator = Validator.RIGHT
-    last_modified: Validator = Validator.RIGHT
+    look: PageStyle = PLAIN_STYLE
+    etag: ValidatorBehavior = ValidatorBehavior.RIGHT
+    last_modified: ValidatorBehavior = ValidatorBehavior.RIGHT
     robots: str | None = None
     sitemap: bool = False
     faults: Mapping[str, Fault] = field(default_factory=dict)
     traps: tuple[Trap, ...] = ()
     compress: bool = False
     rendering: Rendering = field(init=False)
-    _laws: dict[int, ChangeLaw] = field(init=False, default_factory=dict)
+    _changes: dict[int, ChangeProcess] = field(init=False, default_factory=dict)
 
     def __post_init__(self) -> None:
-        doors = tuple(trap.door for trap in self.traps)
-        self.rendering = Rendering(self.graph, self.look, home_links=doors)
+        entries = tuple(trap.entry_path for trap in self.traps)
+        self.rendering = Rendering(self.graph, self.look, home_links=entries)
 
-    def law(self, page: int) -> ChangeLaw:
+    def changes_of(self, page: int) -> ChangeProcess:
         """Return the change law of a page."""
-        found = self._laws.get(page)
+        found = self._changes.get(page)
         if found is None:
-            found = self._laws[page] = self.laws(page)
+            found = self._changes[page] = self.changes(page)
         return found
 
     def revision(self, page: int, at: float) -> int:
         """Return the number of changes of a page until `at`."""
-        return self.law(page).changes_until(at)
+        return self.changes_of(page).changes_until(at)
 
     def modified_at(self, page: int, at: float) -> float:
         """Return the instant of the latest change until `at`, at earliest the site's start."""
-        return max(self.start_at, last_change(self.law(page), at))
+        return max(self.start_at, last_change(self.changes_of(page), at))
 
     def page_of(self, url: str) -> int | None:
         """Return the page a URL (or a path) of this site shows; None if it shows none."""
@@ -110,18 +116,22 @@ class SimSite:
             return None
         return self.graph.page_at(parts.path or "/")
 
-    def answer(self, request: Request) -> Answer:
+    def handle(self, request: SimRequest) -> SimResponse:
         """Answer a request, faults included."""
         fault = self._fault(request.target) if self.faults else None
-        return self._ordinary(request) if fault is None else fault(request, self._ordinary)
+        return (
+            self._handle_without_fault(request)
+            if fault is None
+            else fault(request, self._handle_without_fault)
+        )
 
     def _fault(self, target: str) -> Fault | None:
         prefix = max((p for p in self.faults if target.startswith(p)), key=len, default=None)
         return None if prefix is None else self.faults[prefix]
 
-    def _ordinary(self, request: Request) -> Answer:
+    def _handle_without_fault(self, request: SimRequest) -> SimResponse:
         if request.method not in ("GET", "HEAD"):
-            return refuse(request, 405)
+            return build_error_response(request, 405)
         path = request.path
         page = self.graph.page_at(path)
         if page is not None:
@@ -131,12 +141,12 @@ class SimSite:
         if self.sitemap and (part := _SITEMAP.fullmatch(path)):
             return self._sitemap(request, part[1])
         if path == "/style.css":
-            return respond(request, 200, _STYLE, content_type="text/css")
+            return build_response(request, 200, _STYLE, content_type="text/css")
         if path == "/logo.svg":
-            return respond(request, 200, _LOGO, content_type="image/svg+xml")
+            return build_response(request, 200, _LOGO, content_type="image/svg+xml")
         return self._trap(request, path)
 
-    def _page(self, request: Request, page: int) -> Answer:
+    def _page(self, request: SimRequest, page: int) -> SimResponse:
         revision = self.revision(page, request.at)
         etag = self._etag(request, page, revision)
         modified_at = self._last_modified(request, page)
@@ -144,46 +154,46 @@ class SimSite:
         if modified_at is not None:
             extra += f"Last-Modified: {http_date(modified_at)}\r\n"
         if _not_modified(request.headers, etag, modified_at):
-            return respond(request, 304, extra=extra)
+            return build_response(request, 304, extra=extra)
         body = self.rendering.html(page, revision, serial=request.serial, at=request.at)
         if self.compress and "gzip" in request.headers.get("accept-encoding", ""):
             body = gzip.compress(body, 1, mtime=0)
             extra += "Content-Encoding: gzip\r\nVary: Accept-Encoding\r\n"
-        return respond(request, 200, body, extra=extra)
+        return build_response(request, 200, body, extra=extra)
 
-    def _etag(self, request: Request, page: int, revision: int) -> str:
+    def _etag(self, request: SimRequest, page: int, revision: int) -> str:
         match self.etag:
-            case Validator.ABSENT:
+            case ValidatorBehavior.ABSENT:
                 return ""
-            case Validator.FROZEN:
+            case ValidatorBehavior.FROZEN:
                 return f'"{page:x}"'
-            case Validator.RESTLESS:
+            case ValidatorBehavior.RESTLESS:
                 return f'"{page:x}.{request.serial:x}"'
             case _:
                 return f'"{page:x}.{revision:x}"'
 
-    def _last_modified(self, request: Request, page: int) -> float | None:
+    def _last_modified(self, request: SimRequest, page: int) -> float | None:
         match self.last_modified:
-            case Validator.ABSENT:
+            case ValidatorBehavior.ABSENT:
                 return None
-            case Validator.FROZEN:
+            case ValidatorBehavior.FROZEN:
                 return self.start_at
-            case Validator.RESTLESS:
+            case ValidatorBehavior.RESTLESS:
                 return request.at
-            case Validator.FUTURE:
+            case ValidatorBehavior.FUTURE:
                 return self.modified_at(page, request.at) + _FUTURE_S
             case _:
                 return self.modified_at(page, request.at)
 
-    def _robots(self, request: Request) -> Answer:
+    def _robots(self, request: SimRequest) -> SimResponse:
         if self.robots is None:
-            return refuse(request, 404)
+            return build_error_response(request, 404)
         text = self.robots
         if self.sitemap:
             text += f"\nSitemap: {request.origin}/sitemap.xml\n"
-        return respond(request, 200, text.encode(), content_type="text/plain; charset=utf-8")
+        return build_response(request, 200, text.encode(), content_type="text/plain; charset=utf-8")
 
-    def _sitemap(self, request: Request, number: str | None) -> Answer:
+    def _sitemap(self, request: SimRequest, number: str | None) -> SimResponse:
         """Answer with the whole sitemap, an index of its parts, or the part of that number."""
         pages = self.graph.pages
         if number is None and pages > URLS_PER_SITEMAP:
@@ -193,19 +203,23 @@ class SimSite:
             return _xml(request, "sitemapindex", entries)
         first = int(number or 0) * URLS_PER_SITEMAP
         if first >= pages:
-            return refuse(request, 404)
+            return build_error_response(request, 404)
         shown = range(first, min(first + URLS_PER_SITEMAP, pages))
         return _xml(request, "urlset", [self._sitemap_entry(request, page) for page in shown])
 
-    def _sitemap_entry(self, request: Request, page: int) -> str:
+    def _sitemap_entry(self, request: SimRequest, page: int) -> str:
         modified = _w3c_date(self.modified_at(page, request.at))
         place = f"{request.origin}{self.graph.path(page)}"
         return f"<url><loc>{place}</loc><lastmod>{modified}</lastmod></url>"
 
-    def _trap(self, request: Request, path: str) -> Answer:
+    def _trap(self, request: SimRequest, path: str) -> SimResponse:
         trap = trap_of(path)
         html = trap_page(trap, request) if trap in self.traps else None
-        return refuse(request, 404) if html is None else respond(request, 200, html)
+        return (
+            build_error_response(request, 404)
+            if html is None
+            else build_response(request, 200, html)
+        )
 
 
 def _not_modified(headers: Mapping[str, str], etag: str, modified_at: float | None) -> bool:
@@ -227,9 +241,9 @@ def _w3c_date(at: float) -> str:
     return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(at))
 
 
-def _xml(request: Request, root: str, entries: list[str]) -> Answer:
+def _xml(request: SimRequest, root: str, entries: list[str]) -> SimResponse:
     namespace = "http://www.sitemaps.org/schemas/sitemap/0.9"
     lines = "\n".join(entries)
     text = f'<?xml version="1.0" encoding="UTF-8"?>\n<{root} xmlns="{namespace}">\n{lines}\n'
     text += f"</{root}>\n"
-    return respond(request, 200, text.encode(), content_type="application/xml")
+    return build_response(request, 200, text.encode(), content_type="application/xml")

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from enum import StrEnum
 
-from crawld.simweb.chance import draw
 from crawld.simweb.graph import VOCABULARY
-from crawld.simweb.message import Request
+from crawld.simweb.message import SimRequest
+from crawld.simweb.stateless_random import draw
 
 _LAST_YEAR = 9999
 
@@ -24,7 +24,7 @@ class Trap(StrEnum):
     DEPTH = "deep"
 
     @property
-    def door(self) -> str:
+    def entry_path(self) -> str:
         """The path through which a crawler walks in."""
         return {
             Trap.CALENDAR: "/calendar/2026/1",
@@ -41,7 +41,7 @@ def trap_of(path: str) -> Trap | None:
     return _BY_SEGMENT.get(first)
 
 
-def trap_page(trap: Trap, request: Request) -> bytes | None:
+def trap_page(trap: Trap, request: SimRequest) -> bytes | None:
     """Return the HTML of a page inside a trap; None where even the trap has no page."""
     links = {
         Trap.CALENDAR: _calendar,
@@ -56,7 +56,7 @@ def trap_page(trap: Trap, request: Request) -> bytes | None:
     return f"<!DOCTYPE html><title>{title}</title><h1>{title}</h1><p>{anchors}</p>".encode()
 
 
-def _calendar(request: Request) -> list[str]:
+def _calendar(request: SimRequest) -> list[str]:
     parts = request.path.split("/")[2:]
     if len(parts) != 2 or not all(part.isascii() and part.isdigit() for part in parts):
         return []
@@ -67,14 +67,14 @@ def _calendar(request: Request) -> list[str]:
     return [f"/calendar/{m // 12}/{m % 12 + 1}" for m in (months - 1, months + 1)]
 
 
-def _session(request: Request) -> list[str]:
+def _session(request: SimRequest) -> list[str]:
     return [f"/session/{k}?sid={draw(request.serial, k):016x}" for k in range(3)]
 
 
-def _repetition(request: Request) -> list[str]:
+def _repetition(request: SimRequest) -> list[str]:
     return ["again/", "./again/"] if request.path.endswith("/") else []
 
 
-def _depth(request: Request) -> list[str]:
+def _depth(request: SimRequest) -> list[str]:
     seed = sum(request.path.encode()) + len(request.path)
     return [f"{VOCABULARY[draw(seed, k) % 1024]}/" for k in range(3)]

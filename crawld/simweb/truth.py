@@ -18,7 +18,7 @@ from crawld.simweb.site import SimSite
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class MirrorFreshness:
     """A mirror at one instant.
 
     Attributes:
@@ -40,14 +40,16 @@ class Standing:
 
 
 @dataclass(frozen=True, slots=True)
-class MeanStanding:
+class MeanFreshness:
     """A mirror over a period: time averages of freshness, [0, 1], and age, seconds."""
 
     freshness: float
     age_s: float
 
 
-def standing(site: SimSite, copied_at: Mapping[str, float], now: float) -> Standing:
+def freshness_by_fetch_time(
+    site: SimSite, copied_at: Mapping[str, float], now: float
+) -> MirrorFreshness:
     """Judge copies by the instant each was last fetched.
 
     Args:
@@ -64,11 +66,13 @@ def standing(site: SimSite, copied_at: Mapping[str, float], now: float) -> Stand
         page = site.page_of(url)
         if page is not None:
             latest[page] = max(at, latest.get(page, at))
-    missed = {page: next_change(site.law(page), at) for page, at in latest.items()}
+    missed = {page: next_change(site.changes_of(page), at) for page, at in latest.items()}
     return _judge(site, missed, now)
 
 
-def standing_of_revisions(site: SimSite, revisions: Mapping[str, int], now: float) -> Standing:
+def freshness_by_revision(
+    site: SimSite, revisions: Mapping[str, int], now: float
+) -> MirrorFreshness:
     """Judge copies by the revision each holds; exact even if fetch instants are not.
 
     Args:
@@ -84,13 +88,13 @@ def standing_of_revisions(site: SimSite, revisions: Mapping[str, int], now: floa
         page = site.page_of(url)
         if page is not None:
             highest[page] = max(revision, highest.get(page, 0))
-    missed = {page: site.law(page).change_at(revision) for page, revision in highest.items()}
+    missed = {page: site.changes_of(page).change_at(revision) for page, revision in highest.items()}
     return _judge(site, missed, now)
 
 
-def mean_standing(
+def mean_freshness(
     site: SimSite, visits: Mapping[str, Sequence[float]], *, start: float, end: float
-) -> MeanStanding:
+) -> MeanFreshness:
     """Average freshness and age over [start, end), exactly, from the instants of all visits.
 
     Args:
@@ -120,14 +124,14 @@ def mean_standing(
         fresh_s += page_fresh_s
         age_s2 += page_age_s2
     span = (end - start) * site.graph.pages
-    return MeanStanding(fresh_s / span, age_s2 / span)
+    return MeanFreshness(fresh_s / span, age_s2 / span)
 
 
 def _integrate(
     site: SimSite, page: int, visits: list[float], start: float, end: float
 ) -> tuple[float, float]:
     """Return the fresh seconds of a page in [start, end) and the integral of its age."""
-    law = site.law(page)
+    changes = site.changes_of(page)
     fresh_s = age_s2 = 0.0
     stale_from = site.start_at
     copied = site.start_at
@@ -138,13 +142,13 @@ def _integrate(
             fresh_s += turned - begin
             if finish > stale_from:
                 age_s2 += ((finish - stale_from) ** 2 - (turned - stale_from) ** 2) / 2
-        copied, stale_from = until, next_change(law, until)
+        copied, stale_from = until, next_change(changes, until)
     return fresh_s, age_s2
 
 
-def _judge(site: SimSite, missed: Mapping[int, float], now: float) -> Standing:
+def _judge(site: SimSite, missed: Mapping[int, float], now: float) -> MirrorFreshness:
     pages = site.graph.pages
     fresh = sum(missed_at > now for missed_at in missed.values())
     age_s = sum(max(0.0, now - missed_at) for missed_at in missed.values())
     age_s += (pages - len(missed)) * max(0.0, now - site.start_at)
-    return Standing(pages, len(missed), fresh, age_s / pages)
+    return MirrorFreshness(pages, len(missed), fresh, age_s / pages)

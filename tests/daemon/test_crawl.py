@@ -8,9 +8,9 @@ from crawld.core.outcome import GONE_RETRY_S
 from crawld.daemon.clock import Clock
 from crawld.errors import InvalidUrlError
 from crawld.simweb import fault
-from crawld.simweb.change_process import Periodic
+from crawld.simweb.change_process import PeriodicChanges
 from crawld.simweb.trap import Trap
-from crawld.simweb.truth import standing
+from crawld.simweb.truth import freshness_by_fetch_time
 from crawld.store.engine.connection import open_connection
 from crawld.store.versions import body as bodies
 from tests.daemon.whole_daemon import SteppedTime, site_of, until
@@ -186,7 +186,7 @@ async def test_changes_are_found_and_the_mirror_is_as_fresh_as_its_visits(serve,
     mirror.clock = Clock(wall=wall)
     site = site_of(
         pages=12,
-        laws=lambda page: Periodic(240.0 + 16.0 * page, wall.at),
+        changes=lambda page: PeriodicChanges(240.0 + 16.0 * page, wall.at),
         start_at=wall.at,
     )
     web = await serve(site, clock=wall.tick)
@@ -194,7 +194,7 @@ async def test_changes_are_found_and_the_mirror_is_as_fresh_as_its_visits(serve,
     visited = "SELECT url, max(visited_at) FROM visit JOIN page USING (page_id) GROUP BY page_id"
     await until(lambda: running.crawl.visitor.counts["changed"] > 40)
     await running.drain()
-    truth = standing(site, dict(mirror.rows(visited)), wall.at)
+    truth = freshness_by_fetch_time(site, dict(mirror.rows(visited)), wall.at)
     assert truth.copied == 12
     assert truth.freshness > 0.8  # a round takes a tenth of a page's period
     # every copy is the page as it was at its visit
@@ -218,7 +218,7 @@ async def test_the_wall_clock_may_jump_by_a_day(serve, daemon, wall):
 async def test_a_one_off_mirror_tries_what_failed_again_and_ends(serve, mirror):
     site = site_of(pages=8)
     flaky, gone = site.graph.path(1), site.graph.path(2)
-    site.faults = {flaky: fault.first(1, fault.status(404)), gone: fault.status(404)}
+    site.faults = {flaky: fault.first_requests(1, fault.status(404)), gone: fault.status(404)}
     web = await serve(site)
     await mirror.run(web.url())
     assert mirror.pages()[gone] == ("visited", "gone", None)

@@ -9,7 +9,7 @@ from crawld.daemon.api.page_views import next_visit
 from crawld.daemon.api.views import page_detail
 from crawld.daemon.jobs.analyse_copies import Analyse
 from crawld.daemon.jobs.refit_models import FIRST_S, Estimate
-from crawld.simweb.change_process import STATIC, poisson
+from crawld.simweb.change_process import STATIC, poisson_process
 from crawld.store.changes import model
 from crawld.store.frontier import page as page_rows
 from crawld.store.versions import version
@@ -24,7 +24,9 @@ async def crawled(serve, daemon, mirror, wall):
     """A daemon that visited 20 pages, and its simulated site."""
     start_at = wall() - DAY_S
     site = site_of(
-        laws=lambda page: poisson(DAY_S, start_at=start_at, seed=page) if page % 2 else STATIC
+        changes=lambda page: (
+            poisson_process(DAY_S, start_at=start_at, seed=page) if page % 2 else STATIC
+        )
     )
     web = await serve(site, clock=wall)
     running = await daemon(web.url())

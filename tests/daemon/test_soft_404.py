@@ -2,7 +2,7 @@
 
 from crawld.core.page import GONE_GRACE_S
 from crawld.simweb.fault import soft_404
-from crawld.simweb.message import refuse, respond
+from crawld.simweb.message import build_error_response, build_response
 from tests.daemon.changed_page import ask
 from tests.daemon.whole_daemon import site_of, until
 
@@ -10,15 +10,15 @@ DAY_S = 86_400.0
 
 
 def missing(request, ordinary):
-    return refuse(request, 404)
+    return build_error_response(request, 404)
 
 
 def softly_missing(request, ordinary):
-    return soft_404()(request, lambda each: refuse(each, 404))
+    return soft_404()(request, lambda each: build_error_response(each, 404))
 
 
 def led_home(request, ordinary):
-    return respond(request, 302, b"", extra="Location: /\r\n")
+    return build_response(request, 302, b"", extra="Location: /\r\n")
 
 
 async def visited(running, mirror, wall, rounds=1):
@@ -85,7 +85,7 @@ async def test_a_page_that_is_another_one_is_changed(serve, daemon, mirror, wall
     text = b"<html><title>Other</title><p>" + b"wholly different words " * 200
 
     def another(request, ordinary):
-        return respond(request, 200, text)
+        return build_response(request, 200, text)
 
     faults[path] = another
     await visited(running, mirror, wall, rounds=1)

@@ -2,7 +2,7 @@
 
 from contextlib import closing
 
-from crawld.simweb.demo import many_sites
+from crawld.simweb.demo import make_sites
 from crawld.store.engine.connection import open_connection
 
 HOSTS = ("a.test", "b.test", "c.test")
@@ -51,7 +51,7 @@ def site(*seeds, name="web", **more):
 
 def urls_of(web, *, pages, hosts=HOSTS, seed=1):
     """Return the URLs of every page that `simweb --host ... --pages ...` serves."""
-    sites = many_sites(list(hosts), pages=pages, seed=seed)
+    sites = make_sites(list(hosts), pages=pages, seed=seed)
     return {
         web.url(each.graph.path(number), host)
         for each, host in zip(sites, hosts, strict=True)

@@ -13,12 +13,12 @@ from crawld.core.change.model import PageModel
 from crawld.core.validators import ValidatorTrust
 from crawld.daemon.clock import Clock
 from crawld.daemon.run import run_daemon
-from crawld.simweb.change_process import poisson
+from crawld.simweb.change_process import poisson_process
 from crawld.simweb.graph import SiteGraph
-from crawld.simweb.prose import EditKind
-from crawld.simweb.render import ALL_NOISE, Look
+from crawld.simweb.page_text import EditKind
+from crawld.simweb.render import ALL_NOISE, PageStyle
 from crawld.simweb.server import SimWeb
-from crawld.simweb.site import SimSite, Validator
+from crawld.simweb.site import SimSite, ValidatorBehavior
 from tests.daemon.whole_daemon import Mirror, until
 
 START_AT = 1_780_000_000.0
@@ -46,9 +46,11 @@ def site_of(pages, *, interval_s=2 * DAY_S, noise=ALL_NOISE, seed=1, **more):
     return SimSite(
         (HOST,),
         SiteGraph(pages, seed=seed),
-        laws=lambda page: poisson(interval_s, start_at=START_AT, seed=seed * 1000 + page),
+        changes=lambda page: poisson_process(
+            interval_s, start_at=START_AT, seed=seed * 1000 + page
+        ),
         start_at=START_AT - 30 * DAY_S,
-        look=Look(noise=noise),
+        look=PageStyle(noise=noise),
         **more,
     )
 
@@ -173,7 +175,7 @@ def score(run, *, after=START_AT):
 
 async def test_real_edits_are_found_and_noise_is_not(run):
     running = await run(
-        site_of(40, etag=Validator.ABSENT, last_modified=Validator.ABSENT),
+        site_of(40, etag=ValidatorBehavior.ABSENT, last_modified=ValidatorBehavior.ABSENT),
         schedule={"min_revisit_s": 3600.0},
     )
     await running.rounds(30, every_s=DAY_S / 2)
@@ -187,8 +189,8 @@ async def test_real_edits_are_found_and_noise_is_not(run):
     assert found.exact_false == found.exact_known == found.still
 
 
-RIGHT, ABSENT, FROZEN = Validator.RIGHT, Validator.ABSENT, Validator.FROZEN
-RESTLESS, FUTURE = Validator.RESTLESS, Validator.FUTURE
+RIGHT, ABSENT, FROZEN = ValidatorBehavior.RIGHT, ValidatorBehavior.ABSENT, ValidatorBehavior.FROZEN
+RESTLESS, FUTURE = ValidatorBehavior.RESTLESS, ValidatorBehavior.FUTURE
 HOURLY = {"schedule": {"min_revisit_s": 3600.0}}
 
 

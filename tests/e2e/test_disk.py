@@ -8,8 +8,8 @@ from contextlib import contextmanager
 import apsw
 import pytest
 
-from crawld.bench.mirrored import Mirrored
-from crawld.bench.mirrored import fill as fill_mirror
+from crawld.bench.article_mirror import ArticleMirror
+from crawld.bench.article_mirror import write_mirror as fill_mirror
 from tests.e2e.daemon_config import rows, site, write_config
 from tests.peer.daemon import Crawld
 
@@ -174,7 +174,7 @@ def test_a_directory_nobody_may_write_to_is_said(crawld, disk):
 def exporting(peers, tmp_path):
     """A mirror of a hundred articles, and a function that exports it to a disk of 256 KiB."""
     crawld = Crawld(tmp_path)
-    fill_mirror(crawld.db, Mirrored(100, 28_000))
+    fill_mirror(crawld.db, ArticleMirror(100, 28_000))
     small = peers.enter_context(small_disk(tmp_path / "small", 256 * 1024))
 
     def export(form):

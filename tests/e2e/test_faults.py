@@ -1,6 +1,6 @@
 """Every way a server can go wrong ends as an outcome, and the crawl goes on."""
 
-from crawld.simweb.demo import many_sites
+from crawld.simweb.demo import make_sites
 from tests.e2e.daemon_config import rows, site, write_config
 
 SHORT = {
@@ -56,7 +56,7 @@ def test_each_fault_is_an_outcome_and_no_host_holds_up_another(simweb, crawld):
     # one host for each fault, so that the back-off of one is not that of all
     hosts = {f"h{n}.test": name for n, name in enumerate(BROKEN)}
     everyone = (*hosts, "fine.test")
-    sites = many_sites(list(everyone), pages=3, seed=1)
+    sites = make_sites(list(everyone), pages=3, seed=1)
     paths = {host: each.graph.path(1) for host, each in zip(everyone, sites, strict=True)}
     faults = [f"--fault={paths[host]}={name}" for host, name in hosts.items()]
     web = simweb(*(f"--host={host}" for host in everyone), "--pages=3", *faults)

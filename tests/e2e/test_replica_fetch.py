@@ -10,7 +10,7 @@ import pytest
 
 from crawld.daemon.clock import Clock
 from crawld.daemon.run import run_daemon
-from crawld.simweb.change_process import STATIC, Recorded
+from crawld.simweb.change_process import STATIC, FixedChanges
 from crawld.simweb.graph import SiteGraph
 from crawld.simweb.server import SimWeb
 from crawld.simweb.site import SimSite
@@ -79,15 +79,15 @@ class World:
 
 @pytest.fixture
 def world(nursery, tmp_path):
-    async def start(*, use_replicas, copy_law=None, law=None):
+    async def start(*, use_replicas, copy_changes=None, page_changes=None):
         wall = ShiftedTime()
         began = wall()
         graph = SiteGraph(PAGES, seed=1)
-        laws = [lambda page: law(began) if law else STATIC, None]
-        laws[1] = (lambda page: copy_law(began)) if copy_law else laws[0]
+        changes = [lambda page: page_changes(began) if page_changes else STATIC, None]
+        changes[1] = (lambda page: copy_changes(began)) if copy_changes else changes[0]
         sites = [
-            SimSite((KEPT,), graph, laws=laws[0]),
-            SimSite((COPY,), graph, laws=laws[1]),
+            SimSite((KEPT,), graph, changes=changes[0]),
+            SimSite((COPY,), graph, changes=changes[1]),
         ]
         simweb = SimWeb(sites, clock=wall, any_loopback=True)
         web = Web(simweb, (await nursery.start(simweb.serve)).port)
@@ -146,7 +146,7 @@ async def test_an_idle_replica_takes_turns_at_no_host_faster_than_its_delay(worl
 
 
 async def test_changes_seen_at_the_replica_are_copies_of_the_page(world):
-    w = await world(use_replicas=True, law=lambda began: Recorded([began + 2 * DAY_S]))
+    w = await world(use_replicas=True, page_changes=lambda began: FixedChanges([began + 2 * DAY_S]))
     await w.day()
     rows = w.mirror.rows(
         "SELECT outcome, version_id FROM visit WHERE detail = ?", f"replica {COPY}"
@@ -161,8 +161,8 @@ async def test_changes_seen_at_the_replica_are_copies_of_the_page(world):
 async def test_a_replica_that_lags_loses_its_leave(world):
     w = await world(
         use_replicas=True,
-        law=lambda began: Recorded([began + 2 * DAY_S + 3 * 3_600.0]),
-        copy_law=lambda began: STATIC,
+        page_changes=lambda began: FixedChanges([began + 2 * DAY_S + 3 * 3_600.0]),
+        copy_changes=lambda began: STATIC,
     )
     assert w.proof()[0][1] > 0
     for _ in range(3):

@@ -8,7 +8,7 @@ import pytest
 
 from crawld.daemon.clock import Clock
 from crawld.daemon.run import run_daemon
-from crawld.simweb.change_process import poisson
+from crawld.simweb.change_process import poisson_process
 from crawld.simweb.graph import SiteGraph
 from crawld.simweb.server import SimWeb
 from crawld.simweb.site import SimSite
@@ -34,14 +34,14 @@ def serve(nursery):
 def sites(start_at):
     """Ten hosts: seven sites that change about every other day, and copies of three of them."""
 
-    def laws(seed):
-        return lambda page: poisson(2 * DAY_S, start_at=start_at, seed=100 * seed + page)
+    def changes(seed):
+        return lambda page: poisson_process(2 * DAY_S, start_at=start_at, seed=100 * seed + page)
 
     return [
         SimSite(
             (name, f"www.{name}") if number < 3 else (name,),
             SiteGraph(PAGES, seed=number),
-            laws=laws(number),
+            changes=changes(number),
             start_at=start_at,
         )
         for number, name in enumerate(ORIGINALS)

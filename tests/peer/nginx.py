@@ -25,7 +25,7 @@ from pathlib import Path
 
 import trustme
 
-from crawld.simweb.ledger import Ledger, Row
+from crawld.simweb.ledger import Ledger, LedgerRow
 from tests.peer import require_peer
 from tests.peer.process import Running
 
@@ -308,9 +308,9 @@ def _tree(tree: Path, options: Options) -> str:
     return f'root "{tree}"; location / {{ {location} }}'
 
 
-def _row(line: dict[str, object]) -> Row:
+def _row(line: dict[str, object]) -> LedgerRow:
     at = float(str(line.pop("msec"))) - float(str(line.pop("request_time")))
-    return Row(first_byte_s=at, complete_s=at, at=at, **line)  # type: ignore[arg-type]
+    return LedgerRow(first_byte_s=at, complete_s=at, at=at, **line)  # type: ignore[arg-type]
 
 
 def _address(host: str) -> str:

@@ -11,8 +11,8 @@ from crawld.core.revisit.policies import VisitObservation
 from crawld.daemon.clock import Clock
 from crawld.daemon.frontier.page_queue import HostPages
 from crawld.daemon.jobs.audit import Audit
-from crawld.simweb.change_process import poisson
-from crawld.simweb.truth import standing
+from crawld.simweb.change_process import poisson_process
+from crawld.simweb.truth import freshness_by_fetch_time
 from tests.daemon.whole_daemon import SteppedTime, site_of, until
 
 SEEN = VisitObservation(changed=False)
@@ -43,8 +43,10 @@ def auditing(nursery):
 async def test_the_estimate_is_the_truth(serve, daemon, mirror, auditing):
     wall = SteppedTime(1_780_000_000.0, 1.0)
     mirror.clock = Clock(wall=wall)
-    laws = [poisson(35.0 + 25.0 * page, start_at=wall.at, seed=page) for page in range(12)]
-    site = site_of(pages=12, laws=lambda page: laws[page], start_at=wall.at)
+    changes = [
+        poisson_process(35.0 + 25.0 * page, start_at=wall.at, seed=page) for page in range(12)
+    ]
+    site = site_of(pages=12, changes=lambda page: changes[page], start_at=wall.at)
     web = await serve(site, clock=wall.tick)
     politeness, schedule = {"host_delay_s": 0.02}, {"min_revisit_s": 0.0}
     auditing(await daemon(web.url(), politeness=politeness, schedule=schedule), share=0.5)
@@ -52,7 +54,7 @@ async def test_the_estimate_is_the_truth(serve, daemon, mirror, auditing):
     truth = []
     while sum(audits(mirror)[:2]) < 120:
         rows = mirror.rows("SELECT url, last_visit_at FROM page WHERE state = 'visited'")
-        truth.append(standing(site, dict(rows), wall.at).freshness)
+        truth.append(freshness_by_fetch_time(site, dict(rows), wall.at).freshness)
         await trio.sleep(0.05)
     fresh, stale, unknown, expected = audits(mirror)
     low, high = wilson(fresh, fresh + stale, level=0.9999)

@@ -7,7 +7,7 @@ import trio
 from crawld.cli.replicas import replicas_table as shown
 from crawld.daemon.api.schemas.replicas import Replicas as Answer
 from crawld.daemon.jobs.analyse_copies import Analyse
-from crawld.simweb.change_process import STATIC, poisson
+from crawld.simweb.change_process import STATIC, poisson_process
 from crawld.simweb.graph import SiteGraph
 from crawld.simweb.site import SimSite
 from crawld.store.replica import pages as replica_pages
@@ -19,9 +19,9 @@ PAGES = 20
 WWW = "www.a.test"
 
 
-def twin(host, *, pages=PAGES, seed=1, laws=lambda page: STATIC, **more):
+def twin(host, *, pages=PAGES, seed=1, changes=lambda page: STATIC, **more):
     """Return a site that shows what every twin of the same seed shows."""
-    return SimSite((host,), SiteGraph(pages, seed=seed), laws=laws, **more)
+    return SimSite((host,), SiteGraph(pages, seed=seed), changes=changes, **more)
 
 
 class World:
@@ -246,7 +246,7 @@ async def test_a_verdict_that_no_longer_holds_is_withdrawn_and_its_pages_return(
     parts_at = wall() + 5 * DAY_S
     w = await world(
         twin("a.test"),
-        twin(WWW, laws=lambda page: poisson(3_600.0, start_at=parts_at, seed=page)),
+        twin(WWW, changes=lambda page: poisson_process(3_600.0, start_at=parts_at, seed=page)),
     )
     await w.look()
     assert w.replicas()[WWW] == ("a.test", "pruned", PAGES)

@@ -3,7 +3,7 @@
 import json
 
 from crawld.cli.demo_view import DemoState, summary_text
-from crawld.simweb.demo import demo_site
+from crawld.simweb.demo import make_demo_site
 
 
 def test_demo_mirrors_its_site(command, tmp_path):
@@ -48,7 +48,7 @@ def test_summary():
 
 
 def test_a_first_copy_is_no_change_seen():
-    show = DemoState(demo_site(1, lambda: 0.0), "http://127.0.0.1/")
+    show = DemoState(make_demo_site(1, lambda: 0.0), "http://127.0.0.1/")
     show.changed = 3
     show.visited_at = {"http://127.0.0.1/": [1.0, 2.0], "http://127.0.0.1/a": [1.0]}
     assert show.changes_seen == 1

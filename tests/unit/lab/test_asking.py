@@ -7,11 +7,11 @@ import numpy as np
 from crawld.core.replica.verdict import PairEvidence, is_undecided
 from crawld.lab.asking import probe
 from crawld.lab.replicas import gate_figures, run_trial
-from crawld.simweb.replica_laws import STANDARD, scaled
+from crawld.simweb.replica_parameters import STANDARD, scale_web
 
 
 def test_more_pages_decide_more_pairs_and_none_wrongly():
-    trial = run_trial(scaled(STANDARD, 2_000, 0.3, pages=20), 5)
+    trial = run_trial(scale_web(STANDARD, 2_000, 0.3, pages=20), 5)
     before, asked = gate_figures(trial), probe(trial, rounds=2)
     after = gate_figures(asked.trial)
     assert after["gated_recall"] > before["gated_recall"] + 0.03

@@ -17,7 +17,7 @@ from crawld.lab.replicas import (
     run_trial,
     url_reduction,
 )
-from crawld.simweb.replica_laws import STANDARD, Cause
+from crawld.simweb.replica_parameters import STANDARD, Cause
 
 SMALL = replace(
     STANDARD,

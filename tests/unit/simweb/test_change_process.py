@@ -4,15 +4,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crawld.simweb import chance, change_process
+from crawld.simweb import change_process, stateless_random
 
 LAWS = {
-    "poisson": lambda seed: change_process.poisson(7.0, start_at=1e9, seed=seed),
-    "bursty": lambda seed: change_process.bursty(
-        change_process.Bursts(2.0, 90.0), start_at=1e9, seed=seed
+    "poisson": lambda seed: change_process.poisson_process(7.0, start_at=1e9, seed=seed),
+    "bursty": lambda seed: change_process.bursty_process(
+        change_process.BurstShape(2.0, 90.0), start_at=1e9, seed=seed
     ),
-    "periodic": lambda seed: change_process.Periodic(0.1 * (1 + seed % 97), 1e9 + seed % 13),
-    "recorded": lambda seed: change_process.Recorded(
+    "periodic": lambda seed: change_process.PeriodicChanges(0.1 * (1 + seed % 97), 1e9 + seed % 13),
+    "recorded": lambda seed: change_process.FixedChanges(
         [1e9 + (seed * k) % 977 for k in range(1, 30)]
     ),
 }
@@ -20,13 +20,13 @@ LAWS = {
 
 def test_mix_gives_the_published_splitmix64_sequence():
     golden = 0x9E3779B97F4A7C15
-    assert chance.mix(0) == 0xE220A8397B1DCDAF
-    assert chance.mix(golden) == 0x6E789E6AA1B965F4
+    assert stateless_random.mix(0) == 0xE220A8397B1DCDAF
+    assert stateless_random.mix(golden) == 0x6E789E6AA1B965F4
 
 
 @given(st.integers(), st.lists(st.integers(), max_size=4))
 def test_uniform_stays_inside_the_open_interval(seed, keys):
-    assert 0 < chance.uniform(seed, *keys) < 1
+    assert 0 < stateless_random.uniform(seed, *keys) < 1
 
 
 @pytest.mark.parametrize("name", LAWS)
@@ -52,7 +52,7 @@ def test_each_change_counts_from_its_own_instant_on(name):
 
 
 def test_poisson_has_exponential_gaps():
-    poisson = change_process.poisson(10.0, start_at=0.0, seed=3)
+    poisson = change_process.poisson_process(10.0, start_at=0.0, seed=3)
     n = 20_000
     gaps = [poisson.change_at(k + 1) - poisson.change_at(k) for k in range(n)]
     # Mean and share above the mean within four standard errors.
@@ -61,8 +61,8 @@ def test_poisson_has_exponential_gaps():
 
 
 def test_bursts_keep_their_mean_and_are_overdispersed():
-    bursts = change_process.Bursts(1.0, 100.0, edit_share=0.7)
-    process = change_process.bursty(bursts, start_at=0.0, seed=3)
+    bursts = change_process.BurstShape(1.0, 100.0, edit_share=0.7)
+    process = change_process.bursty_process(bursts, start_at=0.0, seed=3)
     n = 20_000
     gaps = [process.change_at(k + 1) - process.change_at(k) for k in range(n)]
     mean = sum(gaps) / n
@@ -72,9 +72,9 @@ def test_bursts_keep_their_mean_and_are_overdispersed():
 
 
 def test_a_spread_has_its_share_of_static_pages_and_its_range():
-    spread = change_process.Spread(10.0, 1000.0, static_share=0.2, bursty_share=0.3)
-    laws = spread.laws(start_at=0.0, seed=1)
-    kinds = [laws(page) for page in range(1500)]
+    spread = change_process.SiteChangeRates(10.0, 1000.0, static_share=0.2, bursty_share=0.3)
+    changes = spread.changes(start_at=0.0, seed=1)
+    kinds = [changes(page) for page in range(1500)]
     static = sum(kind is change_process.STATIC for kind in kinds)
     assert abs(static / 1500 - 0.2) < 0.04
     means = [spread.mean_interval_s(page, seed=1) for page in range(1500)]
@@ -92,10 +92,10 @@ def test_a_spread_has_its_share_of_static_pages_and_its_range():
 def test_a_law_refuses_what_is_no_interval():
     for interval_s in (0.0, -1.0, math.inf, math.nan):
         with pytest.raises(ValueError, match="positive"):
-            change_process.poisson(interval_s, start_at=0.0, seed=1)
+            change_process.poisson_process(interval_s, start_at=0.0, seed=1)
         with pytest.raises(ValueError, match="positive"):
-            change_process.Periodic(interval_s, 0.0)
+            change_process.PeriodicChanges(interval_s, 0.0)
     with pytest.raises(ValueError, match="finite"):
-        change_process.Recorded([math.nan])
+        change_process.FixedChanges([math.nan])
     with pytest.raises(ValueError, match="infinity"):
-        change_process.poisson(1.0, start_at=0.0, seed=1).changes_until(math.inf)
+        change_process.poisson_process(1.0, start_at=0.0, seed=1).changes_until(math.inf)

@@ -3,12 +3,14 @@ import math
 
 import pytest
 
-from crawld.simweb.ledger import Ledger, Row
+from crawld.simweb.ledger import Ledger, LedgerRow
 
 
 def row(complete_s, host="a.test", address="127.0.0.1", target="/"):
     first_byte_s, at, peer = complete_s - 0.001, 1.7e9 + complete_s, "127.0.0.1"
-    return Row(first_byte_s, complete_s, at, host, peer, address, target, 200, "crawld/1", '"etag"')
+    return LedgerRow(
+        first_byte_s, complete_s, at, host, peer, address, target, 200, "crawld/1", '"etag"'
+    )
 
 
 ROWS = [

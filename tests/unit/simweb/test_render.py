@@ -4,8 +4,8 @@ import pytest
 from selectolax.lexbor import LexborHTMLParser
 
 from crawld.simweb.graph import SiteGraph
-from crawld.simweb.prose import EditKind, EditMix, PageText
-from crawld.simweb.render import ALL_NOISE, Look, Noise, Rendering
+from crawld.simweb.page_text import EditKind, EditMix, PageText
+from crawld.simweb.render import ALL_NOISE, Noise, PageStyle, Rendering
 
 GRAPH = SiteGraph(400, seed=4)
 
@@ -15,7 +15,7 @@ def main_text(html):
 
 
 def test_every_edit_changes_the_visible_text_in_its_way():
-    rendering = Rendering(GRAPH, Look(2500))
+    rendering = Rendering(GRAPH, PageStyle(2500))
     for page in (0, 3, 77):
         before = main_text(rendering.html(page, 0))
         for revision in range(1, 120):
@@ -57,14 +57,14 @@ def test_shares_above_one_are_refused():
 
 
 def test_a_revision_is_the_same_whenever_it_is_asked_for():
-    forward, backward = Rendering(GRAPH, Look()), Rendering(GRAPH, Look())
+    forward, backward = Rendering(GRAPH, PageStyle()), Rendering(GRAPH, PageStyle())
     upwards = [forward.html(7, revision) for revision in range(30)]
     downwards = [backward.html(7, revision) for revision in reversed(range(30))]
     assert upwards == downwards[::-1]
 
 
 def test_noise_alone_differs_between_two_answers():
-    quiet, noisy = Rendering(GRAPH, Look()), Rendering(GRAPH, Look(noise=ALL_NOISE))
+    quiet, noisy = Rendering(GRAPH, PageStyle()), Rendering(GRAPH, PageStyle(noise=ALL_NOISE))
     one = noisy.html(5, 2, serial=1, at=1.7e9)
     two = noisy.html(5, 2, serial=2, at=1.7e9)
     assert one != two
@@ -73,7 +73,7 @@ def test_noise_alone_differs_between_two_answers():
 
 @pytest.mark.parametrize("noise", Noise)
 def test_each_noise_shows_by_itself(noise):
-    rendering = Rendering(GRAPH, Look(noise=frozenset({noise})))
+    rendering = Rendering(GRAPH, PageStyle(noise=frozenset({noise})))
     answers = {rendering.html(5, 0, serial=serial, at=1.7e9 + serial) for serial in range(9)}
     assert len(answers) > 4
     assert b"\0" not in b"".join(answers)
@@ -84,7 +84,7 @@ def test_each_noise_shows_by_itself(noise):
 )
 def test_pages_have_the_planned_size_and_links(page_bytes, cross_links):
     graph = SiteGraph(5000, seed=1, cross_links=cross_links)
-    rendering = Rendering(graph, Look(page_bytes))
+    rendering = Rendering(graph, PageStyle(page_bytes))
     for page in (*range(30), *range(900, 930)):
         html = rendering.html(page, 0)
         links = [node.attributes["href"] for node in LexborHTMLParser(html).css("main a")]
@@ -93,7 +93,7 @@ def test_pages_have_the_planned_size_and_links(page_bytes, cross_links):
 
 
 def test_evicted_pages_come_back_the_same():
-    rendering = Rendering(SiteGraph(1000), Look(10_000), kept_html_bytes=200_000)
+    rendering = Rendering(SiteGraph(1000), PageStyle(10_000), kept_html_bytes=200_000)
     first = rendering.html(1, 3)
     for page in range(600):
         rendering.html(page, 0)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from crawld.core.replica.hosts import pair_hosts
-from crawld.simweb.replica_laws import LAWS, STANDARD, Cause
+from crawld.simweb.replica_parameters import STANDARD, WEBS, Cause
 from crawld.simweb.replica_web import make_web
 
 SMALL = replace(
@@ -73,5 +73,7 @@ def test_a_copy_shares_texts_under_paths_and_a_stranger_does_not(web):
 
 
 def test_every_law_is_for_more_than_20_000_hosts():
-    assert {law.hosts for law in LAWS.values()} == {21_500}
-    assert [law.dynamic for law in LAWS.values()] == sorted(law.dynamic for law in LAWS.values())
+    assert {parameters.hosts for parameters in WEBS.values()} == {21_500}
+    assert [parameters.dynamic for parameters in WEBS.values()] == sorted(
+        parameters.dynamic for parameters in WEBS.values()
+    )

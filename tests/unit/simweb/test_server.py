@@ -14,8 +14,8 @@ import trustme
 
 from crawld.errors import OperatorError
 from crawld.simweb import fault
-from crawld.simweb.change_process import Periodic
-from crawld.simweb.demo import many_sites
+from crawld.simweb.change_process import PeriodicChanges
+from crawld.simweb.demo import make_sites
 from crawld.simweb.graph import SiteGraph
 from crawld.simweb.ledger import Ledger
 from crawld.simweb.server import SimWeb
@@ -40,7 +40,7 @@ async def exchange(listening, wire=HOME):
 
 
 async def test_virtual_hosts_by_name_and_by_address(nursery):
-    named, addressed = many_sites(["Alpha.test", "127.4.5.6"], pages=3, seed=1)
+    named, addressed = make_sites(["Alpha.test", "127.4.5.6"], pages=3, seed=1)
     web = SimWeb([named, addressed], clock=lambda: NOW, any_loopback=True)
     listening = await nursery.start(web.serve)
     async with httpx.AsyncClient(trust_env=False) as client:
@@ -62,7 +62,10 @@ async def test_virtual_hosts_by_name_and_by_address(nursery):
 async def test_a_clock_moved_by_hand_moves_the_site(nursery):
     now = [NOW]
     site = SimSite(
-        ("127.0.0.1",), SiteGraph(5), laws=lambda page: Periodic(60.0, NOW + 60), start_at=NOW
+        ("127.0.0.1",),
+        SiteGraph(5),
+        changes=lambda page: PeriodicChanges(60.0, NOW + 60),
+        start_at=NOW,
     )
     web = SimWeb([site], clock=lambda: now[0])
     listening = await nursery.start(web.serve)
@@ -79,7 +82,7 @@ async def test_a_clock_moved_by_hand_moves_the_site(nursery):
 
 
 async def test_pipelined_requests_are_answered_in_order_and_conform_to_h11(nursery):
-    web = SimWeb(many_sites(["a.test"], pages=4, seed=2), clock=lambda: NOW)
+    web = SimWeb(make_sites(["a.test"], pages=4, seed=2), clock=lambda: NOW)
     listening = await nursery.start(web.serve)
     targets = ["/", "/missing", "/style.css"]
     wire = b"".join(b"GET %s HTTP/1.1\r\nHost: a.test\r\n\r\n" % t.encode() for t in targets)
@@ -110,7 +113,7 @@ async def test_pipelined_requests_are_answered_in_order_and_conform_to_h11(nurse
     ],
 )
 async def test_what_is_no_request_gets_400_and_the_door(nursery, wire):
-    web = SimWeb(many_sites(["a.test"], pages=1, seed=2), clock=lambda: NOW)
+    web = SimWeb(make_sites(["a.test"], pages=1, seed=2), clock=lambda: NOW)
     listening = await nursery.start(web.serve)
     assert (await exchange(listening, wire)).startswith(b"HTTP/1.1 400 ")
     assert [row.status for row in web.ledger.rows()] == [400]
@@ -120,7 +123,7 @@ async def test_what_is_no_request_gets_400_and_the_door(nursery, wire):
 
 
 async def test_a_header_without_end_is_cut_off_and_bodies_are_discarded(nursery):
-    web = SimWeb(many_sites(["a.test"], pages=1, seed=2), clock=lambda: NOW)
+    web = SimWeb(make_sites(["a.test"], pages=1, seed=2), clock=lambda: NOW)
     listening = await nursery.start(web.serve)
     assert await exchange(listening, b"GET / HTTP/1.1\r\n" + b"x" * 64_000) == b""
     post = b"POST / HTTP/1.1\r\nHost: a.test\r\nContent-Length: 5\r\n\r\nhello"
@@ -138,7 +141,7 @@ async def test_https_with_the_name_of_the_certificate(nursery):
     authority.issue_cert("localhost").configure_cert(server_side)
     trusting = ssl.create_default_context()
     authority.configure_trust(trusting)
-    (site,) = many_sites(["localhost"], pages=2, seed=3)
+    (site,) = make_sites(["localhost"], pages=2, seed=3)
     web = SimWeb([site], clock=lambda: NOW, tls=server_side)
     listening = await nursery.start(web.serve)
     async with httpx.AsyncClient(verify=trusting, trust_env=False) as client:
@@ -175,7 +178,7 @@ async def test_faults_that_break_off(nursery):
     status, received = await answer_of(nursery, fault.drip(100, 0.0))
     assert received.endswith(whole)
     for by in (10, -10):
-        received = (await answer_of(nursery, fault.lie_about_length(by)))[1]
+        received = (await answer_of(nursery, fault.wrong_length(by)))[1]
         assert b"Content-Length: %d\r\n" % (len(whole) + by) in received
         assert received.endswith(whole)
     assert (await answer_of(nursery, fault.slow(0.0)))[1].endswith(whole)
@@ -225,11 +228,11 @@ async def test_faults_that_are_answers(nursery):
             "/chain": fault.redirect_chain(2),
             "/private": fault.redirect("http://169.254.169.254{target}"),
             "/soft": fault.soft_404(),
-            "/once": fault.first(1, fault.status(502)),
+            "/once": fault.first_requests(1, fault.status(502)),
             "/window": fault.between(NOW, NOW + 1, fault.status(500)),
             "/huge": fault.huge_header(20_000),
-            "/style.css": fault.mistyped("video/mp4"),
-            "/logo.svg": fault.mistyped(""),
+            "/style.css": fault.wrong_content_type("video/mp4"),
+            "/logo.svg": fault.wrong_content_type(""),
             "/pdf": fault.body(b"%PDF", content_type="application/pdf"),
             "/gzip": fault.corrupt_gzip(),
         },
@@ -267,7 +270,7 @@ async def test_faults_that_are_answers(nursery):
 
 def test_a_host_belongs_to_one_site():
     with pytest.raises(OperatorError, match="claim"):
-        SimWeb(many_sites(["a.test", "A.test"], pages=1, seed=1))
+        SimWeb(make_sites(["a.test", "A.test"], pages=1, seed=1))
 
 
 @pytest.mark.parametrize(
@@ -294,4 +297,4 @@ def test_a_process_of_its_own_writes_its_ledger(tmp_path, arguments, address, st
 @pytest.mark.parametrize("text", ["nothing", "busy", "status:x", "slow:", ""])
 def test_a_fault_that_cannot_be_is_refused_with_the_fix(text):
     with pytest.raises(OperatorError, match=r"One of|needs a number"):
-        fault.named(text)
+        fault.parse_fault(text)

@@ -6,27 +6,29 @@ from xml.etree import ElementTree as ET
 import pytest
 
 from crawld.simweb import demo
-from crawld.simweb.change_process import Periodic, Recorded
+from crawld.simweb.change_process import FixedChanges, PeriodicChanges
 from crawld.simweb.graph import SiteGraph
-from crawld.simweb.message import Request, http_date
-from crawld.simweb.site import SimSite, Validator
+from crawld.simweb.message import SimRequest, http_date
+from crawld.simweb.site import SimSite, ValidatorBehavior
 from crawld.simweb.trap import Trap
 
 START = 1_700_000_000.0
-EPOCH = Periodic(100.0, START + 100)
+EPOCH = PeriodicChanges(100.0, START + 100)
 
 
 def ask(site, target="/", *, at=START, method="GET", serial=0, **headers):
     fields = {name.replace("_", "-"): value for name, value in headers.items()}
-    answer = site.answer(Request(method, target, fields, "a.test", "http://a.test:80", at, serial))
-    head, _, body = answer.whole().partition(b"\r\n\r\n")
+    answer = site.handle(
+        SimRequest(method, target, fields, "a.test", "http://a.test:80", at, serial)
+    )
+    head, _, body = answer.to_bytes().partition(b"\r\n\r\n")
     lines = head.decode().split("\r\n")[1:]
     return answer.status, dict(line.split(": ", 1) for line in lines), body
 
 
 def make(**changes):
     return SimSite(
-        ("a.test",), SiteGraph(30, seed=1), laws=lambda page: EPOCH, start_at=START, **changes
+        ("a.test",), SiteGraph(30, seed=1), changes=lambda page: EPOCH, start_at=START, **changes
     )
 
 
@@ -59,17 +61,17 @@ def test_right_validators_answer_304_until_the_page_changes():
 
 
 def test_lying_validators_lie_as_told():
-    frozen = make(etag=Validator.FROZEN, last_modified=Validator.FROZEN)
+    frozen = make(etag=ValidatorBehavior.FROZEN, last_modified=ValidatorBehavior.FROZEN)
     tag = ask(frozen)[1]["ETag"]
     assert ask(frozen, at=START + 950, if_none_match=tag)[0] == 304
-    restless = make(etag=Validator.RESTLESS, last_modified=Validator.RESTLESS)
+    restless = make(etag=ValidatorBehavior.RESTLESS, last_modified=ValidatorBehavior.RESTLESS)
     _, fields, _ = ask(restless, serial=1)
     assert ask(restless, serial=2, if_none_match=fields["ETag"])[0] == 200
     assert fields["Last-Modified"] == http_date(START)
-    absent = ask(make(etag=Validator.ABSENT, last_modified=Validator.ABSENT))[1]
+    absent = ask(make(etag=ValidatorBehavior.ABSENT, last_modified=ValidatorBehavior.ABSENT))[1]
     assert "ETag" not in absent
     assert "Last-Modified" not in absent
-    future = ask(make(last_modified=Validator.FUTURE))[1]
+    future = ask(make(last_modified=ValidatorBehavior.FUTURE))[1]
     assert future["Last-Modified"] == http_date(START + 30 * 86400)
 
 
@@ -109,8 +111,8 @@ def test_a_large_site_has_a_sitemap_index():
 @pytest.mark.parametrize("trap", Trap)
 def test_a_trap_has_a_door_on_the_home_page_and_no_way_out(trap):
     site = make(traps=(trap,))
-    assert f'href="{trap.door}"'.encode() in ask(site)[2]
-    seen, path = set(), trap.door
+    assert f'href="{trap.entry_path}"'.encode() in ask(site)[2]
+    seen, path = set(), trap.entry_path
     for serial in range(40):
         status, _, body = ask(site, path, serial=serial)
         assert status == 200
@@ -119,7 +121,7 @@ def test_a_trap_has_a_door_on_the_home_page_and_no_way_out(trap):
         assert all(link.split("/")[1] == trap.value for link in links)
         path = links[-1]
     assert len(seen) == 40
-    assert ask(make(), trap.door)[0] == 404
+    assert ask(make(), trap.entry_path)[0] == 404
 
 
 @pytest.mark.parametrize(
@@ -140,27 +142,27 @@ def test_urls_lead_to_pages_whatever_the_host():
 
 
 def test_the_demo_site_changes_like_a_wiki():
-    site = demo.demo_site(7, lambda: START)
-    again = demo.demo_site(7, lambda: START)
+    site = demo.make_demo_site(7, lambda: START)
+    again = demo.make_demo_site(7, lambda: START)
     counts = [site.revision(page, START + 600) for page in range(80)]
     assert counts == [again.revision(page, START + 600) for page in range(80)]
     assert 2 <= counts.count(0) <= 40
     assert max(counts) >= 15
     assert 200 <= sum(counts) <= 3000
-    assert demo.demo_site(8, lambda: START).graph.path(1) != site.graph.path(1)
+    assert demo.make_demo_site(8, lambda: START).graph.path(1) != site.graph.path(1)
 
 
 def test_many_sites_differ_and_addresses_are_loopback():
     hosts = demo.loopback_addresses(300)
     assert len(set(hosts)) == 300
     assert all(host.startswith("127.1.") for host in hosts)
-    sites = demo.many_sites(hosts, pages=5, seed=1)
+    sites = demo.make_sites(hosts, pages=5, seed=1)
     assert len({ask(site)[2] for site in sites}) == 300
     with pytest.raises(ValueError, match="addresses"):
         demo.loopback_addresses(2**24)
 
 
 def test_recorded_instants_drive_a_page():
-    site = SimSite(("a.test",), SiteGraph(1), laws=lambda page: Recorded([5.0, 9.0]))
+    site = SimSite(("a.test",), SiteGraph(1), changes=lambda page: FixedChanges([5.0, 9.0]))
     assert [site.revision(0, at) for at in (4.9, 5.0, 9.5)] == [0, 1, 2]
     assert site.modified_at(0, 8.0) == 5.0

@@ -6,7 +6,7 @@ import pytest
 
 from crawld.core.content.analysis import analyse, difference_of, read_blocks
 from crawld.core.content.fingerprint import SKETCH_BYTES, resemblance
-from crawld.simweb.article import article
+from crawld.simweb.article import make_article
 
 BASE = """<html><head><title>T</title><script nonce=1>x=1</script></head><body><!-- 1 -->
 <h2>Head</h2><p>Some words about the river.</p><p>More of them, 17 in all.</p>
@@ -95,7 +95,7 @@ def test_binary_bodies_are_compared_by_digest():
 
 
 def test_an_article_and_its_edit():
-    old = article(1)
+    old = make_article(1)
     new = old.replace(b"2019", b"2020", 1)
     first = analyse(old, "text/html; charset=utf-8")
     found = analyse(new, "text/html; charset=utf-8", previous=first.blocks)
@@ -105,4 +105,4 @@ def test_an_article_and_its_edit():
     assert found.difference is not None
     assert 0 < found.difference < 0.01
     assert resemblance(first.sketch, found.sketch) > 0.9
-    assert resemblance(first.sketch, analyse(article(2), "text/html").sketch) < 0.1
+    assert resemblance(first.sketch, analyse(make_article(2), "text/html").sketch) < 0.1

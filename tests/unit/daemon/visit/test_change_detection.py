@@ -14,7 +14,7 @@ from crawld.daemon.visit.change_detection import (
     stayed,
     wants_pair,
 )
-from crawld.simweb.article import article
+from crawld.simweb.article import make_article
 from crawld.store.changes.volatile import Template
 from crawld.store.frontier.page import PageRecord
 from crawld.store.versions.version import StoredCopy
@@ -135,7 +135,7 @@ def test_any_body_can_be_compared_with_any(body, content_type):
 
 
 def test_large_bodies_and_those_of_many_tags_are_read_elsewhere():
-    assert is_quick(article(1), article(2))
+    assert is_quick(make_article(1), make_article(2))
     assert not is_quick(bytes(200_000), bytes(100_000))
     assert not is_quick(b"<td>1" * 5_000, b"<td>2" * 5_000)
 

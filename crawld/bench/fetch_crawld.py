@@ -6,9 +6,9 @@ import signal
 from collections.abc import Mapping
 from pathlib import Path
 
-from crawld.bench import ours
-from crawld.bench.fetch_peers import Web
-from crawld.bench.process import failure, running
+from crawld.bench import crawld_process
+from crawld.bench.fetch_peers import ServedSite
+from crawld.bench.process import program_error, run_child
 from crawld.bench.result import Metrics
 from crawld.core.page import Outcome
 from crawld.errors import OperatorError
@@ -17,18 +17,18 @@ _LIMIT_S = 1800.0
 _LOOK_MS = 500
 
 
-def crawl(web: Web) -> Metrics:
+def crawl(web: ServedSite) -> Metrics:
     """Mirror the whole site as a new user would, everything stored."""
     room = web.room("crawld")
     seeds = web.tree.seeds(web.port)
     limits = ["--delay", "0", "--depth", "50", "--max-pages", str(2 * web.tree.page_count)]
-    database = ["--db", str(ours.database_of(room))]
-    command = ours.command("mirror", *seeds, *database, *limits, "--once", "--json")
-    with running(command, room) as child:
+    database = ["--db", str(crawld_process.database_path(room))]
+    command = crawld_process.command("mirror", *seeds, *database, *limits, "--once", "--json")
+    with run_child(command, room) as child:
         usage = child.wait(_LIMIT_S)
-        stored = ours.visits(ours.database_of(room))[Outcome.CHANGED]
+        stored = crawld_process.count_visits(crawld_process.database_path(room))[Outcome.CHANGED]
         if stored != web.tree.page_count:
-            raise failure("crawld", f"stored {stored} of {web.tree.page_count} pages", child)
+            raise program_error("crawld", f"stored {stored} of {web.tree.page_count} pages", child)
     return {
         "pages_per_cpu_s": stored / usage.cpu_s,
         "pages_per_s": stored / usage.wall_s,
@@ -36,16 +36,16 @@ def crawl(web: Web) -> Metrics:
     }
 
 
-def revalidate(web: Web) -> Metrics:
+def revalidate(web: ServedSite) -> Metrics:
     """Run the daemon over the file of `crawl` until as many visits as pages found no change.
 
     The daemon goes round and round; pages it began to visit again count too, with their cost. A few
     it asks without conditions, to see whether the server lies: they count as what they are.
     """
     room = web.directory / "crawld"
-    before = ours.visits(ours.database_of(room))
+    before = crawld_process.count_visits(crawld_process.database_path(room))
     config = _config(web, room)
-    with ours.daemon(config) as daemon:
+    with crawld_process.run_daemon_process(config) as daemon:
         daemon.wait_answering()
         while daemon.child.running(for_ms=_LOOK_MS):
             status = daemon.status()
@@ -53,19 +53,19 @@ def revalidate(web: Web) -> Metrics:
                 break
         usage = daemon.child.stop(signal.SIGTERM)
         if usage.exit_code:
-            raise failure("crawld", f"ended with {usage.exit_code}", daemon.child)
-    after = ours.visits(ours.database_of(room))
+            raise program_error("crawld", f"ended with {usage.exit_code}", daemon.child)
+    after = crawld_process.count_visits(crawld_process.database_path(room))
     done = _unchanged(after) - _unchanged(before)
     if sum(after.values()) - sum(before.values()) != done or done < web.tree.page_count:
         raise OperatorError(f"not every revisit found its page unchanged: {before}, then {after}")
     return {"revalidations_per_cpu_s": done / usage.cpu_s}
 
 
-def _config(web: Web, room: Path) -> Path:
+def _config(web: ServedSite, room: Path) -> Path:
     # The name is the one that `crawld mirror` gave the site.
     name = web.tree.addresses[0]
     tables = {"politeness": "host_delay_s = 0.0", "schedule": "min_revisit_s = 0.0"}
-    return ours.write_config(room, name, web.tree.seeds(web.port), tables)
+    return crawld_process.write_config(room, name, web.tree.seeds(web.port), tables)
 
 
 def _unchanged(counts: object) -> int:

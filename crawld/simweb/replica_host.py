@@ -13,16 +13,16 @@ from collections.abc import Iterator
 import numpy as np
 
 from crawld.core.replica.hosts import Ids, path_key
-from crawld.simweb.message import Answer, Request, refuse, respond
-from crawld.simweb.prose import sentence
+from crawld.simweb.message import SimRequest, SimResponse, build_error_response, build_response
+from crawld.simweb.page_text import make_sentence
 from crawld.simweb.replica_web import ReplicaWeb
 
 _BRANCHING = 12
 _SENTENCES = 5
 _ROOT = path_key("/")
 
-Declared = tuple[str, int]
-_NOWHERE: Declared = ("", 0)
+HostPointer = tuple[str, int]
+_NO_POINTER: HostPointer = ("", 0)
 
 
 class ReplicaHost:
@@ -41,8 +41,8 @@ class ReplicaHost:
         host: int,
         *,
         pages: Ids,
-        moved: Declared,
-        canonical: Declared,
+        moved: HostPointer,
+        canonical: HostPointer,
         neighbours: list[str],
     ) -> None:
         """Take a host of a web.
@@ -69,11 +69,11 @@ class ReplicaHost:
         self._neighbours = neighbours
 
     @property
-    def moved(self) -> int:
+    def redirect_count(self) -> int:
         """How many of its first pages redirect."""
         return self._moved[1]
 
-    def target_of(self, path: int) -> str:
+    def path_of(self, path: int) -> str:
         """Return where the page of a path key stands."""
         return _target(path)
 
@@ -82,18 +82,18 @@ class ReplicaHost:
         """The names it answers to."""
         return (self.name,)
 
-    def answer(self, request: Request) -> Answer:
+    def handle(self, request: SimRequest) -> SimResponse:
         """Answer a request."""
         at = self._place.get(request.path)
         if at is None or request.method not in ("GET", "HEAD"):
-            return refuse(request, 404 if at is None else 405)
+            return build_error_response(request, 404 if at is None else 405)
         port = request.origin.rpartition(":")[2]
-        moved = self.moved_to(request.path, port)
+        moved = self.redirect_url(request.path, port)
         if moved is not None:
-            return respond(request, 301, extra=f"Location: {moved}\r\n")
-        return respond(request, 200, self.html(request.path, port).encode())
+            return build_response(request, 301, extra=f"Location: {moved}\r\n")
+        return build_response(request, 200, self.html(request.path, port).encode())
 
-    def moved_to(self, target: str, port: int | str) -> str | None:
+    def redirect_url(self, target: str, port: int | str) -> str | None:
         """Return where the page of a path redirects; None: it shows something itself."""
         there, count = self._moved
         return f"http://{there}:{port}{target}" if self._place[target] < count else None
@@ -104,7 +104,7 @@ class ReplicaHost:
         there, count = self._canonical
         canonical = f'<link rel="canonical" href="http://{there}:{port}{target}">'
         head = canonical if at < count else ""
-        words = " ".join(sentence(text, k) for k in range(_SENTENCES)) if text else ""
+        words = " ".join(make_sentence(text, k) for k in range(_SENTENCES)) if text else ""
         below = self.targets[at * _BRANCHING + 1 : (at + 1) * _BRANCHING + 1]
         away = [f"http://{name}:{port}/" for name in self._neighbours] if at == 0 else []
         # Links without words: which pages a copy has must not change the texts of the others.
@@ -112,7 +112,7 @@ class ReplicaHost:
         return f"<!DOCTYPE html><html><head>{head}</head><body><p>{words}</p>{links}</body></html>"
 
 
-def served(web: ReplicaWeb) -> Iterator[ReplicaHost]:
+def replica_hosts(web: ReplicaWeb) -> Iterator[ReplicaHost]:
     """Yield the hosts of a web, each ready to answer."""
     hosts = web.hosts
     pages, links = _of_hosts(hosts.page_host, len(hosts)), _of_hosts(hosts.link_host, len(hosts))
@@ -124,13 +124,13 @@ def served(web: ReplicaWeb) -> Iterator[ReplicaHost]:
             web,
             host,
             pages=own,
-            moved=moved.get(host, _NOWHERE),
-            canonical=canonical.get(host, _NOWHERE),
+            moved=moved.get(host, _NO_POINTER),
+            canonical=canonical.get(host, _NO_POINTER),
             neighbours=[hosts.names[neighbour] for neighbour in neighbours],
         )
 
 
-def loopback_of(addresses: tuple[str, ...]) -> list[str]:
+def loopback_addresses_of(addresses: tuple[str, ...]) -> list[str]:
     """Return a loopback address for each of some addresses, equal for equal ones.
 
     The last octet stays, and addresses of one network stay in one.

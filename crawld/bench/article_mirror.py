@@ -19,7 +19,7 @@ import trio
 
 from crawld.core.page import Outcome, PageState
 from crawld.core.url import url_hash
-from crawld.simweb.article import article
+from crawld.simweb.article import make_article
 from crawld.store import visit
 from crawld.store.engine.database import Database
 from crawld.store.frontier import frontier, site
@@ -42,7 +42,7 @@ EPOCH_AT = 1.78e9
 
 
 @dataclass(frozen=True)
-class Mirrored:
+class ArticleMirror:
     """What is in the file.
 
     Attributes:
@@ -78,21 +78,21 @@ class Mirrored:
     def _articles(self) -> list[list[str]]:
         if self.page_bytes < _ARTICLE_BYTES:
             return [_LINK.split(_NOTE)] * _ARTICLES
-        texts = (article(seed, self.page_bytes).decode() for seed in range(_ARTICLES))
+        texts = (make_article(seed, self.page_bytes).decode() for seed in range(_ARTICLES))
         return [_LINK.split(text) for text in texts]
 
 
-def fill(path: Path, mirror: Mirrored) -> None:
+def write_mirror(path: Path, mirror: ArticleMirror) -> None:
     """Make the file."""
     trio.run(_fill, path, mirror)
 
 
-def change(path: Path, mirror: Mirrored, numbers: Iterable[int]) -> None:
+def store_changes(path: Path, mirror: ArticleMirror, numbers: Iterable[int]) -> None:
     """Store another edition of some pages."""
     trio.run(_change, path, mirror, list(numbers))
 
 
-async def _fill(path: Path, mirror: Mirrored) -> None:
+async def _fill(path: Path, mirror: ArticleMirror) -> None:
     async with await Database.open(path) as database:
         site_id = await database.write(site.upsert, "mirror", "{}", source="config", at=EPOCH_AT)
         for start in range(0, mirror.pages, _BATCH):
@@ -101,13 +101,13 @@ async def _fill(path: Path, mirror: Mirrored) -> None:
             await database.write(_visit, mirror, numbers, 0)
 
 
-async def _change(path: Path, mirror: Mirrored, numbers: list[int]) -> None:
+async def _change(path: Path, mirror: ArticleMirror, numbers: list[int]) -> None:
     async with await Database.open(path) as database:
         await database.write(_visit, mirror, numbers, 1)
 
 
 def _discover(
-    connection: apsw.Connection, mirror: Mirrored, site_id: int, numbers: Iterable[int]
+    connection: apsw.Connection, mirror: ArticleMirror, site_id: int, numbers: Iterable[int]
 ) -> None:
     host = mirror.origin.partition("://")[2].partition(":")[0]
     frontier.discover(
@@ -128,7 +128,7 @@ def _discover(
 
 
 def _visit(
-    connection: apsw.Connection, mirror: Mirrored, numbers: Iterable[int], edition: int
+    connection: apsw.Connection, mirror: ArticleMirror, numbers: Iterable[int], edition: int
 ) -> None:
     """Store a visit that found an edition of each page; pages are numbered in their order."""
     for number in numbers:

@@ -13,8 +13,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
-from crawld.simweb.chance import draw, mix, uniform
 from crawld.simweb.graph import VOCABULARY
+from crawld.simweb.stateless_random import draw, mix, uniform
 
 SENTENCES_PER_BLOCK = 5
 FACTS = 6
@@ -57,7 +57,7 @@ class EditMix:
 USUAL_EDITS = EditMix()
 
 
-def sentence(*coordinates: int) -> str:
+def make_sentence(*coordinates: int) -> str:
     """Return a sentence of 8 to 16 words, frequent words more often, by its coordinates."""
     base = draw(*coordinates)
     words = []
@@ -86,7 +86,7 @@ class PageText:
         self._seed = seed
         self._mix = mix
         self._start = self._sentences = max(2, sentences)
-        drawn = [sentence(seed, 0, k) for k in range(self._sentences)]
+        drawn = [make_sentence(seed, 0, k) for k in range(self._sentences)]
         step = SENTENCES_PER_BLOCK
         self.blocks = [drawn[k : k + step] for k in range(0, len(drawn), step)]
         self.facts = [1000 + draw(seed, 1, k) % 9000 for k in range(FACTS)]
@@ -122,7 +122,7 @@ class PageText:
             del block[index]
             self._sentences -= 1
             return
-        text = sentence(self._seed, 4, self.revision)
+        text = make_sentence(self._seed, 4, self.revision)
         if kind is EditKind.INSERTION:
             block.insert(index, text)
             self._sentences += 1

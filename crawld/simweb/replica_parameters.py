@@ -22,7 +22,7 @@ class Cause(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class CopyLaw:
+class CopyParameters:
     """How a copy differs from its original: means of what is drawn anew for every copy.
 
     Attributes:
@@ -45,7 +45,7 @@ class CopyLaw:
 
 
 @dataclass(frozen=True, slots=True)
-class WebLaw:
+class WebParameters:
     """One web.
 
     Attributes:
@@ -73,7 +73,7 @@ class WebLaw:
     name: str
     hosts: int
     groups: Mapping[Cause, int]
-    copies: Mapping[Cause, CopyLaw]
+    copies: Mapping[Cause, CopyParameters]
     crawl_median: float
     crawl_sigma: float
     crawl_disorder: float
@@ -91,33 +91,35 @@ class WebLaw:
     broken: int
 
 
-def scaled(law: WebLaw, hosts: int, replicated: float, pages: float | None = None) -> WebLaw:
-    """Return a web of so many hosts under a law, with a share of them in groups of replicas.
+def scale_web(
+    parameters: WebParameters, hosts: int, replicated: float, pages: float | None = None
+) -> WebParameters:
+    """Return a web of so many hosts under a parameters, with a share of them in groups of replicas.
 
     Args:
-        law: whose shares of look-alikes and manners hold.
+        parameters: whose shares of look-alikes and manners hold.
         hosts: hosts in all.
         replicated: share of them that are copies or have copies, about.
-        pages: median of the pages fetched of a host; None: as the law has it.
+        pages: median of the pages fetched of a host; None: as the parameters has it.
     """
-    in_groups = sum(law.groups[cause] * size for cause, size in _HOSTS_PER_GROUP.items())
+    in_groups = sum(parameters.groups[cause] * size for cause, size in _HOSTS_PER_GROUP.items())
     share = hosts * replicated / in_groups
-    scale = hosts / law.hosts
+    scale = hosts / parameters.hosts
 
     def of(count: int) -> int:
         return max(1, round(count * scale))
 
     return replace(
-        law,
+        parameters,
         hosts=hosts,
-        crawl_median=pages or law.crawl_median,
-        groups={cause: round(count * share) for cause, count in law.groups.items()},
-        languages=of(law.languages),
-        topics=of(law.topics),
-        platforms=of(law.platforms),
-        parkings=of(law.parkings),
-        families=of(law.families),
-        broken=of(law.broken),
+        crawl_median=pages or parameters.crawl_median,
+        groups={cause: round(count * share) for cause, count in parameters.groups.items()},
+        languages=of(parameters.languages),
+        topics=of(parameters.topics),
+        platforms=of(parameters.platforms),
+        parkings=of(parameters.parkings),
+        families=of(parameters.families),
+        broken=of(parameters.broken),
     )
 
 
@@ -137,16 +139,16 @@ _GROUPS = {
     Cause.MALICIOUS: 350,
 }
 
-EASY = WebLaw(
+EASY = WebParameters(
     name="easy",
     hosts=21_500,
     groups=_GROUPS,
     copies={
-        Cause.WWW: CopyLaw(0.99, 0.02, 0.01, 0.00, 0.00, 0.30, 0.20),
-        Cause.LOAD_BALANCING: CopyLaw(0.98, 0.03, 0.01, 0.00, 0.01, 0.05, 0.10),
-        Cause.FRANCHISE: CopyLaw(0.92, 0.05, 0.15, 0.01, 0.05, 0.02, 0.10),
-        Cause.HOSTING_MOVE: CopyLaw(0.92, 0.15, 0.03, 0.03, 0.05, 0.30, 0.10),
-        Cause.MALICIOUS: CopyLaw(0.88, 0.10, 0.15, 0.02, 0.05, 0.00, 0.15),
+        Cause.WWW: CopyParameters(0.99, 0.02, 0.01, 0.00, 0.00, 0.30, 0.20),
+        Cause.LOAD_BALANCING: CopyParameters(0.98, 0.03, 0.01, 0.00, 0.01, 0.05, 0.10),
+        Cause.FRANCHISE: CopyParameters(0.92, 0.05, 0.15, 0.01, 0.05, 0.02, 0.10),
+        Cause.HOSTING_MOVE: CopyParameters(0.92, 0.15, 0.03, 0.03, 0.05, 0.30, 0.10),
+        Cause.MALICIOUS: CopyParameters(0.88, 0.10, 0.15, 0.02, 0.05, 0.00, 0.15),
     },
     crawl_median=60.0,
     crawl_sigma=0.7,
@@ -165,16 +167,16 @@ EASY = WebLaw(
     broken=150,
 )
 
-STANDARD = WebLaw(
+STANDARD = WebParameters(
     name="standard",
     hosts=21_500,
     groups=_GROUPS,
     copies={
-        Cause.WWW: CopyLaw(0.97, 0.04, 0.02, 0.00, 0.01, 0.20, 0.15),
-        Cause.LOAD_BALANCING: CopyLaw(0.95, 0.06, 0.03, 0.00, 0.03, 0.03, 0.06),
-        Cause.FRANCHISE: CopyLaw(0.80, 0.10, 0.30, 0.03, 0.12, 0.01, 0.05),
-        Cause.HOSTING_MOVE: CopyLaw(0.82, 0.30, 0.06, 0.06, 0.12, 0.20, 0.06),
-        Cause.MALICIOUS: CopyLaw(0.72, 0.20, 0.30, 0.05, 0.12, 0.00, 0.10),
+        Cause.WWW: CopyParameters(0.97, 0.04, 0.02, 0.00, 0.01, 0.20, 0.15),
+        Cause.LOAD_BALANCING: CopyParameters(0.95, 0.06, 0.03, 0.00, 0.03, 0.03, 0.06),
+        Cause.FRANCHISE: CopyParameters(0.80, 0.10, 0.30, 0.03, 0.12, 0.01, 0.05),
+        Cause.HOSTING_MOVE: CopyParameters(0.82, 0.30, 0.06, 0.06, 0.12, 0.20, 0.06),
+        Cause.MALICIOUS: CopyParameters(0.72, 0.20, 0.30, 0.05, 0.12, 0.00, 0.10),
     },
     crawl_median=42.0,
     crawl_sigma=0.8,
@@ -193,16 +195,16 @@ STANDARD = WebLaw(
     broken=300,
 )
 
-HARD = WebLaw(
+HARD = WebParameters(
     name="hard",
     hosts=21_500,
     groups=_GROUPS,
     copies={
-        Cause.WWW: CopyLaw(0.93, 0.08, 0.05, 0.00, 0.03, 0.12, 0.10),
-        Cause.LOAD_BALANCING: CopyLaw(0.88, 0.12, 0.08, 0.01, 0.08, 0.01, 0.03),
-        Cause.FRANCHISE: CopyLaw(0.65, 0.20, 0.45, 0.06, 0.25, 0.00, 0.03),
-        Cause.HOSTING_MOVE: CopyLaw(0.68, 0.45, 0.12, 0.12, 0.25, 0.10, 0.03),
-        Cause.MALICIOUS: CopyLaw(0.55, 0.35, 0.45, 0.10, 0.25, 0.00, 0.06),
+        Cause.WWW: CopyParameters(0.93, 0.08, 0.05, 0.00, 0.03, 0.12, 0.10),
+        Cause.LOAD_BALANCING: CopyParameters(0.88, 0.12, 0.08, 0.01, 0.08, 0.01, 0.03),
+        Cause.FRANCHISE: CopyParameters(0.65, 0.20, 0.45, 0.06, 0.25, 0.00, 0.03),
+        Cause.HOSTING_MOVE: CopyParameters(0.68, 0.45, 0.12, 0.12, 0.25, 0.10, 0.03),
+        Cause.MALICIOUS: CopyParameters(0.55, 0.35, 0.45, 0.10, 0.25, 0.00, 0.06),
     },
     crawl_median=28.0,
     crawl_sigma=0.9,
@@ -221,4 +223,4 @@ HARD = WebLaw(
     broken=450,
 )
 
-LAWS = {law.name: law for law in (EASY, STANDARD, HARD)}
+WEBS = {parameters.name: parameters for parameters in (EASY, STANDARD, HARD)}

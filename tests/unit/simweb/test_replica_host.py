@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from crawld.core.replica.hosts import NO_SIGNATURE
-from crawld.simweb.message import Request
-from crawld.simweb.replica_laws import STANDARD, scaled
-from crawld.simweb.replica_served import loopback_of, served
+from crawld.simweb.message import SimRequest
+from crawld.simweb.replica_host import loopback_addresses_of, replica_hosts
+from crawld.simweb.replica_parameters import STANDARD, scale_web
 from crawld.simweb.replica_web import make_web
 
 PORT = 4321
@@ -16,43 +16,43 @@ PORT = 4321
 
 @pytest.fixture(scope="module")
 def web():
-    return make_web(scaled(STANDARD, 700, 0.3), 2)
+    return make_web(scale_web(STANDARD, 700, 0.3), 2)
 
 
 @pytest.fixture(scope="module")
 def hosts(web):
-    return list(served(web))
+    return list(replica_hosts(web))
 
 
 def ask(host, target):
     origin = f"http://{host.name}:{PORT}"
-    return host.answer(Request("GET", target, {}, host.name, origin, 0.0, 0))
+    return host.handle(SimRequest("GET", target, {}, host.name, origin, 0.0, 0))
 
 
 def test_a_law_is_scaled_to_hosts_and_replicas():
-    law = scaled(STANDARD, 3_000, 0.3)
-    assert law.hosts == 3_000
-    assert (make_web(law, 1).group >= 0).mean() == pytest.approx(0.3, abs=0.05)
-    assert scaled(STANDARD, 3_000, 0.0).groups == dict.fromkeys(STANDARD.groups, 0)
+    parameters = scale_web(STANDARD, 3_000, 0.3)
+    assert parameters.hosts == 3_000
+    assert (make_web(parameters, 1).group >= 0).mean() == pytest.approx(0.3, abs=0.05)
+    assert scale_web(STANDARD, 3_000, 0.0).groups == dict.fromkeys(STANDARD.groups, 0)
 
 
 def test_every_page_is_found_from_the_root(hosts):
     for host in hosts[:50]:
         found, waiting = {"/"}, ["/"]
         while waiting:
-            body = ask(host, waiting.pop()).whole().decode()
+            body = ask(host, waiting.pop()).to_bytes().decode()
             links = set(re.findall('href="(/[^"]*)"', body)) - found
             found |= links
             waiting += links
-        if host.moved == 0:
+        if host.redirect_count == 0:
             assert found == set(host.targets)
 
 
 def test_pages_of_one_signature_show_one_text(web, hosts):
     def shown(page):
         host = hosts[int(web.hosts.page_host[page])]
-        answer = ask(host, host.target_of(int(web.hosts.page_path[page])))
-        return answer.status, answer.whole().partition(b"<p>")[2].partition(b"</p>")[0]
+        answer = ask(host, host.path_of(int(web.hosts.page_path[page])))
+        return answer.status, answer.to_bytes().partition(b"<p>")[2].partition(b"</p>")[0]
 
     signature = web.hosts.page_signature
     values, first, count = np.unique(signature, return_index=True, return_counts=True)
@@ -68,17 +68,17 @@ def test_copies_redirect_and_name_their_original(web, hosts):
     (source, to), count = next(iter(web.hosts.redirects.items()))
     answer = ask(hosts[source], hosts[source].targets[0])
     assert answer.status == 301
-    assert f"http://{web.hosts.names[to]}:{PORT}/".encode() in answer.whole()
+    assert f"http://{web.hosts.names[to]}:{PORT}/".encode() in answer.to_bytes()
     assert ask(hosts[source], "/no-such").status == 404
-    assert hosts[source].moved == count
+    assert hosts[source].redirect_count == count
     (source, to), _ = next(iter(web.hosts.canonicals.items()))
-    if not hosts[source].moved:
+    if not hosts[source].redirect_count:
         named = f'<link rel="canonical" href="http://{web.hosts.names[to]}:{PORT}/">'
-        assert named.encode() in ask(hosts[source], "/").whole()
+        assert named.encode() in ask(hosts[source], "/").to_bytes()
 
 
 def test_addresses_keep_who_shares_one_and_who_is_near():
-    one, same, near, far = loopback_of(("1.2.3.4", "1.2.3.4", "1.2.3.9", "7.2.3.4"))
+    one, same, near, far = loopback_addresses_of(("1.2.3.4", "1.2.3.4", "1.2.3.9", "7.2.3.4"))
     assert one == same != near
     assert one.rpartition(".")[0] == near.rpartition(".")[0] != far.rpartition(".")[0]
     assert all(address.startswith("127.") for address in (one, near, far))

@@ -18,7 +18,7 @@ import apsw
 import httpx
 import trio
 
-from crawld.bench.process import Child, failure, running
+from crawld.bench.process import Child, program_error, run_child
 from crawld.core.page import Outcome
 from crawld.store import visit
 from crawld.store.engine.database import Database
@@ -55,7 +55,7 @@ def write_config(
     """
     (room / "seeds.txt").write_text("\n".join(seeds) + "\n", encoding="utf-8")
     blocks = {
-        "[daemon]": f'db = "{database_of(room)}"\nlog_level = "error"',
+        "[run_daemon_process]": f'db = "{database_path(room)}"\nlog_level = "error"',
         **{f"[{table}]": lines for table, lines in tables.items()},
         "[[site]]": f'name = "{name}"\nseeds_file = "{room}/seeds.txt"\nallow_private = true'
         # The peers load no images or styles either.
@@ -67,12 +67,12 @@ def write_config(
     return path
 
 
-def database_of(room: Path) -> Path:
+def database_path(room: Path) -> Path:
     """Return the place of the database in a room."""
     return room / "mirror.db"
 
 
-class Daemon:
+class DaemonProcess:
     """A running daemon and its control socket.
 
     Attributes:
@@ -107,7 +107,7 @@ class Daemon:
         while time.monotonic() < until_s and self.child.running(for_ms=5):
             if (status := self.status()) is not None:
                 return status
-        raise failure("crawld", "does not answer on its socket", self.child)
+        raise program_error("crawld", "does not answer on its socket", self.child)
 
     def close(self) -> None:
         """Close the client."""
@@ -115,20 +115,20 @@ class Daemon:
 
 
 @contextmanager
-def daemon(config: Path) -> Iterator[Daemon]:
+def run_daemon_process(config: Path) -> Iterator[DaemonProcess]:
     """Run `crawld run` for as long as the block lasts."""
     room = config.parent
     socket = room / "mirror.sock"  # whatever the environment says
     started = command("run", "--config", str(config), "--socket", str(socket))
-    with running(started, room) as child:
-        handle = Daemon(child, socket)
+    with run_child(started, room) as child:
+        handle = DaemonProcess(child, socket)
         try:
             yield handle
         finally:
             handle.close()
 
 
-def visits(path: Path) -> dict[Outcome, int]:
+def count_visits(path: Path) -> dict[Outcome, int]:
     """Return how many visits of each outcome a file holds."""
     return _read(path, _visits)
 

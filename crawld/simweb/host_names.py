@@ -11,7 +11,7 @@ _TOP_LEVEL_SHARES = (0.42, 0.1, 0.1, 0.08, 0.06, 0.06, 0.05, 0.05, 0.04, 0.04)
 _LETTERS = "abcdefghijklmnopqrstuvwxyz"
 
 
-class Names:
+class HostNames:
     """Draws names; every name it returns is new."""
 
     def __init__(self, rng: np.random.Generator) -> None:
@@ -56,7 +56,7 @@ class Names:
         label = domain.partition(".")[0]
         return self.claim(f"{label}.{self.top_level()}")
 
-    def misspelt(self, domain: str) -> str:
+    def misspelled(self, domain: str) -> str:
         """Return a domain that differs in a letter or has a word more."""
         label, _, rest = domain.partition(".")
         if self._rng.random() < 0.5:

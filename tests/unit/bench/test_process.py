@@ -3,7 +3,7 @@ import sys
 
 import pytest
 
-from crawld.bench.process import measure, running
+from crawld.bench.process import measure_run, run_child
 from crawld.errors import OperatorError
 
 _ALLOCATE = """
@@ -16,7 +16,7 @@ while time.process_time() - start < 0.3:
 
 
 def test_cpu_and_memory_are_those_of_the_program(tmp_path):
-    usage = measure([sys.executable, "-c", _ALLOCATE], tmp_path, limit_s=60)
+    usage = measure_run([sys.executable, "-c", _ALLOCATE], tmp_path, limit_s=60)
     assert usage.exit_code == 0
     assert usage.cpu_s >= 0.3
     assert usage.wall_s >= 0.3
@@ -25,14 +25,16 @@ def test_cpu_and_memory_are_those_of_the_program(tmp_path):
 
 def test_memory_of_the_measuring_process_does_not_count(tmp_path):
     held = bytearray(b"x") * (200 * 2**20)
-    usage = measure([sys.executable, "-c", "import time; time.sleep(0.2)"], tmp_path, limit_s=60)
+    usage = measure_run(
+        [sys.executable, "-c", "import time; time.sleep(0.2)"], tmp_path, limit_s=60
+    )
     assert usage.peak_rss_mb < 100
     assert held
 
 
 def test_a_failure_shows_the_last_words(tmp_path):
     with pytest.raises(OperatorError, match="ended with 3") as caught:
-        measure(
+        measure_run(
             [sys.executable, "-c", "print('no room'); raise SystemExit(3)"], tmp_path, limit_s=60
         )
     assert "no room" in caught.value.hint
@@ -41,17 +43,17 @@ def test_a_failure_shows_the_last_words(tmp_path):
 def test_a_program_that_does_not_end_is_killed(tmp_path):
     command = [sys.executable, "-c", "import signal; signal.pause()"]
     with pytest.raises(OperatorError, match=f"ended with -{signal.SIGKILL.value}"):
-        measure(command, tmp_path, limit_s=0.2)
+        measure_run(command, tmp_path, limit_s=0.2)
 
 
 def test_what_still_runs_at_the_end_of_the_block_is_killed(tmp_path):
-    with running([sys.executable, "-c", "import signal; signal.pause()"], tmp_path) as child:
+    with run_child([sys.executable, "-c", "import signal; signal.pause()"], tmp_path) as child:
         assert child.running()
     assert child.ended()
 
 
 def test_the_cost_of_one_that_ended_by_itself_is_not_lost(tmp_path):
-    with running([sys.executable, "-c", "raise SystemExit(4)"], tmp_path) as child:
+    with run_child([sys.executable, "-c", "raise SystemExit(4)"], tmp_path) as child:
         while child.running():
             pass
         assert child.stop().exit_code == 4

@@ -3,9 +3,9 @@ import json
 import pytest
 
 from crawld.bench.result import (
-    answer,
     as_json,
     as_text,
+    build_result,
     less_is_better,
     machine,
     medians,
@@ -50,7 +50,7 @@ def test_a_metric_of_zero_has_no_ratio_where_it_would_divide():
 
 
 def test_an_answer_has_the_promised_form():
-    value = answer(
+    value = build_result(
         "fetch",
         [{"pages_per_s": 600.04}, {"pages_per_s": 610.0}, {"pages_per_s": 590.0}],
         {"scrapy": [{"pages_per_s": 150.0}], "absent": []},
@@ -64,7 +64,7 @@ def test_an_answer_has_the_promised_form():
 
 
 def test_the_text_shows_each_metric_beside_its_ratio():
-    value = answer("fetch", [{"pages_per_s": 600.0}], {"scrapy": [{"pages_per_s": 150.0}]})
+    value = build_result("fetch", [{"pages_per_s": 600.0}], {"scrapy": [{"pages_per_s": 150.0}]})
     title, head, line = as_text(value).splitlines()
     assert title == "fetch, medians of 1"
     assert head.split() == ["metric", "ours", "scrapy"]
