@@ -30,10 +30,10 @@ from crawld.config.model import Config, Jobs
 from crawld.config.reload import restart_needed, runtime_changes
 from crawld.daemon.clock import Clock
 from crawld.daemon.crawl.api_client import ApiClient
-from crawld.daemon.crawl.loop import Crawl, Settings
-from crawld.daemon.crawl.policy_loader import Teaching
+from crawld.daemon.crawl.loop import Crawl, CrawlSettings
+from crawld.daemon.crawl.policy_loader import PolicyLoader
 from crawld.daemon.crawl.restore import restore_hosts
-from crawld.daemon.crawl.site_registry import SiteBook
+from crawld.daemon.crawl.site_registry import SiteRegistry
 from crawld.daemon.fetch.meter import month_of
 from crawld.daemon.hints.documents import Documents
 from crawld.daemon.hints.finder import DocumentFinder
@@ -53,7 +53,7 @@ from crawld.daemon.jobs.wiki_history.job import Backfill
 from crawld.daemon.jobs.wiki_members import Members
 from crawld.daemon.phase import Phase
 from crawld.daemon.process import OPEN_FILES_KEPT, open_files, settle_collector
-from crawld.daemon.schedule.connectivity import Network as Connectivity
+from crawld.daemon.schedule.connectivity import Connectivity as Connectivity
 from crawld.daemon.supervise import outlive
 from crawld.errors import ConfigError, CrawldError
 from crawld.net.fetcher import Fetcher
@@ -142,7 +142,7 @@ class Daemon:
         self.crawl = Crawl(
             database, self.fetcher, self.connectivity, start.clock, _settings(start, fresh=fresh)
         )
-        self.book = SiteBook(self.crawl, database, start.clock, source=start.source)
+        self.book = SiteRegistry(self.crawl, database, start.clock, source=start.source)
         self._config = start.config
         client = self._api_client()
         self.documents = Documents(self.crawl, database, self.connectivity, start.clock)
@@ -165,7 +165,9 @@ class Daemon:
             ],
         )
         self.crawl.robots.on_sitemaps = self.sourcing.look_again
-        self._teaching = Teaching(self.crawl, database, on_switched=self.sourcing.delivery.restore)
+        self._teaching = PolicyLoader(
+            self.crawl, database, on_switched=self.sourcing.delivery.restore
+        )
         self._allocate = Allocate(self.crawl, database, start.clock, workers=workers)
         self._members = Members(self.crawl, database, client, start.clock)
         jobs: list[Job] = [
@@ -435,12 +437,12 @@ def socket_path(config: Config) -> Path:
     return config.daemon.socket or config.daemon.db.with_suffix(".sock")
 
 
-def _settings(start: Start, *, fresh: bool) -> Settings:
+def _settings(start: Start, *, fresh: bool) -> CrawlSettings:
     config = start.config
     address_delay_s = config.politeness.address_delay_s
     if address_delay_s is None:
         address_delay_s = config.politeness.host_delay_s / 10
-    return Settings(
+    return CrawlSettings(
         max_in_flight=config.daemon.max_in_flight,
         gather_s=config.store.batch_max_age_s / 2,
         discovery_share=config.schedule.discovery_share,

@@ -19,7 +19,7 @@ from crawld.core.revisit.registry import FACTORIES
 from crawld.core.revisit.visit_value import default_scale_model
 from crawld.daemon.clock import Clock
 from crawld.daemon.frontier.host import HostState
-from crawld.daemon.frontier.page_queue import HostPages, Known
+from crawld.daemon.frontier.page_queue import PageQueue, VisitedPages
 from crawld.daemon.jobs.allocate import Allocate, Pages, share
 from crawld.daemon.schedule.slots import HostSlot
 from crawld.store.changes import model
@@ -32,14 +32,14 @@ REVISITING = {"min_revisit_s": 0.0}
 def pages_of(policy, count=6, **more):
     """Return pages that were all visited, long ago."""
     rested = {"discovery_share": 0.5, "min_revisit_s": 10.0, **more}
-    pages = HostPages(1, 1, policy, **rested)
+    pages = PageQueue(1, 1, policy, **rested)
     pages.load_visited(known(range(1, count + 1)), 1000.0)
     return pages
 
 
 def known(numbers):
     numbers = np.array(list(numbers), dtype=np.int64)
-    return Known(numbers, np.arange(len(numbers), dtype=np.float64))
+    return VisitedPages(numbers, np.arange(len(numbers), dtype=np.float64))
 
 
 def drain(pages, now):
@@ -245,7 +245,7 @@ class TestSwitch:
         pages = pages_of("uniform")
         pages.policy_name = "index"
         six = known(range(1, 7))
-        pages.switch(Known(six.pages, np.full(6, 500.0), np.array([1, 1, 1, 1, 9.0, 1])))
+        pages.switch(VisitedPages(six.pages, np.full(6, 500.0), np.array([1, 1, 1, 1, 9.0, 1])))
         assert pages.take(90_000.0) == 5
 
 
@@ -338,9 +338,9 @@ class TestEveryPolicy:
         assert host.open_at(clock) > trio.current_time() + 500.0
 
     def test_a_page_without_importance_waits_for_all_others(self, policy):
-        pages = HostPages(1, 1, policy, discovery_share=0.5, min_revisit_s=0.0)
+        pages = PageQueue(1, 1, policy, discovery_share=0.5, min_revisit_s=0.0)
         numbers, weights = np.arange(1, 5), np.array([0.0, 1.0, 1.0, 1.0])
-        pages.load_visited(Known(numbers, np.full(4, 1e9), weights), 1e9)
+        pages.load_visited(VisitedPages(numbers, np.full(4, 1e9), weights), 1e9)
         models = blank_records(4)
         models["visits"], models["rate"], models["last_visit_at"] = 9, 1e-5, 1e9
         pages.teach(numbers, models, default_scale_model())

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from crawld.core.revisit.names import NAMES
 from crawld.core.revisit.policies import VisitObservation
-from crawld.daemon.frontier.page_queue import LOOK_AHEAD, HostPages, Known
+from crawld.daemon.frontier.page_queue import LOOK_AHEAD, PageQueue, VisitedPages
 from tests.unit.daemon.fake_hosts import (
     Asking,
     Plan,
@@ -128,7 +128,7 @@ class Crawling:
 
     def __init__(self, policy, known, waiting):
         self.now = 1e9
-        self.pages = HostPages(1, 1, policy, discovery_share=0.5, min_revisit_s=100.0)
+        self.pages = PageQueue(1, 1, policy, discovery_share=0.5, min_revisit_s=100.0)
         self.visited_at = {n: self.now - 150.0 + 20.0 * n for n in range(known)}
         self.snapshot = None
         self.in_file = list(range(1000, 1000 + waiting))  # never visited, in breadth-first order
@@ -198,7 +198,7 @@ class Crawling:
         """Read the visited pages from the file, the oldest visit first."""
         rows = sorted(self.visited_at.items(), key=itemgetter(1))
         pages, instants = zip(*rows, strict=True) if rows else ((), ())
-        self.snapshot = Known(np.array(pages, np.int64), np.array(instants, np.float64))
+        self.snapshot = VisitedPages(np.array(pages, np.int64), np.array(instants, np.float64))
         return self.snapshot
 
     def switch(self, _):

@@ -27,7 +27,7 @@ from crawld.daemon.crawl.loop import Crawl
 from crawld.daemon.fetch.request import stays_open
 from crawld.daemon.frontier.host import HostState
 from crawld.daemon.frontier.site import ActiveSite
-from crawld.daemon.schedule.connectivity import Network
+from crawld.daemon.schedule.connectivity import Connectivity
 from crawld.net.exchange import Fetched, FetchFailure, FetchRequest
 from crawld.sources.mediawiki_api import (
     MAX_ANSWER_BYTES,
@@ -76,7 +76,7 @@ class ApiClient:
         self,
         crawl: Crawl,
         database: Database,
-        network: Network,
+        network: Connectivity,
         clock: Clock,
         *,
         settings: Callable[[], Jobs],

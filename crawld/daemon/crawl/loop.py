@@ -6,7 +6,7 @@
           fetch ─▶ the host rests from the answer on ─▶ conclude ─▶ record ─▶ new pages wake hosts
 
 A turn ends with the answer; recording goes on behind it. No fetcher knows policy, SQL or robots:
-they are asked for through `HostPages`, `store` and `RobotsCache`.
+they are asked for through `PageQueue`, `store` and `RobotsCache`.
 """
 
 from __future__ import annotations
@@ -23,25 +23,25 @@ from crawld.core.page import Failure, Outcome, PageState
 from crawld.core.robots import Robots
 from crawld.core.url import parse
 from crawld.daemon.clock import Clock
-from crawld.daemon.crawl.replica_fetch import Capacity
+from crawld.daemon.crawl.replica_fetch import ReplicaFetch
 from crawld.daemon.crawl.visitor import Visitor
-from crawld.daemon.fetch.meter import Meter
-from crawld.daemon.fetch.metered_fetcher import Line
+from crawld.daemon.fetch.meter import TrafficMeter
+from crawld.daemon.fetch.metered_fetcher import MeteredFetcher
 from crawld.daemon.fetch.robots_cache import RobotsCache
-from crawld.daemon.fetch.robots_fetch import RobotsTurns
-from crawld.daemon.frontier.admission import Admission, Admitted, Source
+from crawld.daemon.fetch.robots_fetch import RobotsFetch
+from crawld.daemon.frontier.admission import Admission, Admitted, Referrer
 from crawld.daemon.frontier.host import HostState
-from crawld.daemon.frontier.page_queue import LOOK_AHEAD, HostPages
+from crawld.daemon.frontier.page_queue import LOOK_AHEAD, PageQueue
 from crawld.daemon.frontier.site import ActiveSite
-from crawld.daemon.frontier.wiki_scope import WikiParts
-from crawld.daemon.schedule.connectivity import Network
-from crawld.daemon.schedule.host_groups import Group, group_of, groups_of
+from crawld.daemon.frontier.wiki_scope import WikiScope
+from crawld.daemon.schedule.connectivity import Connectivity
+from crawld.daemon.schedule.host_groups import GroupState, group_of, groups_of
 from crawld.daemon.schedule.schedule import Schedule
 from crawld.daemon.schedule.slots import HostSlot
 from crawld.daemon.visit.content import PRODUCT
-from crawld.daemon.visit.feedback import Learning
+from crawld.daemon.visit.feedback import VisitLearning
 from crawld.daemon.visit.recorder import Recorder
-from crawld.daemon.visit.soft_404 import Absence
+from crawld.daemon.visit.soft_404 import Soft404Check
 from crawld.errors import is_of_the_file
 from crawld.net.fetcher import Fetcher
 from crawld.store.engine.database import Database
@@ -60,7 +60,7 @@ MAX_DEFERRED = 4 * LOOK_AHEAD
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Settings:
+class CrawlSettings:
     """What the whole crawl is told once.
 
     Attributes:
@@ -111,18 +111,18 @@ class Crawl:
         self,
         database: Database,
         fetcher: Fetcher,
-        network: Network,
+        network: Connectivity,
         clock: Clock,
-        settings: Settings,
+        settings: CrawlSettings,
     ) -> None:
         self.sites: dict[int, ActiveSite] = {}
         self.hosts: dict[str, HostState] = {}
         self.caps = Caps()
         self.settings = settings
-        self.wikis = WikiParts()
+        self.wikis = WikiScope()
         self.admission = Admission(self._known_robots, self.wikis)
-        self.meter = Meter()
-        self.line = Line(fetcher, database, clock, self.meter, self.reckon)
+        self.meter = TrafficMeter()
+        self.line = MeteredFetcher(fetcher, database, clock, self.meter, self.reckon)
         self.robots = RobotsCache(
             database, self.line, clock, agent=PRODUCT, on_changed=self._readmit
         )
@@ -130,14 +130,14 @@ class Crawl:
         self.schedule = Schedule(
             self, max_on_turn=settings.max_in_flight, address_wait_s=settings.address_wait_s
         )
-        self.learning = Learning(
+        self.learning = VisitLearning(
             database, confirm_pages=settings.confirm_pages, check_share=settings.check_share
         )
-        self.groups: tuple[Group, ...] = ()
-        self.absence = Absence(database, self.line, network, clock)
+        self.groups: tuple[GroupState, ...] = ()
+        self.absence = Soft404Check(database, self.line, network, clock)
         self.visitor = Visitor(self, network, clock, database)
-        self.capacity = Capacity(self, database, clock)
-        self.robots_turns = RobotsTurns(
+        self.capacity = ReplicaFetch(self, database, clock)
+        self.robots_turns = RobotsFetch(
             self.schedule, self.robots, database, network, clock, self.enter_host
         )
         self.renamed = trio.Event()
@@ -225,13 +225,13 @@ class Crawl:
             host.paused = paused
             self.schedule.wake(host.slot)
 
-    def pages_of(self, host: HostState, site_id: int, *, requisites: bool = False) -> HostPages:
+    def pages_of(self, host: HostState, site_id: int, *, requisites: bool = False) -> PageQueue:
         """Return the pages of a site on a host, or its requisites there; none at first."""
         held = host.requisites if requisites else host.pages
         pages = held.get(site_id)
         if pages is None:
             ordered = site_id in self.sites and not requisites
-            pages = HostPages(
+            pages = PageQueue(
                 site_id,
                 host.host_id,
                 self.sites[site_id].policy if ordered else "uniform",
@@ -245,7 +245,7 @@ class Crawl:
 
     async def plant(self, site: ActiveSite, urls: Iterable[str]) -> Admitted:
         """Add seeds to a site; returns when they are in the file."""
-        admitted = self.admission.admit(site, urls, Source(None, 0, seed=True), self._clock.now())
+        admitted = self.admission.admit(site, urls, Referrer(None, 0, seed=True), self._clock.now())
         new = await self._database.write(frontier.discover, admitted.found, self.caps)
         if admitted.refusals:
             await self._database.write(refusal.record, admitted.refusals)
@@ -358,7 +358,7 @@ class Crawl:
         else:
             await self.absence.forbidden(origin)
 
-    def _deferred(self, host: HostState, pages: HostPages, page_id: int, origin: str) -> bool:
+    def _deferred(self, host: HostState, pages: PageQueue, page_id: int, origin: str) -> bool:
         """Put a page of a closed origin aside, so that those of the host's other origins go on."""
         closed_until = self.robots.closed_until(origin)
         if closed_until <= trio.current_time():
@@ -370,7 +370,7 @@ class Crawl:
             host.shut_until = closed_until
         return True
 
-    async def _take(self, host: HostState) -> tuple[HostPages, PageRecord, ActiveSite] | None:
+    async def _take(self, host: HostState) -> tuple[PageQueue, PageRecord, ActiveSite] | None:
         """Take the next page that may be visited; others are left out until the rules change."""
         for _ in range(MAX_PASSED_OVER):
             await self._refill(host)
@@ -416,7 +416,7 @@ class Crawl:
                 )
                 pages.refill([page.page_id for page in found], asked=asked)
 
-    async def _exclude(self, pages: HostPages, page: PageRecord) -> None:
+    async def _exclude(self, pages: PageQueue, page: PageRecord) -> None:
         pages.forgotten(page.page_id)
         await self._database.write(
             page_rows.set_state, page.page_id, PageState.EXCLUDED, Failure.ROBOTS

@@ -23,7 +23,7 @@ from crawld.core.change.record import RECORD, VERSION, Records, records_of
 from crawld.core.change.scale import ScaleModel
 from crawld.core.revisit.visit_value import default_scale_model
 from crawld.daemon.crawl.loop import Crawl
-from crawld.daemon.frontier.page_queue import HostPages, Known
+from crawld.daemon.frontier.page_queue import PageQueue, VisitedPages
 from crawld.daemon.pacing import Pace
 from crawld.store.changes import allocation, model
 from crawld.store.changes.allocation import WeighedModel
@@ -39,7 +39,7 @@ REST_FACTOR: Final = 1.0
 """Rest after each slice, as a multiple of its work."""
 
 
-class Models:
+class ModelSlice:
     """Some models of one site on one host.
 
     Attributes:
@@ -61,7 +61,7 @@ class Models:
 
 def read_slice(
     connection: apsw.Connection, after: tuple[int, int], last_host: int = 2**63 - 1
-) -> tuple[list[Models], tuple[int, int] | None]:
+) -> tuple[list[ModelSlice], tuple[int, int] | None]:
     """Return the next models, on a reader's thread.
 
     Returns:
@@ -72,19 +72,19 @@ def read_slice(
     return grouped(rows), end
 
 
-def grouped(rows: Iterable[WeighedModel]) -> list[Models]:
+def grouped(rows: Iterable[WeighedModel]) -> list[ModelSlice]:
     """Return models by host and site."""
     # A model of another version is made anew by the next visit.
     held = [row for row in rows if len(row.record) == RECORD.itemsize and row.record[0] == VERSION]
     held.sort(key=_place)
-    return [Models(list(group)) for _, group in groupby(held, key=_place)]
+    return [ModelSlice(list(group)) for _, group in groupby(held, key=_place)]
 
 
 def _place(row: WeighedModel) -> tuple[int, int]:
     return row.host_id, row.site_id
 
 
-class Teaching:
+class PolicyLoader:
     """The task."""
 
     def __init__(
@@ -124,7 +124,7 @@ class Teaching:
                 await self._on_switched(switched)
             await self._crawl.renamed.wait()
 
-    def _all(self) -> Iterator[HostPages]:
+    def _all(self) -> Iterator[PageQueue]:
         for host in list(self._crawl.hosts.values()):
             yield from list(host.pages.values())
 
@@ -134,7 +134,7 @@ class Teaching:
             if not pages.switching:
                 continue
             known = await self._database.read(allocation.visited, pages.host_id, pages.site_id)
-            pages.switch(Known(*known))
+            pages.switch(VisitedPages(*known))
             switched.add((pages.host_id, pages.site_id))
         if switched:
             self._crawl.schedule.wake_all()
@@ -170,7 +170,7 @@ class Teaching:
         return found
 
 
-def _tell(pages: HostPages, models: Models, scale: ScaleModel) -> None:
+def _tell(pages: PageQueue, models: ModelSlice, scale: ScaleModel) -> None:
     for index in np.flatnonzero(models.weights != 1.0).tolist():
         pages.weigh(int(models.pages[index]), float(models.weights[index]))
     pages.teach(models.pages, models.records, scale)

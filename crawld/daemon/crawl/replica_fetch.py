@@ -27,7 +27,7 @@ from crawld.core.page import Outcome
 from crawld.core.url import parse
 from crawld.daemon.clock import Clock
 from crawld.daemon.frontier.host import HostState
-from crawld.daemon.frontier.page_queue import HostPages
+from crawld.daemon.frontier.page_queue import PageQueue
 from crawld.daemon.frontier.site import ActiveSite
 from crawld.daemon.visit.conclude import Visit
 from crawld.store.engine.database import Database
@@ -69,7 +69,7 @@ class _Leave:
     idle_until: float = -math.inf
 
 
-class Capacity:
+class ReplicaFetch:
     """Which hosts may stand in for which, and the turns they do it in."""
 
     def __init__(self, crawl: Crawl, database: Database, clock: Clock) -> None:
@@ -172,7 +172,7 @@ class Capacity:
 
     # --- a turn --------------------------------------------------------------------------------
 
-    def _lending(self, canonical: HostState, active: set[int]) -> list[HostPages]:
+    def _lending(self, canonical: HostState, active: set[int]) -> list[PageQueue]:
         sites = self._crawl.sites
         return [
             pages
@@ -206,7 +206,7 @@ class Capacity:
                 return True
         return False
 
-    async def _lend(self, host: HostState, leave: _Leave, pages: HostPages) -> bool:
+    async def _lend(self, host: HostState, leave: _Leave, pages: PageQueue) -> bool:
         passed: list[int] = []
         try:
             while len(passed) < LOOKS and len(leave.unchecked) < MOST_UNCHECKED:

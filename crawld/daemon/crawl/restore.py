@@ -14,7 +14,7 @@ from crawld.core.politeness import Backoff
 from crawld.daemon.clock import Clock
 from crawld.daemon.crawl.loop import Crawl
 from crawld.daemon.frontier.host import HostState
-from crawld.daemon.frontier.page_queue import Known
+from crawld.daemon.frontier.page_queue import VisitedPages
 from crawld.daemon.schedule.schedule import START_SPREAD_S
 from crawld.store.engine.database import Database
 from crawld.store.frontier import load
@@ -64,7 +64,7 @@ def _restore_revisits(
         host_id, site_id = int(keys[0, first]), int(keys[1, first])
         if site_id in crawl.sites:
             crawl.pages_of(hosts[host_id], site_id).load_visited(
-                Known(revisits.page_ids[first:end], revisits.last_visit_at[first:end]), now
+                VisitedPages(revisits.page_ids[first:end], revisits.last_visit_at[first:end]), now
             )
 
 

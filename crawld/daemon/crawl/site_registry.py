@@ -31,7 +31,7 @@ SEED_BATCH = 500
 """Seeds planted in one write."""
 
 
-class SiteBook:
+class SiteRegistry:
     """Which sites there are, and what the crawl is told of them.
 
     Attributes:

@@ -19,16 +19,16 @@ from crawld.core.url import parse
 from crawld.daemon.clock import Clock
 from crawld.daemon.fetch.request import request_for
 from crawld.daemon.frontier.host import HostState
-from crawld.daemon.frontier.page_queue import HostPages
+from crawld.daemon.frontier.page_queue import PageQueue
 from crawld.daemon.frontier.site import ActiveSite
-from crawld.daemon.schedule.connectivity import Network
+from crawld.daemon.schedule.connectivity import Connectivity
 from crawld.daemon.schedule.schedule import Schedule
 from crawld.daemon.visit.conclude import Visit, conclude
-from crawld.daemon.visit.feedback import Learning
+from crawld.daemon.visit.feedback import VisitLearning
 from crawld.daemon.visit.record import observation_of, record_of
-from crawld.daemon.visit.recorder import Entry, Recorder
+from crawld.daemon.visit.recorder import PendingVisit, Recorder
 from crawld.daemon.visit.requisite import conclude_requisite, request_for_requisite
-from crawld.daemon.visit.validators import NONE_SENT, Asked
+from crawld.daemon.visit.validators import NO_VALIDATORS, RequestMode
 from crawld.net.exchange import Fetched, FetchFailure
 from crawld.store.engine.database import Database
 from crawld.store.frontier import host as host_rows
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 log = structlog.get_logger(__name__)
 
-_ELSEWHERE = Asked(elsewhere=True)
+_ELSEWHERE = RequestMode(elsewhere=True)
 
 ONCE_TRIES = 3
 """Visits a failing page is given by a one-off mirror."""
@@ -56,12 +56,14 @@ class Visitor:
         wire_bytes: body bytes received since the start.
     """
 
-    def __init__(self, crawl: Crawl, network: Network, clock: Clock, database: Database) -> None:
+    def __init__(
+        self, crawl: Crawl, network: Connectivity, clock: Clock, database: Database
+    ) -> None:
         self.counts: dict[Outcome, int] = dict.fromkeys(Outcome, 0)
         self.wire_bytes = 0
         self._crawl = crawl
         self._schedule: Schedule = crawl.schedule
-        self._learning: Learning = crawl.learning
+        self._learning: VisitLearning = crawl.learning
         self._recorder: Recorder = crawl.recorder
         self._network = network
         self._clock = clock
@@ -70,7 +72,7 @@ class Visitor:
     async def visit(
         self,
         host: HostState,
-        pages: HostPages,
+        pages: PageQueue,
         page: PageRecord,
         site: ActiveSite,
         *,
@@ -93,11 +95,11 @@ class Visitor:
     async def _made(
         self,
         host: HostState,
-        pages: HostPages,
+        pages: PageQueue,
         page: PageRecord,
         site: ActiveSite,
         url: str | None,
-    ) -> Entry | None:
+    ) -> PendingVisit | None:
         """Make a visit; return what is to be recorded of it."""
         sources = self._crawl.hint_sources.get((site.site_id, page.host_id))
         if url is None:
@@ -105,7 +107,7 @@ class Visitor:
                 page, self._clock.now(), host.delay_s(), covered=sources is not None
             )
             if page.page_id in self._crawl.audited:
-                asked = replace(asked, sent=NONE_SENT)
+                asked = replace(asked, sent=NO_VALIDATORS)
         else:
             asked = _ELSEWHERE
         answer = await self._ask(host, page, site, asked, url)
@@ -141,7 +143,7 @@ class Visitor:
         soon = visit.needs is not None and not visit.first_copy
         shown = visit.judgement.outcome if url is None else None
         on_recorded = partial(self._recorded, host, pages, page.page_id, put_back, soon, shown)
-        return Entry(record, on_recorded)
+        return PendingVisit(record, on_recorded)
 
     async def compare(self, host: HostState, page: PageRecord, site: ActiveSite, url: str) -> None:
         """Ask a replica for a page that its own host has just shown otherwise than the replica.
@@ -158,7 +160,12 @@ class Visitor:
             await self._crawl.capacity.end(host, f"{visit.judgement.outcome}: {url}")
 
     async def _ask(
-        self, host: HostState, page: PageRecord, site: ActiveSite, asked: Asked, url: str | None
+        self,
+        host: HostState,
+        page: PageRecord,
+        site: ActiveSite,
+        asked: RequestMode,
+        url: str | None,
     ) -> Fetched | FetchFailure:
         ask = request_for_requisite if page.requisite else request_for
         named = page if url is None else page._replace(url=url)
@@ -172,7 +179,7 @@ class Visitor:
         return answer
 
     async def _find(
-        self, page: PageRecord, site: ActiveSite, answer: Fetched | FetchFailure, asked: Asked
+        self, page: PageRecord, site: ActiveSite, answer: Fetched | FetchFailure, asked: RequestMode
     ) -> Visit:
         now = self._clock.now()
         # What was fetched is recorded, whatever else is given up meanwhile.
@@ -210,7 +217,7 @@ class Visitor:
         host.spaced(answer.answered_at if isinstance(answer, Fetched) else answer.at)
 
     def _way_back(
-        self, pages: HostPages, visit: Visit, observation: VisitObservation, *, again: bool
+        self, pages: PageQueue, visit: Visit, observation: VisitObservation, *, again: bool
     ) -> Callable[[], None]:
         """Return how the page is put back; holds nothing of the visit, which may be large."""
         page_id, judgement = visit.page.page_id, visit.judgement
@@ -235,7 +242,7 @@ class Visitor:
     def _recorded(
         self,
         host: HostState,
-        pages: HostPages,
+        pages: PageQueue,
         page_id: int,
         put_back: Callable[[], None],
         soon: bool,

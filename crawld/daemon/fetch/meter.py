@@ -20,7 +20,7 @@ def month_of(now: float) -> int:
     return 12 * day.year + day.month - 1
 
 
-class Meter:
+class TrafficMeter:
     """Bytes of this month by site.
 
     Attributes:

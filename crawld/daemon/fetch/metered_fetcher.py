@@ -16,7 +16,7 @@ import trio
 
 from crawld.core.page import Failure
 from crawld.daemon.clock import Clock
-from crawld.daemon.fetch.meter import Meter
+from crawld.daemon.fetch.meter import TrafficMeter
 from crawld.daemon.frontier.site import ActiveSite
 from crawld.net.exchange import MIB, Fetched, FetchFailure, FetchRequest, Headers, Receive, Sink
 from crawld.net.fetcher import Fetcher
@@ -25,13 +25,13 @@ from crawld.store.frontier import traffic
 
 log = structlog.get_logger(__name__)
 
-USED_UP: Final = "the bytes of the month are used up"
+QUOTA_EXCEEDED: Final = "the bytes of the month are used up"
 
 _PART_BYTES: Final = MIB // 16
 """Of a stream so much is counted at a time: what a crash may leave out."""
 
 
-class Line:
+class MeteredFetcher:
     """What the requests of all sites go over.
 
     Args:
@@ -43,7 +43,7 @@ class Line:
         fetcher: Fetcher,
         database: Database,
         clock: Clock,
-        meter: Meter,
+        meter: TrafficMeter,
         on_used_up: Callable[[], None],
     ) -> None:
         self._fetcher = fetcher
@@ -106,7 +106,7 @@ class Line:
         await self._count(site, waiting_bytes)
         return FetchFailure(
             failure=Failure.TOO_LARGE,
-            detail=USED_UP,
+            detail=QUOTA_EXCEEDED,
             address=None,
             sent_at=None,
             at=trio.current_time(),

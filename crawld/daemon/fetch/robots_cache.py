@@ -20,7 +20,7 @@ import structlog
 from crawld.core.robots import ROBOTS_MAX_AGE_S, Robots, RobotsVerdict
 from crawld.core.url import parse
 from crawld.daemon.clock import Clock
-from crawld.daemon.fetch.metered_fetcher import Line
+from crawld.daemon.fetch.metered_fetcher import MeteredFetcher
 from crawld.daemon.frontier.host import HostState
 from crawld.daemon.frontier.site import ActiveSite
 from crawld.net.exchange import FetchFailure
@@ -66,7 +66,7 @@ class RobotsCache:
     def __init__(
         self,
         database: Database,
-        line: Line,
+        line: MeteredFetcher,
         clock: Clock,
         *,
         agent: str,

@@ -15,14 +15,14 @@ from crawld.daemon.clock import Clock
 from crawld.daemon.fetch.robots_cache import RobotsCache
 from crawld.daemon.frontier.host import HostState
 from crawld.daemon.frontier.site import ActiveSite
-from crawld.daemon.schedule.connectivity import Network
+from crawld.daemon.schedule.connectivity import Connectivity
 from crawld.daemon.schedule.schedule import Schedule
 from crawld.net.robots import RobotsAnswer
 from crawld.store.engine.database import Database
 from crawld.store.frontier import host as host_rows
 
 
-class RobotsTurns:
+class RobotsFetch:
     """Asks for robots.txt in the turns of hosts, redirects included.
 
     Args:
@@ -36,7 +36,7 @@ class RobotsTurns:
         schedule: Schedule,
         robots: RobotsCache,
         database: Database,
-        network: Network,
+        network: Connectivity,
         clock: Clock,
         enter_host: Callable[[int, str], HostState],
     ) -> None:

@@ -14,7 +14,7 @@ from crawld.core.robots import Robots
 from crawld.core.traps import trap
 from crawld.core.url import parse, url_hash
 from crawld.daemon.frontier.site import ActiveSite
-from crawld.daemon.frontier.wiki_scope import WikiParts
+from crawld.daemon.frontier.wiki_scope import WikiScope
 from crawld.store.frontier.frontier import Discovery
 from crawld.store.frontier.refusal import Refusal
 
@@ -54,7 +54,7 @@ class RecentUrls:
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class Referrer:
     """The page that names the URLs.
 
     Attributes:
@@ -84,9 +84,9 @@ class Admitted:
 class Admission:
     """Judges URLs for all sites."""
 
-    def __init__(self, known_robots: KnownRobots, wikis: WikiParts | None = None) -> None:
+    def __init__(self, known_robots: KnownRobots, wikis: WikiScope | None = None) -> None:
         self._known_robots = known_robots
-        self._wikis = wikis or WikiParts()
+        self._wikis = wikis or WikiScope()
         self._recent = RecentUrls()
         self._needless = RecentUrls()
 
@@ -95,7 +95,9 @@ class Admission:
         self._recent.clear()
         self._needless.clear()
 
-    def admit(self, site: ActiveSite, urls: Iterable[str], source: Source, now: float) -> Admitted:
+    def admit(
+        self, site: ActiveSite, urls: Iterable[str], source: Referrer, now: float
+    ) -> Admitted:
         """Judge canonical URLs found for a site.
 
         Args:
@@ -123,7 +125,7 @@ class Admission:
         site: ActiveSite,
         url: str,
         hashed: int,
-        source: Source,
+        source: Referrer,
         now: float,
         admitted: Admitted,
     ) -> str | None:
@@ -158,7 +160,7 @@ class Admission:
         return None
 
     def admit_requisites(
-        self, site: ActiveSite, urls: Iterable[str], source: Source, now: float
+        self, site: ActiveSite, urls: Iterable[str], source: Referrer, now: float
     ) -> Admitted:
         """Judge canonical URLs that a page needs to be shown.
 

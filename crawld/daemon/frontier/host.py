@@ -24,8 +24,8 @@ from crawld.core.politeness import (
 )
 from crawld.core.robots import Robots
 from crawld.daemon.clock import Clock
-from crawld.daemon.frontier.page_queue import HostPages
-from crawld.daemon.schedule.host_groups import Group
+from crawld.daemon.frontier.page_queue import PageQueue
+from crawld.daemon.schedule.host_groups import GroupState
 from crawld.daemon.schedule.slots import HostSlot
 from crawld.store.frontier.host import HostUpdate
 
@@ -72,9 +72,9 @@ class HostState:
         self.host_id = host_id
         self.slot = slot
         self.rules = DelayRules()
-        self.group: Group | None = None
-        self.pages: dict[int, HostPages] = {}
-        self.requisites: dict[int, HostPages] = {}
+        self.group: GroupState | None = None
+        self.pages: dict[int, PageQueue] = {}
+        self.requisites: dict[int, PageQueue] = {}
         self.backoff: Backoff = NO_BACKOFF
         self.certificate: tuple[str, ...] = ()
         self.paused = False
@@ -175,7 +175,7 @@ class HostState:
 
     # --- pages ---------------------------------------------------------------------------------
 
-    def queues(self) -> list[HostPages]:
+    def queues(self) -> list[PageQueue]:
         """Return the pages and the requisites of every site."""
         return [*self.pages.values(), *self.requisites.values()]
 
@@ -192,7 +192,7 @@ class HostState:
 
     def take(
         self, now: float, active: set[int], *, requisite_share: float = 0.0
-    ) -> tuple[HostPages, int] | None:
+    ) -> tuple[PageQueue, int] | None:
         """Take the next page, the sites of the host in turn.
 
         Args:
@@ -212,8 +212,8 @@ class HostState:
         return taken
 
     def _take_of(
-        self, held: dict[int, HostPages], now: float, active: set[int]
-    ) -> tuple[HostPages, int] | None:
+        self, held: dict[int, PageQueue], now: float, active: set[int]
+    ) -> tuple[PageQueue, int] | None:
         queues = [pages for site_id, pages in held.items() if site_id in active]
         for offset in range(len(queues)):
             pages = queues[(self._turn + offset) % len(queues)]

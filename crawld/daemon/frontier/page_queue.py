@@ -36,8 +36,8 @@ from crawld.core.revisit.policies_frequency import DelayedPolicy
 from crawld.core.revisit.policies_greedy import GreedyPolicy
 from crawld.core.revisit.policies_index import IndexPolicy
 from crawld.core.revisit.registry import FACTORIES, FrequencyPolicy
-from crawld.daemon.frontier.retries import Retries
-from crawld.daemon.frontier.revisit_queue import Resting
+from crawld.daemon.frontier.retries import RetryQueue
+from crawld.daemon.frontier.revisit_queue import RevisitQueue
 
 LOOK_AHEAD = 256
 """Pages of the frontier held in memory per host and site."""
@@ -54,7 +54,7 @@ _EMPTY: Final[Policy] = UniformPolicy()
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class VisitedPages:
     """Visited pages as the file has them, the oldest visit first.
 
     Attributes:
@@ -68,7 +68,7 @@ class Known:
     weights: npt.NDArray[np.float64] | None = None
 
 
-class HostPages:
+class PageQueue:
     """The pages of one site on one host.
 
     Attributes:
@@ -132,14 +132,14 @@ class HostPages:
         self._again: tuple[int, ...] = ()
         # A list and a heap where deques would do: two of those cost 1.2 KB a host.
         self._ahead: list[int] = []
-        self._resting = Resting(min_revisit_s)
-        self._retries = Retries()
+        self._resting = RevisitQueue(min_revisit_s)
+        self._retries = RetryQueue()
         self._selectable = 0
         self._balance = 0.0
 
     # --- coming in -----------------------------------------------------------------------------
 
-    def load_visited(self, known: Known, now: float) -> None:
+    def load_visited(self, known: VisitedPages, now: float) -> None:
         """Take the visited pages from the file at start; `now` in Unix seconds."""
         self._keep_weights(known)
         pages, last_visit_at = known.pages, known.last_visit_at
@@ -157,7 +157,7 @@ class HostPages:
             self._policy = FACTORIES[self._policy_of]()
         return self._policy
 
-    def _keep_weights(self, known: Known) -> None:
+    def _keep_weights(self, known: VisitedPages) -> None:
         if known.weights is not None:
             unusual = np.flatnonzero(known.weights != 1.0)
             pages, weights = known.pages[unusual].tolist(), known.weights[unusual].tolist()
@@ -476,7 +476,7 @@ class HostPages:
         """Whether another policy was named and has not got its pages yet (`switch`)."""
         return self.policy_name != self._policy_of
 
-    def switch(self, known: Known) -> None:
+    def switch(self, known: VisitedPages) -> None:
         """Let the policy of `policy_name` take over.
 
         Args:

@@ -6,7 +6,7 @@ import heapq
 from collections.abc import Iterator, Set
 
 
-class Retries:
+class RetryQueue:
     """Such pages of one host and site, the earliest instant first."""
 
     __slots__ = ("_heap",)

@@ -12,11 +12,11 @@ from collections.abc import Iterable, Iterator, Set
 
 from crawld.core.revisit.policies import VisitObservation
 
-Rest = tuple[float, int, VisitObservation | None]
+RestingPage = tuple[float, int, VisitObservation | None]
 """Instant of the visit (Unix seconds), page, what the visit found (None: from the file)."""
 
 
-class Resting:
+class RevisitQueue:
     """Resting pages of one host and site, the earliest visit first.
 
     Attributes:
@@ -29,7 +29,7 @@ class Resting:
     def __init__(self, rest_s: float) -> None:
         """Begin with none; each rests for `rest_s`."""
         self.rest_s = rest_s
-        self._heap: list[Rest] = []
+        self._heap: list[RestingPage] = []
         self._told: dict[int, float] | None = None
 
     def add(
@@ -62,14 +62,14 @@ class Resting:
             return None
         return now if self._told else self._heap[0][0] + self.rest_s
 
-    def rested(self, now: float) -> Iterable[Rest]:
+    def rested(self, now: float) -> Iterable[RestingPage]:
         """Take out the pages whose rest is over."""
         over = self._take_told() if self._told else []
         while self._heap and self._heap[0][0] + self.rest_s <= now:
             over.append(heapq.heappop(self._heap))
         return over
 
-    def _take_told(self) -> list[Rest]:
+    def _take_told(self) -> list[RestingPage]:
         told, self._told = self._told or {}, None
         over = [rest for rest in self._heap if told.get(rest[1], -math.inf) > rest[0]]
         self._heap = [rest for rest in self._heap if told.get(rest[1], -math.inf) <= rest[0]]

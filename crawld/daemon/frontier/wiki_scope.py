@@ -17,7 +17,7 @@ from crawld.store.changes.wiki import WikiRow
 from crawld.store.engine.database import Database
 
 
-class WikiParts:
+class WikiScope:
     """The parts of all wikis, by site and origin."""
 
     def __init__(self) -> None:

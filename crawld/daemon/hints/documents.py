@@ -24,12 +24,12 @@ from crawld.core.robots import Robots
 from crawld.core.url import canonicalize, parse, registrable_domain
 from crawld.daemon.clock import Clock
 from crawld.daemon.crawl.loop import Crawl
-from crawld.daemon.fetch.metered_fetcher import USED_UP
+from crawld.daemon.fetch.metered_fetcher import QUOTA_EXCEEDED
 from crawld.daemon.fetch.request import stays_open
 from crawld.daemon.frontier.host import HostState
 from crawld.daemon.frontier.site import ActiveSite
 from crawld.daemon.hints.source import HELD, PollTrouble
-from crawld.daemon.schedule.connectivity import Network
+from crawld.daemon.schedule.connectivity import Connectivity
 from crawld.errors import InvalidUrlError
 from crawld.net.exchange import (
     Fetched,
@@ -102,7 +102,9 @@ class Document:
 class Documents:
     """Asks for documents."""
 
-    def __init__(self, crawl: Crawl, database: Database, network: Network, clock: Clock) -> None:
+    def __init__(
+        self, crawl: Crawl, database: Database, network: Connectivity, clock: Clock
+    ) -> None:
         self._crawl = crawl
         self._database = database
         self._network = network
@@ -222,7 +224,7 @@ class Documents:
         if site is None or site.paused or host.paused:
             return PollTrouble(HELD, "the site or the host is paused", requests=0)
         if self._crawl.line.is_used_up(site):
-            return PollTrouble(HELD, USED_UP, requests=0)
+            return PollTrouble(HELD, QUOTA_EXCEEDED, requests=0)
         opens_in_s = host.rested_at(self._clock) - trio.current_time()
         if opens_in_s > 0:
             return PollTrouble(HELD, "the host is closed for a time", opens_in_s, requests=0)

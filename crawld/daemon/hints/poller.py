@@ -24,7 +24,7 @@ from crawld.config.model import Jobs
 from crawld.core.url import parse, url_hash
 from crawld.daemon.clock import Clock
 from crawld.daemon.crawl.loop import Crawl
-from crawld.daemon.frontier.admission import Source as Origin
+from crawld.daemon.frontier.admission import Referrer as Origin
 from crawld.daemon.hints.budget import Budget
 from crawld.daemon.hints.delivery import SLICE_S, Delivery
 from crawld.daemon.hints.source import HELD, Finder, Hint, Poll, PollTrouble, Source, Stream

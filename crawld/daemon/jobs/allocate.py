@@ -28,9 +28,9 @@ from crawld.core.revisit.price import revisit_frequency
 from crawld.core.revisit.registry import FrequencyPolicy
 from crawld.daemon.clock import Clock
 from crawld.daemon.crawl.loop import Crawl
-from crawld.daemon.crawl.policy_loader import Models, grouped, read_slice
+from crawld.daemon.crawl.policy_loader import ModelSlice, grouped, read_slice
 from crawld.daemon.frontier.host import HostState
-from crawld.daemon.frontier.page_queue import HostPages
+from crawld.daemon.frontier.page_queue import PageQueue
 from crawld.daemon.pacing import Pace
 from crawld.store.changes import allocation as price
 from crawld.store.engine.database import Database
@@ -241,7 +241,7 @@ class Allocate:
             await trio.lowlevel.checkpoint()
         self._crawl.schedule.wake_all()
 
-    async def _hand(self, of_site: HostPages, pages: npt.NDArray[np.int64], given: Floats) -> None:
+    async def _hand(self, of_site: PageQueue, pages: npt.NDArray[np.int64], given: Floats) -> None:
         """Hand frequencies to a policy that follows them, in parts: no slot waits for all."""
         pace = Pace(REST_FACTOR)
         for start in range(0, len(pages), HANDED):
@@ -267,7 +267,7 @@ def _runs(known: Iterable[int], wanted: set[int]) -> Iterator[tuple[int, int]]:
             first = last = None
 
 
-def _pages_of(models: Models) -> Pages:
+def _pages_of(models: ModelSlice) -> Pages:
     count = len(models.pages)
     return Pages(
         models.pages,

@@ -19,7 +19,7 @@ from crawld.core.politeness import MAX_RETRY_AFTER_S
 from crawld.daemon.clock import Clock
 from crawld.daemon.crawl.api_client import Api, ApiClient
 from crawld.daemon.crawl.loop import Crawl
-from crawld.daemon.frontier.admission import Source
+from crawld.daemon.frontier.admission import Referrer
 from crawld.daemon.frontier.site import ActiveSite
 from crawld.sources.mediawiki_api import ApiAnswer, ApiTrouble, Trouble
 from crawld.sources.mediawiki_scope import Walk, WikiPart
@@ -145,7 +145,7 @@ class Members:
             await self._admit(site, urls[start : start + AT_ONCE])
 
     async def _admit(self, site: ActiveSite, urls: Sequence[str]) -> None:
-        admitted = self._crawl.admission.admit(site, urls, Source(None, 0), self._clock.now())
+        admitted = self._crawl.admission.admit(site, urls, Referrer(None, 0), self._clock.now())
         new = await self._database.write(frontier.discover, admitted.found, self._crawl.caps)
         if admitted.refusals:
             await self._database.write(refusal.record, admitted.refusals)

@@ -20,7 +20,7 @@ PAUSE = "network"
 """The reason the schedule is paused for."""
 
 
-class Network:
+class Connectivity:
     """The resolver and the witness of outages."""
 
     def __init__(self, resolver: Resolver) -> None:

@@ -16,7 +16,7 @@ from crawld.daemon.schedule.slots import HostSlot
 
 
 @dataclass(slots=True, eq=False)
-class Group:
+class GroupState:
     """Hosts that share a limit.
 
     Attributes:
@@ -43,10 +43,10 @@ class Group:
         return [each for each in self.members if each.turn is None]
 
 
-def groups_of(configured: Sequence[HostGroup]) -> tuple[Group, ...]:
+def groups_of(configured: Sequence[HostGroup]) -> tuple[GroupState, ...]:
     """Return the groups of the config, without members."""
     return tuple(
-        Group(
+        GroupState(
             host_patterns(each.hosts),
             each.max_connections,
             None if each.max_bytes_per_s is None else each.max_bytes_per_s / each.max_connections,
@@ -56,7 +56,7 @@ def groups_of(configured: Sequence[HostGroup]) -> tuple[Group, ...]:
     )
 
 
-def group_of(groups: Iterable[Group], slot: HostSlot) -> Group | None:
+def group_of(groups: Iterable[GroupState], slot: HostSlot) -> GroupState | None:
     """Return the first group that a host belongs to, and enter it there; None: none."""
     for group in groups:
         if slot.host in group.hosts:

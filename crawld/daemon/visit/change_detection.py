@@ -37,7 +37,7 @@ from crawld.core.content.fingerprint import cleaned_digest
 from crawld.core.content.noise_learning import Readings
 from crawld.core.content.volatile import VolatileBlocks, cleaned
 from crawld.daemon.frontier.site import ActiveSite
-from crawld.daemon.visit.spare import SpareTime
+from crawld.daemon.visit.spare import TokenBucket
 from crawld.errors import CrawldError
 from crawld.net.exchange import Fetched, FetchFailure
 from crawld.store.changes import volatile
@@ -68,7 +68,7 @@ PAIR_S = 60.0
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class BodyComparison:
     """What the body of an answer is, beside the copy held.
 
     Attributes:
@@ -100,7 +100,7 @@ class Finding:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Comparison:
+class ComparisonBasis:
     """What a new body is compared with, and how.
 
     Attributes:
@@ -128,10 +128,10 @@ class Comparison:
         """The rules of the page and of its host."""
         return self.rules | self.template
 
-    def learnt(self, old: Blocks, new: Blocks) -> Comparison:
+    def learnt(self, old: Blocks, new: Blocks) -> ComparisonBasis:
         """Return the comparison with the rules as they are after it."""
         readings = Readings.of(old, new)
-        return Comparison(
+        return ComparisonBasis(
             held=self.held,
             rules=readings.learn(self.rules, pair=self.pair),
             template=readings.learn_host(self.template, page_key=self.page_id),
@@ -140,7 +140,7 @@ class Comparison:
         )
 
 
-def compare(body: bytes, content_type: str | None, comparison: Comparison) -> Finding:
+def compare(body: bytes, content_type: str | None, comparison: ComparisonBasis) -> BodyComparison:
     """Compare a body with the copy held.
 
     Args:
@@ -169,7 +169,7 @@ def compare(body: bytes, content_type: str | None, comparison: Comparison) -> Fi
         cleaned_as = cleaned_digest(cleaned(analysis.blocks, known))
     # Paragraphs that changed places differ by nothing as rsync sees it: the digests decide.
     equal = not difference and cleaned_as == cleaned_digest(cleaned(old, known))
-    return Finding(
+    return BodyComparison(
         digest=analysis.digest,
         same=equal or 0.0 < difference < comparison.threshold,
         analysis=analysis,
@@ -180,11 +180,11 @@ def compare(body: bytes, content_type: str | None, comparison: Comparison) -> Fi
     )
 
 
-def stayed(body: bytes, content_type: str | None, comparison: Comparison) -> Finding:
+def stayed(body: bytes, content_type: str | None, comparison: ComparisonBasis) -> BodyComparison:
     """Tell the rules that what they cover has stayed: the body is the one held."""
     blocks = read_blocks(body, content_type)
     after = comparison.learnt(blocks, blocks)
-    return Finding(
+    return BodyComparison(
         digest=digest(body),
         same=True,
         rules=_if_new(comparison.rules, after.rules),
@@ -231,7 +231,7 @@ def is_pair(page: PageRecord, now: float, delay_s: float) -> bool:
     return before is not None and 0.0 <= now - before <= max(PAIR_S, 4.0 * delay_s)
 
 
-class Detection:
+class ChangeDetector:
     """Compares bodies with the copies in the file; the rules of the last hosts are at hand."""
 
     def __init__(self, database: Database, *, confirm_pages: int) -> None:
@@ -240,7 +240,7 @@ class Detection:
         self._database = database
         self._templates: OrderedDict[int, Template] = OrderedDict()
         self._threads = trio.CapacityLimiter(1)
-        self._spare = SpareTime(trio.current_time())
+        self._spare = TokenBucket(trio.current_time())
 
     async def examine(
         self,
@@ -250,7 +250,7 @@ class Detection:
         *,
         pair: bool,
         told: bool = False,
-    ) -> Finding | None:
+    ) -> BodyComparison | None:
         """Return what a body is beside the copy held; None where the answer brought none.
 
         Args:
@@ -269,8 +269,8 @@ class Detection:
             return await self._stayed(page, answer, body_digest)
         copy = await self._copy(page)
         if copy is None:
-            return Finding(body_digest)
-        comparison = Comparison(
+            return BodyComparison(body_digest)
+        comparison = ComparisonBasis(
             held=copy,
             rules=self._rules(page),
             template=VolatileBlocks.from_bytes(self.template(page.host_id).rules),
@@ -289,10 +289,10 @@ class Detection:
 
     def _first(
         self, page: PageRecord, site: ActiveSite, answer: Fetched, body_digest: bytes
-    ) -> Finding:
+    ) -> BodyComparison:
         began_at = trio.current_time()
         if self._spare.left_s(began_at) <= 0.0 or not is_quick(answer.body):
-            return Finding(body_digest)
+            return BodyComparison(body_digest)
         template = VolatileBlocks.from_bytes(self.template(page.host_id).rules)
         analysis = analyse(
             answer.body,
@@ -301,14 +301,18 @@ class Detection:
             max_links=site.max_links_per_page,
         )
         self._spare.spend(trio.current_time() - began_at)
-        return Finding(body_digest, analysis=analysis, cleaned_digest=analysis.cleaned_digest)
+        return BodyComparison(
+            body_digest, analysis=analysis, cleaned_digest=analysis.cleaned_digest
+        )
 
-    async def _stayed(self, page: PageRecord, answer: Fetched, body_digest: bytes) -> Finding:
+    async def _stayed(
+        self, page: PageRecord, answer: Fetched, body_digest: bytes
+    ) -> BodyComparison:
         rules, template = self._rules(page), self.template(page.host_id).rules
         if not (rules.rules or template) or not is_quick(answer.body):
-            return Finding(body_digest, same=True)
+            return BodyComparison(body_digest, same=True)
         nothing = StoredCopy(b"", None)
-        comparison = Comparison(
+        comparison = ComparisonBasis(
             held=nothing,
             rules=rules,
             template=VolatileBlocks.from_bytes(template),
@@ -340,7 +344,7 @@ class Detection:
         return found
 
     def settle(
-        self, page: PageRecord, finding: Finding | None, *, confirming: bool
+        self, page: PageRecord, finding: BodyComparison | None, *, confirming: bool
     ) -> Template | None:
         """Take over what a visit taught about the host; return what the file should know.
 

@@ -21,11 +21,11 @@ from crawld.core.outcome import (
 from crawld.core.page import Failure, Grace, Outcome, PageState, next_state
 from crawld.core.politeness import parse_http_date, parse_retry_after
 from crawld.core.url import canonicalize, parse
-from crawld.daemon.frontier.admission import Admission, Admitted, Source
+from crawld.daemon.frontier.admission import Admission, Admitted, Referrer
 from crawld.daemon.frontier.site import ActiveSite
-from crawld.daemon.visit.change_detection import Finding
-from crawld.daemon.visit.content import Reading, needed_by, read, reading_of
-from crawld.daemon.visit.validators import UNCONDITIONAL, Asked
+from crawld.daemon.visit.change_detection import BodyComparison
+from crawld.daemon.visit.content import PageContent, content_of, needed_by, read_content
+from crawld.daemon.visit.validators import UNCONDITIONAL, RequestMode
 from crawld.errors import InvalidUrlError
 from crawld.net.exchange import Fetched, FetchFailure
 from crawld.store.frontier.page import PageRecord
@@ -57,9 +57,9 @@ class Visit:
     at: float
     judgement: Judgement
     answer: Fetched | FetchFailure
-    asked: Asked = UNCONDITIONAL
-    finding: Finding | None = None
-    reading: Reading | None = None
+    asked: RequestMode = UNCONDITIONAL
+    finding: BodyComparison | None = None
+    reading: PageContent | None = None
     admitted: Admitted = field(default_factory=Admitted)
     needs: Admitted | None = None
     deleted: bool = False
@@ -132,8 +132,8 @@ def conclude(
     site: ActiveSite,
     answer: Fetched | FetchFailure,
     *,
-    asked: Asked,
-    finding: Finding | None,
+    asked: RequestMode,
+    finding: BodyComparison | None,
     admission: Admission,
     now: float,
 ) -> Visit:
@@ -163,12 +163,12 @@ def conclude(
         judgement = Judgement(Outcome.FAILED, Failure.WRONG_TYPE, reading.content_type)
         return visit(judgement=judgement, reading=reading)
     if reading.shows_url is not None and _is_in_scope(page, site, reading.shows_url):
-        source = Source(page.page_id, page.depth, seed=page.seed)
+        source = Referrer(page.page_id, page.depth, seed=page.seed)
         found = admission.admit(site, [reading.shows_url], source, now)
         judgement = Judgement(Outcome.MOVED, detail=reading.shows_url)
         return visit(judgement=judgement, admitted=found)
     # Noise may name new pages too: the latest articles in a box that changes by itself.
-    found = admission.admit(site, reading.urls, Source(page.page_id, page.depth + 1), now)
+    found = admission.admit(site, reading.urls, Referrer(page.page_id, page.depth + 1), now)
     if reading.noarchive:
         judgement = Judgement(Outcome.BLOCKED, Failure.ROBOTS, "noarchive")
         return visit(judgement=judgement, reading=reading, admitted=found)
@@ -196,23 +196,25 @@ def admit_needed(
     page: PageRecord,
     site: ActiveSite,
     answer: Fetched,
-    reading: Reading,
+    reading: PageContent,
     admission: Admission,
     now: float,
 ) -> Admitted:
     """Judge the URLs that a new copy needs to be shown."""
     plays = any(each.startswith(("audio/", "video/")) for each in site.config.requisite_types)
     urls = needed_by(page.url, answer, reading, most=site.max_links_per_page, media_too=plays)
-    return admission.admit_requisites(site, urls, Source(page.page_id, page.depth + 1), now)
+    return admission.admit_requisites(site, urls, Referrer(page.page_id, page.depth + 1), now)
 
 
-def _read(page: PageRecord, site: ActiveSite, answer: Fetched, finding: Finding | None) -> Reading:
+def _read(
+    page: PageRecord, site: ActiveSite, answer: Fetched, finding: BodyComparison | None
+) -> PageContent:
     if finding is not None and finding.analysis is not None:
-        return reading_of(page.url, answer, finding.analysis)
-    return read(page.url, answer, site.max_links_per_page)
+        return content_of(page.url, answer, finding.analysis)
+    return read_content(page.url, answer, site.max_links_per_page)
 
 
-def as_answer(page: PageRecord, answer: Fetched, body_digest: bytes, asked: Asked) -> Answer:
+def as_answer(page: PageRecord, answer: Fetched, body_digest: bytes, asked: RequestMode) -> Answer:
     """Return what the judgement looks at; `asked` is how the page was asked for."""
     location = answer.header("location")
     target: str | None = None
@@ -238,4 +240,4 @@ def _admit_redirect(
     if site.admits_redirect(target, page.url, seed=page.seed):
         site = site.with_host(parse(target).host)
     # The target stands in for the page: it is as deep, and where the page is a seed it is one too.
-    return admission.admit(site, [target], Source(page.page_id, page.depth, seed=page.seed), now)
+    return admission.admit(site, [target], Referrer(page.page_id, page.depth, seed=page.seed), now)

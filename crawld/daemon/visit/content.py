@@ -1,6 +1,6 @@
 """What the body of a visit says: its type, its title, the links we may follow, what it needs.
 
-A body that was analysed to be compared is not parsed again: `reading_of` takes what is there.
+A body that was analysed to be compared is not parsed again: `content_of` takes what is there.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ CSS = "text/css"
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class PageContent:
     """What the body of a page says.
 
     Attributes:
@@ -49,7 +49,7 @@ class Reading:
     page: html.ParsedPage | None = field(default=None, repr=False, compare=False)
 
 
-def read(url: str, answer: Fetched, max_links: int) -> Reading:
+def read_content(url: str, answer: Fetched, max_links: int) -> PageContent:
     """Return what a body says, read for its links alone: all a first copy pays for."""
     declared = answer.header("content-type")
     content_type = media.sniff(declared, answer.body[:PREFIX_BYTES])
@@ -61,7 +61,7 @@ def read(url: str, answer: Fetched, max_links: int) -> Reading:
 
 
 def needed_by(
-    url: str, answer: Fetched, reading: Reading, *, most: int, media_too: bool = False
+    url: str, answer: Fetched, reading: PageContent, *, most: int, media_too: bool = False
 ) -> list[str]:
     """Return the canonical URLs of what a browser loads to show a page or a style sheet.
 
@@ -84,7 +84,7 @@ def needed_by(
     return resolve(reading.base or url, islice(hrefs, most))
 
 
-def reading_of(url: str, answer: Fetched, analysis: Analysis) -> Reading:
+def content_of(url: str, answer: Fetched, analysis: Analysis) -> PageContent:
     """Return what an analysed body says."""
     if analysis.page is None or analysis.content_type not in HTML_TYPES:
         return _without_page(answer, analysis.content_type, analysis.charset)
@@ -92,21 +92,21 @@ def reading_of(url: str, answer: Fetched, analysis: Analysis) -> Reading:
     return _of_page(url, answer, analysis.page, analysis.content_type, charset)
 
 
-def _without_page(answer: Fetched, content_type: str, charset: str | None) -> Reading:
+def _without_page(answer: Fetched, content_type: str, charset: str | None) -> PageContent:
     tags = x_robots_tag([answer.header("x-robots-tag") or ""], PRODUCT)
-    return Reading(content_type, charset=charset, noarchive=tags.noarchive)
+    return PageContent(content_type, charset=charset, noarchive=tags.noarchive)
 
 
 def _of_page(
     url: str, answer: Fetched, page: html.ParsedPage, content_type: str, charset: str
-) -> Reading:
+) -> PageContent:
     tags = x_robots_tag([answer.header("x-robots-tag") or ""], PRODUCT)
     links = (*page.links, page.refresh) if page.refresh else page.links
     followed = () if tags.nofollow or "nofollow" in page.robots else links
     if page.nofollow_links:
         followed = tuple(href for href in followed if href not in page.nofollow_links)
     base = _base(page.base, url) if page.base else None
-    return Reading(
+    return PageContent(
         content_type,
         charset=charset,
         title=page.title or None,

@@ -11,17 +11,17 @@ from dataclasses import replace
 
 from crawld.core.page import Outcome
 from crawld.daemon.frontier.site import ActiveSite
-from crawld.daemon.visit.change_detection import Detection, Finding, is_pair, wants_pair
+from crawld.daemon.visit.change_detection import BodyComparison, ChangeDetector, is_pair, wants_pair
 from crawld.daemon.visit.conclude import Visit
-from crawld.daemon.visit.record import Learnt, streak_after
-from crawld.daemon.visit.validators import NOTHING_TOLD, Asked, OriginValidators
+from crawld.daemon.visit.record import VisitFeedback, streak_after
+from crawld.daemon.visit.validators import NO_EVIDENCE, OriginValidators, RequestMode
 from crawld.net.exchange import Fetched, FetchFailure
 from crawld.store.changes import hint
 from crawld.store.engine.database import Database
 from crawld.store.frontier.page import PageRecord
 
 
-class Learning:
+class VisitLearning:
     """What is learnt about all hosts under crawl.
 
     Attributes:
@@ -38,12 +38,14 @@ class Learning:
                 fetches no page twice.
             check_share: share of the conditional requests sent without conditions.
         """
-        self.detection = Detection(database, confirm_pages=confirm_pages)
+        self.detection = ChangeDetector(database, confirm_pages=confirm_pages)
         self.validators = OriginValidators(check_share=check_share)
         self._database = database
         self._pairs: set[int] = set()
 
-    def ask(self, page: PageRecord, now: float, delay_s: float, *, covered: bool = False) -> Asked:
+    def ask(
+        self, page: PageRecord, now: float, delay_s: float, *, covered: bool = False
+    ) -> RequestMode:
         """Return how to ask for a page whose turn it is.
 
         Args:
@@ -60,8 +62,8 @@ class Learning:
         return replace(asked, told=True) if told else asked
 
     async def examine(
-        self, page: PageRecord, site: ActiveSite, answer: Fetched | FetchFailure, asked: Asked
-    ) -> Finding | None:
+        self, page: PageRecord, site: ActiveSite, answer: Fetched | FetchFailure, asked: RequestMode
+    ) -> BodyComparison | None:
         """Return what the body of an answer is beside the copy held."""
         if page.requisite:
             return None  # its digest tells: nobody reads it
@@ -73,10 +75,10 @@ class Learning:
             told=asked.told or asked.elsewhere,
         )
 
-    def learn(self, visit: Visit) -> Learnt:
+    def learn(self, visit: Visit) -> VisitFeedback:
         """Take what a visit taught; return what the file should know of it."""
         page, answer, pair = visit.page, visit.answer, visit.asked.pair
-        told = NOTHING_TOLD
+        told = NO_EVIDENCE
         good = visit.judgement.good_copy and not visit.asked.elsewhere
         if good and isinstance(answer, Fetched):
             # Two readings of a pair that differ tell of noise not yet explained, not of a lie.
@@ -87,7 +89,7 @@ class Learning:
             self._pairs.add(page.page_id)
         confirming = again and visit.first_copy
         template = self.detection.settle(page, visit.finding, confirming=confirming)
-        return Learnt(told=told, template=template, again=again)
+        return VisitFeedback(told=told, template=template, again=again)
 
     def _wants_pair(self, visit: Visit) -> bool:
         if visit.judgement.outcome is not Outcome.CHANGED or visit.asked.pair or visit.asked.told:

@@ -12,8 +12,8 @@ from crawld.core.change.prior import Gamma
 from crawld.core.page import Outcome
 from crawld.core.revisit.policies import VisitObservation as Revealed
 from crawld.daemon.visit.conclude import Visit
-from crawld.daemon.visit.content import Reading
-from crawld.daemon.visit.validators import NOTHING_TOLD, Told
+from crawld.daemon.visit.content import PageContent
+from crawld.daemon.visit.validators import NO_EVIDENCE, ValidatorEvidence
 from crawld.net.exchange import Fetched, FetchFailure
 from crawld.store.changes.hint import Answered
 from crawld.store.changes.volatile import Template
@@ -26,7 +26,7 @@ from crawld.store.visit import VisitRecord
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Learnt:
+class VisitFeedback:
     """What is known after a visit beside what it found.
 
     Attributes:
@@ -35,7 +35,7 @@ class Learnt:
         again: whether the page is to be fetched again at once, to see what changes by itself.
     """
 
-    told: Told = NOTHING_TOLD
+    told: ValidatorEvidence = NO_EVIDENCE
     template: Template | None = None
     again: bool = False
 
@@ -80,7 +80,7 @@ def _is_told(page: PageRecord, model: PageModel) -> bool:
     return seen_at < model.last_change_at <= page.exact_until
 
 
-def observation_of(visit: Visit, learnt: Learnt, model: bytes | None) -> Revealed:
+def observation_of(visit: Visit, learnt: VisitFeedback, model: bytes | None) -> Revealed:
     """Return what a policy is told of a visit.
 
     Args:
@@ -134,7 +134,7 @@ def _model_of(page: PageRecord) -> PageModel:
 
 def record_of(
     visit: Visit,
-    learnt: Learnt,
+    learnt: VisitFeedback,
     host: HostUpdate,
     caps: Caps,
     sources: tuple[int, ...] | None = None,
@@ -206,7 +206,7 @@ def _is_renamed(visit: Visit) -> bool:
     return visit.answer.status in (200, 301, 308)
 
 
-def _record_of_model(visit: Visit, learnt: Learnt) -> bytes | None:
+def _record_of_model(visit: Visit, learnt: VisitFeedback) -> bytes | None:
     # The age of a requisite says all there is to know of it.
     if visit.page.requisite:
         return None
@@ -225,7 +225,9 @@ def _remodelled(
     return _model_after(since, at, changed, changed_at).to_bytes()
 
 
-def _stored_answer(answer: Fetched | FetchFailure, reading: Reading | None) -> StoredAnswer | None:
+def _stored_answer(
+    answer: Fetched | FetchFailure, reading: PageContent | None
+) -> StoredAnswer | None:
     if answer.status is None:
         return None
     return StoredAnswer(

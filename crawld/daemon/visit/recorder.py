@@ -34,7 +34,7 @@ NOT_RECORDED = Recorded(None, None, [])
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class PendingVisit:
     """A record and who hears of its commit, or that there was none (`NOT_RECORDED`)."""
 
     record: VisitRecord
@@ -48,7 +48,7 @@ class Recorder:
         """Make an empty queue; `gather_s` is how long the first of a batch waits for company."""
         self._database = database
         self._gather_s = gather_s
-        self._waiting: list[Entry] = []
+        self._waiting: list[PendingVisit] = []
         self._writing = 0
         self._arrived = trio.Event()
         self._full = trio.Event()
@@ -59,7 +59,7 @@ class Recorder:
         """Visits made and not yet committed."""
         return len(self._waiting) + self._writing
 
-    async def put(self, entry: Entry) -> None:
+    async def put(self, entry: PendingVisit) -> None:
         """Hand over a record; waits while too many wait."""
         while len(self._waiting) >= WAITING:
             await self._room.wait()
@@ -97,7 +97,7 @@ class Recorder:
             self._room.set()
             self._room = trio.Event()
 
-    async def _commit(self, batch: list[Entry]) -> None:
+    async def _commit(self, batch: list[PendingVisit]) -> None:
         records = [entry.record for entry in batch]
         outcomes = await self._database.write_each(visits.record, records)
         until = trio.current_time() + SLICE_S

@@ -15,12 +15,12 @@ from crawld.core.page import Failure, Outcome
 from crawld.core.robots import x_robots_tag
 from crawld.core.validators import Validators
 from crawld.daemon.fetch.request import request_for, unwanted
-from crawld.daemon.frontier.admission import Admission, Source
+from crawld.daemon.frontier.admission import Admission, Referrer
 from crawld.daemon.frontier.site import ActiveSite
-from crawld.daemon.visit.change_detection import Finding
+from crawld.daemon.visit.change_detection import BodyComparison
 from crawld.daemon.visit.conclude import Visit, admit_needed, as_answer
-from crawld.daemon.visit.content import CSS, PRODUCT, Reading
-from crawld.daemon.visit.validators import Asked
+from crawld.daemon.visit.content import CSS, PRODUCT, PageContent
+from crawld.daemon.visit.validators import RequestMode
 from crawld.net.exchange import PREFIX_BYTES, Fetched, FetchFailure, FetchRequest
 from crawld.store.frontier.page import PageRecord
 from crawld.store.versions.body import digest, encode
@@ -43,8 +43,8 @@ def conclude_requisite(
     site: ActiveSite,
     answer: Fetched | FetchFailure,
     *,
-    asked: Asked,
-    finding: Finding | None,
+    asked: RequestMode,
+    finding: BodyComparison | None,
     admission: Admission,
     now: float,
 ) -> Visit:
@@ -55,13 +55,13 @@ def conclude_requisite(
     body_digest = digest(answer.body)
     judgement = judge(as_answer(page, answer, body_digest, asked))
     if judgement.outcome is Outcome.MOVED:
-        source = Source(page.page_id, page.depth)
+        source = Referrer(page.page_id, page.depth)
         target = admission.admit_requisites(site, [judgement.detail], source, now)
         return visit(judgement=judgement, needs=target)
     if judgement.outcome is not Outcome.CHANGED:
         return visit(judgement=judgement, digest=body_digest)
     content_type = media.sniff(answer.header("content-type"), answer.body[:PREFIX_BYTES])
-    reading = Reading(content_type)
+    reading = PageContent(content_type)
     if not site.stores_requisite(content_type):
         judgement = Judgement(Outcome.FAILED, Failure.WRONG_TYPE, content_type)
         return visit(judgement=judgement, reading=reading)

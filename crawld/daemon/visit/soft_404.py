@@ -27,10 +27,10 @@ from crawld.core.soft_404 import (
 )
 from crawld.core.url import canonicalize, parse
 from crawld.daemon.clock import Clock
-from crawld.daemon.fetch.metered_fetcher import Line
+from crawld.daemon.fetch.metered_fetcher import MeteredFetcher
 from crawld.daemon.frontier.host import HostState
 from crawld.daemon.frontier.site import ActiveSite
-from crawld.daemon.schedule.connectivity import Network
+from crawld.daemon.schedule.connectivity import Connectivity
 from crawld.daemon.visit.conclude import Visit
 from crawld.errors import InvalidUrlError
 from crawld.net.exchange import Fetched, FetchFailure, FetchRequest
@@ -47,10 +47,12 @@ MOST_SUSPECTS: Final = 1000
 GONE: Final = (Outcome.GONE, Outcome.SOFT_GONE)
 
 
-class Absence:
+class Soft404Check:
     """Judges visits to pages that may be gone."""
 
-    def __init__(self, database: Database, line: Line, network: Network, clock: Clock) -> None:
+    def __init__(
+        self, database: Database, line: MeteredFetcher, network: Connectivity, clock: Clock
+    ) -> None:
         self._database = database
         self._line = line
         self._network = network

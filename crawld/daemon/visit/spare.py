@@ -15,7 +15,7 @@ MOST_S: Final = 0.25
 """Saved at most, and there at the start: a hundred pages."""
 
 
-class SpareTime:
+class TokenBucket:
     """Saves and spends; instants are those of any clock that never goes back."""
 
     def __init__(self, now: float) -> None:

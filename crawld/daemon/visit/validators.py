@@ -21,11 +21,11 @@ AT_HAND = 4096
 STORED_EVERY = 8
 """Visits of an origin whose evidence a killed process may lose."""
 
-NONE_SENT = Validators()
+NO_VALIDATORS = Validators()
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class RequestMode:
     """How a page was asked for.
 
     Attributes:
@@ -36,7 +36,7 @@ class Asked:
         elsewhere: whether a replica was asked: its header says nothing of the page's origin.
     """
 
-    sent: Validators = NONE_SENT
+    sent: Validators = NO_VALIDATORS
     check: bool = False
     pair: bool = False
     told: bool = False
@@ -45,14 +45,14 @@ class Asked:
     @property
     def conditional(self) -> bool:
         """Whether an answer 304 is in order."""
-        return self.sent != NONE_SENT
+        return self.sent != NO_VALIDATORS
 
 
-UNCONDITIONAL = Asked()
+UNCONDITIONAL = RequestMode()
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class ValidatorEvidence:
     """What the header of an answer taught.
 
     Attributes:
@@ -66,7 +66,7 @@ class Told:
     evidence: bytes | None = None
 
 
-NOTHING_TOLD = Told()
+NO_EVIDENCE = ValidatorEvidence()
 
 
 @dataclass(slots=True)
@@ -83,7 +83,7 @@ class OriginValidators:
         self.check_share = check_share
         self._entries: OrderedDict[int, _Entry] = OrderedDict()
 
-    def ask(self, page: PageRecord, *, pair: bool) -> Asked:
+    def ask(self, page: PageRecord, *, pair: bool) -> RequestMode:
         """Return how to ask for a page.
 
         Args:
@@ -91,18 +91,18 @@ class OriginValidators:
             pair: whether the copy held was fetched one host delay ago: a body is wanted then.
         """
         if page.version_id is None or pair:
-            return Asked(pair=pair)
+            return RequestMode(pair=pair)
         trust = self._entry(page).trust
         sent = trust.conditions(_held(page))
-        if sent == NONE_SENT:
+        if sent == NO_VALIDATORS:
             return UNCONDITIONAL
         if trust.wants_check(_chance(page), self.check_share):
-            return Asked(check=True)
-        return Asked(sent)
+            return RequestMode(check=True)
+        return RequestMode(sent)
 
     def learn(
-        self, page: PageRecord, asked: Asked, answer: Fetched, at: float, *, same: bool | None
-    ) -> Told:
+        self, page: PageRecord, asked: RequestMode, answer: Fetched, at: float, *, same: bool | None
+    ) -> ValidatorEvidence:
         """Return what a good answer taught.
 
         Args:
@@ -116,7 +116,7 @@ class OriginValidators:
         trust = entry.trust
         exchange = Exchange(
             at=at,
-            held=_held(page) if page.version_id is not None else NONE_SENT,
+            held=_held(page) if page.version_id is not None else NO_VALIDATORS,
             sent=asked.sent,
             got=Validators(answer.header("etag"), answer.header("last-modified")),
             not_modified=answer.status == 304,
@@ -131,7 +131,7 @@ class OriginValidators:
         turned = before != (trust.sends_etag, trust.sends_last_modified)
         due = turned or entry.visits <= STORED_EVERY or entry.visits % STORED_EVERY == 0
         evidence = trust.to_bytes() if due else None
-        return Told(trust.changed_at(exchange), trust.skew_s, evidence)
+        return ValidatorEvidence(trust.changed_at(exchange), trust.skew_s, evidence)
 
     def _entry(self, page: PageRecord) -> _Entry:
         entry = self._entries.get(page.origin_id)

@@ -9,7 +9,7 @@ from crawld.config.model import Jobs
 from crawld.core.audit import wilson
 from crawld.core.revisit.policies import VisitObservation
 from crawld.daemon.clock import Clock
-from crawld.daemon.frontier.page_queue import HostPages
+from crawld.daemon.frontier.page_queue import PageQueue
 from crawld.daemon.jobs.audit import Audit
 from crawld.simweb.change_process import poisson_process
 from crawld.simweb.truth import freshness_by_fetch_time
@@ -84,7 +84,7 @@ async def test_a_site_that_cannot_be_asked_is_unknown(serve, daemon, mirror, aud
 
 def pages_of(visited=(), **more):
     """Return pages of which some are in the policy."""
-    pages = HostPages(1, 1, "uniform", discovery_share=0.5, min_revisit_s=100.0)
+    pages = PageQueue(1, 1, "uniform", discovery_share=0.5, min_revisit_s=100.0)
     for page in visited:
         pages.discovered([page])
         assert pages.take(0.0) == page

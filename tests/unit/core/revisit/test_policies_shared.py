@@ -11,7 +11,7 @@ from crawld.core.revisit.policies_greedy import GreedyPolicy
 from crawld.core.revisit.policies_index import IndexPolicy
 from crawld.core.revisit.registry import FACTORIES, FrequencyPolicy
 from crawld.core.revisit.visit_value import default_scale_model
-from crawld.daemon.frontier.page_queue import HostPages, Known
+from crawld.daemon.frontier.page_queue import PageQueue, VisitedPages
 
 POLICIES = {
     "uniform": UniformPolicy,
@@ -161,9 +161,9 @@ def records(rates):
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("rates", [[0.0] * 6, [np.inf] * 6, [0.0, np.inf, 1e-30, 1e30, 1e-5, 1e-6]])
 def test_pages_that_never_or_always_change_take_turns_like_others(name, rates):
-    pages = HostPages(1, 1, name, discovery_share=0.5, min_revisit_s=0.0)
+    pages = PageQueue(1, 1, name, discovery_share=0.5, min_revisit_s=0.0)
     numbers = np.arange(1, 7)
-    pages.load_visited(Known(numbers, np.full(6, NOW - 1e5)), NOW)
+    pages.load_visited(VisitedPages(numbers, np.full(6, NOW - 1e5)), NOW)
     pages.teach(numbers, records(rates), default_scale_model())
     pages.allocated(numbers, np.where((np.array(rates) > 0.0) & (np.array(rates) < 1e-4), 1e-3, 0))
     taken, now = [], NOW

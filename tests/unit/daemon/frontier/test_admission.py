@@ -4,7 +4,7 @@ import pytest
 
 from crawld.core.robots import Robots
 from crawld.core.url import canonicalize
-from crawld.daemon.frontier.admission import Admission, RecentUrls, Source
+from crawld.daemon.frontier.admission import Admission, RecentUrls, Referrer
 from tests.unit.daemon.site_values import site_with
 
 NOW = 1_780_000_000.0
@@ -18,7 +18,7 @@ def admission():
 
 def judged(admission, site, *urls, depth=1, seed=False):
     """Return the admitted URLs and the reasons for the refused."""
-    source = Source(None if seed else 7, depth, seed=seed)
+    source = Referrer(None if seed else 7, depth, seed=seed)
     found = admission.admit(site, [canonicalize(url, HOME) for url in urls], source, NOW)
     return [each.url for each in found.found], {each.reason for each in found.refusals}
 
@@ -92,7 +92,7 @@ def test_what_a_url_becomes(admission):
         seeds=[HOME], weights=[{"pattern": "prefix:/news/", "importance": 3.0}], site_id=4
     )
     (page, news) = admission.admit(
-        site, ["http://a.test:81/x", HOME + "news/1"], Source(7, 2), NOW
+        site, ["http://a.test:81/x", HOME + "news/1"], Referrer(7, 2), NOW
     ).found
     assert (page.host, page.origin, page.site_id) == ("a.test", "http://a.test:81", 4)
     assert (page.depth, page.referrer_id, page.seed, page.at) == (2, 7, False, NOW)

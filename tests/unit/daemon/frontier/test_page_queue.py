@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from crawld.core.revisit.policies import VisitObservation
-from crawld.daemon.frontier.page_queue import LOOK_AHEAD, HostPages, Known
+from crawld.daemon.frontier.page_queue import LOOK_AHEAD, PageQueue, VisitedPages
 
 NOW = 1_780_000_000.0
 REST_S = 3600.0
@@ -13,10 +13,10 @@ CHANGED = VisitObservation(changed=True)
 
 def pages_of(*, visited=0, share=0.5, rested_s=2 * REST_S):
     """Return pages numbered from 1 that were all visited so long ago, one second apart."""
-    pages = HostPages(1, 1, "uniform", discovery_share=share, min_revisit_s=REST_S)
+    pages = PageQueue(1, 1, "uniform", discovery_share=share, min_revisit_s=REST_S)
     if visited:
         numbers = np.arange(1, visited + 1, dtype=np.int64)
-        pages.load_visited(Known(numbers, NOW - rested_s - visited + numbers), NOW)
+        pages.load_visited(VisitedPages(numbers, NOW - rested_s - visited + numbers), NOW)
     return pages
 
 
@@ -84,7 +84,7 @@ def test_a_report_to_rely_on_ends_the_rest_of_its_page():
 def test_after_a_start_young_pages_rest_on_and_a_future_visit_is_not_believed():
     pages = pages_of()
     instants = np.array([NOW - 2 * REST_S, NOW - 600.0, NOW + 99 * REST_S])
-    pages.load_visited(Known(np.array([1, 2, 3]), instants), NOW)
+    pages.load_visited(VisitedPages(np.array([1, 2, 3]), instants), NOW)
     assert turns(pages, 2) == [1, None]
     assert pages.wanted_at(NOW) == NOW - 600.0 + REST_S
     assert turns(pages, 3, NOW + REST_S) == [2, 3, None]

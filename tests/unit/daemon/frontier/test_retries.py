@@ -1,8 +1,8 @@
-from crawld.daemon.frontier.retries import Retries
+from crawld.daemon.frontier.retries import RetryQueue
 
 
 def retries_of(**instants):
-    retries = Retries()
+    retries = RetryQueue()
     for page, at in instants.items():
         retries.add(int(page[1:]), at)
     return retries

@@ -3,7 +3,7 @@
 import trio
 
 from crawld.core.page import Failure
-from crawld.daemon.schedule.connectivity import PAUSE, Network
+from crawld.daemon.schedule.connectivity import PAUSE, Connectivity
 from crawld.net.exchange import FetchFailure
 from crawld.net.outage import PROBE_S
 from crawld.net.resolver import ResolutionError
@@ -36,9 +36,9 @@ def broken(*, local):
 
 
 class Web(Asking):
-    """Hosts found through a `Network`; a host without an address is not asked."""
+    """Hosts found through a `Connectivity`; a host without an address is not asked."""
 
-    network: Network
+    network: Connectivity
 
     async def locate(self, slot):
         return await self.network.locate(slot.host)
@@ -54,7 +54,7 @@ class Web(Asking):
 async def test_no_name_found_pauses_the_crawl_until_one_is():
     names = Names()
     names.fails["*"] = "servfail"
-    network = Network(names)
+    network = Connectivity(names)
     web = Web({f"h{n}": Plan(delay_s=1.0) for n in range(8)})
     web.network = network
     schedule = schedule_of(web)
@@ -82,7 +82,7 @@ async def test_no_name_found_pauses_the_crawl_until_one_is():
 async def test_names_that_do_not_exist_are_no_outage():
     names = Names()
     names.fails["*"] = "nxdomain"
-    network = Network(names)
+    network = Connectivity(names)
     for n in range(20):
         assert await network.locate(f"h{n}") is None
         assert not network.down
@@ -92,7 +92,7 @@ async def test_names_that_do_not_exist_are_no_outage():
 async def test_one_resolver_fault_among_many_hosts_is_no_outage():
     names = Names()
     names.fails["bad"] = "servfail"
-    network = Network(names)
+    network = Connectivity(names)
     for n in range(6):  # reached, though they may have refused
         network.observed(f"h{n}", broken(local=False))
     for _ in range(20):
@@ -102,7 +102,7 @@ async def test_one_resolver_fault_among_many_hosts_is_no_outage():
 
 @jumping
 async def test_fetches_bear_witness_too():
-    network = Network(Names())
+    network = Connectivity(Names())
     network.observed("a", broken(local=True))
     assert network.down
     network.observed("b", broken(local=False))
@@ -111,7 +111,7 @@ async def test_fetches_bear_witness_too():
 
 @jumping
 async def test_a_failure_in_the_pause_prolongs_it():
-    network = Network(Names())
+    network = Connectivity(Names())
     schedule = schedule_of(Asking({}))
     async with trio.open_nursery() as nursery:
         nursery.start_soon(network.run, schedule)

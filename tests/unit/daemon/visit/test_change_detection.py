@@ -7,7 +7,7 @@ import pytest
 
 from crawld.core.content.volatile import VolatileBlocks
 from crawld.daemon.visit.change_detection import (
-    Comparison,
+    ComparisonBasis,
     compare,
     is_pair,
     is_quick,
@@ -31,7 +31,7 @@ def page(*parts):
 
 def against(body, content_type=HTML, **more):
     values = {"rules": VolatileBlocks(), "template": VolatileBlocks(), "page_id": 7}
-    return Comparison(held=StoredCopy(body, content_type), **(values | more))
+    return ComparisonBasis(held=StoredCopy(body, content_type), **(values | more))
 
 
 def record(**more):

@@ -13,8 +13,8 @@ from crawld.core.validators import Validators
 from crawld.daemon.fetch.request import request_for
 from crawld.daemon.frontier.admission import Admission
 from crawld.daemon.visit.conclude import conclude
-from crawld.daemon.visit.record import Learnt, model_after, record_of
-from crawld.daemon.visit.validators import UNCONDITIONAL, Asked
+from crawld.daemon.visit.record import VisitFeedback, model_after, record_of
+from crawld.daemon.visit.validators import UNCONDITIONAL, RequestMode
 from crawld.net.exchange import Fetched, FetchFailure
 from crawld.store.frontier.frontier import NO_CAPS
 from crawld.store.frontier.host import HostUpdate
@@ -88,7 +88,7 @@ def found_in(visit):
     return {each.url for each in visit.admitted.found}
 
 
-CONDITIONAL = Asked(sent=Validators(etag='"old"'))
+CONDITIONAL = RequestMode(sent=Validators(etag='"old"'))
 
 NO_NEW_COPY = {
     "same bytes": (fetched(body=OLD), UNCONDITIONAL, Outcome.UNCHANGED),
@@ -123,7 +123,7 @@ def test_only_a_good_new_copy_reaches_the_file(what):
     answer, asked, outcome = NO_NEW_COPY[what]
     visit = visit_of(answer, page_of(**HELD), asked=asked)
     assert visit.judgement.outcome is outcome
-    record = record_of(visit, Learnt(), HostUpdate(), NO_CAPS)
+    record = record_of(visit, VisitFeedback(), HostUpdate(), NO_CAPS)
     assert record.body is None
     assert record.outcome is not Outcome.CHANGED
     assert record.model is None or visit.judgement.good_copy
@@ -132,7 +132,7 @@ def test_only_a_good_new_copy_reaches_the_file(what):
 def test_a_new_copy_brings_body_title_links_and_validators():
     answer = fetched(headers=[("ETag", '"new"'), ("Last-Modified", "today"), ("X-More", "y")])
     visit = visit_of(answer, page_of(**HELD))
-    record = record_of(visit, Learnt(), HostUpdate(), NO_CAPS)
+    record = record_of(visit, VisitFeedback(), HostUpdate(), NO_CAPS)
     assert (record.outcome, record.state, record.failure) == (
         Outcome.CHANGED,
         PageState.VISITED,
@@ -319,7 +319,7 @@ def test_a_history_read_during_a_visit_is_kept():
     begun = PageModel()
     begun.update(Observation(NOW - 60.0, True))
     page = page_of(**HELD, last_visit_at=NOW - 60.0, model=begun.to_bytes())
-    record = record_of(visit_of(fetched(), page), Learnt(), HostUpdate(), NO_CAPS)
+    record = record_of(visit_of(fetched(), page), VisitFeedback(), HostUpdate(), NO_CAPS)
     assert record.model_before == page.model
     told = [NOW - 90_000.0, NOW - 5_000.0, NOW - 20.0]
     history = model_of(changed_at=told, until=NOW - 10.0)
@@ -334,7 +334,7 @@ def test_a_history_read_during_a_visit_is_kept():
 
 def test_a_record_that_waits_holds_no_page_in_memory():
     visit = visit_of(fetched(), page_of(**HELD))
-    held, seen = [record_of(visit, Learnt(), HostUpdate(), NO_CAPS)], set()
+    held, seen = [record_of(visit, VisitFeedback(), HostUpdate(), NO_CAPS)], set()
     while held:
         part = held.pop()
         if id(part) not in seen and not isinstance(part, (type, FunctionType)):

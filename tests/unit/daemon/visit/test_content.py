@@ -2,7 +2,7 @@
 
 import pytest
 
-from crawld.daemon.visit.content import read
+from crawld.daemon.visit.content import read_content
 from crawld.net.exchange import Fetched
 
 URL = "https://example.org/d/"
@@ -35,4 +35,4 @@ def page(body):
     ],
 )
 def test_leads_to(body, urls):
-    assert list(read(URL, page(body), 100).urls) == [URL + url for url in urls]
+    assert list(read_content(URL, page(body), 100).urls) == [URL + url for url in urls]

@@ -7,7 +7,7 @@ import pytest
 import trio
 
 from crawld.core.page import Outcome, PageState
-from crawld.daemon.visit.recorder import BATCH, SLICE_S, WAITING, Entry, Recorder
+from crawld.daemon.visit.recorder import BATCH, SLICE_S, WAITING, PendingVisit, Recorder
 from crawld.store.engine.database import Database
 from crawld.store.frontier import frontier
 from crawld.store.frontier import site as site_rows
@@ -64,7 +64,9 @@ async def test_everything_handed_over_is_committed_and_reported(database):
     heard = []
     async with recording(database) as recorder:
         for page in pages:
-            await recorder.put(Entry(gone(page), lambda got, page=page: heard.append((page, got))))
+            await recorder.put(
+                PendingVisit(gone(page), lambda got, page=page: heard.append((page, got)))
+            )
         await until(lambda: len(heard) == len(pages))
         assert recorder.unrecorded == 0
     assert [page for page, _ in heard] == pages
@@ -84,7 +86,7 @@ async def test_a_long_report_lets_others_have_their_turn(database):
 
     async with recording(database, running=False) as recorder:
         for page in pages:
-            await recorder.put(Entry(gone(page), heard))
+            await recorder.put(PendingVisit(gone(page), heard))
         async with trio.open_nursery() as nursery:
             nursery.start_soon(recorder.drain)
             while turns.count("report") < len(pages):
@@ -102,7 +104,9 @@ async def test_a_bad_record_does_not_cost_its_neighbours(database):
             record = gone(page)
             if page == pages[7]:
                 record = replace(record, state="nonsense")
-            await recorder.put(Entry(record, lambda got, page=page: heard.setdefault(page, got)))
+            await recorder.put(
+                PendingVisit(record, lambda got, page=page: heard.setdefault(page, got))
+            )
         await until(lambda: len(heard) == len(pages))
     assert heard[pages[7]].visit_id is None
     stored = [page for (page,) in await visits_in(database)]
@@ -118,9 +122,9 @@ async def test_a_bug_in_who_hears_of_a_commit_keeps_none_from_hearing(database):
 
     async with recording(database) as recorder:
         for page, hear in zip(pages, (heard.append, bug, heard.append), strict=True):
-            await recorder.put(Entry(gone(page), hear))
+            await recorder.put(PendingVisit(gone(page), hear))
         await until(lambda: len(heard) == 2 and not recorder.unrecorded)
-        await recorder.put(Entry(gone(pages[1]), heard.append))
+        await recorder.put(PendingVisit(gone(pages[1]), heard.append))
         await until(lambda: len(heard) == 3)
 
 
@@ -128,8 +132,8 @@ async def test_a_visit_of_a_page_that_was_removed_is_dropped(database):
     (page,) = await pages_in(database, 1)
     heard = []
     async with recording(database) as recorder:
-        await recorder.put(Entry(gone(page + 99), heard.append))
-        await recorder.put(Entry(gone(page), heard.append))
+        await recorder.put(PendingVisit(gone(page + 99), heard.append))
+        await recorder.put(PendingVisit(gone(page), heard.append))
         await until(lambda: len(heard) == 2)
     assert [got.visit_id is None for got in heard] == [True, False]
 
@@ -139,13 +143,13 @@ async def test_more_than_may_wait_makes_the_next_wait(database):
     async with recording(database, running=False) as recorder:
         with trio.fail_after(60):
             for page in pages[:-1]:
-                await recorder.put(Entry(gone(page), lambda got: None))
+                await recorder.put(PendingVisit(gone(page), lambda got: None))
         assert recorder.unrecorded == WAITING
         with trio.move_on_after(0.2) as waiting:
-            await recorder.put(Entry(gone(pages[-1]), lambda got: None))
+            await recorder.put(PendingVisit(gone(pages[-1]), lambda got: None))
         assert waiting.cancelled_caught
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(recorder.put, Entry(gone(pages[-1]), lambda got: None))
+            nursery.start_soon(recorder.put, PendingVisit(gone(pages[-1]), lambda got: None))
             await recorder.drain()
         await recorder.drain()
     assert len(await visits_in(database)) == WAITING + 1
@@ -155,7 +159,7 @@ async def test_drain_returns_when_all_is_in_the_file(database):
     pages = await pages_in(database, 40)
     async with recording(database) as recorder:
         for page in pages:
-            await recorder.put(Entry(gone(page), lambda got: None))
+            await recorder.put(PendingVisit(gone(page), lambda got: None))
         assert recorder.unrecorded == 40
         async with trio.open_nursery() as nursery:  # whoever asks hears the truth
             for _ in range(3):

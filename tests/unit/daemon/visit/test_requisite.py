@@ -3,8 +3,8 @@
 import pytest
 
 from crawld.core.robots import Robots
-from crawld.daemon.frontier.admission import Admission, Source
-from crawld.daemon.visit.content import needed_by, read
+from crawld.daemon.frontier.admission import Admission, Referrer
+from crawld.daemon.visit.content import needed_by, read_content
 from crawld.net.exchange import Fetched
 from tests.unit.daemon.site_values import site_with
 
@@ -40,7 +40,7 @@ def answer(body, content_type="text/html"):
 
 def needs(url, body, content_type="text/html", **more):
     got = answer(body, content_type)
-    return needed_by(url, got, read(url, got, 100), most=100, **more)
+    return needed_by(url, got, read_content(url, got, 100), most=100, **more)
 
 
 def test_a_page_needs_what_it_shows():
@@ -79,7 +79,7 @@ def test_requisites_lie_beyond_the_scope_but_not_anywhere(site, url, reason):
     of_site = site_with(seeds=["http://a.test/"], **site)
     for expected in ([reason] if reason else [], []):
         # What was refused is refused once; what was let in is found each time.
-        found = admission.admit_requisites(of_site, [url], Source(7, 9), NOW)
+        found = admission.admit_requisites(of_site, [url], Referrer(7, 9), NOW)
         assert [each.reason for each in found.refusals] == expected
         assert [each.url for each in found.found] == ([] if reason else [url])
 

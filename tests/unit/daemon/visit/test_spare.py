@@ -2,11 +2,11 @@
 
 import pytest
 
-from crawld.daemon.visit.spare import MOST_S, SHARE, SpareTime
+from crawld.daemon.visit.spare import MOST_S, SHARE, TokenBucket
 
 
 def test_what_is_not_spent_is_saved_up_to_a_limit():
-    spare = SpareTime(100.0)
+    spare = TokenBucket(100.0)
     assert spare.left_s(100.0) == spare.left_s(9_000.0) == MOST_S
     spare.spend(MOST_S)
     assert spare.left_s(9_000.0) == 0.0
@@ -15,7 +15,7 @@ def test_what_is_not_spent_is_saved_up_to_a_limit():
 
 
 def test_a_crawl_in_a_hurry_loses_no_more_than_the_share():
-    spare, spent_s, now = SpareTime(0.0), 0.0, 0.0
+    spare, spent_s, now = TokenBucket(0.0), 0.0, 0.0
     while now < 100.0:
         if spare.left_s(now) > 0.0:
             spare.spend(0.003)
