@@ -15,7 +15,8 @@ import numpy as np
 
 from crawld.bench.result import build_result
 from crawld.core.change.renewal import EDGES_S, Renewal, exponential_mass
-from crawld.core.revisit.allocation import PagesByHost, allocate, kkt_residual
+from crawld.core.revisit.allocation import allocate, kkt_residual
+from crawld.core.revisit.pages_by_host import PagesByHost
 from crawld.core.revisit.price import revisit_frequency
 from crawld.core.revisit.renewal_allocation import allocate_renewal
 from crawld.lab.webbase import synthetic_web

@@ -29,7 +29,7 @@ from crawld.core.replica.hosts import Ids
 from crawld.core.replica.lac import Rules
 from crawld.core.replica.learning import ReplicaModel, TrainingPairs, distinct_vectors
 from crawld.core.replica.verdict import PairEvidence, passes_gate
-from crawld.lab.asking import asked_figures
+from crawld.lab.probing import probing_figures
 from crawld.lab.replicas import Trial, accuracy, run_trial
 from crawld.simweb.replica_parameters import WEBS
 
@@ -52,7 +52,7 @@ def run(*, quick: bool, progress: Callable[[str], None]) -> dict[str, object]:
                 continue
             progress(f"seed {seed}: the {name} web")
             trial = run_trial(parameters, seed)
-            figures = accuracy(trial) | asked_figures(trial)
+            figures = accuracy(trial) | probing_figures(trial)
             area = figures.pop("auc_normpaths")
             for suffix in ("", "_five"):
                 normpaths[f"auc_pnu{suffix}_{name}"] = area

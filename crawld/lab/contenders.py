@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crawld.core.change.model import PageModel
+from crawld.core.change.record import records_of
 from crawld.core.revisit import allocation
 from crawld.core.revisit.policies import Policy, UniformPolicy
 from crawld.core.revisit.policies_frequency import (
@@ -26,7 +27,7 @@ from crawld.core.revisit.policies_greedy import GreedyPolicy
 from crawld.core.revisit.policies_index import IndexPolicy
 from crawld.core.revisit.renewal_allocation import allocate_renewal
 from crawld.errors import OperatorError
-from crawld.lab.scenario import DAY_S, YEAR_S, Scenario, past_records
+from crawld.lab.scenario import DAY_S, YEAR_S, Scenario
 
 Floats = NDArray[np.float64]
 
@@ -135,5 +136,5 @@ def _index(scenario: Scenario, alive: NDArray[np.int64]) -> Contender:
     models = scenario.past_models()
     policy = IndexPolicy(scenario.past_scale())
     policy.load(alive)
-    policy.set_models(alive, past_records([models[page] for page in alive.tolist()]))
+    policy.set_models(alive, records_of(models[page].to_bytes() for page in alive.tolist()))
     return Contender(policy, models)

@@ -38,7 +38,9 @@ class Copies:
     def __init__(self, scenario: Scenario) -> None:
         self._end = scenario.end
         self._born: list[float] = scenario.born_at.tolist()
-        self._changes: list[list[float]] = [times.tolist() for times in scenario.histories.times]
+        self._changes: list[list[float]] = [
+            times.tolist() for times in scenario.histories.page_times
+        ]
         self._seen = [0] * scenario.pages
         # The instant since which the copy is stale, or will be: the first change it has missed.
         self._stale_at = list(self._born)

@@ -152,7 +152,7 @@ def compare(
     if truth == "rate" and true_rates is None:
         raise OperatorError("the true rates are known of synthetic pages only")
     spans = 2.0 if truth == "next" else 1.0
-    latest = float(histories.instants.max(initial=0.0)) - spans * duration_s
+    latest = float(histories.changed_at.max(initial=0.0)) - spans * duration_s
     start = latest if start is None else start
     chosen = np.flatnonzero(histories.born_at() <= start)
     if chosen.size == 0:

@@ -124,7 +124,7 @@ def _told(
     """Return page and instant of every hint: the last change of the past, and what follows."""
     histories = scenario.histories
     pages = np.repeat(np.arange(len(histories)), histories.counts)
-    instants = histories.instants
+    instants = histories.changed_at
     inside = (instants >= scenario.start) & (instants < scenario.end)
     inside &= rng.random(instants.size) >= hints.miss
     before = histories.changes_in(-np.inf, scenario.start)

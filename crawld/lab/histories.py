@@ -37,20 +37,20 @@ class Histories:
 
     Attributes:
         page_ids: name of each page, as in the file, in order of first appearance.
-        instants: Unix seconds of all changes, page after page, increasing inside a page.
-        offsets: int64, one more than pages; page i owns `instants[offsets[i]:offsets[i + 1]]`.
+        changed_at: Unix seconds of all changes, page after page, increasing inside a page.
+        offsets: int64, one more than pages; page i owns `changed_at[offsets[i]:offsets[i + 1]]`.
     """
 
     page_ids: tuple[str, ...]
-    instants: FloatArray
+    changed_at: FloatArray
     offsets: IntArray
 
     def __len__(self) -> int:
         return len(self.page_ids)
 
     @property
-    def times(self) -> list[FloatArray]:
-        """The instants of every page as views into `instants`, in page order."""
+    def page_times(self) -> list[FloatArray]:
+        """The instants of every page as views into `changed_at`, in page order."""
         return [self.page(index) for index in range(len(self))]
 
     @property
@@ -60,23 +60,23 @@ class Histories:
 
     def page(self, index: int) -> FloatArray:
         """Return the instants of the page at `index` as a view."""
-        return self.instants[self.offsets[index] : self.offsets[index + 1]]
+        return self.changed_at[self.offsets[index] : self.offsets[index + 1]]
 
     def born_at(self) -> FloatArray:
         """Return the first instant of every page; `inf` for a page that never changed."""
         born = np.full(len(self), np.inf)
         filled = self.counts > 0
-        born[filled] = self.instants[self.offsets[:-1][filled]]
+        born[filled] = self.changed_at[self.offsets[:-1][filled]]
         return born
 
     def changes_in(self, start: float, end: float) -> IntArray:
         """Return how often each page changed in [start, end), in page order."""
-        return np.diff(self._kept_offsets((self.instants >= start) & (self.instants < end)))
+        return np.diff(self._kept_offsets((self.changed_at >= start) & (self.changed_at < end)))
 
     def window(self, start: float, end: float) -> Histories:
         """Return the same pages with only the changes in [start, end)."""
-        keep = (self.instants >= start) & (self.instants < end)
-        return Histories(self.page_ids, self.instants[keep], self._kept_offsets(keep))
+        keep = (self.changed_at >= start) & (self.changed_at < end)
+        return Histories(self.page_ids, self.changed_at[keep], self._kept_offsets(keep))
 
     def before(self, at: float) -> Histories:
         """Return the same pages with only the changes earlier than `at`."""

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from crawld.lab.asking import asked_figures
+from crawld.lab.probing import probing_figures
 from crawld.lab.replicas import (
     AMONG,
     DRAWS,
@@ -86,7 +86,7 @@ def _figures(trial: Trial, seed: int) -> Table:
             "obvious positives": float(trial.sets.obvious.sum()),
             "of those replicas": float(trial.truth[trial.sets.obvious].mean()),
             **accuracy(trial),
-            **asked_figures(trial),
+            **probing_figures(trial),
         },
         "single": single_features(trial),
         "without": leave_one_out(trial),

@@ -242,12 +242,11 @@ def url_reduction(trial: Trial, scores: Floats | Ids, false_rate: float) -> floa
     threshold = others[min(int(false_rate * len(others)), len(others) - 1)]
     chosen = judged & trial.truth & (scores > threshold)
     one, other = pair_hosts(trial.sets.candidates.keys[chosen])
-    pages = np.bincount(trial.web.hosts.page_host, minlength=len(trial.web.hosts))
     saved = sum(
-        int(pages[list(group)].sum() - pages[list(group)].max())
+        int(trial.pages[list(group)].sum() - trial.pages[list(group)].max())
         for group in connected_groups(zip(one.tolist(), other.tolist(), strict=True))
     )
-    return saved / int(pages.sum())
+    return saved / int(trial.pages.sum())
 
 
 def single_features(trial: Trial) -> dict[str, float]:

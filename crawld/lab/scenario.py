@@ -15,7 +15,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crawld.core.change.model import PageModel
-from crawld.core.change.record import Records, records_of
 from crawld.core.change.renewal import (
     EDGES_S,
     Renewal,
@@ -90,7 +89,7 @@ class Scenario:
                 len(past), _PAGES_FITTED, replace=False
             )
             past = past.select(np.sort(chosen))
-        return fit_scale(past.instants, past.offsets, at=self.start)
+        return fit_scale(past.changed_at, past.offsets, at=self.start)
 
     def rates(self, since: float, until: float) -> Floats:
         """Return changes per second of each page over a period; at least half a change."""
@@ -107,11 +106,6 @@ class Scenario:
             still_open.append(until - (inside[-1] if len(inside) else since))
         prior = exponential_mass(self.rates(since, until)) + 1e-3
         return fit_counts(np.array(counts), np.array(still_open), prior=prior, edges=EDGES_S)
-
-
-def past_records(models: list[PageModel]) -> Records:
-    """Return models as one array of records."""
-    return records_of(model.to_bytes() for model in models)
 
 
 def scenario_of(
@@ -136,9 +130,9 @@ def scenario_of(
     """
     if not (math.isfinite(duration_s) and duration_s > 0):
         raise OperatorError("the duration must be positive", hint="For example --duration 365d.")
-    if histories.instants.size == 0:
+    if histories.changed_at.size == 0:
         raise OperatorError("the histories hold no change", hint="Give a file with changes.")
-    begin = float(histories.instants.max()) - duration_s if start is None else start
+    begin = float(histories.changed_at.max()) - duration_s if start is None else start
     end = begin + duration_s
     chosen = (histories.born_at() < end) & (histories.changes_in(begin, end) >= min_changes)
     if not chosen.any():

@@ -23,9 +23,6 @@ from crawld.lab.copies import Copies, Score
 from crawld.lab.hints import HintFeed, HintOptions
 from crawld.lab.scenario import DAY_S, Scenario
 
-SLOTS_PER_FRACTION_DAY = 86_400.0 / 10_000
-"""Slots a page and day at one request a second for 10,000 pages; divided by the interval."""
-
 
 @dataclass(frozen=True, slots=True)
 class Task:

@@ -18,14 +18,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from crawld.core.revisit.allocation import (
-    PagesByHost,
-    allocate,
-    kkt_residual,
-    objective,
-    proportional,
-)
+from crawld.core.revisit.allocation import allocate, kkt_residual, objective, proportional
 from crawld.core.revisit.freshness import Order, mean_freshness, random_slot_freshness
+from crawld.core.revisit.pages_by_host import PagesByHost
 
 Floats = NDArray[np.float64]
 Result = dict[str, object]

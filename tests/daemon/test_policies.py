@@ -9,8 +9,9 @@ import trio
 from crawld.core.change.model import PageModel
 from crawld.core.change.refit import blank_records
 from crawld.core.politeness import DelayRules, QuietHours
-from crawld.core.revisit.allocation import PagesByHost, kkt_residual
+from crawld.core.revisit.allocation import kkt_residual
 from crawld.core.revisit.names import NAMES
+from crawld.core.revisit.pages_by_host import PagesByHost
 from crawld.core.revisit.policies import VisitObservation
 from crawld.core.revisit.policies_frequency import MergePolicy
 from crawld.core.revisit.policies_index import IndexPolicy

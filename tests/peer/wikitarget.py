@@ -23,8 +23,9 @@ from pathlib import Path
 
 import numpy as np
 
-from crawld.core.revisit.allocation import PagesByHost, allocate
+from crawld.core.revisit.allocation import allocate
 from crawld.core.revisit.freshness import mean_freshness
+from crawld.core.revisit.pages_by_host import PagesByHost
 from tests.peer.daemon import Crawld, with_crawld
 from tests.peer.mediawiki import MediaWiki, Template, make_template, with_mediawiki
 from tests.peer.wikistorm import Figures, Storm, Watch, judge

@@ -7,17 +7,17 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from crawld.core.change.renewal import EDGES_S, Renewal, exponential_mass
-from crawld.core.revisit.allocation import PagesByHost, allocate, kkt_residual, objective
+from crawld.core.revisit.allocation import allocate, kkt_residual, objective
 from crawld.core.revisit.freshness import (
     Order,
     mean_age,
     mean_freshness,
     random_slot_freshness,
     visit_share,
-    visit_value,
 )
 from crawld.core.revisit.heap import SlotHeap
 from crawld.core.revisit.hints import Coverage, hinted_values, update_belief
+from crawld.core.revisit.pages_by_host import PagesByHost
 from crawld.core.revisit.partial_heap import PartialHeap
 from crawld.core.revisit.policies import VisitObservation
 from crawld.core.revisit.policies_frequency import merge_schedule
@@ -77,7 +77,6 @@ def test_a_page_at_its_frequency_is_worth_the_price(rate, part, weight):
     frequency = float(revisit_frequency(rate, price, weight))
     marginal = weight / rate * float(visit_share(rate / frequency))
     assert marginal == pytest.approx(price, rel=1e-8)
-    assert weight * float(visit_value(rate, 1 / frequency)) == pytest.approx(price, rel=1e-8)
 
 
 @st.composite

@@ -24,7 +24,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from crawld.core.replica.hosts import NO_SIGNATURE, Hosts, Ids, Keys, order_by, pair_keys
+from crawld.core.replica.hosts import NO_SIGNATURE, Hosts, Ids, Keys, order_by, pair_keys, ranges
 
 CAP = 50
 """Hosts in a list that still makes candidates: 1,225 pairs at most."""
@@ -125,16 +125,6 @@ class InvertedLists:
         )
         return gained, lost, dropped
 
-    def document_frequency(self, values: Keys) -> Ids:
-        """Return in how many hosts each value stands; `LONGEST + 1` or more means too many."""
-        return sum(
-            (
-                np.searchsorted(run, values, side="right") - np.searchsorted(run, values)
-                for run, _ in self._runs
-            ),
-            np.zeros(len(values), dtype=np.int64),
-        )
-
     def long_list_pairs(self, most: int, seed: int) -> Ids:
         """Return keys of pairs in lists above the cap but within `LONGEST`, a random draw.
 
@@ -168,7 +158,7 @@ class InvertedLists:
         for run_values, run_hosts in self._runs:
             left = np.searchsorted(run_values, wanted)
             count = np.searchsorted(run_values, wanted, side="right") - left
-            at = _ranges(left, count)
+            at = ranges(left, count)
             value_parts.append(run_values[at])
             host_parts.append(run_hosts[at])
         known = sum(len(part) for part in value_parts)
@@ -264,12 +254,6 @@ _NO_PAIRS: Ids = np.zeros(0, dtype=np.int64)
 
 def _pairs(count: Ids) -> Ids:
     return count * (count - 1) // 2
-
-
-def _ranges(begin: Ids, count: Ids) -> Ids:
-    """Return the indices begin, begin + 1, … of each range, one range after the other."""
-    offset = np.repeat(begin - np.concatenate(([0], np.cumsum(count)[:-1])), count)
-    return np.arange(int(count.sum())) + offset
 
 
 def _list_pairs(host: Ids, new: NDArray[np.bool_], begin: Ids, length: Ids) -> Ids:

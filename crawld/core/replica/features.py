@@ -19,6 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,7 +27,7 @@ from numpy.typing import NDArray
 from crawld.core.replica.candidates import LONGEST, comparable_signatures
 from crawld.core.replica.hosts import NO_SIGNATURE, Hosts, Ids, Keys, pair_hosts
 from crawld.core.replica.names import NameTable, edit_distance
-from crawld.core.replica.vectors import Floats, Vectors, cosine, weighted_vectors
+from crawld.core.replica.vectors import Floats, Vectors, cosine, match_entries, weighted_vectors
 
 LINK_LONGEST = 1_000
 """Hosts that more hosts than this point at say nothing (counters, social networks)."""
@@ -79,8 +80,7 @@ def discretise(features: Sequence[Feature], values: Floats) -> NDArray[np.int64]
     return np.where(values == 0, 0, inside)
 
 
-@dataclass(frozen=True, slots=True)
-class SharedContent:
+class SharedContent(NamedTuple):
     """What two hosts show under the paths both have.
 
     Attributes:
@@ -112,31 +112,17 @@ class PairFeatures:
 
     def part(self, begin: int, end: int) -> PairFeatures:
         """Return some of the pairs, by place."""
-        content = self.content
-        return PairFeatures(
-            self.keys[begin:end],
-            self.values[begin:end],
-            SharedContent(
-                content.common[begin:end],
-                content.compared[begin:end],
-                content.equal[begin:end],
-                content.smaller[begin:end],
-            ),
-        )
+        content = SharedContent(*(column[begin:end] for column in self.content))
+        return PairFeatures(self.keys[begin:end], self.values[begin:end], content)
 
     @classmethod
     def joined(cls, parts: Sequence[PairFeatures]) -> PairFeatures:
         """Return parts, at least one, as one."""
-        contents = [part.content for part in parts]
+        contents = zip(*(part.content for part in parts), strict=True)
         return cls(
             np.concatenate([part.keys for part in parts]),
             np.concatenate([part.values for part in parts]),
-            SharedContent(
-                np.concatenate([content.common for content in contents]),
-                np.concatenate([content.compared for content in contents]),
-                np.concatenate([content.equal for content in contents]),
-                np.concatenate([content.smaller for content in contents]),
-            ),
+            SharedContent(*(np.concatenate(columns) for columns in contents)),
         )
 
     def bins(self, features: Sequence[Feature]) -> NDArray[np.int64]:
@@ -250,23 +236,16 @@ class HostFeatures:
         return PairFeatures(keys, np.column_stack(columns).astype(np.float64), content)
 
     def _content(self, one: Ids, other: Ids) -> SharedContent:
-        swap = self.pages[one] > self.pages[other]
-        short, long = np.where(swap, other, one), np.where(swap, one, other)
-        many = self.pages[short]
-        pair = np.repeat(np.arange(len(one)), many)
-        offset = self.page_begin[short] - np.concatenate(([0], np.cumsum(many)[:-1]))
-        at = np.arange(len(pair)) + np.repeat(offset, many)
-        wanted = (self.page[at] & 0xFFFFFFFF) | (long[pair] << 32)
-        found = np.minimum(np.searchsorted(self.page, wanted), max(len(self.page) - 1, 0))
-        common = self.page[found] == wanted
+        pair, at, found, common = match_entries(self.page, self.page_begin, one, other)
         first, second = self.signature[at], self.signature[found]
         compared = common & (first != NO_SIGNATURE) & (second != NO_SIGNATURE)
 
         def count(which: NDArray[np.bool_]) -> Ids:
             return np.bincount(pair[which], minlength=len(one))
 
+        smaller = np.minimum(self.pages[one], self.pages[other])
         return SharedContent(
-            count(common), count(compared), count(compared & (first == second)), many
+            count(common), count(compared), count(compared & (first == second)), smaller
         )
 
 

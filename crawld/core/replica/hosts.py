@@ -85,3 +85,9 @@ def pair_keys(one: Ids, other: Ids) -> Ids:
 def pair_hosts(keys: Ids) -> tuple[Ids, Ids]:
     """Return the two hosts of each pair key, the smaller index first."""
     return keys >> 32, keys & 0xFFFFFFFF
+
+
+def ranges(begin: Ids, count: Ids) -> Ids:
+    """Return the indices begin, begin + 1, … of each range, one range after the other."""
+    offset = np.repeat(begin - np.concatenate(([0], np.cumsum(count)[:-1])), count)
+    return np.arange(int(count.sum())) + offset

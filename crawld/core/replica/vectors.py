@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from crawld.core.replica.hosts import Ids, Keys, order_by
+from crawld.core.replica.hosts import Ids, Keys, order_by, ranges
 
 Floats = NDArray[np.float64]
 WeightFunction = Callable[[Keys, Ids], Floats]
@@ -67,6 +67,31 @@ def weighted_vectors(
     return Vectors(entry[order], entry_weight[use][order], begin, norm)
 
 
+def match_entries(
+    entry: Ids, begin: Ids, one: Ids, other: Ids
+) -> tuple[Ids, Ids, Ids, NDArray[np.bool_]]:
+    """Look up each entry of the smaller host of a pair among those of the larger host.
+
+    Args:
+        entry: host · 2³² + number of the value, ascending.
+        begin: where the entries of each host begin, one more than hosts.
+        one: the first host of each pair.
+        other: the second.
+
+    Returns:
+        One element a lookup: index of the pair, index of the entry, index of the entry found, and
+        whether both entries have the same value.
+    """
+    count = begin[1:] - begin[:-1]
+    swap = count[one] > count[other]
+    short, long = np.where(swap, other, one), np.where(swap, one, other)
+    pair = np.repeat(np.arange(len(one)), count[short])
+    at = ranges(begin[short], count[short])
+    wanted = (entry[at] & 0xFFFFFFFF) | (long[pair] << 32)
+    found = np.minimum(np.searchsorted(entry, wanted), len(entry) - 1)
+    return pair, at, found, entry[found] == wanted
+
+
 def cosine(vectors: Vectors, one: Ids, other: Ids) -> Floats:
     """Return the cosine of each pair of hosts; 0 where a vector is empty.
 
@@ -74,17 +99,8 @@ def cosine(vectors: Vectors, one: Ids, other: Ids) -> Floats:
     """
     if not len(vectors.entry) or not len(one):
         return np.zeros(len(one))
-    count = vectors.begin[1:] - vectors.begin[:-1]
-    swap = count[one] > count[other]
-    short, long = np.where(swap, other, one), np.where(swap, one, other)
-    begin, many = vectors.begin[short], count[short]
-    pair = np.repeat(np.arange(len(one)), many)
-    at = np.arange(len(pair)) + np.repeat(begin - np.concatenate(([0], np.cumsum(many)[:-1])), many)
-    wanted = (vectors.entry[at] & 0xFFFFFFFF) | (long[pair] << 32)
-    found = np.minimum(np.searchsorted(vectors.entry, wanted), len(vectors.entry) - 1)
-    product = np.where(
-        vectors.entry[found] == wanted, vectors.weight[at] * vectors.weight[found], 0.0
-    )
+    pair, at, found, equal = match_entries(vectors.entry, vectors.begin, one, other)
+    product = np.where(equal, vectors.weight[at] * vectors.weight[found], 0.0)
     dot = np.bincount(pair, product, minlength=len(one))
     length = vectors.norm[one] * vectors.norm[other]
     return np.minimum(np.divide(dot, length, out=np.zeros(len(one)), where=length > 0), 1.0)

@@ -15,7 +15,8 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike
 
-from crawld.core.revisit.allocation import PagesByHost, allocate, objective
+from crawld.core.revisit.allocation import allocate, objective
+from crawld.core.revisit.pages_by_host import PagesByHost
 
 
 def unpolite_bound(web: PagesByHost, bandwidth: float) -> float:

@@ -10,7 +10,7 @@ from array import array
 import numpy as np
 from numpy.typing import NDArray
 
-ABSENT = -1
+from crawld.core.revisit.heap import ABSENT
 
 
 class Fenwick:

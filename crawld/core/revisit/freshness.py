@@ -117,28 +117,6 @@ def random_slot_freshness(change_rate: ArrayLike, share: ArrayLike, slot_s: floa
     return np.asarray(np.where(changes == 0, 1.0, fresh))
 
 
-def visit_value(change_rate: ArrayLike, since_visit_s: ArrayLike) -> Floats:
-    """Return W(τ) of a Poisson page: the fresh seconds a visit τ after the last one is worth.
-
-    Args:
-        change_rate: λ, per second, ≥ 0.
-        since_visit_s: τ, seconds, ≥ 0; broadcast against `change_rate`.
-
-    Returns:
-        (1 − (1 + λτ)e^(−λτ)) / λ, rising from 0 to 1/λ; seconds.
-
-    Source: the stationarity condition of Cho & Garcia-Molina, TODS 2003, read as a price.
-
-    >>> round(float(visit_value(1.0, 1.0)), 6)
-    0.264241
-    """
-    rate = np.asarray(change_rate, dtype=np.float64)
-    changes = rate * np.asarray(since_visit_s, dtype=np.float64)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        value = visit_share(changes) / rate
-    return np.asarray(np.where(rate == 0, 0.0, value))
-
-
 def visit_share(changes: ArrayLike) -> Floats:
     """Return g(x) = 1 − (1 + x)e^(−x) for x ≥ 0, exact to rounding also near 0 and at ∞.
 

@@ -100,10 +100,6 @@ class SlotHeap:
         """Return a copy of the keys of all slots."""
         return np.frombuffer(self._key, dtype=np.float64).copy()
 
-    def members(self) -> NDArray[np.int64]:
-        """Return a copy of the slots that wait, in no order."""
-        return np.frombuffer(self._heap, dtype=np.int32).astype(np.int64)
-
     def _rebuild(self, members: NDArray[np.int32]) -> None:
         # A sorted array is a heap, and sorting a million keys takes 0.1 s; sifting takes seconds.
         order = np.argsort(np.frombuffer(self._key, dtype=np.float64)[members], kind="stable")

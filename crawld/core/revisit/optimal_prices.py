@@ -25,15 +25,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from crawld.core.revisit.pages_by_host import PagesByHost
 from crawld.core.revisit.price import changes_per_visit
 
 Floats = NDArray[np.float64]
-Hosts = NDArray[np.int32]
 Mask = NDArray[np.bool_]
 
 _BLOCK = 1 << 15
@@ -52,20 +51,6 @@ _SURELY_HELD = 1.05
 """A host is held from the start if the groups price it this much above the common price."""
 
 
-class _Web(Protocol):
-    """What is read of the pages (`allocation.Web`)."""
-
-    @property
-    def change_rate(self) -> Floats: ...
-    @property
-    def ceiling(self) -> Floats: ...
-    @property
-    def hosts(self) -> int: ...
-    def worth(self, part: slice) -> Floats: ...
-    def best_worth(self) -> Floats: ...
-    def host_of_page(self) -> Hosts: ...
-
-
 @dataclass(frozen=True, slots=True)
 class _Groups:
     """Pages of like w/λ of one host, as one page: host, Σ λ, and the mean λ/w weighted by λ."""
@@ -75,7 +60,7 @@ class _Groups:
     ratio: Floats
 
 
-def solve_pools(web: _Web, bandwidth: float) -> tuple[Floats, Floats, float]:
+def solve_pools(web: PagesByHost, bandwidth: float) -> tuple[Floats, Floats, float]:
     """Return the frequency of each page, the price of each host, and the common price.
 
     Args:
@@ -114,7 +99,7 @@ def _frequency(rate: Floats, q: Floats, s: Floats) -> tuple[Floats, Floats]:
 class _Pools:
     """One allocation being solved."""
 
-    def __init__(self, web: _Web) -> None:
+    def __init__(self, web: PagesByHost) -> None:
         self._web = web
         self._host = web.host_of_page()
         self._best = web.best_worth()

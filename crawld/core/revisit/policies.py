@@ -155,17 +155,14 @@ NEVER = -(2.0**52)
 """Key of the first page that was never visited; later ones count up from here, all before time."""
 
 
-class UniformPolicy:
-    """Round robin by age: the page whose last visit is oldest, new pages first and in order.
+class PageSet:
+    """Base of the policies: which pages are held, and the slot of each in the policy's arrays.
 
-    32 bytes a page; every call O(log n). Weights and hints are accepted and change nothing.
+    A policy that does not override `set_weight` or `record_hint` ignores them.
     """
 
     def __init__(self) -> None:
         self._slots = PageSlots()
-        self._heap = SlotHeap()
-        self._latest = -math.inf
-        self._new_count = 0
 
     def __len__(self) -> int:
         return len(self._slots)
@@ -176,6 +173,25 @@ class UniformPolicy:
     def contains_many(self, pages: ArrayLike) -> NDArray[np.bool_]:
         """Return whether each of many pages is held, same order."""
         return np.asarray(self._slots.find_many(pages) != FREE)
+
+    def set_weight(self, page: int, weight: float) -> None:
+        """Ignore the importance."""
+
+    def record_hint(self, page: int, at: float, *, trust: float = 1.0) -> None:
+        """Ignore the hint."""
+
+
+class UniformPolicy(PageSet):
+    """Round robin by age: the page whose last visit is oldest, new pages first and in order.
+
+    32 bytes a page; every call O(log n). Weights and hints are accepted and change nothing.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._heap = SlotHeap()
+        self._latest = -math.inf
+        self._new_count = 0
 
     def add(self, page: int, last_visit_at: float | None, weight: float = 1.0) -> None:
         """Hold a page, among the new ones where it was never visited."""
@@ -206,9 +222,6 @@ class UniformPolicy:
         if slot != FREE:
             self._heap.remove(slot)
 
-    def set_weight(self, page: int, weight: float) -> None:
-        """Accept and ignore: every page has the same turn."""
-
     def select(self, now: float) -> int | None:
         """Return the page visited longest ago."""
         slot = self._heap.first()
@@ -228,9 +241,6 @@ class UniformPolicy:
         slot = self._slots.find(page)
         if slot != FREE and slot not in self._heap:
             self._heap.push(slot, self._heap.key(slot))
-
-    def record_hint(self, page: int, at: float, *, trust: float = 1.0) -> None:
-        """Accept and ignore: round robin does not jump the queue."""
 
     def _key(self, last_visit_at: float | None) -> float:
         if last_visit_at is not None:

@@ -27,8 +27,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from crawld.core.revisit.fenwick import Fenwick
 from crawld.core.revisit.heap import ABSENT, SlotHeap
-from crawld.core.revisit.policies import NEVER, VisitObservation
-from crawld.core.revisit.slots import FREE, PageSlots
+from crawld.core.revisit.policies import NEVER, PageSet, VisitObservation
+from crawld.core.revisit.slots import FREE
 
 Floats = NDArray[np.float64]
 
@@ -79,11 +79,11 @@ def merge_schedule(pages: ArrayLike, frequency: ArrayLike, picks: int) -> NDArra
     return keys[page[order[:picks]]]
 
 
-class _DueTimePolicy:
+class _DueTimePolicy(PageSet):
     """What MERGE and DELAYED share: pages, their frequencies, and a heap of due times."""
 
     def __init__(self) -> None:
-        self._slots = PageSlots()
+        super().__init__()
         self._heap = SlotHeap()
         self._frequency = array("f")
         self._new_count = 0
@@ -95,16 +95,6 @@ class _DueTimePolicy:
     def _mean(self) -> float:
         """Mean of the frequencies that allocations gave."""
         return max(self._sum, 0.0) / self._known if self._known else 0.0
-
-    def __len__(self) -> int:
-        return len(self._slots)
-
-    def __contains__(self, page: int) -> bool:
-        return page in self._slots
-
-    def contains_many(self, pages: ArrayLike) -> NDArray[np.bool_]:
-        """Return whether each of many pages is held, same order."""
-        return np.asarray(self._slots.find_many(pages) != FREE)
 
     def add(self, page: int, last_visit_at: float | None, weight: float = 1.0) -> None:
         """Hold a page; its importance is part of the frequency it will be given."""
@@ -200,12 +190,6 @@ class _DueTimePolicy:
             if self._frequency[slot] >= 0:
                 self._known -= 1
                 self._sum -= self._frequency[slot]
-
-    def set_weight(self, page: int, weight: float) -> None:
-        """Accept and ignore: the next allocation brings the frequency that follows from it."""
-
-    def record_hint(self, page: int, at: float, *, trust: float = 1.0) -> None:
-        """Accept and ignore: an allocated schedule knows rates, not events."""
 
     def release(self, page: int) -> None:
         """Put a selected page back where it was."""
@@ -318,7 +302,7 @@ class DelayedPolicy(_DueTimePolicy):
         self._virtual = max(self._virtual, now)
 
 
-class RandomPolicy:
+class RandomPolicy(PageSet):
     """RANDOM: each slot draws among the pages that wait, all alike or with probability ∝ f.
 
     Args:
@@ -327,24 +311,14 @@ class RandomPolicy:
     """
 
     def __init__(self, *, by_frequency: bool = False, seed: int = 0) -> None:
+        super().__init__()
         self._by_frequency = by_frequency
         self._random = random.Random(seed)
-        self._slots = PageSlots()
         self._frequency = array("f")
         self._waiting = Fenwick()
         self._in_flight: set[int] = set()
         self._known, self._sum = 0, 0.0
         self._mean = 1.0
-
-    def __len__(self) -> int:
-        return len(self._slots)
-
-    def __contains__(self, page: int) -> bool:
-        return page in self._slots
-
-    def contains_many(self, pages: ArrayLike) -> NDArray[np.bool_]:
-        """Return whether each of many pages is held, same order."""
-        return np.asarray(self._slots.find_many(pages) != FREE)
 
     def add(self, page: int, last_visit_at: float | None, weight: float = 1.0) -> None:
         """Hold a page, as likely as the mean of the others."""
@@ -400,12 +374,6 @@ class RandomPolicy:
             self._forget(slot)
             self._in_flight.discard(slot)
             self._waiting.set(slot, 0.0)
-
-    def set_weight(self, page: int, weight: float) -> None:
-        """Accept and ignore: importance is part of the frequency."""
-
-    def record_hint(self, page: int, at: float, *, trust: float = 1.0) -> None:
-        """Accept and ignore."""
 
     def select(self, now: float) -> int | None:
         """Draw a page."""

@@ -29,8 +29,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from crawld.core.change.renewal import EDGES_S, Renewal, exponential_mass, renewal_function
 from crawld.core.revisit.heap import ABSENT, SlotHeap
-from crawld.core.revisit.policies import NEVER, MonotonicClock, VisitObservation
-from crawld.core.revisit.slots import FREE, PageSlots
+from crawld.core.revisit.policies import NEVER, MonotonicClock, PageSet, VisitObservation
+from crawld.core.revisit.slots import FREE
 
 Floats = NDArray[np.float64]
 
@@ -68,7 +68,7 @@ def residual_matrix(renewals: Renewal) -> NDArray[np.float32]:
     return out
 
 
-class GreedyPolicy:
+class GreedyPolicy(PageSet):
     """The page of largest expected gain next.
 
     Args:
@@ -76,8 +76,8 @@ class GreedyPolicy:
     """
 
     def __init__(self, *, conditional: bool = True) -> None:
+        super().__init__()
         self._conditional = conditional
-        self._slots = PageSlots()
         self._new = SlotHeap()
         self._turns = SlotHeap()
         self._new_count = 0
@@ -85,16 +85,6 @@ class GreedyPolicy:
         usual = Renewal(EDGES_S, exponential_mass(np.array([_UNKNOWN_RATE])))
         self._usual = residual_matrix(usual)[0], usual.survival(EDGES_S[None, :])[0]
         self._extend(0)
-
-    def __len__(self) -> int:
-        return len(self._slots)
-
-    def __contains__(self, page: int) -> bool:
-        return page in self._slots
-
-    def contains_many(self, pages: ArrayLike) -> NDArray[np.bool_]:
-        """Return whether each of many pages is held, same order."""
-        return np.asarray(self._slots.find_many(pages) != FREE)
 
     def add(self, page: int, last_visit_at: float | None, weight: float = 1.0) -> None:
         """Hold a page with the usual distribution until `set_renewals` brings its own."""
@@ -152,9 +142,6 @@ class GreedyPolicy:
             self._weight[slot] = weight
             if slot in self._turns:
                 self._turn(slot, float(self._visited_at[slot]))
-
-    def record_hint(self, page: int, at: float, *, trust: float = 1.0) -> None:
-        """Accept and ignore."""
 
     def select(self, now: float) -> int | None:
         """Return the page whose visit gains most."""

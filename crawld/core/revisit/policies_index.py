@@ -28,15 +28,15 @@ from crawld.core.revisit.heap import ABSENT
 from crawld.core.revisit.hints import Belief, Coverage
 from crawld.core.revisit.index_pages import LONGEST_S, IndexPages
 from crawld.core.revisit.index_queue import NEW, IndexQueue
-from crawld.core.revisit.policies import MonotonicClock, VisitObservation
-from crawld.core.revisit.slots import FREE, PageSlots
+from crawld.core.revisit.policies import MonotonicClock, PageSet, VisitObservation
+from crawld.core.revisit.slots import FREE
 from crawld.core.revisit.visit_value import default_scale_model, page_scale_s, value_table
 
 Floats = NDArray[np.float64]
 Slots = NDArray[np.int64]
 
 
-class IndexPolicy:
+class IndexPolicy(PageSet):
     """The page of highest worth next.
 
     Args:
@@ -44,10 +44,10 @@ class IndexPolicy:
     """
 
     def __init__(self, model: ScaleModel | None = None) -> None:
+        super().__init__()
         self._model = model or default_scale_model()
         self._weights: list[float] = self._model.weights.tolist()
         self._coverage = Coverage()
-        self._slots = PageSlots()
         self._pages = IndexPages(value_table(self._model))
         self._queue = IndexQueue(self._pages)
         self._hinted = hints.HintedPages()
@@ -55,16 +55,6 @@ class IndexPolicy:
         self._late_hints: dict[int, tuple[float, float]] = {}
         self._clock = MonotonicClock()
         self._new_count = 0.0
-
-    def __len__(self) -> int:
-        return len(self._slots)
-
-    def __contains__(self, page: int) -> bool:
-        return page in self._slots
-
-    def contains_many(self, pages: ArrayLike) -> NDArray[np.bool_]:
-        """Return whether each of many pages is held, same order."""
-        return np.asarray(self._slots.find_many(pages) != FREE)
 
     # -- which pages -------------------------------------------------------------------------------
 

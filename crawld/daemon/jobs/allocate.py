@@ -23,7 +23,8 @@ import numpy as np
 import numpy.typing as npt
 import trio
 
-from crawld.core.revisit.allocation import Allocation, PagesByHost, allocate, kkt_residual
+from crawld.core.revisit.allocation import Allocation, allocate, kkt_residual
+from crawld.core.revisit.pages_by_host import PagesByHost
 from crawld.core.revisit.price import revisit_frequency
 from crawld.core.revisit.registry import FrequencyPolicy
 from crawld.daemon.clock import Clock

@@ -24,8 +24,8 @@ TRUNCATED = gzip.compress(f"page_id,changed_at\n{ROWS}".encode())[:5000]
 )
 def test_the_recorded_histories_are_complete(name, pages, changes):
     histories = read_histories(DATA / name)
-    assert (len(histories), histories.instants.size) == (pages, changes)
-    assert all((np.diff(instants) > 0).all() for instants in histories.times)
+    assert (len(histories), histories.changed_at.size) == (pages, changes)
+    assert all((np.diff(instants) > 0).all() for instants in histories.page_times)
 
 
 def test_rows_in_any_order_with_repeats_and_other_columns(tmp_path):
@@ -33,7 +33,7 @@ def test_rows_in_any_order_with_repeats_and_other_columns(tmp_path):
     path.write_text("note,changed_at,page_id\nx,30,b\ny,10,a\n\nz,20.5,b\nw,30,b\nv,5,a\n")
     histories = read_histories(path)
     assert histories.page_ids == ("b", "a")
-    assert [t.tolist() for t in histories.times] == [[20.5, 30.0], [5.0, 10.0]]
+    assert [t.tolist() for t in histories.page_times] == [[20.5, 30.0], [5.0, 10.0]]
 
 
 def test_gzip_and_plain_read_alike(tmp_path):
@@ -41,7 +41,9 @@ def test_gzip_and_plain_read_alike(tmp_path):
     plain.write_text("\ufeffpage_id,changed_at\na,1\n", encoding="utf-8")
     packed.write_bytes(gzip.compress(plain.read_bytes()))
     assert (
-        read_histories(plain).instants.tolist() == read_histories(packed).instants.tolist() == [1.0]
+        read_histories(plain).changed_at.tolist()
+        == read_histories(packed).changed_at.tolist()
+        == [1.0]
     )
 
 
@@ -85,7 +87,7 @@ def test_a_file_of_other_bytes_is_refused(tmp_path):
 def test_windows_keep_every_page():
     histories = from_times({"a": [1.0, 5.0, 9.0], "b": [7.0], "c": []})
     inside = histories.window(5.0, 9.0)
-    assert [t.tolist() for t in inside.times] == [[5.0], [7.0], []]
+    assert [t.tolist() for t in inside.page_times] == [[5.0], [7.0], []]
     assert histories.before(5.0).counts.tolist() == [1, 0, 0]
     assert histories.changes_in(5.0, 9.0).tolist() == [1, 1, 0]
     assert histories.born_at().tolist() == [1.0, 7.0, np.inf]

@@ -37,26 +37,26 @@ def log_score(changed, unchanged_probability):
 def scores(histories, at, horizon_s):
     """Log scores (scale model, Poisson model) of "unchanged until the horizon"."""
     past = histories.before(at)
-    records = from_histories(past.instants, past.offsets, at=at)
+    records = from_histories(past.changed_at, past.offsets, at=at)
     seen = records["visits"] > 0
     fitted = refit(records)
     changed = (histories.changes_in(at, at + horizon_s) > 0)[seen]
-    aged = fit_scale(past.instants, past.offsets, at=at).unchanged(records, at + horizon_s)
+    aged = fit_scale(past.changed_at, past.offsets, at=at).unchanged(records, at + horizon_s)
     poisson = np.exp(-fitted.rate_per_day * horizon_s / DAY_S)
     return log_score(changed, aged[seen]), log_score(changed, poisson[seen])
 
 
 def test_poisson_pages_get_their_mean_interval_back():
     histories, at = drawn("poisson")
-    model = fit_scale(histories.instants, histories.offsets, at=at)
-    records = from_histories(histories.instants, histories.offsets, at=at)
+    model = fit_scale(histories.changed_at, histories.offsets, at=at)
+    records = from_histories(histories.changed_at, histories.offsets, at=at)
     true_s = at / np.maximum(histories.counts, 1)
     assert np.median(model.mean_s(records) / true_s) == pytest.approx(1.0, abs=0.25)
 
 
 def test_bursts_are_followed_by_silence():
     histories, at = drawn("bursty")
-    model = fit_scale(histories.instants, histories.offsets, at=at)
+    model = fit_scale(histories.changed_at, histories.offsets, at=at)
     just_changed = float(model.shape.residual_mean(0.0))
     long_silent = float(model.shape.residual_mean(float(model.shape.mean())))
     assert long_silent > 1.5 * just_changed
@@ -74,8 +74,8 @@ def test_real_articles_are_predicted_better_than_by_a_constant_rate(horizon_days
 
 def test_the_value_of_a_visit_rises_with_the_time_since_the_last():
     histories, at = drawn("bursty", pages=10)
-    model = fit_scale(histories.instants, histories.offsets, at=at)
-    records = from_histories(histories.instants, histories.offsets, at=at)
+    model = fit_scale(histories.changed_at, histories.offsets, at=at)
+    records = from_histories(histories.changed_at, histories.offsets, at=at)
     values = np.stack([model.visit_value_s(records, at + s) for s in np.geomspace(1.0, 1e9, 40)])
     assert (values >= 0).all()
     assert (np.diff(values, axis=0) >= -1e-6 * values[:-1]).all()
@@ -91,8 +91,8 @@ def test_without_any_history_there_is_a_default():
 
 def test_stored_and_read_back_it_is_the_same():
     histories, at = drawn("poisson", pages=3)
-    model = fit_scale(histories.instants, histories.offsets, at=at)
-    records = from_histories(histories.instants, histories.offsets, at=at)
+    model = fit_scale(histories.changed_at, histories.offsets, at=at)
+    records = from_histories(histories.changed_at, histories.offsets, at=at)
     again = ScaleModel.from_dict(model.as_dict())
     assert (again.scale_s(records) == model.scale_s(records)).all()
     with pytest.raises(ValueError, match="fit it again"):

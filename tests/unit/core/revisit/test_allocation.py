@@ -3,14 +3,8 @@
 import numpy as np
 import pytest
 
-from crawld.core.revisit.allocation import (
-    PagesByHost,
-    allocate,
-    kkt_residual,
-    objective,
-    proportional,
-    uniform,
-)
+from crawld.core.revisit.allocation import allocate, kkt_residual, objective, proportional, uniform
+from crawld.core.revisit.pages_by_host import PagesByHost
 from crawld.core.revisit.price import revisit_frequency
 
 
@@ -20,6 +14,11 @@ def web(hosts=30, pages=2_000, ceiling=1e-3, seed=1, weighted=False):
     rate = np.exp(rng.normal(-11, 3, pages))
     weight = rng.lognormal(0, 1, pages) if weighted else None
     return PagesByHost(rate, np.append(0, np.cumsum(sizes)), np.full(hosts, ceiling), weight)
+
+
+def one_host(rate, weight=None):
+    """Return pages of one host without a ceiling."""
+    return PagesByHost(np.asarray(rate), np.array([0, len(rate)]), np.array([np.inf]), weight)
 
 
 @pytest.mark.parametrize("bandwidth", [0.0, 1e-9, 1e-4, 5e-3, 0.02, 1.0])
@@ -42,7 +41,7 @@ def test_a_bandwidth_above_every_ceiling_fills_hosts_worth_a_visit():
 
 def test_pages_that_change_too_fast_or_never_are_given_up():
     rate = np.array([0.0, 1e-6, 1e-5, 10.0, np.inf])
-    allocation = allocate(PagesByHost.one_host(rate), 1e-5)
+    allocation = allocate(one_host(rate), 1e-5)
     assert (allocation.frequency > 0).tolist() == [False, True, True, False, False]
 
 
@@ -74,7 +73,7 @@ def test_no_frequency_at_hand_beats_the_optimum():
 
 def test_a_price_gives_the_frequency_it_was_made_from():
     rate, weight = np.array([1e-6, 1e-4]), np.array([1.0, 3.0])
-    allocation = allocate(PagesByHost.one_host(rate, weight), 1e-4)
+    allocation = allocate(one_host(rate, weight), 1e-4)
     again = revisit_frequency(rate, allocation.common_price, weight)
     assert again == pytest.approx(allocation.frequency, rel=1e-6)
 
@@ -86,15 +85,15 @@ def test_a_bandwidth_that_is_none_is_refused(bandwidth):
 
 
 def test_no_pages_at_all():
-    allocation = allocate(PagesByHost.one_host(np.zeros(0)), 1.0)
+    allocation = allocate(one_host(np.zeros(0)), 1.0)
     assert len(allocation.frequency) == 0
     assert uniform(0, 1.0).tolist() == []
-    assert objective(PagesByHost.one_host(np.zeros(0)), np.zeros(0)) == 1.0
+    assert objective(one_host(np.zeros(0)), np.zeros(0)) == 1.0
 
 
 def test_an_unlimited_host_needs_a_bandwidth():
     with pytest.raises(ValueError, match="ceiling"):
-        allocate(PagesByHost.one_host([1.0]), np.inf)
+        allocate(one_host([1.0]), np.inf)
 
 
 def test_offsets_and_ceilings_must_fit():

@@ -9,7 +9,6 @@ from crawld.core.revisit.freshness import (
     mean_freshness,
     random_slot_freshness,
     visit_share,
-    visit_value,
 )
 
 
@@ -79,7 +78,3 @@ def test_a_page_drawn_at_random_slots():
     fine = random_slot_freshness(rate, 1e-5, 1e-5 / 0.25)
     assert fine == pytest.approx(mean_freshness(Order.PURELY_RANDOM, rate, 0.25), rel=1e-4)
     assert random_slot_freshness([0.0, 1.0], 0.0, 1.0).tolist() == [1.0, 0.0]
-
-
-def test_visit_value_of_a_page_that_never_changes_is_nothing():
-    assert visit_value([0.0, 2.0, 2.0], [1e9, 0.0, np.inf]).tolist() == [0.0, 0.0, 0.5]

@@ -35,7 +35,7 @@ class ProbedTrial:
     pages: int
 
 
-def asked_figures(trial: Trial) -> dict[str, float]:
+def probing_figures(trial: Trial) -> dict[str, float]:
     """Return what pruning would do after some rounds, and the share of pages asked for so."""
     asked = probe(trial)
     found = gate_figures(asked.trial)

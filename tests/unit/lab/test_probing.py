@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 
 from crawld.core.replica.verdict import PairEvidence, is_undecided
-from crawld.lab.asking import probe
+from crawld.lab.probing import probe
 from crawld.lab.replicas import gate_figures, run_trial
 from crawld.simweb.replica_parameters import STANDARD, scale_web
 

@@ -1,0 +1,61 @@
+"""Pages grouped by host: the input of an allocation."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+Indices = NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class PagesByHost:
+    """Pages grouped by host: what an allocation is computed from.
+
+    Attributes:
+        change_rate: λ per page, per second, ≥ 0 (inf: changes faster than anyone can visit).
+        offsets: first page of each host and, last, the number of pages.
+        ceiling: most visits a second each host permits (1/P_h), inf = no limit.
+        weight: importance of each page, or None where all are 1.
+    """
+
+    change_rate: Floats
+    offsets: Indices
+    ceiling: Floats
+    weight: Floats | None = None
+
+    def __post_init__(self) -> None:
+        if len(self.ceiling) != len(self.offsets) - 1:
+            raise ValueError("there must be one ceiling a host")
+        if self.offsets[0] != 0 or self.offsets[-1] != len(self.change_rate):
+            raise ValueError("the offsets do not cover the pages")
+        if np.any(np.isnan(self.ceiling)) or np.any(self.ceiling < 0):
+            raise ValueError("a ceiling is negative")
+
+    @property
+    def hosts(self) -> int:
+        """Number of hosts."""
+        return len(self.ceiling)
+
+    def host_of_page(self) -> NDArray[np.int32]:
+        """Return the host index of each page."""
+        return np.repeat(np.arange(self.hosts, dtype=np.int32), np.diff(self.offsets))
+
+    def worth(self, part: slice) -> Floats:
+        """Return w/λ of some pages: the most a visit can be worth; 0 where none is, or λ = 0."""
+        rate = self.change_rate[part]
+        weight = 1.0 if self.weight is None else self.weight[part]
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return np.where(rate > 0, weight / rate, 0.0)
+
+    def best_worth(self) -> Floats:
+        """Return the largest w/λ of each host, 0 where no visit is worth anything."""
+        best = np.zeros(self.hosts)
+        filled = np.diff(self.offsets) > 0
+        if filled.any():
+            worth = self.worth(slice(None))
+            best[filled] = np.maximum.reduceat(worth, self.offsets[:-1][filled])
+        return best
