@@ -77,7 +77,7 @@ class UnreachableError(CrawldError):
     exit_code = EXIT_UNREACHABLE
 
 
-def is_of_the_file(error: Exception) -> bool:
+def is_store_failure(error: Exception) -> bool:
     """Whether an error, or one of a group, says that the database file cannot be used any more."""
     if isinstance(error, ExceptionGroup):
         return error.subgroup(StoreError) is not None

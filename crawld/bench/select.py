@@ -16,7 +16,7 @@ from collections.abc import Callable
 import numpy as np
 
 from crawld.bench.result import build_result
-from crawld.core.change.record import RECORD, Records
+from crawld.core.change.record import RECORD_DTYPE, Records
 from crawld.core.change.renewal import EDGES_S, Renewal, exponential_mass
 from crawld.core.revisit.policies import Policy, VisitObservation
 from crawld.core.revisit.policies_frequency import MergePolicy, merge_schedule
@@ -154,7 +154,7 @@ def _records(pages: int) -> Records:
     """Return models of pages as a host in the middle of its life has them."""
     rng = np.random.default_rng(0)
     interval_s = rng.lognormal(np.log(20 * _DAY_S), 1.5, pages)
-    records = np.zeros(pages, RECORD)
+    records = np.zeros(pages, RECORD_DTYPE)
     records["last_visit_at"] = _NOW - rng.uniform(0, 2 / _VISITS_PER_PAGE_DAY * _DAY_S, pages)
     records["last_change_at"] = records["last_visit_at"] - interval_s * rng.exponential(1, pages)
     records["first_at"] = _NOW - 1e9

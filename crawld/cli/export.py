@@ -14,7 +14,7 @@ from pathlib import Path
 from crawld.cli.formats import ExportFormat
 from crawld.cli.offline import progress_bar
 from crawld.cli.output import clean, count_text, json_text, size_text
-from crawld.core.timestamps import parse_instant
+from crawld.core.timestamps import parse_timestamp
 from crawld.errors import EXIT_INCOMPLETE, EXIT_OK, OperatorError
 from crawld.export.source import ExportResult, Progress
 
@@ -47,7 +47,7 @@ def export(form: ExportFormat, options: ExportOptions) -> int:
             f"--table is not for {form}", hint="it is for: crawld export jsonl, crawld export csv"
         )
     now = time.time()
-    since = None if options.since is None else parse_instant(options.since, now)
+    since = None if options.since is None else parse_timestamp(options.since, now)
     with progress_bar(f"export {form}") as progress:
         summary = _export(form, options, now, since, progress)
     seconds = time.monotonic() - began_s

@@ -16,7 +16,7 @@ from crawld.config.model import Config
 from crawld.config.site import Site
 from crawld.config.values import quiet_hours_of, rule_of
 from crawld.core.politeness import DelayRules
-from crawld.core.scope import Rule, Scope
+from crawld.core.scope import Scope, ScopeRule
 from crawld.core.traps import TrapLimits
 
 
@@ -99,7 +99,7 @@ def url_rules(*, include: Iterable[str] = (), exclude: Iterable[str] = ()) -> Sc
     return Scope(include=_rules(include), exclude=_rules(exclude), hosts=frozenset({ANY_HOST}))
 
 
-def _rules(texts: Iterable[str]) -> tuple[Rule, ...]:
+def _rules(texts: Iterable[str]) -> tuple[ScopeRule, ...]:
     return tuple(rule_of(text) for text in texts)
 
 

@@ -17,7 +17,7 @@ from pydantic import AfterValidator, Field, ValidationInfo
 
 from crawld.core.hosts import ANY, BELOW
 from crawld.core.politeness import QuietHours
-from crawld.core.scope import RULE_KINDS, Rule
+from crawld.core.scope import RULE_KINDS, ScopeRule
 from crawld.core.url import canonicalize, parse
 from crawld.errors import ConfigError, InvalidUrlError
 
@@ -53,14 +53,14 @@ def _contact(text: str) -> str:
     return text
 
 
-def rule_of(text: str) -> Rule:
+def rule_of(text: str) -> ScopeRule:
     """Return the scope rule that a `kind:pattern` text stands for.
 
     Raises:
         ConfigError: no such kind, or the pattern is none of that kind.
     """
     kind, _, pattern = text.partition(":")
-    return Rule(cast("RuleKind", kind), pattern)
+    return ScopeRule(cast("RuleKind", kind), pattern)
 
 
 def _rule(text: str) -> str:

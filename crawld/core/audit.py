@@ -37,7 +37,7 @@ def day_of(at: float) -> int:
     return int(at // DAY_S)
 
 
-def wilson(yes: int, count: int, level: float = LEVEL) -> tuple[float, float]:
+def wilson_interval(yes: float, count: float, level: float = LEVEL) -> tuple[float, float]:
     """Return an interval for a share; (0, 1) without a sample.
 
     Args:
@@ -47,7 +47,7 @@ def wilson(yes: int, count: int, level: float = LEVEL) -> tuple[float, float]:
 
     Source: Wilson 1927, equation of the score interval.
 
-    >>> low, high = wilson(81, 263)
+    >>> low, high = wilson_interval(81, 263)
     >>> round(low, 4), round(high, 4)
     (0.2553, 0.3662)
     """
@@ -61,7 +61,7 @@ def wilson(yes: int, count: int, level: float = LEVEL) -> tuple[float, float]:
     return max(middle - half, 0.0), min(middle + half, 1.0)
 
 
-def gap_s(rate: float, chance: float) -> float:
+def poisson_gap_s(rate: float, chance: float) -> float:
     """Return the time to the next instant of a Poisson process, seconds.
 
     Args:
@@ -72,7 +72,7 @@ def gap_s(rate: float, chance: float) -> float:
 
 
 @dataclass(frozen=True, slots=True)
-class Audited:
+class AuditResult:
     """What random visits found.
 
     Attributes:
@@ -86,8 +86,8 @@ class Audited:
     unknown: int = 0
     expected: float = 0.0
 
-    def __add__(self, other: Audited) -> Audited:
-        return Audited(
+    def __add__(self, other: AuditResult) -> AuditResult:
+        return AuditResult(
             self.fresh + other.fresh,
             self.stale + other.stale,
             self.unknown + other.unknown,
@@ -107,9 +107,9 @@ class Audited:
     @property
     def interval(self) -> tuple[float, float]:
         """Its interval."""
-        return wilson(self.fresh, self.count)
+        return wilson_interval(self.fresh, self.count)
 
     @property
-    def modelled(self) -> float | None:
+    def expected_freshness(self) -> float | None:
         """What the change model had expected of the same pages at the same instants."""
         return self.expected / self.count if self.count else None

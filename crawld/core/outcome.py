@@ -17,10 +17,10 @@ RETRY_BASE_S = 60.0
 RETRY_MAX_S = 86_400.0
 """The longest such wait."""
 
-STEADY_RETRY_BASE_S = 7 * 86_400.0
+PERSISTENT_RETRY_BASE_S = 7 * 86_400.0
 """The same for a reason that seldom passes by itself: wrong type, forbidden, too large."""
 
-STEADY_RETRY_MAX_S = 60 * 86_400.0
+PERSISTENT_RETRY_MAX_S = 60 * 86_400.0
 
 GONE_RETRY_S = 86_400.0
 """A page that answered `gone` is asked again after a day, until it is retired ..."""
@@ -29,10 +29,10 @@ RETIRED_RETRY_S = 30 * 86_400.0
 """... and once a month from then on, since pages come back."""
 
 AGE_SHARE = 0.5
-REQUISITE_REST_LEAST_S = 86_400.0
-REQUISITE_REST_MOST_S = 180 * 86_400.0
+MIN_REQUISITE_INTERVAL_S = 86_400.0
+MAX_REQUISITE_INTERVAL_S = 180 * 86_400.0
 
-PASSING = frozenset(
+TRANSIENT = frozenset(
     {
         Failure.DNS,
         Failure.CONNECT,
@@ -81,9 +81,9 @@ class Judgement:
         return self.failure in HOST_TROUBLE
 
     @property
-    def passing(self) -> bool:
+    def transient(self) -> bool:
         """Whether the visit failed for a reason that may be over in a minute."""
-        return self.failure in PASSING
+        return self.failure in TRANSIENT
 
     @property
     def good_copy(self) -> bool:
@@ -92,7 +92,7 @@ class Judgement:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
+class ResponseFacts:
     """What the judgement looks at.
 
     Attributes:
@@ -114,7 +114,7 @@ class Answer:
     retry_after: bool
 
 
-def judge(answer: Answer) -> Judgement:
+def judge(answer: ResponseFacts) -> Judgement:
     """Return what a complete answer means for its page."""
     status = answer.status
     if status in (200, 203):
@@ -129,13 +129,13 @@ def judge(answer: Answer) -> Judgement:
     return _refused_or_failed(answer)
 
 
-def _not_modified(answer: Answer) -> Judgement:
+def _not_modified(answer: ResponseFacts) -> Judgement:
     if answer.conditional and answer.held_digest is not None:
         return Judgement(Outcome.NOT_MODIFIED)
     return Judgement(Outcome.FAILED, Failure.PROTOCOL, "304 to an unconditional request")
 
 
-def _redirect(answer: Answer) -> Judgement:
+def _redirect(answer: ResponseFacts) -> Judgement:
     if answer.location is None:
         return Judgement(Outcome.FAILED, Failure.BAD_REDIRECT, "redirect without a usable target")
     if answer.location == answer.url:
@@ -143,7 +143,7 @@ def _redirect(answer: Answer) -> Judgement:
     return Judgement(Outcome.MOVED, detail=answer.location)
 
 
-def _refused_or_failed(answer: Answer) -> Judgement:
+def _refused_or_failed(answer: ResponseFacts) -> Judgement:
     status, detail = answer.status, f"status {answer.status}"
     if status in (401, 403, 407, 451):
         return Judgement(Outcome.BLOCKED, Failure.UNAUTHORIZED, detail)
@@ -167,12 +167,12 @@ def retry_wait_s(failure: Failure, failure_count: int) -> float:
         Seconds, doubling with each failure up to a cap.
     """
     steps = min(failure_count - 1, 32)
-    if failure in PASSING:
+    if failure in TRANSIENT:
         return float(min(RETRY_BASE_S * 2.0**steps, RETRY_MAX_S))
-    return float(min(STEADY_RETRY_BASE_S * 2.0**steps, STEADY_RETRY_MAX_S))
+    return float(min(PERSISTENT_RETRY_BASE_S * 2.0**steps, PERSISTENT_RETRY_MAX_S))
 
 
-def requisite_rest_s(age_s: float) -> float:
+def requisite_interval_s(age_s: float) -> float:
     """Return how long an image, style or script is left alone that last changed so long ago.
 
     What has stood for years will stand for months: it rests half of its age.
@@ -180,7 +180,7 @@ def requisite_rest_s(age_s: float) -> float:
     Source: the update threshold of the Alex file system (Cate, "Alex - a Global Filesystem", 1992),
     with bounds.
 
-    >>> requisite_rest_s(10 * 86_400.0) / 86_400.0
+    >>> requisite_interval_s(10 * 86_400.0) / 86_400.0
     5.0
     """
-    return min(max(AGE_SHARE * age_s, REQUISITE_REST_LEAST_S), REQUISITE_REST_MOST_S)
+    return min(max(AGE_SHARE * age_s, MIN_REQUISITE_INTERVAL_S), MAX_REQUISITE_INTERVAL_S)

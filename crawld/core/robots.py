@@ -69,7 +69,7 @@ class RobotsVerdict(StrEnum):
     CLOSED = "closed"
 
 
-def judge(status: int | None) -> RobotsVerdict:
+def judge_status(status: int | None) -> RobotsVerdict:
     """Return what a final answer means: rules to read, no rules, or keep out.
 
     Args:
@@ -213,7 +213,7 @@ def _second_of_day(instant: time) -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class RobotsMeta:
+class RobotsDirectives:
     """What a page says about itself in X-Robots-Tag or a robots meta element."""
 
     nofollow: bool = False
@@ -221,7 +221,7 @@ class RobotsMeta:
     noarchive: bool = False
 
 
-def x_robots_tag(values: Iterable[str], agent: str) -> RobotsMeta:
+def parse_robots_tags(values: Iterable[str], agent: str) -> RobotsDirectives:
     """Return what tags ask of us; where they disagree, each restriction holds.
 
     Args:
@@ -236,7 +236,7 @@ def x_robots_tag(values: Iterable[str], agent: str) -> RobotsMeta:
     asked: set[str] = set()
     for value in values:
         asked.update(_directives(value[:MAX_TAG_LENGTH], token))
-    return RobotsMeta(
+    return RobotsDirectives(
         nofollow=not asked.isdisjoint({"nofollow", "none"}),
         noindex=not asked.isdisjoint({"noindex", "none"}),
         noarchive=not asked.isdisjoint({"noarchive", "nocache"}),

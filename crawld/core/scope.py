@@ -29,7 +29,7 @@ _OUTSIDE_ASCII = re.compile(r"[^\x21-\x7e]+")
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
+class ScopeRule:
     """One include or exclude rule of a site.
 
     Raises:
@@ -47,13 +47,13 @@ class Rule:
         if not self.pattern:
             raise ConfigError(f"a {self.kind} rule is empty", hint="give a pattern or remove it")
         if self.kind == "regex":
-            _compiled(self.pattern)
+            _compile_regex(self.pattern)
         elif self.kind == "prefix":
             _canonical_prefix(self.pattern)
 
 
 @dataclass(frozen=True, slots=True)
-class _Matches:
+class _CompiledRules:
     """Compiled rules: what starts the URL, what starts the target, what is searched for."""
 
     url_prefixes: tuple[str, ...]
@@ -61,7 +61,7 @@ class _Matches:
     url_patterns: tuple[Callable[[str], object], ...]
     target_patterns: tuple[Callable[[str, int], object], ...]
 
-    def hit(self, url: str, path_at: int) -> bool:
+    def matches(self, url: str, path_at: int) -> bool:
         """Return whether any rule matches a URL whose path begins at `path_at`."""
         # Plain loops and offsets: a generator or a slice costs as much as the match itself.
         if url.startswith(self.target_prefixes, path_at) or url.startswith(self.url_prefixes):
@@ -88,17 +88,17 @@ class Scope:
         subdomains: hosts below those are in scope too.
     """
 
-    include: tuple[Rule, ...] = ()
-    exclude: tuple[Rule, ...] = ()
+    include: tuple[ScopeRule, ...] = ()
+    exclude: tuple[ScopeRule, ...] = ()
     max_depth: int | None = None
     hosts: frozenset[str] = frozenset()
     subdomains: bool = False
-    _include: _Matches | None = field(init=False, repr=False, compare=False)
-    _exclude: _Matches | None = field(init=False, repr=False, compare=False)
+    _include: _CompiledRules | None = field(init=False, repr=False, compare=False)
+    _exclude: _CompiledRules | None = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "_include", _matches(self.include))
-        object.__setattr__(self, "_exclude", _matches(self.exclude))
+        object.__setattr__(self, "_include", _compile_rules(self.include))
+        object.__setattr__(self, "_exclude", _compile_rules(self.exclude))
 
     def refusal(self, url: str, host: str, depth: int) -> str | None:
         """Return why a canonical URL stays outside, or None where it is admitted.
@@ -120,9 +120,9 @@ class Scope:
         if self._exclude is None and self._include is None:
             return None
         path_at = url.index("/", 8)
-        if self._exclude is not None and self._exclude.hit(url, path_at):
+        if self._exclude is not None and self._exclude.matches(url, path_at):
             return "exclude"
-        if self._include is not None and not self._include.hit(url, path_at):
+        if self._include is not None and not self._include.matches(url, path_at):
             return "include"
         return None
 
@@ -135,28 +135,28 @@ class Scope:
         return False
 
 
-def _matches(rules: tuple[Rule, ...]) -> _Matches | None:
+def _compile_rules(rules: tuple[ScopeRule, ...]) -> _CompiledRules | None:
     if not rules:
         return None
     prefixes = [_canonical_prefix(rule.pattern) for rule in rules if rule.kind == "prefix"]
     globs = [_ascii(rule.pattern) for rule in rules if rule.kind == "glob"]
-    searches = [_compiled(rule.pattern).search for rule in rules if rule.kind == "regex"]
-    return _Matches(
+    searches = [_compile_regex(rule.pattern).search for rule in rules if rule.kind == "regex"]
+    return _CompiledRules(
         tuple(prefix for prefix in prefixes if prefix[0] != "/"),
         tuple(prefix for prefix in prefixes if prefix[0] == "/"),
-        (*_any_glob([glob for glob in globs if glob[0] != "/"]), *searches),
-        _any_glob([glob for glob in globs if glob[0] == "/"]),
+        (*_compile_globs([glob for glob in globs if glob[0] != "/"]), *searches),
+        _compile_globs([glob for glob in globs if glob[0] == "/"]),
     )
 
 
-def _any_glob(globs: list[str]) -> tuple[Callable[..., object], ...]:
+def _compile_globs(globs: list[str]) -> tuple[Callable[..., object], ...]:
     # One alternation costs one call however many globs a site lists.
     if not globs:
         return ()
     return (re.compile("|".join(fnmatch.translate(glob) for glob in globs)).match,)
 
 
-def _compiled(pattern: str) -> re.Pattern[str]:
+def _compile_regex(pattern: str) -> re.Pattern[str]:
     try:
         return re.compile(pattern)
     except (re.error, OverflowError, RecursionError) as error:

@@ -35,7 +35,7 @@ _PLACE = re.compile(r"/(?:40[04]|error|not-?_?found|missing)\b", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
-class Probe:
+class Soft404Probe:
     """What a host answered for a path that nobody ever had.
 
     Attributes:
@@ -49,7 +49,7 @@ class Probe:
     redirect_url: str | None = None
 
 
-def seems_absent(title: str | None, difference: float | None) -> bool:
+def is_suspect_page(title: str | None, difference: float | None) -> bool:
     """Return whether a page may be gone although it came with 200.
 
     Args:
@@ -61,7 +61,7 @@ def seems_absent(title: str | None, difference: float | None) -> bool:
     return title is not None and _TITLE.search(title) is not None
 
 
-def seems_led_away(url: str, target: str, *, held: bool) -> bool:
+def is_suspect_redirect(url: str, target: str, *, held: bool) -> bool:
     """Return whether a redirect may say that a page is gone.
 
     Args:
@@ -75,8 +75,8 @@ def seems_led_away(url: str, target: str, *, held: bool) -> bool:
     return (held and target == home) or _PLACE.search(target[len(home) - 1 :]) is not None
 
 
-def is_absent(
-    probe: Probe, *, sketch: bytes | None, target: str | None, suspect: bool = False
+def matches_probe(
+    probe: Soft404Probe, *, sketch: bytes | None, target: str | None, suspect: bool = False
 ) -> bool:
     """Return whether an answer is what the host says of pages that are not there.
 

@@ -23,7 +23,7 @@ _UNITS_S = {
 }
 
 
-def parse_instant(text: str, now: float) -> float:
+def parse_timestamp(text: str, now: float) -> float:
     """Return the instant that a text names, Unix seconds.
 
     Args:
@@ -34,7 +34,7 @@ def parse_instant(text: str, now: float) -> float:
     Raises:
         OperatorError: the text is none of that.
 
-    >>> parse_instant("2 days ago", 1_000_000.0), parse_instant("1970-01-02", 0.0)
+    >>> parse_timestamp("2 days ago", 1_000_000.0), parse_timestamp("1970-01-02", 0.0)
     (827200.0, 86400.0)
     """
     wanted = text.strip().lower()

@@ -83,7 +83,7 @@ _YEAR_VALUE = re.compile(r"[12][0-9]{3}\Z")
 _MONTH_VALUE = re.compile(r"(?:0?[1-9]|1[0-2])\Z")
 
 
-def trap(url: str, limits: TrapLimits, now: float) -> str | None:
+def detect_trap(url: str, limits: TrapLimits, now: float) -> str | None:
     """Return the name of the trap a canonical URL looks like, or None.
 
     Args:
@@ -111,11 +111,6 @@ def trap(url: str, limits: TrapLimits, now: float) -> str | None:
     if _far_path_date(path, limits, now) or _far_query_date(pairs, limits, now):
         return "calendar"
     return None
-
-
-def host_trap(known_pages: int, limits: TrapLimits) -> str | None:
-    """Return "host_cap" where a host already has as many known pages as it may."""
-    return "host_cap" if known_pages >= limits.max_pages_per_host else None
 
 
 def _is_number(segment: str) -> bool:

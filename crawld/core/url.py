@@ -44,8 +44,6 @@ from publicsuffixlist import PublicSuffixList
 
 from crawld.errors import InvalidUrlError
 
-CANONICAL_RULES_VERSION = 1
-
 MAX_URL_LENGTH = 8_000
 """Longest canonical URL: what RFC 9110 section 4.1 asks every server to support."""
 

@@ -38,25 +38,25 @@ from crawld.core.politeness import parse_http_date
 HALF_LIFE_S = 30 * 86_400.0
 """Time in which evidence against a kind loses half its weight."""
 
-LIES_FORGIVEN = 0.5
+MAX_TOLERATED_MISSES = 0.5
 """A kind is believed while less than this weight of lies is held against it."""
 
-FORGIVEN_BY_TOLD = 0.75
+MISSES_KEPT_PER_DETECTION = 0.75
 """What a change told leaves of that weight."""
 
-MOST_LIES = 4.0
+MAX_MISSES = 4.0
 """Weight of lies held at most: eight changes told in a row outweigh the worst past."""
 
-IDLE_VISITS, IDLE_RATIO = 3.0, 4.0
+MIN_SPURIOUS, SPURIOUS_RATIO = 3.0, 4.0
 """Restless: so many idle answers, and so many times more than steady ones."""
 
-MOST_COUNTED = 64.0
+MAX_COUNT = 64.0
 """Past this the counts of a kind are halved, so that what is new weighs more."""
 
 YOUNG_CHECKS, YOUNG_SHARE = 4, 0.1
 """The first checks of an origin come from a tenth of its conditional requests."""
 
-PROVEN_TOLD, PROVEN_SHARE = 8.0, 0.4
+PROVEN_DETECTIONS, PROVEN_SHARE = 8.0, 0.4
 """Once so many changes were told and none was hidden, fewer checks do."""
 
 SKEW_SAMPLES = 9
@@ -83,7 +83,7 @@ class Exchange:
         at: instant of the answer, Unix seconds.
         held: validators of the copy held; empty at a first visit.
         sent: those of them that were sent as conditions.
-        got: validators of the answer.
+        received: validators of the answer.
         not_modified: whether the answer was a 304.
         same: whether the content is that of the copy held; None where that is not known.
         date: Date field of the answer. age: its Age field.
@@ -91,7 +91,7 @@ class Exchange:
     """
 
     at: float
-    got: Validators
+    received: Validators
     held: Validators = Validators()
     sent: Validators = Validators()
     not_modified: bool = False
@@ -105,20 +105,20 @@ class Exchange:
 class KindTrust:
     """The evidence about one kind of validator of an origin, in weighted visits."""
 
-    told: float = 0.0
-    lied: float = 0.0
-    steady: float = 0.0
-    idle: float = 0.0
+    detected: float = 0.0
+    missed: float = 0.0
+    stable: float = 0.0
+    spurious: float = 0.0
 
     @property
     def restless(self) -> bool:
         """Whether it is another one at each request."""
-        return self.idle >= IDLE_VISITS and self.idle >= IDLE_RATIO * self.steady
+        return self.spurious >= MIN_SPURIOUS and self.spurious >= SPURIOUS_RATIO * self.stable
 
     @property
     def lies(self) -> bool:
         """Whether it was seen to stay where the page changed."""
-        return self.lied >= LIES_FORGIVEN
+        return self.missed >= MAX_TOLERATED_MISSES
 
     @property
     def trusted(self) -> bool:
@@ -134,22 +134,26 @@ class KindTrust:
             ignored: it was sent, is equal, and a body came nevertheless.
         """
         if same:
-            self.steady += equal and not ignored
-            self.idle += ignored or not equal
+            self.stable += equal and not ignored
+            self.spurious += ignored or not equal
         elif equal:
-            self.lied = min(self.lied + 1.0, MOST_LIES)
-            self.told *= 0.5
+            self.missed = min(self.missed + 1.0, MAX_MISSES)
+            self.detected *= 0.5
         else:
-            self.told += 1.0
-            self.lied *= FORGIVEN_BY_TOLD
-        if self.told + self.steady + self.idle > MOST_COUNTED:
-            self.told, self.steady, self.idle = self.told / 2, self.steady / 2, self.idle / 2
+            self.detected += 1.0
+            self.missed *= MISSES_KEPT_PER_DETECTION
+        if self.detected + self.stable + self.spurious > MAX_COUNT:
+            self.detected, self.stable, self.spurious = (
+                self.detected / 2,
+                self.stable / 2,
+                self.spurious / 2,
+            )
 
     def forget(self, elapsed_s: float) -> None:
         """Let what speaks against it fade."""
         kept = 2.0 ** -(max(elapsed_s, 0.0) / HALF_LIFE_S)
-        self.lied *= kept
-        self.idle *= kept
+        self.missed *= kept
+        self.spurious *= kept
 
 
 _YEAR_S = 365.25 * 86_400.0
@@ -214,8 +218,8 @@ class ValidatorTrust:
             return False
         if self.checks < YOUNG_CHECKS:
             return chance < max(YOUNG_SHARE, share)
-        told = max(self.etag.told, self.last_modified.told)
-        return chance < (share * PROVEN_SHARE if told >= PROVEN_TOLD else share)
+        detected = max(self.etag.detected, self.last_modified.detected)
+        return chance < (share * PROVEN_SHARE if detected >= PROVEN_DETECTIONS else share)
 
     def changed_at(self, exchange: Exchange) -> float | None:
         """Return the instant of the last change that an answer tells, by our clock.
@@ -226,15 +230,15 @@ class ValidatorTrust:
         Returns:
             Unix seconds, at most the instant of the answer; None where nothing can be believed.
         """
-        text = exchange.got.last_modified
+        text = exchange.received.last_modified
         if text is None and exchange.not_modified:
             text = exchange.held.last_modified
-        told_at = _instant(text, exchange.at) if text else None
-        if told_at is None or not self.sends_last_modified or told_at <= 0.0:
+        modified_at = _parse_date(text, exchange.at) if text else None
+        if modified_at is None or not self.sends_last_modified or modified_at <= 0.0:
             return None
-        if _is_ahead(told_at, exchange):
+        if _is_ahead(modified_at, exchange):
             return None
-        return min(told_at - self.skew_s, exchange.at)
+        return min(modified_at - self.skew_s, exchange.at)
 
     def observe(self, exchange: Exchange) -> None:
         """Learn from one answered visit."""
@@ -242,7 +246,7 @@ class ValidatorTrust:
             self._forget(exchange.at - self.seen_at)
         self.seen_at = exchange.at
         self._sample_clock(exchange)
-        self._judge_instant(exchange)
+        self._check_last_modified(exchange)
         self.checks = min(self.checks + exchange.check, float(YOUNG_CHECKS))
         if exchange.not_modified:
             # A server that knows the ETag does not look at the date.
@@ -257,7 +261,7 @@ class ValidatorTrust:
         self.ahead *= 2.0 ** -(max(elapsed_s, 0.0) / HALF_LIFE_S)
 
     def _sample_clock(self, exchange: Exchange) -> None:
-        sent_at = _instant(exchange.date, exchange.at) if exchange.date else None
+        sent_at = _parse_date(exchange.date, exchange.at) if exchange.date else None
         age_s = _age_s(exchange.age)
         if sent_at is None or age_s is None:
             return
@@ -265,23 +269,23 @@ class ValidatorTrust:
         self.skews.append(sent_at + 0.5 + age_s - exchange.at)
         del self.skews[:-SKEW_SAMPLES]
 
-    def _judge_instant(self, exchange: Exchange) -> None:
-        text = exchange.got.last_modified
-        told_at = _instant(text, exchange.at) if text else None
-        if told_at is None:
+    def _check_last_modified(self, exchange: Exchange) -> None:
+        text = exchange.received.last_modified
+        modified_at = _parse_date(text, exchange.at) if text else None
+        if modified_at is None:
             return
-        ahead = _is_ahead(told_at, exchange)
+        ahead = _is_ahead(modified_at, exchange)
         self.ahead, self.on_time = self.ahead + ahead, self.on_time + (not ahead)
-        if self.ahead + self.on_time > MOST_COUNTED / 4:
+        if self.ahead + self.on_time > MAX_COUNT / 4:
             self.ahead, self.on_time = self.ahead / 2, self.on_time / 2
 
     def _compare(self, exchange: Exchange, *, same: bool) -> None:
-        held, got, sent = exchange.held, exchange.got, exchange.sent
-        if held.etag and got.etag:
-            equal = _opaque(held.etag) == _opaque(got.etag)
+        held, received, sent = exchange.held, exchange.received, exchange.sent
+        if held.etag and received.etag:
+            equal = _opaque(held.etag) == _opaque(received.etag)
             self.etag.observe(equal=equal, same=same, ignored=bool(sent.etag) and equal)
-        if held.last_modified and got.last_modified:
-            equal = _no_later(got.last_modified, held.last_modified, exchange.at)
+        if held.last_modified and received.last_modified:
+            equal = _no_later(received.last_modified, held.last_modified, exchange.at)
             ignored = bool(sent.last_modified) and not sent.etag and equal
             self.last_modified.observe(equal=equal, same=same, ignored=ignored)
 
@@ -291,8 +295,8 @@ class ValidatorTrust:
         padded = self.skews + [0.0] * (SKEW_SAMPLES - len(self.skews))
         return _RECORD.pack(
             _VERSION,
-            *(etag.told, etag.lied, etag.steady, etag.idle),
-            *(modified.told, modified.lied, modified.steady, modified.idle),
+            *(etag.detected, etag.missed, etag.stable, etag.spurious),
+            *(modified.detected, modified.missed, modified.stable, modified.spurious),
             *(self.ahead, self.on_time, self.checks, self.seen_at),
             *(len(self.skews), *padded),
         )
@@ -315,13 +319,13 @@ class ValidatorTrust:
         )
 
 
-def _instant(text: str, now: float) -> float | None:
+def _parse_date(text: str, now: float) -> float | None:
     """Return what an HTTP date names; each is asked for several times a visit."""
-    return _instant_in(text, now // _YEAR_S)
+    return _cached_date(text, now // _YEAR_S)
 
 
 @lru_cache(maxsize=2048)
-def _instant_in(text: str, year: float) -> float | None:
+def _cached_date(text: str, year: float) -> float | None:
     # The time of asking only decides about the century of a year of two digits.
     return parse_http_date(text, (year + 0.5) * _YEAR_S)
 
@@ -331,18 +335,18 @@ def _opaque(etag: str) -> str:
     return etag.strip().removeprefix("W/")
 
 
-def _no_later(got: str, held: str, now: float) -> bool:
+def _no_later(received: str, held: str, now: float) -> bool:
     """Whether a server that goes by dates would call the copy held the present one."""
-    got_at, held_at = _instant(got, now), _instant(held, now)
-    if got_at is None or held_at is None:
-        return got.strip() == held.strip()
-    return got_at <= held_at
+    received_at, held_at = _parse_date(received, now), _parse_date(held, now)
+    if received_at is None or held_at is None:
+        return received.strip() == held.strip()
+    return received_at <= held_at
 
 
-def _is_ahead(told_at: float, exchange: Exchange) -> bool:
+def _is_ahead(modified_at: float, exchange: Exchange) -> bool:
     """Whether a Last-Modified lies in the future, by the server's own clock where it tells it."""
-    sent_at = _instant(exchange.date, exchange.at) if exchange.date else None
-    return told_at > (exchange.at if sent_at is None else sent_at) + AHEAD_S
+    sent_at = _parse_date(exchange.date, exchange.at) if exchange.date else None
+    return modified_at > (exchange.at if sent_at is None else sent_at) + AHEAD_S
 
 
 def _age_s(text: str | None) -> float | None:

@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable
 import structlog
 import trio
 
-from crawld.errors import is_of_the_file
+from crawld.errors import is_store_failure
 
 log = structlog.get_logger(__name__)
 
@@ -34,7 +34,7 @@ async def outlive(name: str, task: Callable[[], Awaitable[None]]) -> None:
         try:
             await task()
         except Exception as error:
-            if is_of_the_file(error):
+            if is_store_failure(error):
                 raise
             log.exception("task_failed", task=name, again_s=REST_S)
             await trio.sleep(REST_S)

@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, NamedTuple, Self
 
-from crawld.core.content.kind import REQUISITES, Kind
 from crawld.core.content.rewrite import rewrite_css, rewrite_html
+from crawld.core.content.url_kind import REQUISITES, UrlKind
 from crawld.core.url import parse, url_hash
 from crawld.errors import CorruptDatabaseError
 from crawld.export import placeholder_pages
@@ -157,14 +157,14 @@ class _PageFile:
     def content(self, page: Outline) -> bytes | None:
         """Return the file of the page, None if its copy was given up meanwhile."""
         if page.redirect_url is not None:
-            address = self.locate(page.redirect_url, Kind.LINK)
+            address = self.locate(page.redirect_url, UrlKind.LINK)
             if address is not None or page.version_id is None:
                 self.leads_on = True
                 return placeholder_pages.redirect(address or page.redirect_url)
         copy = None if page.version_id is None else self._press.copy(page.version_id)
         return None if copy is None else self._rewritten(copy)
 
-    def locate(self, url: str, kind: Kind) -> str | None:
+    def locate(self, url: str, kind: UrlKind) -> str | None:
         """Return the link to the file of a page, None if there is none."""
         for _ in range(_MAX_HOPS):
             path, redirect_url, may_come = self._press.place(url)

@@ -27,8 +27,8 @@ import numpy as np
 from libzim.writer import ContentProvider, Creator, Hint, Item, StringProvider
 
 from crawld.core.content import html
-from crawld.core.content.kind import REQUISITES, Kind
 from crawld.core.content.rewrite import rewrite_css, rewrite_html
+from crawld.core.content.url_kind import REQUISITES, UrlKind
 from crawld.core.url import parse, url_hash
 from crawld.errors import CorruptDatabaseError, OperatorError
 from crawld.export.atomic_file import atomic_path
@@ -259,7 +259,7 @@ class _ZimFile:
             body = body.decode(charset, "replace").encode()
         here = _quoted(entry)
 
-        def locate(target: str, use: Kind) -> str | None:
+        def locate(target: str, use: UrlKind) -> str | None:
             there = self.name(target)
             if there is None:
                 return _EMPTY_URL if use in REQUISITES else None

@@ -17,7 +17,7 @@ from typing import Literal
 import numpy as np
 
 from crawld.core.change import rate
-from crawld.core.change.history import VisitSample, sample
+from crawld.core.change.history import VisitSample, sample_visits
 from crawld.core.change.model import PageModel
 from crawld.core.change.prior import fit_prior
 from crawld.core.change.record import MEMORY_S, records_of
@@ -188,7 +188,7 @@ def _cases(
         at = at[at <= start + duration_s]
         instants = histories.page(page)
         inside = instants[(instants > at[0]) & (instants <= at[-1])]
-        cases.append(Case(sample(instants, at), inside, float(at[0]), float(at[-1])))
+        cases.append(Case(sample_visits(instants, at), inside, float(at[0]), float(at[-1])))
     return cases
 
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from crawld.core.change.reliability import Reliability, match
+from crawld.core.change.reliability import Reliability, match_hints
 from crawld.core.revisit.policies import Policy
 from crawld.core.revisit.policies_index import IndexPolicy
 from crawld.errors import OperatorError
@@ -100,8 +100,8 @@ class HintFeed:
                 policy.record_hint(page, changed_at)
             else:
                 self._told.setdefault(page, []).append(changed_at)
-                self.reliability.lagged(self._arrival[self._next] - changed_at)
-                policy.record_hint(page, changed_at, trust=self.reliability.heeded_trust)
+                self.reliability.learn_lag(self._arrival[self._next] - changed_at)
+                policy.record_hint(page, changed_at, trust=self.reliability.effective_trust)
             self._next += 1
 
     def found(self, policy: Policy, page: int, changed_at: list[float]) -> None:
@@ -109,9 +109,9 @@ class HintFeed:
         told = self._told.pop(page, [])
         if changed_at and changed_at[0] < self._start:
             return
-        self.reliability.counted(match(told, changed_at, tolerance_s=1.0))
+        self.reliability.learn_exact(match_hints(told, changed_at, tolerance_s=1.0))
         if isinstance(policy, IndexPolicy):
-            policy.set_coverage(self.reliability.heeded_missed_share, self.reliability.lag_s())
+            policy.set_coverage(self.reliability.effective_missed_share, self.reliability.lag_s())
 
     def takes(self, slot: int) -> bool:
         """Whether a slot goes to polling: its share of them, evenly."""

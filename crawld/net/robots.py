@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 import trio
 
-from crawld.core.robots import ROBOTS_MAX_BYTES, ROBOTS_MAX_REDIRECTS, RobotsVerdict, judge
+from crawld.core.robots import ROBOTS_MAX_BYTES, ROBOTS_MAX_REDIRECTS, RobotsVerdict, judge_status
 from crawld.core.url import canonicalize
 from crawld.errors import InvalidUrlError
 from crawld.net.exchange import DEFAULT_LIMITS, Fetched, FetchFailure, FetchLimits, FetchRequest
@@ -101,7 +101,7 @@ def _redirect(result: Fetched | FetchFailure, url: str) -> str | None:
 
 def _answer(result: Fetched | FetchFailure, redirects: int) -> RobotsAnswer:
     if isinstance(result, Fetched):
-        verdict = judge(result.status)
+        verdict = judge_status(result.status)
         detail = (
             "" if verdict is not RobotsVerdict.CLOSED else f"robots.txt answers {result.status}"
         )
@@ -109,7 +109,7 @@ def _answer(result: Fetched | FetchFailure, redirects: int) -> RobotsAnswer:
     else:
         # "Not there" is clear from the header alone, whatever became of the body.
         refused = result.status is not None and result.status >= 400
-        verdict = judge(result.status if refused else None)
+        verdict = judge_status(result.status if refused else None)
         detail, text = result.detail, None
     return RobotsAnswer(
         verdict=verdict,

@@ -13,7 +13,7 @@ import re
 from dataclasses import dataclass
 from urllib.parse import quote, unquote
 
-from crawld.core.timestamps import parse_instant
+from crawld.core.timestamps import parse_timestamp
 from crawld.core.url import canonicalize
 from crawld.errors import InvalidUrlError, OperatorError
 
@@ -110,6 +110,6 @@ def parse_selector(text: str) -> VersionSelector | None:
     if _TIME.fullmatch(text) is None:
         return None
     try:
-        return VersionSelector(text, at=parse_instant(text, 0.0))
+        return VersionSelector(text, at=parse_timestamp(text, 0.0))
     except OperatorError:
         return None

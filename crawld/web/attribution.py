@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from crawld.core.content.markup import Attribute, Source, StartTag, attributes_of, start_tags
+from crawld.core.content.markup import Attribute, MarkupText, StartTag, attributes_of, start_tags
 from crawld.core.content.references import attribute_value
 from crawld.core.url import resolver
 
@@ -82,7 +82,7 @@ def _license_url(url: str, head: str) -> str | None:
 
 
 def _value(text: str, attribute: Attribute | None) -> str:
-    return attribute_value(Source(text, None), attribute) if attribute is not None else ""
+    return attribute_value(MarkupText(text, None), attribute) if attribute is not None else ""
 
 
 def license_name(url: str) -> str:

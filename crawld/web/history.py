@@ -20,7 +20,7 @@ import apsw
 
 from crawld.core.content.analysis import read_blocks
 from crawld.core.content.blocks import Blocks
-from crawld.core.content.changed import changed
+from crawld.core.content.page_diff import diff_pages
 from crawld.store.changes import volatile
 from crawld.store.versions import version
 from crawld.store.versions.version import VersionRow
@@ -71,7 +71,7 @@ def show_diff(connection: apsw.Connection, target: str) -> Reply:
         old=old,
         new=new,
         raw=raw,
-        found=changed(_blocks(connection, old), _blocks(connection, new), learnt),
+        found=diff_pages(_blocks(connection, old), _blocks(connection, new), learnt),
         earlier=version.last_before(connection, old),
         later=version.next_after(connection, new),
     )

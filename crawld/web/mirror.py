@@ -19,8 +19,8 @@ from typing import Final
 import apsw
 
 from crawld.core.content import media
-from crawld.core.content.kind import Kind
 from crawld.core.content.rewrite import Locate, charset_after, rewrite_css, rewrite_html
+from crawld.core.content.url_kind import UrlKind
 from crawld.core.page import PageState
 from crawld.core.url import parse, url_hash
 from crawld.store.mirror import lookup
@@ -278,10 +278,10 @@ def link_resolver(connection: apsw.Connection, moment: str) -> Locate:
     """Return what says where in the mirror a URL stands."""
     is_origin = _ORIGINS.of(connection)
 
-    def locate(url: str, kind: Kind) -> str | None:
-        if kind is Kind.MENTION:
+    def locate(url: str, kind: UrlKind) -> str | None:
+        if kind is UrlKind.MENTION:
             return None
-        if kind is Kind.LINK and not is_origin(url[: url.index("/", 8)]):
+        if kind is UrlKind.LINK and not is_origin(url[: url.index("/", 8)]):
             return None
         return mirror_path(url, moment)
 

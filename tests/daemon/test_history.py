@@ -3,8 +3,8 @@
 import pytest
 
 from crawld.core.content.analysis import read_blocks
-from crawld.core.content.noise_learning import learn
-from crawld.core.content.volatile import VolatileBlocks
+from crawld.core.content.noise_learning import ReadingPair
+from crawld.core.content.volatile import VolatileRules
 from crawld.daemon.jobs.retention import Retention
 from crawld.store import visit
 from crawld.store.changes import volatile
@@ -70,7 +70,7 @@ async def test_a_diff_is_of_the_last_two_or_of_those_named(past):
 async def test_a_diff_passes_over_what_changes_by_itself(past):
     running, page_id, url = past
     first, second = (read_blocks(content(number), "text/html") for number in (0, 1))
-    rules = learn(VolatileBlocks(), first, second, pair=True)
+    rules = ReadingPair.of(first, second).learn(VolatileRules(), pair=True)
     await running.database.write(volatile.put_of_page, page_id, rules.to_bytes())
     told = (await ask(running, "/diff", url=url)).json()
     assert (told["hunks"], told["difference"], told["noisy_blocks"]) == ([], 0.0, 1)

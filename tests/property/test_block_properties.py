@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from crawld.core.content.blocks import blocks_of, image_target, link_target
 from crawld.core.content.html import parse
-from crawld.core.content.tags import TARGET_END, TARGET_START, Mark, cut
+from crawld.core.content.tags import TARGET_END, TARGET_START, Mark, split_markup
 
 BLOCKS = "body div h2 li ol p pre select option table tbody tr ul"
 ROLES = {
@@ -132,13 +132,13 @@ def test_blocks_are_those_read_tag_by_tag(markup):
 
 @given(st.text('<>ab"=/- !\0', max_size=60))
 def test_what_nobody_wrote_out_is_cut_all_the_same(markup):
-    found = cut(markup)
+    found = split_markup(markup)
     assert len(found.texts) == len(found.marks) + 1
     assert len(found.tags) == sum(mark != Mark.CLOSE for mark in found.marks)
 
 
 def test_targets_of_plain_links_stay_in_their_text():
-    found = cut('<p>see <a href="/x" title="y">x</a>, <a href="/x?y">y</a></p>')
+    found = split_markup('<p>see <a href="/x" title="y">x</a>, <a href="/x?y">y</a></p>')
     assert found.texts == ["", f"see {TARGET_START}/x{TARGET_END}x, ", "y", ""]
     assert found.marks == [Mark.OPEN, Mark.LINK, Mark.CLOSE]
     assert found.tags == ["p", 'a href="/x?y"']

@@ -4,13 +4,13 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from crawld.core.content.alignment import gaps_of
+from crawld.core.content.alignment import find_gaps
 from crawld.core.content.analysis import analyse, difference_of, read_blocks
 from crawld.core.content.blocks import Blocks
 from crawld.core.content.difference import difference, one_way, weak_checksums
 from crawld.core.content.fingerprint import SKETCH_BYTES, resemblance, sketch
-from crawld.core.content.noise_learning import MAX_RULES, learn
-from crawld.core.content.volatile import VolatileBlocks
+from crawld.core.content.noise_learning import MAX_RULES, ReadingPair
+from crawld.core.content.volatile import VolatileRules
 
 # Few letters make repeats, and with them matches at odd places, the rule.
 texts = st.binary(max_size=200) | st.text("ab", max_size=120).map(str.encode)
@@ -127,9 +127,9 @@ def test_any_markup_has_an_analysis(markup, declared):
 @given(markups, markups, st.booleans())
 def test_rules_are_few_and_never_make_equal_pages_differ(old, new, pair):
     first, second = (read_blocks(m.encode(), "text/html") for m in (old, new))
-    rules = learn(VolatileBlocks(), first, second, pair=pair)
+    rules = ReadingPair.of(first, second).learn(VolatileRules(), pair=pair)
     assert len(rules.rules) <= MAX_RULES
-    assert VolatileBlocks.from_bytes(rules.to_bytes()) == rules
+    assert VolatileRules.from_bytes(rules.to_bytes()) == rules
     assert difference_of(second, second, rules) == 0
     assert pair or not rules.confirmed().rules
 
@@ -139,7 +139,7 @@ rows = st.lists(st.sampled_from("abcdefg"), max_size=25)
 
 @given(rows, rows)
 def test_outside_gaps_blocks_are_equal_in_order(left, right):
-    gaps = gaps_of(*(Blocks(tuple(side), (0,) * len(side)) for side in (left, right)))
+    gaps = find_gaps(*(Blocks(tuple(side), (0,) * len(side)) for side in (left, right)))
     i = j = 0
     for i_start, i_stop, j_start, j_stop in [*gaps, (len(left), len(left), len(right), len(right))]:
         assert left[i:i_start] == right[j:j_start]

@@ -17,7 +17,7 @@ from crawld.core.politeness import (
     effective_delay_s,
     parse_retry_after,
 )
-from crawld.core.robots import Robots, x_robots_tag
+from crawld.core.robots import Robots, parse_robots_tags
 from crawld.errors import ConfigError
 
 INSTANTS = st.floats(0, 4e9)
@@ -162,6 +162,6 @@ def test_no_robots_txt_breaks_the_reading(text):
 
 @given(st.lists(st.text(max_size=60)))
 def test_no_robots_tag_breaks_the_reading(values):
-    asked = x_robots_tag(values, "crawld")
-    assert x_robots_tag([*values, "none"], "crawld").nofollow
-    assert asked.noindex <= x_robots_tag([*values, "noindex"], "crawld").noindex
+    asked = parse_robots_tags(values, "crawld")
+    assert parse_robots_tags([*values, "none"], "crawld").nofollow
+    assert asked.noindex <= parse_robots_tags([*values, "noindex"], "crawld").noindex

@@ -4,9 +4,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from selectolax.lexbor import LexborHTMLParser
 
-from crawld.core.content.kind import Kind
 from crawld.core.content.references import html_references
 from crawld.core.content.rewrite import rewrite_css, rewrite_html
+from crawld.core.content.url_kind import UrlKind
 from crawld.core.url import resolver
 
 PAGE_URL = "https://example.org/d/page?q"
@@ -47,7 +47,7 @@ def test_finds_what_a_parser_finds(page):
     body = page.encode()
     found = list(html_references(body))
     resolve = resolver(PAGE_URL)
-    for kind, expected in ((Kind.LINK, hrefs(body)), (Kind.IMAGE, sources(body))):
+    for kind, expected in ((UrlKind.LINK, hrefs(body)), (UrlKind.IMAGE, sources(body))):
         urls = {resolve(each.url) for each in found if each.kind is kind}
         assert {resolve(url) for url in expected if url.strip() and url[0] != "#"} <= urls | {None}
 

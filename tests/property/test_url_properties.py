@@ -3,8 +3,8 @@ import re
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from crawld.core.scope import Rule, Scope
-from crawld.core.traps import TrapLimits, trap
+from crawld.core.scope import Scope, ScopeRule
+from crawld.core.traps import TrapLimits, detect_trap
 from crawld.core.url import MAX_URL_LENGTH, canonicalize, parse, resolve, url_hash
 from crawld.errors import InvalidUrlError
 
@@ -142,12 +142,12 @@ def test_no_url_surprises_scope_or_traps(raw, pattern, depth):
     found = canonical(raw)
     if found is not None:
         scope = Scope(
-            include=(Rule("prefix", "/" + pattern), Rule("glob", pattern)),
-            exclude=(Rule("glob", "/*" + pattern),),
+            include=(ScopeRule("prefix", "/" + pattern), ScopeRule("glob", pattern)),
+            exclude=(ScopeRule("glob", "/*" + pattern),),
             max_depth=2,
             hosts=frozenset({"a.org"}),
         )
         reasons = {None, "depth", "host", "exclude", "include"}
         assert scope.refusal(found, parse(found).host, depth) in reasons
         names = {None, "segments", "repetition", "parameters", "session_id", "calendar"}
-        assert trap(found, TrapLimits(), 1.8e9) in names
+        assert detect_trap(found, TrapLimits(), 1.8e9) in names

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from crawld.core.validators import (
     HALF_LIFE_S,
-    MOST_COUNTED,
-    MOST_LIES,
+    MAX_COUNT,
+    MAX_MISSES,
     SKEW_SAMPLES,
     Exchange,
     KindTrust,
@@ -30,7 +30,7 @@ validators = st.builds(Validators, texts, texts)
 exchanges = st.builds(
     Exchange,
     at=st.floats(0, 4e9),
-    got=validators,
+    received=validators,
     held=validators,
     sent=validators,
     not_modified=st.booleans(),
@@ -43,7 +43,11 @@ exchanges = st.builds(
 
 def numbers(trust):
     kinds = (trust.etag, trust.last_modified)
-    values = [getattr(kind, name) for kind in kinds for name in ("told", "lied", "steady", "idle")]
+    values = [
+        getattr(kind, name)
+        for kind in kinds
+        for name in ("detected", "missed", "stable", "spurious")
+    ]
     return [*values, trust.ahead, trust.on_time, trust.checks, trust.seen_at, *trust.skews]
 
 
@@ -52,12 +56,12 @@ def test_evidence_is_bounded_and_finite_whatever_comes(history):
     trust = ValidatorTrust()
     for exchange in history:
         trust.observe(exchange)
-        told_at = trust.changed_at(exchange)
-        assert told_at is None or told_at <= exchange.at
+        modified_at = trust.changed_at(exchange)
+        assert modified_at is None or modified_at <= exchange.at
     assert all(map(math.isfinite, numbers(trust)))
     for kind in (trust.etag, trust.last_modified):
-        assert 0 <= kind.lied <= MOST_LIES
-        assert kind.told + kind.steady + kind.idle <= MOST_COUNTED + 1
+        assert 0 <= kind.missed <= MAX_MISSES
+        assert kind.detected + kind.stable + kind.spurious <= MAX_COUNT + 1
     assert len(trust.skews) <= SKEW_SAMPLES
     again = ValidatorTrust.from_bytes(trust.to_bytes())
     assert again.to_bytes() == ValidatorTrust.from_bytes(again.to_bytes()).to_bytes()
@@ -74,7 +78,7 @@ def test_any_bytes_are_an_origin_or_nothing_known(stored):
 def test_checks_are_few(chance, share, visits):
     trust = ValidatorTrust()
     for number in range(visits):
-        trust.observe(Exchange(at=AT + number, got=Validators(), check=True))
+        trust.observe(Exchange(at=AT + number, received=Validators(), check=True))
     wanted = trust.wants_check(chance, share)
     assert not wanted or share > 0
     assert wanted == (share > 0 and chance < (max(share, 0.1) if visits < 4 else share))
@@ -111,7 +115,7 @@ def test_restless_means_mostly_another_at_the_same_content(steady, idle):
 
 @given(st.floats(0, 50 * HALF_LIFE_S))
 def test_time_forgives(elapsed_s):
-    kind = KindTrust(lied=MOST_LIES, idle=60.0)
+    kind = KindTrust(missed=MAX_MISSES, spurious=60.0)
     kind.forget(elapsed_s)
     # Four lies weigh half a one after three half-lives, sixty idle answers three after some more.
     assert kind.lies == (elapsed_s <= 3 * HALF_LIFE_S)
@@ -129,12 +133,12 @@ def test_the_clock_is_measured_whatever_a_few_answers_say(skew_s, outliers, late
     for number, sample in enumerate(samples):
         at = AT + 60.0 * number
         date = formatdate(math.floor(at + sample), usegmt=True)
-        trust.observe(Exchange(at=at, got=Validators(), date=date))
+        trust.observe(Exchange(at=at, received=Validators(), date=date))
     assert abs(trust.skew_s - skew_s) <= 2.0
     at, modified_at = AT + 9_000.0, AT - 5_000.0
     answer = Exchange(
         at=at,
-        got=Validators(None, formatdate(modified_at + skew_s, usegmt=True)),
+        received=Validators(None, formatdate(modified_at + skew_s, usegmt=True)),
         date=formatdate(at + skew_s, usegmt=True),
     )
     assert abs(trust.changed_at(answer) - modified_at) <= 3.0
@@ -143,7 +147,7 @@ def test_the_clock_is_measured_whatever_a_few_answers_say(skew_s, outliers, late
 def test_a_cache_that_repeats_an_old_date_with_its_age_has_no_skew():
     trust = ValidatorTrust()
     date = formatdate(AT - 5_000, usegmt=True)
-    trust.observe(Exchange(at=AT, got=Validators(), date=date, age="5000"))
+    trust.observe(Exchange(at=AT, received=Validators(), date=date, age="5000"))
     assert trust.skew_s == 0.0
 
 
@@ -151,10 +155,10 @@ def test_a_last_modified_in_the_future_is_neither_sent_nor_an_instant():
     trust = ValidatorTrust()
     answer = Exchange(
         at=AT,
-        got=Validators('"a"', formatdate(AT + 86_400, usegmt=True)),
+        received=Validators('"a"', formatdate(AT + 86_400, usegmt=True)),
         date=formatdate(AT, usegmt=True),
     )
     trust.observe(answer)
     assert trust.changed_at(answer) is None
-    held = Validators('"a"', answer.got.last_modified)
+    held = Validators('"a"', answer.received.last_modified)
     assert trust.conditions(held) == Validators('"a"', None)

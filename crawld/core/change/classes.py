@@ -58,7 +58,7 @@ class RateClasses:
         if not changed:
             return self.after_exact(weights, 0.0, interval_s)
         pairs = zip(weights, self.mean_intervals_s, strict=True)
-        return self._levelled(
+        return self._normalized(
             [
                 weight + math.log(max(-math.expm1(-interval_s / mean_s), _TINY))
                 for weight, mean_s in pairs
@@ -70,7 +70,7 @@ class RateClasses:
     ) -> list[float]:
         """Return the log weights after so many changes in so much completely observed time."""
         pairs = zip(weights, self.mean_intervals_s, strict=True)
-        return self._levelled(
+        return self._normalized(
             [weight - changes * math.log(mean_s) - exposure_s / mean_s for weight, mean_s in pairs]
         )
 
@@ -81,25 +81,25 @@ class RateClasses:
         total = math.fsum(masses)
         return [mass / total for mass in masses]
 
-    def likeliest(self, weights: Sequence[float]) -> int:
+    def most_probable(self, weights: Sequence[float]) -> int:
         """Return the index of the most probable class, the slower one of equals."""
         return max(range(len(weights)), key=lambda c: (weights[c], self.mean_intervals_s[c]))
 
-    def known(self, weights: Sequence[float]) -> int | None:
+    def dominant(self, weights: Sequence[float]) -> int | None:
         """Return the index of the class a page is in; None while none outweighs all the others."""
-        best = self.likeliest(weights)
+        best = self.most_probable(weights)
         return best if self.probabilities(weights)[best] > 0.5 else None
 
-    def credible(self, weights: Sequence[float], level: float = 0.9) -> tuple[int, int]:
+    def credible_range(self, weights: Sequence[float], level: float = 0.9) -> tuple[int, int]:
         """Return the first and last index of classes side by side that hold so much probability.
 
         They grow from the likeliest one, towards the likelier neighbour first.
 
-        >>> RateClasses((1.0, 3.0, 9.0, 27.0)).credible([-9.0, 0.0, -1.0, -9.0])
+        >>> RateClasses((1.0, 3.0, 9.0, 27.0)).credible_range([-9.0, 0.0, -1.0, -9.0])
         (1, 2)
         """
         shares = self.probabilities(weights)
-        first = last = self.likeliest(weights)
+        first = last = self.most_probable(weights)
         held = shares[first]
         # Rounding may leave all of them a little short of a level of 1.
         while held < level and (first > 0 or last < len(shares) - 1):
@@ -109,7 +109,7 @@ class RateClasses:
             held += max(before, behind)
         return first, last
 
-    def _levelled(self, weights: list[float]) -> list[float]:
+    def _normalized(self, weights: list[float]) -> list[float]:
         top = max(weights)
         floor = self.floor
         return [max(weight - top, floor) for weight in weights]

@@ -68,7 +68,7 @@ class ChangeHistory:
         return int(self.instants.size) + self.older
 
 
-def normalise(
+def build_history(
     timestamps: Iterable[float], *, now: float, limit: int = HISTORY_LIMIT
 ) -> ChangeHistory:
     """Make a history of timestamps in any order, with repeats, lies and no bound on their number.
@@ -132,7 +132,7 @@ class VisitSample:
             yield Observation(float(at), bool(changed), known, float(interval_s))
 
 
-def sample(instants: FloatArray, visited_at: FloatArray) -> VisitSample:
+def sample_visits(instants: FloatArray, visited_at: FloatArray) -> VisitSample:
     """Return what visits at the given instants see of a page that changed at `instants`.
 
     Args:

@@ -24,8 +24,15 @@ from crawld.core.change import renewal
 from crawld.core.change.classes import PAGE_CLASSES
 from crawld.core.change.history import CLOCK_TOLERANCE_S, Observation
 from crawld.core.change.prior import DEFAULT_PRIOR, Gamma
-from crawld.core.change.rate import Evidence, expected_changes, posterior
-from crawld.core.change.record import CLASSES, DAY_S, MEMORY_S, PACKED, VERSION, WINDOWS_S
+from crawld.core.change.rate import RateEvidence, expected_changes, posterior
+from crawld.core.change.record import (
+    CLASS_COUNT,
+    DAY_S,
+    MEMORY_S,
+    RECORD_STRUCT,
+    VERSION,
+    WINDOWS_S,
+)
 
 _NOW_S = 2.0
 """A last change this close to the visit is a server that stamps every answer with the time."""
@@ -98,9 +105,9 @@ class PageModel:
         return (self.modified_kept + _TRUST_KEPT) / (told + _TRUST_ALL) >= _TRUST_LEVEL
 
     @property
-    def evidence(self) -> Evidence:
+    def evidence(self) -> RateEvidence:
         """The evidence of the rate, as of `last_visit_at`."""
-        return Evidence(
+        return RateEvidence(
             self.exact_changes,
             self.exact_exposure_s,
             self.changed,
@@ -140,8 +147,8 @@ class PageModel:
         """Return what an operator wants to read, in plain values; times in seconds or days."""
         low, high = self.interval(0.9)
         days, shares = zip(*self.class_probabilities().items(), strict=True)
-        known = PAGE_CLASSES.known(self.class_weights)
-        first, last = PAGE_CLASSES.credible(self.class_weights)
+        known = PAGE_CLASSES.dominant(self.class_weights)
+        first, last = PAGE_CLASSES.credible_range(self.class_weights)
         return {
             "visits": self.visits,
             "changed_visits": self.changed_visits,
@@ -305,7 +312,7 @@ class PageModel:
 
     def to_bytes(self) -> bytes:
         """Return the stored form (`record.RECORD`)."""
-        return PACKED.pack(
+        return RECORD_STRUCT.pack(
             VERSION,
             self.change_known,
             self.modified_kept,
@@ -336,9 +343,9 @@ class PageModel:
         Raises:
             ValueError: another length or version.
         """
-        if len(packed) != PACKED.size or packed[0] != VERSION:
+        if len(packed) != RECORD_STRUCT.size or packed[0] != VERSION:
             raise ValueError(f"no page model of version {VERSION}: {len(packed)} bytes")
-        values = PACKED.unpack(packed)
+        values = RECORD_STRUCT.unpack(packed)
         head = 4 + renewal.BINS
         tail = head + 10
         gaps = tail + len(WINDOWS_S)
@@ -361,7 +368,7 @@ class PageModel:
             counts=list(values[tail:gaps]),
             gaps_s=list(values[gaps : gaps + 2]),
             bins=list(values[4:head]),
-            class_weights=list(values[weights : weights + CLASSES]),
+            class_weights=list(values[weights : weights + CLASS_COUNT]),
             modified_kept=values[2],
             modified_broken=values[3],
             rate=values[gaps + 4],

@@ -38,10 +38,6 @@ class Gamma:
         """Mean rate per second."""
         return self.shape / self.exposure_s
 
-    def after(self, changes: float, exposure_s: float) -> Gamma:
-        """Return the posterior after exact evidence (conjugate)."""
-        return Gamma(self.shape + changes, self.exposure_s + exposure_s)
-
     def interval(self, level: float) -> tuple[float, float]:
         """Return the central credible interval of the rate, per second; 0 < level < 1."""
         tail = 0.5 * (1.0 - level)

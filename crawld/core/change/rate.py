@@ -163,7 +163,7 @@ def exact_decayed(
 
 
 @dataclass(frozen=True, slots=True)
-class Evidence:
+class RateEvidence:
     """Sufficient statistics of one page: exact and censored observations.
 
     Attributes:
@@ -188,7 +188,7 @@ def expected_changes(expected: float) -> float:
     return expected / -math.expm1(-expected)
 
 
-def posterior(prior: Gamma, evidence: Evidence, *, start: float | None = None) -> Gamma:
+def posterior(prior: Gamma, evidence: RateEvidence, *, start: float | None = None) -> Gamma:
     """Return the Gamma posterior of a rate from exact and censored evidence.
 
     A censored change counts as its expected number of changes at the rate itself (EM). The map is

@@ -1,7 +1,7 @@
 """The stored form of a page model: one packed record, the same for one page and for a million.
 
-`PACKED` (one page, standard library) and `RECORD` (an array of pages, numpy) describe the same
-bytes; a test holds them together. A million models are one array view over joined bytes.
+`RECORD_STRUCT` (one page, standard library) and `RECORD_DTYPE` (an array of pages, numpy) describe
+the same bytes; a test compares them. A million models are one array view over joined bytes.
 
 Invariants: little-endian, no padding, first byte is `VERSION`. A change of the layout takes a new
 version, and the old one stays readable for as long as databases hold it.
@@ -28,9 +28,9 @@ MEMORY_S = 180 * DAY_S
 """Time constant of the evidence of the rate. Of 10, 90, 180, 365, 730 days and for ever, half a
 year predicted the next year's rates best over wiki articles, legal terms and manual pages alike."""
 
-CLASSES = len(PAGE_CLASSES.mean_intervals_s)
+CLASS_COUNT = len(PAGE_CLASSES.mean_intervals_s)
 
-RECORD = np.dtype(
+RECORD_DTYPE = np.dtype(
     [
         ("version", "u1"),
         ("change_known", "u1"),
@@ -52,12 +52,12 @@ RECORD = np.dtype(
         ("prior_shape", "<f4"),
         ("prior_exposure_s", "<f4"),
         ("rate", "<f4"),
-        ("class_weights", "<f4", (CLASSES,)),
+        ("class_weights", "<f4", (CLASS_COUNT,)),
     ]
 )
 """Layout of one page; `PageModel` documents the fields."""
 
-PACKED = struct.Struct(f"<BBHH{BINS}HII8d{len(WINDOWS_S) + 2 + 3 + CLASSES}f")
+RECORD_STRUCT = struct.Struct(f"<BBHH{BINS}HII8d{len(WINDOWS_S) + 2 + 3 + CLASS_COUNT}f")
 
 Records = npt.NDArray[np.void]
 
@@ -69,15 +69,15 @@ def records_of(packed: Iterable[bytes]) -> Records:
         packed: the bytes of `PageModel.to_bytes`, one item a page.
 
     Returns:
-        An array of `RECORD`, in the given order.
+        An array of `RECORD_DTYPE`, in the given order.
 
     Raises:
         ValueError: an item has another length or version.
     """
     items = list(packed)
-    if any(len(item) != RECORD.itemsize for item in items):
-        raise ValueError(f"a page model has {RECORD.itemsize} bytes")
-    records = np.frombuffer(bytearray(b"".join(items)), dtype=RECORD)
+    if any(len(item) != RECORD_DTYPE.itemsize for item in items):
+        raise ValueError(f"a page model has {RECORD_DTYPE.itemsize} bytes")
+    records = np.frombuffer(bytearray(b"".join(items)), dtype=RECORD_DTYPE)
     if np.any(records["version"] != VERSION):
         raise ValueError(f"a page model is of another version than {VERSION}")
     return records

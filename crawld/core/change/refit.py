@@ -17,7 +17,7 @@ from crawld.core.change import renewal
 from crawld.core.change.classes import PAGE_CLASSES
 from crawld.core.change.prior import DEFAULT_PRIOR, GammaPriors, fit_prior
 from crawld.core.change.rate import LEAST_COUNT
-from crawld.core.change.record import MEMORY_S, RECORD, VERSION, WINDOWS_S, Records
+from crawld.core.change.record import MEMORY_S, RECORD_DTYPE, VERSION, WINDOWS_S, Records
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
@@ -158,7 +158,7 @@ def from_histories(instants: FloatArray, offsets: IntArray, *, at: float) -> Rec
 
 def blank_records(pages: int) -> Records:
     """Return the models of pages never seen."""
-    records = np.zeros(pages, dtype=RECORD)
+    records = np.zeros(pages, dtype=RECORD_DTYPE)
     records["version"] = VERSION
     records["prior_shape"] = DEFAULT_PRIOR.shape
     records["prior_exposure_s"] = DEFAULT_PRIOR.exposure_s
@@ -205,7 +205,7 @@ def _enter_evidence(
     records["class_weights"] = np.maximum(levelled, PAGE_CLASSES.floor)
 
 
-def renewals(records: Records) -> renewal.Renewal:
+def fit_renewals(records: Records) -> renewal.Renewal:
     """Return `PageModel.renewal` of many pages, in the order of `records`."""
     prior = renewal.exponential_mass(records["rate"].astype(np.float64)) + 1e-3
     open_gap_s = np.maximum(records["last_visit_at"] - records["last_change_at"], 0.0)

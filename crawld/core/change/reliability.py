@@ -20,8 +20,9 @@ import math
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from statistics import NormalDist
 from typing import Any, Final, NamedTuple
+
+from crawld.core.audit import wilson_interval
 
 MEMORY: Final = 1_000.0
 """Evidence of a share counts for at most so many hints or changes."""
@@ -33,7 +34,7 @@ LAG_EDGES_S: Final = tuple(1.0 * 4.0**k for k in range(12))
 """Upper ends of the bins of the lag, from a second to 48 days; beyond them lies one more bin."""
 
 
-class Matched(NamedTuple):
+class MatchCounts(NamedTuple):
     """Hints of one source held against the changes a visit found.
 
     Attributes:
@@ -47,9 +48,9 @@ class Matched(NamedTuple):
     missed: int
 
 
-def match(
+def match_hints(
     told_at: Sequence[float], changed_at: Sequence[float], *, tolerance_s: float = 60.0
-) -> Matched:
+) -> MatchCounts:
     """Match hints with exact changes, each change with all hints of it.
 
     Args:
@@ -57,8 +58,8 @@ def match(
         changed_at: instants of all changes since the visit before, ascending.
         tolerance_s: how far a source's instants may be off (a bare date: a day).
 
-    >>> match([10.0, 500.0], [12.0, 300.0])
-    Matched(real=1, false=1, told=1, missed=1)
+    >>> match_hints([10.0, 500.0], [12.0, 300.0])
+    MatchCounts(real=1, false=1, told=1, missed=1)
     """
     covered: set[int] = set()
     false = real = 0
@@ -71,7 +72,7 @@ def match(
         near = min(range(first, last), key=lambda k: (k in covered, abs(changed_at[k] - at)))
         real += 1
         covered.add(near)
-    return Matched(real, false, len(covered), len(changed_at) - len(covered))
+    return MatchCounts(real, false, len(covered), len(changed_at) - len(covered))
 
 
 @dataclass(slots=True)
@@ -92,11 +93,7 @@ class Share:
 
     def interval(self, coverage: float = 0.9) -> tuple[float, float]:
         """Return the share's interval of a coverage, by Wilson's score."""
-        z = NormalDist().inv_cdf(0.5 + coverage / 2.0)
-        n, p = self.yes + self.no, self.mean
-        middle = (p + z * z / (2.0 * n)) / (1.0 + z * z / n)
-        half = z / (1.0 + z * z / n) * math.sqrt(p * (1.0 - p) / n + z * z / (4.0 * n * n))
-        return max(middle - half, 0.0), min(middle + half, 1.0)
+        return wilson_interval(self.yes, self.yes + self.no, coverage)
 
     def add(self, yes: float, no: float) -> None:
         """Take in evidence, and let the old fade."""
@@ -146,21 +143,21 @@ class Reliability:
         return self.missing.mean
 
     @property
-    def heeded_trust(self) -> float:
+    def effective_trust(self) -> float:
         """The trust that policies are told: 0 of a source that is not heeded."""
         return self.trust if self.trust >= TRUST_LEAST else 0.0
 
     @property
-    def heeded_missed_share(self) -> float:
+    def effective_missed_share(self) -> float:
         """The missed share that policies are told: the silence of such a source says nothing."""
         return self.missed_share if self.trust >= TRUST_LEAST else 1.0
 
-    def counted(self, found: Matched) -> None:
+    def learn_exact(self, found: MatchCounts) -> None:
         """Learn from a visit that found the exact instants of all changes since the one before."""
         self.real.add(found.real, found.false)
         self.missing.add(found.missed, found.told)
 
-    def seen(self, told: int, *, changed: bool, expected: float = 0.0) -> None:
+    def learn_visit(self, told: int, *, changed: bool, expected: float = 0.0) -> None:
         """Learn from a visit that found only whether the page is as it was.
 
         Where a page was told to have changed and has, the hint was real, or it was false and the
@@ -181,7 +178,7 @@ class Reliability:
             self.real.add(real, 1.0 - real)
             self.missing.add(1.0 - real, real)
 
-    def lagged(self, lag_s: float) -> None:
+    def learn_lag(self, lag_s: float) -> None:
         """Learn the time from a change to the hint of it, seconds."""
         self.lags[bisect_left(LAG_EDGES_S, lag_s)] += 1.0
         if (total := sum(self.lags)) > MEMORY:
@@ -219,12 +216,12 @@ class Reliability:
         return read
 
 
-def missed_by_all(missed_shares: Iterable[float]) -> float:
+def combined_missed_share(missed_shares: Iterable[float]) -> float:
     """Return the share of changes that none of several sources tells, as if they were independent.
 
-    >>> missed_by_all([0.5, 0.2])
+    >>> combined_missed_share([0.5, 0.2])
     0.1
-    >>> missed_by_all([])
+    >>> combined_missed_share([])
     1.0
     """
     return math.prod(missed_shares, start=1.0)

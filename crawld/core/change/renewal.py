@@ -111,10 +111,10 @@ class Renewal:
         """Return Pr[no change within s more | none for `age`]."""
         age, s = np.asarray(age, np.float64), np.asarray(s, np.float64)
         alive = self.survival(age)
-        beyond = np.exp(-s / np.maximum(self._mean_beside(age), np.maximum(age, _FLOOR)))
+        bin_share_beyond = np.exp(-s / np.maximum(self._mean_beside(age), np.maximum(age, _FLOOR)))
         with np.errstate(divide="ignore", invalid="ignore"):
             inside = self.survival(age + s) / alive
-        return np.where(alive > _FLOOR, inside, beyond)
+        return np.where(alive > _FLOOR, inside, bin_share_beyond)
 
     def residual_mean(self, age: Times) -> FloatArray:
         """Return E[time to the next change | none for `age`]."""
@@ -124,40 +124,6 @@ class Renewal:
         with np.errstate(divide="ignore", invalid="ignore"):
             inside = (mean - self.integrated_survival(age)) / alive
         return np.where(alive > _FLOOR, inside, np.maximum(mean, age))
-
-    def visit_value_at(self, age: Times, tau: Times) -> FloatArray:
-        """Return the age-aware W: integral of p from 0 to tau - tau p(tau).
-
-        Args:
-            age: time from the last change to the last visit.
-            tau: time since the last visit.
-
-        Returns:
-            The marginal value of a visit now, with p(s) = Pr[unchanged s after the visit | age];
-            at age 0, of an ordinary renewal. Non-negative, increasing in tau.
-        """
-        age, tau = np.asarray(age, np.float64), np.asarray(tau, np.float64)
-        alive = self.survival(age)
-        memory = np.maximum(self._mean_beside(age), np.maximum(age, _FLOOR))
-        beyond = memory * -np.expm1(-tau / memory) - tau * np.exp(-tau / memory)
-        fresh = self.integrated_survival(age + tau) - self.integrated_survival(age)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            inside = (fresh - tau * self.survival(age + tau)) / alive
-        return np.maximum(np.where(alive > _FLOOR, inside, beyond), 0.0)
-
-    def sample(self, rng: np.random.Generator, size: int) -> FloatArray:
-        """Draw intervals: shape (size,) for one page, (pages, size) for a stack."""
-        stack = np.atleast_2d(self.mass)
-        cumulative = np.concatenate((np.zeros((len(stack), 1)), stack.cumsum(axis=1)), axis=1)
-        cumulative /= cumulative[:, -1:]
-        uniform = rng.random((len(stack), size))
-        drawn = np.stack(
-            [
-                np.interp(row, steps, self.edges)
-                for row, steps in zip(uniform, cumulative, strict=True)
-            ]
-        )
-        return drawn[0] if self.mass.ndim == 1 else drawn
 
     def _locate(self, x: Times) -> tuple[npt.NDArray[np.intp], FloatArray, FloatArray]:
         clipped = np.clip(np.asarray(x, np.float64), 0.0, self.edges[-1])
@@ -301,7 +267,7 @@ def fit(
     base = counts + pseudo
     ages = np.atleast_1d(np.asarray(open_gaps, np.float64))
     weights = np.broadcast_to(np.asarray(open_weights, np.float64), ages.shape)
-    share_beyond = beyond(ages, edges)
+    share_beyond = bin_share_beyond(ages, edges)
     mass = base / base.sum()
     for _ in range(_SELF_CONSISTENT_STEPS if ages.size else 0):
         total = share_beyond @ mass
@@ -329,7 +295,7 @@ def fit_counts(
         The stack; with one open gap a page redistribution needs few rounds.
     """
     base = counts + prior
-    share_beyond = beyond(open_gap_s, edges)
+    share_beyond = bin_share_beyond(open_gap_s, edges)
     mass = base / base.sum(axis=1, keepdims=True)
     for _ in range(12):
         share = share_beyond * mass
@@ -356,7 +322,7 @@ def bin_counts(gaps: FloatArray, edges: FloatArray = EDGES_S) -> FloatArray:
     return np.bincount(at, minlength=len(edges) - 1).astype(np.float64)
 
 
-def beyond(ages: FloatArray, edges: FloatArray) -> FloatArray:
+def bin_share_beyond(ages: FloatArray, edges: FloatArray) -> FloatArray:
     """Return which share of each bin lies beyond each age, shape (ages, bins); in [0, 1]."""
     capped = np.minimum(ages, 0.5 * (edges[-1] + edges[-2]))
     share = (edges[1:] - capped[:, None]) / np.diff(edges)

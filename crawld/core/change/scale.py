@@ -65,12 +65,6 @@ class ScaleModel:
         age, since = _ages(records, now)
         return self.shape.conditional_survival(age / scale_s, since / scale_s)
 
-    def visit_value_s(self, records: Records, now: float) -> FloatArray:
-        """Return the age-aware marginal value W of visiting each page now, seconds."""
-        scale_s = self.scale_s(records)
-        age, since = _ages(records, now)
-        return scale_s * self.shape.visit_value_at(age / scale_s, since / scale_s)
-
     def as_dict(self) -> dict[str, list[float]]:
         """Return plain values for JSON."""
         return {"weights": self.weights.tolist(), "mass": self.shape.mass.tolist()}
@@ -160,7 +154,8 @@ def _completed(events: _Events, scale_s: FloatArray, shape: renewal.Renewal) -> 
     """Return the logarithm of every gap, the expected one where the gap is still open."""
     log_gap = np.log(np.clip(events.next_s, *_GAP_RANGE_S))
     open_ = events.next_s <= 0
-    share = renewal.beyond(events.open_s[open_] / scale_s[open_], SHAPE_EDGES) * shape.mass
+    ages = events.open_s[open_] / scale_s[open_]
+    share = renewal.bin_share_beyond(ages, SHAPE_EDGES) * shape.mass
     share /= np.maximum(share.sum(axis=1, keepdims=True), 1e-300)
     guess = share @ _LOG_MIDDLES + np.log(scale_s[open_])
     least = np.log(np.clip(events.open_s[open_], *_GAP_RANGE_S))

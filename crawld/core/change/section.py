@@ -27,7 +27,7 @@ def section_of(target: str) -> str:
     return f"{segments[1]}/{namespace}" if colon else segments[1]
 
 
-def groups_of(pages: Iterable[tuple[int, str]]) -> list[tuple[int, str]]:
+def group_pages(pages: Iterable[tuple[int, str]]) -> list[tuple[int, str]]:
     """Return the group of each page: host and section, or host and "" for the rest of a host.
 
     Args:

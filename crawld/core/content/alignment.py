@@ -24,7 +24,7 @@ Gap = tuple[int, int, int, int]
 """Blocks [0:1] of the old reading stand where blocks [2:3] of the new one stand."""
 
 
-def gaps_of(old: Blocks, new: Blocks) -> list[Gap]:
+def find_gaps(old: Blocks, new: Blocks) -> list[Gap]:
     """Return where two readings differ, in order; an empty list if they are equal."""
     left, right = old.hashes().tolist(), new.hashes().tolist()
     gaps: list[Gap] = []

@@ -16,7 +16,7 @@ from crawld.core.content import html, media
 from crawld.core.content.blocks import Blocks, blocks_of, lines_of
 from crawld.core.content.difference import difference
 from crawld.core.content.fingerprint import cleaned_digest, digest, sketch
-from crawld.core.content.volatile import VolatileBlocks, cleaned
+from crawld.core.content.volatile import VolatileRules, cleaned
 
 MAX_TEXT_BYTES = html.MAX_PARSE_BYTES
 """Bytes of a body that is text but not HTML which are read."""
@@ -55,7 +55,7 @@ def analyse(
     content_type: str | None = None,
     *,
     previous: Blocks | None = None,
-    volatile: VolatileBlocks | None = None,
+    volatile: VolatileRules | None = None,
     max_links: int = html.MAX_LINKS,
 ) -> Analysis:
     """Analyse one body.
@@ -95,7 +95,7 @@ def read_blocks(body: bytes, content_type: str | None = None) -> Blocks:
     return text.blocks(blocks_of(tree, html.title_of(tree)), markup[end:])
 
 
-def difference_of(old: Blocks, new: Blocks, volatile: VolatileBlocks | None = None) -> float:
+def difference_of(old: Blocks, new: Blocks, volatile: VolatileRules | None = None) -> float:
     """Return the weighted difference of two readings, both cleaned under the same rules."""
     return difference(cleaned(old, volatile), cleaned(new, volatile))
 
@@ -104,7 +104,7 @@ def difference_of(old: Blocks, new: Blocks, volatile: VolatileBlocks | None = No
 class _Text:
     """A body that is text: what was read of it, and the bytes behind that."""
 
-    decoded: media.Decoded
+    decoded: media.DecodedText
     tail: bytes
 
     def markup(self) -> bytes:

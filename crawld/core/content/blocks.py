@@ -30,7 +30,14 @@ from zlib import crc32
 import numpy as np
 from xxhash import xxh3_64_intdigest
 
-from crawld.core.content.tags import TARGET_END, TARGET_START, Mark, cut
+from crawld.core.content.tags import (
+    TARGET,
+    TARGET_END,
+    TARGET_START,
+    Mark,
+    resolve_entities,
+    split_markup,
+)
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -38,8 +45,6 @@ if TYPE_CHECKING:
 
 MAX_BLOCKS = 50_000
 """Blocks of one page; what follows goes into the last of them."""
-
-_TARGET = re.compile("\x02[^\x03]*\x03")
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,10 +70,7 @@ class Blocks:
 
     def visible_text(self) -> str:
         """Return what a reader sees, a line a block."""
-        text = _TARGET.sub("", "\n".join(self.texts))
-        if "&" in text:
-            text = text.replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&")
-        return text
+        return resolve_entities(TARGET.sub("", "\n".join(self.texts)))
 
 
 _PRE = "pre: "
@@ -148,7 +150,7 @@ class _Outline:
 
 def _outline_markup(outline: _Outline, markup: str) -> None:
     """Add the blocks of written-out markup, element by element as they open and close."""
-    found = cut(markup)
+    found = split_markup(markup)
     texts, tags = iter(found.texts), iter(found.tags)
     run = next(texts)
     kind, place = "", 0

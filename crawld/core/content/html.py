@@ -56,7 +56,6 @@ _LOOK_TWICE_TAGS = int(math.sqrt(2 * MAX_TREE_NODES))
 _REFRESH = re.compile(
     r"^\s*[\d.]*\s*[;,]?\s*(?:url\s*=)?\s*[\"']?([^\"']+?)[\"']?\s*$", re.IGNORECASE
 )
-_FEED_TYPES = frozenset({"application/rss+xml", "application/atom+xml", "application/feed+json"})
 _REQUISITE_RELS = frozenset({"stylesheet", "icon", "apple-touch-icon", "manifest", "mask-icon"})
 
 # The grammar of tags is that of the HTML standard's tokenizer: a quote counts only where a value
@@ -102,7 +101,6 @@ class ParsedPage:
         canonical: href of link rel=canonical, or None.
         robots: lower-case directives of meta name=robots; `none` is spelt out.
         refresh: target of meta http-equiv=refresh, or None.
-        feeds: hrefs of link rel=alternate to RSS, Atom or JSON feeds.
         generator: content of meta name=generator, or "".
         edit_uri: href of link rel=EditURI (RSD), or None.
         parsed_bytes: bytes that were parsed; less than there are of a page beyond the limits.
@@ -117,7 +115,6 @@ class ParsedPage:
     canonical: str | None
     robots: frozenset[str]
     refresh: str | None
-    feeds: tuple[str, ...]
     generator: str
     edit_uri: str | None
     parsed_bytes: int
@@ -167,7 +164,6 @@ def parse(html: str | bytes, *, max_links: int = MAX_LINKS) -> ParsedPage:
         canonical=head.canonical,
         robots=frozenset(head.robots),
         refresh=head.refresh,
-        feeds=tuple(head.feeds),
         generator=head.generator,
         edit_uri=head.edit_uri,
         parsed_bytes=end,
@@ -214,13 +210,12 @@ def _lang(tree: LexborHTMLParser) -> str:
 class _Head:
     """Collects what base, link and meta elements say; the first of each kind wins."""
 
-    __slots__ = ("base", "canonical", "edit_uri", "feeds", "generator", "refresh", "robots")
+    __slots__ = ("base", "canonical", "edit_uri", "generator", "refresh", "robots")
 
     def __init__(self, tree: LexborHTMLParser) -> None:
         self.base: str | None = None
         self.canonical: str | None = None
         self.edit_uri: str | None = None
-        self.feeds: list[str] = []
         self.generator = ""
         self.refresh: str | None = None
         self.robots: set[str] = set()
@@ -253,10 +248,6 @@ class _Head:
             self.canonical = self.canonical or href
         elif "edituri" in rels:
             self.edit_uri = self.edit_uri or href
-        elif "alternate" in rels:
-            media_type = (attributes.get("type") or "").split(";")[0].strip().lower()
-            if media_type in _FEED_TYPES:
-                self.feeds.append(href)
 
 
 def refresh_target(content: str) -> str | None:

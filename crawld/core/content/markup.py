@@ -114,13 +114,13 @@ class StartTag(NamedTuple):
     text_end: int | None
 
 
-Span = tuple[int, int]
+HrefSpan = tuple[int, int]
 """Start and end of the href of an `a` where nothing else matters; double quotes are around it."""
 
 
 def start_tags(
     text: str, *, xml: bool = False, only: frozenset[str] | None = None
-) -> Iterator[StartTag | Span]:
+) -> Iterator[StartTag | HrefSpan]:
     """Yield the start tags of a page, in order; of a link in its usual spelling only its href.
 
     Args:
@@ -260,7 +260,7 @@ def escape(value: str, quote: str) -> str:
 _OPAQUE = re.compile(r"utf-?(?:16|32|7)|iso-?2022|hz|cp9(?:32|49|50)|shift|big5|gb|johab")
 
 
-class Source(NamedTuple):
+class MarkupText(NamedTuple):
     """A text to look for markup in, and how its values are read and written.
 
     Attributes:
@@ -295,7 +295,7 @@ def is_bytewise(charset: str) -> bool:
     return _OPAQUE.match(charset) is None
 
 
-def source_of(body: bytes, charset: str) -> Source:
+def source_of(body: bytes, charset: str) -> MarkupText:
     """Return the text of a body.
 
     Args:
@@ -303,5 +303,5 @@ def source_of(body: bytes, charset: str) -> Source:
         charset: the Python codec they are to be read with (`media.decode` names it).
     """
     if is_bytewise(charset):
-        return Source(body.decode("latin-1"), charset)
-    return Source(body.decode(charset, "replace").removeprefix("\ufeff"), None)
+        return MarkupText(body.decode("latin-1"), charset)
+    return MarkupText(body.decode(charset, "replace").removeprefix("\ufeff"), None)

@@ -25,7 +25,6 @@ from __future__ import annotations
 import codecs
 import re
 from dataclasses import dataclass
-from enum import StrEnum
 
 from charset_normalizer import from_bytes
 
@@ -206,27 +205,15 @@ def _named_by_root(believed: str, head: bytes) -> str:
     return believed
 
 
-class CharsetSource(StrEnum):
-    """Where the charset of a body was found."""
-
-    BOM = "bom"
-    HEADER = "header"
-    META = "meta"
-    VALID_UTF8 = "valid_utf8"
-    DETECTED = "detected"
-    FALLBACK = "fallback"
-
-
 @dataclass(frozen=True, slots=True)
-class Decoded:
+class DecodedText:
     """Text of a body, the charset it was read with (a Python codec name) and who named it."""
 
     text: str
     charset: str
-    source: CharsetSource
 
 
-def decode(body: bytes, declared_charset: str | None = None) -> Decoded:
+def decode(body: bytes, declared_charset: str | None = None) -> DecodedText:
     """Decode a textual body; bytes that are wrong in its charset become U+FFFD.
 
     Args:
@@ -235,21 +222,21 @@ def decode(body: bytes, declared_charset: str | None = None) -> Decoded:
     """
     for mark, charset in _BOMS:
         if body.startswith(mark):
-            return _decoded(body[len(mark) :], charset, CharsetSource.BOM)
+            return _decoded(body[len(mark) :], charset)
     if header := codec_of(declared_charset):
-        return _decoded(body, header, CharsetSource.HEADER)
+        return _decoded(body, header)
     if meta := _meta_charset(body[:_META_BYTES]):
-        return _decoded(body, meta, CharsetSource.META)
+        return _decoded(body, meta)
     text = _valid_utf8(body)
     if text is not None:
-        return Decoded(text, "utf-8", CharsetSource.VALID_UTF8)
+        return DecodedText(text, "utf-8")
     if detected := _detected(body):
-        return _decoded(body, detected, CharsetSource.DETECTED)
-    return _decoded(body, "cp1252", CharsetSource.FALLBACK)
+        return _decoded(body, detected)
+    return _decoded(body, "cp1252")
 
 
-def _decoded(body: bytes, charset: str, source: CharsetSource) -> Decoded:
-    return Decoded(body.decode(charset, "replace"), charset, source)
+def _decoded(body: bytes, charset: str) -> DecodedText:
+    return DecodedText(body.decode(charset, "replace"), charset)
 
 
 def _valid_utf8(body: bytes) -> str | None:

@@ -23,16 +23,16 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 from zlib import crc32
 
-from crawld.core.content.alignment import gaps_of
+from crawld.core.content.alignment import find_gaps
 from crawld.core.content.volatile import (
     Cover,
-    Rule,
-    VolatileBlocks,
-    covered_by,
+    VolatileRule,
+    VolatileRules,
+    covered_indices,
     index_places,
     mask,
-    neighbour,
-    wording_of,
+    neighbor_wording,
+    wording_hash,
 )
 
 if TYPE_CHECKING:
@@ -47,14 +47,14 @@ MAX_PROPOSALS = 16
 """New rules one comparison may add: a new layout must not drive out what is known."""
 
 STREAK_TO_MASK, STREAK_TO_LEAVE_OUT = 4, 5
-HOST_PAGES, HOST_OBSERVATIONS, HOST_SHARE, HOST_ECHOES = 3, 5, 0.8, 2
+HOST_PAGES, HOST_OBSERVATIONS, HOST_SHARE, HOST_REPEATS = 3, 5, 0.8, 2
 
 _SEEN_CAP = 200
 _LETTERS = re.compile(r"[^\W\d_]{3}")
 
 
 @dataclass(frozen=True, slots=True)
-class Readings:
+class ReadingPair:
     """Two readings of a page and what would explain how they differ.
 
     Attributes:
@@ -65,27 +65,27 @@ class Readings:
     old: Blocks
     new: Blocks
     _places: tuple[dict[int, list[int]], dict[int, list[int]]]
-    _proposals: tuple[Rule, ...]
+    _proposals: tuple[VolatileRule, ...]
 
     @classmethod
-    def of(cls, old: Blocks, new: Blocks) -> Readings:
+    def of(cls, old: Blocks, new: Blocks) -> ReadingPair:
         """Look for the rules that would explain what differs."""
         places = index_places(old), index_places(new)
         return cls(old, new, places, tuple(_proposals(old, new)[:MAX_PROPOSALS]))
 
-    def learn(self, known: VolatileBlocks, *, pair: bool = False) -> VolatileBlocks:
+    def learn(self, known: VolatileRules, *, pair: bool = False) -> VolatileRules:
         """Return the rules of the page; see `learn`."""
         observed = self._observed(known, page_bit=1)
         rules = [_judged(rule, pair=pair and differs) for rule, differs in observed]
-        return VolatileBlocks(tuple(sorted(_bounded(rules, self.new), key=_worth)[:MAX_RULES]))
+        return VolatileRules(tuple(sorted(_bounded(rules, self.new), key=_worth)[:MAX_RULES]))
 
-    def learn_host(self, known: VolatileBlocks, *, page_key: int) -> VolatileBlocks:
+    def learn_host(self, known: VolatileRules, *, page_key: int) -> VolatileRules:
         """Return the rules of the host; see `learn_host`."""
         page_bit = 1 << (crc32(str(page_key).encode()) & 15)
         rules = [_judged_for_host(rule) for rule, _ in self._observed(known, page_bit=page_bit)]
-        return VolatileBlocks(tuple(sorted(_bounded(rules, self.new), key=_worth)[:MAX_HOST_RULES]))
+        return VolatileRules(tuple(sorted(_bounded(rules, self.new), key=_worth)[:MAX_HOST_RULES]))
 
-    def _observed(self, known: VolatileBlocks, *, page_bit: int) -> list[tuple[Rule, bool]]:
+    def _observed(self, known: VolatileRules, *, page_bit: int) -> list[tuple[VolatileRule, bool]]:
         """Return new rules for what differs, and the known ones with one more observation.
 
         Each with whether it differed this time; the newest stand first, so that of rules with
@@ -108,49 +108,23 @@ class Readings:
         return [
             (replace(rule, pages=rule.pages | page_bit) if differs else rule, differs)
             for rule, differs in observed
-            if rule.differed * 8 >= rule.seen or rule.echoes >= HOST_ECHOES
+            if rule.differed * 8 >= rule.seen or rule.repeats >= HOST_REPEATS
         ]
 
 
-def learn(known: VolatileBlocks, old: Blocks, new: Blocks, *, pair: bool = False) -> VolatileBlocks:
-    """Return the rules of a page after two readings of it were compared.
-
-    It is to be called for every reading with a body, equal ones too: what stayed counts as well.
-
-    Args:
-        known: rules learnt so far.
-        old: the earlier reading.
-        new: the later reading.
-        pair: whether they were taken one host delay apart, so that no edit lies between.
-    """
-    return Readings.of(old, new).learn(known, pair=pair)
-
-
-def learn_host(known: VolatileBlocks, old: Blocks, new: Blocks, *, page_key: int) -> VolatileBlocks:
-    """Return the rules of a host after two readings of one of its pages were compared.
-
-    Args:
-        known: rules learnt so far from pages of this host.
-        old: the earlier reading.
-        new: the later reading, taken any time after it.
-        page_key: any number that tells the pages of the host apart.
-    """
-    return Readings.of(old, new).learn_host(known, page_key=page_key)
-
-
-def _worth(rule: Rule) -> tuple[bool, int]:
+def _worth(rule: VolatileRule) -> tuple[bool, int]:
     return (not rule.confirmed, -rule.differed)
 
 
 def _once_more(
-    rule: Rule,
+    rule: VolatileRule,
     old: Blocks,
     new: Blocks,
     places: tuple[dict[int, list[int]], dict[int, list[int]]],
-) -> tuple[Rule, bool]:
+) -> tuple[VolatileRule, bool]:
     """Return a rule with one more observation, and whether what it covers differed."""
-    before = [old.texts[index] for index in covered_by(rule, old, places[0])]
-    after = [new.texts[index] for index in covered_by(rule, new, places[1])]
+    before = [old.texts[index] for index in covered_indices(rule, old, places[0])]
+    after = [new.texts[index] for index in covered_indices(rule, new, places[1])]
     gone = rule.cover == Cover.WORDING and not (before and after)
     if gone or not (before or after):
         return rule, False
@@ -159,37 +133,37 @@ def _once_more(
     if before == after:
         return replace(rule, seen=seen, differed=differed, streak=0), False
     change = crc32("\n".join([*before, "", *after]).encode("utf-8", "replace"))
-    echoes = rule.echoes if change != rule.echo else rule.echoes + 1
-    if change != rule.echo and echoes < HOST_ECHOES:
-        echoes = 0
+    repeats = rule.repeats if change != rule.change_hash else rule.repeats + 1
+    if change != rule.change_hash and repeats < HOST_REPEATS:
+        repeats = 0
     streak = min(rule.streak + 1, 255)
     evidence = replace(rule, seen=seen, differed=differed + 1, streak=streak)
-    return replace(evidence, echo=change, echoes=min(echoes, 255)), True
+    return replace(evidence, change_hash=change, repeats=min(repeats, 255)), True
 
 
-def _judged(rule: Rule, *, pair: bool) -> Rule:
+def _judged(rule: VolatileRule, *, pair: bool) -> VolatileRule:
     needed = STREAK_TO_MASK if rule.cover <= Cover.NUMBERS else STREAK_TO_LEAVE_OUT
     proven = rule.streak >= (1 if pair else needed)
     return replace(rule, confirmed=proven or (rule.confirmed and rule.differed * 4 >= rule.seen))
 
 
-def _judged_for_host(rule: Rule) -> Rule:
+def _judged_for_host(rule: VolatileRule) -> VolatileRule:
     everywhere = rule.seen >= HOST_OBSERVATIONS and rule.differed >= HOST_SHARE * rule.seen
     # Only numbers may be masked for what changed on all pages alike but seldom: a new slogan in a
     # container of its own is an edit.
-    alike = rule.echoes >= HOST_ECHOES and rule.cover == Cover.WORDING
+    alike = rule.repeats >= HOST_REPEATS and rule.cover == Cover.WORDING
     agreed = rule.pages.bit_count() >= HOST_PAGES and (everywhere or alike)
     return replace(rule, confirmed=agreed or (rule.confirmed and rule.differed * 2 >= rule.seen))
 
 
-def _bounded(rules: list[Rule], new: Blocks) -> list[Rule]:
+def _bounded(rules: list[VolatileRule], new: Blocks) -> list[VolatileRule]:
     """Return the rules, those not confirmed by which more than half the text were left out."""
     allowed = sum(map(len, new.texts)) / 2
     by_place = index_places(new)
     bounded = []
     for rule in sorted(rules, key=_worth):
         if rule.confirmed and rule.cover in {Cover.PLACE, Cover.SLOT}:
-            size = sum(len(new.texts[index]) for index in covered_by(rule, new, by_place))
+            size = sum(len(new.texts[index]) for index in covered_indices(rule, new, by_place))
             allowed -= size
             if size and allowed < 0:
                 allowed += size
@@ -199,19 +173,19 @@ def _bounded(rules: list[Rule], new: Blocks) -> list[Rule]:
     return bounded
 
 
-def _proposals(old: Blocks, new: Blocks) -> list[Rule]:
+def _proposals(old: Blocks, new: Blocks) -> list[VolatileRule]:
     """Return the rules that would explain what differs between two readings."""
-    gaps = [] if old is new else gaps_of(old, new)
+    gaps = [] if old is new else find_gaps(old, new)
     if not gaps:
         return []
     in_old = [i for gap in gaps for i in range(gap[0], gap[1])]
     in_new = [j for gap in gaps for j in range(gap[2], gap[3])]
     steady = _places_outside(old, in_old) | _places_outside(new, in_new)
-    wordings = {j: (new.places[j], wording_of(new.texts[j])) for j in in_new}
+    wordings = {j: (new.places[j], wording_hash(new.texts[j])) for j in in_new}
     loose = _pair_by_wording(old, new, in_old, wordings)
     found = _number_rules(new, [j for j in in_new if j not in loose[1]], wordings, steady)
     places = {old.places[i] for i in loose[0]} | {new.places[j] for j in loose[1]}
-    found += [Rule(Cover.PLACE, place) for place in sorted(places - steady)]
+    found += [VolatileRule(Cover.PLACE, place) for place in sorted(places - steady)]
     for blocks, indices in ((old, loose[0]), (new, loose[1])):
         bare = sorted(index for index in indices if blocks.places[index] in steady)
         found += _slot_rules(blocks, bare, indices)
@@ -229,7 +203,7 @@ def _pair_by_wording(
     """Pair blocks that differ in numbers only; return the indices left over in old and new."""
     waiting: dict[tuple[int, int], list[int]] = {}
     for i in reversed(in_old):
-        waiting.setdefault((old.places[i], wording_of(old.texts[i])), []).append(i)
+        waiting.setdefault((old.places[i], wording_hash(old.texts[i])), []).append(i)
     left_over = set(in_old)
     alone = set()
     for j, wording in wordings.items():
@@ -242,11 +216,11 @@ def _pair_by_wording(
 
 def _number_rules(
     new: Blocks, paired: list[int], wordings: dict[int, tuple[int, int]], steady: set[int]
-) -> list[Rule]:
+) -> list[VolatileRule]:
     differing = Counter(wordings[j] for j in paired)
     places = {place for place, _ in differing}
     everywhere = Counter(
-        (place, wording_of(text))
+        (place, wording_hash(text))
         for text, place in zip(new.texts, new.places, strict=True)
         if place in places
     )
@@ -254,11 +228,11 @@ def _number_rules(
     # table): nothing says which of them change by themselves.
     own = [key for key, count in differing.items() if everywhere[key] == count]
     telling = {wordings[j] for j in paired if _LETTERS.search(mask(new.texts[j]))}
-    rules = [Rule(Cover.WORDING, *key) for key in own if key in telling]
-    return rules + [Rule(Cover.NUMBERS, place) for place in sorted(places - steady)]
+    rules = [VolatileRule(Cover.WORDING, *key) for key in own if key in telling]
+    return rules + [VolatileRule(Cover.NUMBERS, place) for place in sorted(places - steady)]
 
 
-def _slot_rules(blocks: Blocks, bare: list[int], loose: set[int]) -> list[Rule]:
+def _slot_rules(blocks: Blocks, bare: list[int], loose: set[int]) -> list[VolatileRule]:
     """Return a slot for every run of loose blocks between two neighbours that are not loose."""
     rules = []
     by_place = index_places(blocks) if bare else {}
@@ -271,8 +245,8 @@ def _slot_rules(blocks: Blocks, bare: list[int], loose: set[int]) -> list[Rule]:
         if behind - first > MAX_RUN or first - 1 in loose or behind in loose:
             continue
         place = blocks.places[first - 1] if first else 0
-        left, right = neighbour(blocks, first - 1), neighbour(blocks, behind)
-        rule = Rule(Cover.SLOT, place, left, right, behind - first)
-        if covered_by(rule, blocks, by_place) == list(range(first, behind)):
+        left, right = neighbor_wording(blocks, first - 1), neighbor_wording(blocks, behind)
+        rule = VolatileRule(Cover.SLOT, place, left, right, behind - first)
+        if covered_indices(rule, blocks, by_place) == list(range(first, behind)):
             rules.append(rule)
     return rules

@@ -1,7 +1,7 @@
 """Where HTML and CSS hold URLs, and what each is for: one table, read by all who need it.
 
-`html_references` and `css_references` tell what a page or a style sheet names; `places` tells
-where, for `rewrite`. Tag and attribute names come from the WHATWG HTML Standard (its index of
+`html_references` and `css_references` tell what a page or a style sheet names; `url_locations`
+tells where, for `rewrite`. Tag and attribute names come from the WHATWG HTML Standard (its index of
 attributes), with the obsolete ones that pages still use, and from SVG 2. What stands inside an
 attribute that holds more than a URL is read by `url_syntax`.
 
@@ -18,26 +18,26 @@ from collections.abc import Callable, Iterator
 from enum import Enum, auto
 from typing import NamedTuple
 
-from crawld.core.content.kind import Kind
 from crawld.core.content.markup import (
     Attribute,
-    Source,
-    Span,
+    HrefSpan,
+    MarkupText,
     StartTag,
     attributes_of,
     source_of,
     start_tags,
     unescape,
 )
+from crawld.core.content.url_kind import UrlKind
 from crawld.core.content.url_syntax import (
-    css_places,
     css_unescape,
-    refresh_place,
-    srcset_places,
+    css_url_spans,
+    refresh_url_span,
+    srcset_url_spans,
 )
 
 
-class Form(Enum):
+class UrlSyntax(Enum):
     """How a place holds URLs."""
 
     PLAIN = auto()
@@ -50,19 +50,19 @@ class Form(Enum):
     BODY = auto()  # where what is shown of the page begins
 
 
-class Place(NamedTuple):
+class UrlLocation(NamedTuple):
     """Where URLs stand in a page.
 
     Attributes:
-        form: how they are held.
+        syntax: how they are held.
         kind: what for; None where the content says (CSS, HTML).
         attribute: the attribute that holds them; None: what is between `start` and `end` does.
         start: offset of the attribute or of the raw text.
         end: offset behind it.
     """
 
-    form: Form
-    kind: Kind | None
+    syntax: UrlSyntax
+    kind: UrlKind | None
     attribute: Attribute | None
     start: int
     end: int
@@ -71,32 +71,34 @@ class Place(NamedTuple):
 class Reference(NamedTuple):
     """A URL as written, and what it is for."""
 
-    kind: Kind
+    kind: UrlKind
     url: str
 
 
-def _of(names: str, attributes: dict[str, Kind]) -> dict[str, dict[str, Kind]]:
+def _of(names: str, attributes: dict[str, UrlKind]) -> dict[str, dict[str, UrlKind]]:
     return dict.fromkeys(names.split(), attributes)
 
 
 _HREFS = ("href", "xlink:href")
 _IMAGES = ("src", "data-src", "lowsrc")
-_BOTH = dict.fromkeys(_HREFS, Kind.IMAGE)
+_BOTH = dict.fromkeys(_HREFS, UrlKind.IMAGE)
 
-PLAIN: dict[str, dict[str, Kind]] = {
-    **_of("a area", dict.fromkeys(_HREFS, Kind.LINK)),
-    **_of("iframe frame", {"src": Kind.FRAME, "data-src": Kind.FRAME, "longdesc": Kind.LINK}),
-    **_of("form", {"action": Kind.FORM}),
-    **_of("button", {"formaction": Kind.FORM}),
-    **_of("input", {"formaction": Kind.FORM, "src": Kind.IMAGE}),
-    **_of("img", {**dict.fromkeys(_IMAGES, Kind.IMAGE), "longdesc": Kind.LINK}),
-    **_of("source audio track", {"src": Kind.MEDIA}),
-    **_of("video", {"src": Kind.MEDIA, "poster": Kind.IMAGE}),
-    **_of("script", {"src": Kind.SCRIPT, **dict.fromkeys(_HREFS, Kind.SCRIPT)}),
-    **_of("embed", {"src": Kind.OBJECT}),
-    **_of("object", {"data": Kind.OBJECT}),
-    **_of("body table thead tbody tfoot tr td th", {"background": Kind.IMAGE}),
-    **_of("blockquote q ins del", {"cite": Kind.MENTION}),
+PLAIN: dict[str, dict[str, UrlKind]] = {
+    **_of("a area", dict.fromkeys(_HREFS, UrlKind.LINK)),
+    **_of(
+        "iframe frame", {"src": UrlKind.FRAME, "data-src": UrlKind.FRAME, "longdesc": UrlKind.LINK}
+    ),
+    **_of("form", {"action": UrlKind.FORM}),
+    **_of("button", {"formaction": UrlKind.FORM}),
+    **_of("input", {"formaction": UrlKind.FORM, "src": UrlKind.IMAGE}),
+    **_of("img", {**dict.fromkeys(_IMAGES, UrlKind.IMAGE), "longdesc": UrlKind.LINK}),
+    **_of("source audio track", {"src": UrlKind.MEDIA}),
+    **_of("video", {"src": UrlKind.MEDIA, "poster": UrlKind.IMAGE}),
+    **_of("script", {"src": UrlKind.SCRIPT, **dict.fromkeys(_HREFS, UrlKind.SCRIPT)}),
+    **_of("embed", {"src": UrlKind.OBJECT}),
+    **_of("object", {"data": UrlKind.OBJECT}),
+    **_of("body table thead tbody tfoot tr td th", {"background": UrlKind.IMAGE}),
+    **_of("blockquote q ins del", {"cite": UrlKind.MENTION}),
     **_of("image feimage use", _BOTH),
     **_of("pattern filter lineargradient radialgradient textpath mpath", _BOTH),
 }
@@ -116,39 +118,42 @@ CSS_ATTRIBUTES = frozenset(
 )
 """Attributes of any element that hold CSS."""
 
-DROPPED = {"ping": Kind.CONTACT, "integrity": None, "crossorigin": None}
+DROPPED = {"ping": UrlKind.CONTACT, "integrity": None, "crossorigin": None}
 """Attributes a copy cannot keep: one sends requests for nothing, the others bind what is loaded to
 the bytes and the origin it came from."""
 
 _RELS = (
-    ("stylesheet", Kind.STYLE),
-    ("icon", Kind.ICON),
-    ("apple-touch-icon", Kind.ICON),
-    ("apple-touch-icon-precomposed", Kind.ICON),
-    ("apple-touch-startup-image", Kind.ICON),
-    ("mask-icon", Kind.ICON),
-    ("manifest", Kind.MANIFEST),
-    ("modulepreload", Kind.SCRIPT),
-    ("preconnect", Kind.CONTACT),
-    ("dns-prefetch", Kind.CONTACT),
-    *((rel, Kind.LINK) for rel in ("next", "prev", "first", "last", "up", "start", "contents")),
-    *((rel, Kind.LINK) for rel in ("help", "search", "index", "glossary", "copyright", "author")),
-    *((rel, Kind.LINK) for rel in ("alternate", "prerender", "license")),
+    ("stylesheet", UrlKind.STYLE),
+    ("icon", UrlKind.ICON),
+    ("apple-touch-icon", UrlKind.ICON),
+    ("apple-touch-icon-precomposed", UrlKind.ICON),
+    ("apple-touch-startup-image", UrlKind.ICON),
+    ("mask-icon", UrlKind.ICON),
+    ("manifest", UrlKind.MANIFEST),
+    ("modulepreload", UrlKind.SCRIPT),
+    ("preconnect", UrlKind.CONTACT),
+    ("dns-prefetch", UrlKind.CONTACT),
+    *((rel, UrlKind.LINK) for rel in ("next", "prev", "first", "last", "up", "start", "contents")),
+    *(
+        (rel, UrlKind.LINK)
+        for rel in ("help", "search", "index", "glossary", "copyright", "author")
+    ),
+    *((rel, UrlKind.LINK) for rel in ("alternate", "prerender", "license")),
 )
 _PRELOADS = frozenset({"preload", "prefetch"})
 _PRELOADED = {
-    "audio": Kind.MEDIA,
-    "document": Kind.FRAME,
-    "embed": Kind.OBJECT,
-    "fetch": Kind.DATA,
-    "font": Kind.FONT,
-    "image": Kind.IMAGE,
-    "object": Kind.OBJECT,
-    "script": Kind.SCRIPT,
-    "style": Kind.STYLE,
-    "track": Kind.MEDIA,
-    "video": Kind.MEDIA,
-    "worker": Kind.SCRIPT,
+    "audio": UrlKind.MEDIA,
+    "document": UrlKind.FRAME,
+    "embed": UrlKind.OBJECT,
+    "fetch": UrlKind.DATA,
+    "font": UrlKind.FONT,
+    "image": UrlKind.IMAGE,
+    "object": UrlKind.OBJECT,
+    "script": UrlKind.SCRIPT,
+    "style": UrlKind.STYLE,
+    "track": UrlKind.MEDIA,
+    "video": UrlKind.MEDIA,
+    "worker": UrlKind.SCRIPT,
 }
 
 _TAGS = frozenset({*PLAIN, "link", "meta", "base", "style"})
@@ -178,7 +183,7 @@ _POLICIES = frozenset(
 # --- where they are --------------------------------------------------------------------------
 
 
-def places(text: str, *, xml: bool = False) -> Iterator[Place | Span]:
+def url_locations(text: str, *, xml: bool = False) -> Iterator[UrlLocation | HrefSpan]:
     """Yield the places of a page that hold URLs, in order; a link in its usual spelling as a span.
 
     Args:
@@ -196,9 +201,11 @@ def places(text: str, *, xml: bool = False) -> Iterator[Place | Span]:
         if not styled and (kinds := _SIMPLE.get(tag.name)) is not None:
             for name, place in attributes_of(text, tag, _SIMPLE_NAMES).items():
                 if name in kinds:
-                    yield Place(Form.PLAIN, kinds[name], place, place.start, place.end)
+                    yield UrlLocation(UrlSyntax.PLAIN, kinds[name], place, place.start, place.end)
                 elif name in DROPPED:
-                    yield Place(Form.DROPPED, DROPPED[name], place, place.start, place.end)
+                    yield UrlLocation(
+                        UrlSyntax.DROPPED, DROPPED[name], place, place.start, place.end
+                    )
         elif styled or tag.name in named:
             yield from _places_of(text, tag, styled=styled)
 
@@ -208,33 +215,35 @@ def _is_styled(text: str, start: int, end: int) -> bool:
     return text.find("(", start, end) >= 0 and _CSS_SIGN.search(text, start, end) is not None
 
 
-def _places_of(text: str, tag: StartTag, *, styled: bool) -> Iterator[Place]:
+def _places_of(text: str, tag: StartTag, *, styled: bool) -> Iterator[UrlLocation]:
     attributes = attributes_of(text, tag, _NAMES)
     kinds = _kinds(text, tag.name, attributes)
     for name, attribute in attributes.items():
         kind = kinds.get(name)
         if kind is not None:
-            form = Form.BASE if tag.name == "base" else Form.PLAIN
-            yield Place(form, kind, attribute, attribute.start, attribute.end)
-        elif (form_kind := _other_form(text, tag.name, name, attributes, styled)) is not None:
-            yield Place(*form_kind, attribute, attribute.start, attribute.end)
+            syntax = UrlSyntax.BASE if tag.name == "base" else UrlSyntax.PLAIN
+            yield UrlLocation(syntax, kind, attribute, attribute.start, attribute.end)
+        elif (syntax_and_kind := _other_form(text, tag.name, name, attributes, styled)) is not None:
+            yield UrlLocation(*syntax_and_kind, attribute, attribute.start, attribute.end)
     if tag.name == "body":
-        yield Place(Form.BODY, None, None, tag.attributes_end + 1, tag.attributes_end + 1)
+        yield UrlLocation(
+            UrlSyntax.BODY, None, None, tag.attributes_end + 1, tag.attributes_end + 1
+        )
     elif tag.name == "style" and tag.text_end is not None:
-        yield Place(Form.CSS, None, None, tag.attributes_end + 1, tag.text_end)
+        yield UrlLocation(UrlSyntax.CSS, None, None, tag.attributes_end + 1, tag.text_end)
 
 
 def _other_form(
     text: str, tag: str, name: str, attributes: dict[str, Attribute], styled: bool
-) -> tuple[Form, Kind | None] | None:
+) -> tuple[UrlSyntax, UrlKind | None] | None:
     if (tag, name) in SRCSETS:
-        return Form.SRCSET, Kind.IMAGE
+        return UrlSyntax.SRCSET, UrlKind.IMAGE
     if styled and name in CSS_ATTRIBUTES:
-        return Form.CSS, None
+        return UrlSyntax.CSS, None
     if tag == "iframe" and name == "srcdoc":
-        return Form.HTML, None
+        return UrlSyntax.HTML, None
     if name in DROPPED:
-        return Form.DROPPED, DROPPED[name]
+        return UrlSyntax.DROPPED, DROPPED[name]
     if tag == "meta":
         return _meta_form(text, name, attributes)
     return None
@@ -242,31 +251,31 @@ def _other_form(
 
 def _meta_form(
     text: str, name: str, attributes: dict[str, Attribute]
-) -> tuple[Form, Kind | None] | None:
+) -> tuple[UrlSyntax, UrlKind | None] | None:
     does = _value(text, attributes, "http-equiv")
     if name == "content" and does == "refresh":
-        return Form.REFRESH, Kind.REFRESH
+        return UrlSyntax.REFRESH, UrlKind.REFRESH
     if name == "http-equiv" and does in _POLICIES:
-        return Form.DROPPED, None
+        return UrlSyntax.DROPPED, None
     return None
 
 
-def _kinds(text: str, tag: str, attributes: dict[str, Attribute]) -> dict[str, Kind]:
+def _kinds(text: str, tag: str, attributes: dict[str, Attribute]) -> dict[str, UrlKind]:
     if tag == "link":
         return {"href": _link_kind(text, attributes)}
     if tag == "base":
-        return {"href": Kind.MENTION}
+        return {"href": UrlKind.MENTION}
     return PLAIN.get(tag, {})
 
 
-def _link_kind(text: str, attributes: dict[str, Attribute]) -> Kind:
+def _link_kind(text: str, attributes: dict[str, Attribute]) -> UrlKind:
     rels = _value(text, attributes, "rel").split()
     for rel, kind in _RELS:
         if rel in rels:
             return kind
     if _PRELOADS.intersection(rels):
-        return _PRELOADED.get(_value(text, attributes, "as"), Kind.DATA)
-    return Kind.MENTION
+        return _PRELOADED.get(_value(text, attributes, "as"), UrlKind.DATA)
+    return UrlKind.MENTION
 
 
 def _value(text: str, attributes: dict[str, Attribute], name: str) -> str:
@@ -280,17 +289,21 @@ def _value(text: str, attributes: dict[str, Attribute], name: str) -> str:
 # --- what they say ---------------------------------------------------------------------------
 
 
-def base_of(source: Source, *, xml: bool = False) -> str | None:
+def base_of(source: MarkupText, *, xml: bool = False) -> str | None:
     """Return what the first base element with an href says, None if there is none."""
     if "<base" not in source.text.lower():
         return None
-    for place in places(source.text, xml=xml):
-        if isinstance(place, Place) and place.form is Form.BASE and place.attribute is not None:
+    for place in url_locations(source.text, xml=xml):
+        if (
+            isinstance(place, UrlLocation)
+            and place.syntax is UrlSyntax.BASE
+            and place.attribute is not None
+        ):
             return attribute_value(source, place.attribute).strip()
     return None
 
 
-def attribute_value(source: Source, attribute: Attribute) -> str:
+def attribute_value(source: MarkupText, attribute: Attribute) -> str:
     """Return the value of an attribute, character references resolved."""
     return unescape(source.read(source.text[attribute.value_start : attribute.value_end]))
 
@@ -308,9 +321,13 @@ def html_references(
     yield from _references(source_of(body, charset), xml=xml)
 
 
-def _references(source: Source, *, xml: bool) -> Iterator[Reference]:
-    for place in places(source.text, xml=xml):
-        if isinstance(place, Place) and place.form is Form.CSS and place.attribute is None:
+def _references(source: MarkupText, *, xml: bool) -> Iterator[Reference]:
+    for place in url_locations(source.text, xml=xml):
+        if (
+            isinstance(place, UrlLocation)
+            and place.syntax is UrlSyntax.CSS
+            and place.attribute is None
+        ):
             yield from css_references(source.read(source.text[place.start : place.end]))
         else:
             for kind, url in _urls_at(source, place):
@@ -318,17 +335,17 @@ def _references(source: Source, *, xml: bool) -> Iterator[Reference]:
                     yield Reference(kind, url.strip())
 
 
-def _urls_at(source: Source, place: Place | Span) -> Iterator[tuple[Kind, str]]:
+def _urls_at(source: MarkupText, place: UrlLocation | HrefSpan) -> Iterator[tuple[UrlKind, str]]:
     """Yield what the attribute at a place names, as written."""
-    if not isinstance(place, Place):
-        yield Kind.LINK, unescape(source.read(source.text[slice(*place)]))
+    if not isinstance(place, UrlLocation):
+        yield UrlKind.LINK, unescape(source.read(source.text[slice(*place)]))
     elif place.attribute is not None:
-        yield from _READ[place.form](attribute_value(source, place.attribute), place.kind)
+        yield from _READ[place.syntax](attribute_value(source, place.attribute), place.kind)
 
 
 def css_references(css: str) -> Iterator[Reference]:
     """Yield every URL a style sheet or a style attribute names, with what it is for, in order."""
-    for start, end, kind in css_places(css):
+    for start, end, kind in css_url_spans(css):
         url = css_unescape(css[start:end]).strip()
         if not _opaque(url):
             yield Reference(kind, url)
@@ -342,38 +359,38 @@ def _opaque(url: str) -> bool:
     return _OPAQUE(url) is not None
 
 
-def _plain(value: str, kind: Kind | None) -> Iterator[tuple[Kind, str]]:
+def _plain(value: str, kind: UrlKind | None) -> Iterator[tuple[UrlKind, str]]:
     if kind is not None:
         yield kind, value
 
 
-def _srcset(value: str, kind: Kind | None) -> Iterator[tuple[Kind, str]]:
-    for start, end in srcset_places(value):
-        yield Kind.IMAGE, value[start:end]
+def _srcset(value: str, kind: UrlKind | None) -> Iterator[tuple[UrlKind, str]]:
+    for start, end in srcset_url_spans(value):
+        yield UrlKind.IMAGE, value[start:end]
 
 
-def _refresh(value: str, kind: Kind | None) -> Iterator[tuple[Kind, str]]:
-    if place := refresh_place(value):
-        yield Kind.REFRESH, value[slice(*place)]
+def _refresh(value: str, kind: UrlKind | None) -> Iterator[tuple[UrlKind, str]]:
+    if place := refresh_url_span(value):
+        yield UrlKind.REFRESH, value[slice(*place)]
 
 
-def _css(value: str, kind: Kind | None) -> Iterator[tuple[Kind, str]]:
+def _css(value: str, kind: UrlKind | None) -> Iterator[tuple[UrlKind, str]]:
     yield from css_references(value)
 
 
-def _html(value: str, kind: Kind | None) -> Iterator[tuple[Kind, str]]:
+def _html(value: str, kind: UrlKind | None) -> Iterator[tuple[UrlKind, str]]:
     # A document inside a document inside a document is not read.
-    for place in places(value):
-        if not (isinstance(place, Place) and place.form is Form.HTML):
-            yield from _urls_at(Source(value, None), place)
+    for place in url_locations(value):
+        if not (isinstance(place, UrlLocation) and place.syntax is UrlSyntax.HTML):
+            yield from _urls_at(MarkupText(value, None), place)
 
 
-_READ: dict[Form, Callable[[str, Kind | None], Iterator[tuple[Kind, str]]]] = {
-    Form.PLAIN: _plain,
-    Form.SRCSET: _srcset,
-    Form.REFRESH: _refresh,
-    Form.CSS: _css,
-    Form.HTML: _html,
-    Form.BASE: lambda _value, _kind: iter(()),
-    Form.DROPPED: _plain,
+_READ: dict[UrlSyntax, Callable[[str, UrlKind | None], Iterator[tuple[UrlKind, str]]]] = {
+    UrlSyntax.PLAIN: _plain,
+    UrlSyntax.SRCSET: _srcset,
+    UrlSyntax.REFRESH: _refresh,
+    UrlSyntax.CSS: _css,
+    UrlSyntax.HTML: _html,
+    UrlSyntax.BASE: lambda _value, _kind: iter(()),
+    UrlSyntax.DROPPED: _plain,
 }

@@ -21,25 +21,31 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from functools import lru_cache
 
-from crawld.core.content.kind import Kind
 from crawld.core.content.markup import (
     Attribute,
-    Source,
+    MarkupText,
     escape,
     is_bytewise,
     source_of,
     unescape,
 )
-from crawld.core.content.references import Form, Place, attribute_value, base_of, places
+from crawld.core.content.references import (
+    UrlLocation,
+    UrlSyntax,
+    attribute_value,
+    base_of,
+    url_locations,
+)
+from crawld.core.content.url_kind import UrlKind
 from crawld.core.content.url_syntax import (
-    css_places,
     css_unescape,
-    refresh_place,
-    srcset_places,
+    css_url_spans,
+    refresh_url_span,
+    srcset_url_spans,
 )
 from crawld.core.url import resolver
 
-Locate = Callable[[str, Kind], str | None]
+Locate = Callable[[str, UrlKind], str | None]
 """Returns the new address of a canonical URL, None to leave the absolute original. An address may
 be relative; it is an ASCII URL reference without fragment."""
 
@@ -47,12 +53,12 @@ MAX_NESTING = 2
 """Documents inside documents (srcdoc) that are rewritten; deeper ones are emptied."""
 
 # To name a member of an Enum takes as long as all else that is done for a link.
-_LINK, _CONTACT = Kind.LINK, Kind.CONTACT
+_LINK, _CONTACT = UrlKind.LINK, UrlKind.CONTACT
 
-_GOES_TO_ITSELF = frozenset({Kind.LINK, Kind.FORM})
+_GOES_TO_ITSELF = frozenset({UrlKind.LINK, UrlKind.FORM})
 """For these an empty URL is that of the page; the others load nothing."""
 
-_LOCAL = frozenset({Kind.IMAGE, Kind.FONT})
+_LOCAL = frozenset({UrlKind.IMAGE, UrlKind.FONT})
 """For these a mere fragment is a place in the page itself, whatever its base (CSS Values 4 section
 4.5.1; SVG 2 section 16.1.4)."""
 
@@ -156,16 +162,16 @@ class _Addresses:
         self.based = based
         self._resolve = resolver(base_url)
         self._root = self._resolve("/") or base_url
-        self._known: dict[tuple[str, Kind], str | None] = {}
+        self._known: dict[tuple[str, UrlKind], str | None] = {}
 
-    def of(self, url: str, kind: Kind) -> str | None:
+    def of(self, url: str, kind: UrlKind) -> str | None:
         """Return the new address of a URL as written, None to leave it; known ones at once."""
         key = (url, kind)
         if key not in self._known:
             self._known[key] = self.work_out(url, kind)
         return self._known[key]
 
-    def work_out(self, url: str, kind: Kind) -> str | None:
+    def work_out(self, url: str, kind: UrlKind) -> str | None:
         """Return the new address of a URL as written, None to leave it."""
         if kind is _CONTACT:
             return "data:,"
@@ -189,7 +195,7 @@ class _Page:
 
     def __init__(
         self,
-        source: Source,
+        source: MarkupText,
         page_url: str,
         locate: Locate,
         *,
@@ -212,8 +218,8 @@ class _Page:
 
     def _edits(self) -> Iterator[Edit]:
         text, links, based = self._source.text, self._links, self._addresses.based
-        for place in places(text, xml=self._xml):
-            if isinstance(place, Place):
+        for place in url_locations(text, xml=self._xml):
+            if isinstance(place, UrlLocation):
                 yield from self._edits_at(place)
                 continue
             start, end = place
@@ -225,18 +231,18 @@ class _Page:
             if (value := links[written]) is not None:
                 yield start, end, value
 
-    def _edits_at(self, place: Place) -> Iterator[Edit]:
-        form, _, attribute, start, end = place
-        if form is Form.BODY:
+    def _edits_at(self, place: UrlLocation) -> Iterator[Edit]:
+        syntax, _, attribute, start, end = place
+        if syntax is UrlSyntax.BODY:
             yield start, end, self._source.write(self._insert)
             self._insert = ""
         elif attribute is None:
             css = self._source.text[start:end]
             for at, until, value in _css_edits(self._source, css, self._addresses):
                 yield start + at, start + until, value
-        elif form in (Form.BASE, Form.DROPPED):
+        elif syntax in (UrlSyntax.BASE, UrlSyntax.DROPPED):
             yield attribute.start, attribute.end, ""
-        elif attribute.value_end > attribute.value_start or form is Form.PLAIN:
+        elif attribute.value_end > attribute.value_start or syntax is UrlSyntax.PLAIN:
             yield from self._edit(place, attribute)
 
     def _link(self, raw: str) -> str | None:
@@ -247,7 +253,7 @@ class _Page:
             return None
         return self._source.write(escape(value, '"'))
 
-    def _edit(self, place: Place, attribute: Attribute) -> Iterator[Edit]:
+    def _edit(self, place: UrlLocation, attribute: Attribute) -> Iterator[Edit]:
         written = attribute_value(self._source, attribute)
         value = self._new_value(place, written)
         if value is None or value == written:
@@ -257,31 +263,31 @@ class _Page:
             text = f"={text}"
         yield attribute.value_start, attribute.value_end, text
 
-    def _new_value(self, place: Place, written: str) -> str | None:
-        if place.form is Form.PLAIN and place.kind is not None:
+    def _new_value(self, place: UrlLocation, written: str) -> str | None:
+        if place.syntax is UrlSyntax.PLAIN and place.kind is not None:
             return self._addresses.of(written, place.kind)
-        if place.form is Form.SRCSET:
+        if place.syntax is UrlSyntax.SRCSET:
             return _edited(written, self._srcset_edits(written))
-        if place.form is Form.REFRESH:
+        if place.syntax is UrlSyntax.REFRESH:
             return self._refresh(written)
-        if place.form is Form.CSS:
-            decoded = Source(written, None)
+        if place.syntax is UrlSyntax.CSS:
+            decoded = MarkupText(written, None)
             return _edited(written, _css_edits(decoded, written, self._addresses))
         return self._inner_page(written)
 
     def _srcset_edits(self, written: str) -> Iterator[Edit]:
-        for start, end in srcset_places(written):
-            address = self._addresses.of(written[start:end], Kind.IMAGE)
+        for start, end in srcset_url_spans(written):
+            address = self._addresses.of(written[start:end], UrlKind.IMAGE)
             if address is not None:
                 # A comma in front would be taken for the end of what was before.
                 yield start, end, f"./{address}" if address.startswith(",") else address
 
     def _refresh(self, written: str) -> str | None:
-        place = refresh_place(written)
+        place = refresh_url_span(written)
         if place is None:
             return None
         start, end = place
-        address = self._addresses.of(written[start:end], Kind.REFRESH)
+        address = self._addresses.of(written[start:end], UrlKind.REFRESH)
         return None if address is None else f"{written[:start]}{address}{written[end:]}"
 
     def _inner_page(self, written: str) -> str:
@@ -289,7 +295,7 @@ class _Page:
             return ""
         addresses = self._addresses
         inner = _Page(
-            Source(written, None),
+            MarkupText(written, None),
             addresses.base_url,
             addresses.locate,
             nesting=self._nesting + 1,
@@ -297,8 +303,8 @@ class _Page:
         return inner.rewritten()
 
 
-def _css_edits(source: Source, css: str, addresses: _Addresses) -> Iterator[Edit]:
-    for start, end, kind in css_places(css):
+def _css_edits(source: MarkupText, css: str, addresses: _Addresses) -> Iterator[Edit]:
+    for start, end, kind in css_url_spans(css):
         address = addresses.of(css_unescape(source.read(css[start:end])), kind)
         if address is not None:
             yield start, end, source.write(_css_escape(address), "replace")

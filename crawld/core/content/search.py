@@ -15,7 +15,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from crawld.core.content.blocks import Blocks
-from crawld.core.content.tags import TARGET_END, TARGET_START
+from crawld.core.content.tags import TARGET, resolve_entities
 
 MAX_TEXT = 500_000
 """Characters of one page that are indexed."""
@@ -26,7 +26,6 @@ SNIPPET_CHARACTERS = 240
 
 _UNSPACED = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7a3\uf900-\ufaff\u0e00-\u0eff"
 _CHARACTER = re.compile(f"[{_UNSPACED}]")
-_TARGET = re.compile(f"{TARGET_START}[^{TARGET_END}]*{TARGET_END}")
 _KIND = re.compile(r"(?:h[1-6]|pre): |[*|>] ")
 _TERM = re.compile(r"(-?)(?:(title|text):)?(?:\"([^\"]*)\"?|([^\s\"]+))", re.IGNORECASE)
 _WORD = re.compile(r"\w+")
@@ -44,20 +43,20 @@ class Query(NamedTuple):
     words: tuple[str, ...]
 
 
-def text_of(blocks: Blocks) -> str:
+def searchable_text(blocks: Blocks) -> str:
     """Return what a reader sees of a page, its title left out, a line a block."""
-    lines = []
-    for block in blocks.texts:
-        if not block.startswith("title: "):
-            line = _KIND.sub("", _TARGET.sub("", block), count=1)
-            lines.append(line.replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&"))
+    lines = (
+        resolve_entities(_KIND.sub("", TARGET.sub("", block), count=1))
+        for block in blocks.texts
+        if not block.startswith("title: ")
+    )
     return "\n".join(lines)[:MAX_TEXT]
 
 
-def spaced(text: str) -> str:
+def separate_characters(text: str) -> str:
     """Return a text with spaces around each character of a script that puts none.
 
-    >>> spaced("SQLite数据库")
+    >>> separate_characters("SQLite数据库")
     'SQLite 数  据  库 '
     """
     return _CHARACTER.sub(r" \g<0> ", text)
@@ -74,7 +73,7 @@ def parse_query(text: str) -> Query:
     words: list[str] = []
     for minus, column, phrase, word in _TERM.findall(text)[:MAX_TERMS]:
         begins = bool(word) and word.endswith("*")
-        found = _WORD.findall(spaced(phrase or word))
+        found = _WORD.findall(separate_characters(phrase or word))
         if not found:
             continue
         term = f'"{" ".join(found)}"{"*" if begins else ""}'

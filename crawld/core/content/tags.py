@@ -23,6 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 TARGET_START, TARGET_END = "\x02", "\x03"
+TARGET = re.compile(f"{TARGET_START}[^{TARGET_END}]*{TARGET_END}")
 
 
 class Mark(IntEnum):
@@ -238,8 +239,15 @@ def _balanced(codes: list[int], closing: list[bool], index: int) -> int:
     return len(codes)
 
 
+def resolve_entities(text: str) -> str:
+    """Return text with the three entities that Lexbor writes resolved."""
+    if "&" in text:
+        text = text.replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&")
+    return text
+
+
 @dataclass(frozen=True, slots=True)
-class Cut:
+class MarkupRuns:
     """Marks and the text between them.
 
     Attributes:
@@ -253,7 +261,7 @@ class Cut:
     tags: list[str]
 
 
-def cut(markup: str) -> Cut:
+def split_markup(markup: str) -> MarkupRuns:
     """Cut written-out HTML at its tags.
 
     Args:
@@ -281,7 +289,7 @@ def cut(markup: str) -> Cut:
     bounds[4:-1:4], bounds[-1] = tags.stop, text.size
     stays = np.tile(_STAYS, start.size + 1)[: bounds.size - 1]
     kept = text[np.repeat(stays, np.diff(bounds))]
-    return Cut(kept.tobytes().decode().split("\0"), roles, named)
+    return MarkupRuns(kept.tobytes().decode().split("\0"), roles, named)
 
 
 def _named(tags: _Tags, markup: str, marks: _Places) -> list[str]:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from crawld.core.content.kind import Kind
+from crawld.core.content.url_kind import UrlKind
 
 _S = r"\t\n\f\r "
 _QUOTED = r"\"((?:[^\"\\\n]++|\\.)*+)\"|'((?:[^'\\\n]++|\\.)*+)'"
@@ -44,12 +44,12 @@ _REFRESH = re.compile(
 )
 
 
-def css_places(css: str) -> Iterator[tuple[int, int, Kind]]:
+def css_url_spans(css: str) -> Iterator[tuple[int, int, UrlKind]]:
     """Yield (start, end, kind) of each URL of a style sheet or style attribute, quotes left out."""
     for match in _CSS.finditer(css):
         group = match.lastgroup
         if group == "url":
-            yield *_span(match), Kind.IMAGE
+            yield *_span(match), UrlKind.IMAGE
         elif group is not None:
             pattern, kind = _INSIDE[group]
             for inner in pattern.finditer(css, *match.span(group)):
@@ -58,9 +58,9 @@ def css_places(css: str) -> Iterator[tuple[int, int, Kind]]:
 
 
 _INSIDE = {
-    "face": (_IN_FACE, Kind.FONT),
-    "import": (_IN_IMPORT, Kind.STYLE),
-    "set": (_IN_SET, Kind.IMAGE),
+    "face": (_IN_FACE, UrlKind.FONT),
+    "import": (_IN_IMPORT, UrlKind.STYLE),
+    "set": (_IN_SET, UrlKind.IMAGE),
 }
 
 
@@ -87,7 +87,7 @@ def _escaped(match: re.Match[str]) -> str:
     return "\ufffd" if not number or number > 0x10FFFF or 0xD800 <= number < 0xE000 else chr(number)
 
 
-def srcset_places(value: str) -> Iterator[tuple[int, int]]:
+def srcset_url_spans(value: str) -> Iterator[tuple[int, int]]:
     """Yield (start, end) of each URL of a srcset value.
 
     Source: WHATWG HTML Standard 4.8.4.2.2: a comma ends a candidate only behind its URL or behind
@@ -98,7 +98,7 @@ def srcset_places(value: str) -> Iterator[tuple[int, int]]:
         yield start, start + len(value[start:end].rstrip(","))
 
 
-def refresh_place(value: str) -> tuple[int, int] | None:
+def refresh_url_span(value: str) -> tuple[int, int] | None:
     """Return (start, end) of the URL of a refresh directive, None if it only reloads."""
     match = _REFRESH.fullmatch(value) or _REFRESH.match(value)
     if match is None or match.lastindex is None:

@@ -55,22 +55,22 @@ class Cover(IntEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
+class VolatileRule:
     """One learnt kind of volatile block and the evidence for it.
 
     Attributes:
         cover: how its blocks are found.
         place: their place; of a slot the place of its left neighbour.
-        wording: `wording_of` the blocks; of a slot that of its left neighbour.
-        right: `wording_of` the right neighbour of a slot.
+        wording: `wording_hash` the blocks; of a slot that of its left neighbour.
+        right: `wording_hash` the right neighbour of a slot.
         run: most blocks seen in a slot.
         seen: observations, halved with `differed` before it exceeds 255.
         differed: those of them that differed.
         streak: how many of the last ones differed in a row.
         confirmed: whether the rule holds.
         pages: bit set of hashed page keys it was seen to differ on.
-        echo: hash of the last change of what it covers, before and after.
-        echoes: how many observations in a row showed that same change again.
+        change_hash: hash of the last change of what it covers, before and after.
+        repeats: how many observations in a row showed that same change again.
     """
 
     cover: Cover
@@ -83,8 +83,8 @@ class Rule:
     streak: int = 1
     confirmed: bool = False
     pages: int = 0
-    echo: int = 0
-    echoes: int = 0
+    change_hash: int = 0
+    repeats: int = 0
 
     @property
     def key(self) -> tuple[int, int, int, int]:
@@ -97,22 +97,22 @@ _RULE = Struct("<BBIIIBBB?HIB")
 
 
 @dataclass(frozen=True, slots=True)
-class VolatileBlocks:
+class VolatileRules:
     """Rules learnt for one page, or for all pages of a host."""
 
-    rules: tuple[Rule, ...] = ()
+    rules: tuple[VolatileRule, ...] = ()
 
-    def __or__(self, other: VolatileBlocks) -> VolatileBlocks:
+    def __or__(self, other: VolatileRules) -> VolatileRules:
         """Return the rules of both; one in both holds if it holds in either."""
         merged = {rule.key: rule for rule in self.rules}
         for rule in other.rules:
             mine = merged.get(rule.key)
             merged[rule.key] = rule if mine is None else _joined(mine, rule)
-        return VolatileBlocks(tuple(merged.values()))
+        return VolatileRules(tuple(merged.values()))
 
-    def confirmed(self) -> VolatileBlocks:
+    def confirmed(self) -> VolatileRules:
         """Return only the rules that hold."""
-        return VolatileBlocks(tuple(rule for rule in self.rules if rule.confirmed))
+        return VolatileRules(tuple(rule for rule in self.rules if rule.confirmed))
 
     def to_bytes(self) -> bytes:
         """Return the stored form: 25 bytes a rule."""
@@ -120,25 +120,25 @@ class VolatileBlocks:
             _RULE.pack(
                 *(rule.cover, rule.run, rule.place, rule.wording, rule.right),
                 *(rule.seen, rule.differed, rule.streak, rule.confirmed, rule.pages),
-                *(rule.echo, rule.echoes),
+                *(rule.change_hash, rule.repeats),
             )
             for rule in self.rules
         )
 
     @classmethod
-    def from_bytes(cls, stored: bytes) -> VolatileBlocks:
+    def from_bytes(cls, stored: bytes) -> VolatileRules:
         """Read the stored form; what is no rule of this version is dropped."""
         whole = stored[: len(stored) // _RULE.size * _RULE.size]
         return cls(
             tuple(
-                Rule(Cover(cover), place, wording, right, run, *evidence)
+                VolatileRule(Cover(cover), place, wording, right, run, *evidence)
                 for cover, run, place, wording, right, *evidence in _RULE.iter_unpack(whole)
                 if cover in _COVERS
             )
         )
 
 
-def _joined(a: Rule, b: Rule) -> Rule:
+def _joined(a: VolatileRule, b: VolatileRule) -> VolatileRule:
     scale = 2 if a.seen + b.seen > 255 else 1
     return replace(
         a,
@@ -148,7 +148,7 @@ def _joined(a: Rule, b: Rule) -> Rule:
         streak=max(a.streak, b.streak),
         confirmed=a.confirmed or b.confirmed,
         pages=a.pages | b.pages,
-        echoes=max(a.echoes, b.echoes),
+        repeats=max(a.repeats, b.repeats),
     )
 
 
@@ -166,12 +166,12 @@ def mask(text: str) -> str:
 
 
 @lru_cache(maxsize=16384)
-def wording_of(text: str) -> int:
+def wording_hash(text: str) -> int:
     """Return a 32-bit hash of a text's masked form; never 0 or `EDGE`."""
     return crc32(mask(text).encode("utf-8", "replace")) | 2
 
 
-def cleaned(blocks: Blocks, volatile: VolatileBlocks | None = None) -> str:
+def cleaned(blocks: Blocks, volatile: VolatileRules | None = None) -> str:
     """Return the comparable form of a page: its steady text, a line a block.
 
     Args:
@@ -180,11 +180,11 @@ def cleaned(blocks: Blocks, volatile: VolatileBlocks | None = None) -> str:
     """
     if volatile is None or not volatile.rules:
         return "\n".join(blocks.texts)
-    return "\n".join(steady(blocks, volatile).texts)
+    return "\n".join(stable_blocks(blocks, volatile).texts)
 
 
 @dataclass(frozen=True, slots=True)
-class Steady:
+class StableBlocks:
     """What is left of a page without what changes by itself.
 
     Attributes:
@@ -198,24 +198,24 @@ class Steady:
     noisy: frozenset[int]
 
 
-def steady(blocks: Blocks, volatile: VolatileBlocks) -> Steady:
+def stable_blocks(blocks: Blocks, volatile: VolatileRules) -> StableBlocks:
     """Return the steady blocks of a page; only confirmed rules count."""
     left_out, masked = _covered(blocks, [rule for rule in volatile.rules if rule.confirmed])
     indices = tuple(index for index in range(len(blocks.texts)) if index not in left_out)
     texts = [
         mask(blocks.texts[index]) if index in masked else blocks.texts[index] for index in indices
     ]
-    return Steady(tuple(texts), indices, frozenset(left_out | masked))
+    return StableBlocks(tuple(texts), indices, frozenset(left_out | masked))
 
 
-def _covered(blocks: Blocks, rules: Iterable[Rule]) -> tuple[set[int], set[int]]:
+def _covered(blocks: Blocks, rules: Iterable[VolatileRule]) -> tuple[set[int], set[int]]:
     """Return which blocks are left out, and which have their numbers masked."""
     left_out: set[int] = set()
     masked: set[int] = set()
     by_place = index_places(blocks)
     for rule in rules:
         leaves_out = rule.cover in {Cover.PLACE, Cover.SLOT}
-        (left_out if leaves_out else masked).update(covered_by(rule, blocks, by_place))
+        (left_out if leaves_out else masked).update(covered_indices(rule, blocks, by_place))
     return left_out, masked
 
 
@@ -227,27 +227,29 @@ def index_places(blocks: Blocks) -> dict[int, list[int]]:
     return by_place
 
 
-def covered_by(rule: Rule, blocks: Blocks, by_place: dict[int, list[int]]) -> list[int]:
+def covered_indices(
+    rule: VolatileRule, blocks: Blocks, by_place: dict[int, list[int]]
+) -> list[int]:
     """Return the indices of the blocks one rule covers."""
     if rule.cover == Cover.SLOT:
         return _slot(rule, blocks, by_place)
     found = by_place.get(rule.place, [])
     if rule.cover == Cover.WORDING:
-        return [index for index in found if wording_of(blocks.texts[index]) == rule.wording]
+        return [index for index in found if wording_hash(blocks.texts[index]) == rule.wording]
     return found
 
 
-def _slot(rule: Rule, blocks: Blocks, by_place: dict[int, list[int]]) -> list[int]:
+def _slot(rule: VolatileRule, blocks: Blocks, by_place: dict[int, list[int]]) -> list[int]:
     lefts = [-1] if rule.wording == EDGE else by_place.get(rule.place, [])
     for left in lefts:
-        if left >= 0 and wording_of(blocks.texts[left]) != rule.wording:
+        if left >= 0 and wording_hash(blocks.texts[left]) != rule.wording:
             continue
         for right in range(left + 1, min(left + 2 + rule.run, len(blocks.texts) + 1)):
-            if neighbour(blocks, right) == rule.right:
+            if neighbor_wording(blocks, right) == rule.right:
                 return list(range(left + 1, right))
     return []
 
 
-def neighbour(blocks: Blocks, index: int) -> int:
+def neighbor_wording(blocks: Blocks, index: int) -> int:
     """Return the wording of a block, or `EDGE` outside the page."""
-    return wording_of(blocks.texts[index]) if 0 <= index < len(blocks.texts) else EDGE
+    return wording_hash(blocks.texts[index]) if 0 <= index < len(blocks.texts) else EDGE

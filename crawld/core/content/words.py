@@ -20,9 +20,9 @@ from enum import StrEnum
 from itertools import groupby
 from math import isqrt
 
-from crawld.core.content.alignment import gaps_of
+from crawld.core.content.alignment import find_gaps
 from crawld.core.content.blocks import Blocks
-from crawld.core.content.tags import TARGET_END, TARGET_START
+from crawld.core.content.tags import TARGET_END, TARGET_START, resolve_entities
 
 MAX_STEPS = 100_000
 """Steps of all searches for shortest edits on a page: some 50 ms."""
@@ -67,7 +67,7 @@ class Hunk:
     pieces: tuple[Piece, ...]
 
 
-Edit = tuple[Op, str]
+TokenEdit = tuple[Op, str]
 """A token and its fate."""
 
 
@@ -82,10 +82,10 @@ def word_diff(old: Blocks, new: Blocks, *, max_steps: int = MAX_STEPS) -> list[H
     Returns:
         One hunk for each run of blocks that differ; none if the readings are equal.
     """
-    search = Search(max_steps)
+    search = EditSearch(max_steps)
     return [
         Hunk(i, j, _pieces(search.edits(_tokens(old.texts[i:i_end]), _tokens(new.texts[j:j_end]))))
-        for i, i_end, j, j_end in gaps_of(old, new)
+        for i, i_end, j, j_end in find_gaps(old, new)
     ]
 
 
@@ -93,25 +93,25 @@ def _tokens(texts: Sequence[str]) -> list[str]:
     return _TOKEN.findall("\n".join(texts))
 
 
-class Search:
+class EditSearch:
     """Finds edits until its steps are used up."""
 
     def __init__(self, max_steps: int) -> None:
         """Begin with all steps left."""
         self._left = max_steps
 
-    def edits(self, old: Sequence[str], new: Sequence[str]) -> list[Edit]:
+    def edits(self, old: Sequence[str], new: Sequence[str]) -> list[TokenEdit]:
         """Return how one list of tokens becomes another."""
-        found: list[Edit] = []
+        found: list[TokenEdit] = []
         end = 0
-        for i, i_end, j, j_end in gaps_of(_as_blocks(old), _as_blocks(new)):
+        for i, i_end, j, j_end in find_gaps(_as_blocks(old), _as_blocks(new)):
             found += ((Op.SAME, token) for token in old[end:i])
             found += self._shortest(old[i:i_end], new[j:j_end])
             end = i_end
         found += ((Op.SAME, token) for token in old[end:])
         return found
 
-    def _shortest(self, old: Sequence[str], new: Sequence[str]) -> Iterable[Edit]:
+    def _shortest(self, old: Sequence[str], new: Sequence[str]) -> Iterable[TokenEdit]:
         if old and new:
             paths = _furthest(old, new, isqrt(self._left))
             self._left -= len(paths) ** 2 if paths else self._left
@@ -158,8 +158,8 @@ def _adds(reached: dict[int, int], diagonal: int, edits: int) -> bool:
 
 def _walk_back(
     old: Sequence[str], new: Sequence[str], paths: list[dict[int, int]]
-) -> Iterator[Edit]:
-    backwards: list[Edit] = []
+) -> Iterator[TokenEdit]:
+    backwards: list[TokenEdit] = []
     x, y = len(old), len(new)
     for edits in range(len(paths) - 1, -1, -1):
         reached, diagonal = paths[edits], x - y
@@ -178,7 +178,7 @@ def _walk_back(
     return reversed(backwards)
 
 
-def _pieces(edits: Sequence[Edit]) -> tuple[Piece, ...]:
+def _pieces(edits: Sequence[TokenEdit]) -> tuple[Piece, ...]:
     pieces: list[Piece] = []
     for changed, run in groupby(_joined(edits), key=lambda edit: edit[0] is not Op.SAME):
         tokens = list(run)
@@ -189,7 +189,7 @@ def _pieces(edits: Sequence[Edit]) -> tuple[Piece, ...]:
     return tuple(pieces)
 
 
-def _joined(edits: Sequence[Edit]) -> Iterator[Edit]:
+def _joined(edits: Sequence[TokenEdit]) -> Iterator[TokenEdit]:
     """Yield the edits with a space between two changed words counted as changed too."""
     last = len(edits) - 1
     for index, (op, token) in enumerate(edits):
@@ -203,5 +203,4 @@ def _joined(edits: Sequence[Edit]) -> Iterator[Edit]:
 
 
 def _shown(tokens: Sequence[str], op: Op) -> str:
-    text = _TARGET.sub("" if op is Op.SAME else r"⟨\1⟩", "".join(tokens))
-    return text.replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&")
+    return resolve_entities(_TARGET.sub("" if op is Op.SAME else r"⟨\1⟩", "".join(tokens)))

@@ -8,7 +8,7 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query
 
-from crawld.core.audit import DAY_S, Audited, day_of
+from crawld.core.audit import DAY_S, AuditResult, day_of
 from crawld.daemon.api.schemas.audit import FreshnessStatus
 from crawld.daemon.daemon import Daemon
 from crawld.store.changes import audit
@@ -79,7 +79,7 @@ def _status(
     host: str | None = None,
 ) -> FreshnessStatus:
     site = daemon.crawl.sites.get(site_id)
-    total = sum((row.audited for row in rows), Audited())
+    total = sum((row.audited for row in rows), AuditResult())
     low, high = total.interval
     return FreshnessStatus(
         site=site.name if site else "",
@@ -90,5 +90,5 @@ def _status(
         freshness=total.freshness,
         low=low,
         high=high,
-        modelled=total.modelled,
+        modelled=total.expected_freshness,
     )

@@ -17,7 +17,7 @@ from fastapi import APIRouter, Query
 from numpy.typing import NDArray
 from starlette.exceptions import HTTPException
 
-from crawld.core.change.record import DAY_S, RECORD, VERSION
+from crawld.core.change.record import DAY_S, RECORD_DTYPE, VERSION
 from crawld.core.revisit.forecast import (
     FreshnessForecast,
     HintQuality,
@@ -168,21 +168,21 @@ def _gaps(instants: Sequence[float], now: float) -> NDArray[np.float64] | None:
 def _rate(record: bytes | None) -> float:
     if record is None or not _is_readable(record):
         return 1.0 / YEAR_S
-    return max(float(np.frombuffer(record, RECORD)["rate"][0]), 1e-12)
+    return max(float(np.frombuffer(record, RECORD_DTYPE)["rate"][0]), 1e-12)
 
 
 def _is_learnt(record: bytes | None) -> bool:
     """Whether a model has seen a page for some time: until then it says what any page's does."""
     if record is None or not _is_readable(record):
         return False
-    [seen] = np.frombuffer(record, RECORD)
+    [seen] = np.frombuffer(record, RECORD_DTYPE)
     return bool(
         seen["exact_exposure_s"] > 0.0 or seen["unchanged_s"] > 0.0 or np.any(seen["changed"])
     )
 
 
 def _is_readable(record: bytes) -> bool:
-    return len(record) == RECORD.itemsize and record[0] == VERSION
+    return len(record) == RECORD_DTYPE.itemsize and record[0] == VERSION
 
 
 def _forecast(

@@ -15,8 +15,8 @@ from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
 from crawld.core.content.analysis import read_blocks
-from crawld.core.content.changed import changed
-from crawld.core.timestamps import parse_instant
+from crawld.core.content.page_diff import diff_pages
+from crawld.core.timestamps import parse_timestamp
 from crawld.daemon.api.lookup import known_page
 from crawld.daemon.api.schemas.history import Diff, DiffHunk, DiffPiece, History, VersionDetail
 from crawld.daemon.api.views import version_status
@@ -85,7 +85,7 @@ async def version_detail(daemon: Daemon, page: PageRecord, at: str) -> VersionDe
 
 def _instant(text: str, now: float) -> float:
     try:
-        return parse_instant(text, now)
+        return parse_timestamp(text, now)
     except OperatorError as error:
         raise HTTPException(422, str(error)) from error
 
@@ -159,7 +159,7 @@ def _diff(
     before, after = (
         read_blocks(_content(connection, row), row.answer.content_type) for row in (old, new)
     )
-    found = changed(before, after, () if raw else volatile.all_of(connection, page.page_id))
+    found = diff_pages(before, after, () if raw else volatile.all_of(connection, page.page_id))
     return Diff(
         url=page.url,
         old=version_status(old),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from crawld.core.change.model import PageModel
-from crawld.core.content.volatile import VolatileBlocks
+from crawld.core.content.volatile import VolatileRules
 from crawld.core.page import PageState
 from crawld.core.validators import ValidatorTrust
 from crawld.daemon.api.schemas import status
@@ -71,7 +71,7 @@ async def noise_status(daemon: Daemon, record: PageRecord) -> status.NoiseStatus
 
 
 def _confirmed(stored: bytes) -> int:
-    return len(VolatileBlocks.from_bytes(stored).confirmed().rules)
+    return len(VolatileRules.from_bytes(stored).confirmed().rules)
 
 
 def validator_status(record: PageRecord) -> status.ValidatorStatus:

@@ -8,7 +8,7 @@ import structlog
 from fastapi import APIRouter, Query
 from starlette.exceptions import HTTPException
 
-from crawld.core.timestamps import parse_instant
+from crawld.core.timestamps import parse_timestamp
 from crawld.daemon.api.lookup import canonical, known_page
 from crawld.daemon.api.schemas.retention import (
     HoldingStatus,
@@ -117,7 +117,7 @@ async def _let_in(daemon: Daemon, urls: list[str]) -> PurgeReport:
 
 def _instant(text: str, now: float) -> float:
     try:
-        return parse_instant(text, now)
+        return parse_timestamp(text, now)
     except OperatorError as error:
         raise HTTPException(422, str(error)) from error
 

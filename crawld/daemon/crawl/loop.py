@@ -42,7 +42,7 @@ from crawld.daemon.visit.content import PRODUCT
 from crawld.daemon.visit.feedback import VisitLearning
 from crawld.daemon.visit.recorder import Recorder
 from crawld.daemon.visit.soft_404 import Soft404Check
-from crawld.errors import is_of_the_file
+from crawld.errors import is_store_failure
 from crawld.net.fetcher import Fetcher
 from crawld.store.engine.database import Database
 from crawld.store.frontier import frontier, refusal
@@ -313,7 +313,7 @@ class Crawl:
         try:
             await self._turn(host, slot)
         except Exception as error:
-            if is_of_the_file(error):
+            if is_store_failure(error):
                 raise  # nothing can be recorded any more
             log.exception("turn_failed", host=slot.host)
             host.troubled(self._clock.now(), None)

@@ -19,7 +19,7 @@ import numpy.typing as npt
 import structlog
 import trio
 
-from crawld.core.change.record import RECORD, VERSION, Records, records_of
+from crawld.core.change.record import RECORD_DTYPE, VERSION, Records, records_of
 from crawld.core.change.scale import ScaleModel
 from crawld.core.revisit.visit_value import default_scale_model
 from crawld.daemon.crawl.loop import Crawl
@@ -75,7 +75,9 @@ def read_slice(
 def grouped(rows: Iterable[WeighedModel]) -> list[ModelSlice]:
     """Return models by host and site."""
     # A model of another version is made anew by the next visit.
-    held = [row for row in rows if len(row.record) == RECORD.itemsize and row.record[0] == VERSION]
+    held = [
+        row for row in rows if len(row.record) == RECORD_DTYPE.itemsize and row.record[0] == VERSION
+    ]
     held.sort(key=_place)
     return [ModelSlice(list(group)) for _, group in groupby(held, key=_place)]
 

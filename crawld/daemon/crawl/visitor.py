@@ -224,7 +224,7 @@ class Visitor:
         if again:
             return partial(pages.again, page_id)
         if self._crawl.settings.once:
-            if judgement.passing and visit.failure_count < ONCE_TRIES:
+            if judgement.transient and visit.failure_count < ONCE_TRIES:
                 return partial(pages.failed, page_id, visit.retry_at or visit.at)
             return partial(pages.forgotten, page_id)
         if visit.retry_at is not None:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 from crawld.core.robots import Robots
-from crawld.core.traps import trap
+from crawld.core.traps import detect_trap
 from crawld.core.url import parse, url_hash
 from crawld.daemon.frontier.site import ActiveSite
 from crawld.daemon.frontier.wiki_scope import WikiScope
@@ -133,7 +133,7 @@ class Admission:
         parsed = parse(url)
         reason = site.scope.refusal(url, parsed.host, source.depth)
         if reason is None:
-            reason = trap(url, site.traps, now)
+            reason = detect_trap(url, site.traps, now)
         if reason is None and not source.seed:
             reason = self._wikis.refusal(site, url)
         if reason is None and not source.seed:

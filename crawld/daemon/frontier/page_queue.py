@@ -28,7 +28,7 @@ import numpy as np
 import numpy.typing as npt
 
 from crawld.core.change.record import Records
-from crawld.core.change.refit import renewals
+from crawld.core.change.refit import fit_renewals
 from crawld.core.change.scale import ScaleModel
 from crawld.core.revisit.names import PolicyName
 from crawld.core.revisit.policies import Policy, UniformPolicy, VisitObservation
@@ -450,7 +450,7 @@ class PageQueue:
             self._policy.set_scale_model(scale)
             self._policy.set_models(pages, records)
         elif isinstance(self._policy, GreedyPolicy):
-            self._policy.set_renewals(pages, renewals(records))
+            self._policy.set_renewals(pages, fit_renewals(records))
 
     def weigh(self, page: int, weight: float) -> None:
         """Take the importance of a page."""

@@ -24,8 +24,8 @@ import structlog
 import trio
 
 from crawld.config.model import Jobs
-from crawld.core.change.record import RECORD, VERSION, records_of
-from crawld.core.change.reliability import missed_by_all
+from crawld.core.change.record import RECORD_DTYPE, VERSION, records_of
+from crawld.core.change.reliability import combined_missed_share
 from crawld.core.revisit.forecast import HintQuality, SurvivalCurves, survival_curves
 from crawld.core.revisit.polling import plan_polls
 from crawld.daemon.crawl.loop import Crawl
@@ -194,8 +194,8 @@ class Budget:
 def coverage(told: Sequence[SourceRow]) -> tuple[float, float]:
     """Return the share of changes none of several sources tells, and the lag of the best."""
     known = [hint.reliability(row.evidence) for row in told]
-    best = min(known, key=lambda each: each.heeded_missed_share)
-    return missed_by_all(each.heeded_missed_share for each in known), best.lag_s(0.9)
+    best = min(known, key=lambda each: each.effective_missed_share)
+    return combined_missed_share(each.effective_missed_share for each in known), best.lag_s(0.9)
 
 
 def told_of(row: SourceRow, *, beyond_polls: bool = False) -> HintQuality:
@@ -240,7 +240,9 @@ def _answer(question: _Question) -> tuple[float | None, float] | None:
 def _sample(models: Sequence[WeighedModel], told_per_s: float) -> SurvivalCurves | None:
     """Return the change laws of some pages; their models lag behind what was told of late."""
     held = [
-        each for each in models if len(each.record) == RECORD.itemsize and each.record[0] == VERSION
+        each
+        for each in models
+        if len(each.record) == RECORD_DTYPE.itemsize and each.record[0] == VERSION
     ]
     if len(held) < LEAST_MODELS:
         return None

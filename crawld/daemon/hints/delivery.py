@@ -41,7 +41,7 @@ class Delivery:
         pages = host.pages.get(row.site_id) if host else None
         if host is None or pages is None or not heard:
             return
-        trust = hint.reliability(row.evidence).heeded_trust
+        trust = hint.reliability(row.evidence).effective_trust
         until = trio.current_time() + SLICE_S
         for each in heard:
             pages.hinted(each.page_id, each.last_at, trust)
@@ -70,7 +70,9 @@ class Delivery:
         hosts = {host.host_id: host for host in self._crawl.hosts.values()}
         wanted = None if only is None else set(only)
         sources = await self._database.read(hint_source.list_sources)
-        trust = {row.hint_source_id: hint.reliability(row.evidence).heeded_trust for row in sources}
+        trust = {
+            row.hint_source_id: hint.reliability(row.evidence).effective_trust for row in sources
+        }
         after, count = (0, 0), 0
         while True:
             rows = await self._database.read(hint.outstanding, after=after, limit=RESTORED)

@@ -14,7 +14,7 @@ import structlog
 
 from crawld.core.content.analysis import read_blocks
 from crawld.core.content.fingerprint import cleaned_digest, sketch
-from crawld.core.content.volatile import VolatileBlocks, cleaned
+from crawld.core.content.volatile import VolatileRules, cleaned
 from crawld.daemon.clock import Clock
 from crawld.daemon.crawl.loop import Crawl
 from crawld.daemon.pacing import Pace
@@ -92,7 +92,7 @@ def _read(connection: apsw.Connection, copy: Unread) -> Identity | None:
     if kept is None:
         return None
     blocks = read_blocks(*kept)
-    rules = VolatileBlocks.from_bytes(volatile.of_page(connection, copy.page_id))
-    template = VolatileBlocks.from_bytes(volatile.of_host(connection, copy.host_id).rules)
+    rules = VolatileRules.from_bytes(volatile.of_page(connection, copy.page_id))
+    template = VolatileRules.from_bytes(volatile.of_host(connection, copy.host_id).rules)
     steady = cleaned(blocks, rules | template)
     return Identity(copy.version_id, cleaned_digest(steady), sketch(blocks.visible_text()))

@@ -27,7 +27,7 @@ import structlog
 import trio
 
 from crawld.config.model import Jobs
-from crawld.core.audit import Audited, day_of, gap_s
+from crawld.core.audit import AuditResult, day_of, poisson_gap_s
 from crawld.core.change.model import PageModel
 from crawld.core.page import Outcome
 from crawld.daemon.clock import Clock
@@ -97,7 +97,7 @@ class Audit:
         """Draw pages and have them visited, for a while."""
         began_at = trio.current_time()
         ends_at = began_at + RUN_S
-        found: list[Audited] = []
+        found: list[AuditResult] = []
         async with trio.open_nursery() as nursery:
             while self._settings().audit_share and trio.current_time() < ends_at:
                 sites = await self._sites()
@@ -107,14 +107,14 @@ class Audit:
                 look_at = min(now + pause_s, ends_at)
                 await self._draw_until(look_at, sites, nursery, found)
         await self._database.write(audit.forget, day_of(self._clock.now()) - KEPT_DAYS)
-        total = sum(found, Audited())
+        total = sum(found, AuditResult())
         share = "no freshness" if total.freshness is None else f"freshness {total.freshness:.3f}"
         return f"{total.count} audits, {share}, {total.unknown} unknown"
 
     async def progress(self) -> dict[str, int]:
         """Return the audits of today and the week before, by what they found."""
         rows = await self._database.read(audit.since, day_of(self._clock.now()) - 7)
-        total = sum((row.audited for row in rows), Audited())
+        total = sum((row.audited for row in rows), AuditResult())
         return {"fresh": total.fresh, "stale": total.stale, "unknown": total.unknown}
 
     # --- who and when --------------------------------------------------------------------------
@@ -138,11 +138,11 @@ class Audit:
         )
 
     async def _draw_until(
-        self, look_at: float, sites: list[_Site], nursery: trio.Nursery, found: list[Audited]
+        self, look_at: float, sites: list[_Site], nursery: trio.Nursery, found: list[AuditResult]
     ) -> None:
         total = math.fsum(site.rate for site in sites)
         while True:
-            at = trio.current_time() + gap_s(total, self._rng.random())
+            at = trio.current_time() + poisson_gap_s(total, self._rng.random())
             # Without memory: an instant beyond the look is as well drawn anew after it.
             await trio.sleep_until(min(at, look_at))
             if at >= look_at:
@@ -155,7 +155,7 @@ class Audit:
     # --- one audit -----------------------------------------------------------------------------
 
     async def _audit(
-        self, host: HostState, held: Held, position: int, found: list[Audited]
+        self, host: HostState, held: Held, position: int, found: list[AuditResult]
     ) -> None:
         page_id = await self._database.read(audit.draw, held.site_id, held.host_id, position)
         if page_id is None or page_id in self._crawl.audited:
@@ -164,11 +164,11 @@ class Audit:
         expected = await self._expected(page_id, at)
         outcome = await self._visit(host, held.site_id, page_id)
         if outcome in _FRESH:
-            said = Audited(fresh=1, expected=expected)
+            said = AuditResult(fresh=1, expected=expected)
         elif outcome in _STALE:
-            said = Audited(stale=1, expected=expected)
+            said = AuditResult(stale=1, expected=expected)
         else:
-            said = Audited(unknown=1)
+            said = AuditResult(unknown=1)
         found.append(said)
         await self._database.write(audit.record, held.site_id, held.host_id, day_of(at), said)
 

@@ -17,10 +17,10 @@ import apsw
 import numpy as np
 
 from crawld.core.change.prior import Gamma
-from crawld.core.change.record import RECORD, VERSION, records_of
+from crawld.core.change.record import RECORD_DTYPE, VERSION, records_of
 from crawld.core.change.refit import refit
 from crawld.core.change.scale import ScaleModel, fit_scale
-from crawld.core.change.section import groups_of
+from crawld.core.change.section import group_pages
 from crawld.core.url import target_of
 from crawld.daemon.clock import Clock
 from crawld.daemon.crawl.loop import Crawl
@@ -184,14 +184,14 @@ def put_priors_of(connection: apsw.Connection, found: Slice) -> None:
 
 def _is_readable(record: bytes) -> bool:
     """Whether a record is of this version; others are made anew by the next visit."""
-    return len(record) == RECORD.itemsize and record[0] == VERSION
+    return len(record) == RECORD_DTYPE.itemsize and record[0] == VERSION
 
 
 def _refitted(
     rows: list[ModelRow],
 ) -> tuple[list[Refitted], list[tuple[int, Gamma]], list[tuple[int, str, Gamma]]]:
     before = records_of(row.record for row in rows)
-    sections = groups_of((row.host_id, target_of(row.url)) for row in rows)
+    sections = group_pages((row.host_id, target_of(row.url)) for row in rows)
     number = {section: index for index, section in enumerate(dict.fromkeys(sections))}
     fitted = refit(before, groups=np.array([number[section] for section in sections]))
     after = fitted.records

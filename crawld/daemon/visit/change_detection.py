@@ -34,8 +34,8 @@ from crawld.core.content.analysis import (
 )
 from crawld.core.content.blocks import Blocks
 from crawld.core.content.fingerprint import cleaned_digest
-from crawld.core.content.noise_learning import Readings
-from crawld.core.content.volatile import VolatileBlocks, cleaned
+from crawld.core.content.noise_learning import ReadingPair
+from crawld.core.content.volatile import VolatileRules, cleaned
 from crawld.daemon.frontier.site import ActiveSite
 from crawld.daemon.visit.spare import TokenBucket
 from crawld.errors import CrawldError
@@ -115,8 +115,8 @@ class ComparisonBasis:
     """
 
     held: StoredCopy
-    rules: VolatileBlocks
-    template: VolatileBlocks
+    rules: VolatileRules
+    template: VolatileRules
     page_id: int
     threshold: float = 0.0
     pair: bool = False
@@ -124,13 +124,13 @@ class ComparisonBasis:
     max_links: int = 10_000
 
     @property
-    def known(self) -> VolatileBlocks:
+    def known(self) -> VolatileRules:
         """The rules of the page and of its host."""
         return self.rules | self.template
 
     def learnt(self, old: Blocks, new: Blocks) -> ComparisonBasis:
         """Return the comparison with the rules as they are after it."""
-        readings = Readings.of(old, new)
+        readings = ReadingPair.of(old, new)
         return ComparisonBasis(
             held=self.held,
             rules=readings.learn(self.rules, pair=self.pair),
@@ -192,7 +192,7 @@ def stayed(body: bytes, content_type: str | None, comparison: ComparisonBasis) -
     )
 
 
-def _if_new(before: VolatileBlocks, after: VolatileBlocks) -> bytes | None:
+def _if_new(before: VolatileRules, after: VolatileRules) -> bytes | None:
     return None if before == after else after.to_bytes()
 
 
@@ -273,7 +273,7 @@ class ChangeDetector:
         comparison = ComparisonBasis(
             held=copy,
             rules=self._rules(page),
-            template=VolatileBlocks.from_bytes(self.template(page.host_id).rules),
+            template=VolatileRules.from_bytes(self.template(page.host_id).rules),
             page_id=page.page_id,
             threshold=site.config.change_threshold,
             pair=pair,
@@ -293,7 +293,7 @@ class ChangeDetector:
         began_at = trio.current_time()
         if self._spare.left_s(began_at) <= 0.0 or not is_quick(answer.body):
             return BodyComparison(body_digest)
-        template = VolatileBlocks.from_bytes(self.template(page.host_id).rules)
+        template = VolatileRules.from_bytes(self.template(page.host_id).rules)
         analysis = analyse(
             answer.body,
             answer.header("content-type"),
@@ -315,7 +315,7 @@ class ChangeDetector:
         comparison = ComparisonBasis(
             held=nothing,
             rules=rules,
-            template=VolatileBlocks.from_bytes(template),
+            template=VolatileRules.from_bytes(template),
             page_id=page.page_id,
         )
         return stayed(answer.body, answer.header("content-type"), comparison)
@@ -328,8 +328,8 @@ class ChangeDetector:
             log.error("copy_unreadable", page=page.url, why=error.message, hint=error.hint)
             return None
 
-    def _rules(self, page: PageRecord) -> VolatileBlocks:
-        return VolatileBlocks.from_bytes(self._database.look_up(volatile.of_page, page.page_id))
+    def _rules(self, page: PageRecord) -> VolatileRules:
+        return VolatileRules.from_bytes(self._database.look_up(volatile.of_page, page.page_id))
 
     def template(self, host_id: int) -> Template:
         """Return what is learnt about the pages of a host."""

@@ -12,10 +12,10 @@ from functools import partial
 from crawld.core.outcome import (
     GONE_RETRY_S,
     RETIRED_RETRY_S,
-    Answer,
     Judgement,
+    ResponseFacts,
     judge,
-    requisite_rest_s,
+    requisite_interval_s,
     retry_wait_s,
 )
 from crawld.core.page import Failure, Grace, Outcome, PageState, next_state
@@ -124,7 +124,7 @@ class Visit:
         if changed_at is None or self.judgement.outcome is Outcome.CHANGED:
             stated = self.answer.header("last-modified")
             changed_at = (parse_http_date(stated, self.at) if stated else None) or self.at
-        return requisite_rest_s(self.at - changed_at)
+        return requisite_interval_s(self.at - changed_at)
 
 
 def conclude(
@@ -214,7 +214,9 @@ def _read(
     return read_content(page.url, answer, site.max_links_per_page)
 
 
-def as_answer(page: PageRecord, answer: Fetched, body_digest: bytes, asked: RequestMode) -> Answer:
+def as_answer(
+    page: PageRecord, answer: Fetched, body_digest: bytes, asked: RequestMode
+) -> ResponseFacts:
     """Return what the judgement looks at; `asked` is how the page was asked for."""
     location = answer.header("location")
     target: str | None = None
@@ -223,7 +225,7 @@ def as_answer(page: PageRecord, answer: Fetched, body_digest: bytes, asked: Requ
             target = canonicalize(location, page.url)
         except InvalidUrlError:
             target = None
-    return Answer(
+    return ResponseFacts(
         status=answer.status,
         digest=body_digest,
         held_digest=page.digest,

@@ -11,8 +11,8 @@ from itertools import islice
 
 from crawld.core.content import html, media
 from crawld.core.content.analysis import Analysis
-from crawld.core.content.needed import needed_by_page, needed_by_style
-from crawld.core.robots import x_robots_tag
+from crawld.core.content.requisites import page_requisites, stylesheet_requisites
+from crawld.core.robots import parse_robots_tags
 from crawld.core.url import canonicalize, parse, resolve
 from crawld.errors import InvalidUrlError
 from crawld.net.exchange import PREFIX_BYTES, Fetched
@@ -74,11 +74,11 @@ def needed_by(
     """
     hrefs: Iterable[str]
     if reading.page is not None:
-        hrefs = needed_by_page(reading.page, media_too=media_too)
+        hrefs = page_requisites(reading.page, media_too=media_too)
     elif reading.content_type == CSS:
         declared = media.charset_parameter(answer.header("content-type"))
         text = media.decode(answer.body[: html.MAX_PARSE_BYTES], declared).text
-        hrefs = dict.fromkeys(needed_by_style(text))
+        hrefs = dict.fromkeys(stylesheet_requisites(text))
     else:
         return []
     return resolve(reading.base or url, islice(hrefs, most))
@@ -93,14 +93,14 @@ def content_of(url: str, answer: Fetched, analysis: Analysis) -> PageContent:
 
 
 def _without_page(answer: Fetched, content_type: str, charset: str | None) -> PageContent:
-    tags = x_robots_tag([answer.header("x-robots-tag") or ""], PRODUCT)
+    tags = parse_robots_tags([answer.header("x-robots-tag") or ""], PRODUCT)
     return PageContent(content_type, charset=charset, noarchive=tags.noarchive)
 
 
 def _of_page(
     url: str, answer: Fetched, page: html.ParsedPage, content_type: str, charset: str
 ) -> PageContent:
-    tags = x_robots_tag([answer.header("x-robots-tag") or ""], PRODUCT)
+    tags = parse_robots_tags([answer.header("x-robots-tag") or ""], PRODUCT)
     links = (*page.links, page.refresh) if page.refresh else page.links
     followed = () if tags.nofollow or "nofollow" in page.robots else links
     if page.nofollow_links:

@@ -12,7 +12,7 @@ from functools import partial
 from crawld.core.content import media
 from crawld.core.outcome import Judgement, judge
 from crawld.core.page import Failure, Outcome
-from crawld.core.robots import x_robots_tag
+from crawld.core.robots import parse_robots_tags
 from crawld.core.validators import Validators
 from crawld.daemon.fetch.request import request_for, unwanted
 from crawld.daemon.frontier.admission import Admission, Referrer
@@ -65,7 +65,7 @@ def conclude_requisite(
     if not site.stores_requisite(content_type):
         judgement = Judgement(Outcome.FAILED, Failure.WRONG_TYPE, content_type)
         return visit(judgement=judgement, reading=reading)
-    if x_robots_tag([answer.header("x-robots-tag") or ""], PRODUCT).noarchive:
+    if parse_robots_tags([answer.header("x-robots-tag") or ""], PRODUCT).noarchive:
         judgement = Judgement(Outcome.BLOCKED, Failure.ROBOTS, "noarchive")
         return visit(judgement=judgement, reading=reading)
     needs = None

@@ -19,11 +19,11 @@ from crawld.core.outcome import Judgement
 from crawld.core.page import Outcome, PageState
 from crawld.core.soft_404 import (
     PROBE_MAX_AGE_S,
-    Probe,
-    is_absent,
+    Soft404Probe,
+    is_suspect_page,
+    is_suspect_redirect,
+    matches_probe,
     probe_url,
-    seems_absent,
-    seems_led_away,
 )
 from crawld.core.url import canonicalize, parse
 from crawld.daemon.clock import Clock
@@ -86,7 +86,7 @@ class Soft404Check:
                 return visit
             self._suspects[origin] = page.url
             return None
-        if not lies or not is_absent(
+        if not lies or not matches_probe(
             probe, sketch=_sketch(visit), target=_target(visit), suspect=suspect
         ):
             return visit
@@ -119,7 +119,7 @@ class Soft404Check:
     async def forbidden(self, origin: str) -> None:
         """Note that robots.txt does not let us ask: the pages are believed."""
         self._suspects.pop(origin, None)
-        probe = Probe(self._clock.now())
+        probe = Soft404Probe(self._clock.now())
         await self._database.write(absence_rows.put, origin, probe, None)
 
     async def ask(self, host: HostState, site: ActiveSite, origin: str, url: str) -> None:
@@ -150,11 +150,11 @@ def _is_suspect(visit: Visit) -> bool:
     page = visit.page
     if visit.judgement.outcome is Outcome.MOVED:
         held = page.version_id is not None
-        return seems_led_away(page.url, visit.judgement.detail, held=held)
+        return is_suspect_redirect(page.url, visit.judgement.detail, held=held)
     difference = None
     if not visit.first_copy and visit.finding is not None:
         difference = visit.finding.difference
-    return seems_absent(visit.reading.title if visit.reading else None, difference)
+    return is_suspect_page(visit.reading.title if visit.reading else None, difference)
 
 
 def _target(visit: Visit) -> str | None:
@@ -169,15 +169,15 @@ def _sketch(visit: Visit) -> bytes | None:
     return analyse(visit.answer.body, visit.answer.header("content-type")).sketch
 
 
-def _probe_of(answer: Fetched | FetchFailure, url: str, now: float) -> Probe:
+def _probe_of(answer: Fetched | FetchFailure, url: str, now: float) -> Soft404Probe:
     if isinstance(answer, FetchFailure):
-        return Probe(now)
+        return Soft404Probe(now)
     if answer.status in (200, 203):
-        return Probe(now, sketch=analyse(answer.body, answer.header("content-type")).sketch)
+        return Soft404Probe(now, sketch=analyse(answer.body, answer.header("content-type")).sketch)
     location = answer.header("location")
     if answer.status in (301, 302, 303, 307, 308) and location:
         try:
-            return Probe(now, redirect_url=canonicalize(location, url))
+            return Soft404Probe(now, redirect_url=canonicalize(location, url))
         except InvalidUrlError:
-            return Probe(now)
-    return Probe(now)
+            return Soft404Probe(now)
+    return Soft404Probe(now)

@@ -118,7 +118,7 @@ class OriginValidators:
             at=at,
             held=_held(page) if page.version_id is not None else NO_VALIDATORS,
             sent=asked.sent,
-            got=Validators(answer.header("etag"), answer.header("last-modified")),
+            received=Validators(answer.header("etag"), answer.header("last-modified")),
             not_modified=answer.status == 304,
             same=same,
             date=answer.header("date"),

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import apsw
 
-from crawld.core.audit import Audited
+from crawld.core.audit import AuditResult
 
 
 class Held(NamedTuple):
@@ -24,7 +24,7 @@ class AuditRow(NamedTuple):
     host_id: int
     host: str
     day: int
-    audited: Audited
+    audited: AuditResult
 
 
 _HELD = "state = 'visited' AND version_id IS NOT NULL AND requisite = 0"
@@ -62,7 +62,7 @@ def doubts(connection: apsw.Connection, page_id: int, since: float) -> list[str 
 
 
 def record(
-    connection: apsw.Connection, site_id: int, host_id: int, day: int, found: Audited
+    connection: apsw.Connection, site_id: int, host_id: int, day: int, found: AuditResult
 ) -> None:
     """Count what random visits found."""
     connection.execute(
@@ -82,7 +82,7 @@ def since(connection: apsw.Connection, day: int) -> list[AuditRow]:
         (day,),
     )
     return [
-        AuditRow(site_id, host_id, host, day, Audited(*counts))
+        AuditRow(site_id, host_id, host, day, AuditResult(*counts))
         for site_id, host_id, host, day, *counts in rows
     ]
 

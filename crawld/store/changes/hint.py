@@ -160,8 +160,8 @@ def take(connection: apsw.Connection, hint_source_id: int, news: News) -> list[H
         missed = connection.changes()
     evidence = reliability(source.evidence)
     for lag_s in late:
-        evidence.seen(1, changed=True)
-        evidence.lagged(lag_s)
+        evidence.learn_visit(1, changed=True)
+        evidence.learn_lag(lag_s)
     evidence.missing.add(missed, 0.0)
     cursor, next_poll_at = news.cursor, news.next_poll_at
     if source.cursor != news.cursor_before:
@@ -295,10 +295,10 @@ def _judge(connection: apsw.Connection, number: int, answered: Answered, told: _
     if row is None:
         return
     evidence, changed = reliability(row[0]), bool(answered.changed)
-    evidence.seen(1, changed=changed, expected=answered.expected)
+    evidence.learn_visit(1, changed=changed, expected=answered.expected)
     lag_s = max(told.heard_at - told.first_at, 0.0) if changed else 0.0
     if lag_s:
-        evidence.lagged(lag_s)
+        evidence.learn_lag(lag_s)
     connection.execute(
         _JUDGED,
         (int(changed), int(not changed), lag_s, int(lag_s > 0.0), written(evidence), number),

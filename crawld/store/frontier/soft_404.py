@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import apsw
 
-from crawld.core.soft_404 import Probe
+from crawld.core.soft_404 import Soft404Probe
 
 
-def get(connection: apsw.Connection, origin_id: int) -> Probe | None:
+def get(connection: apsw.Connection, origin_id: int) -> Soft404Probe | None:
     """Return what an origin answered, None if it was never asked."""
     row = connection.execute(
         "SELECT probed_at, sketch, redirect_url FROM absence WHERE origin_id = ?", (origin_id,)
     ).fetchone()
-    return Probe(*row) if row else None
+    return Soft404Probe(*row) if row else None
 
 
-def put(connection: apsw.Connection, origin: str, probe: Probe, status: int | None) -> None:
+def put(connection: apsw.Connection, origin: str, probe: Soft404Probe, status: int | None) -> None:
     """Store what an origin answered, in place of what it answered before."""
     connection.execute(
         "INSERT OR REPLACE INTO absence (origin_id, probed_at, status, sketch, redirect_url)"

@@ -17,7 +17,7 @@ import apsw
 
 from crawld.core.content import media
 from crawld.core.content.analysis import read_blocks
-from crawld.core.content.search import parse_query, snippet, spaced, text_of
+from crawld.core.content.search import parse_query, searchable_text, separate_characters, snippet
 from crawld.core.page import PageState
 from crawld.errors import CorruptDatabaseError
 from crawld.store.engine import meta
@@ -87,8 +87,12 @@ def plan(connection: apsw.Connection, *, limit: int = SLICE_COPIES) -> Slice | N
         if wanted and _is_text(content_type):
             content = _content(connection, body_id)
             read_bytes += len(content)
-            text = text_of(read_blocks(content, content_type))
-            entries.append(Entry(page_id, version_id, spaced(title or ""), spaced(text)))
+            text = searchable_text(read_blocks(content, content_type))
+            entries.append(
+                Entry(
+                    page_id, version_id, separate_characters(title or ""), separate_characters(text)
+                )
+            )
         if read_bytes > SLICE_BYTES:
             break
     return Slice(tuple(entries), up_to) if up_to > after else None
@@ -184,4 +188,4 @@ def _pieces(
     if body_id is None:
         return []
     content = _content(connection, body_id)
-    return snippet(text_of(read_blocks(content, content_type)), words)
+    return snippet(searchable_text(read_blocks(content, content_type)), words)

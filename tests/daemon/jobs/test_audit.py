@@ -6,7 +6,7 @@ import pytest
 import trio
 
 from crawld.config.model import Jobs
-from crawld.core.audit import wilson
+from crawld.core.audit import wilson_interval
 from crawld.core.revisit.policies import VisitObservation
 from crawld.daemon.clock import Clock
 from crawld.daemon.frontier.page_queue import PageQueue
@@ -57,7 +57,7 @@ async def test_the_estimate_is_the_truth(serve, daemon, mirror, auditing):
         truth.append(freshness_by_fetch_time(site, dict(rows), wall.at).freshness)
         await trio.sleep(0.05)
     fresh, stale, unknown, expected = audits(mirror)
-    low, high = wilson(fresh, fresh + stale, level=0.9999)
+    low, high = wilson_interval(fresh, fresh + stale, level=0.9999)
     assert low - 0.05 < sum(truth) / len(truth) < high + 0.05
     assert 0.1 < low < high < 1.0
     assert 0.0 < expected < fresh + stale

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from crawld.core.audit import Audited, day_of, gap_s, wilson
+from crawld.core.audit import AuditResult, day_of, poisson_gap_s, wilson_interval
 
 
 @pytest.mark.parametrize(
@@ -19,23 +19,24 @@ from crawld.core.audit import Audited, day_of, gap_s, wilson
     ],
 )
 def test_intervals(yes, count, low, high):
-    assert wilson(yes, count) == pytest.approx((low, high), abs=5e-5)
+    assert wilson_interval(yes, count) == pytest.approx((low, high), abs=5e-5)
 
 
 def test_days_and_gaps():
     assert (day_of(0.0), day_of(86_399.0), day_of(86_400.0)) == (0, 0, 1)
-    assert gap_s(0.0, 0.5) == float("inf")
-    assert gap_s(2.0, 0.0) == 0.0
-    gaps = [gap_s(0.5, chance) for chance in np.random.default_rng(1).random(20_000)]
+    assert poisson_gap_s(0.0, 0.5) == float("inf")
+    assert poisson_gap_s(2.0, 0.0) == 0.0
+    gaps = [poisson_gap_s(0.5, chance) for chance in np.random.default_rng(1).random(20_000)]
     assert np.mean(gaps) == pytest.approx(2.0, rel=0.03)
 
 
 def test_sums():
-    total = sum(
-        [Audited(fresh=1, expected=0.5), Audited(stale=1, expected=0.25)], Audited(unknown=3)
-    )
-    assert (total.count, total.unknown, total.freshness, total.modelled) == (2, 3, 0.5, 0.375)
-    assert (Audited().freshness, Audited().modelled, Audited().interval) == (None, None, (0.0, 1.0))
+    samples = [AuditResult(fresh=1, expected=0.5), AuditResult(stale=1, expected=0.25)]
+    total = sum(samples, AuditResult(unknown=3))
+    assert (total.count, total.unknown) == (2, 3)
+    assert (total.freshness, total.expected_freshness) == (0.5, 0.375)
+    empty = AuditResult()
+    assert (empty.freshness, empty.expected_freshness, empty.interval) == (None, None, (0.0, 1.0))
 
 
 class Mirror:
@@ -57,7 +58,7 @@ class Mirror:
     def run(self):
         """Return (fresh, audits, true freshness over pages and time)."""
         fresh = count = 0
-        held, next_audit = 0.0, gap_s(self.share, self.rng.random())
+        held, next_audit = 0.0, poisson_gap_s(self.share, self.rng.random())
         for slot in range(self.slots):
             self._change(slot)
             held += np.mean(self.changed_at < self.visited_at)
@@ -65,7 +66,7 @@ class Mirror:
                 page = self.rng.integers(len(self.rates))
                 fresh += self.changed_at[page] < self.visited_at[page]
                 count += 1
-                next_audit = slot + gap_s(self.share, self.rng.random())
+                next_audit = slot + poisson_gap_s(self.share, self.rng.random())
             else:
                 # The page that has most probably changed.
                 page = np.argmax(self.rates * (slot - self.visited_at))
@@ -81,7 +82,9 @@ class Mirror:
 
 def test_the_interval_covers_the_truth_as_often_as_it_says():
     runs = [Mirror(seed).run() for seed in range(60)]
-    covered = [low <= truth <= high for yes, n, truth in runs for low, high in [wilson(yes, n)]]
+    covered = [
+        low <= truth <= high for yes, n, truth in runs for low, high in [wilson_interval(yes, n)]
+    ]
     errors = [yes / n - truth for yes, n, truth in runs]
     # 95 % of 60 are 57 with a standard deviation of 1.7.
     assert 53 <= sum(covered) <= 60

@@ -7,13 +7,13 @@ import pytest
 
 from crawld.core.outcome import (
     HOST_TROUBLE,
-    PASSING,
+    PERSISTENT_RETRY_BASE_S,
+    PERSISTENT_RETRY_MAX_S,
     RETRY_BASE_S,
     RETRY_MAX_S,
-    STEADY_RETRY_BASE_S,
-    STEADY_RETRY_MAX_S,
-    Answer,
+    TRANSIENT,
     Judgement,
+    ResponseFacts,
     judge,
     retry_wait_s,
 )
@@ -21,7 +21,7 @@ from crawld.core.page import Failure, Outcome
 
 OLD, NEW = b"o" * 16, b"n" * 16
 URL = "http://a.test/"
-PLAIN = Answer(
+PLAIN = ResponseFacts(
     status=200,
     digest=NEW,
     held_digest=OLD,
@@ -106,16 +106,18 @@ def test_only_three_outcomes_are_good_copies(digest, conditional):
 @pytest.mark.parametrize("failure", Failure)
 def test_waits_double_up_to_a_cap_by_the_kind_of_failure(failure):
     waits = [retry_wait_s(failure, count) for count in range(1, 100)]
-    passing = failure in PASSING
+    transient = failure in TRANSIENT
     first, most = (
-        (RETRY_BASE_S, RETRY_MAX_S) if passing else (STEADY_RETRY_BASE_S, STEADY_RETRY_MAX_S)
+        (RETRY_BASE_S, RETRY_MAX_S)
+        if transient
+        else (PERSISTENT_RETRY_BASE_S, PERSISTENT_RETRY_MAX_S)
     )
     assert waits[:2] == [first, 2 * first]
     assert all(b == min(2 * a, most) for a, b in pairwise(waits))
     assert waits[-1] == most
-    assert Judgement(Outcome.FAILED, failure).passing == passing
+    assert Judgement(Outcome.FAILED, failure).transient == transient
     assert Judgement(Outcome.FAILED, failure).host_trouble == (failure in HOST_TROUBLE)
 
 
 def test_trouble_of_a_host_passes():
-    assert HOST_TROUBLE <= PASSING
+    assert HOST_TROUBLE <= TRANSIENT

@@ -6,10 +6,10 @@ from crawld.core.robots import (
     MAX_SITEMAPS,
     ROBOTS_MAX_BYTES,
     Robots,
-    RobotsMeta,
+    RobotsDirectives,
     RobotsVerdict,
-    judge,
-    x_robots_tag,
+    judge_status,
+    parse_robots_tags,
 )
 
 CORPUS = Path(__file__).parents[2] / "data" / "robots"
@@ -192,7 +192,7 @@ def test_open_and_closed():
     ],
 )
 def test_judge(status, verdict):
-    assert judge(status) is verdict
+    assert judge_status(status) is verdict
 
 
 @pytest.mark.parametrize(
@@ -218,6 +218,6 @@ def test_judge(status, verdict):
 )
 def test_x_robots_tag(values, expected):
     words = expected.split()
-    assert x_robots_tag(values, AGENT) == RobotsMeta(
+    assert parse_robots_tags(values, AGENT) == RobotsDirectives(
         nofollow="nofollow" in words, noindex="noindex" in words, noarchive="noarchive" in words
     )

@@ -1,6 +1,6 @@
 import pytest
 
-from crawld.core.scope import Rule, Scope
+from crawld.core.scope import Scope, ScopeRule
 from crawld.core.url import canonicalize, parse
 from crawld.errors import ConfigError
 
@@ -8,7 +8,7 @@ HOSTS = frozenset({"a.org", "::1"})
 
 
 def rules(*texts):
-    return tuple(Rule(*text.split(":", 1)) for text in texts)
+    return tuple(ScopeRule(*text.split(":", 1)) for text in texts)
 
 
 def check(scope, raw, expected, depth=0):
@@ -107,5 +107,5 @@ def test_a_scope_without_hosts_admits_nothing():
 )
 def test_a_bad_rule_is_named(kind, pattern, message):
     with pytest.raises(ConfigError, match=message) as caught:
-        Rule(kind, pattern)
+        ScopeRule(kind, pattern)
     assert caught.value.hint

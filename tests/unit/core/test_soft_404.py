@@ -1,7 +1,13 @@
 import pytest
 
 from crawld.core.content.fingerprint import sketch
-from crawld.core.soft_404 import Probe, is_absent, probe_url, seems_absent, seems_led_away
+from crawld.core.soft_404 import (
+    Soft404Probe,
+    is_suspect_page,
+    is_suspect_redirect,
+    matches_probe,
+    probe_url,
+)
 
 HOME = "http://a.test/"
 ERROR = sketch("Sorry, we looked everywhere for what you asked for and found nothing at all")
@@ -22,7 +28,7 @@ ERROR = sketch("Sorry, we looked everywhere for what you asked for and found not
     ],
 )
 def test_who_is_suspected(title, difference, suspect):
-    assert seems_absent(title, difference) is suspect
+    assert is_suspect_page(title, difference) is suspect
 
 
 @pytest.mark.parametrize(
@@ -36,18 +42,18 @@ def test_who_is_suspected(title, difference, suspect):
     ],
 )
 def test_which_redirects_are_suspected(url, target, held, suspect):
-    assert seems_led_away(url, target, held=held) is suspect
+    assert is_suspect_redirect(url, target, held=held) is suspect
 
 
 def test_what_a_host_says_of_any_missing_page_is_recognised():
-    probe = Probe(0.0, sketch=ERROR)
-    assert is_absent(probe, sketch=ERROR, target=None)
-    assert not is_absent(probe, sketch=sketch("Moles live in the ground" * 9), target=None)
-    assert not is_absent(probe, sketch=None, target=HOME)
-    away = Probe(0.0, redirect_url=HOME)
-    assert is_absent(away, sketch=None, target=HOME)
-    assert not is_absent(away, sketch=None, target="http://a.test/y")
-    assert not is_absent(Probe(0.0), sketch=ERROR, target=None)
+    probe = Soft404Probe(0.0, sketch=ERROR)
+    assert matches_probe(probe, sketch=ERROR, target=None)
+    assert not matches_probe(probe, sketch=sketch("Moles live in the ground" * 9), target=None)
+    assert not matches_probe(probe, sketch=None, target=HOME)
+    away = Soft404Probe(0.0, redirect_url=HOME)
+    assert matches_probe(away, sketch=None, target=HOME)
+    assert not matches_probe(away, sketch=None, target="http://a.test/y")
+    assert not matches_probe(Soft404Probe(0.0), sketch=ERROR, target=None)
 
 
 def test_the_probe_lies_beside_the_page_and_is_new_each_time():

@@ -1,6 +1,6 @@
 import pytest
 
-from crawld.core.timestamps import parse_instant
+from crawld.core.timestamps import parse_timestamp
 from crawld.errors import OperatorError
 
 NOW = 1_780_000_000.0
@@ -30,7 +30,7 @@ DAY_S = 86_400.0
     ],
 )
 def test_instants_as_people_write_them(text, expected):
-    assert parse_instant(text, NOW) == expected
+    assert parse_timestamp(text, NOW) == expected
 
 
 @pytest.mark.parametrize(
@@ -39,5 +39,5 @@ def test_instants_as_people_write_them(text, expected):
 )
 def test_what_is_no_time_is_refused_with_the_forms_there_are(text):
     with pytest.raises(OperatorError, match="is no time") as caught:
-        parse_instant(text, NOW)
+        parse_timestamp(text, NOW)
     assert "2 days ago" in caught.value.hint

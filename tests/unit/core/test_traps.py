@@ -2,7 +2,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from crawld.core.traps import TrapLimits, host_trap, trap
+from crawld.core.traps import TrapLimits, detect_trap
 
 NOW = datetime(2026, 11, 21, tzinfo=UTC).timestamp()
 LIMITS = TrapLimits()
@@ -10,7 +10,7 @@ MD5 = "9e107d9d372bb6826bd81d3542a419d6"
 
 
 def check(target, expected, limits=LIMITS):
-    assert trap(f"https://example.org{target}", limits, NOW) == expected
+    assert detect_trap(f"https://example.org{target}", limits, NOW) == expected
 
 
 REAL = [
@@ -138,11 +138,6 @@ def test_limits(target, limits, expected):
 def test_a_calendar_walks_into_its_trap_and_no_sooner():
     # A "next month" link from today on: 24 months are let in, the endless rest is not.
     months = [(2026 + n // 12, n % 12 + 1) for n in range(10, 200)]
-    verdicts = [trap(f"https://a.org/calendar/{y}/{m:02}/", LIMITS, NOW) for y, m in months]
+    verdicts = [detect_trap(f"https://a.org/calendar/{y}/{m:02}/", LIMITS, NOW) for y, m in months]
     assert verdicts[:24] == [None] * 24
     assert set(verdicts[27:]) == {"calendar"}
-
-
-@pytest.mark.parametrize(("known", "expected"), [(0, None), (9, None), (10, "host_cap")])
-def test_host_cap(known, expected):
-    assert host_trap(known, TrapLimits(max_pages_per_host=10)) == expected

@@ -3,8 +3,8 @@
 import pytest
 
 from crawld.core.content.analysis import read_blocks
-from crawld.core.content.noise_learning import learn
-from crawld.core.content.volatile import VolatileBlocks
+from crawld.core.content.noise_learning import ReadingPair
+from crawld.core.content.volatile import VolatileRules
 from crawld.store.changes import volatile
 
 NOW = 1_780_000_000.0
@@ -82,7 +82,7 @@ def test_a_difference_leads_to_its_neighbours(history):
 
 def test_what_changes_by_itself_is_passed_over(history):
     first, second = (read_blocks(text(number).encode(), "text/html") for number in (0, 1))
-    rules = learn(VolatileBlocks(), first, second, pair=True)
+    rules = ReadingPair.of(first, second).learn(VolatileRules(), pair=True)
     page_id = history.known(URL).page_id
     volatile.put_of_page(history.connection, page_id, rules.to_bytes())
     shown = sent(history.get(f"/diff/1..2{PATH}"))

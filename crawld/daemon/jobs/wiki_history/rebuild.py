@@ -15,7 +15,7 @@ import numpy as np
 import trio
 from tenacity import retry, retry_if_result, stop_after_attempt
 
-from crawld.core.change.history import normalise
+from crawld.core.change.history import build_history
 from crawld.core.change.model import PageModel
 from crawld.core.change.refit import from_histories
 from crawld.sources.mediawiki_history import Revision, RevisionKind, kinds
@@ -100,7 +100,7 @@ def _revision(row: Change) -> Revision:
 
 
 def _model(changed_at: Sequence[float], until: float, before: bytes | None) -> bytes | None:
-    instants = normalise(np.array(changed_at, np.float64), now=until).instants
+    instants = build_history(np.array(changed_at, np.float64), now=until).instants
     if not instants.size:
         return None
     records = from_histories(instants, np.array([0, instants.size]), at=until)

@@ -3,12 +3,12 @@
 import numpy as np
 import pytest
 
-from crawld.core.change.history import sample
+from crawld.core.change.history import sample_visits
 from crawld.core.change.model import PageModel
 from crawld.core.change.prior import Gamma
 from crawld.core.change.rate import posterior
 from crawld.core.change.record import records_of
-from crawld.core.change.refit import blank_records, from_histories, refit, renewals
+from crawld.core.change.refit import blank_records, fit_renewals, from_histories, refit
 
 DAY_S = 86_400.0
 BORN = 1_600_000_000.0
@@ -32,7 +32,7 @@ def censored_models(pages=30):
         model = PageModel(first_at=BORN, last_visit_at=BORN, last_change_at=BORN)
         instants = BORN + np.cumsum(rng.exponential(rng.uniform(0.5, 40) * DAY_S, 500))
         at = BORN + np.cumsum(rng.uniform(0.5, 3.0, 60)) * DAY_S
-        for observation in sample(instants, at).observations(told=False):
+        for observation in sample_visits(instants, at).observations(told=False):
             model.update(observation)
         models.append(model)
     return models
@@ -102,6 +102,6 @@ def test_intervals_of_many_pages_are_those_of_each():
     for instants in times:
         models.append(PageModel())
         models[-1].observe_changes(instants.tolist(), AT)
-    stack = renewals(records_of(model.to_bytes() for model in models))
+    stack = fit_renewals(records_of(model.to_bytes() for model in models))
     alone = np.concatenate([model.renewal().mass for model in models])
     assert stack.mass == pytest.approx(alone, rel=1e-4)

@@ -8,29 +8,29 @@ import pytest
 from crawld.core.change.reliability import (
     MEMORY,
     TRUST_LEAST,
-    Matched,
+    MatchCounts,
     Reliability,
     Share,
-    match,
-    missed_by_all,
+    combined_missed_share,
+    match_hints,
 )
 
 
 @pytest.mark.parametrize(
     ("told", "changed", "found"),
     [
-        ([], [], Matched(0, 0, 0, 0)),
-        ([100.0], [], Matched(0, 1, 0, 0)),
-        ([], [100.0], Matched(0, 0, 0, 1)),
-        ([100.0], [130.0], Matched(1, 0, 1, 0)),
-        ([100.0], [161.0], Matched(0, 1, 0, 1)),
-        ([100.0, 101.0], [100.0], Matched(2, 0, 1, 0)),
-        ([100.0, 101.0], [100.0, 101.0], Matched(2, 0, 2, 0)),
-        ([500.0, 90.0], [100.0, 300.0], Matched(1, 1, 1, 1)),
+        ([], [], MatchCounts(0, 0, 0, 0)),
+        ([100.0], [], MatchCounts(0, 1, 0, 0)),
+        ([], [100.0], MatchCounts(0, 0, 0, 1)),
+        ([100.0], [130.0], MatchCounts(1, 0, 1, 0)),
+        ([100.0], [161.0], MatchCounts(0, 1, 0, 1)),
+        ([100.0, 101.0], [100.0], MatchCounts(2, 0, 1, 0)),
+        ([100.0, 101.0], [100.0, 101.0], MatchCounts(2, 0, 2, 0)),
+        ([500.0, 90.0], [100.0, 300.0], MatchCounts(1, 1, 1, 1)),
     ],
 )
 def test_hints_are_held_against_changes(told, changed, found):
-    assert match(told, changed) == found
+    assert match_hints(told, changed) == found
 
 
 def test_shares_of_a_source_are_found_from_exact_histories():
@@ -40,7 +40,7 @@ def test_shares_of_a_source_are_found_from_exact_histories():
         changed = np.sort(rng.uniform(0, 1e6, rng.poisson(3)))
         real = changed[rng.random(len(changed)) >= 0.2]
         false = rng.uniform(0, 1e6, rng.poisson(0.6))
-        source.counted(match([*real, *false], changed.tolist(), tolerance_s=1.0))
+        source.learn_exact(match_hints([*real, *false], changed.tolist(), tolerance_s=1.0))
     assert source.trust == pytest.approx(0.8, abs=0.04)
     assert source.missed_share == pytest.approx(0.2, abs=0.04)
     low, high = source.missing.interval()
@@ -50,8 +50,8 @@ def test_shares_of_a_source_are_found_from_exact_histories():
 def test_a_source_that_lies_is_found_out_where_visits_only_compare():
     honest, liar = Reliability(), Reliability()
     for _ in range(60):
-        honest.seen(1, changed=True, expected=0.1)
-        liar.seen(1, changed=False)
+        honest.learn_visit(1, changed=True, expected=0.1)
+        liar.learn_visit(1, changed=False)
     assert honest.trust > 0.9
     assert liar.trust < 0.1
 
@@ -59,26 +59,26 @@ def test_a_source_that_lies_is_found_out_where_visits_only_compare():
 def test_a_change_that_was_to_be_expected_confirms_less():
     calm, lively = Reliability(Share(1, 1), Share(1, 1)), Reliability(Share(1, 1), Share(1, 1))
     for _ in range(20):
-        calm.seen(1, changed=True, expected=0.0)
-        lively.seen(1, changed=True, expected=1.0)
+        calm.learn_visit(1, changed=True, expected=0.0)
+        lively.learn_visit(1, changed=True, expected=1.0)
     assert lively.trust < calm.trust
 
 
 def test_untold_changes_raise_the_missed_share_and_quiet_visits_say_nothing():
     source = Reliability()
     before = source.missed_share
-    source.seen(0, changed=False)
+    source.learn_visit(0, changed=False)
     assert source.missed_share == before
-    source.seen(0, changed=True)
+    source.learn_visit(0, changed=True)
     assert source.missed_share > before
 
 
 def test_old_evidence_fades():
     source = Reliability()
     for _ in range(5000):
-        source.seen(1, changed=True)
+        source.learn_visit(1, changed=True)
     for _ in range(int(MEMORY)):
-        source.seen(1, changed=False)
+        source.learn_visit(1, changed=False)
     assert source.trust < 0.5
 
 
@@ -86,17 +86,17 @@ def test_the_lag_is_a_distribution():
     source = Reliability()
     assert source.lag_s() == 0.0
     for lag in np.random.default_rng(2).lognormal(np.log(60), 0.3, 3000):
-        source.lagged(lag)
+        source.learn_lag(lag)
     assert 30 < source.lag_s() < 120
     assert source.lag_s(0.99) > source.lag_s()
-    source.lagged(1e9)
+    source.learn_lag(1e9)
     assert source.lag_s(1.0) > 1e6
 
 
 def test_it_survives_storing_and_refuses_another_version():
     source = Reliability()
-    source.seen(2, changed=True, expected=0.5)
-    source.lagged(30.0)
+    source.learn_visit(2, changed=True, expected=0.5)
+    source.learn_lag(30.0)
     assert Reliability.from_dict(json.loads(json.dumps(source.as_dict()))) == source
     for broken in ({}, {**source.as_dict(), "lags": [1.0]}, {**source.as_dict(), "real": {"a": 1}}):
         with pytest.raises(ValueError, match="another version"):
@@ -104,14 +104,14 @@ def test_it_survives_storing_and_refuses_another_version():
 
 
 def test_sources_together_miss_what_each_misses():
-    assert missed_by_all([0.5, 0.5, 0.4]) == pytest.approx(0.1)
+    assert combined_missed_share([0.5, 0.5, 0.4]) == pytest.approx(0.1)
 
 
 def test_a_source_that_always_lies_is_as_if_it_said_nothing():
     lying = Reliability()
-    lying.counted(Matched(real=0, false=100, told=0, missed=10))
+    lying.learn_exact(MatchCounts(real=0, false=100, told=0, missed=10))
     assert 0.0 < lying.trust < TRUST_LEAST
-    assert (lying.heeded_trust, lying.heeded_missed_share) == (0.0, 1.0)
-    lying.counted(Matched(real=10, false=0, told=10, missed=0))
-    assert lying.heeded_trust == lying.trust
-    assert lying.heeded_missed_share == lying.missed_share < 1.0
+    assert (lying.effective_trust, lying.effective_missed_share) == (0.0, 1.0)
+    lying.learn_exact(MatchCounts(real=10, false=0, told=10, missed=0))
+    assert lying.effective_trust == lying.trust
+    assert lying.effective_missed_share == lying.missed_share < 1.0

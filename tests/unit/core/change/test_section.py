@@ -5,7 +5,7 @@ import pytest
 
 from crawld.core.change.record import DAY_S
 from crawld.core.change.refit import blank_records, refit
-from crawld.core.change.section import SECTION_PAGES, groups_of, section_of
+from crawld.core.change.section import SECTION_PAGES, group_pages, section_of
 
 
 @pytest.mark.parametrize(
@@ -27,7 +27,7 @@ def test_sections(target, section):
 def test_small_sections_are_the_rest_of_their_host():
     large = [(1, f"/news/{number}") for number in range(SECTION_PAGES)]
     few = [(1, "/a/1"), (1, "/b/1"), (2, "/news/1")]
-    assert groups_of(large + few) == [(1, "news")] * SECTION_PAGES + [(1, ""), (1, ""), (2, "")]
+    assert group_pages(large + few) == [(1, "news")] * SECTION_PAGES + [(1, ""), (1, ""), (2, "")]
 
 
 def test_after_two_visits_a_section_tells_more_than_its_host():

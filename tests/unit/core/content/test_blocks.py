@@ -14,7 +14,7 @@ from crawld.core.content.blocks import (
     link_target,
 )
 from crawld.core.content.html import parse
-from crawld.core.content.tags import TARGET_END, TARGET_START, cut
+from crawld.core.content.tags import TARGET_END, TARGET_START, split_markup
 
 
 def blocks(html: str) -> Blocks:
@@ -121,7 +121,7 @@ def test_what_never_ends_is_looked_for_once():
     text = "<!--" * 1_000 + "<script>" * 1_000 + "<style>" * 1_000
     sys.setprofile(count)
     try:
-        found = cut(f"<body><xmp>{text}</xmp><p>end</p></body>")
+        found = split_markup(f"<body><xmp>{text}</xmp><p>end</p></body>")
     finally:
         sys.setprofile(None)
     assert "end" in found.texts

@@ -26,7 +26,6 @@ def test_reads_links_and_head():
     assert page.nofollow_links == {"3"}
     assert page.robots == {"noarchive", "none", "noindex", "nofollow"}
     assert page.refresh == "/next"
-    assert page.feeds == ("/feed",)
     assert (page.generator, page.edit_uri) == ("MediaWiki 1.39", "//w/api.php?action=rsd")
     assert not page.truncated
     assert page.requisites() == ("/s.css", "/i.ico", "a.png", "b.png", "c,d.png", "e.js")

@@ -6,8 +6,8 @@ from collections import Counter
 
 from crawld.core.content.analysis import difference_of, read_blocks
 from crawld.core.content.fingerprint import digest
-from crawld.core.content.noise_learning import learn, learn_host
-from crawld.core.content.volatile import VolatileBlocks
+from crawld.core.content.noise_learning import ReadingPair
+from crawld.core.content.volatile import VolatileRules
 from tests.unit.core.content.noisy_site import Page
 
 PAGES, ROUNDS = 30, 30
@@ -19,15 +19,15 @@ def crawl(seed: int) -> Counter:
     """Visit a noisy site in rounds, as the daemon does; return counts of verdicts and truth."""
     rng, noise = random.Random(seed), random.Random(seed + 1)
     pages = [Page(rng, f"Article about {n}") for n in range(PAGES)]
-    host, rules = VolatileBlocks(), [VolatileBlocks()] * PAGES
+    host, rules = VolatileRules(), [VolatileRules()] * PAGES
     last = []
     count: Counter = Counter()
     for key, page in enumerate(pages):
         at = key * HOST_DELAY_S * 2
         first = read_blocks(page.render(noise, at))
         second = read_blocks(page.render(noise, at + HOST_DELAY_S))
-        rules[key] = learn(rules[key], first, second, pair=True)
-        host = learn_host(host, first, second, page_key=key)
+        rules[key] = ReadingPair.of(first, second).learn(rules[key], pair=True)
+        host = ReadingPair.of(first, second).learn_host(host, page_key=key)
         last.append((second, b""))
     for number in range(1, ROUNDS + 1):
         for key, page in enumerate(pages):
@@ -40,8 +40,8 @@ def crawl(seed: int) -> Counter:
             count["found" if kind else "false"] += found
             count["missed " + str(kind)] += bool(kind) and not found
             count["exact"] += digest(body) != last[key][1]
-            rules[key] = learn(rules[key], old, new)
-            host = learn_host(host, old, new, page_key=key)
+            rules[key] = ReadingPair.of(old, new).learn(rules[key])
+            host = ReadingPair.of(old, new).learn_host(host, page_key=key)
             last[key] = (new, digest(body))
     count["most bytes"] = max(len(r.to_bytes()) for r in rules)
     return count
@@ -71,25 +71,25 @@ def test_a_pair_is_proof_and_masks_numbers_only():
         STEADY + "<p>Viewed 11 times</p>",
         STEADY.replace("1999", "1998") + "<p>Viewed 12 times</p>",
     )
-    rules = learn(VolatileBlocks(), old, new, pair=True)
+    rules = ReadingPair.of(old, new).learn(VolatileRules(), pair=True)
     assert difference_of(old, new, rules) == 0
     assert difference_of(old, edit, rules) > 0
     assert difference_of(old, blocks(STEADY + "<p>Seen 11 times</p>")[0], rules) > 0
 
 
 def test_visits_prove_only_what_differs_every_time():
-    rules = VolatileBlocks()
+    rules = VolatileRules()
     readings = blocks(*(f"{STEADY}<p>Viewed {n} times</p>" for n in range(6)))
     for number, (old, new) in enumerate(itertools.pairwise(readings), start=1):
-        rules = learn(rules, old, new)
+        rules = ReadingPair.of(old, new).learn(rules)
         assert (difference_of(old, new, rules) == 0) == (number >= 4)
 
 
 def test_a_rule_that_stops_differing_is_given_up():
     old, new, edit = blocks(*(f"{STEADY}<p>Viewed {n} times</p>" for n in range(3)))
-    rules = learn(VolatileBlocks(), old, new, pair=True)
+    rules = ReadingPair.of(old, new).learn(VolatileRules(), pair=True)
     for _ in range(8):
-        rules = learn(rules, new, new)
+        rules = ReadingPair.of(new, new).learn(rules)
     assert difference_of(new, edit, rules) > 0
 
 
@@ -100,7 +100,7 @@ def test_an_advertisement_without_container_is_a_slot():
         f"{STEADY}<p>Fly away</p><p>End of it</p>",
         f"{STEADY}<p>News today</p><p>Fly away</p><p>End of it</p>",
     )
-    rules = learn(VolatileBlocks(), first, second, pair=True)
+    rules = ReadingPair.of(first, second).learn(VolatileRules(), pair=True)
     assert difference_of(second, third, rules) == 0
     assert difference_of(third, inserted, rules) > 0
 
@@ -108,14 +108,14 @@ def test_an_advertisement_without_container_is_a_slot():
 def test_a_page_that_is_all_noise_stays_a_changing_page():
     rng = random.Random(5)
     readings = blocks(*(f"<p>{rng.random()} {rng.choice('abcdefgh') * 9}</p>" for _ in range(12)))
-    rules = VolatileBlocks()
+    rules = VolatileRules()
     for old, new in itertools.pairwise(readings):
-        rules = learn(rules, old, new, pair=True)
+        rules = ReadingPair.of(old, new).learn(rules, pair=True)
     assert any(difference_of(old, new, rules) > 0 for old, new in itertools.pairwise(readings))
 
 
 def test_edited_scores_are_not_taken_for_a_template():
-    rng, host = random.Random(3), VolatileBlocks()
+    rng, host = random.Random(3), VolatileRules()
     for number in range(200):
         score = [rng.randint(0, 9), rng.randint(0, 9)]
         edited = score if rng.random() > 0.3 else [score[0] + 10, score[1]]
@@ -123,7 +123,7 @@ def test_edited_scores_are_not_taken_for_a_template():
         old, new = blocks(body.format(STEADY, score, 1), body.format(STEADY, edited, 1))
         if number > 20 and edited != score:
             assert difference_of(old, new, host) > 0
-        host = learn_host(host, old, new, page_key=number % 20)
+        host = ReadingPair.of(old, new).learn_host(host, page_key=number % 20)
 
 
 def test_rules_survive_storing_and_joining():
@@ -131,10 +131,10 @@ def test_rules_survive_storing_and_joining():
         f"{STEADY}<div class=ad>x y</div><p>Viewed 1 time</p>",
         f"{STEADY}<div class=ad>z</div><p>Viewed 2 times</p>",
     )
-    rules = learn(VolatileBlocks(), old, new, pair=True)
-    assert VolatileBlocks.from_bytes(rules.to_bytes()) == rules
-    assert VolatileBlocks.from_bytes(rules.to_bytes() + b"half") == rules
-    assert VolatileBlocks.from_bytes(b"\xff" * 25) == VolatileBlocks()
-    assert (rules | VolatileBlocks()).rules == rules.rules
+    rules = ReadingPair.of(old, new).learn(VolatileRules(), pair=True)
+    assert VolatileRules.from_bytes(rules.to_bytes()) == rules
+    assert VolatileRules.from_bytes(rules.to_bytes() + b"half") == rules
+    assert VolatileRules.from_bytes(b"\xff" * 25) == VolatileRules()
+    assert (rules | VolatileRules()).rules == rules.rules
     assert {r.key for r in (rules | rules).rules} == {r.key for r in rules.rules}
-    assert difference_of(old, new, VolatileBlocks() | rules) == difference_of(old, new, rules)
+    assert difference_of(old, new, VolatileRules() | rules) == difference_of(old, new, rules)

@@ -2,10 +2,10 @@
 
 import pytest
 
-from crawld.core.content.kind import Kind
 from crawld.core.content.markup import start_tags, unescape
 from crawld.core.content.references import css_references, html_references
-from crawld.core.content.url_syntax import css_unescape, refresh_place, srcset_places
+from crawld.core.content.url_kind import UrlKind
+from crawld.core.content.url_syntax import css_unescape, refresh_url_span, srcset_url_spans
 
 
 def found(page, **options):
@@ -113,7 +113,7 @@ def test_srcset_keeps_commas_inside_urls():
     [("", []), (" , ", []), ("a,", ["a"]), ("a,,b", ["a,,b"]), ("a 1x,b 2x", ["a", "b"])],
 )
 def test_srcset(value, urls):
-    assert [value[start:end] for start, end in srcset_places(value)] == urls
+    assert [value[start:end] for start, end in srcset_url_spans(value)] == urls
 
 
 @pytest.mark.parametrize(
@@ -129,7 +129,7 @@ def test_srcset(value, urls):
     ],
 )
 def test_refresh(value, url):
-    place = refresh_place(value)
+    place = refresh_url_span(value)
     assert (value[slice(*place)] if place else None) == url
 
 
@@ -218,4 +218,4 @@ def test_work_is_linear(part):
 
 
 def test_kinds_are_words():
-    assert all(kind == kind.name.lower() for kind in Kind)
+    assert all(kind == kind.name.lower() for kind in UrlKind)

@@ -2,8 +2,8 @@
 
 import pytest
 
-from crawld.core.content.kind import Kind
 from crawld.core.content.rewrite import rewrite_css, rewrite_html
+from crawld.core.content.url_kind import UrlKind
 
 PAGE_URL = "https://example.org/d/page"
 
@@ -120,10 +120,10 @@ def test_locate_is_told_what_for():
     page = b'<a href=x><img src=x><a href="x#1"><link rel=icon href=/i>'
     rewrite_html(page, "http://a.org/", locate)
     assert asked == [
-        ("http://a.org/x", Kind.LINK),
-        ("http://a.org/x", Kind.IMAGE),
-        ("http://a.org/x", Kind.LINK),
-        ("http://a.org/i", Kind.ICON),
+        ("http://a.org/x", UrlKind.LINK),
+        ("http://a.org/x", UrlKind.IMAGE),
+        ("http://a.org/x", UrlKind.LINK),
+        ("http://a.org/i", UrlKind.ICON),
     ]
 
 

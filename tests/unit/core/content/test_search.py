@@ -5,13 +5,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from crawld.core.content.analysis import read_blocks
-from crawld.core.content.search import SNIPPET_CHARACTERS, parse_query, snippet, spaced, text_of
+from crawld.core.content.search import (
+    SNIPPET_CHARACTERS,
+    parse_query,
+    searchable_text,
+    separate_characters,
+    snippet,
+)
 
 
 def test_what_a_reader_sees_without_marks():
     page = b"""<title>Title</title><h1>Head &amp; tail</h1><p>One <a href=x>link</a> and
         <img src=y> &lt;b&gt;<ul><li>item</ul><pre>line</pre><table><tr><td>cell</table>"""
-    assert text_of(read_blocks(page, "text/html")).split("\n") == [
+    assert searchable_text(read_blocks(page, "text/html")).split("\n") == [
         "Head & tail",
         "One link and  <b>",
         "item",
@@ -61,4 +67,4 @@ def test_no_text_is_an_error(text, words):
     shown = "".join(piece for piece, _ in snippet(text, words))
     assert len(shown) <= SNIPPET_CHARACTERS + 4
     assert parse_query(text).match.count('"') % 2 == 0
-    assert "".join(spaced(text).split()) == "".join(text.split())
+    assert "".join(separate_characters(text).split()) == "".join(text.split())

@@ -3,7 +3,7 @@ from hypothesis import strategies as st
 
 from crawld.core.content.analysis import read_blocks
 from crawld.core.content.blocks import Blocks
-from crawld.core.content.words import Op, Search, word_diff
+from crawld.core.content.words import EditSearch, Op, word_diff
 
 
 def diff(old, new, **more):
@@ -84,7 +84,7 @@ TOKENS = st.lists(st.sampled_from(["a", "b", "c", " ", "\n", "\x02/t\x03"]), max
 
 @given(TOKENS, TOKENS, st.sampled_from([0, 9, 10_000]))
 def test_edits_spell_both_texts(old, new, steps):
-    edits = Search(steps).edits(old, new)
+    edits = EditSearch(steps).edits(old, new)
     assert [token for op, token in edits if op is not Op.ADDED] == old
     assert [token for op, token in edits if op is not Op.REMOVED] == new
 
@@ -93,7 +93,7 @@ def test_edits_spell_both_texts(old, new, steps):
 def test_edits_are_no_more_than_by_dynamic_programming(old, new):
     # without unique tokens as anchors the edit is the shortest there is
     old, new = [*old, *old], [*new, *new]
-    edits = [op for op, _ in Search(10_000).edits(old, new) if op is not Op.SAME]
+    edits = [op for op, _ in EditSearch(10_000).edits(old, new) if op is not Op.SAME]
     row = list(range(len(new) + 1))
     for i, left in enumerate(old, 1):
         above, row = row, [i]

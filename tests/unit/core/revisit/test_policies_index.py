@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from crawld.core.change.model import PageModel
-from crawld.core.change.record import RECORD
+from crawld.core.change.record import RECORD_DTYPE
 from crawld.core.change.scale import fit_scale
 from crawld.core.revisit.policies import VisitObservation
 from crawld.core.revisit.policies_index import IndexPolicy
@@ -19,7 +19,7 @@ NOW = 1.7e9
 def records(count, seed=0, budget=0.3):
     rng = np.random.default_rng(seed)
     interval = np.exp(rng.normal(np.log(20 * DAY), 1.5, count))
-    out = np.zeros(count, RECORD)
+    out = np.zeros(count, RECORD_DTYPE)
     out["last_visit_at"] = NOW - rng.uniform(0, 2 / budget * DAY, count)
     out["last_change_at"] = out["last_visit_at"] - interval * rng.exponential(1, count)
     out["first_at"] = NOW - 1e9
@@ -172,7 +172,7 @@ def test_the_scale_of_a_visit_is_the_scale_of_the_fit():
     model = fit_scale(instants, np.array([0, 60]), at=NOW)
     page = PageModel()
     page.observe_changes(instants.tolist(), NOW)
-    stored = np.frombuffer(page.to_bytes(), dtype=RECORD)
+    stored = np.frombuffer(page.to_bytes(), dtype=RECORD_DTYPE)
     assert page_scale_s(model.weights.tolist(), page) == pytest.approx(
         float(model.scale_s(stored)[0]), rel=1e-5
     )

@@ -39,10 +39,10 @@ def known(*, missed=0, told=50, lag_s=4.0):
     """Return the stored evidence of a source that told so much and missed so much."""
     reliability = Reliability()
     for _ in range(told):
-        reliability.seen(1, changed=True)
-        reliability.lagged(lag_s)
+        reliability.learn_visit(1, changed=True)
+        reliability.learn_lag(lag_s)
     for _ in range(missed):
-        reliability.seen(0, changed=True)
+        reliability.learn_visit(0, changed=True)
     return json.dumps(reliability.as_dict())
 
 

@@ -5,7 +5,7 @@ import random
 
 import pytest
 
-from crawld.core.content.volatile import VolatileBlocks
+from crawld.core.content.volatile import VolatileRules
 from crawld.daemon.visit.change_detection import (
     ComparisonBasis,
     compare,
@@ -30,7 +30,7 @@ def page(*parts):
 
 
 def against(body, content_type=HTML, **more):
-    values = {"rules": VolatileBlocks(), "template": VolatileBlocks(), "page_id": 7}
+    values = {"rules": VolatileRules(), "template": VolatileRules(), "page_id": 7}
     return ComparisonBasis(held=StoredCopy(body, content_type), **(values | more))
 
 
@@ -85,7 +85,7 @@ def test_a_pair_proves_noise_at_once_and_only_noise():
     first = compare(new, HTML, against(old, pair=True))
     assert first.same
     assert "changes by itself" in first.why_same
-    rules = VolatileBlocks.from_bytes(first.rules)
+    rules = VolatileRules.from_bytes(first.rules)
     later = page(STEADY, "<p>Viewed 4711 times</p>")
     assert compare(later, HTML, against(old, rules=rules)).same
     edited = page(STEADY.replace("banks", "shores", 1), "<p>Viewed 4711 times</p>")
@@ -94,12 +94,12 @@ def test_a_pair_proves_noise_at_once_and_only_noise():
 
 def test_what_stays_is_told_to_the_rules_too():
     old, new = (page(STEADY, f"<p>Viewed {n} times</p>") for n in (10, 11))
-    rules = VolatileBlocks.from_bytes(compare(new, HTML, against(old, pair=True)).rules)
+    rules = VolatileRules.from_bytes(compare(new, HTML, against(old, pair=True)).rules)
     for _ in range(12):
         found = stayed(new, HTML, against(b"", rules=rules))
         assert found.same
         if found.rules is not None:
-            rules = VolatileBlocks.from_bytes(found.rules)
+            rules = VolatileRules.from_bytes(found.rules)
     assert not rules.confirmed().rules
 
 

@@ -4,7 +4,7 @@ from contextlib import closing
 
 import pytest
 
-from crawld.core.audit import Audited
+from crawld.core.audit import AuditResult
 from crawld.store.changes import audit
 from crawld.store.engine import migrate
 from crawld.store.engine.connection import open_connection
@@ -47,10 +47,10 @@ def test_what_is_drawn_from(connection):
 
 def test_counts_by_day(connection):
     for _ in range(2):
-        audit.record(connection, 1, 1, 100, Audited(fresh=1, expected=0.5))
-    audit.record(connection, 1, 1, 101, Audited(stale=1, unknown=2, expected=0.25))
+        audit.record(connection, 1, 1, 100, AuditResult(fresh=1, expected=0.5))
+    audit.record(connection, 1, 1, 101, AuditResult(stale=1, unknown=2, expected=0.25))
     rows = audit.since(connection, 100)
     assert [(row.host, row.day) for row in rows] == [("a.test", 100), ("a.test", 101)]
-    assert sum((row.audited for row in rows), Audited()) == Audited(2, 1, 2, 1.25)
+    assert sum((row.audited for row in rows), AuditResult()) == AuditResult(2, 1, 2, 1.25)
     audit.forget(connection, 101)
     assert [row.day for row in audit.since(connection, 0)] == [101]

@@ -48,7 +48,7 @@ def test_visited_daily_a_page_ends_in_its_own_class(period, days):
     weights = DAILY_TO_WEEKLY.uniform()
     for day in range(1, 201):
         weights = DAILY_TO_WEEKLY.after_visit(weights, DAY_S, changed=day % period == 0)
-    best = DAILY_TO_WEEKLY.likeliest(weights)
+    best = DAILY_TO_WEEKLY.most_probable(weights)
     assert DAILY_TO_WEEKLY.mean_intervals_s[best] == days * DAY_S
     assert DAILY_TO_WEEKLY.probabilities(weights)[best] > 0.9
 
@@ -57,10 +57,10 @@ def test_a_page_may_change_its_habits_after_years():
     weights = PAGE_CLASSES.uniform()
     for _ in range(2000):
         weights = PAGE_CLASSES.after_visit(weights, DAY_S, changed=False)
-    assert PAGE_CLASSES.mean_intervals_s[PAGE_CLASSES.likeliest(weights)] == 365 * DAY_S
+    assert PAGE_CLASSES.mean_intervals_s[PAGE_CLASSES.most_probable(weights)] == 365 * DAY_S
     for _ in range(40):
         weights = PAGE_CLASSES.after_visit(weights, DAY_S, changed=True)
-    assert PAGE_CLASSES.mean_intervals_s[PAGE_CLASSES.likeliest(weights)] <= DAY_S
+    assert PAGE_CLASSES.mean_intervals_s[PAGE_CLASSES.most_probable(weights)] <= DAY_S
 
 
 @pytest.mark.parametrize("interval_s", [0.0, -5.0, 1e-300, 1e300])
@@ -73,23 +73,23 @@ def test_no_interval_breaks_the_weights(interval_s):
 
 def test_exact_counts_choose_the_class_of_their_rate():
     weights = PAGE_CLASSES.after_exact(PAGE_CLASSES.uniform(), 30.0, 300 * DAY_S)
-    assert PAGE_CLASSES.mean_intervals_s[PAGE_CLASSES.likeliest(weights)] == 10 * DAY_S
+    assert PAGE_CLASSES.mean_intervals_s[PAGE_CLASSES.most_probable(weights)] == 10 * DAY_S
 
 
 def test_a_class_is_known_once_it_outweighs_all_others():
     weights = DAILY_TO_WEEKLY.uniform()
-    assert DAILY_TO_WEEKLY.known(weights) is None
-    assert DAILY_TO_WEEKLY.credible(weights) == (0, 2)
+    assert DAILY_TO_WEEKLY.dominant(weights) is None
+    assert DAILY_TO_WEEKLY.credible_range(weights) == (0, 2)
     for day in range(1, 61):
         weights = DAILY_TO_WEEKLY.after_visit(weights, DAY_S, changed=day % 3 == 0)
-    assert DAILY_TO_WEEKLY.known(weights) == 1
-    assert DAILY_TO_WEEKLY.credible(weights) == (1, 1)
-    assert DAILY_TO_WEEKLY.credible(weights, 1.0) == (0, 2)
+    assert DAILY_TO_WEEKLY.dominant(weights) == 1
+    assert DAILY_TO_WEEKLY.credible_range(weights) == (1, 1)
+    assert DAILY_TO_WEEKLY.credible_range(weights, 1.0) == (0, 2)
 
 
 @pytest.mark.parametrize("weights", [[0.0, -9.0, -9.0], [-9.0, -9.0, 0.0], [-9.0, 0.0, -9.0]])
 def test_credible_classes_hold_the_likeliest(weights):
-    first, last = DAILY_TO_WEEKLY.credible(weights)
+    first, last = DAILY_TO_WEEKLY.credible_range(weights)
     assert first == last == weights.index(0.0)
 
 

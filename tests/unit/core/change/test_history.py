@@ -3,7 +3,12 @@
 import numpy as np
 import pytest
 
-from crawld.core.change.history import CLOCK_TOLERANCE_S, HISTORY_LIMIT, normalise, sample
+from crawld.core.change.history import (
+    CLOCK_TOLERANCE_S,
+    HISTORY_LIMIT,
+    build_history,
+    sample_visits,
+)
 
 NOW = 1_000_000.0
 
@@ -22,7 +27,7 @@ NOW = 1_000_000.0
     ids=["empty", "unordered", "equal", "future", "skew", "not finite", "before 1970"],
 )
 def test_timestamps_of_any_shape_become_a_history(timestamps, instants, refused):
-    history = normalise(timestamps, now=NOW)
+    history = build_history(timestamps, now=NOW)
     assert history.instants.tolist() == instants
     assert history.refused == refused
     assert history.changes == len(instants)
@@ -30,7 +35,7 @@ def test_timestamps_of_any_shape_become_a_history(timestamps, instants, refused)
 
 def test_a_million_revisions_are_thinned_and_still_counted():
     revisions = (float(t) for t in range(1_000_000, 0, -1))
-    history = normalise(revisions, now=NOW)
+    history = build_history(revisions, now=NOW)
     assert history.instants.size == HISTORY_LIMIT
     assert history.instants[-1] == 1_000_000.0
     assert history.changes == 1_000_000
@@ -38,14 +43,16 @@ def test_a_million_revisions_are_thinned_and_still_counted():
 
 
 def test_a_visit_sees_one_change_where_there_were_many():
-    seen = sample(np.array([10.0, 11.0, 12.0, 35.0]), np.array([0.0, 10.0, 20.0, 30.0, 40.0]))
+    seen = sample_visits(
+        np.array([10.0, 11.0, 12.0, 35.0]), np.array([0.0, 10.0, 20.0, 30.0, 40.0])
+    )
     assert seen.changed.tolist() == [True, True, False, True]
     assert seen.last_change_at.tolist() == [10.0, 12.0, 12.0, 35.0]
     assert seen.interval_s.tolist() == [10.0] * 4
 
 
 def test_only_a_server_that_tells_reveals_the_instant():
-    seen = sample(np.array([15.0]), np.array([0.0, 10.0, 20.0]))
+    seen = sample_visits(np.array([15.0]), np.array([0.0, 10.0, 20.0]))
     assert [o.last_change_at for o in seen.observations(told=True)] == [None, 15.0]
     assert [o.last_change_at for o in seen.observations(told=False)] == [None, None]
     assert [o.changed for o in seen.observations(told=False)] == [False, True]

@@ -7,15 +7,15 @@ from dataclasses import dataclass, replace
 from functools import reduce
 from operator import or_
 
-from crawld.core.content.alignment import gaps_of
+from crawld.core.content.alignment import find_gaps
 from crawld.core.content.analysis import difference_of
 from crawld.core.content.blocks import Blocks
-from crawld.core.content.volatile import Steady, VolatileBlocks, steady
+from crawld.core.content.volatile import StableBlocks, VolatileRules, stable_blocks
 from crawld.core.content.words import Hunk, word_diff
 
 
 @dataclass(frozen=True, slots=True)
-class Changed:
+class PageDiff:
     """What differs.
 
     Attributes:
@@ -29,7 +29,7 @@ class Changed:
     noisy_blocks: int
 
 
-def changed(before: Blocks, after: Blocks, learnt: Iterable[bytes] = ()) -> Changed:
+def diff_pages(before: Blocks, after: Blocks, learnt: Iterable[bytes] = ()) -> PageDiff:
     """Return what changed from one reading of a page to another.
 
     Args:
@@ -37,10 +37,10 @@ def changed(before: Blocks, after: Blocks, learnt: Iterable[bytes] = ()) -> Chan
         after: the later blocks.
         learnt: rules of what changes by itself, as stored; without any, everything counts.
     """
-    rules = reduce(or_, map(VolatileBlocks.from_bytes, learnt), VolatileBlocks())
-    there, here = steady(before, rules), steady(after, rules)
+    rules = reduce(or_, map(VolatileRules.from_bytes, learnt), VolatileRules())
+    there, here = stable_blocks(before, rules), stable_blocks(after, rules)
     hunks = word_diff(_left(before, there), _left(after, here))
-    return Changed(
+    return PageDiff(
         difference_of(before, after, rules),
         tuple(
             replace(
@@ -54,17 +54,17 @@ def changed(before: Blocks, after: Blocks, learnt: Iterable[bytes] = ()) -> Chan
     )
 
 
-def _left(blocks: Blocks, left: Steady) -> Blocks:
+def _left(blocks: Blocks, left: StableBlocks) -> Blocks:
     return Blocks(left.texts, tuple(blocks.places[index] for index in left.indices))
 
 
-def _number(left: Steady, block: int, blocks: Blocks) -> int:
+def _number(left: StableBlocks, block: int, blocks: Blocks) -> int:
     """Return the number on the page of a block that was left, or of the end of the page."""
     return left.indices[block] if block < len(left.indices) else len(blocks.texts)
 
 
-def _noisy_blocks(before: Blocks, after: Blocks, left: Steady) -> int:
+def _noisy_blocks(before: Blocks, after: Blocks, left: StableBlocks) -> int:
     if not left.noisy:
         return 0
-    differing = (j for *_, start, end in gaps_of(before, after) for j in range(start, end))
+    differing = (j for *_, start, end in find_gaps(before, after) for j in range(start, end))
     return sum(j in left.noisy for j in differing)

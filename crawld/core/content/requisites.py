@@ -11,14 +11,16 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from crawld.core.content.html import MAX_LINKS, ParsedPage
-from crawld.core.content.kind import Kind
 from crawld.core.content.references import css_references
-from crawld.core.content.url_syntax import srcset_places
+from crawld.core.content.url_kind import UrlKind
+from crawld.core.content.url_syntax import srcset_url_spans
 
 if TYPE_CHECKING:
     from selectolax.lexbor import LexborNode
 
-LOADED = frozenset({Kind.IMAGE, Kind.ICON, Kind.STYLE, Kind.SCRIPT, Kind.FONT})
+MIRRORED_KINDS = frozenset(
+    {UrlKind.IMAGE, UrlKind.ICON, UrlKind.STYLE, UrlKind.SCRIPT, UrlKind.FONT}
+)
 """Requisites that are mirrored; what a page plays comes where it is asked for."""
 
 _SHOWN = (
@@ -47,7 +49,7 @@ _ATTRIBUTES = {
 }
 
 
-def needed_by_page(page: ParsedPage, *, media_too: bool = False) -> list[str]:
+def page_requisites(page: ParsedPage, *, media_too: bool = False) -> list[str]:
     """Return the raw URLs that a page needs to be shown, each once, in the order of their kinds.
 
     Args:
@@ -59,16 +61,16 @@ def needed_by_page(page: ParsedPage, *, media_too: bool = False) -> list[str]:
         found.update(dict.fromkeys(_named_by(node)))
     for node in page.tree.css(_STYLED)[:MAX_LINKS]:
         css = node.text() if node.tag == "style" else node.attributes.get("style")
-        found.update(dict.fromkeys(needed_by_style(css or "")))
+        found.update(dict.fromkeys(stylesheet_requisites(css or "")))
     if media_too:
         hrefs = (node.attributes.get("src") for node in page.tree.css(_PLAYED)[:MAX_LINKS])
         found.update(dict.fromkeys(href for href in hrefs if href))
     return [href for href in found if _is_address(href)]
 
 
-def needed_by_style(css: str) -> Iterator[str]:
+def stylesheet_requisites(css: str) -> Iterator[str]:
     """Yield the raw URLs that a style sheet needs."""
-    return (each.url for each in css_references(css) if each.kind in LOADED)
+    return (each.url for each in css_references(css) if each.kind in MIRRORED_KINDS)
 
 
 def _named_by(node: LexborNode) -> Iterable[str]:
@@ -83,7 +85,7 @@ def _named_by(node: LexborNode) -> Iterable[str]:
         yield background.strip()
     for name in ("srcset", "data-srcset", "imagesrcset"):
         if value := attributes.get(name):
-            yield from (value[start:end] for start, end in srcset_places(value))
+            yield from (value[start:end] for start, end in srcset_url_spans(value))
 
 
 def _of_link(rel: str | None, loaded_as: str | None, href: str | None) -> Iterable[str]:

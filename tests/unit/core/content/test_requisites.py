@@ -3,9 +3,9 @@
 import pytest
 
 from crawld.core.content.html import parse
-from crawld.core.content.kind import Kind
-from crawld.core.content.needed import LOADED, needed_by_page, needed_by_style
 from crawld.core.content.references import html_references
+from crawld.core.content.requisites import MIRRORED_KINDS, page_requisites, stylesheet_requisites
+from crawld.core.content.url_kind import UrlKind
 
 PAGES = [
     "<img src=a.png srcset='a.png 1x, b,c.png 2x'><picture><source srcset=w.webp></picture>",
@@ -26,16 +26,16 @@ PAGES = [
 
 @pytest.mark.parametrize("html", PAGES)
 def test_the_tree_names_what_the_text_names(html):
-    named = {each.url for each in html_references(html.encode()) if each.kind in LOADED}
-    assert set(needed_by_page(parse(html))) == named
-    played = {each.url for each in html_references(html.encode()) if each.kind is Kind.MEDIA}
-    assert set(needed_by_page(parse(html), media_too=True)) == named | played
+    named = {each.url for each in html_references(html.encode()) if each.kind in MIRRORED_KINDS}
+    assert set(page_requisites(parse(html))) == named
+    played = {each.url for each in html_references(html.encode()) if each.kind is UrlKind.MEDIA}
+    assert set(page_requisites(parse(html), media_too=True)) == named | played
 
 
 def test_each_is_named_once():
-    assert needed_by_page(parse("<img src=a.png>" * 3)) == ["a.png"]
+    assert page_requisites(parse("<img src=a.png>" * 3)) == ["a.png"]
 
 
 def test_a_style_sheet_names_styles_pictures_and_fonts():
     css = "@import url(a.css); @font-face{src:url(f.woff)} b{background:url('b.png')} /* url(c) */"
-    assert list(needed_by_style(css)) == ["a.css", "f.woff", "b.png"]
+    assert list(stylesheet_requisites(css)) == ["a.css", "f.woff", "b.png"]

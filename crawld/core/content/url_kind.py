@@ -5,7 +5,7 @@ from __future__ import annotations
 from enum import StrEnum
 
 
-class Kind(StrEnum):
+class UrlKind(StrEnum):
     """What a URL is for."""
 
     LINK = "link"  # a page to go to
@@ -27,8 +27,16 @@ class Kind(StrEnum):
 
 REQUISITES = frozenset(
     {
-        *(Kind.FRAME, Kind.IMAGE, Kind.ICON, Kind.STYLE, Kind.SCRIPT, Kind.FONT, Kind.MEDIA),
-        *(Kind.OBJECT, Kind.MANIFEST, Kind.DATA),
+        *(
+            UrlKind.FRAME,
+            UrlKind.IMAGE,
+            UrlKind.ICON,
+            UrlKind.STYLE,
+            UrlKind.SCRIPT,
+            UrlKind.FONT,
+            UrlKind.MEDIA,
+        ),
+        *(UrlKind.OBJECT, UrlKind.MANIFEST, UrlKind.DATA),
     }
 )
 """What a browser loads to show a page."""

@@ -6,10 +6,10 @@ import math
 import numpy as np
 import pytest
 
-from crawld.core.change.history import Observation, sample
+from crawld.core.change.history import Observation, sample_visits
 from crawld.core.change.model import PageModel
 from crawld.core.change.prior import DEFAULT_PRIOR
-from crawld.core.change.record import CLASSES, PACKED, RECORD, VERSION, records_of
+from crawld.core.change.record import CLASS_COUNT, RECORD_DTYPE, RECORD_STRUCT, VERSION, records_of
 
 DAY_S = 86_400.0
 BORN = 1_700_000_000.0
@@ -25,13 +25,13 @@ def visited(instants, days, *, every_days=1.0, told=False):
     model = PageModel()
     model.update(Observation(BORN, False))
     at = BORN + np.arange(0.0, days, every_days) * DAY_S
-    for observation in sample(instants, at).observations(told=told):
+    for observation in sample_visits(instants, at).observations(told=told):
         model.update(observation)
     return model
 
 
 def test_the_stored_form_is_small_and_the_same_for_one_and_for_many():
-    assert PACKED.size == RECORD.itemsize <= 200
+    assert RECORD_STRUCT.size == RECORD_DTYPE.itemsize <= 200
     model = visited(poisson(3, 60), 60, told=True)
     record = records_of([model.to_bytes()])[0]
     assert record["version"] == VERSION
@@ -40,7 +40,7 @@ def test_the_stored_form_is_small_and_the_same_for_one_and_for_many():
     assert record["bins"].tolist() == model.bins
     assert record["counts"].tolist() == pytest.approx(model.counts)
     assert record["class_weights"].tolist() == pytest.approx(model.class_weights)
-    assert len(model.class_weights) == CLASSES
+    assert len(model.class_weights) == CLASS_COUNT
     assert float(record["rate"]) == pytest.approx(model.rate)
 
 
