@@ -40,7 +40,7 @@ torture: $(DEV)
 
 # a real MediaWiki of 500 pages, an edit every two seconds, one request a second: ten minutes a run
 storm: $(DEV) peers
-	$(BIN)/python -m tests.peer.wikitarget $(ARGS)
+	$(BIN)/python -m tests.peer.measure_wiki_freshness $(ARGS)
 
 # nginx, MediaWiki and the like, for the end-to-end tests
 peers:

@@ -55,7 +55,7 @@ def write_config(
     """
     (room / "seeds.txt").write_text("\n".join(seeds) + "\n", encoding="utf-8")
     blocks = {
-        "[run_daemon_process]": f'db = "{database_path(room)}"\nlog_level = "error"',
+        "[daemon]": f'db = "{database_path(room)}"\nlog_level = "error"',
         **{f"[{table}]": lines for table, lines in tables.items()},
         "[[site]]": f'name = "{name}"\nseeds_file = "{room}/seeds.txt"\nallow_private = true'
         # The peers load no images or styles either.

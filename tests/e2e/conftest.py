@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import trustme
 
-from tests.peer.daemon import with_crawld, with_simweb
+from tests.peer.crawld_process import with_crawld, with_simweb
 from tests.peer.mediawiki import make_template, with_mediawiki
 from tests.peer.nginx import with_nginx
 
@@ -30,14 +30,14 @@ def children():
 
 
 @pytest.fixture(autouse=True)
-def _nothing_left_running():
+def _no_process_left():
     before = children()
     yield
     assert children() <= before, "processes outlive their test"
 
 
 @pytest.fixture
-def peers(_nothing_left_running):
+def cleanup(_no_process_left):
     """A stack that ends what was started on it before the check that nothing is left."""
     with contextlib.ExitStack() as stack:
         yield stack
@@ -50,13 +50,13 @@ def authority():
 
 
 @pytest.fixture
-def nginx(peers, tmp_path):
+def nginx(cleanup, tmp_path):
     """Return a function that serves trees: `nginx({"127.0.0.1": folder}, Options(...))`."""
     count = iter(range(1000))
 
     def serve(trees, options=None):
         prefix = tmp_path / f"nginx-{next(count)}"
-        return peers.enter_context(with_nginx(prefix, trees, options))
+        return cleanup.enter_context(with_nginx(prefix, trees, options))
 
     return serve
 
@@ -68,24 +68,24 @@ def wiki_template(tmp_path_factory):
 
 
 @pytest.fixture
-def mediawiki(peers, tmp_path, wiki_template):
+def mediawiki(cleanup, tmp_path, wiki_template):
     """A running wiki of this test alone, seeded; `mediawiki.pages` says with what."""
-    return peers.enter_context(with_mediawiki(tmp_path / "wiki", wiki_template))
+    return cleanup.enter_context(with_mediawiki(tmp_path / "wiki", wiki_template))
 
 
 @pytest.fixture
-def simweb(peers, tmp_path):
+def simweb(cleanup, tmp_path):
     """Return a function that runs a simulated web: `simweb("--pages", "20")`."""
     count = iter(range(1000))
 
     def serve(*arguments):
         folder = tmp_path / f"simweb-{next(count)}"
-        return peers.enter_context(with_simweb(folder, *arguments))
+        return cleanup.enter_context(with_simweb(folder, *arguments))
 
     return serve
 
 
 @pytest.fixture
-def crawld(peers, tmp_path):
+def crawld(cleanup, tmp_path):
     """A folder to run daemons in: `crawld.start("mirror", url)`."""
-    return peers.enter_context(with_crawld(tmp_path / "crawld"))
+    return cleanup.enter_context(with_crawld(tmp_path / "crawld"))

@@ -59,13 +59,13 @@ def urls_of(web, *, pages, hosts=HOSTS, seed=1):
     }
 
 
-def rows(crawld, sql, *bindings):
+def query_rows(crawld, sql, *bindings):
     """Return rows of the file, beside a daemon or without one."""
     with closing(open_connection(crawld.db)) as connection:
         return connection.execute(sql, bindings).fetchall()
 
 
-def impolite(web, *, host_delay_s=0.05, address_delay_s=0.02):
+def early_requests(web, *, host_delay_s=0.05, address_delay_s=0.02):
     """Return every request that came too early, as the server saw it."""
     ledger = web.ledger()
     return [

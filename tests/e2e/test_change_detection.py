@@ -27,7 +27,7 @@ DAY_S = 86_400.0
 HOST = "a.test"
 
 
-class Wall:
+class WebClock:
     """Wall time of web and daemon; each request takes a little."""
 
     def __init__(self):
@@ -56,12 +56,12 @@ def site_of(pages, *, interval_s=2 * DAY_S, noise=ALL_NOISE, seed=1, **more):
 
 
 @dataclass
-class Run:
+class MirrorRun:
     """A daemon on a simulated site, driven round by round."""
 
     site: SimSite
     web: SimWeb
-    wall: Wall
+    wall: WebClock
     mirror: Mirror
     daemon: object
     url: str
@@ -113,14 +113,14 @@ def run(nursery, tmp_path):
     """Return a function that mirrors a site once and hands over the running daemon."""
 
     async def start(site, *, skew_s=0.0, **tables):
-        wall = Wall()
+        wall = WebClock()
         mirror = Mirror(tmp_path / "m.db", clock=Clock(wall=wall))
         web = SimWeb([site], clock=lambda: wall.tick() + skew_s)
         listening = await nursery.start(web.serve)
         url = listening.url(HOST)
         tables = {"content": {"confirm_pages": 6}, **tables}
         daemon = await nursery.start(run_daemon, mirror.start_of(url, once=False, **tables))
-        made = Run(site, web, wall, mirror, daemon, url)
+        made = MirrorRun(site, web, wall, mirror, daemon, url)
         await made.settle()
         return made
 
@@ -128,7 +128,7 @@ def run(nursery, tmp_path):
 
 
 @dataclass
-class Score:
+class DetectionScore:
     """Verdicts beside the truth, over all visits but the first of each page."""
 
     edits: int = 0
@@ -148,9 +148,9 @@ class Score:
         )
 
 
-def score(run, *, after=START_AT):
+def score_visits(run, *, after=START_AT):
     """Judge every visit after an instant by the revisions the web knows."""
-    made = Score()
+    made = DetectionScore()
     last = {}
     for page, at, outcome, digest, _ in run.visits():
         before = last.get(page)
@@ -179,7 +179,7 @@ async def test_real_edits_are_found_and_noise_is_not(run):
         schedule={"min_revisit_s": 3600.0},
     )
     await running.rounds(30, every_s=DAY_S / 2)
-    found = score(running)
+    found = score_visits(running)
     print(found)
     assert found.digits >= 0.1 * found.edits
     assert found.deletions >= 0.05 * found.edits
@@ -197,7 +197,7 @@ HOURLY = {"schedule": {"min_revisit_s": 3600.0}}
 async def test_true_validators_are_used_and_hide_no_change(run):
     running = await run(site_of(30, noise=frozenset(), last_modified=ABSENT), **HOURLY)
     await running.rounds(16, every_s=DAY_S / 2)
-    found = score(running)
+    found = score_visits(running)
     print(found)
     assert found.found == found.edits > 50, str(found)
     assert found.false == 0, str(found)
@@ -219,7 +219,7 @@ async def test_lying_servers_are_found_and_their_validators_not_sent(run, etag, 
     await running.rounds(12, every_s=DAY_S / 2)
     warned_at = running.wall.at
     await running.rounds(8, every_s=DAY_S / 2)
-    found = score(running, after=warned_at)
+    found = score_visits(running, after=warned_at)
     print(etag, last_modified, found)
     assert found.edits > 40
     assert found.found == found.edits, str(found)
@@ -242,7 +242,9 @@ async def test_a_mended_server_is_believed_again(run):
     mended_at = running.wall.at
     await running.rounds(4, every_s=DAY_S / 2)
     assert running.conditional_share(after=mended_at) > 0.8
-    assert score(running, after=mended_at).found == score(running, after=mended_at).edits
+    assert (
+        score_visits(running, after=mended_at).found == score_visits(running, after=mended_at).edits
+    )
 
 
 @pytest.mark.parametrize("skew_s", [-7_200.0, 0.0, 86_400.0])

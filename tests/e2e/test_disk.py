@@ -10,8 +10,8 @@ import pytest
 
 from crawld.bench.article_mirror import ArticleMirror
 from crawld.bench.article_mirror import write_mirror as fill_mirror
-from tests.e2e.daemon_config import rows, site, write_config
-from tests.peer.daemon import Crawld
+from tests.e2e.daemon_config import query_rows, site, write_config
+from tests.peer.crawld_process import Crawld
 
 MIB = 1024 * 1024
 
@@ -34,20 +34,20 @@ def small_disk(path, size_bytes):
 
 
 @pytest.fixture
-def disk(peers, tmp_path):
+def disk(cleanup, tmp_path):
     """A disk of 32 MiB."""
-    return peers.enter_context(small_disk(tmp_path / "disk", 32 * MIB))
+    return cleanup.enter_context(small_disk(tmp_path / "disk", 32 * MIB))
 
 
 @pytest.fixture
-def crawld(peers, disk):
+def crawld(cleanup, disk):
     """A folder on the small disk to run daemons in."""
     crawld = Crawld(disk)
-    peers.callback(crawld.stop)
+    cleanup.callback(crawld.stop)
     return crawld
 
 
-def fill(disk):
+def fill_disk(disk):
     """Leave no room on a disk; return the file that takes it."""
     ballast = disk / "ballast"
     with ballast.open("wb", buffering=0) as file:
@@ -58,7 +58,7 @@ def fill(disk):
                 return ballast
 
 
-def start(crawld, web, *, store=None):
+def start_and_drain(crawld, web, *, store=None):
     """Run a daemon that has some pages and rests."""
     config = write_config(
         crawld,
@@ -73,8 +73,8 @@ def start(crawld, web, *, store=None):
 
 def test_a_full_disk_pauses_the_crawl_which_goes_on_when_there_is_room(simweb, crawld, disk):
     web = simweb("--host=a.test", "--pages=60", "--page-bytes=8000")
-    start(crawld, web)
-    ballast = fill(disk)
+    start_and_drain(crawld, web)
+    ballast = fill_disk(disk)
     crawld.post("/resume", {})
     status = crawld.wait_until(lambda status: status["stalled"])
     assert "disk" in status["pauses"]
@@ -86,7 +86,7 @@ def test_a_full_disk_pauses_the_crawl_which_goes_on_when_there_is_room(simweb, c
     ballast.unlink()
     status = crawld.wait_until(lambda status: status["pages"]["visited"] == 60)
     assert (status["pauses"], status["stalled"]) == ([], None)
-    stored = dict(rows(crawld, "SELECT visit_id, visited_at FROM visit"))
+    stored = dict(query_rows(crawld, "SELECT visit_id, visited_at FROM visit"))
     assert reported.items() <= stored.items()
     assert len(web.ledger()) == 1 + len(stored) > asked  # nothing was lost and asked for again
     assert crawld.terminate() == 0
@@ -94,8 +94,8 @@ def test_a_full_disk_pauses_the_crawl_which_goes_on_when_there_is_room(simweb, c
 
 def test_a_second_signal_ends_a_daemon_whose_disk_stays_full(simweb, crawld, disk):
     web = simweb("--host=a.test", "--pages=60", "--page-bytes=8000")
-    start(crawld, web)
-    fill(disk)
+    start_and_drain(crawld, web)
+    fill_disk(disk)
     crawld.post("/resume", {})
     crawld.wait_until(lambda status: status["stalled"])
     reported = {each["visit_id"]: each["visited_at"] for each in crawld.get("/log?limit=1000")}
@@ -107,7 +107,7 @@ def test_a_second_signal_ends_a_daemon_whose_disk_stays_full(simweb, crawld, dis
     assert "what waited was not stored" in crawld.output()
     assert "Traceback" not in crawld.output()
     (disk / "ballast").unlink()
-    stored = dict(rows(crawld, "SELECT visit_id, visited_at FROM visit"))
+    stored = dict(query_rows(crawld, "SELECT visit_id, visited_at FROM visit"))
     assert reported.items() <= stored.items()
 
 
@@ -119,7 +119,7 @@ def test_too_little_room_pauses_before_the_disk_is_full(simweb, crawld):
     assert len(web.ledger()) <= 1  # what was under way before the first look
 
 
-def damage(path):
+def overwrite_middle(path):
     """Overwrite the middle of a file."""
     with path.open("r+b") as file:
         file.seek(4096)
@@ -128,9 +128,9 @@ def damage(path):
 
 def test_a_damaged_file_is_refused_with_the_way_back(simweb, crawld):
     web = simweb("--host=a.test", "--pages=10")
-    start(crawld, web)
+    start_and_drain(crawld, web)
     assert crawld.terminate() == 0
-    damage(crawld.db)
+    overwrite_middle(crawld.db)
     crawld.start("run", "-c", crawld.folder / "crawld.toml", ready=False)
     assert crawld.wait() == 2
     assert "crawld restore" in crawld.output()
@@ -171,11 +171,11 @@ def test_a_directory_nobody_may_write_to_is_said(crawld, disk):
 
 
 @pytest.fixture
-def exporting(peers, tmp_path):
+def export_to_small_disk(cleanup, tmp_path):
     """A mirror of a hundred articles, and a function that exports it to a disk of 256 KiB."""
     crawld = Crawld(tmp_path)
     fill_mirror(crawld.db, ArticleMirror(100, 28_000))
-    small = peers.enter_context(small_disk(tmp_path / "small", 256 * 1024))
+    small = cleanup.enter_context(small_disk(tmp_path / "small", 256 * 1024))
 
     def export(form):
         return crawld.crawld("export", form, "--out", small / "x")
@@ -184,8 +184,8 @@ def exporting(peers, tmp_path):
 
 
 @pytest.mark.parametrize("form", ["warc", "wacz", "zim"])
-def test_an_export_that_fills_the_disk_says_so_and_leaves_nothing(exporting, form):
-    export, small = exporting
+def test_an_export_that_fills_the_disk_says_so_and_leaves_nothing(export_to_small_disk, form):
+    export, small = export_to_small_disk
     done = export(form)
     assert done.returncode == 2, done.stderr
     assert "cannot be written" in done.stderr
@@ -193,8 +193,8 @@ def test_an_export_that_fills_the_disk_says_so_and_leaves_nothing(exporting, for
     assert list(small.iterdir()) == []
 
 
-def test_a_static_export_goes_on_when_there_is_room(exporting):
-    export, small = exporting
+def test_a_static_export_goes_on_when_there_is_room(export_to_small_disk):
+    export, small = export_to_small_disk
     done = export("static")
     assert (done.returncode, "make room" in done.stderr) == (2, True), done.stderr
     assert all(path.stat().st_size > 20_000 for path in small.rglob("Page_*.html"))

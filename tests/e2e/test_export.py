@@ -11,16 +11,16 @@ from urllib.parse import quote, unquote, urlsplit
 import pytest
 
 from crawld.export.zim import icon
-from tests.e2e.daemon_config import rows, site, write_config
+from tests.e2e.daemon_config import query_rows, site, write_config
 from tests.peer import require_peer
 from tests.peer.chromium import requests_of, with_chromium
 from tests.peer.process import run
-from tests.peer.replay import installed, with_kiwix, with_pywb
+from tests.peer.replay import installed_command, with_kiwix, with_pywb
 
 HOST = "127.0.0.1"
 
 
-def lay_out(folder):
+def write_site(folder):
     """Write a small site with all that is awkward in one."""
     folder.mkdir()
     (folder / "d").mkdir()
@@ -46,12 +46,12 @@ def lay_out(folder):
 @pytest.fixture
 def origin(nginx, tmp_path):
     """The URL of a running site."""
-    server = nginx({HOST: lay_out(tmp_path / "site")})
+    server = nginx({HOST: write_site(tmp_path / "site")})
     return server.url("/")
 
 
 @pytest.fixture
-def mirrored(crawld, origin):
+def mirror(crawld, origin):
     """The site mirrored once, and the daemon gone."""
     crawld.start("mirror", origin, "--once", "--delay", "0", "--depth", "5", ready=False)
     crawld.wait()
@@ -71,16 +71,16 @@ def export(crawld, form, name, *options):
     return json.loads(done.stdout), crawld.folder / name
 
 
-def images(page):
+def image_widths(page):
     """Return the width of every image of a page, once all of them are there."""
     return page.evaluate(
         "Promise.all([...document.images].map(i => i.decode().then(() => i.naturalWidth)))"
     )
 
 
-def test_a_static_export_opened_from_its_files(mirrored, browser_page):
-    told, out = export(mirrored, "static", "static")
-    assert told["written"]["pages"] >= 9
+def test_a_static_export_opened_from_its_files(mirror, browser_page):
+    summary, out = export(mirror, "static", "static")
+    assert summary["written"]["pages"] >= 9
     made = requests_of(browser_page)
     waiting, seen, original = [(out / "index.html").as_uri()], set(), set()
     while waiting:
@@ -91,7 +91,7 @@ def test_a_static_export_opened_from_its_files(mirrored, browser_page):
             # A redirect: the browser goes on by itself.
             browser_page.wait_for_url("**/d/index.html")
             browser_page.wait_for_load_state()
-        assert 0 not in images(browser_page), url
+        assert 0 not in image_widths(browser_page), url
         if browser_page.title() != "Mirror":
             assert browser_page.evaluate("document.styleSheets[0].href").startswith("file:"), url
             background = browser_page.evaluate("getComputedStyle(document.body).backgroundImage")
@@ -119,12 +119,12 @@ def test_warc_files_replay_with_their_revisits(crawld, origin, browser_page):
     crawld.start("run", "-c", config)
     crawld.wait_until(lambda status: status["visits"].get("not_modified", 0) >= 12)
     # While the daemon goes on.
-    told, out = export(crawld, "warc", "m.warc.gz")
-    assert told["written"]["revisit"] > 0
-    checked = run([installed("warcio"), "check", "-v", out], cwd=crawld.folder)
+    summary, out = export(crawld, "warc", "m.warc.gz")
+    assert summary["written"]["revisit"] > 0
+    checked = run([installed_command("warcio"), "check", "-v", out], cwd=crawld.folder)
     assert checked.returncode == 0, checked.stdout
     crawld.terminate()
-    [(first, last)] = rows(
+    [(first, last)] = query_rows(
         crawld,
         "SELECT min(visited_at), max(visited_at) FROM visit JOIN page USING (page_id)"
         " WHERE url = ? AND outcome IN ('changed', 'not_modified')",
@@ -140,22 +140,22 @@ def test_warc_files_replay_with_their_revisits(crawld, origin, browser_page):
             frame = browser_page.wait_for_selector("iframe").content_frame()
             frame.wait_for_selector("text=down")
             assert "down" in frame.inner_text("body")
-            assert images(frame) == [48]
+            assert image_widths(frame) == [48]
 
 
-def test_a_zim_file_passes_zimcheck_and_is_served_by_kiwix(mirrored, browser_page):
-    _, out = export(mirrored, "zim", "mirror.zim")
-    checked = run([require_peer("zimcheck"), "-A", out], cwd=mirrored.folder)
+def test_a_zim_file_passes_zimcheck_and_is_served_by_kiwix(mirror, browser_page):
+    _, out = export(mirror, "zim", "mirror.zim")
+    checked = run([require_peer("zimcheck"), "-A", out], cwd=mirror.folder)
     assert checked.returncode == 0, checked.stdout
-    host = rows(mirrored, "SELECT origin FROM origin")[0][0].partition("://")[2]
-    with with_kiwix(mirrored.folder, out) as served:
+    host = query_rows(mirror, "SELECT origin FROM origin")[0][0].partition("://")[2]
+    with with_kiwix(mirror.folder, out) as served:
         browser_page.goto(f"{served}/{quote(host, safe=':')}/")
         # Kiwix puts a picture of its own above the page.
-        assert images(browser_page)[-1] == 48
+        assert image_widths(browser_page)[-1] == 48
         browser_page.click("text=down")
         browser_page.wait_for_selector("text=up")
         # 24: the picture of twice the density.
-        assert images(browser_page)[-1] in (24, 48)
+        assert image_widths(browser_page)[-1] in (24, 48)
         root = served.rpartition("/")[0]
         with urllib.request.urlopen(f"{root}/search?content=mirror&pattern=lower") as answer:
             assert b"case.html" in answer.read()
@@ -169,11 +169,11 @@ print(*duckdb.sql(query % sys.argv[1]).fetchall()[0])
 """
 
 
-def test_tables_are_read_by_duckdb(mirrored):
+def test_tables_are_read_by_duckdb(mirror):
     for form in ("jsonl", "csv"):
-        _, out = export(mirrored, form, form)
+        _, out = export(mirror, form, form)
         table = out / f"pages.{form}"
-        done = run([sys.executable, "-c", DUCKDB, table], cwd=mirrored.folder)
+        done = run([sys.executable, "-c", DUCKDB, table], cwd=mirror.folder)
         assert done.returncode == 0, done.stderr
         pages, newest = map(float, done.stdout.split())
         assert pages >= 9
@@ -192,8 +192,8 @@ def test_an_archive_of_wget_is_a_start(crawld, origin):
     assert list(out.rglob("picture.png"))
     crawld.start("mirror", origin, "--once", "--delay", "0", "--depth", "5", ready=False)
     crawld.wait()
-    [(stale,)] = rows(crawld, "SELECT count(*) FROM page WHERE state = 'discovered'")
-    [(copies, bodies)] = rows(
+    [(stale,)] = query_rows(crawld, "SELECT count(*) FROM page WHERE state = 'discovered'")
+    [(copies, bodies)] = query_rows(
         crawld, "SELECT count(*), count(DISTINCT body_id) FROM version JOIN page USING (page_id)"
     )
     assert (stale, copies >= bodies) == (0, True)
@@ -203,8 +203,8 @@ def test_while_a_daemon_writes_exports_work_and_imports_are_refused(crawld, simw
     web = simweb("--pages", "60")
     crawld.start("mirror", web.url(), "--delay", "0", "--depth", "9")
     crawld.wait_until(lambda status: status["pages"].get("visited", 0) >= 20)
-    told, out = export(crawld, "static", "out")
-    assert told["written"]["pages"] >= 20
+    summary, out = export(crawld, "static", "out")
+    assert summary["written"]["pages"] >= 20
     refused = crawld.crawld("import", "urls", out / "index.html")
     assert refused.returncode == 2
     assert re.search(r"in use by process \d+", refused.stderr)

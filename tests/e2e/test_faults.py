@@ -1,9 +1,9 @@
 """Every way a server can go wrong ends as an outcome, and the crawl goes on."""
 
 from crawld.simweb.demo import make_sites
-from tests.e2e.daemon_config import rows, site, write_config
+from tests.e2e.daemon_config import query_rows, site, write_config
 
-SHORT = {
+SHORT_TIMEOUTS = {
     "connect_s": 6.0,
     "header_s": 4.0,
     "stall_s": 3.0,
@@ -12,7 +12,7 @@ SHORT = {
     "max_body_bytes": 4_000_000,
 }
 
-BROKEN = {
+OUTCOMES = {
     "hang": ("failed", "timeout"),
     "hang-mid-body": ("failed", "timeout"),
     "drip:0.2": ("failed", "timeout"),
@@ -47,14 +47,14 @@ BROKEN = {
 }
 
 
-def as_wanted(found, wanted):
+def matches(found, wanted):
     outcomes, failures = wanted[0], (wanted[1] or "None").split(" or ")
     return found[0] == outcomes and str(found[1]) in failures
 
 
 def test_each_fault_is_an_outcome_and_no_host_holds_up_another(simweb, crawld):
     # one host for each fault, so that the back-off of one is not that of all
-    hosts = {f"h{n}.test": name for n, name in enumerate(BROKEN)}
+    hosts = {f"h{n}.test": name for n, name in enumerate(OUTCOMES)}
     everyone = (*hosts, "fine.test")
     sites = make_sites(list(everyone), pages=3, seed=1)
     paths = {host: each.graph.path(1) for host, each in zip(everyone, sites, strict=True)}
@@ -66,20 +66,20 @@ def test_each_fault_is_an_outcome_and_no_host_holds_up_another(simweb, crawld):
         site(*seeds, web.url("/", "fine.test")),
         hosts=everyone,
         politeness={"address_delay_s": 0.0},
-        fetch=SHORT,
+        fetch=SHORT_TIMEOUTS,
     )
     crawld.start("run", "-c", config)
-    crawld.wait_until(lambda status: sum(status["visits"].values()) >= len(BROKEN) + 3)
+    crawld.wait_until(lambda status: sum(status["visits"].values()) >= len(OUTCOMES) + 3)
     assert crawld.terminate() == 0
-    found = rows(
+    found = query_rows(
         crawld,
         "SELECT host, outcome, failure FROM visit JOIN page USING (page_id) JOIN host"
         " USING (host_id) GROUP BY host HAVING visit_id = min(visit_id)",
     )
     outcomes = {hosts[host]: tuple(rest) for host, *rest in found if host in hosts}
-    assert outcomes.keys() == BROKEN.keys()
-    told = {name: found for name, found in outcomes.items() if not as_wanted(found, BROKEN[name])}
-    assert told == {}
+    assert outcomes.keys() == OUTCOMES.keys()
+    wrong = {name: found for name, found in outcomes.items() if not matches(found, OUTCOMES[name])}
+    assert wrong == {}
     assert "Traceback" not in crawld.output()
     assert crawld.crawld("doctor", "--db", crawld.db).returncode == 0
 

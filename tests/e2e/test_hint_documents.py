@@ -48,73 +48,73 @@ def mirror(crawld, mediawiki):
     return start
 
 
-def query(crawld, sql, *bindings):
+def query_rows(crawld, sql, *bindings):
     """Return rows of the daemon's file."""
     with closing(sqlite3.connect(f"file:{crawld.db}?mode=ro", uri=True, timeout=20)) as connection:
         return connection.execute(sql, bindings).fetchall()
 
 
-def eventually(crawld, condition):
+def wait_for(crawld, condition):
     """Wait until a condition on the daemon's file holds."""
     crawld.wait_until(lambda _: condition(), "/status")
 
 
-def visited(crawld):
+def visited_titles(crawld):
     """Return the titles of the pages visited, as their addresses have them."""
-    rows = query(crawld, "SELECT url FROM page WHERE state = 'visited' AND requisite = 0")
+    rows = query_rows(crawld, "SELECT url FROM page WHERE state = 'visited' AND requisite = 0")
     return {url.partition("/wiki/")[2] for (url,) in rows}
 
 
-def copied_at(crawld, title):
+def last_visit_at(crawld, title):
     """Return when a page was last visited; infinity: never."""
-    rows = query(crawld, "SELECT last_visit_at FROM page WHERE url LIKE ?", f"%/wiki/{title}")
+    rows = query_rows(crawld, "SELECT last_visit_at FROM page WHERE url LIKE ?", f"%/wiki/{title}")
     return rows[0][0] if rows and rows[0][0] else math.inf
 
 
-def hinted(crawld, kind):
+def hint_counts(crawld, kind):
     """Return the titles a source has told of, until a visit answers."""
-    rows = query(crawld, "SELECT hint_count, real_count FROM hint_source WHERE kind = ?", kind)
+    rows = query_rows(crawld, "SELECT hint_count, real_count FROM hint_source WHERE kind = ?", kind)
     return rows[0] if rows else (0, 0)
 
 
-LINKLESS = 'max_depth = 1\nexclude = ["regex:[?]", "prefix:/w/"]'
+NO_LINKS = 'max_depth = 1\nexclude = ["regex:[?]", "prefix:/w/"]'
 
 
 def test_its_sitemap_is_found_and_tells_what_changed(mirror, mediawiki):
     mediawiki.write_sitemap()
     mediawiki.set_robots(f"{ROBOTS}Sitemap: {mediawiki.origin}/sitemap/sitemap-index-wiki.xml\n")
-    crawld = mirror(LINKLESS)
+    crawld = mirror(NO_LINKS)
     wanted = {"Entry_0000", "Entry_0007"}
-    eventually(crawld, lambda: wanted <= visited(crawld))
+    wait_for(crawld, lambda: wanted <= visited_titles(crawld))
     mediawiki.edit("Entry 0007", "quite another text of some length")
     mediawiki.write_sitemap()
     crawld.post("/jobs/hints/run")
-    eventually(crawld, lambda: hinted(crawld, "sitemap")[0] >= 1)
-    eventually(crawld, lambda: hinted(crawld, "sitemap")[1] >= 1)
+    wait_for(crawld, lambda: hint_counts(crawld, "sitemap")[0] >= 1)
+    wait_for(crawld, lambda: hint_counts(crawld, "sitemap")[1] >= 1)
 
 
 def test_its_feed_tells_what_changed(mirror, mediawiki):
     # No leave to use the API, which would tell of the edit first; robots.txt allows the feed.
     mediawiki.set_robots("User-agent: *\nAllow: /\n")
     feed = "{origin}/w/api.php?action=feedrecentchanges&feedformat=atom&limit=50"
-    crawld = mirror(f'feeds = ["{feed}"]\n{LINKLESS}')
+    crawld = mirror(f'feeds = ["{feed}"]\n{NO_LINKS}')
     # Feeds tell of seconds: an edit in the second of the visit may be what the visit saw.
-    eventually(crawld, lambda: time.time() > copied_at(crawld, "Entry_0000") + 1.0)
+    wait_for(crawld, lambda: time.time() > last_visit_at(crawld, "Entry_0000") + 1.0)
     mediawiki.edit("Entry 0000", "another text")
     crawld.post("/jobs/hints/run")
-    eventually(crawld, lambda: hinted(crawld, "feed")[1] >= 1)
+    wait_for(crawld, lambda: hint_counts(crawld, "feed")[1] >= 1)
 
 
 def test_a_part_of_it_is_kept_current(mirror, mediawiki):
     crawld = mirror('api = true\nwiki_prefixes = ["entry 000"]\nwiki_titles = ["entry_0015"]')
     part = {f"Entry_000{number}" for number in range(10)} | {"Entry_0015"}
-    eventually(crawld, lambda: part <= visited(crawld))
+    wait_for(crawld, lambda: part <= visited_titles(crawld))
     mediawiki.edit("Entry 0009 and more", "a new page of the part")
     mediawiki.edit("Entry 0099", "a new page of none")
     crawld.post("/jobs/members/run")
-    eventually(crawld, lambda: "Entry_0009_and_more" in visited(crawld))
-    assert visited(crawld) == part | {"Main_Page", "Entry_0009_and_more"}
-    refused = dict(query(crawld, "SELECT reason, refused FROM refusal"))
+    wait_for(crawld, lambda: "Entry_0009_and_more" in visited_titles(crawld))
+    assert visited_titles(crawld) == part | {"Main_Page", "Entry_0009_and_more"}
+    refused = dict(query_rows(crawld, "SELECT reason, refused FROM refusal"))
     assert refused["wiki_part"] > 0
 
 
@@ -126,10 +126,10 @@ def test_a_category_is_a_part(mirror, mediawiki):
     mediawiki.run_jobs()
     crawld = mirror('api = true\nwiki_categories = ["Some"]\nwiki_category_depth = 1')
     wanted = {"Main_Page", "Entry_0003", "Entry_0005", "Entry_0008"}
-    eventually(crawld, lambda: wanted <= visited(crawld))
+    wait_for(crawld, lambda: wanted <= visited_titles(crawld))
     mediawiki.edit("Entry 0005", "no more of it")
     mediawiki.run_jobs()
     crawld.post("/jobs/members/run")
     gone = "SELECT count(*) FROM wiki_member WHERE title = 'Entry 0005'"
-    eventually(crawld, lambda: query(crawld, gone) == [(0,)])
-    assert visited(crawld) == wanted
+    wait_for(crawld, lambda: query_rows(crawld, gone) == [(0,)])
+    assert visited_titles(crawld) == wanted

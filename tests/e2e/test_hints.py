@@ -1,4 +1,4 @@
-"""Change hints of a real MediaWiki under a storm: what the mirror holds is what the wiki shows."""
+"""Change hints from a real MediaWiki: the mirror shows what the wiki shows."""
 
 import time
 from contextlib import closing
@@ -8,8 +8,8 @@ import pytest
 
 from crawld.store.engine.connection import open_connection
 from tests.peer.nginx import PRECISION_S
-from tests.peer.wikidump import EPOCH_AT
-from tests.peer.wikistorm import Storm, Watch, differences, judge
+from tests.peer.wiki_dump import EPOCH_AT
+from tests.peer.wiki_editor import CopyObserver, WikiEditor, find_differences, measure_copies
 
 DELAY_S = 0.05
 
@@ -68,57 +68,59 @@ def titles(mediawiki):
     return [page.title for page in mediawiki.pages if page.namespace == 0]
 
 
-def rows(crawld, sql, *bindings):
+def query_rows(crawld, sql, *bindings):
     with closing(open_connection(crawld.db, read_only=True)) as connection:
         return connection.execute(sql, bindings).fetchall()
 
 
-def settled(crawld, mediawiki, titles):
+def wait_until_equal(crawld, mediawiki, titles):
     """Wait until the mirror shows what the wiki shows; return what still differs."""
     found = {}
     for _ in range(120):
-        found = differences(mediawiki, crawld.db, titles)
+        found = find_differences(mediawiki, crawld.db, titles)
         if not found:
             break
         crawld.process.exits_within(0.5)
     return found
 
 
-def requests(mediawiki):
+def crawl_requests(mediawiki):
     return [row for row in mediawiki.ledger().rows() if row.user_agent.startswith("crawld")]
 
 
 def test_a_storm_of_edits_moves_deletions_and_imports(mirror, mediawiki, titles):
     crawld = mirror()
-    storm = Storm(mediawiki, titles[:30], seed=3)
-    watch = Watch(crawld.db)
+    editor = WikiEditor(mediawiki, titles[:30], seed=3)
+    observer = CopyObserver(crawld.db)
     for number in range(30):
-        storm.edit()
+        editor.edit()
         if number % 10 == 9:
-            assert settled(crawld, mediawiki, titles) == {}
+            assert wait_until_equal(crawld, mediawiki, titles) == {}
     # Moves take copies along to other names.
-    watch.look()
-    storm.delete(titles[3])
-    storm.delete(titles[4])
+    observer.look()
+    editor.delete(titles[3])
+    editor.delete(titles[4])
     mediawiki.move(titles[5], "Moved away")
     mediawiki.move(titles[6], "Gone away", redirect=False)
-    storm.bring_in(titles[7], EPOCH_AT - 86_400 * 400)
-    storm.bring_in(titles[8], int(time.time()))
-    assert settled(crawld, mediawiki, titles) == {}
-    states = dict(rows(crawld, "SELECT url, last_outcome FROM page"))
+    editor.bring_in(titles[7], EPOCH_AT - 86_400 * 400)
+    editor.bring_in(titles[8], int(time.time()))
+    assert wait_until_equal(crawld, mediawiki, titles) == {}
+    states = dict(query_rows(crawld, "SELECT url, last_outcome FROM page"))
     assert states[mediawiki.url(titles[3])] == states[mediawiki.url(titles[6])] == "gone"
-    storm.restore(titles[3])
-    storm.edit(titles[4])
+    editor.restore(titles[3])
+    editor.edit(titles[4])
     mediawiki.move("Gone away", titles[6])
-    assert settled(crawld, mediawiki, titles) == {}
-    watch.look()
-    urls = {title: mediawiki.url(title) for title in storm.titles}
-    figures = judge(storm.edits, watch.seen, urls, since=storm.edits[0].at, until=time.time())
+    assert wait_until_equal(crawld, mediawiki, titles) == {}
+    observer.look()
+    urls = {title: mediawiki.url(title) for title in editor.titles}
+    figures = measure_copies(
+        editor.edits, observer.seen, urls, since=editor.edits[0].at, until=time.time()
+    )
     assert figures.uncopied == 0
     sources = {each["kind"]: each for each in crawld.get("/hints")}
     assert sum(each["real_count"] for each in sources.values()) >= 10
     assert all(each["trouble"] is None for each in sources.values())
-    times = [row.at for row in requests(mediawiki)]
+    times = [row.at for row in crawl_requests(mediawiki)]
     gaps = [later - at for at, later in pairwise(times)]
     assert min(gaps) >= DELAY_S - PRECISION_S
 
@@ -126,21 +128,21 @@ def test_a_storm_of_edits_moves_deletions_and_imports(mirror, mediawiki, titles)
 def test_hints_survive_a_kill(mirror, mediawiki, titles):
     crawld = mirror()
     crawld.kill()
-    storm = Storm(mediawiki, titles[:30])
+    editor = WikiEditor(mediawiki, titles[:30])
     edited = titles[10:14]
     for title in edited:
-        storm.edit(title)
+        editor.edit(title)
     # One poll brings all four hints; they wait, for the pages have a turn each three seconds.
     mirror(delay_s=3.0, min_revisit_s=3_600.0, ready=False)
     crawld.wait_until(lambda found: sum(each["outstanding"] for each in found) >= 3, "/hints")
     crawld.kill()
-    held = {url for (url,) in rows(crawld, "SELECT url FROM hint JOIN page USING (page_id)")}
+    held = {url for (url,) in query_rows(crawld, "SELECT url FROM hint JOIN page USING (page_id)")}
     told = {mediawiki.url(title) for title in edited}
     assert held <= told
     assert len(held) >= 2
-    mediawiki.edit(titles[15], storm.text(titles[15], "while nobody listens at all"))
+    mediawiki.edit(titles[15], editor.text(titles[15], "while nobody listens at all"))
     mirror(ready=False)
-    assert settled(crawld, mediawiki, titles) == {}
+    assert wait_until_equal(crawld, mediawiki, titles) == {}
     found = crawld.wait_until(
         lambda found: not sum(each["outstanding"] for each in found), "/hints"
     )
@@ -153,7 +155,7 @@ def test_an_edited_template_makes_its_users_stale(mirror, mediawiki, titles):
     crawld = mirror()
     mediawiki.edit("Template:Entry", "<div>Rewritten box of {{{1}}}</div>")
     mediawiki.run_jobs()
-    assert settled(crawld, mediawiki, titles) == {}
+    assert wait_until_equal(crawld, mediawiki, titles) == {}
     fan_out = next(each for each in crawld.get("/hints") if each["kind"] == "fan_out")
     assert fan_out["hint_count"] >= 10
     assert fan_out["real_count"] > 0
@@ -167,7 +169,7 @@ def test_without_leave_no_api_is_asked(mirror, mediawiki):
         lambda jobs: any(each["name"] == "hints" and not each["running"] for each in jobs), "/jobs"
     )
     assert crawld.get("/hints") == []
-    assert not [row for row in requests(mediawiki) if "/w/api.php" in row.target]
+    assert not [row for row in crawl_requests(mediawiki) if "/w/api.php" in row.target]
 
 
 def test_a_wiki_that_closes_its_api_is_left_alone_and_heard_again(mirror, mediawiki, titles):
@@ -176,8 +178,8 @@ def test_a_wiki_that_closes_its_api_is_left_alone_and_heard_again(mirror, mediaw
         crawld.wait_until(
             lambda found: any(each["trouble"] == "lagged" for each in found), "/hints"
         )
-        Storm(mediawiki, titles[:30]).edit(titles[2])
-    assert settled(crawld, mediawiki, titles) == {}
+        WikiEditor(mediawiki, titles[:30]).edit(titles[2])
+    assert wait_until_equal(crawld, mediawiki, titles) == {}
     shown = crawld.crawlctl("hints")
     assert shown.returncode == 0
     assert "recent changes" in shown.stdout

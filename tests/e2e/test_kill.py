@@ -6,24 +6,24 @@
 import os
 import random
 
-from tests.e2e.daemon_config import HOSTS, impolite, rows, site, urls_of, write_config
+from tests.e2e.daemon_config import HOSTS, early_requests, query_rows, site, urls_of, write_config
 
 KILLS = int(os.environ.get("CRAWLD_KILLS", "20"))
 PAGES = 20 * KILLS
 """Of each host: enough that the crawl outlasts the kills."""
 
-ALL = 10_000
+LOG_LIMIT = 10_000
 
 
-class Witness:
+class ReportedVisits:
     """Remembers every visit that the control socket reported as recorded."""
 
     def __init__(self, crawld):
         self.crawld = crawld
         self.seen = {}
 
-    def look(self):
-        """Take in what was reported since the last look; return how many visits are known."""
+    def update(self):
+        """Take in what was reported since the last update; return how many visits are known."""
         self.seen |= self._reported(after=max(self.seen, default=0))
         return len(self.seen)
 
@@ -35,32 +35,32 @@ class Witness:
     def _reported(self, after):
         return {
             visit["visit_id"]: (visit["url"], visit["visited_at"], visit["outcome"])
-            for visit in self.crawld.get(f"/log?after={after}&limit={ALL}")
+            for visit in self.crawld.get(f"/log?after={after}&limit={LOG_LIMIT}")
         }
 
 
-def live(crawld, config, witness, chance):
+def start_and_kill(crawld, config, reported, rng):
     """Start a daemon and kill it at some moment of its life."""
-    if chance.random() < 0.2:  # before or while it opens the file
+    if rng.random() < 0.2:  # before or while it opens the file
         crawld.start("run", "-c", config, ready=False)
-        crawld.process.exits_within(chance.uniform(0.0, 1.2))
+        crawld.process.exits_within(rng.uniform(0.0, 1.2))
     else:
-        wanted = len(witness.seen) + chance.randint(1, 12)
+        wanted = len(reported.seen) + rng.randint(1, 12)
         crawld.start("run", "-c", config)
-        assert witness.lost() == {}
-        crawld.wait_until(lambda _: witness.look() >= wanted)
-        crawld.process.exits_within(chance.uniform(0.0, 0.3))
+        assert reported.lost() == {}
+        crawld.wait_until(lambda _: reported.update() >= wanted)
+        crawld.process.exits_within(rng.uniform(0.0, 0.3))
     crawld.kill()
 
 
 def test_kill_after_kill_nothing_reported_is_lost_and_nobody_is_asked_early(simweb, crawld):
     web = simweb(*(f"--host={host}" for host in HOSTS), f"--pages={PAGES}")
     config = write_config(crawld, site(*(web.url("/", host) for host in HOSTS)))
-    witness, chance = Witness(crawld), random.Random(1)
+    reported, rng = ReportedVisits(crawld), random.Random(1)
     for _ in range(KILLS):
-        live(crawld, config, witness, chance)
-    assert len(witness.seen) < 3 * PAGES  # else the last lives had nothing to do
-    assert impolite(web) == []
+        start_and_kill(crawld, config, reported, rng)
+    assert len(reported.seen) < 3 * PAGES  # else the last lives had nothing to do
+    assert early_requests(web) == []
     # What is left, at once.
     write_config(
         crawld,
@@ -69,9 +69,9 @@ def test_kill_after_kill_nothing_reported_is_lost_and_nobody_is_asked_early(simw
     )
     crawld.start("run", "-c", config)
     crawld.wait_until(lambda status: status["pages"]["visited"] == 3 * PAGES)
-    assert witness.lost() == {}
+    assert reported.lost() == {}
     assert crawld.terminate() == 0
-    copies = rows(crawld, "SELECT url, state, version_id IS NOT NULL FROM page")
+    copies = query_rows(crawld, "SELECT url, state, version_id IS NOT NULL FROM page")
     assert {url for url, *_ in copies} == urls_of(web, pages=PAGES)
     assert {tuple(rest) for _, *rest in copies} == {("visited", 1)}
     assert crawld.crawld("doctor", "--db", crawld.db).returncode == 0

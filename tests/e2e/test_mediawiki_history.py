@@ -11,7 +11,7 @@ import pytest
 
 from crawld.core.change.model import PageModel
 from tests.peer.nginx import PRECISION_S
-from tests.peer.wikidump import EPOCH_AT, Revision, WikiPage
+from tests.peer.wiki_dump import EPOCH_AT, Revision, WikiPage
 
 DELAY_S = 0.02
 UNDONE = {"unresolved", "open", "read", "lost"}
@@ -56,14 +56,14 @@ def mirror(crawld, mediawiki):
     return start
 
 
-def query(crawld, sql, *bindings):
+def query_rows(crawld, sql, *bindings):
     """Return rows of the daemon's file."""
     address = f"file:{crawld.db}?mode=ro"
     with closing(sqlite3.connect(address, uri=True, timeout=20)) as connection:
         return connection.execute(sql, bindings).fetchall()
 
 
-def read_all(crawld, *, pages):
+def wait_until_read(crawld, *, pages):
     """Wait until the histories of so many pages are read and nothing is left to ask."""
     return crawld.wait_until(
         lambda jobs: any(
@@ -76,10 +76,10 @@ def read_all(crawld, *, pages):
     )
 
 
-def histories(crawld):
+def stored_histories(crawld):
     """Return what is stored: {title: {(instant, revision)}}."""
     stored = {}
-    for title, at, revision in query(
+    for title, at, revision in query_rows(
         crawld,
         "SELECT title, changed_at, revision_id FROM change JOIN wiki_page USING (page_id)"
         " WHERE source = 'revision'",
@@ -88,7 +88,7 @@ def histories(crawld):
     return stored
 
 
-def told(mediawiki, title):
+def wiki_history(mediawiki, title):
     """Return what the wiki itself says: {(instant, revision)} of the page a title shows."""
     answer = mediawiki.api(
         action="query",
@@ -120,11 +120,11 @@ def api_requests(mediawiki, after=0):
 def test_every_history_is_complete_to_the_second(mirror, mediawiki):
     crawld = mirror()
     articles = [page for page in mediawiki.pages if page.namespace == 0]
-    read_all(crawld, pages=31)
-    stored = histories(crawld)
+    wait_until_read(crawld, pages=31)
+    stored = stored_histories(crawld)
     assert set(stored) >= {page.title for page in articles[:30]} | {"Main Page"}
     for title, found in stored.items():
-        assert found == told(mediawiki, title), title
+        assert found == wiki_history(mediawiki, title), title
     # The dump itself says when each text was saved.
     for page in articles[:30]:
         assert {at for at, _ in stored[page.title]} == {each.at for each in page.revisions}
@@ -139,8 +139,8 @@ def test_every_history_is_complete_to_the_second(mirror, mediawiki):
 
 def test_models_and_reverts_follow_from_the_histories(mirror, mediawiki):
     crawld = mirror()
-    read_all(crawld, pages=31)
-    records = query(crawld, "SELECT title, record FROM model JOIN wiki_page USING (page_id)")
+    wait_until_read(crawld, pages=31)
+    records = query_rows(crawld, "SELECT title, record FROM model JOIN wiki_page USING (page_id)")
     models = {title: PageModel.from_bytes(record) for title, record in records}
     reverted = set()
     for page in mediawiki.pages[:30]:
@@ -154,7 +154,7 @@ def test_models_and_reverts_follow_from_the_histories(mirror, mediawiki):
             for place, revision in enumerate(page.revisions)
             if revision.text in seen[:place]
         }
-    marked = query(
+    marked = query_rows(
         crawld,
         "SELECT title, changed_at FROM change JOIN wiki_page USING (page_id) WHERE kind = 'revert'",
     )
@@ -173,13 +173,13 @@ def test_long_history_goes_on_where_a_killed_daemon_stopped(mirror, mediawiki):
     crawld.wait_until(
         lambda _: any(
             cursor
-            for (cursor,) in query(
+            for (cursor,) in query_rows(
                 crawld, "SELECT cursor FROM wiki_page WHERE title = 'Long history'"
             )
         )
     )
     crawld.kill()
-    [(kept,)] = query(
+    [(kept,)] = query_rows(
         crawld,
         "SELECT count(*) FROM change WHERE page_id ="
         " (SELECT page_id FROM wiki_page WHERE title = 'Long history')",
@@ -187,8 +187,8 @@ def test_long_history_goes_on_where_a_killed_daemon_stopped(mirror, mediawiki):
     assert kept > 0
     before = len([each for each in api_requests(mediawiki) if "rvcontinue" in each])
     mirror()
-    read_all(crawld, pages=31)
-    found = histories(crawld)["Long history"]
+    wait_until_read(crawld, pages=31)
+    found = stored_histories(crawld)["Long history"]
     assert sorted(at for at, _ in found) == [revision.at for revision in long]
     continued = [each for each in api_requests(mediawiki) if "rvcontinue" in each]
     # 2,300 revisions are five parts: four continue, one of them perhaps asked twice.
@@ -201,9 +201,9 @@ def test_revisions_that_share_an_instant_and_ids_out_of_order_are_kept(mirror, m
     late = [Revision(at, "One text."), Revision(at, "Another text."), Revision(at - 7, "Older.")]
     mediawiki.import_pages([WikiPage(title, tuple(late))])
     crawld = mirror()
-    read_all(crawld, pages=31)
-    found = histories(crawld)[title]
-    assert found == told(mediawiki, title)
+    wait_until_read(crawld, pages=31)
+    found = stored_histories(crawld)[title]
+    assert found == wiki_history(mediawiki, title)
     ids = [revision for _, revision in sorted(found)]
     assert ids != sorted(ids)
     assert len([1 for instant, _ in found if instant == at]) == 2
@@ -238,7 +238,7 @@ def test_lag_is_waited_for(mirror, mediawiki):
         at = crawld.get("/status")["now"]
         assert began_at + 5 <= wiki["closed_until"] <= at + 5
         assert wiki["change_count"] == 0
-    read_all(crawld, pages=31)
+    wait_until_read(crawld, pages=31)
     times = [
         row.at
         for row in mediawiki.ledger().rows()
@@ -250,14 +250,14 @@ def test_lag_is_waited_for(mirror, mediawiki):
 def test_read_only_wikis_are_read(mirror, mediawiki):
     with mediawiki.read_only():
         crawld = mirror()
-        read_all(crawld, pages=31)
+        wait_until_read(crawld, pages=31)
     title = mediawiki.pages[2].title
-    assert histories(crawld)[title] == told(mediawiki, title)
+    assert stored_histories(crawld)[title] == wiki_history(mediawiki, title)
 
 
-def waiting(crawld):
+def unread_titles(crawld):
     """Return the titles whose histories were not yet asked for, the next one first."""
-    rows = query(
+    rows = query_rows(
         crawld,
         "SELECT title FROM wiki_page WHERE state = 'open' AND tries = 0"
         " AND title <> 'Main Page' ORDER BY page_id",
@@ -266,7 +266,7 @@ def waiting(crawld):
 
 
 @contextmanager
-def unread(mirror, **more):
+def paused_before_reading(mirror, **more):
     """Keep a daemon from the wiki before it has read histories; yields it and whose it then wants.
 
     All pages are visited before, and the wiki is asked three times a second: half of 31 histories
@@ -276,21 +276,21 @@ def unread(mirror, **more):
     crawld.wait_until(lambda status: status["pages"]["visited"] >= 31)
     crawld.terminate()
     mirror(delay_s=0.3, **more)
-    crawld.wait_until(lambda _: len(waiting(crawld)) > 15)
+    crawld.wait_until(lambda _: len(unread_titles(crawld)) > 15)
     crawld.post("/pause", {"host": "127.0.0.1"})
-    yield crawld, waiting(crawld)
+    yield crawld, unread_titles(crawld)
     crawld.post("/resume", {"host": "127.0.0.1"})
 
 
-def states(crawld):
+def page_states(crawld):
     """Return what is known of each page: {title: (state, title shown, detail)}."""
-    rows = query(crawld, "SELECT title, state, shown_title, detail FROM wiki_page")
+    rows = query_rows(crawld, "SELECT title, state, shown_title, detail FROM wiki_page")
     return {title: tuple(rest) for title, *rest in rows}
 
 
-def log_of(crawld, title):
+def logged_changes(crawld, title):
     """Return the logged changes of a page: [(kind, instant)]."""
-    return query(
+    return query_rows(
         crawld,
         "SELECT kind, changed_at FROM change JOIN wiki_page USING (page_id)"
         " WHERE title = ? AND source = 'log' ORDER BY changed_at",
@@ -299,15 +299,15 @@ def log_of(crawld, title):
 
 
 def test_pages_moved_and_deleted_while_they_are_read(mirror, mediawiki):
-    with unread(mirror) as (crawld, titles):
+    with paused_before_reading(mirror) as (crawld, titles):
         moved, deleted, away = titles[-3:]
         mediawiki.move(moved, "Moved elsewhere")
         mediawiki.delete(deleted)
         mediawiki.move(away, "Gone elsewhere", redirect=False)
-    read_all(crawld, pages=31)
-    found = states(crawld)
+    wait_until_read(crawld, pages=31)
+    found = page_states(crawld)
     assert found[moved] == ("complete", "Moved elsewhere", None)
-    assert histories(crawld)[moved] == told(mediawiki, moved)
+    assert stored_histories(crawld)[moved] == wiki_history(mediawiki, moved)
     assert found[deleted][::2] == ("missing", "deletion")
     assert found[away][::2] == ("missing", "move: Gone elsewhere")
     # The instants are the log's own.
@@ -316,41 +316,41 @@ def test_pages_moved_and_deleted_while_they_are_read(mirror, mediawiki):
             "logevents"
         ]
         at = datetime.fromisoformat(entry["timestamp"]).timestamp()
-        assert log_of(crawld, title) == [(kind, at)]
+        assert logged_changes(crawld, title) == [(kind, at)]
     # All others were read as if nothing had happened.
     others = {title for title, (state, *_) in found.items() if state == "complete"}
     assert len(others) >= 29
-    stored = histories(crawld)
-    assert all(stored[title] == told(mediawiki, title) for title in others)
+    stored = stored_histories(crawld)
+    assert all(stored[title] == wiki_history(mediawiki, title) for title in others)
 
 
 def test_a_deleted_page_comes_back_with_all_its_revisions(mirror, mediawiki):
-    with unread(mirror, poll_share=0.25) as (crawld, titles):
+    with paused_before_reading(mirror, poll_share=0.25) as (crawld, titles):
         title = titles[-1]
         mediawiki.delete(title)
-    read_all(crawld, pages=31)
-    assert states(crawld)[title][0] == "missing"
-    before = histories(crawld)[title]
+    wait_until_read(crawld, pages=31)
+    assert page_states(crawld)[title][0] == "missing"
+    before = stored_histories(crawld)[title]
     mediawiki.undelete(title)
-    assert before < told(mediawiki, title)
+    assert before < wiki_history(mediawiki, title)
     crawld.terminate()
     # The page is visited again: it answers, so its history is asked for again. If a visit found it
     # gone meanwhile, it rests for a day, unless the wiki is asked what it has restored.
     mirror(schedule="min_revisit_s = 0.5", poll_share=0.25)
-    crawld.wait_until(lambda _: states(crawld)[title][0] == "complete")
-    assert histories(crawld)[title] == told(mediawiki, title)
+    crawld.wait_until(lambda _: page_states(crawld)[title][0] == "complete")
+    assert stored_histories(crawld)[title] == wiki_history(mediawiki, title)
 
 
 def test_edits_after_the_backfill_are_added(mirror, mediawiki):
     crawld = mirror()
-    read_all(crawld, pages=31)
+    wait_until_read(crawld, pages=31)
     title = mediawiki.pages[6].title
     for number in range(3):
         mediawiki.edit(title, f"Written later, {number}.")
     before = len(api_requests(mediawiki))
     crawld.terminate()
     mirror(schedule="min_revisit_s = 0.5")
-    crawld.wait_until(lambda _: histories(crawld)[title] == told(mediawiki, title))
+    crawld.wait_until(lambda _: stored_histories(crawld)[title] == wiki_history(mediawiki, title))
     # Of all histories only those of the edited page and of what shows it were asked for.
     asked = api_requests(mediawiki)[before:]
     assert len({each["pageids"] for each in asked if "pageids" in each}) <= 2

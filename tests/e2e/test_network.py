@@ -6,8 +6,8 @@ import sys
 
 import pytest
 
-from tests.e2e.daemon_config import rows, site, write_config
-from tests.peer.process import Running
+from tests.e2e.daemon_config import query_rows, site, write_config
+from tests.peer.process import ManagedProcess
 
 
 @pytest.fixture
@@ -19,7 +19,7 @@ def start_offline(crawld):
         pytest.skip(f"cannot make an empty network: {tried.stderr.decode().strip()}; run as root")
 
     def start(*arguments):
-        crawld.process = Running(
+        crawld.process = ManagedProcess(
             [program, "-n", sys.executable, "-m", "crawld.cli.main", *arguments],
             crawld.folder,
             name="offline",
@@ -43,7 +43,7 @@ def test_it_is_said_and_no_page_fails(crawld, start_offline, host):
     assert crawld.get(f"/hosts/{host}")["backoff_level"] == 0
     assert crawld.output().count("network_down") == 1
     assert crawld.terminate() == 0
-    assert rows(crawld, "SELECT count(*) FROM visit") == [(0,)]
+    assert query_rows(crawld, "SELECT count(*) FROM visit") == [(0,)]
 
 
 def test_what_was_offline_is_mirrored_by_the_next_daemon(crawld, start_offline, simweb):

@@ -15,10 +15,16 @@ from selectolax.lexbor import LexborHTMLParser
 
 from tests.peer import Peer, require_peer
 from tests.peer import peers as known_peers
-from tests.peer.daemon import RefusedError
-from tests.peer.nginx import PRECISION_S, Limit, Options, documentation, nginx_of
-from tests.peer.process import ProcessError, Running
-from tests.peer.wikidump import EPOCH_AT, Revision, WikiPage, dump, histories
+from tests.peer.crawld_process import ControlError
+from tests.peer.nginx import (
+    PRECISION_S,
+    NginxOptions,
+    RateLimit,
+    documentation_tree,
+    with_nginx_config,
+)
+from tests.peer.process import ManagedProcess, ProcessError
+from tests.peer.wiki_dump import EPOCH_AT, Revision, WikiPage, make_histories, to_xml_dump
 
 ROOT = Path(__file__).parents[2]
 
@@ -37,7 +43,7 @@ def links(page):
 
 class TestNginx:
     def test_serves_a_real_documentation_tree(self, nginx, no_proxy):
-        server = nginx({"127.0.0.1": documentation()})
+        server = nginx({"127.0.0.1": documentation_tree()})
         start = no_proxy.get(server.url())
         assert (start.status_code, start.headers["content-encoding"]) == (200, "gzip")
         assert start.headers["content-type"] == "text/html"
@@ -95,7 +101,7 @@ class TestNginx:
 
     def test_limits_the_rate_and_says_when_to_come_back(self, nginx, no_proxy, tmp_path):
         (tmp_path / "index.html").write_text("page")
-        options = Options(limit=Limit(rate="1r/m", burst=1, status=503), retry_after_s=7)
+        options = NginxOptions(limit=RateLimit(rate="1r/m", burst=1, status=503), retry_after_s=7)
         server = nginx({"127.0.0.1": tmp_path}, options)
         answers = [no_proxy.get(server.url()) for _ in range(3)]
         assert [answer.status_code for answer in answers] == [200, 200, 503]
@@ -112,7 +118,7 @@ class TestNginx:
     @pytest.mark.parametrize(("h2", "version"), [(False, "HTTP/1.1"), (True, "HTTP/2")])
     def test_speaks_tls_under_its_authority(self, nginx, authority, tmp_path, h2, version):
         (tmp_path / "index.html").write_text("page")
-        server = nginx({"127.0.0.1": tmp_path}, Options(authority=authority, h2=h2))
+        server = nginx({"127.0.0.1": tmp_path}, NginxOptions(authority=authority, h2=h2))
         trusting = ssl.create_default_context()
         authority.configure_trust(trusting)
         with httpx.Client(verify=trusting, http2=True, trust_env=False) as client:
@@ -124,11 +130,11 @@ class TestNginx:
     @pytest.mark.parametrize(("autoindex", "status"), [(False, 403), (True, 200)])
     def test_lists_folders_only_if_asked(self, nginx, no_proxy, tmp_path, autoindex, status):
         (tmp_path / "folder").mkdir()
-        server = nginx({"127.0.0.1": tmp_path}, Options(autoindex=autoindex))
+        server = nginx({"127.0.0.1": tmp_path}, NginxOptions(autoindex=autoindex))
         assert no_proxy.get(server.url("/folder/")).status_code == status
 
     def test_shows_what_is_wrong_with_its_configuration(self, tmp_path):
-        served = nginx_of({"127.0.0.1": "nonsense;"}, tmp_path)
+        served = with_nginx_config({"127.0.0.1": "nonsense;"}, tmp_path)
         with pytest.raises(ProcessError, match="unknown directive"):
             served.__enter__()
 
@@ -265,9 +271,9 @@ class TestMediaWiki:
 
 
 def test_a_dump_is_the_same_every_time():
-    assert dump(histories(20, 5, seed=3)) == dump(histories(20, 5, seed=3))
-    assert dump(histories(20, 5, seed=3)) != dump(histories(20, 5, seed=4))
-    for page in histories(200, 6):
+    assert to_xml_dump(make_histories(20, 5, seed=3)) == to_xml_dump(make_histories(20, 5, seed=3))
+    assert to_xml_dump(make_histories(20, 5, seed=3)) != to_xml_dump(make_histories(20, 5, seed=4))
+    for page in make_histories(200, 6):
         instants = [revision.at for revision in page.revisions]
         assert instants == sorted(set(instants))
         assert instants[-1] < EPOCH_AT
@@ -292,7 +298,7 @@ class TestDaemon:
             crawld.get("/status")
         crawld.start(*mirror)
         assert crawld.get("/status")["pages_in_all"] >= 5
-        with pytest.raises(RefusedError) as refused:
+        with pytest.raises(ControlError) as refused:
             crawld.get("/no-such-thing")
         assert refused.value.status == 404
         shown = crawld.crawlctl("status", "--json")
@@ -312,14 +318,14 @@ class TestDaemon:
 
 class TestProcess:
     def test_keeps_output_and_exit_code(self, tmp_path):
-        said = Running(["sh", "-c", "echo out; echo err >&2; exit 7"], tmp_path, name="sh")
+        said = ManagedProcess(["sh", "-c", "echo out; echo err >&2; exit 7"], tmp_path, name="sh")
         assert said.wait() == 7
         assert (said.stdout.read_text(), said.stderr.read_text()) == ("out\n", "err\n")
         assert (said.returncode, said.end()) == (7, 7)
 
     def test_takes_the_children_with_it(self, tmp_path):
         script = "tail -f /dev/null & echo $!; wait"
-        parent = Running(["sh", "-c", script], tmp_path, name="sh")
+        parent = ManagedProcess(["sh", "-c", script], tmp_path, name="sh")
         while not parent.stdout.read_text().endswith("\n"):
             assert not parent.exits_within(0.01)
         child = os.pidfd_open(int(parent.stdout.read_text()))
@@ -330,7 +336,7 @@ class TestProcess:
             os.close(child)
 
     def test_says_what_a_stuck_program_said(self, tmp_path):
-        stuck = Running(["sh", "-c", "exec tail -f /dev/null"], tmp_path, name="s")
+        stuck = ManagedProcess(["sh", "-c", "exec tail -f /dev/null"], tmp_path, name="s")
         with pytest.raises(ProcessError, match="still runs"):
             stuck.wait(0.01)
         assert stuck.end() == -signal.SIGTERM

@@ -5,7 +5,7 @@ from statistics import median
 
 import pytest
 
-from tests.e2e.daemon_config import HOSTS, impolite, site, write_config
+from tests.e2e.daemon_config import HOSTS, early_requests, site, write_config
 
 
 def start(crawld, web, *, hosts=HOSTS, seeds=("/",), **politeness):
@@ -18,7 +18,7 @@ def test_hosts_of_one_address_keep_both_delays(simweb, crawld):
     web = simweb(*(f"--host={host}" for host in HOSTS), "--pages=20")
     start(crawld, web, host_delay_s=0.12, address_delay_s=0.05)
     crawld.wait_until(lambda status: status["pages"]["visited"] == 60)
-    assert impolite(web, host_delay_s=0.12, address_delay_s=0.05) == []
+    assert early_requests(web, host_delay_s=0.12, address_delay_s=0.05) == []
     # and it does not dawdle: while a host rests, the address is used by the others
     hosts = [row.host for row in web.ledger().rows()]
     assert sum(host != after for host, after in pairwise(hosts)) > 0.8 * len(hosts)
@@ -50,7 +50,7 @@ def test_errors_and_redirects_are_requests_too(simweb, crawld, fault):
     web = simweb("--host=a.test", "--pages=8", f"--fault=/wiki/={fault}", "--fault-share=0.6")
     start(crawld, web, hosts=HOSTS[:1], host_delay_s=0.1)
     crawld.wait_until(lambda status: sum(status["visits"].values()) >= 4)
-    assert impolite(web, host_delay_s=0.1, address_delay_s=0.02) == []
+    assert early_requests(web, host_delay_s=0.1, address_delay_s=0.02) == []
 
 
 @pytest.mark.parametrize("how", ["busy:2", "too-many:2"])
@@ -97,7 +97,7 @@ def test_a_restart_waits_the_whole_delay_first(simweb, crawld):
         crawld.start("run", "-c", crawld.folder / "crawld.toml")
     asked = len(web.ledger())
     crawld.wait_until(lambda _: len(web.ledger()) > asked)
-    assert impolite(web, host_delay_s=0.8, address_delay_s=0.4) == []
+    assert early_requests(web, host_delay_s=0.8, address_delay_s=0.4) == []
 
 
 def test_a_restart_waits_the_delay_of_a_slow_site_beside_a_fast_one(simweb, crawld):

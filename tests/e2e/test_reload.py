@@ -6,8 +6,8 @@ from itertools import pairwise
 
 import pytest
 
-from tests.e2e.daemon_config import rows, site, write_config
-from tests.peer.daemon import RefusedError, with_crawld, with_simweb
+from tests.e2e.daemon_config import query_rows, site, write_config
+from tests.peer.crawld_process import ControlError, with_crawld, with_simweb
 
 
 @pytest.fixture
@@ -16,14 +16,14 @@ def web(simweb):
 
 
 @pytest.fixture
-def running(crawld, web):
+def daemon(crawld, web):
     crawld.start("run", "-c", write_config(crawld, site(web.url("/", "a.test"), name="one")))
     crawld.wait_until(lambda status: status["pages"]["visited"] > 0)
     return crawld
 
 
 @pytest.fixture(scope="module")
-def lasting(tmp_path_factory):
+def shared_daemon(tmp_path_factory):
     """A daemon of all tests whose reloads are refused."""
     folder = tmp_path_factory.mktemp("lasting")
     with contextlib.ExitStack() as stack:
@@ -37,26 +37,28 @@ def sites(crawld):
     return {each["name"]: each["host_delay_s"] for each in crawld.get("/sites")}
 
 
-def test_sites_come_and_go_and_delays_change(running, web):
+def test_sites_come_and_go_and_delays_change(daemon, web):
     two = site(web.url("/", "b.test"), name="two", host_delay_s=0.01)
-    write_config(running, site(web.url("/", "a.test"), name="one", host_delay_s=0.5), two)
-    assert running.post("/reload") == {"changed": ["site.one.host_delay_s", "site.two"]}
-    assert sites(running) == {"one": 0.5, "two": 0.01}
+    write_config(daemon, site(web.url("/", "a.test"), name="one", host_delay_s=0.5), two)
+    assert daemon.post("/reload") == {"changed": ["site.one.host_delay_s", "site.two"]}
+    assert sites(daemon) == {"one": 0.5, "two": 0.01}
     asked = len(web.ledger().requests("a.test"))
-    running.wait_until(lambda _: len(web.ledger().requests("b.test")) > 5)
-    running.wait_until(lambda _: len(web.ledger().requests("a.test")) > asked + 2)
+    daemon.wait_until(lambda _: len(web.ledger().requests("b.test")) > 5)
+    daemon.wait_until(lambda _: len(web.ledger().requests("a.test")) > asked + 2)
     late = web.ledger().requests("a.test")[asked:]
     gaps = [later.complete_s - earlier.complete_s for earlier, later in pairwise(late)]
     assert min(gaps) >= 0.5
-    write_config(running, two)
-    assert running.post("/reload") == {"changed": ["site.one"]}
-    running.post("/drain")
+    write_config(daemon, two)
+    assert daemon.post("/reload") == {"changed": ["site.one"]}
+    daemon.post("/drain")
     asked = len(web.ledger().requests("a.test"))
-    running.post("/resume", {})
+    daemon.post("/resume", {})
     before = len(web.ledger())
-    running.wait_until(lambda _: len(web.ledger()) > before + 5)
+    daemon.wait_until(lambda _: len(web.ledger()) > before + 5)
     assert len(web.ledger().requests("a.test")) == asked
-    assert rows(running, "SELECT count(*) FROM page JOIN version USING (page_id)") > [(asked - 9,)]
+    assert query_rows(daemon, "SELECT count(*) FROM page JOIN version USING (page_id)") > [
+        (asked - 9,)
+    ]
 
 
 BROKEN = {
@@ -73,34 +75,34 @@ BROKEN = {
 
 
 @pytest.mark.parametrize("how", BROKEN)
-def test_a_config_that_does_not_hold_changes_nothing(lasting, how):
-    path = lasting.folder / "crawld.toml"
+def test_a_config_that_does_not_hold_changes_nothing(shared_daemon, how):
+    path = shared_daemon.folder / "crawld.toml"
     good = path.read_text()
-    before, refusals = sites(lasting), lasting.output().count("reload_refused")
+    before, refusals = sites(shared_daemon), shared_daemon.output().count("reload_refused")
     path.write_text(BROKEN[how](good))
-    with pytest.raises(RefusedError) as refused:
-        lasting.post("/reload")
+    with pytest.raises(ControlError) as refused:
+        shared_daemon.post("/reload")
     assert refused.value.status == 409
-    lasting.process.send(signal.SIGHUP)
-    lasting.wait_until(lambda _: lasting.output().count("reload_refused") > refusals)
-    assert sites(lasting) == before
+    shared_daemon.process.send(signal.SIGHUP)
+    shared_daemon.wait_until(lambda _: shared_daemon.output().count("reload_refused") > refusals)
+    assert sites(shared_daemon) == before
     path.write_text(good)
-    assert lasting.post("/reload") == {"changed": []}
+    assert shared_daemon.post("/reload") == {"changed": []}
 
 
-def test_a_missing_file_is_said(lasting):
-    path = lasting.folder / "crawld.toml"
+def test_a_missing_file_is_said(shared_daemon):
+    path = shared_daemon.folder / "crawld.toml"
     moved = path.rename(path.with_suffix(".moved"))
-    with pytest.raises(RefusedError, match=r"crawld\.toml"):
-        lasting.post("/reload")
+    with pytest.raises(ControlError, match=r"crawld\.toml"):
+        shared_daemon.post("/reload")
     moved.rename(path)
-    assert lasting.post("/reload") == {"changed": []}
+    assert shared_daemon.post("/reload") == {"changed": []}
 
 
-def test_sighup_reloads(running, web):
-    write_config(running, site(web.url("/", "a.test"), name="one", host_delay_s=0.5))
-    running.process.send(signal.SIGHUP)
-    running.wait_until(lambda each: each[0]["host_delay_s"] == 0.5, "/sites")
+def test_sighup_reloads(daemon, web):
+    write_config(daemon, site(web.url("/", "a.test"), name="one", host_delay_s=0.5))
+    daemon.process.send(signal.SIGHUP)
+    daemon.wait_until(lambda each: each[0]["host_delay_s"] == 0.5, "/sites")
 
 
 def test_narrowed_scopes_leave_pages_out_and_wider_ones_bring_them_back(crawld, simweb):
@@ -122,7 +124,7 @@ def test_narrowed_scopes_leave_pages_out_and_wider_ones_bring_them_back(crawld, 
 def test_a_mirror_has_no_config_to_reload(crawld, simweb):
     web = simweb("--pages=3")
     crawld.start("mirror", web.url())
-    with pytest.raises(RefusedError, match="no config file"):
+    with pytest.raises(ControlError, match="no config file"):
         crawld.post("/reload")
     crawld.process.send(signal.SIGHUP)
     crawld.wait_until(lambda _: "reload_refused" in crawld.output())

@@ -22,7 +22,7 @@ PAGES = 24
 KEPT, COPY = "a.test", "www.a.test"
 
 
-class World:
+class ReplicaSetup:
     """A host, its copy and a daemon that has found the copy and proved it fresh."""
 
     def __init__(self, web, copy, mirror, daemon, wall):
@@ -34,7 +34,7 @@ class World:
         await until(lambda: self.daemon.book.planted and crawl.held_back(1.0), what="rest")
         await crawl.recorder.drain()
 
-    async def run(self, name):
+    async def run_job(self, name):
         before = self._finished(name)
         self.daemon.jobs.call(name)
         await until(lambda: self._finished(name) > before, what=name)
@@ -42,27 +42,27 @@ class World:
     def _finished(self, name):
         return dict(self.mirror.rows("SELECT name, last_finished_at FROM job")).get(name) or 0.0
 
-    async def day(self):
+    async def run_day(self):
         """Let a day pass: every page of the host is visited; return who was asked how often."""
-        before = self.asked()
+        before = self.page_requests()
         self.wall.shift_s += DAY_S
         self.daemon.crawl.schedule.wake_all()
         await self.settle()
-        return {host: count - before[host] for host, count in self.asked().items()}
+        return {host: count - before[host] for host, count in self.page_requests().items()}
 
-    async def look(self):
+    async def sample_once(self):
         self.wall.shift_s += 120.0
-        await self.run("analyse")
-        await self.run("replicas")
+        await self.run_job("analyse")
+        await self.run_job("replicas")
         await self.settle()
 
-    def asked(self):
+    def page_requests(self):
         return {
             host: sum(target != "/robots.txt" for target in self.web.targets(host))
             for host in (KEPT, COPY)
         }
 
-    def stood_in(self):
+    def visits_at_copy(self):
         """Return the hosts whose pages were visited at the copy, once a visit."""
         return [
             host
@@ -73,12 +73,12 @@ class World:
             )
         ]
 
-    def proof(self):
+    def lease_rows(self):
         return self.mirror.rows("SELECT status, sampled, agreed, lag_s FROM replica")
 
 
 @pytest.fixture
-def world(nursery, tmp_path):
+def start_setup(nursery, tmp_path):
     async def start(*, use_replicas, copy_changes=None, page_changes=None):
         wall = ShiftedTime()
         began = wall()
@@ -108,29 +108,29 @@ def world(nursery, tmp_path):
         own = "SELECT 1 FROM job WHERE name IN ('analyse', 'replicas') AND last_finished_at > 0"
         await until(lambda: len(mirror.rows(own)) == 2, what="the first runs of the jobs")
         daemon.set_paused(paused=False)
-        made = World(web, sites[1], mirror, daemon, wall)
+        made = ReplicaSetup(web, sites[1], mirror, daemon, wall)
         await made.settle()
-        await made.look()
-        await made.day()
+        await made.sample_once()
+        await made.run_day()
         # A sample is let go, visited and compared.
-        await made.look()
-        await made.look()
+        await made.sample_once()
+        await made.sample_once()
         return made
 
     return start
 
 
-async def test_an_idle_replica_takes_turns_at_no_host_faster_than_its_delay(world):
-    alone, helped = await world(use_replicas=False), await world(use_replicas=True)
-    without, shared = await alone.day(), await helped.day()
-    assert alone.stood_in() == []
+async def test_an_idle_replica_takes_turns_at_no_host_faster_than_its_delay(start_setup):
+    alone, helped = await start_setup(use_replicas=False), await start_setup(use_replicas=True)
+    without, shared = await alone.run_day(), await helped.run_day()
+    assert alone.visits_at_copy() == []
     assert without == {KEPT: PAGES, COPY: 0}
     # The same pages take the host fewer turns, and each turn costs its delay.
     assert sum(shared.values()) == PAGES
     assert shared[COPY] >= PAGES // 4
-    assert helped.stood_in() == [KEPT] * shared[COPY]
+    assert helped.visits_at_copy() == [KEPT] * shared[COPY]
     for _ in range(2):
-        more = await helped.day()
+        more = await helped.run_day()
         assert sum(more.values()) == PAGES
     # No page is shown twice in a row by the copy.
     rows = helped.mirror.rows(
@@ -145,33 +145,35 @@ async def test_an_idle_replica_takes_turns_at_no_host_faster_than_its_delay(worl
         assert each.web.ledger.violations(delay_s=DELAY_S, by="address") == []
 
 
-async def test_changes_seen_at_the_replica_are_copies_of_the_page(world):
-    w = await world(use_replicas=True, page_changes=lambda began: FixedChanges([began + 2 * DAY_S]))
-    await w.day()
+async def test_changes_seen_at_the_replica_are_copies_of_the_page(start_setup):
+    w = await start_setup(
+        use_replicas=True, page_changes=lambda began: FixedChanges([began + 2 * DAY_S])
+    )
+    await w.run_day()
     rows = w.mirror.rows(
         "SELECT outcome, version_id FROM visit WHERE detail = ?", f"replica {COPY}"
     )
     assert len(rows) >= PAGES // 4
     assert all(outcome == "changed" and version for outcome, version in rows)
-    await w.day()
+    await w.run_day()
     # What the host showed by itself since agrees: the leave stands.
-    assert w.proof() == [("pruned", 8, 8, 0.0)] or w.proof()[0][1] > 8
+    assert w.lease_rows() == [("pruned", 8, 8, 0.0)] or w.lease_rows()[0][1] > 8
 
 
-async def test_a_replica_that_lags_loses_its_leave(world):
-    w = await world(
+async def test_a_replica_that_lags_loses_its_leave(start_setup):
+    w = await start_setup(
         use_replicas=True,
         page_changes=lambda began: FixedChanges([began + 2 * DAY_S + 3 * 3_600.0]),
         copy_changes=lambda began: STATIC,
     )
-    assert w.proof()[0][1] > 0
+    assert w.lease_rows()[0][1] > 0
     for _ in range(3):
-        await w.day()
+        await w.run_day()
     # It showed the old text, the host another: asked again it still lagged.
-    assert w.proof() == [("pruned", 0, 0, None)]
-    before = w.asked()[COPY]
-    await w.day()
-    assert w.asked()[COPY] == before
+    assert w.lease_rows() == [("pruned", 0, 0, None)]
+    before = w.page_requests()[COPY]
+    await w.run_day()
+    assert w.page_requests()[COPY] == before
     # What is kept is what the host shows.
     kept = w.mirror.rows(
         "SELECT page.change_count FROM page JOIN host USING (host_id) WHERE host = ?", KEPT
@@ -179,14 +181,14 @@ async def test_a_replica_that_lags_loses_its_leave(world):
     assert kept == [(2,)] * PAGES
 
 
-async def test_the_robots_txt_of_the_replica_holds(world):
-    w = await world(use_replicas=True)
-    await w.day()
-    before, stood_in = len(w.web.targets(COPY)), len(w.stood_in())
+async def test_the_robots_txt_of_the_replica_holds(start_setup):
+    w = await start_setup(use_replicas=True)
+    await w.run_day()
+    before, visits_at_copy = len(w.web.targets(COPY)), len(w.visits_at_copy())
     barred = tuple(f"/wiki/{letter}" for letter in "ABCDEFGHIJKL")
     w.copy.robots = "User-agent: *\n" + "".join(f"Disallow: {each}\n" for each in barred)
     for _ in range(3):
-        await w.day()
+        await w.run_day()
     asked = w.web.targets(COPY)[before:]
     assert [target for target in asked if target.startswith(barred)] == []
-    assert len(w.stood_in()) > stood_in
+    assert len(w.visits_at_copy()) > visits_at_copy

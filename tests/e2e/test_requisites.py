@@ -5,11 +5,11 @@ import zlib
 
 import pytest
 
-from tests.e2e.daemon_config import rows, site, write_config
-from tests.peer.nginx import Options
+from tests.e2e.daemon_config import query_rows, site, write_config
+from tests.peer.nginx import NginxOptions
 
 
-def png(shade):
+def grey_pixel_png(shade):
     """A grey pixel."""
     parts = [
         (b"IHDR", struct.pack(">IIBBBBB", 1, 1, 8, 0, 0, 0, 0)),
@@ -33,15 +33,15 @@ def site_tree(tmp_path):
         own / "style/more.css": b"@font-face { font-family: f; src: url('/font/f.woff2') }",
         own / "font/f.woff2": b"wOF2" + bytes(40),
         own / "script.js": b"document.title = 'x';",
-        own / "img/back.png": png(1),
-        own / "img/one.png": png(2),
-        own / "img/two.png": png(3),
-        own / "img/linked.png": png(4),
-        own / "secret/hidden.png": png(5),
+        own / "img/back.png": grey_pixel_png(1),
+        own / "img/one.png": grey_pixel_png(2),
+        own / "img/two.png": grey_pixel_png(3),
+        own / "img/linked.png": grey_pixel_png(4),
+        own / "secret/hidden.png": grey_pixel_png(5),
         own / "film.mp4": bytes(50),
         own / "favicon.ico": b"\0\0\1\0" + bytes(20),
-        media / "shown.png": png(6),
-        foreign / "spy.png": png(7),
+        media / "shown.png": grey_pixel_png(6),
+        foreign / "spy.png": grey_pixel_png(7),
     }
     for path, content in files.items():
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -68,7 +68,7 @@ def write_pages(own, port):
 
 def requisites(crawld):
     """Return what is known of requisites, by the path of their URLs."""
-    found = rows(
+    found = query_rows(
         crawld,
         "SELECT url, last_outcome, last_failure FROM page WHERE requisite = 1 AND state <>"
         " 'discovered'",
@@ -91,7 +91,7 @@ WHOLE = {
 def test_pages_come_with_what_they_show(nginx, crawld, site_tree):
     own, media, foreign = site_tree
     trees = {"a.test": own, "media.a.test": media, "foreign.test": foreign}
-    peer = nginx(trees, Options())
+    peer = nginx(trees, NginxOptions())
     write_pages(own, peer.port)
     config = write_config(
         crawld,
@@ -112,7 +112,7 @@ def test_pages_come_with_what_they_show(nginx, crawld, site_tree):
     assert known == found
     asked = {row.target for row in peer.ledger().rows()}
     assert not {"/spy.png", "/secret/hidden.png", "/film.mp4"} & asked
-    [[pages, counted]] = rows(crawld, "SELECT page_count, requisite_count FROM site")
+    [[pages, counted]] = query_rows(crawld, "SELECT page_count, requisite_count FROM site")
     assert (pages, counted) == (2, len(found) + 1)
     assert peer.ledger().violations(delay_s=0.05) == []
     report = crawld.crawld("doctor", "--db", crawld.db)
@@ -122,7 +122,7 @@ def test_pages_come_with_what_they_show(nginx, crawld, site_tree):
 def test_a_host_that_was_named_may_be_asked(nginx, crawld, site_tree):
     own, media, foreign = site_tree
     trees = {"a.test": own, "media.a.test": media, "foreign.test": foreign}
-    peer = nginx(trees, Options())
+    peer = nginx(trees, NginxOptions())
     write_pages(own, peer.port)
     config = write_config(
         crawld,
@@ -136,7 +136,7 @@ def test_a_host_that_was_named_may_be_asked(nginx, crawld, site_tree):
 def test_what_a_changed_page_shows_comes_soon_and_old_things_rest(nginx, crawld, site_tree):
     own, media, foreign = site_tree
     trees = {"a.test": own, "media.a.test": media, "foreign.test": foreign}
-    peer = nginx(trees, Options())
+    peer = nginx(trees, NginxOptions())
     write_pages(own, peer.port)
     config = write_config(
         crawld,
@@ -146,19 +146,19 @@ def test_what_a_changed_page_shows_comes_soon_and_old_things_rest(nginx, crawld,
     )
     crawld.start("run", "-c", config)
     crawld.wait_until(lambda _: requisites(crawld).keys() >= WHOLE)
-    (own / "img/new.png").write_bytes(png(9))
+    (own / "img/new.png").write_bytes(grey_pixel_png(9))
     (own / "b.html").write_text('<p>now with a picture</p><img src="img/new.png">')
     crawld.wait_until(lambda _: requisites(crawld).get("img/new.png") == ("changed", None))
     crawld.post("/drain")
     visits = dict(
-        rows(
+        query_rows(
             crawld,
             "SELECT url, count(*) FROM visit JOIN page USING (page_id) WHERE requisite = 1"
             " AND outcome IN ('changed', 'unchanged', 'not_modified') GROUP BY page_id",
         )
     )
     assert set(visits.values()) == {1}
-    [[uses]] = rows(
+    [[uses]] = query_rows(
         crawld,
         "SELECT length(requisites) / 8 FROM requisite_use JOIN page USING (page_id)"
         " WHERE url LIKE '%/b.html'",

@@ -14,7 +14,9 @@ import sys
 from pathlib import Path
 import trio
 from crawld.core.page import Outcome, PageState
-from crawld.store import body, frontier, site, visit
+from crawld.store import visit
+from crawld.store.frontier import frontier, site
+from crawld.store.versions import body
 from crawld.store.engine.database import Database
 from crawld.store.frontier.frontier import Discovery
 from crawld.store.visit import Answer, VisitRecord

@@ -14,9 +14,9 @@ from urllib.parse import urlsplit
 import pytest
 
 from crawld.store.engine import migrate
-from tests.e2e.daemon_config import rows, site, write_config
+from tests.e2e.daemon_config import query_rows, site, write_config
 from tests.peer.chromium import requests_of, with_chromium
-from tests.peer.daemon import with_serve
+from tests.peer.crawld_process import with_serve
 
 
 def chunk(name, data):
@@ -48,9 +48,9 @@ def page(browser):
 
 
 @contextmanager
-def a_stranger():
+def record_connections():
     """Listen on loopback and note whoever comes; yields the port and the list."""
-    came = []
+    received = []
     with socket.create_server(("127.0.0.1", 0)) as listening:
 
         def accept():
@@ -61,17 +61,17 @@ def a_stranger():
                     return
                 with visitor, contextlib.suppress(TimeoutError):
                     visitor.settimeout(1.0)  # a connection alone says nothing
-                    came.append(visitor.recv(4096))
+                    received.append(visitor.recv(4096))
 
         thread = threading.Thread(target=accept, daemon=True)
         thread.start()
-        yield listening.getsockname()[1], came
+        yield listening.getsockname()[1], received
         listening.shutdown(socket.SHUT_RDWR)
         thread.join()
 
 
 @pytest.fixture
-def mirrored(nginx, crawld):
+def mirror_tree(nginx, crawld):
     """Return a function that mirrors a tree of files and ends its server."""
 
     def mirror(files, *options):
@@ -91,11 +91,11 @@ def mirrored(nginx, crawld):
 
 
 @pytest.fixture
-def serve(peers, crawld):
+def serve(cleanup, crawld):
     """Return a function that starts `crawld serve` and returns the URL it prints."""
 
     def start(*options):
-        return peers.enter_context(with_serve(crawld, *options)).rstrip("/")
+        return cleanup.enter_context(with_serve(crawld, *options)).rstrip("/")
 
     return start
 
@@ -104,8 +104,8 @@ def path_of(url):
     return "/" + url.replace("://", "/", 1)
 
 
-def test_a_page_is_shown_whole(mirrored, serve, page):
-    start = mirrored(
+def test_a_page_is_shown_whole(mirror_tree, serve, page):
+    start = mirror_tree(
         {
             "index.html": "<link rel=stylesheet href=/s/style.css><body><p id=p>text</p>"
             '<img id=i src="i.png"><iframe src="frame"></iframe>'
@@ -130,7 +130,7 @@ def test_a_page_is_shown_whole(mirrored, serve, page):
     assert all(url.startswith(mirror) for url in made)
 
 
-ATTACKS = """
+ATTACK_SCRIPT = """
 const out = 'http://127.0.0.1:%(port)d/', results = {};
 const tell = name => error => { results[name] = String(error && error.message || error); };
 const tried = [
@@ -176,20 +176,23 @@ Promise.allSettled(tried).then(() => setTimeout(() => {
 """
 
 
-def test_a_hostile_script_reaches_nothing(mirrored, serve, page):
-    with a_stranger() as (port, came), socket.socket(type=socket.SOCK_DGRAM) as datagrams:
+def test_a_hostile_script_reaches_nothing(mirror_tree, serve, page):
+    with (
+        record_connections() as (port, received),
+        socket.socket(type=socket.SOCK_DGRAM) as datagrams,
+    ):
         datagrams.bind(("127.0.0.1", 0))
         datagrams.setblocking(False)
         ports = {"port": port, "udp_port": datagrams.getsockname()[1]}
-        start = mirrored(
+        start = mirror_tree(
             {
                 "index.html": "<meta http-equiv=refresh content='9999;url=/'><body>"
-                f"<script>{ATTACKS % ports}</script>"
+                f"<script>{ATTACK_SCRIPT % ports}</script>"
                 f'<img src="http://127.0.0.1:{port}/static"><a ping="http://127.0.0.1:{port}/ping">'
             },
             "--no-requisites",
         )
-        came.clear()
+        received.clear()
         mirror = serve()
         page.goto(mirror + path_of(start))
         page.wait_for_selector("body[data-results]")
@@ -201,17 +204,19 @@ def test_a_hostile_script_reaches_nothing(mirrored, serve, page):
     assert results.get("cookie", "") == "" or "cookie" in results["cookie"].lower()
     assert results["storage"] != "kept"
     assert results["frame"] in (None, "shut", "")
-    assert [request for request in came if request] == []
+    assert [request for request in received if request] == []
 
 
-def test_without_scripts_none_runs(mirrored, serve, page):
-    start = mirrored({"index.html": "<title>as it came</title><script>document.title='x'</script>"})
+def test_without_scripts_none_runs(mirror_tree, serve, page):
+    start = mirror_tree(
+        {"index.html": "<title>as it came</title><script>document.title='x'</script>"}
+    )
     page.goto(serve("--no-scripts") + path_of(start))
     assert page.title() == "as it came"
 
 
-def test_a_document_with_its_own_policy_is_shown(mirrored, serve, page):
-    start = mirrored(
+def test_a_document_with_its_own_policy_is_shown(mirror_tree, serve, page):
+    start = mirror_tree(
         {
             "index.html": '<meta http-equiv="Content-Security-Policy" content="img-src evil.test">'
             '<img id=i src=i.png integrity="sha256-AA" crossorigin>',
@@ -222,8 +227,8 @@ def test_a_document_with_its_own_policy_is_shown(mirrored, serve, page):
     assert page.evaluate("document.getElementById('i').naturalWidth") == 3
 
 
-def test_fonts_and_modules_load(mirrored, serve, page):
-    start = mirrored(
+def test_fonts_and_modules_load(mirror_tree, serve, page):
+    start = mirror_tree(
         {
             "index.html": "<script type=module src=m.js></script><p>text",
             "m.js": "document.title = 'loaded'",
@@ -233,7 +238,7 @@ def test_fonts_and_modules_load(mirrored, serve, page):
     page.wait_for_function("document.title === 'loaded'")
 
 
-def places(page):
+def element_boxes(page):
     """Return where each element of a page is shown, and how large."""
     return page.evaluate(
         "[...document.querySelectorAll('body, body *:not(crawld-banner, crawld-banner *)')].map("
@@ -260,8 +265,8 @@ def test_a_wiki_switched_off_reads_the_same(mediawiki, crawld, serve, browser):
     crawld.start("run", "-c", config)
     crawld.wait_until(
         lambda _: (
-            rows(crawld, "SELECT count(*) FROM page WHERE state = 'discovered'") == [(0,)]
-            and rows(crawld, "SELECT count(*) FROM page WHERE version_id IS NOT NULL")[0][0]
+            query_rows(crawld, "SELECT count(*) FROM page WHERE state = 'discovered'") == [(0,)]
+            and query_rows(crawld, "SELECT count(*) FROM page WHERE version_id IS NOT NULL")[0][0]
             > len(urls)
         )
     )
@@ -270,14 +275,14 @@ def test_a_wiki_switched_off_reads_the_same(mediawiki, crawld, serve, browser):
         before = []
         for url in urls:
             page.goto(url)
-            before.append((places(page), page.title(), visible_text(page)))
+            before.append((element_boxes(page), page.title(), visible_text(page)))
         assert crawld.terminate() == 0
         wiki.nginx.process.end()
         mirror = serve("--no-scripts")
         made = requests_of(page)
         for url, was in zip(urls, before, strict=True):
             page.goto(mirror + path_of(url))
-            assert (places(page), page.title(), visible_text(page)) == was
+            assert (element_boxes(page), page.title(), visible_text(page)) == was
         assert all(url.startswith(mirror) for url in made)
         styled = "[...document.styleSheets].filter(sheet => sheet.cssRules.length).length"
         assert page.evaluate(styled.replace("sheet.cssRules.length", "sheet.ownerNode")) > 0

@@ -7,9 +7,9 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from tests.e2e.daemon_config import rows
-from tests.peer.daemon import with_serve
-from tests.peer.nginx_front import nginx_before
+from tests.e2e.daemon_config import query_rows
+from tests.peer.crawld_process import with_serve
+from tests.peer.nginx_proxy import with_nginx_proxy
 
 SNIPPET = Path(__file__).parents[2] / "contrib" / "nginx-mirror.conf"
 
@@ -24,16 +24,18 @@ def ask(port, target, **lines):
 
 
 @pytest.fixture
-def cached(peers, nginx, crawld, tmp_path):
+def cached(cleanup, nginx, crawld, tmp_path):
     """A small mirror behind nginx: the port of nginx, and a mirrored address."""
     tree = tmp_path / "tree"
     (tree / "a").mkdir(parents=True)
     (tree / "index.html").write_text("<p>text" + " more" * 200)
     start = nginx({"127.0.0.1": tree}).url("/index.html")
     assert crawld.crawld("mirror", start, "--delay", "0", "--once").returncode == 0
-    mirror = peers.enter_context(with_serve(crawld))
+    mirror = cleanup.enter_context(with_serve(crawld))
     snippet = SNIPPET.read_text()
-    port = peers.enter_context(nginx_before(tmp_path / "front", snippet, urlsplit(mirror).port))
+    port = cleanup.enter_context(
+        with_nginx_proxy(tmp_path / "front", snippet, urlsplit(mirror).port)
+    )
     return port, "/" + start.replace("://", "/", 1)
 
 
@@ -49,7 +51,7 @@ def test_the_cache_answers_the_second_time(cached, crawld):
     packed = ask(port, target, Accept_Encoding="gzip")
     assert packed[1]["Content-Encoding"] == "gzip"
     assert ask(port, target, If_None_Match=first[1]["etag"])[0] == 304
-    assert rows(crawld, "SELECT count(*) FROM visit")[0][0] == 1
+    assert query_rows(crawld, "SELECT count(*) FROM visit")[0][0] == 1
 
 
 def test_the_cache_answers_by_no_foreign_name(cached):

@@ -28,9 +28,9 @@ from typing import Any
 
 from crawld.simweb.ledger import Ledger
 from tests.peer import require_peer
-from tests.peer.nginx import Nginx, Options, nginx_of
-from tests.peer.process import ProcessError, Running, run
-from tests.peer.wikidump import EPOCH_AT, WikiPage, dump, histories, main_page
+from tests.peer.nginx import Nginx, NginxOptions, with_nginx_config
+from tests.peer.process import ManagedProcess, ProcessError, run
+from tests.peer.wiki_dump import EPOCH_AT, WikiPage, main_page_text, make_histories, to_xml_dump
 
 USER = "Admin"
 PASSWORD = "a-password-of-loopback"
@@ -304,14 +304,16 @@ class MediaWiki:
 
 
 @dataclass(frozen=True, slots=True)
-class Template:
+class WikiTemplate:
     """An installed and seeded wiki that does not run: its folder, and what is in it."""
 
     folder: Path
     pages: tuple[WikiPage, ...]
 
 
-def make_template(folder: Path, *, pages: int = 30, revisions: int = 4, seed: int = 1) -> Template:
+def make_template(
+    folder: Path, *, pages: int = 30, revisions: int = 4, seed: int = 1
+) -> WikiTemplate:
     """Install a wiki and seed it with so many articles of so many revisions each."""
     require_peer("mediawiki", "php", "php-fpm", "nginx")
     for part in ("data", "cache", "tmp", "control"):
@@ -326,18 +328,18 @@ def make_template(folder: Path, *, pages: int = 30, revisions: int = 4, seed: in
     )
     _settle(folder, "http://127.0.0.1")
     (folder / "control" / "robots.txt").write_text(ROBOTS)
-    seeded = histories(pages, revisions, seed)
+    seeded = make_histories(pages, revisions, seed)
     _import(folder, seeded)
-    _maintain(folder, "edit.php", "--user", USER, "Main Page", text=main_page(seeded))
-    return Template(folder, tuple(seeded))
+    _maintain(folder, "edit.php", "--user", USER, "Main Page", text=main_page_text(seeded))
+    return WikiTemplate(folder, tuple(seeded))
 
 
 @contextlib.contextmanager
 def with_mediawiki(
     folder: Path,
-    template: Template,
+    template: WikiTemplate,
     *,
-    options: Options | None = None,
+    options: NginxOptions | None = None,
     workers: int = 2,
     host: str = "127.0.0.1",
 ) -> Iterator[MediaWiki]:
@@ -354,13 +356,13 @@ def with_mediawiki(
         The running wiki; its processes are ended afterwards.
     """
     shutil.copytree(template.folder, folder)
-    options = options or Options()
+    options = options or NginxOptions()
     source = require_peer("mediawiki").parent
     with contextlib.ExitStack() as ended:
         port = _start_fpm(folder, source, workers, ended)
         fastcgi = _FASTCGI.format(limit=options.limit_directive(), port=port)
         content = _CONTENT.format(source=source, folder=folder, fastcgi=fastcgi)
-        nginx = ended.enter_context(nginx_of({host: content}, folder / "nginx", options))
+        nginx = ended.enter_context(with_nginx_config({host: content}, folder / "nginx", options))
         wiki = MediaWiki(folder, nginx, template.pages)
         _settle(folder, wiki.origin)
         yield wiki
@@ -377,7 +379,7 @@ def _start_fpm(folder: Path, source: Path, workers: int, ended: contextlib.ExitS
         program = require_peer("php-fpm")
         as_root = ("--allow-to-run-as-root",) if root else ()
         config = folder / "fpm.conf"
-        fpm = Running(
+        fpm = ManagedProcess(
             [program, "--nodaemonize", "--fpm-config", config, *as_root],
             folder,
             name="php-fpm",
@@ -394,7 +396,7 @@ def _settle(folder: Path, server: str) -> None:
 
 def _import(folder: Path, pages: Sequence[WikiPage]) -> None:
     file = folder / "tmp" / "dump.xml"
-    file.write_text(dump(pages), encoding="utf-8")
+    file.write_text(to_xml_dump(pages), encoding="utf-8")
     _maintain(
         folder, "importDump.php", "--quiet", "--no-updates", "--username-prefix", "", str(file)
     )

@@ -27,7 +27,7 @@ import trustme
 
 from crawld.simweb.ledger import Ledger, LedgerRow
 from tests.peer import require_peer
-from tests.peer.process import Running
+from tests.peer.process import ManagedProcess
 
 PRECISION_S = 0.002
 
@@ -86,7 +86,7 @@ _STATUS = "/.harness/status"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Limit:
+class RateLimit:
     """How many requests of one client are served; the others get `status` and Retry-After.
 
     Attributes:
@@ -101,7 +101,7 @@ class Limit:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Options:
+class NginxOptions:
     """What all hosts of one nginx have in common.
 
     Attributes:
@@ -112,7 +112,7 @@ class Options:
         h2: offer HTTP/2 where TLS is.
     """
 
-    limit: Limit | None = None
+    limit: RateLimit | None = None
     retry_after_s: int = 2
     autoindex: bool = False
     authority: trustme.CA | None = None
@@ -136,7 +136,7 @@ class Nginx:
         process: the nginx process.
     """
 
-    def __init__(self, prefix: Path, hosts: Mapping[str, str], options: Options) -> None:
+    def __init__(self, prefix: Path, hosts: Mapping[str, str], options: NginxOptions) -> None:
         program = require_peer("nginx")
         self.hosts = list(hosts)
         self._prefix = prefix
@@ -149,7 +149,7 @@ class Nginx:
             self.tls_port, secure = _bind(addresses, sockets) if options.authority else (0, [])
             inherited = [*plain, *secure]
             (prefix / "nginx.conf").write_text(self._config(hosts, options))
-            self.process = Running(
+            self.process = ManagedProcess(
                 [program, "-p", prefix, "-e", "error.log", "-c", prefix / "nginx.conf"],
                 prefix,
                 name="nginx",
@@ -217,7 +217,7 @@ class Nginx:
         counts = dict(itertools.pairwise(words))
         return (int(counts["Reading:"]), int(counts["Writing:"])) != (0, 1)
 
-    def _config(self, hosts: Mapping[str, str], options: Options) -> str:
+    def _config(self, hosts: Mapping[str, str], options: NginxOptions) -> str:
         limit = options.limit
         zone = ""
         if limit:
@@ -234,7 +234,7 @@ class Nginx:
             servers="".join(self._server(host, body, options) for host, body in hosts.items()),
         )
 
-    def _server(self, host: str, content: str, options: Options) -> str:
+    def _server(self, host: str, content: str, options: NginxOptions) -> str:
         address = self._addresses[host]
         listen = f"listen {address}:{self.port};"
         certificate = ""
@@ -261,7 +261,7 @@ class Nginx:
 
 @contextlib.contextmanager
 def with_nginx(
-    prefix: Path, trees: Mapping[str, Path], options: Options | None = None
+    prefix: Path, trees: Mapping[str, Path], options: NginxOptions | None = None
 ) -> Iterator[Nginx]:
     """Serve a directory tree for each virtual host.
 
@@ -273,26 +273,26 @@ def with_nginx(
     Yields:
         The running nginx; it is stopped at the end.
     """
-    options = options or Options()
-    with nginx_of(
+    options = options or NginxOptions()
+    with with_nginx_config(
         {host: _tree(tree, options) for host, tree in trees.items()}, prefix, options
     ) as n:
         yield n
 
 
 @contextlib.contextmanager
-def nginx_of(
-    contents: Mapping[str, str], prefix: Path, options: Options | None = None
+def with_nginx_config(
+    contents: Mapping[str, str], prefix: Path, options: NginxOptions | None = None
 ) -> Iterator[Nginx]:
     """Serve by directives of nginx: the body of the `server` block of each virtual host."""
-    nginx = Nginx(prefix, contents, options or Options())
+    nginx = Nginx(prefix, contents, options or NginxOptions())
     try:
         yield nginx
     finally:
         nginx.stop()
 
 
-def documentation(copy: Path | None = None) -> Path:
+def documentation_tree(copy: Path | None = None) -> Path:
     """Return the folder of a real documentation tree: that of SQLite, 766 pages.
 
     Args:
@@ -302,7 +302,7 @@ def documentation(copy: Path | None = None) -> Path:
     return tree if copy is None else Path(shutil.copytree(tree, copy, dirs_exist_ok=True))
 
 
-def _tree(tree: Path, options: Options) -> str:
+def _tree(tree: Path, options: NginxOptions) -> str:
     autoindex = "on" if options.autoindex else "off"
     location = f"index index.html; autoindex {autoindex}; {options.limit_directive()}"
     return f'root "{tree}"; location / {{ {location} }}'

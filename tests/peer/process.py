@@ -22,7 +22,7 @@ class ProcessError(AssertionError):
     """A program of a test did not do what it was started for; the text holds what it said."""
 
 
-class Running:
+class ManagedProcess:
     """A process and its output files.
 
     Attributes:

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from tests.peer import require_peer
-from tests.peer.process import ProcessError, Running, run
+from tests.peer.process import ManagedProcess, ProcessError, run
 
 _TRIES = 600
 _POLL_S = 0.1
@@ -39,7 +39,7 @@ def with_pywb(folder: Path, archives: Sequence[Path]) -> Iterator[str]:
     with socket.create_server(("127.0.0.1", 0)) as listening:
         port = listening.getsockname()[1]
         number = listening.fileno()
-        pywb = Running(
+        pywb = ManagedProcess(
             [sys.executable, "-c", _PYWB, str(number)], folder, name="pywb", pass_fds=[number]
         )
     with _ending(pywb):
@@ -54,7 +54,7 @@ def with_kiwix(folder: Path, zim: Path) -> Iterator[str]:
     for attempt in range(5):
         with socket.create_server(("127.0.0.1", 0)) as probe:
             port = probe.getsockname()[1]
-        kiwix = Running(
+        kiwix = ManagedProcess(
             [program, "--address", "127.0.0.1", "--port", str(port), zim],
             folder,
             name=f"kiwix-{attempt}",
@@ -66,21 +66,21 @@ def with_kiwix(folder: Path, zim: Path) -> Iterator[str]:
     raise kiwix.error("does not answer")
 
 
-def installed(name: str) -> Path:
+def installed_command(name: str) -> Path:
     """Return a command that a Python package of the tests brought."""
     beside = Path(sys.executable).with_name(name)
     return beside if beside.exists() else Path(shutil.which(name) or name)
 
 
 @contextlib.contextmanager
-def _ending(process: Running) -> Iterator[None]:
+def _ending(process: ManagedProcess) -> Iterator[None]:
     try:
         yield
     finally:
         process.end()
 
 
-def _answers(process: Running, url: str) -> bool:
+def _answers(process: ManagedProcess, url: str) -> bool:
     for _ in range(_TRIES):
         try:
             urllib.request.urlopen(url, timeout=5).close()

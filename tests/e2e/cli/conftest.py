@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.peer.commands import command
+from tests.peer.in_process_command import command
 
 __all__ = ["command"]
 

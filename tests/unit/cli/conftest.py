@@ -1,5 +1,5 @@
 """Commands run here."""
 
-from tests.peer.commands import command
+from tests.peer.in_process_command import command
 
 __all__ = ["command"]

@@ -1,7 +1,7 @@
 """A real wiki mirrored whole: its skin, its pictures, and pages that move and vanish."""
 
-from tests.e2e.daemon_config import rows, write_config
-from tests.e2e.test_requisites import png
+from tests.e2e.daemon_config import query_rows, write_config
+from tests.e2e.test_requisites import grey_pixel_png
 
 
 def start(crawld, mediawiki, *, min_revisit_s=0.5, **more):
@@ -26,16 +26,16 @@ def start(crawld, mediawiki, *, min_revisit_s=0.5, **more):
     crawld.start("run", "-c", config)
 
 
-def known(crawld, pattern):
-    return rows(
+def page_rows(crawld, pattern):
+    return query_rows(
         crawld,
         "SELECT last_outcome, version_id IS NOT NULL, redirect_url FROM page WHERE url LIKE ?",
         pattern,
     )
 
 
-def copies(crawld, mediawiki, title):
-    [[count]] = rows(
+def count_copies(crawld, mediawiki, title):
+    [[count]] = query_rows(
         crawld,
         "SELECT count(*) FROM version JOIN page USING (page_id) WHERE url = ?",
         mediawiki.url(title),
@@ -45,24 +45,24 @@ def copies(crawld, mediawiki, title):
 
 def test_a_wiki_comes_with_its_skin_and_its_pictures(crawld, mediawiki):
     mediawiki.set_robots("User-agent: *\nDisallow:\n")
-    mediawiki.upload("Dot.png", png(77))
+    mediawiki.upload("Dot.png", grey_pixel_png(77))
     title = mediawiki.pages[0].title
     mediawiki.edit(title, "A dot: [[File:Dot.png]] and text.")
     start(crawld, mediawiki)
     wanted = ("%/w/load.php?%only=styles%", "%/w/images/%/Dot.png", "%/w/load.php?%startup%")
 
     def whole(_):
-        found = [known(crawld, pattern) for pattern in wanted]
+        found = [page_rows(crawld, pattern) for pattern in wanted]
         return all(each and all(row[0] == "changed" for row in each) for each in found)
 
     crawld.wait_until(whole)
-    [[body]] = rows(
+    [[body]] = query_rows(
         crawld,
         "SELECT data FROM body JOIN version USING (body_id) JOIN page USING (page_id)"
         " WHERE url LIKE '%/Dot.png'",
     )
-    assert body == png(77)
-    [[pages, requisites]] = rows(crawld, "SELECT page_count, requisite_count FROM site")
+    assert body == grey_pixel_png(77)
+    [[pages, requisites]] = query_rows(crawld, "SELECT page_count, requisite_count FROM site")
     assert pages > 1
     assert requisites >= 3
 
@@ -71,28 +71,30 @@ def test_a_moved_page_keeps_one_history_and_a_deleted_one_its_copy(crawld, media
     moved, deleted = (page.title for page in mediawiki.pages[1:3])
     start(crawld, mediawiki, requisites=False)
     crawld.wait_until(
-        lambda _: copies(crawld, mediawiki, moved) and copies(crawld, mediawiki, deleted)
+        lambda _: (
+            count_copies(crawld, mediawiki, moved) and count_copies(crawld, mediawiki, deleted)
+        )
     )
     mediawiki.move(moved, "A new name")
     mediawiki.delete(deleted)
     crawld.wait_until(
         lambda _: (
-            known(crawld, mediawiki.url(moved))[0][2] == mediawiki.url("A new name")
-            and copies(crawld, mediawiki, "A new name") > 0
-            and known(crawld, mediawiki.url(deleted))[0][0] == "gone"
+            page_rows(crawld, mediawiki.url(moved))[0][2] == mediawiki.url("A new name")
+            and count_copies(crawld, mediawiki, "A new name") > 0
+            and page_rows(crawld, mediawiki.url(deleted))[0][0] == "gone"
         )
     )
-    assert copies(crawld, mediawiki, moved) == 0
-    assert known(crawld, mediawiki.url(deleted))[0][1]
-    crawld.wait_until(lambda _: known(crawld, mediawiki.url("A new name"))[0][0] is not None)
+    assert count_copies(crawld, mediawiki, moved) == 0
+    assert page_rows(crawld, mediawiki.url(deleted))[0][1]
+    crawld.wait_until(lambda _: page_rows(crawld, mediawiki.url("A new name"))[0][0] is not None)
     crawld.post("/drain")
     report = crawld.crawld("doctor", "--db", crawld.db)
     assert report.returncode == 0, report.stdout
 
 
-def standing(crawld, mediawiki, title):
+def last_outcome_and_copy(crawld, mediawiki, title):
     """Return what the last visit of a page found, and the number of the copy kept."""
-    [[outcome, version_id]] = rows(
+    [[outcome, version_id]] = query_rows(
         crawld, "SELECT last_outcome, version_id FROM page WHERE url = ?", mediawiki.url(title)
     )
     return outcome, version_id
@@ -102,17 +104,17 @@ def test_a_deleted_page_keeps_its_copy_until_the_wiki_brings_it_back(crawld, med
     title = mediawiki.pages[2].title
     # No page comes again by itself within the test: whatever is noticed, the wiki's log told.
     start(crawld, mediawiki, min_revisit_s=3_600.0, requisites=False, api=True)
-    crawld.wait_until(lambda _: copies(crawld, mediawiki, title) == 1)
+    crawld.wait_until(lambda _: count_copies(crawld, mediawiki, title) == 1)
     crawld.wait_until(lambda found: any(each["poll_count"] for each in found), "/hints")
-    _, kept = standing(crawld, mediawiki, title)
+    _, kept = last_outcome_and_copy(crawld, mediawiki, title)
     mediawiki.delete(title)
-    crawld.wait_until(lambda _: standing(crawld, mediawiki, title) == ("gone", kept))
+    crawld.wait_until(lambda _: last_outcome_and_copy(crawld, mediawiki, title) == ("gone", kept))
     logged = "SELECT kind FROM change WHERE source = 'log'"
-    crawld.wait_until(lambda _: rows(crawld, logged) == [("deletion",)])
+    crawld.wait_until(lambda _: query_rows(crawld, logged) == [("deletion",)])
     mediawiki.undelete(title)
-    crawld.wait_until(lambda _: standing(crawld, mediawiki, title)[0] != "gone")
-    outcome, shown = standing(crawld, mediawiki, title)
+    crawld.wait_until(lambda _: last_outcome_and_copy(crawld, mediawiki, title)[0] != "gone")
+    outcome, shown = last_outcome_and_copy(crawld, mediawiki, title)
     assert outcome in ("changed", "unchanged", "not_modified")
     assert shown is not None
-    [[state]] = rows(crawld, "SELECT state FROM page WHERE url = ?", mediawiki.url(title))
+    [[state]] = query_rows(crawld, "SELECT state FROM page WHERE url = ?", mediawiki.url(title))
     assert state == "visited"

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from tests.peer import require_peer
-from tests.peer.process import Running
+from tests.peer.process import ManagedProcess
 
 _CONFIG = """
 daemon off;
@@ -31,7 +31,7 @@ http {{
 
 
 @contextlib.contextmanager
-def nginx_before(prefix: Path, snippet: str, port: int) -> Iterator[int]:
+def with_nginx_proxy(prefix: Path, snippet: str, port: int) -> Iterator[int]:
     """Run nginx before the listener at a port of loopback; yields nginx's own port."""
     program = require_peer("nginx")
     (prefix / "tmp").mkdir(parents=True)
@@ -46,7 +46,7 @@ def nginx_before(prefix: Path, snippet: str, port: int) -> Iterator[int]:
             snippet = snippet.replace(written, here)
         user = "user root;" if os.getuid() == 0 else ""
         (prefix / "nginx.conf").write_text(_CONFIG.format(user=user, snippet=snippet))
-        front = Running(
+        front = ManagedProcess(
             [program, "-p", prefix, "-e", "error.log", "-c", prefix / "nginx.conf"],
             prefix,
             name="nginx-front",

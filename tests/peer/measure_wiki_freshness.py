@@ -7,7 +7,7 @@ The same is done with policy `merge` and no hints, which learns its rates from i
 MERGE could hold if it knew the true rates follows from the closed form (equally spaced visits at
 the optimal frequencies).
 
-    python -m tests.peer.wikitarget --pages 500 --every 2 --delay 1 --for 300
+    python -m tests.peer.measure_wiki_freshness --pages 500 --every 2 --delay 1 --for 300
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ import numpy as np
 from crawld.core.revisit.allocation import allocate
 from crawld.core.revisit.freshness import mean_freshness
 from crawld.core.revisit.pages_by_host import PagesByHost
-from tests.peer.daemon import Crawld, with_crawld
-from tests.peer.mediawiki import MediaWiki, Template, make_template, with_mediawiki
-from tests.peer.wikistorm import Figures, Storm, Watch, judge
+from tests.peer.crawld_process import Crawld, with_crawld
+from tests.peer.mediawiki import MediaWiki, WikiTemplate, make_template, with_mediawiki
+from tests.peer.wiki_editor import CopyFreshness, CopyObserver, WikiEditor, measure_copies
 
 WARM_UP_DELAY_S = 0.02
 LOOK_EVERY_S = 0.1
@@ -53,7 +53,7 @@ api = {api}
 
 
 def run(
-    template: Template, room: Path, *, policy: str, hints: bool, arguments: argparse.Namespace
+    template: WikiTemplate, room: Path, *, policy: str, hints: bool, arguments: argparse.Namespace
 ) -> dict[str, object]:
     """Mirror a copy of the wiki under a storm, and return what came of it."""
     with with_mediawiki(room / "wiki", template) as wiki, with_crawld(room / "crawld") as crawld:
@@ -104,8 +104,8 @@ def _warm_up(crawld: Crawld, wiki: MediaWiki, *, policy: str, hints: bool, pages
 
 def _storm(
     crawld: Crawld, wiki: MediaWiki, titles: list[str], arguments: argparse.Namespace
-) -> Figures:
-    watch, storm = Watch(crawld.db), Storm(wiki, titles, zipf=arguments.zipf)
+) -> CopyFreshness:
+    watch, storm = CopyObserver(crawld.db), WikiEditor(wiki, titles, zipf=arguments.zipf)
     urls = {title: wiki.url(title) for title in titles}
     over = threading.Event()
 
@@ -129,12 +129,12 @@ def _storm(
             allocated_at = time.time()
         if time.time() - told_at > 20.0:
             told_at = time.time()
-            seen = judge(storm.edits, watch.seen, urls, since=since, until=told_at)
+            seen = measure_copies(storm.edits, watch.seen, urls, since=since, until=told_at)
             print(f"{told_at - since:5.0f} s  {seen}", file=sys.stderr, flush=True)
     over.set()
     editing.join()
     watch.look()
-    return judge(storm.edits, watch.seen, urls, since=counts_from, until=time.time())
+    return measure_copies(storm.edits, watch.seen, urls, since=counts_from, until=time.time())
 
 
 def merge_at_best(pages: int, zipf: float, every_s: float, delay_s: float) -> float:

@@ -9,7 +9,7 @@ from crawld.cli import crawlctl, main
 
 
 @dataclass
-class Ended:
+class CommandResult:
     """How a command ended."""
 
     code: int
@@ -27,7 +27,7 @@ def command(capsys):
         with pytest.raises(SystemExit) as ended:
             app([str(each) for each in arguments], prog_name=program)
         said = capsys.readouterr()
-        return Ended(ended.value.code or 0, said.out, said.err)
+        return CommandResult(ended.value.code or 0, said.out, said.err)
 
     yield run
     structlog.reset_defaults()

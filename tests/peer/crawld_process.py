@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from crawld.simweb.ledger import Ledger
-from tests.peer.process import ProcessError, Running, run
+from tests.peer.process import ManagedProcess, ProcessError, run
 
 POLL_S = 0.05
 WAIT_S = 60.0
@@ -28,7 +28,7 @@ _CRAWLD = (sys.executable, "-m", "crawld.cli.main")
 _CRAWLCTL = (sys.executable, "-m", "crawld.cli.crawlctl")
 
 
-class RefusedError(AssertionError):
+class ControlError(AssertionError):
     """The control socket answered a request by an error: `status` and what it said."""
 
     def __init__(self, status: int, answer: object) -> None:
@@ -67,11 +67,11 @@ class Crawld:
         self.folder = folder
         self.db = folder / "crawld.db"
         self.socket = folder / "crawld.sock"
-        self.process: Running | None = None
+        self.process: ManagedProcess | None = None
         self._starts = 0
         self._environment = {"CRAWLD_SOCKET": str(self.socket), "COLUMNS": "200"}
 
-    def start(self, *arguments: str | Path, ready: bool = True) -> Running:
+    def start(self, *arguments: str | Path, ready: bool = True) -> ManagedProcess:
         """Start a daemon: `start("mirror", url)`, `start("run", "-c", config)`.
 
         Args:
@@ -83,7 +83,7 @@ class Crawld:
         """
         self.stop()
         self._starts += 1
-        self.process = Running(
+        self.process = ManagedProcess(
             [*_CRAWLD, *arguments],
             self.folder,
             name=f"crawld-{self._starts}",
@@ -137,7 +137,7 @@ class Crawld:
             response = connection.getresponse()
             answer = loads(response.read())
         if response.status >= 400:
-            raise RefusedError(response.status, answer)
+            raise ControlError(response.status, answer)
         return answer
 
     def crawlctl(self, *arguments: str | Path) -> subprocess.CompletedProcess[str]:
@@ -181,7 +181,7 @@ class Crawld:
         if self.process is not None:
             self.process.end()
 
-    def _running(self) -> Running:
+    def _running(self) -> ManagedProcess:
         if self.process is None:
             raise ProcessError("no daemon was started")
         return self.process
@@ -207,7 +207,7 @@ class SimWebProcess:
 
     def __init__(self, folder: Path, *arguments: str) -> None:
         self._ledger = folder / "ledger.jsonl"
-        self.process = Running(
+        self.process = ManagedProcess(
             [sys.executable, "-m", "crawld.simweb", "--ledger", self._ledger, *arguments],
             folder,
             name="simweb",
@@ -249,7 +249,7 @@ def with_simweb(folder: Path, *arguments: str) -> Iterator[SimWebProcess]:
 @contextlib.contextmanager
 def with_serve(crawld: Crawld, *arguments: str | Path) -> Iterator[str]:
     """Run `crawld serve` on the folder's database and any free port; yields the URL it prints."""
-    serving = Running(
+    serving = ManagedProcess(
         [*_CRAWLD, "serve", "--db", crawld.db, "--listen", "127.0.0.1:0", *arguments],
         crawld.folder,
         name="serve",

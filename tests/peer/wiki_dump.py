@@ -28,7 +28,7 @@ AWKWARD_TITLES = (
     "Ratio 3:4",
     "Tom's; Dick~s",
 )
-_WORDS = (
+WORDS = (
     "anchor",
     "barley",
     "candle",
@@ -85,7 +85,7 @@ class WikiPage:
     namespace: int = 0
 
 
-def histories(pages: int, revisions: int, seed: int = 1) -> list[WikiPage]:
+def make_histories(pages: int, revisions: int, seed: int = 1) -> list[WikiPage]:
     """Return so many articles with so many revisions each, and what they need beside them.
 
     The last of the list are a template, a category and a redirect to the first article.
@@ -104,12 +104,12 @@ def histories(pages: int, revisions: int, seed: int = 1) -> list[WikiPage]:
     ]
 
 
-def main_page(pages: Sequence[WikiPage]) -> str:
+def main_page_text(pages: Sequence[WikiPage]) -> str:
     """Return the text of a main page from which the tree of articles starts."""
     return f"Welcome. Start at [[{pages[0].title}]] or read [[:Category:Entries]]."
 
 
-def dump(pages: Iterable[WikiPage]) -> str:
+def to_xml_dump(pages: Iterable[WikiPage]) -> str:
     """Return pages as an XML dump, as `importDump.php` reads it."""
     return _FORM.format(pages="".join(map(_page, pages)))
 
@@ -136,7 +136,7 @@ def _article(chance: random.Random, titles: Sequence[str], place: int, revisions
 
 def _text(chance: random.Random, title: str, links: Sequence[str], number: int) -> str:
     paragraphs = [
-        " ".join(chance.choices(_WORDS, k=chance.randint(10, 70))).capitalize() + "."
+        " ".join(chance.choices(WORDS, k=chance.randint(10, 70))).capitalize() + "."
         for _ in range(min(number + 2, 6))
     ]
     seen = " and ".join(f"[[:{link}]]" for link in links)

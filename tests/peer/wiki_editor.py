@@ -1,9 +1,9 @@
-"""A storm of edits over a wiki, and a judge who compares its mirror with it from outside.
+"""Edit a wiki under load, and compare its mirror with it from outside the daemon.
 
-`Storm` edits, moves, deletes, restores and imports, and remembers what every title should show. A
-text carries a sentence of its own, so that a copy says of which edit it is. `Watch` reads the
-mirror's file beside the daemon: which edit each copy shows, at the instant at which anybody could
-have read it; from both follow freshness and the time from an edit to its copy.
+`WikiEditor` edits, moves, deletes, restores and imports pages and records every text it saved. Each
+text contains a unique mark, so a copy shows which edit it holds. `CopyObserver` reads the mirror's
+database beside the daemon and records when each edit became visible there. Freshness and the delay
+from an edit to its copy follow from both.
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ from crawld.core.content.analysis import read_blocks
 from crawld.store.engine.connection import open_connection
 from crawld.store.versions import version
 from tests.peer.mediawiki import MediaWiki
-from tests.peer.wikidump import _WORDS, Revision, WikiPage
+from tests.peer.wiki_dump import WORDS, Revision, WikiPage
 
 _MARK = re.compile(r"Mark of this text: ([a-z ]+)\.")
 
 
-def mark(number: int) -> str:
+def edit_mark(number: int) -> str:
     """Return the words that stand for a number; no digits, which may be noise on a page."""
     words = []
     for _ in range(4):
-        number, word = divmod(number, len(_WORDS))
-        words.append(_WORDS[word])
+        number, word = divmod(number, len(WORDS))
+        words.append(WORDS[word])
     return " ".join(words)
 
 
@@ -54,11 +54,11 @@ class Edit:
 
     title: str
     at: float
-    mark: str
+    edit_mark: str
 
 
 @dataclass
-class Storm:
+class WikiEditor:
     """Changes a wiki, and remembers how.
 
     Attributes:
@@ -92,7 +92,7 @@ class Storm:
         """Save a new text under a title, by default one at random, skewed."""
         if title is None:
             [title] = self._chance.choices(self._order, self._weights)
-        words = mark(7_919 * len(self.edits) + 101)
+        words = edit_mark(7_919 * len(self.edits) + 101)
         self.wiki.edit(title, self.text(title, words))
         self.gone.discard(title)
         done = Edit(title, time.time(), words)
@@ -106,7 +106,7 @@ class Storm:
         return "\n\n".join(f"== Part {part} ==\n{prose}" for part, prose in enumerate(own))
 
     def _prose(self) -> str:
-        return " ".join(self._chance.choices(_WORDS, k=40)).capitalize() + "."
+        return " ".join(self._chance.choices(WORDS, k=40)).capitalize() + "."
 
     def delete(self, title: str) -> None:
         """Delete a page."""
@@ -120,14 +120,14 @@ class Storm:
 
     def bring_in(self, title: str, at: int) -> str:
         """Import a revision of a title, older or newer than its others; return its mark."""
-        words = mark(15_485_863 + len(self.edits) * 31 + at % 1_000)
+        words = edit_mark(15_485_863 + len(self.edits) * 31 + at % 1_000)
         text = self.text(title, words)
         self.wiki.import_pages([WikiPage(title, (Revision(at, text, "import"),))])
         self.gone.discard(title)
         return words
 
 
-class Watch:
+class CopyObserver:
     """Reads a mirror's file from outside, again and again.
 
     Attributes:
@@ -154,7 +154,7 @@ class Watch:
 
 
 @dataclass(frozen=True, slots=True)
-class Figures:
+class CopyFreshness:
     """What a run came to.
 
     Attributes:
@@ -171,14 +171,14 @@ class Figures:
     least: float
 
 
-def judge(
+def measure_copies(
     edits: Sequence[Edit],
     seen: Mapping[str, Sequence[tuple[float, Sequence[str]]]],
     urls: Mapping[str, str],
     *,
     since: float,
     until: float,
-) -> Figures:
+) -> CopyFreshness:
     """Return freshness and lag of a run.
 
     A page counts as stale from an edit on until a copy of that edit, or of a later one, is in the
@@ -234,7 +234,7 @@ def judge(
     quantiles = tuple(
         lags[min(int(q * len(lags)), len(lags) - 1)] if lags else 0.0 for q in (0.5, 0.9, 0.99)
     )
-    return Figures(freshness, quantiles, len(lags) + uncopied, uncopied, least)  # type: ignore[arg-type]
+    return CopyFreshness(freshness, quantiles, len(lags) + uncopied, uncopied, least)  # type: ignore[arg-type]
 
 
 def _mean_fresh(
@@ -253,7 +253,7 @@ def _mean_fresh(
     return 1.0 - area / (pages * (until - since)), 1.0 - most / pages
 
 
-def differences(wiki: MediaWiki, db: Path, titles: Sequence[str]) -> dict[str, str]:
+def find_differences(wiki: MediaWiki, db: Path, titles: Sequence[str]) -> dict[str, str]:
     """Compare every title with its mirror, text by text; return what differs, by title.
 
     A title that the wiki does not have must be known to be gone; its last copy stays.
