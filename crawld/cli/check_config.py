@@ -9,9 +9,9 @@ from pathlib import Path
 from crawld.cli.output import counted
 from crawld.config.checks import SiteSeeds
 from crawld.config.derive import user_agent
-from crawld.config.load import Loaded, load
+from crawld.config.load import LoadedConfig, load
 from crawld.config.model import Config
-from crawld.config.site import Site
+from crawld.config.site import SiteConfig
 from crawld.config.template import template
 from crawld.errors import EXIT_OK, EXIT_OPERATOR, ConfigError
 
@@ -35,7 +35,7 @@ def check_config(path: Path, *, as_json: bool = False) -> int:
     return EXIT_OK
 
 
-def config_summary(loaded: Loaded) -> dict[str, object]:
+def config_summary(loaded: LoadedConfig) -> dict[str, object]:
     """Return what a config comes to, as JSON types."""
     config = loaded.config
     return {
@@ -47,7 +47,7 @@ def config_summary(loaded: Loaded) -> dict[str, object]:
     }
 
 
-def _site_summary(config: Config, site: Site, seeds: SiteSeeds) -> dict[str, object]:
+def _site_summary(config: Config, site: SiteConfig, seeds: SiteSeeds) -> dict[str, object]:
     return {
         "name": site.name,
         "seeds": seeds.count,
@@ -59,11 +59,11 @@ def _site_summary(config: Config, site: Site, seeds: SiteSeeds) -> dict[str, obj
     }
 
 
-def _delay_s(config: Config, site: Site) -> float:
+def _delay_s(config: Config, site: SiteConfig) -> float:
     return config.politeness.host_delay_s if site.host_delay_s is None else site.host_delay_s
 
 
-def _print_summary(loaded: Loaded) -> None:
+def _print_summary(loaded: LoadedConfig) -> None:
     config = loaded.config
     print(f"user agent  {user_agent(config)}")
     print(f"database    {config.daemon.db}")

@@ -8,7 +8,7 @@ import structlog
 import trio
 
 from crawld.cli.logs import configure_logs
-from crawld.config.load import Loaded, load
+from crawld.config.load import LoadedConfig, load
 from crawld.daemon.daemon import Daemon, Start
 from crawld.daemon.run import run_daemon
 from crawld.errors import EXIT_OK
@@ -35,7 +35,7 @@ def run(path: Path, socket: Path | None = None) -> int:
     return EXIT_OK
 
 
-async def _run(path: Path, loaded: Loaded, socket: Path | None) -> None:
+async def _run(path: Path, loaded: LoadedConfig, socket: Path | None) -> None:
     async def watch(daemon: Daemon) -> None:
         # the level of the config in force: a reload changes it
         configure_logs(

@@ -15,7 +15,7 @@ from pydantic import TypeAdapter, ValidationError
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from crawld.cli.output import console, count_text, json_text
-from crawld.config.values import HostPattern, listen_of
+from crawld.config.values import HostPattern, parse_listen
 from crawld.errors import EXIT_OK, OperatorError, StoreError
 from crawld.net.network import SystemNetwork
 from crawld.store.engine import migrate
@@ -46,7 +46,7 @@ def serve(
         OperatorError: the database cannot be read, or the address cannot be had.
     """
     try:
-        host, port = listen_of(listen)
+        host, port = parse_listen(listen)
     except ValueError as error:
         raise OperatorError(f"--listen {listen} {error}") from None
     try:

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from crawld.config.site import Site
+from crawld.config.site import SiteConfig
 from crawld.core.page import Failure, Outcome, PageState
 from crawld.store.engine.database import Database
 from crawld.store.frontier import page as page_rows
@@ -67,7 +67,7 @@ def _failure_reason(page: PageRecord) -> str | None:
     return page.last_failure or page.last_outcome.value
 
 
-async def read_summary(path: Path, site: Site) -> MirrorSummary:
+async def read_summary(path: Path, site: SiteConfig) -> MirrorSummary:
     """Count the pages of a site in a file that no daemon holds any more."""
     counted = MirrorSummary()
     async with await Database.open(path, read_only=True) as database:

@@ -15,12 +15,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from crawld.config.derive import ANY_HOST, is_public_host, url_rules
+from crawld.config.derive import ANY_HOST, is_public_host, url_scope
 from crawld.config.headers import read_headers
 from crawld.config.model import Config
 from crawld.config.positions import KeyPath
-from crawld.config.seeds import BadSeed, seeds
-from crawld.config.site import Site
+from crawld.config.seeds import BadSeed, read_seeds
+from crawld.config.site import SiteConfig
 from crawld.core.scope import Scope
 from crawld.core.url import parse
 from crawld.errors import ConfigError
@@ -39,7 +39,7 @@ SHORT_DELAY_S = 1.0
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class ConfigIssue:
     """One remark on a config.
 
     Attributes:
@@ -62,7 +62,7 @@ class SiteSeeds:
     is_complete: bool = True
 
 
-def check_config(config: Config) -> tuple[list[Finding], dict[str, SiteSeeds]]:
+def check_config(config: Config) -> tuple[list[ConfigIssue], dict[str, SiteSeeds]]:
     """Return every finding, and what the seeds of each site came to, by its name."""
     findings = [*_check_daemon(config), *_check_names(config)]
     totals: dict[str, SiteSeeds] = {}
@@ -75,18 +75,18 @@ def check_config(config: Config) -> tuple[list[Finding], dict[str, SiteSeeds]]:
     findings += _check_politeness(config, totals)
     findings += _check_contact(config, totals)
     if not config.sites:
-        findings.append(Finding((), "no [[site]] yet: nothing to mirror", fatal=False))
+        findings.append(ConfigIssue((), "no [[site]] yet: nothing to mirror", fatal=False))
     return findings, totals
 
 
-def _check_daemon(config: Config) -> Iterator[Finding]:
+def _check_daemon(config: Config) -> Iterator[ConfigIssue]:
     socket, group = config.daemon.socket, config.daemon.socket_group
     if socket is not None and len(bytes(socket)) > MAX_SOCKET_PATH_BYTES:
         message = f"is longer than the {MAX_SOCKET_PATH_BYTES} bytes a socket path may have"
-        yield Finding(("daemon", "socket"), f"daemon.socket {message}; choose a shorter one")
+        yield ConfigIssue(("daemon", "socket"), f"daemon.socket {message}; choose a shorter one")
     if group is not None and not _group_exists(group):
         message = f"daemon.socket_group: there is no group {group!r} here; create it or unset it"
-        yield Finding(("daemon", "socket_group"), message)
+        yield ConfigIssue(("daemon", "socket_group"), message)
 
 
 def _group_exists(group: str) -> bool:
@@ -97,44 +97,50 @@ def _group_exists(group: str) -> bool:
     return True
 
 
-def _check_names(config: Config) -> Iterator[Finding]:
+def _check_names(config: Config) -> Iterator[ConfigIssue]:
     seen: set[str] = set()
     for index, site in enumerate(config.sites):
         if site.name in seen:
             path: KeyPath = ("site", index, "name")
-            yield Finding(path, f"two sites are named {site.name!r}; rename one")
+            yield ConfigIssue(path, f"two sites are named {site.name!r}; rename one")
         seen.add(site.name)
 
 
-def _check_seeds(index: int, site: Site, total: SiteSeeds) -> Iterator[Finding]:
-    rules = url_rules(include=site.include, exclude=site.exclude)
+def _check_seeds(index: int, site: SiteConfig, total: SiteSeeds) -> Iterator[ConfigIssue]:
+    rules = url_scope(include=site.include, exclude=site.exclude)
     yield from _check_listed(index, site, rules, total)
     for key, path in (("seeds_file", site.seeds_file), ("titles_file", site.titles_file)):
         if path is not None:
             yield from _check_file(("site", index, key), site, rules, total)
     if not total.count:
-        yield Finding(("site", index), f'site "{site.name}" has not one usable seed')
+        yield ConfigIssue(("site", index), f'site "{site.name}" has not one usable seed')
 
 
-def _check_listed(index: int, site: Site, rules: Scope, total: SiteSeeds) -> Iterator[Finding]:
+def _check_listed(
+    index: int, site: SiteConfig, rules: Scope, total: SiteSeeds
+) -> Iterator[ConfigIssue]:
     known: set[str] = set()
     listed = site.model_copy(update={"seeds_file": None, "titles_file": None})
-    for seed in seeds(listed):
+    for seed in read_seeds(listed):
         path: KeyPath = ("site", index, "seeds", seed.line)
         if isinstance(seed, BadSeed):
-            yield Finding(path, f'site "{site.name}": seed {seed.reason}')
+            yield ConfigIssue(path, f'site "{site.name}": seed {seed.reason}')
             continue
         total.count += 1
         total.hosts.add(parse(seed.url).host)
         if reason := rules.refusal(seed.url, ANY_HOST, 0):
             message = f'site "{site.name}": seed {seed.url} lies outside its own scope ({reason})'
-            yield Finding(path, f"{message}; mend the rule or drop the seed")
+            yield ConfigIssue(path, f"{message}; mend the rule or drop the seed")
         if seed.url in known:
-            yield Finding(path, f'site "{site.name}": seed {seed.url} is listed twice', fatal=False)
+            yield ConfigIssue(
+                path, f'site "{site.name}": seed {seed.url} is listed twice', fatal=False
+            )
         known.add(seed.url)
 
 
-def _check_file(path: KeyPath, site: Site, rules: Scope, total: SiteSeeds) -> Iterator[Finding]:
+def _check_file(
+    path: KeyPath, site: SiteConfig, rules: Scope, total: SiteSeeds
+) -> Iterator[ConfigIssue]:
     key = str(path[-1])
     other = {"seeds_file": "titles_file", "titles_file": "seeds_file"}[key]
     alone = site.model_copy(update={"seeds": (), other: None})
@@ -142,30 +148,30 @@ def _check_file(path: KeyPath, site: Site, rules: Scope, total: SiteSeeds) -> It
     bad = outside = lines = 0
     origins: set[str] = set()
     try:
-        for seed in seeds(alone, max_lines=limit):
+        for seed in read_seeds(alone, max_lines=limit):
             lines += 1
             if isinstance(seed, BadSeed):
                 bad += 1
                 if bad <= MAX_SHOWN:
                     place = f"{seed.source}, line {seed.line}"
-                    yield Finding(path, f"{place}: {seed.reason}; left out", fatal=False)
+                    yield ConfigIssue(path, f"{place}: {seed.reason}; left out", fatal=False)
                 continue
             total.count += 1
             # Origins are few where lines are many: only they are taken apart, at the end.
             origins.add(seed.url[: seed.url.index("/", 8) + 1])
             outside += rules.refusal(seed.url, ANY_HOST, 0) is not None
     except ConfigError as error:
-        yield Finding(path, f'site "{site.name}": {error.message}; {error.hint}')
+        yield ConfigIssue(path, f'site "{site.name}": {error.message}; {error.hint}')
     total.hosts.update(parse(origin).host for origin in origins)
     total.is_complete &= lines != limit
     if bad > MAX_SHOWN:
-        yield Finding(path, f"{key}: {bad - MAX_SHOWN} more bad lines; left out", fatal=False)
+        yield ConfigIssue(path, f"{key}: {bad - MAX_SHOWN} more bad lines; left out", fatal=False)
     if outside:
         message = f"{key}: {outside} of {lines} lines lie outside the site's own scope"
-        yield Finding(path, f"{message}; left out", fatal=False)
+        yield ConfigIssue(path, f"{message}; left out", fatal=False)
 
 
-def _check_headers(index: int, site: Site) -> Iterator[Finding]:
+def _check_headers(index: int, site: SiteConfig) -> Iterator[ConfigIssue]:
     if site.headers_file is None:
         return
     path: KeyPath = ("site", index, "headers_file")
@@ -173,15 +179,15 @@ def _check_headers(index: int, site: Site) -> Iterator[Finding]:
         headers = read_headers(Path(site.headers_file))
     except ConfigError as error:
         hint = f"; {error.hint}" if error.hint else ""
-        yield Finding(path, f'site "{site.name}": {error.message}{hint}')
+        yield ConfigIssue(path, f'site "{site.name}": {error.message}{hint}')
     else:
         for warning in headers.warnings:
-            yield Finding(path, f'site "{site.name}": {warning}', fatal=False)
+            yield ConfigIssue(path, f'site "{site.name}": {warning}', fatal=False)
 
 
-def _check_politeness(config: Config, totals: dict[str, SiteSeeds]) -> Iterator[Finding]:
+def _check_politeness(config: Config, totals: dict[str, SiteSeeds]) -> Iterator[ConfigIssue]:
     """One host has one politeness, whichever of its sites a page belongs to."""
-    claims: dict[str, tuple[Site, object]] = {}
+    claims: dict[str, tuple[SiteConfig, object]] = {}
     clashes: set[tuple[str, str]] = set()
     for index, site in enumerate(config.sites):
         politeness = _politeness(config, site)
@@ -192,17 +198,17 @@ def _check_politeness(config: Config, totals: dict[str, SiteSeeds]) -> Iterator[
                 clashes.add(pair)
                 message = f'sites "{pair[0]}" and "{pair[1]}" both have {host} but treat it'
                 hint = "give both the same host_delay_s, quiet_hours and timezone"
-                yield Finding(("site", index), f"{message} differently; {hint}")
+                yield ConfigIssue(("site", index), f"{message} differently; {hint}")
 
 
-def _politeness(config: Config, site: Site) -> object:
+def _politeness(config: Config, site: SiteConfig) -> object:
     general = config.politeness
     delay_s = general.host_delay_s if site.host_delay_s is None else site.host_delay_s
     quiet = general.quiet_hours if site.quiet_hours is None else site.quiet_hours
     return delay_s, quiet, (site.timezone or general.timezone) if quiet else None
 
 
-def _check_contact(config: Config, totals: dict[str, SiteSeeds]) -> Iterator[Finding]:
+def _check_contact(config: Config, totals: dict[str, SiteSeeds]) -> Iterator[ConfigIssue]:
     for index, site in enumerate(config.sites):
         hosts = totals[site.name].hosts.union(site.hosts)
         public = min((host for host in hosts if is_public_host(config, host)), default=None)
@@ -211,9 +217,9 @@ def _check_contact(config: Config, totals: dict[str, SiteSeeds]) -> Iterator[Fin
         if config.daemon.contact is None:
             message = f"{public} is a public host, so its operator must be able to reach you"
             hint = 'set [daemon] contact = "you@example.org" (or --contact)'
-            yield Finding(("daemon",), f"{message}; {hint}")
+            yield ConfigIssue(("daemon",), f"{message}; {hint}")
             return
         delay_s = config.politeness.host_delay_s if site.host_delay_s is None else site.host_delay_s
         if delay_s < SHORT_DELAY_S:
             message = f'site "{site.name}": {delay_s:g} s between requests to {public} is little'
-            yield Finding(("site", index), f"{message}; make sure it agrees", fatal=False)
+            yield ConfigIssue(("site", index), f"{message}; make sure it agrees", fatal=False)

@@ -56,7 +56,7 @@ def from_command_line(
     seeds = list(dict.fromkeys(canonicalize(url) for url in urls))
     hosts = list(dict.fromkeys(parse(seed).host for seed in seeds))
     site = {
-        "name": site_name(hosts[0]),
+        "name": default_site_name(hosts[0]),
         "seeds": seeds,
         "max_depth": depth,
         "max_pages": max_pages,
@@ -78,7 +78,7 @@ def from_command_line(
     return config
 
 
-def site_name(host: str) -> str:
+def default_site_name(host: str) -> str:
     """Return what the site of a host is called where nobody gave it a name."""
     return re.sub(r"[^A-Za-z0-9.-]+", "-", host).strip("-.")[:64] or "site"
 

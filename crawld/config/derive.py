@@ -13,8 +13,8 @@ from ipaddress import ip_address
 from zoneinfo import ZoneInfo
 
 from crawld.config.model import Config
-from crawld.config.site import Site
-from crawld.config.values import quiet_hours_of, rule_of
+from crawld.config.site import SiteConfig
+from crawld.config.values import parse_quiet_hours, parse_rule
 from crawld.core.politeness import DelayRules
 from crawld.core.scope import Scope, ScopeRule
 from crawld.core.traps import TrapLimits
@@ -26,7 +26,7 @@ def user_agent(config: Config) -> str:
     return f"{product} (+{config.daemon.contact})" if config.daemon.contact else product
 
 
-def site_scope(site: Site, seed_hosts: Iterable[str]) -> Scope:
+def site_scope(site: SiteConfig, seed_hosts: Iterable[str]) -> Scope:
     """Return the scope of a site.
 
     Args:
@@ -42,7 +42,7 @@ def site_scope(site: Site, seed_hosts: Iterable[str]) -> Scope:
     )
 
 
-def delay_rules(config: Config, site: Site, now: float) -> DelayRules:
+def delay_rules(config: Config, site: SiteConfig, now: float) -> DelayRules:
     """Return how long the hosts of a site are left alone.
 
     Args:
@@ -57,7 +57,7 @@ def delay_rules(config: Config, site: Site, now: float) -> DelayRules:
         host_delay_s=general.host_delay_s if own.host_delay_s is None else own.host_delay_s,
         address_delay_s=general.address_delay_s,
         max_crawl_delay_s=general.max_crawl_delay_s if general.respect_crawl_delay else 0.0,
-        quiet_hours=quiet_hours_of(quiet, utc_offset_s(zone, now) if quiet else 0),
+        quiet_hours=parse_quiet_hours(quiet, utc_offset_s(zone, now) if quiet else 0),
     )
 
 
@@ -83,24 +83,24 @@ def trap_limits(config: Config) -> TrapLimits:
     )
 
 
-def importance_rules(site: Site) -> tuple[tuple[Scope, float], ...]:
+def importance_rules(site: SiteConfig) -> tuple[tuple[Scope, float], ...]:
     """Return the weights of a site in order, for `importance`."""
     return tuple(
-        (url_rules(include=(weight.pattern,)), weight.importance) for weight in site.weights
+        (url_scope(include=(weight.pattern,)), weight.importance) for weight in site.weights
     )
 
 
 ANY_HOST = "any"
-"""Stands for every host in scopes made by `url_rules`."""
+"""Stands for every host in scopes made by `url_scope`."""
 
 
-def url_rules(*, include: Iterable[str] = (), exclude: Iterable[str] = ()) -> Scope:
+def url_scope(*, include: Iterable[str] = (), exclude: Iterable[str] = ()) -> Scope:
     """Return a scope that judges the URL alone, whatever its host (asked as `ANY_HOST`)."""
     return Scope(include=_rules(include), exclude=_rules(exclude), hosts=frozenset({ANY_HOST}))
 
 
 def _rules(texts: Iterable[str]) -> tuple[ScopeRule, ...]:
-    return tuple(rule_of(text) for text in texts)
+    return tuple(parse_rule(text) for text in texts)
 
 
 def importance(rules: tuple[tuple[Scope, float], ...], url: str) -> float:
@@ -111,18 +111,18 @@ def importance(rules: tuple[tuple[Scope, float], ...], url: str) -> float:
     return 1.0
 
 
-def wants_content_type(site: Site, media_type: str) -> bool:
+def wants_content_type(site: SiteConfig, media_type: str) -> bool:
     """Whether a site stores bodies of a media type (`text/html`, no parameters, any case)."""
-    return is_media_type(media_type, site.content_types)
+    return matches_media_type(media_type, site.content_types)
 
 
-def is_media_type(media_type: str, wanted: Iterable[str]) -> bool:
+def matches_media_type(media_type: str, wanted: Iterable[str]) -> bool:
     """Whether a media type (no parameters, any case) is one of those wanted, as `image/*`."""
     lowered = media_type.lower()
     return any(fnmatch.fnmatchcase(lowered, each) for each in wanted)
 
 
-def allows_private(site: Site, host: str) -> bool:
+def allows_private(site: SiteConfig, host: str) -> bool:
     """Whether private and loopback addresses may be connected to under a host name of the site."""
     return site.allow_private or host in site.allow_private_hosts
 

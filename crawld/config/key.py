@@ -20,7 +20,7 @@ def key(default: _T, meaning: str, *, unit: str = "", restart: bool = False) -> 
     )
 
 
-class Table(BaseModel):
+class ConfigTable(BaseModel):
     """A table of the config file."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)

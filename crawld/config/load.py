@@ -18,10 +18,10 @@ from pathlib import Path
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
-from crawld.config.checks import Finding, SiteSeeds, check_config
-from crawld.config.model import Config, HostGroup
+from crawld.config.checks import ConfigIssue, SiteSeeds, check_config
+from crawld.config.model import Config, HostGroupConfig
 from crawld.config.positions import KeyPath, key_lines, nearest_line
-from crawld.config.site import Site, Weight
+from crawld.config.site import SiteConfig, Weight
 from crawld.errors import ConfigError
 
 MAX_CONFIG_BYTES = 1 << 20
@@ -59,7 +59,7 @@ _MEANING = {
 
 
 @dataclass(frozen=True, slots=True)
-class Loaded:
+class LoadedConfig:
     """A config that holds, and what was noticed on the way.
 
     Attributes:
@@ -74,7 +74,7 @@ class Loaded:
     seeds: Mapping[str, SiteSeeds]
 
 
-def load(path: Path) -> Loaded:
+def load(path: Path) -> LoadedConfig:
     """Read and check a config file.
 
     Raises:
@@ -99,7 +99,7 @@ def load(path: Path) -> Loaded:
     if fatal := [finding for finding in findings if finding.fatal]:
         raise _refusal(path, lines, fatal)
     warnings = tuple(f"{path}{_place(lines, each)}: {each.message}" for each in findings)
-    return Loaded(config, warnings, seeds)
+    return LoadedConfig(config, warnings, seeds)
 
 
 def _read(path: Path) -> str:
@@ -138,7 +138,9 @@ def _syntax(path: Path, text: str, reason: str) -> ConfigError:
     )
 
 
-def _refusal(path: Path, lines: Mapping[KeyPath, int], findings: Sequence[Finding]) -> ConfigError:
+def _refusal(
+    path: Path, lines: Mapping[KeyPath, int], findings: Sequence[ConfigIssue]
+) -> ConfigError:
     shown = sorted(findings, key=lambda each: nearest_line(lines, each.path) or 0)
     texts = [f"{path}{_place(lines, each)}: {each.message}" for each in shown[:MAX_SHOWN]]
     if len(shown) > MAX_SHOWN:
@@ -146,15 +148,15 @@ def _refusal(path: Path, lines: Mapping[KeyPath, int], findings: Sequence[Findin
     return ConfigError("\n".join(texts))
 
 
-def _place(lines: Mapping[KeyPath, int], finding: Finding) -> str:
+def _place(lines: Mapping[KeyPath, int], finding: ConfigIssue) -> str:
     line = nearest_line(lines, finding.path)
     return "" if line is None else f", line {line}"
 
 
-def _mistakes(error: ValidationError, document: Mapping[str, object]) -> Iterator[Finding]:
+def _mistakes(error: ValidationError, document: Mapping[str, object]) -> Iterator[ConfigIssue]:
     for details in error.errors(include_url=False):
         path = tuple(part for part in details["loc"] if part != "[key]")
-        yield Finding(path, _message(path, details, document))
+        yield ConfigIssue(path, _message(path, details, document))
 
 
 def _message(path: KeyPath, details: ErrorDetails, document: Mapping[str, object]) -> str:
@@ -204,9 +206,9 @@ def _table_of(path: KeyPath) -> type[BaseModel] | None:
     if len(path) == 1:
         return Config
     if path[0] == "site":
-        return Weight if "weights" in path[:-1] else Site
+        return Weight if "weights" in path[:-1] else SiteConfig
     if len(path) > 2 and path[:2] == ("politeness", "groups"):
-        return HostGroup
+        return HostGroupConfig
     return TABLES.get(str(path[0]))
 
 
@@ -215,7 +217,7 @@ def _suggestion(path: KeyPath) -> str:
     keys = _keys(table) if table is not None else []
     if near := difflib.get_close_matches(wanted, keys, n=1):
         return f"; did you mean {near[0]}?"
-    elsewhere: dict[str, type[BaseModel]] = {**TABLES, "site": Site}
+    elsewhere: dict[str, type[BaseModel]] = {**TABLES, "site": SiteConfig}
     for name, model in elsewhere.items():
         if wanted in model.model_fields:
             return f"; did you mean {wanted} of {'[[site]]' if name == 'site' else f'[{name}]'}?"

@@ -18,8 +18,8 @@ from typing import Annotated, Literal
 
 from pydantic import Field, StrictBool
 
-from crawld.config.key import MIB, Table, key
-from crawld.config.site import Site
+from crawld.config.key import MIB, ConfigTable, key
+from crawld.config.site import SiteConfig
 from crawld.config.values import (
     AddressText,
     Contact,
@@ -37,7 +37,7 @@ from crawld.config.values import (
 from crawld.core.revisit.names import PolicyName
 
 
-class Daemon(Table):
+class DaemonConfig(ConfigTable):
     """Where the daemon keeps its file and socket, and who it says it is."""
 
     db: FilePath = key(
@@ -65,7 +65,7 @@ class Daemon(Table):
     )
 
 
-class Dns(Table):
+class DnsConfig(ConfigTable):
     """How host names become addresses."""
 
     nameservers: tuple[AddressText, ...] = key(
@@ -81,7 +81,7 @@ class Dns(Table):
     )
 
 
-class HostGroup(Table):
+class HostGroupConfig(ConfigTable):
     """Hosts that share a limit of connections and bytes."""
 
     hosts: tuple[HostPattern, ...] = Field(
@@ -96,7 +96,7 @@ class HostGroup(Table):
     )
 
 
-class Politeness(Table):
+class PolitenessConfig(ConfigTable):
     """How long every host is left alone between two requests."""
 
     host_delay_s: Seconds = key(15.0, "Rest between two requests to one host.", unit="seconds")
@@ -115,14 +115,14 @@ class Politeness(Table):
         (), 'Times of day without any request: ["01:00-05:30"]; may span midnight.'
     )
     timezone: TimeZone = key("UTC", "Time zone of quiet_hours.")
-    groups: tuple[HostGroup, ...] = key(
+    groups: tuple[HostGroupConfig, ...] = key(
         (),
         'Hosts that share a limit: [{ hosts = ["upload.wikimedia.org"], max_connections = 2,'
         " max_bytes_per_s = 3125000, host_delay_s = 1.0 }].",
     )
 
 
-class Fetch(Table):
+class FetchConfig(ConfigTable):
     """Limits of one request; whatever passes one ends as a failed visit."""
 
     connect_s: PositiveSeconds = key(10.0, "Time to resolve, connect and greet.", unit="seconds")
@@ -135,7 +135,7 @@ class Fetch(Table):
     http2: StrictBool = key(False, "Whether HTTP/2 is offered; one request at a time gains none.")
 
 
-class Store(Table):
+class StoreConfig(ConfigTable):
     """How the database is written."""
 
     batch_max_age_s: Annotated[float, Field(strict=True, gt=0, le=10, allow_inf_nan=False)] = key(
@@ -152,7 +152,7 @@ class Store(Table):
     )
 
 
-class Frontier(Table):
+class FrontierConfig(ConfigTable):
     """Traps: URLs that only a machine would make are counted and left alone."""
 
     max_url_length: Annotated[int, Field(strict=True, ge=50, le=65_536)] = key(
@@ -175,7 +175,7 @@ class Frontier(Table):
     max_links_per_page: Count = key(10_000, "Links read from one page.", unit="links")
 
 
-class Content(Table):
+class ContentConfig(ConfigTable):
     """How a change is told from noise, and a lying server from a true one."""
 
     confirm_pages: Annotated[int, Field(strict=True, ge=0, le=10_000)] = key(
@@ -190,7 +190,7 @@ class Content(Table):
     )
 
 
-class Schedule(Table):
+class ScheduleConfig(ConfigTable):
     """What a free fetch slot is spent on."""
 
     discovery_share: Share = key(
@@ -214,7 +214,7 @@ class Schedule(Table):
     )
 
 
-class Jobs(Table):
+class JobsConfig(ConfigTable):
     """Work beside the crawl: exact change histories from the APIs of wikis (site key api)."""
 
     backfill_every_s: PositiveSeconds = key(
@@ -243,7 +243,7 @@ class Jobs(Table):
     )
 
 
-class Web(Table):
+class WebConfig(ConfigTable):
     """The mirror in a browser: read-only, without passwords; whoever can connect can read it."""
 
     listen: ListenText | None = key(
@@ -266,7 +266,7 @@ class Web(Table):
     )
 
 
-class Replicas(Table):
+class ReplicasConfig(ConfigTable):
     """Hosts that show what another shows: found, rested, sampled."""
 
     prune: StrictBool = key(
@@ -297,18 +297,18 @@ class Replicas(Table):
     )
 
 
-class Config(Table):
+class Config(ConfigTable):
     """The whole file."""
 
-    daemon: Daemon = Field(default_factory=Daemon)
-    dns: Dns = Field(default_factory=Dns)
-    politeness: Politeness = Field(default_factory=Politeness)
-    fetch: Fetch = Field(default_factory=Fetch)
-    store: Store = Field(default_factory=Store)
-    frontier: Frontier = Field(default_factory=Frontier)
-    content: Content = Field(default_factory=Content)
-    schedule: Schedule = Field(default_factory=Schedule)
-    jobs: Jobs = Field(default_factory=Jobs)
-    replicas: Replicas = Field(default_factory=Replicas)
-    web: Web = Field(default_factory=Web)
-    sites: tuple[Site, ...] = Field(default=(), alias="site")
+    daemon: DaemonConfig = Field(default_factory=DaemonConfig)
+    dns: DnsConfig = Field(default_factory=DnsConfig)
+    politeness: PolitenessConfig = Field(default_factory=PolitenessConfig)
+    fetch: FetchConfig = Field(default_factory=FetchConfig)
+    store: StoreConfig = Field(default_factory=StoreConfig)
+    frontier: FrontierConfig = Field(default_factory=FrontierConfig)
+    content: ContentConfig = Field(default_factory=ContentConfig)
+    schedule: ScheduleConfig = Field(default_factory=ScheduleConfig)
+    jobs: JobsConfig = Field(default_factory=JobsConfig)
+    replicas: ReplicasConfig = Field(default_factory=ReplicasConfig)
+    web: WebConfig = Field(default_factory=WebConfig)
+    sites: tuple[SiteConfig, ...] = Field(default=(), alias="site")

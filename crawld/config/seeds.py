@@ -19,7 +19,7 @@ from itertools import islice
 from pathlib import Path
 from urllib.parse import quote
 
-from crawld.config.site import Site
+from crawld.config.site import SiteConfig
 from crawld.core.url import canonicalize
 from crawld.errors import ConfigError, InvalidUrlError
 
@@ -39,7 +39,7 @@ class Seed:
     Attributes:
         url: canonical URL.
         source: the key or the file it stands in.
-        line: its line in the file, from 1; for `seeds` its place in the list, from 0.
+        line: its line in the file, from 1; for `read_seeds` its place in the list, from 0.
     """
 
     url: str
@@ -81,7 +81,7 @@ def title_path(title: str) -> str:
     return quote(folded, safe=_TITLE_SAFE)
 
 
-def seeds(site: Site, *, max_lines: int | None = None) -> Iterator[Seed | BadSeed]:
+def read_seeds(site: SiteConfig, *, max_lines: int | None = None) -> Iterator[Seed | BadSeed]:
     """Yield the seeds of a site: its list, its file of URLs, its file of titles.
 
     Args:
@@ -108,7 +108,7 @@ def _seed(text: str, *, source: str, line: int) -> Seed | BadSeed:
         return BadSeed(_short(text), error.message, source, line)
 
 
-def _titled(title: str, site: Site, line: int) -> Seed | BadSeed:
+def _titled(title: str, site: SiteConfig, line: int) -> Seed | BadSeed:
     source = str(site.titles_file)
     try:
         url = (site.title_url or "").replace("{title}", title_path(title))

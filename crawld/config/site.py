@@ -9,7 +9,7 @@ from typing import Annotated
 
 from pydantic import Field, StrictBool, model_validator
 
-from crawld.config.key import MIB, Table, key
+from crawld.config.key import MIB, ConfigTable, key
 from crawld.config.values import (
     ContentType,
     Count,
@@ -37,7 +37,7 @@ DEFAULT_REQUISITE_TYPES = (
 )
 
 
-class Weight(Table):
+class Weight(ConfigTable):
     """How much the pages of one pattern matter."""
 
     pattern: RuleText = Field(description='Pages meant: "prefix:...", "glob:..." or "regex:...".')
@@ -46,7 +46,7 @@ class Weight(Table):
     )
 
 
-class Site(Table):
+class SiteConfig(ConfigTable):
     """One site to mirror: where it starts, what belongs to it, how it is treated."""
 
     name: SiteName = Field(description="Short name of the site, used in commands and logs.")
@@ -190,7 +190,7 @@ class Site(Table):
         return bool(self.wiki_titles or self.wiki_categories or self.wiki_prefixes)
 
     @model_validator(mode="after")
-    def _has_seeds(self) -> Site:
+    def _has_seeds(self) -> SiteConfig:
         if (self.titles_file is None) != (self.title_url is None):
             raise ValueError("titles_file and title_url need each other")
         if self.wiki_scoped and not self.api:

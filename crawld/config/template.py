@@ -15,7 +15,7 @@ from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
 from crawld.config.model import Config
-from crawld.config.site import Site, Weight
+from crawld.config.site import SiteConfig, Weight
 
 _HEAD = """\
 # Config of crawld. Every key stands here at its default; remove the "#" before a key to change it.
@@ -33,7 +33,7 @@ def template() -> str:
     for name, field in Config.model_fields.items():
         if isinstance(field.annotation, type) and issubclass(field.annotation, BaseModel):
             parts.append(_table(f"[{name}]", field.annotation))
-    parts.append(_table("#[[site]]", Site))
+    parts.append(_table("#[[site]]", SiteConfig))
     return "\n".join(parts)
 
 

@@ -53,7 +53,7 @@ def _contact(text: str) -> str:
     return text
 
 
-def rule_of(text: str) -> ScopeRule:
+def parse_rule(text: str) -> ScopeRule:
     """Return the scope rule that a `kind:pattern` text stands for.
 
     Raises:
@@ -67,7 +67,7 @@ def _rule(text: str) -> str:
     if not text.startswith(tuple(f"{kind}:" for kind in RULE_KINDS)):
         raise ValueError('must be "prefix:...", "glob:..." or "regex:..."')
     try:
-        rule_of(text)
+        parse_rule(text)
     except ConfigError as error:
         raise ValueError(f"is refused: {error.message}; {error.hint}") from None
     return text
@@ -82,13 +82,13 @@ def _quiet(text: str) -> str:
 
 def _quiet_hours(texts: tuple[str, ...]) -> tuple[str, ...]:
     try:
-        quiet_hours_of(texts)
+        parse_quiet_hours(texts)
     except ConfigError as error:
         raise ValueError(f"is refused: {error.message}; {error.hint}") from None
     return texts
 
 
-def quiet_hours_of(texts: tuple[str, ...], utc_offset_s: int = 0) -> QuietHours:
+def parse_quiet_hours(texts: tuple[str, ...], utc_offset_s: int = 0) -> QuietHours:
     """Return the quiet hours that `HH:MM-HH:MM` texts stand for.
 
     Args:
@@ -169,7 +169,7 @@ def _address(text: str) -> str:
         raise ValueError('must be an IP address such as "192.0.2.7" or "2001:db8::7"') from None
 
 
-def listen_of(text: str) -> tuple[str, int]:
+def parse_listen(text: str) -> tuple[str, int]:
     """Return the address and port that a `HOST:PORT` names; no host is loopback.
 
     Raises:
@@ -183,7 +183,7 @@ def listen_of(text: str) -> tuple[str, int]:
 
 
 def _listen(text: str) -> str:
-    listen_of(text)
+    parse_listen(text)
     return text
 
 

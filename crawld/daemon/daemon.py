@@ -26,7 +26,7 @@ import trio
 from crawld.config.checks import SiteSeeds
 from crawld.config.derive import is_public_host, user_agent
 from crawld.config.load import load
-from crawld.config.model import Config, Jobs
+from crawld.config.model import Config, JobsConfig
 from crawld.config.reload import restart_needed, runtime_changes
 from crawld.daemon.clock import Clock
 from crawld.daemon.crawl.api_client import ApiClient
@@ -219,7 +219,7 @@ class Daemon:
         self._teaching.again()
         self._allocate.again()
 
-    def _jobs_settings(self) -> Jobs:
+    def _jobs_settings(self) -> JobsConfig:
         return self._config.jobs
 
     def _api_client(self) -> ApiClient:

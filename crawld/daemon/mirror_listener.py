@@ -9,7 +9,7 @@ from __future__ import annotations
 import structlog
 import trio
 
-from crawld.config.values import listen_of
+from crawld.config.values import parse_listen
 from crawld.daemon.daemon import Daemon
 from crawld.store.engine.database import Database
 from crawld.web.allowed_hosts import listener_hosts
@@ -31,7 +31,7 @@ async def serve_web(
     if web.listen is None:
         task_status.started()
         return
-    listener = daemon.network.listen_tcp(*listen_of(web.listen))
+    listener = daemon.network.listen_tcp(*parse_listen(web.listen))
     log.info("web", url=listener.url)
     look = DisplayOptions(banner=web.banner, scripts=web.scripts)
     async with await Database.open(daemon.database.path, read_only=True) as database:

@@ -23,7 +23,7 @@ from typing import BinaryIO, Final
 
 import apsw
 
-from crawld.config.command_line import site_name
+from crawld.config.command_line import default_site_name
 from crawld.core.content import html, media
 from crawld.core.url import canonicalize, parse, url_hash
 from crawld.errors import InvalidUrlError, OperatorError
@@ -34,8 +34,8 @@ from crawld.export.warc_reader import (
     WarcRecord,
     read_warc,
 )
-from crawld.net.decompress import Decoding
-from crawld.net.faults import Fault
+from crawld.net.decompress import Decoder
+from crawld.net.errors import FetchError
 from crawld.store.engine import meta, migrate
 from crawld.store.engine.connection import open_connection, store_error
 from crawld.store.engine.lock import DatabaseLock
@@ -170,7 +170,7 @@ class ImportWriter:
         if host not in self._sites:
             with import_.transaction(self._connection):
                 self._sites[host] = (
-                    import_.site_for(self._connection, host, site_name(host), self.now)
+                    import_.site_for(self._connection, host, default_site_name(host), self.now)
                     if self._site is None
                     else import_.site_named(self._connection, self._site, self.now)
                 )
@@ -273,7 +273,7 @@ def _read_file(
             sink.commit()
         try:
             found = read_page(record, sink.now)
-        except (Fault, InvalidUrlError, ValueError):
+        except (FetchError, InvalidUrlError, ValueError):
             result.add("unusable")
             continue
         if found is None:
@@ -349,8 +349,8 @@ def _http_page(url: str, at: float, block: bytes) -> ArchivedPage | None:
     told = {name.lower(): value.decode("latin-1") for name, value in headers}
     if told.get(b"transfer-encoding", "").lower().endswith("chunked"):
         rest = dechunk(rest)
-    decoding = Decoding(told.get(b"content-encoding"), MAX_BLOCK_BYTES)
-    body = b"".join([*decoding.pieces(rest), *decoding.last()])
+    decoder = Decoder(told.get(b"content-encoding"), MAX_BLOCK_BYTES)
+    body = b"".join([*decoder.decode(rest), *decoder.finish()])
     plain = tuple(
         (name[len(_CRAWLER_PREFIX) :] if name.lower().startswith(_CRAWLER_PREFIX) else name, value)
         for name, value in headers

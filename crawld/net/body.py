@@ -7,12 +7,12 @@ from collections.abc import AsyncIterable, Iterable
 import trio
 
 from crawld.core.page import Failure
-from crawld.net.decompress import Decoding
+from crawld.net.decompress import Decoder
+from crawld.net.errors import FetchError
 from crawld.net.exchange import PREFIX_BYTES, FetchRequest, Headers, header_value
-from crawld.net.faults import Fault
 
 
-class Body:
+class BodyReader:
     """The body of one answer as it arrives.
 
     Args:
@@ -37,13 +37,13 @@ class Body:
             and int(stated) > limits.max_wire_bytes
             and not request.cut
         ):
-            raise Fault(Failure.TOO_LARGE, f"{stated} bytes announced")
+            raise FetchError(Failure.TOO_LARGE, f"{stated} bytes announced")
         self._request = request
         self._status = status
         self._headers = headers
         self._accept = request.accept
         self._sink = request.receive(status, headers) if request.receive else None
-        self._decoding = Decoding(header_value(headers, "content-encoding"), limits.max_body_bytes)
+        self._decoder = Decoder(header_value(headers, "content-encoding"), limits.max_body_bytes)
         self._pieces: list[bytes] = []
         self._prefix = b""
         self.wire_bytes = 0
@@ -59,8 +59,8 @@ class Body:
         try:
             async for chunk in stream:
                 await self._receive(chunk)
-            await self._gather(self._decoding.last())
-        except Fault as fault:
+            await self._gather(self._decoder.finish())
+        except FetchError as fault:
             if not (self._request.cut and fault.failure is Failure.TOO_LARGE):
                 raise
             self.cut = True
@@ -71,9 +71,9 @@ class Body:
         limit = self._request.limits.max_wire_bytes
         room = limit - self.wire_bytes
         self.wire_bytes += len(chunk)
-        await self._gather(self._decoding.pieces(chunk[:room]))
+        await self._gather(self._decoder.decode(chunk[:room]))
         if len(chunk) > room:
-            raise Fault(Failure.TOO_LARGE, f"more than {limit} bytes sent")
+            raise FetchError(Failure.TOO_LARGE, f"more than {limit} bytes sent")
         await self._pace()
 
     async def _pace(self) -> None:
@@ -103,4 +103,4 @@ class Body:
         failure = accept(self._status, self._headers, prefix)
         if failure is not None:
             kind = header_value(self._headers, "content-type") or "no Content-Type"
-            raise Fault(failure, f"not accepted: {kind[:80]}")
+            raise FetchError(failure, f"not accepted: {kind[:80]}")

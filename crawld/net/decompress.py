@@ -18,7 +18,7 @@ from typing import Protocol
 import zstandard
 
 from crawld.core.page import Failure
-from crawld.net.faults import Fault
+from crawld.net.errors import FetchError
 
 PIECE_BYTES = 256 * 1024
 MAX_CODINGS = 3
@@ -31,12 +31,12 @@ _MIN_SLICE_BYTES = 16
 
 
 class _Stage(Protocol):
-    def pieces(self, data: bytes) -> Iterator[bytes]: ...
+    def decode(self, data: bytes) -> Iterator[bytes]: ...
 
-    def last(self) -> Iterator[bytes]: ...
+    def finish(self) -> Iterator[bytes]: ...
 
 
-class _Bound:
+class _OutputLimit:
     """What one stage may still put out."""
 
     __slots__ = ("left", "limit")
@@ -50,20 +50,20 @@ class _Bound:
         yield piece[: self.left]
         self.left -= len(piece)
         if self.left < 0:
-            raise Fault(Failure.TOO_LARGE, f"more than {self.limit} bytes after decompression")
+            raise FetchError(Failure.TOO_LARGE, f"more than {self.limit} bytes after decompression")
 
 
-class _Inflation:
+class _Inflater:
     """gzip (any number of members) or deflate (zlib-wrapped or raw)."""
 
-    def __init__(self, coding: str, bound: _Bound) -> None:
+    def __init__(self, coding: str, bound: _OutputLimit) -> None:
         self._gzip = coding == "gzip"
         self._bound = bound
         self._held = b""
         self._stream: zlib._Decompress | None = None
         self._ended = False
 
-    def pieces(self, data: bytes) -> Iterator[bytes]:
+    def decode(self, data: bytes) -> Iterator[bytes]:
         data = self._held + data
         self._held = b""
         while data:
@@ -73,13 +73,13 @@ class _Inflation:
             if piece:
                 yield from self._bound.take(piece)
 
-    def last(self) -> Iterator[bytes]:
+    def finish(self) -> Iterator[bytes]:
         if self._stream is not None:
             yield from self._bound.take(self._stream.flush())
             if not self._stream.eof:
-                raise Fault(Failure.TRUNCATED, "the compressed body ends early")
+                raise FetchError(Failure.TRUNCATED, "the compressed body ends early")
         elif self._held and not self._ended:
-            raise Fault(Failure.TRUNCATED, "the compressed body ends early")
+            raise FetchError(Failure.TRUNCATED, "the compressed body ends early")
 
     def _begin(self, data: bytes) -> bool:
         """Open the next member; False if these bytes are none (yet)."""
@@ -98,7 +98,9 @@ class _Inflation:
         try:
             piece = stream.decompress(data, PIECE_BYTES)
         except zlib.error as error:
-            raise Fault(Failure.DECODING, f"not what Content-Encoding says: {error}") from error
+            raise FetchError(
+                Failure.DECODING, f"not what Content-Encoding says: {error}"
+            ) from error
         if not stream.eof:
             return stream.unconsumed_tail, piece
         self._stream = None
@@ -115,12 +117,12 @@ def _deflate_wbits(data: bytes) -> int:
 class _Zstandard:
     """zstd, any number of frames."""
 
-    def __init__(self, bound: _Bound) -> None:
+    def __init__(self, bound: _OutputLimit) -> None:
         self._bound = bound
         self._decompressor = zstandard.ZstdDecompressor(max_window_size=_ZSTD_WINDOW_BYTES)
         self._frame: zstandard.ZstdDecompressionObj | None = None
 
-    def pieces(self, data: bytes) -> Iterator[bytes]:
+    def decode(self, data: bytes) -> Iterator[bytes]:
         while data:
             if self._frame is None:
                 self._frame = self._decompressor.decompressobj()
@@ -128,7 +130,9 @@ class _Zstandard:
             try:
                 piece = self._frame.decompress(data[:size])
             except zstandard.ZstdError as error:
-                raise Fault(Failure.DECODING, f"not what Content-Encoding says: {error}") from error
+                raise FetchError(
+                    Failure.DECODING, f"not what Content-Encoding says: {error}"
+                ) from error
             data = data[size:]
             if self._frame.eof:
                 data = self._frame.unused_data + data
@@ -136,13 +140,13 @@ class _Zstandard:
             if piece:
                 yield from self._bound.take(piece)
 
-    def last(self) -> Iterator[bytes]:
+    def finish(self) -> Iterator[bytes]:
         if self._frame is not None:
-            raise Fault(Failure.TRUNCATED, "the compressed body ends early")
+            raise FetchError(Failure.TRUNCATED, "the compressed body ends early")
         return iter(())
 
 
-class Decoding:
+class Decoder:
     """The codings of one body.
 
     Args:
@@ -157,40 +161,40 @@ class Decoding:
         names = [name.strip().lower() for name in (content_encoding or "").split(",")]
         codings = [name for name in names if name and name != "identity"]
         if len(codings) > MAX_CODINGS:
-            raise Fault(Failure.DECODING, f"{len(codings)} content codings on one body")
-        self._plain = _Bound(max_body_bytes)
-        self._stages = [_stage(name, _Bound(max_body_bytes)) for name in reversed(codings)]
+            raise FetchError(Failure.DECODING, f"{len(codings)} content codings on one body")
+        self._plain = _OutputLimit(max_body_bytes)
+        self._stages = [_stage(name, _OutputLimit(max_body_bytes)) for name in reversed(codings)]
 
-    def pieces(self, data: bytes) -> Iterator[bytes]:
+    def decode(self, data: bytes) -> Iterator[bytes]:
         """Yield what some more bytes of the body decode to, in pieces of bounded size."""
         if not self._stages:
             yield from self._plain.take(data)
             return
         yield from self._through(0, data)
 
-    def last(self) -> Iterator[bytes]:
+    def finish(self) -> Iterator[bytes]:
         """Yield what is left after the last byte, once it is sure that nothing is missing."""
         for position, stage in enumerate(self._stages):
-            for piece in stage.last():
+            for piece in stage.finish():
                 yield from self._through(position + 1, piece)
 
     def _through(self, position: int, data: bytes) -> Iterator[bytes]:
         if position == len(self._stages):
             yield data
             return
-        for piece in self._stages[position].pieces(data):
+        for piece in self._stages[position].decode(data):
             yield from self._through(position + 1, piece)
 
 
-_STAGES: dict[str, Callable[[_Bound], _Stage]] = {
-    "gzip": lambda bound: _Inflation("gzip", bound),
-    "x-gzip": lambda bound: _Inflation("gzip", bound),
-    "deflate": lambda bound: _Inflation("deflate", bound),
+_STAGES: dict[str, Callable[[_OutputLimit], _Stage]] = {
+    "gzip": lambda bound: _Inflater("gzip", bound),
+    "x-gzip": lambda bound: _Inflater("gzip", bound),
+    "deflate": lambda bound: _Inflater("deflate", bound),
     "zstd": _Zstandard,
 }
 
 
-def _stage(name: str, bound: _Bound) -> _Stage:
+def _stage(name: str, bound: _OutputLimit) -> _Stage:
     if name not in _STAGES:
-        raise Fault(Failure.DECODING, f"content coding {name[:20]!r}, which was not asked for")
+        raise FetchError(Failure.DECODING, f"content coding {name[:20]!r}, which was not asked for")
     return _STAGES[name](bound)

@@ -99,7 +99,7 @@ class FetchRequest:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Fetched:
+class FetchResponse:
     """A complete answer, whatever its status.
 
     Attributes:
@@ -152,7 +152,7 @@ class FetchFailure:
         headers: of the response; empty if its header was not complete.
         local_fault: the fault lies on our side (resolver, network, open files), not the host's.
         reused: it happened on a kept-alive connection, which the server may just have closed.
-        received_bytes: what was received nevertheless, as of `Fetched`.
+        received_bytes: what was received nevertheless, as of `FetchResponse`.
     """
 
     failure: Failure

@@ -20,11 +20,17 @@ import httpx
 import trio
 
 from crawld.core.page import Failure
-from crawld.net.body import Body
-from crawld.net.exchange import Fetched, FetchFailure, FetchRequest
-from crawld.net.faults import REMOTE_ERRORS, Fault, http_fault
+from crawld.net.body import BodyReader
+from crawld.net.errors import REMOTE_ERRORS, FetchError, http_error
+from crawld.net.exchange import FetchFailure, FetchRequest, FetchResponse
 from crawld.net.network import Network, SystemNetwork
-from crawld.net.outgoing import Target, default_headers, encoded, header_lines, take_apart
+from crawld.net.outgoing import (
+    Target,
+    default_headers,
+    encode_headers,
+    header_lines,
+    request_target,
+)
 from crawld.net.progress import Progress
 from crawld.net.resolver import Resolver
 from crawld.net.tls import client_context, offer_protocols
@@ -89,7 +95,7 @@ class Fetcher:
         self._connections = 0
         self._reused = 0
 
-    async def fetch(self, request: FetchRequest) -> Fetched | FetchFailure:
+    async def fetch(self, request: FetchRequest) -> FetchResponse | FetchFailure:
         """Fetch one URL.
 
         Returns:
@@ -124,18 +130,18 @@ class Fetcher:
             self._active, len(self._idle), self._requests, self._connections, self._reused
         )
 
-    async def _within_limits(self, request: FetchRequest) -> Fetched | FetchFailure:
+    async def _within_limits(self, request: FetchRequest) -> FetchResponse | FetchFailure:
         progress = Progress(request.limits)
         try:
             with progress.scope:
-                target = take_apart(request)
+                target = request_target(request)
                 transport = await self._connection(target.endpoint, progress)
                 return await self._exchange(transport, target, request, progress)
-            fault = Fault(Failure.TIMEOUT, progress.overdue())
-        except Fault as raised:
+            fault = FetchError(Failure.TIMEOUT, progress.timeout_detail())
+        except FetchError as raised:
             fault = raised
         except REMOTE_ERRORS as error:
-            fault = http_fault(error, progress)
+            fault = http_error(error, progress)
         return FetchFailure(
             failure=fault.failure,
             detail=fault.detail,
@@ -172,10 +178,10 @@ class Fetcher:
         target: Target,
         request: FetchRequest,
         progress: Progress,
-    ) -> Fetched:
+    ) -> FetchResponse:
         """Send the request and read the answer; keep the connection only after a whole one."""
         self._requests += 1
-        transport.watch(progress)
+        transport.begin(progress)
         stream: httpx.AsyncByteStream | None = None
         whole = False
         try:
@@ -184,14 +190,14 @@ class Fetcher:
             )
             stream = cast("httpx.AsyncByteStream", response.stream)
             headers = tuple(response.headers.raw)
-            answered_at = progress.answered(response.status_code, headers)
-            body = Body(request, response.status_code, headers)
+            answered_at = progress.note_header(response.status_code, headers)
+            body = BodyReader(request, response.status_code, headers)
             content = await body.read(stream)
             whole = not body.cut
         finally:
             await self._release(transport, stream, keep=whole and request.keep_alive)
         extensions = response.extensions
-        return Fetched(
+        return FetchResponse(
             status=response.status_code,
             reason=extensions.get("reason_phrase", b"").decode("latin-1"),
             http_version=extensions["http_version"].decode("ascii"),
@@ -210,7 +216,7 @@ class Fetcher:
     def _httpx_request(
         self, transport: OriginTransport, target: Target, request: FetchRequest
     ) -> httpx.Request:
-        given = encoded(request.headers)
+        given = encode_headers(request.headers)
         lines = header_lines(target, self._defaults, given)
         # HTTP/2 knows no such header; there the connection is just closed.
         if not request.keep_alive and not transport.wire.speaks_http2():
@@ -231,7 +237,7 @@ class Fetcher:
         with trio.CancelScope(shield=True):
             if stream is not None:
                 await stream.aclose()
-            if keep and transport.idle():
+            if keep and transport.is_idle():
                 await self._idle.put(transport)
             else:
                 await transport.aclose()

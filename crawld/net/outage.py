@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections import OrderedDict
 
 from crawld.core.page import Failure
-from crawld.net.exchange import Fetched, FetchFailure
+from crawld.net.exchange import FetchFailure, FetchResponse
 
 MIN_HOSTS = 5
 FAILING_SHARE = 0.8
@@ -23,13 +23,13 @@ WINDOW_S = 120.0
 PROBE_S = 30.0
 
 
-def network_evidence(result: Fetched | FetchFailure) -> bool | None:
+def network_evidence(result: FetchResponse | FetchFailure) -> bool | None:
     """Return whether a fetch shows that the network works; None if it shows nothing.
 
     A refused connection or a broken certificate comes from someone who was reached; a timeout may
     have either cause.
     """
-    if isinstance(result, Fetched):
+    if isinstance(result, FetchResponse):
         return True
     if result.local_fault:
         return False
@@ -45,7 +45,7 @@ class OutageDetector:
         self._outage = False
         self._observed_at = 0.0
 
-    def observed(self, host: str, ok: bool, now: float) -> None:
+    def observe(self, host: str, ok: bool, now: float) -> None:
         """Take in what a host's last lookup or fetch showed.
 
         Args:
@@ -62,7 +62,7 @@ class OutageDetector:
             self._seen.popitem(last=False)
         self._outage = not ok and (self._outage or self._most_fail())
 
-    def outage(self, now: float) -> bool:
+    def is_outage(self, now: float) -> bool:
         """Whether the network is held to be down, so that nothing should be fetched.
 
         Args:

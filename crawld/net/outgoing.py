@@ -9,8 +9,8 @@ import can_ada
 
 from crawld.core.page import Failure
 from crawld.net.decompress import ACCEPT_ENCODING
+from crawld.net.errors import FetchError
 from crawld.net.exchange import FetchRequest, Headers
-from crawld.net.faults import Fault
 from crawld.net.wire import Endpoint
 
 ACCEPT = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"
@@ -33,7 +33,7 @@ class Target:
     path: bytes
 
 
-def take_apart(request: FetchRequest) -> Target:
+def request_target(request: FetchRequest) -> Target:
     """Take the URL of a request apart.
 
     Raises:
@@ -42,9 +42,9 @@ def take_apart(request: FetchRequest) -> Target:
     try:
         url = can_ada.parse(request.url)
     except ValueError:
-        raise Fault(Failure.ADDRESS_REFUSED, "not a URL") from None
+        raise FetchError(Failure.ADDRESS_REFUSED, "not a URL") from None
     if url.protocol not in _DEFAULT_PORTS:
-        raise Fault(Failure.ADDRESS_REFUSED, f"{url.protocol} is neither http nor https")
+        raise FetchError(Failure.ADDRESS_REFUSED, f"{url.protocol} is neither http nor https")
     port = int(url.port) if url.port else _DEFAULT_PORTS[url.protocol]
     scheme = url.protocol[:-1]
     endpoint = Endpoint(scheme, url.hostname, port, request.allow_private, request.proxy)
@@ -57,7 +57,7 @@ def take_apart(request: FetchRequest) -> Target:
 
 def default_headers(user_agent: str) -> Headers:
     """Return the header lines that every request carries."""
-    return encoded(
+    return encode_headers(
         (
             ("User-Agent", user_agent),
             ("Accept", ACCEPT),
@@ -75,7 +75,7 @@ def header_lines(target: Target, defaults: Headers, given: Headers) -> list[tupl
     return lines
 
 
-def encoded(headers: Iterable[tuple[str, str]]) -> Headers:
+def encode_headers(headers: Iterable[tuple[str, str]]) -> Headers:
     """Return header lines as bytes: Latin-1 as received, UTF-8 for what does not fit it."""
     return tuple((name.encode("ascii", "replace"), _octets(value)) for name, value in headers)
 

@@ -14,7 +14,7 @@ import trio
 
 from crawld.core.page import Failure
 from crawld.net.address import BLOCKED_PORTS, refusal
-from crawld.net.faults import Fault
+from crawld.net.errors import FetchError
 from crawld.net.resolver import ResolutionError, Resolver
 
 MAX_ANSWER_BYTES = 16_384
@@ -23,7 +23,7 @@ MAX_ANSWER_BYTES = 16_384
 _STATUS = re.compile(rb"HTTP/1\.[01] ([0-9]{3})\b")
 
 
-def proxy_place(url: str) -> tuple[str, int]:
+def proxy_address(url: str) -> tuple[str, int]:
     """Return host and port of a proxy's URL, `http://host:port`.
 
     Raises:
@@ -48,7 +48,7 @@ async def check_target(host: str, port: int, *, allow_private: bool, resolver: R
         Fault: `ADDRESS_REFUSED`.
     """
     if port in BLOCKED_PORTS:
-        raise Fault(Failure.ADDRESS_REFUSED, f"port {port} belongs to another service")
+        raise FetchError(Failure.ADDRESS_REFUSED, f"port {port} belongs to another service")
     try:
         addresses = await resolver.resolve(host)
     except ResolutionError:
@@ -56,7 +56,7 @@ async def check_target(host: str, port: int, *, allow_private: bool, resolver: R
     for address in addresses:
         # Which of them the proxy dials is its choice.
         if reason := refusal(address, allow_private=allow_private):
-            raise Fault(Failure.ADDRESS_REFUSED, reason)
+            raise FetchError(Failure.ADDRESS_REFUSED, reason)
 
 
 async def open_tunnel(stream: trio.abc.Stream, host: str, port: int) -> None:
@@ -77,13 +77,13 @@ async def open_tunnel(stream: trio.abc.Stream, host: str, port: int) -> None:
                 break
             answer += bytes(piece)
     except (trio.BrokenResourceError, trio.ClosedResourceError) as error:
-        raise Fault(Failure.CONNECT, "the proxy hung up", local=True) from error
+        raise FetchError(Failure.CONNECT, "the proxy hung up", local=True) from error
     status = _STATUS.match(answer)
     if status is None or b"\r\n\r\n" not in answer:
-        raise Fault(Failure.CONNECT, "the proxy does not speak HTTP", local=True)
+        raise FetchError(Failure.CONNECT, "the proxy does not speak HTTP", local=True)
     code = int(status[1])
     if 200 <= code < 300:
         return
     # 502 to 504 speak of the target; the rest of the proxy itself.
     text = f"the proxy says {code}"
-    raise Fault(Failure.CONNECT, text, local=code not in (502, 503, 504))
+    raise FetchError(Failure.CONNECT, text, local=code not in (502, 503, 504))

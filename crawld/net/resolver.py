@@ -150,7 +150,7 @@ class NameserverLookup:
 
 
 @dataclass(frozen=True, slots=True)
-class _Answer:
+class _CachedAnswer:
     addresses: tuple[str, ...]
     error: ResolutionError | None
     expires_at: float
@@ -190,7 +190,7 @@ class CachedResolver:
         self._lookup: Lookup = SystemLookup() if lookup is None else lookup
         self._table = FixedResolver(hosts or {})
         self._lookup_s = lookup_s
-        self._answers: OrderedDict[str, _Answer] = OrderedDict()
+        self._answers: OrderedDict[str, _CachedAnswer] = OrderedDict()
         self._flights: dict[str, trio.Event] = {}
         self._lookups = 0
         self._failures = 0
@@ -215,7 +215,7 @@ class CachedResolver:
         """Return counts since the start."""
         return ResolverStatistics(len(self._answers), self._lookups, self._failures)
 
-    async def _lead(self, host: str) -> _Answer:
+    async def _lead(self, host: str) -> _CachedAnswer:
         flight = self._flights[host] = trio.Event()
         try:
             answer = await self._ask(host)
@@ -228,14 +228,14 @@ class CachedResolver:
             del self._flights[host]
             flight.set()
 
-    async def _ask(self, host: str) -> _Answer:
+    async def _ask(self, host: str) -> _CachedAnswer:
         self._lookups += 1
         try:
             with trio.fail_after(self._lookup_s):
                 addresses, ttl_s = await self._lookup.look_up(host)
             if addresses:
                 expires_at = trio.current_time() + min(max(ttl_s, MIN_TTL_S), MAX_TTL_S)
-                return _Answer(addresses[:MAX_ADDRESSES], None, expires_at)
+                return _CachedAnswer(addresses[:MAX_ADDRESSES], None, expires_at)
             error = ResolutionError("nxdomain", "the name has no address")
         except ResolutionError as raised:
             error = raised.with_traceback(None)
@@ -243,4 +243,4 @@ class CachedResolver:
             error = ResolutionError("timeout", f"no answer within {self._lookup_s:g} s")
         self._failures += 1
         ttl_s = NXDOMAIN_TTL_S if error.kind == "nxdomain" else FAULT_TTL_S
-        return _Answer((), error, trio.current_time() + ttl_s)
+        return _CachedAnswer((), error, trio.current_time() + ttl_s)

@@ -15,19 +15,25 @@ import trio
 from crawld.core.robots import ROBOTS_MAX_BYTES, ROBOTS_MAX_REDIRECTS, RobotsVerdict, judge_status
 from crawld.core.url import canonicalize
 from crawld.errors import InvalidUrlError
-from crawld.net.exchange import DEFAULT_LIMITS, Fetched, FetchFailure, FetchLimits, FetchRequest
+from crawld.net.exchange import (
+    DEFAULT_LIMITS,
+    FetchFailure,
+    FetchLimits,
+    FetchRequest,
+    FetchResponse,
+)
 
 WaitTurn = Callable[[str], Awaitable[None]]
 """Returns when a request to this URL may be sent."""
 
-Fetch = Callable[[FetchRequest], Awaitable[Fetched | FetchFailure]]
+Fetch = Callable[[FetchRequest], Awaitable[FetchResponse | FetchFailure]]
 """Sends a request."""
 
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RobotsAnswer:
+class RobotsResponse:
     """What a host said about robots.txt.
 
     Attributes:
@@ -47,7 +53,7 @@ class RobotsAnswer:
     redirects: int
     answered_at: float
     detail: str
-    last: Fetched | FetchFailure
+    last: FetchResponse | FetchFailure
 
 
 async def fetch_robots(
@@ -58,7 +64,7 @@ async def fetch_robots(
     limits: FetchLimits = DEFAULT_LIMITS,
     allow_private: bool = False,
     proxy: str | None = None,
-) -> RobotsAnswer:
+) -> RobotsResponse:
     """Fetch the robots.txt of an origin.
 
     Args:
@@ -87,7 +93,7 @@ async def fetch_robots(
         redirects += 1
 
 
-def _redirect(result: Fetched | FetchFailure, url: str) -> str | None:
+def _redirect(result: FetchResponse | FetchFailure, url: str) -> str | None:
     if result.status not in _REDIRECTS:
         return None
     location = result.header("location")
@@ -99,8 +105,8 @@ def _redirect(result: Fetched | FetchFailure, url: str) -> str | None:
         return None
 
 
-def _answer(result: Fetched | FetchFailure, redirects: int) -> RobotsAnswer:
-    if isinstance(result, Fetched):
+def _answer(result: FetchResponse | FetchFailure, redirects: int) -> RobotsResponse:
+    if isinstance(result, FetchResponse):
         verdict = judge_status(result.status)
         detail = (
             "" if verdict is not RobotsVerdict.CLOSED else f"robots.txt answers {result.status}"
@@ -111,7 +117,7 @@ def _answer(result: Fetched | FetchFailure, redirects: int) -> RobotsAnswer:
         refused = result.status is not None and result.status >= 400
         verdict = judge_status(result.status if refused else None)
         detail, text = result.detail, None
-    return RobotsAnswer(
+    return RobotsResponse(
         verdict=verdict,
         text=text,
         status=result.status,

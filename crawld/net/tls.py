@@ -13,7 +13,7 @@ from typing import Any
 
 import certifi
 
-MOST_NAMES = 100
+MAX_NAMES = 100
 """A certificate of more names says of none of them that it belongs to the others."""
 
 
@@ -53,7 +53,7 @@ def certificate_names(certificate: Mapping[str, Any] | None) -> tuple[str, ...]:
     alternatives = (certificate or {}).get("subjectAltName", ())
     names = {name.lower() for kind, name in alternatives if kind == "DNS"}
     exact = sorted(name for name in names if name.isascii() and not name.startswith("*"))
-    return tuple(exact) if len(exact) <= MOST_NAMES else ()
+    return tuple(exact) if len(exact) <= MAX_NAMES else ()
 
 
 def tls_cause(error: BaseException | None) -> ssl.SSLError | None:

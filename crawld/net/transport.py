@@ -18,7 +18,7 @@ import httpcore
 import httpx
 import trio
 
-from crawld.net.faults import REMOTE_ERRORS
+from crawld.net.errors import REMOTE_ERRORS
 from crawld.net.progress import Progress
 from crawld.net.wire import Endpoint, Wire
 
@@ -29,7 +29,7 @@ class _ByteStream(Protocol):
     async def aclose(self) -> None: ...
 
 
-class _Body(httpx.AsyncByteStream):
+class _ResponseStream(httpx.AsyncByteStream):
     """httpcore's body stream under httpx's name: bytes as sent."""
 
     __slots__ = ("_chunks", "_stream", "_wire")
@@ -81,7 +81,7 @@ class OriginTransport(httpx.AsyncBaseTransport):
         )
         self._connection = kind(origin, wire)
 
-    def watch(self, progress: Progress) -> None:
+    def begin(self, progress: Progress) -> None:
         """Let the next exchange run under the limits of a fetch."""
         progress.reused = self.requests > 0
         progress.address = self.wire.address
@@ -94,7 +94,7 @@ class OriginTransport(httpx.AsyncBaseTransport):
         some canonical URLs anew.
 
         Raises:
-            httpcore errors (`faults.REMOTE_ERRORS`) and `Fault`.
+            httpcore errors (`errors.REMOTE_ERRORS`) and `Fault`.
         """
         self.requests += 1
         target: bytes = request.extensions["target"]
@@ -107,7 +107,7 @@ class OriginTransport(httpx.AsyncBaseTransport):
         return httpx.Response(
             response.status,
             headers=response.headers,
-            stream=_Body(cast("_ByteStream", response.stream), self.wire),
+            stream=_ResponseStream(cast("_ByteStream", response.stream), self.wire),
             extensions=response.extensions,
         )
 
@@ -115,11 +115,11 @@ class OriginTransport(httpx.AsyncBaseTransport):
         """Close the connection."""
         await self._connection.aclose()
 
-    def idle(self) -> bool:
+    def is_idle(self) -> bool:
         """Whether the last exchange ended as it should and left the connection open."""
         return self._connection.is_idle()
 
-    def reusable(self) -> bool:
+    def is_reusable(self) -> bool:
         """Whether another request may be sent: idle, nothing left over, not closed by the peer."""
         connection = self._connection
         if not connection.is_idle() or self.wire.readable():
@@ -151,7 +151,7 @@ class IdleConnections:
         transport = self._idle.pop(endpoint, None)
         if transport is None:
             return None
-        if transport.reusable():
+        if transport.is_reusable():
             return transport
         await transport.aclose()
         return None

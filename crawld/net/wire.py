@@ -17,10 +17,10 @@ import trio
 
 from crawld.core.page import Failure
 from crawld.net.address import BLOCKED_PORTS, refusal
-from crawld.net.faults import Fault, connect_fault
+from crawld.net.errors import FetchError, connect_error
 from crawld.net.network import Connection, Network
-from crawld.net.progress import Phase, Progress
-from crawld.net.proxy import check_target, open_tunnel, proxy_place
+from crawld.net.progress import FetchPhase, Progress
+from crawld.net.proxy import check_target, open_tunnel, proxy_address
 from crawld.net.resolver import ResolutionError, Resolver
 from crawld.net.tls import certificate_names, explain_tls, tls_cause
 
@@ -74,17 +74,17 @@ class Wire(httpcore.AsyncNetworkStream):
         progress = self.progress
         if progress is None:
             raise httpcore.ReadError("abandoned")
-        size = progress.receivable(max_bytes)
+        size = progress.read_size(max_bytes)
         if size == 0:
             raise _too_long(progress)
         try:
             data = bytes(await self._stream.receive_some(size))
         except (trio.BrokenResourceError, trio.ClosedResourceError) as error:
-            progress.ended = True
+            progress.peer_closed = True
             raise httpcore.ReadError(_reason(error)) from error
         if not data:
-            progress.ended = True
-        progress.received(len(data))
+            progress.peer_closed = True
+        progress.note_received(len(data))
         return data
 
     async def write(self, buffer: bytes, timeout: float | None = None) -> None:  # noqa: D102
@@ -93,11 +93,11 @@ class Wire(httpcore.AsyncNetworkStream):
         progress = self.progress
         if progress is None:
             raise httpcore.WriteError("abandoned")
-        progress.sending()
+        progress.note_sending()
         try:
             await self._stream.send_all(buffer)
         except (trio.BrokenResourceError, trio.ClosedResourceError) as error:
-            progress.ended = True
+            progress.peer_closed = True
             raise httpcore.WriteError(_reason(error)) from error
 
     async def aclose(self) -> None:
@@ -123,11 +123,13 @@ class Wire(httpcore.AsyncNetworkStream):
         return bool(self._stream.selected_alpn_protocol() == "h2")
 
 
-def _too_long(progress: Progress) -> Fault:
+def _too_long(progress: Progress) -> FetchError:
     limits = progress.limits
-    if progress.phase is Phase.BODY:
-        return Fault(Failure.TOO_LARGE, f"more than {limits.max_wire_bytes} bytes sent")
-    return Fault(Failure.PROTOCOL, f"response header longer than {limits.max_header_bytes} bytes")
+    if progress.phase is FetchPhase.BODY:
+        return FetchError(Failure.TOO_LARGE, f"more than {limits.max_wire_bytes} bytes sent")
+    return FetchError(
+        Failure.PROTOCOL, f"response header longer than {limits.max_header_bytes} bytes"
+    )
 
 
 async def open_wire(
@@ -169,14 +171,14 @@ async def _dial_proxy(
     host = endpoint.host.removeprefix("[").removesuffix("]")
     allow = endpoint.allow_private
     await check_target(host, endpoint.port, allow_private=allow, resolver=resolver)
-    name, port = proxy_place(proxy)
+    name, port = proxy_address(proxy)
     try:
         addresses = await resolver.resolve(name)
         connection = await _dial(addresses[:MAX_DIALLED], port, progress, network)
     except ResolutionError as error:
-        raise Fault(Failure.DNS, f"the proxy: {error.detail}", local=True) from error
-    except Fault as fault:
-        raise Fault(fault.failure, f"the proxy: {fault.detail}", local=True) from fault
+        raise FetchError(Failure.DNS, f"the proxy: {error.detail}", local=True) from error
+    except FetchError as fault:
+        raise FetchError(fault.failure, f"the proxy: {fault.detail}", local=True) from fault
     if endpoint.scheme == "https":
         try:
             await open_tunnel(connection.stream, host, endpoint.port)
@@ -193,27 +195,29 @@ async def permitted_addresses(endpoint: Endpoint, resolver: Resolver) -> tuple[s
         Fault: `DNS`, or `ADDRESS_REFUSED` where none is left.
     """
     if endpoint.port in BLOCKED_PORTS:
-        raise Fault(Failure.ADDRESS_REFUSED, f"port {endpoint.port} belongs to another service")
+        raise FetchError(
+            Failure.ADDRESS_REFUSED, f"port {endpoint.port} belongs to another service"
+        )
     host = endpoint.host.removeprefix("[").removesuffix("]")
     try:
         addresses = await resolver.resolve(host)
     except ResolutionError as error:
         local = error.kind != "nxdomain"
-        raise Fault(Failure.DNS, f"{error.kind}: {error.detail}", local=local) from error
+        raise FetchError(Failure.DNS, f"{error.kind}: {error.detail}", local=local) from error
     allow = endpoint.allow_private
     refusals = [refusal(address, allow_private=allow) for address in addresses]
     permitted = tuple(
         address for address, reason in zip(addresses, refusals, strict=True) if reason is None
     )
     if not permitted:
-        raise Fault(Failure.ADDRESS_REFUSED, refusals[0] or "the name has no address")
+        raise FetchError(Failure.ADDRESS_REFUSED, refusals[0] or "the name has no address")
     return permitted
 
 
 async def _dial(
     addresses: tuple[str, ...], port: int, progress: Progress, network: Network
 ) -> Connection:
-    fault: Fault | None = None
+    fault: FetchError | None = None
     for position, address in enumerate(addresses):
         progress.address = address
         left_s = progress.scope.deadline - trio.current_time()
@@ -225,7 +229,7 @@ async def _dial(
                 return await network.connect(address, port)
         except OSError as raised:
             error = raised
-        fault = connect_fault(error, address)
+        fault = connect_error(error, address)
     assert fault is not None
     raise fault
 
@@ -241,7 +245,7 @@ async def _shake_hands(
         await trio.aclose_forcefully(stream)
         cause = tls_cause(error)
         detail = _reason(error) if cause is None else explain_tls(cause)
-        raise Fault(Failure.TLS, detail) from error
+        raise FetchError(Failure.TLS, detail) from error
     except BaseException:
         await trio.aclose_forcefully(stream)
         raise

@@ -28,7 +28,7 @@ import xxhash
 
 from crawld.core.url import canonicalize, parse
 from crawld.errors import InvalidUrlError
-from crawld.sources.entry import CLOCK_TOLERANCE_S, Entry, Span
+from crawld.sources.listed_page import CLOCK_TOLERANCE_S, ListedPage, TimeSpan
 
 MAX_FEED_BYTES = 4 * 1024 * 1024
 """A feed as read; most take some tens of kilobytes."""
@@ -55,7 +55,7 @@ class FeedEntry:
         key: hash of its id and date; another one is another change.
     """
 
-    entry: Entry
+    entry: ListedPage
     key: int
 
 
@@ -105,8 +105,8 @@ def read_feed(body: bytes, url: str) -> Feed:
             continue
         stamp = _stamp(row)
         key = _key(_text(row, "id") or address, stamp)
-        changed = None if stamp is None else Span(stamp, stamp + 1.0)
-        found.setdefault(key, FeedEntry(Entry(address, changed), key))
+        changed = None if stamp is None else TimeSpan(stamp, stamp + 1.0)
+        found.setdefault(key, FeedEntry(ListedPage(address, changed), key))
     if parsed.bozo and not found and not junk:
         raise FeedError(f"broken: {parsed.get('bozo_exception', 'unreadable')}"[:200])
     return Feed(tuple(found.values()), junk, _ttl_s(parsed.feed))
@@ -178,7 +178,7 @@ class FeedWindow:
         self._keys = frozenset(keys)
         self.gap = False
 
-    def news(self, feed: Feed, now: float, last_look_at: float | None) -> list[Entry]:
+    def new_entries(self, feed: Feed, now: float, last_look_at: float | None) -> list[ListedPage]:
         """Return the entries that were not there before, each page once with its latest change.
 
         Args:
@@ -189,11 +189,11 @@ class FeedWindow:
         """
         fresh = [row for row in feed.entries if row.key not in self._keys]
         self.gap = bool(self._keys) and bool(feed.entries) and len(fresh) == len(feed.entries)
-        latest: dict[str, Entry] = {}
+        latest: dict[str, ListedPage] = {}
         for row in fresh:
             entry = row.entry
             if entry.changed is None or entry.changed.first > now + CLOCK_TOLERANCE_S:
-                since = None if last_look_at is None else Span(min(last_look_at, now), now)
+                since = None if last_look_at is None else TimeSpan(min(last_look_at, now), now)
                 entry = entry._replace(changed=since)
             held = latest.get(entry.url)
             if held is None or (held.changed or (0.0,)) < (entry.changed or (0.0,)):

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from crawld.core.content import html
 from crawld.core.url import resolve
-from crawld.sources.entry import Entry, Span, read_date
+from crawld.sources.listed_page import ListedPage, TimeSpan, read_date
 
 MAX_LINKS = 10_000
 
@@ -32,11 +32,11 @@ class Listing:
 
     Attributes:
         entries: the pages it links, each once, in order.
-        itself: the listing's own page, and when it changed by its Last-Modified.
+        own_page: the listing's own page, and when it changed by its Last-Modified.
     """
 
-    entries: tuple[Entry, ...]
-    itself: Entry
+    entries: tuple[ListedPage, ...]
+    own_page: ListedPage
 
 
 def read_listing(body: bytes, url: str, last_modified: str | None) -> Listing:
@@ -48,14 +48,16 @@ def read_listing(body: bytes, url: str, last_modified: str | None) -> Listing:
         last_modified: the header it came with, None without one.
     """
     page = html.parse(body)
-    found: dict[str, Span | None] = dict.fromkeys(resolve(url, page.links[:MAX_LINKS]))
+    found: dict[str, TimeSpan | None] = dict.fromkeys(resolve(url, page.links[:MAX_LINKS]))
     for match in _DATED.finditer(body):
         (linked, *_), changed = [*resolve(url, [_text(match[1])]), ""], read_date(_spelt(match[2]))
         if linked in found:
             found[linked] = changed
     changed = read_date(last_modified) if last_modified else None
-    entries = tuple(Entry(linked, changed) for linked, changed in found.items() if linked != url)
-    return Listing(entries, Entry(url, changed))
+    entries = tuple(
+        ListedPage(linked, changed) for linked, changed in found.items() if linked != url
+    )
+    return Listing(entries, ListedPage(url, changed))
 
 
 def _text(raw: bytes) -> str:

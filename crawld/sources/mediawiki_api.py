@@ -1,6 +1,6 @@
 """The etiquette of a MediaWiki API: how a request is written and what an answer means.
 
-Every answer is a value. `ApiAnswer` holds what was asked for; `ApiTrouble` says why there is none
+Every answer is a value. `ApiResponse` holds what was asked for; `ApiTrouble` says why there is none
 and for how long the API is left alone: what the server asks for (Retry-After), at least a pause
 that grows with each failure in a row.
 
@@ -25,7 +25,7 @@ from enum import StrEnum
 from urllib.parse import urlencode
 
 from crawld.core.politeness import parse_retry_after
-from crawld.sources.mediawiki_rows import instant_of
+from crawld.sources.mediawiki_rows import timestamp_of
 
 Parameters = Mapping[str, str | int]
 
@@ -43,7 +43,7 @@ MAX_DETAIL = 200
 _ESCAPED_SURROGATE = re.compile(r"\\u[dD][89a-fA-F]").search
 
 
-class Trouble(StrEnum):
+class ApiTroubleKind(StrEnum):
     """Why a request gave nothing."""
 
     LAGGED = "lagged"
@@ -61,32 +61,32 @@ class Trouble(StrEnum):
     HELD = "held"
 
 
-_FIRST_PAUSE_S: Mapping[Trouble, float] = {
-    Trouble.LAGGED: 5.0,
-    Trouble.READ_ONLY: 60.0,
-    Trouble.RATE_LIMITED: 60.0,
-    Trouble.UNAVAILABLE: 60.0,
-    Trouble.UNREACHABLE: 60.0,
-    Trouble.CLOSED: 3_600.0,
-    Trouble.FORBIDDEN: 86_400.0,
-    Trouble.MOVED: 60.0,
-    Trouble.NOT_JSON: 600.0,
+_FIRST_PAUSE_S: Mapping[ApiTroubleKind, float] = {
+    ApiTroubleKind.LAGGED: 5.0,
+    ApiTroubleKind.READ_ONLY: 60.0,
+    ApiTroubleKind.RATE_LIMITED: 60.0,
+    ApiTroubleKind.UNAVAILABLE: 60.0,
+    ApiTroubleKind.UNREACHABLE: 60.0,
+    ApiTroubleKind.CLOSED: 3_600.0,
+    ApiTroubleKind.FORBIDDEN: 86_400.0,
+    ApiTroubleKind.MOVED: 60.0,
+    ApiTroubleKind.NOT_JSON: 600.0,
     # The request may have been at fault, and not the wiki: the next one is another.
-    Trouble.TOO_MANY: 1.0,
-    Trouble.BAD_CURSOR: 1.0,
-    Trouble.BROKEN: 2.0,
-    Trouble.HELD: 0.0,
+    ApiTroubleKind.TOO_MANY: 1.0,
+    ApiTroubleKind.BAD_CURSOR: 1.0,
+    ApiTroubleKind.BROKEN: 2.0,
+    ApiTroubleKind.HELD: 0.0,
 }
 
-_ERRORS: Mapping[str, Trouble] = {
-    "maxlag": Trouble.LAGGED,
-    "readonly": Trouble.READ_ONLY,
-    "ratelimited": Trouble.RATE_LIMITED,
-    "actionthrottledtext": Trouble.RATE_LIMITED,
-    "toomanyvalues": Trouble.TOO_MANY,
-    "too-many-titles": Trouble.TOO_MANY,
-    "badcontinue": Trouble.BAD_CURSOR,
-    "badcontinuation": Trouble.BAD_CURSOR,
+_ERRORS: Mapping[str, ApiTroubleKind] = {
+    "maxlag": ApiTroubleKind.LAGGED,
+    "readonly": ApiTroubleKind.READ_ONLY,
+    "ratelimited": ApiTroubleKind.RATE_LIMITED,
+    "actionthrottledtext": ApiTroubleKind.RATE_LIMITED,
+    "toomanyvalues": ApiTroubleKind.TOO_MANY,
+    "too-many-titles": ApiTroubleKind.TOO_MANY,
+    "badcontinue": ApiTroubleKind.BAD_CURSOR,
+    "badcontinuation": ApiTroubleKind.BAD_CURSOR,
 }
 
 _CLOSED_PREFIXES = (
@@ -97,7 +97,7 @@ _CLOSED_PREFIXES = (
 
 
 @dataclass(frozen=True, slots=True)
-class ApiAnswer:
+class ApiResponse:
     """What a query brought.
 
     Attributes:
@@ -124,15 +124,19 @@ class ApiTrouble:
         limit: the most values it takes, where that was the trouble.
     """
 
-    trouble: Trouble
+    trouble: ApiTroubleKind
     detail: str
     retry_after_s: float | None = None
     limit: int | None = None
 
     @property
-    def host_trouble(self) -> bool:
+    def is_host_trouble(self) -> bool:
         """Whether the host asks for rest, not the API alone."""
-        return self.trouble in (Trouble.RATE_LIMITED, Trouble.UNAVAILABLE, Trouble.UNREACHABLE)
+        return self.trouble in (
+            ApiTroubleKind.RATE_LIMITED,
+            ApiTroubleKind.UNAVAILABLE,
+            ApiTroubleKind.UNREACHABLE,
+        )
 
     def pause_s(self, count: int) -> float:
         """Return how long the API is left alone after so many troubles in a row, this included."""
@@ -165,9 +169,9 @@ def batch(values: Sequence[str], limit: int) -> list[str]:
     return taken
 
 
-def read_answer(
+def read_response(
     status: int, retry_after: str | None, body: bytes, *, now: float, location: str | None = None
-) -> ApiAnswer | ApiTrouble:
+) -> ApiResponse | ApiTrouble:
     """Return what an answer of the API means.
 
     Args:
@@ -185,11 +189,11 @@ def read_answer(
     if error is not None:
         return _by_error(error, retry_after_s)
     query = said.get("query")
-    return ApiAnswer(
+    return ApiResponse(
         query if isinstance(query, dict) else {},
         _cursor(said),
         tuple(_warnings(said)),
-        instant_of(said, "curtimestamp"),
+        timestamp_of(said, "curtimestamp"),
     )
 
 
@@ -211,17 +215,19 @@ def _by_status(
     status: int, retry_after_s: float | None, body: bytes, location: str | None
 ) -> ApiTrouble:
     if status == 429:
-        return ApiTrouble(Trouble.RATE_LIMITED, "status 429", retry_after_s)
+        return ApiTrouble(ApiTroubleKind.RATE_LIMITED, "status 429", retry_after_s)
     if status >= 500 or (status == 403 and retry_after_s):
-        return ApiTrouble(Trouble.UNAVAILABLE, f"status {status}", retry_after_s)
+        return ApiTrouble(ApiTroubleKind.UNAVAILABLE, f"status {status}", retry_after_s)
     if 300 <= status < 400:
-        return ApiTrouble(Trouble.MOVED, (location or "")[:2_000], retry_after_s)
+        return ApiTrouble(ApiTroubleKind.MOVED, (location or "")[:2_000], retry_after_s)
     if status in (413, 414, 431):
-        return ApiTrouble(Trouble.TOO_MANY, f"status {status}: the request is too long")
+        return ApiTrouble(ApiTroubleKind.TOO_MANY, f"status {status}: the request is too long")
     if status >= 400:
-        return ApiTrouble(Trouble.CLOSED, f"status {status}", retry_after_s)
+        return ApiTrouble(ApiTroubleKind.CLOSED, f"status {status}", retry_after_s)
     start = body[:60].decode("utf-8", "replace")
-    return ApiTrouble(Trouble.NOT_JSON, f"no JSON: {' '.join(start.split())!r}", retry_after_s)
+    return ApiTrouble(
+        ApiTroubleKind.NOT_JSON, f"no JSON: {' '.join(start.split())!r}", retry_after_s
+    )
 
 
 def _error(said: Mapping[str, object]) -> Mapping[str, object] | None:
@@ -239,7 +245,7 @@ def _by_error(error: Mapping[str, object], retry_after_s: float | None) -> ApiTr
     trouble = _ERRORS.get(code)
     if trouble is None:
         closed = code.startswith(_CLOSED_PREFIXES)
-        trouble = Trouble.CLOSED if closed else Trouble.BROKEN
+        trouble = ApiTroubleKind.CLOSED if closed else ApiTroubleKind.BROKEN
     data = error.get("data")
     limits = [row.get("limit") for row in (error, data) if isinstance(row, dict)]
     limit = next((limit for limit in limits if isinstance(limit, int) and limit > 0), None)

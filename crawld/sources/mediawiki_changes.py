@@ -21,8 +21,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import NamedTuple
 
-from crawld.sources.mediawiki_api import ApiAnswer, Parameters
-from crawld.sources.mediawiki_rows import instant_of, rows_of, text_of
+from crawld.sources.mediawiki_api import ApiResponse, Parameters
+from crawld.sources.mediawiki_rows import rows_of, text_of, timestamp_of
 
 OVERLAP_S = 10.0
 """Recent changes are asked for from so long before the last one: wikis commit out of order."""
@@ -37,7 +37,7 @@ _LOGS = frozenset({"delete", "move", "import", "merge", "upload"})
 """Logs whose entries change what a title shows."""
 
 
-class Changed(NamedTuple):
+class TitleChange(NamedTuple):
     """A title that shows something else since an instant.
 
     Attributes:
@@ -53,22 +53,22 @@ class Changed(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Cursor:
+class ChangesCursor:
     """Where recent changes go on; stored as JSON.
 
     Attributes:
         at: instant of the newest row seen, by the wiki's clock; 0 before the first answer.
         edits, logs: numbers of the rows seen since `at` less the overlap.
-        part: the API's own word for where a long answer goes on, None between answers.
-        doubt: the rows seen last, at this instant, were missing: it must be asked how far back rows
-            are kept; 0: they were there.
+        continuation: the API's `continue` object inside a long response, None between responses.
+        unverified_at: time of the rows seen last, if they were missing from the response: the
+            oldest row kept must show whether there is a gap; 0: they were there.
     """
 
     at: float = 0.0
     edits: frozenset[int] = frozenset()
     logs: frozenset[int] = frozenset()
-    part: Parameters | None = None
-    doubt: float = 0.0
+    continuation: Parameters | None = None
+    unverified_at: float = 0.0
 
     def to_json(self) -> str:
         """Return the stored form."""
@@ -76,13 +76,13 @@ class Cursor:
             "at": self.at,
             "edits": sorted(self.edits),
             "logs": sorted(self.logs),
-            "part": self.part,
-            "doubt": self.doubt,
+            "part": self.continuation,
+            "doubt": self.unverified_at,
         }
         return json.dumps(stored)
 
     @classmethod
-    def from_json(cls, text: str | None) -> Cursor:
+    def from_json(cls, text: str | None) -> ChangesCursor:
         """Return the cursor of a stored form; one that cannot be read starts anew."""
         try:
             stored = json.loads(text or "{}")
@@ -98,7 +98,7 @@ class Cursor:
 
 
 @dataclass(frozen=True, slots=True)
-class Read:
+class RecentChanges:
     """What an answer said.
 
     Attributes:
@@ -108,8 +108,8 @@ class Read:
         unusable: rows that were left out.
     """
 
-    changed: Sequence[Changed]
-    cursor: Cursor
+    changed: Sequence[TitleChange]
+    cursor: ChangesCursor
     gap: bool = False
     unusable: int = 0
 
@@ -117,7 +117,7 @@ class Read:
 # --- recent changes -------------------------------------------------------------------------------
 
 
-def changes_query(cursor: Cursor, now: float) -> Parameters:
+def changes_query(cursor: ChangesCursor, now: float) -> Parameters:
     """Return the request for what has changed since the last.
 
     Args:
@@ -138,7 +138,7 @@ def changes_query(cursor: Cursor, now: float) -> Parameters:
         "ledir": "newer",
         "lestart": start,
         "lelimit": "max",
-        **(cursor.part or {}),
+        **(cursor.continuation or {}),
     }
 
 
@@ -154,7 +154,7 @@ def oldest_query() -> Parameters:
     }
 
 
-def read_changes(answer: ApiAnswer, cursor: Cursor, now: float) -> Read:
+def read_changes(answer: ApiResponse, cursor: ChangesCursor, now: float) -> RecentChanges:
     """Return what is new in an answer.
 
     Args:
@@ -170,36 +170,36 @@ def read_changes(answer: ApiAnswer, cursor: Cursor, now: float) -> Read:
         rows.log(row)
     at = min(max(rows.newest, cursor.at), told_now)
     set_back = cursor.at > told_now + OVERLAP_S
-    first = cursor.part is None
+    first = cursor.continuation is None
     lost = first and bool(cursor.edits) and not rows.met
     edits = {number: seen for number, seen in rows.edits.items() if number not in cursor.edits}
-    return Read(
+    return RecentChanges(
         rows.changed,
-        Cursor(
+        ChangesCursor(
             told_now if set_back or not at else at,
             rows.kept(edits if lost else rows.edits, at),
             rows.kept(rows.logs, at),
             answer.cursor,
-            0.0 if set_back else cursor.at if lost else cursor.doubt,
+            0.0 if set_back else cursor.at if lost else cursor.unverified_at,
         ),
         gap=set_back,
         unusable=rows.unusable,
     )
 
 
-def read_oldest(answer: ApiAnswer, cursor: Cursor) -> Read:
+def read_oldest(answer: ApiResponse, cursor: ChangesCursor) -> RecentChanges:
     """Return whether recent changes reach back to what was seen, by the oldest row kept."""
-    instants = [instant_of(row) for row in rows_of(answer.query, "recentchanges")]
+    instants = [timestamp_of(row) for row in rows_of(answer.query, "recentchanges")]
     oldest = min((at for at in instants if at is not None), default=None)
-    settled = Cursor(cursor.at, cursor.edits, cursor.logs)
-    return Read((), settled, gap=oldest is None or oldest > cursor.doubt)
+    settled = ChangesCursor(cursor.at, cursor.edits, cursor.logs)
+    return RecentChanges((), settled, gap=oldest is None or oldest > cursor.unverified_at)
 
 
 class _Rows:
     """The rows of one answer, taken apart."""
 
-    def __init__(self, cursor: Cursor) -> None:
-        self.changed: list[Changed] = []
+    def __init__(self, cursor: ChangesCursor) -> None:
+        self.changed: list[TitleChange] = []
         self.edits: dict[int, float] = dict.fromkeys(cursor.edits, cursor.at)
         self.logs: dict[int, float] = dict.fromkeys(cursor.logs, cursor.at)
         self.newest = 0.0
@@ -208,7 +208,7 @@ class _Rows:
 
     def edit(self, row: Mapping[str, object]) -> None:
         """Take a row of the recent changes."""
-        change, at = row.get("rcid"), instant_of(row)
+        change, at = row.get("rcid"), timestamp_of(row)
         if not isinstance(change, int) or at is None:
             self.unusable += 1
             return
@@ -227,7 +227,7 @@ class _Rows:
 
     def log(self, row: Mapping[str, object]) -> None:
         """Take an entry of the log; most stand among the recent changes too."""
-        number, at = row.get("logid"), instant_of(row)
+        number, at = row.get("logid"), timestamp_of(row)
         if not isinstance(number, int) or at is None:
             self.unusable += 1
         elif number not in self.logs:
@@ -256,7 +256,9 @@ class _Rows:
     def _add(self, title: str, space: object, at: float, number: object) -> None:
         if title:
             known = number if isinstance(number, int) and 0 < number < 2**63 else None
-            self.changed.append(Changed(title, space if isinstance(space, int) else 0, at, known))
+            self.changed.append(
+                TitleChange(title, space if isinstance(space, int) else 0, at, known)
+            )
 
     def kept(self, numbers: Mapping[int, float], at: float) -> frozenset[int]:
         """Return the numbers that the next answer may name again."""
@@ -272,7 +274,7 @@ def _written(at: float) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class PendingTemplates:
     """Templates whose users are to be asked for, and pages known to be touched; stored as JSON.
 
     Attributes:
@@ -283,15 +285,15 @@ class Wanted:
 
     templates: tuple[tuple[str, float], ...] = ()
     pages: tuple[tuple[int, float, float], ...] = ()
-    part: Parameters | None = None
-    asked: int = 0
+    continuation: Parameters | None = None
+    requests: int = 0
 
     def to_json(self) -> str:
         """Return the stored form."""
-        return json.dumps([self.templates, self.pages, self.part, self.asked])
+        return json.dumps([self.templates, self.pages, self.continuation, self.requests])
 
     @classmethod
-    def from_json(cls, text: str | None) -> Wanted:
+    def from_json(cls, text: str | None) -> PendingTemplates:
         """Return what a stored form says; one that cannot be read is empty."""
         try:
             templates, pages, part, asked = json.loads(text or "")
@@ -305,18 +307,18 @@ class Wanted:
             return cls()
 
 
-def users_query(title: str, part: Parameters | None) -> Parameters:
+def template_users_query(title: str, continuation: Parameters | None) -> Parameters:
     """Return the request for the pages that include a template."""
     return {
         "action": "query",
         "list": "embeddedin",
         "eititle": title,
         "eilimit": "max",
-        **(part or {}),
+        **(continuation or {}),
     }
 
 
-def read_users(answer: ApiAnswer) -> list[str]:
+def read_template_users(answer: ApiResponse) -> list[str]:
     """Return the titles of the pages that include a template."""
     return [
         title for row in rows_of(answer.query, "embeddedin") if (title := text_of(row, "title"))
@@ -324,7 +326,7 @@ def read_users(answer: ApiAnswer) -> list[str]:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class ProbeProgress:
     """How far a round of probes is; stored as JSON.
 
     Attributes:
@@ -344,7 +346,7 @@ class Place:
         return json.dumps([self.after, self.began_at, self.urgent, self.titles])
 
     @classmethod
-    def from_json(cls, text: str | None) -> Place:
+    def from_json(cls, text: str | None) -> ProbeProgress:
         """Return what a stored form says; one that cannot be read is the start of a round."""
         try:
             after, began_at, urgent, titles = json.loads(text or "")

@@ -14,8 +14,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from crawld.sources.mediawiki_api import ApiAnswer, Parameters
-from crawld.sources.mediawiki_rows import flag_of, instant_of, rows_of, text_of
+from crawld.sources.mediawiki_api import ApiResponse, Parameters
+from crawld.sources.mediawiki_rows import flag_of, rows_of, text_of, timestamp_of
 
 MAX_REDIRECTS = 10
 """Steps from a title to the page it shows; wikis resolve two or three."""
@@ -30,7 +30,7 @@ _PROPERTIES = "ids|timestamp|size|sha1|tags"
 
 
 @dataclass(frozen=True, slots=True)
-class Revision:
+class WikiRevision:
     """One revision of a page.
 
     Attributes:
@@ -38,7 +38,7 @@ class Revision:
         at: instant, Unix seconds, whole as the wiki tells it.
         size_bytes: size of its text.
         digest: the first 8 bytes of the SHA-1 of its text, signed; None where it is hidden.
-        kind: `revert` where the wiki says so, else None; `kinds` knows more.
+        kind: `revert` where the wiki says so, else None; `revision_kinds` knows more.
     """
 
     revision_id: int
@@ -49,13 +49,13 @@ class Revision:
 
 
 @dataclass(frozen=True, slots=True)
-class ShownPage:
+class PageInfo:
     """What a wiki says of a page.
 
     Attributes:
         title: its title.
         number: its number; None where there is no such page.
-        elsewhere: it is no page of this wiki and yet shown: a file of a shared repository.
+        is_shared: it is no page of this wiki and yet shown: a file of a shared repository.
         refused: why it can be no page, None otherwise.
         revisions: the newest first.
         unusable: revisions that were left out.
@@ -64,9 +64,9 @@ class ShownPage:
 
     title: str
     number: int | None
-    elsewhere: bool = False
+    is_shared: bool = False
     refused: str | None = None
-    revisions: tuple[Revision, ...] = ()
+    revisions: tuple[WikiRevision, ...] = ()
     unusable: int = 0
     touched_at: float | None = None
 
@@ -128,7 +128,7 @@ def log_query(title: str) -> Parameters:
 # --- what was answered --------------------------------------------------------------------------
 
 
-def read_titles(answer: ApiAnswer, titles: Iterable[str]) -> dict[str, ShownPage]:
+def read_titles(answer: ApiResponse, titles: Iterable[str]) -> dict[str, PageInfo]:
     """Return the page each title shows; a title the answer does not mention is left out."""
     steps = _steps(answer.query)
     pages = {page.title: page for page in map(_page, rows_of(answer.query, "pages"))}
@@ -143,21 +143,21 @@ def read_titles(answer: ApiAnswer, titles: Iterable[str]) -> dict[str, ShownPage
         if end in pages:
             found[title] = pages[end]
         elif end in elsewhere:
-            found[title] = ShownPage(end, None, refused="another wiki's page")
+            found[title] = PageInfo(end, None, refused="another wiki's page")
     return found
 
 
-def read_history(answer: ApiAnswer) -> ShownPage | None:
+def read_history(answer: ApiResponse) -> PageInfo | None:
     """Return the part of a page's history that an answer holds, None if it holds no page."""
     rows = rows_of(answer.query, "pages")
     return _page(rows[0]) if len(rows) == 1 else None
 
 
-def read_log(answer: ApiAnswer) -> list[LogEntry]:
+def read_log(answer: ApiResponse) -> list[LogEntry]:
     """Return the entries of a log that say that a page came, went or was renamed."""
     found = []
     for row in rows_of(answer.query, "logevents"):
-        kind, at, log_id = _log_kind(row), instant_of(row), row.get("logid")
+        kind, at, log_id = _log_kind(row), timestamp_of(row), row.get("logid")
         if kind is None or at is None or not isinstance(log_id, int):
             continue
         details = row.get("params")
@@ -166,7 +166,7 @@ def read_log(answer: ApiAnswer) -> list[LogEntry]:
     return found
 
 
-def kinds(revisions: Sequence[Revision]) -> list[RevisionKind | None]:
+def revision_kinds(revisions: Sequence[WikiRevision]) -> list[RevisionKind | None]:
     """Return what each revision did to the text.
 
     `null`: nothing, its text is that of the one before (a move, a protection). `revert`: it
@@ -206,28 +206,28 @@ def _steps(query: Mapping[str, object]) -> dict[str, str]:
     return steps
 
 
-def _page(row: Mapping[str, object]) -> ShownPage:
+def _page(row: Mapping[str, object]) -> PageInfo:
     title, number = text_of(row, "title"), row.get("pageid")
     if flag_of(row, "invalid"):
         reason = text_of(row, "invalidreason") or "not a title"
-        return ShownPage(title, None, refused=reason[:200])
+        return PageInfo(title, None, refused=reason[:200])
     if flag_of(row, "special"):
-        return ShownPage(title, None, refused="a special page")
+        return PageInfo(title, None, refused="a special page")
     if flag_of(row, "missing") or not isinstance(number, int) or not 0 < number < 2**63:
-        return ShownPage(title, None, elsewhere=flag_of(row, "known"))
+        return PageInfo(title, None, is_shared=flag_of(row, "known"))
     rows = rows_of(row, "revisions")
     revisions = tuple(found for each in rows if (found := _revision(each)) is not None)
-    return ShownPage(
+    return PageInfo(
         title,
         number,
         revisions=revisions,
         unusable=len(rows) - len(revisions),
-        touched_at=instant_of(row, "touched"),
+        touched_at=timestamp_of(row, "touched"),
     )
 
 
-def _revision(row: Mapping[str, object]) -> Revision | None:
-    revision_id, at, size = row.get("revid"), instant_of(row), row.get("size")
+def _revision(row: Mapping[str, object]) -> WikiRevision | None:
+    revision_id, at, size = row.get("revid"), timestamp_of(row), row.get("size")
     if not isinstance(revision_id, int) or not 0 < revision_id < 2**63 or at is None:
         return None
     tags = row.get("tags")
@@ -235,7 +235,7 @@ def _revision(row: Mapping[str, object]) -> Revision | None:
         isinstance(tag, str) and tag in REVERT_TAGS for tag in tags
     )
     known = isinstance(size, int) and 0 <= size < 2**53
-    return Revision(
+    return WikiRevision(
         revision_id,
         at,
         size if known and isinstance(size, int) else None,

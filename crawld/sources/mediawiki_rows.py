@@ -25,7 +25,7 @@ def flag_of(row: Mapping[str, object], key: str) -> bool:
     return row.get(key) not in (None, False)
 
 
-def instant_of(row: Mapping[str, object], key: str = "timestamp") -> float | None:
+def timestamp_of(row: Mapping[str, object], key: str = "timestamp") -> float | None:
     """Return an instant as Unix seconds, None where there is none that can be read."""
     timestamp = row.get(key)
     if not isinstance(timestamp, str):

@@ -4,7 +4,7 @@ Of every wiki that is known as one, only what shows a page to its readers belong
 special pages, not old revisions, histories, edit forms and other views (`oldid=`, `action=`), and
 no discussions unless they are wanted. Where the site names a part of the wiki, only the titles of
 that part belong to it, whatever links to others; a title that begins with a named prefix belongs to
-it as soon as it is met, the others once the wiki has named them.
+it as soon as it is seen, the others once the wiki has named them.
 
 Source: MediaWiki, API:Categorymembers, API:Allpages, Manual:Namespace (talk spaces have odd
 numbers).
@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from crawld.sources.mediawiki_api import ApiAnswer, Parameters
+from crawld.sources.mediawiki_api import ApiResponse, Parameters
 from crawld.sources.mediawiki_rows import rows_of, text_of
 from crawld.sources.mediawiki_title import TitleRules
 
@@ -26,7 +26,7 @@ MAX_CATEGORIES = 10_000
 
 
 @dataclass(frozen=True, slots=True)
-class WikiPart:
+class TitleScope:
     """What a site wants of one wiki.
 
     Attributes:
@@ -47,7 +47,7 @@ class WikiPart:
         """Return why a canonical URL of the wiki's origin is no page of the site; None: it is."""
         title = self.rules.title_of(url)
         if title is None:
-            if self.rules.reads(url):
+            if self.rules.serves(url):
                 return "wiki_view"
             return "wiki_part" if self.scoped else None
         if not self.talk and self.rules.namespace_of(title) % 2 == 1:
@@ -58,38 +58,38 @@ class WikiPart:
 
 
 @dataclass(frozen=True, slots=True)
-class Walk:
+class MemberWalk:
     """How far the wiki has been asked for the titles of a part.
 
     Attributes:
         categories: still to be asked for, with how deep each may be followed.
-        met: categories that were met already.
+        seen: categories that were seen already.
         prefixes: still to be asked for.
         cursor: where the answer under way goes on, None at its beginning.
     """
 
     categories: tuple[tuple[str, int], ...] = ()
-    met: frozenset[str] = frozenset()
+    seen: frozenset[str] = frozenset()
     prefixes: tuple[str, ...] = ()
     cursor: Parameters | None = None
 
     @classmethod
-    def of(
+    def start(
         cls, categories: Sequence[str], depth: int, prefixes: Sequence[str], rules: TitleRules
-    ) -> Walk:
+    ) -> MemberWalk:
         """Return the walk through categories and prefixes as an operator wrote them."""
         space = rules.namespaces[CATEGORY_SPACE].name if CATEGORY_SPACE in rules.namespaces else ""
-        named = [rules.normalise(each) for each in categories]
+        named = [rules.normalize(each) for each in categories]
         whole = [
             title if title.startswith(f"{space}:") else f"{space}:{title}"
             for title in named
             if title is not None
         ]
-        spelt = spelt_prefixes(prefixes, rules)
+        spelt = normalize_prefixes(prefixes, rules)
         return cls(tuple((title, depth) for title in whole), frozenset(whole), spelt)
 
     @property
-    def over(self) -> bool:
+    def is_done(self) -> bool:
         """Whether nothing is left to ask."""
         return not self.categories and not self.prefixes
 
@@ -115,7 +115,7 @@ class Walk:
             }
         return {"action": "query", **asked, **(self.cursor or {})}
 
-    def read(self, answer: ApiAnswer) -> tuple[list[str], Walk]:
+    def read(self, answer: ApiResponse) -> tuple[list[str], MemberWalk]:
         """Return titles of an answer, and the walk that is left."""
         if not self.categories:
             found = [text_of(row, "title") for row in rows_of(answer.query, "allpages")]
@@ -132,28 +132,28 @@ class Walk:
                 below.append(title)
             elif title:
                 titles.append(title)
-        fresh = [each for each in dict.fromkeys(below) if depth and each not in self.met]
-        fresh = fresh[: max(MAX_CATEGORIES - len(self.met), 0)]
+        fresh = [each for each in dict.fromkeys(below) if depth and each not in self.seen]
+        fresh = fresh[: max(MAX_CATEGORIES - len(self.seen), 0)]
         first = [(category, depth)] if answer.cursor else []
         left = (*first, *others, *((each, depth - 1) for each in fresh))
-        met = self.met.union(fresh)
-        return titles, replace(self, categories=left, met=met, cursor=answer.cursor)
+        seen = self.seen.union(fresh)
+        return titles, replace(self, categories=left, seen=seen, cursor=answer.cursor)
 
-    def skipped(self) -> Walk:
+    def skip(self) -> MemberWalk:
         """Return the walk without what is being asked for: the wiki has no such thing."""
         if self.categories:
             return replace(self, categories=self.categories[1:], cursor=None)
         return replace(self, prefixes=self.prefixes[1:], cursor=None)
 
 
-def spelt_prefixes(prefixes: Sequence[str], rules: TitleRules) -> tuple[str, ...]:
+def normalize_prefixes(prefixes: Sequence[str], rules: TitleRules) -> tuple[str, ...]:
     """Return beginnings of titles as the wiki spells them: `help:inst` becomes `Help:Inst`."""
     spelt = []
     for prefix in prefixes:
         written = prefix.replace("_", " ").lstrip(" ")
         # A name space alone is no title; a letter behind it makes it one.
         title = (
-            rules.normalise(f"{written}x") if written.endswith(":") else rules.normalise(written)
+            rules.normalize(f"{written}x") if written.endswith(":") else rules.normalize(written)
         )
         if title is None:
             continue

@@ -32,7 +32,7 @@ _API = re.compile(r"/api\.php\d?$").search
 _SCRIPT = re.compile(r"^(.*/)(?:load|index)\.php(\d?)[?/]").match
 
 
-def recognise(page: ParsedPage, url: str) -> str | None:
+def find_api(page: ParsedPage, url: str) -> str | None:
     """Return the URL of the API that a page's wiki should have, None where it is no wiki's.
 
     Args:
@@ -53,13 +53,13 @@ def recognise(page: ParsedPage, url: str) -> str | None:
     return None
 
 
-def revision_in(body: bytes) -> int | None:
+def shown_revision(body: bytes) -> int | None:
     """Return the number of the revision that a page view shows, None where it does not say."""
     found = _REVISION(body)
     return int(found[1]) or None if found else None
 
 
-def api_moved(api_url: str, location: str) -> str | None:
+def moved_api_url(api_url: str, location: str) -> str | None:
     """Return where an API went that answers with a redirect, None if that is no API."""
     try:
         target = canonicalize(location, api_url).partition("?")[0]

@@ -80,11 +80,11 @@ class TitleRules:
         """Return the title that a canonical URL shows, None where it shows none."""
         path, _, query = parse(url).target.partition("?")
         if path == "/" and not query and self.main_page:
-            return self.normalise(self.main_page)
+            return self.normalize(self.main_page)
         written = self._written(path, query)
-        return None if written is None else self.normalise(written)
+        return None if written is None else self.normalize(written)
 
-    def reads(self, url: str) -> bool:
+    def serves(self, url: str) -> bool:
         """Whether the wiki's programs answer a canonical URL: a page, or a view of one."""
         path = parse(url).target.partition("?")[0]
         before, _, after = self.article_path.partition("$1")
@@ -120,7 +120,7 @@ class TitleRules:
         except InvalidUrlError:
             return None
 
-    def normalise(self, written: str) -> str | None:
+    def normalize(self, written: str) -> str | None:
         """Return a title as this wiki spells it, None where it is none of its pages."""
         text = unicodedata.normalize("NFC", _MARKS.sub("", written))
         text = _SPACES.sub(" ", text).strip(" ").removeprefix(":").strip(" ")

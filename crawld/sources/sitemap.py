@@ -10,8 +10,8 @@ What is hostile ends the reading at the place; what was read before counts:
 4. A page's own `loc` and `lastmod` are taken, not those of its images, videos and news, which have
    the same names in other namespaces.
 
-What dates say is judged by `Census`: a date that nearly all entries share is the instant at which
-the file was made and says nothing of the pages.
+`DateStatistics` judges the dates: one that nearly all entries share is when the file was written,
+and says nothing about the pages.
 
 Source: Sitemaps XML format, version 0.9 (sitemaps.org), 2008.
 """
@@ -28,7 +28,7 @@ from xml.parsers import expat
 
 from crawld.core.url import canonicalize
 from crawld.errors import InvalidUrlError
-from crawld.sources.entry import CLOCK_TOLERANCE_S, Entry, Span, is_open, read_date
+from crawld.sources.listed_page import CLOCK_TOLERANCE_S, ListedPage, TimeSpan, is_open, read_date
 
 MAX_WIRE_BYTES = 64 * 1024 * 1024
 """A sitemap as sent; the format allows 50 MB unpacked, and some are larger."""
@@ -147,7 +147,7 @@ class SitemapReader:
         self.kind: SitemapKind | None = None
         self.count = 0
         self.junk = 0
-        self._read: list[Entry] = []
+        self._read: list[ListedPage] = []
         self._depth = 0
         self._wanted: dict[str, str] = {}
         self._field: str | None = None
@@ -160,11 +160,11 @@ class SitemapReader:
         self._plain = False
         self._begun = False
 
-    def feed(self, piece: bytes) -> list[Entry]:
+    def feed(self, piece: bytes) -> list[ListedPage]:
         """Return the entries that end in one more piece.
 
         Raises:
-            SitemapError: what comes is no sitemap, or a hostile one; `taken` has what was read.
+            SitemapError: not a sitemap, or a hostile one; `take_entries` has what was read.
         """
         if not self._begun:
             piece = piece.lstrip(_MARKS)
@@ -175,9 +175,9 @@ class SitemapReader:
             self._feed_lines(piece)
         else:
             self._feed_xml(piece, last=False)
-        return self.taken()
+        return self.take_entries()
 
-    def close(self) -> list[Entry]:
+    def close(self) -> list[ListedPage]:
         """Return what is left at the end.
 
         Raises:
@@ -190,9 +190,9 @@ class SitemapReader:
             raise SitemapError("it is empty")
         else:
             self._feed_xml(b"", last=True)
-        return self.taken()
+        return self.take_entries()
 
-    def taken(self) -> list[Entry]:
+    def take_entries(self) -> list[ListedPage]:
         """Return entries read and not yet handed out."""
         read, self._read = self._read, []
         return read
@@ -277,14 +277,14 @@ class SitemapReader:
             _PERIODS_S.get(frequency.strip().lower()) if frequency else None,
         )
 
-    def _keep(self, written: str, changed: Span | None, every_s: float | None) -> None:
+    def _keep(self, written: str, changed: TimeSpan | None, every_s: float | None) -> None:
         try:
             url = canonicalize(written)
         except InvalidUrlError:
             self.junk += 1
             return
         self.count += 1
-        self._read.append(Entry(url, changed, every_s))
+        self._read.append(ListedPage(url, changed, every_s))
 
     # --- text ----------------------------------------------------------------------------------
 
@@ -310,7 +310,7 @@ class SitemapReader:
             raise SitemapError("neither XML nor lines of URLs")
 
 
-class Census:
+class DateStatistics:
     """What the dates of one document are worth, counted over all its entries.
 
     Attributes:
@@ -325,9 +325,9 @@ class Census:
         self.open_until: float | None = None
         self._now = now
         self._latest = now + CLOCK_TOLERANCE_S
-        self._by_date: Counter[Span] = Counter()
+        self._by_date: Counter[TimeSpan] = Counter()
 
-    def add(self, entries: list[Entry]) -> None:
+    def add(self, entries: list[ListedPage]) -> None:
         """Count some more entries."""
         self.count += len(entries)
         for _, changed, _ in entries:
@@ -343,7 +343,7 @@ class Census:
             if changed.end > self._now and is_open(changed, self._now):
                 self.open_until = max(changed.end, self.open_until or 0.0)
 
-    def shared(self) -> Span | None:
+    def shared_date(self) -> TimeSpan | None:
         """Return the date that nearly all entries bear: it is the file's, not theirs."""
         for changed, count in self._by_date.most_common(1):
             if count >= SHARED_LEAST and count >= SHARED_SHARE * self.count:

@@ -6,7 +6,7 @@ import pytest
 import trio
 
 from crawld.daemon.fetch.meter import month_of
-from crawld.net.proxy import proxy_place
+from crawld.net.proxy import proxy_address
 from tests.daemon.hints.event_server import Wire, canary, saying
 from tests.daemon.hints.test_documents import sources
 from tests.daemon.whole_daemon import site_of, until
@@ -112,7 +112,7 @@ async def test_a_proxy_that_refuses_is_no_fault_of_the_host(serve, daemon, mirro
 @pytest.mark.parametrize("url", ["ftp://a:1", "http://u@a:1", "http://a:1/x", "https://a:1"])
 def test_what_is_no_proxy(url):
     with pytest.raises(ValueError, match="http"):
-        proxy_place(url)
+        proxy_address(url)
 
 
 async def test_a_site_rests_when_its_month_is_used_up(serve, daemon, mirror, wall):

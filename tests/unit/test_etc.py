@@ -9,7 +9,7 @@ from pydantic import BaseModel
 
 from crawld.config.load import load
 from crawld.config.model import Config
-from crawld.config.site import Site
+from crawld.config.site import SiteConfig
 from crawld.config.template import template, to_toml
 
 ROOT = Path(__file__).parents[2]
@@ -21,7 +21,7 @@ def model_keys():
     """Every key of the model as (table, key) with its field."""
     for table, field in Config.model_fields.items():
         is_table = isinstance(field.annotation, type) and issubclass(field.annotation, BaseModel)
-        model, name = (field.annotation, table) if is_table else (Site, "site")
+        model, name = (field.annotation, table) if is_table else (SiteConfig, "site")
         for key, part in model.model_fields.items():
             yield (name, key), part
 
@@ -68,7 +68,7 @@ def test_config_file_holds_with_every_default_uncommented():
     site = parsed.pop("site")[0]
     assert Config.model_validate(parsed) == Config()
     plain = {"name": "docs", "seeds": ["https://docs.example.org/"]}
-    assert Site.model_validate(site) == Site.model_validate(plain)
+    assert SiteConfig.model_validate(site) == SiteConfig.model_validate(plain)
 
 
 def test_keys_with_a_quantity_carry_their_unit():

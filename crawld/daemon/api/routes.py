@@ -11,7 +11,7 @@ from fastapi import APIRouter, BackgroundTasks, Query
 from pydantic import ValidationError
 from starlette.exceptions import HTTPException
 
-from crawld.config.site import Site
+from crawld.config.site import SiteConfig
 from crawld.core.page import Outcome, PageState
 from crawld.core.url import parse
 from crawld.daemon.api.audit import audit_routes, freshness_of
@@ -270,7 +270,7 @@ async def _add(daemon: Daemon, form: models.AddForm) -> models.Added:
     return models.Added(site=site.name, admitted=len(admitted.found), refused=refused)
 
 
-def _new_site(daemon: Daemon, form: models.AddForm, urls: list[str]) -> Site:
+def _new_site(daemon: Daemon, form: models.AddForm, urls: list[str]) -> SiteConfig:
     public = [url for url in urls if daemon.is_public(parse(url).host)]
     if public and daemon.config.daemon.contact is None:
         raise OperatorError(
@@ -279,7 +279,7 @@ def _new_site(daemon: Daemon, form: models.AddForm, urls: list[str]) -> Site:
         )
     derived = re.sub(r"[^A-Za-z0-9.-]+", "-", parse(urls[0]).host).strip("-.")[:64]
     try:
-        return Site(
+        return SiteConfig(
             name=form.site or derived or "site",
             seeds=tuple(urls),
             max_depth=form.max_depth,

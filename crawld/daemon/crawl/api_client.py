@@ -20,7 +20,7 @@ from dataclasses import dataclass, replace
 import structlog
 import trio
 
-from crawld.config.model import Jobs
+from crawld.config.model import JobsConfig
 from crawld.core.url import parse
 from crawld.daemon.clock import Clock
 from crawld.daemon.crawl.loop import Crawl
@@ -28,15 +28,15 @@ from crawld.daemon.fetch.request import stays_open
 from crawld.daemon.frontier.host import HostState
 from crawld.daemon.frontier.site import ActiveSite
 from crawld.daemon.schedule.connectivity import Connectivity
-from crawld.net.exchange import Fetched, FetchFailure, FetchRequest
+from crawld.net.exchange import FetchFailure, FetchRequest, FetchResponse
 from crawld.sources.mediawiki_api import (
     MAX_ANSWER_BYTES,
-    ApiAnswer,
+    ApiResponse,
     ApiTrouble,
+    ApiTroubleKind,
     Parameters,
-    Trouble,
     query_url,
-    read_answer,
+    read_response,
 )
 from crawld.store.engine.database import Database
 from crawld.store.frontier import host as host_rows
@@ -79,7 +79,7 @@ class ApiClient:
         network: Connectivity,
         clock: Clock,
         *,
-        settings: Callable[[], Jobs],
+        settings: Callable[[], JobsConfig],
     ) -> None:
         self._crawl = crawl
         self._database = database
@@ -92,7 +92,7 @@ class ApiClient:
 
     async def ask(
         self, api: Api, parameters: Parameters, *, due: bool = False
-    ) -> ApiAnswer | ApiTrouble:
+    ) -> ApiResponse | ApiTrouble:
         """Ask an API once, as soon as politeness and the share of the host's turns allow.
 
         Args:
@@ -120,7 +120,9 @@ class ApiClient:
                     await self._crawl.robots_turns.fetch(host, site, origin)
                     continue
                 if robots.names_agent and not robots.allowed(url):
-                    return ApiTrouble(Trouble.FORBIDDEN, "robots.txt names crawld and forbids it")
+                    return ApiTrouble(
+                        ApiTroubleKind.FORBIDDEN, "robots.txt names crawld and forbids it"
+                    )
                 return await self._ask_now(api, host, site, url)
 
     # --- permission ----------------------------------------------------------------------------
@@ -134,12 +136,14 @@ class ApiClient:
     def _held(self, api: Api, host: HostState) -> ApiTrouble | None:
         """Return why no request may wait for this host now, None if one may."""
         if self._site(api) is None:
-            return ApiTrouble(Trouble.HELD, "the site is paused, used up or says api = false")
+            return ApiTrouble(
+                ApiTroubleKind.HELD, "the site is paused, used up or says api = false"
+            )
         if host.paused:
-            return ApiTrouble(Trouble.HELD, "the host is paused")
+            return ApiTrouble(ApiTroubleKind.HELD, "the host is paused")
         opens_in_s = host.open_at(self._clock) - trio.current_time()
         if opens_in_s > 0:
-            return ApiTrouble(Trouble.HELD, "the host is closed for a time", opens_in_s)
+            return ApiTrouble(ApiTroubleKind.HELD, "the host is closed for a time", opens_in_s)
         return None
 
     async def _host(self, api: Api) -> HostState:
@@ -170,12 +174,12 @@ class ApiClient:
 
     async def _ask_now(
         self, api: Api, host: HostState, site: ActiveSite, url: str
-    ) -> ApiAnswer | ApiTrouble:
+    ) -> ApiResponse | ApiTrouble:
         async with self._at_once:
             fetched = await self._crawl.line.fetch(site, self._request(host, site, url))
         self._asked_at[host.slot.host] = trio.current_time()
         self._network.observed(host.slot.host, fetched)
-        host.spaced(fetched.answered_at if isinstance(fetched, Fetched) else fetched.at)
+        host.spaced(fetched.answered_at if isinstance(fetched, FetchResponse) else fetched.at)
         answer = await self._judged(fetched)
         if isinstance(answer, ApiTrouble):
             log.warning("api_trouble", api=api.url, why=str(answer.trouble), detail=answer.detail)
@@ -201,13 +205,15 @@ class ApiClient:
             keep_alive=stays_open(url, host.delay_s()),
         )
 
-    async def _judged(self, fetched: Fetched | FetchFailure) -> ApiAnswer | ApiTrouble:
+    async def _judged(self, fetched: FetchResponse | FetchFailure) -> ApiResponse | ApiTrouble:
         if isinstance(fetched, FetchFailure):
-            return ApiTrouble(Trouble.UNREACHABLE, f"{fetched.failure}: {fetched.detail}"[:200])
+            return ApiTrouble(
+                ApiTroubleKind.UNREACHABLE, f"{fetched.failure}: {fetched.detail}"[:200]
+            )
         now = self._clock.now()
 
-        def judge() -> ApiAnswer | ApiTrouble:
-            return read_answer(
+        def judge() -> ApiResponse | ApiTrouble:
+            return read_response(
                 fetched.status,
                 fetched.header("retry-after"),
                 fetched.body,
@@ -220,11 +226,11 @@ class ApiClient:
         return await trio.to_thread.run_sync(judge)
 
     async def _rest(
-        self, host: HostState, fetched: Fetched | FetchFailure, trouble: ApiTrouble
+        self, host: HostState, fetched: FetchResponse | FetchFailure, trouble: ApiTrouble
     ) -> None:
         """Let the host rest that asked for it, in memory and in the file."""
         local = isinstance(fetched, FetchFailure) and fetched.local_fault
-        if not trouble.host_trouble or local:
+        if not trouble.is_host_trouble or local:
             return
         now = self._clock.now()
         host.troubled(now, trouble.retry_after_s)
@@ -232,7 +238,7 @@ class ApiClient:
         update = host.update(now, fetched.address)
         await self._database.write(host_rows.store, host.host_id, update)
 
-    def _warn(self, api: Api, answer: ApiAnswer) -> None:
+    def _warn(self, api: Api, answer: ApiResponse) -> None:
         for text in answer.warnings:
             if (api.url, text) not in self._warned and len(self._warned) < MAX_WARNED:
                 self._warned.add((api.url, text))

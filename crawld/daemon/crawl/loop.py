@@ -18,7 +18,7 @@ from dataclasses import dataclass
 import structlog
 import trio
 
-from crawld.config.model import HostGroup
+from crawld.config.model import HostGroupConfig
 from crawld.core.page import Failure, Outcome, PageState
 from crawld.core.robots import Robots
 from crawld.core.url import parse
@@ -194,7 +194,7 @@ class Crawl:
             key for key, site in self.sites.items() if not (site.paused or self.meter.is_over(site))
         }
 
-    def set_groups(self, configured: Sequence[HostGroup]) -> None:
+    def set_groups(self, configured: Sequence[HostGroupConfig]) -> None:
         """Replace the groups of hosts that share limits."""
         self.groups = groups_of(configured)
         for host in self.hosts.values():

@@ -13,8 +13,8 @@ import trio
 
 from crawld.config.checks import SiteSeeds
 from crawld.config.model import Config
-from crawld.config.seeds import BadSeed, Seed, seeds
-from crawld.config.site import Site
+from crawld.config.seeds import BadSeed, Seed, read_seeds
+from crawld.config.site import SiteConfig
 from crawld.core.url import parse, registrable_domain
 from crawld.daemon.clock import Clock
 from crawld.daemon.crawl.loop import Crawl
@@ -79,7 +79,7 @@ class SiteRegistry:
         now = self._clock.now()
         active = []
         for row in await self._database.read(site_rows.list_sites):
-            definition = Site.model_validate_json(row.definition or "")
+            definition = SiteConfig.model_validate_json(row.definition or "")
             hosts = await self._seed_hosts(definition, row.site_id)
             active.append(
                 activate(
@@ -94,7 +94,7 @@ class SiteRegistry:
         sites = self._crawl.sites.values()
         self._crawl.set_sites([site.with_rules(self.config, now) for site in sites])
 
-    async def _seed_hosts(self, definition: Site, site_id: int) -> set[str]:
+    async def _seed_hosts(self, definition: SiteConfig, site_id: int) -> set[str]:
         """Return the hosts of a site's seeds, and those the seeds were redirected to."""
         own = self._hosts.get(definition.name)
         if own is None:
@@ -108,7 +108,7 @@ class SiteRegistry:
         """Put the seeds of every site into the frontier; known ones cost a look-up."""
         self.planted = False
         for site_id, name in [(site.site_id, site.name) for site in self._crawl.sites.values()]:
-            iterator = seeds(self._crawl.sites[site_id].config)
+            iterator = read_seeds(self._crawl.sites[site_id].config)
             while batch := await trio.to_thread.run_sync(_next_batch, iterator):
                 site = self._crawl.sites.get(site_id)
                 if site is None or site.name != name:
@@ -118,7 +118,7 @@ class SiteRegistry:
 
     # --- by the socket -------------------------------------------------------------------------
 
-    async def add(self, definition: Site) -> ActiveSite:
+    async def add(self, definition: SiteConfig) -> ActiveSite:
         """Add a site that no config names; it survives a restart.
 
         Raises:
@@ -139,7 +139,7 @@ class SiteRegistry:
         )
         await self.refresh()
         site = self.by_name(definition.name)
-        await self._crawl.plant(site, [seed.url for seed in _good(seeds(definition))])
+        await self._crawl.plant(site, [seed.url for seed in _good(read_seeds(definition))])
         return site
 
     async def remove(self, name: str) -> None:
@@ -188,8 +188,8 @@ def _rehearse(config: Config, hosts: Mapping[str, Iterable[str]], now: float) ->
         activate(config, site, hosts[site.name], site_id=0, paused=False, now=now)
 
 
-def _hosts_of(definition: Site) -> set[str]:
-    return {parse(seed.url).host for seed in _good(seeds(definition))}
+def _hosts_of(definition: SiteConfig) -> set[str]:
+    return {parse(seed.url).host for seed in _good(read_seeds(definition))}
 
 
 def _good(found: Iterator[Seed | BadSeed]) -> Iterator[Seed]:

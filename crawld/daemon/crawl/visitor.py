@@ -29,7 +29,7 @@ from crawld.daemon.visit.record import observation_of, record_of
 from crawld.daemon.visit.recorder import PendingVisit, Recorder
 from crawld.daemon.visit.requisite import conclude_requisite, request_for_requisite
 from crawld.daemon.visit.validators import NO_VALIDATORS, RequestMode
-from crawld.net.exchange import Fetched, FetchFailure
+from crawld.net.exchange import FetchFailure, FetchResponse
 from crawld.store.engine.database import Database
 from crawld.store.frontier import host as host_rows
 from crawld.store.frontier.host import HostUpdate
@@ -166,7 +166,7 @@ class Visitor:
         site: ActiveSite,
         asked: RequestMode,
         url: str | None,
-    ) -> Fetched | FetchFailure:
+    ) -> FetchResponse | FetchFailure:
         ask = request_for_requisite if page.requisite else request_for
         named = page if url is None else page._replace(url=url)
         request = ask(named, site, asked.sent, host=host.slot.host, delay_s=host.delay_s())
@@ -179,7 +179,11 @@ class Visitor:
         return answer
 
     async def _find(
-        self, page: PageRecord, site: ActiveSite, answer: Fetched | FetchFailure, asked: RequestMode
+        self,
+        page: PageRecord,
+        site: ActiveSite,
+        answer: FetchResponse | FetchFailure,
+        asked: RequestMode,
     ) -> Visit:
         now = self._clock.now()
         # What was fetched is recorded, whatever else is given up meanwhile.
@@ -203,7 +207,7 @@ class Visitor:
 
     def _count(self, visit: Visit) -> None:
         self.counts[visit.judgement.outcome] += 1
-        if isinstance(visit.answer, Fetched):
+        if isinstance(visit.answer, FetchResponse):
             self.wire_bytes += visit.answer.wire_bytes
 
     def _rest(self, host: HostState, visit: Visit) -> None:
@@ -214,7 +218,7 @@ class Visitor:
         else:
             host.answered(visit.at)
         answer = visit.answer
-        host.spaced(answer.answered_at if isinstance(answer, Fetched) else answer.at)
+        host.spaced(answer.answered_at if isinstance(answer, FetchResponse) else answer.at)
 
     def _way_back(
         self, pages: PageQueue, visit: Visit, observation: VisitObservation, *, again: bool
@@ -273,6 +277,6 @@ def _stood_in(record: VisitRecord, host: HostState) -> VisitRecord:
 def _host_update(host: HostState, visit: Visit, skew_s: float | None) -> HostUpdate:
     sent = visit.answer.sent_at is not None
     answer = visit.answer
-    names = answer.certificate if isinstance(answer, Fetched) else ()
+    names = answer.certificate if isinstance(answer, FetchResponse) else ()
     update = host.update(visit.at if sent else None, answer.address, names)
     return update if skew_s is None else replace(update, clock_skew_s=skew_s)

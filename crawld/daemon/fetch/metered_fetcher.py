@@ -18,7 +18,15 @@ from crawld.core.page import Failure
 from crawld.daemon.clock import Clock
 from crawld.daemon.fetch.meter import TrafficMeter
 from crawld.daemon.frontier.site import ActiveSite
-from crawld.net.exchange import MIB, Fetched, FetchFailure, FetchRequest, Headers, Receive, Sink
+from crawld.net.exchange import (
+    MIB,
+    FetchFailure,
+    FetchRequest,
+    FetchResponse,
+    Headers,
+    Receive,
+    Sink,
+)
 from crawld.net.fetcher import Fetcher
 from crawld.store.engine.database import Database
 from crawld.store.frontier import traffic
@@ -52,7 +60,7 @@ class MeteredFetcher:
         self._meter = meter
         self._on_used_up = on_used_up
 
-    async def fetch(self, site: ActiveSite, request: FetchRequest) -> Fetched | FetchFailure:
+    async def fetch(self, site: ActiveSite, request: FetchRequest) -> FetchResponse | FetchFailure:
         """Fetch for a site and count what came."""
         if request.receive is not None and site.config.monthly_bytes is not None:
             return await self._stream(site, request, request.receive)
@@ -77,7 +85,7 @@ class MeteredFetcher:
 
     async def _stream(
         self, site: ActiveSite, request: FetchRequest, receive: Receive
-    ) -> Fetched | FetchFailure:
+    ) -> FetchResponse | FetchFailure:
         counted_bytes = waiting_bytes = 0
         within_month = trio.CancelScope()
 

@@ -24,7 +24,7 @@ from crawld.daemon.fetch.metered_fetcher import MeteredFetcher
 from crawld.daemon.frontier.host import HostState
 from crawld.daemon.frontier.site import ActiveSite
 from crawld.net.exchange import FetchFailure
-from crawld.net.robots import RobotsAnswer, fetch_robots
+from crawld.net.robots import RobotsResponse, fetch_robots
 from crawld.store.engine.database import Database
 from crawld.store.frontier import host as host_rows
 from crawld.store.frontier.host import OriginRobots
@@ -127,7 +127,7 @@ class RobotsCache:
 
     async def fetch(
         self, origin: str, host: HostState, site: ActiveSite, wait_turn: WaitTurn
-    ) -> RobotsAnswer:
+    ) -> RobotsResponse:
         """Fetch robots.txt in the host's present turn and apply what it says.
 
         Args:
@@ -160,7 +160,7 @@ class RobotsCache:
         return answer
 
     async def _open(
-        self, origin: str, host: HostState, site: ActiveSite, answer: RobotsAnswer, now: float
+        self, origin: str, host: HostState, site: ActiveSite, answer: RobotsResponse, now: float
     ) -> None:
         robots = self._parsed(answer.verdict, answer.text)
         known = self._entries.get(origin)
@@ -172,7 +172,7 @@ class RobotsCache:
         if known is not None and known.text != answer.text:
             await self._on_changed(origin)
 
-    async def _closed(self, origin: str, host: HostState, answer: RobotsAnswer) -> None:
+    async def _closed(self, origin: str, host: HostState, answer: RobotsResponse) -> None:
         known = self._closings.pop(origin, None)
         failures = known.failures if known else 0
         wait_s = min(RETRY_FIRST_S * 2.0**failures, RETRY_MAX_S)

@@ -17,7 +17,7 @@ from crawld.daemon.frontier.host import HostState
 from crawld.daemon.frontier.site import ActiveSite
 from crawld.daemon.schedule.connectivity import Connectivity
 from crawld.daemon.schedule.schedule import Schedule
-from crawld.net.robots import RobotsAnswer
+from crawld.net.robots import RobotsResponse
 from crawld.store.engine.database import Database
 from crawld.store.frontier import host as host_rows
 
@@ -91,7 +91,7 @@ class RobotsFetch:
             host.apply_rules([site.rules])
         return host
 
-    async def _asked(self, host: HostState, answer: RobotsAnswer) -> None:
+    async def _asked(self, host: HostState, answer: RobotsResponse) -> None:
         """Let a host rest after robots.txt; a Retry-After there holds like any other."""
         self._network.observed(host.slot.host, answer.last)
         retry_after = answer.last.header("retry-after")

@@ -11,8 +11,8 @@ from dataclasses import dataclass, field, replace
 
 from crawld.config import derive
 from crawld.config.headers import read_headers
-from crawld.config.model import Config, Fetch
-from crawld.config.site import Site
+from crawld.config.model import Config, FetchConfig
+from crawld.config.site import SiteConfig
 from crawld.core.hosts import HostPatterns, host_patterns
 from crawld.core.politeness import DelayRules
 from crawld.core.revisit.names import PolicyName
@@ -45,7 +45,7 @@ class ActiveSite:
     """
 
     site_id: int
-    config: Site
+    config: SiteConfig
     scope: Scope
     rules: DelayRules
     limits: FetchLimits
@@ -110,7 +110,7 @@ class ActiveSite:
 
     def stores_requisite(self, media_type: str) -> bool:
         """Whether bodies of a media type are kept for the sake of pages."""
-        return derive.is_media_type(media_type, self.config.requisite_types)
+        return derive.matches_media_type(media_type, self.config.requisite_types)
 
     @property
     def requisite_limits(self) -> FetchLimits:
@@ -147,7 +147,7 @@ class ActiveSite:
 
 def activate(
     config: Config,
-    site: Site,
+    site: SiteConfig,
     seed_hosts: Iterable[str],
     *,
     site_id: int,
@@ -187,6 +187,6 @@ def activate(
     )
 
 
-def fetch_limits(fetch: Fetch) -> FetchLimits:
+def fetch_limits(fetch: FetchConfig) -> FetchLimits:
     """Return the limits of one request."""
     return FetchLimits(**fetch.model_dump(exclude={"http2"}))

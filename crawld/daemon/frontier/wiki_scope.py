@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from crawld.core.url import parse
 from crawld.daemon.frontier.site import ActiveSite
-from crawld.sources.mediawiki_scope import WikiPart, spelt_prefixes
+from crawld.sources.mediawiki_scope import TitleScope, normalize_prefixes
 from crawld.sources.mediawiki_site import WikiFacts
 from crawld.store.changes import wiki, wiki_member
 from crawld.store.changes.wiki import WikiRow
@@ -21,7 +21,7 @@ class WikiScope:
     """The parts of all wikis, by site and origin."""
 
     def __init__(self) -> None:
-        self._parts: dict[tuple[int, str], WikiPart] = {}
+        self._parts: dict[tuple[int, str], TitleScope] = {}
 
     def refusal(self, site: ActiveSite, url: str) -> str | None:
         """Return why a canonical URL is no page of a site, as its wiki sees it; None: it may be."""
@@ -32,13 +32,13 @@ class WikiScope:
             return part.refusal(url)
         return "wiki_part" if site.config.wiki_scoped else None
 
-    def part(self, site_id: int, origin: str) -> WikiPart | None:
+    def part(self, site_id: int, origin: str) -> TitleScope | None:
         """Return what a site wants of a wiki, None where that is not known yet."""
         return self._parts.get((site_id, origin))
 
     async def load(self, database: Database, sites: dict[int, ActiveSite]) -> bool:
         """Read the file; return whether anything is not what it was."""
-        loaded: dict[tuple[int, str], WikiPart] = {}
+        loaded: dict[tuple[int, str], TitleScope] = {}
         for row in await database.read(wiki.list_wikis):
             site = sites.get(row.site_id)
             if site is None or not site.config.api or row.facts is None:
@@ -55,14 +55,14 @@ class WikiScope:
         self._parts[site_id, origin] = replace(part, members=titles)
 
 
-def part_of(site: ActiveSite, row: WikiRow, members: list[str]) -> WikiPart:
+def part_of(site: ActiveSite, row: WikiRow, members: list[str]) -> TitleScope:
     """Return what a site wants of a wiki that has said what it is."""
     assert row.facts is not None
     rules, config = WikiFacts.from_json(row.facts).titles, site.config
-    return WikiPart(
+    return TitleScope(
         rules,
         scoped=config.wiki_scoped,
-        prefixes=spelt_prefixes(config.wiki_prefixes, rules),
+        prefixes=normalize_prefixes(config.wiki_prefixes, rules),
         talk=config.wiki_talk,
         members=frozenset(members),
     )

@@ -23,7 +23,7 @@ import numpy as np
 import structlog
 import trio
 
-from crawld.config.model import Jobs
+from crawld.config.model import JobsConfig
 from crawld.core.change.record import RECORD_DTYPE, VERSION, records_of
 from crawld.core.change.reliability import combined_missed_share
 from crawld.core.revisit.forecast import HintQuality, SurvivalCurves, survival_curves
@@ -98,7 +98,12 @@ class Budget:
     """Knows what polls are worth; derived, worked out anew after a start."""
 
     def __init__(
-        self, crawl: Crawl, database: Database, *, workers: Workers, settings: Callable[[], Jobs]
+        self,
+        crawl: Crawl,
+        database: Database,
+        *,
+        workers: Workers,
+        settings: Callable[[], JobsConfig],
     ) -> None:
         """Take the crawl whose turns are spent."""
         self._crawl = crawl

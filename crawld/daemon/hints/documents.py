@@ -32,10 +32,10 @@ from crawld.daemon.hints.source import HELD, PollTrouble
 from crawld.daemon.schedule.connectivity import Connectivity
 from crawld.errors import InvalidUrlError
 from crawld.net.exchange import (
-    Fetched,
     FetchFailure,
     FetchLimits,
     FetchRequest,
+    FetchResponse,
     Headers,
     Receive,
     Sink,
@@ -170,7 +170,7 @@ class Documents:
             host.spaced(trio.current_time())
         return over[0]
 
-    async def _ended(self, host: HostState, fetched: Fetched | FetchFailure) -> PollTrouble:
+    async def _ended(self, host: HostState, fetched: FetchResponse | FetchFailure) -> PollTrouble:
         self._network.observed(host.slot.host, fetched)
         if isinstance(fetched, FetchFailure) and fetched.status == 200:
             return PollTrouble("broken_off", fetched.detail[:200])  # no trouble of the host
@@ -181,14 +181,16 @@ class Documents:
             return PollTrouble(f"status_{fetched.status}")
         return PollTrouble("ended", "the server ended the stream")
 
-    async def _in_turn(self, wanted: Wanted, url: str) -> Fetched | FetchFailure | PollTrouble:
+    async def _in_turn(
+        self, wanted: Wanted, url: str
+    ) -> FetchResponse | FetchFailure | PollTrouble:
         async with self._turn(wanted.site_id, url) as turn:
             if isinstance(turn, PollTrouble):
                 return turn
             host, site = turn
             fetched = await self._crawl.line.fetch(site, self._request(wanted, host, site, url))
             self._network.observed(host.slot.host, fetched)
-            host.spaced(fetched.answered_at if isinstance(fetched, Fetched) else fetched.at)
+            host.spaced(fetched.answered_at if isinstance(fetched, FetchResponse) else fetched.at)
             return await self._judged(host, fetched)
 
     @asynccontextmanager
@@ -265,8 +267,8 @@ class Documents:
         )
 
     async def _judged(
-        self, host: HostState, fetched: Fetched | FetchFailure
-    ) -> Fetched | FetchFailure | PollTrouble:
+        self, host: HostState, fetched: FetchResponse | FetchFailure
+    ) -> FetchResponse | FetchFailure | PollTrouble:
         now = self._clock.now()
         after = fetched.header("retry-after")
         retry_after_s = parse_retry_after(after, now) if after else None
@@ -287,9 +289,9 @@ class Documents:
         return fetched
 
     def _read(
-        self, wanted: Wanted, url: str, said: Fetched | FetchFailure, requests: int
+        self, wanted: Wanted, url: str, said: FetchResponse | FetchFailure, requests: int
     ) -> Document | PollTrouble:
-        assert isinstance(said, Fetched)
+        assert isinstance(said, FetchResponse)
         if said.status not in (200, 304):
             return PollTrouble(f"status_{said.status}", said.reason[:200], requests=requests)
         same = said.status == 304
@@ -305,7 +307,7 @@ class Documents:
         )
 
 
-def _target(said: Fetched | FetchFailure, url: str) -> str | None:
+def _target(said: FetchResponse | FetchFailure, url: str) -> str | None:
     location = said.header("location")
     if said.status not in _REDIRECTS or not location:
         return None

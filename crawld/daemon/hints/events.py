@@ -31,16 +31,16 @@ from crawld.daemon.hints.gap import make_good
 from crawld.daemon.hints.source import Deliver, Hint, Poll, PollTrouble
 from crawld.errors import InvalidUrlError
 from crawld.net.exchange import Headers, Sink, header_value
-from crawld.sources.entry import CLOCK_TOLERANCE_S
-from crawld.sources.eventstream import (
-    Continuity,
+from crawld.sources.event_stream import (
     EventReader,
+    GapDetector,
     PageChange,
-    instant_of,
-    moved_from,
-    names_host,
+    host_filter,
+    parse_event,
     read_change,
+    renamed_titles,
 )
+from crawld.sources.listed_page import CLOCK_TOLERANCE_S
 from crawld.store.changes.hint_source import SourceRow
 from crawld.store.engine.database import Database
 
@@ -145,12 +145,12 @@ class EventStream:
         self._clock = clock
         self._take = take
         self._broken = 0
-        self.continuity = Continuity()
-        self.may_name = names_host(beside)
+        self.continuity = GapDetector()
+        self.may_name = host_filter(beside)
 
     async def listen(self, row: SourceRow, deliver: Deliver) -> PollTrouble:
         """Connect behind the last id, and hand on what comes until the connection is over."""
-        self.continuity.begun(row.told_until)
+        self.continuity.start(row.told_until)
         reader = EventReader(row.cursor or "")
         hearing = _Hearing(self, row, reader, deliver)
         began_at = trio.current_time()
@@ -265,13 +265,13 @@ class _Hearing:
 
     def _instant(self, data: bytes) -> Mapping[str, object] | None:
         """Take the instant of an event; return what it says, None where it is none."""
-        read = instant_of(data)
+        read = parse_event(data)
         if read is None:
             return None
         said, at = read
         now, continuity = self._stream.now(), self._stream.continuity
         if at is not None and at <= now + CLOCK_TOLERANCE_S:
-            gap = continuity.heard(at)
+            gap = continuity.observe(at)
             if gap is not None:
                 log.warning("stream_gap", url=self._row.url, since=gap[0], until=gap[1])
                 self._gathered.gap = gap
@@ -307,7 +307,7 @@ class _Hearing:
 
 def _other_end(change: PageChange, said: Mapping[str, object]) -> str | None:
     """Return the URL of the other page of a move: both show another text now."""
-    moved = moved_from(said)
+    moved = renamed_titles(said)
     if moved is None or change.url is None:
         return None
     old, new = (title.replace(" ", "_") for title in moved)

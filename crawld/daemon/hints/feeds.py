@@ -26,8 +26,8 @@ from crawld.daemon.hints.documents import Document, Documents, Wanted
 from crawld.daemon.hints.gap import make_good
 from crawld.daemon.hints.sitemaps import dated_hint
 from crawld.daemon.hints.source import Hint, Poll, PollTrouble
-from crawld.sources.entry import Entry
 from crawld.sources.feed import MAX_FEED_BYTES, FeedError, FeedWindow, read_feed
+from crawld.sources.listed_page import ListedPage
 from crawld.sources.listing import Listing, read_listing
 from crawld.store.changes.hint_source import SourceRow
 from crawld.store.engine.database import Database
@@ -124,7 +124,7 @@ class _Document:
     async def _read(self, look: Look, said: Document) -> Poll | PollTrouble:
         raise NotImplementedError
 
-    def _own(self, entries: list[Entry], now: float) -> list[Hint]:
+    def _own(self, entries: list[ListedPage], now: float) -> list[Hint]:
         hints = [dated_hint(entry, now) for entry in entries]
         return [hint for hint in hints if hint and parse(hint.url).host == self.row.host]
 
@@ -145,7 +145,7 @@ class FeedSource(_Document):
         except FeedError as error:
             return PollTrouble("no_feed", str(error), requests=said.requests)
         window = look.window()
-        news = window.news(feed, said.at, look.at)
+        news = window.new_entries(feed, said.at, look.at)
         if window.gap:
             log.warning("feed_gap", url=self.row.url, entries=len(feed.entries))
         after = replace(
@@ -183,7 +183,7 @@ class ListingSource(_Document):
         listing: Listing = await self._workers.run(
             read_listing, said.body, said.url, said.last_modified
         )
-        hints = self._own([*listing.entries, listing.itself], said.at)
+        hints = self._own([*listing.entries, listing.own_page], said.at)
         after = look.after(said, moved=True)
         return Poll(
             at=said.at,

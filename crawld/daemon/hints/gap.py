@@ -21,7 +21,7 @@ import apsw
 from crawld.core.change.reliability import Reliability, Share
 from crawld.daemon.clock import Clock
 from crawld.daemon.hints.source import Poll
-from crawld.sources.mediawiki_changes import Place
+from crawld.sources.mediawiki_changes import ProbeProgress
 from crawld.store.changes import hint, hint_source
 from crawld.store.changes.hint_source import SourceRow
 from crawld.store.engine.database import Database
@@ -111,7 +111,7 @@ async def make_good(
     for row in rows:
         probe = probes.get((row.site_id, row.host_id))
         if probe is not None:
-            place = replace(Place.from_json(probe.cursor), after=0, urgent=True)
+            place = replace(ProbeProgress.from_json(probe.cursor), after=0, urgent=True)
             handed_on.append((probe.hint_source_id, place.to_json()))
         else:
             doubt = await database.write(_doubts_of, row, last_at)

@@ -20,7 +20,7 @@ from typing import Final
 import structlog
 import trio
 
-from crawld.config.model import Jobs
+from crawld.config.model import JobsConfig
 from crawld.core.url import parse, url_hash
 from crawld.daemon.clock import Clock
 from crawld.daemon.crawl.loop import Crawl
@@ -106,7 +106,7 @@ class Sourcing:
         clock: Clock,
         *,
         workers: Workers,
-        settings: Callable[[], Jobs],
+        settings: Callable[[], JobsConfig],
         finders: Iterable[Finder] = (),
     ) -> None:
         """Take the crawl whose policies are told, and who knows sources."""

@@ -2,10 +2,11 @@
 
 One poll asks for one file of the tree, or hands on the next part of the file being read; a part is
 small enough that no fetch slot waits for it. A file is read twice: first its dates are counted,
-since one that nearly all pages share is the file's own and says nothing of them (`Census`), then
-its entries are told. What a file was, validators included, is stored with its last part; a process
-killed before asks for it again, and what was told already is no news. A file with the date of today
-is read again when the day is over, as it is or not: only then the date says all that it can.
+since one that nearly all pages share is the file's own and says nothing of them (`DateStatistics`),
+then its entries are told. What a file was, validators included, is stored with its last part; a
+process killed before asks for it again, and what was told already is no news. A file with the date
+of today is read again when the day is over, as it is or not: only then the date says all that it
+can.
 
 How often a file is asked for follows from what came of it: twice as often after one that had moved,
 half as often after one that had not, within the share of the host's turns that polls may take. A
@@ -31,11 +32,11 @@ from crawld.core.url import parse
 from crawld.daemon.clock import Clock
 from crawld.daemon.hints.documents import Document, Documents, Wanted
 from crawld.daemon.hints.source import HELD, Hint, Poll, PollTrouble
-from crawld.sources.entry import Entry, Span, told_by
 from crawld.sources.feed import MAX_FEED_BYTES, FeedError, read_feed
+from crawld.sources.listed_page import ListedPage, TimeSpan, change_bounds
 from crawld.sources.sitemap import (
     MAX_WIRE_BYTES,
-    Census,
+    DateStatistics,
     SitemapError,
     SitemapKind,
     SitemapReader,
@@ -87,9 +88,9 @@ class _Reading:
     file: SitemapRow
     said: Document
     kind: SitemapKind | None
-    census: Census
+    census: DateStatistics
     trouble: str | None
-    rest: Iterator[list[Entry]]
+    rest: Iterator[list[ListedPage]]
     listed_at: float
 
 
@@ -213,7 +214,7 @@ class SitemapSource:
     async def _begin(self, file: SitemapRow, said: Document) -> _Reading:
         """Count the dates of a file, and be ready to hand it on."""
         assert said.body is not None
-        census, reader, trouble = Census(said.at), SitemapReader(), None
+        census, reader, trouble = DateStatistics(said.at), SitemapReader(), None
         rest = _entries(said, SitemapReader())
         try:
             for entries in _entries(said, reader):
@@ -234,7 +235,7 @@ class SitemapSource:
 
     async def _next_part(self, reading: _Reading) -> Poll | None:
         """Return the next part of a file, None at its end."""
-        shared, part = reading.census.shared(), _Part()
+        shared, part = reading.census.shared_date(), _Part()
         try:
             for entries in reading.rest:
                 await trio.lowlevel.checkpoint()
@@ -252,7 +253,7 @@ class SitemapSource:
         """Return what the file was, to be stored with the end of it."""
         file, said, census = reading.file, reading.said, reading.census
         assert said.body is not None
-        dated = census.dated - census.future > census.count / 2 and census.shared() is None
+        dated = census.dated - census.future > census.count / 2 and census.shared_date() is None
         newest_at = census.newest if dated else None
         seen = (file.entry_count, file.newest_at)
         news = file.read_at is None or seen != (census.count, newest_at)
@@ -277,7 +278,7 @@ class SitemapSource:
             await self._take(await self._often(), Poll(at=said.at, hints=part.often, requests=0))
         return Poll(at=said.at, hints=part.dated, requests=0, more=True, found=part.urls)
 
-    async def _list(self, file: SitemapRow, entries: Sequence[Entry], at: float) -> None:
+    async def _list(self, file: SitemapRow, entries: Sequence[ListedPage], at: float) -> None:
         if file.depth >= MAX_LISTS:
             return
         found = [Listed(url, changed.first if changed else None) for url, changed, _ in entries]
@@ -299,7 +300,9 @@ class _Part:
     dated: list[Hint] = field(default_factory=list)
     often: list[Hint] = field(default_factory=list)
 
-    def add(self, entries: Iterable[Entry], shared: Span | None, now: float, host: str) -> None:
+    def add(
+        self, entries: Iterable[ListedPage], shared: TimeSpan | None, now: float, host: str
+    ) -> None:
         """Take some entries; dates that are `shared` say nothing."""
         for entry in entries:
             self.urls.append(entry.url)
@@ -316,13 +319,13 @@ class _Part:
                 self.often.append(Hint(entry.url, now - every_s, now - every_s))
 
 
-def dated_hint(entry: Entry, now: float) -> Hint | None:
+def dated_hint(entry: ListedPage, now: float) -> Hint | None:
     """Return what the date of an entry says, None where it says nothing."""
-    told = told_by(entry.changed, now) if entry.changed is not None else None
+    told = change_bounds(entry.changed, now) if entry.changed is not None else None
     return None if told is None else Hint(entry.url, *told)
 
 
-def _entries(said: Document, reader: SitemapReader) -> Iterator[list[Entry]]:
+def _entries(said: Document, reader: SitemapReader) -> Iterator[list[ListedPage]]:
     """Yield the entries of a document, those of a small piece at a time.
 
     Raises:
@@ -333,13 +336,13 @@ def _entries(said: Document, reader: SitemapReader) -> Iterator[list[Entry]]:
         try:
             yield reader.feed(piece)
         except SitemapError:
-            yield reader.taken()
+            yield reader.take_entries()
             raise
     if not said.cut:
         yield reader.close()
 
 
-def _feed_entries(body: bytes, url: str) -> list[Entry]:
+def _feed_entries(body: bytes, url: str) -> list[ListedPage]:
     try:
         return [row.entry for row in read_feed(body[:MAX_FEED_BYTES], url).entries]
     except FeedError as error:

@@ -18,10 +18,10 @@ import apsw
 from crawld.core.page import Outcome
 from crawld.daemon.hints.source import Poll, PollTrouble
 from crawld.daemon.hints.wiki_source import LOOK_S, Clocks, WikiSource
-from crawld.sources.mediawiki_api import Trouble, batch
-from crawld.sources.mediawiki_changes import Place, Wanted
-from crawld.sources.mediawiki_history import ShownPage, read_titles, titles_query
-from crawld.sources.mediawiki_site import revision_in
+from crawld.sources.mediawiki_api import ApiTroubleKind, batch
+from crawld.sources.mediawiki_changes import PendingTemplates, ProbeProgress
+from crawld.sources.mediawiki_history import PageInfo, read_titles, titles_query
+from crawld.sources.mediawiki_site import shown_revision
 from crawld.store.changes import wiki_probe
 from crawld.store.changes.hint import OfPage
 from crawld.store.changes.hint_source import SourceRow
@@ -49,7 +49,7 @@ class Probe(WikiSource):
 
     async def poll(self, row: SourceRow) -> Poll | PollTrouble:
         """Ask for the next pages of the round."""
-        place, asked_at = Place.from_json(row.cursor), self.clock.now()
+        place, asked_at = ProbeProgress.from_json(row.cursor), self.clock.now()
         if not place.after:
             place = replace(place, began_at=asked_at)
         pages = await self.database.read(
@@ -83,14 +83,14 @@ class Probe(WikiSource):
             along=partial(_remember, said=[found.said for found in findings]),
         )
 
-    def _round_over(self, place: Place, now: float) -> Poll:
+    def _round_over(self, place: ProbeProgress, now: float) -> Poll:
         over = replace(place, after=0, urgent=False).to_json()
         told_until = place.began_at - 1.0 if place.after else None
         return Poll(at=now, cursor=over, requests=0, told_until=told_until, wait_s=LOOK_S)
 
-    def _fewer(self, trouble: PollTrouble, place: Place, titles: int) -> Poll | PollTrouble:
+    def _fewer(self, trouble: PollTrouble, place: ProbeProgress, titles: int) -> Poll | PollTrouble:
         """Name fewer titles the next time, where so many were the trouble."""
-        if trouble.trouble != Trouble.TOO_MANY or titles <= 1:
+        if trouble.trouble != ApiTroubleKind.TOO_MANY or titles <= 1:
             return trouble
         stated = trouble.limit or titles
         fewer = replace(place, titles=stated if stated < titles else titles // 2).to_json()
@@ -100,7 +100,7 @@ class Probe(WikiSource):
         if not pages:
             return []
         number, text = await self.beside("fan_out")
-        wanted = Wanted.from_json(text)
+        wanted = PendingTemplates.from_json(text)
         spans = tuple((page.page_id, page.first_at, page.last_at) for page in pages)
         return [(number, replace(wanted, pages=(wanted.pages + spans)[:MAX_TOUCHED]).to_json())]
 
@@ -120,7 +120,7 @@ class _Finding:
     touched: OfPage | None = None
 
 
-def _is_close(page: ProbePage, shown: ShownPage, clocks: Clocks) -> bool:
+def _is_close(page: ProbePage, shown: PageInfo, clocks: Clocks) -> bool:
     """Whether a page was visited so soon after its newest revision that it may not have it."""
     if not shown.revisions or shown.revisions[0].revision_id == page.revision_id:
         return False
@@ -132,14 +132,12 @@ def _revisions(connection: apsw.Connection, pages: Sequence[ProbePage]) -> dict[
     found = {}
     for page in pages:
         body = version.read_body(connection, page.version_id) if page.version_id else None
-        if body and (revision_id := revision_in(body)) is not None:
+        if body and (revision_id := shown_revision(body)) is not None:
             found[page.page_id] = revision_id
     return found
 
 
-def _found(
-    page: ProbePage, shown: ShownPage, clocks: Clocks, copied: int | None = None
-) -> _Finding:
+def _found(page: ProbePage, shown: PageInfo, clocks: Clocks, copied: int | None = None) -> _Finding:
     """Compare a page with its last visit and with what the probe before said of it.
 
     Args:

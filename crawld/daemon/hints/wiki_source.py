@@ -15,7 +15,7 @@ from crawld.core.url import parse, url_hash
 from crawld.daemon.clock import Clock
 from crawld.daemon.crawl.api_client import Api, ApiClient
 from crawld.daemon.hints.source import HELD, PollTrouble
-from crawld.sources.mediawiki_api import ApiAnswer, Parameters, Trouble
+from crawld.sources.mediawiki_api import ApiResponse, ApiTroubleKind, Parameters
 from crawld.sources.mediawiki_site import WikiFacts
 from crawld.store.changes import hint_source, wiki_probe
 from crawld.store.changes.hint import OfPage
@@ -92,14 +92,14 @@ class WikiSource:
         """The host of the API."""
         return parse(self.wiki.api.url).host
 
-    async def ask(self, query: Parameters, row: SourceRow) -> ApiAnswer | PollTrouble:
+    async def ask(self, query: Parameters, row: SourceRow) -> ApiResponse | PollTrouble:
         """Ask the API once, in a turn that the budget gave."""
         answer = await self.client.ask(self.wiki.api, query, due=True)
-        if isinstance(answer, ApiAnswer):
+        if isinstance(answer, ApiResponse):
             return answer
-        if answer.trouble is Trouble.HELD:
+        if answer.trouble is ApiTroubleKind.HELD:
             return PollTrouble(HELD, answer.detail, answer.retry_after_s, 0)
-        requests = int(answer.trouble is not Trouble.FORBIDDEN)
+        requests = int(answer.trouble is not ApiTroubleKind.FORBIDDEN)
         pause_s = answer.pause_s(row.trouble_count + 1)
         return PollTrouble(str(answer.trouble), answer.detail, pause_s, requests, answer.limit)
 

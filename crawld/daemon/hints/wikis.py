@@ -25,19 +25,19 @@ from crawld.daemon.crawl.loop import Crawl
 from crawld.daemon.hints.source import Poll, PollTrouble, Source
 from crawld.daemon.hints.wiki_probe import Probe
 from crawld.daemon.hints.wiki_source import LOOK_S, Clocks, Wiki, WikiSource
-from crawld.sources.mediawiki_api import Trouble
+from crawld.sources.mediawiki_api import ApiTroubleKind
 from crawld.sources.mediawiki_changes import (
     TEMPLATE_SPACES,
-    Changed,
-    Cursor,
-    Place,
-    Wanted,
+    ChangesCursor,
+    PendingTemplates,
+    ProbeProgress,
+    TitleChange,
     changes_query,
     oldest_query,
     read_changes,
     read_oldest,
-    read_users,
-    users_query,
+    read_template_users,
+    template_users_query,
 )
 from crawld.sources.mediawiki_site import WikiFacts
 from crawld.store.changes import hint_source, wiki
@@ -99,15 +99,15 @@ class RecentChanges(WikiSource):
 
     async def poll(self, row: SourceRow) -> Poll | PollTrouble:
         """Ask for what is new since the last answer."""
-        cursor, asked_at = Cursor.from_json(row.cursor), self.clock.now()
+        cursor, asked_at = ChangesCursor.from_json(row.cursor), self.clock.now()
         if await self.fits_one_request():
             return Poll(at=asked_at, cursor=row.cursor, requests=0, wait_s=LOOK_S)
-        in_doubt = cursor.doubt > 0.0 and cursor.part is None
+        in_doubt = cursor.unverified_at > 0.0 and cursor.continuation is None
         query = oldest_query() if in_doubt else changes_query(cursor, asked_at)
         answer = await self.ask(query, row)
         if isinstance(answer, PollTrouble):
-            if answer.trouble == Trouble.BAD_CURSOR:
-                whole = replace(cursor, part=None).to_json()
+            if answer.trouble == ApiTroubleKind.BAD_CURSOR:
+                whole = replace(cursor, continuation=None).to_json()
                 return Poll(at=self.clock.now(), cursor=whole)
             return answer
         now = self.clock.now()
@@ -116,7 +116,7 @@ class RecentChanges(WikiSource):
         if read.unusable:
             log.warning("unusable_changes", api=self.wiki.api.url, count=read.unusable)
         handed_on = await self._hand_on(read.changed, gap=read.gap, now=now)
-        more = read.cursor.part is not None or read.cursor.doubt > 0.0
+        more = read.cursor.continuation is not None or read.cursor.unverified_at > 0.0
         changes = [
             self.concern(each.title, each.number, clocks.span(each.at)) for each in read.changed
         ]
@@ -130,7 +130,7 @@ class RecentChanges(WikiSource):
             found=self._met(read.changed),
         )
 
-    def _met(self, changed: Sequence[Changed]) -> list[str]:
+    def _met(self, changed: Sequence[TitleChange]) -> list[str]:
         """Return the addresses of titles that may have come into the part that the site is."""
         if not self.wiki.scoped:
             return []
@@ -139,20 +139,20 @@ class RecentChanges(WikiSource):
         return [url for url in found if url]
 
     async def _hand_on(
-        self, changed: Sequence[Changed], *, gap: bool, now: float
+        self, changed: Sequence[TitleChange], *, gap: bool, now: float
     ) -> list[tuple[int, str | None]]:
         """Return what other sources are to do: ask for the users of templates, make good a gap."""
         handed_on: list[tuple[int, str | None]] = []
         templates = {each.title: now for each in changed if each.space in TEMPLATE_SPACES}
         if templates:
             number, text = await self.beside("fan_out")
-            wanted = Wanted.from_json(text)
+            wanted = PendingTemplates.from_json(text)
             queue = tuple((dict(wanted.templates) | templates).items())[:MAX_TEMPLATES]
             handed_on.append((number, replace(wanted, templates=queue).to_json()))
         if gap:
             log.warning("changes_gap", api=self.wiki.api.url)
             number, text = await self.beside("probe")
-            place = replace(Place.from_json(text), after=0, began_at=0.0, urgent=True)
+            place = replace(ProbeProgress.from_json(text), after=0, began_at=0.0, urgent=True)
             handed_on.append((number, place.to_json()))
         return handed_on
 
@@ -164,7 +164,7 @@ class FanOut(WikiSource):
 
     async def poll(self, row: SourceRow) -> Poll | PollTrouble:
         """Tell what needs no request; else ask who includes the next template."""
-        wanted, now = Wanted.from_json(row.cursor), self.clock.now()
+        wanted, now = PendingTemplates.from_json(row.cursor), self.clock.now()
         if wanted.pages:
             rest = replace(wanted, pages=())
             pages = [OfPage(*page) for page in wanted.pages]
@@ -173,16 +173,20 @@ class FanOut(WikiSource):
         if not wanted.templates:
             return Poll(at=now, cursor=row.cursor, requests=0, wait_s=IDLE_S)
         (title, at), *others = wanted.templates
-        answer = await self.ask(users_query(title, wanted.part), row)
+        answer = await self.ask(template_users_query(title, wanted.continuation), row)
         if isinstance(answer, PollTrouble):
-            if answer.trouble not in (Trouble.BAD_CURSOR, Trouble.BROKEN):
+            if answer.trouble not in (ApiTroubleKind.BAD_CURSOR, ApiTroubleKind.BROKEN):
                 return answer
             log.warning("template_skipped", title=title, why=answer.trouble)
-            return Poll(at=now, cursor=Wanted(tuple(others)).to_json())
-        now, asked = self.clock.now(), wanted.asked + 1
-        changes = [self.concern(user, None, (at, now)) for user in read_users(answer)]
+            return Poll(at=now, cursor=PendingTemplates(tuple(others)).to_json())
+        now, asked = self.clock.now(), wanted.requests + 1
+        changes = [self.concern(user, None, (at, now)) for user in read_template_users(answer)]
         more = answer.cursor is not None and asked < MAX_PARTS
-        rest = replace(wanted, part=answer.cursor, asked=asked) if more else Wanted(tuple(others))
+        rest = (
+            replace(wanted, continuation=answer.cursor, requests=asked)
+            if more
+            else PendingTemplates(tuple(others))
+        )
         return Poll(
             at=now,
             pages=await self.concerned(changes),

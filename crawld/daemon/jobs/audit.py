@@ -26,7 +26,7 @@ from typing import Final, NamedTuple
 import structlog
 import trio
 
-from crawld.config.model import Jobs
+from crawld.config.model import JobsConfig
 from crawld.core.audit import AuditResult, day_of, poisson_gap_s
 from crawld.core.change.model import PageModel
 from crawld.core.page import Outcome
@@ -76,7 +76,7 @@ class Audit:
         database: Database,
         clock: Clock,
         *,
-        settings: Callable[[], Jobs],
+        settings: Callable[[], JobsConfig],
         rng: random.Random,
         least_delay_s: float = LEAST_DELAY_S,
     ) -> None:

@@ -12,7 +12,7 @@ from typing import Final
 
 import structlog
 
-from crawld.config.model import Store
+from crawld.config.model import StoreConfig
 from crawld.daemon.clock import Clock
 from crawld.daemon.crawl.loop import Crawl
 from crawld.daemon.pacing import paced_read
@@ -44,7 +44,7 @@ class Retention:
         database: Database,
         clock: Clock,
         *,
-        settings: Callable[[], Store] = Store,
+        settings: Callable[[], StoreConfig] = StoreConfig,
     ) -> None:
         """Take the crawl whose sites have the rules; `settings` returns the present ones."""
         self._settings = settings

@@ -21,8 +21,8 @@ from crawld.daemon.crawl.api_client import Api, ApiClient
 from crawld.daemon.crawl.loop import Crawl
 from crawld.daemon.frontier.admission import Referrer
 from crawld.daemon.frontier.site import ActiveSite
-from crawld.sources.mediawiki_api import ApiAnswer, ApiTrouble, Trouble
-from crawld.sources.mediawiki_scope import Walk, WikiPart
+from crawld.sources.mediawiki_api import ApiResponse, ApiTrouble, ApiTroubleKind
+from crawld.sources.mediawiki_scope import MemberWalk, TitleScope
 from crawld.store.changes import wiki, wiki_member
 from crawld.store.changes.wiki import WikiRow
 from crawld.store.engine.database import Database
@@ -96,20 +96,20 @@ class Members:
         if part is None or row.api_url is None:
             return f"{row.origin}: not known yet"
         config, rules = site.config, part.rules
-        listed = [title for each in config.wiki_titles if (title := rules.normalise(each))]
+        listed = [title for each in config.wiki_titles if (title := rules.normalize(each))]
         await self._named(row, site, listed, began_at)
-        walk = Walk.of(
+        walk = MemberWalk.start(
             config.wiki_categories, config.wiki_category_depth, config.wiki_prefixes, rules
         )
         requests = 0
-        while not walk.over:
+        while not walk.is_done:
             answer = await self._ask(Api(row.site_id, row.api_url), walk, part)
             if answer is None:
                 return f"{row.origin}: broken off after {requests} requests"
             requests += 1
             if isinstance(answer, ApiTrouble):
                 log.warning("members_skipped", wiki=row.origin, why=answer.detail)
-                walk = walk.skipped()
+                walk = walk.skip()
                 continue
             titles, walk = walk.read(answer)
             await self._named(row, site, titles, began_at)
@@ -117,10 +117,12 @@ class Members:
         await self.load()
         return f"{row.origin}: {requests} requests, {gone} titles left"
 
-    async def _ask(self, api: Api, walk: Walk, part: WikiPart) -> ApiAnswer | ApiTrouble | None:
+    async def _ask(
+        self, api: Api, walk: MemberWalk, part: TitleScope
+    ) -> ApiResponse | ApiTrouble | None:
         """Return an answer, or trouble of the request's own; None: the wiki does not answer."""
         with trio.move_on_after(PATIENCE_S):
-            answer: ApiAnswer | ApiTrouble = await AsyncRetrying(
+            answer: ApiResponse | ApiTrouble = await AsyncRetrying(
                 retry=retry_if_result(_is_worth_a_retry), wait=_pause_s, sleep=trio.sleep
             )(self._client.ask, api, walk.query(part.rules))
             return answer
@@ -133,7 +135,7 @@ class Members:
         part = self._crawl.wikis.part(row.site_id, row.origin)
         if part is None or not titles:
             return
-        spelt = [title for each in titles if (title := part.rules.normalise(each))]
+        spelt = [title for each in titles if (title := part.rules.normalize(each))]
         await self._database.write(wiki_member.named, row.wiki_id, spelt, began_at)
         fresh = frozenset(spelt) - part.members
         if not fresh:
@@ -152,11 +154,11 @@ class Members:
         self._crawl.enter_pages(new)
 
 
-_OWN: Final = frozenset({Trouble.BROKEN, Trouble.BAD_CURSOR})
+_OWN: Final = frozenset({ApiTroubleKind.BROKEN, ApiTroubleKind.BAD_CURSOR})
 """Troubles of the request: the wiki has no such category."""
 
 
-def _is_worth_a_retry(answer: ApiAnswer | ApiTrouble) -> bool:
+def _is_worth_a_retry(answer: ApiResponse | ApiTrouble) -> bool:
     return isinstance(answer, ApiTrouble) and answer.trouble not in _OWN
 
 

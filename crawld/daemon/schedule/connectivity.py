@@ -10,7 +10,7 @@ import structlog
 import trio
 
 from crawld.daemon.schedule.schedule import Schedule
-from crawld.net.exchange import Fetched, FetchFailure
+from crawld.net.exchange import FetchFailure, FetchResponse
 from crawld.net.outage import PROBE_S, OutageDetector, network_evidence
 from crawld.net.resolver import ResolutionError, Resolver
 
@@ -31,7 +31,7 @@ class Connectivity:
     @property
     def down(self) -> bool:
         """Whether the network is held to be down now."""
-        return self._detector.outage(trio.current_time())
+        return self._detector.is_outage(trio.current_time())
 
     async def locate(self, host: str) -> str | None:
         """Return the address of a host, None if it cannot be found now."""
@@ -42,14 +42,14 @@ class Connectivity:
             return None
         return addresses[0]
 
-    def observed(self, host: str, answer: Fetched | FetchFailure) -> None:
+    def observed(self, host: str, answer: FetchResponse | FetchFailure) -> None:
         """Take in what a fetch shows of the network."""
         evidence = network_evidence(answer)
         if evidence is not None:
             self._witness(host, ok=evidence)
 
     def _witness(self, host: str, *, ok: bool) -> None:
-        self._detector.observed(host, ok, trio.current_time())
+        self._detector.observe(host, ok, trio.current_time())
         if self.down:
             self._failed.set()
 

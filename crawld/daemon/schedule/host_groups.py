@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from crawld.config.model import HostGroup
+from crawld.config.model import HostGroupConfig
 from crawld.core.hosts import HostPatterns, host_patterns
 from crawld.daemon.schedule.slots import HostSlot
 
@@ -43,7 +43,7 @@ class GroupState:
         return [each for each in self.members if each.turn is None]
 
 
-def groups_of(configured: Sequence[HostGroup]) -> tuple[GroupState, ...]:
+def groups_of(configured: Sequence[HostGroupConfig]) -> tuple[GroupState, ...]:
     """Return the groups of the config, without members."""
     return tuple(
         GroupState(

@@ -39,7 +39,7 @@ from crawld.core.content.volatile import VolatileRules, cleaned
 from crawld.daemon.frontier.site import ActiveSite
 from crawld.daemon.visit.spare import TokenBucket
 from crawld.errors import CrawldError
-from crawld.net.exchange import Fetched, FetchFailure
+from crawld.net.exchange import FetchFailure, FetchResponse
 from crawld.store.changes import volatile
 from crawld.store.changes.volatile import Template
 from crawld.store.engine.database import Database
@@ -246,7 +246,7 @@ class ChangeDetector:
         self,
         page: PageRecord,
         site: ActiveSite,
-        answer: Fetched | FetchFailure,
+        answer: FetchResponse | FetchFailure,
         *,
         pair: bool,
         told: bool = False,
@@ -288,7 +288,7 @@ class ChangeDetector:
         )
 
     def _first(
-        self, page: PageRecord, site: ActiveSite, answer: Fetched, body_digest: bytes
+        self, page: PageRecord, site: ActiveSite, answer: FetchResponse, body_digest: bytes
     ) -> BodyComparison:
         began_at = trio.current_time()
         if self._spare.left_s(began_at) <= 0.0 or not is_quick(answer.body):
@@ -306,7 +306,7 @@ class ChangeDetector:
         )
 
     async def _stayed(
-        self, page: PageRecord, answer: Fetched, body_digest: bytes
+        self, page: PageRecord, answer: FetchResponse, body_digest: bytes
     ) -> BodyComparison:
         rules, template = self._rules(page), self.template(page.host_id).rules
         if not (rules.rules or template) or not is_quick(answer.body):

@@ -27,7 +27,7 @@ from crawld.daemon.visit.change_detection import BodyComparison
 from crawld.daemon.visit.content import PageContent, content_of, needed_by, read_content
 from crawld.daemon.visit.validators import UNCONDITIONAL, RequestMode
 from crawld.errors import InvalidUrlError
-from crawld.net.exchange import Fetched, FetchFailure
+from crawld.net.exchange import FetchFailure, FetchResponse
 from crawld.store.frontier.page import PageRecord
 from crawld.store.versions.body import EncodedBody, digest, encode
 
@@ -56,7 +56,7 @@ class Visit:
     page: PageRecord
     at: float
     judgement: Judgement
-    answer: Fetched | FetchFailure
+    answer: FetchResponse | FetchFailure
     asked: RequestMode = UNCONDITIONAL
     finding: BodyComparison | None = None
     reading: PageContent | None = None
@@ -130,7 +130,7 @@ class Visit:
 def conclude(
     page: PageRecord,
     site: ActiveSite,
-    answer: Fetched | FetchFailure,
+    answer: FetchResponse | FetchFailure,
     *,
     asked: RequestMode,
     finding: BodyComparison | None,
@@ -195,7 +195,7 @@ def _is_in_scope(page: PageRecord, site: ActiveSite, url: str) -> bool:
 def admit_needed(
     page: PageRecord,
     site: ActiveSite,
-    answer: Fetched,
+    answer: FetchResponse,
     reading: PageContent,
     admission: Admission,
     now: float,
@@ -207,7 +207,7 @@ def admit_needed(
 
 
 def _read(
-    page: PageRecord, site: ActiveSite, answer: Fetched, finding: BodyComparison | None
+    page: PageRecord, site: ActiveSite, answer: FetchResponse, finding: BodyComparison | None
 ) -> PageContent:
     if finding is not None and finding.analysis is not None:
         return content_of(page.url, answer, finding.analysis)
@@ -215,7 +215,7 @@ def _read(
 
 
 def as_answer(
-    page: PageRecord, answer: Fetched, body_digest: bytes, asked: RequestMode
+    page: PageRecord, answer: FetchResponse, body_digest: bytes, asked: RequestMode
 ) -> ResponseFacts:
     """Return what the judgement looks at; `asked` is how the page was asked for."""
     location = answer.header("location")

@@ -15,7 +15,7 @@ from crawld.core.content.requisites import page_requisites, stylesheet_requisite
 from crawld.core.robots import parse_robots_tags
 from crawld.core.url import canonicalize, parse, resolve
 from crawld.errors import InvalidUrlError
-from crawld.net.exchange import PREFIX_BYTES, Fetched
+from crawld.net.exchange import PREFIX_BYTES, FetchResponse
 
 PRODUCT = "crawld"
 """The product token that robots.txt and robots tags may name."""
@@ -49,7 +49,7 @@ class PageContent:
     page: html.ParsedPage | None = field(default=None, repr=False, compare=False)
 
 
-def read_content(url: str, answer: Fetched, max_links: int) -> PageContent:
+def read_content(url: str, answer: FetchResponse, max_links: int) -> PageContent:
     """Return what a body says, read for its links alone: all a first copy pays for."""
     declared = answer.header("content-type")
     content_type = media.sniff(declared, answer.body[:PREFIX_BYTES])
@@ -61,7 +61,7 @@ def read_content(url: str, answer: Fetched, max_links: int) -> PageContent:
 
 
 def needed_by(
-    url: str, answer: Fetched, reading: PageContent, *, most: int, media_too: bool = False
+    url: str, answer: FetchResponse, reading: PageContent, *, most: int, media_too: bool = False
 ) -> list[str]:
     """Return the canonical URLs of what a browser loads to show a page or a style sheet.
 
@@ -84,7 +84,7 @@ def needed_by(
     return resolve(reading.base or url, islice(hrefs, most))
 
 
-def content_of(url: str, answer: Fetched, analysis: Analysis) -> PageContent:
+def content_of(url: str, answer: FetchResponse, analysis: Analysis) -> PageContent:
     """Return what an analysed body says."""
     if analysis.page is None or analysis.content_type not in HTML_TYPES:
         return _without_page(answer, analysis.content_type, analysis.charset)
@@ -92,13 +92,13 @@ def content_of(url: str, answer: Fetched, analysis: Analysis) -> PageContent:
     return _of_page(url, answer, analysis.page, analysis.content_type, charset)
 
 
-def _without_page(answer: Fetched, content_type: str, charset: str | None) -> PageContent:
+def _without_page(answer: FetchResponse, content_type: str, charset: str | None) -> PageContent:
     tags = parse_robots_tags([answer.header("x-robots-tag") or ""], PRODUCT)
     return PageContent(content_type, charset=charset, noarchive=tags.noarchive)
 
 
 def _of_page(
-    url: str, answer: Fetched, page: html.ParsedPage, content_type: str, charset: str
+    url: str, answer: FetchResponse, page: html.ParsedPage, content_type: str, charset: str
 ) -> PageContent:
     tags = parse_robots_tags([answer.header("x-robots-tag") or ""], PRODUCT)
     links = (*page.links, page.refresh) if page.refresh else page.links

@@ -15,7 +15,7 @@ from crawld.daemon.visit.change_detection import BodyComparison, ChangeDetector,
 from crawld.daemon.visit.conclude import Visit
 from crawld.daemon.visit.record import VisitFeedback, streak_after
 from crawld.daemon.visit.validators import NO_EVIDENCE, OriginValidators, RequestMode
-from crawld.net.exchange import Fetched, FetchFailure
+from crawld.net.exchange import FetchFailure, FetchResponse
 from crawld.store.changes import hint
 from crawld.store.engine.database import Database
 from crawld.store.frontier.page import PageRecord
@@ -62,7 +62,11 @@ class VisitLearning:
         return replace(asked, told=True) if told else asked
 
     async def examine(
-        self, page: PageRecord, site: ActiveSite, answer: Fetched | FetchFailure, asked: RequestMode
+        self,
+        page: PageRecord,
+        site: ActiveSite,
+        answer: FetchResponse | FetchFailure,
+        asked: RequestMode,
     ) -> BodyComparison | None:
         """Return what the body of an answer is beside the copy held."""
         if page.requisite:
@@ -80,7 +84,7 @@ class VisitLearning:
         page, answer, pair = visit.page, visit.answer, visit.asked.pair
         told = NO_EVIDENCE
         good = visit.judgement.good_copy and not visit.asked.elsewhere
-        if good and isinstance(answer, Fetched):
+        if good and isinstance(answer, FetchResponse):
             # Two readings of a pair that differ tell of noise not yet explained, not of a lie.
             same = None if pair and not visit.same else visit.same
             told = self.validators.learn(page, visit.asked, answer, visit.at, same=same)

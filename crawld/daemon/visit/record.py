@@ -14,7 +14,7 @@ from crawld.core.revisit.policies import VisitObservation as Revealed
 from crawld.daemon.visit.conclude import Visit
 from crawld.daemon.visit.content import PageContent
 from crawld.daemon.visit.validators import NO_EVIDENCE, ValidatorEvidence
-from crawld.net.exchange import Fetched, FetchFailure
+from crawld.net.exchange import FetchFailure, FetchResponse
 from crawld.store.changes.hint import Answered
 from crawld.store.changes.volatile import Template
 from crawld.store.frontier.frontier import Caps
@@ -149,7 +149,7 @@ def record_of(
         sources: the hint sources that tell of such pages; None: there are none.
     """
     answer, judgement, reading = visit.answer, visit.judgement, visit.reading
-    fetched = answer if isinstance(answer, Fetched) else None
+    fetched = answer if isinstance(answer, FetchResponse) else None
     finding = visit.finding
     analysis = finding.analysis if finding else None
     good = judgement.good_copy
@@ -226,14 +226,14 @@ def _remodelled(
 
 
 def _stored_answer(
-    answer: Fetched | FetchFailure, reading: PageContent | None
+    answer: FetchResponse | FetchFailure, reading: PageContent | None
 ) -> StoredAnswer | None:
     if answer.status is None:
         return None
     return StoredAnswer(
         status=answer.status,
-        http_version=answer.http_version if isinstance(answer, Fetched) else "",
-        reason=answer.reason if isinstance(answer, Fetched) else None,
+        http_version=answer.http_version if isinstance(answer, FetchResponse) else "",
+        reason=answer.reason if isinstance(answer, FetchResponse) else None,
         headers=pack(answer.headers),
         content_type=reading.content_type if reading else None,
         charset=reading.charset if reading else None,

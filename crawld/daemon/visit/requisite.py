@@ -21,7 +21,7 @@ from crawld.daemon.visit.change_detection import BodyComparison
 from crawld.daemon.visit.conclude import Visit, admit_needed, as_answer
 from crawld.daemon.visit.content import CSS, PRODUCT, PageContent
 from crawld.daemon.visit.validators import RequestMode
-from crawld.net.exchange import PREFIX_BYTES, Fetched, FetchFailure, FetchRequest
+from crawld.net.exchange import PREFIX_BYTES, FetchFailure, FetchRequest, FetchResponse
 from crawld.store.frontier.page import PageRecord
 from crawld.store.versions.body import digest, encode
 
@@ -41,7 +41,7 @@ def request_for_requisite(
 def conclude_requisite(
     page: PageRecord,
     site: ActiveSite,
-    answer: Fetched | FetchFailure,
+    answer: FetchResponse | FetchFailure,
     *,
     asked: RequestMode,
     finding: BodyComparison | None,

@@ -33,7 +33,7 @@ from crawld.daemon.frontier.site import ActiveSite
 from crawld.daemon.schedule.connectivity import Connectivity
 from crawld.daemon.visit.conclude import Visit
 from crawld.errors import InvalidUrlError
-from crawld.net.exchange import Fetched, FetchFailure, FetchRequest
+from crawld.net.exchange import FetchFailure, FetchRequest, FetchResponse
 from crawld.store.engine.database import Database
 from crawld.store.frontier import host as host_rows
 from crawld.store.frontier import redirect
@@ -135,7 +135,7 @@ class Soft404Check:
         answer = await self._line.fetch(site, request)
         self._network.observed(host.slot.host, answer)
         now = self._clock.now()
-        host.spaced(answer.answered_at if isinstance(answer, Fetched) else answer.at)
+        host.spaced(answer.answered_at if isinstance(answer, FetchResponse) else answer.at)
         if isinstance(answer, FetchFailure) and answer.local_fault and self._network.down:
             return
         self._suspects.pop(origin, None)
@@ -169,7 +169,7 @@ def _sketch(visit: Visit) -> bytes | None:
     return analyse(visit.answer.body, visit.answer.header("content-type")).sketch
 
 
-def _probe_of(answer: Fetched | FetchFailure, url: str, now: float) -> Soft404Probe:
+def _probe_of(answer: FetchResponse | FetchFailure, url: str, now: float) -> Soft404Probe:
     if isinstance(answer, FetchFailure):
         return Soft404Probe(now)
     if answer.status in (200, 203):

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from zlib import crc32
 
 from crawld.core.validators import Exchange, Validators, ValidatorTrust
-from crawld.net.exchange import Fetched
+from crawld.net.exchange import FetchResponse
 from crawld.store.frontier.page import PageRecord
 
 AT_HAND = 4096
@@ -101,7 +101,13 @@ class OriginValidators:
         return RequestMode(sent)
 
     def learn(
-        self, page: PageRecord, asked: RequestMode, answer: Fetched, at: float, *, same: bool | None
+        self,
+        page: PageRecord,
+        asked: RequestMode,
+        answer: FetchResponse,
+        at: float,
+        *,
+        same: bool | None,
     ) -> ValidatorEvidence:
         """Return what a good answer taught.
 

@@ -5,7 +5,7 @@ import random
 import pytest
 import trio
 
-from crawld.config.model import Jobs
+from crawld.config.model import JobsConfig
 from crawld.core.audit import wilson_interval
 from crawld.core.revisit.policies import VisitObservation
 from crawld.daemon.clock import Clock
@@ -30,7 +30,7 @@ def auditing(nursery):
 
     def start(running, share=1.0):
         def settings():
-            return Jobs(audit_share=share)
+            return JobsConfig(audit_share=share)
 
         rng = random.Random(1)
         parts = (running.crawl, running.database, running.clock)

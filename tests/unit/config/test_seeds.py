@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crawld.config.seeds import BadSeed, Seed, seeds, title_path
-from crawld.config.site import Site
+from crawld.config.seeds import BadSeed, Seed, read_seeds, title_path
+from crawld.config.site import SiteConfig
 from crawld.core.url import canonicalize
 from crawld.errors import ConfigError, InvalidUrlError
 
@@ -51,7 +51,7 @@ def test_any_title_is_one_segment_of_a_url_or_refused(title):
 
 
 def site(**keys):
-    return Site.model_validate({"name": "s", **keys})
+    return SiteConfig.model_validate({"name": "s", **keys})
 
 
 def test_a_file_of_urls(tmp_path):
@@ -62,7 +62,7 @@ def test_a_file_of_urls(tmp_path):
         + long_line
         + b"\n\xff\xfe\nhttps://b.example"
     )
-    found = list(seeds(site(seeds_file=path)))
+    found = list(read_seeds(site(seeds_file=path)))
     assert [(type(each), each.line) for each in found] == [
         (Seed, 1),
         (BadSeed, 4),
@@ -84,13 +84,13 @@ def test_titles_and_list_together(tmp_path):
         titles_file=path,
         title_url="https://w.example/wiki/{title}",
     )
-    urls = [each.url for each in seeds(wiki) if isinstance(each, Seed)]
+    urls = [each.url for each in read_seeds(wiki) if isinstance(each, Seed)]
     assert urls == [
         "https://w.example/",
         "https://w.example/wiki/Web_crawler",
         "https://w.example/wiki/C%2B%2B",
     ]
-    assert len(list(seeds(wiki, max_lines=1))) == 2
+    assert len(list(read_seeds(wiki, max_lines=1))) == 2
 
 
 def test_files_that_cannot_be_read(tmp_path):
@@ -98,4 +98,4 @@ def test_files_that_cannot_be_read(tmp_path):
     os.mkfifo(pipe)
     for path in (tmp_path / "none", tmp_path, pipe):
         with pytest.raises(ConfigError):
-            list(seeds(site(seeds_file=path)))
+            list(read_seeds(site(seeds_file=path)))

@@ -5,7 +5,7 @@ import trio
 from conftest import HOSTS, answering
 
 from crawld.core.page import Failure
-from crawld.net.exchange import Fetched, FetchFailure, FetchLimits, FetchRequest
+from crawld.net.exchange import FetchFailure, FetchLimits, FetchRequest, FetchResponse
 from crawld.net.fetcher import Fetcher
 from crawld.net.resolver import FixedResolver
 
@@ -19,7 +19,7 @@ def ask(site, path="/", *, host="site.test", **fields):
 
 async def fetched(fetcher, request):
     result = await fetcher.fetch(request)
-    assert isinstance(result, Fetched), result
+    assert isinstance(result, FetchResponse), result
     return result
 
 

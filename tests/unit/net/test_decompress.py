@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from crawld.core.page import Failure
-from crawld.net.decompress import PIECE_BYTES, Decoding
-from crawld.net.faults import Fault
+from crawld.net.decompress import PIECE_BYTES, Decoder
+from crawld.net.errors import FetchError
 
 MIB = 1024 * 1024
 
@@ -32,11 +32,11 @@ CODINGS = {
 
 
 def decode(coding, sent, *, chunk_bytes=65536, limit=64 * MIB):
-    decoding = Decoding(coding, limit)
+    decoder = Decoder(coding, limit)
     out = []
     for start in range(0, len(sent), chunk_bytes):
-        out += decoding.pieces(sent[start : start + chunk_bytes])
-    out += decoding.last()
+        out += decoder.decode(sent[start : start + chunk_bytes])
+    out += decoder.finish()
     return b"".join(out)
 
 
@@ -80,7 +80,7 @@ def test_padding_after_the_last_member_is_ignored(padding, chunk_bytes):
     ],
 )
 def test_what_cannot_be_decoded_is_a_fault(coding, sent, failure):
-    with pytest.raises(Fault) as caught:
+    with pytest.raises(FetchError) as caught:
         decode(coding, sent)
     assert caught.value.failure is failure
 
@@ -94,7 +94,7 @@ def test_no_bytes_are_no_body(coding):
 def test_the_bound_is_exact(coding):
     sent = CODINGS[coding](b"a" * 5000)
     assert len(decode(coding, sent, limit=5000)) == 5000
-    with pytest.raises(Fault) as caught:
+    with pytest.raises(FetchError) as caught:
         decode(coding, sent, limit=4999)
     assert caught.value.failure is Failure.TOO_LARGE
 
@@ -122,14 +122,14 @@ def zstd_bomb():
 )
 def test_a_bomb_stops_at_the_bound(coding, bomb):
     limit = 2 * MIB
-    decoding = Decoding(coding, limit)
+    decoder = Decoder(coding, limit)
     pieces = []
 
     def unfold():
-        for piece in decoding.pieces(bomb):
+        for piece in decoder.decode(bomb):
             pieces.append(len(piece))
 
-    with pytest.raises(Fault) as caught:
+    with pytest.raises(FetchError) as caught:
         unfold()
     assert caught.value.failure is Failure.TOO_LARGE
     assert sum(pieces) == limit

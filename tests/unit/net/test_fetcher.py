@@ -7,7 +7,7 @@ import zstandard
 from conftest import answering
 
 from crawld.core.page import Failure
-from crawld.net.exchange import Fetched, FetchFailure, FetchLimits, FetchRequest
+from crawld.net.exchange import FetchFailure, FetchLimits, FetchRequest, FetchResponse
 from crawld.net.fetcher import Fetcher
 from crawld.net.resolver import ResolutionError
 
@@ -40,7 +40,7 @@ async def test_an_answer_comes_back_as_it_was_sent(serve, fetcher):
     site = await serve(answering(answer))
     before = trio.current_time()
     got = await fetcher.fetch(ask(site, "/a|b?c=%7e&d"))
-    assert isinstance(got, Fetched)
+    assert isinstance(got, FetchResponse)
     assert (got.status, got.reason, got.http_version) == (203, "Quite So", "HTTP/1.1")
     assert got.headers[0] == (b"X-Twice", b"a")
     assert got.header("X-TWICE") == "a, b"
@@ -115,7 +115,7 @@ async def test_bodies_are_decoded(serve, fetcher, coding, sent):
 async def test_every_framing_is_read(serve, fetcher, answer, body):
     site = await serve(answering(answer))
     got = await fetcher.fetch(ask(site, limits=SHORT))
-    assert isinstance(got, Fetched), got
+    assert isinstance(got, FetchResponse), got
     assert got.body == body
 
 
@@ -290,7 +290,7 @@ async def test_a_cut_answer_holds_exactly_what_fits(serve, fetcher):
     site = await serve(answering(with_body(long, b"Content-Encoding: gzip")))
     limits = FetchLimits(max_body_bytes=12_345)
     got = await fetcher.fetch(ask(site, limits=limits, cut=True))
-    assert isinstance(got, Fetched)
+    assert isinstance(got, FetchResponse)
     assert got.cut
     assert got.body == (b"0123456789" * 2000)[:12_345]
     assert fetcher.statistics().idle == 0

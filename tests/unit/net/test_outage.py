@@ -11,7 +11,7 @@ def observed(*verdicts, every_s=1.0):
     now = 1000.0
     for verdict in verdicts:
         now += every_s
-        detector.observed(verdict[:-1], verdict[-1] == "+", now)
+        detector.observe(verdict[:-1], verdict[-1] == "+", now)
     return detector, now
 
 
@@ -33,21 +33,21 @@ def observed(*verdicts, every_s=1.0):
 )
 def test_an_outage_is_a_share_of_hosts_failing(verdicts, outage):
     detector, now = observed(*verdicts)
-    assert detector.outage(now) is outage
+    assert detector.is_outage(now) is outage
 
 
 def test_old_verdicts_do_not_count():
     detector, now = observed("a+", "b+", "c+")
-    detector.observed("d", False, now + WINDOW_S + 1)
-    assert detector.outage(now + WINDOW_S + 1)
+    detector.observe("d", False, now + WINDOW_S + 1)
+    assert detector.is_outage(now + WINDOW_S + 1)
 
 
 def test_the_verdict_lapses_for_a_probe_and_is_renewed_by_its_failure():
     detector, now = observed("a-", "b-")
-    assert detector.outage(now + PROBE_S - 0.1)
-    assert not detector.outage(now + PROBE_S)
-    detector.observed("a", False, now + PROBE_S)
-    assert detector.outage(now + PROBE_S)
+    assert detector.is_outage(now + PROBE_S - 0.1)
+    assert not detector.is_outage(now + PROBE_S)
+    detector.observe("a", False, now + PROBE_S)
+    assert detector.is_outage(now + PROBE_S)
 
 
 def failed(failure, *, local=False, status=None):

@@ -7,7 +7,7 @@ import trio
 from conftest import HOSTS, answering
 
 from crawld.core.page import Failure
-from crawld.net.exchange import Fetched, FetchFailure, FetchLimits, FetchRequest
+from crawld.net.exchange import FetchFailure, FetchLimits, FetchRequest, FetchResponse
 from crawld.net.fetcher import Fetcher
 from crawld.net.resolver import FixedResolver
 
@@ -54,7 +54,7 @@ async def test_a_tunnel_carries_tls_to_the_host_itself(serve, fetcher, origin, o
     proxy = await serve(tunnelling(opened))
     for _ in range(2):
         got = await fetcher.fetch(through(proxy, origin.url("/page", scheme="https")))
-        assert isinstance(got, Fetched), got
+        assert isinstance(got, FetchResponse), got
         assert got.body == b"hello"
     # One tunnel serves both; the proxy sees names and ports, the host a request as ever.
     place = f"site.test:{origin.port}".encode()
@@ -71,7 +71,7 @@ async def test_a_name_known_to_the_proxy_alone_is_left_to_it(serve, authority, c
     fetcher = Fetcher(user_agent="crawld", resolver=resolver, ssl_context=client_tls)
     url = origin.url("/", "inside.test", "https")
     got = await fetcher.fetch(through(proxy, url, allow_private=False))
-    assert isinstance(got, Fetched), got
+    assert isinstance(got, FetchResponse), got
     await fetcher.aclose()
 
 

@@ -7,7 +7,7 @@ import pytest
 from conftest import answering
 
 from crawld.core.page import Failure
-from crawld.net.exchange import Fetched, FetchFailure, FetchLimits, FetchRequest
+from crawld.net.exchange import FetchFailure, FetchLimits, FetchRequest, FetchResponse
 
 HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n"
 
@@ -43,7 +43,7 @@ async def test_a_body_is_handed_on_unpacked(serve, fetcher, packed):
     site = await serve(answering(HEAD + coding + b"\r\n" + body))
     taken = Taken()
     got = await fetcher.fetch(ask(site, taken))
-    assert isinstance(got, Fetched)
+    assert isinstance(got, FetchResponse)
     assert (got.body, taken.seen) == (b"", [(200, b"text/event-stream")])
     assert b"".join(taken.pieces) == b"data: x\n\n" * 50_000
 

@@ -10,10 +10,10 @@ import trio
 from conftest import HOSTS, answering
 
 from crawld.core.page import Failure
-from crawld.net.exchange import Fetched, FetchFailure, FetchLimits, FetchRequest
+from crawld.net.exchange import FetchFailure, FetchLimits, FetchRequest, FetchResponse
 from crawld.net.fetcher import Fetcher
 from crawld.net.resolver import FixedResolver
-from crawld.net.tls import MOST_NAMES, certificate_names
+from crawld.net.tls import MAX_NAMES, certificate_names
 
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello"
 SHORT = FetchLimits(connect_s=0.5)
@@ -36,7 +36,7 @@ async def test_the_name_of_the_url_is_asked_for_and_checked(serve, fetcher, auth
     site = await serve(answering(OK, OK), tls)
     for _ in range(2):
         got = await fetcher.fetch(ask(site))
-        assert isinstance(got, Fetched), got
+        assert isinstance(got, FetchResponse), got
     assert (got.body, got.address, site.connections) == (b"hello", "127.0.0.1", 1)
     assert names == ["site.test"]
     got = await fetcher.fetch(ask(site, "wrong.test"))
@@ -56,8 +56,8 @@ async def test_the_names_on_the_certificate_come_with_each_answer(serve, fetcher
 
 
 def test_a_certificate_of_very_many_names_names_nobody():
-    names = [("DNS", f"n{number}.test") for number in range(MOST_NAMES + 1)]
-    assert len(certificate_names({"subjectAltName": names[:-1]})) == MOST_NAMES
+    names = [("DNS", f"n{number}.test") for number in range(MAX_NAMES + 1)]
+    assert len(certificate_names({"subjectAltName": names[:-1]})) == MAX_NAMES
     assert certificate_names({"subjectAltName": names}) == ()
     assert certificate_names({"subjectAltName": [("IP Address", "192.0.2.1")]}) == ()
     assert certificate_names(None) == ()
@@ -152,7 +152,7 @@ async def test_http2_where_it_is_wanted(h2_origin, client_tls, http2, version):
     for path in ("/a", "/big", "/c?d"):
         request = FetchRequest(url=h2_origin + path, allow_private=True)
         got = await fetcher.fetch(request)
-        assert isinstance(got, Fetched), got
+        assert isinstance(got, FetchResponse), got
         assert got.http_version == version
         assert len(got.body) == (1_000_000 if path == "/big" else 2)
         assert got.header("x-version") == version.removeprefix("HTTP/")

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from crawld.sources.entry import Entry, Span, read_date
 from crawld.sources.feed import MAX_ENTRIES, FeedError, FeedWindow, read_feed
+from crawld.sources.listed_page import ListedPage, TimeSpan, read_date
 
 DATA = Path(__file__).parents[2] / "data" / "sources"
 URL = "http://a.test/news/feed.xml"
@@ -35,7 +35,7 @@ def urls(feed):
 def test_rss():
     feed = read(rss(item("/p?a=1&amp;b=2", "Sat, 21 Nov 2026 11:00:00 GMT"), more="<ttl>30</ttl>"))
     changed = read_date("2026-11-21T11:00:00Z")
-    assert [row.entry for row in feed.entries] == [Entry("http://a.test/p?a=1&b=2", changed)]
+    assert [row.entry for row in feed.entries] == [ListedPage("http://a.test/p?a=1&b=2", changed)]
     assert (feed.junk, feed.ttl_s) == (0, 1_800.0)
 
 
@@ -44,7 +44,7 @@ def test_atom_takes_what_was_updated_last():
       <link href="http://a.test/x"/><published>2026-11-01T00:00:00Z</published>
       <updated>2026-11-21T12:30:00+01:00</updated></entry></feed>"""
     (row,) = read(text).entries
-    assert row.entry == Entry("http://a.test/x", read_date("2026-11-21T11:30:00Z"))
+    assert row.entry == ListedPage("http://a.test/x", read_date("2026-11-21T11:30:00Z"))
 
 
 @pytest.mark.parametrize("name", ["mediawiki_rc.atom", "mediawiki_rc.rss"])
@@ -53,7 +53,7 @@ def test_a_mediawikis_changes_are_led_back_to_its_pages(name):
     wiki = "http://wiki.test/wiki/"
     pages = ["Main_Page", "New_page", "Newer_page", "Main_Page", "Main_Page"]
     assert urls(feed) == [wiki + page for page in pages]
-    news = FeedWindow().news(feed, 1_795_298_200.0, None)
+    news = FeedWindow().new_entries(feed, 1_795_298_200.0, None)
     assert [entry.url for entry in news] == [wiki + page for page in pages[:3]]
     assert news[0].changed == read_date("2026-11-21T21:55:29Z")
 
@@ -109,7 +109,7 @@ def looks(*texts, window=None):
     window, at, news = window or FeedWindow(), None, []
     for position, text in enumerate(texts):
         now = NOW + 3_600.0 * position
-        news.append({entry.url: entry.changed for entry in window.news(read(text), now, at)})
+        news.append({entry.url: entry.changed for entry in window.new_entries(read(text), now, at)})
         at = now
     return news, window
 
@@ -140,13 +140,13 @@ def test_the_window_survives_a_restart():
     one = rss(item("http://a.test/1", DATED))
     _, window = looks(one)
     again = FeedWindow(window.keys)
-    assert again.news(read(one), NOW + 60.0, NOW) == []
+    assert again.new_entries(read(one), NOW + 60.0, NOW) == []
 
 
 @pytest.mark.parametrize("date", [None, "Sat, 28 Nov 2026 11:00:00 GMT", "yesterday", "1 Jan 0001"])
 def test_without_a_date_to_believe_it_changed_since_the_last_look(date):
     news, _ = looks(rss(item("http://a.test/1", DATED)), rss(item("http://a.test/2", date)))
-    assert news[1] == {"http://a.test/2": Span(NOW, NOW + 3_600.0)}
+    assert news[1] == {"http://a.test/2": TimeSpan(NOW, NOW + 3_600.0)}
 
 
 def test_at_the_first_look_only_dates_count():

@@ -2,7 +2,7 @@
 
 import pytest
 
-from crawld.sources.entry import read_date
+from crawld.sources.listed_page import read_date
 from crawld.sources.listing import read_listing
 
 URL = "http://a.test/docs/"
@@ -35,7 +35,7 @@ def test_a_page_of_links():
         ("http://a.test/1", None, None),
         ("http://a.test/2", None, None),
     ]
-    assert listing.itself.changed == read_date("2026-11-21T09:00:00Z")
+    assert listing.own_page.changed == read_date("2026-11-21T09:00:00Z")
 
 
 @pytest.mark.parametrize(

@@ -8,12 +8,12 @@ from hypothesis import strategies as st
 from crawld.sources.mediawiki_api import (
     MAX_PAUSE_S,
     MAX_QUERY_LENGTH,
-    ApiAnswer,
+    ApiResponse,
     ApiTrouble,
-    Trouble,
+    ApiTroubleKind,
     batch,
     query_url,
-    read_answer,
+    read_response,
 )
 
 NOW = 1_780_000_000.0
@@ -22,7 +22,7 @@ HTML = b"<!DOCTYPE html><title>Maintenance</title>"
 
 def read(body, status=200, retry_after=None, location=None):
     given_body = body if isinstance(body, bytes) else json.dumps(body).encode()
-    return read_answer(status, retry_after, given_body, now=NOW, location=location)
+    return read_response(status, retry_after, given_body, now=NOW, location=location)
 
 
 def error(code, **more):
@@ -62,40 +62,40 @@ def test_a_cursor_is_handed_back_as_it_came():
     ],
 )
 def test_warnings_of_every_form(warnings, texts):
-    assert read({"batchcomplete": True, "warnings": warnings}) == ApiAnswer({}, None, texts)
+    assert read({"batchcomplete": True, "warnings": warnings}) == ApiResponse({}, None, texts)
 
 
 @pytest.mark.parametrize(
     ("body", "status", "trouble"),
     [
-        (error("maxlag", lag=7), 200, Trouble.LAGGED),
-        (error("readonly"), 200, Trouble.READ_ONLY),
-        (error("ratelimited"), 200, Trouble.RATE_LIMITED),
-        (error("ratelimited"), 429, Trouble.RATE_LIMITED),
-        (error("readapidenied"), 200, Trouble.CLOSED),
-        (error("permissiondenied"), 403, Trouble.CLOSED),
-        (error("toomanyvalues", limit=10), 200, Trouble.TOO_MANY),
-        (error("badcontinue"), 200, Trouble.BAD_CURSOR),
-        (error("apiservererror"), 200, Trouble.BROKEN),
-        (error("internal_api_error_DBQueryError"), 500, Trouble.BROKEN),
-        ({"error": "text"}, 200, Trouble.BROKEN),
-        ({"errors": [{"code": "maxlag", "text": "x"}]}, 200, Trouble.LAGGED),
-        (HTML, 200, Trouble.NOT_JSON),
-        (b"", 200, Trouble.NOT_JSON),
-        (b"[]", 200, Trouble.NOT_JSON),
-        (b"{", 200, Trouble.NOT_JSON),
-        (b'{"a": ' + b"[" * 100_000, 200, Trouble.NOT_JSON),
-        (b'{"query": ' + b"9" * 10_000 + b"}", 200, Trouble.NOT_JSON),
-        (b"{\xff\xfe}", 200, Trouble.NOT_JSON),
-        ({"some": "json"}, 200, Trouble.NOT_JSON),
-        (HTML, 429, Trouble.RATE_LIMITED),
-        (HTML, 500, Trouble.UNAVAILABLE),
-        (HTML, 503, Trouble.UNAVAILABLE),
-        (HTML, 401, Trouble.CLOSED),
-        (HTML, 404, Trouble.CLOSED),
-        (HTML, 410, Trouble.CLOSED),
-        (HTML, 414, Trouble.TOO_MANY),
-        (b"", 301, Trouble.MOVED),
+        (error("maxlag", lag=7), 200, ApiTroubleKind.LAGGED),
+        (error("readonly"), 200, ApiTroubleKind.READ_ONLY),
+        (error("ratelimited"), 200, ApiTroubleKind.RATE_LIMITED),
+        (error("ratelimited"), 429, ApiTroubleKind.RATE_LIMITED),
+        (error("readapidenied"), 200, ApiTroubleKind.CLOSED),
+        (error("permissiondenied"), 403, ApiTroubleKind.CLOSED),
+        (error("toomanyvalues", limit=10), 200, ApiTroubleKind.TOO_MANY),
+        (error("badcontinue"), 200, ApiTroubleKind.BAD_CURSOR),
+        (error("apiservererror"), 200, ApiTroubleKind.BROKEN),
+        (error("internal_api_error_DBQueryError"), 500, ApiTroubleKind.BROKEN),
+        ({"error": "text"}, 200, ApiTroubleKind.BROKEN),
+        ({"errors": [{"code": "maxlag", "text": "x"}]}, 200, ApiTroubleKind.LAGGED),
+        (HTML, 200, ApiTroubleKind.NOT_JSON),
+        (b"", 200, ApiTroubleKind.NOT_JSON),
+        (b"[]", 200, ApiTroubleKind.NOT_JSON),
+        (b"{", 200, ApiTroubleKind.NOT_JSON),
+        (b'{"a": ' + b"[" * 100_000, 200, ApiTroubleKind.NOT_JSON),
+        (b'{"query": ' + b"9" * 10_000 + b"}", 200, ApiTroubleKind.NOT_JSON),
+        (b"{\xff\xfe}", 200, ApiTroubleKind.NOT_JSON),
+        ({"some": "json"}, 200, ApiTroubleKind.NOT_JSON),
+        (HTML, 429, ApiTroubleKind.RATE_LIMITED),
+        (HTML, 500, ApiTroubleKind.UNAVAILABLE),
+        (HTML, 503, ApiTroubleKind.UNAVAILABLE),
+        (HTML, 401, ApiTroubleKind.CLOSED),
+        (HTML, 404, ApiTroubleKind.CLOSED),
+        (HTML, 410, ApiTroubleKind.CLOSED),
+        (HTML, 414, ApiTroubleKind.TOO_MANY),
+        (b"", 301, ApiTroubleKind.MOVED),
     ],
 )
 def test_every_trouble_is_a_value(body, status, trouble):
@@ -140,15 +140,15 @@ def test_pauses_grow_and_a_retry_after_is_the_least():
 
 
 def test_only_those_who_ask_for_rest_close_the_host():
-    assert read(HTML, 503).host_trouble
-    assert read(HTML, 429).host_trouble
-    assert not read(error("maxlag")).host_trouble
-    assert not read(HTML).host_trouble
+    assert read(HTML, 503).is_host_trouble
+    assert read(HTML, 429).is_host_trouble
+    assert not read(error("maxlag")).is_host_trouble
+    assert not read(HTML).is_host_trouble
 
 
 @given(st.binary(max_size=200) | st.text(max_size=200).map(str.encode), st.integers(100, 599))
 def test_no_answer_raises(body, status):
-    assert isinstance(read(body, status), ApiAnswer | ApiTrouble)
+    assert isinstance(read(body, status), ApiResponse | ApiTrouble)
 
 
 _JSON = st.recursive(
@@ -167,7 +167,7 @@ _JSON = st.recursive(
     )
 )
 def test_no_json_raises(said):
-    assert isinstance(read(said), ApiAnswer | ApiTrouble)
+    assert isinstance(read(said), ApiResponse | ApiTrouble)
 
 
 def test_a_batch_fits_the_request_line():

@@ -5,18 +5,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crawld.sources.mediawiki_api import ApiAnswer
+from crawld.sources.mediawiki_api import ApiResponse
 from crawld.sources.mediawiki_changes import (
     MAX_SEEN,
-    Changed,
-    Cursor,
-    Place,
-    Wanted,
+    ChangesCursor,
+    PendingTemplates,
+    ProbeProgress,
+    TitleChange,
     changes_query,
     read_changes,
     read_oldest,
-    read_users,
-    users_query,
+    read_template_users,
+    template_users_query,
 )
 
 NOW = 1_700_000_000.0
@@ -38,7 +38,7 @@ def entry(number, kind, at=NOW, title="A", params=None, **more):
 
 def answer(*edits, logs=(), served_at=NOW, cursor=None):
     query = {"recentchanges": list(edits), "logevents": list(logs)}
-    return ApiAnswer(query, cursor, (), served_at)
+    return ApiResponse(query, cursor, (), served_at)
 
 
 def titles(read):
@@ -46,14 +46,14 @@ def titles(read):
 
 
 def test_the_first_answer_starts_where_the_wiki_is():
-    asked = changes_query(Cursor(), NOW)
+    asked = changes_query(ChangesCursor(), NOW)
     assert asked["rcstart"] == asked["lestart"] == written(NOW - 10)
-    read = read_changes(answer(), Cursor(), NOW + 3)
+    read = read_changes(answer(), ChangesCursor(), NOW + 3)
     assert (read.cursor.at, read.gap) == (NOW, False)
 
 
 def test_rows_seen_before_are_not_told_again():
-    first = read_changes(answer(edit(1), edit(2, title="B")), Cursor(at=NOW - 60), NOW)
+    first = read_changes(answer(edit(1), edit(2, title="B")), ChangesCursor(at=NOW - 60), NOW)
     assert titles(first) == ["A", "B"]
     again = read_changes(answer(edit(1), edit(2), edit(3, title="C")), first.cursor, NOW)
     assert titles(again) == ["C"]
@@ -61,77 +61,79 @@ def test_rows_seen_before_are_not_told_again():
 
 
 def test_a_row_committed_late_is_told():
-    first = read_changes(answer(edit(5, NOW)), Cursor(at=NOW - 60), NOW)
+    first = read_changes(answer(edit(5, NOW)), ChangesCursor(at=NOW - 60), NOW)
     late = read_changes(answer(edit(4, NOW - 3, title="Late"), edit(5)), first.cursor, NOW + 5)
     assert titles(late) == ["Late"]
 
 
 def test_repeated_numbers_in_one_answer_count_once():
-    read = read_changes(answer(edit(1), edit(1), edit(1)), Cursor(at=NOW - 60), NOW)
+    read = read_changes(answer(edit(1), edit(1), edit(1)), ChangesCursor(at=NOW - 60), NOW)
     assert titles(read) == ["A"]
 
 
 def test_logs_tell_what_edits_lost():
     moved = {"target_title": "New", "target_ns": 0}
     logs = [entry(1, "delete"), entry(2, "move", params=moved), entry(3, "protect", title="No")]
-    read = read_changes(answer(logs=logs), Cursor(at=NOW - 60), NOW)
+    read = read_changes(answer(logs=logs), ChangesCursor(at=NOW - 60), NOW)
     assert read.changed == [
-        Changed("A", 0, NOW),
-        Changed("A", 0, NOW),
-        Changed("New", 0, NOW),
+        TitleChange("A", 0, NOW),
+        TitleChange("A", 0, NOW),
+        TitleChange("New", 0, NOW),
     ]
 
 
 def test_a_log_entry_among_recent_changes_counts_once():
     row = edit(9, type="log", logid=4, logtype="delete", logaction="delete", logparams={})
-    read = read_changes(answer(row, logs=[entry(4, "delete")]), Cursor(at=NOW - 60), NOW)
+    read = read_changes(answer(row, logs=[entry(4, "delete")]), ChangesCursor(at=NOW - 60), NOW)
     assert titles(read) == ["A"]
 
 
 def test_a_categorisation_is_of_the_category():
     row = edit(9, type="categorize", title="Category:C", ns=14, page=33)
-    [told] = read_changes(answer(row), Cursor(at=NOW - 60), NOW).changed
-    assert told == Changed("Category:C", 14, NOW, None)
+    [told] = read_changes(answer(row), ChangesCursor(at=NOW - 60), NOW).changed
+    assert told == TitleChange("Category:C", 14, NOW, None)
 
 
 def test_a_long_answer_goes_on_where_it_stopped():
     part = {"rccontinue": "20231114|7", "continue": "-||"}
-    read = read_changes(answer(edit(1), cursor=part), Cursor(at=NOW - 60), NOW)
-    assert read.cursor.part == part
+    read = read_changes(answer(edit(1), cursor=part), ChangesCursor(at=NOW - 60), NOW)
+    assert read.cursor.continuation == part
     assert changes_query(read.cursor, NOW)["rccontinue"] == "20231114|7"
 
 
 def test_rows_of_the_future_do_not_carry_the_cursor_away():
-    read = read_changes(answer(edit(1, NOW + 86_400)), Cursor(at=NOW - 60), NOW)
+    read = read_changes(answer(edit(1, NOW + 86_400)), ChangesCursor(at=NOW - 60), NOW)
     assert titles(read) == ["A"]
     assert read.cursor.at == NOW
 
 
 def test_a_clock_set_back_is_a_gap():
-    read = read_changes(answer(edit(1, NOW - 7_200), served_at=NOW - 7_200), Cursor(at=NOW), NOW)
+    read = read_changes(
+        answer(edit(1, NOW - 7_200), served_at=NOW - 7_200), ChangesCursor(at=NOW), NOW
+    )
     assert read.gap
     assert read.cursor.at == NOW - 7_200
 
 
 def test_rows_that_are_missing_raise_doubt_and_the_oldest_row_settles_it():
-    seen = read_changes(answer(edit(1)), Cursor(at=NOW - 60), NOW).cursor
+    seen = read_changes(answer(edit(1)), ChangesCursor(at=NOW - 60), NOW).cursor
     read = read_changes(answer(edit(8, NOW + 900)), seen, NOW + 900)
-    assert read.cursor.doubt
+    assert read.cursor.unverified_at
     assert not read.gap
-    kept = ApiAnswer({"recentchanges": [edit(0, NOW - 5_000)]})
+    kept = ApiResponse({"recentchanges": [edit(0, NOW - 5_000)]})
     settled = read_oldest(kept, read.cursor)
     assert not settled.gap
-    assert not settled.cursor.doubt
-    assert read_oldest(ApiAnswer({"recentchanges": [edit(0, NOW + 1)]}), read.cursor).gap
-    assert read_oldest(ApiAnswer({"recentchanges": []}), read.cursor).gap
+    assert not settled.cursor.unverified_at
+    assert read_oldest(ApiResponse({"recentchanges": [edit(0, NOW + 1)]}), read.cursor).gap
+    assert read_oldest(ApiResponse({"recentchanges": []}), read.cursor).gap
     # What was deleted is not missed at each answer anew.
     after = read_changes(answer(edit(8, NOW + 900)), settled.cursor, NOW + 901)
-    assert not after.cursor.doubt
+    assert not after.cursor.unverified_at
 
 
 def test_rows_that_are_none_are_counted_and_left_out():
     rows = [{"rcid": "x"}, edit(2, timestamp="yesterday"), {}, edit(3)]
-    read = read_changes(answer(*rows, logs=[{"logid": None}]), Cursor(at=NOW - 60), NOW)
+    read = read_changes(answer(*rows, logs=[{"logid": None}]), ChangesCursor(at=NOW - 60), NOW)
     assert titles(read) == ["A"]
     assert read.unusable == 4
 
@@ -139,23 +141,23 @@ def test_rows_that_are_none_are_counted_and_left_out():
 @pytest.mark.parametrize("kind", [[], {}, None, 7])
 def test_log_entries_of_no_kind_are_passed_over(kind):
     logged = edit(2, type="log", logtype=kind)
-    read = read_changes(answer(logged, logs=[entry(9, kind)]), Cursor(at=NOW - 60), NOW)
+    read = read_changes(answer(logged, logs=[entry(9, kind)]), ChangesCursor(at=NOW - 60), NOW)
     assert not read.changed
 
 
 def test_what_is_remembered_is_bounded():
     rows = [edit(number) for number in range(MAX_SEEN + 500)]
-    read = read_changes(answer(*rows), Cursor(at=NOW - 60), NOW)
+    read = read_changes(answer(*rows), ChangesCursor(at=NOW - 60), NOW)
     assert len(read.cursor.edits) == MAX_SEEN
 
 
 def test_users_of_a_template():
-    assert users_query("Template:T", {"eicontinue": "10|5"})["eicontinue"] == "10|5"
-    assert read_users(ApiAnswer({"embeddedin": [{"title": "A"}, {"ns": 0}]})) == ["A"]
+    assert template_users_query("Template:T", {"eicontinue": "10|5"})["eicontinue"] == "10|5"
+    assert read_template_users(ApiResponse({"embeddedin": [{"title": "A"}, {"ns": 0}]})) == ["A"]
 
 
 cursors = st.builds(
-    Cursor,
+    ChangesCursor,
     st.floats(0, 4e9),
     st.frozensets(st.integers(0, 2**53)),
     st.frozensets(st.integers(0, 2**53)),
@@ -166,18 +168,18 @@ cursors = st.builds(
 
 @given(cursors)
 def test_cursors_are_read_as_they_were_written(cursor):
-    assert Cursor.from_json(cursor.to_json()) == cursor
+    assert ChangesCursor.from_json(cursor.to_json()) == cursor
 
 
 @pytest.mark.parametrize("text", [None, "", "{", "[]", "7", '{"at": "x"}', '{"at": 1}'])
 def test_cursors_that_cannot_be_read_start_anew(text):
-    assert Cursor.from_json(text) == Cursor()
-    assert Wanted.from_json(text) == Wanted()
-    assert Place.from_json(text).after == 0
+    assert ChangesCursor.from_json(text) == ChangesCursor()
+    assert PendingTemplates.from_json(text) == PendingTemplates()
+    assert ProbeProgress.from_json(text).after == 0
 
 
 def test_work_that_waits_is_read_as_it_was_written():
-    wanted = Wanted((("Template:T", NOW),), ((3, NOW, NOW + 1),), {"eicontinue": "1"}, 2)
-    assert Wanted.from_json(wanted.to_json()) == wanted
-    place = replace(Place(), after=7, began_at=NOW, urgent=True)
-    assert Place.from_json(place.to_json()) == place
+    wanted = PendingTemplates((("Template:T", NOW),), ((3, NOW, NOW + 1),), {"eicontinue": "1"}, 2)
+    assert PendingTemplates.from_json(wanted.to_json()) == wanted
+    place = replace(ProbeProgress(), after=7, began_at=NOW, urgent=True)
+    assert ProbeProgress.from_json(place.to_json()) == place

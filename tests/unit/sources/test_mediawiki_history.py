@@ -5,15 +5,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crawld.sources.mediawiki_api import ApiAnswer
+from crawld.sources.mediawiki_api import ApiResponse
 from crawld.sources.mediawiki_history import (
     LogEntry,
-    Revision,
+    WikiRevision,
     history_query,
-    kinds,
     read_history,
     read_log,
     read_titles,
+    revision_kinds,
     titles_query,
 )
 
@@ -35,12 +35,12 @@ def page(title, number=None, *rows, **more):
 
 
 def answer(*pages, **more):
-    return ApiAnswer({"pages": list(pages), **more})
+    return ApiResponse({"pages": list(pages), **more})
 
 
 def revision(revision_id, at, text):
     digest = None if text is None else hash(text)
-    return Revision(revision_id, float(at), 1, digest)
+    return WikiRevision(revision_id, float(at), 1, digest)
 
 
 class TestTitles:
@@ -84,12 +84,12 @@ class TestTitles:
             "Special:Version",
             "wikt:x",
         ]
-        assert found["Shared.png"].elsewhere
-        assert not found["Gone"].elsewhere
+        assert found["Shared.png"].is_shared
+        assert not found["Gone"].is_shared
 
     def test_format_version_1_is_read_too(self):
         pages = {"7": page("A", 7, row(1, "2024-01-02T03:04:05Z")), "-1": page("B", missing="")}
-        found = read_titles(ApiAnswer({"pages": pages}), ["A", "B"])
+        found = read_titles(ApiResponse({"pages": pages}), ["A", "B"])
         assert (found["A"].number, found["B"].number) == (7, None)
 
     def test_what_is_asked(self):
@@ -142,14 +142,14 @@ class TestHistory:
         "query", [{}, {"pages": []}, {"pages": "no"}, {"pages": [page("A", 1), page("B", 2)]}]
     )
     def test_an_answer_without_the_page_is_none(self, query):
-        assert read_history(ApiAnswer(query)) is None
+        assert read_history(ApiResponse(query)) is None
 
     @pytest.mark.parametrize("number", [0, -1, 2**63, 1e3, "7"])
     def test_a_number_that_is_none_is_of_no_page(self, number):
-        assert read_history(ApiAnswer({"pages": [page("A", number)]})).number is None
+        assert read_history(ApiResponse({"pages": [page("A", number)]})).number is None
 
     def test_a_page_that_went_has_no_number(self):
-        assert read_history(ApiAnswer({"pages": [{"pageid": 7, "missing": True}]})).number is None
+        assert read_history(ApiResponse({"pages": [{"pageid": 7, "missing": True}]})).number is None
 
 
 class TestLog:
@@ -173,7 +173,7 @@ class TestLog:
             {"type": "move", "action": "move", "timestamp": "2024-01-01T00:00:00Z"},
         ]
         day_s = 86_400
-        assert read_log(ApiAnswer({"logevents": entries})) == [
+        assert read_log(ApiResponse({"logevents": entries})) == [
             LogEntry(4, 1_704_326_400.0, "restoration"),
             LogEntry(3, 1_704_326_400.0 - day_s, "deletion"),
             LogEntry(2, 1_704_326_400.0 - 2 * day_s, "move", "B"),
@@ -194,21 +194,21 @@ class TestKinds:
     )
     def test_by_text(self, texts, expected):
         history = [revision(number, number, text) for number, text in enumerate(texts, 1)]
-        assert kinds(history) == expected
+        assert revision_kinds(history) == expected
 
     def test_hidden_texts_are_neither(self):
         history = [revision(1, 1, None), revision(2, 2, None), revision(3, 3, "a")]
-        assert kinds(history) == [None, None, None]
+        assert revision_kinds(history) == [None, None, None]
 
     def test_order_is_that_of_time_and_not_of_the_list_or_the_ids(self):
         history = [revision(1, 30, "a"), revision(5, 10, "a"), revision(3, 20, "b")]
-        assert kinds(history) == ["revert", None, None]
+        assert revision_kinds(history) == ["revert", None, None]
 
     @given(st.lists(st.tuples(st.integers(0, 5), st.sampled_from("abc")), max_size=20))
     def test_without_nulls_each_text_differs_from_the_one_before(self, rows):
         history = [revision(number, at, text) for number, (at, text) in enumerate(rows, 1)]
         marked = sorted(
-            zip(history, kinds(history), strict=True),
+            zip(history, revision_kinds(history), strict=True),
             key=lambda pair: (pair[0].at, pair[0].revision_id),
         )
         kept = [each.digest for each, kind in marked if kind != "null"]

@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from crawld.sources.mediawiki_api import ApiAnswer
-from crawld.sources.mediawiki_scope import Walk, WikiPart, spelt_prefixes
+from crawld.sources.mediawiki_api import ApiResponse
+from crawld.sources.mediawiki_scope import MemberWalk, TitleScope, normalize_prefixes
 from crawld.sources.mediawiki_title import Namespace, TitleRules
 
 NAMES = {0: "", 1: "Talk", 4: "Wiki", 10: "Template", 12: "Help", 13: "Help talk", 14: "Category"}
@@ -17,8 +17,8 @@ RULES = TitleRules(
     | {"special": -1, "h": 12},
     main_page=None,
 )
-WHOLE = WikiPart(RULES)
-SCOPED = WikiPart(
+WHOLE = TitleScope(RULES)
+SCOPED = TitleScope(
     RULES, scoped=True, prefixes=("Help:Inst", "List of "), members=frozenset({"Zürich", "Help:A"})
 )
 
@@ -79,11 +79,11 @@ def test_what_belongs_to_a_part(target, reason):
 def test_prefixes_as_the_wiki_spells_them():
     written = ["help:inst", "list_of_", "List of ", "help:", "Category:", "[[", "ab"]
     spelt = ("Help:Inst", "List of ", "List of ", "Help:", "Category:", "Ab")
-    assert spelt_prefixes(written, RULES) == spelt
+    assert normalize_prefixes(written, RULES) == spelt
 
 
 def answer(name, *rows, cursor=None):
-    return ApiAnswer({name: list(rows)}, cursor)
+    return ApiResponse({name: list(rows)}, cursor)
 
 
 def in_category(title, kind="page"):
@@ -91,33 +91,33 @@ def in_category(title, kind="page"):
 
 
 def test_a_walk_through_categories_that_contain_each_other():
-    walk = Walk.of(["physics", "Category:Maths"], 1, [], RULES)
+    walk = MemberWalk.start(["physics", "Category:Maths"], 1, [], RULES)
     assert walk.query(RULES)["cmtitle"] == "Category:Physics"
     rows = [in_category("A"), in_category("Category:Optics", "subcat")]
     titles, walk = walk.read(answer("categorymembers", *rows, cursor={"cmcontinue": "x"}))
     assert titles == ["A"]
     assert walk.query(RULES)["cmcontinue"] == "x"
     rows = [in_category("B"), in_category("Category:Maths", "subcat"), {"title": 7}, "junk"]
-    titles, walk = walk.read(ApiAnswer({"categorymembers": rows}, None))
+    titles, walk = walk.read(ApiResponse({"categorymembers": rows}, None))
     assert titles == ["B"]
     assert [title for title, _ in walk.categories] == ["Category:Maths", "Category:Optics"]
     _, walk = walk.read(answer("categorymembers"))
     below = [in_category("Category:Lenses", "subcat"), in_category("Category:Physics", "subcat")]
     _, walk = walk.read(answer("categorymembers", *below))
-    assert walk.over  # Optics was as deep as wanted
+    assert walk.is_done  # Optics was as deep as wanted
 
 
 def test_a_walk_through_prefixes():
-    walk = Walk.of([], 0, ["help:inst", "list of "], RULES)
+    walk = MemberWalk.start([], 0, ["help:inst", "list of "], RULES)
     query = walk.query(RULES)
     assert (query["apprefix"], query["apnamespace"]) == ("Inst", 12)
     assert query["apfilterredir"] == "nonredirects"
     titles, walk = walk.read(answer("allpages", {"title": "Help:Install"}))
     assert titles == ["Help:Install"]
     assert walk.query(RULES)["apprefix"] == "List of "
-    assert walk.skipped().over
+    assert walk.skip().is_done
 
 
 def test_a_category_nobody_has_is_skipped():
-    walk = Walk.of(["None", "Some"], 0, [], RULES).skipped()
+    walk = MemberWalk.start(["None", "Some"], 0, [], RULES).skip()
     assert walk.query(RULES)["cmtitle"] == "Category:Some"

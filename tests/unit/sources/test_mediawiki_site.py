@@ -3,7 +3,7 @@ import json
 import pytest
 
 from crawld.core.content import html
-from crawld.sources.mediawiki_site import WikiFacts, api_moved, read_siteinfo, recognise
+from crawld.sources.mediawiki_site import WikiFacts, find_api, moved_api_url, read_siteinfo
 
 URL = "https://wiki.test/wiki/A"
 MEDIAWIKI = '<meta name="generator" content="MediaWiki 1.39.17"/>'
@@ -65,7 +65,7 @@ def siteinfo(**general):
 )
 def test_wikis_are_recognised_by_their_pages(head, api_url):
     page = html.parse(f"<html><head>{head}</head><body>text</body></html>")
-    assert recognise(page, URL) == api_url
+    assert find_api(page, URL) == api_url
 
 
 def test_siteinfo_gives_the_rules_of_titles():
@@ -144,4 +144,4 @@ def test_facts_come_back_from_the_file():
     ],
 )
 def test_an_api_may_move(location, target):
-    assert api_moved("http://wiki.test/w/api.php", location) == target
+    assert moved_api_url("http://wiki.test/w/api.php", location) == target

@@ -145,8 +145,8 @@ def test_half_a_character_gives_the_address_of_a_mark():
 @given(st.text(string.printable + "áßИ北😀:?&%+'\"", min_size=1, max_size=60))
 def test_a_title_leads_to_a_url_that_names_it(written):
     wiki = rules()
-    title = wiki.normalise(written)
+    title = wiki.normalize(written)
     if title is not None:
-        assert wiki.normalise(title) == title
+        assert wiki.normalize(title) == title
         url = wiki.url_of(title, ORIGIN)
         assert wiki.title_of(url) == title

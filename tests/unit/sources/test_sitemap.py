@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from crawld.sources.entry import Entry, Span, read_date
+from crawld.sources.listed_page import ListedPage, TimeSpan, read_date
 from crawld.sources.sitemap import (
     MAX_SILENT_BYTES,
-    Census,
+    DateStatistics,
     SitemapError,
     SitemapKind,
     SitemapReader,
@@ -50,9 +50,9 @@ def test_pages_with_dates_and_frequencies():
     assert read(body) == (
         SitemapKind.PAGES,
         [
-            Entry("http://a.test/x?a=1&b=2", read_date("2026-11-21"), 86_400.0),
-            Entry("http://a.test/b%C3%BC", None, float("inf")),
-            Entry("http://a.test/c"),
+            ListedPage("http://a.test/x?a=1&b=2", read_date("2026-11-21"), 86_400.0),
+            ListedPage("http://a.test/b%C3%BC", None, float("inf")),
+            ListedPage("http://a.test/c"),
         ],
         0,
     )
@@ -64,7 +64,7 @@ def test_an_index():
     ]
     kind, found, _ = read(urlset(*rows, root="sitemapindex"))
     assert kind is SitemapKind.INDEX
-    assert found == [Entry("http://a.test/1.xml.gz", Span(NOW, NOW + 1.0))]
+    assert found == [ListedPage("http://a.test/1.xml.gz", TimeSpan(NOW, NOW + 1.0))]
 
 
 def test_what_images_and_news_say_is_not_the_pages():
@@ -73,24 +73,24 @@ def test_what_images_and_news_say_is_not_the_pages():
         "<image:loc>http://a.test/i.png</image:loc></image:image>"
         "<loc>http://a.test/p</loc><x:lastmod xmlns:x='urn:x'>2026</x:lastmod></url>"
     )
-    assert read(body)[1] == [Entry("http://a.test/p")]
+    assert read(body)[1] == [ListedPage("http://a.test/p")]
 
 
 @pytest.mark.parametrize("ns", ["", "http://www.google.com/schemas/sitemap/0.84", "urn:whatever"])
 def test_the_roots_own_namespace_counts(ns):
-    assert read(urlset(row("http://a.test/p"), ns=ns))[1] == [Entry("http://a.test/p")]
+    assert read(urlset(row("http://a.test/p"), ns=ns))[1] == [ListedPage("http://a.test/p")]
 
 
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-16", "latin-1"])
 def test_encodings(encoding):
     text = f'<?xml version="1.0" encoding="{encoding}"?><urlset>{row("http://a.test/ü")}</urlset>'
-    assert read(text.encode(encoding))[1] == [Entry("http://a.test/%C3%BC")]
+    assert read(text.encode(encoding))[1] == [ListedPage("http://a.test/%C3%BC")]
 
 
 def test_lines_of_urls():
     body = b"\xef\xbb\xbfhttp://a.test/1\r\nhttps://a.test/2\n\n# said\nhttp://a.test/3"
     urls = ["http://a.test/1", "https://a.test/2", "http://a.test/3"]
-    assert read(body) == (SitemapKind.PAGES, [Entry(url) for url in urls], 0)
+    assert read(body) == (SitemapKind.PAGES, [ListedPage(url) for url in urls], 0)
 
 
 def test_urls_that_cannot_be_fetched_are_counted():
@@ -113,13 +113,13 @@ def test_a_feed_may_be_a_sitemap():
 def test_what_a_real_mediawiki_writes():
     kind, found, junk = read((DATA / "mediawiki_sitemap.xml.gz").read_bytes())
     assert (kind, len(found), junk) == (SitemapKind.PAGES, 13, 0)
-    assert found[0] == Entry("http://wiki.test/wiki/AC/DC", read_date("2023-03-31T01:27:11Z"))
+    assert found[0] == ListedPage("http://wiki.test/wiki/AC/DC", read_date("2023-03-31T01:27:11Z"))
 
 
 def test_packed_in_members_with_padding():
     body = gzip.compress(urlset(row("http://a.test/1"))[:90])
     rest = gzip.compress(urlset(row("http://a.test/1"))[90:])
-    assert read(body + rest + b"\0" * 500)[1] == [Entry("http://a.test/1")]
+    assert read(body + rest + b"\0" * 500)[1] == [ListedPage("http://a.test/1")]
 
 
 # --- enemies ------------------------------------------------------------------------------------
@@ -168,7 +168,9 @@ def test_what_was_read_before_the_end_counts():
     piece = urlset(*(row(f"http://a.test/{i}") for i in range(3))).replace(b"</urlset>", b"<url><")
     with pytest.raises(SitemapError):
         reader.feed(piece + b"<")
-    assert [entry.url for entry in reader.taken()] == [f"http://a.test/{i}" for i in range(3)]
+    assert [entry.url for entry in reader.take_entries()] == [
+        f"http://a.test/{i}" for i in range(3)
+    ]
 
 
 def test_a_long_text_is_not_kept():
@@ -176,7 +178,7 @@ def test_a_long_text_is_not_kept():
     reader.feed(b"<urlset><url><loc>http://a.test/</loc><lastmod>")
     for _ in range(20):
         reader.feed(b"2" * 50_000)
-    assert reader.feed(b"</lastmod></url>") == [Entry("http://a.test/")]
+    assert reader.feed(b"</lastmod></url>") == [ListedPage("http://a.test/")]
 
 
 def packed_sitemap(count):
@@ -193,7 +195,7 @@ def packed_sitemap(count):
 
 def peak_bytes(body):
     """Return how many entries a packed sitemap has, and the most memory that reading it took."""
-    reader, census, count = SitemapReader(), Census(NOW), 0
+    reader, census, count = SitemapReader(), DateStatistics(NOW), 0
     tracemalloc.start()
     for piece in unpack(body):
         found = reader.feed(piece)
@@ -215,8 +217,8 @@ def test_memory_does_not_grow_with_the_sitemap():
 
 
 def census_of(dates):
-    census = Census(NOW)
-    entries = [Entry(f"http://a.test/{i}", read_date(date)) for i, date in enumerate(dates)]
+    census = DateStatistics(NOW)
+    entries = [ListedPage(f"http://a.test/{i}", read_date(date)) for i, date in enumerate(dates)]
     for start in range(0, len(entries), 7):
         census.add(entries[start : start + 7])
     return census, entries
@@ -224,7 +226,7 @@ def census_of(dates):
 
 def test_a_date_that_all_share_is_the_files():
     census, _ = census_of(["2026-11-20T10:00:00Z"] * 19 + ["2026-01-01"])
-    assert census.shared() == read_date("2026-11-20T10:00:00Z")
+    assert census.shared_date() == read_date("2026-11-20T10:00:00Z")
 
 
 def test_when_the_dates_say_all_they_can():
@@ -245,7 +247,7 @@ def test_when_the_dates_say_all_they_can():
     ],
 )
 def test_dates_that_are_the_pages_own(dates):
-    assert census_of(dates)[0].shared() is None
+    assert census_of(dates)[0].shared_date() is None
 
 
 def test_dates_to_come_are_counted_and_do_not_make_the_newest():

@@ -15,7 +15,7 @@ from typing import Final
 import apsw
 import structlog
 
-from crawld.config.model import Replicas as Keys
+from crawld.config.model import ReplicasConfig as Keys
 from crawld.core.content.html import parse as parse_html
 from crawld.core.replica.canonical import HostProfile
 from crawld.core.replica.verdict import PROBED_PATHS, level_of

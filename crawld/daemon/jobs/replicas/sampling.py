@@ -14,7 +14,7 @@ from typing import Final
 
 import structlog
 
-from crawld.config.model import Replicas as Keys
+from crawld.config.model import ReplicasConfig as Keys
 from crawld.daemon.clock import Clock
 from crawld.daemon.crawl.loop import Crawl
 from crawld.daemon.pacing import paced_read

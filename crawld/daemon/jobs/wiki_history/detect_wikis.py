@@ -16,7 +16,7 @@ from crawld.core.url import parse, registrable_domain
 from crawld.daemon.clock import Clock
 from crawld.daemon.crawl.loop import Crawl
 from crawld.daemon.frontier.site import ActiveSite
-from crawld.sources.mediawiki_site import recognise
+from crawld.sources.mediawiki_site import find_api
 from crawld.store.changes import wiki
 from crawld.store.changes.wiki import Sample, WikiRow
 from crawld.store.engine.database import Database
@@ -91,6 +91,6 @@ def _seen_in(connection: apsw.Connection, samples: Iterable[Sample]) -> str | No
     """Return the API that stored pages name; runs on a reader's thread, parsing included."""
     for sample in samples:
         body = version.read_body(connection, sample.version_id)
-        if body and (api_url := recognise(html.parse(body), sample.url)):
+        if body and (api_url := find_api(html.parse(body), sample.url)):
             return api_url
     return None

@@ -12,7 +12,7 @@ from collections.abc import Callable
 import structlog
 import trio
 
-from crawld.config.model import Jobs
+from crawld.config.model import JobsConfig
 from crawld.daemon.clock import Clock
 from crawld.daemon.crawl.api_client import ApiClient
 from crawld.daemon.crawl.loop import Crawl
@@ -43,7 +43,7 @@ class Backfill:
         client: ApiClient,
         clock: Clock,
         *,
-        settings: Callable[[], Jobs],
+        settings: Callable[[], JobsConfig],
         on_learnt: Callable[[], None] = lambda: None,
     ) -> None:
         """Take whom to ask; `on_learnt` is called when a wiki has said what it is."""

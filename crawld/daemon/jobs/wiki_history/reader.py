@@ -20,18 +20,18 @@ import apsw
 import structlog
 import trio
 
-from crawld.config.model import Jobs
+from crawld.config.model import JobsConfig
 from crawld.core.politeness import MAX_RETRY_AFTER_S
 from crawld.daemon.clock import Clock
 from crawld.daemon.crawl.api_client import Api, ApiClient
 from crawld.daemon.crawl.loop import Crawl
 from crawld.daemon.jobs.wiki_history.detect_wikis import may_ask
 from crawld.daemon.jobs.wiki_history.rebuild import rebuild
-from crawld.sources.mediawiki_api import ApiAnswer, ApiTrouble, Parameters, Trouble, batch
+from crawld.sources.mediawiki_api import ApiResponse, ApiTrouble, ApiTroubleKind, Parameters, batch
 from crawld.sources.mediawiki_history import (
     LogEntry,
-    Revision,
-    ShownPage,
+    PageInfo,
+    WikiRevision,
     history_query,
     log_query,
     read_history,
@@ -39,7 +39,7 @@ from crawld.sources.mediawiki_history import (
     read_titles,
     titles_query,
 )
-from crawld.sources.mediawiki_site import SITEINFO, WikiFacts, api_moved, read_siteinfo
+from crawld.sources.mediawiki_site import SITEINFO, WikiFacts, moved_api_url, read_siteinfo
 from crawld.sources.mediawiki_title import TitleRules
 from crawld.store.changes import wiki, wiki_page
 from crawld.store.changes.change import Change
@@ -65,8 +65,13 @@ FAILURES = 3
 
 _PAGES_AT_FAULT = frozenset(
     {
-        *(Trouble.BROKEN, Trouble.NOT_JSON, Trouble.UNAVAILABLE, Trouble.UNREACHABLE),
-        *(Trouble.TOO_MANY, Trouble.BAD_CURSOR),
+        *(
+            ApiTroubleKind.BROKEN,
+            ApiTroubleKind.NOT_JSON,
+            ApiTroubleKind.UNAVAILABLE,
+            ApiTroubleKind.UNREACHABLE,
+        ),
+        *(ApiTroubleKind.TOO_MANY, ApiTroubleKind.BAD_CURSOR),
     }
 )
 """Troubles that the pages asked for may have caused: others go first the next time."""
@@ -83,7 +88,7 @@ class WikiReading:
         clock: Clock,
         row: WikiRow,
         *,
-        settings: Callable[[], Jobs],
+        settings: Callable[[], JobsConfig],
         on_learnt: Callable[[], None] = lambda: None,
     ) -> None:
         self._on_learnt = on_learnt
@@ -164,7 +169,9 @@ class WikiReading:
         try:
             facts = read_siteinfo(answer.query)
         except ValueError as error:
-            return await self._troubled(ApiTrouble(Trouble.NOT_JSON, f"no siteinfo: {error}"))
+            return await self._troubled(
+                ApiTrouble(ApiTroubleKind.NOT_JSON, f"no siteinfo: {error}")
+            )
         self._facts = facts
         await self._database.write(
             wiki.set_facts, self._row.wiki_id, facts.to_json(), self._clock.now()
@@ -202,7 +209,7 @@ class WikiReading:
             await self._store(page, shown, answer.cursor)
         return 0.0
 
-    async def _store(self, page: WikiPageRow, shown: ShownPage, cursor: Parameters | None) -> None:
+    async def _store(self, page: WikiPageRow, shown: PageInfo, cursor: Parameters | None) -> None:
         if shown.unusable:
             log.warning("unusable_revisions", title=shown.title, count=shown.unusable)
         await self._database.write(
@@ -235,9 +242,9 @@ class WikiReading:
         await self._answered()
         return 0.0
 
-    async def _ask(self, parameters: Parameters) -> ApiAnswer | ApiTrouble:
+    async def _ask(self, parameters: Parameters) -> ApiResponse | ApiTrouble:
         if self._row.api_url is None:
-            return ApiTrouble(Trouble.HELD, "the wiki has to be recognised anew")
+            return ApiTrouble(ApiTroubleKind.HELD, "the wiki has to be recognised anew")
         return await self._client.ask(Api(self._row.site_id, self._row.api_url), parameters)
 
     async def _answered(self) -> None:
@@ -248,14 +255,14 @@ class WikiReading:
 
     async def _troubled(self, trouble: ApiTrouble, pages: Sequence[WikiPageRow] = ()) -> float:
         """Store a trouble, and return how long to leave the API alone."""
-        if trouble.trouble is Trouble.HELD:
+        if trouble.trouble is ApiTroubleKind.HELD:
             return trouble.retry_after_s or math.inf
         if trouble.trouble in _PAGES_AT_FAULT and pages:
             self._name_fewer(len(pages), trouble.limit)
             await self._give_up(
-                pages, trouble.detail, restart=trouble.trouble is Trouble.BAD_CURSOR
+                pages, trouble.detail, restart=trouble.trouble is ApiTroubleKind.BAD_CURSOR
             )
-        if trouble.trouble is Trouble.MOVED:
+        if trouble.trouble is ApiTroubleKind.MOVED:
             await self._follow(trouble)
         pause_s = trouble.pause_s(self._row.trouble_count + 1)
         await self._database.write(
@@ -278,7 +285,7 @@ class WikiReading:
     async def _follow(self, trouble: ApiTrouble) -> None:
         """Take a redirect of the API where the site's leave holds there too."""
         site, api_url = self._crawl.sites.get(self._row.site_id), self._row.api_url
-        target = api_moved(api_url, trouble.detail) if api_url else None
+        target = moved_api_url(api_url, trouble.detail) if api_url else None
         if site is None or target is None or not may_ask(site, f"{self._row.origin}/", target):
             return
         log.info("api_moved", origin=self._row.origin, api=target)
@@ -320,7 +327,7 @@ def _titled(
 def _resolved(
     connection: apsw.Connection,
     pages: Iterable[WikiPageRow],
-    found: Mapping[str, ShownPage],
+    found: Mapping[str, PageInfo],
     at: float,
 ) -> None:
     """Store which pages titles show."""
@@ -331,14 +338,14 @@ def _resolved(
         if shown.number is not None:
             latest = _change(shown.revisions[0]) if shown.revisions else None
             wiki_page.shows(connection, page, Shown(shown.number, shown.title, latest), at)
-        elif shown.refused or shown.elsewhere:
+        elif shown.refused or shown.is_shared:
             detail = shown.refused or "shown from another wiki"
             wiki_page.settle(connection, page, "refused", at=at, detail=detail)
         else:
             wiki_page.settle(connection, page, "lost", at=at, detail="the wiki shows no page")
 
 
-def _change(revision: Revision) -> Change:
+def _change(revision: WikiRevision) -> Change:
     return Change(
         revision.at,
         revision.revision_id,

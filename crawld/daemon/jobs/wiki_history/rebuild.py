@@ -18,7 +18,7 @@ from tenacity import retry, retry_if_result, stop_after_attempt
 from crawld.core.change.history import build_history
 from crawld.core.change.model import PageModel
 from crawld.core.change.refit import from_histories
-from crawld.sources.mediawiki_history import Revision, RevisionKind, kinds
+from crawld.sources.mediawiki_history import RevisionKind, WikiRevision, revision_kinds
 from crawld.store.changes import change
 from crawld.store.changes import model as model_rows
 from crawld.store.changes.change import Change, Kind
@@ -83,7 +83,7 @@ def rebuilt_model(connection: apsw.Connection, page_id: int, until: float) -> Re
     """
     changes = change.list_changes(connection, page_id)
     revisions = [each for each in changes if each.source == "revision"]
-    found = kinds([_revision(each) for each in revisions])
+    found = revision_kinds([_revision(each) for each in revisions])
     marks = [(each, kind) for each, kind in zip(revisions, found, strict=True) if kind != each.kind]
     changed_at = [
         *(each.changed_at for each in changes if each.source == "log"),
@@ -94,9 +94,9 @@ def rebuilt_model(connection: apsw.Connection, page_id: int, until: float) -> Re
     return Rebuilt(before, _model(changed_at, until, before), tuple(marks))
 
 
-def _revision(row: Change) -> Revision:
+def _revision(row: Change) -> WikiRevision:
     kind: RevisionKind | None = "revert" if row.kind == "revert" else None
-    return Revision(row.revision_id, row.changed_at, row.size_bytes, row.digest, kind)
+    return WikiRevision(row.revision_id, row.changed_at, row.size_bytes, row.digest, kind)
 
 
 def _model(changed_at: Sequence[float], until: float, before: bytes | None) -> bytes | None:

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from crawld.config.model import Jobs
+from crawld.config.model import JobsConfig
 from crawld.core.change.history import Observation
 from crawld.core.change.model import PageModel
 from crawld.core.change.reliability import Reliability
@@ -109,7 +109,9 @@ class Hosts:
 
 
 def budget(worth=None, *, share=0.25, delay_s=1.0):
-    made = Budget(Hosts(delay_s), None, workers=THREADS, settings=lambda: Jobs(poll_share=share))
+    made = Budget(
+        Hosts(delay_s), None, workers=THREADS, settings=lambda: JobsConfig(poll_share=share)
+    )
     if worth is not None:
         made._worth[1] = worth
     return made

@@ -14,8 +14,8 @@ from crawld.daemon.hints.source import HELD, Poll, PollTrouble
 from crawld.daemon.hints.wiki_probe import Probe
 from crawld.daemon.hints.wiki_source import Wiki
 from crawld.daemon.hints.wikis import FanOut, RecentChanges
-from crawld.sources.mediawiki_api import ApiTrouble, Trouble, read_answer
-from crawld.sources.mediawiki_changes import Cursor, Place, Wanted
+from crawld.sources.mediawiki_api import ApiTrouble, ApiTroubleKind, read_response
+from crawld.sources.mediawiki_changes import ChangesCursor, PendingTemplates, ProbeProgress
 from crawld.sources.mediawiki_site import WikiFacts
 from crawld.sources.mediawiki_title import Namespace, TitleRules
 from crawld.store import visit
@@ -59,7 +59,7 @@ class Answers:
             return given
         status, body = given if isinstance(given, tuple) else (200, given)
         text = body if isinstance(body, str) else json.dumps(body)
-        return read_answer(status, None, text.encode(), now=NOW)
+        return read_response(status, None, text.encode(), now=NOW)
 
 
 def said(at=NOW, cursor=None, **query):
@@ -167,7 +167,7 @@ async def test_edits_are_told_of_titles_and_of_what_redirects_there(make):
     assert world.told(poll) == {"Page 0", "Page 59"}
     assert poll.told_until == NOW - 1.0
     assert all(page.first_at <= page.last_at <= NOW for page in poll.pages)
-    assert Cursor.from_json(poll.cursor).at == NOW - 5
+    assert ChangesCursor.from_json(poll.cursor).at == NOW - 5
 
 
 async def test_a_deleted_page_takes_along_what_redirected_to_it(make):
@@ -209,7 +209,7 @@ async def test_what_is_kept_no_longer_starts_a_round_of_probes(make):
     assert not settled.more
     [(number, place)] = settled.handed_on
     assert number == world.known.sources["probe"].hint_source_id
-    assert Place.from_json(place).urgent
+    assert ProbeProgress.from_json(place).urgent
 
 
 @pytest.mark.parametrize(
@@ -234,16 +234,16 @@ async def test_answers_that_are_none_are_trouble_with_a_pause(make, answer, trou
 
 async def test_a_host_that_rests_is_no_trouble(make):
     world = await make()
-    poll = await world.poll("recent_changes", ApiTrouble(Trouble.HELD, "closed", 60.0))
+    poll = await world.poll("recent_changes", ApiTrouble(ApiTroubleKind.HELD, "closed", 60.0))
     assert (poll.trouble, poll.pause_s) == (HELD, 60.0)
 
 
 async def test_a_cursor_the_wiki_does_not_know_is_dropped(make):
     world = await make()
-    cursor = Cursor(at=NOW - 60, part={"rccontinue": "old"}).to_json()
+    cursor = ChangesCursor(at=NOW - 60, continuation={"rccontinue": "old"}).to_json()
     refused = {"error": {"code": "badcontinue", "info": "no"}}
     poll = await world.poll("recent_changes", refused, cursor=cursor)
-    assert Cursor.from_json(poll.cursor) == Cursor(at=NOW - 60)
+    assert ChangesCursor.from_json(poll.cursor) == ChangesCursor(at=NOW - 60)
 
 
 async def test_a_few_pages_are_probed_instead(make):
@@ -334,7 +334,7 @@ async def test_a_round_of_probes_goes_through_all_pages(make):
         assert world.client.asked[-1]["titles"].split("|") == part
         cursor = poll.cursor
     assert poll.told_until is not None
-    assert Place.from_json(cursor).after == 0
+    assert ProbeProgress.from_json(cursor).after == 0
 
 
 async def test_fewer_titles_are_named_where_so_many_are_refused(make):
@@ -342,7 +342,7 @@ async def test_fewer_titles_are_named_where_so_many_are_refused(make):
     for limit, then in ((50, 25), (10, 10)):  # one that is no reason, and one that is
         refused = {"error": {"code": "toomanyvalues", "info": "no", "limit": limit}}
         poll = await world.poll("probe", refused)
-        assert Place.from_json(poll.cursor).titles == then
+        assert ProbeProgress.from_json(poll.cursor).titles == then
 
 
 async def test_users_of_an_edited_template_are_possibly_stale(make):
@@ -358,7 +358,7 @@ async def test_users_of_an_edited_template_are_possibly_stale(make):
     assert world.client.asked[-1]["eititle"] == "Template:Box"
     told = await world.poll("fan_out", said(embeddedin=[]), cursor=told.cursor)
     assert world.client.asked[-1]["eicontinue"] == "10|9"
-    assert Wanted.from_json(told.cursor) == Wanted()
+    assert PendingTemplates.from_json(told.cursor) == PendingTemplates()
 
 
 async def test_a_url_hash_is_the_key_of_a_title(make):

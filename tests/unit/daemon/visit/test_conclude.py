@@ -15,7 +15,7 @@ from crawld.daemon.frontier.admission import Admission
 from crawld.daemon.visit.conclude import conclude
 from crawld.daemon.visit.record import VisitFeedback, model_after, record_of
 from crawld.daemon.visit.validators import UNCONDITIONAL, RequestMode
-from crawld.net.exchange import Fetched, FetchFailure
+from crawld.net.exchange import FetchFailure, FetchResponse
 from crawld.store.frontier.frontier import NO_CAPS
 from crawld.store.frontier.host import HostUpdate
 from crawld.store.frontier.page import PageRecord
@@ -53,7 +53,7 @@ HELD = {"digest": digest(OLD), "version_id": 5, "etag": '"old"', "last_modified"
 
 def fetched(status=200, body=HTML, headers=(), content_type="text/html; charset=utf-8"):
     lines = [*headers] if content_type is None else [("Content-Type", content_type), *headers]
-    return Fetched(
+    return FetchResponse(
         status=status,
         reason="",
         http_version="HTTP/1.1",

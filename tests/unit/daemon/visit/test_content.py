@@ -3,13 +3,13 @@
 import pytest
 
 from crawld.daemon.visit.content import read_content
-from crawld.net.exchange import Fetched
+from crawld.net.exchange import FetchResponse
 
 URL = "https://example.org/d/"
 
 
 def page(body):
-    return Fetched(
+    return FetchResponse(
         status=200,
         reason="OK",
         http_version="HTTP/1.1",

@@ -5,7 +5,7 @@ import pytest
 from crawld.core.robots import Robots
 from crawld.daemon.frontier.admission import Admission, Referrer
 from crawld.daemon.visit.content import needed_by, read_content
-from crawld.net.exchange import Fetched
+from crawld.net.exchange import FetchResponse
 from tests.unit.daemon.site_values import site_with
 
 HOME = "http://a.test/deep/page"
@@ -24,7 +24,7 @@ STYLE = b"@import 'x.css'; @font-face { src: url(f.ttf) } p { background: url(..
 
 
 def answer(body, content_type="text/html"):
-    return Fetched(
+    return FetchResponse(
         status=200,
         reason="OK",
         http_version="HTTP/1.1",

@@ -35,7 +35,7 @@ _LOCAL_ERRNOS = frozenset(
 )
 
 
-class Fault(Exception):
+class FetchError(Exception):
     """A fetch cannot go on.
 
     Args:
@@ -51,15 +51,17 @@ class Fault(Exception):
         self.local = local
 
 
-def connect_fault(error: OSError | None, address: str) -> Fault:
+def connect_error(error: OSError | None, address: str) -> FetchError:
     """Return the fault of a connection that was not made; no error means no answer in time."""
     if error is None:
-        return Fault(Failure.TIMEOUT, f"{address} did not answer the connection attempt")
+        return FetchError(Failure.TIMEOUT, f"{address} did not answer the connection attempt")
     text = error.strerror or str(error) or type(error).__name__
-    return Fault(Failure.CONNECT, f"{address}: {text.lower()}", local=error.errno in _LOCAL_ERRNOS)
+    return FetchError(
+        Failure.CONNECT, f"{address}: {text.lower()}", local=error.errno in _LOCAL_ERRNOS
+    )
 
 
-def http_fault(error: Exception, progress: Progress) -> Fault:
+def http_error(error: Exception, progress: Progress) -> FetchError:
     """Return the fault of an exchange that the HTTP library gave up.
 
     Args:
@@ -68,10 +70,10 @@ def http_fault(error: Exception, progress: Progress) -> Fault:
     """
     tls = tls_cause(error)
     if tls is not None:
-        return Fault(Failure.TLS, explain_tls(tls))
+        return FetchError(Failure.TLS, explain_tls(tls))
     text = str(error).rstrip(".").lower()[:200] or type(error).__name__
-    if not progress.ended:
-        return Fault(Failure.PROTOCOL, text)
-    if progress.answer_begun():
-        return Fault(Failure.TRUNCATED, f"the connection ended inside the answer: {text}")
-    return Fault(Failure.CONNECT, f"the connection ended before an answer: {text}")
+    if not progress.peer_closed:
+        return FetchError(Failure.PROTOCOL, text)
+    if progress.response_begun():
+        return FetchError(Failure.TRUNCATED, f"the connection ended inside the answer: {text}")
+    return FetchError(Failure.CONNECT, f"the connection ended before an answer: {text}")

@@ -28,7 +28,7 @@ from typing import NamedTuple
 CLOCK_TOLERANCE_S = 300.0
 """How far ahead of our clock a server's may be before its dates are not believed."""
 
-SHORT_S = 60.0
+SHORT_SPAN_S = 60.0
 """Spans up to this are taken as instants."""
 
 MAX_DATE_LENGTH = 64
@@ -40,14 +40,14 @@ _W3C = re.compile(
 ).fullmatch
 
 
-class Span(NamedTuple):
+class TimeSpan(NamedTuple):
     """A span of time in which something happened, Unix seconds; the end is not part of it."""
 
     first: float
     end: float
 
 
-class Entry(NamedTuple):
+class ListedPage(NamedTuple):
     """One page as a document names it.
 
     Attributes:
@@ -57,18 +57,18 @@ class Entry(NamedTuple):
     """
 
     url: str
-    changed: Span | None = None
+    changed: TimeSpan | None = None
     every_s: float | None = None
 
 
-class Told(NamedTuple):
+class ChangeBounds(NamedTuple):
     """What a date says: the earliest instant of the change, and up to when copies lack it."""
 
     first_at: float
     last_at: float
 
 
-def told_by(changed: Span, now: float) -> Told | None:
+def change_bounds(changed: TimeSpan, now: float) -> ChangeBounds | None:
     """Return which copies the date of a page makes stale, None where it is not believed.
 
     Args:
@@ -84,18 +84,18 @@ def told_by(changed: Span, now: float) -> Told | None:
     if changed.first > now + CLOCK_TOLERANCE_S:
         return None
     if changed.first > now:
-        return Told(now, now)
+        return ChangeBounds(now, now)
     if changed.end <= now:
-        return Told(changed.first, changed.end)
-    return Told(changed.first, changed.first if is_open(changed, now) else now)
+        return ChangeBounds(changed.first, changed.end)
+    return ChangeBounds(changed.first, changed.first if is_open(changed, now) else now)
 
 
-def is_open(changed: Span, now: float) -> bool:
+def is_open(changed: TimeSpan, now: float) -> bool:
     """Whether a date will say more once its span is over: see case 3."""
-    return changed.first <= now < changed.end > changed.first + SHORT_S
+    return changed.first <= now < changed.end > changed.first + SHORT_SPAN_S
 
 
-def read_date(text: str) -> Span | None:
+def read_date(text: str) -> TimeSpan | None:
     """Return the span a date names, None where the text is none.
 
     Args:
@@ -109,12 +109,12 @@ def read_date(text: str) -> Span | None:
 
 
 @lru_cache(maxsize=4_096)
-def _read_date(text: str) -> Span | None:
+def _read_date(text: str) -> TimeSpan | None:
     try:
         if text[10:11] == "T" and text[16:17] == ":":
             moment = datetime.fromisoformat(text)
             first = (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
-            return Span(first, first + 1.0)
+            return TimeSpan(first, first + 1.0)
     except ValueError:
         pass
     try:
@@ -124,17 +124,17 @@ def _read_date(text: str) -> Span | None:
         return None
 
 
-def _w3c(match: re.Match[str]) -> Span:
+def _w3c(match: re.Match[str]) -> TimeSpan:
     year, month, day, hour, minute, second, fraction, offset = match.groups()
     moment = datetime(int(year), int(month or 1), int(day or 1), tzinfo=UTC)
     if hour is None:
-        return Span(moment.timestamp(), moment.timestamp() + _days(match) * 86_400.0)
+        return TimeSpan(moment.timestamp(), moment.timestamp() + _days(match) * 86_400.0)
     # 24:00 is midnight; a leap second belongs to the minute before.
     moment += timedelta(hours=int(hour), minutes=int(minute), seconds=min(int(second or 0), 59))
     if int(hour) > 24 or int(minute) > 59:
         raise ValueError(match[0])
     first = moment.replace(tzinfo=_zone(offset)).timestamp() + float(fraction or 0.0)
-    return Span(first, first + (1.0 if second else 60.0))
+    return TimeSpan(first, first + (1.0 if second else 60.0))
 
 
 def _days(match: re.Match[str]) -> int:
@@ -152,7 +152,7 @@ def _zone(offset: str | None) -> timezone:
     return timezone(-shift if offset[0] == "-" else shift)
 
 
-def _rfc822(text: str) -> Span:
+def _rfc822(text: str) -> TimeSpan:
     moment = parsedate_to_datetime(text)
     first = (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
-    return Span(first, first + 1.0)
+    return TimeSpan(first, first + 1.0)

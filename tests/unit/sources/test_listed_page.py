@@ -2,9 +2,9 @@
 
 import pytest
 
-from crawld.sources.entry import Span, is_open, read_date, told_by
+from crawld.sources.listed_page import TimeSpan, change_bounds, is_open, read_date
 
-DAY = Span(1_795_219_200.0, 1_795_305_600.0)  # 2026-11-21
+DAY = TimeSpan(1_795_219_200.0, 1_795_305_600.0)  # 2026-11-21
 NOON = 1_795_262_400.0
 
 
@@ -31,7 +31,7 @@ NOON = 1_795_262_400.0
     ],
 )
 def test_dates(text, first, length_s):
-    assert read_date(text) == Span(first, first + length_s)
+    assert read_date(text) == TimeSpan(first, first + length_s)
 
 
 @pytest.mark.parametrize(
@@ -68,7 +68,7 @@ def test_what_is_no_date(text):
     ],
 )
 def test_what_a_date_says_against_a_copy(visited, now, stale):
-    told = told_by(DAY, now)
+    told = change_bounds(DAY, now)
     assert (told is not None and visited < told.last_at) is stale
     assert told is None or told.first_at <= told.last_at <= now
 
@@ -78,10 +78,10 @@ def test_what_a_date_says_against_a_copy(visited, now, stale):
     [(1.0, NOON + 0.2, True), (1.0, NOON + 0.6, False), (60.0, NOON, True), (3_600.0, NOON, False)],
 )
 def test_the_second_that_is_not_over_is_not_waited_for(length_s, visited, stale):
-    told = told_by(Span(NOON, NOON + length_s), NOON + 0.5)
+    told = change_bounds(TimeSpan(NOON, NOON + length_s), NOON + 0.5)
     assert (visited < told.last_at) is stale
 
 
 def test_a_day_is_open_until_it_is_over():
     assert [is_open(DAY, at) for at in (DAY.first - 1.0, NOON, DAY.end)] == [False, True, False]
-    assert not is_open(Span(NOON, NOON + 60.0), NOON)
+    assert not is_open(TimeSpan(NOON, NOON + 60.0), NOON)

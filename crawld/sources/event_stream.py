@@ -9,10 +9,10 @@ no change of a page that a reader sees is None: categorisations, log entries tha
 and canaries, the events by which Wikimedia watches its own stream.
 
 Where a stream goes on after a break is said by the id of its last event, handed back as it came. A
-stream that cannot go back that far starts where it can: `Continuity` sees it from the events'
+stream that cannot go back that far starts where it can: `GapDetector` sees it from the events'
 instants.
 
-Of a farm's events few are of the wikis held. `names_host` tells the others by their bytes: reading
+Of a farm's events few are of the wikis held. `host_filter` tells the others by their bytes: reading
 the JSON of all of them would cost four times as much as the stream itself.
 
 Source: HTML Living Standard, section 9.2 (server-sent events); Wikimedia EventStreams
@@ -29,7 +29,7 @@ from typing import NamedTuple
 
 from crawld.core.url import canonicalize
 from crawld.errors import InvalidUrlError
-from crawld.sources.entry import read_date
+from crawld.sources.listed_page import read_date
 
 MAX_EVENT_BYTES = 256 * 1024
 """The data of one event; those of Wikimedia take one or two kilobytes."""
@@ -61,7 +61,7 @@ _TEXT_TOUCHING = frozenset({"delete", "move", "import", "merge", "upload"})
 """Logs whose entries change what a reader of the page sees."""
 
 
-class Event(NamedTuple):
+class StreamEvent(NamedTuple):
     """One event of a stream.
 
     Attributes:
@@ -97,7 +97,7 @@ class EventReader:
         self._id = last_id
         self._skipping = False
 
-    def feed(self, piece: bytes) -> Iterator[Event]:
+    def feed(self, piece: bytes) -> Iterator[StreamEvent]:
         """Yield the events that end in one more piece."""
         if not self._begun:
             piece = self._held + piece
@@ -127,7 +127,7 @@ class EventReader:
             rest = rest[:64]
         self._held = rest
 
-    def _line(self, line: bytes) -> Event | None:
+    def _line(self, line: bytes) -> StreamEvent | None:
         if not line:
             return self._dispatch()
         field, _, value = line.partition(b":")
@@ -147,7 +147,7 @@ class EventReader:
             self.retry_s = min(int(value) / 1000.0, MAX_RETRY_S)
         return None
 
-    def _dispatch(self) -> Event | None:
+    def _dispatch(self) -> StreamEvent | None:
         # An id counts with the end of its event: half an event is read again after a break.
         self.last_id = self._id
         data, kind, skipped = self._data, self._kind, self._skipping
@@ -155,7 +155,7 @@ class EventReader:
         if skipped:
             self.dropped += 1
             return None
-        return Event(b"\n".join(data), kind or "message", self.last_id) if data else None
+        return StreamEvent(b"\n".join(data), kind or "message", self.last_id) if data else None
 
 
 class PageChange(NamedTuple):
@@ -180,7 +180,7 @@ class PageChange(NamedTuple):
     origin: str
 
 
-def instant_of(data: bytes) -> tuple[Mapping[str, object], float | None] | None:
+def parse_event(data: bytes) -> tuple[Mapping[str, object], float | None] | None:
     """Return what an event says and when it was made, canaries included; None: it is no event."""
     try:
         said = json.loads(data)
@@ -240,7 +240,7 @@ def _page_change(said: Mapping[str, object], meta: Mapping[str, object]) -> Page
     )
 
 
-def moved_from(said: Mapping[str, object]) -> tuple[str, str] | None:
+def renamed_titles(said: Mapping[str, object]) -> tuple[str, str] | None:
     """Return old and new title where an event tells of a move, None where it tells of none."""
     if _text(said, "log_type") == "move":
         target = _text(_table(said, "log_params"), "target")
@@ -253,7 +253,7 @@ def moved_from(said: Mapping[str, object]) -> tuple[str, str] | None:
     return None
 
 
-def names_host(hosts: Iterable[str]) -> Callable[[bytes], object]:
+def host_filter(hosts: Iterable[str]) -> Callable[[bytes], object]:
     """Return a quick test whether the data of an event may name a page of some hosts.
 
     >>> may_name = names_host(["a.test", "b.test"])
@@ -267,7 +267,7 @@ def names_host(hosts: Iterable[str]) -> Callable[[bytes], object]:
     return re.compile(b"|".join(re.escape(name.encode()) for name in names), re.IGNORECASE).search
 
 
-class Continuity:
+class GapDetector:
     """Whether a stream that goes on after a break has left something out.
 
     A stream that cannot go back as far as it was asked to begins where it can: later than where it
@@ -281,7 +281,7 @@ class Continuity:
         self._from: float | None = None
         self._goes_on_at: float | None = None
 
-    def begun(self, asked_from: float | None) -> None:
+    def start(self, asked_from: float | None) -> None:
         """Begin another connection.
 
         Args:
@@ -294,7 +294,7 @@ class Continuity:
         """Up to when all was told before, while it is open whether the stream goes on there."""
         return self._from
 
-    def heard(self, at: float) -> tuple[float, float] | None:
+    def observe(self, at: float) -> tuple[float, float] | None:
         """Take the instant of an event; return the time left out once it is clear that some was."""
         if self._last_at is not None:
             self._pauses.append(abs(at - self._last_at))

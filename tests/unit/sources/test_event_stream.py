@@ -7,17 +7,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crawld.sources.eventstream import (
+from crawld.sources.event_stream import (
     MAX_EVENT_BYTES,
     MAX_RETRY_S,
-    Continuity,
-    Event,
     EventReader,
+    GapDetector,
     PageChange,
-    instant_of,
-    moved_from,
-    names_host,
+    StreamEvent,
+    host_filter,
+    parse_event,
     read_change,
+    renamed_titles,
 )
 
 
@@ -28,25 +28,31 @@ def read(*pieces, reader=None):
 
 def test_events():
     stream = b"event: message\nid: 1\ndata: one\n\n: a comment\n\ndata:two\ndata: three\nid: 2\n\n"
-    assert read(stream) == [Event(b"one", "message", "1"), Event(b"two\nthree", "message", "2")]
+    assert read(stream) == [
+        StreamEvent(b"one", "message", "1"),
+        StreamEvent(b"two\nthree", "message", "2"),
+    ]
 
 
 @pytest.mark.parametrize(
     ("stream", "events"),
     [
-        (b"\xef\xbb\xbfdata: x\n\n", [Event(b"x", "message", "")]),
-        (b"data: x\r\n\r\n", [Event(b"x", "message", "")]),
-        (b"data: x\r\rdata: y\r\r", [Event(b"x", "message", ""), Event(b"y", "message", "")]),
-        (b"data\n\n", [Event(b"", "message", "")]),
-        (b"data:  x\n\n", [Event(b" x", "message", "")]),
-        (b"event: other\nunknown: y\ndata: x\n\n", [Event(b"x", "other", "")]),
-        (b"event: other\n\ndata: x\n\n", [Event(b"x", "message", "")]),
-        (b"id: 1\n\ndata: x\n\n", [Event(b"x", "message", "1")]),
+        (b"\xef\xbb\xbfdata: x\n\n", [StreamEvent(b"x", "message", "")]),
+        (b"data: x\r\n\r\n", [StreamEvent(b"x", "message", "")]),
+        (
+            b"data: x\r\rdata: y\r\r",
+            [StreamEvent(b"x", "message", ""), StreamEvent(b"y", "message", "")],
+        ),
+        (b"data\n\n", [StreamEvent(b"", "message", "")]),
+        (b"data:  x\n\n", [StreamEvent(b" x", "message", "")]),
+        (b"event: other\nunknown: y\ndata: x\n\n", [StreamEvent(b"x", "other", "")]),
+        (b"event: other\n\ndata: x\n\n", [StreamEvent(b"x", "message", "")]),
+        (b"id: 1\n\ndata: x\n\n", [StreamEvent(b"x", "message", "1")]),
         (
             b"id: 1\ndata: x\n\nid\ndata: y\n\n",
-            [Event(b"x", "message", "1"), Event(b"y", "message", "")],
+            [StreamEvent(b"x", "message", "1"), StreamEvent(b"y", "message", "")],
         ),
-        (b"id: a\0b\ndata: x\n\n", [Event(b"x", "message", "")]),
+        (b"id: a\0b\ndata: x\n\n", [StreamEvent(b"x", "message", "")]),
         (b"data: half an event", []),
         (b"data: half an event\n", []),
         (b"", []),
@@ -88,7 +94,7 @@ def test_an_event_without_end_is_dropped_and_nothing_of_it_kept(line_end):
     reader = EventReader()
     piece = b"x" * 50_000 + line_end
     assert read(b"data: ", *[piece] * 40, b"\n\ndata: next\n\n", reader=reader) == [
-        Event(b"next", "message", "")
+        StreamEvent(b"next", "message", "")
     ]
     assert reader.dropped == 1
 
@@ -144,7 +150,7 @@ PAGE_CHANGE = {
 
 
 def change_of(said):
-    read_as = instant_of(json.dumps(said).encode())
+    read_as = parse_event(json.dumps(said).encode())
     return read_change(read_as[0])
 
 
@@ -193,20 +199,20 @@ def test_the_instant_falls_back_on_the_envelopes():
 
 def test_moves():
     log = {**EDIT, "type": "log", "log_type": "move", "title": "A", "log_params": {"target": "B"}}
-    assert moved_from(log) == ("A", "B")
+    assert renamed_titles(log) == ("A", "B")
     moved = {
         **PAGE_CHANGE,
         "page_change_kind": "move",
         "prior_state": {"page": {"page_title": "Old_a"}},
     }
-    assert moved_from(moved) == ("Old a", "A b")
-    assert moved_from(EDIT) is None
-    assert moved_from({**log, "log_params": []}) is None
+    assert renamed_titles(moved) == ("Old a", "A b")
+    assert renamed_titles(EDIT) is None
+    assert renamed_titles({**log, "log_params": []}) is None
 
 
 @pytest.mark.parametrize("data", [b"", b"[]", b"null", b"{", b'"x"', b"\xff", b"[" * 100_000])
 def test_events_that_say_nothing(data):
-    assert instant_of(data) is None
+    assert parse_event(data) is None
 
 
 @given(
@@ -224,8 +230,8 @@ QUIET = [3_600.0 * hour for hour in range(10)]
 
 def gaps(continuity, asked_from, *instants):
     """Return what a connection to a stream says was left out, and whether it is settled."""
-    continuity.begun(asked_from)
-    found = [gap for at in instants if (gap := continuity.heard(at)) is not None]
+    continuity.start(asked_from)
+    found = [gap for at in instants if (gap := continuity.observe(at)) is not None]
     return found, continuity.since is None
 
 
@@ -242,22 +248,22 @@ def gaps(continuity, asked_from, *instants):
     ],
 )
 def test_a_stream_that_could_not_go_back_so_far(asked_from, instants, found, settled):
-    assert gaps(Continuity(), asked_from, *instants) == (found, settled)
+    assert gaps(GapDetector(), asked_from, *instants) == (found, settled)
 
 
 def test_the_rhythm_of_a_stream_is_learnt_over_connections_without_the_breaks():
-    continuity = Continuity()
+    continuity = GapDetector()
     assert gaps(continuity, None, *LIVELY[:6]) == ([], True)
     assert gaps(continuity, 5.0, *[500.0 + each for each in LIVELY[:2]]) == ([], False)
     assert gaps(continuity, 5.0, *[900.0 + each for each in LIVELY[:3]]) == ([(5.0, 900.0)], True)
 
 
 def test_which_events_may_name_a_host():
-    may_name = names_host(["en.wiki.test", "b.test"])
+    may_name = host_filter(["en.wiki.test", "b.test"])
     assert may_name(b'{"title_url": "https://EN.wiki.test/wiki/A"}')
     assert may_name(b'{"title_url": "https:\\/\\/b.test\\/wiki\\/A"}')
     assert not may_name(b'{"title_url": "https://enxwiki.test/wiki/A"}')
-    assert names_host(["a.test", "xn--bcher-kva.test"])(b"b\xc3\xbccher")
+    assert host_filter(["a.test", "xn--bcher-kva.test"])(b"b\xc3\xbccher")
 
 
 @pytest.mark.parametrize(
