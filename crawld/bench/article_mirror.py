@@ -26,7 +26,7 @@ from crawld.store.frontier import frontier, site
 from crawld.store.frontier.frontier import Discovery
 from crawld.store.versions.body import encode
 from crawld.store.versions.headers import pack
-from crawld.store.versions.response import Answer
+from crawld.store.versions.response import StoredResponse
 from crawld.store.visit import VisitRecord
 
 _ARTICLES = 40
@@ -141,7 +141,7 @@ def _visit(
                 visited_at=EPOCH_AT + 86_400 * edition + number,
                 outcome=Outcome.CHANGED,
                 state=PageState.VISITED,
-                answer=Answer(
+                answer=StoredResponse(
                     status=200,
                     http_version="HTTP/1.1",
                     reason="OK",

@@ -45,7 +45,7 @@ from crawld.store.engine.connection import open_connection
 from crawld.store.frontier import frontier, site
 from crawld.store.frontier.frontier import Discovery
 from crawld.store.versions import body, delta, version
-from crawld.store.versions.response import Answer
+from crawld.store.versions.response import StoredResponse
 from crawld.store.visit import VisitRecord
 
 T = TypeVar("T")
@@ -239,7 +239,9 @@ def _visit(page_id: int, at: float, content: bytes) -> VisitRecord:
         visited_at=at,
         outcome=Outcome.CHANGED,
         state=PageState.VISITED,
-        answer=Answer(status=200, http_version="HTTP/1.1", headers=b"", content_type="text/xml"),
+        answer=StoredResponse(
+            status=200, http_version="HTTP/1.1", headers=b"", content_type="text/xml"
+        ),
         digest=encoded.digest,
         body=encoded,
     )

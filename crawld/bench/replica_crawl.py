@@ -37,7 +37,7 @@ from crawld.store.frontier.frontier import Discovery
 from crawld.store.frontier.host import HostUpdate
 from crawld.store.replica import replica
 from crawld.store.versions import body, headers
-from crawld.store.versions.response import Answer
+from crawld.store.versions.response import StoredResponse
 from crawld.store.visit import VisitRecord
 
 _NAME = "web"
@@ -204,7 +204,7 @@ def _record(
     text = html.partition("<p>")[2].partition("</p>")[0]
     return record(
         outcome=Outcome.CHANGED,
-        answer=Answer(
+        answer=StoredResponse(
             status=200,
             http_version="HTTP/1.1",
             headers=headers.pack(()),

@@ -27,7 +27,7 @@ from crawld.store.engine import migrate as migrations
 from crawld.store.engine.backup import Progress as OnStep
 from crawld.store.engine.database import Database
 from crawld.store.engine.lock import DatabaseLock, network_filesystem
-from crawld.store.versions.purge import Purged
+from crawld.store.versions.purge import PurgeResult
 
 
 def migrate(db: Path) -> int:
@@ -122,7 +122,9 @@ def purge(db: Path, urls: Sequence[str], reason: str | None, *, as_json: bool) -
     return EXIT_OK
 
 
-async def _purge(db: Path, urls: Sequence[str], reason: str | None) -> tuple[list[Purged], bool]:
+async def _purge(
+    db: Path, urls: Sequence[str], reason: str | None
+) -> tuple[list[PurgeResult], bool]:
     async with await Database.open(db) as database, trio.open_nursery() as nursery:
         await nursery.start(database.run_writer)
         done = await take_down(database, Clock(), urls, reason)

@@ -95,14 +95,14 @@ def index(db: Path, *, rebuild: bool) -> int:
                     search_index.rebuild(connection)
             columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
             with Progress(*columns, TimeRemainingColumn(), console=console(stderr=True)) as bar:
-                total = search_index.waiting(connection)
+                total = search_index.count_pending(connection)
                 task = bar.add_task("index", total=total)
                 pages = 0
                 while (work := search_index.plan(connection)) is not None:
                     with connection:
                         search_index.apply(connection, work)
                     pages += len(work.entries)
-                    bar.update(task, completed=total - search_index.waiting(connection))
+                    bar.update(task, completed=total - search_index.count_pending(connection))
             connection.wal_checkpoint(mode=3)
     finally:
         lock.release()

@@ -13,7 +13,7 @@ from tenacity import retry, retry_if_result, stop_after_attempt, wait_fixed
 from crawld.daemon.clock import Clock
 from crawld.store.engine.database import Database
 from crawld.store.versions import purge, search_index
-from crawld.store.versions.purge import Purged
+from crawld.store.versions.purge import PurgeResult
 
 SCRUB_ATTEMPTS: Final = 50
 SCRUB_WAIT_S: Final = 0.1
@@ -22,13 +22,13 @@ SCRUB_WAIT_S: Final = 0.1
 
 async def take_down(
     database: Database, clock: Clock, urls: Sequence[str], reason: str | None
-) -> tuple[list[Purged], bool]:
+) -> tuple[list[PurgeResult], bool]:
     """Purge canonical URLs.
 
     Returns:
         What became of each, and whether the file and its log hold their bytes no more.
     """
-    await database.on_writer(purge.erasing, on=True)
+    await database.on_writer(purge.set_secure_delete, on=True)
     try:
         done = [
             await database.write(purge.purge, url, clock.now(), reason)
@@ -40,7 +40,7 @@ async def take_down(
             more = await database.on_writer(search_index.merge, begin=False)
         erased = await _scrub(database)
     finally:
-        await database.on_writer(purge.erasing, on=False)
+        await database.on_writer(purge.set_secure_delete, on=False)
     return done, erased
 
 

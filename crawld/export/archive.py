@@ -35,10 +35,10 @@ from crawld.export import warc
 from crawld.export.atomic_file import atomic_file
 from crawld.export.source import ExportResult, Progress, no_progress, open_source
 from crawld.store.mirror import walk
-from crawld.store.mirror.walk import Copy, Event, Head
+from crawld.store.mirror.walk import ExportedCopy, PageEvent, PageHead
 from crawld.store.versions import version
 from crawld.store.versions.headers import unpack
-from crawld.store.versions.response import Answer
+from crawld.store.versions.response import StoredResponse
 
 _HTTP_RESPONSE: Final = ("Content-Type", "application/http; msgtype=response")
 _HTTP_REQUEST: Final = ("Content-Type", "application/http; msgtype=request")
@@ -118,7 +118,7 @@ def records(
         yield _warcinfo(names, now)
         total, done = walk.newest_page(connection), 0
         start = -math.inf if since is None else since
-        for chunk in walk.visited_since(connection, start):
+        for chunk in walk.pages_visited_since(connection, start):
             for head in chunk:
                 yield from _PageHistory(connection, names, head, summary).records(start)
                 done += 1
@@ -162,7 +162,7 @@ class _PageHistory:
     """The records of one page, in order of time."""
 
     def __init__(
-        self, connection: apsw.Connection, names: _RecordIds, head: Head, summary: ExportResult
+        self, connection: apsw.Connection, names: _RecordIds, head: PageHead, summary: ExportResult
     ) -> None:
         self._connection = connection
         self._names = names
@@ -178,7 +178,7 @@ class _PageHistory:
             except CorruptDatabaseError:
                 self._summary.unreadable.append(self._head.url)
 
-    def _of(self, event: Event) -> Iterator[ArchiveRecord]:
+    def _of(self, event: PageEvent) -> Iterator[ArchiveRecord]:
         main = None
         if event.version_id is not None:
             main = self._response(event.version_id)
@@ -223,7 +223,7 @@ class _PageHistory:
             self._head.title,
         )
 
-    def _revisit(self, event: Event) -> tuple[str, ArchiveRecord] | None:
+    def _revisit(self, event: PageEvent) -> tuple[str, ArchiveRecord] | None:
         held = self._copy_at(event.visited_at)
         same = event.digest is not None and held is not None and event.digest == held.copy.digest
         unmodified = event.outcome == Outcome.NOT_MODIFIED
@@ -257,12 +257,12 @@ class _PageHistory:
     def _copy_at(self, at: float) -> _CurrentCopy | None:
         """Return the copy held at an instant; read once, as instants ascend."""
         if self._held is None:
-            row = version.in_force(self._connection, self._head.page_id, at)
+            row = version.current_at(self._connection, self._head.page_id, at)
             copy = None if row is None else walk.copy(self._connection, row.version_id)
             self._held = None if copy is None else _CurrentCopy(copy, warc.digest(copy.body))
         return self._held
 
-    def _without_copy(self, event: Event) -> tuple[str, ArchiveRecord] | None:
+    def _without_copy(self, event: PageEvent) -> tuple[str, ArchiveRecord] | None:
         answer = event.answer
         if answer is None:
             return None
@@ -280,7 +280,7 @@ class _PageHistory:
             payload_digest=warc.digest(b""),
         )
 
-    def _request(self, event: Event, answer_id: str) -> ArchiveRecord:
+    def _request(self, event: PageEvent, answer_id: str) -> ArchiveRecord:
         url = parse(self._head.url)
         block = warc.http_request(url.target, url.origin.partition("://")[2])
         fields = [*self._target(event), _HTTP_REQUEST, ("WARC-Concurrent-To", f"<{answer_id}>")]
@@ -289,7 +289,7 @@ class _PageHistory:
             "request", warc.record("request", record_id, event.visited_at, fields, block)
         )
 
-    def _metadata(self, event: Event, answer_id: str | None) -> ArchiveRecord:
+    def _metadata(self, event: PageEvent, answer_id: str | None) -> ArchiveRecord:
         told = {
             "outcome": event.outcome,
             "failure": event.failure,
@@ -307,14 +307,14 @@ class _PageHistory:
             "metadata", warc.record("metadata", record_id, event.visited_at, fields, block)
         )
 
-    def _target(self, event: Event | None = None) -> list[tuple[str, str]]:
+    def _target(self, event: PageEvent | None = None) -> list[tuple[str, str]]:
         target = [("WARC-Target-URI", self._head.url)]
         if event is not None and event.address:
             target.append(("WARC-IP-Address", event.address))
         return target
 
 
-def _header(answer: Answer, length: int | None) -> bytes:
+def _header(answer: StoredResponse, length: int | None) -> bytes:
     """Return the header of an answer whose body has so many bytes, None: it has no body."""
     headers = unpack(answer.headers)
     return warc.http_header(answer.http_version, answer.status, answer.reason, headers, length)
@@ -324,5 +324,5 @@ def _header(answer: Answer, length: int | None) -> bytes:
 class _CurrentCopy:
     """The copy of a page that is held at some instant."""
 
-    copy: Copy
+    copy: ExportedCopy
     payload_digest: str

@@ -21,7 +21,7 @@ import apsw
 from crawld.export.atomic_file import atomic_file
 from crawld.export.source import ExportResult, Progress, no_progress, open_source
 from crawld.store.mirror import rows, walk
-from crawld.store.mirror.rows import History, Revision
+from crawld.store.mirror.rows import PageHistory, Revision
 
 _HEAD = (
     '<mediawiki xmlns="http://www.mediawiki.org/xml/export-0.11/"'
@@ -88,7 +88,7 @@ def _texts(
     yield "</mediawiki>\n"
 
 
-def _facts(history: History) -> dict[str, Any]:
+def _facts(history: PageHistory) -> dict[str, Any]:
     try:
         found = json.loads(history.facts or "{}")
     except ValueError:
@@ -97,7 +97,7 @@ def _facts(history: History) -> dict[str, Any]:
 
 
 def _page(
-    connection: apsw.Connection, history: History, since: float | None, summary: ExportResult
+    connection: apsw.Connection, history: PageHistory, since: float | None, summary: ExportResult
 ) -> Iterator[str]:
     opened_page = False
     for revision in rows.revisions(connection, history.page_id, since):

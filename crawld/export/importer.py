@@ -44,8 +44,8 @@ from crawld.store.frontier.frontier import Discovery
 from crawld.store.versions import import_
 from crawld.store.versions.body import encode
 from crawld.store.versions.headers import pack
-from crawld.store.versions.import_ import Imported
-from crawld.store.versions.response import Answer
+from crawld.store.versions.import_ import ImportedPage
+from crawld.store.versions.response import StoredResponse
 
 BATCH: Final = 200
 BATCH_BYTES: Final = 16 * 2**20
@@ -141,7 +141,7 @@ class ImportWriter:
         self._site = site
         self.now = now
         self._result = result
-        self._batch: list[Imported] = []
+        self._batch: list[ImportedPage] = []
         self._bytes = 0
         self._sites: dict[str, int] = {}
 
@@ -158,7 +158,7 @@ class ImportWriter:
     def commit(self, cursor: tuple[str, str] | None = None) -> None:
         """Store what was taken, and with it how far an import came (a key and its value)."""
         with import_.transaction(self._connection):
-            taken = import_.take(self._connection, self._batch)
+            taken = import_.put_batch(self._connection, self._batch)
             if cursor is not None:
                 meta.put(self._connection, *cursor)
         self._batch, self._bytes = [], 0
@@ -190,17 +190,17 @@ class ImportWriter:
             seed=seed,
         )
 
-    def _imported(self, found: ArchivedPage) -> Imported:
+    def _imported(self, found: ArchivedPage) -> ImportedPage:
         kind = media.sniff(found.content_type, found.body[: media.SNIFF_BYTES])
         charset = title = None
         if kind in _PAGE_TYPES:
             decoded = media.decode(found.body, media.charset_parameter(found.content_type))
             charset, title = decoded.charset, html.parse(decoded.text).title or None
-        return Imported(
+        return ImportedPage(
             page=self.discovery(found.url),
             at=found.at,
             body=encode(found.body),
-            answer=Answer(
+            answer=StoredResponse(
                 status=found.status,
                 http_version="HTTP/1.1",
                 reason=found.reason,

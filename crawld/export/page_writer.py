@@ -20,8 +20,8 @@ from crawld.export.names import quote_path, relative_link
 from crawld.export.safe_directory import SafeDirectory
 from crawld.store.engine.connection import open_connection
 from crawld.store.mirror import walk
-from crawld.store.mirror.export_manifest import Places, Written
-from crawld.store.mirror.walk import Copy, Outline
+from crawld.store.mirror.export_manifest import PathLookup, WrittenPage
+from crawld.store.mirror.walk import ExportedCopy, PageOutline
 
 REMOVED_STAMP: Final = 1
 """Stamp of a page that the mirror gave up."""
@@ -60,7 +60,7 @@ class WriteResult:
         unreadable: URLs of pages whose copy is damaged.
     """
 
-    written: list[Written] = field(default_factory=list)
+    written: list[WrittenPage] = field(default_factory=list)
     redirects: int = 0
     written_bytes: int = 0
     unreadable: list[str] = field(default_factory=list)
@@ -78,20 +78,20 @@ class PageWriter:
 
     def __init__(self, db: Path, out: Path, manifest: Path, room: str) -> None:
         self._connection = open_connection(db, read_only=True)
-        self._places = Places(manifest)
+        self._places = PathLookup(manifest)
         self._folder = SafeDirectory(out)
         self._folder.work_in(room)
         self._hosts = walk.hosts(self._connection)
         self._known: dict[str, LinkTarget] = {}
 
-    def print(self, pages: Sequence[Outline]) -> WriteResult:
+    def print(self, pages: Sequence[PageOutline]) -> WriteResult:
         """Write pages to their places; one that has none, or no copy any more, is left out."""
         printed = WriteResult()
         for page in pages:
             self._print(page, printed)
         return printed
 
-    def _print(self, page: Outline, printed: WriteResult) -> None:
+    def _print(self, page: PageOutline, printed: WriteResult) -> None:
         head = walk.head(self._connection, page.page_id)
         place = self._places.of(page.url_hash)
         if head is None or place is None:
@@ -104,11 +104,11 @@ class PageWriter:
             return
         if content is not None:
             self._folder.write(place[0], content)
-            printed.written.append(Written(page.url_hash, content_stamp(page), sheet.wanted))
+            printed.written.append(WrittenPage(page.url_hash, content_stamp(page), sheet.wanted))
             printed.redirects += sheet.leads_on
             printed.written_bytes += len(content)
 
-    def copy(self, version_id: int) -> Copy | None:
+    def copy(self, version_id: int) -> ExportedCopy | None:
         """Return a copy as the database holds it."""
         return walk.copy(self._connection, version_id)
 
@@ -154,7 +154,7 @@ class _PageFile:
         self._url = url
         self._path = path
 
-    def content(self, page: Outline) -> bytes | None:
+    def content(self, page: PageOutline) -> bytes | None:
         """Return the file of the page, None if its copy was given up meanwhile."""
         if page.redirect_url is not None:
             address = self.locate(page.redirect_url, UrlKind.LINK)
@@ -177,7 +177,7 @@ class _PageFile:
             url = redirect_url
         return None
 
-    def _rewritten(self, copy: Copy) -> bytes:
+    def _rewritten(self, copy: ExportedCopy) -> bytes:
         kind = copy.answer.content_type
         charset = copy.answer.charset or "utf-8"
         if kind in _MARKUP:
@@ -197,7 +197,7 @@ def _with_charset(body: bytes, charset: str) -> tuple[bytes, str]:
     return body.decode(charset, "replace").encode("utf-8-sig"), "utf-8"
 
 
-def content_stamp(page: Outline) -> int:
+def content_stamp(page: PageOutline) -> int:
     """Return what tells one content of a page from another; neither 0 nor `REMOVED_STAMP`."""
     stamp = url_hash(f"{page.version_id} {page.redirect_url or ''}")
     return stamp if stamp not in (0, REMOVED_STAMP) else 2

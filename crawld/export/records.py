@@ -22,7 +22,7 @@ from crawld.errors import OperatorError
 from crawld.export.atomic_file import atomic_file, refuse_existing
 from crawld.export.source import ExportResult, Progress, no_progress, open_source
 from crawld.store.mirror import walk
-from crawld.store.mirror.rows import TABLES, Table, rows
+from crawld.store.mirror.rows import TABLES, ExportTable, rows
 
 Format = Literal["jsonl", "csv"]
 
@@ -115,7 +115,7 @@ def _write(
 _Write = Callable[[Sequence[Sequence[Any]]], None]
 
 
-def _json_lines(table: Table, text: io.TextIOWrapper) -> _Write:
+def _json_lines(table: ExportTable, text: io.TextIOWrapper) -> _Write:
     encode = json.JSONEncoder(ensure_ascii=False).encode
 
     def write(chunk: Sequence[Sequence[Any]]) -> None:
@@ -124,7 +124,7 @@ def _json_lines(table: Table, text: io.TextIOWrapper) -> _Write:
     return write
 
 
-def _csv(table: Table, text: io.TextIOWrapper) -> _Write:
+def _csv(table: ExportTable, text: io.TextIOWrapper) -> _Write:
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(table.columns)
     return writer.writerows

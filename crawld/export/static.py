@@ -36,8 +36,8 @@ from crawld.export.page_writer import REMOVED_STAMP, PageWriter, WriteResult, co
 from crawld.export.safe_directory import SafeDirectory
 from crawld.export.source import ExportResult, Progress, no_progress, open_source
 from crawld.store.mirror import walk
-from crawld.store.mirror.export_manifest import Entry, Manifest, Places, Written
-from crawld.store.mirror.walk import Outline
+from crawld.store.mirror.export_manifest import Manifest, ManifestEntry, PathLookup, WrittenPage
+from crawld.store.mirror.walk import PageOutline
 
 RULES_VERSION: Final = "1"
 """Number of the rules by which pages are written; another one writes all of them again."""
@@ -130,7 +130,7 @@ class _Stamps:
         self._hashes, self._stamps = table[:, 0], table[:, 1]
         self._seen = np.zeros(len(table), dtype=np.bool_)
 
-    def differing(self, pages: list[Outline]) -> Iterator[tuple[Outline, bool]]:
+    def differing(self, pages: list[PageOutline]) -> Iterator[tuple[PageOutline, bool]]:
         """Yield the pages that are not written as they are, and whether they have a place.
 
         All of them count as seen.
@@ -158,7 +158,7 @@ def _assign_paths(
     """Give a place to every page that has none, and note redirects that changed."""
     stamps = _Stamps(manifest)
     for chunk in walk.outlines(connection, now):
-        entries: dict[int, Entry] = {}
+        entries: dict[int, ManifestEntry] = {}
         for page, _ in stamps.differing(chunk):
             entry = _page_entry(connection, page, since)
             if entry is None:
@@ -166,12 +166,14 @@ def _assign_paths(
             url, path = entry
             if path_key(path) in entries or manifest.is_taken(path_key(path)):
                 path = marked_path(path, url)
-            entries[path_key(path)] = Entry(page.url_hash, path, path_key(path), page.redirect_url)
+            entries[path_key(path)] = ManifestEntry(
+                page.url_hash, path, path_key(path), page.redirect_url
+            )
         manifest.name(entries.values())
 
 
 def _page_entry(
-    connection: apsw.Connection, page: Outline, since: float | None
+    connection: apsw.Connection, page: PageOutline, since: float | None
 ) -> tuple[str, str] | None:
     """Return URL and path of a page, None if it is to have no place."""
     head, kind = walk.head(connection, page.page_id), None
@@ -198,7 +200,7 @@ class _Export:
         stamps = _Stamps(self._manifest)
         with ExitStack() as stack:
             presses = stack.enter_context(_WriterPool(self._press))
-            batch: list[Outline] = []
+            batch: list[PageOutline] = []
             for chunk in walk.outlines(connection, now):
                 batch += [page for page, has_place in stamps.differing(chunk) if has_place]
                 while len(batch) >= _BATCH:
@@ -212,8 +214,8 @@ class _Export:
         self._progress(total, total)
         return self._summary
 
-    def _places(self) -> Places:
-        return Places(self._press[2])
+    def _places(self) -> PathLookup:
+        return PathLookup(self._press[2])
 
     def _take(self, printed: list[WriteResult]) -> None:
         for each in printed:
@@ -232,7 +234,7 @@ class _Export:
                     continue
                 is_page = place[0].endswith((".html", ".htm", ".xhtml"))
                 folder.write(place[0], placeholder_pages.removed() if is_page else b"")
-                self._manifest.note([Written(url_hash, REMOVED_STAMP, ())])
+                self._manifest.note([WrittenPage(url_hash, REMOVED_STAMP, ())])
                 self._summary.count("removed")
 
     def _write_index(self, connection: apsw.Connection, folder: SafeDirectory) -> None:
@@ -256,7 +258,7 @@ class _WriterPool:
         self._waiting: set[Future[WriteResult]] = set()
         self._given = 0
 
-    def print(self, pages: list[Outline]) -> list[WriteResult]:
+    def print(self, pages: list[PageOutline]) -> list[WriteResult]:
         """Write pages, here at once or somewhere soon; return what has been written by now."""
         self._given += len(pages)
         if self._given <= _INLINE_PAGES or self._cores == 1:
@@ -300,5 +302,5 @@ def _start_writer(*places: *WriterArguments) -> None:
     _writers.append(PageWriter(*places))
 
 
-def _write(pages: list[Outline]) -> WriteResult:
+def _write(pages: list[PageOutline]) -> WriteResult:
     return _writers[0].print(pages)

@@ -35,7 +35,7 @@ from crawld.export.atomic_file import atomic_path
 from crawld.export.names import relative_link
 from crawld.export.source import ExportResult, Progress, no_progress, open_source
 from crawld.store.mirror import walk
-from crawld.store.mirror.walk import Copy, Head, Outline
+from crawld.store.mirror.walk import ExportedCopy, PageHead, PageOutline
 
 _PAGES: Final = frozenset({"text/html", "application/xhtml+xml"})
 _XML: Final = frozenset({"application/xhtml+xml", "image/svg+xml"})
@@ -142,7 +142,7 @@ class _ZimFile:
                         self._marked[page.url_hash] = f"{name}~{page.url_hash & 0xFFFFFFFFFFFF:x}"
                     taken.add(key)
 
-    def _outlines(self) -> Iterator[list[tuple[Outline, Head]]]:
+    def _outlines(self) -> Iterator[list[tuple[PageOutline, PageHead]]]:
         for chunk in walk.outlines(self._connection, self._now):
             found = []
             for page in chunk:
@@ -189,7 +189,7 @@ class _ZimFile:
                     return main
         raise _nothing_to_export("there is no page to start from")
 
-    def _as_main(self, head: Head) -> _MainPage | None:
+    def _as_main(self, head: PageHead) -> _MainPage | None:
         entry = self.name(head.url)
         version_id = walk.shown_version(self._connection, head.page_id, self._now)
         if entry is None or version_id is None:
@@ -222,7 +222,7 @@ class _ZimFile:
             creator.add_metadata(name, value)
         creator.add_illustration(_ICON_PIXELS, icon())
 
-    def _add(self, creator: Creator, page: Outline, head: Head) -> None:
+    def _add(self, creator: Creator, page: PageOutline, head: PageHead) -> None:
         entry = self.name(head.url)
         if entry is None:
             return
@@ -236,7 +236,7 @@ class _ZimFile:
         if page.version_id is not None:
             self._add_copy(creator, entry, head, page.version_id)
 
-    def _add_copy(self, creator: Creator, entry: str, head: Head, version_id: int) -> None:
+    def _add_copy(self, creator: Creator, entry: str, head: PageHead, version_id: int) -> None:
         try:
             copy = walk.copy(self._connection, version_id)
         except CorruptDatabaseError:
@@ -249,7 +249,7 @@ class _ZimFile:
         creator.add_item(_ZimItem(entry, head.title or entry, kind, content))
         self.summary.count("pages" if kind in _PAGES else "files")
 
-    def _rewritten(self, entry: str, url: str, kind: str, copy: Copy) -> bytes:
+    def _rewritten(self, entry: str, url: str, kind: str, copy: ExportedCopy) -> bytes:
         if kind not in _MARKUP and kind != "text/css":
             return copy.body
         charset = copy.answer.charset or "utf-8"

@@ -43,7 +43,7 @@ class Finding:
     repairable: bool
 
 
-class Space(NamedTuple):
+class TableSpace(NamedTuple):
     """What a table takes, its indexes included."""
 
     table: str
@@ -63,7 +63,7 @@ class Report:
     """
 
     findings: tuple[Finding, ...]
-    space: tuple[Space, ...]
+    space: tuple[TableSpace, ...]
     free_bytes: int
 
 
@@ -261,14 +261,14 @@ def _contradictions(connection: apsw.Connection) -> list[Finding]:
     ]
 
 
-def _space(connection: apsw.Connection) -> tuple[Space, ...]:
+def _space(connection: apsw.Connection) -> tuple[TableSpace, ...]:
     rows = connection.execute(
         "SELECT tbl_name, sum(pgsize), sum(unused)"
         " FROM dbstat('main', 1) AS tree JOIN sqlite_schema AS part ON part.name = tree.name"
         " GROUP BY tbl_name ORDER BY sum(pgsize) DESC"
     )
     return tuple(
-        Space(table, connection.execute(f'SELECT count(*) FROM "{table}"').get, used, unused)
+        TableSpace(table, connection.execute(f'SELECT count(*) FROM "{table}"').get, used, unused)
         for table, used, unused in rows
     )
 

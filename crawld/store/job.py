@@ -20,7 +20,7 @@ class JobRow(NamedTuple):
 _ROW = "SELECT name, last_started_at, last_finished_at, result, detail FROM job"
 
 
-def started(connection: apsw.Connection, name: str, at: float) -> None:
+def record_start(connection: apsw.Connection, name: str, at: float) -> None:
     """Note the start of a run."""
     connection.execute(
         "INSERT INTO job (name, last_started_at) VALUES (?, ?)"
@@ -29,7 +29,7 @@ def started(connection: apsw.Connection, name: str, at: float) -> None:
     )
 
 
-def finished(
+def record_finish(
     connection: apsw.Connection, name: str, at: float, result: str, detail: str | None = None
 ) -> None:
     """Note the end of a run and its result."""

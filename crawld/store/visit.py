@@ -21,7 +21,7 @@ import apsw
 
 from crawld.core.page import Grace, Outcome, PageState
 from crawld.store.changes import hint, model, volatile, wiki_page
-from crawld.store.changes.hint import Answered
+from crawld.store.changes.hint import HintJudgement
 from crawld.store.changes.volatile import Template
 from crawld.store.frontier import frontier, page_counts, redirect, refusal, requisite
 from crawld.store.frontier import host as host_rows
@@ -30,7 +30,7 @@ from crawld.store.frontier.host import HostUpdate
 from crawld.store.frontier.refusal import Refusal
 from crawld.store.versions import body, version
 from crawld.store.versions.body import EncodedBody
-from crawld.store.versions.response import Answer
+from crawld.store.versions.response import StoredResponse
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,7 +88,7 @@ class VisitRecord:
     vanishing: bool | None = None
     failure: str | None = None
     detail: str | None = None
-    answer: Answer | None = None
+    answer: StoredResponse | None = None
     address: str | None = None
     duration_s: float | None = None
     wire_bytes: int = 0
@@ -118,11 +118,11 @@ class VisitRecord:
     requisites: Sequence[Discovery] | None = None
     caps: Caps = NO_CAPS
     refusals: Sequence[Refusal] = ()
-    answered: Answered | None = None
+    answered: HintJudgement | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class Recorded:
+class RecordResult:
     """What became of it.
 
     Attributes:
@@ -168,17 +168,17 @@ _UPDATE_MOVED: Final = f"{_UPDATE}, redirect_url = ? WHERE page_id = ?"
 _UPDATE_WITHOUT_COPY: Final = f"{_UPDATE} WHERE page_id = ?"
 
 
-def record(connection: apsw.Connection, visit: VisitRecord) -> Recorded:
+def record(connection: apsw.Connection, visit: VisitRecord) -> RecordResult:
     """Store one visit whole: attempt, page, copy, host, links."""
     old = connection.execute(_OLD, (visit.page_id,)).fetchone()
     if old is None:
-        return Recorded(None, None, [])
+        return RecordResult(None, None, [])
     state, site_id, host_id, origin_id, is_requisite = old
     version_id = _store_version(connection, visit)
     _update_page(connection, visit, version_id)
     visit_id = _insert(connection, visit, version_id)
-    _store_learnt(connection, visit, host_id, origin_id)
-    host_rows.visited(
+    _store_evidence(connection, visit, host_id, origin_id)
+    host_rows.record_visit(
         connection,
         visit.asked_host_id or host_id,
         visit.host,
@@ -187,21 +187,21 @@ def record(connection: apsw.Connection, visit: VisitRecord) -> Recorded:
         wire_bytes=visit.wire_bytes,
     )
     if state != visit.state and not is_requisite:
-        page_counts.moved(connection, [(site_id, host_id, PageState(state), visit.state)])
+        page_counts.count_moves(connection, [(site_id, host_id, PageState(state), visit.state)])
     new_pages = _store_requisites(connection, visit)
     new_pages += frontier.discover(connection, visit.discoveries, visit.caps)
     if visit.renamed and visit.redirect_url is not None:
-        redirect.take_over(connection, visit.page_id, visit.redirect_url, visit.visited_at)
+        redirect.transfer_history(connection, visit.page_id, visit.redirect_url, visit.visited_at)
     if visit.vanishing is not None:
-        redirect.note_vanish(connection, host_id, visit.visited_at if visit.vanishing else None)
+        redirect.set_vanishing(connection, host_id, visit.visited_at if visit.vanishing else None)
     if visit.refusals:
         refusal.record(connection, visit.refusals)
     if visit.answered is not None:
-        hint.answered(connection, visit.page_id, visit.visited_at, visit.answered)
-    return Recorded(visit_id, version_id, new_pages)
+        hint.judge(connection, visit.page_id, visit.visited_at, visit.answered)
+    return RecordResult(visit_id, version_id, new_pages)
 
 
-def record_all(connection: apsw.Connection, visits: Sequence[VisitRecord]) -> list[Recorded]:
+def record_all(connection: apsw.Connection, visits: Sequence[VisitRecord]) -> list[RecordResult]:
     """Store visits in their order; all of them or, where one raises, none."""
     return [record(connection, visit) for visit in visits]
 
@@ -221,7 +221,7 @@ def _store_requisites(connection: apsw.Connection, visit: VisitRecord) -> list[N
     return new
 
 
-def _store_learnt(
+def _store_evidence(
     connection: apsw.Connection, visit: VisitRecord, host_id: int, origin_id: int
 ) -> None:
     if visit.model is not None:
@@ -238,7 +238,7 @@ def _store_model(connection: apsw.Connection, visit: VisitRecord, after: bytes) 
     # The model was read before the page was fetched; a history read meanwhile must not be lost.
     if visit.remodel is None:
         model.put(connection, visit.page_id, after)
-    elif not model.advance(connection, visit.page_id, visit.model_before, after):
+    elif not model.put_if_unchanged(connection, visit.page_id, visit.model_before, after):
         stored = model.of_page(connection, visit.page_id)
         assert stored is not None  # else there had been nothing in the way
         until = wiki_page.complete_until(connection, visit.page_id)

@@ -26,7 +26,7 @@ from crawld.errors import CrawldError, InvalidUrlError
 from crawld.store.engine.database import Database
 from crawld.store.frontier import site
 from crawld.store.mirror import lookup
-from crawld.store.mirror.lookup import Shown
+from crawld.store.mirror.lookup import PageLookup
 from crawld.store.versions import search_index
 from crawld.web import history, memento, security
 from crawld.web.address import CURRENT, mirror_path, parse_address, parse_selector
@@ -181,7 +181,7 @@ class MirrorApp:
         after = _number(parameters.get("after"))
         if site.by_name(connection, name) is None:
             return error_page(404, "No such site", "The start page lists those that are mirrored.")
-        pages = lookup.list_shown(connection, name, after=after, limit=PAGES_PER_LIST)
+        pages = lookup.list_pages(connection, name, after=after, limit=PAGES_PER_LIST)
         following = pages[-1].page_id if len(pages) == PAGES_PER_LIST else None
         return site_page(name, pages, following)
 
@@ -196,7 +196,7 @@ class MirrorApp:
             start=start,
             page_size=HITS_PER_PAGE,
             more=len(hits) > HITS_PER_PAGE and start < MAX_HITS,
-            waiting=search_index.waiting(connection),
+            waiting=search_index.count_pending(connection),
         )
 
     def _compare(self, connection: apsw.Connection, parameters: dict[str, str]) -> Reply:
@@ -237,7 +237,7 @@ _PAGE_ROUTES: Final[dict[str, Callable[[MirrorApp, apsw.Connection, Request, str
 }
 
 
-def _find_page(connection: apsw.Connection, url: str) -> Shown | None:
+def _find_page(connection: apsw.Connection, url: str) -> PageLookup | None:
     try:
         return find_page(connection, canonicalize(url))
     except InvalidUrlError:

@@ -60,11 +60,11 @@ def show_diff(connection: apsw.Connection, target: str) -> Reply:
     page = find_page(connection, address.url) if address is not None else None
     if match is None or address is None or page is None:
         return _not_found(address)
-    old, new = (version.detail(connection, int(match[i])) for i in (1, 2))
+    old, new = (version.get(connection, int(match[i])) for i in (1, 2))
     if old is None or new is None or {old.page_id, new.page_id} != {page.page_id}:
         return error_page(404, "No such copy", "The page has no copy of that number.")
     raw = match[3] is not None
-    learnt = () if raw else volatile.all_of(connection, page.page_id)
+    learnt = () if raw else volatile.rules_for(connection, page.page_id)
     return render_page(
         "diff.html",
         page=page,
@@ -84,7 +84,7 @@ def redirect_to_diff(connection: apsw.Connection, parameters: Mapping[str, str])
     chosen = [
         row
         for number in numbers
-        if _NUMBER.fullmatch(number) and (row := version.detail(connection, int(number)))
+        if _NUMBER.fullmatch(number) and (row := version.get(connection, int(number)))
     ]
     if address is None or len(chosen) < len(numbers):
         return error_page(404, "No such copy", "Two copies of a page can be compared.")

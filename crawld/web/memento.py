@@ -12,7 +12,7 @@ from typing import Final
 
 import apsw
 
-from crawld.store.mirror.lookup import Shown
+from crawld.store.mirror.lookup import PageLookup
 from crawld.store.versions import version
 from crawld.store.versions.version import VersionRow
 from crawld.web import security
@@ -34,7 +34,7 @@ def parse_accept_datetime(accept_datetime: str) -> float | None:
 
 
 def time_gate(
-    connection: apsw.Connection, page: Shown, accept_datetime: str | None, base: str
+    connection: apsw.Connection, page: PageLookup, accept_datetime: str | None, base: str
 ) -> Reply | None:
     """Return the redirect to the copy of a time, None if there is none.
 
@@ -60,14 +60,14 @@ def time_gate(
     return Reply(302, b"", lines)
 
 
-def time_map(connection: apsw.Connection, page: Shown, base: str) -> Reply:
+def time_map(connection: apsw.Connection, page: PageLookup, base: str) -> Reply:
     """Return the list of all copies of a page, in the link format (RFC 6690)."""
     rows = version.list_versions(connection, page.page_id, limit=MAX_MEMENTOS)
     body = ",\n".join(_links(page, rows[::-1], base)) + "\n"
     return Reply(200, body.encode(), _headers("application/link-format"))
 
 
-def _links(page: Shown, rows: list[VersionRow], base: str) -> Iterator[str]:
+def _links(page: PageLookup, rows: list[VersionRow], base: str) -> Iterator[str]:
     yield f'<{page.url}>; rel="original"'
     yield f'<{base}{TIMEGATE_PREFIX}{page.url}>; rel="timegate"'
     yield f'<{base}{TIMEMAP_PREFIX}{page.url}>; rel="self"; type="application/link-format"'

@@ -24,8 +24,8 @@ from crawld.core.content.url_kind import UrlKind
 from crawld.core.page import PageState
 from crawld.core.url import parse, url_hash
 from crawld.store.mirror import lookup
-from crawld.store.mirror.lookup import Shown
-from crawld.store.mirror.selection import Reason, Served, served
+from crawld.store.mirror.lookup import PageLookup
+from crawld.store.mirror.selection import Reason, ShownCopy, select_copy
 from crawld.store.replica import pages
 from crawld.store.versions import version
 from crawld.store.versions.headers import unpack
@@ -61,7 +61,7 @@ _SCRIPTS: Final = frozenset(
     {"text/javascript", "application/javascript", "application/x-javascript"}
 )
 
-_ORIGINS: Final = lookup.Origins()
+_ORIGINS: Final = lookup.OriginLookup()
 
 _CHARSET_LABELS: Final = {
     "cp874": "windows-874",
@@ -93,8 +93,8 @@ class DisplayOptions:
 class ServedCopy:
     """A copy about to be sent."""
 
-    page: Shown
-    served: Served
+    page: PageLookup
+    served: ShownCopy
     row: VersionRow
     address: MirrorAddress
 
@@ -133,7 +133,7 @@ def page_reply(
             return redirect(mirror_path(kept, ""))
     if page is None:
         return missing_page(address, None, None, None)
-    found = served(connection, page.page_id, now, address.moment.at)
+    found = select_copy(connection, page.page_id, now, address.moment.at)
     if found is None:
         return missing_page(address, None, None, None)
     target = None if address.moment.version_id is not None else found.redirect_url
@@ -146,7 +146,7 @@ def page_reply(
     return _copy_reply(connection, ServedCopy(page, found, row, address), request, look)
 
 
-def find_page(connection: apsw.Connection, url: str) -> Shown | None:
+def find_page(connection: apsw.Connection, url: str) -> PageLookup | None:
     """Return a page by its canonical URL."""
     return lookup.find(connection, parse(url).host, url_hash(url), url)
 
@@ -163,21 +163,21 @@ def redirect(path: str, status: int = 302) -> Reply:
 
 
 def _select_version(
-    connection: apsw.Connection, page: Shown, found: Served, address: MirrorAddress
+    connection: apsw.Connection, page: PageLookup, found: ShownCopy, address: MirrorAddress
 ) -> VersionRow | None:
     wanted = address.moment.version_id
     if wanted is None:
         wanted = found.version_id
     if wanted is None:
         return _first_requisite_copy(connection, page)
-    row = version.detail(connection, wanted)
+    row = version.get(connection, wanted)
     return row if row is not None and row.page_id == page.page_id else None
 
 
-def _first_requisite_copy(connection: apsw.Connection, page: Shown) -> VersionRow | None:
+def _first_requisite_copy(connection: apsw.Connection, page: PageLookup) -> VersionRow | None:
     """Return the first copy of what pages show: it is fetched after those that show it."""
     first_at = lookup.first_copy_at(connection, page.page_id)
-    row = version.in_force(connection, page.page_id, first_at) if first_at is not None else None
+    row = version.current_at(connection, page.page_id, first_at) if first_at is not None else None
     return row if row is not None and row.answer.content_type not in _HTML else None
 
 

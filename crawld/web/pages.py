@@ -14,7 +14,7 @@ from typing import Final
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-from crawld.store.mirror.lookup import Shown, Summary
+from crawld.store.mirror.lookup import PageLookup, SiteSummary
 from crawld.web import security
 from crawld.web.address import MirrorAddress, mirror_path, readable_url
 from crawld.web.attribution import Attribution
@@ -105,7 +105,7 @@ def render_page(
 
 
 def missing_page(
-    address: MirrorAddress, page: Shown | None, first_at: float | None, target: str | None
+    address: MirrorAddress, page: PageLookup | None, first_at: float | None, target: str | None
 ) -> Reply:
     """Return the page that says that there is no copy, and links to the original."""
     return render_page(
@@ -130,12 +130,12 @@ def misdirected_page(name: str | None) -> Reply:
     return render_page("misdirected.html", 421, name=name)
 
 
-def index_page(sites: Sequence[Summary]) -> Reply:
+def index_page(sites: Sequence[SiteSummary]) -> Reply:
     """Return the list of sites."""
     return render_page("index.html", sites=sites)
 
 
-def site_page(name: str, pages: Sequence[Shown], following: int | None) -> Reply:
+def site_page(name: str, pages: Sequence[PageLookup], following: int | None) -> Reply:
     """Return a part of the list of a site's pages."""
     return render_page("site.html", name=name, pages=pages, following=following)
 

@@ -4,7 +4,7 @@ import httpx
 
 from crawld.core.page import Outcome, PageState
 from crawld.store.versions import body, headers
-from crawld.store.versions.response import Answer
+from crawld.store.versions.response import StoredResponse
 from crawld.store.visit import VisitRecord
 
 BEGIN = 1_700_000_000.0
@@ -24,7 +24,9 @@ def changed(page_id, number):
         visited_at=BEGIN + number * DAY_S,
         outcome=Outcome.CHANGED,
         state=PageState.VISITED,
-        answer=Answer(status=200, http_version="HTTP/1.1", headers=lines, content_type="text/html"),
+        answer=StoredResponse(
+            status=200, http_version="HTTP/1.1", headers=lines, content_type="text/html"
+        ),
         digest=encoded.digest,
         body=encoded,
     )

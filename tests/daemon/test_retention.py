@@ -5,12 +5,12 @@ from dataclasses import replace
 import pytest
 
 from crawld.daemon.jobs.retention import Retention
-from crawld.store.mirror.selection import Reason, served
+from crawld.store.mirror.selection import Reason, select_copy
 from tests.daemon.changed_page import BEGIN, DAY_S, ask, tell
 
 
 async def shown(running, page_id):
-    return await running.database.read(served, page_id, BEGIN + 9 * DAY_S)
+    return await running.database.read(select_copy, page_id, BEGIN + 9 * DAY_S)
 
 
 async def test_a_page_is_held_and_let_go(past):

@@ -23,7 +23,7 @@ from crawld.store.frontier import frontier, load, page, refusal, site
 from crawld.store.frontier.frontier import Caps, Discovery
 from crawld.store.frontier.host import HostUpdate
 from crawld.store.versions import body, version
-from crawld.store.versions.response import Answer
+from crawld.store.versions.response import StoredResponse
 from crawld.store.visit import VisitRecord
 
 HOSTS = ["a.example", "b.example", "c.example"]
@@ -35,7 +35,7 @@ CAPS = st.builds(
     per_site=st.dictionaries(st.sampled_from(SITES), st.integers(0, 12)),
     per_host=st.dictionaries(st.sampled_from(SITES), st.integers(0, 8)),
 )
-ANSWER = Answer(status=200, http_version="HTTP/1.1", headers=b"")
+ANSWER = StoredResponse(status=200, http_version="HTTP/1.1", headers=b"")
 
 
 class StoreMachine(RuleBasedStateMachine):
@@ -216,7 +216,7 @@ class StoreMachine(RuleBasedStateMachine):
         waiting = [
             each.page_id
             for _, host_id, site_id in load.load_waiting(self.connection)
-            for each in frontier.discovered(self.connection, host_id, site_id, 99)
+            for each in frontier.list_discovered(self.connection, host_id, site_id, 99)
         ]
         wanted = [model for model in models if model["state"] is PageState.DISCOVERED]
         assert sorted(waiting) == sorted(model["id"] for model in wanted)

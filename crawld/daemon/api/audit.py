@@ -13,7 +13,7 @@ from crawld.daemon.api.schemas.audit import FreshnessStatus
 from crawld.daemon.daemon import Daemon
 from crawld.store.changes import audit
 from crawld.store.changes.audit import AuditRow
-from crawld.store.mirror.selection import behind
+from crawld.store.mirror.selection import count_outdated
 
 STATUS_DAYS = 7
 """Days that the status is about."""
@@ -33,7 +33,7 @@ def audit_routes(daemon: Daemon) -> APIRouter:
         site_id = None if site is None else daemon.book.by_name(site).site_id
         first = day_of(daemon.clock.now()) - days + 1
         by_day: dict[tuple[int, int], list[AuditRow]] = defaultdict(list)
-        for row in await daemon.database.read(audit.since, first):
+        for row in await daemon.database.read(audit.list_since, first):
             if site_id in (None, row.site_id):
                 by_day[row.site_id, row.day].append(row)
         return [
@@ -48,7 +48,7 @@ async def freshness_of(daemon: Daemon) -> list[FreshnessStatus]:
     """Return how fresh each site was found lately, each followed by its hosts."""
     first = day_of(daemon.clock.now()) - STATUS_DAYS + 1
     by_site: dict[int, dict[str, list[AuditRow]]] = defaultdict(lambda: defaultdict(list))
-    for row in await daemon.database.read(audit.since, first):
+    for row in await daemon.database.read(audit.list_since, first):
         by_site[row.site_id][row.host].append(row)
     found = []
     for site_id, hosts in by_site.items():
@@ -64,7 +64,7 @@ async def freshness_of(daemon: Daemon) -> list[FreshnessStatus]:
 
 async def _with_shown(daemon: Daemon, site_id: int, found: FreshnessStatus) -> FreshnessStatus:
     """Return the freshness of a site with that of the copies it shows."""
-    late = await daemon.database.read(behind, site_id, daemon.clock.now())
+    late = await daemon.database.read(count_outdated, site_id, daemon.clock.now())
     if found.freshness is None or not late.pages:
         return found
     return found.model_copy(update={"shown": found.freshness * (1.0 - late.share)})

@@ -34,7 +34,7 @@ from crawld.daemon.api.schemas.forecast import (
 )
 from crawld.daemon.daemon import Daemon
 from crawld.store.changes import hint, hint_source, sample
-from crawld.store.changes.sample import PagePast
+from crawld.store.changes.sample import PageSample
 
 BUDGETS: Final = (0.125, 0.25, 0.5, 0.75, 1.0, 1.5, 2.0, 4.0, 8.0)
 
@@ -144,13 +144,13 @@ def _told(sources: Sequence[hint_source.SourceRow]) -> HintQuality | None:
     told: HintQuality | None = None
     for row in sources:
         if row.evidence is not None and row.hint_count:
-            known = hint_quality(hint.reliability(row.evidence))
+            known = hint_quality(hint.load_reliability(row.evidence))
             lag_s = known.lag_s or SUPPOSED.lag_s
             told = combine_quality(replace(known, lag_s=lag_s), told)
     return told
 
 
-def _laws(rows: Sequence[PagePast], now: float) -> tuple[SurvivalCurves, int]:
+def _laws(rows: Sequence[PageSample], now: float) -> tuple[SurvivalCurves, int]:
     gaps = [_gaps(row.instants, now) for row in rows]
     rates = [_rate(row.record) for row in rows]
     laws = survival_curves(gaps, rates, [row.importance for row in rows])

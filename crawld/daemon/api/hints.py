@@ -52,7 +52,7 @@ def hint_routes(daemon: Daemon) -> APIRouter:
     @router.get("/hints")
     async def hints() -> list[HintSourceStatus]:
         """Hint sources: cursor, lag, reliability, cost in requests, gain."""
-        outstanding = await daemon.database.read(hint.counts)
+        outstanding = await daemon.database.read(hint.count_by_source)
         rows = await daemon.database.read(hint_source.list_sources)
         return [_status(daemon, row, outstanding.get(row.hint_source_id, 0)) for row in rows]
 
@@ -61,7 +61,7 @@ def hint_routes(daemon: Daemon) -> APIRouter:
 
 def _status(daemon: Daemon, row: SourceRow, outstanding: int) -> HintSourceStatus:
     site = daemon.crawl.sites.get(row.site_id)
-    known = hint.reliability(row.evidence)
+    known = hint.load_reliability(row.evidence)
     worth = daemon.sourcing.budget.worth(row.hint_source_id)
     same = {
         name: getattr(row, name)

@@ -101,12 +101,12 @@ def _named(
     """Return the copy that a text names, without one the last."""
     found: VersionRow | None
     if named is not None and _is_number(named.strip()):
-        found = version_rows.detail(connection, int(named))
+        found = version_rows.get(connection, int(named))
         if found is None or found.page_id != page.page_id:
             raise HTTPException(404, f"{page.url} has no version {named}; see: history")
         return found
     at = float("inf") if named is None else _instant(named, now)
-    found = version_rows.in_force(connection, page.page_id, at)
+    found = version_rows.current_at(connection, page.page_id, at)
     if found is None:
         when = "" if named is None else f" of {named}, or any before it"
         raise HTTPException(404, f"{page.url} has no copy{when}; see: history")
@@ -159,7 +159,7 @@ def _diff(
     before, after = (
         read_blocks(_content(connection, row), row.answer.content_type) for row in (old, new)
     )
-    found = diff_pages(before, after, () if raw else volatile.all_of(connection, page.page_id))
+    found = diff_pages(before, after, () if raw else volatile.rules_for(connection, page.page_id))
     return Diff(
         url=page.url,
         old=version_status(old),

@@ -91,12 +91,12 @@ def _quotas(router: APIRouter, daemon: Daemon) -> None:
             **{key: (site.name, site.config.max_bytes) for key, site in sites.items()},
         }
         return [
-            _quota_status(await daemon.database.read(quota.standing, key), name, most)
+            _quota_status(await daemon.database.read(quota.usage, key), name, most)
             for key, (name, most) in limits.items()
         ]
 
 
-def _quota_status(found: quota.Standing, site: str | None, most: int | None) -> QuotaStatus:
+def _quota_status(found: quota.QuotaUsage, site: str | None, most: int | None) -> QuotaStatus:
     excess = 0 if most is None else max(found.used_bytes - most, 0)
     holdings = []
     for each in found.holdings:

@@ -225,7 +225,7 @@ async def status_of(daemon: Daemon) -> models.Status:
         ),
         memory_bytes=_memory_bytes(),
         freshness=await freshness_of(daemon),
-        vanishing=await daemon.database.read(redirect.vanishing),
+        vanishing=await daemon.database.read(redirect.list_vanishing),
     )
 
 

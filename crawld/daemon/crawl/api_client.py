@@ -236,7 +236,7 @@ class ApiClient:
         host.troubled(now, trouble.retry_after_s)
         host.spaced(trio.current_time())
         update = host.update(now, fetched.address)
-        await self._database.write(host_rows.store, host.host_id, update)
+        await self._database.write(host_rows.record_request, host.host_id, update)
 
     def _warn(self, api: Api, answer: ApiResponse) -> None:
         for text in answer.warnings:

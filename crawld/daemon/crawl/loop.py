@@ -408,7 +408,7 @@ class Crawl:
             if pages.wants_refill and pages.site_id in self._active:
                 asked = LOOK_AHEAD + len(pages.held)
                 found = await self._database.read(
-                    frontier.discovered,
+                    frontier.list_discovered,
                     host.host_id,
                     pages.site_id,
                     asked,

@@ -26,8 +26,8 @@ from crawld.daemon.crawl.loop import Crawl
 from crawld.daemon.frontier.page_queue import PageQueue, VisitedPages
 from crawld.daemon.pacing import Pace
 from crawld.store.changes import allocation, model
-from crawld.store.changes.allocation import WeighedModel
-from crawld.store.changes.model import FIRST
+from crawld.store.changes.allocation import WeightedModel
+from crawld.store.changes.model import BEFORE_FIRST
 from crawld.store.engine.database import Database
 
 log = structlog.get_logger(__name__)
@@ -52,7 +52,7 @@ class ModelSlice:
 
     __slots__ = ("host_id", "pages", "records", "site_id", "weights")
 
-    def __init__(self, rows: list[WeighedModel]) -> None:
+    def __init__(self, rows: list[WeightedModel]) -> None:
         self.host_id, self.site_id = rows[0].host_id, rows[0].site_id
         self.pages: npt.NDArray[np.int64] = np.array([row.page_id for row in rows], np.int64)
         self.weights: npt.NDArray[np.float64] = np.array([row.importance for row in rows])
@@ -72,7 +72,7 @@ def read_slice(
     return grouped(rows), end
 
 
-def grouped(rows: Iterable[WeighedModel]) -> list[ModelSlice]:
+def grouped(rows: Iterable[WeightedModel]) -> list[ModelSlice]:
     """Return models by host and site."""
     # A model of another version is made anew by the next visit.
     held = [
@@ -82,7 +82,7 @@ def grouped(rows: Iterable[WeighedModel]) -> list[ModelSlice]:
     return [ModelSlice(list(group)) for _, group in groupby(held, key=_place)]
 
 
-def _place(row: WeighedModel) -> tuple[int, int]:
+def _place(row: WeightedModel) -> tuple[int, int]:
     return row.host_id, row.site_id
 
 
@@ -135,7 +135,9 @@ class PolicyLoader:
         for pages in self._all():
             if not pages.switching:
                 continue
-            known = await self._database.read(allocation.visited, pages.host_id, pages.site_id)
+            known = await self._database.read(
+                allocation.revisit_pages, pages.host_id, pages.site_id
+            )
             pages.switch(VisitedPages(*known))
             switched.add((pages.host_id, pages.site_id))
         if switched:
@@ -146,7 +148,7 @@ class PolicyLoader:
         """Hand every policy the weights and the change models of its pages."""
         hosts = {host.host_id: host for host in self._crawl.hosts.values()}
         scales = await self._scales()
-        after: tuple[int, int] | None = FIRST
+        after: tuple[int, int] | None = BEFORE_FIRST
         pace = Pace(REST_FACTOR)
         while after is not None:
             groups, after = await self._database.read(read_slice, after)

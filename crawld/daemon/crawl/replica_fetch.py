@@ -168,7 +168,7 @@ class ReplicaFetch:
         """Take the leave of a replica away; samples must prove it fresh again."""
         if self._leaves.pop(host, None) is not None:
             log.warning("replica_lost_its_leave", host=host.slot.host, why=why)
-            await self._database.write(replica.doubt, host.host_id)
+            await self._database.write(replica.reset_samples, host.host_id)
 
     # --- a turn --------------------------------------------------------------------------------
 
@@ -245,7 +245,7 @@ class ReplicaFetch:
         own = self._crawl.robots.at_hand(parse(page.url).origin)
         if own is None or not own.allowed(page.url):
             return None
-        url = self._database.look_up(replica_pages.resting_url, host.host_id, page.url)
+        url = self._database.look_up(replica_pages.suspended_url, host.host_id, page.url)
         return None if url is None else (page, site, url)
 
     async def _allowed(self, host: HostState, site: ActiveSite, url: str) -> bool | None:

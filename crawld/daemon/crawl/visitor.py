@@ -34,8 +34,8 @@ from crawld.store.engine.database import Database
 from crawld.store.frontier import host as host_rows
 from crawld.store.frontier.host import HostUpdate
 from crawld.store.frontier.page import PageRecord
-from crawld.store.replica.sample import STOOD_IN
-from crawld.store.visit import Recorded, VisitRecord
+from crawld.store.replica.sample import STAND_IN_PREFIX
+from crawld.store.visit import RecordResult, VisitRecord
 
 if TYPE_CHECKING:
     from crawld.daemon.crawl.loop import Crawl
@@ -203,7 +203,9 @@ class Visitor:
     async def _set_aside(self, host: HostState, visit: Visit) -> None:
         """Note what an answer cost that says nothing of its page."""
         self._rest(host, visit)
-        await self._database.write(host_rows.store, host.host_id, _host_update(host, visit, None))
+        await self._database.write(
+            host_rows.record_request, host.host_id, _host_update(host, visit, None)
+        )
 
     def _count(self, visit: Visit) -> None:
         self.counts[visit.judgement.outcome] += 1
@@ -251,7 +253,7 @@ class Visitor:
         put_back: Callable[[], None],
         soon: bool,
         shown: Outcome | None,
-        recorded: Recorded,
+        recorded: RecordResult,
     ) -> None:
         # Only now may the page come again: its next visit starts from what the file says.
         pages.recorded(page_id)
@@ -268,7 +270,7 @@ def _stood_in(record: VisitRecord, host: HostState) -> VisitRecord:
     return replace(
         record,
         asked_host_id=host.host_id,
-        detail=f"{STOOD_IN}{host.slot.host}",
+        detail=f"{STAND_IN_PREFIX}{host.slot.host}",
         etag=None,
         last_modified=None,
     )

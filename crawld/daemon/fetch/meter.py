@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 
 from crawld.daemon.frontier.site import ActiveSite
-from crawld.store.frontier.traffic import Received
+from crawld.store.frontier.traffic import ReceivedBytes
 
 
 def month_of(now: float) -> int:
@@ -41,13 +41,13 @@ class TrafficMeter:
         if month_of(now) != self.month:
             self.load(month_of(now), {})
 
-    def received(self, site: ActiveSite, received_bytes: int, now: float) -> Received | None:
+    def received(self, site: ActiveSite, received_bytes: int, now: float) -> ReceivedBytes | None:
         """Count bytes; return what the file should know, None where the site has no limit."""
         if site.config.monthly_bytes is None:
             return None
         self.turn(now)
         self._received[site.site_id] = self.of(site.site_id) + received_bytes
-        return Received(site.site_id, self.month, received_bytes)
+        return ReceivedBytes(site.site_id, self.month, received_bytes)
 
     def of(self, site_id: int) -> int:
         """Return the bytes of a site this month."""

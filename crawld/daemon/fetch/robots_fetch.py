@@ -99,5 +99,5 @@ class RobotsFetch:
         if answer.verdict is RobotsVerdict.CLOSED and retry_after is not None:
             host.troubled(now, parse_retry_after(retry_after, now))
             update = host.update(now, answer.last.address)
-            await self._database.write(host_rows.store, host.host_id, update)
+            await self._database.write(host_rows.record_request, host.host_id, update)
         host.spaced(answer.answered_at)

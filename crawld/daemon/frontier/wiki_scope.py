@@ -43,7 +43,7 @@ class WikiScope:
             site = sites.get(row.site_id)
             if site is None or not site.config.api or row.facts is None:
                 continue
-            members = await database.read(wiki_member.titles, row.wiki_id)
+            members = await database.read(wiki_member.list_titles, row.wiki_id)
             loaded[row.site_id, row.origin] = part_of(site, row, members)
         changed = loaded != self._parts
         self._parts = loaded

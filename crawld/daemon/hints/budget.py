@@ -31,7 +31,7 @@ from crawld.core.revisit.polling import plan_polls
 from crawld.daemon.crawl.loop import Crawl
 from crawld.daemon.pacing import Pace
 from crawld.store.changes import allocation, hint, hint_source
-from crawld.store.changes.allocation import WeighedModel
+from crawld.store.changes.allocation import WeightedModel
 from crawld.store.changes.hint_source import SourceRow
 from crawld.store.engine.database import Database
 from crawld.workers import Workers
@@ -198,14 +198,14 @@ class Budget:
 
 def coverage(told: Sequence[SourceRow]) -> tuple[float, float]:
     """Return the share of changes none of several sources tells, and the lag of the best."""
-    known = [hint.reliability(row.evidence) for row in told]
+    known = [hint.load_reliability(row.evidence) for row in told]
     best = min(known, key=lambda each: each.effective_missed_share)
     return combined_missed_share(each.effective_missed_share for each in known), best.lag_s(0.9)
 
 
 def told_of(row: SourceRow, *, beyond_polls: bool = False) -> HintQuality:
     """Return how the hints of a source come, with or without the time they wait for a poll."""
-    known = hint.reliability(row.evidence)
+    known = hint.load_reliability(row.evidence)
     lag_s = known.lag_s()
     if beyond_polls and row.poll_count > 1 and row.last_poll_at is not None:
         between_s = max(row.last_poll_at - row.found_at, 0.0) / row.poll_count
@@ -215,7 +215,7 @@ def told_of(row: SourceRow, *, beyond_polls: bool = False) -> HintQuality:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Question:
-    models: Sequence[WeighedModel]
+    models: Sequence[WeightedModel]
     covered: int
     slots_per_s: float
     told_per_s: float
@@ -242,7 +242,7 @@ def _answer(question: _Question) -> tuple[float | None, float] | None:
     return found.interval_s, found.gain
 
 
-def _sample(models: Sequence[WeighedModel], told_per_s: float) -> SurvivalCurves | None:
+def _sample(models: Sequence[WeightedModel], told_per_s: float) -> SurvivalCurves | None:
     """Return the change laws of some pages; their models lag behind what was told of late."""
     held = [
         each

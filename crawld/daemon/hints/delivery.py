@@ -15,7 +15,7 @@ import trio
 from crawld.core.page import Outcome
 from crawld.daemon.crawl.loop import Crawl
 from crawld.store.changes import hint, hint_source
-from crawld.store.changes.hint import Heard
+from crawld.store.changes.hint import AcceptedHint
 from crawld.store.changes.hint_source import SourceRow
 from crawld.store.engine.database import Database
 
@@ -35,13 +35,13 @@ class Delivery:
         self._crawl = crawl
         self._database = database
 
-    async def deliver(self, row: SourceRow, heard: Sequence[Heard]) -> None:
+    async def deliver(self, row: SourceRow, heard: Sequence[AcceptedHint]) -> None:
         """Tell the policy of the site on the host which of its pages are said to have changed."""
         host = self._crawl.hosts.get(row.host)
         pages = host.pages.get(row.site_id) if host else None
         if host is None or pages is None or not heard:
             return
-        trust = hint.reliability(row.evidence).effective_trust
+        trust = hint.load_reliability(row.evidence).effective_trust
         until = trio.current_time() + SLICE_S
         for each in heard:
             pages.hinted(each.page_id, each.last_at, trust)
@@ -71,11 +71,12 @@ class Delivery:
         wanted = None if only is None else set(only)
         sources = await self._database.read(hint_source.list_sources)
         trust = {
-            row.hint_source_id: hint.reliability(row.evidence).effective_trust for row in sources
+            row.hint_source_id: hint.load_reliability(row.evidence).effective_trust
+            for row in sources
         }
         after, count = (0, 0), 0
         while True:
-            rows = await self._database.read(hint.outstanding, after=after, limit=RESTORED)
+            rows = await self._database.read(hint.list_outstanding, after=after, limit=RESTORED)
             by_place = defaultdict(list)
             for row in rows:
                 by_place[row.host_id, row.site_id].append(row)

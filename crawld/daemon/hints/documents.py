@@ -280,7 +280,7 @@ class Documents:
             host.troubled(now, retry_after_s)
             host.spaced(trio.current_time())
             update = host.update(now, fetched.address)
-            await self._database.write(host_rows.store, host.host_id, update)
+            await self._database.write(host_rows.record_request, host.host_id, update)
         if isinstance(fetched, FetchFailure):
             return PollTrouble(str(fetched.failure), fetched.detail[:200], retry_after_s)
         if fetched.status >= 400:

@@ -85,9 +85,14 @@ class Gap:
         if span is None:
             return Poll(at=now, cursor=row.cursor, requests=0, wait_s=IDLE_S)
         found = await self._database.read(
-            hint.copied_before, row.site_id, row.host_id, span.last_at, after=span.after, limit=PART
+            hint.pages_visited_before,
+            row.site_id,
+            row.host_id,
+            span.last_at,
+            after=span.after,
+            limit=PART,
         )
-        pages = [hint.OfPage(each.page_id, span.first_at, span.last_at) for each in found]
+        pages = [hint.PageHint(each.page_id, span.first_at, span.last_at) for each in found]
         if len(found) < PART:
             return Poll(at=now, pages=pages, requests=0, wait_s=IDLE_S)
         rest = replace(span, after=found[-1].url_hash)
@@ -122,4 +127,4 @@ async def make_good(
 
 def _doubts_of(connection: apsw.Connection, row: SourceRow, at: float) -> SourceRow:
     key = (row.site_id, row.host_id, Gap.kind, row.url)
-    return hint_source.ensure(connection, *key, at, hint.written(DOUBT))
+    return hint_source.ensure(connection, *key, at, hint.dump_reliability(DOUBT))

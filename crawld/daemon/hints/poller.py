@@ -29,7 +29,7 @@ from crawld.daemon.hints.budget import Budget
 from crawld.daemon.hints.delivery import SLICE_S, Delivery
 from crawld.daemon.hints.source import HELD, Finder, Hint, Poll, PollTrouble, Source, Stream
 from crawld.store.changes import hint, hint_source
-from crawld.store.changes.hint import News, OfPage, OfUrl
+from crawld.store.changes.hint import PageHint, PollResult, UrlHint
 from crawld.store.changes.hint_source import SourceRow
 from crawld.store.engine.database import Database
 from crawld.store.frontier import frontier, refusal
@@ -272,8 +272,10 @@ class Sourcing:
         log.warning(
             "poll_trouble", kind=row.kind, url=row.url, why=said.trouble, detail=said.detail
         )
-        trouble = hint_source.Trouble(at, said.trouble, said.detail, said.requests, at + pause_s)
-        await self._database.write(hint_source.troubled, row.hint_source_id, trouble)
+        trouble = hint_source.PollFailure(
+            at, said.trouble, said.detail, said.requests, at + pause_s
+        )
+        await self._database.write(hint_source.record_failure, row.hint_source_id, trouble)
         return pause_s
 
     def _pause_s(self, host_name: str, row: SourceRow, said: Poll, *, heard: int) -> float:
@@ -324,7 +326,7 @@ class Sourcing:
         heard = 0
         pages, urls = _gathered(said.pages), await self._keyed(said.hints)
         while len(pages) + len(urls) > TAKEN:
-            part = News(
+            part = PollResult(
                 at=said.at,
                 of_pages=pages[:TAKEN],
                 of_urls=urls[: max(TAKEN - len(pages), 0)],
@@ -335,7 +337,7 @@ class Sourcing:
             )
             pages, urls = pages[TAKEN:], urls[len(part.of_urls) :]
             heard += await self._take(row, part)
-        last = News(
+        last = PollResult(
             at=said.at,
             of_pages=pages,
             of_urls=urls,
@@ -356,14 +358,14 @@ class Sourcing:
             await self._know()
         return heard
 
-    async def _take(self, row: SourceRow, news: News) -> int:
-        heard = await self._database.write(hint.take, row.hint_source_id, news)
+    async def _take(self, row: SourceRow, news: PollResult) -> int:
+        heard = await self._database.write(hint.accept, row.hint_source_id, news)
         await self.delivery.deliver(row, heard)
         return len(heard)
 
-    async def _keyed(self, hints: Sequence[Hint]) -> list[OfUrl]:
+    async def _keyed(self, hints: Sequence[Hint]) -> list[UrlHint]:
         """Return hints by the keys of their pages, those of one page together; in slices."""
-        found: dict[str, OfUrl] = {}
+        found: dict[str, UrlHint] = {}
         hosts: dict[str, int | None] = {}
         until = trio.current_time() + SLICE_S
         for url, first_at, last_at in hints:
@@ -380,7 +382,7 @@ class Sourcing:
                 host = self._crawl.hosts.get(parse(url).host)
                 hosts[origin] = host.host_id if host else None
             if (host_id := hosts[origin]) is not None:
-                found[url] = OfUrl(host_id, url_hash(url), first_at, last_at)
+                found[url] = UrlHint(host_id, url_hash(url), first_at, last_at)
         return list(found.values())
 
     async def _admit(self, row: SourceRow, urls: Sequence[str]) -> None:
@@ -413,14 +415,14 @@ class Sourcing:
         self.look_again()  # it is new
 
 
-def _gathered(pages: Sequence[OfPage]) -> list[OfPage]:
+def _gathered(pages: Sequence[PageHint]) -> list[PageHint]:
     """Return changes, those of one page together."""
-    found: dict[int, OfPage] = {}
+    found: dict[int, PageHint] = {}
     for page in pages:
         known = found.get(page.page_id)
         if known is not None:
             first_at = min(known.first_at, page.first_at)
             last_at = max(known.last_at, page.last_at)
-            page = OfPage(page.page_id, first_at, last_at, known.told + page.told)
+            page = PageHint(page.page_id, first_at, last_at, known.told + page.told)
         found[page.page_id] = page
     return list(found.values())

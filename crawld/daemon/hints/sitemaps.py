@@ -44,7 +44,7 @@ from crawld.sources.sitemap import (
 )
 from crawld.store.changes import sitemap as rows
 from crawld.store.changes.hint_source import SourceRow
-from crawld.store.changes.sitemap import Listed, SitemapRow
+from crawld.store.changes.sitemap import ListedFile, SitemapRow
 from crawld.store.engine.database import Database
 from crawld.workers import Workers
 
@@ -183,7 +183,7 @@ class SitemapSource:
             trouble_count=count,
             next_at=at + pause_s,
         )
-        await self._database.write(rows.put, troubled)
+        await self._database.write(rows.update, troubled)
         if file.parent is None:
             return replace(said, pause_s=pause_s)
         log.warning("sitemap_trouble", url=file.url, why=said.trouble, detail=said.detail)
@@ -198,7 +198,9 @@ class SitemapSource:
         if file.open_until is not None:
             next_at = min(next_at, max(file.open_until, said.at + LEAST_EVERY_S))
         done = file._replace(read_at=said.at, every_s=every_s, next_at=next_at)
-        others = await self._database.read(rows.newest, file.hint_source_id, file.url, said.at)
+        others = await self._database.read(
+            rows.newest_dates, file.hint_source_id, file.url, said.at
+        )
         # Whoever made the files had seen all changes before the latest that it names.
         told_until = max((file.newest_at or 0.0, *others)) if others is not None else 0.0
         return Poll(
@@ -259,7 +261,7 @@ class SitemapSource:
         news = file.read_at is None or seen != (census.count, newest_at)
         whole = reading.trouble is None
         if whole:
-            await self._database.write(rows.unlist, file, reading.listed_at)
+            await self._database.write(rows.delete_unlisted, file, reading.listed_at)
         done = file._replace(
             # Half a file is asked for again as a whole.
             etag=said.etag if whole else None,
@@ -281,9 +283,9 @@ class SitemapSource:
     async def _list(self, file: SitemapRow, entries: Sequence[ListedPage], at: float) -> None:
         if file.depth >= MAX_LISTS:
             return
-        found = [Listed(url, changed.first if changed else None) for url, changed, _ in entries]
+        found = [ListedFile(url, changed.first if changed else None) for url, changed, _ in entries]
         await self._database.write(
-            partial(rows.listed, by=file, files=found, at=at, most=MAX_FILES)
+            partial(rows.add_listed, by=file, files=found, at=at, most=MAX_FILES)
         )
 
 
@@ -350,4 +352,4 @@ def _feed_entries(body: bytes, url: str) -> list[ListedPage]:
 
 
 def _put(connection: apsw.Connection, row: SitemapRow) -> None:
-    rows.put(connection, row)
+    rows.update(connection, row)

@@ -19,7 +19,7 @@ from typing import Final, NamedTuple, Protocol, runtime_checkable
 
 import apsw
 
-from crawld.store.changes.hint import OfPage
+from crawld.store.changes.hint import PageHint
 from crawld.store.changes.hint_source import SourceRow
 
 
@@ -58,7 +58,7 @@ class Poll:
 
     at: float
     hints: Sequence[Hint] = ()
-    pages: Sequence[OfPage] = ()
+    pages: Sequence[PageHint] = ()
     cursor: str | None = None
     told_until: float | None = None
     requests: int = 1

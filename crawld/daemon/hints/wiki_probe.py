@@ -23,9 +23,9 @@ from crawld.sources.mediawiki_changes import PendingTemplates, ProbeProgress
 from crawld.sources.mediawiki_history import PageInfo, read_titles, titles_query
 from crawld.sources.mediawiki_site import shown_revision
 from crawld.store.changes import wiki_probe
-from crawld.store.changes.hint import OfPage
+from crawld.store.changes.hint import PageHint
 from crawld.store.changes.hint_source import SourceRow
-from crawld.store.changes.wiki_probe import ProbePage, Said
+from crawld.store.changes.wiki_probe import ProbePage, ProbeResult
 from crawld.store.versions import version
 
 CLOSE_S: Final = 120.0
@@ -53,7 +53,7 @@ class Probe(WikiSource):
         if not place.after:
             place = replace(place, began_at=asked_at)
         pages = await self.database.read(
-            wiki_probe.following, self.wiki.row.wiki_id, place.after, limit=place.titles
+            wiki_probe.next_pages, self.wiki.row.wiki_id, place.after, limit=place.titles
         )
         if not pages:
             return self._round_over(place, asked_at)
@@ -96,7 +96,7 @@ class Probe(WikiSource):
         fewer = replace(place, titles=stated if stated < titles else titles // 2).to_json()
         return Poll(at=self.clock.now(), cursor=fewer)
 
-    async def _touched(self, pages: Sequence[OfPage]) -> list[tuple[int, str | None]]:
+    async def _touched(self, pages: Sequence[PageHint]) -> list[tuple[int, str | None]]:
         if not pages:
             return []
         number, text = await self.beside("fan_out")
@@ -115,9 +115,9 @@ class _Finding:
         touched: the page was made anew without a new revision.
     """
 
-    said: Said
-    revised: OfPage | None = None
-    touched: OfPage | None = None
+    said: ProbeResult
+    revised: PageHint | None = None
+    touched: PageHint | None = None
 
 
 def _is_close(page: ProbePage, shown: PageInfo, clocks: Clocks) -> bool:
@@ -148,9 +148,9 @@ def _found(page: ProbePage, shown: PageInfo, clocks: Clocks, copied: int | None 
     """
     now, newest = clocks.now, shown.revisions[0] if shown.revisions else None
     revision_id = newest.revision_id if newest and shown.number is not None else None
-    said = Said(page.page_id, revision_id, shown.touched_at, now)
+    said = ProbeResult(page.page_id, revision_id, shown.touched_at, now)
     since = page.probed_at if page.probed_at is not None else page.last_visit_at
-    some_time = OfPage(page.page_id, min(since, now), now)
+    some_time = PageHint(page.page_id, min(since, now), now)
     if (revision_id is None) != (page.last_outcome in _GONE):
         return _Finding(said, revised=some_time)
     if newest is None or revision_id is None:
@@ -165,13 +165,13 @@ def _found(page: ProbePage, shown: PageInfo, clocks: Clocks, copied: int | None 
     if new:
         # What is older than the probe before, and was not there then, was imported or restored.
         dated = page.probed_at is None or last_at >= page.probed_at
-        return _Finding(said, OfPage(page.page_id, first_at, last_at) if dated else some_time)
+        return _Finding(said, PageHint(page.page_id, first_at, last_at) if dated else some_time)
     if shown.touched_at is None or shown.touched_at == page.touched_at:
         return _Finding(said)
     first_at, last_at = clocks.span(shown.touched_at)
     late = last_at > page.last_visit_at
-    return _Finding(said, touched=OfPage(page.page_id, first_at, last_at) if late else None)
+    return _Finding(said, touched=PageHint(page.page_id, first_at, last_at) if late else None)
 
 
-def _remember(connection: apsw.Connection, *, said: Sequence[Said]) -> None:
+def _remember(connection: apsw.Connection, *, said: Sequence[ProbeResult]) -> None:
     wiki_probe.put(connection, said)

@@ -18,10 +18,10 @@ from crawld.daemon.hints.source import HELD, PollTrouble
 from crawld.sources.mediawiki_api import ApiResponse, ApiTroubleKind, Parameters
 from crawld.sources.mediawiki_site import WikiFacts
 from crawld.store.changes import hint_source, wiki_probe
-from crawld.store.changes.hint import OfPage
+from crawld.store.changes.hint import PageHint
 from crawld.store.changes.hint_source import SourceRow
 from crawld.store.changes.wiki import WikiRow
-from crawld.store.changes.wiki_probe import Concern
+from crawld.store.changes.wiki_probe import TitleChange
 from crawld.store.engine.database import Database
 
 SLACK_S: Final = 1.0
@@ -103,7 +103,7 @@ class WikiSource:
         pause_s = answer.pause_s(row.trouble_count + 1)
         return PollTrouble(str(answer.trouble), answer.detail, pause_s, requests, answer.limit)
 
-    def concern(self, title: str, number: int | None, span: tuple[float, float]) -> Concern:
+    def concern(self, title: str, number: int | None, span: tuple[float, float]) -> TitleChange:
         """Return a change of a title as the store takes it.
 
         Args:
@@ -112,12 +112,14 @@ class WikiSource:
             span: when it changed.
         """
         url = self.wiki.facts.titles.url_of(title, self.wiki.row.origin)
-        return Concern(url_hash(url) if url else None, number, *span)
+        return TitleChange(url_hash(url) if url else None, number, *span)
 
-    async def concerned(self, changes: Sequence[Concern]) -> list[OfPage]:
+    async def concerned(self, changes: Sequence[TitleChange]) -> list[PageHint]:
         """Return the pages held that show something else after changes."""
         row = self.wiki.row
-        return await self.database.read(wiki_probe.concerned, row.wiki_id, row.host_id, changes)
+        return await self.database.read(
+            wiki_probe.affected_pages, row.wiki_id, row.host_id, changes
+        )
 
     async def beside(self, kind: str) -> tuple[int, str | None]:
         """Return number and cursor of another source of the wiki, as the file has it."""

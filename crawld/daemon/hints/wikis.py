@@ -41,7 +41,7 @@ from crawld.sources.mediawiki_changes import (
 )
 from crawld.sources.mediawiki_site import WikiFacts
 from crawld.store.changes import hint_source, wiki
-from crawld.store.changes.hint import OfPage
+from crawld.store.changes.hint import PageHint
 from crawld.store.changes.hint_source import SourceRow
 from crawld.store.engine.database import Database
 
@@ -167,7 +167,7 @@ class FanOut(WikiSource):
         wanted, now = PendingTemplates.from_json(row.cursor), self.clock.now()
         if wanted.pages:
             rest = replace(wanted, pages=())
-            pages = [OfPage(*page) for page in wanted.pages]
+            pages = [PageHint(*page) for page in wanted.pages]
             wait_s = None if wanted.templates else IDLE_S
             return Poll(at=now, pages=pages, cursor=rest.to_json(), requests=0, wait_s=wait_s)
         if not wanted.templates:

@@ -190,7 +190,7 @@ class Allocate:
         rows = []
         for site_id in self._active(host):
             rows += await self._database.read(
-                price.changed, host.host_id, site_id, done.at - LATE_S, limit=most + 1
+                price.updated_since, host.host_id, site_id, done.at - LATE_S, limit=most + 1
             )
         if len(rows) > most:
             return False
@@ -224,7 +224,7 @@ class Allocate:
     async def _store(self, shared: Shared, delay_s: dict[int, float], at: float) -> None:
         prices = list(zip(shared.hosts.tolist(), shared.allocation.price.tolist(), strict=True))
         for start in range(0, len(prices), WRITTEN):
-            await self._database.write(price.put, prices[start : start + WRITTEN])
+            await self._database.write(price.put_prices, prices[start : start + WRITTEN])
         by_id = {host.host_id: host for host in self._crawl.hosts.values()}
         for (host_id, own), pages in zip(prices, np.diff(shared.offsets).tolist(), strict=True):
             if host_id in by_id:

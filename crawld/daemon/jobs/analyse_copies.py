@@ -22,7 +22,7 @@ from crawld.errors import CorruptDatabaseError
 from crawld.store.changes import volatile
 from crawld.store.engine.database import Database
 from crawld.store.versions import unanalysed, version
-from crawld.store.versions.unanalysed import Identity, Unread
+from crawld.store.versions.unanalysed import ContentIdentity, UnanalysedCopy
 
 log = structlog.get_logger(__name__)
 
@@ -67,7 +67,9 @@ class Analyse:
         return {"analysed": self._analysed, "damaged": self._damaged}
 
     async def _slice(self, before: float) -> bool:
-        copies, up_to = await self._database.read(unanalysed.unread, before=before, limit=SLICE)
+        copies, up_to = await self._database.read(
+            unanalysed.next_copies, before=before, limit=SLICE
+        )
         if up_to is None:
             return False
         read = await self._database.read(_read_all, copies) if copies else []
@@ -79,12 +81,12 @@ class Analyse:
         return True
 
 
-def _read_all(connection: apsw.Connection, copies: list[Unread]) -> list[Identity]:
+def _read_all(connection: apsw.Connection, copies: list[UnanalysedCopy]) -> list[ContentIdentity]:
     """Analyse copies, those left out that cannot be read; on a reader's thread."""
     return [found for copy in copies if (found := _read(connection, copy)) is not None]
 
 
-def _read(connection: apsw.Connection, copy: Unread) -> Identity | None:
+def _read(connection: apsw.Connection, copy: UnanalysedCopy) -> ContentIdentity | None:
     try:
         kept = version.read_copy(connection, copy.version_id)
     except CorruptDatabaseError:
@@ -95,4 +97,4 @@ def _read(connection: apsw.Connection, copy: Unread) -> Identity | None:
     rules = VolatileRules.from_bytes(volatile.of_page(connection, copy.page_id))
     template = VolatileRules.from_bytes(volatile.of_host(connection, copy.host_id).rules)
     steady = cleaned(blocks, rules | template)
-    return Identity(copy.version_id, cleaned_digest(steady), sketch(blocks.visible_text()))
+    return ContentIdentity(copy.version_id, cleaned_digest(steady), sketch(blocks.visible_text()))

@@ -34,7 +34,7 @@ from crawld.daemon.clock import Clock
 from crawld.daemon.crawl.loop import Crawl
 from crawld.daemon.frontier.host import HostState
 from crawld.store.changes import audit, hint
-from crawld.store.changes.audit import Held
+from crawld.store.changes.audit import CopyCount
 from crawld.store.engine.database import Database
 from crawld.store.frontier import page as page_rows
 
@@ -62,7 +62,7 @@ class _Site(NamedTuple):
     """A site to draw from: audits per second, and its copies by host."""
 
     rate: float
-    hosts: tuple[tuple[HostState, Held], ...]
+    hosts: tuple[tuple[HostState, CopyCount], ...]
 
 
 class Audit:
@@ -106,14 +106,14 @@ class Audit:
                 pause_s = min(max(now - began_at, FIRST_LOOK_S), LOOK_S)
                 look_at = min(now + pause_s, ends_at)
                 await self._draw_until(look_at, sites, nursery, found)
-        await self._database.write(audit.forget, day_of(self._clock.now()) - KEPT_DAYS)
+        await self._database.write(audit.delete_before, day_of(self._clock.now()) - KEPT_DAYS)
         total = sum(found, AuditResult())
         share = "no freshness" if total.freshness is None else f"freshness {total.freshness:.3f}"
         return f"{total.count} audits, {share}, {total.unknown} unknown"
 
     async def progress(self) -> dict[str, int]:
         """Return the audits of today and the week before, by what they found."""
-        rows = await self._database.read(audit.since, day_of(self._clock.now()) - 7)
+        rows = await self._database.read(audit.list_since, day_of(self._clock.now()) - 7)
         total = sum((row.audited for row in rows), AuditResult())
         return {"fresh": total.fresh, "stale": total.stale, "unknown": total.unknown}
 
@@ -121,14 +121,14 @@ class Audit:
 
     async def _sites(self) -> list[_Site]:
         hosts = {host.host_id: host for host in self._crawl.hosts.values()}
-        by_site: dict[int, list[tuple[HostState, Held]]] = defaultdict(list)
-        for held in await self._database.read(audit.held):
+        by_site: dict[int, list[tuple[HostState, CopyCount]]] = defaultdict(list)
+        for held in await self._database.read(audit.count_copies):
             site = self._crawl.sites.get(held.site_id)
             if held.host_id in hosts and site is not None and not site.paused:
                 by_site[held.site_id].append((hosts[held.host_id], held))
         return [_Site(self._rate(each), tuple(each)) for each in by_site.values()]
 
-    def _rate(self, hosts: list[tuple[HostState, Held]]) -> float:
+    def _rate(self, hosts: list[tuple[HostState, CopyCount]]) -> float:
         """Return audits per second: of each host no more than the share of its turns."""
         pages = sum(held.pages for _, held in hosts)
         share = self._settings().audit_share
@@ -155,9 +155,9 @@ class Audit:
     # --- one audit -----------------------------------------------------------------------------
 
     async def _audit(
-        self, host: HostState, held: Held, position: int, found: list[AuditResult]
+        self, host: HostState, held: CopyCount, position: int, found: list[AuditResult]
     ) -> None:
-        page_id = await self._database.read(audit.draw, held.site_id, held.host_id, position)
+        page_id = await self._database.read(audit.page_at, held.site_id, held.host_id, position)
         if page_id is None or page_id in self._crawl.audited:
             return
         at = self._clock.now()
@@ -205,6 +205,8 @@ class Audit:
         except ValueError:
             return 0.5
         fresh = math.exp(-rate * max(now - page.last_visit_at, 0.0))
-        for evidence in await self._database.read(audit.doubts, page_id, page.last_visit_at):
-            fresh *= 1.0 - hint.reliability(evidence).trust
+        for evidence in await self._database.read(
+            audit.hint_evidence_since, page_id, page.last_visit_at
+        ):
+            fresh *= 1.0 - hint.load_reliability(evidence).trust
         return fresh

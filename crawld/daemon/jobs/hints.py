@@ -35,7 +35,7 @@ class Hints:
     async def progress(self) -> dict[str, int]:
         """Return counts of sources, requests, hints and what visits made of them."""
         rows = await self._database.read(hint_source.list_sources)
-        outstanding = await self._database.read(hint.counts)
+        outstanding = await self._database.read(hint.count_by_source)
         return {
             "sources": len(rows),
             "requests": sum(row.request_count for row in rows),

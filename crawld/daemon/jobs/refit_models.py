@@ -26,7 +26,7 @@ from crawld.daemon.clock import Clock
 from crawld.daemon.crawl.loop import Crawl
 from crawld.daemon.pacing import Pace
 from crawld.store.changes import model
-from crawld.store.changes.model import FIRST, ModelRow, Refitted
+from crawld.store.changes.model import BEFORE_FIRST, ModelRow, RefittedModel
 from crawld.store.engine.database import Database
 from crawld.workers import Workers
 
@@ -66,7 +66,7 @@ class Slice:
         up_to: (host_id, url_hash) of the last.
     """
 
-    moved: list[Refitted]
+    moved: list[RefittedModel]
     priors: list[tuple[int, Gamma]]
     section_priors: list[tuple[int, str, Gamma]]
     pages: int
@@ -121,7 +121,7 @@ class Estimate:
         return {"pages": self._pages, "moved": self._moved, "sites": self._sites}
 
     async def _refit_all(self) -> None:
-        after = FIRST
+        after = BEFORE_FIRST
         pace = Pace(REST_FACTOR)
         while True:
             found = await self._database.read(refit_slice, after)
@@ -129,7 +129,7 @@ class Estimate:
                 return
             for start in range(0, len(found.moved), WRITTEN):
                 part = found.moved[start : start + WRITTEN]
-                self._moved += await self._database.write(model.refit, part)
+                self._moved += await self._database.write(model.put_refitted, part)
             await self._database.write(put_priors_of, found)
             self._pages += found.pages
             after = found.up_to
@@ -141,7 +141,7 @@ class Estimate:
         histories: list[list[float]] = []
         for host in sampled:
             histories += await self._database.read(
-                model.change_instants,
+                model.change_times,
                 host.host_id,
                 site_id,
                 pages=SAMPLE_PAGES // len(sampled),
@@ -189,7 +189,7 @@ def _is_readable(record: bytes) -> bool:
 
 def _refitted(
     rows: list[ModelRow],
-) -> tuple[list[Refitted], list[tuple[int, Gamma]], list[tuple[int, str, Gamma]]]:
+) -> tuple[list[RefittedModel], list[tuple[int, Gamma]], list[tuple[int, str, Gamma]]]:
     before = records_of(row.record for row in rows)
     sections = group_pages((row.host_id, target_of(row.url)) for row in rows)
     number = {section: index for index, section in enumerate(dict.fromkeys(sections))}
@@ -203,7 +203,7 @@ def _refitted(
     for name in ("rate", "prior_shape", "prior_exposure_s"):
         moved |= np.abs(after[name] - before[name]) > MOVED * np.abs(before[name])
     models = [
-        Refitted(rows[index].page_id, rows[index].record, after[index].tobytes())
+        RefittedModel(rows[index].page_id, rows[index].record, after[index].tobytes())
         for index in np.flatnonzero(moved).tolist()
     ]
     priors = [(host, of_hosts[group]) for group, host in enumerate(hosts.tolist())]

@@ -18,7 +18,7 @@ from crawld.daemon.crawl.loop import Crawl
 from crawld.daemon.pacing import paced_read
 from crawld.store.engine.database import Database
 from crawld.store.versions import delta, quota, retention
-from crawld.store.versions.retention import Rule
+from crawld.store.versions.retention import RetentionRule
 
 log = structlog.get_logger(__name__)
 
@@ -51,7 +51,7 @@ class Retention:
         self._crawl = crawl
         self._database = database
         self._clock = clock
-        self._thinned: dict[int, Rule] = {}
+        self._thinned: dict[int, RetentionRule] = {}
         self._thinned_at = 0.0
         self._deltas = self._saved_bytes = self._given_up = 0
 
@@ -73,15 +73,15 @@ class Retention:
             "deltas": self._deltas,
             "saved_bytes": self._saved_bytes,
             "given_up": self._given_up,
-            "waiting": await self._database.read(delta.waiting),
+            "waiting": await self._database.read(delta.count_pending),
         }
 
-    def _rules(self) -> dict[int, Rule]:
+    def _rules(self) -> dict[int, RetentionRule]:
         rules = {
-            site.site_id: Rule(site.config.keep_versions, site.config.keep_days)
+            site.site_id: RetentionRule(site.config.keep_versions, site.config.keep_days)
             for site in self._crawl.sites.values()
         }
-        return {site_id: rule for site_id, rule in rules.items() if rule != Rule()}
+        return {site_id: rule for site_id, rule in rules.items() if rule != RetentionRule()}
 
     def _quotas(self) -> list[tuple[int | None, int]]:
         """Return the quotas of sites, and that of the file (None)."""
@@ -96,7 +96,7 @@ class Retention:
     async def _evict(self, site_id: int | None, max_bytes: int) -> None:
         """Give up copies in the order of their classes until a quota is kept."""
         used = await self._database.read(quota.used_bytes, site_id)
-        for kind in quota.ORDER:
+        for kind in quota.EVICTION_ORDER:
             while used > max_bytes:
                 went = await self._database.write(quota.evict, kind, used - max_bytes, site_id)
                 if not went.copies:
@@ -115,7 +115,7 @@ class Retention:
             self._deltas += len(slice_.deltas)
             self._saved_bytes += slice_.saved_bytes
 
-    async def _thin(self, rules: dict[int, Rule], now: float) -> None:
+    async def _thin(self, rules: dict[int, RetentionRule], now: float) -> None:
         after = 0
         while (
             slice_ := await paced_read(

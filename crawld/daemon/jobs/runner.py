@@ -137,7 +137,7 @@ class JobRunner:
 
     async def _run_once(self, task: _Task) -> None:
         name = task.job.name
-        await self._database.write(job_rows.started, name, self._clock.now())
+        await self._database.write(job_rows.record_start, name, self._clock.now())
         task.running = True
         began_at = self._clock.monotonic()
         try:
@@ -153,5 +153,5 @@ class JobRunner:
         task.told = detail
         tell("job", job=name, result=result, detail=detail, duration_s=round(duration_s, 3))
         await self._database.write(
-            job_rows.finished, name, self._clock.now(), result, detail[:MAX_DETAIL]
+            job_rows.record_finish, name, self._clock.now(), result, detail[:MAX_DETAIL]
         )

@@ -44,5 +44,5 @@ class Search:
         """Return pages indexed since the start, and how many copies wait."""
         return {
             "indexed": self._indexed,
-            "waiting": await self._database.read(search_index.waiting),
+            "waiting": await self._database.read(search_index.count_pending),
         }

@@ -73,7 +73,7 @@ class Members:
     async def progress(self) -> dict[str, int]:
         """Return how many titles make up such sites."""
         rows = await self._database.read(wiki.list_wikis)
-        titles = [await self._database.read(wiki_member.titles, row.wiki_id) for row in rows]
+        titles = [await self._database.read(wiki_member.list_titles, row.wiki_id) for row in rows]
         return {"titles": sum(map(len, titles))}
 
     async def load(self) -> None:
@@ -113,7 +113,7 @@ class Members:
                 continue
             titles, walk = walk.read(answer)
             await self._named(row, site, titles, began_at)
-        gone = await self._database.write(wiki_member.forget, row.wiki_id, began_at)
+        gone = await self._database.write(wiki_member.delete_before, row.wiki_id, began_at)
         await self.load()
         return f"{row.origin}: {requests} requests, {gone} titles left"
 
@@ -136,7 +136,7 @@ class Members:
         if part is None or not titles:
             return
         spelt = [title for each in titles if (title := part.rules.normalize(each))]
-        await self._database.write(wiki_member.named, row.wiki_id, spelt, began_at)
+        await self._database.write(wiki_member.put_titles, row.wiki_id, spelt, began_at)
         fresh = frozenset(spelt) - part.members
         if not fresh:
             return

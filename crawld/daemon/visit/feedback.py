@@ -58,7 +58,7 @@ class VisitLearning:
         self._pairs.discard(page.page_id)
         # One that comes too late is a visit like any other.
         asked = self.validators.ask(page, pair=pair and is_pair(page, now, delay_s))
-        told = covered and self._database.look_up(hint.is_told, page.page_id)
+        told = covered and self._database.look_up(hint.has_hint, page.page_id)
         return replace(asked, told=True) if told else asked
 
     async def examine(

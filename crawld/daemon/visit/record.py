@@ -15,13 +15,13 @@ from crawld.daemon.visit.conclude import Visit
 from crawld.daemon.visit.content import PageContent
 from crawld.daemon.visit.validators import NO_EVIDENCE, ValidatorEvidence
 from crawld.net.exchange import FetchFailure, FetchResponse
-from crawld.store.changes.hint import Answered
+from crawld.store.changes.hint import HintJudgement
 from crawld.store.changes.volatile import Template
 from crawld.store.frontier.frontier import Caps
 from crawld.store.frontier.host import HostUpdate
 from crawld.store.frontier.page import PageRecord
 from crawld.store.versions.headers import pack
-from crawld.store.versions.response import Answer as StoredAnswer
+from crawld.store.versions.response import StoredResponse as StoredAnswer
 from crawld.store.visit import VisitRecord
 
 
@@ -99,7 +99,7 @@ def observation_of(visit: Visit, learnt: VisitFeedback, model: bytes | None) -> 
 _WENT = (Outcome.GONE, Outcome.SOFT_GONE, Outcome.MOVED)
 
 
-def answered_of(visit: Visit, sources: tuple[int, ...]) -> Answered | None:
+def answered_of(visit: Visit, sources: tuple[int, ...]) -> HintJudgement | None:
     """Return what a visit says to the hints of its page; None where it found nothing out.
 
     Args:
@@ -118,7 +118,7 @@ def answered_of(visit: Visit, sources: tuple[int, ...]) -> Answered | None:
         changed = None if visit.same is None else not visit.same
     rate = _model_of(page).rate
     expected = -math.expm1(-rate * max(visit.at - page.last_visit_at, 0.0))
-    return Answered(sources, page.last_visit_at, changed, expected)
+    return HintJudgement(sources, page.last_visit_at, changed, expected)
 
 
 def _model_of(page: PageRecord) -> PageModel:

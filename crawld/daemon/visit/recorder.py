@@ -16,7 +16,7 @@ import trio
 
 from crawld.store import visit as visits
 from crawld.store.engine.database import Database
-from crawld.store.visit import Recorded, VisitRecord
+from crawld.store.visit import RecordResult, VisitRecord
 
 log = structlog.get_logger(__name__)
 
@@ -30,7 +30,7 @@ SLICE_S = 0.004
 """Longest time that is reported back at one go: new pages and woken hosts of a large batch would
 stop every slot for a tenth of a second."""
 
-NOT_RECORDED = Recorded(None, None, [])
+NOT_RECORDED = RecordResult(None, None, [])
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +38,7 @@ class PendingVisit:
     """A record and who hears of its commit, or that there was none (`NOT_RECORDED`)."""
 
     record: VisitRecord
-    on_recorded: Callable[[Recorded], None]
+    on_recorded: Callable[[RecordResult], None]
 
 
 class Recorder:

@@ -99,7 +99,7 @@ class Soft404Check:
         if visit.judgement.outcome not in GONE or page.state is PageState.GONE:
             return visit
         since = page.last_change_at or 0.0
-        if self._database.look_up(redirect.is_deleted, page.page_id, since):
+        if self._database.look_up(redirect.is_deleted_from_wiki, page.page_id, since):
             return replace(visit, deleted=True)
         if visit.state is not PageState.GONE:
             return visit
@@ -140,7 +140,7 @@ class Soft404Check:
             return
         self._suspects.pop(origin, None)
         update = host.update(None if answer.sent_at is None else now, answer.address)
-        await self._database.write(host_rows.store, host.host_id, update)
+        await self._database.write(host_rows.record_request, host.host_id, update)
         probe = _probe_of(answer, url, now)
         await self._database.write(absence_rows.put, origin, probe, answer.status)
         log.info("absence_probed", origin=origin, status=answer.status)

@@ -12,10 +12,10 @@ import apsw
 import numpy as np
 import numpy.typing as npt
 
-from crawld.store.changes.model import FIRST
+from crawld.store.changes.model import BEFORE_FIRST
 
 
-class WeighedModel(NamedTuple):
+class WeightedModel(NamedTuple):
     """The model of one page to come back to; rows are in the order of hosts, then of URL hashes."""
 
     page_id: int
@@ -35,10 +35,10 @@ _SELECT: Final = (
 def batch(
     connection: apsw.Connection,
     *,
-    after: tuple[int, int] = FIRST,
+    after: tuple[int, int] = BEFORE_FIRST,
     last_host: int = 2**63 - 1,
     limit: int,
-) -> list[WeighedModel]:
+) -> list[WeightedModel]:
     """Return models of pages that were visited, from the one after a (host_id, url_hash).
 
     Args:
@@ -52,22 +52,22 @@ def batch(
         " AND state IN ('visited', 'gone') ORDER BY host_id, url_hash LIMIT ?",
         (*after, last_host, limit),
     )
-    return [WeighedModel(*row) for row in rows]
+    return [WeightedModel(*row) for row in rows]
 
 
-def changed(
+def updated_since(
     connection: apsw.Connection, host_id: int, site_id: int, since: float, *, limit: int
-) -> list[WeighedModel]:
+) -> list[WeightedModel]:
     """Return the models that visits have brought up to date since an instant."""
     rows = connection.execute(
         f"{_SELECT} WHERE host_id = ? AND site_id = ? AND last_visit_at >= ?"
         " AND state IN ('visited', 'gone') LIMIT ?",
         (host_id, site_id, since, limit),
     )
-    return [WeighedModel(*row) for row in rows]
+    return [WeightedModel(*row) for row in rows]
 
 
-def put(connection: apsw.Connection, prices: Iterable[tuple[int, float]]) -> None:
+def put_prices(connection: apsw.Connection, prices: Iterable[tuple[int, float]]) -> None:
     """Store the price of some hosts (host_id, weighted fresh seconds a visit)."""
     connection.executemany(
         "UPDATE host SET price = ? WHERE host_id = ?",
@@ -75,7 +75,7 @@ def put(connection: apsw.Connection, prices: Iterable[tuple[int, float]]) -> Non
     )
 
 
-def of_host(connection: apsw.Connection, host_id: int) -> float | None:
+def price_of(connection: apsw.Connection, host_id: int) -> float | None:
     """Return the price of a host, None before the first allocation."""
     price: float | None = connection.execute(
         "SELECT price FROM host WHERE host_id = ?", (host_id,)
@@ -83,7 +83,7 @@ def of_host(connection: apsw.Connection, host_id: int) -> float | None:
     return price
 
 
-def visited(
+def revisit_pages(
     connection: apsw.Connection, host_id: int, site_id: int
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float64], npt.NDArray[np.float64]]:
     """Return pages (numbers, last visits, weights) to come back to, the oldest visit first."""

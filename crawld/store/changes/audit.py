@@ -9,7 +9,7 @@ import apsw
 from crawld.core.audit import AuditResult
 
 
-class Held(NamedTuple):
+class CopyCount(NamedTuple):
     """How many copies a site holds of a host."""
 
     site_id: int
@@ -30,15 +30,15 @@ class AuditRow(NamedTuple):
 _HELD = "state = 'visited' AND version_id IS NOT NULL AND requisite = 0"
 
 
-def held(connection: apsw.Connection) -> list[Held]:
+def count_copies(connection: apsw.Connection) -> list[CopyCount]:
     """Return how many copies there are by site and host; reads an index of the pages held."""
     rows = connection.execute(
         f"SELECT site_id, host_id, count(*) FROM page WHERE {_HELD} GROUP BY site_id, host_id"
     )
-    return [Held(*row) for row in rows]
+    return [CopyCount(*row) for row in rows]
 
 
-def draw(connection: apsw.Connection, site_id: int, host_id: int, position: int) -> int | None:
+def page_at(connection: apsw.Connection, site_id: int, host_id: int, position: int) -> int | None:
     """Return the page at a position among the copies held of a host, None beyond the last.
 
     The order is that of the page numbers; walking there takes some 20 ns a page.
@@ -51,7 +51,9 @@ def draw(connection: apsw.Connection, site_id: int, host_id: int, position: int)
     return int(row[0]) if row else None
 
 
-def doubts(connection: apsw.Connection, page_id: int, since: float) -> list[str | None]:
+def hint_evidence_since(
+    connection: apsw.Connection, page_id: int, since: float
+) -> list[str | None]:
     """Return the evidence about each source that says a page changed since an instant."""
     rows = connection.execute(
         "SELECT evidence FROM hint JOIN hint_source USING (hint_source_id)"
@@ -74,7 +76,7 @@ def record(
     )
 
 
-def since(connection: apsw.Connection, day: int) -> list[AuditRow]:
+def list_since(connection: apsw.Connection, day: int) -> list[AuditRow]:
     """Return what was found from a day on, in the order of sites, hosts and days."""
     rows = connection.execute(
         "SELECT site_id, host_id, host, day, fresh, stale, unknown, expected"
@@ -87,6 +89,6 @@ def since(connection: apsw.Connection, day: int) -> list[AuditRow]:
     ]
 
 
-def forget(connection: apsw.Connection, before_day: int) -> None:
+def delete_before(connection: apsw.Connection, before_day: int) -> None:
     """Drop what was found before a day."""
     connection.execute("DELETE FROM audit WHERE day < ?", (before_day,))

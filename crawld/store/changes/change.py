@@ -87,7 +87,7 @@ def list_changes(
     return [Change(*row) for row in rows]
 
 
-def mark(
+def set_kinds(
     connection: apsw.Connection, page_id: int, kinds: Sequence[tuple[Change, Kind | None]]
 ) -> None:
     """Say of some changes what kind they are."""

@@ -26,7 +26,7 @@ CLOCK_S: Final = 60.0
 """A hint heard so much later than the visit that answers it: the clock was set back."""
 
 
-class OfPage(NamedTuple):
+class PageHint(NamedTuple):
     """Changes of one page, by its number: the earliest, the latest, how many."""
 
     page_id: int
@@ -35,7 +35,7 @@ class OfPage(NamedTuple):
     told: int = 1
 
 
-class OfUrl(NamedTuple):
+class UrlHint(NamedTuple):
     """Changes of one page, by the key of its URL."""
 
     host_id: int
@@ -46,7 +46,7 @@ class OfUrl(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class News:
+class PollResult:
     """What a poll brought.
 
     Attributes:
@@ -63,8 +63,8 @@ class News:
     """
 
     at: float
-    of_pages: Sequence[OfPage] = ()
-    of_urls: Sequence[OfUrl] = ()
+    of_pages: Sequence[PageHint] = ()
+    of_urls: Sequence[UrlHint] = ()
     cursor: str | None = None
     cursor_before: str | None = None
     told_until: float | None = None
@@ -74,7 +74,7 @@ class News:
     along: Callable[[apsw.Connection], None] | None = None
 
 
-class Heard(NamedTuple):
+class AcceptedHint(NamedTuple):
     """A hint that is news: the page is held, and was last visited before the change.
 
     Attributes:
@@ -138,7 +138,9 @@ WHERE hint_source_id = ?
 """
 
 
-def take(connection: apsw.Connection, hint_source_id: int, news: News) -> list[Heard]:
+def accept(
+    connection: apsw.Connection, hint_source_id: int, news: PollResult
+) -> list[AcceptedHint]:
     """Take what a source told and move its cursor, in one transaction.
 
     Returns:
@@ -146,7 +148,7 @@ def take(connection: apsw.Connection, hint_source_id: int, news: News) -> list[H
     """
     source = hint_source.get(connection, hint_source_id)
     held = _held(connection, source, news)
-    heard = [Heard(*row[:7]) for row in held if row[2] > row[4] and row[2] > (row[7] or 0.0)]
+    heard = [AcceptedHint(*row[:7]) for row in held if row[2] > row[4] and row[2] > (row[7] or 0.0)]
     if heard:
         rows = json.dumps([row[:4] for row in heard])
         connection.execute(_INSERT, (rows, hint_source_id, news.at))
@@ -158,7 +160,7 @@ def take(connection: apsw.Connection, hint_source_id: int, news: News) -> list[H
             (hint_source_id, news.told_until),
         )
         missed = connection.changes()
-    evidence = reliability(source.evidence)
+    evidence = load_reliability(source.evidence)
     for lag_s in late:
         evidence.learn_visit(1, changed=True)
         evidence.learn_lag(lag_s)
@@ -171,7 +173,7 @@ def take(connection: apsw.Connection, hint_source_id: int, news: News) -> list[H
         (
             *(cursor, news.told_until, news.at, next_poll_at),
             *(news.requests, news.requests, len(heard) + len(late), len(late), missed),
-            *(sum(late), len(late), written(evidence), hint_source_id),
+            *(sum(late), len(late), dump_reliability(evidence), hint_source_id),
         ),
     )
     hint_source.set_cursors(connection, news.handed_on)
@@ -181,7 +183,7 @@ def take(connection: apsw.Connection, hint_source_id: int, news: News) -> list[H
 
 
 def _held(
-    connection: apsw.Connection, source: hint_source.SourceRow, news: News
+    connection: apsw.Connection, source: hint_source.SourceRow, news: PollResult
 ) -> list[tuple[int, float, float, int, float, float | None, str | None, float | None]]:
     if not news.of_pages and not news.of_urls:
         return []
@@ -213,7 +215,7 @@ def _late(
 
 
 @dataclass(frozen=True, slots=True)
-class Answered:
+class HintJudgement:
     """What a visit says to the hints of its page.
 
     Attributes:
@@ -229,15 +231,15 @@ class Answered:
     expected: float = 0.0
 
 
-def answered(
-    connection: apsw.Connection, page_id: int, visited_at: float, answered: Answered
+def judge(
+    connection: apsw.Connection, page_id: int, visited_at: float, answered: HintJudgement
 ) -> None:
     """Judge the sources of a page by a visit, and drop the hints that it answers.
 
     A visit that does not tell how the page is now must not be handed in.
     """
     rows = connection.execute(_OF_PAGE, (page_id,))
-    told = {number: _Told(*row) for number, *row in rows}
+    told = {number: _Hint(*row) for number, *row in rows}
     for number in dict.fromkeys((*told, *answered.sources)):
         hint = told.get(number)
         if hint is not None and not hint.answered_at(visited_at):
@@ -253,7 +255,7 @@ def answered(
 _OF_PAGE: Final = "SELECT hint_source_id, first_at, last_at, heard_at FROM hint WHERE page_id = ?"
 
 
-class _Told(NamedTuple):
+class _Hint(NamedTuple):
     first_at: float
     last_at: float
     heard_at: float
@@ -266,7 +268,7 @@ class _Told(NamedTuple):
 
 
 def _drop(
-    connection: apsw.Connection, page_id: int, number: int, visited_at: float, told: _Told
+    connection: apsw.Connection, page_id: int, number: int, visited_at: float, told: _Hint
 ) -> None:
     """Drop what a visit answers; a later change still stands."""
     if told.last_at <= visited_at or told.set_back(visited_at):
@@ -285,7 +287,7 @@ UPDATE hint_source SET real_count = real_count + ?, false_count = false_count + 
 """
 
 
-def _judge(connection: apsw.Connection, number: int, answered: Answered, told: _Told) -> None:
+def _judge(connection: apsw.Connection, number: int, answered: HintJudgement, told: _Hint) -> None:
     """Enter whether the hint of a source was real."""
     if not answered.changed and told.first_at <= answered.before_at:
         return  # the visit before may have seen that change already
@@ -294,18 +296,25 @@ def _judge(connection: apsw.Connection, number: int, answered: Answered, told: _
     ).fetchone()
     if row is None:
         return
-    evidence, changed = reliability(row[0]), bool(answered.changed)
+    evidence, changed = load_reliability(row[0]), bool(answered.changed)
     evidence.learn_visit(1, changed=changed, expected=answered.expected)
     lag_s = max(told.heard_at - told.first_at, 0.0) if changed else 0.0
     if lag_s:
         evidence.learn_lag(lag_s)
     connection.execute(
         _JUDGED,
-        (int(changed), int(not changed), lag_s, int(lag_s > 0.0), written(evidence), number),
+        (
+            int(changed),
+            int(not changed),
+            lag_s,
+            int(lag_s > 0.0),
+            dump_reliability(evidence),
+            number,
+        ),
     )
 
 
-def reliability(evidence: str | None) -> Reliability:
+def load_reliability(evidence: str | None) -> Reliability:
     """Return what is known of a source from its stored evidence."""
     if evidence is None:
         return Reliability()
@@ -315,7 +324,7 @@ def reliability(evidence: str | None) -> Reliability:
         return Reliability()  # of another version: learnt anew
 
 
-def written(evidence: Reliability) -> str:
+def dump_reliability(evidence: Reliability) -> str:
     """Return the stored form of what is known of a source."""
     return json.dumps(evidence.as_dict())
 
@@ -323,7 +332,7 @@ def written(evidence: Reliability) -> str:
 # --- what is outstanding --------------------------------------------------------------------------
 
 
-class Outstanding(NamedTuple):
+class OutstandingHint(NamedTuple):
     """A hint that no visit has answered yet, with the place of its page."""
 
     page_id: int
@@ -334,9 +343,9 @@ class Outstanding(NamedTuple):
     told: int
 
 
-def outstanding(
+def list_outstanding(
     connection: apsw.Connection, *, after: tuple[int, int] = (0, 0), limit: int
-) -> list[Outstanding]:
+) -> list[OutstandingHint]:
     """Return hints in the order of (page_id, hint_source_id), from the one after `after`."""
     rows = connection.execute(
         "SELECT page_id, host_id, site_id, hint_source_id, last_at, told"
@@ -344,7 +353,7 @@ def outstanding(
         " WHERE (page_id, hint_source_id) > (?, ?) ORDER BY page_id, hint_source_id LIMIT ?",
         (*after, limit),
     )
-    return [Outstanding(*row) for row in rows]
+    return [OutstandingHint(*row) for row in rows]
 
 
 def of_page(connection: apsw.Connection, page_id: int) -> list[tuple[str, float]]:
@@ -357,14 +366,14 @@ def of_page(connection: apsw.Connection, page_id: int) -> list[tuple[str, float]
     return [(str(kind), float(at)) for kind, at in rows]
 
 
-class Copied(NamedTuple):
+class HeldPage(NamedTuple):
     """A page that is held, and its place in the order of its host."""
 
     page_id: int
     url_hash: int
 
 
-def copied_before(
+def pages_visited_before(
     connection: apsw.Connection,
     site_id: int,
     host_id: int,
@@ -372,23 +381,23 @@ def copied_before(
     *,
     after: int,
     limit: int,
-) -> list[Copied]:
+) -> list[HeldPage]:
     """Return the pages of a host whose last visit is older than an instant, by URL hash."""
     rows = connection.execute(
         "SELECT page_id, url_hash FROM page WHERE host_id = ? AND url_hash > ? AND site_id = ?"
         " AND last_visit_at < ? AND state IN ('visited', 'gone') ORDER BY url_hash LIMIT ?",
         (host_id, after, site_id, before_at, limit),
     )
-    return [Copied(*row) for row in rows]
+    return [HeldPage(*row) for row in rows]
 
 
-def is_told(connection: apsw.Connection, page_id: int) -> bool:
+def has_hint(connection: apsw.Connection, page_id: int) -> bool:
     """Whether some source said that a page has changed since its last visit; one look-up."""
     row = connection.execute("SELECT 1 FROM hint WHERE page_id = ? LIMIT 1", (page_id,)).fetchone()
     return row is not None
 
 
-def counts(connection: apsw.Connection) -> dict[int, int]:
+def count_by_source(connection: apsw.Connection) -> dict[int, int]:
     """Return how many pages each source calls stale, by hint_source_id."""
     rows = connection.execute("SELECT hint_source_id, count(*) FROM hint GROUP BY hint_source_id")
     return {int(number): int(pages) for number, pages in rows}

@@ -102,7 +102,7 @@ def set_cursors(connection: apsw.Connection, cursors: Iterable[tuple[int, str | 
     )
 
 
-class Trouble(NamedTuple):
+class PollFailure(NamedTuple):
     """Why a poll brought nothing.
 
     Attributes:
@@ -120,7 +120,7 @@ class Trouble(NamedTuple):
     closed_until: float
 
 
-def troubled(connection: apsw.Connection, hint_source_id: int, trouble: Trouble) -> None:
+def record_failure(connection: apsw.Connection, hint_source_id: int, trouble: PollFailure) -> None:
     """Count a poll that brought nothing, and close the source until an instant."""
     connection.execute(
         "UPDATE hint_source SET poll_count = poll_count + 1, request_count = request_count + ?,"

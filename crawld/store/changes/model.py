@@ -26,11 +26,11 @@ class ModelRow(NamedTuple):
     url: str
 
 
-FIRST: Final = (0, -(2**63))
+BEFORE_FIRST: Final = (0, -(2**63))
 """Comes before every (host_id, url_hash)."""
 
 
-class Refitted(NamedTuple):
+class RefittedModel(NamedTuple):
     """A model before and after a refit."""
 
     page_id: int
@@ -55,7 +55,9 @@ def put(connection: apsw.Connection, page_id: int, record: bytes) -> None:
     )
 
 
-def advance(connection: apsw.Connection, page_id: int, before: bytes | None, after: bytes) -> bool:
+def put_if_unchanged(
+    connection: apsw.Connection, page_id: int, before: bytes | None, after: bytes
+) -> bool:
     """Store a model unless the stored one is not the one it was made from.
 
     Returns:
@@ -70,7 +72,7 @@ def advance(connection: apsw.Connection, page_id: int, before: bytes | None, aft
 
 
 def batch(
-    connection: apsw.Connection, *, after: tuple[int, int] = FIRST, limit: int
+    connection: apsw.Connection, *, after: tuple[int, int] = BEFORE_FIRST, limit: int
 ) -> list[ModelRow]:
     """Return models host by host, from the one after a (host_id, url_hash)."""
     rows = connection.execute(
@@ -81,7 +83,7 @@ def batch(
     return [ModelRow(*row) for row in rows]
 
 
-def refit(connection: apsw.Connection, models: Iterable[Refitted]) -> int:
+def put_refitted(connection: apsw.Connection, models: Iterable[RefittedModel]) -> int:
     """Store refitted models; one that a visit has changed since it was read keeps the visit's.
 
     Returns:
@@ -124,7 +126,7 @@ def section_prior(connection: apsw.Connection, host_id: int, name: str) -> Gamma
     return None if row is None else Gamma(*row)
 
 
-def change_instants(
+def change_times(
     connection: apsw.Connection, host_id: int, site_id: int, *, pages: int, newest: int
 ) -> list[list[float]]:
     """Return the known change instants of some pages of a host, ascending, a list a page.
@@ -145,10 +147,10 @@ def change_instants(
         " ORDER BY url_hash LIMIT ?",
         (host_id, site_id, pages),
     ).fetchall()
-    return [_instants(connection, page_id, newest) for (page_id,) in rows]
+    return [_change_times(connection, page_id, newest) for (page_id,) in rows]
 
 
-def _instants(connection: apsw.Connection, page_id: int, newest: int) -> list[float]:
+def _change_times(connection: apsw.Connection, page_id: int, newest: int) -> list[float]:
     for sql in (
         "SELECT DISTINCT changed_at FROM change WHERE page_id = ? AND kind IS NOT 'null'"
         " ORDER BY changed_at DESC LIMIT ?",

@@ -6,13 +6,13 @@ from typing import Any, Final, NamedTuple
 
 import apsw
 
-NEWEST: Final = 400
+MAX_CHANGE_TIMES: Final = 400
 """Newest instants of a page that are read."""
 
 _HELD = "host_id = ? AND site_id = ? AND state IN ('visited', 'gone')"
 
 
-class PagePast(NamedTuple):
+class PageSample(NamedTuple):
     """One page: its importance, its change model if it has one, its exact change instants."""
 
     importance: float
@@ -30,7 +30,7 @@ def count(connection: apsw.Connection, host_id: int, site_id: int) -> int:
 
 def sample(
     connection: apsw.Connection, host_id: int, site_id: int, *, limit: int
-) -> list[PagePast]:
+) -> list[PageSample]:
     """Return pages of a site on a host; in the order of URL hashes the first are a fair sample.
 
     Args:
@@ -45,16 +45,16 @@ def sample(
         (host_id, site_id, limit),
     ).fetchall()
     return [
-        PagePast(importance, record, _instants(connection, page_id))
+        PageSample(importance, record, _change_times(connection, page_id))
         for page_id, importance, record in rows
     ]
 
 
-def _instants(connection: apsw.Connection, page_id: int) -> list[float]:
+def _change_times(connection: apsw.Connection, page_id: int) -> list[float]:
     # Instants of copies are of visits, which see several changes as one: models know better.
     rows: list[Any] = connection.execute(
         "SELECT DISTINCT changed_at FROM change WHERE page_id = ? AND kind IS NOT 'null'"
         " ORDER BY changed_at DESC LIMIT ?",
-        (page_id, NEWEST),
+        (page_id, MAX_CHANGE_TIMES),
     ).fetchall()
     return [at for (at,) in reversed(rows)]

@@ -33,7 +33,7 @@ class SitemapRow(NamedTuple):
     open_until: float | None
 
 
-class Listed(NamedTuple):
+class ListedFile(NamedTuple):
     """A file that a list names: its URL, and when it is to be read if it is new or has changed."""
 
     url: str
@@ -61,7 +61,7 @@ def next_file(connection: apsw.Connection, hint_source_id: int) -> SitemapRow | 
     return SitemapRow(*row) if row else None
 
 
-def put(connection: apsw.Connection, row: SitemapRow) -> None:
+def update(connection: apsw.Connection, row: SitemapRow) -> None:
     """Store what was learnt of a file."""
     connection.execute(
         "UPDATE sitemap SET read_at = ?, next_at = ?, every_s = ?, etag = ?, last_modified = ?,"
@@ -81,8 +81,13 @@ WHERE parent IS NOT NULL
 """
 
 
-def listed(
-    connection: apsw.Connection, by: SitemapRow, files: Sequence[Listed], at: float, *, most: int
+def add_listed(
+    connection: apsw.Connection,
+    by: SitemapRow,
+    files: Sequence[ListedFile],
+    at: float,
+    *,
+    most: int,
 ) -> int:
     """Enter files that a list names; one that is said to have changed since is read at once.
 
@@ -112,7 +117,7 @@ def _known(connection: apsw.Connection, hint_source_id: int, url: str) -> bool:
     return connection.execute(sql, (hint_source_id, url)).fetchone() is not None
 
 
-def unlist(connection: apsw.Connection, by: SitemapRow, before: float) -> None:
+def delete_unlisted(connection: apsw.Connection, by: SitemapRow, before: float) -> None:
     """Forget the files that a list named before and names no more."""
     connection.execute(
         "DELETE FROM sitemap WHERE hint_source_id = ? AND parent = ? AND listed_at < ?",
@@ -126,7 +131,7 @@ def count(connection: apsw.Connection, hint_source_id: int) -> int:
     return int(connection.execute(sql, (hint_source_id,)).get)
 
 
-def newest(
+def newest_dates(
     connection: apsw.Connection, hint_source_id: int, but: str, now: float
 ) -> list[float] | None:
     """Return the latest dates in the files of a sitemap, one left out; None: some is to be read."""

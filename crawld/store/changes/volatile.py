@@ -45,7 +45,7 @@ def of_host(connection: apsw.Connection, host_id: int) -> Template:
     return Template(*row) if row else Template()
 
 
-def all_of(connection: apsw.Connection, page_id: int) -> tuple[bytes, ...]:
+def rules_for(connection: apsw.Connection, page_id: int) -> tuple[bytes, ...]:
     """Return the rules that hold for a page: its own and those of its host."""
     rows = connection.execute(
         "SELECT rules FROM volatile WHERE page_id = ?1 UNION ALL"

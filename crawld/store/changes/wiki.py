@@ -31,7 +31,7 @@ class WikiRow(NamedTuple):
     closed_until: float | None
 
 
-class Sample(NamedTuple):
+class SamplePage(NamedTuple):
     """A visited page by which a wiki may be recognised."""
 
     origin_id: int
@@ -54,7 +54,9 @@ def get(connection: apsw.Connection, wiki_id: int) -> WikiRow:
     return WikiRow(*connection.execute(f"{_WIKI} WHERE wiki_id = ?", (wiki_id,)).get)
 
 
-def samples(connection: apsw.Connection, host_id: int, site_id: int, *, limit: int) -> list[Sample]:
+def sample_pages(
+    connection: apsw.Connection, host_id: int, site_id: int, *, limit: int
+) -> list[SamplePage]:
     """Return the pages of a site on a host that were visited last and have a stored copy."""
     rows = connection.execute(
         "SELECT origin_id, origin, page_id, url, version_id"
@@ -63,10 +65,10 @@ def samples(connection: apsw.Connection, host_id: int, site_id: int, *, limit: i
         " AND retry_at IS NULL AND version_id IS NOT NULL ORDER BY last_visit_at DESC LIMIT ?",
         (host_id, site_id, limit),
     )
-    return [Sample(*row) for row in rows]
+    return [SamplePage(*row) for row in rows]
 
 
-def looked(
+def record_detection(
     connection: apsw.Connection, site_id: int, origin_id: int, at: float, api_url: str | None
 ) -> None:
     """Note what a look at the pages of an origin came to; a known API stays where none is seen."""
@@ -90,7 +92,7 @@ def set_facts(connection: apsw.Connection, wiki_id: int, facts: str, at: float) 
     )
 
 
-def answered(connection: apsw.Connection, wiki_id: int) -> None:
+def record_answer(connection: apsw.Connection, wiki_id: int) -> None:
     """Count a request that was answered: what troubled the API before is over."""
     connection.execute(
         "UPDATE wiki SET request_count = request_count + 1, trouble = NULL, trouble_detail = NULL,"
@@ -99,7 +101,7 @@ def answered(connection: apsw.Connection, wiki_id: int) -> None:
     )
 
 
-def troubled(
+def record_failure(
     connection: apsw.Connection, wiki_id: int, trouble: str, detail: str, closed_until: float
 ) -> None:
     """Count a request that gave no usable answer, and close the API until an instant."""

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import apsw
 
 
-def named(connection: apsw.Connection, wiki_id: int, titles: Sequence[str], at: float) -> None:
+def put_titles(connection: apsw.Connection, wiki_id: int, titles: Sequence[str], at: float) -> None:
     """Note titles that the wiki names as part of the site, at an instant (Unix seconds)."""
     connection.execute(
         "INSERT INTO wiki_member (wiki_id, title, named_at)"
@@ -18,7 +18,7 @@ def named(connection: apsw.Connection, wiki_id: int, titles: Sequence[str], at: 
     )
 
 
-def forget(connection: apsw.Connection, wiki_id: int, before: float) -> int:
+def delete_before(connection: apsw.Connection, wiki_id: int, before: float) -> int:
     """Drop titles that were last named before an instant; return how many."""
     connection.execute(
         "DELETE FROM wiki_member WHERE wiki_id = ? AND named_at < ?", (wiki_id, before)
@@ -26,7 +26,7 @@ def forget(connection: apsw.Connection, wiki_id: int, before: float) -> int:
     return connection.changes()
 
 
-def titles(connection: apsw.Connection, wiki_id: int) -> list[str]:
+def list_titles(connection: apsw.Connection, wiki_id: int) -> list[str]:
     """Return all titles of a wiki's part."""
     rows = connection.execute("SELECT title FROM wiki_member WHERE wiki_id = ?", (wiki_id,))
     return [str(title) for (title,) in rows]

@@ -45,7 +45,7 @@ class WikiPageRow(NamedTuple):
     detail: str | None
 
 
-class Shown(NamedTuple):
+class ResolvedTitle(NamedTuple):
     """The page whose text a title shows.
 
     Attributes:
@@ -59,7 +59,7 @@ class Shown(NamedTuple):
     latest: Change | None
 
 
-class Visited(NamedTuple):
+class VisitedPage(NamedTuple):
     """A page lately visited with a good answer."""
 
     page_id: int
@@ -73,7 +73,7 @@ _PAGE = f"SELECT {', '.join(WikiPageRow._fields)} FROM wiki_page"
 
 def visited_since(
     connection: apsw.Connection, wiki: WikiRow, after: tuple[float, int], *, limit: int
-) -> list[Visited]:
+) -> list[VisitedPage]:
     """Return pages of a wiki in the order of their last visit, from the one after `after`."""
     rows = connection.execute(
         "SELECT page_id, url, last_visit_at, last_change_at FROM page"
@@ -82,13 +82,13 @@ def visited_since(
         " ORDER BY last_visit_at, page_id LIMIT ?",
         (wiki.host_id, wiki.site_id, *after, after[0], wiki.origin_id, limit),
     )
-    return [Visited(*row) for row in rows]
+    return [VisitedPage(*row) for row in rows]
 
 
 def register(
     connection: apsw.Connection,
     wiki_id: int,
-    pages: Iterable[tuple[Visited, str]],
+    pages: Iterable[tuple[VisitedPage, str]],
     until: float,
 ) -> int:
     """Enter visited pages by their titles; return how many are to be asked for now.
@@ -139,7 +139,7 @@ def reopen_gone(connection: apsw.Connection, wiki_id: int, now: float) -> int:
     return connection.changes()
 
 
-def waiting(
+def list_in_state(
     connection: apsw.Connection, wiki_id: int, state: State, *, limit: int = 1
 ) -> list[WikiPageRow]:
     """Return pages in a state, those first on which the fewest requests were spent."""
@@ -169,7 +169,9 @@ def _page(row: tuple[object, ...]) -> WikiPageRow:
     return made._replace(capped=bool(made.capped))
 
 
-def shows(connection: apsw.Connection, page: WikiPageRow, shown: Shown, at: float) -> None:
+def resolve(
+    connection: apsw.Connection, page: WikiPageRow, shown: ResolvedTitle, at: float
+) -> None:
     """Note which page a title shows, and its newest revision.
 
     Nothing is left to read where nothing is new since the last time, or where the same text has
@@ -182,11 +184,11 @@ def shows(connection: apsw.Connection, page: WikiPageRow, shown: Shown, at: floa
         at: instant of the answer.
     """
     newest = shown.latest.revision_id if shown.latest else None
-    add(connection, page, [shown.latest] if shown.latest else [])
+    add_changes(connection, page, [shown.latest] if shown.latest else [])
     same = page.wiki_page_number == shown.number
     known = same and page.complete_until is not None and page.latest_revision_id == newest
     complete_until, capped = (
-        (at, page.capped) if known else _copied(connection, page, shown, newest)
+        (at, page.capped) if known else _copy_history(connection, page, shown, newest)
     )
     connection.execute(
         "UPDATE wiki_page SET state = ?, wiki_page_number = ?, shown_title = ?,"
@@ -205,8 +207,8 @@ def shows(connection: apsw.Connection, page: WikiPageRow, shown: Shown, at: floa
     )
 
 
-def _copied(
-    connection: apsw.Connection, page: WikiPageRow, shown: Shown, newest: int | None
+def _copy_history(
+    connection: apsw.Connection, page: WikiPageRow, shown: ResolvedTitle, newest: int | None
 ) -> tuple[float | None, bool]:
     """Take the history of another title that shows the same page, if there is one."""
     twin = connection.execute(
@@ -221,7 +223,7 @@ def _copied(
     return float(twin[1]), bool(twin[2])
 
 
-def read(
+def record_part(
     connection: apsw.Connection,
     page: WikiPageRow,
     changes: Sequence[Change],
@@ -242,7 +244,7 @@ def read(
         at: instant of the answer.
         cap: the most changes of a page that are read.
     """
-    new = add(connection, page, changes)
+    new = add_changes(connection, page, changes)
     began_at = at if page.cursor is None or page.began_at is None else page.began_at
     # A second reading may end where the first began; an older part that is all known says so.
     known = page.complete_until is not None and not new
@@ -268,7 +270,7 @@ def read(
     )
 
 
-def modelled(connection: apsw.Connection, page: WikiPageRow) -> None:
+def mark_complete(connection: apsw.Connection, page: WikiPageRow) -> None:
     """Note that the model of a page was made of its history."""
     connection.execute(
         "UPDATE wiki_page SET state = 'complete', tries = 0 WHERE page_id = ? AND state = 'read'",
@@ -276,7 +278,7 @@ def modelled(connection: apsw.Connection, page: WikiPageRow) -> None:
     )
 
 
-def settle(
+def close(
     connection: apsw.Connection,
     page: WikiPageRow,
     state: Literal["lost", "missing", "refused"],
@@ -293,7 +295,7 @@ def settle(
     )
 
 
-def unsettle(connection: apsw.Connection, page: WikiPageRow, detail: str) -> None:
+def reopen(connection: apsw.Connection, page: WikiPageRow, detail: str) -> None:
     """Ask again which page a title shows: it was moved or deleted while it was being read."""
     connection.execute(
         "UPDATE wiki_page SET state = 'unresolved', cursor = NULL, tries = 0, detail = ?"
@@ -302,7 +304,7 @@ def unsettle(connection: apsw.Connection, page: WikiPageRow, detail: str) -> Non
     )
 
 
-def failed(
+def record_failure(
     connection: apsw.Connection,
     pages: Iterable[WikiPageRow],
     detail: str,
@@ -324,7 +326,7 @@ def failed(
     )
 
 
-def add(connection: apsw.Connection, page: WikiPageRow, changes: Sequence[Change]) -> int:
+def add_changes(connection: apsw.Connection, page: WikiPageRow, changes: Sequence[Change]) -> int:
     """Add changes to a page of a wiki; return how many were not there."""
     new = change.insert(connection, page.page_id, changes)
     _count(connection, page.wiki_id, new)

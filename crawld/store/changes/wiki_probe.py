@@ -8,10 +8,10 @@ from typing import Final, NamedTuple
 
 import apsw
 
-from crawld.store.changes.hint import OfPage
+from crawld.store.changes.hint import PageHint
 
 
-class Concern(NamedTuple):
+class TitleChange(NamedTuple):
     """A change of a title.
 
     Attributes:
@@ -47,9 +47,9 @@ SELECT json_group_array(json_array(page_id, first_at, last_at)) FROM (
 """
 
 
-def concerned(
-    connection: apsw.Connection, wiki_id: int, host_id: int, changes: Sequence[Concern]
-) -> list[OfPage]:
+def affected_pages(
+    connection: apsw.Connection, wiki_id: int, host_id: int, changes: Sequence[TitleChange]
+) -> list[PageHint]:
     """Return the pages that show something else after changes: titles, and what redirects there.
 
     Where a row does not name the number of the page, which it lost when it was deleted, it is the
@@ -58,7 +58,7 @@ def concerned(
     if not changes:
         return []
     found = connection.execute(_CONCERNED, (json.dumps(changes), host_id, wiki_id)).get
-    return [OfPage(*row) for row in json.loads(found)]
+    return [PageHint(*row) for row in json.loads(found)]
 
 
 class ProbePage(NamedTuple):
@@ -89,7 +89,7 @@ FROM (
 """
 
 
-def following(
+def next_pages(
     connection: apsw.Connection, wiki_id: int, after: int, *, limit: int
 ) -> list[ProbePage]:
     """Return visited pages of a wiki in the order of their numbers, from the one after `after`."""
@@ -103,7 +103,7 @@ def count(connection: apsw.Connection, wiki_id: int, *, most: int) -> int:
     return int(connection.execute(sql, (wiki_id, most)).get)
 
 
-class Said(NamedTuple):
+class ProbeResult(NamedTuple):
     """What a probe said of a page; no revision: the wiki shows no page there."""
 
     page_id: int
@@ -112,7 +112,7 @@ class Said(NamedTuple):
     probed_at: float
 
 
-def put(connection: apsw.Connection, said: Iterable[Said]) -> None:
+def put(connection: apsw.Connection, said: Iterable[ProbeResult]) -> None:
     """Remember what a probe said, for the next to be compared with."""
     connection.execute(
         "INSERT INTO probe (page_id, revision_id, touched_at, probed_at)"

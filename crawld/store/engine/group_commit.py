@@ -65,7 +65,7 @@ would starve the batch on a busy loop: each slice waits for all the others once.
 Call = tuple[Callable[..., object], tuple[object, ...], dict[str, object]]
 """A store function and what it is called with after the connection."""
 
-Place = Literal["loop", "thread"]
+RunsOn = Literal["loop", "thread"]
 """Where a call runs."""
 
 
@@ -74,7 +74,7 @@ class _Batch:
     """Calls that will commit together; results are in the order of the calls."""
 
     calls: list[Call] = field(default_factory=list)
-    places: list[Place] = field(default_factory=list)
+    places: list[RunsOn] = field(default_factory=list)
     done: trio.Event = field(default_factory=trio.Event)
     results: list[object] = field(default_factory=list)
     failures: dict[int, Exception] = field(default_factory=dict)
@@ -242,7 +242,7 @@ class GroupCommit:
         while len(self._batch.calls) >= WAITING_CALLS:
             await self._room.wait()
 
-    def _add(self, calls: list[Call], place: Place) -> tuple[_Batch, int]:
+    def _add(self, calls: list[Call], place: RunsOn) -> tuple[_Batch, int]:
         batch = self._batch
         position = len(batch.calls)
         batch.calls += calls

@@ -48,7 +48,7 @@ class Migration:
 
 
 @dataclass(frozen=True, slots=True)
-class Status:
+class MigrationStatus:
     """How far a file is.
 
     Attributes:
@@ -94,7 +94,7 @@ def _folder() -> Traversable:
     return packaged if packaged.is_dir() else Path(__file__).parents[3] / "migrations"
 
 
-def status(path: Path, *, folder: Traversable | None = None) -> Status:
+def status(path: Path, *, folder: Traversable | None = None) -> MigrationStatus:
     """Return how far a file is, without changing it.
 
     Raises:
@@ -102,7 +102,7 @@ def status(path: Path, *, folder: Traversable | None = None) -> Status:
     """
     known = migrations(folder)
     if not path.exists():
-        return Status(0, len(known), tuple(migration.name for migration in known))
+        return MigrationStatus(0, len(known), tuple(migration.name for migration in known))
     connection = open_connection(path, read_only=True)
     try:
         return _status(connection, path, known)
@@ -130,7 +130,7 @@ def migrate(
     progress: Callable[[str], None] = lambda line: None,
     *,
     folder: Traversable | None = None,
-) -> Status:
+) -> MigrationStatus:
     """Apply what is pending; the caller holds the lock of the database.
 
     Args:
@@ -165,14 +165,16 @@ def migrate(
         connection.close()
 
 
-def _status(connection: apsw.Connection, path: Path, known: list[Migration]) -> Status:
+def _status(connection: apsw.Connection, path: Path, known: list[Migration]) -> MigrationStatus:
     version = int(connection.execute("PRAGMA user_version").get)
     if version > len(known):
         raise NewerDatabaseError(
             f"{path} was written by a newer crawld (schema {version}, this one knows {len(known)})",
             hint="run the newer crawld again; its pre-migration copy lies beside the file",
         )
-    return Status(version, len(known), tuple(migration.name for migration in known[version:]))
+    return MigrationStatus(
+        version, len(known), tuple(migration.name for migration in known[version:])
+    )
 
 
 def _copy(

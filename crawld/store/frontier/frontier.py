@@ -96,7 +96,7 @@ class NewPage(NamedTuple):
     requisite: bool = False
 
 
-class Waiting(NamedTuple):
+class DiscoveredPage(NamedTuple):
     """A page never visited; `(depth, page_id)` is its place in the order."""
 
     page_id: int
@@ -172,20 +172,20 @@ def discover_requisites(
     return call.new, call.known_ids
 
 
-def _discover(connection: apsw.Connection, found: Sequence[Discovery], caps: Caps) -> _Call:
+def _discover(connection: apsw.Connection, found: Sequence[Discovery], caps: Caps) -> _Admission:
     by_host: dict[str, list[Discovery]] = defaultdict(list)
     for one in found:
         by_host[one.host].append(one)
-    call = _Call(connection, caps)
+    call = _Admission(connection, caps)
     for name, group in by_host.items():
         call.take(name, group)
     call.count_requisites()
     refusal.record(connection, call.refused)
-    page_counts.moved(connection, call.moves)
+    page_counts.count_moves(connection, call.moves)
     return call
 
 
-class _Call:
+class _Admission:
     """The state of one call of `discover`: what was added, refused and counted so far."""
 
     def __init__(self, connection: apsw.Connection, caps: Caps) -> None:
@@ -327,7 +327,7 @@ def _as_known(one: Discovery, page_id: int) -> _Known:
     return (one.url_hash, one.url, one.depth, one.site_id, one.seed, one.requisite, page_id)
 
 
-def discovered(
+def list_discovered(
     connection: apsw.Connection,
     host_id: int,
     site_id: int,
@@ -335,7 +335,7 @@ def discovered(
     *,
     after: tuple[int, int] = (-1, 0),
     requisites: bool = False,
-) -> list[Waiting]:
+) -> list[DiscoveredPage]:
     """Return the next pages never visited of a site on a host, breadth-first.
 
     Args:
@@ -352,7 +352,7 @@ def discovered(
         " ORDER BY depth, page_id LIMIT ?",
         (requisites, host_id, site_id, *after, limit),
     )
-    return [Waiting(*row) for row in rows]
+    return [DiscoveredPage(*row) for row in rows]
 
 
 def counts(connection: apsw.Connection, site_id: int | None = None) -> dict[PageState, int]:

@@ -64,7 +64,7 @@ _FETCHED = """last_fetch_at = coalesce(?, last_fetch_at), address = coalesce(?, 
     clock_skew_s = coalesce(?, clock_skew_s), certificate = coalesce(?, certificate)"""
 
 
-def visited(
+def record_visit(
     connection: apsw.Connection,
     host_id: int,
     update: HostUpdate | None,
@@ -82,7 +82,7 @@ def visited(
         connection.execute(f"{_VISITED}, {_FETCHED} WHERE host_id = ?", values)
 
 
-def store(connection: apsw.Connection, host_id: int, update: HostUpdate) -> None:
+def record_request(connection: apsw.Connection, host_id: int, update: HostUpdate) -> None:
     """Store the politeness state of a host after a request that was no visit."""
     connection.execute(f"UPDATE host SET {_FETCHED} WHERE host_id = ?", (*_values(update), host_id))
 
@@ -159,7 +159,7 @@ def by_name(connection: apsw.Connection, host: str) -> HostRow | None:
     return _row(row) if row else None
 
 
-def detail(connection: apsw.Connection, host_id: int) -> HostRow | None:
+def get(connection: apsw.Connection, host_id: int) -> HostRow | None:
     """Return a host by its number, None if it is not known."""
     row = connection.execute(f"{_ROW} WHERE host_id = ?", (host_id,)).fetchone()
     return _row(row) if row else None

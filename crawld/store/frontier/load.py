@@ -18,7 +18,7 @@ _BATCH: Final = 16_384
 """Rows taken at one go."""
 
 
-class HostState(NamedTuple):
+class StoredHost(NamedTuple):
     """What a host slot is rebuilt from.
 
     Attributes:
@@ -78,17 +78,17 @@ class Revisits:
     last_visit_at: npt.NDArray[np.float64]
 
 
-def load_hosts(connection: apsw.Connection) -> list[HostState]:
+def load_hosts(connection: apsw.Connection) -> list[StoredHost]:
     """Return every host."""
     rows = connection.execute(
         "SELECT host_id, host, address, paused, last_fetch_at, backoff_level, backoff_at,"
         " closed_until, page_count, pages_discovered,"
         " (SELECT max(crawl_delay_s) FROM origin WHERE origin.host_id = host.host_id) FROM host"
     )
-    return [HostState(*row)._replace(paused=bool(row[3])) for row in rows]
+    return [StoredHost(*row)._replace(paused=bool(row[3])) for row in rows]
 
 
-class Waiting(NamedTuple):
+class UnvisitedQueue(NamedTuple):
     """Where pages, or requisites, were never visited."""
 
     requisites: bool
@@ -103,17 +103,17 @@ ORDER BY requisite, host_id, site_id LIMIT 1
 """
 
 
-def load_waiting(connection: apsw.Connection) -> list[Waiting]:
+def load_waiting(connection: apsw.Connection) -> list[UnvisitedQueue]:
     """Return the sites on hosts wherever a page was never visited.
 
     Steps from one site of a host to the next in the index, so that a million waiting pages cost no
     more than their hosts.
     """
-    found: list[Waiting] = []
+    found: list[UnvisitedQueue] = []
     last: tuple[int, int, int] = (0, -1, -1)
     while (row := connection.execute(_NEXT_WAITING, last).fetchone()) is not None:
         last = row
-        found.append(Waiting(bool(row[0]), row[1], row[2]))
+        found.append(UnvisitedQueue(bool(row[0]), row[1], row[2]))
     return found
 
 

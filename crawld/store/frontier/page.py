@@ -199,11 +199,11 @@ def set_state(
         "UPDATE page SET state = ?, last_failure = ? WHERE page_id = ?", (state, failure, page_id)
     )
     if not row[3]:
-        page_counts.moved(connection, [(row[0], row[1], PageState(row[2]), state)])
+        page_counts.count_moves(connection, [(row[0], row[1], PageState(row[2]), state)])
     return True
 
 
-class Readmitted(NamedTuple):
+class ReadmittedPage(NamedTuple):
     """A page that may be visited again."""
 
     page_id: int
@@ -213,7 +213,7 @@ class Readmitted(NamedTuple):
     requisite: bool
 
 
-def readmit(connection: apsw.Connection, origin: str) -> list[Readmitted]:
+def readmit(connection: apsw.Connection, origin: str) -> list[ReadmittedPage]:
     """Take back the pages of an origin that its robots.txt excluded; they are judged anew.
 
     A page that was visited before goes back to `visited`, the others to `discovered`.
@@ -225,11 +225,13 @@ def readmit(connection: apsw.Connection, origin: str) -> list[Readmitted]:
         " RETURNING page_id, site_id, host_id, last_visit_at, requisite",
         (Failure.ROBOTS, origin),
     )
-    pages = [Readmitted(*row)._replace(requisite=bool(row[4])) for row in rows]
-    page_counts.moved(connection, [_readmission(page) for page in pages if not page.requisite])
+    pages = [ReadmittedPage(*row)._replace(requisite=bool(row[4])) for row in rows]
+    page_counts.count_moves(
+        connection, [_readmission(page) for page in pages if not page.requisite]
+    )
     return pages
 
 
-def _readmission(page: Readmitted) -> page_counts.Move:
+def _readmission(page: ReadmittedPage) -> page_counts.Move:
     state = PageState.DISCOVERED if page.last_visit_at is None else PageState.VISITED
     return (page.site_id, page.host_id, PageState.EXCLUDED, state)

@@ -1,7 +1,7 @@
 """Counters of pages by state, kept on the rows of site and host.
 
 A status that counts a million page rows would cost a second; these columns answer at once. The
-rule: whoever changes `page.state`, `page.site_id` or adds a page calls `moved` in the same
+rule: whoever changes `page.state`, `page.site_id` or adds a page calls `count_moves` in the same
 transaction; requisites are not counted here (`site.requisite_count`). `doctor` compares the
 counters with the truth and repairs them.
 """
@@ -28,7 +28,7 @@ Move = tuple[int, int, PageState | None, PageState | None]
 """site_id, host_id, state before (None: a new page), state after (None: taken from this site)."""
 
 
-def moved(connection: apsw.Connection, moves: Iterable[Move]) -> None:
+def count_moves(connection: apsw.Connection, moves: Iterable[Move]) -> None:
     """Count pages that changed their state, appeared or changed their site."""
     sites: dict[int, list[int]] = defaultdict(lambda: [0] * len(STATES))
     hosts: dict[int, list[int]] = defaultdict(lambda: [0] * len(STATES))

@@ -35,7 +35,9 @@ WHERE page_id = ?
 _KEPT_ONE_A_PAGE: Final = ("model", "volatile", "pin", "requisite_use")
 
 
-def take_over(connection: apsw.Connection, page_id: int, target: str, moved_at: float) -> bool:
+def transfer_history(
+    connection: apsw.Connection, page_id: int, target: str, moved_at: float
+) -> bool:
     """Give the history of a page to the page of a canonical URL that it moved to.
 
     Args:
@@ -76,7 +78,7 @@ ORDER BY changed_at DESC, revision_id DESC LIMIT 1
 """
 
 
-def is_deleted(connection: apsw.Connection, page_id: int, since: float) -> bool:
+def is_deleted_from_wiki(connection: apsw.Connection, page_id: int, since: float) -> bool:
     """Return whether the log of its wiki says that a page was deleted and is not restored.
 
     Args:
@@ -94,7 +96,7 @@ SELECT count(*) FROM page WHERE host_id = ? AND gone_count > 0 AND gone_since > 
 VANISH_WINDOW_S: Final = 30 * 86_400.0
 """Pages that went within so long of each other went at once."""
 
-VANISH_LEAST: Final = 10
+VANISH_MIN_PAGES: Final = 10
 """Fewer pages are no mass."""
 
 
@@ -108,7 +110,7 @@ def is_mass_vanish(connection: apsw.Connection, host_id: int, now: float, max_sh
         max_share: share of the pages with a copy that may go within `VANISH_WINDOW_S`.
     """
     gone: int = connection.execute(_VANISHED, (host_id, now - VANISH_WINDOW_S)).get
-    if gone < VANISH_LEAST:
+    if gone < VANISH_MIN_PAGES:
         return False
     known: int = connection.execute(
         "SELECT pages_visited + pages_gone FROM host WHERE host_id = ?", (host_id,)
@@ -116,7 +118,7 @@ def is_mass_vanish(connection: apsw.Connection, host_id: int, now: float, max_sh
     return bool(gone > max_share * known)
 
 
-def note_vanish(connection: apsw.Connection, host_id: int, at: float | None) -> None:
+def set_vanishing(connection: apsw.Connection, host_id: int, at: float | None) -> None:
     """Note since when a host is losing pages beyond belief; None: it is not."""
     connection.execute(
         "UPDATE host SET vanishing_since = iif(?1 IS NULL, NULL, coalesce(vanishing_since, ?1))"
@@ -125,7 +127,7 @@ def note_vanish(connection: apsw.Connection, host_id: int, at: float | None) -> 
     )
 
 
-def vanishing(connection: apsw.Connection) -> dict[str, float]:
+def list_vanishing(connection: apsw.Connection) -> dict[str, float]:
     """Return the hosts whose pages are kept although they vanish, with since when."""
     return dict(
         connection.execute(

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import apsw
 
 
-class Received(NamedTuple):
+class ReceivedBytes(NamedTuple):
     """Bytes that one request of a site took.
 
     Attributes:
@@ -21,7 +21,7 @@ class Received(NamedTuple):
     received_bytes: int
 
 
-def add(connection: apsw.Connection, received: Received) -> None:
+def add(connection: apsw.Connection, received: ReceivedBytes) -> None:
     """Count bytes of a site in a month."""
     connection.execute(
         "INSERT INTO traffic (site_id, month, received_bytes) VALUES (?, ?, ?) ON CONFLICT"

@@ -7,7 +7,7 @@ written anew when the page appears.
 
 A page is known by the hash of its URL; two URLs of one file share a hash by a chance of 2^-64 a
 pair. `Manifest` is the one writer, by a lock that goes with its process: two exports into one
-directory would undo each other. `Places` reads beside it what has been committed.
+directory would undo each other. `PathLookup` reads beside it what has been committed.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ UPDATE entry SET stamp = 0 WHERE url_hash IN (SELECT by_hash FROM wanted WHERE u
 """
 
 
-class Entry(NamedTuple):
+class ManifestEntry(NamedTuple):
     """A page of the export.
 
     Attributes:
@@ -73,7 +73,7 @@ class Entry(NamedTuple):
     redirect_url: str | None
 
 
-class Written(NamedTuple):
+class WrittenPage(NamedTuple):
     """A page that lies in its place now.
 
     Attributes:
@@ -156,7 +156,7 @@ class Manifest:
             yield [(url_hash, stamp) for url_hash, stamp in rows]
             after = min(rows[-1][0], 2**63 - 2) + 1
 
-    def name(self, entries: Iterable[Entry]) -> None:
+    def name(self, entries: Iterable[ManifestEntry]) -> None:
         """Give pages their places, and known ones another redirect; all or none.
 
         Pages whose links wanted one of them are to be written anew.
@@ -171,7 +171,7 @@ class Manifest:
         sql = "SELECT 1 FROM entry WHERE path_hash = ?"
         return self._connection.execute(sql, (path_hash,)).get is not None
 
-    def note(self, written: Sequence[Written]) -> None:
+    def note(self, written: Sequence[WrittenPage]) -> None:
         """Note what was written, all of it or nothing."""
         with self._connection:
             self._connection.executemany(
@@ -198,7 +198,7 @@ class Manifest:
         self.close()
 
 
-class Places:
+class PathLookup:
     """Where the pages of an export lie; reads the manifest beside whoever writes it.
 
     Args:

@@ -11,7 +11,7 @@ import apsw
 from crawld.core.page import PageState
 
 
-class Shown(NamedTuple):
+class PageLookup(NamedTuple):
     """A page as a reader of the mirror meets it.
 
     Attributes:
@@ -31,7 +31,7 @@ class Shown(NamedTuple):
     last_outcome: str | None
 
 
-class Summary(NamedTuple):
+class SiteSummary(NamedTuple):
     """A site for the list of sites.
 
     Attributes:
@@ -70,7 +70,7 @@ _ORIGINS: Final = 4_096
 """Origins that are remembered."""
 
 
-def find(connection: apsw.Connection, host: str, url_hash: int, url: str) -> Shown | None:
+def find(connection: apsw.Connection, host: str, url_hash: int, url: str) -> PageLookup | None:
     """Return the page of a canonical URL, None if it is not known."""
     row = connection.execute(_FIND, (host, url_hash, url)).fetchone()
     return _shown(row) if row else None
@@ -81,7 +81,7 @@ def is_origin(connection: apsw.Connection, origin: str) -> bool:
     return connection.execute("SELECT 1 FROM origin WHERE origin = ?", (origin,)).get is not None
 
 
-class Origins:
+class OriginLookup:
     """Which origins pages of the mirror have, asked once until the file changes.
 
     A page names some dozens of foreign origins, the same as its neighbours.
@@ -128,9 +128,9 @@ def first_copy_at(connection: apsw.Connection, page_id: int) -> float | None:
     return at
 
 
-def list_shown(
+def list_pages(
     connection: apsw.Connection, site: str, *, after: int = 0, limit: int = 100
-) -> list[Shown]:
+) -> list[PageLookup]:
     """Return pages of a site that have a copy, in a stable order, from the one after `after`."""
     rows = connection.execute(
         f"SELECT {_COLUMNS} FROM page WHERE page_id > ? AND version_id IS NOT NULL"
@@ -141,12 +141,12 @@ def list_shown(
     return [_shown(row) for row in rows]
 
 
-def _shown(row: tuple[Any, ...]) -> Shown:
-    made = Shown(*row)
+def _shown(row: tuple[Any, ...]) -> PageLookup:
+    made = PageLookup(*row)
     return made._replace(state=PageState(made.state))
 
 
-def summaries(connection: apsw.Connection, now: float) -> list[Summary]:
+def summaries(connection: apsw.Connection, now: float) -> list[SiteSummary]:
     """Return all sites that have pages, in the order they were added."""
     rows: list[tuple[Any, ...]] = connection.execute(
         "SELECT site_id, name, definition IS NOT NULL, page_count, pages_visited, pages_gone,"
@@ -157,9 +157,9 @@ def summaries(connection: apsw.Connection, now: float) -> list[Summary]:
 
 def _summary(
     row: tuple[Any, ...], last_visit_at: float | None, median_age_s: float | None
-) -> Summary:
+) -> SiteSummary:
     name, configured, page_count, visited_count, gone_count, requisite_count = row[1:]
-    return Summary(
+    return SiteSummary(
         name=name,
         configured=bool(configured),
         page_count=page_count,

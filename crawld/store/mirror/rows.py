@@ -12,7 +12,7 @@ CHUNK: Final = 2000
 _Rows = list[tuple[Any, ...]]
 
 
-class Table(NamedTuple):
+class ExportTable(NamedTuple):
     """A table to export.
 
     Attributes:
@@ -59,7 +59,7 @@ ORDER BY version.version_id LIMIT ?3
 """
 
 TABLES: Final = {
-    "pages": Table(
+    "pages": ExportTable(
         (
             *("page_id", "url", "site", "state", "seed", "depth", "importance", "title", "status"),
             *("content_type", "size_bytes", "digest", "version_id", "discovered_at"),
@@ -69,7 +69,7 @@ TABLES: Final = {
         _PAGES,
         1,
     ),
-    "visits": Table(
+    "visits": ExportTable(
         (
             *("visit_id", "page_id", "url", "visited_at", "outcome", "failure", "detail"),
             *("status", "address", "duration_s", "wire_bytes", "body_bytes", "digest"),
@@ -78,17 +78,19 @@ TABLES: Final = {
         _VISITS,
         1,
     ),
-    "changes": Table(
+    "changes": ExportTable(
         ("page_id", "changed_at", "revision_id", "source", "url", "kind", "size_bytes"),
         _CHANGES,
         4,
     ),
-    "versions": Table(("version_id", "page_id", "visited_at", "url", "size_bytes"), _FOUND, 1),
+    "versions": ExportTable(
+        ("version_id", "page_id", "visited_at", "url", "size_bytes"), _FOUND, 1
+    ),
 }
 """`changes` are exact instants that a source told, `versions` the copies that visits stored."""
 
 
-def rows(connection: apsw.Connection, table: Table, since: float | None) -> Iterator[_Rows]:
+def rows(connection: apsw.Connection, table: ExportTable, since: float | None) -> Iterator[_Rows]:
     """Yield the rows of a table in the order of its key, a chunk at a time.
 
     Args:
@@ -103,7 +105,7 @@ def rows(connection: apsw.Connection, table: Table, since: float | None) -> Iter
         after = chunk[-1][: table.key]
 
 
-class History(NamedTuple):
+class PageHistory(NamedTuple):
     """A page of a wiki whose history is here.
 
     Attributes:
@@ -138,12 +140,12 @@ ORDER BY page_id LIMIT ?
 """
 
 
-def histories(connection: apsw.Connection) -> Iterator[list[History]]:
+def histories(connection: apsw.Connection) -> Iterator[list[PageHistory]]:
     """Yield the pages of wikis that have revisions, a chunk at a time."""
     after = 0
     chunk: _Rows
     while chunk := connection.execute(_HISTORIES, (after, CHUNK)).fetchall():
-        yield [History(*row) for row in chunk]
+        yield [PageHistory(*row) for row in chunk]
         after = chunk[-1][0]
 
 

@@ -30,13 +30,13 @@ import apsw
 
 from crawld.core.page import Outcome, PageState
 
-MOST_COPIES: Final = 256
+MAX_COPIES: Final = 256
 """Newest copies among which a settled one is looked for."""
 
-MOST_LATE: Final = 5_000
+MAX_RECENT_COPIES: Final = 5_000
 """Copies stored last that are looked at for those too young to be shown."""
 
-MOST_CHANGES: Final = 1024
+MAX_REVISIONS: Final = 1024
 """Newest revisions read of a page: a text that came back is recognised among them."""
 
 
@@ -49,7 +49,7 @@ class Reason(StrEnum):
     UNSETTLED = "unsettled"
 
 
-class Served(NamedTuple):
+class ShownCopy(NamedTuple):
     """What is shown of a page.
 
     Attributes:
@@ -78,7 +78,7 @@ _Text = tuple[str, float]
 """What tells texts apart: `digest` and its number, `body` and its id, `hidden` and its instant."""
 
 
-class _Stand(NamedTuple):
+class _TextSpan(NamedTuple):
     """A text and how long it stood."""
 
     text: _Text
@@ -109,9 +109,9 @@ ORDER BY visited_at DESC, visit_id DESC LIMIT 1
 """
 
 
-def served(
+def select_copy(
     connection: apsw.Connection, page_id: int, now: float, at: float | None = None
-) -> Served | None:
+) -> ShownCopy | None:
     """Return which copy of a page is shown, None if the page is not known or was taken down.
 
     Args:
@@ -125,27 +125,27 @@ def served(
         return None
     state, redirect_url, pinned_id, settle_s = page
     gone = state == PageState.GONE
-    limit = 1 if settle_s <= 0 else MOST_COPIES
+    limit = 1 if settle_s <= 0 else MAX_COPIES
     until = math.inf if at is None else at
     copies = [_Copy(*row) for row in connection.execute(_COPIES, (page_id, until, limit))]
     newest_id = copies[0].version_id if copies else None
     if at is not None:
         leads_to = redirect_url
-        gone, redirect_url = _said_at(connection, page_id, at)
+        gone, redirect_url = _state_at(connection, page_id, at)
         # A page that was renamed since gave its copies to the new name.
         redirect_url = redirect_url if copies else leads_to
     elif pinned_id is not None:
-        return Served(pinned_id, Reason.PINNED, newest_id, gone, None)
+        return ShownCopy(pinned_id, Reason.PINNED, newest_id, gone, None)
     if settle_s <= 0 or not copies:
-        return Served(newest_id, Reason.NEWEST, newest_id, gone, redirect_url)
-    stood = _Standing(connection, page_id, copies, now).newest_of(settle_s)
+        return ShownCopy(newest_id, Reason.NEWEST, newest_id, gone, redirect_url)
+    stood = _TextSpans(connection, page_id, copies, now).newest_of(settle_s)
     if stood is None:
-        return Served(newest_id, Reason.UNSETTLED, newest_id, gone, redirect_url)
+        return ShownCopy(newest_id, Reason.UNSETTLED, newest_id, gone, redirect_url)
     reason = Reason.NEWEST if stood == newest_id else Reason.SETTLED
-    return Served(stood, reason, newest_id, gone, redirect_url)
+    return ShownCopy(stood, reason, newest_id, gone, redirect_url)
 
 
-class Behind(NamedTuple):
+class OutdatedCount(NamedTuple):
     """How many pages of a site show another copy than their newest, of how many with a copy."""
 
     pages: int
@@ -157,7 +157,7 @@ class Behind(NamedTuple):
         return self.pages / self.held if self.held else 0.0
 
 
-def behind(connection: apsw.Connection, site_id: int, now: float) -> Behind:
+def count_outdated(connection: apsw.Connection, site_id: int, now: float) -> OutdatedCount:
     """Return how many pages of a site show another copy than their newest.
 
     Such a copy is not as the page is, however fresh the newest: the freshness of what is shown is
@@ -186,26 +186,26 @@ def behind(connection: apsw.Connection, site_id: int, now: float) -> Behind:
         for page_id, of_site, visited_at in connection.execute(
             "SELECT page_id, site_id, visited_at FROM version JOIN page USING (page_id)"
             " ORDER BY version.version_id DESC LIMIT ?",
-            (MOST_LATE,),
+            (MAX_RECENT_COPIES,),
         ):
             if visited_at < now - settle_s:
                 break
             if of_site == site_id:
                 looked_at.add(page_id)
-    found = (served(connection, page_id, now) for page_id in looked_at)
-    return Behind(
+    found = (select_copy(connection, page_id, now) for page_id in looked_at)
+    return OutdatedCount(
         sum(each is not None and each.version_id != each.newest_id for each in found), held
     )
 
 
-def _said_at(connection: apsw.Connection, page_id: int, at: float) -> tuple[bool, str | None]:
+def _state_at(connection: apsw.Connection, page_id: int, at: float) -> tuple[bool, str | None]:
     """Return whether a page was gone at an instant, and where it led to."""
     outcome, detail = connection.execute(_LAST_WORD, (page_id, at)).fetchone() or (None, None)
     gone = outcome in (Outcome.GONE, Outcome.SOFT_GONE)
     return gone, detail if outcome == Outcome.MOVED else None
 
 
-class _Standing:
+class _TextSpans:
     """How long the texts of a page's copies stood."""
 
     def __init__(
@@ -222,7 +222,7 @@ class _Standing:
         ends = [now if later is None else later, *(copy.visited_at for copy in copies[:-1])]
         # Oldest first, each stands until the next comes up; those of revisions come on top.
         own = [
-            _Stand(text, copy.visited_at, end)
+            _TextSpan(text, copy.visited_at, end)
             for copy, text, exact, end in zip(copies, self._texts, shown, ends, strict=True)
             if exact is None
         ]
@@ -250,7 +250,7 @@ def _revisions(
     rows = connection.execute(
         "SELECT changed_at, digest FROM change WHERE page_id = ? AND source = 'revision'"
         " AND ifnull(kind, '') <> 'null' ORDER BY changed_at DESC, revision_id DESC LIMIT ?",
-        (page_id, MOST_CHANGES),
+        (page_id, MAX_REVISIONS),
     )
     return known_until, [
         # A hidden text is like no other.
@@ -273,14 +273,14 @@ def _shown(
     return found
 
 
-def _stands(revisions: Sequence[tuple[float, _Text]], until: float) -> Iterator[_Stand]:
+def _stands(revisions: Sequence[tuple[float, _Text]], until: float) -> Iterator[_TextSpan]:
     ended_at = until
     for began_at, text in revisions:
-        yield _Stand(text, began_at, ended_at)
+        yield _TextSpan(text, began_at, ended_at)
         ended_at = began_at
 
 
-def _longest(stands: Iterable[_Stand]) -> Mapping[_Text, float]:
+def _longest(stands: Iterable[_TextSpan]) -> Mapping[_Text, float]:
     longest: dict[_Text, float] = defaultdict(float)
     for text, group in itertools.groupby(stands, key=lambda stand: stand.text):
         # Equal texts side by side stood as one.

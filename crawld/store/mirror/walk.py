@@ -14,9 +14,9 @@ from typing import Any, Final, NamedTuple
 
 import apsw
 
-from crawld.store.mirror.selection import served
+from crawld.store.mirror.selection import select_copy
 from crawld.store.versions import body
-from crawld.store.versions.response import Answer
+from crawld.store.versions.response import StoredResponse
 
 CHUNK: Final = 1000
 """Rows of one read: some milliseconds."""
@@ -24,7 +24,7 @@ CHUNK: Final = 1000
 _Rows = list[tuple[Any, ...]]
 
 
-class Outline(NamedTuple):
+class PageOutline(NamedTuple):
     """What is shown of a page, in short.
 
     Attributes:
@@ -40,7 +40,7 @@ class Outline(NamedTuple):
     redirect_url: str | None
 
 
-class Head(NamedTuple):
+class PageHead(NamedTuple):
     """A page with a copy, without it.
 
     Attributes:
@@ -58,18 +58,18 @@ class Head(NamedTuple):
     seed: bool
 
 
-class Copy(NamedTuple):
+class ExportedCopy(NamedTuple):
     """A stored copy with all that it holds."""
 
     version_id: int
     page_id: int
     visited_at: float
     digest: bytes
-    answer: Answer
+    answer: StoredResponse
     body: bytes
 
 
-class Event(NamedTuple):
+class PageEvent(NamedTuple):
     """A visit, or a copy whose visit is not on record (thinned out, or imported).
 
     Attributes:
@@ -96,7 +96,7 @@ class Event(NamedTuple):
     duration_s: float | None
     body_bytes: int
     digest: bytes | None
-    answer: Answer | None
+    answer: StoredResponse | None
 
 
 def identity(connection: apsw.Connection) -> str | None:
@@ -118,7 +118,7 @@ FROM page LEFT JOIN pin USING (page_id) WHERE page_id > ? ORDER BY page_id LIMIT
 """
 
 
-def outlines(connection: apsw.Connection, now: float) -> Iterator[list[Outline]]:
+def outlines(connection: apsw.Connection, now: float) -> Iterator[list[PageOutline]]:
     """Yield what is shown of each page, in the order of page_id, a chunk at a time.
 
     Pages without a copy that lead nowhere are left out; a chunk may be empty.
@@ -145,26 +145,26 @@ def _settling_sites(connection: apsw.Connection) -> frozenset[int]:
 
 def _outline(
     connection: apsw.Connection, row: tuple[Any, ...], settling: frozenset[int], now: float
-) -> Outline | None:
+) -> PageOutline | None:
     page_id, url_hash, version_id, redirect_url, site_id, pinned = row
     if pinned or site_id in settling:
-        shown = served(connection, page_id, now)
+        shown = select_copy(connection, page_id, now)
         if shown is None:
             return None
         version_id, redirect_url = shown.version_id, shown.redirect_url
     if version_id is None and redirect_url is None:
         return None
-    return Outline(page_id, url_hash, version_id, redirect_url)
+    return PageOutline(page_id, url_hash, version_id, redirect_url)
 
 
 _HEAD: Final = "SELECT page_id, url, title, state, seed FROM page"
 
 
-def _as_head(row: Sequence[Any]) -> Head:
-    return Head(*(*row[:4], bool(row[4])))
+def _as_head(row: Sequence[Any]) -> PageHead:
+    return PageHead(*(*row[:4], bool(row[4])))
 
 
-def head(connection: apsw.Connection, page_id: int) -> Head | None:
+def head(connection: apsw.Connection, page_id: int) -> PageHead | None:
     """Return what names a page, None if there is none of that number."""
     row = connection.execute(f"{_HEAD} WHERE page_id = ?", (page_id,)).fetchone()
     return None if row is None else _as_head(row)
@@ -180,7 +180,7 @@ def stored(connection: apsw.Connection, version_id: int) -> tuple[str | None, fl
 
 def shown_version(connection: apsw.Connection, page_id: int, now: float) -> int | None:
     """Return the copy of a page that is shown, None if there is none."""
-    shown = served(connection, page_id, now)
+    shown = select_copy(connection, page_id, now)
     return None if shown is None else shown.version_id
 
 
@@ -189,7 +189,7 @@ def hosts(connection: apsw.Connection) -> frozenset[str]:
     return frozenset(str(host) for (host,) in connection.execute("SELECT host FROM host"))
 
 
-def seeds(connection: apsw.Connection, limit: int) -> list[tuple[Head, int]]:
+def seeds(connection: apsw.Connection, limit: int) -> list[tuple[PageHead, int]]:
     """Return the pages the operator named, at most so many, with the hashes of their URLs."""
     rows = connection.execute(
         "SELECT page_id, url, title, state, seed, url_hash FROM page WHERE seed = 1"
@@ -206,7 +206,7 @@ FROM version JOIN body USING (body_id) WHERE version_id = ?
 """
 
 
-def copy(connection: apsw.Connection, version_id: int) -> Copy | None:
+def copy(connection: apsw.Connection, version_id: int) -> ExportedCopy | None:
     """Return a copy, None if it was given up meanwhile.
 
     Raises:
@@ -219,7 +219,7 @@ def copy(connection: apsw.Connection, version_id: int) -> Copy | None:
     content = body.read(connection, body_id)
     if content is None:
         return None
-    answer = Answer(
+    answer = StoredResponse(
         status=status,
         http_version=http_version,
         headers=block,
@@ -227,13 +227,13 @@ def copy(connection: apsw.Connection, version_id: int) -> Copy | None:
         content_type=kind,
         charset=charset,
     )
-    return Copy(*(*row[:4], answer, content))
+    return ExportedCopy(*(*row[:4], answer, content))
 
 
 # --- what happened ---------------------------------------------------------------------------
 
 
-def visited_since(connection: apsw.Connection, since: float) -> Iterator[list[Head]]:
+def pages_visited_since(connection: apsw.Connection, since: float) -> Iterator[list[PageHead]]:
     """Yield the pages that were visited, or have a copy, from an instant on, a chunk at a time."""
     sql = (
         "SELECT page_id, url, title, state, seed, last_visit_at >= ?1 OR EXISTS (SELECT 1"
@@ -261,7 +261,9 @@ ORDER BY visited_at, visit_id LIMIT ?4
 """
 
 
-def events(connection: apsw.Connection, page_id: int, since: float = -math.inf) -> Iterator[Event]:
+def events(
+    connection: apsw.Connection, page_id: int, since: float = -math.inf
+) -> Iterator[PageEvent]:
     """Yield what happened to a page from an instant on, in order of time."""
     after: tuple[float, int] = (since, -1)
     rows: _Rows
@@ -272,9 +274,11 @@ def events(connection: apsw.Connection, page_id: int, since: float = -math.inf) 
             return
 
 
-def _event(row: Sequence[Any]) -> Event:
+def _event(row: Sequence[Any]) -> PageEvent:
     status, http_version, reason, block = row[10:]
     answer = None
     if status is not None and block is not None:
-        answer = Answer(status=status, http_version=http_version, headers=block, reason=reason)
-    return Event(*(*row[:10], answer))
+        answer = StoredResponse(
+            status=status, http_version=http_version, headers=block, reason=reason
+        )
+    return PageEvent(*(*row[:10], answer))

@@ -142,7 +142,7 @@ def copies(
     return found, connection.execute(count, (host_id,)).get
 
 
-class Standing(NamedTuple):
+class HostPageSummary(NamedTuple):
     """What the pages of a host say for it.
 
     Attributes:
@@ -156,7 +156,7 @@ class Standing(NamedTuple):
     pages: int
 
 
-def standing(connection: apsw.Connection, host_id: int) -> Standing:
+def summarize_pages(connection: apsw.Connection, host_id: int) -> HostPageSummary:
     """Return what the pages fetched of a host say for it."""
     row: Any = connection.execute(
         "SELECT ifnull(max(last_change_at), 0), sum(origin LIKE 'https:%'), count(*)"
@@ -165,4 +165,4 @@ def standing(connection: apsw.Connection, host_id: int) -> Standing:
         (host_id,),
     ).fetchone()
     changed_at, secure, pages = row
-    return Standing(float(changed_at), 2 * (secure or 0) > pages, pages)
+    return HostPageSummary(float(changed_at), 2 * (secure or 0) > pages, pages)

@@ -20,11 +20,11 @@ from crawld.store.frontier import page_counts
 SLICE: Final = 500
 """Pages suspended or brought back in one transaction."""
 
-FIRST: Final = -(2**63)
+BEFORE_FIRST: Final = -(2**63)
 """Before the key of any page."""
 
 
-class Returned(NamedTuple):
+class ResumedPage(NamedTuple):
     """A page that may be visited again."""
 
     page_id: int
@@ -53,11 +53,11 @@ SELECT page_id, site_id, url FROM page WHERE host_id = ? AND state = 'discovered
   AND retry_at IS NULL ORDER BY depth, page_id LIMIT ?
 """
 
-MET_LOOKED_AT: Final = 500
+MAX_UNVISITED: Final = 500
 """Pages of each host that are looked at for some that the other has too."""
 
 
-class Met(NamedTuple):
+class UnvisitedPage(NamedTuple):
     """A page that was met as a link and never visited."""
 
     host_id: int
@@ -67,7 +67,7 @@ class Met(NamedTuple):
 
 def shared_unvisited(
     connection: apsw.Connection, one_id: int, other_id: int, paths: int
-) -> list[Met]:
+) -> list[UnvisitedPage]:
     """Return pages never visited under paths that both of two hosts have.
 
     First the pages whose path the other host has shown already, then those that both have only
@@ -79,11 +79,11 @@ def shared_unvisited(
         other_id: another.
         paths: the most paths of each kind; of all together no more than two pages for each.
     """
-    met: list[dict[str, Met]] = []
+    met: list[dict[str, UnvisitedPage]] = []
     for host_id in (one_id, other_id):
-        rows: list[Any] = connection.execute(_MET, (host_id, MET_LOOKED_AT)).fetchall()
-        met.append({target_of(url): Met(host_id, site, page) for page, site, url in rows})
-    shown: list[Met] = []
+        rows: list[Any] = connection.execute(_MET, (host_id, MAX_UNVISITED)).fetchall()
+        met.append({target_of(url): UnvisitedPage(host_id, site, page) for page, site, url in rows})
+    shown: list[UnvisitedPage] = []
     for here, there_id in ((met[0], other_id), (met[1], one_id)):
         origins = [origin for (origin,) in connection.execute(_ORIGINS, (there_id,))]
         there = {target: [f"{origin}{target}" for origin in origins] for target in here}
@@ -116,22 +116,22 @@ def suspend(
         connection: the writer.
         host_id: the replica.
         canonical_id: the host that is kept.
-        after: URL hash of the last page looked at, or `FIRST`.
+        after: URL hash of the last page looked at, or `BEFORE_FIRST`.
         visited_since: pages last visited before this are a sample that is still awaited.
 
     Returns:
         The same of these; None: there are no more.
     """
-    rows, last = _restable(connection, host_id, canonical_id, after, visited_since)
+    rows, last = _find_suspendable(connection, host_id, canonical_id, after, visited_since)
     moves = []
     for page_id, site_id, state in rows:
         connection.execute("UPDATE page SET state = 'suspended' WHERE page_id = ?", (page_id,))
         moves.append((site_id, host_id, PageState(state), PageState.SUSPENDED))
-    page_counts.moved(connection, moves)
+    page_counts.count_moves(connection, moves)
     return last
 
 
-def restable(
+def can_suspend(
     connection: apsw.Connection,
     host_id: int,
     canonical_id: int,
@@ -140,11 +140,11 @@ def restable(
     visited_since: float,
 ) -> tuple[bool, int | None]:
     """Return whether `suspend` would suspend any page now, and what it would return; any reader."""
-    rows, last = _restable(connection, host_id, canonical_id, after, visited_since)
+    rows, last = _find_suspendable(connection, host_id, canonical_id, after, visited_since)
     return bool(rows), last
 
 
-def _restable(
+def _find_suspendable(
     connection: apsw.Connection, host_id: int, canonical_id: int, after: int, visited_since: float
 ) -> tuple[list[tuple[int, int, str]], int | None]:
     """Return page, site and state of those of the next pages that may rest, and where they end."""
@@ -159,9 +159,9 @@ def _restable(
     return found, rows[-1][4] if rows else None
 
 
-def bring_back(
+def resume(
     connection: apsw.Connection, host_id: int, page_ids: Sequence[int] | None = None
-) -> list[Returned]:
+) -> list[ResumedPage]:
     """Set suspended pages of a host back to what they were; a slice of them, or those named."""
     named = "" if page_ids is None else f" AND page_id IN ({','.join('?' * len(page_ids))})"
     rows: list[Any] = connection.execute(
@@ -170,8 +170,8 @@ def bring_back(
         f"{named} LIMIT ?) RETURNING page_id, site_id, last_visit_at IS NOT NULL",
         (host_id, *(page_ids or ()), SLICE),
     ).fetchall()
-    back = [Returned(page_id, site_id, bool(visited)) for page_id, site_id, visited in rows]
-    page_counts.moved(
+    back = [ResumedPage(page_id, site_id, bool(visited)) for page_id, site_id, visited in rows]
+    page_counts.count_moves(
         connection,
         [
             (
@@ -186,9 +186,9 @@ def bring_back(
     return back
 
 
-def let_go(
+def start_sample(
     connection: apsw.Connection, host_id: int, count: int, *, now: float, look_at: float
-) -> list[Returned]:
+) -> list[ResumedPage]:
     """Let a random few suspended pages of a replica be visited, to see whether it still is one."""
     chosen: list[Any] = connection.execute(
         "SELECT page_id FROM page WHERE host_id = ? AND state = 'suspended'"
@@ -199,7 +199,7 @@ def let_go(
         "UPDATE replica SET sampled_at = ?, awaited = ?, look_at = ? WHERE host_id = ?",
         (now, len(chosen), look_at, host_id),
     )
-    return bring_back(connection, host_id, [page_id for (page_id,) in chosen])
+    return resume(connection, host_id, [page_id for (page_id,) in chosen])
 
 
 def canonical_url(connection: apsw.Connection, url: str) -> str | None:
@@ -224,7 +224,7 @@ def canonical_url(connection: apsw.Connection, url: str) -> str | None:
     return None if found is None else found[0]
 
 
-def resting_url(connection: apsw.Connection, host_id: int, url: str) -> str | None:
+def suspended_url(connection: apsw.Connection, host_id: int, url: str) -> str | None:
     """Return the URL under which a replica has a resting copy of a page, None: it has none."""
     for there in _addresses(connection, host_id, url):
         found = connection.execute(

@@ -110,7 +110,7 @@ def put_sample(
     )
 
 
-def doubt(connection: apsw.Connection, host_id: int) -> None:
+def reset_samples(connection: apsw.Connection, host_id: int) -> None:
     """Forget what samples of a pruned replica showed, and let the next be taken at once."""
     connection.execute(
         "UPDATE replica SET sampled = 0, agreed = 0, lag_s = NULL, sampled_at = 0, awaited = 0,"

@@ -9,11 +9,11 @@ import apsw
 from crawld.core.url import target_of
 from crawld.store.replica.pages import Counterpart, counterpart
 
-STOOD_IN: Final = "replica "
+STAND_IN_PREFIX: Final = "replica "
 """Begins the detail of a visit that a replica answered; its name follows."""
 
 
-class Sample(NamedTuple):
+class ReplicaSample(NamedTuple):
     """A page of a replica, visited since it was let go, beside the page it stands for.
 
     Attributes:
@@ -31,9 +31,9 @@ WHERE host_id = ? AND state IN ('visited', 'suspended') AND requisite = 0 AND la
 """
 
 
-def samples(
+def compare_samples(
     connection: apsw.Connection, host_id: int, canonical_id: int, since: float
-) -> list[Sample]:
+) -> list[ReplicaSample]:
     """Return what the pages show that were let go at an instant and visited since.
 
     Those count that rest again meanwhile; what only the replica has does not.
@@ -46,7 +46,7 @@ def samples(
             continue
         if outcome == "moved":
             same = redirect_url is not None and target_of(redirect_url) == target_of(url)
-            found.append(Sample(same, 0.0 if same else None))
+            found.append(ReplicaSample(same, 0.0 if same else None))
         elif digest is not None:
             found.append(_compared(connection, there[1], digest, visited_at))
     return found
@@ -57,28 +57,28 @@ def _compared(
     there: Counterpart,
     digest: bytes,
     visited_at: float,
-) -> Sample:
+) -> ReplicaSample:
     page_id, now_shown, seen_at = there
     last: str | None = connection.execute(
         "SELECT detail FROM visit WHERE page_id = ?"
         " ORDER BY visited_at DESC, visit_id DESC LIMIT 1",
         (page_id,),
     ).get
-    if last is not None and last.startswith(STOOD_IN):
-        return Sample(None, None)  # a replica showed it: that proves nothing of a replica
+    if last is not None and last.startswith(STAND_IN_PREFIX):
+        return ReplicaSample(None, None)  # a replica showed it: that proves nothing of a replica
     if now_shown == digest:
-        return Sample(True, 0.0)
+        return ReplicaSample(True, 0.0)
     shown_until = connection.execute(
         "SELECT min(later.visited_at) FROM visit JOIN visit AS later USING (page_id)"
         " WHERE visit.page_id = ? AND visit.cleaned_digest = ?2"
         " AND later.visited_at > visit.visited_at AND later.cleaned_digest IS NOT NULL"
         " AND later.cleaned_digest <> ?2 AND ifnull(visit.detail, '') NOT LIKE ?3",
-        (page_id, digest, f"{STOOD_IN}%"),
+        (page_id, digest, f"{STAND_IN_PREFIX}%"),
     ).get
     if shown_until is not None:
-        return Sample(True, max(0.0, visited_at - shown_until))
+        return ReplicaSample(True, max(0.0, visited_at - shown_until))
     # What the replica shows now may be what the canonical page has come to show since.
-    return Sample(False, None) if seen_at >= visited_at else Sample(None, None)
+    return ReplicaSample(False, None) if seen_at >= visited_at else ReplicaSample(None, None)
 
 
 def has_shown(connection: apsw.Connection, page_id: int, digest: bytes) -> bool:

@@ -46,7 +46,7 @@ CURSOR: Final = "deltas_up_to"
 """Key in meta: the last version looked at."""
 
 
-class Encoding(NamedTuple):
+class Reencoding(NamedTuple):
     """How a stored body is to be stored from now on.
 
     Attributes:
@@ -73,7 +73,7 @@ class Compaction(NamedTuple):
         unreadable: version_ids before which something is damaged; it stays as it is.
     """
 
-    deltas: tuple[Encoding, ...]
+    deltas: tuple[Reencoding, ...]
     up_to: int
     unreadable: tuple[int, ...]
 
@@ -105,7 +105,7 @@ def plan(connection: apsw.Connection, *, limit: int = SLICE_VERSIONS) -> Compact
     rows: list[tuple[Any, ...]] = connection.execute(_NEW, (after, limit)).fetchall()
     if not rows:
         return None
-    links, deltas, unreadable = Links(connection), [], []
+    links, deltas, unreadable = DeltaChains(connection), [], []
     up_to = after
     for version_id, page_id, visited_at, base_id in rows:
         up_to = version_id
@@ -113,7 +113,7 @@ def plan(connection: apsw.Connection, *, limit: int = SLICE_VERSIONS) -> Compact
         if older_id is None:
             continue
         try:
-            encoding = _superseded(connection, links, older_id, base_id)
+            encoding = _encode_superseded(connection, links, older_id, base_id)
         except CorruptDatabaseError:
             unreadable.append(version_id)
             continue
@@ -124,9 +124,9 @@ def plan(connection: apsw.Connection, *, limit: int = SLICE_VERSIONS) -> Compact
     return Compaction(tuple(deltas), up_to, tuple(unreadable))
 
 
-def _superseded(
-    connection: apsw.Connection, links: Links, older_id: int, base_id: int
-) -> Encoding | None:
+def _encode_superseded(
+    connection: apsw.Connection, links: DeltaChains, older_id: int, base_id: int
+) -> Reencoding | None:
     if links.base_of(older_id) is not None or not links.may_rest(older_id, base_id):
         return None
     stored_bytes = connection.execute(
@@ -137,7 +137,7 @@ def _superseded(
     if not body.saves(len(data), stored_bytes):
         return None
     links.rest(older_id, base_id)
-    return Encoding(older_id, body.ZSTD, base_id, data, stored_bytes - len(data))
+    return Reencoding(older_id, body.ZSTD, base_id, data, stored_bytes - len(data))
 
 
 def proven_delta(content: bytes, base: bytes) -> bytes:
@@ -154,11 +154,11 @@ def proven_delta(content: bytes, base: bytes) -> bytes:
 
 def apply(connection: apsw.Connection, compaction: Compaction) -> None:
     """Store a slice of work and how far it came."""
-    store(connection, compaction.deltas)
+    put_encodings(connection, compaction.deltas)
     meta.put(connection, CURSOR, str(compaction.up_to))
 
 
-def store(connection: apsw.Connection, encodings: Sequence[Encoding]) -> None:
+def put_encodings(connection: apsw.Connection, encodings: Sequence[Reencoding]) -> None:
     """Store bodies in another form; one that is not there any more is left out."""
     connection.executemany(
         "UPDATE body SET encoding = ?, base_id = ?, data = ? WHERE body_id = ?",
@@ -166,7 +166,7 @@ def store(connection: apsw.Connection, encodings: Sequence[Encoding]) -> None:
     )
 
 
-class Links:
+class DeltaChains:
     """What rests on what: the file's deltas, and those planned since it was read.
 
     Attributes:
@@ -252,7 +252,7 @@ SELECT max(cost), count(*) FROM below
 """
 
 
-def waiting(connection: apsw.Connection) -> int:
+def count_pending(connection: apsw.Connection) -> int:
     """Return about how many versions were not looked at yet."""
     newest: int = connection.execute("SELECT ifnull(max(version_id), 0) FROM version").get
     return max(0, newest - int(meta.get(connection, CURSOR) or 0))

@@ -22,11 +22,11 @@ from crawld.store.frontier import frontier, site
 from crawld.store.frontier.frontier import Discovery
 from crawld.store.versions import body, version
 from crawld.store.versions.body import EncodedBody
-from crawld.store.versions.response import Answer
+from crawld.store.versions.response import StoredResponse
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Imported:
+class ImportedPage:
     """A page with a copy.
 
     Attributes:
@@ -40,11 +40,11 @@ class Imported:
     page: Discovery
     at: float
     body: EncodedBody
-    answer: Answer
+    answer: StoredResponse
     title: str | None
 
 
-class Taken(NamedTuple):
+class ImportResult(NamedTuple):
     """What became of a batch.
 
     Attributes:
@@ -84,7 +84,7 @@ def site_named(connection: apsw.Connection, name: str, now: float) -> int:
     return site_id
 
 
-def take(connection: apsw.Connection, batch: Sequence[Imported]) -> Taken:
+def put_batch(connection: apsw.Connection, batch: Sequence[ImportedPage]) -> ImportResult:
     """Store copies, those of unknown pages with the pages."""
     new_pages = frontier.discover(connection, [each.page for each in batch])
     versions = known = kept_out = 0
@@ -100,10 +100,10 @@ def take(connection: apsw.Connection, batch: Sequence[Imported]) -> Taken:
             versions += 1
         else:
             known += 1
-    return Taken(len(new_pages), versions, known, kept_out)
+    return ImportResult(len(new_pages), versions, known, kept_out)
 
 
-def _store(connection: apsw.Connection, page_id: int, imported: Imported) -> bool:
+def _store(connection: apsw.Connection, page_id: int, imported: ImportedPage) -> bool:
     sql = "SELECT 1 FROM version WHERE page_id = ? AND visited_at = ?"
     if connection.execute(sql, (page_id, imported.at)).get is not None:
         return False

@@ -39,7 +39,7 @@ def put(
     Returns:
         The pin; None if the page had no copy then.
     """
-    copy = version.in_force(connection, page_id, now if at is None else at)
+    copy = version.current_at(connection, page_id, now if at is None else at)
     if copy is None:
         return None
     connection.execute(

@@ -19,13 +19,13 @@ from crawld.core.page import PageState
 from crawld.core.url import parse, url_hash
 from crawld.store.frontier import page_counts, tombstone
 from crawld.store.versions import retention, search_index
-from crawld.store.versions.retention import Thinning
+from crawld.store.versions.retention import RemovalPlan
 
-MOST_NAMED: Final = 20
+MAX_SAME_AT: Final = 20
 """Other URLs with the same content that are named."""
 
 
-class Purged(NamedTuple):
+class PurgeResult(NamedTuple):
     """What became of a take-down.
 
     Attributes:
@@ -61,7 +61,9 @@ WHERE child.type = 'table' AND key."table" = ? AND child.name NOT IN ('page', 'v
 """
 
 
-def purge(connection: apsw.Connection, url: str, now: float, reason: str | None = None) -> Purged:
+def purge(
+    connection: apsw.Connection, url: str, now: float, reason: str | None = None
+) -> PurgeResult:
     """Remove the page of a canonical URL and keep it out.
 
     Args:
@@ -74,15 +76,17 @@ def purge(connection: apsw.Connection, url: str, now: float, reason: str | None 
     connection.execute("UPDATE refusal SET example = '' WHERE example = ?", (url,))
     page = connection.execute(_PAGE, (parse(url).host, url_hash(url), url)).fetchone()
     if page is None:
-        return Purged(url, known=False)
+        return PurgeResult(url, known=False)
     page_id = page[0]
-    same_at = tuple(each for (each,) in connection.execute(_SHOWN_ELSEWHERE, (page_id, MOST_NAMED)))
-    removal = remove(connection, page_id)
+    same_at = tuple(
+        each for (each,) in connection.execute(_SHOWN_ELSEWHERE, (page_id, MAX_SAME_AT))
+    )
+    removal = delete_page(connection, page_id)
     _forget_mentions(connection, url)
-    return Purged(url, True, len(removal.versions), len(removal.bodies), same_at)
+    return PurgeResult(url, True, len(removal.versions), len(removal.bodies), same_at)
 
 
-def remove(connection: apsw.Connection, page_id: int) -> Thinning:
+def delete_page(connection: apsw.Connection, page_id: int) -> RemovalPlan:
     """Delete a page and all that is known of it; a link may bring it back. Returns its copies."""
     site_id, host_id, state, requisite = connection.execute(
         "SELECT site_id, host_id, state, requisite FROM page WHERE page_id = ?", (page_id,)
@@ -96,13 +100,13 @@ def remove(connection: apsw.Connection, page_id: int) -> Thinning:
             "UPDATE site SET requisite_count = requisite_count - 1 WHERE site_id = ?", (site_id,)
         )
     else:
-        page_counts.moved(connection, [(site_id, host_id, PageState(state), None)])
+        page_counts.count_moves(connection, [(site_id, host_id, PageState(state), None)])
     return removal
 
 
 def _delete_rows(connection: apsw.Connection, page_id: int) -> None:
     """Delete what refers to a page or to its versions, of whatever table."""
-    search_index.forget(connection, page_id)
+    search_index.delete_page(connection, page_id)
     connection.execute(
         "UPDATE page SET referrer_id = NULL WHERE referrer_id = ?1 AND page_id <> ?1", (page_id,)
     )
@@ -127,7 +131,7 @@ def _forget_mentions(connection: apsw.Connection, url: str) -> None:
     )
 
 
-def erasing(connection: apsw.Connection, *, on: bool) -> None:
+def set_secure_delete(connection: apsw.Connection, *, on: bool) -> None:
     """Let deletions overwrite what they free, or not; outside a transaction."""
     connection.execute(f"PRAGMA secure_delete = {'ON' if on else 'OFF'}").fetchall()
 

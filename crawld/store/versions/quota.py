@@ -4,7 +4,7 @@
     needless     requisites that no page shows any more, with all that is known of them
     gone         the last copies of pages that have gone from the web, the first gone first
 
-The last good copy of a live page is never among them, nor a pinned one. `standing` says what each
+The last good copy of a live page is never among them, nor a pinned one. `usage` says what each
 class holds, so that an operator sees what would go before it goes; `evict` gives up a slice.
 """
 
@@ -17,17 +17,17 @@ import numpy as np
 
 from crawld.core.page import PageState
 from crawld.store.versions import purge, retention
-from crawld.store.versions.retention import Copy, Thinning
+from crawld.store.versions.retention import RemovalPlan, StoredVersion
 
-Class = Literal["superseded", "needless", "gone"]
+EvictionClass = Literal["superseded", "needless", "gone"]
 
-ORDER: Final[tuple[Class, ...]] = ("superseded", "needless", "gone")
+EVICTION_ORDER: Final[tuple[EvictionClass, ...]] = ("superseded", "needless", "gone")
 
-SLICE: Final = 200
+EVICTION_COPIES: Final = 200
 """Copies given up in one transaction."""
 
 
-class Holding(NamedTuple):
+class Evictable(NamedTuple):
     """What a class holds.
 
     Attributes:
@@ -36,12 +36,12 @@ class Holding(NamedTuple):
         stored_bytes: what they take; bodies that others show too are counted, and stay.
     """
 
-    kind: Class
+    kind: EvictionClass
     copies: int
     stored_bytes: int
 
 
-class Standing(NamedTuple):
+class QuotaUsage(NamedTuple):
     """How a file or a site stands against its quota.
 
     Attributes:
@@ -52,12 +52,12 @@ class Standing(NamedTuple):
 
     site_id: int | None
     used_bytes: int
-    holdings: tuple[Holding, ...]
+    holdings: tuple[Evictable, ...]
 
 
 _SITE: Final = "(?1 IS NULL OR page.site_id = ?1)"
 
-_WHICH: Final[dict[Class, str]] = {
+_WHICH: Final[dict[EvictionClass, str]] = {
     "superseded": "version.version_id <> ifnull(page.version_id, -1) AND page.requisite = 0"
     f" AND version.version_id NOT IN (SELECT version_id FROM pin) AND {_SITE}",
     "needless": f"page.requisite = 1 AND {_SITE} AND page_id NOT IN (SELECT value FROM carray(?2))",
@@ -87,23 +87,25 @@ def used_bytes(connection: apsw.Connection, site_id: int | None = None) -> int:
     return int(total or 0)
 
 
-def standing(connection: apsw.Connection, site_id: int | None = None) -> Standing:
+def usage(connection: apsw.Connection, site_id: int | None = None) -> QuotaUsage:
     """Return what could go of a site, or of the whole file; reads every copy."""
     holdings = []
-    for kind in ORDER:
+    for kind in EVICTION_ORDER:
         copies, stored = connection.execute(
             f"SELECT count(*), ifnull(sum(length(data)), 0) {_FROM} WHERE {_which(kind)}",
             _bindings(connection, kind, site_id),
         ).get
-        holdings.append(Holding(kind, copies, stored))
-    return Standing(site_id, used_bytes(connection, site_id), tuple(holdings))
+        holdings.append(Evictable(kind, copies, stored))
+    return QuotaUsage(site_id, used_bytes(connection, site_id), tuple(holdings))
 
 
-def _which(kind: Class) -> str:
+def _which(kind: EvictionClass) -> str:
     return _WHICH[kind].replace("page_id NOT IN", "page.page_id NOT IN")
 
 
-def _bindings(connection: apsw.Connection, kind: Class, site_id: int | None) -> tuple[Any, ...]:
+def _bindings(
+    connection: apsw.Connection, kind: EvictionClass, site_id: int | None
+) -> tuple[Any, ...]:
     return (site_id, _shown(connection)) if kind == "needless" else (site_id,)
 
 
@@ -117,8 +119,8 @@ def _shown(connection: apsw.Connection) -> Any:  # noqa: ANN401 (a function by i
 
 
 def evict(
-    connection: apsw.Connection, kind: Class, excess_bytes: int, site_id: int | None = None
-) -> Holding:
+    connection: apsw.Connection, kind: EvictionClass, excess_bytes: int, site_id: int | None = None
+) -> Evictable:
     """Give up the next copies of a class.
 
     Args:
@@ -132,7 +134,8 @@ def evict(
     """
     rows: list[Any] = connection.execute(
         f"SELECT version.version_id, version.page_id, version.visited_at, version.body_id,"
-        f" length(data) {_FROM} WHERE {_which(kind)} ORDER BY version.version_id LIMIT {SLICE}",
+        f" length(data) {_FROM} WHERE {_which(kind)}"
+        f" ORDER BY version.version_id LIMIT {EVICTION_COPIES}",
         _bindings(connection, kind, site_id),
     ).fetchall()
     chosen: list[Any] = []
@@ -144,17 +147,17 @@ def evict(
         freed += row[4]
     if kind == "needless":
         for page_id in dict.fromkeys(row[1] for row in chosen):
-            purge.remove(connection, page_id)
+            purge.delete_page(connection, page_id)
     else:
         _give_up(connection, chosen)
-    return Holding(kind, len(chosen), freed)
+    return Evictable(kind, len(chosen), freed)
 
 
 def _give_up(connection: apsw.Connection, rows: list[Any]) -> None:
-    by_page: dict[int, list[Copy]] = {}
+    by_page: dict[int, list[StoredVersion]] = {}
     for version_id, page_id, visited_at, body_id, _ in rows:
-        by_page.setdefault(page_id, []).append(Copy(version_id, visited_at, body_id))
-    slice_: Thinning = retention.plan_copies(connection, by_page)
+        by_page.setdefault(page_id, []).append(StoredVersion(version_id, visited_at, body_id))
+    slice_: RemovalPlan = retention.plan_copies(connection, by_page)
     for copies in by_page.values():
         # A page that has gone is asked for whole if it ever comes back.
         connection.executemany(

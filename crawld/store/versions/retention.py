@@ -23,7 +23,7 @@ import apsw
 
 from crawld.errors import CorruptDatabaseError
 from crawld.store.versions import body, delta, search_index, unanalysed
-from crawld.store.versions.delta import Encoding, Links, proven_delta, store
+from crawld.store.versions.delta import DeltaChains, Reencoding, proven_delta, put_encodings
 
 DAY_S: Final = 86_400.0
 
@@ -35,7 +35,7 @@ SLICE_VERSIONS: Final = 500
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
+class RetentionRule:
     """What is kept of each page of a site.
 
     Attributes:
@@ -47,7 +47,7 @@ class Rule:
     keep_days: float | None = None
 
 
-class Copy(NamedTuple):
+class StoredVersion(NamedTuple):
     """A version as retention sees it."""
 
     version_id: int
@@ -56,7 +56,7 @@ class Copy(NamedTuple):
 
 
 @dataclass(slots=True)
-class Thinning:
+class RemovalPlan:
     """A slice of work.
 
     Attributes:
@@ -67,12 +67,14 @@ class Thinning:
     """
 
     up_to: int
-    versions: list[tuple[int, Copy]] = field(default_factory=list)
-    encodings: list[Encoding] = field(default_factory=list)
+    versions: list[tuple[int, StoredVersion]] = field(default_factory=list)
+    encodings: list[Reencoding] = field(default_factory=list)
     bodies: list[int] = field(default_factory=list)
 
 
-def given_up(copies: Sequence[Copy], rule: Rule, now: float) -> list[Copy]:
+def expired(
+    copies: Sequence[StoredVersion], rule: RetentionRule, now: float
+) -> list[StoredVersion]:
     """Return the copies of a page that a rule gives up.
 
     Args:
@@ -105,8 +107,8 @@ _PINNED: Final = "SELECT version_id FROM pin WHERE page_id = ?"
 
 
 def plan(
-    connection: apsw.Connection, rules: Mapping[int, Rule], now: float, *, after: int
-) -> Thinning | None:
+    connection: apsw.Connection, rules: Mapping[int, RetentionRule], now: float, *, after: int
+) -> RemovalPlan | None:
     """Return the next slice of work, None behind the last page; changes nothing.
 
     Args:
@@ -118,16 +120,16 @@ def plan(
     last: int = connection.execute("SELECT ifnull(max(page_id), 0) FROM page").get
     if after >= last:
         return None
-    slice_ = Thinning(min(after + SLICE_PAGES, last))
-    work = _Work(connection, slice_)
+    slice_ = RemovalPlan(min(after + SLICE_PAGES, last))
+    work = _Removal(connection, slice_)
     pages: list[tuple[Any, ...]] = connection.execute(_PAGES, (after, slice_.up_to)).fetchall()
     for page_id, site_id, newest_id in pages:
         if site_id not in rules:
             continue
-        copies = [Copy(*row) for row in connection.execute(_COPIES, (page_id,))]
+        copies = [StoredVersion(*row) for row in connection.execute(_COPIES, (page_id,))]
         kept = {newest_id, connection.execute(_PINNED, (page_id,)).get}
         found = [
-            each for each in given_up(copies, rules[site_id], now) if each.version_id not in kept
+            each for each in expired(copies, rules[site_id], now) if each.version_id not in kept
         ]
         room = SLICE_VERSIONS - len(slice_.versions)
         work.give_up(page_id, copies, found[:room])
@@ -139,38 +141,42 @@ def plan(
     return slice_
 
 
-def plan_removal(connection: apsw.Connection, page_id: int) -> Thinning:
+def plan_removal(connection: apsw.Connection, page_id: int) -> RemovalPlan:
     """Return what it takes to give up every copy of a page, the first and the last included."""
-    removal = Thinning(page_id)
-    work = _Work(connection, removal)
-    copies = [Copy(*row) for row in connection.execute(_COPIES, (page_id,))]
+    removal = RemovalPlan(page_id)
+    work = _Removal(connection, removal)
+    copies = [StoredVersion(*row) for row in connection.execute(_COPIES, (page_id,))]
     work.give_up(page_id, copies, copies)
     work.settle()
     return removal
 
 
-def plan_copies(connection: apsw.Connection, found: Mapping[int, Sequence[Copy]]) -> Thinning:
+def plan_copies(
+    connection: apsw.Connection, found: Mapping[int, Sequence[StoredVersion]]
+) -> RemovalPlan:
     """Return what it takes to give up some copies of some pages, by page_id."""
-    removal = Thinning(0)
-    work = _Work(connection, removal)
+    removal = RemovalPlan(0)
+    work = _Removal(connection, removal)
     for page_id, given in found.items():
-        copies = [Copy(*row) for row in connection.execute(_COPIES, (page_id,))]
+        copies = [StoredVersion(*row) for row in connection.execute(_COPIES, (page_id,))]
         work.give_up(page_id, copies, given)
     work.settle()
     return removal
 
 
-class _Work:
+class _Removal:
     """One slice being planned."""
 
-    def __init__(self, connection: apsw.Connection, slice_: Thinning) -> None:
+    def __init__(self, connection: apsw.Connection, slice_: RemovalPlan) -> None:
         self._connection = connection
         self._slice = slice_
-        self._links = Links(connection)
+        self._links = DeltaChains(connection)
         self._gone: set[int] = set()
         self._heirs: dict[int, int] = {}
 
-    def give_up(self, page_id: int, copies: Sequence[Copy], found: Sequence[Copy]) -> None:
+    def give_up(
+        self, page_id: int, copies: Sequence[StoredVersion], found: Sequence[StoredVersion]
+    ) -> None:
         """Note copies of a page, and for each of its bodies the next one that stays."""
         self._slice.versions.extend((page_id, copy) for copy in found)
         gone = {copy.version_id for copy in found}
@@ -214,17 +220,17 @@ class _Work:
         self._slice.encodings.append(self._moved(body_id, content, doomed))
         return True
 
-    def _moved(self, body_id: int, content: bytes, doomed: set[int]) -> Encoding:
+    def _moved(self, body_id: int, content: bytes, doomed: set[int]) -> Reencoding:
         links, whole = self._links, body.encode(content)
         old_base_id, stored_bytes = self._connection.execute(
             "SELECT base_id, length(data) FROM body WHERE body_id = ?", (body_id,)
         ).get
         base_id = self._new_base(body_id, old_base_id, doomed)
-        encoding = Encoding(body_id, whole.encoding, None, whole.data, 0)
+        encoding = Reencoding(body_id, whole.encoding, None, whole.data, 0)
         if base_id is not None:
             data = proven_delta(content, links.content(base_id))
             if body.saves(len(data), len(whole.data)):
-                encoding = Encoding(body_id, body.ZSTD, base_id, data, 0)
+                encoding = Reencoding(body_id, body.ZSTD, base_id, data, 0)
         links.rest(body_id, encoding.base_id)
         return encoding._replace(saved_bytes=stored_bytes - len(encoding.data))
 
@@ -245,9 +251,9 @@ WHERE key IN (?, ?, ?) AND CAST(value AS INTEGER) > newest
 """
 
 
-def apply(connection: apsw.Connection, slice_: Thinning) -> None:
+def apply(connection: apsw.Connection, slice_: RemovalPlan) -> None:
     """Carry out a slice of work."""
-    store(connection, slice_.encodings)
+    put_encodings(connection, slice_.encodings)
     connection.executemany(
         "UPDATE visit SET version_id = NULL WHERE page_id = ? AND visited_at = ?"
         " AND version_id = ?",

@@ -35,7 +35,7 @@ CURSOR: Final = "search_version"
 """Key in meta: the last version looked at."""
 
 
-class Entry(NamedTuple):
+class IndexedPage(NamedTuple):
     """A page to be indexed."""
 
     page_id: int
@@ -44,10 +44,10 @@ class Entry(NamedTuple):
     text: str
 
 
-class Slice(NamedTuple):
+class IndexSlice(NamedTuple):
     """A slice of work: pages, and the version_id it comes up to."""
 
-    entries: tuple[Entry, ...]
+    entries: tuple[IndexedPage, ...]
     up_to: int
 
 
@@ -75,10 +75,10 @@ ORDER BY version.version_id LIMIT ?
 """
 
 
-def plan(connection: apsw.Connection, *, limit: int = SLICE_COPIES) -> Slice | None:
+def plan(connection: apsw.Connection, *, limit: int = SLICE_COPIES) -> IndexSlice | None:
     """Return the next slice of work, None where no new copy is left; changes nothing."""
     after = int(meta.get(connection, CURSOR) or 0)
-    entries: list[Entry] = []
+    entries: list[IndexedPage] = []
     up_to, read_bytes = after, 0
     for version_id, page_id, body_id, content_type, title, wanted in connection.execute(
         _NEW, (after, limit)
@@ -89,13 +89,13 @@ def plan(connection: apsw.Connection, *, limit: int = SLICE_COPIES) -> Slice | N
             read_bytes += len(content)
             text = searchable_text(read_blocks(content, content_type))
             entries.append(
-                Entry(
+                IndexedPage(
                     page_id, version_id, separate_characters(title or ""), separate_characters(text)
                 )
             )
         if read_bytes > SLICE_BYTES:
             break
-    return Slice(tuple(entries), up_to) if up_to > after else None
+    return IndexSlice(tuple(entries), up_to) if up_to > after else None
 
 
 def _is_text(content_type: str | None) -> bool:
@@ -109,7 +109,7 @@ def _content(connection: apsw.Connection, body_id: int) -> bytes:
         return b""  # doctor speaks of it; here it is a page without words
 
 
-def apply(connection: apsw.Connection, work: Slice) -> None:
+def apply(connection: apsw.Connection, work: IndexSlice) -> None:
     """Store a slice of work and how far it came; a page that was taken down meanwhile is not."""
     for entry in work.entries:
         connection.execute(
@@ -120,13 +120,13 @@ def apply(connection: apsw.Connection, work: Slice) -> None:
     meta.put(connection, CURSOR, str(work.up_to))
 
 
-def waiting(connection: apsw.Connection) -> int:
+def count_pending(connection: apsw.Connection) -> int:
     """Return about how many copies were not looked at yet."""
     newest: int = connection.execute("SELECT ifnull(max(version_id), 0) FROM version").get
     return max(newest - int(meta.get(connection, CURSOR) or 0), 0)
 
 
-def forget(connection: apsw.Connection, page_id: int) -> None:
+def delete_page(connection: apsw.Connection, page_id: int) -> None:
     """Let a page be found no more."""
     connection.execute("DELETE FROM page_text WHERE rowid = ?", (page_id,))
 

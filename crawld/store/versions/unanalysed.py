@@ -13,7 +13,7 @@ CURSOR: Final = "analysed_version"
 """Key in meta: the last version looked at."""
 
 
-class Unread(NamedTuple):
+class UnanalysedCopy(NamedTuple):
     """A copy without a sketch."""
 
     version_id: int
@@ -21,7 +21,7 @@ class Unread(NamedTuple):
     host_id: int
 
 
-class Identity(NamedTuple):
+class ContentIdentity(NamedTuple):
     """What a copy is beyond its exact digest."""
 
     version_id: int
@@ -29,9 +29,9 @@ class Identity(NamedTuple):
     sketch: bytes
 
 
-def unread(
+def next_copies(
     connection: apsw.Connection, *, before: float, limit: int
-) -> tuple[list[Unread], int | None]:
+) -> tuple[list[UnanalysedCopy], int | None]:
     """Return copies to analyse, in the order they came, and how far that is.
 
     Args:
@@ -53,11 +53,11 @@ def unread(
         " LIMIT ?",
         (after, before, limit),
     ).fetchall()
-    missing = [Unread(*row[:3]) for row in rows if row[3] is None and not row[4]]
+    missing = [UnanalysedCopy(*row[:3]) for row in rows if row[3] is None and not row[4]]
     return missing, rows[-1][0] if rows else None
 
 
-def put(connection: apsw.Connection, identities: Iterable[Identity], *, up_to: int) -> None:
+def put(connection: apsw.Connection, identities: Iterable[ContentIdentity], *, up_to: int) -> None:
     """Store what copies are, with their visits and, where it still holds them, their pages."""
     for version_id, cleaned_digest, sketch in identities:
         values = (cleaned_digest, sketch, version_id)

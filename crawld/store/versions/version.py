@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import apsw
 
 from crawld.store.versions import body
-from crawld.store.versions.response import Answer
+from crawld.store.versions.response import StoredResponse
 
 
 class VersionRow(NamedTuple):
@@ -25,7 +25,7 @@ class VersionRow(NamedTuple):
     digest: bytes
     size_bytes: int
     stored_bytes: int
-    answer: Answer
+    answer: StoredResponse
 
 
 class StoredCopy(NamedTuple):
@@ -43,7 +43,11 @@ FROM version JOIN body USING (body_id)
 
 
 def insert(
-    connection: apsw.Connection, page_id: int, visited_at: float, body_id: int, answer: Answer
+    connection: apsw.Connection,
+    page_id: int,
+    visited_at: float,
+    body_id: int,
+    answer: StoredResponse,
 ) -> int:
     """Store a copy and return its version_id."""
     connection.execute(
@@ -64,7 +68,7 @@ def insert(
     return connection.last_insert_rowid()
 
 
-def detail(connection: apsw.Connection, version_id: int) -> VersionRow | None:
+def get(connection: apsw.Connection, version_id: int) -> VersionRow | None:
     """Return one copy, None if there is none of that number."""
     row = connection.execute(f"{_ROW} WHERE version_id = ?", (version_id,)).fetchone()
     return _row(row) if row else None
@@ -82,7 +86,7 @@ def list_versions(
     return [_row(row) for row in rows]
 
 
-def in_force(connection: apsw.Connection, page_id: int, at: float) -> VersionRow | None:
+def current_at(connection: apsw.Connection, page_id: int, at: float) -> VersionRow | None:
     """Return the copy that was a page's last at an instant, None if that was before the first."""
     row = connection.execute(
         f"{_ROW} WHERE page_id = ? AND visited_at <= ?"
@@ -130,7 +134,7 @@ def read_copy(connection: apsw.Connection, version_id: int) -> StoredCopy | None
     Raises:
         CorruptDatabaseError: the stored bytes are damaged.
     """
-    row = detail(connection, version_id)
+    row = get(connection, version_id)
     content = body.read(connection, row.body_id) if row else None
     if row is None or content is None:
         return None
@@ -142,7 +146,7 @@ def read_copy(connection: apsw.Connection, version_id: int) -> StoredCopy | None
 
 def _row(row: tuple[Any, ...]) -> VersionRow:
     status, http_version, headers, reason, content_type, charset = row[7:]
-    answer = Answer(
+    answer = StoredResponse(
         status=status,
         http_version=http_version,
         headers=headers,

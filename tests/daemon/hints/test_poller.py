@@ -129,7 +129,7 @@ def row_of(mirror, number=1):
 
 def evidence(mirror):
     [(text,)] = mirror.rows("SELECT evidence FROM hint_source")
-    return hint.reliability(text)
+    return hint.load_reliability(text)
 
 
 def lie(web):

@@ -8,7 +8,7 @@ import pytest
 
 from crawld.cli.offline import report_table
 from crawld.cli.output import console
-from crawld.store.doctor import Finding, Report, Space
+from crawld.store.doctor import Finding, Report, TableSpace
 from crawld.store.engine import migrate
 from crawld.store.engine.lock import DatabaseLock
 
@@ -101,9 +101,9 @@ def test_damage_needs_a_backup(capsys):
 
 def test_space(capsys):
     space = (
-        Space("body", 1234, 5 << 20, 1024),
-        Space("hint", 0, 4096, 4096),
-        Space("pin", 0, 8192, 8192),
+        TableSpace("body", 1234, 5 << 20, 1024),
+        TableSpace("hint", 0, 4096, 4096),
+        TableSpace("pin", 0, 8192, 8192),
     )
     console().print(report_table(Path("m.db"), Report((), space, 4096), None))
     shown = capsys.readouterr().out

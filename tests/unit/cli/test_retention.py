@@ -17,7 +17,7 @@ from crawld.store.engine.connection import open_connection
 from crawld.store.frontier import frontier, site
 from crawld.store.frontier.frontier import Discovery
 from crawld.store.versions import body, headers
-from crawld.store.versions.response import Answer
+from crawld.store.versions.response import StoredResponse
 from crawld.store.visit import VisitRecord
 
 URL = "http://a.test/secret"
@@ -45,7 +45,7 @@ def db(tmp_path):
             visited_at=1.0,
             outcome=Outcome.CHANGED,
             state=PageState.VISITED,
-            answer=Answer(status=200, http_version="HTTP/1.1", headers=headers.pack(())),
+            answer=StoredResponse(status=200, http_version="HTTP/1.1", headers=headers.pack(())),
             digest=encoded.digest,
             body=encoded,
         )

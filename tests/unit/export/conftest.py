@@ -14,7 +14,7 @@ from crawld.store.frontier import frontier, site
 from crawld.store.frontier.frontier import Discovery
 from crawld.store.versions.body import encode
 from crawld.store.versions.headers import pack
-from crawld.store.versions.response import Answer
+from crawld.store.versions.response import StoredResponse
 from crawld.store.visit import VisitRecord
 
 NOW = 1_790_000_000.0
@@ -67,7 +67,7 @@ class Mirror:
         lines = [(b"Content-Type", kind.encode()), *(headers or [])]
         digest = None if body is None else blake2b(body, digest_size=16).digest()
         changed = outcome is Outcome.CHANGED
-        answer = Answer(
+        answer = StoredResponse(
             status=status,
             http_version="HTTP/1.1",
             reason=reason,

@@ -5,7 +5,7 @@ from crawld.core.url import url_hash as url_hash
 from crawld.store.frontier.frontier import Discovery
 from crawld.store.frontier.host import HostUpdate
 from crawld.store.versions import body, headers
-from crawld.store.versions.response import Answer
+from crawld.store.versions.response import StoredResponse
 from crawld.store.visit import VisitRecord
 
 NOW = 1_780_000_000.0
@@ -20,7 +20,9 @@ def found(path, *, site_id=1, host="example.org", **more):
 
 def answer(status=200, lines=((b"Server", b"nginx"), (b"ETag", b'"a"'))):
     packed = headers.pack(lines)
-    return Answer(status=status, http_version="HTTP/1.1", headers=packed, content_type="text/html")
+    return StoredResponse(
+        status=status, http_version="HTTP/1.1", headers=packed, content_type="text/html"
+    )
 
 
 def changed(page_id, content, at=NOW, **more):

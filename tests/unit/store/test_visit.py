@@ -24,7 +24,7 @@ def test_a_changed_page_has_a_version(connection, page_id):
     assert stored.version_id == recorded.version_id
     assert (stored.etag, stored.title, stored.change_count) == ('"a"', "A title", 1)
     assert version.read_body(connection, recorded.version_id) == b"<p>first</p>"
-    kept = version.detail(connection, recorded.version_id)
+    kept = version.get(connection, recorded.version_id)
     assert headers.unpack(kept.answer.headers)[0] == (b"Server", b"nginx")
     assert (kept.answer.status, kept.answer.http_version) == (200, "HTTP/1.1")
 
@@ -166,7 +166,7 @@ def test_links_and_refusals_come_with_the_visit(connection, page_id):
 
 def test_a_page_removed_meanwhile_costs_nothing(connection):
     recorded = visits.record(connection, changed(99, b"late"))
-    assert recorded == visits.Recorded(None, None, [])
+    assert recorded == visits.RecordResult(None, None, [])
     assert connection.execute("SELECT count(*) FROM body").get == 0
 
 
@@ -209,4 +209,4 @@ def test_versions_are_listed_newest_first(connection, page_id):
     [oldest] = version.list_versions(connection, page_id, before=NOW + 1)
     assert version.read_body(connection, oldest.version_id) == b"v0"
     assert version.read_body(connection, 99) is None
-    assert version.detail(connection, 99) is None
+    assert version.get(connection, 99) is None

@@ -12,7 +12,7 @@ from crawld.store.engine.connection import open_connection
 from crawld.store.frontier import frontier, site
 from crawld.store.frontier.frontier import Discovery
 from crawld.store.versions import body, headers
-from crawld.store.versions.response import Answer
+from crawld.store.versions.response import StoredResponse
 from crawld.store.visit import VisitRecord
 from crawld.web.allowed_hosts import AllowedHosts
 from crawld.web.app import MirrorApp
@@ -56,7 +56,7 @@ class Mirror:
 
     def changed(self, page_id, content, *, at, kind, title, charset="utf-8", lines=()):
         encoded = body.encode(content if isinstance(content, bytes) else content.encode())
-        answer = Answer(
+        answer = StoredResponse(
             status=200,
             http_version="HTTP/1.1",
             headers=headers.pack(lines),

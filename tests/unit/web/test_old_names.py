@@ -16,7 +16,7 @@ def prune(mirror, status="pruned"):
     connection = mirror.connection
     replica.put_replica(connection, copy, kept, status, "why", now=NOW, look_at=NOW)
     if status == "pruned":
-        pages.suspend(connection, copy, kept, pages.FIRST, visited_since=0.0)
+        pages.suspend(connection, copy, kept, pages.BEFORE_FIRST, visited_since=0.0)
 
 
 def both(mirror, path, text="<p>same"):

@@ -221,7 +221,7 @@ class Replicas:
         for host in hosts:
             if host.host_id not in partners:
                 continue
-            own = await self._database.read(inputs.standing, host.host_id)
+            own = await self._database.read(inputs.summarize_pages, host.host_id)
             standings[host.host_id] = HostProfile(
                 name=host.host,
                 preferred=host.preferred or host.host in preferred,

@@ -31,7 +31,7 @@ from crawld.store.replica import (
 from crawld.store.replica import (
     sample as replica_sample,
 )
-from crawld.store.replica.pages import Returned
+from crawld.store.replica.pages import ResumedPage
 from crawld.store.replica.replica import ReplicaRow
 
 log = structlog.get_logger(__name__)
@@ -71,7 +71,7 @@ class ReplicaWatch:
         awaited = bool(row.sampled_at)
         if awaited:
             samples = await self._database.read(
-                replica_sample.samples, row.host_id, row.canonical_id, row.sampled_at
+                replica_sample.compare_samples, row.host_id, row.canonical_id, row.sampled_at
             )
             told = [sample for sample in samples if sample.agrees is not None]
             against = sum(not sample.agrees for sample in told)
@@ -94,7 +94,7 @@ class ReplicaWatch:
         if row.look_at <= now and not awaited:
             stood_s = now - row.since
             back = await self._database.write(
-                replica_pages.let_go,
+                replica_pages.start_sample,
                 row.host_id,
                 LEAST_FOR if stood_s < settings.sample_every_s else settings.sample_pages,
                 now=now,
@@ -116,14 +116,14 @@ class ReplicaWatch:
 
     async def _suspend(self, row: ReplicaRow) -> None:
         """Let pages rest that may; a commit is waited for only where there are any."""
-        after: int | None = replica_pages.FIRST
+        after: int | None = replica_pages.BEFORE_FIRST
         while after is not None:
             part = (row.host_id, row.canonical_id, after)
             since = row.sampled_at
             some, after = await paced_read(
                 REST_FACTOR,
                 self._database,
-                partial(replica_pages.restable, visited_since=since),
+                partial(replica_pages.can_suspend, visited_since=since),
                 *part,
             )
             if some:
@@ -146,10 +146,10 @@ class ReplicaWatch:
 
     async def bring_back(self, host_id: int, name: str) -> None:
         """Let all pages of a replica be visited again."""
-        while back := await self._database.write(replica_pages.bring_back, host_id):
+        while back := await self._database.write(replica_pages.resume, host_id):
             self._enter(name, back)
 
-    def _enter(self, name: str, back: list[Returned]) -> None:
+    def _enter(self, name: str, back: list[ResumedPage]) -> None:
         host = self._crawl.hosts.get(name)
         if host is None:
             return

@@ -18,7 +18,7 @@ from crawld.daemon.crawl.loop import Crawl
 from crawld.daemon.frontier.site import ActiveSite
 from crawld.sources.mediawiki_site import find_api
 from crawld.store.changes import wiki
-from crawld.store.changes.wiki import Sample, WikiRow
+from crawld.store.changes.wiki import SamplePage, WikiRow
 from crawld.store.engine.database import Database
 from crawld.store.versions import version
 
@@ -64,7 +64,7 @@ async def _look_at_host(
     host_id: int,
     known: dict[tuple[int, int], WikiRow],
 ) -> None:
-    samples = await database.read(wiki.samples, host_id, site.site_id, limit=SAMPLE_PAGES)
+    samples = await database.read(wiki.sample_pages, host_id, site.site_id, limit=SAMPLE_PAGES)
     for origin_id in dict.fromkeys(sample.origin_id for sample in samples):
         row = known.get((site.site_id, origin_id))
         if row is not None and (row.api_url or clock.now() - row.looked_at < LOOK_AGAIN_S):
@@ -76,7 +76,7 @@ async def _look_at_host(
             api_url = None
         if api_url is not None:
             log.info("wiki_found", origin=pages[0].origin, api=api_url)
-        await database.write(wiki.looked, site.site_id, origin_id, clock.now(), api_url)
+        await database.write(wiki.record_detection, site.site_id, origin_id, clock.now(), api_url)
 
 
 def may_ask(site: ActiveSite, page_url: str, api_url: str) -> bool:
@@ -87,7 +87,7 @@ def may_ask(site: ActiveSite, page_url: str, api_url: str) -> bool:
     return registrable_domain(there) == registrable_domain(here)
 
 
-def _seen_in(connection: apsw.Connection, samples: Iterable[Sample]) -> str | None:
+def _seen_in(connection: apsw.Connection, samples: Iterable[SamplePage]) -> str | None:
     """Return the API that stored pages name; runs on a reader's thread, parsing included."""
     for sample in samples:
         body = version.read_body(connection, sample.version_id)

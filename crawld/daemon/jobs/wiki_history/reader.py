@@ -44,7 +44,7 @@ from crawld.sources.mediawiki_title import TitleRules
 from crawld.store.changes import wiki, wiki_page
 from crawld.store.changes.change import Change
 from crawld.store.changes.wiki import WikiRow
-from crawld.store.changes.wiki_page import Shown, Visited, WikiPageRow
+from crawld.store.changes.wiki_page import ResolvedTitle, VisitedPage, WikiPageRow
 from crawld.store.engine.database import Database
 
 log = structlog.get_logger(__name__)
@@ -135,7 +135,9 @@ class WikiReading:
         return at is not None and 0.0 <= self._clock.now() - at < FACTS_MAX_AGE_S
 
     async def _waiting(self, state: wiki_page.State, limit: int) -> list[WikiPageRow]:
-        return await self._database.read(wiki_page.waiting, self._row.wiki_id, state, limit=limit)
+        return await self._database.read(
+            wiki_page.list_in_state, self._row.wiki_id, state, limit=limit
+        )
 
     # --- what to read --------------------------------------------------------------------------
 
@@ -204,7 +206,7 @@ class WikiReading:
         if shown is None or (answer.cursor is not None and answer.cursor == cursor):
             await self._give_up([page], "no history, or one that goes in circles")
         elif shown.number is None:
-            await self._database.write(wiki_page.unsettle, page, "it went while it was read")
+            await self._database.write(wiki_page.reopen, page, "it went while it was read")
         else:
             await self._store(page, shown, answer.cursor)
         return 0.0
@@ -213,7 +215,7 @@ class WikiReading:
         if shown.unusable:
             log.warning("unusable_revisions", title=shown.title, count=shown.unusable)
         await self._database.write(
-            wiki_page.read,
+            wiki_page.record_part,
             page,
             [_change(revision) for revision in shown.revisions],
             cursor=json.dumps(cursor) if cursor else None,
@@ -223,11 +225,11 @@ class WikiReading:
         now = await self._database.read(wiki_page.get, page.page_id)
         if now is not None and now.state == "read" and shown.title != page.shown_title:
             detail = f"it was moved to {shown.title} while it was read"
-            await self._database.write(wiki_page.unsettle, page, detail)
+            await self._database.write(wiki_page.reopen, page, detail)
 
     async def _model(self, page: WikiPageRow) -> float:
         await rebuild(self._database, page.page_id, page.complete_until or self._clock.now())
-        await self._database.write(wiki_page.modelled, page)
+        await self._database.write(wiki_page.mark_complete, page)
         return 0.0
 
     async def _read_log(self, page: WikiPageRow) -> float:
@@ -236,9 +238,9 @@ class WikiReading:
             return await self._troubled(answer, [page])
         entries, at = read_log(answer), self._clock.now()
         changes = [Change(entry.at, entry.log_id, "log", entry.kind) for entry in entries]
-        await self._database.write(wiki_page.add, page, changes)
+        await self._database.write(wiki_page.add_changes, page, changes)
         await rebuild(self._database, page.page_id, at)
-        await self._database.write(wiki_page.settle, page, "missing", at=at, detail=_fate(entries))
+        await self._database.write(wiki_page.close, page, "missing", at=at, detail=_fate(entries))
         await self._answered()
         return 0.0
 
@@ -248,7 +250,7 @@ class WikiReading:
         return await self._client.ask(Api(self._row.site_id, self._row.api_url), parameters)
 
     async def _answered(self) -> None:
-        await self._database.write(wiki.answered, self._row.wiki_id)
+        await self._database.write(wiki.record_answer, self._row.wiki_id)
         await self._reload()
 
     # --- trouble -------------------------------------------------------------------------------
@@ -266,7 +268,7 @@ class WikiReading:
             await self._follow(trouble)
         pause_s = trouble.pause_s(self._row.trouble_count + 1)
         await self._database.write(
-            wiki.troubled,
+            wiki.record_failure,
             self._row.wiki_id,
             str(trouble.trouble),
             trouble.detail,
@@ -299,17 +301,17 @@ class WikiReading:
         refused = [page for page in pages if alone and page.failure_count + 1 >= FAILURES]
         again = [page for page in pages if page not in refused]
         if again:
-            await self._database.write(wiki_page.failed, again, detail, restart=restart)
+            await self._database.write(wiki_page.record_failure, again, detail, restart=restart)
         for page in refused:
             at = self._clock.now()
-            await self._database.write(wiki_page.settle, page, "refused", at=at, detail=detail)
+            await self._database.write(wiki_page.close, page, "refused", at=at, detail=detail)
 
 
 @dataclass(frozen=True, slots=True)
 class _Titled:
     """Pages visited, those that have a title; where to go on, and whether there are more."""
 
-    pages: list[tuple[Visited, str]]
+    pages: list[tuple[VisitedPage, str]]
     after: tuple[float, int]
     more: bool
 
@@ -337,12 +339,14 @@ def _resolved(
             continue
         if shown.number is not None:
             latest = _change(shown.revisions[0]) if shown.revisions else None
-            wiki_page.shows(connection, page, Shown(shown.number, shown.title, latest), at)
+            wiki_page.resolve(
+                connection, page, ResolvedTitle(shown.number, shown.title, latest), at
+            )
         elif shown.refused or shown.is_shared:
             detail = shown.refused or "shown from another wiki"
-            wiki_page.settle(connection, page, "refused", at=at, detail=detail)
+            wiki_page.close(connection, page, "refused", at=at, detail=detail)
         else:
-            wiki_page.settle(connection, page, "lost", at=at, detail="the wiki shows no page")
+            wiki_page.close(connection, page, "lost", at=at, detail="the wiki shows no page")
 
 
 def _change(revision: WikiRevision) -> Change:

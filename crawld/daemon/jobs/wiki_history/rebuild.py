@@ -61,7 +61,7 @@ async def rebuild(database: Database, page_id: int, until: float) -> bool:
     rebuilt = await database.read(rebuilt_model, page_id, until)
     for start in range(0, len(rebuilt.marks), MARKED_AT_ONCE):
         marks = rebuilt.marks[start : start + MARKED_AT_ONCE]
-        await database.write(change.mark, page_id, marks)
+        await database.write(change.set_kinds, page_id, marks)
     return rebuilt.record is None or await database.write(_put, page_id, rebuilt)
 
 

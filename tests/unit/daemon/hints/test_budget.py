@@ -21,7 +21,7 @@ from crawld.daemon.hints.budget import (
     coverage,
     told_of,
 )
-from crawld.store.changes.allocation import WeighedModel
+from crawld.store.changes.allocation import WeightedModel
 from crawld.store.changes.hint_source import SourceRow
 from crawld.workers import THREADS
 
@@ -54,7 +54,7 @@ def models(count=30, every_s=30 * DAY_S):
         for visit in range(6):
             at = NOW - (6 - visit) * every_s
             model.update(Observation(at, visit > 0, None, every_s if visit else 0.0))
-        found.append(WeighedModel(number + 1, 1, number, 1, 1.0, model.to_bytes()))
+        found.append(WeightedModel(number + 1, 1, number, 1, 1.0, model.to_bytes()))
     return found
 
 

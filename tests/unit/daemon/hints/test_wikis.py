@@ -20,7 +20,7 @@ from crawld.sources.mediawiki_site import WikiFacts
 from crawld.sources.mediawiki_title import Namespace, TitleRules
 from crawld.store import visit
 from crawld.store.changes import hint_source, wiki, wiki_page
-from crawld.store.changes.wiki_page import Shown, Visited
+from crawld.store.changes.wiki_page import ResolvedTitle, VisitedPage
 from crawld.store.engine.database import Database
 from crawld.store.frontier import frontier, site
 from crawld.store.versions import body as body_rows
@@ -108,7 +108,7 @@ def changed(page_id, content):
         visited_at=NOW - HOUR_S,
         outcome=Outcome.CHANGED,
         state=PageState.VISITED,
-        answer=response.Answer(status=200, http_version="HTTP/1.1", headers=b""),
+        answer=response.StoredResponse(status=200, http_version="HTTP/1.1", headers=b""),
         body=body_rows.encode(content),
     )
 
@@ -127,17 +127,17 @@ def prepare(connection, count):
             state=PageState.VISITED,
         )
         visit.record(connection, record)
-    wiki.looked(connection, 1, 1, NOW, "http://a.test/w/api.php")
+    wiki.record_detection(connection, 1, 1, NOW, "http://a.test/w/api.php")
     wiki.set_facts(connection, 1, FACTS.to_json(), NOW)
     seen = [
-        (Visited(page.page_id, page.url, NOW - HOUR_S, None), title)
+        (VisitedPage(page.page_id, page.url, NOW - HOUR_S, None), title)
         for page, title in zip(new, titles, strict=True)
     ]
     wiki_page.register(connection, 1, seen, NOW)
-    for number, row in enumerate(wiki_page.waiting(connection, 1, "unresolved", limit=count)):
+    for number, row in enumerate(wiki_page.list_in_state(connection, 1, "unresolved", limit=count)):
         # The last shows the page of the first: a redirect.
         shown = 100 if number == count - 1 else 100 + number
-        wiki_page.shows(connection, row, Shown(shown, row.title, None), NOW)
+        wiki_page.resolve(connection, row, ResolvedTitle(shown, row.title, None), NOW)
     [row] = wiki.list_wikis(connection)
     kinds = ("recent_changes", "probe", "fan_out")
     sources = {

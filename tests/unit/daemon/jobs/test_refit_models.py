@@ -10,7 +10,7 @@ from crawld.core.page import Outcome, PageState
 from crawld.core.url import url_hash
 from crawld.daemon.jobs.refit_models import put_priors_of, refit_slice
 from crawld.store import visit
-from crawld.store.changes.model import FIRST
+from crawld.store.changes.model import BEFORE_FIRST
 from crawld.store.engine import migrate
 from crawld.store.engine.connection import open_connection
 from crawld.store.frontier import frontier, page, site
@@ -59,7 +59,7 @@ def test_new_pages_start_from_what_is_usual_in_their_section(connection):
         visited_daily(connection, f"news/{number}", changes=True)
         visited_daily(connection, f"archive/{number}", changes=False)
     visited_daily(connection, "lone/1", changes=False)
-    found = refit_slice(connection, FIRST)
+    found = refit_slice(connection, BEFORE_FIRST)
     put_priors_of(connection, found)
     mean_days = {}
     for section in ("news", "archive", "lone", "other"):

@@ -114,8 +114,8 @@ async def test_the_same_result_again_is_no_news(start, autojump_clock):
 
 
 async def test_a_restart_neither_repeats_nor_forgets_a_run(start, database, autojump_clock):
-    await database.write(job_rows.started, "count", EPOCH_AT - 70)
-    await database.write(job_rows.finished, "count", EPOCH_AT - 60, "done", None)
+    await database.write(job_rows.record_start, "count", EPOCH_AT - 70)
+    await database.write(job_rows.record_finish, "count", EPOCH_AT - 60, "done", None)
     job = Counting()
     began = trio.current_time()
     start(job)
@@ -127,7 +127,7 @@ async def test_a_restart_neither_repeats_nor_forgets_a_run(start, database, auto
 async def test_a_job_stored_in_the_future_waits_no_longer_than_its_pause(
     start, database, autojump_clock
 ):
-    await database.write(job_rows.finished, "count", EPOCH_AT + 1e6, "done", None)
+    await database.write(job_rows.record_finish, "count", EPOCH_AT + 1e6, "done", None)
     job = Counting()
     began = trio.current_time()
     start(job)

@@ -33,8 +33,8 @@ def connection(path):
 
 
 def test_what_is_drawn_from(connection):
-    assert audit.held(connection) == [(1, 1, 5), (2, 1, 1)]
-    assert [audit.draw(connection, 1, 1, position) for position in range(6)] == [
+    assert audit.count_copies(connection) == [(1, 1, 5), (2, 1, 1)]
+    assert [audit.page_at(connection, 1, 1, position) for position in range(6)] == [
         1,
         2,
         3,
@@ -42,15 +42,15 @@ def test_what_is_drawn_from(connection):
         5,
         None,
     ]
-    assert audit.draw(connection, 2, 1, 0) == 9
+    assert audit.page_at(connection, 2, 1, 0) == 9
 
 
 def test_counts_by_day(connection):
     for _ in range(2):
         audit.record(connection, 1, 1, 100, AuditResult(fresh=1, expected=0.5))
     audit.record(connection, 1, 1, 101, AuditResult(stale=1, unknown=2, expected=0.25))
-    rows = audit.since(connection, 100)
+    rows = audit.list_since(connection, 100)
     assert [(row.host, row.day) for row in rows] == [("a.test", 100), ("a.test", 101)]
     assert sum((row.audited for row in rows), AuditResult()) == AuditResult(2, 1, 2, 1.25)
-    audit.forget(connection, 101)
-    assert [row.day for row in audit.since(connection, 0)] == [101]
+    audit.delete_before(connection, 101)
+    assert [row.day for row in audit.list_since(connection, 0)] == [101]

@@ -6,7 +6,7 @@ from crawld.core.page import Grace, Outcome
 from crawld.store import visit
 from crawld.store.changes import change, wiki, wiki_page
 from crawld.store.changes.change import Change
-from crawld.store.changes.wiki_page import Shown, Visited
+from crawld.store.changes.wiki_page import ResolvedTitle, VisitedPage
 from crawld.store.frontier import frontier
 from crawld.store.frontier.frontier import Caps
 from tests.unit.store.rows import NOW, found, unlike
@@ -16,7 +16,7 @@ from tests.unit.store.rows import NOW, found, unlike
 def pages(connection):
     """Three pages of one origin that is a wiki."""
     new = frontier.discover(connection, [found(name) for name in "abc"], Caps())
-    wiki.looked(connection, 1, 1, NOW, "https://example.org/api.php")
+    wiki.record_detection(connection, 1, 1, NOW, "https://example.org/api.php")
     return [page.page_id for page in new]
 
 
@@ -26,7 +26,7 @@ def wiki_of(connection):
 
 def register(connection, *entries, until=NOW + 100):
     pages = [
-        (Visited(page_id, "url", at, changed), title) for page_id, title, at, changed in entries
+        (VisitedPage(page_id, "url", at, changed), title) for page_id, title, at, changed in entries
     ]
     return wiki_page.register(connection, wiki_of(connection).wiki_id, pages, until)
 
@@ -43,7 +43,7 @@ def test_pages_found_gone_are_asked_for_once_more(connection, pages):
     register(connection, *((page_id, f"T{page_id}", NOW, NOW) for page_id in pages))
     for page_id in pages:
         row = wiki_page.get(connection, page_id)
-        wiki_page.settle(connection, row, "refused", at=NOW + 10, detail="as told")
+        wiki_page.close(connection, row, "refused", at=NOW + 10, detail="as told")
     wiki_id = wiki_of(connection).wiki_id
     assert wiki_page.reopen_gone(connection, wiki_id, NOW + 99) == 0
     for page_id, gone_since in zip(pages, (NOW + 20, NOW + 5, NOW + 9_000), strict=True):
@@ -58,7 +58,7 @@ def test_pages_found_gone_are_asked_for_once_more(connection, pages):
     ]  # fmt: skip
     assert wiki_page.reopen_gone(connection, wiki_id, NOW + 99) == 0
     row = wiki_page.get(connection, pages[2])
-    wiki_page.settle(connection, row, "refused", at=NOW + 99, detail="as told")
+    wiki_page.close(connection, row, "refused", at=NOW + 99, detail="as told")
     assert wiki_page.reopen_gone(connection, wiki_id, NOW + 99) == 0
 
 
@@ -84,7 +84,7 @@ class TestChanges:
     def test_kinds_are_marked(self, connection, pages):
         rows = [revision(1), revision(2, digest=-5, size_bytes=9)]
         change.insert(connection, pages[0], rows)
-        change.mark(connection, pages[0], [(rows[1], "revert")])
+        change.set_kinds(connection, pages[0], [(rows[1], "revert")])
         assert change.list_changes(connection, pages[0])[0] == rows[1]._replace(kind="revert")
 
     @settings(
@@ -105,18 +105,20 @@ class TestChanges:
 class TestReading:
     def test_a_page_goes_from_title_to_complete(self, connection, pages):
         assert register(connection, (pages[0], "A", NOW, NOW)) == 1
-        [page] = wiki_page.waiting(connection, 1, "unresolved")
-        wiki_page.shows(connection, page, Shown(7, "A", revision(3)), NOW)
-        [page] = wiki_page.waiting(connection, 1, "open")
+        [page] = wiki_page.list_in_state(connection, 1, "unresolved")
+        wiki_page.resolve(connection, page, ResolvedTitle(7, "A", revision(3)), NOW)
+        [page] = wiki_page.list_in_state(connection, 1, "open")
         assert (page.wiki_page_number, page.latest_revision_id) == (7, 3)
-        wiki_page.read(connection, page, [revision(3), revision(2)], cursor="x", at=NOW, cap=10)
+        wiki_page.record_part(
+            connection, page, [revision(3), revision(2)], cursor="x", at=NOW, cap=10
+        )
         page = wiki_page.get(connection, pages[0])
         assert (page.state, page.cursor, page.began_at) == ("open", "x", NOW)
-        wiki_page.read(connection, page, [revision(1)], cursor=None, at=NOW + 9, cap=10)
+        wiki_page.record_part(connection, page, [revision(1)], cursor=None, at=NOW + 9, cap=10)
         page = wiki_page.get(connection, pages[0])
         # What changed between the first part and the last is not among what was read.
         assert (page.state, page.complete_until, page.capped) == ("read", NOW, False)
-        wiki_page.modelled(connection, page)
+        wiki_page.mark_complete(connection, page)
         assert wiki.progress(connection, 1) == {"complete": 1}
         assert wiki_of(connection).change_count == 3
 
@@ -126,37 +128,39 @@ class TestReading:
         # Stamped in the future: the clock was set back.
         assert register(connection, (pages[0], "A", NOW + 50, NOW + 40), until=NOW) == 0
         assert register(connection, (pages[0], "A", NOW + 50, NOW + 40)) == 1
-        [page] = wiki_page.waiting(connection, 1, "unresolved")
-        wiki_page.shows(connection, page, Shown(7, "A", revision(5, NOW + 30)), NOW + 60)
-        [page] = wiki_page.waiting(connection, 1, "open")
+        [page] = wiki_page.list_in_state(connection, 1, "unresolved")
+        wiki_page.resolve(connection, page, ResolvedTitle(7, "A", revision(5, NOW + 30)), NOW + 60)
+        [page] = wiki_page.list_in_state(connection, 1, "open")
         part = [revision(5, NOW + 30), revision(4, NOW + 20), revision(3)]
-        wiki_page.read(connection, page, part, cursor="x", at=NOW + 60, cap=10)
-        [page] = wiki_page.waiting(connection, 1, "open")
-        wiki_page.read(connection, page, [revision(2), revision(1)], cursor="y", at=NOW, cap=10)
+        wiki_page.record_part(connection, page, part, cursor="x", at=NOW + 60, cap=10)
+        [page] = wiki_page.list_in_state(connection, 1, "open")
+        wiki_page.record_part(
+            connection, page, [revision(2), revision(1)], cursor="y", at=NOW, cap=10
+        )
         page = wiki_page.get(connection, pages[0])
         assert (page.state, page.complete_until) == ("read", NOW + 60)
 
     def test_nothing_new_needs_no_reading(self, connection, pages):
         self.test_a_page_goes_from_title_to_complete(connection, pages)
         register(connection, (pages[0], "A", NOW + 50, NOW + 40))
-        [page] = wiki_page.waiting(connection, 1, "unresolved")
-        wiki_page.shows(connection, page, Shown(7, "A", revision(3)), NOW + 60)
+        [page] = wiki_page.list_in_state(connection, 1, "unresolved")
+        wiki_page.resolve(connection, page, ResolvedTitle(7, "A", revision(3)), NOW + 60)
         page = wiki_page.get(connection, pages[0])
         assert (page.state, page.complete_until) == ("read", NOW + 60)
 
     def test_another_page_under_the_title_is_read_anew(self, connection, pages):
         self.test_a_page_goes_from_title_to_complete(connection, pages)
         register(connection, (pages[0], "A", NOW + 50, NOW + 40))
-        [page] = wiki_page.waiting(connection, 1, "unresolved")
-        wiki_page.shows(connection, page, Shown(8, "A", revision(3)), NOW + 60)
+        [page] = wiki_page.list_in_state(connection, 1, "unresolved")
+        wiki_page.resolve(connection, page, ResolvedTitle(8, "A", revision(3)), NOW + 60)
         page = wiki_page.get(connection, pages[0])
         assert (page.state, page.complete_until) == ("open", None)
 
     def test_a_redirect_takes_the_history_that_is_here(self, connection, pages):
         self.test_a_page_goes_from_title_to_complete(connection, pages)
         register(connection, (pages[1], "B", NOW, NOW))
-        [page] = wiki_page.waiting(connection, 1, "unresolved")
-        wiki_page.shows(connection, page, Shown(7, "A", revision(3)), NOW + 60)
+        [page] = wiki_page.list_in_state(connection, 1, "unresolved")
+        wiki_page.resolve(connection, page, ResolvedTitle(7, "A", revision(3)), NOW + 60)
         page = wiki_page.get(connection, pages[1])
         # It is known as far as the other was, and no further.
         assert (page.state, page.complete_until) == ("read", NOW)
@@ -165,31 +169,31 @@ class TestReading:
 
     def test_a_missing_page_that_answers_again_is_asked_for(self, connection, pages):
         register(connection, (pages[0], "A", NOW, NOW))
-        [page] = wiki_page.waiting(connection, 1, "unresolved")
-        wiki_page.settle(connection, page, "missing", at=NOW + 10, detail="deletion")
+        [page] = wiki_page.list_in_state(connection, 1, "unresolved")
+        wiki_page.close(connection, page, "missing", at=NOW + 10, detail="deletion")
         assert register(connection, (pages[0], "A", NOW + 5, NOW)) == 0
         assert register(connection, (pages[0], "A", NOW + 20, NOW)) == 1
 
     def test_those_are_next_on_whom_least_was_spent(self, connection, pages):
         register(connection, *((page, str(page), NOW, NOW) for page in pages))
-        rows = wiki_page.waiting(connection, 1, "unresolved", limit=3)
-        wiki_page.failed(connection, rows[:1], "no")
-        rows = wiki_page.waiting(connection, 1, "unresolved", limit=3)
+        rows = wiki_page.list_in_state(connection, 1, "unresolved", limit=3)
+        wiki_page.record_failure(connection, rows[:1], "no")
+        rows = wiki_page.list_in_state(connection, 1, "unresolved", limit=3)
         assert [row.page_id for row in rows] == [pages[1], pages[2], pages[0]]
         assert (rows[2].failure_count, rows[2].detail) == (1, "no")
 
     def test_trouble_is_counted_and_forgotten(self, connection, pages):
         for count in (1, 2):
-            wiki.troubled(connection, 1, "lagged", "7 s", NOW + count)
+            wiki.record_failure(connection, 1, "lagged", "7 s", NOW + count)
             row = wiki_of(connection)
             assert (row.trouble_count, row.closed_until) == (count, NOW + count)
-        wiki.answered(connection, 1)
+        wiki.record_answer(connection, 1)
         row = wiki_of(connection)
         assert (row.trouble, row.trouble_count, row.closed_until) == (None, 0, None)
         assert row.request_count == 3
 
     def test_a_look_that_sees_nothing_leaves_a_known_api(self, connection, pages):
-        wiki.looked(connection, 1, 1, NOW + 5, None)
+        wiki.record_detection(connection, 1, 1, NOW + 5, None)
         assert wiki_of(connection).api_url == "https://example.org/api.php"
 
     def test_visits_are_found_by_index(self, connection, pages):

@@ -5,7 +5,7 @@ import pytest
 from crawld.core.page import Outcome
 from crawld.store import visit
 from crawld.store.changes import hint, hint_source
-from crawld.store.changes.hint import Answered, News, OfPage, OfUrl
+from crawld.store.changes.hint import HintJudgement, PageHint, PollResult, UrlHint
 from crawld.store.frontier import frontier
 from tests.unit.store.rows import NOW, changed, found, unlike, url_hash
 
@@ -28,17 +28,17 @@ def source(connection, pages):
 
 def take(connection, source, *told, at=NOW, **more):
     """Take changes (page, first_at, last_at); return the pages whose hints are news."""
-    news = News(at=at, of_pages=[OfPage(*each) for each in told], **more)
-    return [each.page_id for each in hint.take(connection, source.hint_source_id, news)]
+    news = PollResult(at=at, of_pages=[PageHint(*each) for each in told], **more)
+    return [each.page_id for each in hint.accept(connection, source.hint_source_id, news)]
 
 
 def answer(connection, page, at, *sources, changed=None, before_at=NOW - HOUR_S):
     numbers = tuple(each.hint_source_id for each in sources)
-    hint.answered(connection, page, at, Answered(numbers, before_at, changed))
+    hint.judge(connection, page, at, HintJudgement(numbers, before_at, changed))
 
 
 def outstanding(connection):
-    return [row.page_id for row in hint.outstanding(connection, limit=100)]
+    return [row.page_id for row in hint.list_outstanding(connection, limit=100)]
 
 
 def now(connection, source):
@@ -92,8 +92,10 @@ def test_what_is_told_again_is_no_news(connection, pages, source):
 
 def test_a_hint_by_url_finds_its_page(connection, pages, source):
     key = url_hash("https://example.org/b")
-    news = News(at=NOW, of_urls=[OfUrl(1, key, NOW - 9, NOW - 9), OfUrl(1, 7, NOW - 9, NOW - 9)])
-    [heard] = hint.take(connection, source.hint_source_id, news)
+    news = PollResult(
+        at=NOW, of_urls=[UrlHint(1, key, NOW - 9, NOW - 9), UrlHint(1, 7, NOW - 9, NOW - 9)]
+    )
+    [heard] = hint.accept(connection, source.hint_source_id, news)
     assert heard.page_id == pages[1]
 
 
@@ -126,7 +128,7 @@ def test_visits_judge_hints(connection, pages, source):
     # The source has told all up to a later instant, and nothing of the third: it missed that.
     take(connection, source, at=NOW + 20, told_until=NOW + 10)
     assert now(connection, source).missed_count == 1
-    known = hint.reliability(now(connection, source).evidence)
+    known = hint.load_reliability(now(connection, source).evidence)
     assert known.trust < 0.9
     assert known.missed_share > 0.1
 
@@ -159,7 +161,7 @@ def test_a_clock_set_back_leaves_no_hint_for_ever(connection, pages, source):
 
 def test_a_visit_with_its_answer_is_one_transaction(connection, pages, source):
     take(connection, source, (pages[1], NOW - 20, NOW - 20))
-    answered = Answered((source.hint_source_id,), NOW - HOUR_S, True)
+    answered = HintJudgement((source.hint_source_id,), NOW - HOUR_S, True)
     visit.record(connection, changed(pages[1], b"new", NOW, answered=answered))
     assert outstanding(connection) == []
     assert now(connection, source).real_count == 1
@@ -191,8 +193,8 @@ def test_hints_hand_on_cursors_and_what_else_belongs_to_them(connection, pages, 
 def test_trouble_is_counted_and_over_with_the_next_answer(connection, source):
     number = source.hint_source_id
     for _ in range(2):
-        hint_source.troubled(
-            connection, number, hint_source.Trouble(NOW, "closed", "403", 1, NOW + 60)
+        hint_source.record_failure(
+            connection, number, hint_source.PollFailure(NOW, "closed", "403", 1, NOW + 60)
         )
     assert now(connection, source)[-4:] == ("closed", "403", 2, NOW + 60)
     take(connection, source)
@@ -200,7 +202,9 @@ def test_trouble_is_counted_and_over_with_the_next_answer(connection, source):
 
 
 def test_evidence_that_cannot_be_read_is_learnt_anew():
-    assert hint.reliability(json.dumps({"of": "another version"})) == hint.reliability(None)
+    assert hint.load_reliability(json.dumps({"of": "another version"})) == hint.load_reliability(
+        None
+    )
 
 
 def test_a_deleted_page_takes_its_hints_along(connection, pages, source):

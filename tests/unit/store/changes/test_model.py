@@ -8,11 +8,11 @@ from crawld.core.change.model import PageModel
 from crawld.core.change.prior import Gamma
 from crawld.store import visit as visits
 from crawld.store.changes import model, volatile
-from crawld.store.changes.model import FIRST, Refitted
+from crawld.store.changes.model import BEFORE_FIRST, RefittedModel
 from crawld.store.changes.volatile import Template
 from crawld.store.frontier import frontier, page
 from crawld.store.versions import unanalysed
-from crawld.store.versions.unanalysed import Identity
+from crawld.store.versions.unanalysed import ContentIdentity
 from tests.unit.store.rows import NOW, changed, found, unlike
 
 SKETCH = bytes(range(128))
@@ -93,7 +93,7 @@ def test_models_are_read_host_by_host(connection, page_ids):
     rows = model.batch(connection, limit=10)
     assert {row.page_id for row in rows} == set(page_ids)
     assert [row.host_id for row in rows] == sorted(row.host_id for row in rows)
-    one_by_one, after = [], FIRST
+    one_by_one, after = [], BEFORE_FIRST
     while batch := model.batch(connection, after=after, limit=1):
         one_by_one += batch
         after = (batch[0].host_id, batch[0].url_hash)
@@ -105,8 +105,8 @@ def test_a_refit_never_undoes_a_visit(connection, page_ids):
     for page_id in page_ids[:2]:
         model.put(connection, page_id, old)
     model.put(connection, page_ids[1], newer)
-    refitted = [Refitted(page_id, old, b"refitted") for page_id in page_ids]
-    assert model.refit(connection, refitted) == 1
+    refitted = [RefittedModel(page_id, old, b"refitted") for page_id in page_ids]
+    assert model.put_refitted(connection, refitted) == 1
     assert model.of_page(connection, page_ids[0]) == b"refitted"
     assert model.of_page(connection, page_ids[1]) == newer
     assert model.of_page(connection, page_ids[2]) is None
@@ -150,14 +150,14 @@ def test_instants_are_those_of_copies_where_no_wiki_told_any(connection, page_id
     record = page.for_visit(connection, page_ids[0])
     for at in (NOW + 3, NOW + 7):
         visits.record(connection, changed(page_ids[0], b"at %d" % at, at))
-    sampled = model.change_instants(connection, record.host_id, record.site_id, pages=9, newest=5)
+    sampled = model.change_times(connection, record.host_id, record.site_id, pages=9, newest=5)
     assert sampled == [[NOW + 3, NOW + 7]]
     connection.execute(
         "INSERT INTO change (page_id, changed_at, revision_id, source, kind) VALUES"
         " (?1, 5.0, 1, 'revision', NULL), (?1, 6.0, 2, 'revision', 'null')",
         (page_ids[0],),
     )
-    assert model.change_instants(connection, record.host_id, record.site_id, pages=9, newest=5) == [
+    assert model.change_times(connection, record.host_id, record.site_id, pages=9, newest=5) == [
         [5.0]
     ]
 
@@ -166,16 +166,16 @@ def test_copies_without_identity_are_found_once(connection, page_ids):
     visits.record(connection, changed(page_ids[0], b"first", NOW))
     visits.record(connection, changed(page_ids[1], b"read", NOW, sketch=SKETCH))
     visits.record(connection, changed(page_ids[2], b"young", NOW + 100))
-    [copy], up_to = unanalysed.unread(connection, before=NOW + 50, limit=10)
+    [copy], up_to = unanalysed.next_copies(connection, before=NOW + 50, limit=10)
     assert (copy.page_id, up_to) == (page_ids[0], 2)
-    unanalysed.put(connection, [Identity(copy.version_id, b"c" * 16, SKETCH)], up_to=up_to)
+    unanalysed.put(connection, [ContentIdentity(copy.version_id, b"c" * 16, SKETCH)], up_to=up_to)
     for table in ("page", "visit"):
         row = connection.execute(
             f"SELECT cleaned_digest, sketch FROM {table} WHERE page_id = ?", (page_ids[0],)
         ).fetchone()
         assert row == (b"c" * 16, SKETCH)
-    assert unanalysed.unread(connection, before=NOW + 50, limit=10) == ([], None)
-    [young], _ = unanalysed.unread(connection, before=NOW + 200, limit=10)
+    assert unanalysed.next_copies(connection, before=NOW + 50, limit=10) == ([], None)
+    [young], _ = unanalysed.next_copies(connection, before=NOW + 200, limit=10)
     assert young.page_id == page_ids[2]
 
 

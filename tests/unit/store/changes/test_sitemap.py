@@ -5,7 +5,7 @@ from contextlib import closing
 import pytest
 
 from crawld.store.changes import hint_source, sitemap
-from crawld.store.changes.sitemap import Listed
+from crawld.store.changes.sitemap import ListedFile
 from crawld.store.engine import migrate
 from crawld.store.engine.connection import open_connection
 from crawld.store.frontier import host as host_rows
@@ -32,8 +32,8 @@ def source(connection):
 
 def listed(connection, source, *files, at=NOW, most=100):
     root = next(each for each in sitemap.list_files(connection, source, 100) if each.url == ROOT)
-    rows = [Listed(f"http://a.test/{name}", changed_at) for name, changed_at in files]
-    return root, sitemap.listed(connection, root, rows, at, most=most)
+    rows = [ListedFile(f"http://a.test/{name}", changed_at) for name, changed_at in files]
+    return root, sitemap.add_listed(connection, root, rows, at, most=most)
 
 
 def names(connection, source):
@@ -43,7 +43,7 @@ def names(connection, source):
 def read(connection, source, name, at, next_at):
     rows = sitemap.list_files(connection, source, 100)
     (row,) = [each for each in rows if each.url.endswith(name)]
-    sitemap.put(connection, row._replace(read_at=at, next_at=next_at, newest_at=at - 5.0))
+    sitemap.update(connection, row._replace(read_at=at, next_at=next_at, newest_at=at - 5.0))
 
 
 def test_the_file_whose_time_comes_first_is_next(connection, source):
@@ -70,7 +70,7 @@ def test_a_file_that_is_said_to_have_changed_is_read_at_once(connection, source)
 def test_a_file_that_is_named_no_more_is_forgotten(connection, source):
     listed(connection, source, ("one", None), ("two", None))
     root, _ = listed(connection, source, ("two", None), at=NOW + 10.0)
-    sitemap.unlist(connection, root, NOW + 10.0)
+    sitemap.delete_unlisted(connection, root, NOW + 10.0)
     assert names(connection, source) == {"map.xml", "two"}
 
 
@@ -89,7 +89,7 @@ def test_there_is_a_most(connection, source):
 
 def test_the_newest_dates_count_when_nothing_is_to_be_read(connection, source):
     listed(connection, source, ("one", None), ("two", None))
-    assert sitemap.newest(connection, source, ROOT, NOW) is None
+    assert sitemap.newest_dates(connection, source, ROOT, NOW) is None
     for name in ("one", "two"):
         read(connection, source, name, NOW, NOW + 100.0)
-    assert sitemap.newest(connection, source, ROOT, NOW) == [NOW - 5.0, NOW - 5.0]
+    assert sitemap.newest_dates(connection, source, ROOT, NOW) == [NOW - 5.0, NOW - 5.0]

@@ -112,7 +112,7 @@ def test_first_visits_are_breadth_first_and_paged(connection):
     depths = {"a": 2, "b": 0, "c": 1, "d": 1, "e": 2}
     frontier.discover(connection, [found(path, depth=depth) for path, depth in depths.items()])
     after, seen = (-1, 0), []
-    while waiting := frontier.discovered(connection, 1, 1, 2, after=after):
+    while waiting := frontier.list_discovered(connection, 1, 1, 2, after=after):
         seen += paths(waiting)
         after = (waiting[-1].depth, waiting[-1].page_id)
     assert seen == ["b", "c", "d", "a", "e"]
@@ -195,8 +195,8 @@ def test_requisites_are_counted_capped_and_handed_out_apart(connection):
     assert counted(connection) == (1, 2)
     again, same = frontier.discover_requisites(connection, [needed("2.png")], caps)
     assert (again, same) == ([], ids[1:])
-    pages = frontier.discovered(connection, 1, 1, 9)
-    images = frontier.discovered(connection, 1, 1, 9, requisites=True)
+    pages = frontier.list_discovered(connection, 1, 1, 9)
+    images = frontier.list_discovered(connection, 1, 1, 9, requisites=True)
     assert [page.url[-1] for page in pages] == ["a"]
     assert [page.page_id for page in images] == ids
     assert load.load_waiting(connection) == [(False, 1, 1), (True, 1, 1)]

@@ -6,7 +6,7 @@ from crawld.store.changes import change
 from crawld.store.changes.change import Change
 from crawld.store.frontier import page as pages
 from crawld.store.frontier import redirect
-from crawld.store.mirror.selection import served
+from crawld.store.mirror.selection import select_copy
 from crawld.store.versions import version as versions
 from tests.unit.store.revisions import contents, record_page
 from tests.unit.store.rows import NOW, changed, found, unlike
@@ -30,10 +30,10 @@ def test_a_page_takes_its_past_to_its_new_name(connection, path, old):
     [new] = [page.page_id for page in recorded.new_pages]
     assert contents(connection, new) == [b"one", b"two"]
     assert versions.list_versions(connection, old) == []
-    assert served(connection, old, NOW + 10).redirect_url == NEW
-    assert served(connection, new, NOW + 10, NOW).version_id is not None
+    assert select_copy(connection, old, NOW + 10).redirect_url == NEW
+    assert select_copy(connection, new, NOW + 10, NOW).version_id is not None
     # Asked about the time before the move, the old name leads to where its past is.
-    assert served(connection, old, NOW + 10, NOW).redirect_url == NEW
+    assert select_copy(connection, old, NOW + 10, NOW).redirect_url == NEW
     visit.record(connection, changed(new, b"three", NOW + 20))
     assert contents(connection, new) == [b"one", b"two", b"three"]
     row = pages.for_visit(connection, old)
@@ -67,7 +67,7 @@ def test_a_passing_redirect_moves_nothing(connection, old):
 def test_the_log_of_a_wiki_says_what_was_deleted(connection, old, log, deleted):
     rows = [Change(at, n, source="log", kind=kind) for n, (at, kind) in enumerate(log)]
     change.insert(connection, old, rows)
-    assert redirect.is_deleted(connection, old, NOW + 1) is deleted
+    assert redirect.is_deleted_from_wiki(connection, old, NOW + 1) is deleted
 
 
 def vanish(connection, count):
@@ -93,7 +93,7 @@ def test_a_host_that_loses_pages_is_noted_and_forgiven(connection):
     held = unlike(ids[0], Outcome.GONE, NOW + 5, vanishing=True, grace=Grace(3, NOW))
     visit.record(connection, held)
     visit.record(connection, unlike(ids[0], Outcome.GONE, NOW + 9, vanishing=True))
-    assert redirect.vanishing(connection) == {"example.org": NOW + 5}
+    assert redirect.list_vanishing(connection) == {"example.org": NOW + 5}
     assert pages.for_visit(connection, ids[0]).state is PageState.VISITED
     visit.record(connection, unlike(ids[0], Outcome.GONE, NOW + 19, vanishing=False))
-    assert redirect.vanishing(connection) == {}
+    assert redirect.list_vanishing(connection) == {}

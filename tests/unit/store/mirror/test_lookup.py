@@ -5,7 +5,7 @@ from crawld.store.engine import migrate
 from crawld.store.engine.connection import open_connection
 from crawld.store.frontier import frontier, site
 from crawld.store.frontier.frontier import Discovery
-from crawld.store.mirror.lookup import Origins
+from crawld.store.mirror.lookup import OriginLookup
 
 ORIGIN = "http://h.example"
 
@@ -21,7 +21,7 @@ def discover(connection):
 def test_an_origin_that_another_connection_adds_is_noticed(tmp_path):
     path = tmp_path / "m.db"
     migrate.migrate(path)
-    origins = Origins()
+    origins = OriginLookup()
     with (
         closing(open_connection(path)) as writer,
         closing(open_connection(path, read_only=True)) as reader,
@@ -36,7 +36,7 @@ def test_an_origin_that_another_connection_adds_is_noticed(tmp_path):
 def test_an_origin_that_the_same_connection_adds_is_noticed(tmp_path):
     path = tmp_path / "m.db"
     migrate.migrate(path)
-    origins = Origins()
+    origins = OriginLookup()
     with closing(open_connection(path)) as connection:
         site.upsert(connection, "site", "{}", source="config", at=1.0)
         assert not origins.of(connection)(ORIGIN)

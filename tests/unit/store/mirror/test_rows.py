@@ -41,10 +41,10 @@ def test_hosts_are_listed_by_name(connection):
     assert [row.host for row in host.list_hosts(connection, after="h1.example")] == ["h2.example"]
     assert host.set_paused(connection, "h1.example", True)
     row = host.by_name(connection, "h1.example")
-    assert row == host.detail(connection, row.host_id)
+    assert row == host.get(connection, row.host_id)
     assert (row.paused, row.page_count) == (True, 1)
     assert host.by_name(connection, "none") is None
-    assert host.detail(connection, 99) is None
+    assert host.get(connection, 99) is None
     assert not host.set_paused(connection, "none", True)
 
 
@@ -111,9 +111,9 @@ def test_a_list_of_pages_is_filtered(connection):
 
 def test_jobs_and_facts(connection):
     assert job.last_run(connection, "backup") is None
-    job.started(connection, "backup", NOW)
-    job.finished(connection, "backup", NOW + 1, "ok", "12 MB")
-    job.started(connection, "backup", NOW + 2)
+    job.record_start(connection, "backup", NOW)
+    job.record_finish(connection, "backup", NOW + 1, "ok", "12 MB")
+    job.record_start(connection, "backup", NOW + 2)
     row = job.last_run(connection, "backup")
     assert row == ("backup", NOW + 2, NOW + 1, "ok", "12 MB")
     assert job.list_jobs(connection) == [row]

@@ -7,7 +7,7 @@ from crawld.store import visit
 from crawld.store.changes import change
 from crawld.store.changes.change import Change
 from crawld.store.frontier import frontier, site
-from crawld.store.mirror.selection import Reason, behind, served
+from crawld.store.mirror.selection import Reason, count_outdated, select_copy
 from crawld.store.versions import pin
 from tests.unit.store.rows import NOW, changed, found, unlike
 
@@ -46,19 +46,19 @@ def told(connection, page, *changes, until):
 
 
 def shown(connection, page, now, at=None):
-    found = served(connection, page, now, at)
+    found = select_copy(connection, page, now, at)
     return found.version_id, found.reason
 
 
 def test_the_newest_copy_is_shown(connection, page):
-    assert served(connection, page, NOW) == (None, Reason.NEWEST, None, False, None)
+    assert select_copy(connection, page, NOW) == (None, Reason.NEWEST, None, False, None)
     copy(connection, page, b"one", NOW)
     second = copy(connection, page, b"two", NOW + 1)
     assert shown(connection, page, NOW + 1) == (second, Reason.NEWEST)
 
 
 def test_an_unknown_page_has_nothing_to_show(connection):
-    assert served(connection, 7, NOW) is None
+    assert select_copy(connection, 7, NOW) is None
 
 
 def test_of_the_past_the_copy_of_then(connection, page):
@@ -73,7 +73,7 @@ def test_a_pin_holds_until_it_is_released(connection, page):
     second = copy(connection, page, b"two", NOW + 10)
     assert pin.put(connection, page, NOW + 20, NOW + 5).version_id == first
     assert shown(connection, page, NOW + 20) == (first, Reason.PINNED)
-    assert served(connection, page, NOW + 20).newest_id == second
+    assert select_copy(connection, page, NOW + 20).newest_id == second
     # What was shown of the past is not changed by it.
     assert shown(connection, page, NOW + 20, NOW + 15) == (second, Reason.NEWEST)
     assert [row.version_id for row in pin.list_pins(connection)] == [first]
@@ -179,9 +179,9 @@ def test_a_page_that_has_gone_keeps_its_copy_and_says_so(connection, page):
         page, Outcome.GONE, NOW + 9, state=PageState.GONE, grace=Grace(3, NOW), detail="status 404"
     )
     visit.record(connection, gone)
-    assert served(connection, page, NOW + 9) == (first, Reason.NEWEST, first, True, None)
-    assert not served(connection, page, NOW + 9, NOW + 8).gone
-    assert served(connection, page, NOW + 9, NOW + 9).gone
+    assert select_copy(connection, page, NOW + 9) == (first, Reason.NEWEST, first, True, None)
+    assert not select_copy(connection, page, NOW + 9, NOW + 8).gone
+    assert select_copy(connection, page, NOW + 9, NOW + 9).gone
 
 
 def test_a_page_that_has_moved_says_where_to(connection, page):
@@ -189,9 +189,15 @@ def test_a_page_that_has_moved_says_where_to(connection, page):
     target = "https://example.org/b"
     moved = unlike(page, Outcome.MOVED, NOW + 9, redirect_url=target, detail=target)
     visit.record(connection, moved)
-    assert served(connection, page, NOW + 9).redirect_url == target
-    assert served(connection, page, NOW + 9, NOW + 8) == (first, Reason.NEWEST, first, False, None)
-    assert served(connection, page, NOW + 9, NOW + 9).redirect_url == target
+    assert select_copy(connection, page, NOW + 9).redirect_url == target
+    assert select_copy(connection, page, NOW + 9, NOW + 8) == (
+        first,
+        Reason.NEWEST,
+        first,
+        False,
+        None,
+    )
+    assert select_copy(connection, page, NOW + 9, NOW + 9).redirect_url == target
 
 
 def test_what_is_shown_may_be_behind_what_is_held(connection, page):
@@ -199,10 +205,10 @@ def test_what_is_shown_may_be_behind_what_is_held(connection, page):
     [other] = frontier.discover(connection, [found("b")])
     copy(connection, other.page_id, b"b", NOW)
     copy(connection, page, b"one", NOW)
-    assert behind(connection, 1, NOW + HOUR) == (0, 2)
+    assert count_outdated(connection, 1, NOW + HOUR) == (0, 2)
     copy(connection, page, b"two", NOW + HOUR)
-    late = behind(connection, 1, NOW + HOUR + 60)
+    late = count_outdated(connection, 1, NOW + HOUR + 60)
     assert (late, late.share) == ((1, 2), 0.5)
-    assert behind(connection, 1, NOW + 2 * HOUR).pages == 0
+    assert count_outdated(connection, 1, NOW + 2 * HOUR).pages == 0
     pin.put(connection, page, NOW + 2 * HOUR, NOW)
-    assert behind(connection, 1, NOW + 9 * HOUR).pages == 1
+    assert count_outdated(connection, 1, NOW + 9 * HOUR).pages == 1

@@ -10,10 +10,10 @@ from crawld.store.frontier.frontier import Discovery
 from crawld.store.mirror import walk
 from crawld.store.versions import pin
 from crawld.store.versions.body import encode
-from crawld.store.versions.response import Answer
+from crawld.store.versions.response import StoredResponse
 from crawld.store.visit import VisitRecord
 
-ANSWER = Answer(status=200, http_version="HTTP/1.1", headers=b"", content_type="text/html")
+ANSWER = StoredResponse(status=200, http_version="HTTP/1.1", headers=b"", content_type="text/html")
 
 
 @pytest.fixture
@@ -98,7 +98,7 @@ def test_more_pages_than_a_chunk(connection):
     for page_id in (1, walk.CHUNK, walk.CHUNK + 1, walk.CHUNK * 2 + 1):
         see(connection, page_id, 5.0)
     assert len(outlines(connection)) == 4
-    assert [len(chunk) for chunk in walk.visited_since(connection, 0.0)] == [2, 1, 1]
+    assert [len(chunk) for chunk in walk.pages_visited_since(connection, 0.0)] == [2, 1, 1]
 
 
 def test_events_are_visits_and_copies_without_one_in_order_of_time(connection):

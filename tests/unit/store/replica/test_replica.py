@@ -26,7 +26,7 @@ from crawld.store.replica import (
 )
 from crawld.store.replica.pair import PairRow
 from crawld.store.versions import body, headers
-from crawld.store.versions.response import Answer
+from crawld.store.versions.response import StoredResponse
 from crawld.store.visit import VisitRecord
 
 AT = 1e9
@@ -51,7 +51,7 @@ class File:
 
     def visit(self, page_id, digest, at):
         encoded = body.encode(digest)
-        answer = Answer(status=200, http_version="HTTP/1.1", headers=headers.pack(()),
+        answer = StoredResponse(status=200, http_version="HTTP/1.1", headers=headers.pack(()),
                         content_type="text/html", charset=None)  # fmt: skip
         visit.record(
             self.connection,
@@ -75,7 +75,7 @@ class File:
         replica.put_replica(
             self.connection, OTHER_ID, ONE_ID, "pruned", "why", now=AT, look_at=AT + 9
         )
-        after = pages.FIRST
+        after = pages.BEFORE_FIRST
         while after is not None:
             after = pages.suspend(
                 self.connection, OTHER_ID, ONE_ID, after, visited_since=sampled_at
@@ -107,9 +107,9 @@ def test_pages_are_found_by_their_keys(file):
     file.connection.trace_v2(
         apsw.SQLITE_TRACE_PROFILE, lambda run: costs.append((run["sql"], run["stmt_status"]))
     )
-    assert pages.resting_url(file.connection, OTHER_ID, f"{KEPT}/a") == f"{COPY}/a"
-    first = pages.FIRST
-    assert pages.restable(file.connection, OTHER_ID, ONE_ID, first, visited_since=0.0)[0]
+    assert pages.suspended_url(file.connection, OTHER_ID, f"{KEPT}/a") == f"{COPY}/a"
+    first = pages.BEFORE_FIRST
+    assert pages.can_suspend(file.connection, OTHER_ID, ONE_ID, first, visited_since=0.0)[0]
     file.connection.trace_v2(0)
     of_pages = [cost for sql, cost in costs if "FROM page" in sql]
     assert len(of_pages) == 2
@@ -122,10 +122,10 @@ def test_pages_are_found_by_their_keys(file):
 def test_what_samples_showed_holds_for_one_kept_host_only(file):
     both(file, "/", "/a")
     file.prune()
-    assert pages.let_go(file.connection, OTHER_ID, 4, now=AT + 50, look_at=AT + 99)
+    assert pages.start_sample(file.connection, OTHER_ID, 4, now=AT + 50, look_at=AT + 99)
     replica.put_sample(file.connection, OTHER_ID, sampled=2, agreed=2, lag_s=7.0)
     file.page("http://b.test/")
-    pages.bring_back(file.connection, OTHER_ID)
+    pages.resume(file.connection, OTHER_ID)
     for _ in range(2):
         replica.put_replica(
             file.connection, OTHER_ID, 3, "pruned", "why", now=AT + 60, look_at=AT + 70
@@ -177,10 +177,10 @@ def test_pages_rest_where_the_kept_host_has_them_and_come_back_as_they_were(file
     resting = {url for url, state in file.states().items() if state == "suspended"}
     assert resting == {f"{COPY}{path}" for path in ("/", "/a", "/b")}
     assert file.counted() == (1, 5, 3)
-    back = pages.bring_back(file.connection, OTHER_ID)
+    back = pages.resume(file.connection, OTHER_ID)
     assert sorted(page.visited for page in back) == [False, True, True]
     assert file.states() == before
-    assert pages.bring_back(file.connection, OTHER_ID) == []
+    assert pages.resume(file.connection, OTHER_ID) == []
 
 
 def test_more_than_a_slice_rests(file):
@@ -188,25 +188,25 @@ def test_more_than_a_slice_rests(file):
     both(file, *paths)
     file.prune()
     assert file.counted() == (0, len(paths), len(paths))
-    first = pages.bring_back(file.connection, OTHER_ID)
+    first = pages.resume(file.connection, OTHER_ID)
     assert len(first) == pages.SLICE
-    assert len(pages.bring_back(file.connection, OTHER_ID)) == 20
+    assert len(pages.resume(file.connection, OTHER_ID)) == 20
 
 
 def test_a_sample_is_let_go_and_rests_again_once_it_was_seen(file):
     both(file, *(f"/{number}" for number in range(10)))
     file.prune()
-    back = pages.let_go(file.connection, OTHER_ID, 4, now=AT + 50, look_at=AT + 99)
+    back = pages.start_sample(file.connection, OTHER_ID, 4, now=AT + 50, look_at=AT + 99)
     assert len(back) == 4
     file.prune(sampled_at=AT + 50)
     assert file.counted()[2] == 6  # awaited
     for page in back:
         file.visit(page.page_id, b"other than before", AT + 60)
-    samples = replica_sample.samples(file.connection, OTHER_ID, ONE_ID, AT + 50)
+    samples = replica_sample.compare_samples(file.connection, OTHER_ID, ONE_ID, AT + 50)
     assert [sample.agrees for sample in samples] == [None] * 4  # the kept host may show it too
     for number in range(10):
         file.visit(file.number(f"{KEPT}/{number}"), f"/{number}".encode(), AT + 70)
-    samples = replica_sample.samples(file.connection, OTHER_ID, ONE_ID, AT + 50)
+    samples = replica_sample.compare_samples(file.connection, OTHER_ID, ONE_ID, AT + 50)
     assert [sample.agrees for sample in samples] == [False] * 4
     file.prune(sampled_at=AT + 50)
     assert file.counted()[2] == 10
@@ -215,27 +215,27 @@ def test_a_sample_is_let_go_and_rests_again_once_it_was_seen(file):
 def test_a_copy_that_lags_agrees_and_its_lag_is_measured(file):
     both(file, "/a")
     file.prune()
-    [page] = pages.let_go(file.connection, OTHER_ID, 1, now=AT + 10, look_at=AT + 99)
+    [page] = pages.start_sample(file.connection, OTHER_ID, 1, now=AT + 10, look_at=AT + 99)
     file.visit(file.number(f"{KEPT}/a"), b"newer", AT + 100)
     file.visit(page.page_id, b"/a", AT + 400)
-    [sample] = replica_sample.samples(file.connection, OTHER_ID, ONE_ID, AT + 10)
+    [sample] = replica_sample.compare_samples(file.connection, OTHER_ID, ONE_ID, AT + 10)
     assert (sample.agrees, sample.lag_s) == (True, 300.0)
 
 
 def test_what_a_replica_showed_itself_proves_nothing_of_it(file):
     both(file, "/")
     file.prune()
-    assert pages.let_go(file.connection, OTHER_ID, 1, now=AT + 9, look_at=AT + 99)
+    assert pages.start_sample(file.connection, OTHER_ID, 1, now=AT + 9, look_at=AT + 99)
     file.visit(file.number(f"{KEPT}/"), b"new", AT + 10)
     file.connection.execute(
         "UPDATE visit SET detail = ? WHERE visited_at = ?",
-        (f"{replica_sample.STOOD_IN}www.a.test", AT + 10),
+        (f"{replica_sample.STAND_IN_PREFIX}www.a.test", AT + 10),
     )
     file.visit(file.number(f"{COPY}/"), b"new", AT + 11)
-    [sample] = replica_sample.samples(file.connection, OTHER_ID, ONE_ID, AT + 9)
+    [sample] = replica_sample.compare_samples(file.connection, OTHER_ID, ONE_ID, AT + 9)
     assert sample.agrees is None
     file.visit(file.number(f"{KEPT}/"), b"new", AT + 12)
-    [sample] = replica_sample.samples(file.connection, OTHER_ID, ONE_ID, AT + 9)
+    [sample] = replica_sample.compare_samples(file.connection, OTHER_ID, ONE_ID, AT + 9)
     assert sample == (True, 0.0)
     assert replica_sample.has_shown(file.connection, file.number(f"{KEPT}/"), b"new")
     assert not replica_sample.has_shown(file.connection, file.number(f"{KEPT}/"), b"never")
@@ -243,17 +243,17 @@ def test_what_a_replica_showed_itself_proves_nothing_of_it(file):
 
 def test_only_a_resting_copy_stands_in(file):
     both(file, "/", "/a")
-    assert pages.resting_url(file.connection, OTHER_ID, f"{KEPT}/a") is None
+    assert pages.suspended_url(file.connection, OTHER_ID, f"{KEPT}/a") is None
     file.prune()
-    assert pages.resting_url(file.connection, OTHER_ID, f"{KEPT}/a") == f"{COPY}/a"
-    assert pages.resting_url(file.connection, OTHER_ID, f"{KEPT}/b") is None
+    assert pages.suspended_url(file.connection, OTHER_ID, f"{KEPT}/a") == f"{COPY}/a"
+    assert pages.suspended_url(file.connection, OTHER_ID, f"{KEPT}/b") is None
 
 
 def test_a_doubted_replica_must_be_sampled_anew(file):
     both(file, "/")
     file.prune(sampled_at=AT + 5)
     replica.put_sample(file.connection, OTHER_ID, sampled=8, agreed=8, lag_s=0.0)
-    replica.doubt(file.connection, OTHER_ID)
+    replica.reset_samples(file.connection, OTHER_ID)
     [row] = replica.list_replicas(file.connection)
     assert (row.sampled, row.agreed, row.lag_s) == (0, 0, None)
     assert (row.sampled_at, row.look_at) == (0.0, 0.0)

@@ -28,7 +28,7 @@ def is_delta(connection, content):
 
 
 def longest_chain(connection):
-    links = delta.Links(connection)
+    links = delta.DeltaChains(connection)
     bodies = [row for (row,) in connection.execute("SELECT body_id FROM body")]
     return max(len(list(links.chain(body_id))) for body_id in bodies)
 
@@ -73,7 +73,7 @@ def test_numbers_given_again_are_looked_at_again(connection):
     record_page(connection, "p", edits(3))
     doomed = record_page(connection, "q", edits(4, start=10))
     assert compact(connection) == 5
-    purge.remove(connection, doomed)
+    purge.delete_page(connection, doomed)
     # The next copies take the numbers of those that went.
     record_page(connection, "r", edits(3, start=20))
     assert compact(connection) == 2

@@ -18,7 +18,7 @@ URL = "https://example.org/secret"
 
 @pytest.fixture(autouse=True)
 def _erasing(connection):
-    purge.erasing(connection, on=True)
+    purge.set_secure_delete(connection, on=True)
 
 
 def edits(secret, count=5):
@@ -48,7 +48,7 @@ def test_the_words_of_a_page_go_from_a_large_index_in_slices(connection, path):
     for number in range(400):
         words = " ".join(f"{number * word:x}q" for word in range(1_000))
         connection.execute(sql, (1_000 + number, words))
-    search_index.forget(connection, page_id)
+    search_index.delete_page(connection, page_id)
     connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
     assert b"wurzelschmidt" in held(path).lower()
     assert merge(connection) > 2

@@ -34,14 +34,14 @@ def mirror(connection):
 
 
 def held(connection, site_id=None):
-    return {each.kind: each.copies for each in quota.standing(connection, site_id).holdings}
+    return {each.kind: each.copies for each in quota.usage(connection, site_id).holdings}
 
 
 def test_what_could_go_is_said_before_it_goes(connection, mirror):
     assert held(connection) == {"superseded": 3, "needless": 1, "gone": 1}
     assert held(connection, 1) == held(connection)
     assert held(connection, 2) == {"superseded": 0, "needless": 0, "gone": 0}
-    standing = quota.standing(connection, 1)
+    standing = quota.usage(connection, 1)
     assert standing.used_bytes == 7 * 2000
     assert [each.stored_bytes for each in standing.holdings] == [6000, 2000, 2000]
 
@@ -56,10 +56,10 @@ def test_no_more_goes_than_it_takes_and_the_oldest_first(connection, path, mirro
 
 def test_the_last_copies_of_live_pages_never_go(connection, path, mirror):
     compact(connection)
-    for kind in quota.ORDER:
+    for kind in quota.EVICTION_ORDER:
         while quota.evict(connection, kind, 10**9).copies:
             pass
-    assert held(connection) == dict.fromkeys(quota.ORDER, 0)
+    assert held(connection) == dict.fromkeys(quota.EVICTION_ORDER, 0)
     assert len(contents(connection, mirror["busy"])) == 1
     assert len(contents(connection, mirror["shown"])) == 1
     assert contents(connection, mirror["lost"]) == []

@@ -11,7 +11,7 @@ from crawld.store.engine import migrate
 from crawld.store.engine.connection import open_connection
 from crawld.store.frontier import page, site
 from crawld.store.versions import delta, pin, retention
-from crawld.store.versions.retention import DAY_S, Copy, Rule
+from crawld.store.versions.retention import DAY_S, RetentionRule, StoredVersion
 from tests.unit.store.revisions import compact, contents, record_page
 from tests.unit.store.rows import NOW, changed
 
@@ -39,24 +39,24 @@ def thin(connection, rule, now, *, compacted=True):
 
 
 def kept(count, rule, now):
-    copies = [Copy(number, NOW + number * DAY_S, number) for number in range(count)]
-    gone = retention.given_up(copies, rule, now)
+    copies = [StoredVersion(number, NOW + number * DAY_S, number) for number in range(count)]
+    gone = retention.expired(copies, rule, now)
     return [copy.version_id for copy in copies if copy not in gone]
 
 
 @pytest.mark.parametrize(
     ("rule", "expected"),
     [
-        (Rule(), [0, 1, 2, 3, 4, 5]),
-        (Rule(keep_versions=1), [0, 5]),
-        (Rule(keep_versions=3), [0, 3, 4, 5]),
-        (Rule(keep_versions=6), [0, 1, 2, 3, 4, 5]),
-        (Rule(keep_versions=100), [0, 1, 2, 3, 4, 5]),
+        (RetentionRule(), [0, 1, 2, 3, 4, 5]),
+        (RetentionRule(keep_versions=1), [0, 5]),
+        (RetentionRule(keep_versions=3), [0, 3, 4, 5]),
+        (RetentionRule(keep_versions=6), [0, 1, 2, 3, 4, 5]),
+        (RetentionRule(keep_versions=100), [0, 1, 2, 3, 4, 5]),
         # day 2.5 is asked of copy 2, which was superseded on day 3
-        (Rule(keep_days=3.5), [0, 2, 3, 4, 5]),
-        (Rule(keep_days=0.1), [0, 5]),
-        (Rule(keep_versions=2, keep_days=3.5), [0, 4, 5]),
-        (Rule(keep_versions=5, keep_days=2.5), [0, 3, 4, 5]),
+        (RetentionRule(keep_days=3.5), [0, 2, 3, 4, 5]),
+        (RetentionRule(keep_days=0.1), [0, 5]),
+        (RetentionRule(keep_versions=2, keep_days=3.5), [0, 4, 5]),
+        (RetentionRule(keep_versions=5, keep_days=2.5), [0, 3, 4, 5]),
     ],
 )
 def test_first_and_last_stay_and_every_limit_counts(rule, expected):
@@ -65,7 +65,7 @@ def test_first_and_last_stay_and_every_limit_counts(rule, expected):
 
 @pytest.mark.parametrize("count", [0, 1, 2])
 def test_there_is_nothing_to_give_up_of_one_or_two(count):
-    assert kept(count, Rule(keep_versions=1, keep_days=0.1), NOW + 900 * DAY_S) == list(
+    assert kept(count, RetentionRule(keep_versions=1, keep_days=0.1), NOW + 900 * DAY_S) == list(
         range(count)
     )
 
@@ -75,7 +75,7 @@ def test_what_stays_is_readable_and_nothing_else_is_left(connection, path, compa
     page_id = record_page(connection, "p", daily(20))
     if compacted:
         compact(connection)
-    assert thin(connection, Rule(keep_versions=5), NOW, compacted=compacted) == 14
+    assert thin(connection, RetentionRule(keep_versions=5), NOW, compacted=compacted) == 14
     assert contents(connection, page_id) == [edited(n) for n in (0, 15, 16, 17, 18, 19)]
     assert connection.execute("SELECT count(*) FROM body").get == 6
     assert doctor.examine(path).findings == ()
@@ -84,7 +84,7 @@ def test_what_stays_is_readable_and_nothing_else_is_left(connection, path, compa
 def test_the_first_rests_on_the_next_that_stays(connection):
     page_id = record_page(connection, "p", daily(20))
     compact(connection)
-    thin(connection, Rule(keep_versions=2), NOW)
+    thin(connection, RetentionRule(keep_versions=2), NOW)
     rows = connection.execute("SELECT body_id, base_id FROM body ORDER BY body_id").fetchall()
     assert rows == [(1, 19), (19, 20), (20, None)]
     assert contents(connection, page_id) == [edited(n) for n in (0, 18, 19)]
@@ -98,7 +98,7 @@ def test_when_a_key_frame_goes_what_rests_on_it_moves_to_the_next_copy(connectio
     compact(connection)
     bases = dict(connection.execute("SELECT body_id, base_id FROM body"))
     assert bases == {1: 2, 2: 3, 3: None, 4: 5, 5: 6, 6: None}
-    thin(connection, Rule(keep_versions=3), NOW)
+    thin(connection, RetentionRule(keep_versions=3), NOW)
     assert dict(connection.execute("SELECT body_id, base_id FROM body")) == {
         1: 4,
         4: 5,
@@ -113,7 +113,7 @@ def test_bodies_that_other_pages_show_stay(connection, path):
     one = record_page(connection, "p", daily(9))
     other = record_page(connection, "q", [(NOW, edited(4))])
     compact(connection)
-    thin(connection, Rule(keep_versions=1), NOW)
+    thin(connection, RetentionRule(keep_versions=1), NOW)
     assert contents(connection, one) == [edited(0), edited(8)]
     assert contents(connection, other) == [edited(4)]
     assert connection.execute("SELECT count(*) FROM body").get == 3
@@ -122,16 +122,18 @@ def test_bodies_that_other_pages_show_stay(connection, path):
 
 def test_sites_without_a_rule_are_left_alone(connection):
     record_page(connection, "p", daily(9))
-    assert retention.plan(connection, {7: Rule(keep_versions=1)}, NOW, after=0).versions == []
+    assert (
+        retention.plan(connection, {7: RetentionRule(keep_versions=1)}, NOW, after=0).versions == []
+    )
 
 
 def test_a_page_of_many_copies_is_thinned_in_slices(connection, path):
     count = retention.SLICE_VERSIONS * 2 + 30
     page_id = record_page(connection, "p", [(NOW + n, b"copy %d" % n) for n in range(count)])
     other = record_page(connection, "q", daily(4))
-    first = retention.plan(connection, {1: Rule(keep_versions=10)}, NOW, after=0)
+    first = retention.plan(connection, {1: RetentionRule(keep_versions=10)}, NOW, after=0)
     assert len(first.versions) == retention.SLICE_VERSIONS
-    assert thin(connection, Rule(keep_versions=3), NOW) == count - 4
+    assert thin(connection, RetentionRule(keep_versions=3), NOW) == count - 4
     assert len(contents(connection, page_id)) == len(contents(connection, other)) == 4
     assert doctor.examine(path).findings == ()
 
@@ -139,14 +141,14 @@ def test_a_page_of_many_copies_is_thinned_in_slices(connection, path):
 def test_the_last_good_copy_stays_though_a_clock_ran_back(connection):
     page_id = record_page(connection, "p", daily(5))
     visit.record(connection, changed(page_id, b"newest", at=NOW + DAY_S / 2))
-    thin(connection, Rule(keep_versions=1), NOW + 90 * DAY_S)
+    thin(connection, RetentionRule(keep_versions=1), NOW + 90 * DAY_S)
     assert contents(connection, page_id) == [edited(0), b"newest", edited(4)]
     assert page.for_visit(connection, page_id).version_id == 6
 
 
 def test_visits_forget_the_copies_that_went(connection):
     page_id = record_page(connection, "p", daily(4))
-    thin(connection, Rule(keep_versions=1), NOW)
+    thin(connection, RetentionRule(keep_versions=1), NOW)
     rows = visit.of_page(connection, page_id)
     assert [row.version_id for row in rows] == [4, None, None, 1]
 
@@ -154,7 +156,7 @@ def test_visits_forget_the_copies_that_went(connection):
 def test_a_copy_recorded_meanwhile_keeps_its_body_and_all_it_rests_on(connection, path):
     page_id = record_page(connection, "p", daily(6))
     compact(connection)
-    slice_ = retention.plan(connection, {1: Rule(keep_versions=1)}, NOW, after=0)
+    slice_ = retention.plan(connection, {1: RetentionRule(keep_versions=1)}, NOW, after=0)
     visit.record(connection, changed(page_id, edited(3), at=NOW + 90 * DAY_S))
     retention.apply(connection, slice_)
     assert contents(connection, page_id) == [edited(0), edited(5), edited(3)]
@@ -165,7 +167,7 @@ def test_damage_stays_with_all_it_rests_on(connection, path):
     page_id = record_page(connection, "p", daily(6))
     compact(connection)
     connection.execute("UPDATE body SET data = zeroblob(20) WHERE body_id = 1")
-    assert thin(connection, Rule(keep_versions=1), NOW, compacted=False) == 4
+    assert thin(connection, RetentionRule(keep_versions=1), NOW, compacted=False) == 4
     assert connection.execute("SELECT count(*) FROM version").get == 2
     rest = connection.execute("SELECT count(*) FROM body").get
     assert rest == 6
@@ -204,7 +206,9 @@ def test_whatever_happens_every_copy_that_stays_reads_as_it_was(steps):
                     if (slice_ := delta.plan(connection, limit=arguments[0])) is not None:
                         delta.apply(connection, slice_)
                 else:
-                    thin(connection, Rule(keep_versions=arguments[0]), NOW, compacted=False)
+                    thin(
+                        connection, RetentionRule(keep_versions=arguments[0]), NOW, compacted=False
+                    )
                     for all_ in model.values():
                         del all_[1 : max(1, len(all_) - arguments[0])]
             assert {page_id: contents(connection, page_id) for page_id in model} == model
@@ -214,6 +218,6 @@ def test_whatever_happens_every_copy_that_stays_reads_as_it_was(steps):
 def test_a_pinned_copy_stays(connection):
     page_id = record_page(connection, "a", daily(6))
     held = pin.put(connection, page_id, NOW, NOW + 2 * DAY_S)
-    thin(connection, Rule(keep_versions=1), NOW + 9 * DAY_S)
+    thin(connection, RetentionRule(keep_versions=1), NOW + 9 * DAY_S)
     assert len(contents(connection, page_id)) == 3
     assert pin.get(connection, page_id) == held

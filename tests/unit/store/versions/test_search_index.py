@@ -27,9 +27,9 @@ def titles(connection, query):
 def test_new_copies_take_the_place_of_old_ones(connection):
     for number in range(5):
         record(connection, f"{number + 1}", f"<p>word{number} common", title=f"T{number}")
-    assert search_index.waiting(connection) == 5
+    assert search_index.count_pending(connection) == 5
     catch_up(connection)
-    assert search_index.waiting(connection) == 0
+    assert search_index.count_pending(connection) == 0
     assert search_index.plan(connection) is None
     assert titles(connection, "word3") == ["T3"]
     assert len(search_index.find(connection, "common", limit=3)) == 3
@@ -43,10 +43,10 @@ def test_numbers_given_again_are_looked_at_again(connection):
     record(connection, "1", "<p>stays")
     doomed = record(connection, "2", "<p>goes")
     catch_up(connection)
-    purge.remove(connection, doomed)
+    purge.delete_page(connection, doomed)
     # The next copy takes the number of the one that went.
     record(connection, "3", "<p>follows", title="New")
-    assert search_index.waiting(connection) == 1
+    assert search_index.count_pending(connection) == 1
     catch_up(connection)
     assert titles(connection, "follows") == ["New"]
 
@@ -86,9 +86,9 @@ def test_queries(connection, query, hit):
 def test_a_page_is_forgotten(connection):
     page_id = record(connection, "1", "<p>secret")
     catch_up(connection)
-    search_index.forget(connection, page_id)
+    search_index.delete_page(connection, page_id)
     assert search_index.find(connection, "secret") == []
-    search_index.forget(connection, page_id)
+    search_index.delete_page(connection, page_id)
 
 
 def test_a_page_that_went_while_it_was_read_is_not_indexed(connection):
