@@ -224,7 +224,7 @@ def test_a_hint_of_little_trust_changes_the_worth_little(gaps, wait_s, missed_sh
     for gap in gaps:
         at += gap
         belief = update_belief(
-            belief, at, trust=1e-15, calm_at=-1e5, scale_s=1e5, mean_hazard=1e-5, **rest
+            belief, at, trust=1e-15, known_at=-1e5, scale_s=1e5, mean_hazard=1e-5, **rest
         )
     now = np.array([belief]).T, np.array([untold]), at + wait_s
     price = hinted_values(*now, since_s=np.array([at + wait_s]), scale_s=np.array([1e5]), **rest)[0]

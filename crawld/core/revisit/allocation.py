@@ -1,12 +1,11 @@
-"""How a bandwidth is shared among pages: uniform, proportional, optimal, and optimal and polite.
+"""Revisit frequencies under a bandwidth: uniform, proportional, optimal, and optimal and polite.
 
-The optimum maximises Σ w F(λ, f) under Σ f ≤ C and, when polite, Σ over a host ≤ its ceiling. Each
-page then has one price: f > 0 where (w/λ)·g(λ/f) = μ_h, f = 0 where w/λ ≤ μ_h; μ_h = μ for hosts
-below their ceiling, and μ_h > μ, each its own, for hosts held by it (OPT_POLITE).
+The optimum maximises Σ w F(λ, f) under Σ f ≤ C and, if polite, Σ over a host ≤ its ceiling. Each
+page then has one price: f > 0 where (w/λ)·g(λ/f) = μ_h, f = 0 where w/λ ≤ μ_h. μ_h = μ for hosts
+below their ceiling; a host at its ceiling ("held") has its own μ_h > μ (OPT_POLITE).
 
 A set of pages that shares one price is a *pool*: each held host is a pool, all other hosts together
-are one. How the prices of all pools are found, in time linear in the pages, is
-told in `pools.py`.
+are one. `optimal_prices.py` finds the prices of all pools, in time linear in the pages.
 
 Source: Cho & Garcia-Molina, TODS 2003, section 5 (who solve N + 1 equations); PUC-Rio dissertation,
 chapter 5, for the ceilings. The pools and their solution are ours.
@@ -30,12 +29,12 @@ _BLOCK = 1 << 16
 
 @dataclass(frozen=True, slots=True)
 class Allocation:
-    """Revisit frequencies and the prices behind them.
+    """Revisit frequencies and their prices.
 
     Attributes:
         frequency: f of each page, per second, in the order of the input.
         price: μ_h of each host, weighted fresh seconds a visit.
-        common_price: μ of the hosts below their ceiling; 0 where the bandwidth exceeds all of them.
+        common_price: μ of the hosts below their ceiling; 0 if all hosts are held.
         spent: Σ f of each host, per second.
     """
 
@@ -51,7 +50,7 @@ def uniform(pages: int, bandwidth: float) -> Floats:
 
 
 def proportional(change_rate: ArrayLike, bandwidth: float) -> Floats:
-    """Return f ∝ λ, per second: plausible, and worse than uniform.
+    """Return f ∝ λ, per second: plausible, but worse than uniform.
 
     Source: Cho & Garcia-Molina, TODS 2003, section 5.2.
     """
@@ -61,7 +60,7 @@ def proportional(change_rate: ArrayLike, bandwidth: float) -> Floats:
 
 
 def allocate(web: PagesByHost, bandwidth: float) -> Allocation:
-    """Share a bandwidth so that the weighted freshness is largest and no host exceeds its ceiling.
+    """Return the frequencies of highest weighted freshness that exceed no host's ceiling.
 
     Args:
         web: the pages and hosts.
@@ -87,17 +86,17 @@ def allocate(web: PagesByHost, bandwidth: float) -> Allocation:
 
 
 def kkt_residual(web: PagesByHost, bandwidth: float, allocation: Allocation) -> float:
-    """Return how far an allocation is from the conditions that prove it optimal.
+    """Return how far an allocation is from the conditions of the optimum.
 
     Args:
         web: the pages and hosts.
-        bandwidth: the bandwidth that was shared.
-        allocation: what `allocate` returned for them.
+        bandwidth: the bandwidth that was allocated.
+        allocation: the result of `allocate` for them.
 
     Returns:
         The largest of |w g(λ/f)/λ − μ_h|/μ_h over pages with f > 0, (w/λ − μ_h)⁺/μ_h over pages
         with f = 0 and λ > 0, the relative excess over a ceiling and over the bandwidth, the
-        relative bandwidth left over, and the slack of held hosts.
+        relative unused bandwidth, and the slack of held hosts.
 
     Source: Karush-Kuhn-Tucker conditions of the concave problem; PUC-Rio dissertation, chapter 5.
     """
@@ -127,7 +126,7 @@ def _slack(web: PagesByHost, bandwidth: float, allocation: Allocation) -> float:
 
 
 def objective(web: PagesByHost, frequency: Floats) -> float:
-    """Return the weighted mean freshness of equally spaced visits at given frequencies."""
+    """Return the weighted mean freshness of equally spaced visits at some frequencies."""
     total, weight = 0.0, 0.0
     for first in range(0, len(frequency), _BLOCK):
         part = slice(first, first + _BLOCK)

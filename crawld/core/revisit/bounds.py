@@ -1,9 +1,9 @@
-"""Bounds no schedule passes, and how likely it is that many hosts are asked at the same instant.
+"""Upper bounds of freshness, and of the probability that many hosts are requested at once.
 
-UNPOLITE: the optimum without ceilings. POLITE: the optimum with them, every page equally spaced; no
-polite schedule does better, since spacing a page's visits equally is best and politeness only takes
-away. The peak of the line: hosts with equally spaced requests and independent phases send a number
-of requests in a short window that is a sum of independent bits, and so keeps close to its mean.
+UNPOLITE: the optimum without ceilings. POLITE: the optimum with ceilings and equally spaced visits
+to every page; no polite schedule is better, since equal spacing is best and politeness only
+restricts. Peak: hosts with equally spaced requests and independent phases send, in a short window,
+a number of requests that is a sum of independent bits, and so stays close to its mean.
 
 Source: PUC-Rio dissertation, chapter 5 (bounds) and 4 (peaks); Hoeffding, JASA 1963, theorem 1.
 """
@@ -31,7 +31,7 @@ def polite_bound(web: PagesByHost, bandwidth: float) -> float:
 
 
 def peak_probability(request_rates: ArrayLike, window_s: float, peak: float) -> float:
-    """Return a bound on the probability that a window meets at least `peak` requests.
+    """Return an upper bound on the probability that a window contains at least `peak` requests.
 
     Args:
         request_rates: requests per second of each host, equally spaced, independent phases.
@@ -39,7 +39,7 @@ def peak_probability(request_rates: ArrayLike, window_s: float, peak: float) -> 
         peak: number of requests.
 
     Returns:
-        An upper bound in [0, 1]; 1 at or below the mean.
+        A bound in [0, 1]; 1 at or below the mean.
 
     Source: Hoeffding, JASA 1963, theorem 1, the exponential (Chernoff) form for unequal bits.
 
@@ -47,7 +47,7 @@ def peak_probability(request_rates: ArrayLike, window_s: float, peak: float) -> 
     2.12e-07
     """
     expected = np.asarray(request_rates, dtype=np.float64) * window_s
-    # What surely comes is no chance; what is left of each host is one bit.
+    # The whole part of each expectation is certain; the rest of each host is one bit.
     sure = np.floor(expected)
     mean, hosts = float((expected - sure).sum()), len(expected)
     excess = peak - float(sure.sum())

@@ -1,4 +1,4 @@
-"""Weighted draws without replacement in O(log n): a binary indexed tree of weights.
+"""Weighted draws without replacement in O(log n), with a binary indexed tree.
 
 Source: Fenwick, Software: Practice and Experience 1994.
 """
@@ -25,7 +25,7 @@ class Fenwick:
         return len(self._weight)
 
     def set(self, slot: int, weight: float) -> None:
-        """Change the weight of a slot; slots beyond the end come into being."""
+        """Set the weight of a slot; add the slots up to it if needed."""
         while slot >= len(self._weight):
             self._append()
         before = self._weight[slot]
@@ -46,7 +46,7 @@ class Fenwick:
         self._tree = array("d", tree.tobytes())
 
     def find(self, share: float) -> int:
-        """Return the slot at a share in [0, 1) of the total weight, or `ABSENT` where it is 0."""
+        """Return the slot at a share in [0, 1) of the total weight; `ABSENT` if the total is 0."""
         if self._positive == 0:
             return ABSENT
         rest = share * self._prefix(len(self._weight))
@@ -60,7 +60,7 @@ class Fenwick:
         return self._near(at)
 
     def _near(self, slot: int) -> int:
-        """Return the first slot of positive weight from one on; rounding may have missed it."""
+        """Return the first slot of positive weight from a slot on; rounding may have missed it."""
         size = len(self._weight)
         for offset in range(size):
             candidate = (slot + offset) % size

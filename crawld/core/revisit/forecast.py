@@ -1,18 +1,19 @@
-"""What freshness a budget of requests can hold, from the histories of the pages.
+"""Forecast of the freshness that a request budget can hold, from the histories of the pages.
 
-Everything follows from one function of a page, S(s) = Pr[no change within s of a random instant],
+Everything follows from one function of a page, S(s) = Pr[no change within s of a random time],
 which its gaps X give: S(s) = E[(X − s)⁺] / E[X]. No renewal assumption is needed.
 
-1. Visits τ apart are fresh a share (1/τ) ∫₀^τ S of the time.
-2. With hints, a visit once the page has stood for δ since a change told: fresh a share S(δ) of the
-   time, for −S′(δ) visits a second: each gap longer than δ is visited once.
-3. A share m of the changes is never told, a share 1 − q of the hints is false: then a page is fresh
-   (1 − m) S(δ) + m (1/τ) ∫₀^τ S for (1 − m)(−S′(δ))/q + 1/τ visits, or audited alone.
+1. With visits τ apart a page is fresh for a share (1/τ) ∫₀^τ S of the time.
+2. With hints, and a visit once no change was reported for δ, a page is fresh for a share S(δ) of
+   the time, at −S′(δ) visits per second: each gap longer than δ is visited once.
+3. If a share m of the changes is never reported and a share 1 − q of the hints is false, a page is
+   fresh (1 − m) S(δ) + m (1/τ) ∫₀^τ S of the time, at (1 − m)(−S′(δ))/q + 1/τ visits per second
+   (hinted plus periodic visits); or it has periodic visits alone.
 
-Each page takes what is best at the price of a visit; the price is such that the budget is spent.
-The freshness so found is the best a schedule without foresight can hold in the long run, of pages
-that go on as before; the index policy comes near to it. No page waits longer than `ROUNDS_MOST`
-rounds for its audit.
+Each page takes the better choice at the price of a visit; the price is such that the budget is
+spent. The result is the best long-run freshness of any schedule without foresight, for pages that
+continue to change as before; the index policy comes close to it. The periodic visits of a page are
+at most `ROUNDS_MOST` rounds apart.
 
 Source: 1 and the price form are Wolf et al., WWW 2002; 2 and 3 are this project's.
 """
@@ -31,8 +32,8 @@ from numpy.typing import ArrayLike, NDArray
 Floats = NDArray[np.float64]
 
 GRID_S: Final = np.geomspace(1.0, 20 * 365 * 86_400.0, 180)
-"""Waits that are weighed, seconds: a tenth apart, which costs less than .001 of freshness; from a
-second on, since a fast host can be polled so often."""
+"""Grid of waits, seconds: 10 % apart, which costs less than .001 of freshness; from one second on,
+since a fast host can be polled that often."""
 
 ROUNDS_MOST: Final = 16.0
 _STEPS = 32
@@ -42,11 +43,11 @@ _SHORT = 1e-9
 
 @dataclass(frozen=True, slots=True)
 class HintQuality:
-    """How hints come.
+    """Quality of the hints of one or more sources.
 
     Attributes:
-        lag_s: from change to hint, polls and all, seconds.
-        missed_share: share of changes never told. trust: share of hints that are real, > 0.
+        lag_s: time from a change to its hint, polls included, seconds.
+        missed_share: share of changes never reported. trust: share of hints that are true, > 0.
     """
 
     lag_s: float
@@ -60,7 +61,7 @@ class FreshnessForecast:
 
     Attributes:
         freshness: share of page time, weighted by importance. age_s: mean age, seconds.
-        visits_per_s: requests spent; less than the budget where more would buy nothing.
+        visits_per_s: requests used; less than the budget if more would gain nothing.
     """
 
     freshness: float
@@ -70,10 +71,11 @@ class FreshnessForecast:
 
 @dataclass(frozen=True, eq=False)
 class SurvivalCurves:
-    """The change laws of pages on `GRID_S`, each array of shape (pages, waits).
+    """S of pages and its integrals on `GRID_S`, each array of shape (pages, waits).
 
     Attributes:
-        calm: S. told: −S′, 1/s. area: ∫₀ S, seconds. aging: ∫₀^τ (τ − u)(1 − S(u)) du, seconds².
+        survival: S. density: −S′, 1/s. survival_integral: ∫₀^τ S, seconds.
+        age_integral: ∫₀^τ (τ − u)(1 − S(u)) du, seconds².
         weight: importance of each page, shape (pages,).
     """
 
@@ -88,11 +90,11 @@ class SurvivalCurves:
 
     @cached_property
     def periodic(self) -> tuple[Floats, Floats]:
-        """Freshness and mean age of audits at each wait, without hints."""
+        """Freshness and mean age of periodic visits at each wait, without hints."""
         return self.survival_integral / GRID_S, self.age_integral / GRID_S
 
     def forecast(self, visits_per_s: float, hints: HintQuality | None = None) -> FreshnessForecast:
-        """Return what a budget holds.
+        """Return the freshness that a budget holds.
 
         Args:
             visits_per_s: of all pages together, > 0.
@@ -107,7 +109,8 @@ class SurvivalCurves:
             low, high = (low, middle) if spent <= visits_per_s else (middle, high)
         within = self._at(math.exp(high), visits_per_s, hints)
         beyond = self._at(math.exp(low), visits_per_s, hints)
-        # The grid is coarse and pages may be few: what is left buys a part of the next step.
+        # The grid is coarse and pages may be few: the rest of the budget pays for a part of the
+        # next step.
         more = float((beyond[1] - within[1]).sum())
         part = min(max((visits_per_s - float(within[1].sum())) / more, 0.0), 1.0) if more > 0 else 0
         fresh, visits, age = (
@@ -123,7 +126,7 @@ class SurvivalCurves:
     def _at(
         self, price: float, visits_per_s: float, hints: HintQuality | None
     ) -> tuple[Floats, Floats, Floats]:
-        """Return freshness, visits a second and mean age of each page at a price of a visit."""
+        """Return freshness, visits per second and mean age of each page at a price of a visit."""
         most_s = max(ROUNDS_MOST * len(self) / visits_per_s, GRID_S[1])
         waits = slice(0, int(np.searchsorted(GRID_S, most_s, side="right")))
         fresh, age = (table[:, waits] for table in self.periodic)
@@ -141,12 +144,13 @@ class SurvivalCurves:
         else:
             beside_fresh, beside_visits = fresh[pages, beside], every[beside]
             beside_age = age[pages, beside]
-        # Told pages are visited once they have stood for a wait of the grid, beyond the lag.
+        # A hinted page is visited once it is unchanged for a wait of the grid, not shorter than the
+        # lag.
         first = int(np.searchsorted(GRID_S, hints.lag_s))
         survival, visits = self.survival[:, first:], self.density[:, first:]
         cost = (1.0 - rare) / hints.trust * visits
         value = weight * (1.0 - rare) * survival - price * cost
-        # A wait that hardly any gap outlasts would give the page up.
+        # A wait that hardly any gap exceeds would give the page up.
         best = np.where(visits * most_s >= 1.0, value, -np.inf).argmax(axis=1)
         hinted = (
             (1.0 - rare) * survival[pages, best] + rare * beside_fresh,
@@ -163,8 +167,9 @@ class SurvivalCurves:
     def _hinted_age(self, pages: NDArray[np.int64], wait: NDArray[np.int64]) -> Floats:
         """Return the mean age of copies that are refreshed after each gap longer than a wait.
 
-        A stale spell lasts until such a gap: its mean is (1 − S)/visits, its length near
-        exponential beyond the wait.
+        A stale period lasts until such a gap: its mean length is (1 − S)/visits, and beyond the
+            wait
+        it is nearly exponential.
         """
         visits = np.maximum(self.density[pages, wait], _SHORT / GRID_S[-1])
         spell = (1.0 - self.survival[pages, wait]) / visits
@@ -176,13 +181,13 @@ class SurvivalCurves:
 def survival_curves(
     gaps_s: Sequence[ArrayLike | None], rates: ArrayLike, weights: ArrayLike | None = None
 ) -> SurvivalCurves:
-    """Return the change laws of pages.
+    """Return the survival curves of pages.
 
     Args:
-        gaps_s: of each page its gaps between changes, the one still open included; None where no
-            history is known.
+        gaps_s: gaps between changes of each page, seconds, the current open one included; None if
+            no history is known.
         rates: changes per second of pages without a history, taken as Poisson; same length.
-        weights: importance; 1 without it.
+        weights: importance; None: all 1.
     """
     rate = np.maximum(np.asarray(rates, np.float64), 1e-12)[:, None]
     falling = np.exp(-rate * GRID_S)
@@ -210,7 +215,7 @@ def _of_gaps(gaps: Floats) -> tuple[Floats, Floats, Floats, Floats]:
     beyond2 = sums[1] - 2 * s * sums[0] + s**2 * above
     beyond3 = sums[2] - 3 * s * sums[1] + 3 * s**2 * sums[0] - s**3 * above
     integral = 0.5 * ((gaps**2).sum() - beyond2) / total
-    # ∫₀^s of the area: ∫∫ S; the age integral is s²/2 less that.
+    # The age integral is s²/2 − ∫₀^s ∫₀^u S.
     twice = (0.5 * (gaps**2).sum() * s - ((gaps**3).sum() - beyond3) / 6.0) / total
     return np.maximum(survival, 0.0), above / total, integral, np.maximum(0.5 * s**2 - twice, 0.0)
 

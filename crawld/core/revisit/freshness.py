@@ -1,11 +1,11 @@
-"""Freshness and age of one page whose changes are a Poisson process, in closed form.
+"""Freshness and age of one page with Poisson changes, in closed form.
 
 A copy is fresh while the page has not changed since the visit; its age is the time since the first
 change it has missed. Both means depend on the changes per visit r = λ/f and on the order of visits:
-equally spaced (fixed), once in each period at a random place (random order), or a Poisson process
-of their own (purely random). Freshness falls in that order for every r, age rises.
+equally spaced (fixed), one in each period at a random time (random), or a Poisson process (purely
+random). In that order freshness falls and age rises, for every r.
 
-Where a formula cancels near r = 0 its power series is used. λ = 0 is fresh for ever; f = 0 with
+Near r = 0, where a formula cancels, its power series is used. λ = 0 is always fresh; f = 0 with
 λ > 0 is never fresh and of unbounded age; λ = ∞ is never fresh and as old as its last visit.
 
 Source: Cho & Garcia-Molina, TODS 2003, section 4; the author's forms 4.1-4.8 of the Oslo thesis.
@@ -65,7 +65,7 @@ def mean_freshness(order: Order, change_rate: ArrayLike, revisit_frequency: Arra
 
 
 def mean_age(order: Order, change_rate: ArrayLike, revisit_frequency: ArrayLike) -> Floats:
-    """Return the mean age of the copy in seconds, fresh instants counting as age 0.
+    """Return the mean age of the copy in seconds; a fresh copy has age 0.
 
     Args:
         order: how the visits are placed.
@@ -95,7 +95,7 @@ def random_slot_freshness(change_rate: ArrayLike, share: ArrayLike, slot_s: floa
     Args:
         change_rate: λ, per second, ≥ 0.
         share: probability p that a slot goes to the page, in [0, 1].
-        slot_s: distance of the slots Δ, seconds, > 0.
+        slot_s: time between slots Δ, seconds, > 0.
 
     Returns:
         p(1 − e^(−λΔ)) / (λΔ(1 − (1 − p)e^(−λΔ))), which tends to 1/(1 + λ/(p/Δ)) as Δ → 0.
@@ -112,13 +112,13 @@ def random_slot_freshness(change_rate: ArrayLike, share: ArrayLike, slot_s: floa
         in_slot = np.where(changes == 0, 1.0, -np.expm1(-changes) / changes)
         survive = np.exp(-changes)
         fresh = p * in_slot / (-np.expm1(-changes) + p * survive)
-    # A page that never changes is fresh whatever its share; one never drawn is not.
+    # A page that never changes is always fresh; a changing one that is never drawn is never fresh.
     fresh = np.where(np.isinf(changes), 0.0, fresh)
     return np.asarray(np.where(changes == 0, 1.0, fresh))
 
 
 def visit_share(changes: ArrayLike) -> Floats:
-    """Return g(x) = 1 − (1 + x)e^(−x) for x ≥ 0, exact to rounding also near 0 and at ∞.
+    """Return g(x) = 1 − (1 + x)e^(−x) for x ≥ 0, exact to rounding, also near 0 and at ∞.
 
     >>> float(visit_share(1e-8)) / (1e-16 / 2)  # doctest: +ELLIPSIS
     0.99999999...
@@ -147,7 +147,7 @@ def _alternating(r: Floats, coefficients: Floats) -> Floats:
 
 
 def _scaled_age(order: Order, r: Floats) -> Floats:
-    """Return mean age × f, which is a function of r alone."""
+    """Return mean age × f, which depends on r alone."""
     if order is Order.PURELY_RANDOM:
         return np.where(np.isinf(r), 1.0, r / (1.0 + r))
     decay = -np.expm1(-r) / r**2

@@ -1,8 +1,8 @@
-"""A binary heap over slots whose keys can change and whose members can leave: 16 bytes a slot.
+"""A binary heap over slots with changeable keys and removable members: 16 bytes a slot.
 
-The standard heap of tuples costs 120 bytes an entry and cannot move one. Here the key of each slot,
-the heap of slots and the place of each slot in it are three flat arrays, so that the next slot, a
-changed key and a departure each cost O(log n).
+The standard heap of tuples costs 120 bytes an entry and cannot move one. Here the keys of the
+slots, the heap of slots and the place of each slot in it are three flat arrays, so that finding the
+first slot takes O(1), and a changed key or a removal O(log n).
 
 Invariant: for every place p > 0 of the heap, the key at its parent (p − 1) // 2 is not larger.
 """
@@ -15,11 +15,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 ABSENT = -1
-"""Place of a slot that is not in the heap."""
+"""Place of a slot that is not in the heap; returned for "no slot"."""
 
 
 class SlotHeap:
-    """The slots that wait, least key first."""
+    """Waiting slots, least key first."""
 
     def __init__(self) -> None:
         self._key = array("d")
@@ -33,15 +33,15 @@ class SlotHeap:
         return slot < len(self._place) and self._place[slot] != ABSENT
 
     def key(self, slot: int) -> float:
-        """Return the key a slot has, or had when it left."""
+        """Return the key of a slot, or the one it had when it was removed."""
         return self._key[slot]
 
     def first(self) -> int:
-        """Return the slot of least key, or `ABSENT` where nobody waits."""
+        """Return the slot of least key; `ABSENT` if the heap is empty."""
         return self._heap[0] if self._heap else ABSENT
 
     def push(self, slot: int, key: float) -> None:
-        """Enter a slot, or move it if it waits already."""
+        """Add a slot, or change its key."""
         while slot >= len(self._place):
             self._key.append(0.0)
             self._place.append(ABSENT)
@@ -57,14 +57,14 @@ class SlotHeap:
             self._sink(slot, place)
 
     def move(self, slot: int, key: float) -> None:
-        """Give a slot another key; one that does not wait takes it along."""
+        """Set the key of a slot, whether it is in the heap or not."""
         if slot in self:
             self.push(slot, key)
         else:
             self._key[slot] = key
 
     def remove(self, slot: int) -> None:
-        """Take a slot out; nothing happens where it does not wait."""
+        """Remove a slot; do nothing if it is not in the heap."""
         if slot not in self:
             return
         place = self._place[slot]
@@ -79,10 +79,10 @@ class SlotHeap:
             self._sink(last, place)
 
     def load(self, keys: NDArray[np.float64]) -> None:
-        """Enter the next `len(keys)` slots at once; NaN leaves a slot outside.
+        """Add the next `len(keys)` slots at once; a slot with key NaN stays outside the heap.
 
         Args:
-            keys: keys of the slots that follow those known so far.
+            keys: keys of the slots that follow the existing ones.
         """
         first = len(self._place)
         self._key.frombytes(np.ascontiguousarray(keys, dtype=np.float64).tobytes())
@@ -92,7 +92,7 @@ class SlotHeap:
         self._rebuild(members.astype(np.int32))
 
     def rekey(self, keys: NDArray[np.float64]) -> None:
-        """Replace the keys of all slots, waiting or not, and order the heap anew."""
+        """Replace the keys of all slots, in the heap or not, and rebuild the heap."""
         self._key = array("d", np.ascontiguousarray(keys, dtype=np.float64).tobytes())
         self._rebuild(np.frombuffer(self._heap, dtype=np.int32).copy())
 

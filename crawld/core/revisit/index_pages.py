@@ -1,10 +1,10 @@
-"""What the index policy knows of each page, in flat arrays by slot, and what a visit is worth.
+"""State of the pages of one index policy, in flat arrays by slot, and their visit values.
 
-20 bytes a page: instant of the last visit, age (time from the last change to that visit, in
-scales), scale, importance. Numbers of one page are read through memory views, which give a plain
-float in a third of the time that an element of an array takes.
+20 bytes a page: time of the last visit, age (time from the last change to that visit, in scales),
+scale, importance. Values of one page are read through memory views, which return a plain float in a
+third of the time of an array element.
 
-Worth is that of `worth.py`, times the importance; it knows no hints.
+The visit value is that of `visit_value.py`, times the importance; hints are not included.
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ Floats = NDArray[np.float64]
 Slots = NDArray[np.int64]
 
 UNKNOWN_SCALE_S = 30 * 86_400.0
-"""Scale of a page whose past nobody has told yet."""
+"""Scale of a page without known history."""
 
 LONGEST_S = 2.0**41
-"""A page never visited counts as unvisited for so long."""
+"""Time since the last visit of a page never visited."""
 
 
 class IndexPages:
     """The pages of one index policy.
 
     Attributes:
-        table: worth by age, scale and time since the visit.
-        visited_at, age, scale, weight: one element a slot; -inf = never visited.
+        table: visit value by age, scale and time since the visit.
+        visited_at, age, scale, weight: one element a slot; visited_at −inf = never visited.
     """
 
     def __init__(self, table: VisitValueTable) -> None:
@@ -52,7 +52,7 @@ class IndexPages:
         return self._rates
 
     def extend(self, more: int) -> None:
-        """Make room for so many slots more."""
+        """Add room for more slots."""
         if more > 0:
             self.visited_at = np.concatenate([self.visited_at, np.full(more, -np.inf)])
             self.age = np.concatenate([self.age, np.zeros(more, np.float32)])
@@ -66,26 +66,26 @@ class IndexPages:
         self._scale = self.scale.data.cast("B").cast("f")
         self._weight = self.weight.data.cast("B").cast("f")
 
-    # -- one page ----------------------------------------------------------------------------------
+    # --- one page -------------------------------------------------------------------------------
 
     def enter(self, slot: int, visited_at: float, weight: float) -> None:
-        """Begin a page of unknown past."""
+        """Add a page of unknown history."""
         self._visited_at[slot], self._weight[slot] = visited_at, weight
         self._age[slot], self._scale[slot] = 0.0, UNKNOWN_SCALE_S
         self._rates += 1.0 / UNKNOWN_SCALE_S
 
     def leave(self, slot: int) -> None:
-        """End a page."""
+        """Remove a page."""
         self._rates -= 1.0 / self._scale[slot]
         self._scale[slot] = math.inf
 
     def learn(self, slot: int, age: float, scale: float) -> None:
-        """Take the age and the scale of a page."""
+        """Set the age and the scale of a page."""
         self._rates += 1.0 / scale - 1.0 / self._scale[slot]
         self._age[slot], self._scale[slot] = age, scale
 
     def set_visit(self, slot: int, at: float) -> None:
-        """Take the instant of a visit."""
+        """Set the time of the last visit of a page."""
         self._visited_at[slot] = at
 
     def of(self, slot: int) -> tuple[float, float, float]:
@@ -93,31 +93,31 @@ class IndexPages:
         return self._visited_at[slot], self._age[slot], self._scale[slot]
 
     def value(self, slot: int, at: float) -> float:
-        """Return what a visit to a page is worth now, seconds."""
+        """Return the value of a visit to a page now, seconds."""
         since = at - self._visited_at[slot]
         if since < 0.0:
             since = 0.0
         return self.table.value(self._age[slot], self._scale[slot], since) * self._weight[slot]
 
     def due(self, slot: int, level: float) -> float:
-        """Return a time until which a page is worth less than a level."""
+        """Return a time before which the visit value of a page is below a level."""
         weight = self._weight[slot]
         if weight <= 0.0:
             return math.inf
         wait = self.table.wait_s(self._age[slot], self._scale[slot], level / weight)
         return self._visited_at[slot] + wait
 
-    # -- many pages --------------------------------------------------------------------------------
+    # --- many pages -----------------------------------------------------------------------------
 
     def begin(self, first: int, visited_at: Floats, weight: Floats | float) -> None:
-        """Begin pages of unknown past in the slots from `first` on."""
+        """Add pages of unknown history in the slots from `first` on."""
         part = slice(first, first + len(visited_at))
         self.visited_at[part], self.scale[part] = visited_at, UNKNOWN_SCALE_S
         self.weight[part] = weight
         self._rates += len(visited_at) / UNKNOWN_SCALE_S
 
     def learn_many(self, slots: Slots, age: Floats, scale: Floats) -> None:
-        """Take the ages and the scales of distinct pages."""
+        """Set the ages and the scales of distinct pages."""
         before = self.scale[slots].astype(np.float64)
         self.scale[slots], self.age[slots] = scale, age
         after = self.scale[slots].astype(np.float64)
@@ -132,7 +132,7 @@ class IndexPages:
         return self.age[slots].astype(np.float64), self.scale[slots].astype(np.float64)
 
     def values(self, slots: Slots, at: float) -> Floats:
-        """Return what visits are worth now, seconds."""
+        """Return the values of visits now, seconds."""
         age, scale = self.shapes(slots)
         return np.asarray(self.table.values(age, scale, self.since(slots, at)) * self.weight[slots])
 

@@ -1,22 +1,21 @@
-"""The pages that wait in the index policy, and which of them is worth most.
+"""The waiting pages of the index policy, and which of them has the highest visit value.
 
-Worth grows with the time since the last visit, so that a page need not be looked at before it can
-be worth a *level* near the price of the last picks. Two places hold the pages:
+The value grows with the time since the last visit, so that a page need not be checked before its
+value can reach a *level* near the value of the last picks. A page is in one of two places:
 
-- the **heap**, keyed by a time at which the page is still worth less than the level (new pages
-  before all times, in their order);
-- the **pool**, the few pages worth about the level or more, their worth known and refreshed as
-  often as it can have moved by half a hundredth.
+- the **heap**, keyed by a time at which the value is still below the level (new pages before all
+  times, in order of arrival);
+- the **shortlist**, the few pages whose value is about the level or more, known and refreshed
+  whenever it may have changed by half a percent.
 
-A full pool raises the level and sends the rest back to the heap. Where nothing reaches the level
-any more, it is lowered and the heap keyed anew in one vectorised pass, at most once in n/32 picks.
-Of very many pages that pass would stop the daemon for a fifth of a second: there it is a *sweep*, a
-part of the pages at each pick, begun while the pool still lasts.
+A full shortlist raises the level and returns the rest to the heap. When no page reaches the level,
+it is lowered and the heap rekeyed in one vectorised pass, at most once in n/32 picks. For very many
+pages that pass would stop the daemon for a fifth of a second: there it is a *sweep*, a part of the
+pages at each pick, started before the shortlist is used up.
 
-Every page outside the pool is worth less than the level, so a pick worth the level is the best
-there is, but for the refresh: within a hundredth. Of more than `_AT_ONCE` pages that holds from the
-end of the first sweep on, some sixty picks for a million pages; until then the best of those seen
-so far is taken.
+Every page outside the shortlist is below the level, so a pick that reaches the level is the best,
+within a percent (for the refresh). With more than `_AT_ONCE` pages this holds from the end of the
+first sweep on, some sixty picks for a million pages; until then the best page seen so far is taken.
 """
 
 from __future__ import annotations
@@ -35,42 +34,43 @@ Floats = NDArray[np.float64]
 Slots = NDArray[np.int64]
 
 NEW = -(2.0**42)
-"""Keys of new pages lie around this, `LONGEST_S` at most away from it: before all times."""
+"""Keys of new pages are within `LONGEST_S` of this: before all times."""
 
 _SMALL = 512
-"""Up to so many pages all are in the pool: exact, and cheaper than any heap."""
+"""Up to this number all pages are in the shortlist: exact, and cheaper than any heap."""
 
 _SHORTLIST_LEAST, _SHORTLIST_SHARE, _SHORTLIST_MOST = 256, 8, 8192
-"""The pool holds up to an eighth of the pages, so that it lasts while prices fall."""
+"""The shortlist holds up to an eighth of the pages, so that it lasts while values fall."""
 
 _AHEAD = 8
 _POPS = 64
-"""Pages moved from heap to pool in one pick at most: a clock that leaps cannot stall the daemon."""
+"""Pages moved to the shortlist in one pick at most, so that a clock jump cannot stall the
+daemon."""
 
 _MOVED = 3e-3
-"""The pool is priced anew when the least waiting time in it has grown by this share."""
+"""The shortlist is refreshed when the least time since a visit in it has grown by this share."""
 
 _PAUSE, _PAUSE_S = 1e-3, 1e-3
-"""A page near the level waits a little in any case, or it would come back at once."""
+"""Least wait of a page near the level, which would otherwise be due again at once."""
 
 _NEAR = 0.99
 _ADMITTED, _MANY = 0.8, 160_000
-"""A page worth nearly the level enters the pool rather than come back soon; of very many pages
-there are too many so near."""
+"""A page at this share of the level enters the shortlist rather than be rechecked soon; not so with
+very many pages, of which too many are that near."""
 
 _REKEY_SHARE = 32
 _AT_ONCE = 65_536
-"""Pages keyed anew in one pass, some 15 ms."""
+"""Pages rekeyed in one pass, some 15 ms."""
 
 _SWEPT = 16_384
-"""Pages keyed anew at a pick of a sweep, some 3 ms; also those a new level is guessed from."""
+"""Pages rekeyed at one pick of a sweep, some 3 ms; also the sample size to estimate a new level."""
 
 
 class IndexQueue:
-    """The pages that wait.
+    """The waiting pages.
 
     Args:
-        pages: what is known of them.
+        pages: state of the pages.
     """
 
     def __init__(self, pages: IndexPages) -> None:
@@ -89,67 +89,67 @@ class IndexQueue:
         return slot in self._shortlist or slot in self._heap
 
     def is_new(self, slot: int) -> bool:
-        """Whether a page that waits does so among the new ones."""
+        """Whether a waiting page is among the new ones."""
         return slot in self._heap and self._heap.key(slot) <= NEW / 2
 
-    # -- coming and going --------------------------------------------------------------------------
+    # --- adding and removing --------------------------------------------------------------------
 
     def load(self, slots: Slots, new: Floats) -> None:
-        """Enter the next slots at once.
+        """Add the next slots at once.
 
         Args:
-            slots: the slots that follow those known so far.
-            new: keys of the pages that are new, NaN for the others.
+            slots: the slots that follow the existing ones.
+            new: keys of the new pages, NaN for the others.
         """
         self._heap.load(np.where(np.isnan(new), self._pages.dues(slots, self._level), new))
 
     def push_new(self, slot: int, key: float) -> None:
-        """Enter a new page.
+        """Add a new page.
 
         Args:
             slot: its slot.
-            key: its place among the new ones, around `NEW`.
+            key: its order among the new ones, around `NEW`.
         """
         self._heap.push(slot, key)
 
     def push(self, slot: int) -> None:
-        """Enter a page; it is looked at when it may be worth the level."""
+        """Add a page; it is checked when its value may reach the level."""
         self._heap.push(slot, self._pages.due(slot, self._level))
 
     def push_visited(self, slot: int) -> None:
-        """Enter a page that was visited just now."""
+        """Add a page that was visited just now."""
         if self._level == 0.0:
             self._shortlist.put(slot, 0.0)
         else:
             self.push(slot)
 
     def recheck(self, slot: int, now: float) -> None:
-        """Enter a page, or take it out of the pool, to be priced at the next pick."""
+        """Let a page be valued at the next pick, whether it was waiting or not."""
         self._shortlist.discard(slot)
         self._heap.push(slot, now)
 
     def restore_new(self, slot: int) -> None:
-        """Enter a new page that was taken out, where it was."""
+        """Return a new page that was removed to its place."""
         self._heap.push(slot, self._heap.key(slot))
 
     def remove(self, slot: int) -> None:
-        """Take a page out; nothing happens where it does not wait."""
+        """Remove a page; do nothing if it does not wait."""
         if not self._shortlist.discard(slot):
             self._heap.remove(slot)
 
     def reorder(self, slots: Slots, new: Floats) -> None:
-        """Order pages anew of which more is known now.
+        """Rekey pages whose models have changed.
 
         Args:
             slots: distinct slots, waiting or not.
-            new: keys of those that are new, NaN for the others.
+            new: keys of the new ones, NaN for the others.
         """
         due = self._pages.dues(slots, self._level)
         self._heap.move(slots, np.where(np.isnan(new), due, new))
         # The level may be far off now.
         self._refresh_at, self._picks_since_rekey = -math.inf, len(self)
 
-    # -- the best ----------------------------------------------------------------------------------
+    # --- selection ------------------------------------------------------------------------------
 
     def first_new(self) -> int:
         """Return the first of the new pages, or `ABSENT`."""
@@ -158,9 +158,9 @@ class IndexQueue:
         return slot if slot != ABSENT and self._heap.key(slot) <= NEW / 2 else ABSENT
 
     def best(self, at: float) -> tuple[int, float]:
-        """Return the page worth most and its worth; (-1, −inf) where none waits.
+        """Return the page of highest value and the value; (-1, −inf) if none waits.
 
-        To be asked where there is no new page.
+        Call it only when there is no new page.
         """
         if self._level == 0.0 and len(self._heap) > _SMALL:
             self._rekey(at)
@@ -178,7 +178,7 @@ class IndexQueue:
         return slot, value
 
     def _promote_due(self, at: float) -> None:
-        """Move pages whose time has come from the heap to the pool."""
+        """Move due pages from the heap to the shortlist."""
         heap, pages = self._heap, self._pages
         admitted = self._level * (_ADMITTED if len(self) <= _MANY else _NEAR)
         for _ in range(_POPS):
@@ -195,7 +195,7 @@ class IndexQueue:
             self._raise_level(at)
 
     def _refresh(self, at: float) -> None:
-        """Price the pool anew, and say when that is due again."""
+        """Update the values of the shortlist, and set when that is due again."""
         slots = self._shortlist.slots
         if len(slots) == 0:
             return
@@ -204,7 +204,7 @@ class IndexQueue:
         self._refresh_at = at + _MOVED * max(least, 0.0)
 
     def _raise_level(self, at: float) -> None:
-        """Raise the level to what the best of a full pool are worth; park the others."""
+        """Raise the level to the best values of a full shortlist; return the rest to the heap."""
         self._refresh(at)
         slots, values = self._shortlist.slots.copy(), self._shortlist.values.copy()
         count = self._shortlist_size() // 2
@@ -216,10 +216,10 @@ class IndexQueue:
             self._heap.push(slot, self._recheck_at(slot, float(values[place]), at))
 
     def _recheck_at(self, slot: int, value: float, at: float) -> float:
-        """Return a time until which a page worth less than the level stays so.
+        """Return a time before which a page below the level stays below it.
 
-        Where the density of gaps falls, worth grows at most with the square of the time since the
-        visit: W(τ) = ∫ s f(s) ds ≥ f(τ) τ²/2. A power of 2.5 leaves room for a density that rises.
+        Where the density of gaps falls, the value grows at most with the square of the time since
+        the visit: W(τ) = ∫ s f(s) ds ≥ f(τ) τ²/2. A power of 2.5 leaves room for a rising density.
         """
         since = at - self._pages.of(slot)[0]
         if value <= 0.0 or since <= 0.0:
@@ -238,10 +238,10 @@ class IndexQueue:
     def _shortlist_size(self) -> int:
         return min(max(_SHORTLIST_LEAST, len(self) // _SHORTLIST_SHARE), _SHORTLIST_MOST)
 
-    # -- a lower level -----------------------------------------------------------------------------
+    # --- lowering the level ---------------------------------------------------------------------
 
     def _lower_level(self, at: float) -> tuple[int, float]:
-        """Find the best page where nothing in the pool is worth the level."""
+        """Return the best page when nothing in the shortlist reaches the level."""
         if self._swept is None and self._picks_since_rekey * _REKEY_SHARE >= len(self):
             self._rekey(at)
         elif len(self._shortlist) == 0:
@@ -252,15 +252,15 @@ class IndexQueue:
         return self._shortlist.best()
 
     def _rekey(self, at: float) -> None:
-        """Price all waiting pages, at once or from now on in parts.
+        """Value all waiting pages, at once or in parts from now on.
 
-        The best are to fill half of the pool; their least worth is the new level.
+        The best fill half of the shortlist; the least of their values is the new level.
         """
         self._picks_since_rekey = 0
         waiting = self._heap.members()
         wanted = min(self._shortlist_size() // 2, len(waiting))
         if len(waiting) > _AT_ONCE:
-            # Every so-and-so-manieth page, so that pages of all ages are among them.
+            # Every n-th page, so that pages of all ages are included.
             sample = waiting[:: -(-len(waiting) // _SWEPT)]
             self._begin_sweep(sample, wanted * len(sample) // len(waiting), at)
             return
@@ -270,7 +270,7 @@ class IndexQueue:
         self._rekey_slots(waiting, values, best, at)
 
     def _rekey_slots(self, slots: Slots, values: Floats, best: Slots, at: float) -> None:
-        """Key waiting pages by the level and let the best of them into the pool."""
+        """Rekey waiting pages by the level and move the best of them to the shortlist."""
         due = self._pages.dues(slots, self._level)
         self._heap.move(slots, np.maximum(due, self._recheck_times(slots, values, at)))
         for slot, value in zip(slots[best].tolist(), values[best].tolist(), strict=True):
@@ -284,7 +284,7 @@ class IndexQueue:
         self._rekey_slots(sample, values, best, at)
 
     def _sweep(self, at: float) -> None:
-        """Key the next part of the pages by the level."""
+        """Rekey the next part of the pages."""
         first = self._swept or 0
         waiting = self._heap.members(first, first + _SWEPT)
         self._swept = first + _SWEPT if first + _SWEPT < len(self._pages) else None
@@ -292,7 +292,7 @@ class IndexQueue:
         self._rekey_slots(waiting, values, np.flatnonzero(values >= self._level), at)
 
     def _sweep_ahead(self, at: float) -> None:
-        """Begin a sweep while the pool still lasts, so that no pick must wait for it."""
+        """Start a sweep before the shortlist is used up, so that no pick must wait for it."""
         due = self._picks_since_rekey * _REKEY_SHARE >= len(self)
         if due and self._swept is None and len(self._heap) > _AT_ONCE:
             self._rekey(at)

@@ -1,4 +1,4 @@
-"""The names of the selection policies; apart, so that reading a config loads no numpy."""
+"""Names of the selection policies; a module of its own, so that reading a config loads no numpy."""
 
 from __future__ import annotations
 

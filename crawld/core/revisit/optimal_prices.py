@@ -1,24 +1,25 @@
-"""The prices of an optimal allocation, found for all hosts at once in a few passes over the pages.
+"""The prices of an optimal allocation, for all hosts at once, in a few passes over the pages.
 
-A *pool* is a set of pages that shares one price and must spend a given bandwidth: each host held by
+A *pool* is a set of pages that shares one price and must spend a given bandwidth: each host held at
 its ceiling is a pool (number h + 1), all other hosts together are pool 0. The price of a pool is
 written μ = (1 − e^(−s))·max(w/λ), s in (0, ∞): for the best page x − ln(1 + x) = s exactly, so that
-even a bandwidth too small to move μ by one rounding has its own s.
+even a bandwidth too small to change μ by one rounding has its own s.
 
-1. The pages of a host are grouped by log(λ/w), one group per eighth of an octave. On the groups,
-   which are few, bisection finds every host's own price, the common price, and thereby which hosts
-   are held, to three digits or better.
-2. Newton steps on ln s against ln Σf, all open pools in one pass over their pages, kept inside
-   a bracket. Each step squares the error: two or three passes in practice. The sum of pool 0 counts
-   min(share, ceiling) for each host, so that it is right also where a host's side is still open.
-3. The hosts of pool 0 that ended above their ceiling are held and find their own price by step 2;
-   a host held in error is given back to pool 0, and all of it repeats.
+1. The pages of a host are grouped by log(λ/w), one group per eighth of an octave. On the few groups
+   bisection finds the price of every host, the common price, and which hosts are held, to three
+   digits or better.
+2. Newton steps on ln s against ln Σf, all open pools in one pass over their pages, inside a
+   bracket. Each step squares the error: two or three passes in practice. The sum of pool 0 counts
+   min(share, ceiling) for each host, so that it is right even while it is open which hosts are
+   held.
+3. Hosts of pool 0 above their ceiling become held and get their own price by step 2; hosts held in
+   error return to pool 0; and all of it repeats.
 
 A page that changes very fast enters at the price w/λ with a jump: f goes from 0 to λ/36 within one
-rounding of the price. Where the target lies inside such a jump the bracket collapses, and the
+rounding of the price. If the target is inside such a jump, the bracket collapses, and the
 frequencies are interpolated between its two ends: prices stay equal to rounding, sums exact.
 
-Pages are read in blocks that stay in the cache. Invariant: low ≤ ln s ≤ high for every pool.
+Pages are read in blocks that fit the cache. Invariant: low ≤ ln s ≤ high for every pool.
 """
 
 from __future__ import annotations
@@ -48,12 +49,12 @@ _LOG_ONE = 30.0
 """From here on e^(−s) is near the rounding of 1."""
 
 _SURELY_HELD = 1.05
-"""A host is held from the start if the groups price it this much above the common price."""
+"""A host is held from the start if the groups price it this factor above the common price."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Groups:
-    """Pages of like w/λ of one host, as one page: host, Σ λ, and the mean λ/w weighted by λ."""
+    """Pages of similar w/λ of one host, as one page: host, Σ λ, and the mean λ/w weighted by λ."""
 
     host: NDArray[np.int64]
     rate: Floats
@@ -68,7 +69,7 @@ def solve_pools(web: PagesByHost, bandwidth: float) -> tuple[Floats, Floats, flo
         bandwidth: C per second, at most the sum of the ceilings of hosts worth a visit.
 
     Returns:
-        f per page (per second), μ_h per host, μ (0 where every host is held).
+        f per page (per second), μ_h per host, μ (0 if every host is held).
     """
     pools = _Pools(web)
     pools.start(bandwidth)
@@ -86,7 +87,7 @@ def _frequency(rate: Floats, q: Floats, s: Floats) -> tuple[Floats, Floats]:
         left = 1.0 - share
         log_share = -np.log1p(-np.minimum(share, 1.0))
         falling = s * q * np.exp(-s) / left
-        if np.any(s > _LOG_ONE):  # the best page alone is told apart below rounding
+        if np.any(s > _LOG_ONE):  # below rounding only the best page can be distinguished
             best = q == 1.0
             log_share, falling = np.where(best, s, log_share), np.where(best, s, falling)
         x = changes_per_visit(log_share)
@@ -97,7 +98,7 @@ def _frequency(rate: Floats, q: Floats, s: Floats) -> tuple[Floats, Floats]:
 
 
 class _Pools:
-    """One allocation being solved."""
+    """The solver's state for one allocation."""
 
     def __init__(self, web: PagesByHost) -> None:
         self._web = web
@@ -105,7 +106,7 @@ class _Pools:
         self._best = web.best_worth()
         self._alive = self._best > 0
         self._held = np.zeros(web.hosts, dtype=bool)
-        # Pool 0 is common, pool h + 1 is host h; a host points at the pool that prices it.
+        # Pool 0 is common, pool h + 1 is host h.
         self._log_s = np.zeros(web.hosts + 1)
         self._low = np.full(web.hosts + 1, -_LOG_S_MOST)
         self._high = np.full(web.hosts + 1, _LOG_S_MOST)
@@ -113,7 +114,7 @@ class _Pools:
 
     @property
     def common_price(self) -> float:
-        """Return μ: 0 where every host is held."""
+        """μ; 0 if every host is held."""
         if not self._free.any():
             return 0.0
         return float(-np.expm1(-np.exp(self._log_s[0])) * self._best[self._free].max())
@@ -127,7 +128,7 @@ class _Pools:
         own = -np.expm1(-np.exp(self._log_s[1:])) * self._best
         return np.where(self._held, own, self.common_price)
 
-    # -- step 1 ------------------------------------------------------------------------------------
+    # --- step 1 ---------------------------------------------------------------------------------
 
     def start(self, bandwidth: float) -> None:
         """Find which hosts are held, and ln s of every pool, from groups of pages."""
@@ -135,13 +136,13 @@ class _Pools:
         everyone = np.ones(len(groups.host), dtype=bool)
         self._log_s[1:] = _bisect(groups, everyone, groups.host, self._best, self._web.ceiling)
         own = np.where(self._alive, -np.expm1(-np.exp(self._log_s[1:])) * self._best, 0.0)
-        # Σ min(share at μ, ceiling) falls with μ: hosts are held from the dearest downwards.
+        # Σ min(share at μ, ceiling) falls with μ: hosts are held in order of falling price.
         order = np.argsort(-own)
         low, high = 0, int(np.count_nonzero(self._alive))
         while low < high:
             middle = (low + high) // 2
             share = _host_share(groups, own[order[middle]], self._web.hosts)
-            # A host spends its ceiling at its own price, also where rounding would say nothing.
+            # A host spends its ceiling at its own price, even if the rounded sum does not show it.
             spent = np.where(self._alive, np.minimum(share, self._web.ceiling), 0.0)
             spent[order[: middle + 1]] = self._web.ceiling[order[: middle + 1]]
             low, high = (middle + 1, high) if spent.sum() <= bandwidth else (low, middle)
@@ -187,13 +188,13 @@ class _Pools:
     def _blocks(self) -> list[slice]:
         return [slice(k, k + _BLOCK) for k in range(0, len(self._host), _BLOCK)]
 
-    # -- step 2 ------------------------------------------------------------------------------------
+    # --- step 2 ---------------------------------------------------------------------------------
 
     def converge(self, bandwidth: float) -> None:
         """Bring every pool's sum to its target."""
         target = self._targets(bandwidth)
         open_ = np.concatenate([[self._free.any()], self._held]) & (target > 0)
-        # With nothing to spend the price is that of the best page.
+        # With nothing to spend, the price is that of the best page.
         nothing = (target <= 0) & ~open_
         self._log_s[nothing] = self._low[nothing] = self._high[nothing] = _LOG_S_MOST
         for _ in range(_PASSES):
@@ -216,7 +217,7 @@ class _Pools:
         return np.concatenate([[common], spent]), np.concatenate([[moving], slope])
 
     def _pass(self, open_: Mask) -> Iterator[tuple[slice, Floats, Floats]]:
-        """Yield f and its slope of the pages of open pools, block by block."""
+        """Yield f and its slope for the pages of open pools, block by block."""
         pool_of_host = np.where(self._held, np.arange(self._web.hosts) + 1, 0)
         wanted = open_[pool_of_host] & self._alive
         s = np.exp(self._log_s)[pool_of_host]
@@ -230,7 +231,7 @@ class _Pools:
             yield part, *_frequency(self._web.change_rate[part], q, s[host])
 
     def _step(self, open_: Mask, share: Floats, slope: Floats, target: Floats) -> Mask:
-        """Move ln s of the open pools by one guarded Newton step; return which go on."""
+        """Move ln s of the open pools by one guarded Newton step; return which stay open."""
         low, high, at = self._low, self._high, self._log_s
         low[open_ & (share > target)] = at[open_ & (share > target)]
         high[open_ & (share <= target)] = at[open_ & (share <= target)]
@@ -245,10 +246,10 @@ class _Pools:
         at[open_ & ~met] = np.where(done, high, following)[open_ & ~met]
         return np.asarray(~done, dtype=np.bool_)
 
-    # -- step 3 ------------------------------------------------------------------------------------
+    # --- step 3 ---------------------------------------------------------------------------------
 
     def correct(self) -> bool:
-        """Move hosts on the wrong side of their ceiling; return whether any was."""
+        """Move hosts on the wrong side of their ceiling; return whether there were any."""
         common = self.common_price
         own = -np.expm1(-np.exp(self._log_s[1:])) * self._best
         cheap = self._held & (own < common * (1 - 1e-12))
@@ -257,7 +258,8 @@ class _Pools:
         self._held = (self._held | over) & ~cheap
         moved = bool(cheap.any() or over.any())
         if moved:
-            # The best page of pool 0 may have left with its host: the same price is another s.
+            # The best page of pool 0 may have left with its host: the same price then has another
+            # s.
             best = self._best[self._free].max(initial=0.0)
             part = min(common / best, 1.0 - 1e-15) if best > 0 else 0.5
             self._log_s[0] = np.log(-np.log1p(-max(part, 1e-300)))
@@ -277,7 +279,7 @@ class _Pools:
         return out
 
     def frequencies(self, bandwidth: float) -> Floats:
-        """Return f per page, each pool scaled by what rounding left of its sum."""
+        """Return f per page, each pool scaled to its exact sum."""
         f = self._frequency_now()
         pools = np.concatenate([[self._free.any()], self._held])
         collapsed = pools & (self._high > self._low)
@@ -293,7 +295,7 @@ class _Pools:
         rise = np.maximum(np.bincount(self._host, more, self._web.hosts) - less_sum, 0.0)
         with np.errstate(divide="ignore", invalid="ignore"):
             room = np.nan_to_num((self._web.ceiling - less_sum) / rise, nan=0.0)
-        # Up to its ceiling a host takes its part of the jump; pool 0 jumps together.
+        # A held host takes its part of the jump, up to its ceiling; pool 0 jumps together.
         room = np.clip(room, 0.0, 1.0)
         mix = np.where(self._held & collapsed[1:], room, 0.0)
         if collapsed[0]:
@@ -309,7 +311,7 @@ class _Pools:
             f[part] = np.where(own > 0, f[part] + own * (more[part] - f[part]), f[part])
 
     def _scale(self, f: Floats, bandwidth: float) -> None:
-        """Take away what rounding left of each pool's sum."""
+        """Remove the rounding error of each pool's sum."""
         with np.errstate(divide="ignore", invalid="ignore"):
             scale = self._targets(bandwidth) / self._pool_sums(f)
         scale = np.where(np.isfinite(scale), scale, 0.0)
@@ -329,7 +331,7 @@ class _Pools:
 def _bisect(
     groups: _Groups, member: Mask, pool: NDArray[np.int64], best: Floats, target: Floats
 ) -> Floats:
-    """Return ln s of each pool such that its groups spend its target."""
+    """Return ln s of each pool at which its groups spend its target."""
     rate, ratio, pool = groups.rate[member], groups.ratio[member], pool[member]
     low, high = np.full(len(best), -60.0), np.full(len(best), 60.0)
     q = np.maximum(ratio * best[pool], 1.0)

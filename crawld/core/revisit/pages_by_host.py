@@ -13,13 +13,13 @@ Indices = NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True)
 class PagesByHost:
-    """Pages grouped by host: what an allocation is computed from.
+    """Pages grouped by host.
 
     Attributes:
-        change_rate: λ per page, per second, ≥ 0 (inf: changes faster than anyone can visit).
-        offsets: first page of each host and, last, the number of pages.
-        ceiling: most visits a second each host permits (1/P_h), inf = no limit.
-        weight: importance of each page, or None where all are 1.
+        change_rate: λ per page, per second, ≥ 0; inf: changes faster than any visits.
+        offsets: first page of each host and, at the end, the number of pages.
+        ceiling: most visits per second each host permits (1/P_h), inf = no limit.
+        weight: importance of each page; None: all 1.
     """
 
     change_rate: Floats
@@ -45,14 +45,14 @@ class PagesByHost:
         return np.repeat(np.arange(self.hosts, dtype=np.int32), np.diff(self.offsets))
 
     def worth(self, part: slice) -> Floats:
-        """Return w/λ of some pages: the most a visit can be worth; 0 where none is, or λ = 0."""
+        """Return w/λ of some pages, the upper limit of a visit's value; 0 where w or λ is 0."""
         rate = self.change_rate[part]
         weight = 1.0 if self.weight is None else self.weight[part]
         with np.errstate(divide="ignore", invalid="ignore"):
             return np.where(rate > 0, weight / rate, 0.0)
 
     def best_worth(self) -> Floats:
-        """Return the largest w/λ of each host, 0 where no visit is worth anything."""
+        """Return the largest w/λ of each host; 0 if no visit to it has a value."""
         best = np.zeros(self.hosts)
         filled = np.diff(self.offsets) > 0
         if filled.any():

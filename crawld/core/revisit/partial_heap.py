@@ -1,12 +1,12 @@
-"""A queue over slots of which only the near end is in order: 9 bytes a slot, a microsecond a step.
+"""A priority queue over slots with only its near end in order: 9 bytes a slot, 1 µs a step.
 
-The index policy looks at a page some time before it can matter, again and again. A heap of flat
-arrays pays a dozen steps of Python each time; the heap of the standard library is fast and costs
-100 bytes an entry. So the keys of all slots lie in one flat array, and only the slots of least key
-are in a heap. When that is used up, the next share is found in one vectorised pass.
+The index policy checks a page repeatedly, some time before it can matter. A heap of flat arrays
+takes a dozen steps of Python each time; the heap of the standard library is fast but costs 100
+bytes an entry. So the keys of all slots are in one flat array, and only the slots of least key are
+in a heap. When it is empty, the next part is found in one vectorised pass.
 
-Invariant: every member whose key is at most `_bound` has an entry (key, slot) in `_near`. Entries
-whose slot has left or has another key by now are passed over.
+Invariant: every member whose key is at most `_bound` has an entry (key, slot) in `_near`. An entry
+whose slot was removed or has another key is skipped.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ from numpy.typing import NDArray
 from crawld.core.revisit.heap import ABSENT
 
 _NEAR_SHARE, _NEAR_LEAST, _NEAR_MOST = 16, 256, 16_384
-"""The near end is a sixteenth of the slots; of very many less, so that ordering it is quick."""
+"""The near end is a sixteenth of the slots, within these limits, so that ordering it is quick."""
 
 _SAMPLED = 65_536
-"""Of more slots the bound of the near end is guessed from so many of them."""
+"""With more slots, the bound of the near end is estimated from a sample of this size."""
 
 _PASSED_OVER = 4
-"""The near end is cleared of what has left when it is so many times as long as it should be."""
+"""The near end is cleaned of stale entries at this multiple of its intended length."""
 
 
 class PartialHeap:
-    """The slots that wait, least key first; the interface of `SlotHeap`."""
+    """Waiting slots, least key first; the interface of `SlotHeap`."""
 
     def __init__(self) -> None:
         self._key = array("d")
@@ -47,11 +47,11 @@ class PartialHeap:
         return slot < len(self._waits) and self._waits[slot] == 1
 
     def key(self, slot: int) -> float:
-        """Return the key a slot has, or had when it left."""
+        """Return the key of a slot, or the one it had when it was removed."""
         return self._key[slot]
 
     def first(self) -> int:
-        """Return the slot of least key, or `ABSENT` where nobody waits."""
+        """Return the slot of least key; `ABSENT` if the queue is empty."""
         near, keys, waits = self._near, self._key, self._waits
         while self._count:
             while near:
@@ -63,7 +63,7 @@ class PartialHeap:
         return ABSENT
 
     def push(self, slot: int, key: float) -> None:
-        """Enter a slot, or move it if it waits already."""
+        """Add a slot, or change its key."""
         while slot >= len(self._waits):
             self._key.append(0.0)
             self._waits.append(0)
@@ -77,16 +77,16 @@ class PartialHeap:
                 self._clear()
 
     def remove(self, slot: int) -> None:
-        """Take a slot out; nothing happens where it does not wait."""
+        """Remove a slot; do nothing if it is not in the queue."""
         if slot in self:
             self._waits[slot] = 0
             self._count -= 1
 
     def load(self, keys: NDArray[np.float64]) -> None:
-        """Enter the next `len(keys)` slots at once; NaN leaves a slot outside.
+        """Add the next `len(keys)` slots at once; a slot with key NaN stays outside the queue.
 
         Args:
-            keys: keys of the slots that follow those known so far.
+            keys: keys of the slots that follow the existing ones.
         """
         waiting = ~np.isnan(keys)
         self._key.frombytes(np.ascontiguousarray(keys, dtype=np.float64).tobytes())
@@ -95,7 +95,7 @@ class PartialHeap:
         self._forget_order()
 
     def move(self, slots: NDArray[np.int64], keys: NDArray[np.float64]) -> None:
-        """Give distinct slots other keys; those that do not wait take them along."""
+        """Set the keys of distinct slots, whether they are in the queue or not."""
         np.frombuffer(self._key, dtype=np.float64)[slots] = keys
         nearer = keys <= self._bound
         if len(self._near) + np.count_nonzero(nearer) > self._near_most():
@@ -106,7 +106,7 @@ class PartialHeap:
                 heappush(self._near, (key, slot))
 
     def members(self, first: int = 0, end: int | None = None) -> NDArray[np.int64]:
-        """Return the slots from `first` to before `end` that wait, in order of their numbers."""
+        """Return the members among the slots from `first` to before `end`, ascending."""
         return first + np.flatnonzero(np.frombuffer(self._waits, dtype=np.uint8)[first:end])
 
     def _share(self) -> int:
@@ -119,7 +119,7 @@ class PartialHeap:
         self._near, self._bound = [], -math.inf
 
     def _refill(self) -> list[tuple[float, int]]:
-        """Bring the members of least key, of equal keys all, to the near end."""
+        """Move the members of least key to the near end, equal keys together."""
         keys, waits = np.frombuffer(self._key), np.frombuffer(self._waits, dtype=np.bool_)
         bound = self._near_bound(keys, waits)
         slots = np.flatnonzero((keys <= bound) & waits)
@@ -130,7 +130,7 @@ class PartialHeap:
         return self._near
 
     def _near_bound(self, keys: NDArray[np.float64], waits: NDArray[np.bool_]) -> float:
-        """Return a key that about the wanted share of the members has or is below, one at least."""
+        """Return a key that about the wanted share of the members, at least one, does not exceed."""
         share = self._share()
         if share >= self._count:
             return math.inf

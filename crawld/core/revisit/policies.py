@@ -1,14 +1,14 @@
-"""The one interface of every selection policy, and the policy all others are measured against.
+"""The interface of all selection policies, and UNIFORM, the reference policy.
 
-A policy orders the pages of one host: at each free slot of the host it names the page to visit.
-It knows no clock, no network and no database: time is an argument, what a visit found comes in as
-an `VisitObservation`, and everything it holds is derived state that can be rebuilt from the pages.
-The daemon, the laboratory and the benchmarks drive the same objects.
+A policy orders the pages of one host: at each free slot of the host it selects the page to visit.
+It has no clock, no network and no database: time is an argument, and the result of a visit is a
+`VisitObservation`. All its state can be rebuilt from the pages. The daemon, the laboratory and the
+benchmarks use the same classes.
 
-Rule 1: `select` hands a page out once; until `record_visit` or `release` it is in flight and is not
-selected again. Rule 2: an unknown page in `record_visit`, `release`, `record_hint`, `remove` or
-`set_weight` is no error: it was removed while in flight, or a hint came late. Rule 3: a clock that
-jumps neither starves a page nor lets one be visited twice in a row.
+Rule 1: `select` takes a page in flight; it is not selected again until `record_visit` or `release`.
+Rule 2: an unknown page in `record_visit`, `release`, `record_hint`, `remove` or `set_weight` is
+ignored: it was removed while in flight, or the hint came late. Rule 3: a clock that jumps must
+neither starve a page nor cause two visits to one page in a row.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ from crawld.core.revisit.slots import FREE, PageSlots
 
 @dataclass(frozen=True, slots=True)
 class VisitObservation:
-    """What one successful visit revealed of the page's changes.
+    """Changes of a page that one successful visit showed.
 
     Attributes:
-        changed: the page is not as it was at the visit before (a first visit: True).
-        changed_at: exact instants of changes since the visit before, oldest first, Unix seconds,
-            as far as the server tells them: none, the last one (Last-Modified), or all of them
-            (a revision history). At a first visit: of all changes up to now.
+        changed: whether the page changed since the previous visit (at a first visit: True).
+        changed_at: exact times of changes since the previous visit (at a first visit: of all
+            changes), Unix seconds, oldest first. Empty where the server reports none; one element
+            for Last-Modified; all of them for a revision history.
         model: the page's change model after this visit, for policies that learn.
     """
 
@@ -43,10 +43,10 @@ class VisitObservation:
 
 
 class Policy(Protocol):
-    """Which page of a host is visited next."""
+    """Selects the page of a host to visit next."""
 
     def __len__(self) -> int:
-        """Return the number of pages held, in flight or not."""
+        """Return the number of pages held, including those in flight."""
         ...
 
     def __contains__(self, page: int) -> bool:
@@ -54,16 +54,16 @@ class Policy(Protocol):
         ...
 
     def contains_many(self, pages: ArrayLike) -> NDArray[np.bool_]:
-        """Return whether each of many pages is held, same order."""
+        """Return whether each page is held, in the same order."""
         ...
 
     def add(self, page: int, last_visit_at: float | None, weight: float = 1.0) -> None:
-        """Hold a page; a page already held is left as it is.
+        """Add a page; do nothing if it is already held.
 
         Args:
             page: key of the page.
-            last_visit_at: instant of its last successful visit, Unix seconds; None = never.
-            weight: importance, ≥ 0; a page of weight 0 is visited only where nothing else waits.
+            last_visit_at: time of its last successful visit, Unix seconds; None = never.
+            weight: importance, ≥ 0; a page of weight 0 is visited only when no other page waits.
         """
         ...
 
@@ -73,62 +73,62 @@ class Policy(Protocol):
         last_visit_at: ArrayLike | None = None,
         weights: ArrayLike | None = None,
     ) -> None:
-        """Hold many pages at once, none of them held yet.
+        """Add many pages at once, none of them already held.
 
         Args:
-            pages: distinct page keys, the longest unvisited first.
-            last_visit_at: instants of their last visits, Unix seconds, NaN = never; same length.
-                Without it all of them count as never visited.
-            weights: importance of each, same length; 1 without it.
+            pages: distinct page keys, oldest last visit first.
+            last_visit_at: times of their last visits, Unix seconds, NaN = never; same length. None:
+                no page was ever visited.
+            weights: importance of each, same length; None: all 1.
 
         Raises:
-            ValueError: a page is given twice or is held already.
+            ValueError: a page is given twice or is already held.
         """
         ...
 
     def remove(self, page: int) -> None:
-        """Forget a page, in flight or not."""
+        """Remove a page, in flight or not."""
         ...
 
     def set_weight(self, page: int, weight: float) -> None:
-        """Change the importance of a page."""
+        """Set the importance of a page."""
         ...
 
     def select(self, now: float) -> int | None:
-        """Return the page to visit now and take it out of selection; None where none waits."""
+        """Return the page to visit now and mark it in flight; None if no page waits."""
         ...
 
     def record_visit(self, page: int, now: float, observation: VisitObservation | None) -> None:
-        """End a visit; the page waits again.
+        """Record a visit; the page waits again.
 
         Args:
-            page: the page visited, in flight or not (an operator may visit any page).
-            now: instant of the visit, Unix seconds.
-            observation: what the visit revealed; None where it failed to reveal anything.
+            page: the page visited; it need not be in flight (an operator may visit any page).
+            now: time of the visit, Unix seconds.
+            observation: the changes seen; None if the visit failed.
         """
         ...
 
     def release(self, page: int) -> None:
-        """Give a selected page back as if it had never been selected."""
+        """Return a selected page as if it had not been selected."""
         ...
 
     def record_hint(self, page: int, at: float, *, trust: float = 1.0) -> None:
-        """Note a report that the page changed.
+        """Record a report that the page changed.
 
         Args:
-            page: key of the page; an unknown one is passed over.
-            at: instant of the change as reported, Unix seconds.
-            trust: share of the source's hints that are real (`change/reliability.py`), in [0, 1];
-                at 0 the report is worth nothing and changes nothing.
+            page: key of the page.
+            at: reported time of the change, Unix seconds.
+            trust: share of the source's hints that are true (`change/reliability.py`), in [0, 1];
+                at 0 the hint has no effect.
         """
         ...
 
 
 class MonotonicClock:
-    """Time as the wall clock goes, but for its steps back: then time stands still and goes on.
+    """Wall clock time without backward steps: after a step back, time continues from the old value.
 
     Attributes:
-        now: the policy's time of the last call. lead: how far it is ahead of the wall clock.
+        now: time at the last call. lead: how far it is ahead of the wall clock, seconds.
     """
 
     def __init__(self) -> None:
@@ -136,27 +136,28 @@ class MonotonicClock:
         self.lead = 0.0
 
     def advance(self, now: float) -> float:
-        """Return the policy's time at a wall clock time."""
+        """Move the clock to a wall clock time and return the monotonic time."""
         if now + self.lead < self.now:
             self.lead = self.now - now
         self.now = now + self.lead
         return self.now
 
     def visit_time(self, at: float) -> float:
-        """Return the policy's time of a visit that may be told late: time does not go back for it.
+        """Return the monotonic time of a visit that may be reported late, without moving back.
 
         Args:
-            at: its instant, Unix seconds; one later than all calls so far moves the clock.
+            at: wall clock time of the visit, Unix seconds; if it is later than now, the clock
+                moves.
         """
         return at + self.lead if at + self.lead < self.now else self.advance(at)
 
 
 NEVER = -(2.0**52)
-"""Key of the first page that was never visited; later ones count up from here, all before time."""
+"""Key of the first new page; the keys of later ones count up from here, below all real times."""
 
 
 class PageSet:
-    """Base of the policies: which pages are held, and the slot of each in the policy's arrays.
+    """Base of the policies: the pages held and the slot of each in the policy's arrays.
 
     A policy that does not override `set_weight` or `record_hint` ignores them.
     """
@@ -171,7 +172,7 @@ class PageSet:
         return page in self._slots
 
     def contains_many(self, pages: ArrayLike) -> NDArray[np.bool_]:
-        """Return whether each of many pages is held, same order."""
+        """Return whether each page is held, in the same order."""
         return np.asarray(self._slots.find_many(pages) != FREE)
 
     def set_weight(self, page: int, weight: float) -> None:
@@ -182,9 +183,9 @@ class PageSet:
 
 
 class UniformPolicy(PageSet):
-    """Round robin by age: the page whose last visit is oldest, new pages first and in order.
+    """Round robin by age: oldest last visit first; new pages before that, in order of arrival.
 
-    32 bytes a page; every call O(log n). Weights and hints are accepted and change nothing.
+    32 bytes a page; every call is O(log n). Weights and hints have no effect.
     """
 
     def __init__(self) -> None:
@@ -194,7 +195,7 @@ class UniformPolicy(PageSet):
         self._new_count = 0
 
     def add(self, page: int, last_visit_at: float | None, weight: float = 1.0) -> None:
-        """Hold a page, among the new ones where it was never visited."""
+        """Add a page; one that was never visited goes to the end of the new pages."""
         if page in self._slots:
             return
         self._heap.push(self._slots.add(page), self._key(last_visit_at))
@@ -205,7 +206,7 @@ class UniformPolicy(PageSet):
         last_visit_at: ArrayLike | None = None,
         weights: ArrayLike | None = None,
     ) -> None:
-        """Hold many pages, the longest unvisited first."""
+        """Add many pages, oldest last visit first."""
         slots = self._slots.load(pages)
         never = NEVER + self._new_count + np.arange(len(slots), dtype=np.float64)
         self._new_count += len(slots)
@@ -217,13 +218,13 @@ class UniformPolicy(PageSet):
         self._heap.load(keys)
 
     def remove(self, page: int) -> None:
-        """Forget a page."""
+        """Remove a page."""
         slot = self._slots.remove(page)
         if slot != FREE:
             self._heap.remove(slot)
 
     def select(self, now: float) -> int | None:
-        """Return the page visited longest ago."""
+        """Return the page with the oldest last visit."""
         slot = self._heap.first()
         if slot == ABSENT:
             return None
@@ -231,13 +232,13 @@ class UniformPolicy(PageSet):
         return self._slots.page_at[slot]
 
     def record_visit(self, page: int, now: float, observation: VisitObservation | None) -> None:
-        """Put the page at the end of the round."""
+        """Move the page to the end of the round."""
         slot = self._slots.find(page)
         if slot != FREE:
             self._heap.push(slot, self._turn(now))
 
     def release(self, page: int) -> None:
-        """Put a selected page back where it was."""
+        """Return a selected page to its place in the round."""
         slot = self._slots.find(page)
         if slot != FREE and slot not in self._heap:
             self._heap.push(slot, self._heap.key(slot))
@@ -250,7 +251,7 @@ class UniformPolicy(PageSet):
         return NEVER + self._new_count
 
     def _turn(self, now: float) -> float:
-        # Later than every turn before, even where the clock stepped back: else the page just
-        # visited would be the oldest and be visited again.
+        # Later than every turn before, even after the clock stepped back: otherwise the page just
+        # visited would be the oldest and would be visited again.
         self._latest = max(now, math.nextafter(self._latest, math.inf))
         return self._latest

@@ -1,16 +1,16 @@
-"""Policies that follow revisit frequencies allocated beforehand: RANDOM, MERGE and DELAYED.
+"""Policies that follow allocated revisit frequencies: RANDOM, MERGE and DELAYED.
 
-The ideal instants of a page are (k + φ)/f, k = 0, 1, …, with a phase φ in (0, 1) hashed from the
-page key, so that a restart repeats it. MERGE visits in the order of the ideal instants of all
-pages, one a slot, never idle; DELAYED keeps each ideal instant until the first slot at or after
-it, and idles where none has come; RANDOM draws, each page with probability ∝ f or all alike.
+The ideal visit times of a page are (k + φ)/f, k = 0, 1, …, with a phase φ in (0, 1) hashed from the
+page key, so that it is the same after a restart. MERGE visits in the order of the ideal times of
+all pages, one a slot, and never idles. DELAYED moves each ideal time to the first slot at or after
+it, and idles when no page is due. RANDOM draws a page, with probability ∝ f or uniformly.
 
-Phases are independent on purpose: with equal phases the schedule clumps (one page at 2f beside 40
-at f kept .594 of its equally spaced freshness, with random phases .999).
+Phases are independent for a reason: with equal phases visits cluster (one page at 2f beside 40 at f
+kept .594 of its equally spaced freshness, with random phases .999).
 
-A page without a frequency yet is new: it is visited at once, in order of arrival, and from then on
-counts with the mean frequency of the others until the next allocation. f = 0 means given up: the
-page is selected only where nobody else waits. A schedule is 44 bytes a page.
+A page without a frequency is new: it is visited at once, in order of arrival, and then has the mean
+frequency of the others until the next allocation. f = 0 means given up: the page is selected only
+when no other page waits. 44 bytes a page.
 
 Source: PUC-Rio dissertation, chapter 4 (RANDOM, MERGE, DELAYED).
 """
@@ -33,20 +33,20 @@ from crawld.core.revisit.slots import FREE
 Floats = NDArray[np.float64]
 
 _UNKNOWN = -1.0
-"""Frequency of a page no allocation has seen."""
+"""Frequency of a page that no allocation has included."""
 
 _GIVEN_UP, _GIVEN_UP_STEP = 1e18, 256.0
-"""Due time of the first page with f = 0, and how much later the next one is: they take turns. Any
-other due time is earlier; at 1e18 floats are 128 apart."""
+"""Due time of the first page with f = 0, and its distance to the next one, so that such pages take
+turns. All other due times are earlier; at 1e18 floats are 128 apart."""
 
 _LEAST_SHARE = 1e-9
-"""Chance of a page with f = 0, in means of the others: it is drawn where nobody else waits."""
+"""Weight of a page with f = 0, relative to the mean: it is drawn only when no other page waits."""
 
 _FEW = 8
-"""An allocation of fewer pages than one in so many moves them one by one, not all in one sweep."""
+"""An allocation of less than this fraction (1/n) of the pages moves them one by one."""
 
 _CLOCK_STEP_S = 60.0
-"""A clock that falls back by more than this was set; less is jitter between callers."""
+"""A clock that falls back by more than this was set; a smaller step is jitter between callers."""
 
 
 def phase(page: int) -> float:
@@ -55,7 +55,7 @@ def phase(page: int) -> float:
 
 
 def merge_schedule(pages: ArrayLike, frequency: ArrayLike, picks: int) -> NDArray[np.int64]:
-    """Return the first picks of MERGE at once: the ideal instants of all pages in order.
+    """Return the first picks of MERGE in bulk: the ideal times of all pages in order.
 
     Args:
         pages: page keys.
@@ -63,14 +63,15 @@ def merge_schedule(pages: ArrayLike, frequency: ArrayLike, picks: int) -> NDArra
         picks: length of the schedule, ≥ 0.
 
     Returns:
-        Page keys in order of visit; empty where no page has a frequency.
+        Page keys in order of visit; empty if all frequencies are 0.
     """
     keys, f = np.asarray(pages, dtype=np.int64), np.asarray(frequency, dtype=np.float64)
     keys, f = keys[f > 0], f[f > 0]
     if len(keys) == 0 or picks <= 0:
         return np.zeros(0, np.int64)
     phases = np.array([phase(page) for page in keys.tolist()])
-    # Σ floor(f t − φ + 1) is within one visit a page of t Σf: a little more than enough, cut off.
+    # Σ floor(f t − φ + 1) is within one visit a page of t Σf: this is slightly too many, and is
+    # cut.
     span = (picks + len(keys)) / f.sum()
     count = np.maximum(np.floor(f * span - phases) + 1, 0).astype(np.int64)
     page = np.repeat(np.arange(len(keys)), count)
@@ -80,7 +81,7 @@ def merge_schedule(pages: ArrayLike, frequency: ArrayLike, picks: int) -> NDArra
 
 
 class _DueTimePolicy(PageSet):
-    """What MERGE and DELAYED share: pages, their frequencies, and a heap of due times."""
+    """Base of MERGE and DELAYED: frequencies of pages and a heap of due times."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -93,11 +94,11 @@ class _DueTimePolicy(PageSet):
 
     @property
     def _mean(self) -> float:
-        """Mean of the frequencies that allocations gave."""
+        """Mean of the allocated frequencies, per second."""
         return max(self._sum, 0.0) / self._known if self._known else 0.0
 
     def add(self, page: int, last_visit_at: float | None, weight: float = 1.0) -> None:
-        """Hold a page; its importance is part of the frequency it will be given."""
+        """Add a page; its importance is part of its frequency."""
         if page in self._slots:
             return
         slot = self._slots.add(page)
@@ -115,7 +116,7 @@ class _DueTimePolicy(PageSet):
         last_visit_at: ArrayLike | None = None,
         weights: ArrayLike | None = None,
     ) -> None:
-        """Hold many pages, the longest unvisited first."""
+        """Add many pages, oldest last visit first."""
         slots = self._slots.load(pages)
         self._frequency.frombytes(np.full(len(slots), _UNKNOWN, np.float32).tobytes())
         keys = NEVER + self._new_count + np.arange(len(slots), dtype=np.float64)
@@ -126,14 +127,14 @@ class _DueTimePolicy(PageSet):
         self._heap.load(keys)
 
     def set_frequencies(self, pages: ArrayLike, frequency: ArrayLike) -> None:
-        """Take frequencies from an allocation.
+        """Set the frequencies of pages from an allocation.
 
-        A page that had a frequency keeps its place in the interval under way, stretched to the new
-        length; a page that had none starts at its phase. All others stay as they are, so that a
-        large allocation can come in parts: some 4 µs a page.
+        A page that had a frequency keeps its position in the current interval, scaled to the new
+        length; a page that had none starts at its phase. Other pages are unchanged, so that a large
+        allocation can be applied in parts. About 4 µs a page.
 
         Args:
-            pages: page keys; unknown ones are passed over.
+            pages: page keys; unknown ones are ignored.
             frequency: visits per second, same length, ≥ 0.
         """
         keys = np.asarray(pages, dtype=np.int64)
@@ -177,13 +178,13 @@ class _DueTimePolicy(PageSet):
         return np.where(frequency > 0, np.minimum(moved, _GIVEN_UP / 2), last)
 
     def frequency(self, page: int) -> float:
-        """Return visits per second of a page; the mean of all where no allocation named it."""
+        """Return the visits per second of a page; the mean if no allocation included it."""
         slot = self._slots.find(page)
         given = self._frequency[slot] if slot != FREE else 0.0
         return self._mean if given < 0 else given
 
     def remove(self, page: int) -> None:
-        """Forget a page."""
+        """Remove a page."""
         slot = self._slots.remove(page)
         if slot != FREE:
             self._heap.remove(slot)
@@ -192,7 +193,7 @@ class _DueTimePolicy(PageSet):
                 self._sum -= self._frequency[slot]
 
     def release(self, page: int) -> None:
-        """Put a selected page back where it was."""
+        """Return a selected page to its place in the schedule."""
         slot = self._slots.find(page)
         if slot != FREE and slot not in self._heap:
             self._heap.push(slot, self._heap.key(slot))
@@ -203,27 +204,27 @@ class _DueTimePolicy(PageSet):
         return min(1.0 / frequency, _GIVEN_UP / 16) if frequency > 0 else math.inf
 
     def _given_up_due(self) -> float:
-        """Return the due time of one more page with f = 0: behind all others."""
+        """Return the due time of another page with f = 0: after all others."""
         self._given_up += 1
         return _GIVEN_UP + _GIVEN_UP_STEP * self._given_up
 
     def _first_due(self, slot: int) -> float:
-        """Return the due time of a page that enters the running schedule: one phase from now."""
+        """Return the due time of a page that joins the schedule: one phase from now."""
         interval = self._interval(slot)
         if math.isinf(interval) and self._frequency[slot] < 0:
-            interval = 1.0  # before the first allocation: a turn like everybody's
+            interval = 1.0  # before the first allocation all pages are equal
         return self._virtual + phase(self._slots.page_at[slot]) * interval
 
 
 class MergePolicy(_DueTimePolicy):
-    """MERGE: the ideal instants of all pages in one order, one a slot, on a clock of their own.
+    """MERGE: the ideal times of all pages in one order, one a slot, on a virtual clock.
 
-    The virtual clock is the due time last reached; it needs no wall clock, so that neither idle
-    hours nor a clock that jumps disturb the shares of the pages.
+    The virtual clock is the last due time reached. It does not depend on the wall clock, so that
+    neither idle hours nor clock jumps change the shares of the pages.
     """
 
     def select(self, now: float) -> int | None:
-        """Return the page whose virtual due time comes first."""
+        """Return the page with the earliest virtual due time."""
         slot = self._heap.first()
         if slot == ABSENT:
             return None
@@ -234,7 +235,7 @@ class MergePolicy(_DueTimePolicy):
         return self._slots.page_at[slot]
 
     def record_visit(self, page: int, now: float, observation: VisitObservation | None) -> None:
-        """Set the next due time, one interval after the one before."""
+        """Set the next due time, one interval after the previous one."""
         slot = self._slots.find(page)
         if slot == FREE:
             return
@@ -245,14 +246,14 @@ class MergePolicy(_DueTimePolicy):
             due = self._first_due(slot)
         elif slot not in self._heap:
             due += interval
-        # Visited out of turn (an operator asked): the schedule goes on as if nothing had been.
+        # An unscheduled visit (an operator asked for it) does not change the schedule.
         self._heap.push(slot, due)
 
 
 class DelayedPolicy(_DueTimePolicy):
-    """DELAYED: each ideal instant moved to the first polite one at or after it.
+    """DELAYED: each ideal time moves to the first polite slot at or after it.
 
-    Ideal instants that passed while one was waiting are served by the same visit.
+    One visit serves all ideal times of a page that passed while it waited.
     """
 
     def __init__(self) -> None:
@@ -260,7 +261,7 @@ class DelayedPolicy(_DueTimePolicy):
         self._started = False
 
     def select(self, now: float) -> int | None:
-        """Return the page whose ideal instant has waited longest; None where none has come."""
+        """Return the page that has been due longest; None if no page is due."""
         self._advance(now)
         slot = self._heap.first()
         if slot == ABSENT or self._heap.key(slot) > now:
@@ -269,8 +270,8 @@ class DelayedPolicy(_DueTimePolicy):
         return self._slots.page_at[slot]
 
     def record_visit(self, page: int, now: float, observation: VisitObservation | None) -> None:
-        """Set the next ideal instant after now."""
-        if now > self._virtual:  # a visit told late is no clock set back
+        """Set the next ideal time after now."""
+        if now > self._virtual:  # a late report must not move the clock back
             self._advance(now)
         slot = self._slots.find(page)
         if slot == FREE or slot in self._heap:
@@ -285,13 +286,13 @@ class DelayedPolicy(_DueTimePolicy):
         self._heap.push(slot, due)
 
     def next_due_at(self) -> float:
-        """Return the ideal instant that comes next, Unix seconds; inf where none will."""
+        """Return the next ideal time of any page, Unix seconds; inf if there is none."""
         slot = self._heap.first()
         due = math.inf if slot == ABSENT else self._heap.key(slot)
         return due if due < _GIVEN_UP else math.inf
 
     def _advance(self, now: float) -> None:
-        """Follow the clock; one set back, and the first one told, move all due times with it."""
+        """Follow the clock; a backward step, and the first call, shift all due times with it."""
         if not self._started or now < self._virtual - _CLOCK_STEP_S:
             due = self._heap.keys()
             moving = (due > NEVER / 2) & (due < _GIVEN_UP)
@@ -303,11 +304,11 @@ class DelayedPolicy(_DueTimePolicy):
 
 
 class RandomPolicy(PageSet):
-    """RANDOM: each slot draws among the pages that wait, all alike or with probability ∝ f.
+    """RANDOM: each slot draws one of the waiting pages, uniformly or with probability ∝ f.
 
     Args:
-        by_frequency: draw ∝ the allocated frequency (mean of the others where unknown).
-        seed: of the draws; the same seed and calls give the same pages.
+        by_frequency: draw ∝ the allocated frequency (the mean of the others if unknown).
+        seed: seed of the draws; equal seeds and calls select equal pages.
     """
 
     def __init__(self, *, by_frequency: bool = False, seed: int = 0) -> None:
@@ -321,7 +322,7 @@ class RandomPolicy(PageSet):
         self._mean = 1.0
 
     def add(self, page: int, last_visit_at: float | None, weight: float = 1.0) -> None:
-        """Hold a page, as likely as the mean of the others."""
+        """Add a page with the mean weight of the others."""
         if page in self._slots:
             return
         slot = self._slots.add(page)
@@ -336,15 +337,15 @@ class RandomPolicy(PageSet):
         last_visit_at: ArrayLike | None = None,
         weights: ArrayLike | None = None,
     ) -> None:
-        """Hold many pages."""
+        """Add many pages."""
         slots = self._slots.load(pages)
         self._frequency.frombytes(np.full(len(slots), _UNKNOWN, np.float32).tobytes())
         self._rebuild()
 
     def set_frequencies(self, pages: ArrayLike, frequency: ArrayLike) -> None:
-        """Take frequencies from an allocation; without effect where all pages are drawn alike.
+        """Set the frequencies of pages; no effect where pages are drawn uniformly.
 
-        Pages not named keep theirs, so that a large allocation can come in parts.
+        Other pages keep theirs, so that a large allocation can be applied in parts.
         """
         if not self._by_frequency:
             return
@@ -368,7 +369,7 @@ class RandomPolicy(PageSet):
             self._known, self._sum = self._known - 1, self._sum - self._frequency[slot]
 
     def remove(self, page: int) -> None:
-        """Forget a page."""
+        """Remove a page."""
         slot = self._slots.remove(page)
         if slot != FREE:
             self._forget(slot)
@@ -385,11 +386,11 @@ class RandomPolicy(PageSet):
         return self._slots.page_at[slot]
 
     def record_visit(self, page: int, now: float, observation: VisitObservation | None) -> None:
-        """Put the page back into the urn."""
+        """Let the page be drawn again."""
         self.release(page)
 
     def release(self, page: int) -> None:
-        """Put the page back into the urn."""
+        """Let the page be drawn again."""
         slot = self._slots.find(page)
         if slot != FREE:
             self._in_flight.discard(slot)

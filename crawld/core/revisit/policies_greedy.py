@@ -1,22 +1,22 @@
-"""GREEDY: visit the page whose copy would gain most fresh time, by the exact renewal expectation.
+"""GREEDY: visit the page whose copy gains the most fresh time, by the exact renewal expectation.
 
-With u = last visit, b = last change known before u, t = now and ε = "changed in (u, t]", the page
-of largest E[A − t | ε]·Pr[ε] is chosen, A the first change after t. With a = u − b, x = t − b and
-R the mean residual life of the renewal process that starts at a change,
+With u = last visit, b = last change known before u, t = now and ε = "changed in (u, t]", GREEDY
+selects the page of largest E[A − t | ε]·Pr[ε], A the first change after t. With a = u − b, x = t −
+b and R the mean residual life of the renewal process that starts at a change,
 
     gain(t) = ∫_a^x R(x − v) dF(v) / S(a).
 
-The published text leaves out the condition X > a, that is the division by S(a); both forms are
-here. On a grid of waits s = t − u the integral is one product of a matrix, fixed for each page,
-with the masses of F between the grid points from a on; between grid points the gain is linear, so
-that a pick is one multiplication and one maximum over all pages, and a page is only touched when
-it crosses a grid point.
+The published text omits the condition X > a, that is the division by S(a); both forms are here. On
+a grid of waits s = t − u the integral is the product of a matrix, fixed for each page, with the
+masses of F between the grid points from a on. Between grid points the gain is linear, so that a
+pick is one multiplication and one maximum over all pages; a page is updated only when it crosses a
+grid point.
 
-A policy of research: 6.6 KB a page, no hints; new pages come first, in order. The gain of a page
-counts by its importance, which the thesis does not have.
+A research policy: 6.6 KB a page, no hints; new pages first, in order of arrival. The gain of a page
+is multiplied by its importance, which the thesis does not have.
 
-Source: PUC-Rio dissertation, 6.2.2, which estimates the expectation by three simulated renewals a
-page and pick.
+Source: PUC-Rio dissertation, 6.2.2, which estimates the expectation from three simulated renewals
+per page and pick.
 """
 
 from __future__ import annotations
@@ -48,13 +48,13 @@ _UNKNOWN_RATE = 1.0 / (30 * 86_400.0)
 
 
 def residual_matrix(renewals: Renewal) -> NDArray[np.float32]:
-    """Return R(s_j − m_k) for all grid waits s_j and earlier cell middles m_k of each page.
+    """Return R(s_j − m_k) of each page for all grid waits s_j and earlier cell middles m_k.
 
     Args:
         renewals: a stack of distributions, shape (pages, bins).
 
     Returns:
-        Shape (pages, waits, waits − 1), 0 where m_k > s_j; seconds.
+        Seconds, shape (pages, waits, waits − 1); 0 where m_k > s_j.
     """
     apart = _WAITS[:, None] - _MIDDLES[None, :]
     out = np.zeros((len(renewals.mass), *apart.shape), dtype=np.float32)
@@ -69,10 +69,10 @@ def residual_matrix(renewals: Renewal) -> NDArray[np.float32]:
 
 
 class GreedyPolicy(PageSet):
-    """The page of largest expected gain next.
+    """Selects the page of largest expected gain.
 
     Args:
-        conditional: divide by S(a), as the definition asks; False = as printed.
+        conditional: divide by S(a), as in the definition; False = as printed.
     """
 
     def __init__(self, *, conditional: bool = True) -> None:
@@ -87,7 +87,7 @@ class GreedyPolicy(PageSet):
         self._extend(0)
 
     def add(self, page: int, last_visit_at: float | None, weight: float = 1.0) -> None:
-        """Hold a page with the usual distribution until `set_renewals` brings its own."""
+        """Add a page with the default distribution until `set_renewals` sets its own."""
         if page in self._slots:
             return
         slot = self._slots.add(page)
@@ -103,7 +103,7 @@ class GreedyPolicy(PageSet):
         last_visit_at: ArrayLike | None = None,
         weights: ArrayLike | None = None,
     ) -> None:
-        """Hold many pages."""
+        """Add many pages."""
         slots = self._slots.load(pages)
         self._extend(self._slots.capacity - len(self._visited_at))
         self._residual[slots], self._alive[slots] = self._usual
@@ -113,11 +113,11 @@ class GreedyPolicy(PageSet):
             self._enter(slot, None if math.isnan(at) else float(at))
 
     def set_renewals(self, pages: ArrayLike, renewals: Renewal) -> None:
-        """Take the interval distributions of pages; unknown pages are passed over.
+        """Set the interval distributions of pages.
 
         Args:
-            pages: page keys.
-            renewals: their distributions, same order, edges as `renewal.EDGES_S`.
+            pages: page keys; unknown ones are ignored.
+            renewals: their distributions, same order, with the edges `renewal.EDGES_S`.
         """
         slots = self._slots.find_many(pages)
         held = np.flatnonzero(slots != FREE)
@@ -130,13 +130,13 @@ class GreedyPolicy(PageSet):
                 self._begin(slot, float(self._visited_at[slot]))
 
     def remove(self, page: int) -> None:
-        """Forget a page."""
+        """Remove a page."""
         slot = self._slots.remove(page)
         if slot != FREE:
             self._take_out(slot)
 
     def set_weight(self, page: int, weight: float) -> None:
-        """Change the importance of a page."""
+        """Set the importance of a page."""
         slot = self._slots.find(page)
         if slot != FREE:
             self._weight[slot] = weight
@@ -144,7 +144,7 @@ class GreedyPolicy(PageSet):
                 self._turn(slot, float(self._visited_at[slot]))
 
     def select(self, now: float) -> int | None:
-        """Return the page whose visit gains most."""
+        """Return the page whose visit gains the most."""
         now = self._clock.advance(now)
         slot = self._new.first()
         if slot == ABSENT:
@@ -163,7 +163,7 @@ class GreedyPolicy(PageSet):
         return int(np.argmax(self._level + self._slope * now))
 
     def record_visit(self, page: int, now: float, observation: VisitObservation | None) -> None:
-        """Begin a new interval of the page."""
+        """Start a new interval of the page."""
         slot = self._slots.find(page)
         if slot == FREE:
             return
@@ -181,7 +181,7 @@ class GreedyPolicy(PageSet):
         self._begin(slot, now)
 
     def release(self, page: int) -> None:
-        """Put a selected page back where it was."""
+        """Return a selected page to its place."""
         slot = self._slots.find(page)
         if slot == FREE or slot in self._new or slot in self._turns:
             return
@@ -201,19 +201,20 @@ class GreedyPolicy(PageSet):
         self._begin(slot, last_visit_at)
 
     def _begin(self, slot: int, now: float) -> None:
-        """Tabulate the gain over the waits to come."""
+        """Tabulate the gain of a page over the waits to come."""
         changed_at = float(self._changed_at[slot])
         age = 0.0 if math.isnan(changed_at) else max(now - changed_at, 0.0)
         alive = np.interp(age + _WAITS, EDGES_S, self._alive[slot])
         gain = self._residual[slot] @ -np.diff(alive)
         if self._conditional:
             gain = gain / max(alive[0], _ALIVE_LEAST)
-        # Beyond the last edge nothing is known: half of the time waited, in the order of age.
+        # Beyond the last edge nothing is known: use half of the time waited, which orders pages by
+        # age.
         self._gain[slot] = gain if alive[0] > _ALIVE_LEAST else 0.5 * _WAITS
         self._turn(slot, now)
 
     def _turn(self, slot: int, now: float) -> None:
-        """Set the line the gain follows from now to the next grid point."""
+        """Set the line that the gain follows from now to the next grid point."""
         visited_at = float(self._visited_at[slot])
         cell = min(max(bisect_right(_GRID, now - visited_at) - 1, 0), len(_GRID) - 2)
         low, high = (self._weight[slot] * self._gain[slot, cell : cell + 2]).tolist()

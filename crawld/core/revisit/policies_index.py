@@ -1,13 +1,14 @@
-"""INDEX: visit the page whose visit is worth most now; learns at every visit, needs no allocation.
+"""INDEX: visit the page whose visit has the highest value now; needs no allocation.
 
-Worth is what `worth.py` says, times the importance. New pages come first, the longest unchanged of
-them before the others; then the page worth most of those that wait (`index_queue.py`) and of those
-known to have changed (`hints.py`), priced by how long they will stay fresh.
+The value is that of `visit_value.py`, times the importance. New pages come first, the longest
+unchanged of them before the others; then the page of highest value among the waiting pages
+(`index_queue.py`) and the hinted pages (`hints.py`), which are valued by how long they will stay
+fresh. The policy learns at every visit.
 
-Hints make what is not hinted less urgent, and count as far as they have proved true. With hints
-that know nothing the policy is what it is without hints.
+Hints lower the value of pages without hints, and count in proportion to their reliability. With
+hints of trust 0 the policy decides as it does without hints.
 
-56 bytes a page. Time runs on a clock of its own that never steps back (rule 3 of `policies.py`).
+56 bytes a page. Time is a monotonic clock (rule 3 of `policies.py`).
 
 Source: price form of Cho & Garcia-Molina, TODS 2003, as an index (Azar et al., PNAS 2018;
 Avrachenkov & Borkar 2015); hints of unknown reliability after Busa-Fekete et al. 2025; the data
@@ -37,10 +38,10 @@ Slots = NDArray[np.int64]
 
 
 class IndexPolicy(PageSet):
-    """The page of highest worth next.
+    """Selects the page of highest visit value.
 
     Args:
-        model: scale model of the site; without it every page is as a rare Poisson page at first.
+        model: scale model of the site; None: every page starts as a slow Poisson page.
     """
 
     def __init__(self, model: ScaleModel | None = None) -> None:
@@ -56,19 +57,19 @@ class IndexPolicy(PageSet):
         self._clock = MonotonicClock()
         self._new_count = 0.0
 
-    # -- which pages -------------------------------------------------------------------------------
+    # --- pages and models -----------------------------------------------------------------------
 
     def set_scale_model(self, model: ScaleModel) -> None:
-        """Take a scale model fitted anew; scales of pages follow at their next visit.
+        """Set a refitted scale model; the scale of each page is updated at its next visit.
 
-        Policies that are given the same object share its tables (1.5 MB).
+        Policies that share the same object share its tables (1.5 MB).
         """
         self._model = model
         self._weights = model.weights.tolist()
         self._pages.table = value_table(model)
 
     def add(self, page: int, last_visit_at: float | None, weight: float = 1.0) -> None:
-        """Hold a page, before all others where it was never visited."""
+        """Add a page; one that was never visited goes before all visited pages."""
         if page in self._slots:
             return
         slot = self._slots.add(page)
@@ -88,7 +89,7 @@ class IndexPolicy(PageSet):
         last_visit_at: ArrayLike | None = None,
         weights: ArrayLike | None = None,
     ) -> None:
-        """Hold many pages."""
+        """Add many pages."""
         slots = self._slots.load(pages)
         first, count = int(slots[0]) if len(slots) else 0, len(slots)
         self._pages.extend(first + count - len(self._pages))
@@ -101,12 +102,12 @@ class IndexPolicy(PageSet):
         self._queue.load(slots, np.where(never, keys, np.nan))
 
     def set_models(self, pages: ArrayLike, records: Records) -> None:
-        """Take the change models of pages, after a load or a refit.
+        """Set the change models of pages, after a load or a refit.
 
-        Pages never visited whose past is known go first in order of their calm.
+        Pages never visited whose history is known come first, longest unchanged first.
 
         Args:
-            pages: page keys; unknown ones are passed over.
+            pages: page keys; unknown ones are ignored.
             records: their models, same order.
         """
         slots = self._slots.find_many(pages)
@@ -118,13 +119,13 @@ class IndexPolicy(PageSet):
         unchanged = np.maximum(records["last_visit_at"] - records["last_change_at"], 0.0)
         self._pages.learn_many(slots, unchanged / scale, scale)
         never = np.isneginf(self._pages.visited_at[slots])
-        # What has stood longest will stand longest: better than any scale on 2019 to 2021 of a
-        # manual, where a year is too short for one visit to every page.
+        # The page unchanged longest will stay unchanged longest: on 2019 to 2021 of a manual, where
+        # a year is too short for one visit to every page, this was better than any scale.
         calm = np.minimum(self._pages.weight[slots] * unchanged, LONGEST_S)
         self._queue.reorder(slots, np.where(never, NEW - calm, np.nan))
 
     def remove(self, page: int) -> None:
-        """Forget a page."""
+        """Remove a page."""
         slot = self._slots.remove(page)
         if slot != FREE:
             self._take_out(slot)
@@ -133,7 +134,7 @@ class IndexPolicy(PageSet):
             self._late_hints.pop(slot, None)
 
     def set_weight(self, page: int, weight: float) -> None:
-        """Change the importance of a page; it is priced anew at the next pick."""
+        """Set the importance of a page; its value is updated at the next pick."""
         slot = self._slots.find(page)
         if slot == FREE:
             return
@@ -141,10 +142,10 @@ class IndexPolicy(PageSet):
         if slot in self._queue and not self._queue.is_new(slot):
             self._queue.recheck(slot, self._clock.now)
 
-    # -- the next page -----------------------------------------------------------------------------
+    # --- selection ------------------------------------------------------------------------------
 
     def select(self, now: float) -> int | None:
-        """Return the page most worth a visit."""
+        """Return the page of highest visit value."""
         at = self._clock.advance(now)
         slot = self._queue.first_new()
         if slot == ABSENT:
@@ -165,7 +166,7 @@ class IndexPolicy(PageSet):
         return hinted if hinted_value >= value else slot
 
     def visit_values(self, pages: ArrayLike, now: float) -> Floats:
-        """Return what a visit to each page held would be worth now without hints, seconds.
+        """Return the value of a visit to each page now, without hints, seconds.
 
         Args:
             pages: page keys, all held.
@@ -174,15 +175,15 @@ class IndexPolicy(PageSet):
         return self._pages.values(self._slots.find_many(pages), now + self._clock.lead)
 
     def _silence_factors(self, slots: Slots, at: float) -> Floats:
-        """Return what silence leaves of the worth of pages."""
+        """Return the factors by which the absence of hints lowers the values of pages."""
         age, scale = self._pages.shapes(slots)
         since, table = self._pages.since(slots, at), self._pages.table
         return hints.silence_factors(age, scale, since, coverage=self._coverage, table=table)
 
-    # -- after a visit -----------------------------------------------------------------------------
+    # --- visits ---------------------------------------------------------------------------------
 
     def record_visit(self, page: int, now: float, observation: VisitObservation | None) -> None:
-        """Learn from the visit and let the page wait until it is worth the price again."""
+        """Update the page's model; the page waits until its value reaches the level again."""
         slot = self._slots.find(page)
         if slot == FREE:
             return
@@ -215,7 +216,7 @@ class IndexPolicy(PageSet):
         self._pages.learn(slot, unchanged / scale, scale)
 
     def release(self, page: int) -> None:
-        """Put a selected page back where it was."""
+        """Return a selected page to its place."""
         slot = self._slots.find(page)
         if slot == FREE or slot not in self._in_flight:
             return
@@ -227,22 +228,23 @@ class IndexPolicy(PageSet):
         else:
             self._queue.recheck(slot, self._clock.now)
 
-    # -- hints -------------------------------------------------------------------------------------
+    # --- hints ----------------------------------------------------------------------------------
 
     def set_coverage(self, missed_share: float, lag_s: float) -> None:
-        """Note how completely hints tell of the changes of these pages, all sources together.
+        """Set how completely all hint sources together report the changes of these pages.
 
         Args:
-            missed_share: share of changes no source tells of, in [0, 1]; 1 = no source.
-            lag_s: time until a change is told, polls and all, seconds: silence says nothing of it.
+            missed_share: share of changes that no source reports, in [0, 1]; 1 = no source.
+            lag_s: time from a change to its hint, polls included, seconds: no conclusion is drawn
+                from the absence of hints within it.
         """
         self._coverage = Coverage(missed_share, lag_s)
 
     def record_hint(self, page: int, at: float, *, trust: float = 1.0) -> None:
-        """Note that a page changed after its last visit; older news is dropped.
+        """Record a change reported after the last visit; older reports are dropped.
 
-        For a page in flight it counts once the visit is over, if it tells of a later change. A
-        page never visited and of unknown past is new, and first in any case.
+        For a page in flight the hint counts after the visit, if it reports a later change. A page
+        never visited and of unknown history is new and comes first anyway.
         """
         slot = self._slots.find(page)
         if slot == FREE or trust <= 0.0:
@@ -260,7 +262,7 @@ class IndexPolicy(PageSet):
             self._hinted.belief(slot),
             changed_at,
             trust=trust,
-            calm_at=visited_at - age * scale,
+            known_at=visited_at - age * scale,
             scale_s=scale,
             mean_hazard=self._pages.rates / (self._pages.table.mean * len(self._slots)),
             coverage=self._coverage,
@@ -271,11 +273,11 @@ class IndexPolicy(PageSet):
         self._hinted.put(slot, belief)
 
     def belief(self, page: int) -> Belief | None:
-        """Return what hints make believed of a page, None where nothing was told of it."""
+        """Return the belief about a page after its hints; None if it has no hint."""
         return self._hinted.belief(self._slots.find(page))
 
     def _revalue_hinted(self, at: float) -> None:
-        """Price the told pages that are due for it."""
+        """Update the values of the hinted pages that are due."""
         places = self._hinted.due(at)
         if not len(places):
             return
@@ -283,10 +285,10 @@ class IndexPolicy(PageSet):
         age, scale = self._pages.shapes(slots)
         # A page never visited is stale under every reading.
         since = np.minimum(self._pages.since(slots, at), LONGEST_S)
-        untold = self._pages.table.values(age, scale, since) * self._silence_factors(slots, at)
+        unhinted = self._pages.table.values(age, scale, since) * self._silence_factors(slots, at)
         value = hints.hinted_values(
             self._hinted.beliefs(places),
-            untold,
+            unhinted,
             at,
             since_s=np.where(np.isneginf(self._pages.visited_at[slots]), 0.0, since),
             scale_s=scale,
@@ -296,6 +298,6 @@ class IndexPolicy(PageSet):
         self._hinted.set_values(places, self._pages.weight[slots] * value)
 
     def _take_out(self, slot: int) -> Belief | None:
-        """Take a page out of wherever it waits; return what hints told of it."""
+        """Remove a page from the queue or the hinted pages; return its belief, if it was hinted."""
         self._queue.remove(slot)
         return self._hinted.discard(slot)

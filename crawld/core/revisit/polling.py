@@ -1,9 +1,9 @@
-"""How often to poll a source of hints: a poll costs requests that visits would have used.
+"""How often to poll a hint source: a poll costs requests that visits would have used.
 
-A poll every T seconds costs c/T of the host's slots and makes the source's lag T/2 longer on the
-mean. Freshness over T, as `forecast.py` says it, has one peak between polls that eat the visits and
-polls that come too late to tell anything; it is found by golden sections on log T. Where even the
-peak is below what the same slots hold without the source, the source is not polled.
+A poll every T seconds costs c/T of the host's slots and adds T/2 to the source's mean lag.
+Freshness over T (`forecast.py`) has one peak between polls that displace visits and polls that come
+too late; it is found by golden-section search on log T. If even the peak is below the freshness of
+the same slots without the source, the source is not polled.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ SHARE_MOST: Final = 0.5
 
 INTERVAL_MOST_S: Final = 7 * 86_400.0
 GAIN_LEAST: Final = 1e-4
-"""A source that adds less freshness than this is not worth a connection."""
+"""A source that adds less freshness than this is not polled."""
 
 _TRUST_LEAST = 0.01
 _GOLDEN = (math.sqrt(5.0) - 1.0) / 2.0
@@ -29,10 +29,10 @@ _WIDTH = 0.05
 
 @dataclass(frozen=True, slots=True)
 class PollPlan:
-    """How a source is best polled.
+    """The best way to poll a source.
 
     Attributes:
-        interval_s: seconds between polls; None: it earns nothing, do not poll it.
+        interval_s: seconds between polls; None: do not poll it, it gains nothing.
         slots_share: share of the host's slots the polls take.
         freshness: expected with it. without: expected without it.
     """
@@ -44,25 +44,25 @@ class PollPlan:
 
     @property
     def gain(self) -> float:
-        """What the source adds to the freshness of the host's pages."""
+        """Freshness that the source adds to the host's pages."""
         return self.freshness - self.without
 
 
 def hint_quality(source: Reliability, *, interval_s: float = 0.0) -> HintQuality:
-    """Return how the hints of a source come, polled at an interval (0: pushed)."""
+    """Return the quality of a source's hints, polled at an interval (0: pushed)."""
     return HintQuality(
         source.lag_s() + 0.5 * interval_s, source.missed_share, max(source.trust, _TRUST_LEAST)
     )
 
 
 def combine_quality(one: HintQuality, other: HintQuality | None) -> HintQuality:
-    """Return how the hints of two sources come, as if each missed changes by itself."""
+    """Return the quality of the hints of two sources that miss changes independently."""
     if other is None:
         return one
     told, also = 1.0 - one.missed_share, 1.0 - other.missed_share
     if told + also <= 0.0:
         return one
-    # What both tell is told by the faster.
+    # A change that both report is reported by the faster.
     fast, slow = sorted((one, other), key=lambda source: source.lag_s)
     first = 1.0 - fast.missed_share
     second = fast.missed_share * (1.0 - slow.missed_share)
@@ -83,15 +83,15 @@ def plan_polls(
     beside: HintQuality | None = None,
     least_s: float = 0.0,
 ) -> PollPlan:
-    """Return how often a source is best polled.
+    """Return how often to poll a source.
 
     Args:
-        pages: change laws of the pages it covers, or of a fair sample (200 are enough).
-        slots_per_s: requests a second the host permits for these pages, > 0.
-        source: its hints, with its lag beyond polling (`hint_quality`).
-        requests: requests a poll takes.
-        covered: pages it covers; without it as many as `pages`.
-        beside: hints that come anyway, from other sources.
+        pages: the pages it covers, or a fair sample of them (200 are enough).
+        slots_per_s: requests per second the host permits for these pages, > 0.
+        source: quality of its hints without polling (`hint_quality`).
+        requests: requests per poll.
+        covered: number of pages it covers; None: as many as `pages`.
+        beside: quality of the hints from other sources.
         least_s: the shortest interval allowed.
     """
     scale = len(pages) / max(covered or len(pages), 1)

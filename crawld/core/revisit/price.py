@@ -1,10 +1,10 @@
-"""From a price to a revisit frequency and back: the inverse of the marginal value, vectorised.
+"""Revisit frequency at a price: the inverse of the marginal value of a visit, vectorised.
 
-A page of change rate λ and weight w is visited so often that one visit more would be worth the
-price μ: (w/λ)·g(λ/f) = μ, g(x) = 1 − (1 + x)e^(−x). Solving for x = λ/f directly is hopeless at
-both ends: g(x) ≈ x²/2 loses half the digits near 0, and 1 − g(x) is below rounding from x = 40 on.
-With L = −ln(1 − g) the equation reads x − ln(1 + x) = L, and x is a smooth function of √L on all of
-[0, ∞): one table of cubic pieces gives x to 1e−11 for a few nanoseconds a page.
+A page of change rate λ and weight w is visited at the frequency at which one more visit is worth
+the price μ: (w/λ)·g(λ/f) = μ, g(x) = 1 − (1 + x)e^(−x). Solving for x = λ/f directly fails at both
+ends: g(x) ≈ x²/2 loses half the digits near 0, and 1 − g(x) is below rounding from x = 40 on. With
+L = −ln(1 − g) the equation is x − ln(1 + x) = L, and x is a smooth function of √L on [0, ∞): one
+table of cubic pieces gives x to 1e−11 in a few nanoseconds a page.
 
 Source: Cho & Garcia-Molina, TODS 2003, section 5, for the stationarity; the substitution is ours.
 """
@@ -93,7 +93,7 @@ def revisit_frequency(change_rate: ArrayLike, price: ArrayLike, weight: ArrayLik
         weight: importance w ≥ 0.
 
     Returns:
-        f per second; 0 where w/λ ≤ μ (the page changes too fast for its worth) and where λ = 0.
+        f per second; 0 where w/λ ≤ μ (the page changes too fast for its weight) and where λ = 0.
 
     Source: Cho & Garcia-Molina, TODS 2003, section 5.
     """

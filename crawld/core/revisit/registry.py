@@ -1,4 +1,4 @@
-"""The selection policies by the names an operator writes, each made empty."""
+"""The selection policies by the name in the config."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ FACTORIES: Final[Mapping[PolicyName, Callable[[], Policy]]] = MappingProxyType(
         "index": IndexPolicy,
     }
 )
-"""What makes an empty policy of each name."""
+"""Makes an empty policy of each name."""
 
 FrequencyPolicy = MergePolicy | DelayedPolicy | RandomPolicy
-"""Policies that follow frequencies of an allocation (`random` takes none in)."""
+"""Policies that follow allocated frequencies (`random` ignores them)."""

@@ -1,10 +1,10 @@
 """Allocation for pages of any renewal process, continuous and in whole visits.
 
-With equally spaced visits τ apart a page is fresh (1/τ)∫₀^τ S_e(s) ds of the time, and one more
-visit is worth W(τ). The optimum has w W(τ) = μ for every page visited, Σ 1/τ = C, and gives up the
-pages with w W(∞) ≤ μ. W is a cubic inside each bin of a histogram and increases throughout, so
-that a price is turned into an interval by finding the bin and solving the cubic, all pages at
-once, and the price itself is found by bisection.
+With equally spaced visits τ apart a page is fresh for a share (1/τ)∫₀^τ S_e(s) ds of the time, and
+one more visit has the value W(τ). The optimum has w W(τ) = μ for every page visited, Σ 1/τ = C, and
+gives up the pages with w W(∞) ≤ μ. W is an increasing cubic inside each bin of a histogram, so that
+a price gives an interval by finding the bin and solving the cubic, all pages at once; the price is
+found by bisection.
 
 Source: Wolf et al., WWW 2002 (whole visits in a finite horizon); PUC-Rio dissertation, chapter 6.
 """
@@ -27,7 +27,7 @@ _INTERVAL_STEPS = 14
 
 
 def allocate_renewal(renewal: Renewal, bandwidth: float, weights: ArrayLike = 1.0) -> Floats:
-    """Share a bandwidth optimally among pages of given interval distributions.
+    """Return the optimal frequencies of pages with given interval distributions.
 
     Args:
         renewal: a stack of distributions, shape (pages, bins), seconds.
@@ -35,7 +35,7 @@ def allocate_renewal(renewal: Renewal, bandwidth: float, weights: ArrayLike = 1.
         weights: importance of each page, ≥ 0.
 
     Returns:
-        f per page, per second; Σ f = C wherever any page is worth a visit.
+        f per page, per second; Σ f = C unless no page is worth a visit.
 
     Source: Wolf et al., WWW 2002; the continuous form, PUC-Rio dissertation, chapter 6.
     """
@@ -79,11 +79,11 @@ def renewal_freshness(renewal: Renewal, frequency: ArrayLike) -> Floats:
 def allocate_whole_visits(
     renewal: Renewal, visits: int, horizon_s: float, weights: ArrayLike = 1.0
 ) -> NDArray[np.int64]:
-    """Give out a number of visits one by one, each where it gains most.
+    """Return the optimal whole numbers of visits: each visit goes where it gains the most.
 
     Args:
         renewal: a stack of distributions, shape (pages, bins), seconds.
-        visits: how many visits there are in the horizon, ≥ 0.
+        visits: number of visits in the horizon, ≥ 0.
         horizon_s: length of the horizon, seconds, > 0.
         weights: importance of each page, ≥ 0.
 
@@ -149,7 +149,7 @@ class _Cubics:
         return f
 
     def _intervals(self, page: Pages, cell: Pages, asked: Floats) -> Floats:
-        """Solve m W(τ) = asked inside the given bins by Newton, kept inside a bracket."""
+        """Solve m W(τ) = asked inside the given bins by Newton, inside a bracket."""
         edge, begun = self.edges[cell], self.begun[page, cell]
         alive, density = self.survival[page, cell], self.density[page, cell]
         low, high = edge.copy(), self.edges[cell + 1].copy()

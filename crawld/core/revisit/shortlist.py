@@ -1,4 +1,4 @@
-"""A small set of slots with a worth each, whose best member is found in microseconds."""
+"""A small set of slots, each with a value; the best is found in microseconds."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ Slots = NDArray[np.int64]
 
 
 class Shortlist:
-    """Slots and their worth in dense arrays; members leave by swapping with the last."""
+    """Slots and their values in dense arrays; a removed slot is replaced by the last one."""
 
     def __init__(self) -> None:
         self._slot = np.zeros(64, dtype=np.int64)
@@ -30,11 +30,11 @@ class Shortlist:
 
     @property
     def values(self) -> Floats:
-        """View of their worth, same order; may be written to."""
+        """Writable view of their values, in the same order."""
         return self._value[: len(self._place)]
 
     def put(self, slot: int, value: float) -> None:
-        """Enter a slot, or change its worth."""
+        """Add a slot, or change its value."""
         place = self._place.get(slot)
         if place is None:
             place = len(self._place)
@@ -46,7 +46,7 @@ class Shortlist:
         self._value[place] = value
 
     def discard(self, slot: int) -> bool:
-        """Take a slot out; return whether it was in."""
+        """Remove a slot; return whether it was a member."""
         place = self._place.pop(slot, None)
         if place is None:
             return False
@@ -58,7 +58,7 @@ class Shortlist:
         return True
 
     def best(self) -> tuple[int, float]:
-        """Return the slot of highest worth and the worth; (-1, −inf) where the pool is empty."""
+        """Return the slot of highest value and the value; (-1, −inf) if the list is empty."""
         if not self._place:
             return -1, -np.inf
         place = int(self.values.argmax())

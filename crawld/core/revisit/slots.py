@@ -1,11 +1,11 @@
-"""Page keys to dense slot numbers, twelve bytes a page.
+"""Maps page keys to dense slot numbers, at twelve bytes a page.
 
-A policy keeps what it knows of a page in flat arrays indexed by slot. A dict from page key to slot
-would cost more than 100 bytes a page; here the keys lie sorted in one array beside their slots and
-are found by bisection. Keys added one by one wait in a small dict that is merged into the sorted
-arrays when it has grown to a share of them, so that an addition costs O(1) amortised.
+A policy keeps the state of its pages in flat arrays indexed by slot. A dict from page key to slot
+would cost more than 100 bytes a page; here the keys are sorted in one array beside their slots and
+found by bisection. Keys added one by one go to a small dict, which is merged into the sorted arrays
+when it has grown to a share of them, so that an addition costs O(1) amortised.
 
-Invariants: a live key has exactly one slot; a freed slot is the next one handed out; the arrays of
+Invariants: a live key has exactly one slot; a freed slot is the next one assigned; the arrays of
 the owner are as long as `capacity`.
 """
 
@@ -23,11 +23,11 @@ _MERGE_SHARE = 32
 """Added keys are merged once they are more than 1,024 and 1/32 of all: a few bytes a page."""
 
 FREE = -1
-"""Slot of a key that is not held."""
+"""Returned for a key that is not held."""
 
 
 class PageSlots:
-    """The set of pages of one policy, each with a slot in the owner's arrays."""
+    """The pages of one policy, each with a slot in the owner's arrays."""
 
     def __init__(self) -> None:
         self._keys = array("q")
@@ -36,7 +36,7 @@ class PageSlots:
         self._freed: list[int] = []
         self._live = 0
         self.page_at = array("q")
-        """Page key of each slot; stale where the slot is free."""
+        """Page key of each slot; stale if the slot is free."""
 
     def __len__(self) -> int:
         return self._live
@@ -51,7 +51,7 @@ class PageSlots:
 
     @property
     def capacity(self) -> int:
-        """Number of slots ever handed out: the length of the owner's arrays."""
+        """Number of slots ever assigned: the length of the owner's arrays."""
         return len(self.page_at)
 
     def find(self, page: int) -> int:
@@ -65,7 +65,7 @@ class PageSlots:
         return FREE
 
     def find_many(self, pages: ArrayLike) -> NDArray[np.int64]:
-        """Return the slots of many pages, `FREE` where one is not held; same order."""
+        """Return the slots of many pages in the same order, `FREE` for those not held."""
         wanted = np.asarray(pages, dtype=np.int64)
         slots = np.full(len(wanted), FREE, dtype=np.int64)
         if len(self._keys):
@@ -79,7 +79,7 @@ class PageSlots:
         return slots
 
     def add(self, page: int) -> int:
-        """Give a page that is not held a slot and return it."""
+        """Assign a slot to a page that is not held, and return it."""
         if self._freed:
             slot = self._freed.pop()
             self.page_at[slot] = page
@@ -93,7 +93,7 @@ class PageSlots:
         return slot
 
     def remove(self, page: int) -> int:
-        """Free the slot of a page and return it, or `FREE` where the page is not held."""
+        """Free the slot of a page and return it; `FREE` if the page is not held."""
         slot = self._added.pop(page, FREE)
         if slot == FREE:
             at = bisect_left(self._keys, page)
@@ -107,16 +107,16 @@ class PageSlots:
         return slot
 
     def load(self, pages: ArrayLike) -> NDArray[np.int64]:
-        """Give many pages, none of them held, fresh slots in the order given.
+        """Assign new slots to many pages, none of them held, in the order given.
 
         Args:
             pages: distinct page keys.
 
         Returns:
-            Their slots, same order; consecutive numbers.
+            Their slots, consecutive numbers.
 
         Raises:
-            ValueError: a key is given twice or is held already.
+            ValueError: a key is given twice or is already held.
         """
         keys = np.ascontiguousarray(pages, dtype=np.int64)
         first = self.capacity

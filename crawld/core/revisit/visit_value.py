@@ -1,19 +1,21 @@
-"""What a visit now would be worth, from the age-aware scale model: tables for the index policy.
+"""The value of a visit now, from the age-aware scale model: tables for the index policy.
 
 A page has a scale σ and an age a (time from its last change to its last visit, in scales). With the
-pooled shape's survival S, its integral I and y = a + τ/σ, a visit τ after the last one is worth
+pooled shape's survival S, its integral I and y = a + τ/σ, a visit τ after the last one has the
+value
 
     W = σ (I(y) − I(a) − (τ/σ) S(y)) / S(a)        seconds of freshness,
 
-to which a share of plain τ is added, so that no page is ever forgotten and the order tends to round
-robin where the model sees no difference. In scales both W/σ and its inverse (how many scales until
-a given worth) depend on (a, ·) alone, so that the inverse is one table for all pages.
+plus a share of τ, so that no page is forgotten and the order tends to round robin where the model
+sees no difference. In scales, both W/σ and its inverse (how many scales until a given value) depend
+on (a, ·) alone, so that the inverse is one table for all pages.
 
-A page known to be stale, whose last change is d ago, is worth the time it will stay as it is: a
-geometric mean of the model's residual life and the robust score min(mean interval, 2d + 600 s).
+The value of a page known to be stale, whose last change is d ago, is the time it will stay
+unchanged: a geometric mean of the model's residual life and the robust score min(mean interval,
+2d + 600 s).
 
 Source: W is Wolf et al., WWW 2002, conditioned on the age; the mixing, the tables and the mean of
-the two scores are ours, the shares chosen on the years before those that are reported.
+the two scores are ours; the shares were chosen on years before those reported.
 """
 
 from __future__ import annotations
@@ -34,12 +36,12 @@ from crawld.core.change.scale import ScaleModel, fit_scale
 Floats = NDArray[np.float64]
 
 ROUND_ROBIN_SHARE: Final = 0.06
-"""Worth of a second of plain waiting. Of 0.03 to 0.1 this did best on eight cells of earlier years
+"""Value of a second of waiting. Of 0.03 to 0.1 this was best on eight cells of earlier years
 (articles 2005 and 2006, terms 2024): in none of them below round robin or MERGE."""
 
 ROBUST_SHARE: Final = 0.25
-"""Part of the robust score in the mean: with hints of which a fifth are false, d is doubtful. Of 0
-to 0.75 this did best with such hints on articles of 2006."""
+"""Weight of the robust score in the mean: if a fifth of the hints is false, d is doubtful. Of 0 to
+0.75 this was best with such hints on articles of 2006."""
 
 _GAP_LEAST_S, _GAP_MOST_S = 60.0, 3650.0 * 86_400.0
 _SETTLING_S = 600.0
@@ -50,7 +52,7 @@ _VALUE_LEAST, _VALUE_MOST, _VALUES = 1e-9, 1e5, 224
 _ALIVE_LEAST = 1e-9
 _HAZARD_LEAST = 1e-4
 _EARLY = 0.97
-"""Waits are cut by the error of the table, so that a page is looked at early and never late."""
+"""Waits are shortened by the table's error, so that a page is checked early and never late."""
 
 
 def page_scale_s(weights: Sequence[float], model: PageModel) -> float:
@@ -75,11 +77,11 @@ def _log_gap(gap_s: float, usual: float) -> float:
 
 
 class VisitValueTable:
-    """The pooled shape, tabulated once a fit.
+    """The pooled shape, tabulated once per fit.
 
     Args:
         shape: distribution of gap / scale.
-        share: weight of plain waiting time.
+        share: value of a second of waiting.
 
     Attributes:
         mean: mean interval between changes, in scales.
@@ -90,7 +92,7 @@ class VisitValueTable:
         self._y = np.concatenate([[0.0], np.geomspace(_AGE_LEAST, _AGE_MOST, _CELLS + 1)])
         self._per_log = _CELLS / math.log(_AGE_MOST / _AGE_LEAST)
         self._alive = np.asarray(shape.survival(self._y), np.float64)
-        # The integral is that of the tabulated S, or W would be wrong inside a cell.
+        # The integral is that of the tabulated S; otherwise W would be wrong inside a cell.
         width = np.diff(self._y)
         self._fall = np.append(np.diff(self._alive) / width, 0.0)
         areas = 0.5 * width * (self._alive[1:] + self._alive[:-1])
@@ -108,7 +110,7 @@ class VisitValueTable:
         self._hazards: list[float] = np.maximum(hazard, _HAZARD_LEAST).tolist()
 
     def values(self, age: Floats, scale_s: Floats, since_s: Floats) -> Floats:
-        """Return the worth of visiting pages now, seconds, increasing in `since_s`.
+        """Return the values of visits to pages now, seconds, increasing in `since_s`.
 
         Args:
             age: time from the last change to the last visit, in scales.
@@ -126,7 +128,7 @@ class VisitValueTable:
         return scale_s * (max(value, 0.0) + self._share * x)
 
     def _at(self, y: float) -> tuple[float, float]:
-        """Return S and its integral at an age in scales: S linear, its integral its own."""
+        """Return S (linear in each cell) and its exact integral at an age in scales."""
         if y >= _AGE_MOST:
             return self._end
         cell = 0 if y < _AGE_LEAST else int(math.log(y / _AGE_LEAST) * self._per_log) + 1
@@ -165,7 +167,7 @@ class VisitValueTable:
         return self._hazards[cell]
 
     def survival(self, age: float) -> float:
-        """Return the probability that nothing changes for an age in scales after a change."""
+        """Return the probability of no change within an age in scales after a change."""
         return max(self._at(age)[0], _ALIVE_LEAST)
 
     def survivals(self, age: Floats) -> Floats:
@@ -173,7 +175,7 @@ class VisitValueTable:
         return np.maximum(self._many(age)[0], _ALIVE_LEAST)
 
     def stale_values(self, scale_s: Floats, unchanged_s: Floats) -> Floats:
-        """Return the fresh time that visits to pages known to be stale buy, seconds.
+        """Return the fresh time gained by visits to pages known to be stale, seconds.
 
         Args:
             scale_s: σ, seconds.
@@ -184,7 +186,7 @@ class VisitValueTable:
         return np.asarray(model ** (1.0 - ROBUST_SHARE) * robust**ROBUST_SHARE)
 
     def wait_s(self, age: float, scale_s: float, value_s: float) -> float:
-        """Return how long after its visit a page is worth less than this, at the least."""
+        """Return a time after its visit, seconds, before which the value of a page is less than this."""
         if value_s <= 0.0:
             return 0.0
         row = math.log(max(age / _AGE_LEAST, 1.0)) / self._log_age
@@ -205,9 +207,9 @@ class VisitValueTable:
         return np.clip(row, 0, _AGES - 2), np.clip(column, 0, _VALUES - 1)
 
     def _tabulate(self) -> Floats:
-        """Return the least wait over each cell of (age, worth), in scales."""
-        # The wait is not monotone in the age (the hazard peaks at the end of each bin), hence
-        # the least of several ages inside a cell.
+        """Return the least wait over each cell of (age, value), in scales."""
+        # The wait is not monotone in the age (the hazard peaks at the end of each bin), so take the
+        # least over several ages inside a cell.
         ages = np.geomspace(_AGE_LEAST, _AGE_MOST, (_AGES - 1) * _AGES_IN_CELL + 1)
         ages[0] = 0.0
         values = np.geomspace(_VALUE_LEAST, _VALUE_MOST, _VALUES)
@@ -225,11 +227,11 @@ class VisitValueTable:
 
 @cache
 def default_scale_model() -> ScaleModel:
-    """Return the scale model of a site of which nothing is known."""
+    """Return the scale model of a site without known history."""
     return fit_scale(np.zeros(0), np.zeros(1, np.int64), at=0.0)
 
 
 @lru_cache(maxsize=64)
 def value_table(model: ScaleModel) -> VisitValueTable:
-    """Return the tables of a scale model, one object a model."""
+    """Return the tables of a scale model, one object per model."""
     return VisitValueTable(model.shape)

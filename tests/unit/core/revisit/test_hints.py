@@ -7,7 +7,7 @@ from crawld.core.change.renewal import Renewal
 from crawld.core.change.scale import SHAPE_EDGES
 from crawld.core.revisit.hints import (
     BLOCK,
-    PRICED_S,
+    REVALUE_S,
     Belief,
     Coverage,
     HintedPages,
@@ -29,7 +29,7 @@ def told(*hints, trust=0.5, belief=None, table=TABLE):
             belief,
             at,
             trust=trust,
-            calm_at=NOW - 5 * DAY,
+            known_at=NOW - 5 * DAY,
             scale_s=SCALE_S,
             mean_hazard=1.0 / SCALE_S,
             coverage=COVERAGE,
@@ -46,8 +46,8 @@ def price(belief, at, untold=0.0, since_s=0.0):
 
 def test_a_sure_hint_leaves_no_other_reading():
     belief = told(NOW, trust=1.0)
-    assert (belief.calm, belief.before, belief.last) == (0.0, 0.0, 1.0)
-    assert belief.last_at == NOW
+    assert (belief.known, belief.earlier, belief.latest) == (0.0, 0.0, 1.0)
+    assert belief.latest_at == NOW
 
 
 def test_a_worthless_hint_leaves_the_page_as_it_was():
@@ -56,15 +56,15 @@ def test_a_worthless_hint_leaves_the_page_as_it_was():
 
 def test_hints_of_one_change_confirm_each_other():
     once, twice = told(NOW), told(NOW, NOW + 5.0)
-    assert twice.last > once.last
-    assert twice.calm < once.calm
-    assert twice.real == once.real
+    assert twice.latest > once.latest
+    assert twice.known < once.known
+    assert twice.true_hints == once.true_hints
 
 
 def test_weights_are_those_of_bayes():
     belief = told(NOW, trust=0.5)
     hazard = TABLE.hazard(5 * DAY / SCALE_S)
-    assert belief.last == pytest.approx(hazard / (hazard + 1.0))
+    assert belief.latest == pytest.approx(hazard / (hazard + 1.0))
 
 
 def test_silence_speaks_against_a_hint_where_changes_come_in_bursts():
@@ -72,9 +72,9 @@ def test_silence_speaks_against_a_hint_where_changes_come_in_bursts():
     bursty = VisitValueTable(Renewal(SHAPE_EDGES, mass / mass.sum()))
     row = told(NOW, table=bursty)
     kept = [
-        row.last
+        row.latest
         * bursty.survival(wait / SCALE_S) ** 0.9
-        / (row.calm * bursty.survival((wait + 5 * DAY) / SCALE_S) ** 0.9)
+        / (row.known * bursty.survival((wait + 5 * DAY) / SCALE_S) ** 0.9)
         for wait in (0.0, 3600.0, DAY)
     ]
     assert kept == sorted(kept, reverse=True)
@@ -107,41 +107,41 @@ def test_a_page_never_visited_is_stale_for_sure():
         None,
         NOW,
         trust=0.3,
-        calm_at=-np.inf,
+        known_at=-np.inf,
         scale_s=SCALE_S,
         mean_hazard=1e-6,
         coverage=Coverage(),
         table=TABLE,
     )
-    assert belief.last == 1.0
+    assert belief.latest == 1.0
 
 
 @pytest.mark.parametrize("count", [1, BLOCK, 5 * BLOCK + 7])
 def test_the_best_of_many_is_found_while_pages_come_and_go(count):
     rng = np.random.default_rng(count)
-    pages, worth = HintedPages(), {}
+    pages, values = HintedPages(), {}
 
     def settle(at):
         places = pages.due(at)
         slots = pages.slots(places)
-        pages.set_values(places, np.array([worth[slot] for slot in slots.tolist()]))
+        pages.set_values(places, np.array([values[slot] for slot in slots.tolist()]))
 
     for slot in range(count):
         pages.put(slot, Belief(0.0, 0.0, 0.0, 0.0, 0.0, 1.0, 1.0))
-        worth[slot] = float(rng.random())
+        values[slot] = float(rng.random())
     for k in range(3 * min(count, 200)):
         settle(NOW + k)
         slot, value = pages.best()
-        if not worth:
+        if not values:
             assert slot == -1
             break
-        assert (slot, value) == max(worth.items(), key=lambda pair: pair[1])
+        assert (slot, value) == max(values.items(), key=lambda pair: pair[1])
         assert pages.discard(slot) is not None
-        del worth[slot]
-        if rng.random() < 0.5 and worth:
-            gone = int(rng.choice(list(worth)))
+        del values[slot]
+        if rng.random() < 0.5 and values:
+            gone = int(rng.choice(list(values)))
             pages.discard(gone)
-            del worth[gone]
+            del values[gone]
 
 
 def test_all_of_many_pages_are_priced_again_in_turn():
@@ -153,7 +153,7 @@ def test_all_of_many_pages_are_priced_again_in_turn():
     seen = set()
     assert len(pages.due(NOW + 1)) == 0
     for k in range(1, 6):
-        places = pages.due(NOW + k * PRICED_S)
+        places = pages.due(NOW + k * REVALUE_S)
         assert len(places) <= BLOCK
         seen.update(places.tolist())
         pages.set_values(places, np.zeros(len(places)))

@@ -163,7 +163,7 @@ def test_a_doubtful_hint_counts_less_on_a_calm_page_than_on_a_lively_one():
     policy.record_hint(0, NOW + 60.0, trust=0.5)
     policy.record_hint(1, NOW + 60.0, trust=0.5)
     lively, calm = (policy.belief(page) for page in (0, 1))
-    assert lively.last > 1.5 * calm.last > 0.0
+    assert lively.latest > 1.5 * calm.latest > 0.0
 
 
 def test_the_scale_of_a_visit_is_the_scale_of_the_fit():
