@@ -130,7 +130,7 @@ class PartialHeap:
         return self._near
 
     def _near_bound(self, keys: NDArray[np.float64], waits: NDArray[np.bool_]) -> float:
-        """Return a key that about the wanted share of the members, at least one, does not exceed."""
+        """Return a key not exceeded by about the wanted share of the members (at least one)."""
         share = self._share()
         if share >= self._count:
             return math.inf
