@@ -186,7 +186,7 @@ class VisitValueTable:
         return np.asarray(model ** (1.0 - ROBUST_SHARE) * robust**ROBUST_SHARE)
 
     def wait_s(self, age: float, scale_s: float, value_s: float) -> float:
-        """Return how long after its visit the value of a page stays below this, at least, seconds."""
+        """Return a time after the visit, seconds, within which the value stays below this."""
         if value_s <= 0.0:
             return 0.0
         row = math.log(max(age / _AGE_LEAST, 1.0)) / self._log_age
