@@ -168,7 +168,7 @@ async def _tell(
         told_at += some / flood.hints_per_s
         now = time.time()
         hints = [Hint(url, now - 1.0, now) for url in chance.choices(urls, k=some)]
-        await daemon.sourcing.take(row, Poll(at=now, hints=hints, told_until=now, requests=0))
+        await daemon.hint_poller.take(row, Poll(at=now, hints=hints, told_until=now, requests=0))
         taken[0] += some
 
 

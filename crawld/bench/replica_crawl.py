@@ -140,7 +140,7 @@ async def _run(daemon: Daemon, *, call: bool = True) -> None:
     """
     before = await _ended_at(daemon)
     if call:
-        daemon.jobs.call("replicas")
+        daemon.jobs.run_soon("replicas")
     with trio.fail_after(_LIMIT_S):
         while await _ended_at(daemon) == before:  # noqa: ASYNC110 (state of the runner)
             await trio.sleep(0.1)

@@ -35,26 +35,26 @@ from crawld.daemon.crawl.policy_loader import PolicyLoader
 from crawld.daemon.crawl.restore import restore_hosts
 from crawld.daemon.crawl.site_registry import SiteRegistry
 from crawld.daemon.fetch.meter import month_of
-from crawld.daemon.hints.documents import Documents
+from crawld.daemon.hints.documents import DocumentFetcher
 from crawld.daemon.hints.finder import DocumentFinder
-from crawld.daemon.hints.poller import Sourcing
+from crawld.daemon.hints.poller import HintPoller
 from crawld.daemon.hints.source import Poll
 from crawld.daemon.hints.wikis import WikiFinder
-from crawld.daemon.jobs.allocate import Allocate
-from crawld.daemon.jobs.analyse_copies import Analyse
-from crawld.daemon.jobs.audit import Audit
-from crawld.daemon.jobs.hints import Hints
-from crawld.daemon.jobs.refit_models import Estimate
-from crawld.daemon.jobs.replicas.job import Replicas
-from crawld.daemon.jobs.retention import Retention
+from crawld.daemon.jobs.allocate import AllocateJob
+from crawld.daemon.jobs.analyse_copies import AnalyseCopiesJob
+from crawld.daemon.jobs.audit import AuditJob
+from crawld.daemon.jobs.hints import HintsJob
+from crawld.daemon.jobs.refit_models import RefitModelsJob
+from crawld.daemon.jobs.replicas.job import ReplicasJob
+from crawld.daemon.jobs.retention import RetentionJob
 from crawld.daemon.jobs.runner import Job, JobRunner
-from crawld.daemon.jobs.search_index import Search
-from crawld.daemon.jobs.wiki_history.job import Backfill
-from crawld.daemon.jobs.wiki_members import Members
+from crawld.daemon.jobs.search_index import SearchIndexJob
+from crawld.daemon.jobs.wiki_history.job import WikiHistoryJob
+from crawld.daemon.jobs.wiki_members import WikiMembersJob
 from crawld.daemon.phase import Phase
 from crawld.daemon.process import OPEN_FILES_KEPT, open_files, settle_collector
 from crawld.daemon.schedule.connectivity import Connectivity as Connectivity
-from crawld.daemon.supervise import outlive
+from crawld.daemon.supervise import supervise
 from crawld.errors import ConfigError, CrawldError
 from crawld.net.fetcher import Fetcher
 from crawld.net.network import Network, SystemNetwork
@@ -116,7 +116,7 @@ class Daemon:
         crawl: the core loop.
         book: the operator's sites.
         documents: asks for sitemaps, feeds and streams of events.
-        sourcing: asks hint sources which pages changed.
+        hint_poller: asks hint sources which pages changed.
         jobs: work beside the crawl.
         started_at: Unix seconds.
         phase: `starting`, `running`, `draining` or `stopping`.
@@ -145,8 +145,8 @@ class Daemon:
         self.book = SiteRegistry(self.crawl, database, start.clock, source=start.source)
         self._config = start.config
         client = self._api_client()
-        self.documents = Documents(self.crawl, database, self.connectivity, start.clock)
-        self.sourcing = Sourcing(
+        self.documents = DocumentFetcher(self.crawl, database, self.connectivity, start.clock)
+        self.hint_poller = HintPoller(
             self.crawl,
             database,
             start.clock,
@@ -159,65 +159,65 @@ class Daemon:
                     database,
                     self.documents,
                     start.clock,
-                    self._told,
+                    self._accept_poll,
                     workers=workers,
                 ),
             ],
         )
-        self.crawl.robots.on_sitemaps = self.sourcing.look_again
+        self.crawl.robots.on_sitemaps = self.hint_poller.find_soon
         self._teaching = PolicyLoader(
-            self.crawl, database, on_switched=self.sourcing.delivery.restore
+            self.crawl, database, on_switched=self.hint_poller.delivery.restore
         )
-        self._allocate = Allocate(self.crawl, database, start.clock, workers=workers)
-        self._members = Members(self.crawl, database, client, start.clock)
+        self._allocate = AllocateJob(self.crawl, database, start.clock, workers=workers)
+        self._members = WikiMembersJob(self.crawl, database, client, start.clock)
         jobs: list[Job] = [
-            Backfill(
+            WikiHistoryJob(
                 self.crawl,
                 database,
                 client,
                 start.clock,
                 settings=self._jobs_settings,
-                on_learnt=self._wiki_learnt,
+                on_facts=self._wiki_learnt,
             ),
-            Hints(self.sourcing, database),
+            HintsJob(self.hint_poller, database),
             self._members,
-            Retention(self.crawl, database, start.clock, settings=lambda: self._config.store),
-            Analyse(self.crawl, database, start.clock),
-            Estimate(
+            RetentionJob(self.crawl, database, start.clock, settings=lambda: self._config.store),
+            AnalyseCopiesJob(self.crawl, database, start.clock),
+            RefitModelsJob(
                 self.crawl, database, start.clock, workers=workers, on_refitted=self._refitted
             ),
             self._allocate,
-            Audit(
+            AuditJob(
                 self.crawl,
                 database,
                 start.clock,
                 settings=self._jobs_settings,
                 rng=random.Random(),
             ),
-            Replicas(
+            ReplicasJob(
                 self.crawl,
                 database,
                 start.clock,
                 workers=workers,
                 settings=lambda: self._config.replicas,
             ),
-            Search(database),
+            SearchIndexJob(database),
         ]
         self.jobs = JobRunner(database, start.clock, jobs, rng=random.Random())
         self._hurry = trio.CancelScope()
 
-    async def _told(self, row: SourceRow, said: Poll) -> None:
-        await self.sourcing.take(row, said)
+    async def _accept_poll(self, row: SourceRow, said: Poll) -> None:
+        await self.hint_poller.accept(row, said)
 
     def _wiki_learnt(self) -> None:
         """Let those who need it know: a wiki has said what it is, or sites were named anew."""
-        self.sourcing.look_again()
-        self.jobs.call(self._members.name)
+        self.hint_poller.find_soon()
+        self.jobs.run_soon(self._members.name)
 
     def _refitted(self) -> None:
         """Let policies and prices follow the models, as they are after a refit."""
         self._teaching.again()
-        self._allocate.again()
+        self._allocate.reset()
 
     def _jobs_settings(self) -> JobsConfig:
         return self._config.jobs
@@ -276,8 +276,8 @@ class Daemon:
                 nursery.start_soon(self._end_when_done)
             else:
                 nursery.start_soon(self.jobs.run)
-                nursery.start_soon(outlive, "sourcing", self.sourcing.run)
-                nursery.start_soon(outlive, "teaching", self._teaching.run)
+                nursery.start_soon(supervise, "hint_poller", self.hint_poller.run)
+                nursery.start_soon(supervise, "teaching", self._teaching.run)
             settle_collector()
             self.phase = "running"
             log.info("started", db=str(self.database.path), socket=str(self.socket_path))

@@ -20,7 +20,7 @@ REST_S = 60.0
 """Between a failure and the next try."""
 
 
-async def outlive(name: str, task: Callable[[], Awaitable[None]]) -> None:
+async def supervise(name: str, task: Callable[[], Awaitable[None]]) -> None:
     """Run a task until it returns, anew after each bug.
 
     Args:

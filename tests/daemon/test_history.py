@@ -5,7 +5,7 @@ import pytest
 from crawld.core.content.analysis import read_blocks
 from crawld.core.content.noise_learning import ReadingPair
 from crawld.core.content.volatile import VolatileRules
-from crawld.daemon.jobs.retention import Retention
+from crawld.daemon.jobs.retention import RetentionJob
 from crawld.store import visit
 from crawld.store.changes import volatile
 from tests.daemon.changed_page import BEGIN, DAY_S, ask, changed, content
@@ -101,7 +101,7 @@ async def test_what_is_not_there_is_said(past, path, query, status, said):
 
 async def test_the_job_makes_deltas_and_keeps_what_the_rule_says(past):
     running, page_id, url = past
-    job = Retention(running.crawl, running.database, running.clock)
+    job = RetentionJob(running.crawl, running.database, running.clock)
     assert (await job.progress())["waiting"] >= 5
     assert "4 deltas, 2 copies given up" in await job.run()
     assert "0 deltas, 0 copies given up" in await job.run()

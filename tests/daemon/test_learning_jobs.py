@@ -7,8 +7,8 @@ from crawld.core.change.scale import ScaleModel
 from crawld.core.content.analysis import analyse
 from crawld.daemon.api.page_views import next_visit
 from crawld.daemon.api.views import page_detail
-from crawld.daemon.jobs.analyse_copies import Analyse
-from crawld.daemon.jobs.refit_models import FIRST_S, Estimate
+from crawld.daemon.jobs.analyse_copies import AnalyseCopiesJob
+from crawld.daemon.jobs.refit_models import FIRST_S, RefitModelsJob
 from crawld.simweb.change_process import STATIC, poisson_process
 from crawld.store.changes import model
 from crawld.store.frontier import page as page_rows
@@ -79,7 +79,7 @@ async def test_first_copies_of_a_crawl_in_a_hurry_are_analysed_once_old_enough(
     crawled, mirror, wall
 ):
     await crawled.database.write(forget)
-    job = Analyse(crawled.crawl, crawled.database, crawled.clock)
+    job = AnalyseCopiesJob(crawled.crawl, crawled.database, crawled.clock)
     assert await job.run() == "0 copies analysed"
     wall.shift_s += 120.0
     assert await job.run() == "20 copies analysed"
@@ -92,7 +92,7 @@ async def test_first_copies_of_a_crawl_in_a_hurry_are_analysed_once_old_enough(
 async def test_models_are_refitted_and_sites_get_a_scale(crawled, mirror, wall):
     await rounds(crawled, wall, 12)
     before = dict(mirror.rows("SELECT page_id, record FROM model"))
-    job = Estimate(crawled.crawl, crawled.database, crawled.clock, workers=THREADS)
+    job = RefitModelsJob(crawled.crawl, crawled.database, crawled.clock, workers=THREADS)
     assert job.every_s == FIRST_S
     told = await job.run()
     assert told.startswith("20 models, ")

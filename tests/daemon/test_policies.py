@@ -21,7 +21,7 @@ from crawld.core.revisit.visit_value import default_scale_model
 from crawld.daemon.clock import Clock
 from crawld.daemon.frontier.host import HostState
 from crawld.daemon.frontier.page_queue import PageQueue, VisitedPages
-from crawld.daemon.jobs.allocate import Allocate, Pages, share
+from crawld.daemon.jobs.allocate import AllocateJob, AllocationPages, allocate_hosts
 from crawld.daemon.schedule.slots import HostSlot
 from crawld.store.changes import model
 from crawld.workers import THREADS
@@ -65,7 +65,7 @@ def job(daemon, mirror):
 
     async def run(running, name):
         last = mirror.rows("SELECT last_finished_at FROM job WHERE name = ?", name)
-        running.jobs.call(name)
+        running.jobs.run_soon(name)
         sql = "SELECT last_finished_at FROM job WHERE name = ?"
         await until(lambda: mirror.rows(sql, name) not in ([], [(None,)], last), what=name)
         return mirror.rows("SELECT result, detail FROM job WHERE name = ?", name)[0]
@@ -155,7 +155,7 @@ class TestAllocate:
     """Shares the turns of hosts; works hard only where pages have changed."""
 
     async def test_a_host_keeps_its_price_while_few_of_its_pages_change(self, merging, mirror):
-        job = Allocate(merging.crawl, merging.database, merging.clock, workers=THREADS)
+        job = AllocateJob(merging.crawl, merging.database, merging.clock, workers=THREADS)
         assert (await job.run()).startswith("120 pages, 1 hosts")
         [(price,)] = mirror.rows("SELECT price FROM host")
         (pages,) = merging.crawl.hosts["a.test"].pages.values()
@@ -172,11 +172,11 @@ class TestAllocate:
         assert mirror.rows("SELECT price FROM host") != [(price,)]
 
     async def test_a_refit_another_delay_and_another_policy_make_a_host_new(self, merging, wall):
-        job = Allocate(merging.crawl, merging.database, merging.clock, workers=THREADS)
+        job = AllocateJob(merging.crawl, merging.database, merging.clock, workers=THREADS)
         host = merging.crawl.hosts["a.test"]
         await job.run()
         assert await job.run() == "1 hosts keep their price"
-        job.again()
+        job.reset()
         assert (await job.run()).startswith("120 pages, 1 hosts")
         (pages,) = host.pages.values()
         pages.policy_name = "delayed"
@@ -345,8 +345,10 @@ class TestEveryPolicy:
         models = blank_records(4)
         models["visits"], models["rate"], models["last_visit_at"] = 9, 1e-5, 1e9
         pages.teach(numbers, models, default_scale_model())
-        web = Pages(numbers, np.ones(4, np.int64), np.ones(4, np.int64), models["rate"], weights)
-        pages.allocated(numbers, share(web, {1: 3600.0}).allocation.frequency)
+        web = AllocationPages(
+            numbers, np.ones(4, np.int64), np.ones(4, np.int64), models["rate"], weights
+        )
+        pages.allocated(numbers, allocate_hosts(web, {1: 3600.0}).allocation.frequency)
         taken = Counter()
         for step in range(300):
             now = 1e9 + 1e5 + 3600.0 * step
@@ -362,7 +364,7 @@ class TestShare:
     def test_the_sums_are_the_turns_of_the_hosts(self):
         random = np.random.default_rng(4)
         host = np.sort(random.integers(1, 9, 4000))
-        pages = Pages(
+        pages = AllocationPages(
             np.arange(4000),
             host,
             np.ones(4000, np.int64),
@@ -370,7 +372,7 @@ class TestShare:
             random.choice([0.5, 1.0, 3.0], 4000),
         )
         delay_s = {number: 0.5 * number for number in range(1, 9)}
-        shared = share(pages, delay_s)
+        shared = allocate_hosts(pages, delay_s)
         turns = [1.0 / delay_s[number] for number in shared.hosts.tolist()]
         assert shared.allocation.spent == pytest.approx(turns, rel=1e-6)
         assert shared.residual <= 1e-6
@@ -378,8 +380,8 @@ class TestShare:
         assert kkt_residual(web, sum(turns), shared.allocation) == shared.residual
 
     def test_a_host_without_a_delay_has_a_ceiling_too(self):
-        pages = Pages(
+        pages = AllocationPages(
             np.array([1, 2]), np.array([5, 5]), np.array([1, 1]), np.full(2, 1e-5), np.ones(2)
         )
-        shared = share(pages, {5: 0.0})
+        shared = allocate_hosts(pages, {5: 0.0})
         assert shared.allocation.spent == pytest.approx([100.0])

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from crawld.daemon.jobs.retention import Retention
+from crawld.daemon.jobs.retention import RetentionJob
 from crawld.store.mirror.selection import Reason, select_copy
 from tests.daemon.changed_page import BEGIN, DAY_S, ask, tell
 
@@ -80,7 +80,7 @@ async def test_a_quota_is_shown_before_it_is_kept(past):
     assert not any(each["goes"] for each in of_file["holdings"])
     fate = {each["kind"]: (each["copies"], each["goes"]) for each in of_site["holdings"]}
     assert fate["superseded"] == (4, True)
-    await Retention(running.crawl, running.database, running.clock).run()
+    await RetentionJob(running.crawl, running.database, running.clock).run()
     [_, of_site] = (await ask(running, "/retention")).json()
     assert of_site["holdings"][0]["copies"] == 0
     versions = (await ask(running, "/history", url=url)).json()["versions"]

@@ -36,7 +36,7 @@ class ReplicaSetup:
 
     async def run_job(self, name):
         before = self._finished(name)
-        self.daemon.jobs.call(name)
+        self.daemon.jobs.run_soon(name)
         await until(lambda: self._finished(name) > before, what=name)
 
     def _finished(self, name):

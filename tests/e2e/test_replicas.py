@@ -77,7 +77,7 @@ async def mirrored(nursery, serve, folder, *, prune):
     async def run(name):
         states = {state.job.name: state for state in await daemon.jobs.states()}
         before = states[name].last.last_finished_at
-        daemon.jobs.call(name)
+        daemon.jobs.run_soon(name)
         await until(
             lambda: dict(made.rows("SELECT name, last_finished_at FROM job"))[name] > before,
             what=name,

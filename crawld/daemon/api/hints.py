@@ -62,7 +62,7 @@ def hint_routes(daemon: Daemon) -> APIRouter:
 def _status(daemon: Daemon, row: SourceRow, outstanding: int) -> HintSourceStatus:
     site = daemon.crawl.sites.get(row.site_id)
     known = hint.load_reliability(row.evidence)
-    worth = daemon.sourcing.budget.worth(row.hint_source_id)
+    worth = daemon.hint_poller.budget.estimate(row.hint_source_id)
     same = {
         name: getattr(row, name)
         for name in HintSourceStatus.model_fields

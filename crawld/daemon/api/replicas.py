@@ -50,7 +50,7 @@ def replica_routes(daemon: Daemon) -> APIRouter:
     async def confirm_all() -> Done:
         """Let the next search prune however many hosts it finds at once."""
         await daemon.database.write(partial(replica.allow_all, allowed=True))
-        daemon.jobs.call(JOB)
+        daemon.jobs.run_soon(JOB)
         return Done(done=f"however many there are at once, they may be pruned; the job {JOB} runs")
 
     @router.post("/replicas/reject")
@@ -63,7 +63,7 @@ def replica_routes(daemon: Daemon) -> APIRouter:
     async def prefer(form: ReplicaForm) -> Done:
         """Keep this host among its replicas."""
         await daemon.database.write(replica.prefer, await _host_id(daemon, form.host))
-        daemon.jobs.call(JOB)
+        daemon.jobs.run_soon(JOB)
         return Done(done=f"{form.host} is preferred among its replicas; the job {JOB} runs")
 
     return router
@@ -85,7 +85,7 @@ async def _say(daemon: Daemon, form: ReplicaForm, word: Word) -> tuple[str, str]
         raise OperatorError(f"{form.host} {said}", hint=hint)
     pair = meant[0]
     await daemon.database.write(replica_pair.put_word, pair.one_id, pair.other_id, word)
-    daemon.jobs.call(JOB)
+    daemon.jobs.run_soon(JOB)
     return pair.evidence.names
 
 

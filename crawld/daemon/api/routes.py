@@ -139,7 +139,7 @@ def _jobs(router: APIRouter, daemon: Daemon) -> None:
     @router.post("/jobs/{name}/run")
     async def run_job(name: str) -> models.Done:
         """Let a job run as soon as it can."""
-        daemon.jobs.call(name)
+        daemon.jobs.run_soon(name)
         return models.Done(done=f"job {name} runs")
 
     @router.get("/wikis")

@@ -68,7 +68,7 @@ OTHER_SLOTS: Final = 1.5
 
 
 @dataclass(frozen=True, slots=True)
-class Worth:
+class PollEstimate:
     """What was worked out of one source.
 
     Attributes:
@@ -84,7 +84,7 @@ class Worth:
     at: float
     slots_per_s: float
 
-    def holds(self, row: SourceRow, now: float, slots_per_s: float) -> bool:
+    def is_current(self, row: SourceRow, now: float, slots_per_s: float) -> bool:
         """Whether nothing has changed so much that it should be worked out again."""
         ratio = slots_per_s / self.slots_per_s
         return (
@@ -94,7 +94,7 @@ class Worth:
         )
 
 
-class Budget:
+class PollBudget:
     """Knows what polls are worth; derived, worked out anew after a start."""
 
     def __init__(
@@ -110,13 +110,13 @@ class Budget:
         self._database = database
         self._workers = workers
         self._settings = settings
-        self._worth: dict[int, Worth] = {}
+        self._estimates: dict[int, PollEstimate] = {}
 
-    def worth(self, hint_source_id: int) -> Worth | None:
+    def estimate(self, hint_source_id: int) -> PollEstimate | None:
         """Return what is known of a source, None before it was worked out."""
-        return self._worth.get(hint_source_id)
+        return self._estimates.get(hint_source_id)
 
-    def rest_s(self, host_name: str, requests: int) -> float:
+    def least_pause_s(self, host_name: str, requests: int) -> float:
         """Return the time after which requests keep within the share of turns that polls have."""
         host = self._crawl.hosts.get(host_name)
         delay_s = host.delay_s() if host else 0.0
@@ -135,17 +135,17 @@ class Budget:
             heard: changes of pages held that it brought.
             since_s: time since the poll before.
         """
-        least_s = self.rest_s(host_name, requests)
-        worth = self._worth.get(row.hint_source_id)
-        if worth is None:
+        least_s = self.least_pause_s(host_name, requests)
+        estimate = self._estimates.get(row.hint_source_id)
+        if estimate is None:
             return least_s
-        best_s = IDLE_FACTOR * least_s if worth.interval_s is None else worth.interval_s
+        best_s = IDLE_FACTOR * least_s if estimate.interval_s is None else estimate.interval_s
         if heard:
             best_s = min(best_s, HEARD_AIM * since_s / heard)
         return max(least_s, best_s)
 
     async def run(self) -> None:
-        """Tell policies how completely they hear, and work out what polls are worth."""
+        """Tell policies how completely they hear, and estimate what polls are worth."""
         while True:
             rows = await self._database.read(hint_source.list_sources)
             by_place: dict[tuple[int, str], list[SourceRow]] = defaultdict(list)
@@ -158,18 +158,18 @@ class Budget:
                     host.pages[site_id].covered(*coverage(told))
             for told in by_place.values():
                 for row in told:
-                    await self._work_out(row, told)
+                    await self._update_estimate(row, told)
             await trio.sleep(LOOK_EVERY_S)
 
-    async def _work_out(self, row: SourceRow, all_told: Sequence[SourceRow]) -> None:
-        known, now = self._worth.get(row.hint_source_id), trio.current_time()
+    async def _update_estimate(self, row: SourceRow, all_told: Sequence[SourceRow]) -> None:
+        known, now = self._estimates.get(row.hint_source_id), trio.current_time()
         pace = Pace(REST_FACTOR)
         host = self._crawl.hosts.get(row.host)
         pages = host.pages.get(row.site_id) if host else None
         if host is None or pages is None or not row.poll_count:
             return
         slots_per_s = 1.0 / max(host.delay_s(), 0.01)
-        if known and known.holds(row, now, slots_per_s):
+        if known and known.is_current(row, now, slots_per_s):
             return
         models = await self._database.read(
             allocation.batch, after=(host.host_id, -(2**63)), limit=SAMPLE
@@ -177,22 +177,22 @@ class Budget:
         told, lasted_s = row.hint_count - (known.hints if known else 0), AGAIN_S
         if known is not None:
             lasted_s = max(now - known.at, 1.0)
-        beside = [told_of(other) for other in all_told if other is not row]
-        question = _Question(
+        beside = [hint_quality(other) for other in all_told if other is not row]
+        question = _EstimateInput(
             models=[each for each in models if each.host_id == host.host_id],
             covered=len(pages.policy),
             slots_per_s=slots_per_s,
             told_per_s=told / lasted_s,
-            source=told_of(row, beyond_polls=True),
+            source=hint_quality(row, beyond_polls=True),
             requests=max(row.request_count / row.poll_count, 0.1),
             beside=min(beside, key=lambda told: told.missed_share, default=None),
-            least_s=self.rest_s(row.host, 1),
+            least_s=self.least_pause_s(row.host, 1),
         )
-        found = await self._workers.run(_answer, question)
+        found = await self._workers.run(_estimate, question)
         if found is not None:
             interval_s, gain = found
-            worth = Worth(interval_s, gain, row.hint_count, now, slots_per_s)
-            self._worth[row.hint_source_id] = worth
+            estimate = PollEstimate(interval_s, gain, row.hint_count, now, slots_per_s)
+            self._estimates[row.hint_source_id] = estimate
         await pace.rest()
 
 
@@ -203,7 +203,7 @@ def coverage(told: Sequence[SourceRow]) -> tuple[float, float]:
     return combined_missed_share(each.effective_missed_share for each in known), best.lag_s(0.9)
 
 
-def told_of(row: SourceRow, *, beyond_polls: bool = False) -> HintQuality:
+def hint_quality(row: SourceRow, *, beyond_polls: bool = False) -> HintQuality:
     """Return how the hints of a source come, with or without the time they wait for a poll."""
     known = hint.load_reliability(row.evidence)
     lag_s = known.lag_s()
@@ -214,7 +214,7 @@ def told_of(row: SourceRow, *, beyond_polls: bool = False) -> HintQuality:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Question:
+class _EstimateInput:
     models: Sequence[WeightedModel]
     covered: int
     slots_per_s: float
@@ -225,7 +225,7 @@ class _Question:
     least_s: float
 
 
-def _answer(question: _Question) -> tuple[float | None, float] | None:
+def _estimate(question: _EstimateInput) -> tuple[float | None, float] | None:
     """Return the best interval and the gain, None where too little is known; in a thread."""
     pages = _sample(question.models, question.told_per_s / max(question.covered, 1))
     if pages is None:

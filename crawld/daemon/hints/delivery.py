@@ -28,7 +28,7 @@ RESTORED: Final = 4_096
 _GONE = (Outcome.GONE, Outcome.SOFT_GONE, Outcome.MOVED)
 
 
-class Delivery:
+class HintDelivery:
     """Hands hints to the pages of hosts."""
 
     def __init__(self, crawl: Crawl, database: Database) -> None:

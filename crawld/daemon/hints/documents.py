@@ -54,7 +54,7 @@ _REST: Final = frozenset({429, 500, 502, 503, 504})
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class DocumentRequest:
     """A document to be asked for.
 
     Attributes:
@@ -72,7 +72,7 @@ class Wanted:
     last_modified: str | None = None
     headers: tuple[tuple[str, str], ...] = ()
 
-    def anew(self) -> Wanted:
+    def unconditional(self) -> DocumentRequest:
         """Return the same without conditions: it is read even if it is as it was."""
         return replace(self, etag=None, last_modified=None)
 
@@ -99,7 +99,7 @@ class Document:
     last_modified: str | None = None
 
 
-class Documents:
+class DocumentFetcher:
     """Asks for documents."""
 
     def __init__(
@@ -110,7 +110,7 @@ class Documents:
         self._network = network
         self._clock = clock
 
-    async def get(self, wanted: Wanted) -> Document | PollTrouble:
+    async def get(self, wanted: DocumentRequest) -> Document | PollTrouble:
         """Ask for a document, as soon as politeness allows."""
         url, requests = wanted.url, 0
         for _ in range(MAX_REDIRECTS + 1):
@@ -126,7 +126,9 @@ class Documents:
             url = target
         return PollTrouble("moved", f"more than {MAX_REDIRECTS} redirects", requests=requests)
 
-    async def listen(self, wanted: Wanted, receive: Receive, silence_s: float) -> PollTrouble:
+    async def listen(
+        self, wanted: DocumentRequest, receive: Receive, silence_s: float
+    ) -> PollTrouble:
         """Connect to a stream and hand on what comes until it ends.
 
         The connection takes one turn of the host, until the header is there; then the host's pages
@@ -182,7 +184,7 @@ class Documents:
         return PollTrouble("ended", "the server ended the stream")
 
     async def _in_turn(
-        self, wanted: Wanted, url: str
+        self, wanted: DocumentRequest, url: str
     ) -> FetchResponse | FetchFailure | PollTrouble:
         async with self._turn(wanted.site_id, url) as turn:
             if isinstance(turn, PollTrouble):
@@ -249,7 +251,9 @@ class Documents:
 
     # --- one request ---------------------------------------------------------------------------
 
-    def _request(self, wanted: Wanted, host: HostState, site: ActiveSite, url: str) -> FetchRequest:
+    def _request(
+        self, wanted: DocumentRequest, host: HostState, site: ActiveSite, url: str
+    ) -> FetchRequest:
         name = host.slot.host
         limits = replace(
             site.limits, max_wire_bytes=wanted.max_bytes, max_body_bytes=wanted.max_bytes
@@ -289,7 +293,7 @@ class Documents:
         return fetched
 
     def _read(
-        self, wanted: Wanted, url: str, said: FetchResponse | FetchFailure, requests: int
+        self, wanted: DocumentRequest, url: str, said: FetchResponse | FetchFailure, requests: int
     ) -> Document | PollTrouble:
         assert isinstance(said, FetchResponse)
         if said.status not in (200, 304):

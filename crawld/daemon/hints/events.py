@@ -15,7 +15,7 @@ One connection serves all hosts of a site: what it tells of the others goes to a
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Final
@@ -26,9 +26,9 @@ import trio
 
 from crawld.core.url import canonicalize, parse
 from crawld.daemon.clock import Clock
-from crawld.daemon.hints.documents import Documents, Wanted
-from crawld.daemon.hints.gap import make_good
-from crawld.daemon.hints.source import Deliver, Hint, Poll, PollTrouble
+from crawld.daemon.hints.documents import DocumentFetcher, DocumentRequest
+from crawld.daemon.hints.gap import reconcile_gap
+from crawld.daemon.hints.source import AcceptPoll, Deliver, Hint, Poll, PollTrouble
 from crawld.errors import InvalidUrlError
 from crawld.net.exchange import Headers, Sink, header_value
 from crawld.sources.event_stream import (
@@ -76,11 +76,9 @@ _REFUSED: Final = frozenset({"status_400", "status_410", "status_412", "status_4
 _SAFE: Final = ";@$!*(),/~:"
 """What MediaWiki leaves as it is in the path of a page."""
 
-Take = Callable[[SourceRow, Poll], Awaitable[None]]
-
 
 @dataclass(slots=True)
-class _Gathered:
+class _Batch:
     """What waits for its way into the file.
 
     Attributes:
@@ -121,10 +119,10 @@ class EventStream:
         self,
         row: SourceRow,
         beside: Mapping[str, SourceRow],
-        documents: Documents,
+        documents: DocumentFetcher,
         database: Database,
         clock: Clock,
-        take: Take,
+        accept: AcceptPoll,
     ) -> None:
         """Take what a stream is listened to with.
 
@@ -134,7 +132,7 @@ class EventStream:
             documents: connects.
             database: of the sources.
             clock: for instants that lie in the future.
-            take: takes what is said of hosts other than that of `row`.
+            accept: takes what is said of hosts other than that of `row`.
         """
         self.row = row
         self.polite_host = parse(row.url).host
@@ -143,7 +141,7 @@ class EventStream:
         self._documents = documents
         self._database = database
         self._clock = clock
-        self._take = take
+        self._accept = accept
         self._broken = 0
         self.continuity = GapDetector()
         self.may_name = host_filter(beside)
@@ -152,7 +150,7 @@ class EventStream:
         """Connect behind the last id, and hand on what comes until the connection is over."""
         self.continuity.start(row.told_until)
         reader = EventReader(row.cursor or "")
-        hearing = _Hearing(self, row, reader, deliver)
+        hearing = _Connection(self, row, reader, deliver)
         began_at = trio.current_time()
         said: list[PollTrouble] = []
         async with trio.open_nursery() as nursery:
@@ -173,7 +171,7 @@ class EventStream:
         pause_s = AGAIN_S * 2.0 ** min(self._broken, MAX_DOUBLINGS)
         return replace(over, pause_s=max(pause_s, reader.retry_s or 0.0))
 
-    def _wanted(self, row: SourceRow) -> Wanted:
+    def _wanted(self, row: SourceRow) -> DocumentRequest:
         headers = [("Accept", "text/event-stream"), ("Cache-Control", "no-cache")]
         url = row.url
         if row.cursor:
@@ -181,7 +179,7 @@ class EventStream:
         elif row.told_until is not None:
             since = datetime.fromtimestamp(row.told_until, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
             url = f"{url}{'&' if '?' in url else '?'}{urlencode({'since': since})}"
-        return Wanted(row.site_id, url, 0, headers=tuple(headers))
+        return DocumentRequest(row.site_id, url, 0, headers=tuple(headers))
 
     def now(self) -> float:
         """Return the time of day, Unix seconds."""
@@ -191,25 +189,25 @@ class EventStream:
         """Whether a page may be one of the site's."""
         return parse(url).host in self._beside
 
-    async def tell(self, row: SourceRow, gathered: _Gathered, deliver: Deliver) -> None:
+    async def tell(self, row: SourceRow, gathered: _Batch, deliver: Deliver) -> None:
         """Put what was gathered into the file, the cursor with the last of it."""
         told_until, gap = gathered.told_until, gathered.gap
         said = Poll(at=self._clock.now(), told_until=told_until, requests=0)
         for host, hints in gathered.hints.items():
             if host != row.host and host in self._beside:
-                await self._take(self._beside[host], replace(said, hints=list(hints.values())))
+                await self._accept(self._beside[host], replace(said, hints=list(hints.values())))
         rows = self._beside.values()
         await deliver(
             replace(
                 said,
                 hints=list(gathered.hints.get(row.host, {}).values()),
                 cursor=gathered.last_id or row.cursor,
-                handed_on=await make_good(self._database, rows, *gap) if gap else (),
+                cursor_updates=await reconcile_gap(self._database, rows, *gap) if gap else (),
             )
         )
 
 
-class _Hearing:
+class _Connection:
     """One connection: from bytes to changes, and from there to whoever takes them.
 
     Attributes:
@@ -230,8 +228,8 @@ class _Hearing:
         self._handing_on = trio.Lock()
         self._pause_at = 0.0
 
-    def _empty(self) -> _Gathered:
-        return _Gathered(defaultdict(dict), self._reader.last_id)
+    def _empty(self) -> _Batch:
+        return _Batch(defaultdict(dict), self._reader.last_id)
 
     def receive(self, status: int, headers: Headers) -> Sink | None:
         """Take the body of an answer that is a stream of events."""

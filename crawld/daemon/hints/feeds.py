@@ -22,8 +22,8 @@ import structlog
 import xxhash
 
 from crawld.core.url import parse
-from crawld.daemon.hints.documents import Document, Documents, Wanted
-from crawld.daemon.hints.gap import make_good
+from crawld.daemon.hints.documents import Document, DocumentFetcher, DocumentRequest
+from crawld.daemon.hints.gap import reconcile_gap
 from crawld.daemon.hints.sitemaps import dated_hint
 from crawld.daemon.hints.source import Hint, Poll, PollTrouble
 from crawld.sources.feed import MAX_FEED_BYTES, FeedError, FeedWindow, read_feed
@@ -41,7 +41,7 @@ LEAST_EVERY_S, MOST_EVERY_S = 60.0, 86_400.0
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
+class DocumentCursor:
     """What there was at the last look, as it is kept.
 
     Attributes:
@@ -62,7 +62,7 @@ class Look:
     gaps: int = 0
 
     @classmethod
-    def from_cursor(cls, cursor: str | None) -> Look:
+    def from_json(cls, cursor: str | None) -> DocumentCursor:
         """Return a look from its stored form; one of another version counts as none."""
         if cursor is None:
             return cls()
@@ -79,7 +79,7 @@ class Look:
         """Return the entries a feed held."""
         return FeedWindow(array("Q", base64.b64decode(self.keys)))
 
-    def after(self, said: Document, *, moved: bool) -> Look:
+    def after(self, said: Document, *, moved: bool) -> DocumentCursor:
         """Return the look that an answer was."""
         every_s = self.every_s / 2.0 if moved else self.every_s * 1.5
         return replace(
@@ -96,12 +96,12 @@ def _digest(body: bytes) -> str:
     return xxhash.xxh3_64_hexdigest(body)
 
 
-class _Document:
+class _DocumentSource:
     """A document that is asked for on condition."""
 
     is_free = False
 
-    def __init__(self, row: SourceRow, documents: Documents, *, workers: Workers) -> None:
+    def __init__(self, row: SourceRow, documents: DocumentFetcher, *, workers: Workers) -> None:
         self.row = row
         self.polite_host = parse(row.url).host
         self._documents = documents
@@ -109,8 +109,10 @@ class _Document:
 
     async def poll(self, row: SourceRow) -> Poll | PollTrouble:
         """Ask for the document, and read it if it is not the one read before."""
-        look = Look.from_cursor(row.cursor)
-        wanted = Wanted(row.site_id, row.url, MAX_FEED_BYTES, look.etag, look.last_modified)
+        look = DocumentCursor.from_json(row.cursor)
+        wanted = DocumentRequest(
+            row.site_id, row.url, MAX_FEED_BYTES, look.etag, look.last_modified
+        )
         said = await self._documents.get(wanted)
         if isinstance(said, PollTrouble):
             return said
@@ -121,7 +123,7 @@ class _Document:
             )
         return await self._read(look, said)
 
-    async def _read(self, look: Look, said: Document) -> Poll | PollTrouble:
+    async def _read(self, look: DocumentCursor, said: Document) -> Poll | PollTrouble:
         raise NotImplementedError
 
     def _own(self, entries: list[ListedPage], now: float) -> list[Hint]:
@@ -129,16 +131,16 @@ class _Document:
         return [hint for hint in hints if hint and parse(hint.url).host == self.row.host]
 
 
-class FeedSource(_Document):
+class FeedSource(_DocumentSource):
     """One feed."""
 
     def __init__(
-        self, row: SourceRow, documents: Documents, database: Database, *, workers: Workers
+        self, row: SourceRow, documents: DocumentFetcher, database: Database, *, workers: Workers
     ) -> None:
         super().__init__(row, documents, workers=workers)
         self._database = database
 
-    async def _read(self, look: Look, said: Document) -> Poll | PollTrouble:
+    async def _read(self, look: DocumentCursor, said: Document) -> Poll | PollTrouble:
         assert said.body is not None
         try:
             feed = await self._workers.run(read_feed, said.body, said.url)
@@ -163,22 +165,22 @@ class FeedSource(_Document):
             told_until=None if window.gap else newest_at,
             requests=said.requests,
             wait_s=max(after.every_s, feed.ttl_s or 0.0),
-            found=[entry.url for entry in news],
-            handed_on=await self._reconciled(window, look, said),
+            found_urls=[entry.url for entry in news],
+            cursor_updates=await self._reconciled(window, look, said),
         )
 
     async def _reconciled(
-        self, window: FeedWindow, look: Look, said: Document
+        self, window: FeedWindow, look: DocumentCursor, said: Document
     ) -> Sequence[tuple[int, str | None]]:
         if not window.gap or look.at is None:
             return ()
-        return await make_good(self._database, [self.row], look.at, said.at)
+        return await reconcile_gap(self._database, [self.row], look.at, said.at)
 
 
-class ListingSource(_Document):
+class ListingSource(_DocumentSource):
     """One page of links."""
 
-    async def _read(self, look: Look, said: Document) -> Poll | PollTrouble:
+    async def _read(self, look: DocumentCursor, said: Document) -> Poll | PollTrouble:
         assert said.body is not None
         listing: Listing = await self._workers.run(
             read_listing, said.body, said.url, said.last_modified
@@ -191,5 +193,5 @@ class ListingSource(_Document):
             cursor=after.cursor(),
             requests=said.requests,
             wait_s=after.every_s,
-            found=[entry.url for entry in listing.entries],
+            found_urls=[entry.url for entry in listing.entries],
         )

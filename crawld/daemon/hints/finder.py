@@ -16,12 +16,12 @@ from crawld.core.url import canonicalize, parse, registrable_domain
 from crawld.daemon.clock import Clock
 from crawld.daemon.crawl.loop import Crawl
 from crawld.daemon.frontier.site import ActiveSite
-from crawld.daemon.hints.documents import Documents
-from crawld.daemon.hints.events import EventStream, Take
+from crawld.daemon.hints.documents import DocumentFetcher
+from crawld.daemon.hints.events import EventStream
 from crawld.daemon.hints.feeds import FeedSource, ListingSource
-from crawld.daemon.hints.gap import Gap
+from crawld.daemon.hints.gap import GapSource
 from crawld.daemon.hints.sitemaps import SitemapSource
-from crawld.daemon.hints.source import Source, Stream
+from crawld.daemon.hints.source import AcceptPoll, Source, Stream
 from crawld.errors import InvalidUrlError
 from crawld.store.changes import hint_source
 from crawld.store.changes.hint_source import SourceRow
@@ -42,14 +42,14 @@ class DocumentFinder:
         self,
         crawl: Crawl,
         database: Database,
-        documents: Documents,
+        documents: DocumentFetcher,
         clock: Clock,
-        take: Take,
+        accept: AcceptPoll,
         *,
         workers: Workers,
     ) -> None:
-        """Take the crawl and who asks; `take` takes what is said beside a source's own answers."""
-        self._take = take
+        """Take `accept` for polls that belong to other sources."""
+        self._accept = accept
         self._workers = workers
         self._known: dict[int, SitemapSource] = {}
         self._crawl = crawl
@@ -76,13 +76,13 @@ class DocumentFinder:
                 found.append(await self._stream(site, site.config.event_stream))
         return [*found, *await self._gaps()]
 
-    async def _gaps(self) -> list[Gap]:
+    async def _gaps(self) -> list[GapSource]:
         """Return the doubts that gaps have left, those that were told in full included."""
         rows = await self._database.read(hint_source.list_sources)
         return [
-            Gap(row, self._database, self._clock)
+            GapSource(row, self._database, self._clock)
             for row in rows
-            if row.kind == Gap.kind and row.site_id in self._crawl.sites
+            if row.kind == GapSource.kind and row.site_id in self._crawl.sites
         ]
 
     async def _ensure(
@@ -109,7 +109,7 @@ class DocumentFinder:
                 self._documents,
                 self._database,
                 self._clock,
-                self._take,
+                self._accept,
                 workers=self._workers,
             )
         return known
@@ -126,7 +126,7 @@ class DocumentFinder:
             self._documents,
             self._database,
             self._clock,
-            self._take,
+            self._accept,
         )
 
     async def _sitemaps(self, site: ActiveSite) -> list[str]:
@@ -134,7 +134,7 @@ class DocumentFinder:
         if site.config.sitemaps:
             for origin in await self._origins(site):
                 robots = await self._crawl.robots.fresh(origin)
-                named += _believable(robots.sitemaps if robots else (), origin, site)
+                named += _trusted_sitemaps(robots.sitemaps if robots else (), origin, site)
         return list(dict.fromkeys(named))[:MAX_SITEMAPS]
 
     async def _origins(self, site: ActiveSite) -> list[str]:
@@ -146,7 +146,7 @@ class DocumentFinder:
         return origins
 
 
-def _believable(written: Iterable[str], origin: str, site: ActiveSite) -> Iterator[str]:
+def _trusted_sitemaps(written: Iterable[str], origin: str, site: ActiveSite) -> Iterator[str]:
     here = parse(origin + "/").host
     for each in written:
         try:

@@ -32,12 +32,12 @@ PART: Final = 1_000
 IDLE_S: Final = 86_400.0
 """Pause of a source that is called by others."""
 
-DOUBT: Final = Reliability(real=Share(1.0, 3.0))
+GAP_RELIABILITY: Final = Reliability(real=Share(1.0, 3.0))
 """Before any visit one copy in four is taken to have changed in a gap."""
 
 
 @dataclass(frozen=True, slots=True)
-class Span:
+class GapCursor:
     """A gap being told; stored as JSON.
 
     Attributes:
@@ -54,7 +54,7 @@ class Span:
         return json.dumps([self.first_at, self.last_at, self.after])
 
     @classmethod
-    def from_json(cls, text: str | None) -> Span | None:
+    def from_json(cls, text: str | None) -> GapCursor | None:
         """Return what a stored form says, None where it says nothing."""
         try:
             first_at, last_at, after = json.loads(text or "")
@@ -62,12 +62,12 @@ class Span:
         except (ValueError, TypeError):
             return None
 
-    def and_before(self, other: Span | None) -> Span:
+    def merged_with(self, other: GapCursor | None) -> GapCursor:
         """Return the gap with an earlier one that is not told to its end yet."""
         return self if other is None else replace(self, first_at=min(self.first_at, other.first_at))
 
 
-class Gap:
+class GapSource:
     """Doubts in the pages that a site has on a host."""
 
     kind = "gap"
@@ -81,7 +81,7 @@ class Gap:
 
     async def poll(self, row: SourceRow) -> Poll:
         """Doubt some more pages; that costs no request."""
-        span, now = Span.from_json(row.cursor), self._clock.now()
+        span, now = GapCursor.from_json(row.cursor), self._clock.now()
         if span is None:
             return Poll(at=now, cursor=row.cursor, requests=0, wait_s=IDLE_S)
         found = await self._database.read(
@@ -99,7 +99,7 @@ class Gap:
         return Poll(at=now, pages=pages, cursor=rest.to_json(), requests=0, more=True)
 
 
-async def make_good(
+async def reconcile_gap(
     database: Database, rows: Iterable[SourceRow], first_at: float, last_at: float
 ) -> list[tuple[int, str | None]]:
     """Return the cursors that have what sources left out found: those of probes, else of doubts.
@@ -112,19 +112,19 @@ async def make_good(
     """
     sources = await database.read(hint_source.list_sources)
     probes = {(each.site_id, each.host_id): each for each in sources if each.kind == "probe"}
-    handed_on: list[tuple[int, str | None]] = []
+    cursor_updates: list[tuple[int, str | None]] = []
     for row in rows:
         probe = probes.get((row.site_id, row.host_id))
         if probe is not None:
             place = replace(ProbeProgress.from_json(probe.cursor), after=0, urgent=True)
-            handed_on.append((probe.hint_source_id, place.to_json()))
+            cursor_updates.append((probe.hint_source_id, place.to_json()))
         else:
-            doubt = await database.write(_doubts_of, row, last_at)
-            span = Span(first_at, last_at).and_before(Span.from_json(doubt.cursor))
-            handed_on.append((doubt.hint_source_id, span.to_json()))
-    return handed_on
+            doubt = await database.write(_ensure_gap_source, row, last_at)
+            span = GapCursor(first_at, last_at).merged_with(GapCursor.from_json(doubt.cursor))
+            cursor_updates.append((doubt.hint_source_id, span.to_json()))
+    return cursor_updates
 
 
-def _doubts_of(connection: apsw.Connection, row: SourceRow, at: float) -> SourceRow:
-    key = (row.site_id, row.host_id, Gap.kind, row.url)
-    return hint_source.ensure(connection, *key, at, hint.dump_reliability(DOUBT))
+def _ensure_gap_source(connection: apsw.Connection, row: SourceRow, at: float) -> SourceRow:
+    key = (row.site_id, row.host_id, GapSource.kind, row.url)
+    return hint_source.ensure(connection, *key, at, hint.dump_reliability(GAP_RELIABILITY))

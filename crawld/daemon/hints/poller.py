@@ -25,8 +25,8 @@ from crawld.core.url import parse, url_hash
 from crawld.daemon.clock import Clock
 from crawld.daemon.crawl.loop import Crawl
 from crawld.daemon.frontier.admission import Referrer as Origin
-from crawld.daemon.hints.budget import Budget
-from crawld.daemon.hints.delivery import SLICE_S, Delivery
+from crawld.daemon.hints.budget import PollBudget
+from crawld.daemon.hints.delivery import SLICE_S, HintDelivery
 from crawld.daemon.hints.source import HELD, Finder, Hint, Poll, PollTrouble, Source, Stream
 from crawld.store.changes import hint, hint_source
 from crawld.store.changes.hint import PageHint, PollResult, UrlHint
@@ -62,7 +62,7 @@ FOUND_DEPTH: Final = 1
 """What a source names is as near as what a seed links."""
 
 
-class _Polled:
+class _ScheduledSource:
     """A source in its place in time."""
 
     def __init__(self, source: Source, next_at: float) -> None:
@@ -70,7 +70,7 @@ class _Polled:
         self.next_at = self.rested_at = next_at
 
 
-class _Listening:
+class _StreamTask:
     """A stream that is listened to."""
 
     def __init__(self, stream: Stream) -> None:
@@ -78,20 +78,20 @@ class _Listening:
         self.scope = trio.CancelScope()
 
 
-class _Host:
+class _HostSources:
     """The sources of one host: one of them is polled at a time."""
 
     __slots__ = ("busy", "polled")
 
     def __init__(self) -> None:
-        self.polled: dict[int, _Polled] = {}
+        self.polled: dict[int, _ScheduledSource] = {}
         self.busy = False
 
-    def next(self) -> _Polled | None:
+    def next(self) -> _ScheduledSource | None:
         return min(self.polled.values(), key=lambda each: each.next_at, default=None)
 
 
-class Sourcing:
+class HintPoller:
     """Polls all sources.
 
     Attributes:
@@ -110,17 +110,17 @@ class Sourcing:
         finders: Iterable[Finder] = (),
     ) -> None:
         """Take the crawl whose policies are told, and who knows sources."""
-        self.delivery = Delivery(crawl, database)
-        self.budget = Budget(crawl, database, workers=workers, settings=settings)
+        self.delivery = HintDelivery(crawl, database)
+        self.budget = PollBudget(crawl, database, workers=workers, settings=settings)
         self._crawl = crawl
         self._database = database
         self._clock = clock
         self._settings = settings
         self._finders = list(finders)
         self._found: dict[Finder, Sequence[Source | Stream]] = {}
-        self._hosts: dict[str, _Host] = {}
+        self._hosts: dict[str, _HostSources] = {}
         self._heap: list[tuple[float, str]] = []
-        self._streams: dict[int, _Listening] = {}
+        self._streams: dict[int, _StreamTask] = {}
         self._woken = trio.Event()
         self._wanted = trio.Event()
 
@@ -129,7 +129,7 @@ class Sourcing:
     async def run(self) -> None:
         """Hand out what is outstanding, then look for sources and poll them until cancelled."""
         self._hosts, self._heap, self._streams = {}, [], {}
-        await self._know()
+        await self._publish_sources()
         restored = await self.delivery.restore()
         if restored:
             log.info("hints_restored", hints=restored)
@@ -142,7 +142,7 @@ class Sourcing:
                 with trio.move_on_after(FIND_EVERY_S):
                     await self._wanted.wait()
 
-    def look_again(self) -> None:
+    def find_soon(self) -> None:
         """Look for sources as soon as possible: sites were named anew, or a wiki was found."""
         self._wanted.set()
 
@@ -165,7 +165,7 @@ class Sourcing:
         found = [source for sources in self._found.values() for source in sources]
         if not self._settings().poll_share:
             found = [source for source in found if not isinstance(source, Source) or source.is_free]
-        await self._know()
+        await self._publish_sources()
         present = {source.row.hint_source_id for source in found}
         for host in self._hosts.values():
             for number in host.polled.keys() - present:
@@ -182,15 +182,15 @@ class Sourcing:
             if known is None or known.stream.hosts != source.hosts:
                 if known is not None:
                     known.scope.cancel()
-                listening = self._streams[row.hint_source_id] = _Listening(source)
+                listening = self._streams[row.hint_source_id] = _StreamTask(source)
                 nursery.start_soon(self._listen, source, listening.scope)
             return
-        host = self._hosts.setdefault(source.polite_host, _Host())
+        host = self._hosts.setdefault(source.polite_host, _HostSources())
         polled = host.polled.get(row.hint_source_id)
         if polled is not None:
             polled.source = source
             return
-        host.polled[row.hint_source_id] = _Polled(source, self._first_at(row))
+        host.polled[row.hint_source_id] = _ScheduledSource(source, self._first_at(row))
         self._push(source.polite_host)
 
     def _first_at(self, row: SourceRow) -> float:
@@ -198,7 +198,7 @@ class Sourcing:
         wait_s = (row.next_poll_at or 0.0) - self._clock.now()
         return trio.current_time() + max(0.0, min(wait_s, MAX_PAUSE_S))
 
-    async def _know(self) -> None:
+    async def _publish_sources(self) -> None:
         """Tell the crawl which sources its visits are held against."""
         known: dict[tuple[int, int], list[int]] = defaultdict(list)
         for row in await self._database.read(hint_source.list_sources):
@@ -229,13 +229,13 @@ class Sourcing:
             with trio.move_on_at(self._heap[0][0] if self._heap else math.inf):
                 await self._woken.wait()
 
-    async def _poll(self, name: str, host: _Host, polled: _Polled) -> None:
+    async def _poll(self, name: str, host: _HostSources, polled: _ScheduledSource) -> None:
         number, said = polled.source.row.hint_source_id, None
         begun_for = polled.next_at
         try:
             row = await self._database.read(hint_source.get, number)
             said = await polled.source.poll(row)
-            pause_s = await self._heard(polled.source, row, said)
+            pause_s = await self._accept_answer(polled.source, row, said)
         except Exception:  # one source must not end the others
             log.exception("poll_failed", source=number, kind=polled.source.row.kind)
             pause_s = FIRST_PAUSE_S
@@ -250,16 +250,18 @@ class Sourcing:
 
     def _rested_at(self, name: str, said: Poll | PollTrouble) -> float:
         """Return the first instant at which the budget allows another poll."""
-        return trio.current_time() + self.budget.rest_s(name, said.requests)
+        return trio.current_time() + self.budget.least_pause_s(name, said.requests)
 
-    async def _heard(self, source: Source, row: SourceRow, said: Poll | PollTrouble) -> float:
+    async def _accept_answer(
+        self, source: Source, row: SourceRow, said: Poll | PollTrouble
+    ) -> float:
         """Take an answer; return when to ask again, seconds from now."""
         if isinstance(said, PollTrouble):
             return await self._troubled(row, said)
         pause_s = self._pause_s(source.polite_host, row, said, heard=0)
         if said == Poll(at=said.at, cursor=row.cursor, requests=0, wait_s=said.wait_s):
             return pause_s  # it had nothing to ask for
-        heard = await self.take(row, said, next_poll_at=said.at + pause_s)
+        heard = await self.accept(row, said, next_poll_at=said.at + pause_s)
         return self._pause_s(source.polite_host, row, said, heard=heard)
 
     async def _troubled(self, row: SourceRow, said: PollTrouble) -> float:
@@ -282,10 +284,10 @@ class Sourcing:
         if said.more:
             return 0.0
         if said.wait_s is not None:
-            rest_s = self.budget.rest_s(host_name, said.requests) if said.requests else 0.0
+            rest_s = self.budget.least_pause_s(host_name, said.requests) if said.requests else 0.0
             return max(said.wait_s, rest_s)
         if said.patience != 1.0:
-            return self.budget.rest_s(host_name, said.requests) * said.patience
+            return self.budget.least_pause_s(host_name, said.requests) * said.patience
         since_s = max(said.at - (row.last_poll_at or said.at), 0.0)
         return self.budget.pause_s(row, host_name, said.requests, heard=heard, since_s=since_s)
 
@@ -305,11 +307,11 @@ class Sourcing:
                 await trio.sleep(pause_s)
 
     async def _deliver(self, number: int, said: Poll) -> None:
-        await self.take(await self._database.read(hint_source.get, number), said)
+        await self.accept(await self._database.read(hint_source.get, number), said)
 
     # --- what was said -------------------------------------------------------------------------
 
-    async def take(self, row: SourceRow, said: Poll, *, next_poll_at: float | None = None) -> int:
+    async def accept(self, row: SourceRow, said: Poll, *, next_poll_at: float | None = None) -> int:
         """Put what a source said into the file, then tell the policies.
 
         Of very much, parts are committed one after the other and the cursor with the last: what a
@@ -336,7 +338,7 @@ class Sourcing:
                 requests=0,
             )
             pages, urls = pages[TAKEN:], urls[len(part.of_urls) :]
-            heard += await self._take(row, part)
+            heard += await self._store(row, part)
         last = PollResult(
             at=said.at,
             of_pages=pages,
@@ -346,19 +348,19 @@ class Sourcing:
             told_until=said.told_until,
             next_poll_at=next_poll_at,
             requests=said.requests,
-            handed_on=said.handed_on,
-            along=said.along,
+            cursor_updates=said.cursor_updates,
+            also_write=said.also_write,
         )
-        heard += await self._take(row, last)
-        for number, _ in said.handed_on:
-            self._call(number)
-        if said.found:
-            await self._admit(row, said.found[:MAX_FOUND])
+        heard += await self._store(row, last)
+        for number, _ in said.cursor_updates:
+            self._poll_soon(number)
+        if said.found_urls:
+            await self._admit(row, said.found_urls[:MAX_FOUND])
         if row.told_until is None:
-            await self._know()
+            await self._publish_sources()
         return heard
 
-    async def _take(self, row: SourceRow, news: PollResult) -> int:
+    async def _store(self, row: SourceRow, news: PollResult) -> int:
         heard = await self._database.write(hint.accept, row.hint_source_id, news)
         await self.delivery.deliver(row, heard)
         return len(heard)
@@ -405,14 +407,14 @@ class Sourcing:
             new = await self._database.write(frontier.discover, part, self._crawl.caps)
             self._crawl.enter_pages(new)
 
-    def _call(self, number: int) -> None:
+    def _poll_soon(self, number: int) -> None:
         """Poll a source at once: another has handed it something."""
         for name, host in self._hosts.items():
             if (polled := host.polled.get(number)) is not None:
                 polled.next_at = max(trio.current_time(), polled.rested_at)
                 self._push(name)
                 return
-        self.look_again()  # it is new
+        self.find_soon()  # it is new
 
 
 def _gathered(pages: Sequence[PageHint]) -> list[PageHint]:

@@ -30,8 +30,8 @@ import xxhash
 
 from crawld.core.url import parse
 from crawld.daemon.clock import Clock
-from crawld.daemon.hints.documents import Document, Documents, Wanted
-from crawld.daemon.hints.source import HELD, Hint, Poll, PollTrouble
+from crawld.daemon.hints.documents import Document, DocumentFetcher, DocumentRequest
+from crawld.daemon.hints.source import HELD, AcceptPoll, Hint, Poll, PollTrouble
 from crawld.sources.feed import MAX_FEED_BYTES, FeedError, read_feed
 from crawld.sources.listed_page import ListedPage, TimeSpan, change_bounds
 from crawld.sources.sitemap import (
@@ -69,12 +69,9 @@ FILE_PAUSE_S: Final = 3_600.0
 EARLY_S: Final = 1.0
 """A poll so long before its time comes from an operator."""
 
-Take = Callable[[SourceRow, Poll], Awaitable[None]]
-"""Puts what another source said into the file and tells the policies."""
-
 
 @dataclass(slots=True)
-class _Reading:
+class _OpenFile:
     """A file being handed on.
 
     Attributes:
@@ -107,10 +104,10 @@ class SitemapSource:
         self,
         row: SourceRow,
         often: Callable[[], Awaitable[SourceRow]],
-        documents: Documents,
+        documents: DocumentFetcher,
         database: Database,
         clock: Clock,
-        take: Take,
+        accept: AcceptPoll,
         *,
         workers: Workers,
     ) -> None:
@@ -121,9 +118,9 @@ class SitemapSource:
         self._documents = documents
         self._database = database
         self._clock = clock
-        self._take = take
+        self._accept = accept
         self._workers = workers
-        self._reading: _Reading | None = None
+        self._reading: _OpenFile | None = None
 
     async def poll(self, row: SourceRow) -> Poll | PollTrouble:
         """Hand on the next part of the file being read, or ask for the next file."""
@@ -160,8 +157,10 @@ class SitemapSource:
         if 0 < file.next_at - now <= MOST_EVERY_S and not asked_for:
             return await self._waiting()
         ripe = file.open_until is not None and file.open_until <= now
-        wanted = Wanted(row.site_id, file.url, MAX_WIRE_BYTES, file.etag, file.last_modified)
-        said = await self._documents.get(wanted.anew() if ripe else wanted)
+        wanted = DocumentRequest(
+            row.site_id, file.url, MAX_WIRE_BYTES, file.etag, file.last_modified
+        )
+        said = await self._documents.get(wanted.unconditional() if ripe else wanted)
         if isinstance(said, PollTrouble):
             return await self._refused(file, said)
         same = said.body is None or xxhash.xxh3_128_digest(said.body) == file.digest
@@ -208,12 +207,12 @@ class SitemapSource:
             cursor=file.url,
             requests=said.requests,
             told_until=told_until or None,
-            along=partial(_put, row=done),
+            also_write=partial(_put, row=done),
         )
 
     # --- reading -------------------------------------------------------------------------------
 
-    async def _begin(self, file: SitemapRow, said: Document) -> _Reading:
+    async def _begin(self, file: SitemapRow, said: Document) -> _OpenFile:
         """Count the dates of a file, and be ready to hand it on."""
         assert said.body is not None
         census, reader, trouble = DateStatistics(said.at), SitemapReader(), None
@@ -233,11 +232,11 @@ class SitemapSource:
             trouble = f"more than {MAX_WIRE_BYTES} bytes"
         if trouble is not None:
             log.warning("sitemap_trouble", url=file.url, why=trouble, entries=census.count)
-        return _Reading(file, said, reader.kind, census, trouble, rest, self._clock.now())
+        return _OpenFile(file, said, reader.kind, census, trouble, rest, self._clock.now())
 
-    async def _next_part(self, reading: _Reading) -> Poll | None:
+    async def _next_part(self, reading: _OpenFile) -> Poll | None:
         """Return the next part of a file, None at its end."""
-        shared, part = reading.census.shared_date(), _Part()
+        shared, part = reading.census.shared_date(), _EntryBatch()
         try:
             for entries in reading.rest:
                 await trio.lowlevel.checkpoint()
@@ -251,7 +250,7 @@ class SitemapSource:
             pass  # at the same place as at the first reading
         return await self._part(reading.said, part) if part.urls else None
 
-    async def _last_part(self, reading: _Reading) -> Poll:
+    async def _last_part(self, reading: _OpenFile) -> Poll:
         """Return what the file was, to be stored with the end of it."""
         file, said, census = reading.file, reading.said, reading.census
         assert said.body is not None
@@ -275,10 +274,10 @@ class SitemapSource:
         )
         return await self._poll(said, done, news=news)
 
-    async def _part(self, said: Document, part: _Part) -> Poll:
+    async def _part(self, said: Document, part: _EntryBatch) -> Poll:
         if part.often:
-            await self._take(await self._often(), Poll(at=said.at, hints=part.often, requests=0))
-        return Poll(at=said.at, hints=part.dated, requests=0, more=True, found=part.urls)
+            await self._accept(await self._often(), Poll(at=said.at, hints=part.often, requests=0))
+        return Poll(at=said.at, hints=part.dated, requests=0, more=True, found_urls=part.urls)
 
     async def _list(self, file: SitemapRow, entries: Sequence[ListedPage], at: float) -> None:
         if file.depth >= MAX_LISTS:
@@ -290,7 +289,7 @@ class SitemapSource:
 
 
 @dataclass(slots=True)
-class _Part:
+class _EntryBatch:
     """Some entries of a file.
 
     Attributes:

@@ -51,9 +51,9 @@ class Poll:
         wait_s: when it wants to be asked again, None: when its turn in the budget comes.
         patience: how many times longer than its share of the turns asks it waits; at 1 the budget
             says when the next poll pays.
-        found: URLs it names, to be judged by the scope of its site as links are.
-        handed_on: cursors of other sources of the host, moved with it.
-        along: what else belongs into the transaction that takes the answer.
+        found_urls: URLs it names, to be judged by the scope of its site as links are.
+        cursor_updates: cursors of other sources of the host, moved with it.
+        also_write: what else belongs into the transaction that takes the answer.
     """
 
     at: float
@@ -65,9 +65,9 @@ class Poll:
     more: bool = False
     wait_s: float | None = None
     patience: float = 1.0
-    found: Sequence[str] = ()
-    handed_on: Sequence[tuple[int, str | None]] = ()
-    along: Callable[[apsw.Connection], None] | None = None
+    found_urls: Sequence[str] = ()
+    cursor_updates: Sequence[tuple[int, str | None]] = ()
+    also_write: Callable[[apsw.Connection], None] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,6 +119,10 @@ class Source(Protocol):
 
 Deliver = Callable[[Poll], Awaitable[None]]
 """Takes what a stream said; returns when it is in the file, so that a flood waits."""
+
+
+AcceptPoll = Callable[[SourceRow, Poll], Awaitable[None]]
+"""Stores what a source other than the one being polled said, and notifies the policies."""
 
 
 class Stream(Protocol):

@@ -17,7 +17,7 @@ import apsw
 
 from crawld.core.page import Outcome
 from crawld.daemon.hints.source import Poll, PollTrouble
-from crawld.daemon.hints.wiki_source import LOOK_S, Clocks, WikiSource
+from crawld.daemon.hints.wiki_source import LOOK_S, ClockSkew, WikiSource
 from crawld.sources.mediawiki_api import ApiTroubleKind, batch
 from crawld.sources.mediawiki_changes import PendingTemplates, ProbeProgress
 from crawld.sources.mediawiki_history import PageInfo, read_titles, titles_query
@@ -42,7 +42,7 @@ MAX_TOUCHED: Final = 20_000
 _GONE = (Outcome.GONE, Outcome.SOFT_GONE)
 
 
-class Probe(WikiSource):
+class ProbeSource(WikiSource):
     """The newest revisions of the pages held, many a request."""
 
     kind = "probe"
@@ -64,12 +64,12 @@ class Probe(WikiSource):
         if isinstance(answer, PollTrouble):
             return self._fewer(answer, place, len(titles))
         now, shown = self.clock.now(), read_titles(answer, titles)
-        clocks = Clocks(answer.served_at, now)
+        clocks = ClockSkew(answer.served_at, now)
         known = [page for page in pages if page.title in shown and not shown[page.title].refused]
         close = [page for page in known if _is_close(page, shown[page.title], clocks)]
         copies = await self.database.read(_revisions, close) if close else {}
         findings = [
-            _found(page, shown[page.title], clocks, copies.get(page.page_id)) for page in known
+            _compare(page, shown[page.title], clocks, copies.get(page.page_id)) for page in known
         ]
         alone = last and place.began_at == asked_at
         after, urgent = (0, False) if last else (pages[-1].page_id, place.urgent)
@@ -79,8 +79,10 @@ class Probe(WikiSource):
             cursor=replace(place, after=after, urgent=urgent).to_json(),
             told_until=place.began_at - 1.0 if last else None,
             patience=1.0 if alone else GAP_PATIENCE if place.urgent else PROBE_PATIENCE,
-            handed_on=await self._touched([found.touched for found in findings if found.touched]),
-            along=partial(_remember, said=[found.said for found in findings]),
+            cursor_updates=await self._update_fan_out(
+                [found.touched for found in findings if found.touched]
+            ),
+            also_write=partial(_store_probes, said=[found.said for found in findings]),
         )
 
     def _round_over(self, place: ProbeProgress, now: float) -> Poll:
@@ -96,17 +98,17 @@ class Probe(WikiSource):
         fewer = replace(place, titles=stated if stated < titles else titles // 2).to_json()
         return Poll(at=self.clock.now(), cursor=fewer)
 
-    async def _touched(self, pages: Sequence[PageHint]) -> list[tuple[int, str | None]]:
+    async def _update_fan_out(self, pages: Sequence[PageHint]) -> list[tuple[int, str | None]]:
         if not pages:
             return []
-        number, text = await self.beside("fan_out")
+        number, text = await self.sibling("fan_out")
         wanted = PendingTemplates.from_json(text)
         spans = tuple((page.page_id, page.first_at, page.last_at) for page in pages)
         return [(number, replace(wanted, pages=(wanted.pages + spans)[:MAX_TOUCHED]).to_json())]
 
 
 @dataclass(frozen=True, slots=True)
-class _Finding:
+class _ProbeResult:
     """What a probe says of one page.
 
     Attributes:
@@ -120,7 +122,7 @@ class _Finding:
     touched: PageHint | None = None
 
 
-def _is_close(page: ProbePage, shown: PageInfo, clocks: Clocks) -> bool:
+def _is_close(page: ProbePage, shown: PageInfo, clocks: ClockSkew) -> bool:
     """Whether a page was visited so soon after its newest revision that it may not have it."""
     if not shown.revisions or shown.revisions[0].revision_id == page.revision_id:
         return False
@@ -137,7 +139,9 @@ def _revisions(connection: apsw.Connection, pages: Sequence[ProbePage]) -> dict[
     return found
 
 
-def _found(page: ProbePage, shown: PageInfo, clocks: Clocks, copied: int | None = None) -> _Finding:
+def _compare(
+    page: ProbePage, shown: PageInfo, clocks: ClockSkew, copied: int | None = None
+) -> _ProbeResult:
     """Compare a page with its last visit and with what the probe before said of it.
 
     Args:
@@ -152,11 +156,11 @@ def _found(page: ProbePage, shown: PageInfo, clocks: Clocks, copied: int | None 
     since = page.probed_at if page.probed_at is not None else page.last_visit_at
     some_time = PageHint(page.page_id, min(since, now), now)
     if (revision_id is None) != (page.last_outcome in _GONE):
-        return _Finding(said, revised=some_time)
+        return _ProbeResult(said, revised=some_time)
     if newest is None or revision_id is None:
-        return _Finding(said)
+        return _ProbeResult(said)
     if copied is not None:
-        return _Finding(said, revised=None if copied == revision_id else some_time)
+        return _ProbeResult(said, revised=None if copied == revision_id else some_time)
     first_at, last_at = clocks.span(newest.at)
     if page.revision_id is None:
         new = last_at > page.last_visit_at
@@ -165,13 +169,13 @@ def _found(page: ProbePage, shown: PageInfo, clocks: Clocks, copied: int | None 
     if new:
         # What is older than the probe before, and was not there then, was imported or restored.
         dated = page.probed_at is None or last_at >= page.probed_at
-        return _Finding(said, PageHint(page.page_id, first_at, last_at) if dated else some_time)
+        return _ProbeResult(said, PageHint(page.page_id, first_at, last_at) if dated else some_time)
     if shown.touched_at is None or shown.touched_at == page.touched_at:
-        return _Finding(said)
+        return _ProbeResult(said)
     first_at, last_at = clocks.span(shown.touched_at)
     late = last_at > page.last_visit_at
-    return _Finding(said, touched=PageHint(page.page_id, first_at, last_at) if late else None)
+    return _ProbeResult(said, touched=PageHint(page.page_id, first_at, last_at) if late else None)
 
 
-def _remember(connection: apsw.Connection, *, said: Sequence[ProbeResult]) -> None:
+def _store_probes(connection: apsw.Connection, *, said: Sequence[ProbeResult]) -> None:
     wiki_probe.put(connection, said)

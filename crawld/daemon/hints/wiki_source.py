@@ -57,7 +57,7 @@ class Wiki:
 
 
 @dataclass(frozen=True, slots=True)
-class Clocks:
+class ClockSkew:
     """The wiki's clock and ours, at one answer."""
 
     served_at: float | None
@@ -103,7 +103,7 @@ class WikiSource:
         pause_s = answer.pause_s(row.trouble_count + 1)
         return PollTrouble(str(answer.trouble), answer.detail, pause_s, requests, answer.limit)
 
-    def concern(self, title: str, number: int | None, span: tuple[float, float]) -> TitleChange:
+    def change_of(self, title: str, number: int | None, span: tuple[float, float]) -> TitleChange:
         """Return a change of a title as the store takes it.
 
         Args:
@@ -114,14 +114,14 @@ class WikiSource:
         url = self.wiki.facts.titles.url_of(title, self.wiki.row.origin)
         return TitleChange(url_hash(url) if url else None, number, *span)
 
-    async def concerned(self, changes: Sequence[TitleChange]) -> list[PageHint]:
+    async def affected_pages(self, changes: Sequence[TitleChange]) -> list[PageHint]:
         """Return the pages held that show something else after changes."""
         row = self.wiki.row
         return await self.database.read(
             wiki_probe.affected_pages, row.wiki_id, row.host_id, changes
         )
 
-    async def beside(self, kind: str) -> tuple[int, str | None]:
+    async def sibling(self, kind: str) -> tuple[int, str | None]:
         """Return number and cursor of another source of the wiki, as the file has it."""
         number = self.wiki.sources[kind].hint_source_id
         return number, (await self.database.read(hint_source.get, number)).cursor

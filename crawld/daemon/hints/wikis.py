@@ -23,8 +23,8 @@ from crawld.daemon.clock import Clock
 from crawld.daemon.crawl.api_client import Api, ApiClient
 from crawld.daemon.crawl.loop import Crawl
 from crawld.daemon.hints.source import Poll, PollTrouble, Source
-from crawld.daemon.hints.wiki_probe import Probe
-from crawld.daemon.hints.wiki_source import LOOK_S, Clocks, Wiki, WikiSource
+from crawld.daemon.hints.wiki_probe import ProbeSource
+from crawld.daemon.hints.wiki_source import LOOK_S, ClockSkew, Wiki, WikiSource
 from crawld.sources.mediawiki_api import ApiTroubleKind
 from crawld.sources.mediawiki_changes import (
     TEMPLATE_SPACES,
@@ -87,12 +87,12 @@ class WikiFinder:
             known = Wiki(row, WikiFacts.from_json(row.facts), api, sources, scoped)
             found += (
                 source(known, self._database, self._client, self._clock)
-                for source in (RecentChanges, Probe, FanOut)
+                for source in (RecentChangesSource, ProbeSource, FanOutSource)
             )
         return found
 
 
-class RecentChanges(WikiSource):
+class RecentChangesSource(WikiSource):
     """What was edited, moved, deleted, restored, imported."""
 
     kind = "recent_changes"
@@ -111,23 +111,23 @@ class RecentChanges(WikiSource):
                 return Poll(at=self.clock.now(), cursor=whole)
             return answer
         now = self.clock.now()
-        clocks = Clocks(answer.served_at, now)
+        clocks = ClockSkew(answer.served_at, now)
         read = read_oldest(answer, cursor) if in_doubt else read_changes(answer, cursor, now)
         if read.unusable:
             log.warning("unusable_changes", api=self.wiki.api.url, count=read.unusable)
-        handed_on = await self._hand_on(read.changed, gap=read.gap, now=now)
+        cursor_updates = await self._hand_on(read.changed, gap=read.gap, now=now)
         more = read.cursor.continuation is not None or read.cursor.unverified_at > 0.0
         changes = [
-            self.concern(each.title, each.number, clocks.span(each.at)) for each in read.changed
+            self.change_of(each.title, each.number, clocks.span(each.at)) for each in read.changed
         ]
         return Poll(
             at=now,
-            pages=await self.concerned(changes),
+            pages=await self.affected_pages(changes),
             cursor=read.cursor.to_json(),
             told_until=None if more else asked_at - 1.0,
             more=more,
-            handed_on=handed_on,
-            found=self._met(read.changed),
+            cursor_updates=cursor_updates,
+            found_urls=self._met(read.changed),
         )
 
     def _met(self, changed: Sequence[TitleChange]) -> list[str]:
@@ -142,22 +142,22 @@ class RecentChanges(WikiSource):
         self, changed: Sequence[TitleChange], *, gap: bool, now: float
     ) -> list[tuple[int, str | None]]:
         """Return what other sources are to do: ask for the users of templates, make good a gap."""
-        handed_on: list[tuple[int, str | None]] = []
+        cursor_updates: list[tuple[int, str | None]] = []
         templates = {each.title: now for each in changed if each.space in TEMPLATE_SPACES}
         if templates:
-            number, text = await self.beside("fan_out")
+            number, text = await self.sibling("fan_out")
             wanted = PendingTemplates.from_json(text)
             queue = tuple((dict(wanted.templates) | templates).items())[:MAX_TEMPLATES]
-            handed_on.append((number, replace(wanted, templates=queue).to_json()))
+            cursor_updates.append((number, replace(wanted, templates=queue).to_json()))
         if gap:
             log.warning("changes_gap", api=self.wiki.api.url)
-            number, text = await self.beside("probe")
+            number, text = await self.sibling("probe")
             place = replace(ProbeProgress.from_json(text), after=0, began_at=0.0, urgent=True)
-            handed_on.append((number, place.to_json()))
-        return handed_on
+            cursor_updates.append((number, place.to_json()))
+        return cursor_updates
 
 
-class FanOut(WikiSource):
+class FanOutSource(WikiSource):
     """Pages that are possibly stale, since something else was edited."""
 
     kind = "fan_out"
@@ -180,7 +180,7 @@ class FanOut(WikiSource):
             log.warning("template_skipped", title=title, why=answer.trouble)
             return Poll(at=now, cursor=PendingTemplates(tuple(others)).to_json())
         now, asked = self.clock.now(), wanted.requests + 1
-        changes = [self.concern(user, None, (at, now)) for user in read_template_users(answer)]
+        changes = [self.change_of(user, None, (at, now)) for user in read_template_users(answer)]
         more = answer.cursor is not None and asked < MAX_PARTS
         rest = (
             replace(wanted, continuation=answer.cursor, requests=asked)
@@ -189,7 +189,7 @@ class FanOut(WikiSource):
         )
         return Poll(
             at=now,
-            pages=await self.concerned(changes),
+            pages=await self.affected_pages(changes),
             cursor=rest.to_json(),
             wait_s=None if rest.templates else IDLE_S,
         )

@@ -61,7 +61,7 @@ Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)
-class Pages:
+class AllocationPages:
     """The pages of an allocation, ordered by host: one line of each array a page.
 
     Attributes:
@@ -78,7 +78,7 @@ class Pages:
 
 
 @dataclass(frozen=True, slots=True)
-class Shared:
+class AllocationResult:
     """What an allocation came to.
 
     Attributes:
@@ -94,7 +94,7 @@ class Shared:
     residual: float
 
 
-def share(pages: Pages, delay_s: dict[int, float]) -> Shared:
+def allocate_hosts(pages: AllocationPages, delay_s: dict[int, float]) -> AllocationResult:
     """Return the politest best use of all turns of all hosts.
 
     Args:
@@ -107,11 +107,11 @@ def share(pages: Pages, delay_s: dict[int, float]) -> Shared:
     web = PagesByHost(pages.rate, offsets, ceiling, pages.weight)
     bandwidth = float(ceiling.sum())
     allocation = allocate(web, bandwidth)
-    return Shared(hosts, offsets, allocation, kkt_residual(web, bandwidth, allocation))
+    return AllocationResult(hosts, offsets, allocation, kkt_residual(web, bandwidth, allocation))
 
 
 @dataclass(frozen=True, slots=True)
-class Done:
+class HostAllocation:
     """What the last allocation of a host rests on.
 
     Attributes:
@@ -129,7 +129,7 @@ class Done:
     policies: tuple[tuple[int, str], ...]
 
 
-class Allocate:
+class AllocateJob:
     """The job."""
 
     name = "allocate"
@@ -141,10 +141,10 @@ class Allocate:
         self._database = database
         self._clock = clock
         self._workers = workers
-        self._done: dict[int, Done] = {}
+        self._done: dict[int, HostAllocation] = {}
         self._pages = self._hosts = self._kept = 0
 
-    def again(self) -> None:
+    def reset(self) -> None:
         """Allocate every host anew the next time: models were refitted."""
         self._done.clear()
 
@@ -162,7 +162,7 @@ class Allocate:
         if pages is None:
             return kept or "no page has a model yet"
         delay_s = {host.host_id: host.delay_s() for host in self._crawl.hosts.values()}
-        shared = await self._workers.run(share, pages, delay_s)
+        shared = await self._workers.run(allocate_hosts, pages, delay_s)
         await self._store(shared, delay_s, began_at)
         await self._hand_out(pages, shared)
         self._pages, self._hosts = len(pages.page), len(shared.hosts)
@@ -207,7 +207,7 @@ class Allocate:
 
     # --- all others ----------------------------------------------------------------------------
 
-    async def _read(self, hosts: Iterable[int]) -> Pages | None:
+    async def _read(self, hosts: Iterable[int]) -> AllocationPages | None:
         """Read the models of active sites, host by host."""
         wanted_hosts, slices = set(hosts), []
         known = sorted(host.host_id for host in self._crawl.hosts.values())
@@ -219,9 +219,9 @@ class Allocate:
                 wanted = (group for group in groups if group.site_id in self._crawl.sites)
                 slices += [_pages_of(group) for group in wanted if group.host_id in wanted_hosts]
                 await pace.rest()
-        return await self._workers.run(_joined, slices) if slices else None
+        return await self._workers.run(_concatenate, slices) if slices else None
 
-    async def _store(self, shared: Shared, delay_s: dict[int, float], at: float) -> None:
+    async def _store(self, shared: AllocationResult, delay_s: dict[int, float], at: float) -> None:
         prices = list(zip(shared.hosts.tolist(), shared.allocation.price.tolist(), strict=True))
         for start in range(0, len(prices), WRITTEN):
             await self._database.write(price.put_prices, prices[start : start + WRITTEN])
@@ -229,9 +229,9 @@ class Allocate:
         for (host_id, own), pages in zip(prices, np.diff(shared.offsets).tolist(), strict=True):
             if host_id in by_id:
                 policies = _policies(by_id[host_id])
-                self._done[host_id] = Done(at, own, pages, delay_s[host_id], policies)
+                self._done[host_id] = HostAllocation(at, own, pages, delay_s[host_id], policies)
 
-    async def _hand_out(self, pages: Pages, shared: Shared) -> None:
+    async def _hand_out(self, pages: AllocationPages, shared: AllocationResult) -> None:
         by_id = {host.host_id: host for host in self._crawl.hosts.values()}
         places = zip(shared.hosts.tolist(), shared.offsets[:-1], shared.offsets[1:], strict=True)
         for host_id, first, end in places:
@@ -268,9 +268,9 @@ def _runs(known: Iterable[int], wanted: set[int]) -> Iterator[tuple[int, int]]:
             first = last = None
 
 
-def _pages_of(models: ModelSlice) -> Pages:
+def _pages_of(models: ModelSlice) -> AllocationPages:
     count = len(models.pages)
-    return Pages(
+    return AllocationPages(
         models.pages,
         np.full(count, models.host_id, np.int64),
         np.full(count, models.site_id, np.int64),
@@ -279,10 +279,10 @@ def _pages_of(models: ModelSlice) -> Pages:
     )
 
 
-def _joined(slices: list[Pages]) -> Pages:
+def _concatenate(slices: list[AllocationPages]) -> AllocationPages:
     host = np.concatenate([each.host for each in slices])
     order = np.argsort(host, kind="stable")
-    return Pages(
+    return AllocationPages(
         np.concatenate([each.page for each in slices])[order],
         host[order],
         np.concatenate([each.site for each in slices])[order],

@@ -38,7 +38,7 @@ REST_FACTOR: Final = 3.0
 """Rest after each slice, as a multiple of its work."""
 
 
-class Analyse:
+class AnalyseCopiesJob:
     """The job."""
 
     name = "analyse"

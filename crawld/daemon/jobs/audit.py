@@ -65,7 +65,7 @@ class _Site(NamedTuple):
     hosts: tuple[tuple[HostState, CopyCount], ...]
 
 
-class Audit:
+class AuditJob:
     """The job."""
 
     name = "audit"

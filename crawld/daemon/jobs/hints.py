@@ -8,28 +8,28 @@ from __future__ import annotations
 
 from typing import Final
 
-from crawld.daemon.hints.poller import Sourcing
+from crawld.daemon.hints.poller import HintPoller
 from crawld.store.changes import hint, hint_source
 from crawld.store.engine.database import Database
 
 EVERY_S: Final = 6 * 3600.0
 
 
-class Hints:
+class HintsJob:
     """The job."""
 
     name = "hints"
     every_s = EVERY_S
 
-    def __init__(self, sourcing: Sourcing, database: Database) -> None:
+    def __init__(self, poller: HintPoller, database: Database) -> None:
         """Take what polls the sources."""
-        self._sourcing = sourcing
+        self._poller = poller
         self._database = database
 
     async def run(self) -> str:
         """Look for sources and poll all of them as soon as their hosts allow."""
-        polled = self._sourcing.poll_all()
-        self._sourcing.look_again()
+        polled = self._poller.poll_all()
+        self._poller.find_soon()
         return f"{polled} sources are polled"
 
     async def progress(self) -> dict[str, int]:

@@ -55,7 +55,7 @@ LEAST_GAPS: Final = 30
 
 
 @dataclass(frozen=True, slots=True)
-class Slice:
+class RefitSlice:
     """What refitting some models came to.
 
     Attributes:
@@ -73,7 +73,7 @@ class Slice:
     up_to: tuple[int, int]
 
 
-class Estimate:
+class RefitModelsJob:
     """The job."""
 
     name = "estimate"
@@ -130,7 +130,7 @@ class Estimate:
             for start in range(0, len(found.moved), WRITTEN):
                 part = found.moved[start : start + WRITTEN]
                 self._moved += await self._database.write(model.put_refitted, part)
-            await self._database.write(put_priors_of, found)
+            await self._database.write(put_priors, found)
             self._pages += found.pages
             after = found.up_to
             await pace.rest()
@@ -162,7 +162,7 @@ def _scale_of(histories: list[list[float]], at: float) -> ScaleModel:
     return fit_scale(np.concatenate(pages), offsets, at=at)
 
 
-def refit_slice(connection: apsw.Connection, after: tuple[int, int]) -> Slice | None:
+def refit_slice(connection: apsw.Connection, after: tuple[int, int]) -> RefitSlice | None:
     """Refit the next models, whole hosts where they fit; on a reader's thread."""
     rows = model.batch(connection, after=after, limit=SLICE)
     if not rows:
@@ -172,11 +172,11 @@ def refit_slice(connection: apsw.Connection, after: tuple[int, int]) -> Slice | 
     up_to = (rows[-1].host_id, rows[-1].url_hash)
     readable = [row for row in rows if _is_readable(row.record)]
     if not readable:
-        return Slice([], [], [], len(rows), up_to)
-    return Slice(*_refitted(readable), len(rows), up_to)
+        return RefitSlice([], [], [], len(rows), up_to)
+    return RefitSlice(*_refit_rows(readable), len(rows), up_to)
 
 
-def put_priors_of(connection: apsw.Connection, found: Slice) -> None:
+def put_priors(connection: apsw.Connection, found: RefitSlice) -> None:
     """Store what new pages of the hosts of a slice, and of their sections, start from."""
     model.put_priors(connection, found.priors)
     model.put_section_priors(connection, found.section_priors)
@@ -187,7 +187,7 @@ def _is_readable(record: bytes) -> bool:
     return len(record) == RECORD_DTYPE.itemsize and record[0] == VERSION
 
 
-def _refitted(
+def _refit_rows(
     rows: list[ModelRow],
 ) -> tuple[list[RefittedModel], list[tuple[int, Gamma]], list[tuple[int, str, Gamma]]]:
     before = records_of(row.record for row in rows)

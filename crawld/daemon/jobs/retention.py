@@ -32,7 +32,7 @@ REST_FACTOR: Final = 1.0
 """Rest after each slice, as a multiple of its work."""
 
 
-class Retention:
+class RetentionJob:
     """The job."""
 
     name = "retention"

@@ -64,15 +64,15 @@ class JobState:
     last: JobRow | None
 
 
-class _Task:
+class _ScheduledJob:
     """One job's place in time."""
 
     def __init__(self, job: Job) -> None:
         self.job = job
         self.running = False
         self.next_at = 0.0
-        self.called = trio.Event()
-        self.told: str | None = None
+        self.requested = trio.Event()
+        self.last_detail: str | None = None
 
 
 class JobRunner:
@@ -85,7 +85,7 @@ class JobRunner:
         self._database = database
         self._clock = clock
         self._rng = rng
-        self._tasks = {job.name: _Task(job) for job in jobs}
+        self._tasks = {job.name: _ScheduledJob(job) for job in jobs}
 
     async def run(self) -> None:
         """Run every job at its times until cancelled."""
@@ -93,7 +93,7 @@ class JobRunner:
             for task in self._tasks.values():
                 nursery.start_soon(self._repeat, task)
 
-    def call(self, name: str) -> None:
+    def run_soon(self, name: str) -> None:
         """Let a job run as soon as it can: now, or once more after the run under way.
 
         Raises:
@@ -103,7 +103,7 @@ class JobRunner:
         if task is None:
             known = ", ".join(sorted(self._tasks))
             raise OperatorError(f"there is no job {name}", hint=f"known are: {known}")
-        task.called.set()
+        task.requested.set()
 
     async def states(self) -> list[JobState]:
         """Return every job as it stands."""
@@ -118,7 +118,7 @@ class JobRunner:
             for name, task in self._tasks.items()
         ]
 
-    async def _repeat(self, task: _Task) -> None:
+    async def _repeat(self, task: _ScheduledJob) -> None:
         last = await self._database.read(job_rows.last_run, task.job.name)
         ended_at = last.last_finished_at if last else None
         since_s = max(0.0, self._clock.now() - ended_at) if ended_at is not None else 0.0
@@ -127,15 +127,15 @@ class JobRunner:
         while True:
             task.next_at = self._clock.monotonic() + max(pause_s, 0.0)
             with trio.move_on_at(task.next_at):
-                await task.called.wait()
-            task.called = trio.Event()
+                await task.requested.wait()
+            task.requested = trio.Event()
             await self._run_once(task)
             pause_s = self._pause_s(task.job)
 
     def _pause_s(self, job: Job) -> float:
         return job.every_s * self._rng.uniform(1.0 - JITTER_SHARE, 1.0 + JITTER_SHARE)
 
-    async def _run_once(self, task: _Task) -> None:
+    async def _run_once(self, task: _ScheduledJob) -> None:
         name = task.job.name
         await self._database.write(job_rows.record_start, name, self._clock.now())
         task.running = True
@@ -149,8 +149,8 @@ class JobRunner:
             task.running = False
         duration_s = self._clock.monotonic() - began_at
         # The same again ("0 pages indexed", every half a minute) is no news.
-        tell = log.debug if detail == task.told else log.info
-        task.told = detail
+        tell = log.debug if detail == task.last_detail else log.info
+        task.last_detail = detail
         tell("job", job=name, result=result, detail=detail, duration_s=round(duration_s, 3))
         await self._database.write(
             job_rows.record_finish, name, self._clock.now(), result, detail[:MAX_DETAIL]

@@ -19,7 +19,7 @@ REST_FACTOR: Final = 1.0
 """Rest after each slice, as a multiple of its work."""
 
 
-class Search:
+class SearchIndexJob:
     """The job."""
 
     name = "search"

@@ -43,7 +43,7 @@ AT_ONCE: Final = 500
 """Titles admitted between two pauses for others."""
 
 
-class Members:
+class WikiMembersJob:
     """The job."""
 
     name = "members"
@@ -154,12 +154,12 @@ class Members:
         self._crawl.enter_pages(new)
 
 
-_OWN: Final = frozenset({ApiTroubleKind.BROKEN, ApiTroubleKind.BAD_CURSOR})
+_REQUEST_TROUBLES: Final = frozenset({ApiTroubleKind.BROKEN, ApiTroubleKind.BAD_CURSOR})
 """Troubles of the request: the wiki has no such category."""
 
 
 def _is_worth_a_retry(answer: ApiResponse | ApiTrouble) -> bool:
-    return isinstance(answer, ApiTrouble) and answer.trouble not in _OWN
+    return isinstance(answer, ApiTrouble) and answer.trouble not in _REQUEST_TROUBLES
 
 
 def _pause_s(state: RetryCallState) -> float:

@@ -58,8 +58,8 @@ class PollResult:
         told_until: all changes up to this instant have been told; None: as before.
         next_poll_at: when it is asked again.
         requests: what the poll cost. 0: it was no poll but a stream.
-        handed_on: cursors of other sources, moved with it: (hint_source_id, cursor).
-        along: what else belongs into the transaction.
+        cursor_updates: cursors of other sources, moved with it: (hint_source_id, cursor).
+        also_write: what else belongs into the transaction.
     """
 
     at: float
@@ -70,8 +70,8 @@ class PollResult:
     told_until: float | None = None
     next_poll_at: float | None = None
     requests: int = 1
-    handed_on: Sequence[tuple[int, str | None]] = ()
-    along: Callable[[apsw.Connection], None] | None = None
+    cursor_updates: Sequence[tuple[int, str | None]] = ()
+    also_write: Callable[[apsw.Connection], None] | None = None
 
 
 class AcceptedHint(NamedTuple):
@@ -176,9 +176,9 @@ def accept(
             *(sum(late), len(late), dump_reliability(evidence), hint_source_id),
         ),
     )
-    hint_source.set_cursors(connection, news.handed_on)
-    if news.along is not None:
-        news.along(connection)
+    hint_source.set_cursors(connection, news.cursor_updates)
+    if news.also_write is not None:
+        news.also_write(connection)
     return heard
 
 

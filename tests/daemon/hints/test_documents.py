@@ -73,7 +73,7 @@ def told(mirror):
 async def again(running, mirror, kind):
     """Let all sources be polled once more, and wait for one of them."""
     before = sources(mirror)[kind][1]
-    running.jobs.call("hints")
+    running.jobs.run_soon("hints")
     await until(lambda: sources(mirror)[kind][1] > before, what="another poll")
 
 
@@ -92,7 +92,7 @@ async def test_a_sitemap_that_robots_txt_names_tells_new_and_changed_pages(desk,
     changed_at = int(time.time()) + 1
     await until(lambda: time.time() > changed_at + 1.5)
     desk.put("/map.xml", urlset(("/a", stamp(changed_at)), *old[1:]), **XML)
-    running.jobs.call("hints")
+    running.jobs.run_soon("hints")
     await until(lambda: told(mirror), what="hint")
     assert told(mirror) == {"/a"}
     assert sources(mirror)["sitemap"][2:] == (1, None)
@@ -156,7 +156,7 @@ async def test_a_feed_tells_once(desk, daemon, mirror):
     await until(lambda: time.time() > changed_at + 1.5)
     new = entry("/a", changed_at)
     desk.put("/feed", feed(entry("/b", changed_at), new, old), Content_Type="application/atom+xml")
-    running.jobs.call("hints")
+    running.jobs.run_soon("hints")
     await until(lambda: "/b" in visited(mirror), what="new page of the feed")
     assert told(mirror) == {"/a"}
     desk.conditional = False
@@ -177,7 +177,7 @@ async def test_a_listing_lets_new_pages_in_and_tells_dates(desk, daemon, mirror)
     await until(lambda: visited(mirror) == {"/", "/d/a"}, what="page of the listing")
     lay(desk, "/d/b")
     desk.put("/d/", listing(("b", "01-Jan-2020 10:00"), ("a", "01-Jan-2020 10:00")))
-    running.jobs.call("hints")
+    running.jobs.run_soon("hints")
     await until(lambda: "/d/b" in visited(mirror), what="new page of the listing")
     assert hinted(mirror) == {}
 
@@ -227,7 +227,7 @@ async def test_frequencies_are_a_source_of_their_own(desk, daemon, mirror):
     await until(lambda: pause_s(mirror) > 60.0, what="the end of the first reading")
     assert set(sources(mirror)) == {"sitemap"}
     desk.put("/map.xml", body.replace("never", "always"), **XML)
-    running.jobs.call("hints")
+    running.jobs.run_soon("hints")
     await until(lambda: "changefreq" in sources(mirror), what="frequencies")
     # It says that pages change each ten minutes; the copy is younger.
     assert told(mirror) == set()

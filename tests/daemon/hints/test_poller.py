@@ -79,7 +79,7 @@ class HandsOn:
     async def listen(self, row, deliver):
         await self.slow.begun.wait()
         to = self.slow.row.hint_source_id
-        await deliver(Poll(at=time.time(), requests=0, handed_on=[(to, "handed on")]))
+        await deliver(Poll(at=time.time(), requests=0, cursor_updates=[(to, "handed on")]))
         self.slow.may_end.set()
         await trio.sleep_forever()
 
@@ -114,8 +114,8 @@ def hearing(nursery, mirror, serve):
                 hint_source.ensure, site_id, host_id, f"kind{number}", web.url(), time.time()
             )
             known.sources.append(each(row, web))
-        daemon.sourcing._finders.append(known)
-        daemon.sourcing.look_again()
+        daemon.hint_poller._finders.append(known)
+        daemon.hint_poller.find_soon()
         return daemon, web, known.sources
 
     return start
@@ -211,11 +211,11 @@ async def test_a_stream_of_more_hosts_takes_the_place_of_the_one_before(hearing,
     await until(lambda: old.connected)
     same, more = Talking(old.row, said), Talking(old.row, said, ("a.test", "b.test"))
     streams[:] = [same]
-    daemon.sourcing.look_again()
+    daemon.hint_poller.find_soon()
     count = len(old.connected)
     await until(lambda: len(old.connected) > count + 1)
     streams[:] = [more]
-    daemon.sourcing.look_again()
+    daemon.hint_poller.find_soon()
     await until(lambda: len(more.connected) > 1)
     assert not same.connected
 
@@ -226,7 +226,7 @@ async def test_without_a_share_of_the_turns_nothing_is_asked(hearing):
         lambda row, web: Told(row, fine), lambda row, web: Free(row, fine), share=0.0
     )
     # A call is lost on a source that is being polled.
-    await until(lambda: daemon.sourcing.poll_all() and len(free.polls) > 1)
+    await until(lambda: daemon.hint_poller.poll_all() and len(free.polls) > 1)
     assert not asked.polls
 
 
@@ -237,8 +237,8 @@ async def test_sources_that_are_no_more_are_left_alone(hearing, mirror):
     [source] = sources
     await until(lambda: source.polls)
     sources.clear()
-    daemon.sourcing.look_again()
-    await until(lambda: not daemon.sourcing.poll_all())
+    daemon.hint_poller.find_soon()
+    await until(lambda: not daemon.hint_poller.poll_all())
     polls = len(source.polls)
     await trio.sleep(0.05)
     assert len(source.polls) <= polls + 1
@@ -247,7 +247,7 @@ async def test_sources_that_are_no_more_are_left_alone(hearing, mirror):
 async def test_what_a_source_finds_is_admitted_by_its_scope(hearing, mirror):
     def found(row, web):
         urls = [web.url("/found"), web.url("/", host="b.test")]
-        return Told(row, Poll(at=time.time(), found=urls, wait_s=900.0))
+        return Told(row, Poll(at=time.time(), found_urls=urls, wait_s=900.0))
 
     await hearing(found)
     await until(lambda: "/found" in mirror.pages())
@@ -274,8 +274,8 @@ async def test_a_finder_with_a_bug_leaves_all_as_it_was(hearing, mirror):
         lambda row, web: Told(row, Poll(at=time.time(), cursor="fine"))
     )
     await until(lambda: source.polls)
-    daemon.sourcing._finders.insert(0, Broken())
-    daemon.sourcing.look_again()
+    daemon.hint_poller._finders.insert(0, Broken())
+    daemon.hint_poller.find_soon()
     polls = len(source.polls)
     await until(lambda: len(source.polls) > polls + 1)
 

@@ -10,7 +10,7 @@ from crawld.core.audit import wilson_interval
 from crawld.core.revisit.policies import VisitObservation
 from crawld.daemon.clock import Clock
 from crawld.daemon.frontier.page_queue import PageQueue
-from crawld.daemon.jobs.audit import Audit
+from crawld.daemon.jobs.audit import AuditJob
 from crawld.simweb.change_process import poisson_process
 from crawld.simweb.truth import freshness_by_fetch_time
 from tests.daemon.whole_daemon import SteppedTime, site_of, until
@@ -34,7 +34,7 @@ def auditing(nursery):
 
         rng = random.Random(1)
         parts = (running.crawl, running.database, running.clock)
-        job = Audit(*parts, settings=settings, rng=rng, least_delay_s=0.02)
+        job = AuditJob(*parts, settings=settings, rng=rng, least_delay_s=0.02)
         nursery.start_soon(job.run)
 
     return start

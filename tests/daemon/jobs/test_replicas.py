@@ -6,7 +6,7 @@ import trio
 
 from crawld.cli.replicas import replicas_table as shown
 from crawld.daemon.api.schemas.replicas import Replicas as Answer
-from crawld.daemon.jobs.analyse_copies import Analyse
+from crawld.daemon.jobs.analyse_copies import AnalyseCopiesJob
 from crawld.simweb.change_process import STATIC, poisson_process
 from crawld.simweb.graph import SiteGraph
 from crawld.simweb.site import SimSite
@@ -46,7 +46,7 @@ class World:
     async def look(self):
         """Analyse the copies and run the job."""
         self.wall.shift_s += 120.0
-        await Analyse(self.running.crawl, self.running.database, self.running.clock).run()
+        await AnalyseCopiesJob(self.running.crawl, self.running.database, self.running.clock).run()
         return await self.judged()
 
     async def judged(self):
@@ -61,7 +61,7 @@ class World:
             while (await last()).running:  # noqa: ASYNC110 (state of the runner)
                 await trio.sleep(0.005)
         begun = self.wall()
-        runner.call("replicas")
+        runner.run_soon("replicas")
         with trio.fail_after(PATIENCE_S):
             while (  # noqa: ASYNC110
                 state := await last()

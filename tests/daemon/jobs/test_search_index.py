@@ -1,6 +1,6 @@
 """The index follows the crawl."""
 
-from crawld.daemon.jobs.search_index import Search
+from crawld.daemon.jobs.search_index import SearchIndexJob
 from crawld.store.versions import search_index
 from tests.daemon.whole_daemon import site_of, until
 
@@ -10,7 +10,7 @@ async def test_new_copies_can_be_found_after_a_run(serve, daemon, mirror, wall):
     running = await daemon(web.url())
     await until(lambda: running.crawl.visitor.counts["changed"] == 20)
     await running.crawl.recorder.drain()
-    job = Search(running.database)
+    job = SearchIndexJob(running.database)
     waiting = (await job.progress())["waiting"]
     indexed = int((await job.run()).split()[0])
     # The daemon's own job may have been there first.

@@ -229,7 +229,7 @@ class TestPermission:
         daemon = await backfilling(wiki, api=False)
         await until(lambda: mirror.rows("SELECT 1 FROM page WHERE state = 'visited'"))
         first = (await daemon.jobs.states())[0].last
-        daemon.jobs.call("backfill")
+        daemon.jobs.run_soon("backfill")
         await until(
             lambda: mirror.rows(
                 "SELECT 1 FROM job WHERE name = 'backfill' AND last_finished_at > ?",
@@ -316,5 +316,5 @@ async def test_a_site_without_a_copy_is_looked_at_again_soon(serve, daemon, mirr
     [active] = running.crawl.sites.values()
     await running.crawl.plant(active, [web.url(host="b.test")])
     await until(lambda: mirror.rows("SELECT 1 FROM version"), what="a copy")
-    running.jobs.call("backfill")
+    running.jobs.run_soon("backfill")
     await until(lambda: job.every_s == 600.0, what="a run that saw one")

@@ -4,7 +4,7 @@ import pytest
 import trio
 import trio.testing
 
-from crawld.daemon.supervise import REST_S, outlive
+from crawld.daemon.supervise import REST_S, supervise
 from crawld.errors import InvalidUrlError, StoreError
 
 
@@ -28,7 +28,7 @@ def failing_with(*errors):
 async def test_a_bug_costs_a_rest(autojump_clock):
     of_tasks = ExceptionGroup("of its tasks", [ValueError("another")])
     task, starts = failing_with(KeyError("a bug"), of_tasks, InvalidUrlError("a third"))
-    await outlive("teaching", task)
+    await supervise("teaching", task)
     assert [at - starts[0] for at in starts] == [number * REST_S for number in range(4)]
 
 
@@ -39,12 +39,12 @@ CLOSED = StoreError("closed")
 async def test_a_file_that_cannot_be_used_ends_it(autojump_clock, error):
     task, starts = failing_with(error)
     with pytest.raises((StoreError, ExceptionGroup)) as raised:
-        await outlive("sourcing", task)
+        await supervise("hint_poller", task)
     assert raised.value is error
     assert len(starts) == 1
 
 
 async def test_it_ends_when_it_is_cancelled(autojump_clock):
     with trio.move_on_after(5 * REST_S) as scope:
-        await outlive("teaching", trio.sleep_forever)
+        await supervise("teaching", trio.sleep_forever)
     assert scope.cancelled_caught

@@ -22,9 +22,9 @@ from crawld.core.replica.verdict import PROBED_PATHS, level_of
 from crawld.core.url import canonicalize, parse, target_of
 from crawld.daemon.clock import Clock
 from crawld.daemon.crawl.loop import Crawl
-from crawld.daemon.jobs.replicas.plan import Decision, Known, plan
-from crawld.daemon.jobs.replicas.sampling import REST_FACTOR, ReplicaWatch, look_again_in_s
-from crawld.daemon.jobs.replicas.search import Findings, ReplicaSearch, same_path_redirects
+from crawld.daemon.jobs.replicas.plan import Decision, PlanInput, plan
+from crawld.daemon.jobs.replicas.sampling import REST_FACTOR, ReplicaSampling, next_sample_in_s
+from crawld.daemon.jobs.replicas.search import ReplicaSearch, SearchResult, same_path_redirects
 from crawld.daemon.pacing import paced_read
 from crawld.errors import CorruptDatabaseError, InvalidUrlError
 from crawld.store.engine.database import Database
@@ -52,7 +52,7 @@ ASKED_PAIRS: Final = 500
 """Undecided pairs of which a run asks for more pages."""
 
 
-class Replicas:
+class ReplicasJob:
     """The job."""
 
     name = "replicas"
@@ -73,7 +73,7 @@ class Replicas:
         self._workers = workers
         self._settings = settings
         self._search = ReplicaSearch()
-        self._watch = ReplicaWatch(crawl, database, clock, settings=settings)
+        self._sampling = ReplicaSampling(crawl, database, clock, settings=settings)
         self._cursors: Cursors | None = None
         self._heads: dict[int, tuple[tuple[int, ...], dict[str, int]]] = {}
         self._counts = {"pages": 0, "pairs": 0, "pruned": 0, "held": 0, "withdrawn": 0, "asked": 0}
@@ -100,9 +100,9 @@ class Replicas:
         rows = await self._database.read(replica.list_replicas)
         for row in rows:
             if row.status == "pruned":
-                await self._watch.keep(row)
+                await self._sampling.check(row)
         rows = await self._database.read(replica.list_replicas)
-        await self._watch.grant(rows)
+        await self._sampling.grant_leases(rows)
         await self._ask(hosts, found, rows)
         self._counts["pairs"] = len(found.pairs)
         for status in ("pruned", "held", "withdrawn"):
@@ -135,7 +135,7 @@ class Replicas:
                 last = step
         self._cursors = up_to
 
-    async def _judge(self, hosts: list[SourceHost]) -> Findings:
+    async def _judge(self, hosts: list[SourceHost]) -> SearchResult:
         # Whatever takes longer with more hosts is done on a thread.
         numbers, redirects = await self._database.read(_redirects, hosts)
         suspects = await self._workers.run(self._search.suspects, redirects)
@@ -165,7 +165,7 @@ class Replicas:
 
     # --- deciding ------------------------------------------------------------------------------
 
-    async def _decide(self, hosts: list[SourceHost], found: Findings) -> None:
+    async def _decide(self, hosts: list[SourceHost], found: SearchResult) -> None:
         now = self._clock.now()
         rows = await self._database.read(replica.list_replicas)
         stored = await self._database.read(replica_pair.list_pairs)
@@ -180,7 +180,7 @@ class Replicas:
         evidence = kept | {pair: judged.evidence for pair, judged in fresh.items()}
         words = {(pair.one_id, pair.other_id): pair.word for pair in stored if pair.word}
         released = await self._database.read(replica.all_allowed)
-        known = Known(
+        known = PlanInput(
             evidence=evidence,
             words=words,
             replicas=rows,
@@ -242,11 +242,11 @@ class Replicas:
             decision = after.get(host_id)
             moved = decision is None or decision.canonical_id != row.canonical_id
             if row.status == "pruned" and (moved or (decision and decision.status != "pruned")):
-                await self._watch.bring_back(row.host_id, row.host)
+                await self._sampling.resume(row.host_id, row.host)
             if decision is None and row.status != "withdrawn":
                 await self._database.write(replica.drop_replica, host_id)
                 log.info("replica_dropped", host=row.host, canonical=row.canonical_host)
-        look_at = now + look_again_in_s(0.0, self._settings())
+        look_at = now + next_sample_in_s(0.0, self._settings())
         for decision in decisions:
             was = before.get(decision.host_id)
             if was is None or (was.status, was.canonical_id) != (
@@ -264,7 +264,9 @@ class Replicas:
             part = decisions[begin : begin + replica_pages.SLICE]
             await self._database.write(_put_decisions, part, now, look_at)
 
-    async def _ask(self, hosts: list[SourceHost], found: Findings, rows: list[ReplicaRow]) -> None:
+    async def _ask(
+        self, hosts: list[SourceHost], found: SearchResult, rows: list[ReplicaRow]
+    ) -> None:
         """Let pages be visited first that may decide a pair; all would be visited later anyway."""
         names = {host.host_id: host.host for host in hosts}
         settled = {row.host_id for row in rows if row.status == "pruned"}
@@ -328,7 +330,7 @@ def _read_heads(connection: apsw.Connection, copies: list[tuple[str, int]]) -> d
     return counts
 
 
-def _in_words(found: Findings, counts: dict[str, int]) -> str:
+def _in_words(found: SearchResult, counts: dict[str, int]) -> str:
     learnt = "classified" if found.learnt else "too few pairs to learn from, conservative rules"
     dropped = f", {found.dropped} left out for want of room" if found.dropped else ""
     return (

@@ -47,7 +47,7 @@ class Decision:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Known:
+class PlanInput:
     """What decisions are made from.
 
     Attributes:
@@ -72,7 +72,7 @@ class Known:
     most_at_once: float | None = STORM_SHARE
 
 
-def gated_pairs(known: Known) -> set[Pair]:
+def gated_pairs(known: PlanInput) -> set[Pair]:
     """Return the pairs that may be closed into groups."""
     pruned = {row.host_id for row in known.replicas if row.status == "pruned"}
     pairs = {
@@ -85,7 +85,7 @@ def gated_pairs(known: Known) -> set[Pair]:
     return {pair for pair in pairs if known.words.get(pair) != "rejected"}
 
 
-def plan(known: Known) -> list[Decision]:
+def plan(known: PlanInput) -> list[Decision]:
     """Return what each host of a group is, but for the host that is kept."""
     pairs = gated_pairs(known)
     confirmed = {pair for pair in pairs if known.words.get(pair) == "confirmed"}
@@ -100,7 +100,7 @@ def plan(known: Known) -> list[Decision]:
         evidence = {pair: known.evidence[pair] for pair in inside.get(at, ())}
         part = replace(known, evidence=evidence)
         decisions += _of_group(group, confirmed, against.get(at, ()), part)
-    return _calmed(decisions, confirmed, known)
+    return _limit_pruning(decisions, confirmed, known)
 
 
 def _by_group(pairs: Iterable[Pair], group_of: Mapping[int, int]) -> dict[int, list[Pair]]:
@@ -114,7 +114,7 @@ def _by_group(pairs: Iterable[Pair], group_of: Mapping[int, int]) -> dict[int, l
 
 
 def _of_group(
-    hosts: tuple[int, ...], confirmed: Collection[Pair], apart: Collection[Pair], known: Known
+    hosts: tuple[int, ...], confirmed: Collection[Pair], apart: Collection[Pair], known: PlanInput
 ) -> list[Decision]:
     """Decide a group; where it cannot be decided as a whole, each owner's hosts by themselves."""
     so_far = {row.canonical_id: row.reason for row in known.replicas if row.status == "pruned"}
@@ -143,8 +143,8 @@ def _of_group(
     return decisions + [Decision(host, rest[0], "held", choice.reason) for host in rest[1:]]
 
 
-def _calmed(
-    decisions: Sequence[Decision], confirmed: Collection[Pair], known: Known
+def _limit_pruning(
+    decisions: Sequence[Decision], confirmed: Collection[Pair], known: PlanInput
 ) -> list[Decision]:
     """Hold what would prune too much at once, or anything where the config forbids it."""
     before = {row.host_id for row in known.replicas if row.status == "pruned"}

@@ -53,7 +53,7 @@ REST_FACTOR: Final = 2.0
 """Rest after each slice, as a multiple of its work."""
 
 
-class ReplicaWatch:
+class ReplicaSampling:
     """What happens to replicas once they are decided."""
 
     def __init__(
@@ -65,7 +65,7 @@ class ReplicaWatch:
         self._clock = clock
         self._settings = settings
 
-    async def keep(self, row: ReplicaRow) -> None:
+    async def check(self, row: ReplicaRow) -> None:
         """Compare what was let go, withdraw or suspend, and let the next go when it is due."""
         now, settings = self._clock.now(), self._settings()
         awaited = bool(row.sampled_at)
@@ -98,11 +98,11 @@ class ReplicaWatch:
                 row.host_id,
                 LEAST_FOR if stood_s < settings.sample_every_s else settings.sample_pages,
                 now=now,
-                look_at=now + look_again_in_s(stood_s, settings),
+                look_at=now + next_sample_in_s(stood_s, settings),
             )
             self._enter(row.host, back)
 
-    async def grant(self, rows: list[ReplicaRow]) -> None:
+    async def grant_leases(self, rows: list[ReplicaRow]) -> None:
         """Let replicas stand in for the hosts they copy that proved certain and fresh."""
         pairs = await self._database.read(replica_pair.list_pairs)
         certain = {
@@ -132,7 +132,7 @@ class ReplicaWatch:
                 )
 
     async def _withdraw(self, row: ReplicaRow, reason: str, now: float) -> None:
-        await self.bring_back(row.host_id, row.host)
+        await self.resume(row.host_id, row.host)
         await self._database.write(
             replica.put_replica,
             row.host_id,
@@ -144,7 +144,7 @@ class ReplicaWatch:
         )
         log.warning("replica_withdrawn", host=row.host, why=reason)
 
-    async def bring_back(self, host_id: int, name: str) -> None:
+    async def resume(self, host_id: int, name: str) -> None:
         """Let all pages of a replica be visited again."""
         while back := await self._database.write(replica_pages.resume, host_id):
             self._enter(name, back)
@@ -159,7 +159,7 @@ class ReplicaWatch:
         self._crawl.schedule.wake(host.slot)
 
 
-def look_again_in_s(stood_s: float, settings: Keys) -> float:
+def next_sample_in_s(stood_s: float, settings: Keys) -> float:
     """Return when to look at a replica again whose verdict has stood for some time."""
     return min(max(stood_s, settings.first_sample_s), settings.sample_every_s)
 

@@ -55,7 +55,7 @@ _EMPTY: Final = cleaned_digest("")
 
 
 @dataclass(frozen=True, slots=True)
-class Judged:
+class JudgedPair:
     """A pair worth keeping: host numbers as in the file, evidence and what was measured."""
 
     one_id: int
@@ -65,7 +65,7 @@ class Judged:
 
 
 @dataclass(frozen=True, slots=True)
-class Findings:
+class SearchResult:
     """What a judgement of everything came to.
 
     Attributes:
@@ -79,7 +79,7 @@ class Findings:
         passes: passes of EM it took to learn; 0: it had learnt before.
     """
 
-    pairs: list[Judged]
+    pairs: list[JudgedPair]
     hosts: int
     candidates: int
     dropped: int
@@ -137,7 +137,7 @@ class ReplicaSearch:
         canonicals: Mapping[tuple[int, int], int],
         *,
         stale_before: Mapping[int, float],
-    ) -> Findings:
+    ) -> SearchResult:
         """Judge every pair; on a worker thread.
 
         Args:
@@ -163,7 +163,7 @@ class ReplicaSearch:
         probability = self._probability(measured)
         promising = _promising(hosts, measure, measured, probability, (redirects, canonicals))
         pairs = [pair for pair in promising if _worth_keeping(pair.evidence)]
-        return Findings(
+        return SearchResult(
             pairs,
             len(hosts),
             len(found.keys),
@@ -276,7 +276,7 @@ def _worth_keeping(evidence: PairEvidence) -> bool:
     return probable or evidence.equal >= LEAST_EQUAL or any(declared)
 
 
-def _undecided(pairs: Sequence[Judged]) -> list[tuple[int, int]]:
+def _undecided(pairs: Sequence[JudgedPair]) -> list[tuple[int, int]]:
     left = [pair for pair in pairs if is_undecided(pair.evidence)]
     left.sort(key=lambda pair: (-(pair.evidence.probability or 0.0), pair.one_id, pair.other_id))
     return [(pair.one_id, pair.other_id) for pair in left]
@@ -288,7 +288,7 @@ def _promising(
     measured: PairFeatures,
     probability: Floats | None,
     declared: tuple[Mapping[tuple[int, int], int], Mapping[tuple[int, int], int]],
-) -> list[Judged]:
+) -> list[JudgedPair]:
     content, values = measured.content, measured.values
     names = [feature.name for feature in ALL]
     worth = (content.equal >= PROBED_EQUAL) | (values[:, names.index("declared")] > 0)
@@ -313,12 +313,12 @@ def _promising(
             probability=None if probability is None else float(probability[at]),
         )
         features = dict(zip(names, values[at].round(4).tolist(), strict=True))
-        found.append(Judged(*there, evidence, features))
+        found.append(JudgedPair(*there, evidence, features))
     return found
 
 
 def _contradictions(
-    pairs: Sequence[Judged], measured: PairFeatures, ids: Ids
+    pairs: Sequence[JudgedPair], measured: PairFeatures, ids: Ids
 ) -> list[tuple[int, int]]:
     """Return the pairs among the hosts of some pairs that were compared and are not the same."""
     content = measured.content

@@ -47,7 +47,7 @@ async def find_wikis(crawl: Crawl, database: Database, clock: Clock) -> list[Wik
     return [row for row in found if row.api_url and row.site_id in permitting]
 
 
-async def unseen(crawl: Crawl, database: Database) -> bool:
+async def has_unseen_sites(crawl: Crawl, database: Database) -> bool:
     """Whether a site that permits it has shown no page yet by which a wiki could be told."""
     looked_at = {row.site_id for row in await database.read(wiki.list_wikis)}
     return any(site.site_id not in looked_at for site in _permitting(crawl))
@@ -71,7 +71,7 @@ async def _look_at_host(
             continue
         pages = [sample for sample in samples if sample.origin_id == origin_id]
         api_url = await database.read(_seen_in, pages[:PAGES_OF_ORIGIN])
-        if api_url is not None and not may_ask(site, pages[0].url, api_url):
+        if api_url is not None and not may_use_api(site, pages[0].url, api_url):
             log.warning("api_elsewhere", origin=pages[0].origin, api=api_url)
             api_url = None
         if api_url is not None:
@@ -79,7 +79,7 @@ async def _look_at_host(
         await database.write(wiki.record_detection, site.site_id, origin_id, clock.now(), api_url)
 
 
-def may_ask(site: ActiveSite, page_url: str, api_url: str) -> bool:
+def may_use_api(site: ActiveSite, page_url: str, api_url: str) -> bool:
     """Whether a page may send us to this API: on its own host, domain, or a host of the site."""
     there, here = parse(api_url).host, parse(page_url).host
     if there == here or there in site.scope.hosts:

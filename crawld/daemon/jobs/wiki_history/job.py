@@ -16,8 +16,8 @@ from crawld.config.model import JobsConfig
 from crawld.daemon.clock import Clock
 from crawld.daemon.crawl.api_client import ApiClient
 from crawld.daemon.crawl.loop import Crawl
-from crawld.daemon.jobs.wiki_history.detect_wikis import find_wikis, unseen
-from crawld.daemon.jobs.wiki_history.reader import WikiReading
+from crawld.daemon.jobs.wiki_history.detect_wikis import find_wikis, has_unseen_sites
+from crawld.daemon.jobs.wiki_history.reader import WikiHistoryReader
 from crawld.store.changes import wiki
 from crawld.store.changes.wiki import WikiRow
 from crawld.store.engine.database import Database
@@ -31,7 +31,7 @@ FIRST_LOOK_S = 15.0
 """Pause while a site has no copy yet: its wiki is to be known as soon as its first page is."""
 
 
-class Backfill:
+class WikiHistoryJob:
     """The job; one for all wikis."""
 
     name = "backfill"
@@ -44,10 +44,10 @@ class Backfill:
         clock: Clock,
         *,
         settings: Callable[[], JobsConfig],
-        on_learnt: Callable[[], None] = lambda: None,
+        on_facts: Callable[[], None] = lambda: None,
     ) -> None:
-        """Take whom to ask; `on_learnt` is called when a wiki has said what it is."""
-        self._on_learnt = on_learnt
+        """Take whom to ask; `on_facts` is called when a wiki has said what it is."""
+        self._on_facts = on_facts
         self._crawl = crawl
         self._database = database
         self._client = client
@@ -64,7 +64,7 @@ class Backfill:
     async def run(self) -> str:
         """Read histories until nothing is left to ask, or the time of a run is over."""
         rows = await find_wikis(self._crawl, self._database, self._clock)
-        self._unseen = await unseen(self._crawl, self._database)
+        self._unseen = await has_unseen_sites(self._crawl, self._database)
         deadline = trio.current_time() + RUN_S
         failures: list[str] = []
         async with trio.open_nursery() as nursery:
@@ -79,14 +79,14 @@ class Backfill:
         return "; ".join([said, *failures])
 
     async def _read(self, row: WikiRow, deadline: float, failures: list[str]) -> None:
-        reading = WikiReading(
+        reading = WikiHistoryReader(
             self._crawl,
             self._database,
             self._client,
             self._clock,
             row,
             settings=self._settings,
-            on_learnt=self._on_learnt,
+            on_facts=self._on_facts,
         )
         try:
             await reading.run(deadline)

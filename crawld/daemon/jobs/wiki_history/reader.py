@@ -25,7 +25,7 @@ from crawld.core.politeness import MAX_RETRY_AFTER_S
 from crawld.daemon.clock import Clock
 from crawld.daemon.crawl.api_client import Api, ApiClient
 from crawld.daemon.crawl.loop import Crawl
-from crawld.daemon.jobs.wiki_history.detect_wikis import may_ask
+from crawld.daemon.jobs.wiki_history.detect_wikis import may_use_api
 from crawld.daemon.jobs.wiki_history.rebuild import rebuild
 from crawld.sources.mediawiki_api import ApiResponse, ApiTrouble, ApiTroubleKind, Parameters, batch
 from crawld.sources.mediawiki_history import (
@@ -77,7 +77,7 @@ _PAGES_AT_FAULT = frozenset(
 """Troubles that the pages asked for may have caused: others go first the next time."""
 
 
-class WikiReading:
+class WikiHistoryReader:
     """One wiki being read."""
 
     def __init__(
@@ -89,9 +89,9 @@ class WikiReading:
         row: WikiRow,
         *,
         settings: Callable[[], JobsConfig],
-        on_learnt: Callable[[], None] = lambda: None,
+        on_facts: Callable[[], None] = lambda: None,
     ) -> None:
-        self._on_learnt = on_learnt
+        self._on_facts = on_facts
         self._crawl = crawl
         self._database = database
         self._client = client
@@ -180,7 +180,7 @@ class WikiReading:
         )
         await self._answered()
         await self._register()
-        self._on_learnt()
+        self._on_facts()
         return 0.0
 
     async def _resolve(self, waiting: Sequence[WikiPageRow]) -> float:
@@ -190,7 +190,7 @@ class WikiReading:
         if isinstance(answer, ApiTrouble):
             return await self._troubled(answer, pages)
         found = read_titles(answer, titles)
-        await self._database.write(_resolved, pages, found, self._clock.now())
+        await self._database.write(_store_resolved, pages, found, self._clock.now())
         await self._answered()
         await self._give_up([page for page in pages if page.title not in found], "not answered")
         self._titles_at_once = min(2 * self._titles_at_once, self._most_titles)
@@ -288,7 +288,7 @@ class WikiReading:
         """Take a redirect of the API where the site's leave holds there too."""
         site, api_url = self._crawl.sites.get(self._row.site_id), self._row.api_url
         target = moved_api_url(api_url, trouble.detail) if api_url else None
-        if site is None or target is None or not may_ask(site, f"{self._row.origin}/", target):
+        if site is None or target is None or not may_use_api(site, f"{self._row.origin}/", target):
             return
         log.info("api_moved", origin=self._row.origin, api=target)
         await self._database.write(wiki.set_api_url, self._row.wiki_id, target)
@@ -308,7 +308,7 @@ class WikiReading:
 
 
 @dataclass(frozen=True, slots=True)
-class _Titled:
+class _TitledPages:
     """Pages visited, those that have a title; where to go on, and whether there are more."""
 
     pages: list[tuple[VisitedPage, str]]
@@ -318,15 +318,15 @@ class _Titled:
 
 def _titled(
     connection: apsw.Connection, row: WikiRow, after: tuple[float, int], titles: TitleRules
-) -> _Titled:
+) -> _TitledPages:
     """Read the next visited pages of a wiki with their titles; runs on a reader's thread."""
     seen = wiki_page.visited_since(connection, row, after, limit=REGISTERED_AT_ONCE)
     named = [(page, title) for page in seen if (title := titles.title_of(page.url))]
     end = (seen[-1].last_visit_at, seen[-1].page_id) if seen else after
-    return _Titled(named, end, len(seen) == REGISTERED_AT_ONCE)
+    return _TitledPages(named, end, len(seen) == REGISTERED_AT_ONCE)
 
 
-def _resolved(
+def _store_resolved(
     connection: apsw.Connection,
     pages: Iterable[WikiPageRow],
     found: Mapping[str, PageInfo],

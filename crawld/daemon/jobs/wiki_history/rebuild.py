@@ -32,7 +32,7 @@ ATTEMPTS = 3
 
 
 @dataclass(frozen=True, slots=True)
-class Rebuilt:
+class RebuiltModel:
     """What a history came to.
 
     Attributes:
@@ -65,7 +65,7 @@ async def rebuild(database: Database, page_id: int, until: float) -> bool:
     return rebuilt.record is None or await database.write(_put, page_id, rebuilt)
 
 
-def _put(connection: apsw.Connection, page_id: int, rebuilt: Rebuilt) -> bool:
+def _put(connection: apsw.Connection, page_id: int, rebuilt: RebuiltModel) -> bool:
     """Store a model unless a visit has changed the one it was made from."""
     if rebuilt.record is None or model_rows.of_page(connection, page_id) != rebuilt.before:
         return False
@@ -73,7 +73,7 @@ def _put(connection: apsw.Connection, page_id: int, rebuilt: Rebuilt) -> bool:
     return True
 
 
-def rebuilt_model(connection: apsw.Connection, page_id: int, until: float) -> Rebuilt:
+def rebuilt_model(connection: apsw.Connection, page_id: int, until: float) -> RebuiltModel:
     """Return the model that the stored changes of a page give.
 
     Args:
@@ -91,7 +91,7 @@ def rebuilt_model(connection: apsw.Connection, page_id: int, until: float) -> Re
         *(each.changed_at for each, kind in zip(revisions, found, strict=True) if kind != "null"),
     ]
     before = model_rows.of_page(connection, page_id)
-    return Rebuilt(before, _model(changed_at, until, before), tuple(marks))
+    return RebuiltModel(before, _model(changed_at, until, before), tuple(marks))
 
 
 def _revision(row: Change) -> WikiRevision:

@@ -14,12 +14,12 @@ from crawld.core.revisit.forecast import HintQuality
 from crawld.daemon.hints.budget import (
     IDLE_FACTOR,
     LEAST_SHARE,
-    Budget,
-    Worth,
-    _answer,
-    _Question,
+    PollBudget,
+    PollEstimate,
+    _estimate,
+    _EstimateInput,
     coverage,
-    told_of,
+    hint_quality,
 )
 from crawld.store.changes.allocation import WeightedModel
 from crawld.store.changes.hint_source import SourceRow
@@ -69,19 +69,19 @@ def question(**more):
         "beside": None,
         "least_s": 4.0,
     }
-    return _Question(**{**values, **more})
+    return _EstimateInput(**{**values, **more})
 
 
 def test_a_calm_wiki_is_polled_seldom_and_a_storm_at_once():
-    calm = _answer(question())
-    storm = _answer(question(told_per_s=0.5))
+    calm = _estimate(question())
+    storm = _estimate(question(told_per_s=0.5))
     assert calm[0] is None or calm[0] > 60.0
     assert storm[0] < 15.0
     assert storm[1] > 0.05
 
 
 def test_too_few_models_say_nothing():
-    assert _answer(question(models=models(2))) is None
+    assert _estimate(question(models=models(2))) is None
 
 
 def test_several_sources_miss_less_than_each():
@@ -93,7 +93,7 @@ def test_several_sources_miss_less_than_each():
 
 def test_the_time_hints_wait_for_a_poll_is_not_the_sources_own():
     polled = row(evidence=known(lag_s=60.0), last_poll_at=NOW + 900.0)
-    whole, own = told_of(polled), told_of(polled, beyond_polls=True)
+    whole, own = hint_quality(polled), hint_quality(polled, beyond_polls=True)
     assert own.lag_s == pytest.approx(max(whole.lag_s - 45.0, 0.0))
 
 
@@ -108,12 +108,12 @@ class Hosts:
         self.hosts = {"a.test": SimpleNamespace(delay_s=lambda: self.delay_s)}
 
 
-def budget(worth=None, *, share=0.25, delay_s=1.0):
-    made = Budget(
+def budget(estimate=None, *, share=0.25, delay_s=1.0):
+    made = PollBudget(
         Hosts(delay_s), None, workers=THREADS, settings=lambda: JobsConfig(poll_share=share)
     )
-    if worth is not None:
-        made._worth[1] = worth
+    if estimate is not None:
+        made._estimates[1] = estimate
     return made
 
 
@@ -128,15 +128,15 @@ def test_polls_keep_within_their_share_of_the_turns():
 
 
 def test_a_source_that_earns_nothing_is_asked_now_and_then():
-    nothing = Worth(None, 0.0, 0, 0.0, 1.0)
+    nothing = PollEstimate(None, 0.0, 0, 0.0, 1.0)
     assert pause_s(budget(nothing)) == 4.0 * IDLE_FACTOR
     # Forty changes in a poll: they are worth hearing, whatever was worked out.
     assert pause_s(budget(nothing), heard=40, since_s=80.0) == 4.0
 
 
 def test_what_was_worked_out_holds_until_something_changed():
-    worth = Worth(60.0, 0.1, 20, 0.0, 1.0)
-    assert worth.holds(row(hint_count=30), 100.0, 1.0)
-    assert not worth.holds(row(hint_count=80), 100.0, 1.0)
-    assert not worth.holds(row(hint_count=30), 1e6, 1.0)
-    assert not worth.holds(row(hint_count=30), 100.0, 50.0)
+    estimate = PollEstimate(60.0, 0.1, 20, 0.0, 1.0)
+    assert estimate.is_current(row(hint_count=30), 100.0, 1.0)
+    assert not estimate.is_current(row(hint_count=80), 100.0, 1.0)
+    assert not estimate.is_current(row(hint_count=30), 1e6, 1.0)
+    assert not estimate.is_current(row(hint_count=30), 100.0, 50.0)

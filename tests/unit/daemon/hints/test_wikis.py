@@ -11,9 +11,9 @@ from crawld.core.url import url_hash
 from crawld.daemon.clock import Clock
 from crawld.daemon.crawl.api_client import Api
 from crawld.daemon.hints.source import HELD, Poll, PollTrouble
-from crawld.daemon.hints.wiki_probe import Probe
+from crawld.daemon.hints.wiki_probe import ProbeSource
 from crawld.daemon.hints.wiki_source import Wiki
-from crawld.daemon.hints.wikis import FanOut, RecentChanges
+from crawld.daemon.hints.wikis import FanOutSource, RecentChangesSource
 from crawld.sources.mediawiki_api import ApiTrouble, ApiTroubleKind, read_response
 from crawld.sources.mediawiki_changes import ChangesCursor, PendingTemplates, ProbeProgress
 from crawld.sources.mediawiki_site import WikiFacts
@@ -83,9 +83,9 @@ class World:
         self.sources = {
             kind: make(known, database, self.client, Clock(wall=lambda: NOW))
             for kind, make in (
-                ("recent_changes", RecentChanges),
-                ("probe", Probe),
-                ("fan_out", FanOut),
+                ("recent_changes", RecentChangesSource),
+                ("probe", ProbeSource),
+                ("fan_out", FanOutSource),
             )
         }
 
@@ -207,7 +207,7 @@ async def test_what_is_kept_no_longer_starts_a_round_of_probes(make):
     oldest = said(recentchanges=[edit(8, "Page 4", NOW - 60)])
     settled = await world.poll("recent_changes", oldest, cursor=doubted.cursor)
     assert not settled.more
-    [(number, place)] = settled.handed_on
+    [(number, place)] = settled.cursor_updates
     assert number == world.known.sources["probe"].hint_source_id
     assert ProbeProgress.from_json(place).urgent
 
@@ -269,8 +269,8 @@ def shown(world, *titles, revision=7, at=NOW - 2 * HOUR_S, touched=NOW - 2 * HOU
 async def probe(world, answer, cursor=None):
     """Probe, and keep what was said, as taking it into the file does."""
     poll = await world.poll("probe", answer, cursor=cursor)
-    if poll.along is not None:
-        await world.database.write(poll.along)
+    if poll.also_write is not None:
+        await world.database.write(poll.also_write)
     return poll
 
 
@@ -319,7 +319,7 @@ async def test_a_page_made_anew_without_a_revision_is_possibly_stale(make):
     await probe(world, shown(world, *world.pages))
     poll = await probe(world, shown(world, "Page 1", touched=NOW - 30))
     assert poll.pages == []
-    [(number, text)] = poll.handed_on
+    [(number, text)] = poll.cursor_updates
     assert number == world.known.sources["fan_out"].hint_source_id
     told = await world.poll("fan_out", cursor=text)
     assert (world.told(told), told.requests) == ({"Page 1"}, 0)
@@ -350,7 +350,7 @@ async def test_users_of_an_edited_template_are_possibly_stale(make):
     poll = await world.poll(
         "recent_changes", said(recentchanges=[edit(1, "Template:Box", space=10)])
     )
-    [(_, text)] = poll.handed_on
+    [(_, text)] = poll.cursor_updates
     users = [{"title": f"Page {number}", "ns": 0} for number in range(1, 5)]
     part = {"eicontinue": "10|9"}
     told = await world.poll("fan_out", said(embeddedin=users, cursor=part), cursor=text)
@@ -363,5 +363,5 @@ async def test_users_of_an_edited_template_are_possibly_stale(make):
 
 async def test_a_url_hash_is_the_key_of_a_title(make):
     world = await make(3)
-    concern = world.sources["probe"].concern("Page 1", None, (NOW, NOW))
+    concern = world.sources["probe"].change_of("Page 1", None, (NOW, NOW))
     assert concern.url_hash == url_hash("http://a.test/wiki/Page_1")

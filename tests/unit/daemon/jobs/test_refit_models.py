@@ -8,7 +8,7 @@ from crawld.core.change.history import Observation
 from crawld.core.change.model import PageModel
 from crawld.core.page import Outcome, PageState
 from crawld.core.url import url_hash
-from crawld.daemon.jobs.refit_models import put_priors_of, refit_slice
+from crawld.daemon.jobs.refit_models import put_priors, refit_slice
 from crawld.store import visit
 from crawld.store.changes.model import BEFORE_FIRST
 from crawld.store.engine import migrate
@@ -60,7 +60,7 @@ def test_new_pages_start_from_what_is_usual_in_their_section(connection):
         visited_daily(connection, f"archive/{number}", changes=False)
     visited_daily(connection, "lone/1", changes=False)
     found = refit_slice(connection, BEFORE_FIRST)
-    put_priors_of(connection, found)
+    put_priors(connection, found)
     mean_days = {}
     for section in ("news", "archive", "lone", "other"):
         new = page.for_visit(connection, add(connection, f"{section}/new"))

@@ -140,21 +140,21 @@ async def test_a_call_lets_a_job_run_at_once_or_once_more(start, autojump_clock)
     runner = start(job)
     await runs_of(job, 1)
     before = trio.current_time()
-    runner.call("count")
+    runner.run_soon("count")
     await runs_of(job, 2)
     assert trio.current_time() - before < EVERY_S / 2
     job.gate = trio.Event()
-    runner.call("count")
+    runner.run_soon("count")
     await runs_of(job, 3)
-    runner.call("count")
-    runner.call("count")
+    runner.run_soon("count")
+    runner.run_soon("count")
     assert [state.running for state in await runner.states()] == [True]
     job.gate.set()
     before = trio.current_time()
     await runs_of(job, 4)
     assert trio.current_time() - before < EVERY_S / 2
     with pytest.raises(OperatorError, match="no job other"):
-        runner.call("other")
+        runner.run_soon("other")
 
 
 async def test_jobs_do_not_wait_for_each_other(start, autojump_clock):

@@ -183,8 +183,8 @@ def test_hints_hand_on_cursors_and_what_else_belongs_to_them(connection, pages, 
     take(
         connection,
         source,
-        handed_on=[(other.hint_source_id, "work")],
-        along=lambda opened: done.append(opened.in_transaction),
+        cursor_updates=[(other.hint_source_id, "work")],
+        also_write=lambda opened: done.append(opened.in_transaction),
     )
     assert now(connection, other).cursor == "work"
     assert len(done) == 1

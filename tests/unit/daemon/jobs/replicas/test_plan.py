@@ -6,7 +6,7 @@ import pytest
 
 from crawld.core.replica.canonical import HostProfile
 from crawld.core.replica.verdict import PairEvidence
-from crawld.daemon.jobs.replicas.plan import Decision, Known, gated_pairs, plan
+from crawld.daemon.jobs.replicas.plan import Decision, PlanInput, gated_pairs, plan
 from crawld.store.replica.replica import ReplicaRow
 
 SURE = {"pages": (40, 40), "common": 40, "compared": 40, "equal": 38}
@@ -19,7 +19,7 @@ def pair(one, other, **more):
 def known(names, evidence, **more):
     """Return what is known of hosts 0, 1, …; evidence by pair of their numbers."""
     fields = {"words": {}, "replicas": (), "contradictions": (), "hosts": len(names), **more}
-    return Known(
+    return PlanInput(
         evidence={key: replace(value, names=tuple(names[at] for at in key)) for key, value in
                   evidence.items()},
         standings={at: HostProfile(name=name) for at, name in enumerate(names)},
