@@ -1,7 +1,6 @@
-"""A web server of a few lines per fault, on loopback, and a fetcher that trusts it."""
+"""A scripted server and a fetcher that trusts it."""
 
 import ssl
-from dataclasses import dataclass, field
 
 import pytest
 import trio
@@ -9,60 +8,7 @@ import trustme
 
 from crawld.net.fetcher import Fetcher
 from crawld.net.resolver import FixedResolver
-
-HOSTS = {"site.test": "127.0.0.1", "other.test": "127.0.0.1", "wrong.test": "127.0.0.1"}
-
-
-@dataclass
-class Site:
-    """What the server saw."""
-
-    port: int = 0
-    connections: int = 0
-    requests: list[bytes] = field(default_factory=list)
-
-    def url(self, path="/", host="site.test", scheme="http"):
-        return f"{scheme}://{host}:{self.port}{path}"
-
-
-class Peer:
-    """One accepted connection."""
-
-    def __init__(self, stream, site):
-        self.stream = stream
-        self.site = site
-
-    async def request(self):
-        """Return the next request's header, or None at the end of the connection."""
-        received = b""
-        while b"\r\n\r\n" not in received:
-            data = await self.stream.receive_some(65536)
-            if not data:
-                return None
-            received += data
-        self.site.requests.append(received)
-        return received
-
-    async def send(self, data):
-        await self.stream.send_all(data)
-
-    def reset(self):
-        """Close with RST instead of FIN."""
-        linger = (1).to_bytes(4, "little") + (0).to_bytes(4, "little")
-        self.stream.setsockopt(trio.socket.SOL_SOCKET, trio.socket.SO_LINGER, linger)
-        self.stream.socket.close()
-
-
-def answering(*answers):
-    """Return a handler that gives these answers to the requests of a connection, then closes."""
-
-    async def handle(peer):
-        for answer in answers:
-            if await peer.request() is None:
-                return
-            await peer.send(answer)
-
-    return handle
+from tests.unit.net.scripted_server import HOSTS, Peer, Site
 
 
 @pytest.fixture

@@ -2,7 +2,6 @@ import gzip
 
 import pytest
 import trio
-from conftest import answering
 
 from crawld.core.page import Failure
 from crawld.core.robots import ROBOTS_MAX_BYTES, ROBOTS_MAX_REDIRECTS, RobotsVerdict
@@ -10,6 +9,7 @@ from crawld.net.exchange import FetchLimits
 from crawld.net.fetcher import Fetcher
 from crawld.net.resolver import FixedResolver
 from crawld.net.robots import fetch_robots
+from tests.unit.net.scripted_server import answering
 
 RULES = b"User-agent: *\nDisallow: /private\n"
 

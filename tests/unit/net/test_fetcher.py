@@ -4,12 +4,12 @@ import zlib
 import pytest
 import trio
 import zstandard
-from conftest import answering
 
 from crawld.core.page import Failure
 from crawld.net.exchange import FetchFailure, FetchLimits, FetchRequest, FetchResponse
 from crawld.net.fetcher import Fetcher
 from crawld.net.resolver import ResolutionError
+from tests.unit.net.scripted_server import answering
 
 MIB = 1024 * 1024
 OK = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: 5\r\n\r\nhello"

@@ -4,12 +4,12 @@ import ssl
 
 import pytest
 import trio
-from conftest import HOSTS, answering
 
 from crawld.core.page import Failure
 from crawld.net.exchange import FetchFailure, FetchLimits, FetchRequest, FetchResponse
 from crawld.net.fetcher import Fetcher
 from crawld.net.resolver import FixedResolver
+from tests.unit.net.scripted_server import HOSTS, answering
 
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello"
 OPEN = b"HTTP/1.1 200 Connection established\r\nVia: 1.1 here\r\n\r\n"

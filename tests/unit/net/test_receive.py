@@ -4,10 +4,10 @@ import gzip
 from math import inf
 
 import pytest
-from conftest import answering
 
 from crawld.core.page import Failure
 from crawld.net.exchange import FetchFailure, FetchLimits, FetchRequest, FetchResponse
+from tests.unit.net.scripted_server import answering
 
 HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n"
 

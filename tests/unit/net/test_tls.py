@@ -7,13 +7,13 @@ import hypercorn.config
 import hypercorn.trio
 import pytest
 import trio
-from conftest import HOSTS, answering
 
 from crawld.core.page import Failure
 from crawld.net.exchange import FetchFailure, FetchLimits, FetchRequest, FetchResponse
 from crawld.net.fetcher import Fetcher
 from crawld.net.resolver import FixedResolver
 from crawld.net.tls import MAX_NAMES, certificate_names
+from tests.unit.net.scripted_server import HOSTS, answering
 
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello"
 SHORT = FetchLimits(connect_s=0.5)
