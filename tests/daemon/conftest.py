@@ -13,6 +13,12 @@ from tests.daemon.changed_page import BEGIN, changed
 from tests.daemon.whole_daemon import Mirror, ShiftedTime, Web, site_of, until
 
 
+@pytest.fixture(autouse=True)
+def _collector_left_alone(monkeypatch):
+    """Keep daemons from freezing the objects of this process, so that those of a test are freed."""
+    monkeypatch.setattr("crawld.daemon.daemon.settle_collector", lambda: None)
+
+
 @pytest.fixture
 def serve(nursery):
     """Return a function that serves sites: `web = await serve(site_of())`."""
