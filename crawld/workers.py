@@ -1,18 +1,41 @@
-"""Work off the event loop: every call that runs in a thread goes through one `Workers` object.
+"""Run sync calls off the event loop: every thread of crawld belongs to one `Workers` object.
 
-The daemon gets it at start and hands it to whatever needs it, so that a simulation can decide when
-each call runs and when its result arrives.
+The daemon gets its `Workers` at start and passes it on; command line programs use `THREADS`. A
+simulation passes its own object, and so decides when each call runs and when its result arrives.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Protocol, TypeVar, TypeVarTuple
+from typing import Concatenate, ParamSpec, Protocol, TypeVar, TypeVarTuple, cast
 
+import apsw
 import trio
 
+P = ParamSpec("P")
 T = TypeVar("T")
 Ts = TypeVarTuple("Ts")
+
+
+class WorkerConnection(Protocol):
+    """An SQLite connection whose calls run off the event loop, one at a time, in order."""
+
+    async def run(
+        self,
+        call: Callable[Concatenate[apsw.Connection, P], T],
+        *args: P.args,
+        **kwargs: P.kwargs,
+    ) -> T:
+        """Return what `call(connection, ...)` returns; a cancelled call is interrupted.
+
+        Raises:
+            apsw.ConnectionClosedError: the connection was closed meanwhile.
+        """
+        ...
+
+    async def aclose(self) -> None:
+        """Close the connection after the calls before this one."""
+        ...
 
 
 class Workers(Protocol):
@@ -30,14 +53,53 @@ class Workers(Protocol):
         Args:
             call: a sync function that touches nothing the event loop writes meanwhile.
             args: its positional arguments.
-            limiter: bounds how many such calls run at once; None: the default of the process.
+            limiter: bounds how many calls with this limiter run at once; None: the default limiter
+                of the process.
             abandon_on_cancel: whether a cancelled caller leaves the call running and goes on.
         """
         ...
 
+    async def connect(self, filename: str, flags: int) -> WorkerConnection:
+        """Open an SQLite connection.
+
+        Args:
+            filename: path or URI of the file.
+            flags: those of `apsw.Connection`.
+
+        Raises:
+            apsw.Error: the file cannot be opened.
+        """
+        ...
+
+
+class ThreadConnection:
+    """A connection on a thread of its own; see `WorkerConnection`."""
+
+    def __init__(self, connection: apsw.AsyncConnection) -> None:
+        self._connection = connection
+
+    async def run(
+        self,
+        call: Callable[Concatenate[apsw.Connection, P], T],
+        *args: P.args,
+        **kwargs: P.kwargs,
+    ) -> T:
+        """Run the call on the thread."""
+        connection = self._connection
+        try:
+            return cast("T", await connection.async_run(call, connection, *args, **kwargs))
+        except trio.TooSlowError:
+            # The thread noticed a deadline first; here the scope that has it is cancelled.
+            await trio.sleep_until(trio.current_effective_deadline())
+            raise
+
+    async def aclose(self) -> None:
+        """Close the connection and end its thread."""
+        await self._connection.aclose()
+
 
 class Threads:
-    """The `Workers` of production: trio's worker threads."""
+    """The `Workers` of production: trio's worker threads, and one thread per connection."""
 
     async def run(
         self,
@@ -50,6 +112,10 @@ class Threads:
         return await trio.to_thread.run_sync(
             call, *args, limiter=limiter, abandon_on_cancel=abandon_on_cancel
         )
+
+    async def connect(self, filename: str, flags: int) -> ThreadConnection:
+        """Open a connection on its own thread; see `Workers.connect`."""
+        return ThreadConnection(await apsw.Connection.as_async(filename, flags))
 
 
 THREADS = Threads()

@@ -61,7 +61,7 @@ async def backup(database: Database, target: Path, progress: Progress = _silent)
         finally:
             with trio.CancelScope(shield=True):
                 await database.on_writer(_finish, copy)
-        await trio.to_thread.run_sync(_publish, partial, target)
+        await database.workers.run(_publish, partial, target)
     except apsw.Error as error:
         raise store_error(error, target) from error
     finally:

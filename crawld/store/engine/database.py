@@ -32,6 +32,7 @@ from crawld.store.engine.connection import (
 )
 from crawld.store.engine.group_commit import STALL_RETRY_S, Call, GroupCommit, Writer
 from crawld.store.engine.lock import DatabaseLock, network_filesystem
+from crawld.workers import THREADS, WorkerConnection, Workers
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -53,21 +54,25 @@ class Database:
 
     Attributes:
         path: the file.
+        workers: runs everything here that leaves the event loop.
         warning: what the operator should know about the place of the file, or None.
         migrated: what was done to bring an older file to this schema, a line each.
     """
 
-    def __init__(self, path: Path, lock: DatabaseLock | None, warning: str | None) -> None:
+    def __init__(
+        self, path: Path, lock: DatabaseLock | None, warning: str | None, workers: Workers
+    ) -> None:
         self.path = path
+        self.workers = workers
         self.warning = warning
         self.migrated: list[str] = []
         self._lock = lock
         self._writer: Writer | None = None
         self._commit: GroupCommit | None = None
-        self._checkpoints: apsw.AsyncConnection | None = None
+        self._checkpoints: WorkerConnection | None = None
         self._local: apsw.Connection | None = None
-        self._readers: list[apsw.AsyncConnection] = []
-        self._idle: list[apsw.AsyncConnection] = []
+        self._readers: list[WorkerConnection] = []
+        self._idle: list[WorkerConnection] = []
         self._idle_count = trio.Semaphore(0)
 
     @classmethod
@@ -79,6 +84,7 @@ class Database:
         read_only: bool = False,
         batch_max_age_s: float = 0.2,
         stall_retry_s: float = 1.0,
+        workers: Workers = THREADS,
     ) -> Self:
         """Open the file, made and migrated as needed.
 
@@ -88,6 +94,7 @@ class Database:
             read_only: take no lock and refuse `write`; works beside a running daemon.
             batch_max_age_s: the oldest write of a batch is committed within about this.
             stall_retry_s: first pause before a batch that cannot be written is tried again.
+            workers: what runs calls off the event loop.
 
         Raises:
             DatabaseInUseError: another process has it open for writing.
@@ -97,9 +104,9 @@ class Database:
         if not path.exists() and (read_only or not create):
             raise StoreError(f"there is no database {path}", hint="name an existing file with --db")
         lock = None if read_only else DatabaseLock.acquire(path)
-        database = cls(path, lock, network_filesystem(path))
+        database = cls(path, lock, network_filesystem(path), workers)
         try:
-            database.migrated = await trio.to_thread.run_sync(_prepare, path, read_only)
+            database.migrated = await workers.run(_prepare, path, read_only)
             if not read_only:
                 await database._open_writer(batch_max_age_s, min(stall_retry_s, STALL_RETRY_S))
             await database._open_readers()
@@ -168,11 +175,7 @@ class Database:
                 raise StoreError(f"{self.path} is closed")
             reader = self._idle.pop()
             try:
-                return cast("T", await reader.async_run(_snapshot, reader, fn, args, kwargs))
-            except trio.TooSlowError:
-                # The thread noticed a deadline first; here the scope that has it is cancelled.
-                await trio.sleep_until(trio.current_effective_deadline())
-                raise
+                return await reader.run(_snapshot, fn, args, kwargs)
             except apsw.ConnectionClosedError as error:
                 raise StoreError(f"{self.path} is closed") from error
             except (apsw.CorruptError, apsw.NotADBError, apsw.IOError, apsw.CantOpenError) as error:
@@ -220,7 +223,7 @@ class Database:
     async def checkpoint(self) -> None:
         """Copy the log into the file as far as readers allow; nobody waits."""
         if self._checkpoints is not None:
-            await self._checkpoints.async_run(_checkpoint, self._checkpoints, PASSIVE)
+            await self._checkpoints.run(_checkpoint, PASSIVE)
 
     def give_up(self) -> None:
         """Wait no longer for room on the disk: `write` raises where nothing can be stored."""
@@ -245,8 +248,8 @@ class Database:
         return self._commit
 
     async def _open_writer(self, batch_max_age_s: float, stall_retry_s: float) -> None:
-        connection = await trio.to_thread.run_sync(open_connection, self.path)
-        self._writer = Writer(connection)
+        connection = await self.workers.run(open_connection, self.path)
+        self._writer = Writer(connection, self.workers)
         self._checkpoints = await self._connect(read_only=False)
         self._commit = GroupCommit(
             self._writer, self.path, max_age_s=batch_max_age_s, retry_s=stall_retry_s
@@ -259,14 +262,14 @@ class Database:
             self._idle.append(reader)
             self._idle_count.release()
 
-    async def _connect(self, *, read_only: bool) -> apsw.AsyncConnection:
-        arguments = open_arguments(self.path, read_only=read_only)
+    async def _connect(self, *, read_only: bool) -> WorkerConnection:
+        filename, flags = open_arguments(self.path, read_only=read_only)
         try:
-            connection = await apsw.Connection.as_async(*arguments)
+            connection = await self.workers.connect(filename, flags)
         except apsw.Error as error:
             raise store_error(error, self.path) from error
         try:
-            await connection.async_run(configure, connection, self.path, read_only=read_only)
+            await connection.run(configure, self.path, read_only=read_only)
         except apsw.Error as error:
             await connection.aclose()
             raise store_error(error, self.path) from error

@@ -45,6 +45,7 @@ from crawld.store.engine.connection import (
     stall_text,
     store_error,
 )
+from crawld.workers import Workers
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -92,17 +93,18 @@ class _Batch:
 class Writer:
     """The one writing connection: used by one task at a time, blocking work on a thread."""
 
-    def __init__(self, connection: apsw.Connection) -> None:
+    def __init__(self, connection: apsw.Connection, workers: Workers) -> None:
         self.connection = connection
         self.lock = trio.Lock()
-        self._thread = trio.CapacityLimiter(1)
+        self._workers = workers
+        self._limiter = trio.CapacityLimiter(1)
 
     async def run(
         self, fn: Callable[Concatenate[apsw.Connection, P], T], *args: P.args, **kwargs: P.kwargs
     ) -> T:
         """Run a function on the thread; the caller holds the lock."""
         call = functools.partial(fn, self.connection, *args, **kwargs)
-        return await trio.to_thread.run_sync(call, limiter=self._thread)
+        return await self._workers.run(call, limiter=self._limiter)
 
     async def run_batch(self, batch: _Batch) -> None:
         """Run a batch in one transaction and keep its results in it.
