@@ -36,6 +36,7 @@ from pathlib import Path
 from typing import Concatenate, Final, Literal, ParamSpec, TypeVar
 
 import apsw
+import tenacity
 import trio
 
 from crawld.errors import CrawldError, StoreError
@@ -203,7 +204,13 @@ class GroupCommit:
         self._path = path
         # the other half of the age is left for the transaction itself
         self._gather_s = max_age_s / 2
-        self._retry_s = retry_s
+        self._retrying = tenacity.AsyncRetrying(
+            retry=tenacity.retry_if_exception_type(STALL_ERRORS),
+            wait=tenacity.wait_exponential(multiplier=retry_s, max=STALL_RETRY_S),
+            stop=lambda _: self._closing,
+            sleep=self._pause,
+            reraise=True,
+        )
         self._batch = _Batch()
         self._oldest_at = math.inf
         self._full = trio.Event()
@@ -316,25 +323,27 @@ class GroupCommit:
 
     async def _commit(self, batch: _Batch) -> None:
         """Run one batch until it is committed or given up, then wake its callers."""
-        pause_s = self._retry_s
-        while True:
-            try:
-                await self._writer.run_batch(batch)
-            except STALL_ERRORS as error:
-                self._stall(stall_text(error, self._path))
-                if self._closing:
-                    batch.lost = StoreError(self.stalled or "", hint="what waited was not stored")
-                    break
-                with trio.move_on_after(pause_s):
-                    await self._stall_over.wait()
-                pause_s = min(2 * pause_s, STALL_RETRY_S)
-            except apsw.Error as error:
-                batch.lost = store_error(error, self._path)
-                break
-            else:
-                self._flow()
-                break
+        try:
+            await self._retrying(self._attempt, batch)
+        except STALL_ERRORS as error:
+            text = stall_text(error, self._path)
+            batch.lost = StoreError(text, hint="what waited was not stored")
+        except apsw.Error as error:
+            batch.lost = store_error(error, self._path)
         batch.done.set()
+
+    async def _attempt(self, batch: _Batch) -> None:
+        try:
+            await self._writer.run_batch(batch)
+        except STALL_ERRORS as error:
+            self._stall(stall_text(error, self._path))
+            raise
+        self._flow()
+
+    async def _pause(self, pause_s: float) -> None:
+        """Wait before the next attempt; `give_up` ends the pause at once."""
+        with trio.move_on_after(pause_s):
+            await self._stall_over.wait()
 
     def _stall(self, text: str) -> None:
         if self.stalled is None and not self._closing:
