@@ -1,11 +1,11 @@
-"""Which addresses and ports may be connected to.
+"""The address fence: which IP addresses and ports may be connected to.
 
-Knows the fence: only globally reachable unicast addresses are dialled, unless a site allows private
-ones. It judges the address that is about to be connected to, never a name, so that a name which
-changes its answer between check and connection gains nothing.
+Only globally reachable unicast addresses are dialed, unless a site allows private ones. The fence
+judges the address that is about to be dialed, never a name, so a name that resolves differently
+between check and connection gains nothing.
 
-IPv6 is an allow list (global unicast 2000::/3), and an address that stands for an IPv4 address
-(mapped, 6to4, NAT64) is judged as that one.
+IPv6 is an allow list (global unicast, 2000::/3). An IPv6 address that embeds an IPv4 address
+(mapped, 6to4, NAT64) is judged by the IPv4 address.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ IpAddress = IPv4Address | IPv6Address
 
 _GLOBAL_UNICAST = IPv6Network("2000::/3")
 _NAT64 = IPv6Network("64:ff9b::/96")
-# Global by the registry's letter, yet none of them is a web server's address: protocol assignments
-# and the retired 6to4 relays.
+# Global in the IANA registry, but never a web server: protocol assignments and the retired 6to4
+# relays.
 _UNUSABLE_V4 = (IPv4Network("192.0.0.0/24"), IPv4Network("192.88.99.0/24"))
-# Registered after some of the Python versions we run on were released: documentation prefix.
+# Documentation prefix, registered after the release of some supported Python versions.
 _UNUSABLE_V6 = (IPv6Network("3fff::/20"),)
 
 _NUMERIC = frozenset("0123456789abcdefxABCDEFX.")
@@ -35,18 +35,18 @@ BLOCKED_PORTS = frozenset(
         6665, 6666, 6667, 6668, 6669, 6679, 6697, 10080,
     }
 )  # fmt: skip
-"""Ports of other services, which no browser speaks HTTP to.
+"""Ports of other services, to which browsers refuse to speak HTTP.
 
 Source: WHATWG Fetch standard, section "Port blocking".
 """
 
 
 def literal_address(host: str) -> IpAddress | None:
-    """Return the address a host text denotes without any name lookup, or None for a name.
+    """Return the IP address that a URL host spells out, or None for a name.
 
     Args:
-        host: host of a URL; IPv6 with or without brackets; IPv4 in any form that the C library
-            takes (decimal, hexadecimal, octal, fewer than four parts).
+        host: host of a URL; IPv6 with or without brackets; IPv4 in any form of `inet_aton`
+            (decimal, hexadecimal, octal, fewer than four parts).
     """
     try:
         return ip_address(host.removeprefix("[").removesuffix("]"))
@@ -62,15 +62,15 @@ def literal_address(host: str) -> IpAddress | None:
 
 @lru_cache(maxsize=4096)
 def refusal(address: str, *, allow_private: bool = False) -> str | None:
-    """Return why an address must not be connected to, or None if it may be.
+    """Return why an address must not be dialed, or None if it may be.
 
     Args:
         address: an IP address in text form.
-        allow_private: lifts the fence; multicast stays refused.
+        allow_private: whether private addresses are allowed; multicast never is.
     """
     parsed = ip_address(address)
     if parsed.is_multicast or address == "255.255.255.255":
-        return f"{address} is no unicast address"
+        return f"{address} is not a unicast address"
     if allow_private or _is_public(parsed):
         return None
     return f"{address} is not a public address"
@@ -83,10 +83,10 @@ def _is_public(address: IpAddress) -> bool:
             and not address.is_multicast
             and not any(address in network for network in _UNUSABLE_V4)
         )
-    carried = _carried(address)
-    if carried is not None:
-        return _is_public(carried)
-    # Teredo, whose two inner addresses are anyone's choice, is not global by the registry.
+    embedded = _embedded_ipv4(address)
+    if embedded is not None:
+        return _is_public(embedded)
+    # Teredo, where anyone can choose both inner addresses, is not global in the registry.
     return (
         address in _GLOBAL_UNICAST
         and address.is_global
@@ -94,8 +94,8 @@ def _is_public(address: IpAddress) -> bool:
     )
 
 
-def _carried(address: IPv6Address) -> IPv4Address | None:
-    """Return the IPv4 address that an IPv6 address stands for."""
+def _embedded_ipv4(address: IPv6Address) -> IPv4Address | None:
+    """Return the IPv4 address that an IPv6 address embeds."""
     if address in _NAT64:
         return IPv4Address(int(address) & 0xFFFFFFFF)
     return address.ipv4_mapped or address.sixtofour

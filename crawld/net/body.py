@@ -1,4 +1,4 @@
-"""Reading one response body within its bounds: size on the wire, decoded size, first look."""
+"""Reads one response body within its limits: size on the wire, decoded size, content type."""
 
 from __future__ import annotations
 
@@ -13,18 +13,19 @@ from crawld.net.exchange import PREFIX_BYTES, FetchRequest, Headers, header_valu
 
 
 class BodyReader:
-    """The body of one answer as it arrives.
+    """Reads and decodes the body of one response.
 
     Args:
-        request: what was asked, with limits and the first look.
+        request: its limits and its `accept` and `receive` hooks.
         status: of the response.
         headers: of the response.
 
     Raises:
-        Fault: `DECODING` for a coding nobody asked for; `TOO_LARGE` by the stated length.
+        FetchError: `DECODING`: a content coding that was not offered; `TOO_LARGE`: Content-Length
+            exceeds the limit.
 
     Attributes:
-        wire_bytes: bytes as sent, without the framing.
+        wire_bytes: body bytes as sent, without framing.
         cut: whether reading stopped at a limit.
     """
 
@@ -37,7 +38,7 @@ class BodyReader:
             and int(stated) > limits.max_wire_bytes
             and not request.cut
         ):
-            raise FetchError(Failure.TOO_LARGE, f"{stated} bytes announced")
+            raise FetchError(Failure.TOO_LARGE, f"{stated} bytes in Content-Length")
         self._request = request
         self._status = status
         self._headers = headers
@@ -48,13 +49,13 @@ class BodyReader:
         self._prefix = b""
         self.wire_bytes = 0
         self.cut = False
-        self._began_at = trio.current_time()
+        self._started_at = trio.current_time()
 
     async def read(self, stream: AsyncIterable[bytes]) -> bytes:
-        """Read to the end and return the decoded body.
+        """Read the body to its end and return it decoded.
 
         Raises:
-            Fault: `TOO_LARGE`, `DECODING`, `TRUNCATED`, or what `accept` says.
+            FetchError: `TOO_LARGE`, `DECODING`, `TRUNCATED`, or the failure that `accept` returns.
         """
         try:
             async for chunk in stream:
@@ -64,7 +65,7 @@ class BodyReader:
             if not (self._request.cut and fault.failure is Failure.TOO_LARGE):
                 raise
             self.cut = True
-        self._look(self._prefix)
+        self._check_accepted(self._prefix)
         return b"".join(self._pieces)[: self._request.limits.max_body_bytes]
 
     async def _receive(self, chunk: bytes) -> None:
@@ -77,14 +78,15 @@ class BodyReader:
         await self._pace()
 
     async def _pace(self) -> None:
-        """Read no faster than allowed; what is not read yet slows the sender down."""
-        if self._request.max_bytes_per_s is not None:
-            await trio.sleep_until(self._began_at + self.wire_bytes / self._request.max_bytes_per_s)
+        """Wait to keep below `max_bytes_per_s`; unread bytes slow the sender down."""
+        bytes_per_s = self._request.max_bytes_per_s
+        if bytes_per_s is not None:
+            await trio.sleep_until(self._started_at + self.wire_bytes / bytes_per_s)
 
     async def _gather(self, pieces: Iterable[bytes]) -> None:
         for position, piece in enumerate(pieces):
             if position:
-                # One chunk that unfolds into many pieces must not hold up every other host.
+                # One chunk can decode to many pieces; other hosts must not wait for all of them.
                 await trio.lowlevel.checkpoint()
             if self._sink is not None:
                 await self._sink(piece)
@@ -93,10 +95,10 @@ class BodyReader:
             if self._accept is not None:
                 self._prefix += piece[: PREFIX_BYTES - len(self._prefix)]
                 if len(self._prefix) == PREFIX_BYTES:
-                    self._look(self._prefix)
+                    self._check_accepted(self._prefix)
 
-    def _look(self, prefix: bytes) -> None:
-        """Let the request judge the answer, once."""
+    def _check_accepted(self, prefix: bytes) -> None:
+        """Call the request's `accept` hook, once."""
         if self._accept is None:
             return
         accept, self._accept = self._accept, None

@@ -1,12 +1,12 @@
-"""Content codings undone piece by piece, with a bound on what may come out.
+"""Decodes Content-Encoding piece by piece, with a limit on the output.
 
-Never holds more than one piece beyond what the caller keeps: a bomb is stopped at the bound, after
-at most `PIECE_BYTES` more. Each stage of a chain (`gzip, gzip`) has the bound of the whole, so that
-a small end result cannot hide a large middle one.
+At most one piece is held beyond what the caller keeps: a decompression bomb stops at the limit,
+after at most `PIECE_BYTES` more. In a chain (`gzip, gzip`) each stage has the limit of the whole,
+so that a small final result cannot hide a large intermediate one.
 
 zlib bounds its own output. zstandard's streaming object does not, but four bytes of input give at
-most one block of 128 KiB (RFC 8878, section 3.1.1.2), so input is fed in slices small enough that
-a slice cannot exceed what is left of the bound.
+most one block of 128 KiB (RFC 8878, section 3.1.1.2). The input is therefore fed in slices so small
+that one slice cannot exceed what is left of the limit.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ ACCEPT_ENCODING = "gzip, deflate, zstd"
 
 _ZSTD_EXPANSION = 32 * 1024
 _ZSTD_WINDOW_BYTES = 8 * 1024 * 1024
-"""The most a web server may ask for (RFC 9659)."""
+"""The largest window that a web server may require (RFC 9659)."""
 _MIN_SLICE_BYTES = 16
 
 
@@ -37,7 +37,7 @@ class _Stage(Protocol):
 
 
 class _OutputLimit:
-    """What one stage may still put out."""
+    """The bytes that one stage may still put out."""
 
     __slots__ = ("left", "limit")
 
@@ -46,7 +46,7 @@ class _OutputLimit:
         self.left = limit
 
     def take(self, piece: bytes) -> Iterator[bytes]:
-        """Yield a piece, or what fits of it and then fail: a caller may be content with that."""
+        """Yield a piece, or the part that fits before failing: a caller may keep that part."""
         yield piece[: self.left]
         self.left -= len(piece)
         if self.left < 0:
@@ -54,7 +54,7 @@ class _OutputLimit:
 
 
 class _Inflater:
-    """gzip (any number of members) or deflate (zlib-wrapped or raw)."""
+    """Decodes gzip (any number of members) or deflate (zlib-wrapped or raw)."""
 
     def __init__(self, coding: str, bound: _OutputLimit) -> None:
         self._gzip = coding == "gzip"
@@ -77,17 +77,17 @@ class _Inflater:
         if self._stream is not None:
             yield from self._bound.take(self._stream.flush())
             if not self._stream.eof:
-                raise FetchError(Failure.TRUNCATED, "the compressed body ends early")
+                raise FetchError(Failure.TRUNCATED, "the compressed body is incomplete")
         elif self._held and not self._ended:
-            raise FetchError(Failure.TRUNCATED, "the compressed body ends early")
+            raise FetchError(Failure.TRUNCATED, "the compressed body is incomplete")
 
     def _begin(self, data: bytes) -> bool:
-        """Open the next member; False if these bytes are none (yet)."""
+        """Start the next member; return False if these bytes do not start one (yet)."""
         if len(data) < 2:
             self._held = data
             return False
         if self._ended and not (self._gzip and data.startswith(b"\x1f\x8b")):
-            # Padding after the end, which browsers ignore as well.
+            # Padding after the last member; browsers ignore it too.
             return False
         self._stream = zlib.decompressobj(31 if self._gzip else _deflate_wbits(data))
         return True
@@ -99,7 +99,7 @@ class _Inflater:
             piece = stream.decompress(data, PIECE_BYTES)
         except zlib.error as error:
             raise FetchError(
-                Failure.DECODING, f"not what Content-Encoding says: {error}"
+                Failure.DECODING, f"the body does not match its Content-Encoding: {error}"
             ) from error
         if not stream.eof:
             return stream.unconsumed_tail, piece
@@ -109,13 +109,13 @@ class _Inflater:
 
 
 def _deflate_wbits(data: bytes) -> int:
-    """Tell zlib-wrapped (RFC 1950) from raw deflate, which some servers send, by the checksum."""
+    """Return zlib's wbits for a body: zlib-wrapped (RFC 1950), or raw as some servers send."""
     wrapped = data[0] & 0x0F == 8 and (data[0] << 8 | data[1]) % 31 == 0
     return 15 if wrapped else -15
 
 
 class _Zstandard:
-    """zstd, any number of frames."""
+    """Decodes zstd, any number of frames."""
 
     def __init__(self, bound: _OutputLimit) -> None:
         self._bound = bound
@@ -131,7 +131,7 @@ class _Zstandard:
                 piece = self._frame.decompress(data[:size])
             except zstandard.ZstdError as error:
                 raise FetchError(
-                    Failure.DECODING, f"not what Content-Encoding says: {error}"
+                    Failure.DECODING, f"the body does not match its Content-Encoding: {error}"
                 ) from error
             data = data[size:]
             if self._frame.eof:
@@ -142,19 +142,20 @@ class _Zstandard:
 
     def finish(self) -> Iterator[bytes]:
         if self._frame is not None:
-            raise FetchError(Failure.TRUNCATED, "the compressed body ends early")
+            raise FetchError(Failure.TRUNCATED, "the compressed body is incomplete")
         return iter(())
 
 
 class Decoder:
-    """The codings of one body.
+    """Undoes the content codings of one body.
 
     Args:
         content_encoding: value of the header, None if absent.
-        max_body_bytes: the most that may come out.
+        max_body_bytes: limit of the decoded bytes.
 
     Raises:
-        Fault: `DECODING`, a coding we did not ask for; later also `TOO_LARGE` and `TRUNCATED`.
+        FetchError: `DECODING`: a coding that was not offered. `decode` and `finish` also raise
+            `TOO_LARGE` and `TRUNCATED`.
     """
 
     def __init__(self, content_encoding: str | None, max_body_bytes: int) -> None:
@@ -166,14 +167,14 @@ class Decoder:
         self._stages = [_stage(name, _OutputLimit(max_body_bytes)) for name in reversed(codings)]
 
     def decode(self, data: bytes) -> Iterator[bytes]:
-        """Yield what some more bytes of the body decode to, in pieces of bounded size."""
+        """Yield the decoded form of more bytes of the body, in pieces of limited size."""
         if not self._stages:
             yield from self._plain.take(data)
             return
         yield from self._through(0, data)
 
     def finish(self) -> Iterator[bytes]:
-        """Yield what is left after the last byte, once it is sure that nothing is missing."""
+        """Yield what remains after the last byte, after checking that the body is complete."""
         for position, stage in enumerate(self._stages):
             for piece in stage.finish():
                 yield from self._through(position + 1, piece)
@@ -196,5 +197,5 @@ _STAGES: dict[str, Callable[[_OutputLimit], _Stage]] = {
 
 def _stage(name: str, bound: _OutputLimit) -> _Stage:
     if name not in _STAGES:
-        raise FetchError(Failure.DECODING, f"content coding {name[:20]!r}, which was not asked for")
+        raise FetchError(Failure.DECODING, f"content coding {name[:20]!r} was not offered")
     return _STAGES[name](bound)

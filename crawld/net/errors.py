@@ -1,6 +1,6 @@
-"""The one exception inside `net/`, and how errors of the libraries below become it.
+"""The exception used inside `net/`, and the conversion of library errors to it.
 
-It never leaves the room: `Fetcher.fetch` turns it into a `FetchFailure`.
+It never leaves this package: `Fetcher.fetch` turns it into a `FetchFailure`.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ REMOTE_ERRORS = (
     httpcore.ProtocolError,
     httpcore.NetworkError,
     httpcore.ConnectionNotAvailable,
-    # httpcore lets these through when a frame cannot be read; h2 wraps what its own parts raise.
+    # httpcore passes these on when a frame cannot be read.
     h2.exceptions.H2Error,
 )
-"""What a peer can make the HTTP libraries raise."""
+"""Exceptions of the HTTP libraries that a peer can cause."""
 
 _LOCAL_ERRNOS = frozenset(
     {
@@ -39,9 +39,9 @@ class FetchError(Exception):
     """A fetch cannot go on.
 
     Args:
-        failure: the family.
+        failure: the kind of failure.
         detail: short text for a person.
-        local: the fault lies on our side: resolver, network, open files.
+        local: whether the cause is on our side: resolver, network, open files.
     """
 
     def __init__(self, failure: Failure, detail: str, *, local: bool = False) -> None:
@@ -52,7 +52,7 @@ class FetchError(Exception):
 
 
 def connect_error(error: OSError | None, address: str) -> FetchError:
-    """Return the fault of a connection that was not made; no error means no answer in time."""
+    """Return the error of a failed connection attempt; `error` None means a timeout."""
     if error is None:
         return FetchError(Failure.TIMEOUT, f"{address} did not answer the connection attempt")
     text = error.strerror or str(error) or type(error).__name__
@@ -62,11 +62,11 @@ def connect_error(error: OSError | None, address: str) -> FetchError:
 
 
 def http_error(error: Exception, progress: Progress) -> FetchError:
-    """Return the fault of an exchange that the HTTP library gave up.
+    """Return the error of an exchange that the HTTP library gave up.
 
     Args:
         error: one of `REMOTE_ERRORS`.
-        progress: how far the exchange had come, and whether the peer had closed or reset it.
+        progress: of the exchange.
     """
     tls = tls_cause(error)
     if tls is not None:
@@ -75,5 +75,5 @@ def http_error(error: Exception, progress: Progress) -> FetchError:
     if not progress.peer_closed:
         return FetchError(Failure.PROTOCOL, text)
     if progress.response_begun():
-        return FetchError(Failure.TRUNCATED, f"the connection ended inside the answer: {text}")
-    return FetchError(Failure.CONNECT, f"the connection ended before an answer: {text}")
+        return FetchError(Failure.TRUNCATED, f"the connection ended inside the response: {text}")
+    return FetchError(Failure.CONNECT, f"the connection ended before the response: {text}")

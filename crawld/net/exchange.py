@@ -1,8 +1,8 @@
-"""One request and what came of it: the values that `net/` takes and hands back.
+"""The request and result values of a fetch.
 
-A remote fault is a value (`FetchFailure`), never an exception. Instants are trio's clock
-(`trio.current_time()`), since politeness needs intervals that no clock jump touches; the caller
-turns them into Unix seconds where it stores them.
+A remote fault is a value (`FetchFailure`), never an exception. Times are on trio's clock
+(`trio.current_time()`), because politeness needs intervals that clock changes do not affect; the
+caller converts them to Unix seconds when it stores them.
 """
 
 from __future__ import annotations
@@ -13,19 +13,19 @@ from dataclasses import dataclass
 from crawld.core.page import Failure
 
 Headers = tuple[tuple[bytes, bytes], ...]
-"""Header lines as received: order, repetitions and spelling kept."""
+"""Header lines as received: order, repetitions and case are kept."""
 
 Accept = Callable[[int, Headers, bytes], Failure | None]
-"""Looks at status, headers and the first decoded bytes; a `Failure` stops the download."""
+"""Judges status, headers and the first decoded bytes; a `Failure` stops the download."""
 
 Sink = Callable[[bytes], Awaitable[None]]
-"""Takes a piece of a decoded body; the next is read from the network when it returns."""
+"""Takes a piece of a decoded body; the next piece is read when it returns."""
 
 Receive = Callable[[int, Headers], Sink | None]
-"""Looks at status and headers; a `Sink` takes the body, None lets it be gathered as usual."""
+"""Gets status and headers; returns a `Sink` for the body, or None to collect it in memory."""
 
 PREFIX_BYTES = 1024
-"""How much of the decoded body `FetchRequest.accept` is shown: enough to sniff any type."""
+"""Decoded bytes given to `FetchRequest.accept`: enough to sniff any content type."""
 
 MIB = 1024 * 1024
 
@@ -35,7 +35,7 @@ def header_value(headers: Headers, name: str) -> str | None:
 
     Args:
         headers: raw header lines.
-        name: the name in any case.
+        name: header name in any case.
     """
     wanted = name.lower().encode("latin-1")
     values = [value for key, value in headers if key.lower() == wanted]
@@ -44,12 +44,12 @@ def header_value(headers: Headers, name: str) -> str | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FetchLimits:
-    """The most one request may take.
+    """Limits of one request.
 
     Attributes:
         connect_s: name lookup, TCP and TLS together.
         header_s: from the sent request to the complete response header.
-        stall_s: the longest silence inside a body.
+        stall_s: longest silence inside a body.
         total_s: the whole fetch, body included.
         max_wire_bytes: body bytes as sent, before decompression.
         max_body_bytes: body bytes after decompression.
@@ -70,20 +70,21 @@ DEFAULT_LIMITS = FetchLimits()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FetchRequest:
-    """One GET.
+    """One GET request.
 
     Attributes:
         url: canonical http or https URL.
-        headers: further request headers: validators, what the site's config adds. One of the names
-            the fetcher sends itself (User-Agent, Accept, Accept-Encoding) replaces it.
-        limits: the most it may take.
+        headers: further request headers, such as validators and those of the site's config. They
+            replace the fetcher's own of the same name (User-Agent, Accept, Accept-Encoding).
+        limits: limits of time and size.
         allow_private: whether a private, loopback or link-local address may be connected to.
-        keep_alive: False closes the connection after the answer.
+        keep_alive: False closes the connection after the response.
         accept: called once, before the body is read to its end.
-        max_bytes_per_s: how fast a body is read, as sent; None: as fast as it comes.
-        proxy: `http://host:port` that the request goes through; None: straight to the host.
-        cut: an answer longer than the limits is cut to what fits instead of failing.
-        receive: called once the response header is complete; what its sink takes is not gathered.
+        max_bytes_per_s: limit of the body's wire bytes per second; None: no limit.
+        proxy: `http://host:port` to send the request through; None: no proxy.
+        cut: whether a body longer than the limits is cut to what fits instead of failing.
+        receive: called when the response header is complete; a body that its sink takes is not
+            collected.
     """
 
     url: str
@@ -100,7 +101,7 @@ class FetchRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FetchResponse:
-    """A complete answer, whatever its status.
+    """A complete response, whatever its status.
 
     Attributes:
         status: HTTP status code.
@@ -113,9 +114,9 @@ class FetchResponse:
         sent_at: when the request was sent (trio clock).
         answered_at: when the response header was complete (trio clock).
         duration_s: from the call to the last byte.
-        certificate: host names on the certificate of the peer; none without TLS.
-        cut: the body is the beginning of a longer one.
-        received_bytes: what was received: header, body and framing, as sent; without TLS.
+        certificate: host names on the peer's certificate; empty without TLS.
+        cut: whether the body was cut at a limit.
+        received_bytes: header, body and framing as sent, without TLS.
     """
 
     status: int
@@ -139,20 +140,20 @@ class FetchResponse:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FetchFailure:
-    """A fetch that gave no complete answer.
+    """A fetch without a complete response.
 
     Attributes:
-        failure: the family of the fault.
+        failure: the kind of failure.
         detail: short text for a person.
-        address: the IP address connected to, None if none was.
-        sent_at: when the request was sent (trio clock); None if none reached the wire, so that
-            nothing counts against the host's politeness.
-        at: when the fault was seen (trio clock).
+        address: the IP address connected to; None if there was no connection.
+        sent_at: when the request was sent (trio clock); None if it was not, so that it does not
+            count against the host's politeness.
+        at: when the fetch failed (trio clock).
         status: of the response, if its header was complete.
         headers: of the response; empty if its header was not complete.
-        local_fault: the fault lies on our side (resolver, network, open files), not the host's.
-        reused: it happened on a kept-alive connection, which the server may just have closed.
-        received_bytes: what was received nevertheless, as of `FetchResponse`.
+        local_fault: whether the cause is on our side (resolver, network, open files).
+        reused: whether it failed on a kept-alive connection, which the server may have closed.
+        received_bytes: as in `FetchResponse`.
     """
 
     failure: Failure

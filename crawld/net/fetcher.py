@@ -1,13 +1,13 @@
-"""One GET, end to end: every way it can go wrong ends in a value.
+"""The fetcher: one GET request from connection to decoded body.
 
-Knows the order of things: take or open a connection, send, judge the header, read and decode the
-body within its bounds, keep or close the connection. It must never follow a redirect, send a
-request twice, keep a cookie, or read proxy settings from the environment: whatever costs a request
-is the caller's decision, since each one waits its turn.
+It takes or opens a connection, sends the request, reads and decodes the response within its limits,
+and keeps or closes the connection. It never follows a redirect, repeats a request, keeps a cookie
+or reads proxy settings from the environment: the caller decides on each request, because each one
+waits for its turn.
 
-Invariants: a connection whose answer was not read to its end is closed; one that allows private
-addresses is never used for a request that does not; a kept-alive connection that the peer closed is
-found before a request is sent on it.
+Invariants: a connection is closed unless its response was read to the end; a connection that may
+have a private address is never used for a request that must not; a kept-alive connection that the
+peer closed is detected before a request is sent on it.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _CLOSE = (b"Connection", b"close")
 
 @dataclass(frozen=True, slots=True)
 class FetcherStatistics:
-    """Counts of a fetcher: `active` and `idle` now, the others since its start."""
+    """Counts of a fetcher: `active` and `idle` are current, the others since start."""
 
     active: int
     idle: int
@@ -58,16 +58,16 @@ _NO_BODY = httpx.ByteStream(b"")
 
 
 class Fetcher:
-    """Fetches URLs over connections it keeps, one per origin.
+    """Fetches URLs; keeps at most one idle connection per origin.
 
     Args:
         user_agent: names crawld and the operator's contact address.
-        resolver: names to addresses.
+        resolver: resolves host names.
         network: connects to addresses; None: the network of the operating system.
-        ssl_context: for https; None trusts the system's authorities.
+        ssl_context: for https; None trusts the system's certificate authorities.
         http2: whether to offer HTTP/2 to https hosts.
-        max_connections: the most that may be open at once, idle ones included.
-        idle_s: how long a connection may wait for its next request.
+        max_connections: limit of open connections, idle ones included.
+        idle_s: how long an idle connection is kept.
     """
 
     def __init__(
@@ -99,8 +99,8 @@ class Fetcher:
         """Fetch one URL.
 
         Returns:
-            The complete answer, whatever its status, or why there is none. A remote fault never
-            raises; cancellation passes, and closes the connection.
+            The complete response, whatever its status, or why there is none. A remote fault never
+            raises. Cancellation does, and closes the connection.
         """
         try:
             self._slots.acquire_nowait()
@@ -114,9 +114,9 @@ class Fetcher:
             self._slots.release()
 
     async def sweep(self) -> int:
-        """Close connections that have been idle too long; return how many.
+        """Close connections that have been idle for too long and return how many.
 
-        Each fetch does so as well: it only needs a call of its own when fetches are rare.
+        Each fetch does this too; call it when fetches are rare.
         """
         return await self._idle.sweep()
 
@@ -156,7 +156,7 @@ class Fetcher:
         )
 
     async def _connection(self, endpoint: Endpoint, progress: Progress) -> OriginTransport:
-        """Return the kept connection of an endpoint, or a new one."""
+        """Return the idle connection to an endpoint, or a new one."""
         kept = await self._idle.take(endpoint)
         if kept is not None:
             self._reused += 1
@@ -179,7 +179,7 @@ class Fetcher:
         request: FetchRequest,
         progress: Progress,
     ) -> FetchResponse:
-        """Send the request and read the answer; keep the connection only after a whole one."""
+        """Send the request and read the response; keep the connection if it was read to the end."""
         self._requests += 1
         transport.begin(progress)
         stream: httpx.AsyncByteStream | None = None
@@ -218,7 +218,7 @@ class Fetcher:
     ) -> httpx.Request:
         given = encode_headers(request.headers)
         lines = header_lines(target, self._defaults, given)
-        # HTTP/2 knows no such header; there the connection is just closed.
+        # HTTP/2 has no such header; the connection is just closed.
         if not request.keep_alive and not transport.wire.speaks_http2():
             lines.append(_CLOSE)
         return httpx.Request(
@@ -232,8 +232,8 @@ class Fetcher:
     async def _release(
         self, transport: OriginTransport, stream: httpx.AsyncByteStream | None, *, keep: bool
     ) -> None:
-        # Shielded, so that a cancelled fetch leaves nothing half closed; nothing here waits for
-        # a peer.
+        # Shielded, so that a cancelled fetch leaves nothing half closed. Nothing here waits for a
+        # peer.
         with trio.CancelScope(shield=True):
             if stream is not None:
                 await stream.aclose()

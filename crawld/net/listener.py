@@ -175,7 +175,7 @@ def _delete_dead_socket(path: Path) -> None:
             f"the socket {path} belongs to another user (uid {status.st_uid})",
             hint="remove it as that user, or set [daemon] socket",
         )
-    # The daemon of this database is dead, but the socket may belong to one with another database.
+    # The daemon of this database is dead; a daemon with another database may own the socket.
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
         try:
             probe.connect(str(path))

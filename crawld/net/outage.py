@@ -1,12 +1,11 @@
-"""Is the network down, or is it that one host? Pure logic over what name lookups said.
+"""Detects an outage of our own network from the results of lookups and fetches. Pure logic.
 
-Knows the last verdict of each recently asked host. It never speaks for a page: a name that does
-not exist is an answer, hence proof that the resolver works.
+Rule: with at least `MIN_HOSTS` hosts seen recently, there is an outage when `FAILING_SHARE` of them
+fail; with fewer, when all of them fail (a machine without a network knows only one host, and it
+fails). One success ends the outage and forgets the failures so far. Without a success, the outage
+lapses `PROBE_S` after the last failure, so that one fetch is tried; its failure renews it.
 
-Rule: with at least `MIN_HOSTS` hosts seen lately, an outage is declared when `FAILING_SHARE` of
-them fail; with fewer, when all of them do (a machine without any network knows only one host, and
-it fails). One success ends it and forgives the failures seen so far. Without one it is asked again
-`PROBE_S` after the last failure: the verdict lapses, and the first failure renews it.
+A name that does not exist counts as success: the resolver works.
 """
 
 from __future__ import annotations
@@ -24,10 +23,10 @@ PROBE_S = 30.0
 
 
 def network_evidence(result: FetchResponse | FetchFailure) -> bool | None:
-    """Return whether a fetch shows that the network works; None if it shows nothing.
+    """Return whether a fetch shows that the network works; None if it shows neither.
 
-    A refused connection or a broken certificate comes from someone who was reached; a timeout may
-    have either cause.
+    A refused connection or a bad certificate proves that someone was reached; a timeout proves
+    nothing.
     """
     if isinstance(result, FetchResponse):
         return True
@@ -46,12 +45,12 @@ class OutageDetector:
         self._observed_at = 0.0
 
     def observe(self, host: str, ok: bool, now: float) -> None:
-        """Take in what a host's last lookup or fetch showed.
+        """Record the result of a host's latest lookup or fetch.
 
         Args:
             host: host name.
-            ok: whether the network was shown to work (`network_evidence`).
-            now: instant on any steady clock, seconds.
+            ok: whether the network worked (`network_evidence`).
+            now: time on any steady clock, seconds.
         """
         self._observed_at = now
         if ok and self._outage:
@@ -63,10 +62,10 @@ class OutageDetector:
         self._outage = not ok and (self._outage or self._most_fail())
 
     def is_outage(self, now: float) -> bool:
-        """Whether the network is held to be down, so that nothing should be fetched.
+        """Whether the network is considered down, so that nothing should be fetched.
 
         Args:
-            now: instant on the clock of `observed`, seconds.
+            now: time on the clock of `observe`, seconds.
         """
         return self._outage and now - self._observed_at < PROBE_S
 

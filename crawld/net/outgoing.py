@@ -1,4 +1,4 @@
-"""What goes on the wire for one request: where to, which target, which header lines."""
+"""Builds a request: endpoint, request target and header lines."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ _DEFAULT_PORTS = {"http:": 80, "https:": 443}
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """A URL taken apart.
+    """Where a request goes.
 
     Attributes:
         endpoint: where to connect to.
-        authority: value of Host: the name, and the port unless it is the scheme's.
-        path: path and query, as the URL spells them; to a proxy the whole URL.
+        authority: value of Host: the name, and the port unless it is the scheme's default.
+        path: path and query, as in the URL; the whole URL for a proxy.
     """
 
     endpoint: Endpoint
@@ -34,10 +34,10 @@ class Target:
 
 
 def request_target(request: FetchRequest) -> Target:
-    """Take the URL of a request apart.
+    """Return where a request goes.
 
     Raises:
-        Fault: `ADDRESS_REFUSED`, not an http or https URL: nothing that could be connected to.
+        FetchError: `ADDRESS_REFUSED`: not an http or https URL.
     """
     try:
         url = can_ada.parse(request.url)
@@ -50,7 +50,7 @@ def request_target(request: FetchRequest) -> Target:
     endpoint = Endpoint(scheme, url.hostname, port, request.allow_private, request.proxy)
     path: str = url.pathname + url.search
     if request.proxy is not None and scheme == "http":
-        # RFC 9112, section 3.2.2: a proxy is told the whole URL.
+        # RFC 9112, section 3.2.2: a proxy gets the whole URL.
         path = f"http://{url.host}{path}"
     return Target(endpoint, url.host.encode("ascii"), path.encode("ascii"))
 
@@ -67,7 +67,7 @@ def default_headers(user_agent: str) -> Headers:
 
 
 def header_lines(target: Target, defaults: Headers, given: Headers) -> list[tuple[bytes, bytes]]:
-    """Return the header lines of a request; a given line replaces a default of its name."""
+    """Return the header lines of a request; a given header replaces a default of the same name."""
     names = {name.lower() for name, _ in given}
     lines = [] if b"host" in names else [(b"Host", target.authority)]
     lines += [line for line in defaults if line[0].lower() not in names]
@@ -76,7 +76,7 @@ def header_lines(target: Target, defaults: Headers, given: Headers) -> list[tupl
 
 
 def encode_headers(headers: Iterable[tuple[str, str]]) -> Headers:
-    """Return header lines as bytes: Latin-1 as received, UTF-8 for what does not fit it."""
+    """Return header lines as bytes: Latin-1, or UTF-8 for values that Latin-1 cannot encode."""
     return tuple((name.encode("ascii", "replace"), _octets(value)) for name, value in headers)
 
 

@@ -1,4 +1,4 @@
-"""How far one fetch has come: its phase, its deadline, its counters.
+"""The state of one running fetch: phase, deadline and byte counts.
 
 One cancel scope serves all time limits; its deadline moves with the phase and with each received
 piece. (A scope per read, as the HTTP library would open, costs more than the read.)
@@ -22,14 +22,14 @@ class FetchPhase(Enum):
 
 
 class Progress:
-    """The running state of one fetch; ends with it.
+    """The state of one fetch.
 
     Attributes:
-        scope: the caller enters it; its deadline is the next time limit.
-        sent_at: when the first byte of the request was sent; None before.
-        address: the address connected to; None before.
+        scope: entered by the caller; its deadline is the next time limit.
+        sent_at: when the first byte of the request was sent (trio clock); None before.
+        address: the IP address connected to; None before.
         peer_closed: whether the peer closed or reset the connection.
-        reused: whether it runs on a kept-alive connection.
+        reused: whether the connection was kept alive from an earlier fetch.
         status: of the response; None before its header is complete.
         headers: of the response.
     """
@@ -68,47 +68,47 @@ class Progress:
         )
 
     def note_sending(self) -> None:
-        """Note that request bytes go out; the first ones set the instant that counts."""
+        """Record that request bytes are sent; the first ones set `sent_at`."""
         if self.sent_at is None:
             self.sent_at = trio.current_time()
             self.phase = FetchPhase.HEADER
             self._wait_at_most(self.limits.header_s, self.sent_at)
 
     def note_header(self, status: int, headers: Headers) -> float:
-        """Note that the response header is complete; return the instant."""
+        """Record that the response header is complete, and return the time."""
         self.status = status
         self.headers = headers
         now = trio.current_time()
         self.phase = FetchPhase.BODY
-        # Framing may cost as much as a header: chunks of one byte with long extensions end here.
+        # Framing may take as many bytes as a header; this stops one-byte chunks with extensions.
         self._bytes_left = self.limits.max_wire_bytes + self.limits.max_header_bytes
         self._wait_at_most(self.limits.stall_s, now)
         return now
 
     def read_size(self, wanted_bytes: int) -> int:
-        """Return how many bytes may be read now; 0 where header or body is too long."""
+        """Return how many bytes may be read now; 0 if the header or body is too long."""
         return min(wanted_bytes, self._bytes_left)
 
     def note_received(self, size_bytes: int) -> None:
-        """Note received bytes; inside a body each piece gives the next one its time."""
+        """Count received bytes; inside a body, restart the stall limit."""
         self.received_bytes += size_bytes
         self._bytes_left -= size_bytes
         if self.phase is FetchPhase.BODY:
             self._wait_at_most(self.limits.stall_s, trio.current_time())
 
     def response_begun(self) -> bool:
-        """Whether any byte of an answer has been received."""
+        """Whether any byte of a response was received."""
         return self.phase is FetchPhase.BODY or self._bytes_left < self.limits.max_header_bytes
 
     def timeout_detail(self) -> str:
-        """Return which limit ran out, for a person."""
+        """Return which time limit was exceeded, as text for a person."""
         if trio.current_time() >= self._ends_at:
             return f"not complete after {self.limits.total_s:g} s"
         if self.phase is FetchPhase.CONNECT:
             return f"no connection within {self.limits.connect_s:g} s"
         if self.phase is FetchPhase.HEADER:
-            return f"no answer within {self.limits.header_s:g} s"
-        return f"silent for {self.limits.stall_s:g} s inside the body"
+            return f"no response within {self.limits.header_s:g} s"
+        return f"no data for {self.limits.stall_s:g} s inside the body"
 
     def _wait_at_most(self, seconds: float, now: float) -> None:
         self.scope.deadline = min(self._ends_at, now + seconds)

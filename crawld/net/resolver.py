@@ -1,15 +1,15 @@
-"""Names to addresses: a cache with one lookup in flight per name over a way to look names up.
+"""Resolves host names: a cache with one lookup in flight per name, over a way to look names up.
 
-Two ways: `SystemLookup` asks the C library in threads of its own (so /etc/hosts, nsswitch and
-search rules hold, as an operator expects); `NameserverLookup` asks given name servers. A hung name
-server can hold at most `SystemLookup`'s own threads, never those of the rest of the program.
+There are two ways. `SystemLookup` calls the C library in a limited number of threads, so that
+/etc/hosts, nsswitch and search rules apply; a hung name server can block only these threads.
+`NameserverLookup` asks the configured name servers.
 
-Invariants: at most one lookup per name at a time, also when the task that began it is cancelled
-(the next waiter begins anew); never more than `CACHE_NAMES` names remembered; an answer lives at
-least `MIN_TTL_S` and at most `MAX_TTL_S`.
+Invariants: at most one lookup per name at a time, even if the task that started it is cancelled
+(the next waiter starts another); at most `CACHE_NAMES` cached names; a result is cached for at
+least `MIN_TTL_S` and at most `MAX_TTL_S` seconds.
 
-Addresses are not judged here: a cached answer serves sites with and without permission for private
-addresses alike, so the fence stands where the connection is made.
+Addresses are not checked here: cached results serve sites with and without permission for private
+addresses, so the check is where the connection is opened.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ from crawld.workers import THREADS, Workers
 MIN_TTL_S = 30.0
 MAX_TTL_S = 3600.0
 SYSTEM_TTL_S = 300.0
-"""The C library tells no time to live; five minutes is what browsers settle for at most."""
+"""The C library reports no time to live; browsers cache results for five minutes at most."""
 NXDOMAIN_TTL_S = 60.0
 FAULT_TTL_S = 2.0
-"""Long enough that the waiters of one lookup share its failure, short enough to try again."""
+"""Long enough for the waiters of one lookup to share its failure, short enough to try again."""
 CACHE_NAMES = 100_000
 MAX_ADDRESSES = 16
 LOOKUP_THREADS = 32
@@ -47,7 +47,7 @@ class ResolutionError(Exception):
     """A name has no address.
 
     Args:
-        kind: `nxdomain` is an answer about the name; the others speak of the resolver or network.
+        kind: `nxdomain`: the name does not exist; otherwise the resolver or the network failed.
         detail: short text for a person.
     """
 
@@ -58,21 +58,21 @@ class ResolutionError(Exception):
 
 
 class Resolver(Protocol):
-    """What the fetcher asks for addresses."""
+    """Resolves host names for the fetcher."""
 
     async def resolve(self, host: str) -> tuple[str, ...]:
         """Return the addresses of a host, best first, or raise `ResolutionError`."""
 
 
 class Lookup(Protocol):
-    """One way to look a name up, uncached."""
+    """One way to look a name up, without a cache."""
 
     async def look_up(self, host: str) -> tuple[tuple[str, ...], float]:
         """Return addresses and their time to live in seconds, or raise `ResolutionError`."""
 
 
 class FixedResolver:
-    """A table of names; what is not in it does not exist."""
+    """Resolves the names of a table; other names do not exist."""
 
     def __init__(self, hosts: Mapping[str, str | Sequence[str]]) -> None:
         self._hosts = {
@@ -81,7 +81,7 @@ class FixedResolver:
         }
 
     async def resolve(self, host: str) -> tuple[str, ...]:
-        """Return the addresses of the table, or the one that the host text denotes."""
+        """Return the addresses in the table, or the address that the host text spells out."""
         literal = literal_address(host)
         if literal is not None:
             return (str(literal),)
@@ -91,14 +91,14 @@ class FixedResolver:
 
 
 class SystemLookup:
-    """The C library's resolver, in threads of its own."""
+    """Looks names up with the C library, in a limited number of threads."""
 
     def __init__(self, workers: Workers = THREADS) -> None:
         self._workers = workers
         self._limiter = trio.CapacityLimiter(LOOKUP_THREADS)
 
     async def look_up(self, host: str) -> tuple[tuple[str, ...], float]:
-        """Ask getaddrinfo; see `Lookup`."""
+        """Call getaddrinfo; see `Lookup`."""
         try:
             found = await self._workers.run(
                 _getaddrinfo, host, limiter=self._limiter, abandon_on_cancel=True
@@ -121,7 +121,7 @@ def _getaddrinfo(host: str) -> tuple[str, ...]:
 
 
 class NameserverLookup:
-    """Given name servers, asked over UDP and TCP under trio.
+    """Asks given name servers over UDP and TCP.
 
     Args:
         nameservers: their IP addresses.
@@ -143,7 +143,7 @@ class NameserverLookup:
             raise ResolutionError("timeout", "no name server answered") from error
         except dns.exception.DNSException as error:
             raise ResolutionError("temporary", str(error)) from error
-        # IPv4 first: without the kernel's routing table there is no telling whether IPv6 works.
+        # IPv4 first: whether IPv6 works is unknown here.
         addresses = sorted(answers.addresses(), key=lambda address: ":" in address)
         ttl_s = min(answer.rrset.ttl for answer in answers.values() if answer.rrset is not None)
         return tuple(addresses), float(ttl_s)
@@ -157,18 +157,9 @@ class _CachedAnswer:
 
     def get(self) -> tuple[str, ...]:
         if self.error is not None:
-            # A fresh object each time: a raised one would gather the tracebacks of all its users.
+            # A new object each time: a shared one would collect the tracebacks of all callers.
             raise ResolutionError(self.error.kind, self.error.detail)
         return self.addresses
-
-
-@dataclass(frozen=True, slots=True)
-class ResolverStatistics:
-    """Counts since the start, and how many names are remembered."""
-
-    names: int
-    lookups: int
-    failures: int
 
 
 class CachedResolver:
@@ -176,8 +167,8 @@ class CachedResolver:
 
     Args:
         lookup: how to look a name up.
-        hosts: a table that comes before any lookup.
-        lookup_s: the longest one lookup may take.
+        hosts: fixed addresses, used before any lookup.
+        lookup_s: time limit of one lookup.
     """
 
     def __init__(
@@ -190,10 +181,8 @@ class CachedResolver:
         self._lookup: Lookup = SystemLookup() if lookup is None else lookup
         self._table = FixedResolver(hosts or {})
         self._lookup_s = lookup_s
-        self._answers: OrderedDict[str, _CachedAnswer] = OrderedDict()
-        self._flights: dict[str, trio.Event] = {}
-        self._lookups = 0
-        self._failures = 0
+        self._cache: OrderedDict[str, _CachedAnswer] = OrderedDict()
+        self._pending: dict[str, trio.Event] = {}
 
     async def resolve(self, host: str) -> tuple[str, ...]:
         """Return the addresses of a host from table, cache or lookup; see `Resolver`."""
@@ -202,34 +191,29 @@ class CachedResolver:
         except ResolutionError:
             pass
         while True:
-            answer = self._answers.get(host)
+            answer = self._cache.get(host)
             if answer is not None and answer.expires_at > trio.current_time():
                 return answer.get()
-            flight = self._flights.get(host)
-            if flight is None:
-                return (await self._lead(host)).get()
-            # Its leader may be cancelled: then there is no answer, and one of us leads.
-            await flight.wait()
+            pending = self._pending.get(host)
+            if pending is None:
+                return (await self._look_up(host)).get()
+            # The task of the lookup may be cancelled; then one of the waiters starts another.
+            await pending.wait()
 
-    def statistics(self) -> ResolverStatistics:
-        """Return counts since the start."""
-        return ResolverStatistics(len(self._answers), self._lookups, self._failures)
-
-    async def _lead(self, host: str) -> _CachedAnswer:
-        flight = self._flights[host] = trio.Event()
+    async def _look_up(self, host: str) -> _CachedAnswer:
+        pending = self._pending[host] = trio.Event()
         try:
             answer = await self._ask(host)
-            self._answers[host] = answer
-            self._answers.move_to_end(host)
-            if len(self._answers) > CACHE_NAMES:
-                self._answers.popitem(last=False)
+            self._cache[host] = answer
+            self._cache.move_to_end(host)
+            if len(self._cache) > CACHE_NAMES:
+                self._cache.popitem(last=False)
             return answer
         finally:
-            del self._flights[host]
-            flight.set()
+            del self._pending[host]
+            pending.set()
 
     async def _ask(self, host: str) -> _CachedAnswer:
-        self._lookups += 1
         try:
             with trio.fail_after(self._lookup_s):
                 addresses, ttl_s = await self._lookup.look_up(host)
@@ -241,6 +225,5 @@ class CachedResolver:
             error = raised.with_traceback(None)
         except trio.TooSlowError:
             error = ResolutionError("timeout", f"no answer within {self._lookup_s:g} s")
-        self._failures += 1
         ttl_s = NXDOMAIN_TTL_S if error.kind == "nxdomain" else FAULT_TTL_S
         return _CachedAnswer((), error, trio.current_time() + ttl_s)

@@ -1,8 +1,8 @@
-"""Fetching robots.txt (RFC 9309, section 2.3): redirects followed here, each one in its turn.
+"""Fetches robots.txt (RFC 9309, section 2.3) and follows its redirects.
 
-Knows what the answer means (`core.robots.judge`), not what the rules say. Every hop is a request of
-its own, to whatever host it leads: `wait_turn` is awaited before each, so that politeness holds.
-An answer cut at the size limit is used as far as it goes.
+`core.robots.judge` decides what the status means; the rules are not read here. Every redirect is a
+request of its own, possibly to another host: `wait_turn` is awaited before each, so that politeness
+holds. A body cut at the size limit is used as far as it goes.
 """
 
 from __future__ import annotations
@@ -34,17 +34,17 @@ _REDIRECTS = frozenset({301, 302, 303, 307, 308})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RobotsResponse:
-    """What a host said about robots.txt.
+    """What a host answered to a request for robots.txt.
 
     Attributes:
         verdict: no rules, rules to read, or keep out.
-        text: the body where there are rules; at most `ROBOTS_MAX_BYTES` and one more, by which the
-            parser sees that it was cut.
-        status: of the last answer; None if there was none.
+        text: the body where there are rules; at most `ROBOTS_MAX_BYTES` plus one, which shows the
+            parser that the body was cut.
+        status: of the last response; None without one.
         redirects: how many were followed.
-        answered_at: when the last hop ended (trio clock).
-        detail: why the host is closed, for a person.
-        last: the last hop as fetched, for back-off and outage detection.
+        answered_at: when the last request ended (trio clock).
+        detail: why the host is closed, as text for a person.
+        last: the last result, for back-off and outage detection.
     """
 
     verdict: RobotsVerdict
@@ -71,9 +71,9 @@ async def fetch_robots(
         fetch: sends the requests.
         origin: `scheme://host[:port]`.
         wait_turn: awaited before each request, redirects included.
-        limits: for each request; sizes are lowered to what robots.txt may take.
-        allow_private: whether private addresses may be connected to, on redirects as well.
-        proxy: what the requests go through.
+        limits: of each request; sizes are lowered to the limit of robots.txt.
+        allow_private: whether private addresses may be connected to, also on redirects.
+        proxy: `http://host:port` to send the requests through; None: no proxy.
     """
     url = f"{origin.rstrip('/')}/robots.txt"
     sized = replace(
@@ -109,11 +109,11 @@ def _answer(result: FetchResponse | FetchFailure, redirects: int) -> RobotsRespo
     if isinstance(result, FetchResponse):
         verdict = judge_status(result.status)
         detail = (
-            "" if verdict is not RobotsVerdict.CLOSED else f"robots.txt answers {result.status}"
+            "" if verdict is not RobotsVerdict.CLOSED else f"robots.txt has status {result.status}"
         )
         text = result.body if verdict is RobotsVerdict.RULES else None
     else:
-        # "Not there" is clear from the header alone, whatever became of the body.
+        # The header alone says "not there", even if the body failed.
         refused = result.status is not None and result.status >= 400
         verdict = judge_status(result.status if refused else None)
         detail, text = result.detail, None

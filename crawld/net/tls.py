@@ -1,7 +1,7 @@
-"""The one TLS context of the process, and what a failed handshake says.
+"""The TLS context of the process, and the reasons of failed handshakes.
 
 One context serves every host: a context of its own costs 700 KB and 15 ms. Certificates are always
-checked against the name of the URL, whatever address was dialled.
+checked against the host name of the URL, whatever address was dialed.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from typing import Any
 import certifi
 
 MAX_NAMES = 100
-"""A certificate of more names says of none of them that it belongs to the others."""
+"""A certificate with more names does not show that they belong together."""
 
 
 def client_context(*, http2: bool = False) -> ssl.SSLContext:
-    """Return a context that trusts the system's authorities, or certifi's where there are none.
+    """Return a context that trusts the authorities of the system, or certifi's if it has none.
 
     Args:
         http2: whether to offer HTTP/2.
@@ -31,7 +31,7 @@ def client_context(*, http2: bool = False) -> ssl.SSLContext:
 
 
 def offer_protocols(context: ssl.SSLContext, *, http2: bool) -> None:
-    """Set what the handshake offers; on the shared context, once."""
+    """Set the HTTP versions that the handshake offers."""
     context.set_alpn_protocols(["h2", "http/1.1"] if http2 else ["http/1.1"])
 
 
@@ -43,12 +43,10 @@ def _system_has_authorities() -> bool:
 
 
 def certificate_names(certificate: Mapping[str, Any] | None) -> tuple[str, ...]:
-    """Return the host names on a certificate that was checked, in alphabetical order.
-
-    Wildcards are left out: they say whose the domain is, which the names say themselves.
+    """Return the host names on a verified certificate, in alphabetical order, without wildcards.
 
     Args:
-        certificate: as `SSLSocket.getpeercert` gives it.
+        certificate: as returned by `SSLSocket.getpeercert`.
     """
     alternatives = (certificate or {}).get("subjectAltName", ())
     names = {name.lower() for kind, name in alternatives if kind == "DNS"}
@@ -57,7 +55,7 @@ def certificate_names(certificate: Mapping[str, Any] | None) -> tuple[str, ...]:
 
 
 def tls_cause(error: BaseException | None) -> ssl.SSLError | None:
-    """Return the TLS error at the root of an error, if there is one."""
+    """Return the TLS error in the chain of causes of an error, if there is one."""
     while error is not None:
         if isinstance(error, ssl.SSLError):
             return error

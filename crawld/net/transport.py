@@ -1,11 +1,11 @@
-"""httpx's transport over one connection, and the idle connections of all origins.
+"""An httpx transport over one connection, and the pool of idle connections.
 
 `OriginTransport` is an `httpx.AsyncBaseTransport` that holds exactly one httpcore connection to one
-endpoint. httpx's client and httpcore's pool are not used: the pool's cost grows with the square of
-its connections.
+endpoint. httpx's client and httpcore's pool are not used: the cost of that pool grows with the
+square of its connections.
 
-`IdleConnections` keeps connections between fetches, ordered by when they fell idle: the front is
-the next to be evicted and the next to expire, so neither needs a task or a scan.
+`IdleConnections` orders connections by the time they became idle: the first is the next to be
+evicted and the next to expire, so that neither needs a task or a scan.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class _ByteStream(Protocol):
 
 
 class _ResponseStream(httpx.AsyncByteStream):
-    """httpcore's body stream under httpx's name: bytes as sent."""
+    """httpcore's response body as an httpx stream: bytes as sent."""
 
     __slots__ = ("_chunks", "_stream", "_wire")
 
@@ -43,9 +43,9 @@ class _ResponseStream(httpx.AsyncByteStream):
         return self._chunks
 
     async def aclose(self) -> None:
-        """End the exchange; what was not read yet is given up, and the connection with it."""
-        # An asynchronous generator must be exhausted, or its end is left to the garbage collector.
-        # What is buffered comes out, then the unwatched wire refuses.
+        """End the exchange; unread bytes are dropped, and the connection with them."""
+        # An asynchronous generator must be exhausted, or the garbage collector ends it. It yields
+        # what is buffered, then the wire without a fetch refuses to read.
         self._wire.progress = None
         try:
             async for _ in self._chunks:
@@ -82,19 +82,19 @@ class OriginTransport(httpx.AsyncBaseTransport):
         self._connection = kind(origin, wire)
 
     def begin(self, progress: Progress) -> None:
-        """Let the next exchange run under the limits of a fetch."""
+        """Apply the limits of a fetch to the next exchange."""
         progress.reused = self.requests > 0
         progress.address = self.wire.address
         self.wire.progress = progress
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
-        """Send a request and return once the response header is complete.
+        """Send a request and return when the response header is complete.
 
-        The request's `target` extension, not its URL, is what goes on the wire: httpx would spell
-        some canonical URLs anew.
+        The request's `target` extension is sent instead of its URL, because httpx would change the
+        spelling of some canonical URLs.
 
         Raises:
-            httpcore errors (`errors.REMOTE_ERRORS`) and `Fault`.
+            httpcore errors (`errors.REMOTE_ERRORS`) and `FetchError`.
         """
         self.requests += 1
         target: bytes = request.extensions["target"]
@@ -116,27 +116,27 @@ class OriginTransport(httpx.AsyncBaseTransport):
         await self._connection.aclose()
 
     def is_idle(self) -> bool:
-        """Whether the last exchange ended as it should and left the connection open."""
+        """Whether the last exchange ended properly and left the connection open."""
         return self._connection.is_idle()
 
     def is_reusable(self) -> bool:
-        """Whether another request may be sent: idle, nothing left over, not closed by the peer."""
+        """Whether another request may be sent: idle, no unread bytes, not closed by the peer."""
         connection = self._connection
         if not connection.is_idle() or self.wire.readable():
             return False
         if isinstance(connection, httpcore.AsyncHTTP2Connection):
             return connection.is_available()
-        # Bytes beyond the answer's stated length would be read as the next page's answer. The
-        # library keeps them where only its private state shows them.
+        # Bytes beyond the declared length would be read as the next response. Only the private
+        # state of the library shows them.
         leftover, _ = connection._h11_state.trailing_data
         return not leftover
 
 
 class IdleConnections:
-    """Connections that wait for the next request to their endpoint, at most one each.
+    """Idle connections, at most one per endpoint.
 
     Args:
-        idle_s: how long one may wait.
+        idle_s: how long one is kept.
     """
 
     def __init__(self, idle_s: float) -> None:
@@ -147,7 +147,7 @@ class IdleConnections:
         return len(self._idle)
 
     async def take(self, endpoint: Endpoint) -> OriginTransport | None:
-        """Return the waiting connection of an endpoint, unless its peer has closed it."""
+        """Return the idle connection of an endpoint, None without one or if its peer closed it."""
         transport = self._idle.pop(endpoint, None)
         if transport is None:
             return None
@@ -166,13 +166,13 @@ class IdleConnections:
         self._idle[transport.endpoint] = transport
 
     async def evict(self, count: int) -> None:
-        """Close the connections that have waited longest."""
+        """Close the connections that have been idle for longest."""
         for _ in range(min(count, len(self._idle))):
             _, transport = self._idle.popitem(last=False)
             await transport.aclose()
 
     async def sweep(self) -> int:
-        """Close what has waited too long; return how many."""
+        """Close connections that have been idle for too long and return how many."""
         before = trio.current_time() - self._idle_s
         closed = 0
         while self._idle and next(iter(self._idle.values())).idle_since < before:

@@ -1,8 +1,8 @@
-"""A connection to a checked address: resolve, judge, dial, shake hands.
+"""Opens a connection to a checked address: resolve, check, dial, TLS handshake.
 
-The name is resolved once per connection, every address is judged, and a judged address itself is
-dialled: there is no second lookup that could answer differently. SNI and the certificate check
-keep the name. Addresses are tried in order, a few at most, each with its share of the time left.
+The name is resolved once per connection, every address is checked, and a checked address itself is
+dialed: no second lookup can give another result. SNI and the certificate check use the name.
+Addresses are tried in order, at most `MAX_DIALED`, each with its share of the remaining time.
 """
 
 from __future__ import annotations
@@ -24,19 +24,19 @@ from crawld.net.proxy import check_target, open_tunnel, proxy_address
 from crawld.net.resolver import ResolutionError, Resolver
 from crawld.net.tls import certificate_names, explain_tls, tls_cause
 
-MAX_DIALLED = 4
+MAX_DIALED = 4
 
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """Where a connection leads, and under which permission; two of them are never shared.
+    """Where a connection leads and what it may do; connections are shared within one endpoint only.
 
     Attributes:
         scheme: `http` or `https`.
         host: as in the URL, IPv6 in brackets.
         port: always given.
-        allow_private: whether private addresses may be dialled.
-        proxy: `http://host:port` that is dialled instead; None: none.
+        allow_private: whether private addresses may be dialed.
+        proxy: `http://host:port` that is dialed instead; None: no proxy.
     """
 
     scheme: str
@@ -49,14 +49,15 @@ class Endpoint:
 class Wire(httpcore.AsyncNetworkStream):
     """The byte stream under an HTTP connection.
 
-    Every byte passes the `Progress` of the fetch that uses it, which keeps the limits; the time
-    limits the HTTP library passes down are not needed. Without one it can only be closed.
+    Every byte passes the `Progress` of the current fetch, which enforces the limits; the time
+    limits of the HTTP library are ignored. Without a fetch it can only be closed.
 
     Attributes:
         address: the IP address connected to.
-        certificate: names on the peer's certificate, read once; none without TLS.
-        readable: says whether bytes or an end wait to be read; on an idle connection it is the end.
-        progress: of the fetch that uses it.
+        certificate: names on the peer's certificate; empty without TLS.
+        readable: says whether bytes or the end of the stream can be read; on an idle connection
+            it is the end.
+        progress: of the current fetch.
     """
 
     def __init__(
@@ -101,7 +102,7 @@ class Wire(httpcore.AsyncNetworkStream):
             raise httpcore.WriteError(_reason(error)) from error
 
     async def aclose(self) -> None:
-        """Close at once; HTTPS peers expect no farewell."""
+        """Close at once, without a TLS close message."""
         await self._stream.aclose()
 
     async def start_tls(
@@ -110,14 +111,14 @@ class Wire(httpcore.AsyncNetworkStream):
         server_hostname: str | None = None,
         timeout: float | None = None,
     ) -> httpcore.AsyncNetworkStream:
-        """Never called: `open_wire` shakes hands before HTTP begins."""
+        """Not used: `open_wire` does the handshake before HTTP begins."""
         raise NotImplementedError
 
     def get_extra_info(self, info: str) -> Any:  # noqa: ANN401, D102 (the library's signature)
         return self.readable() if info == "is_readable" else None
 
     def speaks_http2(self) -> bool:
-        """Whether the handshake chose HTTP/2."""
+        """Whether the handshake selected HTTP/2."""
         if not isinstance(self._stream, trio.SSLStream):
             return False
         return bool(self._stream.selected_alpn_protocol() == "h2")
@@ -143,20 +144,20 @@ async def open_wire(
     """Connect to an endpoint.
 
     Args:
-        endpoint: where to.
-        progress: of the fetch that needs it; learns the address.
+        endpoint: where to connect to.
+        progress: of the fetch; receives the address.
         network: connects to an address.
-        resolver: names to addresses.
+        resolver: resolves the host name.
         ssl_context: for https.
 
     Raises:
-        Fault: `DNS`, `ADDRESS_REFUSED`, `CONNECT`, `TIMEOUT` or `TLS`.
+        FetchError: `DNS`, `ADDRESS_REFUSED`, `CONNECT`, `TIMEOUT` or `TLS`.
     """
     if endpoint.proxy is not None:
         connection = await _dial_proxy(endpoint, endpoint.proxy, progress, network, resolver)
     else:
         addresses = await permitted_addresses(endpoint, resolver)
-        connection = await _dial(addresses[:MAX_DIALLED], endpoint.port, progress, network)
+        connection = await _dial(addresses[:MAX_DIALED], endpoint.port, progress, network)
     stream = connection.stream
     assert progress.address is not None
     if endpoint.scheme == "https":
@@ -167,14 +168,14 @@ async def open_wire(
 async def _dial_proxy(
     endpoint: Endpoint, proxy: str, progress: Progress, network: Network, resolver: Resolver
 ) -> Connection:
-    """Connect to a proxy, and for https through it; its faults are ours."""
+    """Connect to a proxy, and for https through it; failures of the proxy are local faults."""
     host = endpoint.host.removeprefix("[").removesuffix("]")
     allow = endpoint.allow_private
     await check_target(host, endpoint.port, allow_private=allow, resolver=resolver)
     name, port = proxy_address(proxy)
     try:
         addresses = await resolver.resolve(name)
-        connection = await _dial(addresses[:MAX_DIALLED], port, progress, network)
+        connection = await _dial(addresses[:MAX_DIALED], port, progress, network)
     except ResolutionError as error:
         raise FetchError(Failure.DNS, f"the proxy: {error.detail}", local=True) from error
     except FetchError as fault:
@@ -189,10 +190,10 @@ async def _dial_proxy(
 
 
 async def permitted_addresses(endpoint: Endpoint, resolver: Resolver) -> tuple[str, ...]:
-    """Return the addresses of an endpoint that may be dialled, at least one.
+    """Return the addresses of an endpoint that may be dialed, at least one.
 
     Raises:
-        Fault: `DNS`, or `ADDRESS_REFUSED` where none is left.
+        FetchError: `DNS`, or `ADDRESS_REFUSED` if no address is permitted.
     """
     if endpoint.port in BLOCKED_PORTS:
         raise FetchError(
@@ -224,7 +225,7 @@ async def _dial(
         share_s = left_s / (len(addresses) - position)
         error: OSError | None = None
         try:
-            # The last one has all that is left, and runs into the fetch's own time limit.
+            # The last address has all the remaining time, until the time limit of the fetch.
             with trio.move_on_after(share_s if position + 1 < len(addresses) else float("inf")):
                 return await network.connect(address, port)
         except OSError as raised:

@@ -105,7 +105,7 @@ async def test_a_stream_that_stalls_is_given_up(listening, wire, mirror):
             asking.DocumentRequest(1, wire.url, 0), lambda status, headers: keep, silence_s=0.2
         )
     assert (over.trouble, over.pause_s) == ("broken_off", None)
-    assert "silent for 0.2 s" in over.detail
+    assert "no data for 0.2 s" in over.detail
     assert b"canary" in b"".join(pieces)
 
 

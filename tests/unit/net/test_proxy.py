@@ -86,10 +86,10 @@ async def test_a_certificate_is_checked_through_a_tunnel(serve, fetcher, origin)
 @pytest.mark.parametrize(
     ("answer", "said", "local"),
     [
-        (b"HTTP/1.1 403 Forbidden\r\n\r\n", "the proxy says 403", True),
-        (b"HTTP/1.1 407 Who are you\r\nContent-Length: 0\r\n\r\n", "the proxy says 407", True),
-        (b"HTTP/1.1 502 Bad Gateway\r\n\r\n", "the proxy says 502", False),
-        (b"HTTP/1.1 504 Gateway Timeout\r\n\r\n", "the proxy says 504", False),
+        (b"HTTP/1.1 403 Forbidden\r\n\r\n", "the proxy answered 403", True),
+        (b"HTTP/1.1 407 Who are you\r\nContent-Length: 0\r\n\r\n", "the proxy answered 407", True),
+        (b"HTTP/1.1 502 Bad Gateway\r\n\r\n", "the proxy answered 502", False),
+        (b"HTTP/1.1 504 Gateway Timeout\r\n\r\n", "the proxy answered 504", False),
         (b"SSH-2.0-OpenSSH\r\n\r\n", "does not speak HTTP", True),
         (b"HTTP/1.1 200 OK\r\nX: cut", "does not speak HTTP", True),
         (b"HTTP/1.1 200 OK\r\nX: " + b"x" * 20_000, "does not speak HTTP", True),
@@ -117,7 +117,7 @@ async def test_a_proxy_that_resets_or_says_nothing(serve, fetcher, origin):
     url = origin.url("/", scheme="https")
     got = await fetcher.fetch(through(await serve(reset), url))
     assert (got.failure, got.local_fault) == (Failure.CONNECT, True)
-    assert "hung up" in got.detail
+    assert "closed the connection" in got.detail
     got = await fetcher.fetch(through(await serve(silent), url, limits=SHORT))
     assert (got.failure, got.sent_at) == (Failure.TIMEOUT, None)
     assert origin.connections == 0
