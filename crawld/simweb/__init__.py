@@ -1,7 +1,7 @@
-"""A simulated web on real sockets that knows the truth: demo, tests and benchmarks run against it.
+"""A simulated web on real sockets that knows the truth, for the demo, tests and benchmarks.
 
-Sites (`site.py`) are seeded graphs (`graph.py`) whose pages change by known laws (`law.py`,
-`prose.py`, `render.py`); they misbehave on demand (`fault.py`, `trap.py`). The server
-(`server.py`) notes every request in a ledger (`ledger.py`), and `truth.py` says how fresh a mirror
-truly is.
+A site (`site.py`) is a seeded graph of pages (`graph.py`). Its pages change by known processes
+(`change_process.py`, `page_text.py`, `render.py`), and it misbehaves on demand (`fault.py`,
+`trap.py`). The server (`server.py`) records every request in a ledger (`ledger.py`); `truth.py`
+computes how fresh a mirror really is.
 """

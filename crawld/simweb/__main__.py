@@ -1,8 +1,7 @@
-"""`python -m crawld.simweb`: a simulated web in a process of its own.
+"""`python -m crawld.simweb`: a simulated web in its own process.
 
-Prints `PORT n` on a line when it accepts connections and serves until it is ended. Tests that kill
-the crawler, and benchmarks that must not share a core with it, run it this way and read the ledger
-it writes.
+Prints a line `PORT n` when it accepts connections and serves until it is terminated. For tests that
+kill the crawler and benchmarks that must not share a core with it; they read the ledger file.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ from crawld.simweb.site import SimSite
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Serve as the command line says."""
+    """Serve the sites that the command line describes."""
     options = _options().parse_args(arguments)
     # Ten thousand hosts keep ten thousand connections open.
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
@@ -71,13 +70,13 @@ def _sites(options: argparse.Namespace) -> list[SimSite]:
         hosts = loopback_addresses(options.addresses)
     if options.demo:
         return [make_demo_site(options.seed, time.time, hosts=tuple(hosts))]
-    spread = SiteChangeRates(*options.change_interval_s) if options.change_interval_s else None
+    rates = SiteChangeRates(*options.change_interval_s) if options.change_interval_s else None
     return make_sites(
         hosts,
         pages=options.pages,
         seed=options.seed,
-        look=PageStyle(options.page_bytes, noise=ALL_NOISE if options.noise else frozenset()),
-        spread=spread,
+        style=PageStyle(options.page_bytes, noise=ALL_NOISE if options.noise else frozenset()),
+        change_rates=rates,
         start_at=time.time(),
     )
 
@@ -94,26 +93,26 @@ def _options() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m crawld.simweb", description=__doc__)
     parser.add_argument("--demo", action="store_true", help="serve the site of `crawld demo`")
     parser.add_argument("--host", action="append", help="host name; one site each, repeatable")
-    parser.add_argument("--addresses", type=int, help="so many sites, each on its own address")
+    parser.add_argument("--addresses", type=int, help="number of sites, each on its own address")
     parser.add_argument(
-        "--replica-hosts", type=int, help="a web of so many hosts, some of them copies"
+        "--replica-hosts", type=int, help="serve a web of this many hosts, some of them copies"
     )
-    parser.add_argument("--replicated", type=float, default=0.3, help="share of those in groups")
-    parser.add_argument("--pages", type=int, default=60, help="pages of each site, or their median")
+    parser.add_argument("--replicated", type=float, default=0.3, help="share in replica groups")
+    parser.add_argument("--pages", type=int, default=60, help="pages per site, or their median")
     parser.add_argument("--page-bytes", type=int, default=3000)
     parser.add_argument("--change-interval-s", type=float, nargs=2, metavar=("MIN", "MAX"))
-    parser.add_argument("--noise", action="store_true", help="every answer differs")
+    parser.add_argument("--noise", action="store_true", help="every response differs")
     parser.add_argument(
         "--fault",
         action="append",
         default=[],
         metavar="PREFIX=NAME[:ARGUMENT]",
-        help="what goes wrong under a path prefix, e.g. /wiki/=busy:60; repeatable",
+        help="fault under a path prefix, e.g. /wiki/=busy:60; repeatable",
     )
-    parser.add_argument("--fault-share", type=float, default=1.0, help="share of requests hit")
+    parser.add_argument("--fault-share", type=float, default=1.0, help="share of requests affected")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--port", type=int, default=0)
-    parser.add_argument("--ledger", help="append a JSON line a request to this file")
+    parser.add_argument("--ledger", help="append a JSON line per request to this file")
     return parser
 
 

@@ -1,7 +1,6 @@
-"""A page in the manner of an encyclopedia: infobox, sections, notes, many links.
+"""Generate pages in the style of an encyclopedia: infobox, sections, notes, many links.
 
-Not served by the simulated web, whose pages are small: a load for whatever reads pages. Equal
-seeds give equal pages.
+Benchmarks use them as load; the simulated web serves smaller pages. Equal seeds give equal pages.
 """
 
 from __future__ import annotations
@@ -19,11 +18,11 @@ def make_article(seed: int, size_bytes: int = 60_000) -> bytes:
 
 
 class _Article:
-    """The words and parts of one article."""
+    """Generates the words and parts of one article."""
 
     def __init__(self, seed: int) -> None:
         self._seed = seed
-        self._chance = Random(seed)
+        self._rng = Random(seed)
         self._lexicon = [self._word() for _ in range(_LEXICON)]
 
     def markup(self, size_bytes: int) -> bytes:
@@ -49,17 +48,17 @@ class _Article:
         return (head + "".join(paragraphs) + foot).encode()
 
     def _word(self) -> str:
-        return "".join(self._chance.choice(_LETTERS) for _ in range(self._chance.randint(2, 10)))
+        return "".join(self._rng.choice(_LETTERS) for _ in range(self._rng.randint(2, 10)))
 
     def _words(self, count: int) -> str:
-        return " ".join(self._chance.choice(self._lexicon) for _ in range(count))
+        return " ".join(self._rng.choice(self._lexicon) for _ in range(count))
 
     def _link(self, count: int) -> str:
         target = self._words(2).replace(" ", "_")
         return f'<a href="/wiki/{target}" title="{self._words(2)}">{self._words(count)}</a>'
 
     def _row(self) -> str:
-        number = self._chance.randint(1, 9999)
+        number = self._rng.randint(1, 9999)
         return f'<tr><th scope="row">{self._words(2)}</th><td>{number} {self._link(1)}</td></tr>\n'
 
     def _note(self, number: int) -> str:
@@ -72,23 +71,23 @@ class _Article:
         )
 
     def _paragraph(self, note: int) -> tuple[str, int]:
-        """Return a paragraph, and the number of the last note it refers to."""
-        parts = [f"<h2>{self._words(3)}</h2>\n"] if self._chance.random() < 0.2 else []
-        for note in range(note + 1, note + 1 + self._chance.randint(3, 8)):  # noqa: B020
+        """Return a paragraph, and the number of the last note it cites."""
+        parts = [f"<h2>{self._words(3)}</h2>\n"] if self._rng.random() < 0.2 else []
+        for note in range(note + 1, note + 1 + self._rng.randint(3, 8)):  # noqa: B020
             parts.append(
-                f"{self._words(self._chance.randint(8, 20))} {self._link(2)} {self._words(3)}."
+                f"{self._words(self._rng.randint(8, 20))} {self._link(2)} {self._words(3)}."
                 f'<sup id="cite_ref-{note}"><a href="#cite_note-{note}">[{note}]</a></sup> '
             )
         return "<p>" + "".join(parts) + "</p>\n", note
 
 
 def edit_article(page: bytes, seed: int) -> bytes:
-    """Return an article after an edit: a few words, a number and a date in the foot."""
-    chance = Random(seed)
+    """Return an article after an edit: a few words, a number, and the date in the footer."""
+    rng = Random(seed)
     paragraphs = page.decode().split("<p>")
-    for index in chance.sample(range(1, len(paragraphs)), 3):
+    for index in rng.sample(range(1, len(paragraphs)), 3):
         words = paragraphs[index].split(" ")
-        words[2:4] = ["amended", str(chance.randint(1, 999))]
+        words[2:4] = ["amended", str(rng.randint(1, 999))]
         paragraphs[index] = " ".join(words)
     text = "<p>".join(paragraphs)
-    return text.replace("12 November 2026", f"{chance.randint(1, 30)} December 2026").encode()
+    return text.replace("12 November 2026", f"{rng.randint(1, 30)} December 2026").encode()

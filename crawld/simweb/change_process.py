@@ -1,11 +1,11 @@
-"""When pages change: laws that can be asked for any instant, forwards or backwards.
+"""When pages change: processes that can be evaluated at any time, forwards or backwards.
 
-A law answers two questions, each the inverse of the other: how many changes happened until an
-instant (that instant included), and when the k-th change happens. Random laws are renewal
-processes grown lazily: instants are drawn up to the latest question and kept in one flat array, so
-a repeated question is one bisection and a page nobody asks for costs nothing.
+A process answers two questions, each the inverse of the other: how many changes happened up to and
+including a time, and when change k happens. Random processes are renewal processes that grow
+lazily: change times are drawn up to the latest query and kept in one flat array. A repeated query
+is one bisection, and a page that nobody asks about costs nothing.
 
-Invariants: instants of a page strictly increase; a law built twice from equal arguments is equal;
+Invariants: the change times of a page strictly increase; equal arguments give equal processes;
 `changes_until(change_at(k)) == k + 1`.
 """
 
@@ -24,14 +24,14 @@ NEVER = math.inf
 
 
 class ChangeProcess(Protocol):
-    """The change instants of one page, Unix seconds."""
+    """The change times of one page, in Unix seconds."""
 
     def changes_until(self, at: float) -> int:
         """Return how many changes happened at or before `at`."""
         ...
 
     def change_at(self, index: int) -> float:
-        """Return the instant of change `index` (0 is the first); `inf` if it never comes."""
+        """Return the time of change `index` (0 is the first); `inf` if it never happens."""
         ...
 
 
@@ -39,33 +39,33 @@ ProcessOfPage = Callable[[int], ChangeProcess]
 
 
 def next_change(changes: ChangeProcess, after: float) -> float:
-    """Return the first change instant later than `after`; `inf` if there is none."""
+    """Return the time of the first change later than `after`; `inf` if there is none."""
     return changes.change_at(changes.changes_until(after))
 
 
 def last_change(changes: ChangeProcess, until: float) -> float:
-    """Return the latest change instant at or before `until`; `-inf` if there is none."""
+    """Return the time of the last change at or before `until`; `-inf` if there is none."""
     count = changes.changes_until(until)
     return changes.change_at(count - 1) if count else -math.inf
 
 
 class FixedChanges:
-    """Changes at given instants; without any, a static page."""
+    """Changes at given times; a static page if there are none."""
 
-    __slots__ = ("_instants",)
+    __slots__ = ("_times",)
 
-    def __init__(self, instants: Iterable[float] = ()) -> None:
-        self._instants = array("d", sorted(set(instants)))
-        if not all(map(math.isfinite, self._instants)):
-            raise ValueError("a change instant must be a finite number of seconds")
+    def __init__(self, times: Iterable[float] = ()) -> None:
+        self._times = array("d", sorted(set(times)))
+        if not all(map(math.isfinite, self._times)):
+            raise ValueError("change times must be finite")
 
     def changes_until(self, at: float) -> int:
         """Return how many changes happened at or before `at`."""
-        return bisect_right(self._instants, at)
+        return bisect_right(self._times, at)
 
     def change_at(self, index: int) -> float:
-        """Return the instant of change `index`; `inf` past the last."""
-        return self._instants[index] if index < len(self._instants) else NEVER
+        """Return the time of change `index`; `inf` after the last."""
+        return self._times[index] if index < len(self._times) else NEVER
 
 
 STATIC = FixedChanges()
@@ -92,47 +92,47 @@ class PeriodicChanges:
         return count
 
     def change_at(self, index: int) -> float:
-        """Return the instant of change `index`."""
+        """Return the time of change `index`."""
         return self.first_at + index * self.period_s
 
 
 class RenewalProcess:
-    """Independent gaps between changes, drawn as far as anybody asked.
+    """Independent gaps between changes, drawn on demand.
 
     Args:
-        gap_s: the gap in seconds before change `index`; must be a pure function.
-        start_at: instant from which the first gap counts.
+        gap_s: gap in seconds before change `index`; must be a pure function.
+        start_at: start of the first gap.
     """
 
-    __slots__ = ("_gap_s", "_instants", "_start_at")
+    __slots__ = ("_gap_s", "_start_at", "_times")
 
     def __init__(self, gap_s: Callable[[int], float], *, start_at: float) -> None:
         self._gap_s = gap_s
         self._start_at = start_at
-        self._instants = array("d")
+        self._times = array("d")
 
     def changes_until(self, at: float) -> int:
         """Return how many changes happened at or before `at`."""
         if at < self._start_at:
             return 0
         if not math.isfinite(at):
-            raise ValueError("a renewal process has endless changes until infinity")
-        instants = self._instants
-        while not instants or instants[-1] <= at:
+            raise ValueError("a renewal process has infinitely many changes until infinity")
+        times = self._times
+        while not times or times[-1] <= at:
             self._grow()
-        return bisect_right(instants, at)
+        return bisect_right(times, at)
 
     def change_at(self, index: int) -> float:
-        """Return the instant of change `index`."""
-        while len(self._instants) <= index:
+        """Return the time of change `index`."""
+        while len(self._times) <= index:
             self._grow()
-        return self._instants[index]
+        return self._times[index]
 
     def _grow(self) -> None:
-        last = self._instants[-1] if self._instants else self._start_at
-        drawn = last + self._gap_s(len(self._instants))
-        # A gap below the resolution of the clock would make two changes one instant.
-        self._instants.append(max(drawn, math.nextafter(last, math.inf)))
+        last = self._times[-1] if self._times else self._start_at
+        drawn = last + self._gap_s(len(self._times))
+        # A gap below the clock's resolution would put two changes at one time.
+        self._times.append(max(drawn, math.nextafter(last, math.inf)))
 
 
 def poisson_process(mean_interval_s: float, *, start_at: float, seed: int) -> RenewalProcess:
@@ -145,7 +145,7 @@ def poisson_process(mean_interval_s: float, *, start_at: float, seed: int) -> Re
 
 @dataclass(frozen=True, slots=True)
 class BurstShape:
-    """Shape of a bursty page: edits come in bursts, long silence between them.
+    """Parameters of a page whose edits come in bursts with long gaps between them.
 
     Attributes:
         edit_interval_s: mean gap inside a burst.
@@ -182,13 +182,13 @@ def bursty_process(bursts: BurstShape, *, start_at: float, seed: int) -> Renewal
 
 @dataclass(frozen=True, slots=True)
 class SiteChangeRates:
-    """A whole site's laws: mean intervals log-uniform over a range, as on real wikis.
+    """Change rates of a site's pages: mean intervals log-uniform over a range, as on real wikis.
 
     Attributes:
         shortest_s: smallest mean interval between changes.
-        longest_s: largest one.
-        static_share: share of the pages that never change.
-        bursty_share: share that change in bursts (with the same mean interval).
+        longest_s: largest mean interval.
+        static_share: share of pages that never change.
+        bursty_share: share of pages that change in bursts (with the same mean interval).
     """
 
     shortest_s: float
@@ -197,7 +197,7 @@ class SiteChangeRates:
     bursty_share: float = 0.0
 
     def changes(self, *, start_at: float, seed: int) -> ProcessOfPage:
-        """Return the law of every page by its number."""
+        """Return a function from page number to change process."""
 
         def process_of(page: int) -> ChangeProcess:
             kind = uniform(seed, page, 1)
@@ -206,7 +206,8 @@ class SiteChangeRates:
             mean_s = self.mean_interval_s(page, seed=seed)
             page_seed = int(uniform(seed, page, 3) * 2**52)
             if kind < self.static_share + self.bursty_share:
-                # Seven gaps of ten a twentieth of the mean; the silence makes up the rest.
+                # 7 of 10 gaps average a twentieth of the mean; the gaps between bursts make up the
+                # rest.
                 bursts = BurstShape(mean_s / 20, mean_s * (1 - 0.7 / 20) / 0.3)
                 return bursty_process(bursts, start_at=start_at, seed=page_seed)
             return poisson_process(mean_s, start_at=start_at, seed=page_seed)

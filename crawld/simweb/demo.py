@@ -1,4 +1,4 @@
-"""Sites ready to use: the one `crawld demo` mirrors, and webs of many hosts for tests and bench."""
+"""Ready-made sites: the one that `crawld demo` mirrors, and webs of many hosts."""
 
 from __future__ import annotations
 
@@ -20,25 +20,24 @@ _MAX_ADDRESSES = int(IPv4Address("127.255.255.255")) - _FIRST_ADDRESS
 def make_demo_site(
     seed: int, clock: Callable[[], float], *, hosts: tuple[str, ...] = ("127.0.0.1",)
 ) -> SimSite:
-    """Build the small wiki whose pages change every few seconds to minutes.
+    """Build a small wiki whose pages change every few seconds to minutes.
+
+    It has 80 pages. One in eight never changes, a quarter changes in bursts; mean intervals range
+    from 10 s to 20 minutes. Each response carries a date stamp and a comment.
 
     Args:
         seed: other seeds give other pages and other changes.
         clock: wall clock, Unix seconds; the site starts now.
         hosts: names it answers to.
-
-    Returns:
-        A site of 80 pages; one in eight never changes, a quarter changes in bursts, mean intervals
-        run from 10 s to 20 minutes; each answer carries a date stamp and a comment.
     """
     start_at = clock()
-    spread = SiteChangeRates(10.0, 1200.0, static_share=0.125, bursty_share=0.25)
+    change_rates = SiteChangeRates(10.0, 1200.0, static_share=0.125, bursty_share=0.25)
     return SimSite(
         hosts,
         SiteGraph(DEMO_PAGES, seed=seed, branching=6, cross_links=8),
-        changes=spread.changes(start_at=start_at, seed=draw(seed, 1)),
+        changes=change_rates.changes(start_at=start_at, seed=draw(seed, 1)),
         start_at=start_at,
-        look=PageStyle(page_bytes=6000, noise=frozenset({Noise.DATE, Noise.COMMENT})),
+        style=PageStyle(page_bytes=6000, noise=frozenset({Noise.DATE, Noise.COMMENT})),
         robots=DEMO_ROBOTS,
         sitemap=True,
     )
@@ -48,10 +47,10 @@ def loopback_addresses(count: int) -> list[str]:
     """Return `count` different addresses of 127.0.0.0/8, from 127.1.0.1 on.
 
     Raises:
-        ValueError: there are not that many.
+        ValueError: there are fewer.
     """
     if count > _MAX_ADDRESSES:
-        raise ValueError(f"127.0.0.0/8 has only {_MAX_ADDRESSES} addresses to give away")
+        raise ValueError(f"127.0.0.0/8 has only {_MAX_ADDRESSES} usable addresses")
     return [str(IPv4Address(_FIRST_ADDRESS + k)) for k in range(count)]
 
 
@@ -60,28 +59,25 @@ def make_sites(
     *,
     pages: int,
     seed: int,
-    look: PageStyle = PLAIN_STYLE,
-    spread: SiteChangeRates | None = None,
+    style: PageStyle = PLAIN_STYLE,
+    change_rates: SiteChangeRates | None = None,
     start_at: float = 0.0,
 ) -> list[SimSite]:
-    """Build one site per host, each with other pages and other changes.
+    """Build one site per host, in the order of `hosts`, each with different pages and changes.
 
     Args:
-        hosts: a name or address for each site.
-        pages: pages of each.
+        hosts: name or address of each site.
+        pages: number of pages per site.
         seed: other seeds give other sites.
-        look: size, edits and noise of all pages.
-        spread: how often pages change; None for sites that never change.
-        start_at: instant at which all sites were put up, Unix seconds.
-
-    Returns:
-        The sites in the order of `hosts`.
+        style: size, edits and noise of all pages.
+        change_rates: how often pages change; None for static sites.
+        start_at: time at which all sites were created, Unix seconds.
     """
     sites = []
     for k, host in enumerate(hosts):
         site_seed = draw(seed, k)
-        site = SimSite((host,), SiteGraph(pages, seed=site_seed), start_at=start_at, look=look)
-        if spread is not None:
-            site.changes = spread.changes(start_at=start_at, seed=site_seed)
+        site = SimSite((host,), SiteGraph(pages, seed=site_seed), start_at=start_at, style=style)
+        if change_rates is not None:
+            site.changes = change_rates.changes(start_at=start_at, seed=site_seed)
         sites.append(site)
     return sites

@@ -34,38 +34,38 @@ _OPEN_ENDED = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nConnection: close\
 
 
 def slow(delay_s: float) -> Fault:
-    """Answer rightly, but only after `delay_s`."""
+    """Send the normal response after `delay_s`."""
 
     def fault(request: SimRequest, handler: Handler) -> SimResponse:
-        answer = handler(request)
-        return SimResponse(answer.status, (delay_s, answer.to_bytes()))
+        response = handler(request)
+        return SimResponse(response.status, (delay_s, response.to_bytes()))
 
     return fault
 
 
 def hang() -> Fault:
-    """Take the request and never answer."""
+    """Accept the request and never respond."""
     return lambda request, handler: SimResponse(0, (AbnormalEnd.HANG,), close=True)
 
 
 def hang_mid_body() -> Fault:
-    """Send half of the body and nothing more, with the connection open."""
+    """Send half of the body, then nothing, and keep the connection open."""
     return _cut(AbnormalEnd.HANG)
 
 
 def close_mid_body() -> Fault:
-    """Send half of the body and close."""
+    """Send half of the body, then close the connection."""
     return _cut(AbnormalEnd.CLOSE)
 
 
 def close_unanswered(*, reset: bool = False) -> Fault:
-    """Close (or reset) the connection without a byte."""
+    """Close (or reset) the connection without sending a byte."""
     end = AbnormalEnd.RESET if reset else AbnormalEnd.CLOSE
     return lambda request, handler: SimResponse(0, (end,), close=True)
 
 
 def drip(chunk_bytes: int, every_s: float) -> Fault:
-    """Send the right answer in tiny pieces."""
+    """Send the normal response in small chunks."""
 
     def steps(wire: bytes) -> Iterator[Step]:
         for start in range(0, len(wire), chunk_bytes):
@@ -73,8 +73,8 @@ def drip(chunk_bytes: int, every_s: float) -> Fault:
             yield every_s
 
     def fault(request: SimRequest, handler: Handler) -> SimResponse:
-        answer = handler(request)
-        return SimResponse(answer.status, steps(answer.to_bytes()))
+        response = handler(request)
+        return SimResponse(response.status, steps(response.to_bytes()))
 
     return fault
 
@@ -83,19 +83,19 @@ def wrong_length(by: int) -> Fault:
     """Declare `by` bytes more than are sent (then close), or fewer if negative."""
 
     def fault(request: SimRequest, handler: Handler) -> SimResponse:
-        answer = handler(request)
-        head, _, body = answer.to_bytes().partition(b"\r\n\r\n")
+        response = handler(request)
+        head, _, body = response.to_bytes().partition(b"\r\n\r\n")
         true_length = b"Content-Length: %d" % len(body)
         lie = b"Content-Length: %d" % max(0, len(body) + by)
         return SimResponse(
-            answer.status, head.replace(true_length, lie) + b"\r\n\r\n" + body, close=True
+            response.status, head.replace(true_length, lie) + b"\r\n\r\n" + body, close=True
         )
 
     return fault
 
 
 def gzip_bomb(size_bytes: int) -> Fault:
-    """Send a gzip body that unpacks to `size_bytes` of zeros, about a thousandth over the wire."""
+    """Send a gzip body that unpacks to `size_bytes` of zeros; about a thousandth on the wire."""
 
     def steps() -> Iterator[Step]:
         yield _OPEN_ENDED + b"Content-Encoding: gzip\r\n\r\n"
@@ -110,14 +110,14 @@ def gzip_bomb(size_bytes: int) -> Fault:
 
 
 def corrupt_gzip() -> Fault:
-    """Declare gzip and send what is none."""
+    """Declare gzip and send invalid gzip data."""
     return lambda request, handler: build_response(
         request, 200, b"\x1f\x8b\x08\x00 this is no gzip", extra="Content-Encoding: gzip\r\n"
     )
 
 
 def endless_body() -> Fault:
-    """Send a body that never ends, as fast as it is read."""
+    """Send a body that never ends, as fast as the client reads."""
 
     def steps() -> Iterator[Step]:
         yield _OPEN_ENDED + b"\r\n<!DOCTYPE html><title>endless</title>"
@@ -140,12 +140,12 @@ def endless_header() -> Fault:
 
 
 def huge_header(size_bytes: int) -> Fault:
-    """Send one header field of `size_bytes`, then the right body."""
+    """Send one header field of `size_bytes`, then the normal body."""
     return _with_header("X-Huge", "x" * size_bytes)
 
 
 def invalid_header() -> Fault:
-    """Send header lines no HTTP parser may accept."""
+    """Send header lines that no HTTP parser may accept."""
     wire = (
         b"HTTP/1.1 200 OK\r\nno colon here\r\nBad Name\x00: \x01\r\n: empty\r\n"
         b"Content-Length: twelve\r\n\r\nhello"
@@ -154,7 +154,7 @@ def invalid_header() -> Fault:
 
 
 def invalid_chunks() -> Fault:
-    """Send a chunked body whose chunk sizes are no numbers."""
+    """Send a chunked body with invalid chunk sizes."""
     wire = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\nhello\r\n0\r\n\r\n"
     return lambda request, handler: SimResponse(200, wire, close=True)
 
@@ -167,7 +167,7 @@ def junk(size_bytes: int = 4096) -> Fault:
 
 
 def redirect(location: str, *, status: int = 302) -> Fault:
-    """Redirect to `location`; `{origin}` and `{target}` in it stand for the request's."""
+    """Redirect to `location`; `{origin}` and `{target}` in it are filled from the request."""
 
     def fault(request: SimRequest, handler: Handler) -> SimResponse:
         filled = location.replace("{origin}", request.origin).replace("{target}", request.target)
@@ -177,12 +177,12 @@ def redirect(location: str, *, status: int = 302) -> Fault:
 
 
 def redirect_loop() -> Fault:
-    """Redirect to the very same URL."""
+    """Redirect to the same URL."""
     return redirect("{target}", status=301)
 
 
 def redirect_chain(hops: int) -> Fault:
-    """Redirect `hops` times (to the same path with a growing `hop`), then answer rightly."""
+    """Redirect `hops` times (same path, `hop` counts up), then respond normally."""
 
     def fault(request: SimRequest, handler: Handler) -> SimResponse:
         path, _, query = request.target.partition("?hop=")
@@ -195,12 +195,12 @@ def redirect_chain(hops: int) -> Fault:
 
 
 def status(code: int) -> Fault:
-    """Answer with a status and a short page about it."""
+    """Respond with a status and a short page about it."""
     return lambda request, handler: build_error_response(request, code)
 
 
 def busy(code: int = 503, *, retry_after_s: float | None = None, as_date: bool = False) -> Fault:
-    """Answer 503 or 429, with a Retry-After in seconds or as a date."""
+    """Respond with 503 or 429, with a Retry-After in seconds or as a date."""
 
     def fault(request: SimRequest, handler: Handler) -> SimResponse:
         if retry_after_s is None:
@@ -212,12 +212,12 @@ def busy(code: int = 503, *, retry_after_s: float | None = None, as_date: bool =
 
 
 def soft_404() -> Fault:
-    """Answer 200 with a page about missing pages where the right answer is 404."""
+    """Respond with 200 and an error page where the normal status is 404."""
 
     def fault(request: SimRequest, handler: Handler) -> SimResponse:
-        answer = handler(request)
-        if answer.status != 404:
-            return answer
+        response = handler(request)
+        if response.status != 404:
+            return response
         page = (
             "<!DOCTYPE html><title>Nothing here</title><h1>Sorry</h1>"
             f"<p>We looked everywhere for {len(request.path)} letters and found nothing.</p>"
@@ -228,26 +228,26 @@ def soft_404() -> Fault:
 
 
 def wrong_content_type(content_type: str) -> Fault:
-    """Answer rightly but declare another Content-Type; an empty text drops the field."""
+    """Respond normally but declare another Content-Type; an empty string drops the field."""
 
     def fault(request: SimRequest, handler: Handler) -> SimResponse:
-        answer = handler(request)
-        head, end, body = answer.to_bytes().partition(b"\r\n\r\n")
+        response = handler(request)
+        head, end, body = response.to_bytes().partition(b"\r\n\r\n")
         lines = [line for line in head.split(b"\r\n") if not line.startswith(b"Content-Type:")]
         if content_type:
             lines.append(b"Content-Type: " + content_type.encode("latin-1"))
-        return SimResponse(answer.status, b"\r\n".join(lines) + end + body)
+        return SimResponse(response.status, b"\r\n".join(lines) + end + body)
 
     return fault
 
 
 def body(content: bytes, *, content_type: str) -> Fault:
-    """Answer 200 with this content, whatever the page."""
+    """Respond with 200 and this content for every page."""
     return lambda request, handler: build_response(request, 200, content, content_type=content_type)
 
 
 def first_requests(times: int, fault: Fault) -> Fault:
-    """Strike at the first `times` requests only."""
+    """Apply the fault to the first `times` requests only."""
     seen = count()
     return lambda request, handler: (
         fault(request, handler) if next(seen) < times else handler(request)
@@ -255,14 +255,14 @@ def first_requests(times: int, fault: Fault) -> Fault:
 
 
 def sometimes(share: float, fault: Fault, *, seed: int = 0) -> Fault:
-    """Strike at a share of the requests, drawn by their numbers."""
+    """Apply the fault to a share of the requests, drawn by request number."""
     return lambda request, handler: (
         fault(request, handler) if uniform(seed, request.serial) < share else handler(request)
     )
 
 
 def between(start_at: float, end_at: float, fault: Fault) -> Fault:
-    """Strike from `start_at` until before `end_at`, wall instants."""
+    """Apply the fault from `start_at` until before `end_at`, Unix seconds."""
     return lambda request, handler: (
         fault(request, handler) if start_at <= request.at < end_at else handler(request)
     )
@@ -300,7 +300,7 @@ def parse_fault(text: str) -> Fault:
     """Return the fault that a command line names as `NAME` or `NAME:ARGUMENT`.
 
     Raises:
-        OperatorError: no such fault, or its argument is missing or wrong.
+        OperatorError: the fault is unknown, or its argument is missing or invalid.
     """
     name, _, argument = text.partition(":")
     try:
@@ -315,18 +315,18 @@ def parse_fault(text: str) -> Fault:
 
 def _cut(end: AbnormalEnd) -> Fault:
     def fault(request: SimRequest, handler: Handler) -> SimResponse:
-        answer = handler(request)
-        head, mark, body = answer.to_bytes().partition(b"\r\n\r\n")
-        return SimResponse(answer.status, (head + mark + body[: len(body) // 2], end), close=True)
+        response = handler(request)
+        head, mark, body = response.to_bytes().partition(b"\r\n\r\n")
+        return SimResponse(response.status, (head + mark + body[: len(body) // 2], end), close=True)
 
     return fault
 
 
 def _with_header(name: str, value: str) -> Fault:
     def fault(request: SimRequest, handler: Handler) -> SimResponse:
-        answer = handler(request)
-        first_line, mark, rest = answer.to_bytes().partition(b"\r\n")
+        response = handler(request)
+        first_line, mark, rest = response.to_bytes().partition(b"\r\n")
         field = f"{name}: {value}\r\n".encode("latin-1")
-        return SimResponse(answer.status, first_line + mark + field + rest)
+        return SimResponse(response.status, first_line + mark + field + rest)
 
     return fault

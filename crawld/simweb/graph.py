@@ -1,10 +1,10 @@
-"""Which pages a site has and how they link: computed, never stored.
+"""Pages of a site and their links, computed instead of stored.
 
-Pages are numbered 0 .. pages - 1; page 0 is the home page at `/`. Page i hangs under
-(i - 1) // branching, so breadth-first from home reaches every page; cross links, skewed towards
-low numbers as in-links of a real wiki are, come on top. Titles are a bijection of the number
-(an affine map modulo a power of the vocabulary size, read as digits that are words), therefore a
-path is turned back into its page by arithmetic and a site of a million pages takes no memory.
+Pages are numbered 0 .. pages - 1; page 0 is the home page at `/`. The parent of page i is page
+(i - 1) // branching, so a breadth-first crawl from the home page reaches every page. Cross links
+are added, skewed towards low numbers like the in-links of a real wiki. A title is a bijection of
+the page number (an affine map modulo a power of the vocabulary size, whose digits are words). So
+arithmetic turns a path back into its page, and a site of a million pages needs no memory.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _ENDINGS = ("", "n", "ra", "lis", "st", "mo", "der", "th")
 
 
 def _vocabulary() -> tuple[str, ...]:
-    # Two syllables spell the number, so no two words are equal; the ending is for variety.
+    # Two syllables encode the number, so all words differ; the ending is for variety.
     syllables = [_ONSETS[i % 16] + _VOWELS[(i // 16 + i) % 5] for i in range(32)]
     return tuple(
         syllables[i >> 5] + syllables[i & 31] + _ENDINGS[draw(i) % len(_ENDINGS)]
@@ -34,14 +34,14 @@ _SIZE = len(VOCABULARY)
 
 @dataclass(frozen=True, slots=True)
 class SiteGraph:
-    """A wiki-like site: numbers, titles, paths, links.
+    """A wiki-like site: page numbers, titles, paths and links.
 
     Attributes:
-        pages: how many pages, at least 1.
+        pages: number of pages, at least 1.
         seed: other seeds give other titles and other cross links.
         branching: children of a page in the tree.
-        cross_links: random links of a page beside the tree's.
-        sections: path prefixes the pages are spread over.
+        cross_links: random links of a page besides those of the tree.
+        sections: number of path prefixes that the pages are spread over.
     """
 
     pages: int
@@ -81,7 +81,7 @@ class SiteGraph:
         return f"/wiki/{VOCABULARY[self.section(page)]}/{name}"
 
     def page_at(self, path: str) -> int | None:
-        """Return the page that lives at `path`; None if there is none."""
+        """Return the page at `path`; None if there is none."""
         if path == "/":
             return 0
         page = self._page_titled(path.rpartition("/")[2])
@@ -92,16 +92,16 @@ class SiteGraph:
         return draw(self.seed, page, 1) % self.sections
 
     def parent(self, page: int) -> int:
-        """Return the page above in the tree; home is its own parent."""
+        """Return the parent of a page in the tree; the home page is its own parent."""
         return max(0, (page - 1) // self.branching)
 
     def children(self, page: int) -> range:
-        """Return the pages below in the tree."""
+        """Return the children of a page in the tree."""
         first = page * self.branching + 1
         return range(min(first, self.pages), min(first + self.branching, self.pages))
 
     def outlinks(self, page: int) -> tuple[int, ...]:
-        """Return the pages this one links to, without itself and without repeats."""
+        """Return the pages that a page links to, without itself and without duplicates."""
         found = dict.fromkeys((*self.children(page), 0, self.parent(page)))
         for k in range(self.cross_links):
             found[int(self.pages * uniform(self.seed, page, 2, k) ** 2)] = None

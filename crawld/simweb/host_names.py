@@ -1,4 +1,4 @@
-"""Host names of the web of replicas: words of syllables, domains no two sites share."""
+"""Generate unique host names made of syllables for the simulated web of replicas."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ _LETTERS = "abcdefghijklmnopqrstuvwxyz"
 
 
 class HostNames:
-    """Draws names; every name it returns is new."""
+    """Draws random host names and never returns the same one twice."""
 
     def __init__(self, rng: np.random.Generator) -> None:
-        """Make a vocabulary of words that sites choose from, few of them often."""
+        """Make a vocabulary of 5,000 words."""
         self._rng = rng
         self._taken: set[str] = set()
         self._words = [self._new_word() for _ in range(5_000)]
@@ -27,7 +27,7 @@ class HostNames:
         return "".join(_ONSETS[a] + _ENDS[b] for a, b in zip(onsets, ends, strict=True))
 
     def word(self) -> str:
-        """Return a word, early ones of the vocabulary more often."""
+        """Return a word; early words of the vocabulary are more frequent."""
         return self._words[int(len(self._words) * self._rng.random() ** 2)]
 
     def top_level(self) -> str:
@@ -35,7 +35,7 @@ class HostNames:
         return _TOP_LEVELS[int(self._rng.choice(len(_TOP_LEVELS), p=_TOP_LEVEL_SHARES))]
 
     def claim(self, name: str) -> str:
-        """Return the name, or one with a number behind its first label if it is taken."""
+        """Return the name, with a number after its first label if it is taken."""
         label, _, rest = name.partition(".")
         number = 1
         while name in self._taken:
@@ -52,12 +52,12 @@ class HostNames:
         return self.claim(f"{label}.{self.top_level()}")
 
     def other_top_level(self, domain: str) -> str:
-        """Return the same domain under another top level."""
+        """Return the first label of a domain under another top-level domain."""
         label = domain.partition(".")[0]
         return self.claim(f"{label}.{self.top_level()}")
 
     def misspelled(self, domain: str) -> str:
-        """Return a domain that differs in a letter or has a word more."""
+        """Return a domain that differs by one letter or has one more word."""
         label, _, rest = domain.partition(".")
         if self._rng.random() < 0.5:
             return self.claim(f"{label}-{self.word()}.{rest}")

@@ -1,12 +1,11 @@
-"""Every request a simulated web received, and when: the witness of politeness.
+"""Ledger of every request a simulated web received: the evidence for politeness.
 
-Rows lie in flat typed columns with interned texts, about 60 bytes a request. Two instants are
-kept on the monotonic clock: when the first byte of a request came and when its header was
-complete; spacing is measured between the latter. With a file, each row is also written as a JSON
-line and flushed before the answer goes out, so that another process can judge.
+Rows are stored in flat typed columns with interned strings, about 60 bytes per request. A row has
+two monotonic times: first byte received, and header complete; gaps are measured between the latter.
+With a file, each row is also written as a JSON line and flushed before the response is sent, so
+that another process can check it.
 
-Invariants: rows stand in the order of `complete_s`; a ledger that had to drop rows refuses to
-vouch for anything about them.
+Invariants: rows are in order of `complete_s`; a ledger that dropped rows refuses to compute gaps.
 """
 
 from __future__ import annotations
@@ -27,17 +26,17 @@ class LedgerRow:
     """One request.
 
     Attributes:
-        first_byte_s: monotonic instant of its first byte.
-        complete_s: monotonic instant at which its header was complete.
-        at: wall instant then, Unix seconds, by the clock of the simulated web.
+        first_byte_s: monotonic time of its first byte.
+        complete_s: monotonic time at which its header was complete.
+        at: the same time in Unix seconds, by the clock of the simulated web.
         host: host name the client asked for.
         peer: address of the client.
-        address: address of the server that was dialled.
+        address: address of the server that the client connected to.
         target: path and query; empty if the request was not HTTP.
-        status: answered status; 0 if none.
-        user_agent: as sent, empty if absent.
-        if_none_match: as sent, empty if absent.
-        if_modified_since: as sent, empty if absent.
+        status: response status; 0 if none.
+        user_agent: as sent; empty if absent.
+        if_none_match: as sent; empty if absent.
+        if_modified_since: as sent; empty if absent.
     """
 
     first_byte_s: float
@@ -55,7 +54,7 @@ class LedgerRow:
 
 @dataclass(frozen=True, slots=True)
 class DelayViolation:
-    """Two requests closer than they may be: `key` is the host or address, `at` the later's."""
+    """Two requests closer than allowed: `key` is the host or address, `at` the later one's time."""
 
     key: str
     gap_s: float
@@ -70,8 +69,8 @@ class Ledger:
     """All requests in order.
 
     Args:
-        path: also write JSON lines to this file.
-        max_rows: rows kept in memory; later ones are only written to the file, if any.
+        path: file to which rows are also written as JSON lines.
+        max_rows: maximum rows in memory; later ones go only to the file, if any.
     """
 
     def __init__(self, path: Path | str | None = None, *, max_rows: int = MAX_ROWS) -> None:
@@ -114,7 +113,7 @@ class Ledger:
 
     @classmethod
     def read(cls, path: Path | str) -> Ledger:
-        """Read the JSON lines another process wrote; an unfinished last line is left out."""
+        """Read the JSON lines of another process; an incomplete last line is skipped."""
         ledger = cls()
         with Path(path).open(encoding="utf-8") as lines:
             for line in lines:
@@ -123,7 +122,7 @@ class Ledger:
         return ledger
 
     def row(self, index: int) -> LedgerRow:
-        """Return one request by its place."""
+        """Return one request by its index."""
         texts = {name: self._words[column[index]] for name, column in self._texts.items()}
         return LedgerRow(
             first_byte_s=self._first_byte_s[index],
@@ -142,22 +141,22 @@ class Ledger:
         return self._where("host", host)
 
     def requests_at_address(self, address: str) -> list[LedgerRow]:
-        """Return the requests that dialled an address, in order."""
+        """Return the requests to a server address, in order."""
         return self._where("address", address)
 
     def hosts(self) -> Mapping[str, int]:
-        """Return how many requests each host got."""
+        """Return the number of requests per host."""
         counts: dict[int, int] = {}
         for number in self._texts["host"]:
             counts[number] = counts.get(number, 0) + 1
         return {self._words[number]: total for number, total in counts.items()}
 
     def spacing(self, host: str) -> float:
-        """Return the smallest gap between two requests to a host, in seconds; inf below two."""
+        """Return the smallest gap between two requests to a host, seconds; inf if fewer."""
         return self.spacings().get(host, math.inf)
 
     def spacings(self, *, by: str = "host") -> dict[str, float]:
-        """Return the smallest gap of every host (or `address`) that got two requests."""
+        """Return the smallest gap of every host (or `address`) with at least two requests."""
         smallest: dict[str, float] = {}
         for key, gap_s, _ in self._gaps(by):
             smallest[key] = min(gap_s, smallest.get(key, math.inf))
@@ -166,15 +165,12 @@ class Ledger:
     def violations(
         self, host: str | None = None, *, delay_s: float, by: str = "host"
     ) -> list[DelayViolation]:
-        """Return every gap shorter than the delay.
+        """Return every gap shorter than the delay, in order of the later request.
 
         Args:
-            host: only this host (or address); None asks for all.
-            delay_s: the gap each must at least have.
-            by: `host`, or `address` for the address that was dialled.
-
-        Returns:
-            The violations in order of the later request.
+            host: only this host (or address); None for all.
+            delay_s: minimum gap.
+            by: `host`, or `address` for the server address.
         """
         return [
             DelayViolation(key, gap_s, self._at[index], self._words[self._texts["target"][index]])

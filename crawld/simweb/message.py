@@ -1,8 +1,8 @@
-"""What a simulated server is asked and what it answers, without a socket.
+"""Requests and responses of the simulated web, without sockets.
 
-A site decides, the server acts: an answer is either its bytes, or steps (bytes to send, seconds to
-pause, an end) that the server walks through. A fault is therefore a value that a test can read,
-and an endless body is a generator that nobody has to hold.
+A site decides, the server acts: a response is either bytes, or a sequence of steps (bytes to send,
+seconds to wait, an abnormal end) that the server executes. So a fault is a value that a test can
+inspect, and an endless body is a generator.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _REASONS = {status.value: status.phrase for status in HTTPStatus}
 
 
 class AbnormalEnd(Enum):
-    """How a conversation ends before its answer is whole."""
+    """How a connection ends before its response is complete."""
 
     CLOSE = "close"
     RESET = "reset"
@@ -31,15 +31,15 @@ Step = bytes | float | AbnormalEnd
 
 @dataclass(slots=True)
 class SimRequest:
-    """One request as the server read it; not frozen, because building a frozen one is slow.
+    """One request as the server read it; not frozen, because frozen dataclasses are slow to build.
 
     Attributes:
         method: as sent.
         target: path and query as sent.
-        headers: lower-case name to value; of repeated names the last.
-        host: host name of the Host header in lower case, or the address that was dialled.
+        headers: lower-case name to value; the last value of repeated names.
+        host: host name of the Host header in lower case, or the address the client connected to.
         origin: scheme, host and port as the client named them.
-        at: wall instant at which the header was complete, Unix seconds.
+        at: time at which the header was complete, Unix seconds.
         serial: number of the request at its server, from 0.
     """
 
@@ -59,10 +59,10 @@ class SimRequest:
 
 @dataclass(frozen=True, slots=True)
 class SimResponse:
-    """One answer.
+    """One response.
 
     Attributes:
-        status: status code; 0 if the answer never gets that far.
+        status: status code; 0 if none is sent.
         wire: the bytes, or the steps that send them.
         close: whether the connection ends after it.
     """
@@ -72,9 +72,9 @@ class SimResponse:
     close: bool = False
 
     def to_bytes(self) -> bytes:
-        """Return the bytes of an answer that is not made of steps."""
+        """Return the bytes of a response that is not made of steps."""
         if not isinstance(self.wire, bytes):
-            raise TypeError("an answer made of steps has no bytes of its own")
+            raise TypeError("a response made of steps has no bytes")
         return self.wire
 
 
@@ -84,7 +84,7 @@ def _date_of_second(second: int) -> str:
 
 
 def http_date(at: float) -> str:
-    """Return an instant as an HTTP date, rounded down to the second."""
+    """Return a time as an HTTP date, rounded down to the second."""
     return _date_of_second(int(at))
 
 
@@ -96,17 +96,14 @@ def build_response(
     content_type: str = HTML,
     extra: str = "",
 ) -> SimResponse:
-    """Build a well-formed answer to `request`.
+    """Build a well-formed response with the correct Content-Length.
 
     Args:
-        request: decides about HEAD and about the Date header.
-        status: 304 and HEAD go without a body.
-        body: content as it goes over the wire.
+        request: decides about HEAD and the Date header.
+        status: 304 and HEAD responses have no body.
+        body: content as sent on the wire.
         content_type: value of Content-Type.
         extra: more header lines, each ended by CRLF.
-
-    Returns:
-        The answer as bytes, with its true Content-Length.
     """
     head = f"HTTP/1.1 {status} {_REASONS.get(status, 'Unknown')}\r\n"
     head += f"Date: {http_date(request.at)}\r\n{extra}"
@@ -118,6 +115,6 @@ def build_response(
 
 
 def build_error_response(request: SimRequest, status: int) -> SimResponse:
-    """Build a short page that says `status`."""
+    """Build a short HTML response that shows `status`."""
     text = f"<!DOCTYPE html><title>{status}</title><h1>{status} {_REASONS.get(status, '')}</h1>"
     return build_response(request, status, text.encode())

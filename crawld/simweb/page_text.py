@@ -1,11 +1,11 @@
-"""What a page says, revision after revision.
+"""The text of a page at each revision.
 
-The text of a page is blocks of sentences and a few numbered facts. Revision r is revision 0 with
-r edits applied, each of one kind, drawn by (seed, page, r): so any revision can be rebuilt by
-replay, and stepping to the next one costs microseconds. Every edit changes the visible text.
+A text is blocks of sentences and a few numeric facts. Revision r is revision 0 with r edits
+applied, each of one kind, drawn by (seed, page, r). So any revision can be rebuilt by replay, and
+the next one costs microseconds. Every edit changes the visible text.
 
-Invariant: the number of sentences stays between half and twice its start; an edit that would
-leave that range becomes its opposite, and `kinds` records what was truly done.
+Invariant: the number of sentences stays between half and twice its initial value; an edit that
+would leave that range becomes its opposite, and `kinds` records what was actually done.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from crawld.simweb.stateless_random import draw, mix, uniform
 
 SENTENCES_PER_BLOCK = 5
 FACTS = 6
-MEAN_SENTENCE_BYTES = 87  # measured, its share of paragraph marks and headings included
+MEAN_SENTENCE_BYTES = 87  # measured, including its share of paragraph tags and headings
 
 
 class EditKind(StrEnum):
@@ -32,7 +32,7 @@ class EditKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class EditMix:
-    """Shares of the kinds of edits; the rest rewrite a sentence."""
+    """Shares of the kinds of edits; the remaining edits rewrite a sentence."""
 
     insertion: float = 0.2
     digits: float = 0.15
@@ -41,15 +41,15 @@ class EditMix:
     def __post_init__(self) -> None:
         shares = (self.insertion, self.digits, self.deletion)
         if min(shares) < 0 or sum(shares) > 1:
-            raise ValueError("shares of edits must not be negative nor exceed 1 together")
+            raise ValueError("edit shares must not be negative or exceed 1 in sum")
 
-    def kind(self, chance: float) -> EditKind:
+    def kind(self, selector: float) -> EditKind:
         """Return the kind that a uniform number in (0, 1) selects."""
-        if chance < self.digits:
+        if selector < self.digits:
             return EditKind.DIGITS
-        if chance < self.digits + self.deletion:
+        if selector < self.digits + self.deletion:
             return EditKind.DELETION
-        if chance < self.digits + self.deletion + self.insertion:
+        if selector < self.digits + self.deletion + self.insertion:
             return EditKind.INSERTION
         return EditKind.REWRITE
 
@@ -58,26 +58,26 @@ USUAL_EDITS = EditMix()
 
 
 def make_sentence(*coordinates: int) -> str:
-    """Return a sentence of 8 to 16 words, frequent words more often, by its coordinates."""
+    """Return a sentence of 8 to 16 words, drawn by the keys; low words are more frequent."""
     base = draw(*coordinates)
     words = []
     for k in range(8 + base % 9):
         if k % 3 == 0:
             bits = mix(base + k)
-        # The product of two uniform numbers favours small ones: a skewed vocabulary.
+        # The product of two uniform numbers favors small ones: a skewed vocabulary.
         words.append(VOCABULARY[((bits & 1023) * ((bits >> 10) & 1023)) >> 10])
         bits >>= 20
     return " ".join(words).capitalize() + "."
 
 
 class PageText:
-    """The text of one page at one revision, which can only step forward.
+    """The text of one page at one revision; it can only move forward.
 
     Attributes:
-        revision: how many edits are in.
+        revision: number of edits applied.
         blocks: sentences of each paragraph.
-        facts: numbers of four digits, each different after each edit of it.
-        kinds: what each edit was, the first edit first.
+        facts: four-digit numbers; each edit of one changes it.
+        kinds: kind of each edit, the first edit first.
     """
 
     __slots__ = ("_mix", "_seed", "_sentences", "_start", "blocks", "facts", "kinds", "revision")

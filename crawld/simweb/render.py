@@ -1,11 +1,11 @@
-"""HTML of a page at a revision, and the noise a server adds to each answer.
+"""HTML of a page at a revision, and the noise a server adds to each response.
 
-A page is rendered once a revision into constant pieces with holes between them; each response
-fills the holes with noise (date stamp, counter, advert, nonce, CSRF field, comment). Truth and
-noise are thus apart by construction: two answers of one revision differ in the holes only.
+A page is rendered once per revision into constant pieces with holes between them. Each response
+fills the holes with noise (date stamp, counter, advertisement, nonce, CSRF field, comment). So two
+responses of one revision differ only in the holes.
 
 Invariants: the caches of a site are bounded, texts by number, rendered pages by bytes; an evicted
-page is rebuilt by replay, byte for byte the same.
+page is rebuilt from its edits, byte for byte the same.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _ADVERTS = 12
 
 
 class Noise(StrEnum):
-    """What differs between two answers of one revision; the value marks its hole."""
+    """What differs between two responses of one revision; the value marks its hole."""
 
     DATE = "d"
     COUNTER = "c"
@@ -48,10 +48,10 @@ class PageStyle:
     """How the pages of a site look.
 
     Attributes:
-        page_bytes: planned size of a page; the true one lies within a fifth of it, but never
-            below what its links take.
+        page_bytes: target size of a page; the actual size is within a fifth of it, but never below
+            what its links need.
         mix: shares of the kinds of edits.
-        noise: what each answer adds.
+        noise: what each response adds.
     """
 
     page_bytes: int = 3000
@@ -67,21 +67,21 @@ class Rendering:
 
     Args:
         graph: titles and links.
-        look: size, edits and noise.
-        home_links: paths that only the home page links to, beside its pages.
-        kept_html_bytes: bound of the rendered pages in memory.
+        style: size, edits and noise.
+        home_links: further paths that only the home page links to.
+        kept_html_bytes: maximum size of the rendered pages in memory.
     """
 
     def __init__(
         self,
         graph: SiteGraph,
-        look: PageStyle,
+        style: PageStyle,
         *,
         home_links: tuple[str, ...] = (),
         kept_html_bytes: int = KEPT_HTML_BYTES,
     ) -> None:
         self._graph = graph
-        self._look = look
+        self._style = style
         self._home_links = home_links
         self._kept_html_bytes = kept_html_bytes
         self._texts: OrderedDict[int, PageText] = OrderedDict()
@@ -89,16 +89,13 @@ class Rendering:
         self.kept_bytes = 0
 
     def html(self, page: int, revision: int, *, serial: int = 0, at: float = 0.0) -> bytes:
-        """Return one answer's body.
+        """Return the body of one response, UTF-8.
 
         Args:
-            page: number of the page.
-            revision: how many edits are in.
-            serial: number of the answer; noise is drawn from it.
-            at: wall instant the date stamp shows.
-
-        Returns:
-            UTF-8 HTML.
+            page: page number.
+            revision: number of edits applied.
+            serial: number of the response; its noise is drawn from it.
+            at: time shown by the date stamp, Unix seconds.
         """
         pieces = self._pieces_of(page, revision)
         if len(pieces) == 1:
@@ -109,7 +106,7 @@ class Rendering:
         return b"".join(filled)
 
     def edit_kind(self, page: int, revision: int) -> EditKind:
-        """Return what kind of edit made `revision` (at least 1) of a page."""
+        """Return the kind of edit that made `revision` (at least 1) of a page."""
         return self._text(page, revision).kinds[revision - 1]
 
     def _pieces_of(self, page: int, revision: int) -> list[bytes]:
@@ -132,16 +129,16 @@ class Rendering:
         text = self._texts.pop(page, None)
         if text is None or text.revision > revision:
             links = len(self._graph.outlinks(page))
-            room = self._look.page_bytes - _FRAME_BYTES - links * _LINK_BYTES
+            room = self._style.page_bytes - _FRAME_BYTES - links * _LINK_BYTES
             text = PageText(
                 draw(self._graph.seed, page, 5),
                 sentences=room // MEAN_SENTENCE_BYTES,
-                mix=self._look.mix,
+                mix=self._style.mix,
             )
         while text.revision < revision:
             text.advance()
         if revision == 0:
-            return text  # as cheap to draw again as it was, and most pages of a large web are
+            return text  # cheap to draw again, and most pages of a large web never change
         self._texts[page] = text
         if len(self._texts) > KEPT_TEXTS:
             self._texts.popitem(last=False)
@@ -168,21 +165,21 @@ class Rendering:
         links = [f'<a href="{graph.path(n)}">{graph.title(n)}</a>' for n in graph.outlinks(page)]
         if page == 0:
             links += [f'<a href="{path}">{path}</a>' for path in self._home_links]
-        rows, told = text.facts[:3], text.facts[3:]
-        parts = [_infobox(rows)]
+        table, in_text = text.facts[:3], text.facts[3:]
+        parts = [_infobox(table)]
         blocks = len(text.blocks)
         for k, block in enumerate(text.blocks):
             if k % 4 == 0:
                 heading = VOCABULARY[draw(graph.seed, page, 6, k) % 1024].capitalize()
                 parts.append(f"<h2>{heading}</h2>\n")
-            fact = f" They were {told[k]} in all." if k < len(told) else ""
+            fact = f" They were {in_text[k]} in all." if k < len(in_text) else ""
             see = f" See {', '.join(links[k::blocks])}." if k < len(links) else ""
             parts.append(f"<p>{' '.join(block)}{fact}{see}</p>\n")
-        parts += [f"<p>They were {number} in all.</p>\n" for number in told[blocks:]]
+        parts += [f"<p>They were {number} in all.</p>\n" for number in in_text[blocks:]]
         return "".join(parts)
 
     def _hole(self, noise: Noise) -> str:
-        return f"\0{noise.value}" if noise in self._look.noise else ""
+        return f"\0{noise.value}" if noise in self._style.noise else ""
 
 
 def _infobox(numbers: list[int]) -> str:

@@ -1,9 +1,8 @@
-"""A web of replicas on sockets: what its crawl saw is what its hosts serve.
+"""Serve a web of replicas: its hosts answer with what its crawl saw.
 
-Every page that the crawl of `replica_web` fetched stands under a path made of its key and shows a
-text made of its signature; the root leads to twelve pages, each of those to more, so that a
-crawler finds all of them breadth first. A page with nothing to compare is empty, or redirects
-where its host redirects.
+Each page that the crawl of `replica_web` fetched has a path made from its path key and a text made
+from its signature. The root links to twelve pages, each of those to twelve more, so a crawler finds
+all pages breadth first. A page without a signature is empty, or redirects if its host redirects.
 """
 
 from __future__ import annotations
@@ -29,10 +28,10 @@ class ReplicaHost:
     """One host of a web of replicas.
 
     Attributes:
-        name: its name.
-        address: the address it stands under in the web; the same for hosts that share one.
+        name: host name.
+        address: its address in the web; hosts may share one.
         targets: path of each page, the root first.
-        group: its group of replicas, -1: none.
+        group: its group of replicas; -1 for none.
     """
 
     def __init__(
@@ -43,17 +42,17 @@ class ReplicaHost:
         pages: Ids,
         moved: HostPointer,
         canonical: HostPointer,
-        neighbours: list[str],
+        neighbors: list[str],
     ) -> None:
-        """Take a host of a web.
+        """Prepare one host of a web.
 
         Args:
             web: the web.
-            host: its index there.
-            pages: places of its pages among those of all.
-            moved: where its first pages redirect, and how many do.
-            canonical: the host that its first pages name as canonical, and how many do.
-            neighbours: names of hosts its root links to.
+            host: index of the host in `web`.
+            pages: indices of its pages among all pages.
+            moved: target of its redirects, and number of leading pages that redirect.
+            canonical: host named as canonical, and number of leading pages that name it.
+            neighbors: host names that its root links to.
         """
         hosts = web.hosts
         self.name, self.address = hosts.names[host], hosts.addresses[host]
@@ -66,24 +65,24 @@ class ReplicaHost:
         self._texts = [texts[at] for at in order]
         self._place = {target: at for at, target in enumerate(self.targets)}
         self._moved, self._canonical = moved, canonical
-        self._neighbours = neighbours
+        self._neighbors = neighbors
 
     @property
     def redirect_count(self) -> int:
-        """How many of its first pages redirect."""
+        """Number of leading pages that redirect."""
         return self._moved[1]
 
     def path_of(self, path: int) -> str:
-        """Return where the page of a path key stands."""
+        """Return the path of the page with a path key."""
         return _target(path)
 
     @property
     def hosts(self) -> tuple[str, ...]:
-        """The names it answers to."""
+        """The host names it answers to."""
         return (self.name,)
 
     def handle(self, request: SimRequest) -> SimResponse:
-        """Answer a request."""
+        """Return the response to a request."""
         at = self._place.get(request.path)
         if at is None or request.method not in ("GET", "HEAD"):
             return build_error_response(request, 404 if at is None else 405)
@@ -94,46 +93,46 @@ class ReplicaHost:
         return build_response(request, 200, self.html(request.path, port).encode())
 
     def redirect_url(self, target: str, port: int | str) -> str | None:
-        """Return where the page of a path redirects; None: it shows something itself."""
+        """Return the redirect target of a page; None if the page has content."""
         there, count = self._moved
         return f"http://{there}:{port}{target}" if self._place[target] < count else None
 
     def html(self, target: str, port: int | str) -> str:
-        """Return the page of a path."""
+        """Return the HTML of a page."""
         at, text = self._place[target], self._texts[self._place[target]]
         there, count = self._canonical
         canonical = f'<link rel="canonical" href="http://{there}:{port}{target}">'
         head = canonical if at < count else ""
         words = " ".join(make_sentence(text, k) for k in range(_SENTENCES)) if text else ""
         below = self.targets[at * _BRANCHING + 1 : (at + 1) * _BRANCHING + 1]
-        away = [f"http://{name}:{port}/" for name in self._neighbours] if at == 0 else []
-        # Links without words: which pages a copy has must not change the texts of the others.
+        away = [f"http://{name}:{port}/" for name in self._neighbors] if at == 0 else []
+        # Links have no text: the pages that a copy has must not change the texts of the others.
         links = "".join(f'<a href="{target}"></a>' for target in (*below, *away))
         return f"<!DOCTYPE html><html><head>{head}</head><body><p>{words}</p>{links}</body></html>"
 
 
 def replica_hosts(web: ReplicaWeb) -> Iterator[ReplicaHost]:
-    """Yield the hosts of a web, each ready to answer."""
+    """Yield the hosts of a web, ready to answer requests."""
     hosts = web.hosts
     pages, links = _of_hosts(hosts.page_host, len(hosts)), _of_hosts(hosts.link_host, len(hosts))
     moved = {source: (hosts.names[to], n) for (source, to), n in hosts.redirects.items()}
     canonical = {source: (hosts.names[to], n) for (source, to), n in hosts.canonicals.items()}
     for host, (own, links_out) in enumerate(zip(pages, links, strict=True)):
-        neighbours = (hosts.link_target[links_out] % np.uint64(len(hosts))).tolist()
+        neighbors = (hosts.link_target[links_out] % np.uint64(len(hosts))).tolist()
         yield ReplicaHost(
             web,
             host,
             pages=own,
             moved=moved.get(host, _NO_POINTER),
             canonical=canonical.get(host, _NO_POINTER),
-            neighbours=[hosts.names[neighbour] for neighbour in neighbours],
+            neighbors=[hosts.names[neighbor] for neighbor in neighbors],
         )
 
 
 def loopback_addresses_of(addresses: tuple[str, ...]) -> list[str]:
-    """Return a loopback address for each of some addresses, equal for equal ones.
+    """Map addresses to loopback addresses; equal addresses map to equal ones.
 
-    The last octet stays, and addresses of one network stay in one.
+    The last octet stays the same, and addresses of one /24 network stay in one network.
     """
     numbers: dict[str, int] = {}
     found = []
@@ -145,7 +144,7 @@ def loopback_addresses_of(addresses: tuple[str, ...]) -> list[str]:
 
 
 def _of_hosts(host: Ids, count: int) -> list[Ids]:
-    """Return the places of the entries of each host."""
+    """Return, for each host, the indices of its entries."""
     order = np.argsort(host, kind="stable")
     return np.split(order, np.searchsorted(host[order], np.arange(1, count)))
 

@@ -1,7 +1,7 @@
-"""The laws of the web of replicas: how many of each kind, how alike, how well crawled.
+"""Parameters of the simulated webs of replicas: hosts of each kind, their copies, their crawl.
 
-Three webs of about 21,500 hosts. Fixed before any classifier saw them: whoever changes a figure
-here makes another web, and figures measured on the old one no longer hold.
+Three webs of about 21,500 hosts. The values were fixed before any classifier saw the webs. A
+changed value makes a different web, and results measured on the old one no longer hold.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from enum import StrEnum
 
 
 class Cause(StrEnum):
-    """Why a host is replicated."""
+    """Why a host has replicas."""
 
     WWW = "www"
     LOAD_BALANCING = "load_balancing"
@@ -23,16 +23,16 @@ class Cause(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class CopyParameters:
-    """How a copy differs from its original: means of what is drawn anew for every copy.
+    """How a copy differs from its original: the means from which each copy draws its own values.
 
     Attributes:
-        kept: share of the pages that the copy has.
+        kept: share of the original's pages that the copy has.
         stale: share of its pages that show an older text.
         modified: share of its pages changed on purpose: local blocks, injected advertisements.
-        renamed: share of its pages that stand under another path with the same text.
-        extra: pages of its own, as a share of the original's.
-        redirect: chance that the copy redirects to the original.
-        canonical: chance that its pages name the original's as canonical.
+        renamed: share of its pages with the same text under another path.
+        extra: number of its own pages, as a share of the original's.
+        redirect: probability that the copy redirects to the original.
+        canonical: probability that its pages name the original's as canonical.
     """
 
     kept: float
@@ -46,28 +46,28 @@ class CopyParameters:
 
 @dataclass(frozen=True, slots=True)
 class WebParameters:
-    """One web.
+    """Parameters of one web.
 
     Attributes:
         name: `easy`, `standard` or `hard`.
-        hosts: all hosts; those that no other figure speaks of are plain ones.
-        groups: groups of replicas, by cause.
-        copies: how their copies differ.
-        crawl_median: median of the pages fetched of a host, breadth first.
-        crawl_sigma: spread of it (log-normal).
-        crawl_disorder: how far the order of two crawls of the same site differs, in levels.
-        dynamic: mean share of the pages of a site whose text differs at every fetch.
+        hosts: total number of hosts; those outside all other counts are plain hosts.
+        groups: number of replica groups by cause.
+        copies: how the copies of each cause differ.
+        crawl_median: median number of pages fetched per host, breadth first.
+        crawl_sigma: sigma of that number (log-normal).
+        crawl_disorder: how far the order of two crawls of one site differs, in levels.
+        dynamic: mean share of a site's pages whose text differs at every fetch.
         common_paths: mean share of a site's paths that its CMS gives to all its sites.
-        languages: families of language versions: same paths, other texts.
+        languages: families of language versions: same paths, different texts.
         language_free: share of their pages that are the same in every language.
         topics: communities of sites with equal texts (lyrics).
-        topic_equal: chance that a text of a community has the same cleaned digest on a site.
-        topic_same_path: chance that it stands under the community's usual path.
-        platforms: hosts of blogs, each with many blogs under its name.
+        topic_equal: probability that a community text has the same cleaned digest on a site.
+        topic_same_path: probability that it has the community's usual path.
+        platforms: blog platforms, each with many blogs under its domain.
         parkings: companies that park domains.
-        families: sites of one company, other texts under many equal paths.
-        family_documents: at most this many documents that a family shares word for word.
-        broken: hosts that answer an error of their hosting company, with 200, on every path.
+        families: companies with several sites: many equal paths, different texts.
+        family_documents: maximum number of documents that a family shares word for word.
+        broken: hosts that serve their hosting company's error page with status 200 on every path.
     """
 
     name: str
@@ -94,13 +94,13 @@ class WebParameters:
 def scale_web(
     parameters: WebParameters, hosts: int, replicated: float, pages: float | None = None
 ) -> WebParameters:
-    """Return a web of so many hosts under a parameters, with a share of them in groups of replicas.
+    """Return parameters for another number of hosts and another share of replicas.
 
     Args:
-        parameters: whose shares of look-alikes and manners hold.
-        hosts: hosts in all.
-        replicated: share of them that are copies or have copies, about.
-        pages: median of the pages fetched of a host; None: as the parameters has it.
+        parameters: source of all other values; counts of look-alikes scale with `hosts`.
+        hosts: total number of hosts.
+        replicated: approximate share of hosts that are copies or have copies.
+        pages: median number of pages fetched per host; None keeps it.
     """
     in_groups = sum(parameters.groups[cause] * size for cause, size in _HOSTS_PER_GROUP.items())
     share = hosts * replicated / in_groups

@@ -1,14 +1,14 @@
-"""A web of replicas that knows which hosts are copies of which, and why.
+"""Generate a web of replicas with known truth: which hosts are copies, and why.
 
-Sites have pages in levels, paths of their own, paths their CMS gives to every site, and texts;
-hosts show a site, whole or in part, today's or an older state of it, with dynamic blocks, under
-names and addresses of their kind. A crawl fetches a part of each host, breadth first and in an
-order of its own. What only looks like a replica is there too: language versions, communities with
-equal texts, blogs under one name and address, parked domains, families of sites, hosts that answer
-the same error everywhere.
+A site has pages in levels, texts, its own paths, and paths that its CMS gives to every site. A host
+shows a site fully or partly, in its current or an older state, with dynamic blocks, under names and
+addresses typical for its kind. A crawl fetches a part of each host, breadth first, in its own
+order. The web also contains look-alikes: language versions, communities with equal texts, blogs
+under one name and address, parked domains, families of sites, hosts with the same error on every
+path.
 
-Source: the five causes are Carvalho 2014; which look-alikes mislead, from the same and from trial.
-Parameters: `replica_parameters`. A web is a function of its parameters and its seed.
+Source: the five causes are those of Carvalho 2014; the misleading look-alikes come from there and
+from experiments. A web is a pure function of its parameters (`replica_parameters`) and its seed.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ LANGUAGES = ("de", "fr", "it", "es", "pt", "en")
 CITIES = ("berlin", "paris", "roma", "lyon", "porto", "recife", "leeds", "turin")
 
 _LEVEL_ENDS = np.array([1, 13, 103, 10**9])
-"""Pages up to each level of a site: the root, what it links to, and so on."""
+"""Number of pages up to each level of a site: the root, the pages it links to, and so on."""
 
 _CMS_COUNT = 14
 _CMS_PAGES = 150
@@ -36,7 +36,7 @@ _PROVIDERS = 250
 _ERRORS = 15
 
 _FAILED = 0.02
-"""Share of the fetches that give nothing to compare."""
+"""Share of the fetches that return nothing to compare."""
 
 _PATH, _CMS, _NUMBER, _COMMON, _TEXT, _SLUG, _ERROR, _LOCAL, _OLD, _MOVED, _LINK, _FAILURE = range(
     12
@@ -44,7 +44,7 @@ _PATH, _CMS, _NUMBER, _COMMON, _TEXT, _SLUG, _ERROR, _LOCAL, _OLD, _MOVED, _LINK
 
 
 def hash_keys(*keys: int | Ids | Keys) -> Keys:
-    """Return a 64-bit hash of its coordinates, element by element (SplitMix64's finaliser)."""
+    """Return a 64-bit hash of the keys, element by element (finalizer of SplitMix64)."""
     state = np.uint64(0x9E3779B97F4A7C15)
     mixed = np.zeros(1, dtype=np.uint64)
     for key in keys:
@@ -58,14 +58,14 @@ def hash_keys(*keys: int | Ids | Keys) -> Keys:
 
 @dataclass(frozen=True, slots=True)
 class SiteContent:
-    """The original of one or more hosts.
+    """The pages of a site, shown by one or more hosts.
 
     Attributes:
         number: identity of the site.
-        path: key of each page's path; the root is first.
-        text: key of each page's text, 0 where it has none.
-        dynamic: which pages have another text at every fetch.
-        links: keys of the host names it points at.
+        path: path key of each page; the root is first.
+        text: text key of each page; 0 if it has none.
+        dynamic: whether each page's text differs at every fetch.
+        links: keys of the host names it links to.
     """
 
     number: int
@@ -77,12 +77,12 @@ class SiteContent:
 
 @dataclass(frozen=True, slots=True)
 class UnfetchedPages:
-    """Pages that a crawl has met as links and not fetched yet.
+    """Pages that a crawl has seen as links and not fetched yet.
 
     Attributes:
-        host: host of each.
-        path: key of its path.
-        signature: what it will show, `NOTHING` where that is nothing to compare.
+        host: host of each page.
+        path: path key of each page.
+        signature: signature it will have; 0 if there is nothing to compare.
     """
 
     host: Ids
@@ -92,13 +92,13 @@ class UnfetchedPages:
 
 @dataclass(frozen=True, slots=True)
 class ReplicaWeb:
-    """A web, as a crawl saw it, and the truth.
+    """A web as a crawl saw it, and the truth about it.
 
     Attributes:
-        parameters: what it was made from.
-        hosts: what a crawler knows.
-        unfetched: what the rest of each host will show.
-        group: group of replicas of each host, -1 for none.
+        parameters: what it was generated from.
+        hosts: what the crawler knows.
+        unfetched: the remaining pages of each host.
+        group: replica group of each host; -1 for none.
         cause: cause of each group.
     """
 
@@ -109,7 +109,7 @@ class ReplicaWeb:
     cause: tuple[Cause, ...]
 
     def true_pairs(self) -> tuple[Ids, tuple[Cause, ...]]:
-        """Return the keys of all pairs of replicas, in order, and the cause of each."""
+        """Return the sorted keys of all pairs of replicas, and the cause of each."""
         keys: list[int] = []
         causes: list[Cause] = []
         order = np.argsort(self.group, kind="stable")
@@ -124,7 +124,7 @@ class ReplicaWeb:
 
 
 def make_web(parameters: WebParameters, seed: int) -> ReplicaWeb:
-    """Return the web of a parameters and a seed; about five seconds of one core."""
+    """Generate a web; takes about five seconds on one core."""
     return _WebBuilder(parameters, seed).web()
 
 
@@ -152,7 +152,7 @@ class _WebBuilder:
     # --- sites ---------------------------------------------------------------------------------
 
     def site(self, *, cms: int | None = None, pages: int | None = None) -> SiteContent:
-        """Return a new site of its own texts."""
+        """Return a new site with its own texts."""
         rng, parameters = self.rng, self.parameters
         self.site_count += 1
         number = self.site_count
@@ -181,7 +181,7 @@ class _WebBuilder:
         )
 
     def copy(self, site: SiteContent, parameters: CopyParameters) -> SiteContent:
-        """Return the pages of a site as a copy shows them."""
+        """Return the pages of a site as a copy of it shows them."""
         rng = self.rng
         count = len(site.path)
         path, text = site.path.copy(), site.text.copy()
@@ -207,7 +207,7 @@ class _WebBuilder:
         )
 
     def _share(self, mean: float) -> float:
-        """Return a share about a mean, spread as widely as a Beta of weight 5."""
+        """Draw a share around a mean from a Beta distribution of weight 5."""
         if mean in (0.0, 1.0):
             return mean
         return float(self.rng.beta(5 * mean, 5 * (1 - mean)))
@@ -215,7 +215,7 @@ class _WebBuilder:
     # --- hosts ---------------------------------------------------------------------------------
 
     def own_address(self) -> int:
-        """Return an address: one of its own, or one that a provider gives to many."""
+        """Return an exclusive address, or one that a hosting provider shares among many hosts."""
         rng = self.rng
         if rng.random() < 0.4:
             return int(rng.integers(1 << 24, 223 << 24))
@@ -223,7 +223,7 @@ class _WebBuilder:
         return provider + int(40 * rng.random() ** 2)
 
     def host(self, name: str, address: int, site: SiteContent, group: int = -1) -> int:
-        """Crawl a host and return its index."""
+        """Add a host, crawl it, and return its index."""
         rng, parameters = self.rng, self.parameters
         index = len(self.names)
         level = np.searchsorted(_LEVEL_ENDS, np.arange(len(site.path)), side="right")
@@ -234,7 +234,8 @@ class _WebBuilder:
         fetched, rest = order[:end], order[end:]
         shown = np.where(site.dynamic, hash_keys(_LOCAL, site.text, index, 7), site.text)
         shown = np.where(site.text == 0, np.uint64(0), shown)
-        # Failed, empty. What is not fetched draws nothing: the crawl is the same with and without.
+        # A failed fetch is empty. Unfetched pages use no random numbers, so the crawl does not
+        # depend on them.
         text = np.where(rng.random(len(fetched)) < _FAILED, np.uint64(0), shown[fetched])
         fails = hash_keys(_FAILURE, index, site.path[rest]) % np.uint64(1 / _FAILED) == 0
         self.rest.append((site.path[rest], np.where(fails, np.uint64(0), shown[rest])))
@@ -248,7 +249,7 @@ class _WebBuilder:
         return index
 
     def replicas(self, cause: Cause) -> None:
-        """Make one group of replicas."""
+        """Add one group of replicas."""
         parameters, rng = self.parameters.copies[cause], self.rng
         group = len(self.cause)
         self.cause.append(cause)
@@ -325,10 +326,10 @@ class _WebBuilder:
             names.append(source.misspelled(domain) if alike else source.domain())
         return names, [self.own_address() for _ in names]
 
-    # --- what only looks alike -----------------------------------------------------------------
+    # --- look-alikes ---------------------------------------------------------------------------
 
     def languages(self) -> None:
-        """Make the language versions of one site: the same paths, other texts."""
+        """Add the language versions of one site: the same paths, different texts."""
         rng, domain, site = self.rng, self.name_source.domain(), self.site()
         address, style = self.own_address(), rng.random()
         label = domain.partition(".")[0]
@@ -345,7 +346,7 @@ class _WebBuilder:
             self.host(self.name_source.claim(name), address, version)
 
     def topic(self, number: int) -> None:
-        """Make a community of sites with equal texts, on addresses and paths of their own."""
+        """Add a community of sites with equal texts on different addresses and paths."""
         rng, parameters = self.rng, self.parameters
         popularity = 1.0 / np.arange(1, 401) ** 0.7
         for _ in range(int(rng.integers(12, 31))):
@@ -367,7 +368,7 @@ class _WebBuilder:
             self.host(self.name_source.domain(), self.own_address(), site)
 
     def platform(self, number: int) -> None:
-        """Make a platform: many blogs under one domain, on a few addresses, with one CMS."""
+        """Add a blog platform: many blogs under one domain, on a few addresses, with one CMS."""
         rng, source = self.rng, self.name_source
         domain = source.domain()
         addresses = [self.own_address() for _ in range(int(rng.integers(1, 4)))]
@@ -377,7 +378,7 @@ class _WebBuilder:
             self.host(name, address, self.site(cms=number % _CMS_COUNT))
 
     def parking(self, number: int) -> None:
-        """Make a company that parks domains: the same few pages, the domain's name in each."""
+        """Add a company that parks domains: the same few pages, each with the domain's name."""
         rng = self.rng
         address = self.own_address()
         count = 300 if number < 2 else int(rng.integers(8, 31))
@@ -385,12 +386,12 @@ class _WebBuilder:
         links = hash_keys(_LINK, 10**6 + number, np.arange(4))
         for at in range(count):
             text = hash_keys(_TEXT, 10**9 + number, np.arange(4), at)
-            text[3] = hash_keys(_TEXT, 10**9 + number, 3)[0]  # the terms name no domain
+            text[3] = hash_keys(_TEXT, 10**9 + number, 3)[0]  # the terms page names no domain
             shown = SiteContent(0, paths.astype(np.uint64), text, np.zeros(4, dtype=bool), links)
             self.host(self.name_source.domain(), address, shown)
 
     def family(self) -> None:
-        """Make the sites of one company: equal paths and a few equal documents, other texts."""
+        """Add the sites of one company: equal paths, a few equal documents, different texts."""
         rng, source = self.rng, self.name_source
         brand, top, address = source.word(), source.top_level(), self.own_address()
         model = self.site()
@@ -412,7 +413,7 @@ class _WebBuilder:
             self._redirect(members[1], members[0], int(rng.integers(1, 3)))
 
     def broken(self) -> None:
-        """Make a host whose every page is its hosting company's error, answered with 200."""
+        """Add a host that serves its hosting company's error page with status 200 on every path."""
         site = self.site()
         error = int(_ERRORS * self.rng.random())
         text = np.repeat(hash_keys(_ERROR, error), len(site.path))
@@ -421,10 +422,10 @@ class _WebBuilder:
         shown = SiteContent(site.number, site.path, text, static, site.links)
         self.host(self.name_source.domain(), self.own_address(), shown)
 
-    # --- the whole -----------------------------------------------------------------------------
+    # --- result --------------------------------------------------------------------------------
 
     def web(self) -> ReplicaWeb:
-        """Return the web; hosts stand in no order that tells anything."""
+        """Return the web, with its hosts in random order."""
         parameters, rng = self.parameters, self.rng
         for cause in Cause:
             for _ in range(parameters.groups[cause]):
@@ -447,7 +448,7 @@ class _WebBuilder:
         return self._shuffled(rng.permutation(len(self.names)))
 
     def _shared_certificates(self) -> None:
-        """Give one certificate to many unrelated hosts of one address, as providers do."""
+        """Give one certificate to many unrelated hosts of one address, as hosting providers do."""
         by_address: dict[int, list[int]] = {}
         for host, address in enumerate(self.address):
             by_address.setdefault(address, []).append(host)

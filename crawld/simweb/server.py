@@ -1,14 +1,14 @@
-"""The simulated web on real sockets.
+"""HTTP server of the simulated web.
 
-One HTTP/1.1 listener serves every site: which one is told by the Host header or, where hosts are
-addresses, by the address that was dialled. The request loop is written by hand, because it must
-stay far cheaper than the crawlers measured against it; it reads a header, asks the site, notes the
-request in the ledger and sends the answer. It accepts what crawlers send (GET and HEAD, keep-alive,
-pipelining, a body of known length, which it discards) and answers 400 to the rest.
+One HTTP/1.1 listener serves every site, chosen by the Host header or, if hosts are addresses, by
+the address the client connected to. The request loop is hand-written because it must be much
+cheaper than the crawlers measured against it: read a header, ask the site, record the request in
+the ledger, send the response. It accepts what crawlers send (GET and HEAD, keep-alive, pipelining,
+a body of known length, which it discards) and answers 400 to everything else.
 
-Rule 1: the instant of a request is taken when its header is complete, before anything else.
-Rule 2: the ledger knows a request before its answer leaves.
-Rule 3: only loopback peers on loopback addresses are served, whatever the listener is bound to.
+Rule 1: the time of a request is taken when its header is complete, before anything else.
+Rule 2: a request is in the ledger before its response is sent.
+Rule 3: only loopback clients on loopback addresses are served, whatever the listener is bound to.
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ _NO_LINGER = b"\x01\x00\x00\x00\x00\x00\x00\x00"
 
 
 class HostedSite(Protocol):
-    """What answers for some hosts."""
+    """A site that answers for some hosts."""
 
     @property
     def hosts(self) -> tuple[str, ...]:
-        """The names it answers to."""
+        """The host names it answers to."""
 
     def handle(self, request: SimRequest) -> SimResponse:
-        """Answer a request."""
+        """Return the response to a request."""
 
 
 Stream = trio.SocketStream | trio.SSLStream[trio.SocketStream]
@@ -49,7 +49,7 @@ Stream = trio.SocketStream | trio.SSLStream[trio.SocketStream]
 
 @dataclass(frozen=True, slots=True)
 class ServerAddress:
-    """Where the simulated web can be reached."""
+    """Scheme, address and port of the simulated web."""
 
     scheme: str
     address: str
@@ -64,11 +64,11 @@ class SimWeb:
     """All sites behind one port.
 
     Args:
-        sites: whom to serve; a host may belong to one site only.
+        sites: the sites; a host may belong to one site only.
         clock: wall clock of the simulated web, Unix seconds.
-        ledger: where requests are noted; its own by default.
-        port: TCP port; 0 takes a free one.
-        any_loopback: listen on the whole of 127.0.0.0/8 instead of 127.0.0.1 alone.
+        ledger: where requests are recorded; a new one by default.
+        port: TCP port; 0 for a free one.
+        any_loopback: listen on all of 127.0.0.0/8 instead of 127.0.0.1 only.
         tls: serve HTTPS with this context.
 
     Raises:
@@ -97,7 +97,7 @@ class SimWeb:
             self.add(site)
 
     def add(self, site: HostedSite) -> None:
-        """Serve one more site; works while serving."""
+        """Add a site; works while serving."""
         for host in site.hosts:
             if self._sites.setdefault(host.lower(), site) is not site:
                 raise OperatorError(f"two simulated sites claim the host {host}")
@@ -105,7 +105,7 @@ class SimWeb:
     async def serve(
         self, *, task_status: trio.TaskStatus[ServerAddress] = trio.TASK_STATUS_IGNORED
     ) -> None:
-        """Serve until cancelled; reports a `ServerAddress` once connections are accepted."""
+        """Serve until cancelled; report a `ServerAddress` when connections are accepted."""
         bound = "0.0.0.0" if self._any_loopback else "127.0.0.1"
         listeners = await trio.open_tcp_listeners(self._port, host=bound)
         port = listeners[0].socket.getsockname()[1]
@@ -127,7 +127,7 @@ class SimWeb:
             await trio.aclose_forcefully(plain)
 
     def handle(self, request: SimRequest, *, address: str) -> SimResponse:
-        """Answer a request that dialled `address`; 421 if no site has its host."""
+        """Return the response to a request sent to `address`; 421 if no site has its host."""
         site = self._sites.get(request.host) or self._sites.get(address)
         return build_error_response(request, 421) if site is None else site.handle(request)
 
@@ -142,7 +142,7 @@ class SimWeb:
 
 
 class _Connection:
-    """One connection: requests and answers in turn until either side has enough."""
+    """One connection: requests and responses in turn until either side closes it."""
 
     __slots__ = ("_buffer", "_first_byte_s", "_local", "_peer", "_plain", "_stream", "_web")
 
@@ -161,16 +161,16 @@ class _Connection:
         while (head := await self._head()) is not None:
             complete_s = trio.current_time()
             request = self._request(head)
-            answer = self._answer(request)
-            self._note(request, answer.status, complete_s)
-            keep = await self._send(answer)
+            response = self._respond(request)
+            self._record(request, response.status, complete_s)
+            keep = await self._send(response)
             if not keep or not _keeps_alive(head, request):
                 return
             if not await self._discard_body(request):
                 return
 
     async def _head(self) -> str | None:
-        """Return the next header, without its end; None if no more comes."""
+        """Return the next header, without its end; None if the client sends no more."""
         buffer = self._buffer
         if buffer:
             self._first_byte_s = trio.current_time()
@@ -203,12 +203,12 @@ class _Connection:
         at = self._web.clock()
         return SimRequest(method, target, headers, name, origin, at, self._web.next_serial())
 
-    def _answer(self, request: SimRequest) -> SimResponse:
+    def _respond(self, request: SimRequest) -> SimResponse:
         if not request.target.startswith("/") or "transfer-encoding" in request.headers:
             return SimResponse(400, build_error_response(request, 400).wire, close=True)
         return self._web.handle(request, address=self._local)
 
-    def _note(self, request: SimRequest, status: int, complete_s: float) -> None:
+    def _record(self, request: SimRequest, status: int, complete_s: float) -> None:
         headers = request.headers
         row = LedgerRow(
             self._first_byte_s,
@@ -225,12 +225,12 @@ class _Connection:
         )
         self._web.ledger.record(row)
 
-    async def _send(self, answer: SimResponse) -> bool:
-        """Send an answer; returns whether the connection can go on."""
-        if isinstance(answer.wire, bytes):
-            await self._stream.send_all(answer.wire)
-            return not answer.close
-        for step in answer.wire:
+    async def _send(self, response: SimResponse) -> bool:
+        """Send a response; return whether the connection stays open."""
+        if isinstance(response.wire, bytes):
+            await self._stream.send_all(response.wire)
+            return not response.close
+        for step in response.wire:
             if isinstance(step, bytes):
                 await self._stream.send_all(step)
             elif isinstance(step, AbnormalEnd):
@@ -238,11 +238,11 @@ class _Connection:
                 return False
             else:
                 await trio.sleep(step)
-        return not answer.close
+        return not response.close
 
     async def _end(self, end: AbnormalEnd) -> None:
         if end is AbnormalEnd.HANG:
-            # Reading is how a silent server learns that its client has left.
+            # A silent server notices only by reading that its client has closed the connection.
             while await self._stream.receive_some(_RECEIVE_BYTES):
                 pass
         elif end is AbnormalEnd.RESET:
@@ -265,10 +265,10 @@ class _Connection:
 
 
 def _keeps_alive(head: str, request: SimRequest) -> bool:
-    wish = request.headers.get("connection", "").lower()
+    connection = request.headers.get("connection", "").lower()
     if head.partition("\r\n")[0].endswith("HTTP/1.0"):
-        return wish == "keep-alive"
-    return wish != "close"
+        return connection == "keep-alive"
+    return connection != "close"
 
 
 def _host_name(host: str) -> str:

@@ -1,12 +1,12 @@
-"""One simulated site: its graph, its changes, its manners, and the truth about them.
+"""One simulated site: its pages, its changes, its behavior, and the truth about them.
 
-A site is a function from a request to an answer; it holds no clock (the request carries its
-instant) and no socket. The revision of a page at an instant is the number of changes its law had
-by then, so what was served can always be recomputed.
+A site is a function from a request to a response. It has no clock (the request carries its time)
+and no socket. The revision of a page at a time is the number of changes until then, so what was
+served can always be recomputed.
 
-Invariants: `revision(page, at)` never decreases in `at`; two answers of one revision differ in
-noise only; right validators name the revision exactly (the ETag) or its instant rounded down to
-the second (Last-Modified); all else is a lie the site was told to tell.
+Invariants: `revision(page, at)` never decreases in `at`; two responses of one revision differ in
+noise only; correct validators name the revision exactly (ETag) or its time rounded down to the
+second (Last-Modified); all other validators are wrong on purpose.
 """
 
 from __future__ import annotations
@@ -43,9 +43,9 @@ _LOGO = b'<svg xmlns="http://www.w3.org/2000/svg" width="8" height="8"><path d="
 class ValidatorBehavior(StrEnum):
     """How a validator (ETag or Last-Modified) behaves.
 
-    FROZEN never changes, so the server says 304 though the page changed; RESTLESS is another one
-    at each request (for Last-Modified: now); FUTURE is right but a month ahead (for an ETag it
-    means RIGHT).
+    FROZEN never changes, so the server answers 304 although the page changed. RESTLESS differs at
+    each request (for Last-Modified: the current time). FUTURE is correct but a month ahead (for an
+    ETag the same as RIGHT).
     """
 
     RIGHT = "right"
@@ -57,20 +57,20 @@ class ValidatorBehavior(StrEnum):
 
 @dataclass(slots=True, eq=False)
 class SimSite:
-    """A site and all it needs to answer.
+    """A simulated site.
 
     Attributes:
-        hosts: names (or addresses) it answers to; more than one are mirrors of each other.
+        hosts: names (or addresses) it answers to; several hosts are mirrors of each other.
         graph: pages and links.
-        changes: the change law of each page; asked once a page, on first use.
-        start_at: instant at which the site was put up, Unix seconds.
-        look: size, edits and noise of its pages.
-        etag: behaviour of the ETag.
-        last_modified: behaviour of Last-Modified.
+        changes: returns the change process of a page; called once per page, on first use.
+        start_at: time at which the site was created, Unix seconds.
+        style: size, edits and noise of its pages.
+        etag: behavior of ETag.
+        last_modified: behavior of Last-Modified.
         robots: text of robots.txt; None answers 404.
-        sitemap: whether /sitemap.xml exists (and robots.txt, if any, names it).
+        sitemap: whether /sitemap.xml exists (robots.txt, if there is one, then names it).
         faults: path prefix to fault; the longest prefix wins.
-        traps: traps the home page leads into.
+        traps: traps that the home page links to.
         compress: whether to send gzip to clients that accept it.
     """
 
@@ -78,7 +78,7 @@ class SimSite:
     graph: SiteGraph
     changes: ProcessOfPage = field(default=lambda page: STATIC)
     start_at: float = 0.0
-    look: PageStyle = PLAIN_STYLE
+    style: PageStyle = PLAIN_STYLE
     etag: ValidatorBehavior = ValidatorBehavior.RIGHT
     last_modified: ValidatorBehavior = ValidatorBehavior.RIGHT
     robots: str | None = None
@@ -90,11 +90,11 @@ class SimSite:
     _changes: dict[int, ChangeProcess] = field(init=False, default_factory=dict)
 
     def __post_init__(self) -> None:
-        entries = tuple(trap.entry_path for trap in self.traps)
-        self.rendering = Rendering(self.graph, self.look, home_links=entries)
+        entry_paths = tuple(trap.entry_path for trap in self.traps)
+        self.rendering = Rendering(self.graph, self.style, home_links=entry_paths)
 
     def changes_of(self, page: int) -> ChangeProcess:
-        """Return the change law of a page."""
+        """Return the change process of a page."""
         found = self._changes.get(page)
         if found is None:
             found = self._changes[page] = self.changes(page)
@@ -105,11 +105,11 @@ class SimSite:
         return self.changes_of(page).changes_until(at)
 
     def modified_at(self, page: int, at: float) -> float:
-        """Return the instant of the latest change until `at`, at earliest the site's start."""
+        """Return the time of the last change until `at`, or the site's start if there was none."""
         return max(self.start_at, last_change(self.changes_of(page), at))
 
     def page_of(self, url: str) -> int | None:
-        """Return the page a URL (or a path) of this site shows; None if it shows none."""
+        """Return the number of the page at a URL (or path) of this site; None if there is none."""
         try:
             parts = urlsplit(url)
         except ValueError:
@@ -117,7 +117,7 @@ class SimSite:
         return self.graph.page_at(parts.path or "/")
 
     def handle(self, request: SimRequest) -> SimResponse:
-        """Answer a request, faults included."""
+        """Return the response to a request, faults included."""
         fault = self._fault(request.target) if self.faults else None
         return (
             self._handle_without_fault(request)
@@ -194,7 +194,7 @@ class SimSite:
         return build_response(request, 200, text.encode(), content_type="text/plain; charset=utf-8")
 
     def _sitemap(self, request: SimRequest, number: str | None) -> SimResponse:
-        """Answer with the whole sitemap, an index of its parts, or the part of that number."""
+        """Respond with the whole sitemap, an index of its parts, or part `number`."""
         pages = self.graph.pages
         if number is None and pages > URLS_PER_SITEMAP:
             parts = range(-(-pages // URLS_PER_SITEMAP))
@@ -223,7 +223,7 @@ class SimSite:
 
 
 def _not_modified(headers: Mapping[str, str], etag: str, modified_at: float | None) -> bool:
-    """Whether the client's copy is the current one by its validators (RFC 9110, 13.2.2)."""
+    """Whether the client's copy is current by its validators (RFC 9110, 13.2.2)."""
     asked = headers.get("if-none-match")
     if asked is not None:
         offered = [tag.strip().removeprefix("W/") for tag in asked.split(",")]

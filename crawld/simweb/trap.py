@@ -1,7 +1,7 @@
-"""Places where a crawler without bounds never comes out again.
+"""Crawler traps: endless sets of pages.
 
-Each trap lives under its own path and links only deeper into itself; the site's home page links
-to its door. Nothing is stored: every page of a trap follows from its URL and the request's number.
+Each trap has its own path prefix and links only deeper into itself; the site's home page links to
+its entry. Nothing is stored: a page follows from its URL and the number of the request.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class Trap(StrEnum):
 
     @property
     def entry_path(self) -> str:
-        """The path through which a crawler walks in."""
+        """The path that the home page links to."""
         return {
             Trap.CALENDAR: "/calendar/2026/1",
             Trap.SESSION: "/session/0",
@@ -36,13 +36,13 @@ _BY_SEGMENT = {trap.value: trap for trap in Trap}
 
 
 def trap_of(path: str) -> Trap | None:
-    """Return the trap a path lies in; None outside of all."""
+    """Return the trap that a path belongs to; None if it belongs to none."""
     first = path.split("/", 2)[1] if path.startswith("/") else ""
     return _BY_SEGMENT.get(first)
 
 
 def trap_page(trap: Trap, request: SimRequest) -> bytes | None:
-    """Return the HTML of a page inside a trap; None where even the trap has no page."""
+    """Return the HTML of a page in a trap; None if the path has no page there."""
     links = {
         Trap.CALENDAR: _calendar,
         Trap.SESSION: _session,

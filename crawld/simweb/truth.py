@@ -1,8 +1,8 @@
-"""How fresh a mirror truly is, judged by the site that was mirrored.
+"""True freshness of a mirror, computed from the site that was mirrored.
 
-A copy is fresh while its page has not changed since it was fetched; its age is the time since the
-first change it missed, 0 while fresh. A page without a copy is stale and its age counts from the
-site's start. Means are over all pages of the site, each with the same weight.
+A copy is fresh if its page has not changed since it was fetched. Its age is the time since the
+first change it missed; 0 while fresh. A page without a copy is stale, and its age counts from the
+site's start. Means are over all pages of the site with equal weights.
 
 Source: Cho, Garcia-Molina 2003, "Effective Page Refresh Policies for Web Crawlers", TODS 28(4),
 section 2.
@@ -19,12 +19,12 @@ from crawld.simweb.site import SimSite
 
 @dataclass(frozen=True, slots=True)
 class MirrorFreshness:
-    """A mirror at one instant.
+    """Freshness of a mirror at one time.
 
     Attributes:
-        pages: pages the site has.
-        copied: pages of which there is a copy.
-        fresh: copies that are current.
+        pages: number of pages of the site.
+        copied: pages with a copy.
+        fresh: pages with a current copy.
         mean_age_s: mean age over all pages, seconds.
     """
 
@@ -35,13 +35,13 @@ class MirrorFreshness:
 
     @property
     def freshness(self) -> float:
-        """Share of the pages whose copy is current, [0, 1]."""
+        """Share of pages with a current copy, [0, 1]."""
         return self.fresh / self.pages
 
 
 @dataclass(frozen=True, slots=True)
 class MeanFreshness:
-    """A mirror over a period: time averages of freshness, [0, 1], and age, seconds."""
+    """Freshness of a mirror over a period: time averages of freshness, [0, 1], and age, seconds."""
 
     freshness: float
     age_s: float
@@ -50,16 +50,13 @@ class MeanFreshness:
 def freshness_by_fetch_time(
     site: SimSite, copied_at: Mapping[str, float], now: float
 ) -> MirrorFreshness:
-    """Judge copies by the instant each was last fetched.
+    """Compute freshness from the time of each page's last fetch.
 
     Args:
         site: the site that was mirrored.
-        copied_at: URL (or path) to the wall instant of its last fetch; URLs that are no pages are
-            left out, of several URLs of a page (mirror hosts) the latest counts.
-        now: wall instant of the judgement.
-
-    Returns:
-        The standing of all pages.
+        copied_at: URL (or path) to its last fetch, Unix seconds. URLs that are not pages are
+            ignored; of several URLs of a page (mirror hosts) the latest counts.
+        now: time to compute it for.
     """
     latest: dict[int, float] = {}
     for url, at in copied_at.items():
@@ -73,15 +70,12 @@ def freshness_by_fetch_time(
 def freshness_by_revision(
     site: SimSite, revisions: Mapping[str, int], now: float
 ) -> MirrorFreshness:
-    """Judge copies by the revision each holds; exact even if fetch instants are not.
+    """Compute freshness from the revision of each copy; exact even if fetch times are not.
 
     Args:
         site: the site that was mirrored.
-        revisions: URL (or path) to the revision copied; of several the highest counts.
-        now: wall instant of the judgement.
-
-    Returns:
-        The standing of all pages.
+        revisions: URL (or path) to the copied revision; of several the highest counts.
+        now: time to compute it for.
     """
     highest: dict[int, int] = {}
     for url, revision in revisions.items():
@@ -95,31 +89,28 @@ def freshness_by_revision(
 def mean_freshness(
     site: SimSite, visits: Mapping[str, Sequence[float]], *, start: float, end: float
 ) -> MeanFreshness:
-    """Average freshness and age over [start, end), exactly, from the instants of all visits.
+    """Compute the exact mean freshness and age over [start, end) from the times of all visits.
 
     Args:
         site: the site that was mirrored.
-        visits: URL (or path) to the wall instants of its visits, in any order.
-        start: begin of the period, not before the site's start.
+        visits: URL (or path) to the times of its visits, Unix seconds, in any order.
+        start: start of the period, not before the site's start.
         end: end of the period, later than `start`.
-
-    Returns:
-        Means over time and over all pages of the site.
 
     Raises:
         ValueError: the period is empty or begins before the site.
     """
     if not site.start_at <= start < end:
-        raise ValueError("the period must not be empty nor begin before the site does")
-    instants: dict[int, list[float]] = {}
+        raise ValueError("the period must not be empty or begin before the site")
+    visit_times: dict[int, list[float]] = {}
     for url, times in visits.items():
         page = site.page_of(url)
         if page is not None:
-            instants.setdefault(page, []).extend(times)
+            visit_times.setdefault(page, []).extend(times)
     fresh_s = age_s2 = 0.0
     for page in range(site.graph.pages):
         page_fresh_s, page_age_s2 = _integrate(
-            site, page, sorted(instants.get(page, ())), start, end
+            site, page, sorted(visit_times.get(page, ())), start, end
         )
         fresh_s += page_fresh_s
         age_s2 += page_age_s2

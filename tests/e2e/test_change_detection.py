@@ -50,7 +50,7 @@ def site_of(pages, *, interval_s=2 * DAY_S, noise=ALL_NOISE, seed=1, **more):
             interval_s, start_at=START_AT, seed=seed * 1000 + page
         ),
         start_at=START_AT - 30 * DAY_S,
-        look=PageStyle(noise=noise),
+        style=PageStyle(noise=noise),
         **more,
     )
 
