@@ -1,5 +1,5 @@
-"""Replicated hosts: found without labels, explained, kept apart from what only looks alike.
+"""Replicated hosts: detection without labels, with reasons, apart from hosts that only look alike.
 
 Source: Carvalho 2014 (UFMG), "A Lazy Associative Classifier for replicated sites"; where it leaves
-something open, the module concerned says what was settled and why.
+a choice open, the module concerned states the choice and its reason.
 """

@@ -1,4 +1,4 @@
-"""What the classifiers are measured against: NormPaths, and the area under a ROC curve.
+"""Baselines for the classifiers: NormPaths, and the area under a ROC curve.
 
 Source: NormPaths, Bharat, Broder, Dean & Henzinger 2000, as Carvalho 2014 compares with it.
 """
@@ -13,7 +13,7 @@ from crawld.core.replica.hosts import NO_SIGNATURE, Hosts, Ids, pair_keys
 from crawld.core.replica.vectors import Floats
 
 _LONGEST = 1_000
-"""Longer lists add less than a thousandth to a pair each."""
+"""Longer lists add less than a thousandth to each pair."""
 
 
 def normpaths(hosts: Hosts, keys: Ids) -> Floats:
@@ -43,7 +43,7 @@ def normpaths(hosts: Hosts, keys: Ids) -> Floats:
 
 
 def area_under_roc(scores: Floats | Ids, positive: NDArray[np.bool_]) -> float:
-    """Return the chance that a positive scores above a negative, ties counting half.
+    """Return the probability that a positive scores above a negative; ties count half.
 
     >>> area_under_roc(np.array([0.1, 0.4, 0.4, 0.8]), np.array([False, False, True, True]))
     0.875

@@ -1,22 +1,22 @@
-"""From a rank to a probability, learnt from how the texts of certain replicas agree.
+"""Converts ranks to probabilities, learned from how the texts of certain replicas agree.
 
-Nobody labelled a pair, but the obvious positives are replicas by their names, and so show in which
-share of their common paths the texts of replicas are equal. Hosts that are no replicas hardly ever
+No pair is labelled, but the obvious positives are replicas by their names, and so show in which
+share of their common paths the texts of replicas are equal. Hosts that are not replicas hardly ever
 agree in a third of their paths. Hence, at any rank,
 
     share of pairs that are replicas = share of pairs that are alike / share of replicas that are,
 
-made to rise with the rank by isotonic regression; and of the pairs there whose texts agree so far
-(a *kind*), the replicas that are to be expected among them are
+made to rise with the rank by isotonic regression. Among the pairs at that rank whose texts agree to
+the same degree (a *kind*), the expected share of replicas is
 
     share of replicas · pairs at this rank · share of replicas of this kind / pairs of this kind.
 
-So a pair that ranks high and whose texts were compared and differ is believed as little as the
-look-alikes around it, and one whose texts agree is believed at a low rank too. Obvious positives
-agree a little more than other replicas do, which errs on the side of less.
+So a pair of high rank whose texts differ has the low probability of the look-alikes around it, and
+a pair of low rank whose texts agree has a high one. Obvious positives agree slightly more than
+other replicas do, so that probabilities err on the low side.
 
 Source: pool adjacent violators, Ayer et al. 1955; Zadrozny & Elkan 2002 for calibration by it;
-Elkan & Noto 2008 for the division by what the certain positives show.
+Elkan & Noto 2008 for the division by the frequency in the certain positives.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ from crawld.core.replica.hosts import Ids
 from crawld.core.replica.vectors import Floats
 
 LEAST_COMPARED = 4
-"""Paths compared before the share of equal texts among them tells kinds apart."""
+"""Paths compared before the share of equal texts among them decides the kind."""
 
 SHARES = (0.05, 0.15, 0.3, 0.5)
-"""Shares of equal texts at which one kind ends and the next begins."""
+"""Shares of equal texts that separate the kinds."""
 
 LEAST_PAIRS = 300
-"""Pairs at a rank, or at those next to it, before anything is said of the kinds among them."""
+"""Pairs at a rank and its neighbours before kinds are distinguished there."""
 
 _NOTHING, _FEW_UNEQUAL, _FEW_EQUAL, _COMPARED = range(4)
 """Kinds: no text to compare; few compared, none or some equal; from here on by share."""
@@ -61,8 +61,8 @@ class Calibration:
     """Probability by rank and kind.
 
     Attributes:
-        share: lowest share of the reference dominated of each step, ascending.
-        table: shape (steps, kinds), probability there.
+        share: lowest share of the reference dominated in each step, ascending.
+        table: probability, shape (steps, kinds).
     """
 
     share: Floats
@@ -70,16 +70,16 @@ class Calibration:
 
     @classmethod
     def of(cls, share: Floats, content: SharedContent, certain: NDArray[np.bool_]) -> Calibration:
-        """Learn it.
+        """Fit a calibration.
 
         Args:
             share: share of the reference that each pair dominates.
             content: how far their texts agree.
-            certain: which of them are replicas for certain; the others are to be judged.
+            certain: which of them are certain replicas; the others are to be judged.
         """
         kind = agreement_kinds(content)
-        certain_ones = np.bincount(kind[certain], minlength=_KINDS) + 0.5
-        typical: Floats = certain_ones / certain_ones.sum()
+        certain_counts = np.bincount(kind[certain], minlength=_KINDS) + 0.5
+        typical: Floats = certain_counts / certain_counts.sum()
         share, kind = share[~certain], kind[~certain]
         levels, level = np.unique(share, return_inverse=True)
         if not len(levels):
@@ -95,7 +95,7 @@ class Calibration:
         return cls(levels[begins], np.maximum.accumulate(table))
 
     def probability(self, share: Floats, content: SharedContent) -> Floats:
-        """Return the probability of pairs; 0 below all that was learnt from.
+        """Return the probability of pairs; 0 below the ranks of the fit.
 
         Args:
             share: share of the reference that each dominates.
@@ -109,7 +109,7 @@ class Calibration:
 
 
 def isotonic(values: Floats, weight: Ids | Floats) -> Floats:
-    """Return the rising values nearest to some values (weighted least squares).
+    """Return the non-decreasing values nearest to some values (weighted least squares).
 
     >>> isotonic(np.array([0.0, 2.0, 1.0]), np.array([1, 1, 3])).tolist()
     [0.0, 1.25, 1.25]
@@ -128,7 +128,7 @@ def isotonic(values: Floats, weight: Ids | Floats) -> Floats:
 
 
 def _steps(replicas: Floats, pairs: Ids) -> NDArray[np.bool_]:
-    """Return at which levels a step begins: where the share rises and enough pairs lie behind."""
+    """Return the levels at which a step begins: where the share rises after enough pairs."""
     begins = np.zeros(len(pairs), dtype=bool)
     begins[0] = True
     left, inside = int(pairs.sum()), 0
@@ -142,13 +142,13 @@ def _steps(replicas: Floats, pairs: Ids) -> NDArray[np.bool_]:
 
 
 def _row(count: Ids, typical: Floats) -> Floats:
-    """Return the probability of each kind at one step, from how many pairs of each lie there."""
+    """Return the probability of each kind in one step, from its number of pairs of each kind."""
     replicas = min(1.0, float(count[_ALIKE:].sum() / typical[_ALIKE:].sum() / count.sum()))
-    # One pair more of each kind: nothing seen few times is certain.
+    # Add one pair of each kind: what was seen only a few times is not certain.
     share: Floats = np.minimum(replicas * count.sum() * typical / (count + 1.0), 1.0)
     share[_NOTHING] = replicas
     share[_FEW_UNEQUAL] = min(replicas, share[_FEW_UNEQUAL])
-    # The more texts agree, the surer.
+    # The probability rises with the agreement of the texts.
     for part in (slice(_FEW_UNEQUAL, _COMPARED), slice(_COMPARED, _KINDS)):
         share[part] = isotonic(share[part], count[part] + 1)
     return share

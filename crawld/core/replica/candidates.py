@@ -1,18 +1,17 @@
-"""Phase 1: which pairs of hosts are worth a look, linear in pages.
+"""Phase 1: candidate pairs of hosts, in time linear in the pages.
 
-Two families of inverted lists, path to hosts and signature to hosts. A pair is a candidate if the
-two stand together in a list of at most `cap` hosts; a longer list says nothing (`/index.html`) and
-makes no pairs. Pages may come in any batches: the lists touched are looked up, their new pairs
-added, and the pairs of a list that outgrows its cap taken back, so that what stands after all
-batches is what one batch of everything would have given.
+Two families of inverted lists: path to hosts and signature to hosts. Two hosts are a candidate pair
+if a list of at most `cap` hosts holds both; a longer list (`/index.html`) is no evidence and makes
+no pairs. Pages may come in any batches: the lists of a batch are looked up, their new pairs added,
+and the pairs of a list that exceeds its cap removed, so that the result is that of one batch.
 
 Rules:
-1. A list keeps at most `LONGEST + 1` hosts; from then on it is only known to be too long. One host
+1. A list keeps at most `LONGEST + 1` hosts; above that it is only known to be too long. One host
    more, or 100,000 more, then cost nothing.
-2. Above the pair budget, lists give no pairs any more, the longest first; how many pairs that
-   left out is counted, never hidden. Only then the order of the batches matters.
+2. Above the pair budget lists make no pairs, the longest first; the number of pairs left out is
+   counted. Only then does the order of the batches matter.
 3. A signature that one host shows under `TRIVIAL_PATHS` paths or more is its error page or its
-   empty page: for that host it is no signature.
+   empty page, and is ignored for that host.
 
 Source: Carvalho 2014, phase 1; the caps and the batches are ours.
 """
@@ -39,17 +38,17 @@ TRIVIAL_PATHS = 5
 """Paths under which one host may show the same text before it counts as its error page."""
 
 _MERGE_RATIO = 4
-"""A run is merged into the one before it once it is a quarter of its size."""
+"""A run is merged into the previous one once it is a quarter of its size."""
 
 
 @dataclass(frozen=True, slots=True)
 class Candidates:
-    """Pairs that share something.
+    """Pairs that share a path or a signature.
 
     Attributes:
-        keys: pair keys in ascending order.
-        shared: lists that hold both, for each pair.
-        dropped: pairs left out because the budget was spent, counted a list.
+        keys: pair keys, ascending.
+        shared: number of lists that hold both, for each pair.
+        dropped: pairs left out by the budget, counted once per list.
         long_lists: lists above the cap.
     """
 
@@ -73,17 +72,17 @@ def comparable_signatures(hosts: Hosts) -> Keys:
 
 
 class InvertedLists:
-    """Value to hosts, in sorted runs of which each is a few times larger than the next."""
+    """Lists from value to hosts, in sorted runs, each a few times larger than the next."""
 
     def __init__(self, cap: int = CAP) -> None:
-        """Take the longest list that makes pairs."""
+        """Set the length of the longest list that makes pairs."""
         self._cap = cap
         self._runs: list[tuple[Keys, Ids]] = []
-        self._spent: set[int] = set()
+        self._over_budget: set[int] = set()
         self.long_lists = 0
 
     def add(self, hosts: Ids, values: Keys, room: int) -> tuple[Ids, Ids, int]:
-        """Take in pages.
+        """Add pages.
 
         Args:
             hosts: host of each.
@@ -91,13 +90,13 @@ class InvertedLists:
             room: pairs that may still be added.
 
         Returns:
-            Keys of the pairs gained, those of the pairs lost (both as often as lists hold them),
-            and how many were left out for want of room.
+            Keys of the pairs gained and of those lost, each once per list, and the number left out
+            for lack of room.
         """
         real = values != NO_SIGNATURE
         if not real.any():
             return _NO_PAIRS, _NO_PAIRS, 0
-        value, host, new = self._touched(values[real], hosts[real].astype(np.int64))
+        value, host, new = self._lists_of(values[real], hosts[real].astype(np.int64))
         begin = np.flatnonzero(np.concatenate(([True], value[1:] != value[:-1])))
         length = np.diff(np.append(begin, len(value)))
         fresh = np.add.reduceat(new.astype(np.int64), begin)
@@ -108,11 +107,13 @@ class InvertedLists:
         self.long_lists += int(((length > self._cap) & (old <= self._cap)).sum())
         grown = (fresh > 0) & (length <= self._cap)
         outgrown = (old <= self._cap) & (length > self._cap) & (old > 1)
-        if self._spent:
-            unspent = ~np.isin(value[begin], np.fromiter(self._spent, np.uint64, len(self._spent)))
+        if self._over_budget:
+            unspent = ~np.isin(
+                value[begin], np.fromiter(self._over_budget, np.uint64, len(self._over_budget))
+            )
             grown &= unspent
             outgrown &= unspent
-        within, dropped = self._within(
+        within, dropped = self._within_budget(
             value[begin], np.where(grown, _pairs(length) - _pairs(old), 0), length, room
         )
         gained = _list_pairs(host, new, begin[grown & within], length[grown & within])
@@ -126,12 +127,12 @@ class InvertedLists:
         return gained, lost, dropped
 
     def long_list_pairs(self, most: int, seed: int) -> Ids:
-        """Return keys of pairs in lists above the cap but within `LONGEST`, a random draw.
+        """Return keys of random pairs in lists above the cap but within `LONGEST`.
 
-        These are the negatives that teach: random pairs of hosts share nothing at all and are told
-        apart by that alone.
+        These negatives are informative: random pairs of hosts share nothing and would be separated
+        by that alone.
         """
-        value, host = self._whole()
+        value, host = self._merged()
         begin = np.flatnonzero(np.concatenate(([True], value[1:] != value[:-1])))
         length = np.diff(np.append(begin, len(value)))
         use = (length > self._cap) & (length <= LONGEST)
@@ -144,15 +145,15 @@ class InvertedLists:
         different = host[one] != host[other]
         return np.unique(pair_keys(host[one], host[other])[different])
 
-    def _whole(self) -> tuple[Keys, Ids]:
+    def _merged(self) -> tuple[Keys, Ids]:
         if not self._runs:
             return np.zeros(0, dtype=np.uint64), _NO_PAIRS
         while len(self._runs) > 1:
             self._merge_last()
         return self._runs[0]
 
-    def _touched(self, values: Keys, hosts: Ids) -> tuple[Keys, Ids, NDArray[np.bool_]]:
-        """Return the whole lists of the values, in order of value and host, and what is new."""
+    def _lists_of(self, values: Keys, hosts: Ids) -> tuple[Keys, Ids, NDArray[np.bool_]]:
+        """Return the lists of the values in full, by value and host, and which entries are new."""
         wanted = np.unique(values)
         value_parts, host_parts = [], []
         for run_values, run_hosts in self._runs:
@@ -172,7 +173,7 @@ class InvertedLists:
         return value[first], host[first], new[first]
 
     def _store(self, value: Keys, host: Ids) -> None:
-        """Keep new entries; of a list only as many as say that it is too long."""
+        """Store new entries, of each list only as many as show that it is too long."""
         if not len(value):
             return
         self._runs.append((value, host))
@@ -189,16 +190,16 @@ class InvertedLists:
         order = np.argsort(value, kind="stable")
         self._runs[-2:] = [(value[order], np.concatenate((large_hosts, hosts))[order])]
 
-    def _within(
+    def _within_budget(
         self, value: Keys, cost: Ids, length: Ids, room: int
     ) -> tuple[NDArray[np.bool_], int]:
-        """Return which lists fit into the room, the short ones first, and what does not."""
+        """Return which lists fit the room, the shortest first, and how many pairs do not."""
         fits = np.ones(len(value), dtype=bool)
         if int(cost.sum()) <= room:
             return fits, 0
         order = order_by(length, value)
         fits[order] = np.cumsum(cost[order]) <= room
-        self._spent.update(value[~fits].tolist())
+        self._over_budget.update(value[~fits].tolist())
         return fits, int(cost[~fits].sum())
 
 
@@ -206,14 +207,14 @@ class CandidateIndex:
     """Both families of lists and the pairs they make."""
 
     def __init__(self, *, cap: int = CAP, pair_budget: int = PAIR_BUDGET) -> None:
-        """Take the longest list that makes pairs, and how many pairs may be held."""
+        """Set the length of the longest list that makes pairs, and the most pairs held."""
         self.paths = InvertedLists(cap)
         self.signatures = InvertedLists(cap)
         self._budget = pair_budget
         self._keys, self._shared, self._dropped = _NO_PAIRS, _NO_PAIRS, 0
 
     def add(self, hosts: Ids, paths: Keys, signatures: Keys) -> None:
-        """Take in pages: their hosts, path keys and signatures (`comparable_signatures`)."""
+        """Add pages: their hosts, path keys and signatures (`comparable_signatures`)."""
         for lists, values in ((self.paths, paths), (self.signatures, signatures)):
             room = self._budget - len(self._keys)
             gained, lost, dropped = lists.add(hosts, values, room)
@@ -222,7 +223,7 @@ class CandidateIndex:
                 self._count(gained, lost)
 
     def candidates(self) -> Candidates:
-        """Return the pairs as they stand."""
+        """Return the current pairs."""
         long_lists = self.paths.long_lists + self.signatures.long_lists
         return Candidates(self._keys, self._shared, self._dropped, long_lists)
 
@@ -257,7 +258,7 @@ def _pairs(count: Ids) -> Ids:
 
 
 def _list_pairs(host: Ids, new: NDArray[np.bool_], begin: Ids, length: Ids) -> Ids:
-    """Return the keys of the pairs of each list of which at least one host is new."""
+    """Return the keys of the pairs of each list that include a new host."""
     parts = []
     for size in np.unique(length).tolist():
         if size < 2:
@@ -271,7 +272,7 @@ def _list_pairs(host: Ids, new: NDArray[np.bool_], begin: Ids, length: Ids) -> I
 
 
 def _shortened(value: Keys, host: Ids) -> tuple[Keys, Ids]:
-    """Return a run in which no list has more than `LONGEST + 1` hosts."""
+    """Return a run with at most `LONGEST + 1` hosts in each list."""
     begins = np.concatenate(([True], value[1:] != value[:-1]))
     begin = np.flatnonzero(begins)
     place = np.arange(len(value)) - begin[np.cumsum(begins) - 1]

@@ -1,19 +1,19 @@
-"""EM without labels: some instances are certain, the rest starts with the other label and flips.
+"""EM without labels: some instances are certain, the others start with the other label and flip.
 
-PU: obvious positives are certain; what is unlabelled starts negative and turns positive while
-alpha(x, −) ≤ alpha_min of x. NU: obvious negatives are certain, the unlabelled starts positive and
-turns negative while alpha(x, +) ≤ alpha_min of x. One procedure serves both: a *certain* label and
-the *other* one.
+PU: obvious positives are certain; unlabelled instances start negative and turn positive while
+alpha(x, −) ≤ alpha_min of x. NU: obvious negatives are certain; unlabelled instances start positive
+and turn negative while alpha(x, +) ≤ alpha_min of x. One procedure serves both: a *certain* label
+and the *other* one.
 
 alpha_min of x is the cut of the sorted alphas of its projected training set (the instances that
-share a value with it) that leaves the least entropy: the sum over both sides of size · entropy of
-the labels there, no side empty.
+share a value with it) with the least entropy: the sum over both sides of size · entropy of the
+labels there, no side empty.
 
-Passes are batches: alphas and cuts of all, then all flips at once, until nothing flips. This order
-is deterministic; one instance after the other made the result depend on their order.
+A pass is a batch: alphas and cuts of all, then all flips at once, until nothing flips. This is
+deterministic; flipping one instance after the other made the result depend on their order.
 
 Source: Carvalho 2014, section 3.3, equation 3.8 (whose text says "minimises" for maximises the
-gain, and whose program 4 prints the sign of NU the other way round).
+gain, and whose program 4 prints the sign of NU reversed).
 """
 
 from __future__ import annotations
@@ -29,20 +29,20 @@ from crawld.core.replica.lac import Rules
 from crawld.core.replica.vectors import Floats
 
 MOST_PASSES = 200
-"""Every pass flips at least one vector for good, so this only guards against a bug."""
+"""Every pass but the last flips at least one vector for good, so this only guards against a bug."""
 
 _CELLS = 2_000_000
-"""Cuts weighed at once: 2 million cells of a few words each."""
+"""Cuts computed at once: 2 million cells of a few words each."""
 
 
 @dataclass(frozen=True, slots=True)
 class TrainingVectors:
-    """What EM starts from, by distinct vector.
+    """Input of EM, by distinct vector.
 
     Attributes:
         vectors: distinct vectors, shape (distinct, features).
-        certain: instances of each whose label is certain.
-        unlabelled: the other instances of each.
+        certain: number of instances of each with a certain label.
+        unlabelled: number of the other instances of each.
         positive: whether the certain label is the positive one (PU) or the negative one (NU).
     """
 
@@ -54,12 +54,12 @@ class TrainingVectors:
 
 @dataclass(slots=True)
 class EmState:
-    """A classifier after its last pass.
+    """A classifier after a pass.
 
     Attributes:
         rules: its rules with their counts.
-        flipped: vectors whose unlabelled instances have the certain label now.
-        passes: passes it took, the last without a flip included.
+        flipped: vectors whose unlabelled instances now have the certain label.
+        passes: number of passes, including the last, which flips nothing.
     """
 
     rules: Rules
@@ -74,11 +74,11 @@ def run_em(training: TrainingVectors, *, alpha_min: float | None = None) -> EmSt
 
 
 def em_passes(training: TrainingVectors, *, alpha_min: float | None = None) -> Iterator[EmState]:
-    """Run EM a pass at a time; each value is the state after one.
+    """Run EM one pass at a time.
 
     Args:
         training: what to start from.
-        alpha_min: one threshold for all instead of a cut for each.
+        alpha_min: one threshold for all; None: a cut for each.
 
     Yields:
         The same object after each pass; the last is final.
@@ -97,7 +97,7 @@ def em_passes(training: TrainingVectors, *, alpha_min: float | None = None) -> I
         flips = open_to_flip[alpha[open_to_flip] <= threshold]
         for vector in flips.tolist():
             count = int(training.unlabelled[vector])
-            state.rules.change(vector, count if training.positive else -count)
+            state.rules.add_positive(vector, count if training.positive else -count)
         state.flipped[flips] = True
         state.passes += 1
         yield state
@@ -106,7 +106,7 @@ def em_passes(training: TrainingVectors, *, alpha_min: float | None = None) -> I
 
 
 def initial_rules(training: TrainingVectors) -> Rules:
-    """Return the rules before the first pass; alone they are the classifier without EM."""
+    """Return the rules before the first pass: the classifier without EM."""
     rules = Rules(training.vectors)
     positive = training.certain if training.positive else training.unlabelled
     rules.count(training.certain + training.unlabelled, positive)
@@ -114,28 +114,28 @@ def initial_rules(training: TrainingVectors) -> Rules:
 
 
 def _other_alpha(rules: Rules, *, positive: bool) -> Floats:
-    """Return alpha of the label that is not the certain one."""
+    """Return alpha of the other label."""
     scores = rules.scores()
     return 1.0 - scores if positive else scores
 
 
 class _Projections:
-    """Which vectors share a value, and the best cut of each one's projected training set."""
+    """The best cut of each vector's projected training set."""
 
     def __init__(self, vectors: NDArray[np.int64]) -> None:
         self._vectors = vectors
 
     def cuts(self, of: Ids, alpha: Floats, labelled: Ids, rest: Ids) -> Floats:
-        """Return alpha_min for each of some vectors.
+        """Return alpha_min for some of the vectors.
 
         Args:
-            of: the vectors asked for.
+            of: their indices.
             alpha: alpha of each vector.
-            labelled: its instances with the certain label, as things stand.
-            rest: its instances with the other label.
+            labelled: number of its instances that now have the certain label.
+            rest: number of its instances with the other label.
 
         Returns:
-            The greatest alpha left of the best cut; below every alpha where there is no cut.
+            The greatest alpha left of the best cut; below every alpha if there is no cut.
         """
         order = np.argsort(alpha, kind="stable")
         ordered = alpha[order]
@@ -154,14 +154,14 @@ class _Projections:
 
 
 class _Entropy:
-    """n · log₂ n of counts: what entropies times sizes are made of."""
+    """Table of n · log₂ n, from which size · entropy is computed."""
 
     def __init__(self, most: int) -> None:
         n = np.arange(most + 1, dtype=np.float64)
         self._table = n * np.log2(np.maximum(n, 1.0))
 
     def of(self, one: Ids, other: Ids) -> Floats:
-        """Return size · entropy of groups with so many of one label and of the other."""
+        """Return size · entropy of groups with these counts of the two labels."""
         table = self._table
         weighted: Floats = table[one + other] - table[one] - table[other]
         return weighted
@@ -171,7 +171,7 @@ def _best_cut(
     entropy: _Entropy, certain: Ids, other: Ids, ends: NDArray[np.bool_], alpha: Floats
 ) -> Floats:
     all_certain, all_other = certain[:, -1:], other[:, -1:]
-    # A cut needs something on each side, of this projection.
+    # A cut needs an instance of this projection on each side.
     left = certain + other
     allowed = ends & (left > 0) & (left < all_certain + all_other)
     cost = entropy.of(certain, other) + entropy.of(all_certain - certain, all_other - other)

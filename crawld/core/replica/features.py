@@ -1,18 +1,18 @@
-"""Phase 2: what is measured of a pair of hosts, and its bins.
+"""Phase 2: the features of a pair of hosts, and their bins.
 
 The five published features: `ndist` (edit distance of the names), `nmatch` (cosine of their
 segments), `ip4` and `ip3` (1/(|G| − 1) if both are in the group G of hosts with that address, or
 its first three octets), `fullpath` (cosine of their paths, weight 1 + log(maxdf/df), paths in more
-than 100 hosts dropped). What crawld knows beside them: `links` (cosine of the hosts they point at,
-proposed as future work), `equal` (share of the paths both have under which the cleaned texts are
+than 100 hosts dropped). What crawld knows besides: `links` (cosine of the hosts they link to,
+proposed as future work), `equal` (share of the common paths under which the cleaned texts are
 equal), `declared` (share of a host's pages that redirect to, or name as canonical, the same path of
 the other; the greater of both directions), `certificate` (1/(names − 1) of a certificate that
 covers both).
 
-Bins: of equal width over a fixed range, with one of its own for exactly zero. Bins of equal
+Bins have equal width over a fixed range, with a separate bin for exactly zero. Bins of equal
 frequency would lose nearly everything, since one pair in a hundred is a replica.
 
-Source: Carvalho 2014, chapter 3; the bins were settled by a prototype.
+Source: Carvalho 2014, chapter 3; the bins were chosen with a prototype.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from crawld.core.replica.names import NameTable, edit_distance
 from crawld.core.replica.vectors import Floats, Vectors, cosine, match_entries, weighted_vectors
 
 LINK_LONGEST = 1_000
-"""Hosts that more hosts than this point at say nothing (counters, social networks)."""
+"""Hosts linked to by more hosts than this are no evidence (counters, social networks)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +55,7 @@ FIVE = (
     Feature("ip3", 1.0, 6),
     Feature("fullpath", 1.0, 10),
 )
-"""The features as published."""
+"""The published features."""
 
 ALL = (
     *FIVE,
@@ -64,7 +64,7 @@ ALL = (
     Feature("declared", 1.0, 2),
     Feature("certificate", 1.0, 2),
 )
-"""With what crawld knows beside them."""
+"""The published features and those that only crawld has."""
 
 
 def discretise(features: Sequence[Feature], values: Floats) -> NDArray[np.int64]:
@@ -81,12 +81,12 @@ def discretise(features: Sequence[Feature], values: Floats) -> NDArray[np.int64]
 
 
 class SharedContent(NamedTuple):
-    """What two hosts show under the paths both have.
+    """Counts of the common paths of two hosts and of their texts.
 
     Attributes:
         common: paths both have, the root included.
-        compared: those of them where both have a text to compare.
-        equal: those of them where the cleaned texts are equal.
+        compared: those where both have a text to compare.
+        equal: those where the cleaned texts are equal.
         smaller: pages of the host that has fewer.
     """
 
@@ -98,7 +98,7 @@ class SharedContent(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class PairFeatures:
-    """Pairs and what was measured of them.
+    """Pairs and their feature values.
 
     Attributes:
         keys: pair keys.
@@ -111,7 +111,7 @@ class PairFeatures:
     content: SharedContent
 
     def part(self, begin: int, end: int) -> PairFeatures:
-        """Return some of the pairs, by place."""
+        """Return the pairs from index `begin` to before `end`."""
         content = SharedContent(*(column[begin:end] for column in self.content))
         return PairFeatures(self.keys[begin:end], self.values[begin:end], content)
 
@@ -137,7 +137,7 @@ class PairFeatures:
 
 @dataclass(frozen=True, slots=True)
 class PairValues:
-    """A value of few among very many pairs.
+    """Sparse values of pairs: most have none.
 
     Attributes:
         keys: pair keys, ascending.
@@ -149,7 +149,7 @@ class PairValues:
 
     @classmethod
     def of(cls, values: Iterable[tuple[tuple[int, int], float]]) -> PairValues:
-        """Return values of pairs of hosts in either order; of several the greatest stands."""
+        """Return the greatest value of each pair, given with its hosts in either order."""
         greatest: dict[int, float] = {}
         for (a, b), value in values:
             key = min(a, b) << 32 | max(a, b)
@@ -158,7 +158,7 @@ class PairValues:
         return cls(keys, np.array([greatest[key] for key in keys.tolist()], dtype=np.float64))
 
     def at(self, keys: Ids) -> Floats:
-        """Return the value of each pair; 0 where there is none."""
+        """Return the value of each pair; 0 if it has none."""
         if not len(self.keys):
             return np.zeros(len(keys))
         place = np.minimum(np.searchsorted(self.keys, keys), len(self.keys) - 1)
@@ -167,14 +167,15 @@ class PairValues:
 
 @dataclass(frozen=True, slots=True)
 class HostFeatures:
-    """Hosts ready to be compared; made once, asked for any pairs.
+    """Prepared data of hosts, from which the features of any pairs are computed.
 
     Attributes:
         names, paths, links: their names and vectors.
         groups: number and size of the group of each host, by address and by network.
         page: host · 2³² + number of the path, ascending.
-        signature: what stands there.
-        pages: pages of each host.
+        page_begin: where the pages of each host begin, one more than hosts.
+        signature: signature of each page.
+        pages: number of pages of each host.
         declared: share of the pages of one host that declare the other.
         certified: 1/(names − 1) of a certificate that names both.
     """
@@ -192,7 +193,7 @@ class HostFeatures:
 
     @classmethod
     def of(cls, hosts: Hosts) -> HostFeatures:
-        """Return what can be prepared before any pair is asked for."""
+        """Prepare the data of some hosts."""
         count = len(hosts)
         _, number = np.unique(hosts.page_path, return_inverse=True)
         entry = (hosts.page_host << 32) | number
@@ -200,9 +201,11 @@ class HostFeatures:
         pages = np.bincount(entry >> 32, minlength=count)
         return cls(
             NameTable.of(hosts.names),
-            weighted_vectors(hosts.page_host, hosts.page_path, count, _rarity, longest=LONGEST),
             weighted_vectors(
-                hosts.link_host, hosts.link_target, count, _rarity, longest=LINK_LONGEST
+                hosts.page_host, hosts.page_path, count, _rarity_weight, longest=LONGEST
+            ),
+            weighted_vectors(
+                hosts.link_host, hosts.link_target, count, _rarity_weight, longest=LINK_LONGEST
             ),
             (
                 _groups(hosts.addresses),
@@ -217,7 +220,7 @@ class HostFeatures:
         )
 
     def pairs(self, keys: Ids) -> PairFeatures:
-        """Return what is measured of some pairs."""
+        """Return the features of some pairs."""
         one, other = pair_hosts(keys)
         content = self._content(one, other)
         equal = np.divide(
@@ -226,7 +229,7 @@ class HostFeatures:
         columns = (
             edit_distance(self.names, one, other),
             cosine(self.names.segments, one, other),
-            *(_together(*group, one, other) for group in self.groups),
+            *(_group_similarity(*group, one, other) for group in self.groups),
             cosine(self.paths, one, other),
             cosine(self.links, one, other),
             equal,
@@ -257,7 +260,7 @@ def network_of(address: str) -> str:
 
 
 def _declared(hosts: Hosts, pages: Ids) -> PairValues:
-    """Return the share of a host's pages that declare another, of both directions the greater."""
+    """Return the share of a host's pages that declare the other; the greater of both directions."""
     counts = {
         pair: max(hosts.redirects.get(pair, 0), hosts.canonicals.get(pair, 0))
         for pair in {*hosts.redirects, *hosts.canonicals}
@@ -281,13 +284,13 @@ def _certified(hosts: Hosts) -> PairValues:
     )
 
 
-def _rarity(_: Keys, df: Ids) -> Floats:
+def _rarity_weight(_: Keys, df: Ids) -> Floats:
     weight: Floats = 1.0 + np.log(df.max(initial=1) / df)
     return weight
 
 
 def _groups(labels: Sequence[str]) -> tuple[Ids, Ids]:
-    """Return the group of each host and its size; a group of its own where the label is empty."""
+    """Return the group of each host and its size; a host with an empty label is its own group."""
     numbers: dict[str, int] = {}
     group = np.array(
         [
@@ -299,5 +302,5 @@ def _groups(labels: Sequence[str]) -> tuple[Ids, Ids]:
     return group, np.bincount(group, minlength=1)[group]
 
 
-def _together(group: Ids, size: Ids, one: Ids, other: Ids) -> Floats:
+def _group_similarity(group: Ids, size: Ids, one: Ids, other: Ids) -> Floats:
     return np.where(group[one] == group[other], 1.0 / np.maximum(size[one] - 1, 1), 0.0)

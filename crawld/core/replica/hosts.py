@@ -1,8 +1,8 @@
-"""What is known of a set of hosts: names, addresses, the pages fetched of each, what they point at.
+"""Input of the replica search: hosts, their addresses, pages and links.
 
-A value of arrays, made from the store by the daemon and by the simulated web for the benchmarks.
-Paths and signatures are 64-bit keys: two hosts share a path if the keys are equal. Signature 0
-says that there is nothing to compare (never fetched, empty, an error, a redirect).
+The daemon builds it from the store, and the simulated web for the benchmarks. Paths and signatures
+are 64-bit keys: two hosts share a path if the keys are equal. Signature 0 means that there is
+nothing to compare (never fetched, empty, an error, a redirect).
 """
 
 from __future__ import annotations
@@ -39,15 +39,15 @@ class Hosts:
     Attributes:
         names: host names.
         addresses: the address each was last fetched from, dotted or with colons; empty: unknown.
-        page_host: host of each page; pages need no order.
+        page_host: host of each page; pages in any order.
         page_path: key of its path.
-        page_signature: key of its cleaned content, `NO_SIGNATURE` where there is none.
+        page_signature: key of its cleaned content, `NO_SIGNATURE` if there is none.
         link_host: host of each link to another host.
-        link_target: key of the host name it points at.
+        link_target: key of the host name it links to.
         redirects: (from, to) to the number of pages of `from` that redirect to the same path of
             `to`; the root counts like any page.
-        canonicals: the same of rel=canonical links.
-        certificates: the names on each host's certificate; empty where unknown.
+        canonicals: the same for rel=canonical links.
+        certificates: the names on each host's certificate; empty if unknown.
     """
 
     names: tuple[str, ...]
@@ -68,8 +68,8 @@ class Hosts:
 def order_by(first: NDArray[Any], *then: NDArray[Any]) -> Ids:
     """Return the order of rows by a first column, then by others.
 
-    `np.lexsort` does the same but holds the interpreter for as long as it takes; a crawl runs
-    beside this.
+    `np.lexsort` does the same but holds the interpreter all the time, while a crawl runs beside
+    this.
     """
     order = np.arange(len(first))
     for column in (*reversed(then), first):
@@ -78,7 +78,7 @@ def order_by(first: NDArray[Any], *then: NDArray[Any]) -> Ids:
 
 
 def pair_keys(one: Ids, other: Ids) -> Ids:
-    """Return one integer a pair of hosts: the smaller index above, the larger below."""
+    """Return one integer per pair of hosts: the smaller index above, the larger below."""
     return (np.minimum(one, other) << 32) | np.maximum(one, other)
 
 

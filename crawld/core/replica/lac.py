@@ -1,11 +1,11 @@
-"""The lazy associative classifier, over distinct vectors with counts and with integer rules.
+"""The lazy associative classifier, over distinct vectors with counts and integer rules.
 
-A rule is a set of features with their values and counts the instances it covers (`total`) and
-those of them that are positive. For an instance every rule whose body is a non-empty part of its
-values votes with confidence positive/total; its score is the mean of the votes, alpha of the other
-label one minus it. Rules are never mined again: those of a vector are looked up once in a table,
-and a label that changes touches those rules only, with integers, so that any sequence of changes
-leaves exactly the counts of a rebuild.
+A rule is a set of features with values. It counts the instances it covers (`total`) and the
+positive ones among them. For an instance, every rule whose body is a non-empty part of its values
+votes with confidence positive/total; the score is the mean of the votes, and alpha of the other
+label is one minus the score. Rules are never mined again: those of a vector are looked up once in a
+table, and a changed label updates only those, with integers, so that any sequence of changes gives
+exactly the counts of a rebuild.
 
 Source: Veloso, Meira & Zaki 2006 (lazy associative classification); Carvalho 2014, section 3.3.
 """
@@ -21,7 +21,7 @@ from crawld.core.replica.hosts import Ids
 from crawld.core.replica.vectors import Floats
 
 _PART = 256
-"""Vectors whose rules are numbered at one go."""
+"""Vectors whose rules are numbered at once."""
 
 _DIGITS = 12
 """Scores are rounded to this many decimals, so that equal counts are equal scores."""
@@ -29,12 +29,12 @@ _DIGITS = 12
 
 @dataclass(frozen=True, slots=True)
 class DistinctVectors:
-    """Distinct vectors among many.
+    """The distinct vectors of many instances.
 
     Attributes:
         vectors: shape (distinct, features), in lexicographic order.
-        number: which of them each instance is.
-        count: instances of each.
+        number: index of the vector of each instance.
+        count: number of instances of each vector.
     """
 
     vectors: NDArray[np.int64]
@@ -44,7 +44,7 @@ class DistinctVectors:
     @classmethod
     def of(cls, vectors: NDArray[np.int64]) -> DistinctVectors:
         """Return the distinct rows of some vectors."""
-        # One number a row: sorting rows as such takes ten times as long.
+        # One number per row: sorting the rows themselves takes ten times as long.
         digits = (int(vectors.max(initial=0)) + 1) ** np.arange(vectors.shape[1])[::-1]
         _, first, number, count = np.unique(
             vectors @ digits, return_index=True, return_inverse=True, return_counts=True
@@ -52,7 +52,7 @@ class DistinctVectors:
         return cls(vectors[first], number, count)
 
     def counted(self, which: NDArray[np.bool_]) -> Ids:
-        """Return how many of some of the instances each distinct vector stands for."""
+        """Return the number of instances of each distinct vector among some of the instances."""
         return np.bincount(self.number[which], minlength=len(self.vectors))
 
 
@@ -60,13 +60,13 @@ class Rules:
     """The rules of some vectors and their counts."""
 
     def __init__(self, vectors: NDArray[np.int64]) -> None:
-        """Number the rules that distinct vectors take part in; every count is 0."""
+        """Number the rules of distinct vectors; all counts are 0."""
         count, width = vectors.shape
         base = int(vectors.max(initial=0)) + 2
         bodies = (np.arange(1, 2**width)[:, None] >> np.arange(width)) & 1
-        # A value is a digit above 0 and a feature outside the body the digit 0.
+        # A value is a digit above 0; a feature outside the body is the digit 0.
         digits = (vectors + 1) * base ** np.arange(width)
-        # By parts, since a product of integer matrices holds the interpreter until it is done.
+        # In parts, since a product of integer matrices holds the interpreter until it is done.
         keys = [digits[at : at + _PART] @ bodies.T for at in range(0, count, _PART)]
         self.keys, number = np.unique(np.concatenate(keys), return_inverse=True)
         self.table: NDArray[np.int32] = number.reshape(count, -1).astype(np.int32)
@@ -75,15 +75,15 @@ class Rules:
         self._width, self._base, self._bodies = width, base, bodies
 
     def count(self, total: Ids, positive: Ids) -> None:
-        """Count everything from nothing: instances of each vector, and the positive ones."""
+        """Set all counts, from the instances of each vector and the positive ones."""
         rules, bodies = self.table.ravel(), self.table.shape[1]
         for counts, of in ((self.total, total), (self.positive, positive)):
             # Sums of integers below 2⁵³ are exact in floats, and this is faster than `np.add.at`.
             counts[:] = np.bincount(rules, np.repeat(of, bodies), minlength=len(counts))
 
-    def change(self, vector: int, positive: int) -> None:
-        """Take the positive instances of one vector to be that many more, or fewer."""
-        # The rules of a vector are all different, so plain indexing adds to each.
+    def add_positive(self, vector: int, positive: int) -> None:
+        """Add a number of positive instances, possibly negative, to one vector."""
+        # The rules of a vector are distinct, so that plain indexing adds to each.
         self.positive[self.table[vector]] += positive
 
     def scores(self) -> Floats:
@@ -92,9 +92,9 @@ class Rules:
         return _rounded(_votes(confidence, self.total > 0, self.table))
 
     def score(self, vectors: NDArray[np.int64]) -> Floats:
-        """Return the scores of other vectors, by the rules that are known of theirs.
+        """Return the scores of other vectors, by their known rules.
 
-        A body never seen has no vote; a vector of which no rule is known scores 0.
+        An unknown rule has no vote; a vector without known rules scores 0.
         """
         inside = np.minimum(vectors, self._base - 2)
         wanted = ((inside + 1) * self._base ** np.arange(self._width)) @ self._bodies.T
@@ -117,7 +117,7 @@ def _votes(confidence: Floats, seen: NDArray[np.bool_], table: NDArray[np.int32]
 
 
 def supervised_scores(vectors: DistinctVectors, truth: NDArray[np.bool_]) -> Floats:
-    """Return the score of each instance by the classifier that is told the true labels."""
+    """Return the score of each instance by a classifier trained on the true labels."""
     rules = Rules(vectors.vectors)
     rules.count(vectors.count, vectors.counted(truth))
     return rules.scores()[vectors.number]

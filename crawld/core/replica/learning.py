@@ -1,12 +1,12 @@
-"""From candidates to a model: what is obvious, PU and NU, the frozen reference, probabilities.
+"""Training of the replica model: obvious pairs, PU and NU, the frozen reference, probabilities.
 
-Nothing here was labelled by hand. Obvious positives are pairs whose names differ by `www.` alone,
-or by the top-level domain alone with two equal texts under equal paths (language versions and
-parked domains differ by it too, and anyone may register one). Obvious negatives are pairs that
-share only what more hosts than the candidate cap share; random pairs share nothing and would teach
-that fullpath = 0 is all there is to know.
+No pair is labelled by hand. Obvious positives are pairs whose names differ by `www.` alone, or by
+the top-level domain alone with two equal texts under equal paths (language versions and parked
+domains also differ by it, and anyone may register one). Obvious negatives are pairs that share only
+what more hosts than the candidate cap share; random pairs share nothing and would only teach
+fullpath = 0.
 
-Source: Carvalho 2014, section 3.3; the choice of both sets was settled by a prototype.
+Source: Carvalho 2014, section 3.3; both sets were chosen with a prototype.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ NEGATIVES = 20_000
 """Obvious negatives drawn."""
 
 LEAST_POSITIVES = 20
-"""With fewer obvious positives nothing is learnt and conservative rules decide."""
+"""With fewer obvious positives no model is trained, and conservative rules decide."""
 
 LEAST_CANDIDATES = 200
-"""With fewer candidates nothing is learnt either."""
+"""With fewer candidates no model is trained."""
 
 
 def obvious_positives(names: Sequence[str], measured: PairFeatures) -> NDArray[np.bool_]:
@@ -50,26 +50,26 @@ def obvious_positives(names: Sequence[str], measured: PairFeatures) -> NDArray[n
 
 
 def public_suffix(name: str) -> str:
-    """Return the public suffix of a name with its dot; empty where it has no label before it."""
+    """Return the public suffix of a name with its dot; empty if no label precedes it."""
     registered = registered_label(name)
     _, found, suffix = name.rpartition(f"{registered}.") if registered else ("", "", "")
     return f".{suffix}" if found else ""
 
 
 def obvious_negatives(index: CandidateIndex, seed: int, most: int = NEGATIVES) -> Ids:
-    """Return keys of pairs that share something, but only what very many share."""
+    """Return keys of pairs that share only what very many hosts share."""
     pairs = index.paths.long_list_pairs(most, seed)
     return np.setdiff1d(pairs, index.candidates().keys)
 
 
 @dataclass(frozen=True, slots=True)
 class PairScores:
-    """What a model says of some pairs, one value a pair.
+    """Scores of pairs by a model, one value per pair.
 
     Attributes:
         positive: score of the positive label by PU.
         negative: the same by NU.
-        dominates: how many of the reference each dominates.
+        dominates: number of reference pairs that it dominates.
         probability: that it is a replica, in [0, 1].
     """
 
@@ -81,16 +81,16 @@ class PairScores:
 
 @dataclass(frozen=True, slots=True)
 class ReplicaModel:
-    """PU and NU after EM, with what their scores are measured against.
+    """PU and NU after EM, with the reference for their scores.
 
     Attributes:
         features: the columns it reads.
         positive_rules: the rules of PU.
         negative_rules: those of NU.
-        reference: both scores of the candidates it was trained on, and how many stand there.
+        reference: both scores of each distinct training vector, and its number of candidates.
         calibration: from the share of the reference dominated, and texts, to a probability.
         passes: passes of EM, both together.
-        distinct: distinct vectors it was trained on.
+        distinct: number of distinct vectors it was trained on.
     """
 
     features: tuple[Feature, ...]
@@ -115,12 +115,12 @@ class ReplicaModel:
 
 @dataclass(frozen=True, slots=True)
 class TrainingPairs:
-    """What training starts from.
+    """The pairs for training.
 
     Attributes:
-        candidates: all candidates, measured.
+        candidates: all candidates, with features.
         obvious: which of them are obvious positives.
-        negatives: obvious negatives, measured; none of them a candidate.
+        negatives: obvious negatives, with features; none of them a candidate.
     """
 
     candidates: PairFeatures
@@ -129,7 +129,7 @@ class TrainingPairs:
 
     @property
     def enough(self) -> bool:
-        """Whether there is enough to learn from."""
+        """Whether there are enough pairs to train a model."""
         return (
             int(self.obvious.sum()) >= LEAST_POSITIVES
             and len(self.obvious) >= LEAST_CANDIDATES
@@ -155,7 +155,7 @@ def distinct_vectors(
 
 
 def train(sets: TrainingPairs, features: tuple[Feature, ...] = ALL) -> ReplicaModel:
-    """Return the model of a set of pairs; the same for the same pairs."""
+    """Train a model; equal pairs give equal models."""
     vectors, certain, unlabelled, negatives = distinct_vectors(sets, features)
     pu = run_em(TrainingVectors(vectors.vectors, certain, unlabelled, positive=True))
     nu = run_em(TrainingVectors(vectors.vectors, negatives, unlabelled, positive=False))

@@ -1,7 +1,7 @@
-"""How alike two host names are: edit distance, segments in common, and what differs.
+"""Similarity of two host names: edit distance, common segments, and the difference in words.
 
-The distance runs over whole arrays of pairs: one table a host says where each letter stands in its
-name, and the columns of the distance matrix are bits of one word.
+The distance is computed for whole arrays of pairs: a table per host has the places of each letter
+in its name, and the columns of the distance matrix are bits of one word.
 
 Source: Myers 1999, "A fast bit-vector algorithm for approximate string matching", in the form of
 Hyyrö 2003 for edit distance; weights of segments: Carvalho 2014 after Bharat et al. 2000.
@@ -19,7 +19,7 @@ from crawld.core.replica.hosts import Ids, Keys
 from crawld.core.replica.vectors import Vectors, weighted_vectors
 
 LETTERS = 64
-"""Letters compared, from the right: what fits into a word. A longer name is cut at its left."""
+"""Letters compared: a word's bits. A longer name is cut at its left."""
 
 _ALPHABET = {letter: at + 1 for at, letter in enumerate("abcdefghijklmnopqrstuvwxyz0123456789-._")}
 _SUFFIXES = PublicSuffixList()
@@ -27,13 +27,13 @@ _SUFFIXES = PublicSuffixList()
 
 @dataclass(frozen=True, slots=True)
 class NameTable:
-    """Names ready to be compared.
+    """Prepared host names.
 
     Attributes:
-        letters: code of each letter, shape (hosts, `LETTERS`), 0 behind the end.
+        letters: code of each letter, shape (hosts, `LETTERS`), 0 after the end.
         places: bit mask of the places of each code, shape (hosts, codes).
         length: letters of each name.
-        segments: the parts between the dots, weighed.
+        segments: weighted vectors of the parts between the dots.
     """
 
     letters: Ids
@@ -88,7 +88,7 @@ def edit_distance(table: NameTable, one: Ids, other: Ids) -> Ids:
 
 
 def difference_in_words(one: str, other: str) -> str | None:
-    """Return how two names differ where a few words say it, else None.
+    """Return how two names differ, if a few words can say it; else None.
 
     >>> difference_in_words("www.example.com", "example.com")
     'names differ by www.'
@@ -107,13 +107,13 @@ def difference_in_words(one: str, other: str) -> str | None:
 
 
 def same_owner(one: str, other: str) -> bool:
-    """Whether two names stand under one registered domain: one hand gave out both."""
+    """Whether two names are under one registered domain, and so of one owner."""
     domain = _SUFFIXES.privatesuffix(one)
     return domain is not None and domain == _SUFFIXES.privatesuffix(other)
 
 
 def registered_label(name: str) -> str:
-    """Return the registered part of a name without its top-level domain; empty: there is none."""
+    """Return the label before the public suffix of a name; empty if there is none."""
     return (_SUFFIXES.privatesuffix(name) or "").partition(".")[0]
 
 

@@ -1,4 +1,4 @@
-"""PNU: rank pairs by how many others they beat in both scores at once.
+"""PNU: ranks pairs by how many others they dominate in both scores.
 
 A point (alpha_P, alpha_N) dominates another if it is at least as good in both and not equal to it.
 The number dominated is no probability and depends on the batch, so points are ranked against a
@@ -16,7 +16,7 @@ from crawld.core.replica.hosts import Ids
 from crawld.core.replica.vectors import Floats
 
 _FEW = 16
-"""Points that are counted one by one."""
+"""Up to this number of points, each is counted separately."""
 
 
 def count_dominated(
@@ -25,12 +25,12 @@ def count_dominated(
     """Return how many points of a reference each point dominates, in O(n log n).
 
     Args:
-        first: the one score of each point.
+        first: one score of each point.
         second: the other.
-        reference: both scores of the points to beat and how many stand there; the points
-            themselves, once each, where it is left out.
+        reference: both scores of the reference points, and the number of points at each; None: the
+            points themselves, once each.
 
-    >>> dominated(np.array([1.0, 2.0, 2.0, 0.0]), np.array([1.0, 2.0, 2.0, 3.0])).tolist()
+    >>> count_dominated(np.array([1.0, 2.0, 2.0, 0.0]), np.array([1.0, 2.0, 2.0, 3.0])).tolist()
     [0, 1, 1, 0]
     """
     if reference is None:
@@ -58,7 +58,7 @@ def count_dominated(
 
 
 def _few_dominated(first: Floats, second: Floats, reference: tuple[Floats, Floats, Ids]) -> Ids:
-    """Count for each point by itself: O(n) in numpy beats the tree for a few."""
+    """Count for each point separately: for a few points O(n) in numpy is faster than the tree."""
     ref_first, ref_second, weight = reference
     beaten = (ref_first <= first[:, None]) & (ref_second <= second[:, None])
     equal = (ref_first == first[:, None]) & (ref_second == second[:, None])
@@ -67,7 +67,7 @@ def _few_dominated(first: Floats, second: Floats, reference: tuple[Floats, Float
 
 
 def rank_sum(first: Floats, second: Floats) -> Floats:
-    """Return the sum of the ranks of both scores, ties at their mean; the plain alternative."""
+    """Return the sum of the ranks of both scores, ties at their mean: the simple alternative."""
     return _ranks(first) + _ranks(second)
 
 

@@ -1,8 +1,8 @@
 """Sparse vectors of hosts over paths, links or name segments, and the cosine of pairs of them.
 
-The entries stand in one array ordered by host and value, so that a value of one host is looked up
-at the other by bisection; values that a single host has weigh in the norm but match nothing and
-are not looked up.
+The entries are in one array ordered by host and value, so that a value of one host is looked up in
+the other by bisection. Values of a single host count in the norm, but match nothing and are not
+looked up.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ WeightFunction = Callable[[Keys, Ids], Floats]
 
 @dataclass(frozen=True, slots=True)
 class Vectors:
-    """One vector a host.
+    """One vector per host.
 
     Attributes:
-        entry: host · 2³² + number of the value, ascending; values that two hosts have.
+        entry: host · 2³² + number of the value, ascending; only values that two hosts have.
         weight: weight of each entry.
         begin: where the entries of each host begin, one more than hosts.
         norm: length of each host's vector.
@@ -44,8 +44,8 @@ def weighted_vectors(
     Args:
         host: host of each entry; an entry may be given twice.
         value: its value.
-        hosts: how many hosts there are.
-        weight: from the distinct values and in how many hosts each stands, its weight.
+        hosts: number of hosts.
+        weight: returns the weights of distinct values, given in how many hosts each is.
         longest: values in more hosts than this are dropped; 0 keeps all.
     """
     order = order_by(host, value)
@@ -93,10 +93,7 @@ def match_entries(
 
 
 def cosine(vectors: Vectors, one: Ids, other: Ids) -> Floats:
-    """Return the cosine of each pair of hosts; 0 where a vector is empty.
-
-    Shape: as `one` and `other`; values in [0, 1].
-    """
+    """Return the cosine of each pair of hosts, in [0, 1]; 0 where a vector is empty."""
     if not len(vectors.entry) or not len(one):
         return np.zeros(len(one))
     pair, at, found, equal = match_entries(vectors.entry, vectors.begin, one, other)

@@ -1,17 +1,17 @@
-"""What is concluded of a pair, with its reasons in words, and what may be pruned.
+"""The verdict on a pair of hosts, its reasons in words, and what may be pruned.
 
-A score never prunes. The gate asks for evidence a score cannot give: enough equal texts under
-equal paths, or the copy itself saying so, by redirects or canonical links on most of its pages.
-Over the gate of the prototype (three equal texts, 15 % of the common paths, common paths 25 % of
-the smaller host) ours puts a confidence bound on the share, since three equal texts of four are
-found between the sites of one company; with the prototype's, 63 pairs of one web were wrong.
+A score never prunes. The gate requires evidence that a score cannot give: enough equal texts under
+equal paths, or a declaration by the copy itself, by redirects or canonical links on most of its
+pages. The gate of the prototype (three equal texts, 15 % of the common paths, common paths 25 % of
+the smaller host) passed 63 wrong pairs of one web, since the sites of one company may have three
+equal texts of four; ours also requires a confidence bound on the share.
 
 Rules:
-1. Redirects and canonical links retire the host that sends them, never the one they point at.
-2. Groups are closed over gated pairs only, and are held for confirmation where two hosts of one
-   were compared and contradict each other.
-3. More hosts to prune at once than a share of all (`STORM_SHARE`) are held for confirmation: a
-   fault of ours or an attack looks like that, a web does not.
+1. Redirects and canonical links retire the host that sends them, never their target.
+2. Groups are closed over pairs that pass the gate only, and are held for confirmation if two hosts
+   of one were compared and contradict each other.
+3. If one run would prune more than a share of all hosts (`STORM_SHARE`), it is held for
+   confirmation: that is the sign of a bug or an attack, not of a normal web.
 """
 
 from __future__ import annotations
@@ -24,46 +24,46 @@ from math import sqrt
 from crawld.core.replica.names import difference_in_words
 
 LEAST_EQUAL = 6
-"""Equal texts under equal paths; error pages and empty ones are no texts. The sites of one company
-share up to five documents on the hardest web that the gate was made on."""
+"""Equal texts under equal paths, without error pages and empty ones. The sites of one company share
+up to five documents on the hardest web for which the gate was made."""
 
 LEAST_SHARE = 0.25
 """Share of the compared paths that must be equal, at the lower 95 % bound."""
 
 LEAST_COVERAGE = 0.4
-"""Share of the smaller host's pages that must stand under paths both have."""
+"""Share of the smaller host's pages whose paths both hosts must have."""
 
 LEAST_DECLARED = 3
 """Pages that must redirect or name their canonical ..."""
 
 LEAST_DECLARED_SHARE = 0.67
-"""... and the share of the pages that were fetched of the copy."""
+"""... and their share of the pages fetched from the copy."""
 
 CONTRADICTED_COMPARED = 8
-"""So many paths compared and next to none equal: two hosts that are not the same."""
+"""With this many paths compared and next to none equal, two hosts are not the same."""
 
 CONTRADICTED_SHARE = 0.05
 
 PROBED_PATHS = 24
-"""Shared paths that an undecided pair is asked for at a time."""
+"""Shared paths of an undecided pair that are fetched at a time."""
 
 PROBED_PROBABILITY = 0.1
-"""Undecided is what is at least so probable ..."""
+"""A pair is undecided from this probability on ..."""
 
 PROBED_EQUAL = 3
-"""... or has so many equal texts."""
+"""... or from this many equal texts on."""
 
 STORM_SHARE = 0.05
-"""Share of all hosts that may be pruned by one run ..."""
+"""Share of all hosts that one run may prune ..."""
 
 STORM_LEAST = 10
-"""... or so many hosts, whatever the share."""
+"""... or this many hosts, whatever the share."""
 
 _Z = 1.645
 
 
 class VerdictLevel(StrEnum):
-    """How sure a verdict is; only certain ones prune, and only the operator overrules them."""
+    """Certainty of a verdict; only certain ones prune, and only the operator overrules them."""
 
     CERTAIN = "certain"
     LIKELY = "likely"
@@ -72,11 +72,11 @@ class VerdictLevel(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PairEvidence:
-    """What is known of a pair (a, b); of two numbers, the first is a's.
+    """The evidence on a pair (a, b); of two numbers, the first is a's.
 
     Attributes:
         names: the host names.
-        pages: pages fetched of each.
+        pages: pages fetched from each.
         common: paths both have.
         compared: those of them with texts to compare.
         equal: those of them with equal texts.
@@ -84,7 +84,7 @@ class PairEvidence:
         canonicals: pages of each that name the same path of the other as canonical.
         same_address: whether both have one address.
         same_certificate: whether one certificate names both.
-        probability: by the classifier, None where it has learnt nothing.
+        probability: by the classifier; None if it is not trained.
     """
 
     names: tuple[str, str]
@@ -105,7 +105,7 @@ class PairEvidence:
 
     @property
     def share_bound(self) -> float:
-        """Its lower 95 % bound (Wilson 1927)."""
+        """Lower 95 % bound of the share (Wilson 1927)."""
         return lower_bound(self.equal, self.compared)
 
     def declares(self, side: int) -> bool:
@@ -129,7 +129,7 @@ def lower_bound(found: int, of: int) -> float:
 
 
 def passes_content_gate(evidence: PairEvidence) -> bool:
-    """Whether the texts alone say that two hosts are one."""
+    """Whether the texts alone show that two hosts are replicas."""
     smaller = min(evidence.pages)
     return (
         evidence.equal >= LEAST_EQUAL
@@ -141,8 +141,8 @@ def passes_content_gate(evidence: PairEvidence) -> bool:
 def passes_gate(evidence: PairEvidence) -> bool:
     """Whether a verdict on this evidence may prune.
 
-    Texts decide unless the classifier was asked and denies it; a declaration needs nobody's
-    consent, since it can only retire the host that makes it.
+    Texts decide unless the classifier denies it; a declaration needs no further evidence, since it
+    can only retire the host that makes it.
     """
     denied = evidence.probability is not None and evidence.probability < 0.05
     return (
@@ -153,7 +153,7 @@ def passes_gate(evidence: PairEvidence) -> bool:
 
 
 def level_of(evidence: PairEvidence) -> VerdictLevel:
-    """Return how sure a verdict is."""
+    """Return the certainty of the verdict on this evidence."""
     if passes_gate(evidence):
         return VerdictLevel.CERTAIN
     likely = (evidence.probability or 0.0) >= 0.5 or evidence.equal >= LEAST_EQUAL
@@ -163,7 +163,7 @@ def level_of(evidence: PairEvidence) -> VerdictLevel:
 
 
 def is_contradicted(evidence: PairEvidence) -> bool:
-    """Whether two hosts were compared well and are not the same."""
+    """Whether enough paths were compared to show that two hosts are not the same."""
     return (
         evidence.compared >= CONTRADICTED_COMPARED
         and evidence.share <= CONTRADICTED_SHARE
@@ -173,7 +173,7 @@ def is_contradicted(evidence: PairEvidence) -> bool:
 
 
 def is_undecided(evidence: PairEvidence) -> bool:
-    """Whether more pages that both hosts have may decide what they are."""
+    """Whether more of the common pages may decide the pair."""
     promising = (
         evidence.probability or 0.0
     ) >= PROBED_PROBABILITY or evidence.equal >= PROBED_EQUAL
@@ -181,10 +181,10 @@ def is_undecided(evidence: PairEvidence) -> bool:
 
 
 def reasons(evidence: PairEvidence) -> list[str]:
-    """Return the reasons, one a line of an answer, the weightiest first.
+    """Return the reasons in words, the strongest first.
 
-    >>> in_words(Evidence(names=("www.a.com", "a.com"), pages=(60, 52), common=44, compared=44,
-    ...                   equal=41, same_address=True))
+    >>> reasons(PairEvidence(names=("www.a.com", "a.com"), pages=(60, 52), common=44, compared=44,
+    ...                      equal=41, same_address=True))
     ['same content on 41 of 44 shared paths', 'names differ by www.', 'same address']
     """
     words = []
@@ -210,7 +210,7 @@ def reasons(evidence: PairEvidence) -> list[str]:
 
 
 def connected_groups(pairs: Iterable[tuple[int, int]]) -> list[tuple[int, ...]]:
-    """Return the closure of pairs: hosts that are one, in ascending order."""
+    """Return the groups of hosts that are connected by pairs, each in ascending order."""
     root: dict[int, int] = {}
 
     def find(host: int) -> int:
@@ -229,14 +229,14 @@ def connected_groups(pairs: Iterable[tuple[int, int]]) -> list[tuple[int, ...]]:
 
 
 def is_storm(new_prunings: int, hosts: int, share: float = STORM_SHARE) -> bool:
-    """Whether a run would prune so many hosts that the operator must say yes first."""
+    """Whether a run would prune so many hosts that the operator must confirm it."""
     return new_prunings > max(STORM_LEAST, share * hosts)
 
 
 def declared_by(
     evidence: Mapping[tuple[int, int], PairEvidence], hosts: Sequence[int]
 ) -> dict[int, set[int]]:
-    """Return for each host of a group those of the group that declare it to be the original."""
+    """Return for each host of a group the hosts of the group that declare it to be the original."""
     inside = set(hosts)
     found: dict[int, set[int]] = {host: set() for host in hosts}
     for (one, other), pair in evidence.items():

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from crawld.core.replica.canonical import KEPT, Choice, HostProfile, choose_canonical, owners
+from crawld.core.replica.canonical import ALREADY_KEPT, Choice, HostProfile, choose_canonical, owners
 from crawld.core.replica.verdict import (
     STORM_SHARE,
     PairEvidence,
@@ -129,7 +129,7 @@ def _of_group(
         choice = Choice(None, f"{names} {why}")
     if choice.host is not None:
         # The reason that stands is the one for which it was chosen at first.
-        reason = so_far.get(choice.host, KEPT) if choice.reason == KEPT else choice.reason
+        reason = so_far.get(choice.host, ALREADY_KEPT) if choice.reason == ALREADY_KEPT else choice.reason
         return [
             Decision(host, choice.host, "pruned", reason) for host in hosts if host != choice.host
         ]

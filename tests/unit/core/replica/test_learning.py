@@ -25,7 +25,7 @@ def test_a_label_touches_the_rules_of_its_vector_only():
     vectors = np.array([[1, 1], [1, 2], [2, 2]])
     rules = Rules(vectors)
     rules.count(np.array([4, 6, 2]), np.zeros(3, dtype=np.int64))
-    rules.change(1, 6)
+    rules.add_positive(1, 6)
     again = Rules(vectors)
     again.count(np.array([4, 6, 2]), np.array([0, 6, 0]))
     assert rules.positive.tolist() == again.positive.tolist()
