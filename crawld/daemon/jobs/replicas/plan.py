@@ -14,7 +14,13 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from crawld.core.replica.canonical import ALREADY_KEPT, Choice, HostProfile, choose_canonical, owners
+from crawld.core.replica.canonical import (
+    ALREADY_KEPT,
+    Choice,
+    HostProfile,
+    choose_canonical,
+    owners,
+)
 from crawld.core.replica.verdict import (
     STORM_SHARE,
     PairEvidence,
@@ -129,7 +135,9 @@ def _of_group(
         choice = Choice(None, f"{names} {why}")
     if choice.host is not None:
         # The reason that stands is the one for which it was chosen at first.
-        reason = so_far.get(choice.host, ALREADY_KEPT) if choice.reason == ALREADY_KEPT else choice.reason
+        reason = choice.reason
+        if reason == ALREADY_KEPT:
+            reason = so_far.get(choice.host, ALREADY_KEPT)
         return [
             Decision(host, choice.host, "pruned", reason) for host in hosts if host != choice.host
         ]
