@@ -108,13 +108,38 @@ MACHINE_PATH = re.compile(
 )
 
 
+PATHS = sorted(PACKAGE.rglob("*.py"))
+
+
+def name_of(path):
+    return ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
+
+
+FILES = {name_of(path) for path in PATHS}
+
+
+@dataclass(frozen=True)
+class Call:
+    """A call: the last name of what is called and, of `owner.name()`, the plain name before it."""
+
+    name: str
+    line: int
+    owner: str
+    has_arguments: bool
+
+
 @dataclass(frozen=True)
 class Module:
-    """A file of the package and its tree."""
+    """What the checks need of a file: syntax trees of the whole package take 85 MB.
+
+    Attributes:
+        imports: (module imported, line) of every import, also of those inside functions.
+    """
 
     path: str
     name: str
-    tree: ast.Module
+    imports: tuple[tuple[str, int], ...]
+    calls: tuple[Call, ...]
 
     @property
     def room(self):
@@ -122,50 +147,53 @@ class Module:
         return parts[1] if len(parts) > 1 else ""
 
 
-def read(path):
-    relative = path.relative_to(ROOT)
-    name = ".".join(relative.with_suffix("").parts).removesuffix(".__init__")
-    return Module(
-        path.relative_to(PACKAGE).as_posix(), name, ast.parse(path.read_text(encoding="utf-8"))
-    )
+def parsed(code, path, name):
+    nodes = list(ast.walk(ast.parse(code)))
+    imports = tuple(each for node in nodes for each in imports_of(node, name))
+    return Module(path, name, imports, tuple(each for node in nodes for each in calls_of(node)))
 
 
-MODULES = [read(path) for path in sorted(PACKAGE.rglob("*.py"))]
-FILES = {module.name for module in MODULES}
+def imports_of(node, name):
+    if isinstance(node, ast.Import):
+        for alias in node.names:
+            yield alias.name, node.lineno
+    elif isinstance(node, ast.ImportFrom):
+        source = node.module or ""
+        if node.level:
+            above = name.split(".")[: -node.level or None]
+            source = ".".join([*above, *filter(None, [source])])
+        for alias in node.names:
+            # `from crawld.store import page` imports the module, not a name in it.
+            whole = f"{source}.{alias.name}"
+            yield (whole if whole in FILES else source), node.lineno
 
 
-def imports(module):
-    """Yield (module imported, line) of every import, also of those inside functions."""
-    for node in ast.walk(module.tree):
-        if isinstance(node, ast.Import):
-            for alias in node.names:
-                yield alias.name, node.lineno
-        elif isinstance(node, ast.ImportFrom):
-            source = node.module or ""
-            if node.level:
-                above = module.name.split(".")[: -node.level or None]
-                source = ".".join([*above, *filter(None, [source])])
-            for alias in node.names:
-                # `from crawld.store import page` imports the module, not a name in it.
-                whole = f"{source}.{alias.name}"
-                yield (whole if whole in FILES else source), node.lineno
+def calls_of(node):
+    if not isinstance(node, ast.Call):
+        return
+    has_arguments = bool(node.args or node.keywords)
+    if isinstance(node.func, ast.Attribute):
+        owner = node.func.value.id if isinstance(node.func.value, ast.Name) else ""
+        yield Call(node.func.attr, node.lineno, owner, has_arguments)
+    elif isinstance(node.func, ast.Name):
+        yield Call(node.func.id, node.lineno, "", has_arguments)
 
 
-def calls(module):
-    """Yield (last name of what is called, the call)."""
-    for node in ast.walk(module.tree):
-        if isinstance(node, ast.Call):
-            if isinstance(node.func, ast.Attribute):
-                yield node.func.attr, node
-            elif isinstance(node.func, ast.Name):
-                yield node.func.id, node
+@pytest.fixture(scope="module")
+def modules():
+    return [
+        parsed(
+            path.read_text(encoding="utf-8"), path.relative_to(PACKAGE).as_posix(), name_of(path)
+        )
+        for path in PATHS
+    ]
 
 
 def called(module, names):
     """Yield a fault for each call of one of some names."""
-    for name, call in calls(module):
-        if name in names:
-            yield f"{module.path}:{call.lineno} calls {name}()"
+    for call in module.calls:
+        if call.name in names:
+            yield f"{module.path}:{call.line} calls {call.name}()"
 
 
 def within(name, allowed):
@@ -174,7 +202,7 @@ def within(name, allowed):
 
 
 def layer_faults(module, exceptions):
-    for imported, line in imports(module):
+    for imported, line in module.imports:
         room = imported.split(".")[1] if imported.startswith("crawld.") else ""
         if not room or room == module.room or (module.name, imported) in exceptions:
             continue
@@ -185,7 +213,7 @@ def layer_faults(module, exceptions):
 def room_faults(module, layers):
     level = {part: level for level, parts in enumerate(layers) for part in parts}
     path = module.name.split(".")
-    for imported, line in imports(module):
+    for imported, line in module.imports:
         target = imported.split(".")
         if target[:2] != path[:2] or len(target) < 3 or target[2] == path[2]:
             continue
@@ -200,7 +228,7 @@ def import_circles(modules):
     """
     names = {module.name for module in modules}
     graph = {
-        module.name: sorted({name for name, _ in imports(module)} & names) for module in modules
+        module.name: sorted({name for name, _ in module.imports} & names) for module in modules
     }
     order, low, path, circles = {}, {}, [], []
 
@@ -228,17 +256,16 @@ def core_faults(module):
     allowed = CORE_STDLIB | CORE_LIBRARIES
     if module.path.startswith("core/content/"):
         allowed |= CORE_CONTENT_LIBRARIES
-    for imported, line in imports(module):
+    for imported, line in module.imports:
         if not within(imported, allowed):
             yield f"{module.path}:{line} imports {imported}"
     yield from called(module, CLOCK_CALLS | {"open"})
-    for name, call in calls(module):
-        of_module = isinstance(call.func, ast.Attribute) and isinstance(call.func.value, ast.Name)
-        if name in SEEDED_CALLS:
-            if not call.args and not call.keywords:
-                yield f"{module.path}:{call.lineno} calls {name}() without a seed"
-        elif of_module and call.func.value.id == "random":
-            yield f"{module.path}:{call.lineno} calls random.{name}(), which nobody seeded"
+    for call in module.calls:
+        if call.name in SEEDED_CALLS:
+            if not call.has_arguments:
+                yield f"{module.path}:{call.line} calls {call.name}() without a seed"
+        elif call.owner == "random":
+            yield f"{module.path}:{call.line} calls random.{call.name}(), which nobody seeded"
 
 
 def sql_faults(module):
@@ -246,7 +273,7 @@ def sql_faults(module):
 
 
 def socket_faults(module):
-    for imported, line in imports(module):
+    for imported, line in module.imports:
         if within(imported, SOCKET_MODULES):
             yield f"{module.path}:{line} imports {imported}"
     yield from called(module, SOCKET_CALLS)
@@ -254,21 +281,21 @@ def socket_faults(module):
 
 def module_of(code, path="core/some.py"):
     name = "crawld." + path.removesuffix(".py").replace("/", ".")
-    return Module(path, name, ast.parse(code))
+    return parsed(code, path, name)
 
 
-def test_the_package_was_read():
-    assert len(MODULES) > 50
-    assert {module.room for module in MODULES} - {""} <= set(LEVEL)
+def test_the_package_was_read(modules):
+    assert len(modules) > 50
+    assert {module.room for module in modules} - {""} <= set(LEVEL)
 
 
-def test_imports_go_down_only():
-    assert [fault for module in MODULES for fault in layer_faults(module, LAYER_EXCEPTIONS)] == []
+def test_imports_go_down_only(modules):
+    assert [fault for module in modules for fault in layer_faults(module, LAYER_EXCEPTIONS)] == []
 
 
 @pytest.mark.parametrize("room", ROOM_LAYERS)
-def test_imports_inside_a_room_go_down_only(room):
-    inside = [module for module in MODULES if module.room == room and module.name.count(".") > 1]
+def test_imports_inside_a_room_go_down_only(modules, room):
+    inside = [module for module in modules if module.room == room and module.name.count(".") > 1]
     layers = ROOM_LAYERS[room]
     found = [fault for module in inside for fault in room_faults(module, layers)]
     assert found == []
@@ -285,13 +312,13 @@ def test_an_import_circle_is_found():
     assert circles == [["crawld.core.a", "crawld.core.b", "crawld.core.c"]]
 
 
-def test_layer_exceptions_are_used():
-    used = {(module.name, imported) for module in MODULES for imported, _ in imports(module)}
+def test_layer_exceptions_are_used(modules):
+    used = {(module.name, imported) for module in modules for imported, _ in module.imports}
     assert set(LAYER_EXCEPTIONS) <= used
 
 
-def test_core_is_pure():
-    core = [module for module in MODULES if module.room == "core"]
+def test_core_is_pure(modules):
+    core = [module for module in modules if module.room == "core"]
     assert [fault for module in core for fault in core_faults(module)] == []
 
 
@@ -300,18 +327,18 @@ def faults_by_file(check, modules):
     return {path: faults for path, faults in found.items() if faults}
 
 
-def test_sql_only_in_the_store():
-    others = [module for module in MODULES if module.room != "store"]
+def test_sql_only_in_the_store(modules):
+    others = [module for module in modules if module.room != "store"]
     assert set(faults_by_file(sql_faults, others)) == set(SQL_EXCEPTIONS)
 
 
-def test_sockets_only_in_their_rooms():
-    others = [module for module in MODULES if not module.path.startswith(SOCKET_ROOMS)]
+def test_sockets_only_in_their_rooms(modules):
+    others = [module for module in modules if not module.path.startswith(SOCKET_ROOMS)]
     assert set(faults_by_file(socket_faults, others)) == set(SOCKET_EXCEPTIONS)
 
 
-def test_no_room_for_anything():
-    names = {part.removesuffix(".py") for module in MODULES for part in Path(module.path).parts}
+def test_no_room_for_anything(modules):
+    names = {part.removesuffix(".py") for module in modules for part in Path(module.path).parts}
     assert names & FORBIDDEN_NAMES == set()
 
 

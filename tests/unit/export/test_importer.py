@@ -89,11 +89,21 @@ def test_bodies_are_decoded(db, tmp_path):
         response("http://[bad/", b"x"),
         response(f"{H}/", b"x", head="nonsense"),
         response(f"{H}/", b"not gzip", headers="Content-Encoding: gzip"),
-        response(f"{H}/", gzip.compress(b"0" * 100_000_000), headers="Content-Encoding: gzip"),
         warc.record("revisit", "urn:x", 1.0, [("WARC-Target-URI", f"{H}/")], b""),
     ],
 )
 def test_what_is_passed_over(db, tmp_path, record):
+    check_passed_over(db, tmp_path, record)
+
+
+def test_a_body_beyond_the_limit_once_decoded_is_passed_over(db, tmp_path, monkeypatch):
+    monkeypatch.setattr("crawld.export.importer.MAX_BLOCK_BYTES", 10_000)
+    packed = gzip.compress(b"0" * 10_001)
+    record = response(f"{H}/", packed, headers="Content-Encoding: gzip")
+    check_passed_over(db, tmp_path, record)
+
+
+def check_passed_over(db, tmp_path, record):
     result = taken(db, tmp_path, record, response(f"{H}/good", b"good"))
     assert result.counts["versions"] == 1
     assert result.counts.get("unusable", 0) + result.counts.get("passed_over", 0) == 1
