@@ -1,8 +1,8 @@
-"""Every exception crawld raises, in families by who must act.
+"""All exceptions crawld raises, grouped by who must act.
 
-A remote fault is never an exception: it is an outcome (`core/page.py`). What is left are faults of
-the operator's side (a config, a file, an argument: the message names the fix) and bugs, which are
-ordinary Python errors. A command line ends with `exit_code` of the error it met.
+A remote fault is never an exception: it is an outcome (`core/page.py`). What remains are operator
+errors (a config, a file, an argument; the message names the fix) and bugs, which are ordinary
+Python errors. A command exits with the `exit_code` of its error.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ EXIT_UNREACHABLE = 4
 
 
 class CrawldError(Exception):
-    """Root of every error crawld raises on purpose.
+    """Root of all errors that crawld raises on purpose.
 
     Args:
         message: what is wrong, in one sentence.
@@ -34,21 +34,21 @@ class CrawldError(Exception):
 
 
 class OperatorError(CrawldError):
-    """The operator must act: a config, an argument or a file is not as it must be."""
+    """The operator must correct a config, an argument or a file."""
 
     exit_code = EXIT_OPERATOR
 
 
 class ConfigError(OperatorError):
-    """The configuration cannot be read or does not say what it must."""
+    """The configuration cannot be read, or a value is missing or invalid."""
 
 
 class InvalidUrlError(OperatorError, ValueError):
-    """A text that is no URL crawld can visit."""
+    """The text is not a URL that crawld can visit."""
 
 
 class StoreError(OperatorError):
-    """The database file cannot be used as it is."""
+    """The database file cannot be used in its present state."""
 
 
 class ForeignDatabaseError(StoreError):
@@ -60,15 +60,15 @@ class NewerDatabaseError(StoreError):
 
 
 class CorruptDatabaseError(StoreError):
-    """The file is damaged; a backup must be restored."""
+    """The file is damaged and must be restored from a backup."""
 
 
 class DatabaseInUseError(StoreError):
-    """Another process holds the database."""
+    """Another process has the database open."""
 
 
 class MigrationError(StoreError):
-    """A migration failed; the file is as it was before."""
+    """A migration failed; the file is unchanged."""
 
 
 class UnreachableError(CrawldError):
@@ -78,7 +78,7 @@ class UnreachableError(CrawldError):
 
 
 def is_store_failure(error: Exception) -> bool:
-    """Whether an error, or one of a group, says that the database file cannot be used any more."""
+    """Return whether an error, or one of its group, means that the database file is unusable."""
     if isinstance(error, ExceptionGroup):
         return error.subgroup(StoreError) is not None
     return isinstance(error, StoreError)

@@ -1,1 +1,1 @@
-"""Pure rules of the crawl: values in, values out; time is an argument."""
+"""Pure rules of the crawl: functions of values, without I/O. Time is an argument."""

@@ -1,23 +1,23 @@
-"""How fresh the copies are, found out by asking a few pages at random.
+"""Estimates the freshness of the mirror from visits to randomly drawn pages.
 
-At instants of a Poisson process a page is drawn, each held page with the same chance, and visited
-at once. The share of copies found to be as their page is estimates the freshness of the mirror,
+At the times of a Poisson process a page is drawn, uniformly from the pages that have a copy, and
+visited at once. The share of copies that match their page estimates the freshness of the mirror,
 averaged over pages and time, without bias:
 
-1. Poisson arrivals see time averages (Wolff 1982, Operations Research 30, 223): the instants
-   depend on nothing that happens to the pages, above all not on when the policy visits them.
-2. The draw is uniform and knows nothing of the page: neither its age nor its model.
-3. Each visit that answers counts, whoever made it: had the policy just sent a visit to the page
-   drawn, that visit is the sample. Visits without an answer (host closed, page failed) tell
-   nothing; they are counted apart, since pages that cannot be asked may differ from the others.
+1. Poisson arrivals see time averages (Wolff 1982, Operations Research 30, 223): the times do not
+   depend on the pages or on when the policy visits them.
+2. The draw is uniform and ignores the age and the model of the page.
+3. Each visit that gets an answer counts, whoever scheduled it: if the policy has just visited the
+   page drawn, that visit is the sample. Visits without an answer (host closed, page failed) are
+   counted apart, because pages that cannot be visited may differ from the others.
 
-Between the instant and the visit lies the wait for the host's turn, at most its delay. A page that
-changes meanwhile counts as stale: freshness is understated by the changes of one delay, which for a
-delay of seconds and pages that change daily is one in ten thousand.
+The visit happens up to one host delay after the draw. A page that changes in between counts as
+stale, so freshness is understated by the changes of one delay: for a delay of seconds and pages
+that change daily, one in ten thousand.
 
-So n samples are n independent draws of a coin whose chance is the freshness, and the interval is
-Wilson's (1927, Journal of the American Statistical Association 22, 209), which keeps its nominal
-coverage also for few samples and shares near 0 or 1, where the normal interval does not.
+So n samples are n independent Bernoulli trials, and the interval is Wilson's (1927, Journal of the
+American Statistical Association 22, 209). Unlike the normal interval, it keeps its nominal coverage
+for few samples and for shares near 0 or 1.
 """
 
 from __future__ import annotations
@@ -33,16 +33,16 @@ DAY_S = 86_400.0
 
 
 def day_of(at: float) -> int:
-    """Return the day (UTC) of an instant, counted from 1970."""
+    """Return the UTC day of a time, counted from 1970."""
     return int(at // DAY_S)
 
 
 def wilson_interval(yes: float, count: float, level: float = LEVEL) -> tuple[float, float]:
-    """Return an interval for a share; (0, 1) without a sample.
+    """Return the Wilson score interval of a share; (0, 1) without samples.
 
     Args:
-        yes: samples that had it.
-        count: samples.
+        yes: samples with the property.
+        count: all samples.
         level: nominal coverage, in (0, 1).
 
     Source: Wilson 1927, equation of the score interval.
@@ -62,10 +62,10 @@ def wilson_interval(yes: float, count: float, level: float = LEVEL) -> tuple[flo
 
 
 def poisson_gap_s(rate: float, chance: float) -> float:
-    """Return the time to the next instant of a Poisson process, seconds.
+    """Return the time to the next event of a Poisson process, seconds; inf at rate 0.
 
     Args:
-        rate: instants per second; 0: there is none.
+        rate: events per second.
         chance: uniform in [0, 1).
     """
     return -math.log1p(-chance) / rate if rate > 0.0 else math.inf
@@ -73,12 +73,13 @@ def poisson_gap_s(rate: float, chance: float) -> float:
 
 @dataclass(frozen=True, slots=True)
 class AuditResult:
-    """What random visits found.
+    """Counts of random visits by what they found.
 
     Attributes:
-        fresh: copies that were as their page is. stale: those that were not.
-        unknown: visits that did not tell.
-        expected: sum over fresh and stale of the probability the change model had given them.
+        fresh: copies that matched their page.
+        stale: copies that did not.
+        unknown: visits without an answer.
+        expected: sum over fresh and stale of the freshness probability the change model gave.
     """
 
     fresh: int = 0
@@ -96,20 +97,20 @@ class AuditResult:
 
     @property
     def count(self) -> int:
-        """Visits that told."""
+        """Visits that got an answer."""
         return self.fresh + self.stale
 
     @property
     def freshness(self) -> float | None:
-        """The unbiased estimate, None without a sample."""
+        """Unbiased estimate of the freshness, None without a sample."""
         return self.fresh / self.count if self.count else None
 
     @property
     def interval(self) -> tuple[float, float]:
-        """Its interval."""
+        """Interval of the freshness, of coverage `LEVEL`."""
         return wilson_interval(self.fresh, self.count)
 
     @property
     def expected_freshness(self) -> float | None:
-        """What the change model had expected of the same pages at the same instants."""
+        """Mean freshness the change model expected of the same visits, None without a sample."""
         return self.expected / self.count if self.count else None

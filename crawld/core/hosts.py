@@ -11,12 +11,12 @@ BELOW = "*."
 
 @dataclass(frozen=True, slots=True)
 class HostPatterns:
-    """Which hosts are meant.
+    """A set of hosts, tested with `in`.
 
     Attributes:
         exact: host names.
         below: suffixes that begin with a dot.
-        everything: whether any host is meant.
+        everything: whether every host is in the set.
     """
 
     exact: frozenset[str] = frozenset()
@@ -28,7 +28,7 @@ class HostPatterns:
 
 
 def host_patterns(texts: Iterable[str]) -> HostPatterns:
-    """Return what patterns mean.
+    """Return the set of hosts that patterns describe.
 
     >>> "upload.wikimedia.org" in host_patterns(["*.wikimedia.org"])
     True

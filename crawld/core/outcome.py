@@ -1,8 +1,8 @@
-"""What one answer means: from status line and body digest to an outcome, and when to ask again.
+"""Judges HTTP responses: the outcome of a visit, and how long to wait before the next.
 
-The table follows RFC 9110 read for a mirror: what a status says about the *page* (gone, moved,
-changed) is kept apart from what it says about the *host* (trouble, back off). Everything here is a
-value; a remote fault never raises.
+The table follows RFC 9110 read for a mirror. What a status says about the *page* (gone, moved,
+changed) is kept apart from what it says about the *host* (trouble, back off). A remote fault is a
+value and never raises.
 """
 
 from __future__ import annotations
@@ -12,21 +12,21 @@ from dataclasses import dataclass
 from crawld.core.page import Failure, Outcome
 
 RETRY_BASE_S = 60.0
-"""Wait before a page that failed for a passing reason is asked again; doubles with each failure."""
+"""Wait after a transient failure; doubles with each failure in a row."""
 
 RETRY_MAX_S = 86_400.0
-"""The longest such wait."""
+"""Longest wait after transient failures."""
 
 PERSISTENT_RETRY_BASE_S = 7 * 86_400.0
-"""The same for a reason that seldom passes by itself: wrong type, forbidden, too large."""
+"""The same after a failure that seldom passes by itself: wrong type, forbidden, too large."""
 
 PERSISTENT_RETRY_MAX_S = 60 * 86_400.0
 
 GONE_RETRY_S = 86_400.0
-"""A page that answered `gone` is asked again after a day, until it is retired ..."""
+"""Wait after a `gone` outcome, until the page is retired ..."""
 
 RETIRED_RETRY_S = 30 * 86_400.0
-"""... and once a month from then on, since pages come back."""
+"""... and from then on, because pages come back."""
 
 AGE_SHARE = 0.5
 MIN_REQUISITE_INTERVAL_S = 86_400.0
@@ -46,7 +46,7 @@ TRANSIENT = frozenset(
         Failure.UNAVAILABLE,
     }
 )
-"""Failures that may be over in a minute; every other one is steady."""
+"""Failures that may pass within a minute; all others are persistent."""
 
 HOST_TROUBLE = frozenset(
     {
@@ -58,17 +58,17 @@ HOST_TROUBLE = frozenset(
         Failure.UNAVAILABLE,
     }
 )
-"""Failures that speak of the whole host: its delay grows."""
+"""Failures that concern the whole host; they raise its back-off."""
 
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """What a visit found.
+    """The judged result of a visit.
 
     Attributes:
-        outcome: the word stored.
-        failure: the finer word where the outcome is blocked or failed.
-        detail: short text for a person, empty where the outcome says it all.
+        outcome: the stored outcome.
+        failure: the reason, if the outcome is blocked or failed.
+        detail: short text for the operator; empty if the outcome says everything.
     """
 
     outcome: Outcome
@@ -77,32 +77,31 @@ class Judgement:
 
     @property
     def host_trouble(self) -> bool:
-        """Whether the host, not the page, is in trouble."""
+        """Whether the failure concerns the host and not only the page."""
         return self.failure in HOST_TROUBLE
 
     @property
     def transient(self) -> bool:
-        """Whether the visit failed for a reason that may be over in a minute."""
+        """Whether the visit failed for a reason that may pass within a minute."""
         return self.failure in TRANSIENT
 
     @property
     def good_copy(self) -> bool:
-        """Whether the mirror holds what the page says now."""
+        """Whether the copy matches the page after this visit."""
         return self.outcome in (Outcome.CHANGED, Outcome.UNCHANGED, Outcome.NOT_MODIFIED)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResponseFacts:
-    """What the judgement looks at.
+    """The parts of a response that decide the outcome.
 
     Attributes:
-        status: HTTP status code.
         digest: digest of the decoded body.
         held_digest: digest of the last good copy, None without one.
         conditional: whether validators were sent.
-        location: canonical target of a redirect, None where absent or unusable.
-        url: the page's own canonical URL.
-        retry_after: whether the server named a time.
+        location: canonical target of a redirect, None if absent or unusable.
+        url: canonical URL of the page.
+        retry_after: whether the server sent Retry-After.
     """
 
     status: int
@@ -115,7 +114,7 @@ class ResponseFacts:
 
 
 def judge(answer: ResponseFacts) -> Judgement:
-    """Return what a complete answer means for its page."""
+    """Return the outcome of a complete response."""
     status = answer.status
     if status in (200, 203):
         same = answer.digest == answer.held_digest
@@ -157,14 +156,13 @@ def _refused_or_failed(answer: ResponseFacts) -> Judgement:
 
 
 def retry_wait_s(failure: Failure, failure_count: int) -> float:
-    """Return how long to leave a page alone after a blocked or failed visit.
+    """Return the wait before the next visit after a blocked or failed one, seconds.
+
+    It doubles with each failure up to a cap.
 
     Args:
-        failure: why it failed.
+        failure: why the last visit failed.
         failure_count: failed visits in a row, this one included; at least 1.
-
-    Returns:
-        Seconds, doubling with each failure up to a cap.
     """
     steps = min(failure_count - 1, 32)
     if failure in TRANSIENT:
@@ -173,12 +171,12 @@ def retry_wait_s(failure: Failure, failure_count: int) -> float:
 
 
 def requisite_interval_s(age_s: float) -> float:
-    """Return how long an image, style or script is left alone that last changed so long ago.
+    """Return the time between visits to an image, style sheet or script, seconds.
 
-    What has stood for years will stand for months: it rests half of its age.
+    Half of its age (the time since its last change), within bounds: what has not changed for years
+    is unlikely to change this month.
 
-    Source: the update threshold of the Alex file system (Cate, "Alex - a Global Filesystem", 1992),
-    with bounds.
+    Source: the update threshold of the Alex file system (Cate, "Alex - a Global Filesystem", 1992).
 
     >>> requisite_interval_s(10 * 86_400.0) / 86_400.0
     5.0

@@ -1,7 +1,7 @@
-"""What a page can be and what a visit can say: the vocabulary of the whole program.
+"""Page states and visit outcomes: the vocabulary of the whole program.
 
-Ground state of a page is one of `PageState`, stored. "Due" and "in flight" are derived, held by
-the schedule in memory and gone with the process, so that `kill -9` needs no repair.
+The stored state of a page is a `PageState`. "Due" and "in flight" are derived: the schedule keeps
+them in memory and they end with the process, so `kill -9` needs no repair.
 
     discovered --visit--> visited --visit--> visited ...
         |                    |---- gone over visits and days --> gone --found again--> visited
@@ -9,8 +9,8 @@ the schedule in memory and gone with the process, so that `kill -9` needs no rep
         '---- host is a replica --> suspended --verdict withdrawn--> discovered / visited
 
 A remote fault is a value (`Outcome` with a `Failure`), never an exception. Rule 1: only `CHANGED`
-stores a version. Rule 2: nothing but `GONE`, confirmed, retires a page, and its last good version
-stays readable. Rule 3: where too many pages of a host go at once, none is retired.
+stores a version. Rule 2: only a confirmed `GONE` retires a page, and its last good version stays
+readable. Rule 3: if too many pages of a host go at once, none is retired.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class PageState(StrEnum):
 
 
 class Outcome(StrEnum):
-    """What one visit found."""
+    """Outcome of one visit."""
 
     CHANGED = "changed"
     UNCHANGED = "unchanged"
@@ -43,7 +43,7 @@ class Outcome(StrEnum):
 
 
 class Failure(StrEnum):
-    """Why a visit failed or was blocked; the finer word beside `Outcome`."""
+    """Why a visit failed or was blocked; the detail of an `Outcome`."""
 
     DNS = "dns"
     ADDRESS_REFUSED = "address_refused"
@@ -74,30 +74,30 @@ TRANSITIONS: dict[PageState, frozenset[PageState]] = {
     PageState.GONE: frozenset({PageState.VISITED, PageState.EXCLUDED, PageState.SUSPENDED}),
     PageState.SUSPENDED: frozenset({PageState.DISCOVERED, PageState.VISITED, PageState.GONE}),
 }
-"""Legal moves of the stored state; everything else is a bug."""
+"""Legal transitions of the stored state; any other is a bug."""
 
 
 GONE_GRACE_VISITS = 3
 """A page is retired after this many `gone` outcomes in a row ..."""
 
 GONE_GRACE_S = 3 * 86_400.0
-"""... the first of them at least this long ago."""
+"""... if the first of them is at least this long ago."""
 
 
 @dataclass(frozen=True, slots=True)
 class Grace:
-    """How long a page has been answering without a good copy.
+    """Grace period of a page that answers `gone`, before it is retired.
 
     Attributes:
-        count: visits in a row that ended `gone` (or `soft_gone`).
-        since: instant of the first of them, Unix seconds; 0 where count is 0.
+        count: visits in a row that ended `gone` or `soft_gone`.
+        since: time of the first of them, Unix seconds; 0 if `count` is 0.
     """
 
     count: int = 0
     since: float = 0.0
 
     def after(self, outcome: Outcome, now: float) -> Grace:
-        """Return the grace after one more visit; blocked and failed visits say nothing."""
+        """Return the grace after one more visit; blocked and failed visits leave it unchanged."""
         if outcome in (Outcome.BLOCKED, Outcome.FAILED):
             return self
         if outcome not in (Outcome.GONE, Outcome.SOFT_GONE):
@@ -115,17 +115,15 @@ def next_state(
     """Return the stored state after a visit.
 
     Args:
-        state: stored state before the visit.
-        outcome: what the visit found.
         grace: the grace after this visit (`Grace.after`).
-        now: instant of the visit, Unix seconds.
-        deleted: whether the site itself says that it deleted the page: no grace is needed then.
+        now: time of the visit, Unix seconds.
+        deleted: whether the site says that it deleted the page; the grace is skipped then.
 
     Returns:
         `VISITED`, or `GONE` once the grace is exhausted.
 
     Raises:
-        ValueError: the move is not in `TRANSITIONS`: a bug of the caller.
+        ValueError: the transition is not in `TRANSITIONS`: a bug of the caller.
     """
     absent = outcome in (Outcome.GONE, Outcome.SOFT_GONE)
     retired = absent and (deleted or grace.exhausted(now))

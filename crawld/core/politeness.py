@@ -1,20 +1,20 @@
-"""How long a host and an address must be left alone: delay, back-off, quiet hours.
+"""Politeness towards hosts and addresses: delay, back-off and quiet hours.
 
-Pure arithmetic over instants (Unix seconds, UTC) that the caller gives. The rules, in order:
+All times are Unix seconds, UTC, given by the caller. The rules, in order:
 
-1. The delay of a host is never below the operator's. robots.txt may lengthen it (Crawl-delay,
-   Request-rate, the longer counts), at most to `max_crawl_delay_s`.
-2. Trouble (429, 503, a refused or broken connection) raises the back-off by one level, and each
-   level doubles the delay, up to `MAX_BACKOFF_DELAY_S`. A Retry-After closes the host until then.
-3. Forgiveness: a success at least `QUIET_PERIOD_S` after the last trouble (or the last step down)
-   lowers the level by one, so that a host comes back as gently as it was left. Waiting alone
-   forgives nothing: a host that fails every six hours must not be asked faster in between.
-4. Stored instants are clamped at start (`clamp_restored`): a clock that jumped neither frees a
-   host (a closing still ahead is kept) nor freezes it (none lies further ahead than the longest
+1. The delay of a host is never below the operator's. robots.txt may lengthen it (the longer of
+   Crawl-delay and Request-rate), up to `max_crawl_delay_s`.
+2. Trouble (429, 503, a refused or broken connection) raises the back-off by one level. Each level
+   doubles the delay, up to `MAX_BACKOFF_DELAY_S`. A Retry-After closes the host until then.
+3. Decay: a success at least `QUIET_PERIOD_S` after the last trouble (or the last step down) lowers
+   the level by one, so the request rate recovers gradually. Waiting alone lowers nothing: a host
+   that fails every six hours must not be visited faster in between.
+4. Stored times are clamped at start (`clamp_restored`). A clock that jumped neither frees a host (a
+   closing time in the future is kept) nor freezes it (none lies further ahead than the longest
    Retry-After).
 
-Invariants: `effective_delay_s` is at least the host delay and monotone in the level; every
-`open_at` is at least `now`, finite, and itself an open instant.
+Invariants: `effective_delay_s` is at least the host delay and monotone in the level. Every
+`open_at` is at least `now`, finite, and a time at which requests are allowed.
 """
 
 from __future__ import annotations
@@ -30,35 +30,35 @@ from crawld.errors import ConfigError
 DAY_S = 86_400
 
 MAX_RETRY_AFTER_S = 7.0 * DAY_S
-"""A server cannot close itself for longer with one answer; after a week we look again."""
+"""Longest closing that one Retry-After can cause."""
 
 MAX_BACKOFF_DELAY_S = 6 * 3_600.0
-"""Longest delay that trouble alone brings about: four looks a day at a host that is down."""
+"""Longest delay that back-off alone causes: four requests a day to a host that is down."""
 
 BACKOFF_FLOOR_S = 1.0
-"""Doubling starts here where the operator's delay is shorter, zero included."""
+"""Doubling starts here if the operator's delay is shorter (it may be 0)."""
 
 MAX_LEVEL = 15
-"""First level at which even the floor has doubled past `MAX_BACKOFF_DELAY_S`."""
+"""First level at which even `BACKOFF_FLOOR_S` has doubled past `MAX_BACKOFF_DELAY_S`."""
 
 QUIET_PERIOD_S = 900.0
-"""Time without trouble that earns one step of forgiveness."""
+"""Time without trouble before the back-off falls by one level."""
 
 ADDRESS_SHARE = 10
-"""The delay of an address, where none is set, is this part of its host's delay."""
+"""The default delay of an address is its host's delay divided by this."""
 
 
 @dataclass(frozen=True, slots=True)
 class QuietHours:
-    """Parts of the day in which a host is not asked.
+    """Parts of the day without requests to a host.
 
     Attributes:
-        spans: (start, end) seconds of the local day, 0 to 86,400, end excluded; a span whose end
-            lies before its start runs over midnight.
+        spans: (start, end) in seconds of the local day, 0 to 86,400, end excluded; a span whose end
+            lies before its start crosses midnight.
         utc_offset_s: local time minus UTC.
 
     Raises:
-        ConfigError: a span that is empty or outside the day, or no instant of the day is left.
+        ConfigError: a span is empty or outside the day, or the spans cover the whole day.
     """
 
     spans: tuple[tuple[int, int], ...] = ()
@@ -69,20 +69,24 @@ class QuietHours:
         object.__setattr__(self, "_merged", _merged(self.spans))
 
     def open_at(self, now: float) -> float:
-        """Return the first instant from `now` on that lies outside every span."""
+        """Return the first time from `now` on that lies outside every span."""
         day, second = divmod(now + self.utc_offset_s, DAY_S)
         for start, end in self._merged:
             if start <= second < end or start <= second + DAY_S < end:
-                # From whole days and seconds, so that the result is exactly the end of the span.
+                # Computed from whole days and seconds, so that the result is exactly the end of the
+                # span.
                 wrapped = DAY_S if second < start else 0
                 return max(now, day * DAY_S + end - wrapped - self.utc_offset_s)
         return now
 
     def with_visit_time(self, quiet_utc: tuple[int, int] | None) -> QuietHours:
-        """Return these quiet hours and those of a robots.txt (`Robots.visit_time`), in UTC.
+        """Return these quiet hours joined with the closed span of a robots.txt.
 
-        Where both together would leave no instant of the day, the operator's stand alone: the
-        field is an old courtesy, and a host must never be frozen by it.
+        If both together would cover the whole day, the operator's alone hold: Visit-time must never
+        freeze a host.
+
+        Args:
+            quiet_utc: `Robots.visit_time`, seconds of the UTC day.
         """
         if quiet_utc is None:
             return self
@@ -94,12 +98,12 @@ class QuietHours:
 
 
 def _merged(spans: tuple[tuple[int, int], ...]) -> tuple[tuple[int, int], ...]:
-    """Return the same quiet time as disjoint rising spans; the last may end past midnight."""
+    """Return the spans as disjoint rising ones; the last may end past midnight."""
     pieces: list[tuple[int, int]] = []
     for start, end in spans:
         if not (0 <= start <= DAY_S and 0 <= end <= DAY_S) or start == end:
             raise ConfigError(
-                f"the quiet hours {start} to {end} are no part of a day",
+                f"the quiet hours {start} to {end} are not a span of the day",
                 hint="give two different times between 00:00 and 24:00",
             )
         pieces += [(start, end)] if start < end else [(start, DAY_S), (0, end)]
@@ -121,12 +125,12 @@ def _merged(spans: tuple[tuple[int, int], ...]) -> tuple[tuple[int, int], ...]:
 
 @dataclass(frozen=True, slots=True)
 class Backoff:
-    """What a host's recent trouble costs it; stored with the host.
+    """Back-off state of a host; stored with it.
 
     Attributes:
         level: doublings of the delay, 0 to `MAX_LEVEL`.
-        at: instant of the last trouble or the last step of forgiveness; None = never any.
-        closed_until: no request before this instant (Retry-After); None = open.
+        at: time of the last trouble or the last step down; None = never.
+        closed_until: no request before this time (Retry-After); None = open.
     """
 
     level: int = 0
@@ -136,14 +140,14 @@ class Backoff:
     def after_trouble(
         self, now: float, base_delay_s: float, retry_after_s: float | None = None
     ) -> Backoff:
-        """Return the back-off after an answer that asks for rest, or no answer at all.
+        """Return the back-off after a response that asks for less load, or after no response.
 
         Args:
-            now: instant of the answer.
+            now: time of the response.
             base_delay_s: the host's delay without back-off.
             retry_after_s: seconds the server asked for (`parse_retry_after`).
         """
-        # A level beyond the cap would change nothing now and take days to forgive.
+        # A level beyond the cap would have no effect now and take days to decay.
         capped = self.delay_s(base_delay_s) >= MAX_BACKOFF_DELAY_S
         level = self.level if capped else min(self.level + 1, MAX_LEVEL)
         closed_until = self.closed_until
@@ -153,7 +157,7 @@ class Backoff:
         return Backoff(level, now, closed_until)
 
     def after_success(self, now: float) -> Backoff:
-        """Return the back-off after a good answer: one level less once the host was quiet."""
+        """Return the back-off after a success: one level less after a quiet period."""
         closed_until = self.closed_until
         if closed_until is not None and closed_until <= now:
             closed_until = None
@@ -164,14 +168,14 @@ class Backoff:
         return Backoff(self.level - 1, now if self.level > 1 else None, closed_until)
 
     def delay_s(self, base_delay_s: float) -> float:
-        """Return the delay that `base_delay_s` grows to at this level."""
+        """Return the delay at this level, seconds."""
         if self.level == 0:
             return base_delay_s
         grown = max(base_delay_s, BACKOFF_FLOOR_S) * 2.0**self.level
         return max(base_delay_s, min(grown, MAX_BACKOFF_DELAY_S))
 
     def open_at(self, now: float) -> float:
-        """Return the first instant from `now` on at which the host is not closed."""
+        """Return the first time from `now` on at which the host is not closed."""
         return now if self.closed_until is None else max(now, self.closed_until)
 
 
@@ -180,16 +184,16 @@ NO_BACKOFF = Backoff()
 
 @dataclass(frozen=True, slots=True)
 class DelayRules:
-    """The operator's politeness towards one host.
+    """The operator's delays for one host.
 
     Attributes:
         host_delay_s: least time between two requests to the host.
         address_delay_s: the same for its address; None = a tenth of the host's.
-        max_crawl_delay_s: most that robots.txt can lengthen the delay to.
+        max_crawl_delay_s: longest delay that robots.txt can ask for.
         quiet_hours: parts of the day without requests.
 
     Raises:
-        ConfigError: a time that is negative or not finite.
+        ConfigError: a time is negative or not finite.
     """
 
     host_delay_s: float = 15.0
@@ -217,13 +221,13 @@ def effective_delay_s(
     robots_request_rate_delay_s: float | None,
     backoff: Backoff,
 ) -> float:
-    """Return the time to leave between two requests to a host.
+    """Return the delay between two requests to a host, seconds.
 
     Args:
-        rules: the operator's.
+        rules: the operator's delays.
         robots_crawl_delay_s: Crawl-delay of the host's robots.txt.
-        robots_request_rate_delay_s: seconds a request of its Request-rate.
-        backoff: what recent trouble costs.
+        robots_request_rate_delay_s: seconds a request by its Request-rate.
+        backoff: the host's back-off.
     """
     return backoff.delay_s(base_delay_s(rules, robots_crawl_delay_s, robots_request_rate_delay_s))
 
@@ -233,7 +237,7 @@ def base_delay_s(
     robots_crawl_delay_s: float | None,
     robots_request_rate_delay_s: float | None,
 ) -> float:
-    """Return the delay without back-off, which `Backoff.after_trouble` starts from."""
+    """Return the delay between two requests without back-off, seconds."""
     asked = max(_seconds(robots_crawl_delay_s), _seconds(robots_request_rate_delay_s))
     return max(rules.host_delay_s, min(asked, rules.max_crawl_delay_s))
 
@@ -244,7 +248,7 @@ def _seconds(asked: float | None) -> float:
 
 
 def clamp_restored(backoff: Backoff, now: float) -> Backoff:
-    """Return a stored back-off as it can be believed at `now`, whatever the clock did since."""
+    """Return a stored back-off with its level and times clamped to what is possible at `now`."""
     at, closed_until = backoff.at, backoff.closed_until
     if at is not None:
         at = min(at, now) if math.isfinite(at) else now
@@ -269,14 +273,14 @@ _DATES = tuple(
 
 
 def parse_retry_after(value: str, now: float) -> float | None:
-    """Return the seconds a Retry-After header asks for, or None where it says nothing usable.
+    """Return the seconds a Retry-After header asks for, None if it cannot be read.
 
     Args:
         value: the header, seconds or an HTTP date.
-        now: instant of the answer.
+        now: time of the response.
 
     Returns:
-        Seconds from `now`, 0 to `MAX_RETRY_AFTER_S`; a date that is past asks for 0.
+        Seconds from `now`, 0 to `MAX_RETRY_AFTER_S`; 0 for a date in the past.
 
     Source: RFC 9110, sections 10.2.3 and 5.6.7. Fractions of seconds are accepted.
     """
@@ -284,15 +288,15 @@ def parse_retry_after(value: str, now: float) -> float | None:
     if _SECONDS(text):
         seconds = float(text)
     else:
-        instant = parse_http_date(text, now)
-        if instant is None:
+        at = parse_http_date(text, now)
+        if at is None:
             return None
-        seconds = instant - now
+        seconds = at - now
     return min(max(seconds, 0.0), MAX_RETRY_AFTER_S)
 
 
 def parse_http_date(text: str, now: float) -> float | None:
-    """Return the instant an HTTP date names, Unix seconds, or None where it is none.
+    """Return the time of an HTTP date, Unix seconds, None if the text is no date.
 
     Args:
         text: one of the three forms of RFC 9110 section 5.6.7.
@@ -301,7 +305,7 @@ def parse_http_date(text: str, now: float) -> float | None:
     return _http_date(text, 1970 + int(now // (365.2425 * DAY_S)))
 
 
-@lru_cache(maxsize=4096)  # the hosts asked in one second send the same Date
+@lru_cache(maxsize=4096)  # responses of the same second carry the same Date
 def _http_date(text: str, this_year: int) -> float | None:
     found = next((match for form in _DATES if (match := form(text.strip()))), None)
     if found is None or found["month"].lower() not in _MONTHS:
@@ -309,7 +313,7 @@ def _http_date(text: str, this_year: int) -> float | None:
     year = int(found["year"])
     if len(found["year"]) == 2:
         year += this_year - this_year % 100
-        # More than 50 years ahead means the last century, says the RFC.
+        # RFC 9110: a year more than 50 years ahead is in the last century.
         year -= 100 if year > this_year + 50 else 0
     try:
         return datetime(
@@ -318,7 +322,7 @@ def _http_date(text: str, this_year: int) -> float | None:
             int(found["day"]),
             int(found["hour"]),
             int(found["minute"]),
-            min(int(found["second"]), 59),  # a leap second is no instant of Unix time
+            min(int(found["second"]), 59),  # Unix time has no leap seconds
             tzinfo=UTC,
         ).timestamp()
     except ValueError:

@@ -1,20 +1,20 @@
-"""What a site's robots.txt and robots tags permit: text in, answers out.
+"""Rules of robots.txt and of robots tags.
 
-Matching is protego's (longest rule wins, `*` and `$`, allow wins a tie), as search engines do it;
-the choice of the group is ours, before protego sees the text:
+protego does the matching (longest rule wins, `*` and `$`, allow wins a tie), as search engines do.
+The group is chosen here, before protego sees the text:
 
-1. A group is ours if a user-agent line carries our product token, whole and in any case
-   (RFC 9309 section 2.2.1); groups for us are merged, and the groups for `*` count only where
-   none is for us. Protego would also let a group for `craw` speak to `crawld`.
-2. Only our rules reach protego, as one group. A hostile file with tens of thousands of agents would
-   otherwise cost it minutes.
-3. A file is read up to `ROBOTS_MAX_BYTES`, cut after its last whole line. Whatever is no rule
-   (binary junk, an HTML page) rules nothing.
+1. A group is ours if a user-agent line carries our product token, whole and in any case (RFC 9309
+   section 2.2.1). Groups for us are merged; the groups for `*` count only if none is for us.
+   protego alone would also apply a group for `craw` to `crawld`.
+2. Only our rules reach protego, as one group: a hostile file with tens of thousands of agents would
+   cost it minutes.
+3. A file is read up to `ROBOTS_MAX_BYTES`, cut after its last complete line. Anything that is not a
+   rule (binary data, an HTML page) is ignored.
 4. /robots.txt itself is always allowed.
 
 Source: RFC 9309 (Koster, Illyes, Zeller, Sassman 2022), sections 2.2 to 2.5. Crawl-delay,
-Request-rate and Visit-time are older customs; the period of a Request-rate is ignored, so that
-the rate holds all day.
+Request-rate and Visit-time are older conventions. The period of a Request-rate is ignored: the rate
+holds all day.
 """
 
 from __future__ import annotations
@@ -30,19 +30,19 @@ from protego import Protego
 from crawld.core.url import target_of
 
 ROBOTS_MAX_BYTES = 500 * 1024
-"""Least a crawler must read (RFC 9309 section 2.5), and all that we do."""
+"""Bytes read of a file: the least that RFC 9309 section 2.5 demands."""
 
 ROBOTS_MAX_AGE_S = 86_400
-"""A copy is not used for longer than a day (section 2.4)."""
+"""A copy is used for at most a day (section 2.4)."""
 
 ROBOTS_MAX_REDIRECTS = 5
-"""Redirects followed at least (section 2.3.1.2), and at most by us."""
+"""Redirects followed: the least that section 2.3.1.2 demands."""
 
 MAX_SITEMAPS = 1_000
-"""Sitemap lines taken from one file."""
+"""Sitemap lines read from one file."""
 
 MAX_TAG_LENGTH = 4_096
-"""Characters of one robots tag that are read."""
+"""Characters read of one robots tag."""
 
 _VALUED_DIRECTIVES = frozenset(
     {"unavailable_after", "max-snippet", "max-image-preview", "max-video-preview"}
@@ -51,18 +51,18 @@ _VALUED_DIRECTIVES = frozenset(
 _TOKEN = re.compile(r"[A-Za-z0-9_-]+")
 _AGENT_LINE = re.compile(r"user[- ]?agent(?:\s*:|\s)\s*(.*)", re.IGNORECASE).match
 _SITEMAP_LINE = re.compile(r"site-?maps?(?:\s*:|\s)\s*(\S+)", re.IGNORECASE).match
-# With the misspellings of "disallow" that protego forgives.
+# Includes the misspellings of "disallow" that protego accepts.
 _RULE_LINE = re.compile(
     r"(?:d[ials]+[ao]w|allow|crawl[- ]delay|request[- ]rate|visit[- ]time)\s*(?::|\s)",
     re.IGNORECASE,
 ).match
 _LINE_END = re.compile(r"\r\n|\r|\n")
-# Protego splits at every line end Unicode knows; these would cut a rule in two, or hide in one.
+# protego splits at every line end Unicode knows; these would cut a rule in two, or hide in one.
 _JUNK = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\x85\u2028\u2029\ufeff]")
 
 
 class RobotsVerdict(StrEnum):
-    """What the answer to a request for robots.txt means for the host."""
+    """What a response to /robots.txt means for the host: no rules, rules to read, or stay away."""
 
     OPEN = "open"
     RULES = "rules"
@@ -70,15 +70,15 @@ class RobotsVerdict(StrEnum):
 
 
 def judge_status(status: int | None) -> RobotsVerdict:
-    """Return what a final answer means: rules to read, no rules, or keep out.
+    """Return what the final status of a robots.txt fetch means.
 
     Args:
-        status: HTTP status after at most `ROBOTS_MAX_REDIRECTS`; a redirect status means that
-            they led nowhere; None = no answer.
+        status: HTTP status after at most `ROBOTS_MAX_REDIRECTS`; a redirect status means that the
+            redirects led nowhere; None = no response.
 
-    Source: RFC 9309 section 2.3.1. 429 is no "unavailable file": a server that asks for fewer
-    requests has not permitted more of them, so it counts as unreachable, like 5xx. Redirects
-    that lead nowhere count as unreachable too, where the RFC leaves the choice.
+    Source: RFC 9309 section 2.3.1. 429 counts as unreachable, like 5xx, and not as "unavailable": a
+    server that asks for fewer requests has not permitted more. Redirects that lead nowhere also
+    count as unreachable; the RFC leaves the choice.
     """
     if status is None or status == 429:
         return RobotsVerdict.CLOSED
@@ -89,14 +89,14 @@ def judge_status(status: int | None) -> RobotsVerdict:
 
 @dataclass(frozen=True, slots=True)
 class Robots:
-    """The rules of one host for our agent.
+    """The robots.txt rules of one host for our agent.
 
     Attributes:
-        crawl_delay_s: Crawl-delay as written, 0 or more, finite; the caller caps it.
+        crawl_delay_s: Crawl-delay as written, >= 0, finite; the caller caps it.
         request_rate_delay_s: seconds a request by Request-rate.
-        visit_time: the part of the UTC day *outside* Visit-time, when we must stay away, as
-            (start, end) seconds; the end lies before the start where it runs over midnight.
-        sitemaps: as written, in order, each once.
+        visit_time: the part of the UTC day *outside* Visit-time, when no request is allowed, as
+            (start, end) seconds; the end lies before the start if it crosses midnight.
+        sitemaps: as written, in order, without repeats.
         names_agent: a group names our agent itself, not only `*`.
     """
 
@@ -110,20 +110,20 @@ class Robots:
 
     @classmethod
     def parse(cls, text: bytes | str, agent: str) -> Robots:
-        """Return the rules a robots.txt has for us; no text is an error.
+        """Return the rules of a robots.txt for our agent; any text is accepted.
 
         Args:
             text: the body as received, or decoded.
             agent: our product token, or a User-Agent header that starts with it.
         """
         found = _sort_lines(_lines(text), _product_token(agent))
-        group = found.ours if found.named else found.everybody
+        group = found.ours if found.named else found.for_any
         rules = Protego.parse("\n".join(("User-agent: *", *group)))
         rate = rules.request_rate("*")
         return cls(
             crawl_delay_s=rules.crawl_delay("*"),
             request_rate_delay_s=None if rate is None else rate.seconds / rate.requests,
-            visit_time=_quiet_span(rules),
+            visit_time=_closed_span(rules),
             sitemaps=tuple(found.sitemaps),
             names_agent=found.named,
             _rules=rules,
@@ -131,12 +131,12 @@ class Robots:
 
     @classmethod
     def open(cls) -> Robots:
-        """Return what holds where there is no robots.txt: everything is allowed."""
+        """Return the rules of a host without robots.txt: everything is allowed."""
         return cls()
 
     @classmethod
     def closed(cls) -> Robots:
-        """Return what holds while robots.txt cannot be read: nothing is allowed."""
+        """Return the rules while robots.txt cannot be read: nothing is allowed."""
         return cls(_closed=True)
 
     def allowed(self, url: str) -> bool:
@@ -154,13 +154,13 @@ def _product_token(agent: str) -> str:
 
 
 def _lines(text: bytes | str) -> list[str]:
-    """Return the file's lines, decoded, without comments, blanks and control characters."""
+    """Return the decoded lines, without comments, blank lines and control characters."""
     body = text.encode(errors="replace") if isinstance(text, str) else text
     if len(body) > ROBOTS_MAX_BYTES:
         head = body[:ROBOTS_MAX_BYTES]
-        # Half a line could forbid or allow what the whole one does not.
+        # A truncated line could forbid or allow what the whole line does not.
         body = head[: max(head.rfind(b"\n"), head.rfind(b"\r")) + 1]
-    # A text editor's UTF-16 is recognised by its mark; everything else is UTF-8 or near it.
+    # UTF-16 of a text editor has a byte order mark; everything else is read as UTF-8.
     wide = body.startswith((b"\xff\xfe", b"\xfe\xff"))
     decoded = body.decode("utf-16" if wide else "utf-8", errors="replace")
     lines = (_JUNK.sub("", line).partition("#")[0].strip() for line in _LINE_END.split(decoded))
@@ -168,21 +168,22 @@ def _lines(text: bytes | str) -> list[str]:
 
 
 @dataclass(slots=True)
-class _Sorted:
-    """The lines of a file by whom they speak to; `named` once any group names us."""
+class _GroupLines:
+    """Rule lines by group; `named` is set once any group names our agent."""
 
     ours: list[str]
-    everybody: list[str]
+    for_any: list[str]
     sitemaps: dict[str, None]
     named: bool = False
 
 
-def _sort_lines(lines: Iterable[str], token: str) -> _Sorted:
-    found = _Sorted([], [], {})
+def _sort_lines(lines: Iterable[str], token: str) -> _GroupLines:
+    found = _GroupLines([], [], {})
     for_us = for_all = in_heading = False
     for line in lines:
         if heading := _AGENT_LINE(line):
-            # Agent lines in a row share the rules below them; an unknown line does not part them.
+            # Agent lines in a row share the rules below them; an unknown line does not separate
+            # them.
             if not in_heading:
                 for_us = for_all = False
             in_heading = True
@@ -197,24 +198,24 @@ def _sort_lines(lines: Iterable[str], token: str) -> _Sorted:
             if for_us:
                 found.ours.append(line)
             if for_all:
-                found.everybody.append(line)
+                found.for_any.append(line)
     return found
 
 
-def _quiet_span(rules: Protego) -> tuple[int, int] | None:
+def _closed_span(rules: Protego) -> tuple[int, int] | None:
     visits = rules.visit_time("*")
     if visits is None or visits.start_time == visits.end_time:
         return None
     return _second_of_day(visits.end_time), _second_of_day(visits.start_time)
 
 
-def _second_of_day(instant: time) -> int:
-    return instant.hour * 3_600 + instant.minute * 60
+def _second_of_day(clock: time) -> int:
+    return clock.hour * 3_600 + clock.minute * 60
 
 
 @dataclass(frozen=True, slots=True)
 class RobotsDirectives:
-    """What a page says about itself in X-Robots-Tag or a robots meta element."""
+    """Directives of X-Robots-Tag headers or robots meta elements."""
 
     nofollow: bool = False
     noindex: bool = False
@@ -222,15 +223,15 @@ class RobotsDirectives:
 
 
 def parse_robots_tags(values: Iterable[str], agent: str) -> RobotsDirectives:
-    """Return what tags ask of us; where they disagree, each restriction holds.
+    """Return the directives for our agent; if tags disagree, every restriction holds.
 
     Args:
         values: X-Robots-Tag headers, or the contents of `robots` meta elements.
         agent: our product token, or a User-Agent header that starts with it.
 
     A directive may be scoped ("otherbot: noindex, nofollow"): the scope lasts to the end of its
-    value or to the next agent. Directives with a value of their own (unavailable_after,
-    max-snippet ...) ask nothing of a crawler.
+    value or to the next agent. Directives with values of their own (unavailable_after, max-snippet
+    ...) do not concern a crawler.
     """
     token = _product_token(agent)
     asked: set[str] = set()

@@ -1,15 +1,15 @@
-"""Which URLs belong to a site: pure admission by host, depth, include and exclude rules.
+"""The scope of a site: which URLs are admitted by host, depth, include and exclude rules.
 
 A URL is refused for the first of these reasons, cheapest first: `scheme`, `depth`, `host`,
 `exclude`, `include`. Exclusion always beats inclusion. Without include rules everything on the
 hosts in scope is included.
 
-Rules read the canonical spelling (`core/url.py`). A `prefix` or `glob` that starts with "/" is held
-against the target (path and query) of any host in scope, any other against the whole URL; in a
-glob, `*` stands for any run of characters, slashes included. Letters outside ASCII in a prefix or
-glob are percent-encoded first, so that "/wiki/Café" means what it says; a `regex` is searched for
-in the whole URL as it is written. Python's `re` cannot bound its own effort: a pattern with nested
-repetition is the operator's own cost.
+Rules match the canonical URL (`core/url.py`). A `prefix` or `glob` that starts with "/" is matched
+against the target (path and query) on any host in scope, any other against the whole URL. In a
+glob, `*` matches any run of characters, including slashes. Letters outside ASCII in a prefix or
+glob are percent-encoded first, so that "/wiki/Café" works. A `regex` is searched for in the whole
+URL, as written. Python's `re` has no time limit: the operator is responsible for a pattern with
+nested repetition.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class ScopeRule:
     """One include or exclude rule of a site.
 
     Raises:
-        ConfigError: unknown kind, empty pattern, or a pattern that cannot be compiled.
+        ConfigError: the kind is unknown, or the pattern is empty or cannot be compiled.
     """
 
     kind: Literal["prefix", "glob", "regex"]
@@ -42,7 +42,7 @@ class ScopeRule:
     def __post_init__(self) -> None:
         if self.kind not in RULE_KINDS:
             raise ConfigError(
-                f"unknown kind of rule {self.kind!r}", hint=f"use one of {', '.join(RULE_KINDS)}"
+                f"unknown rule kind {self.kind!r}", hint=f"use one of {', '.join(RULE_KINDS)}"
             )
         if not self.pattern:
             raise ConfigError(f"a {self.kind} rule is empty", hint="give a pattern or remove it")
@@ -54,7 +54,7 @@ class ScopeRule:
 
 @dataclass(frozen=True, slots=True)
 class _CompiledRules:
-    """Compiled rules: what starts the URL, what starts the target, what is searched for."""
+    """Compiled rules of one side: prefixes and patterns, of the whole URL and of its target."""
 
     url_prefixes: tuple[str, ...]
     target_prefixes: tuple[str, ...]
@@ -77,15 +77,15 @@ class _CompiledRules:
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """The fence around one site.
+    """The scope of one site.
 
     Attributes:
-        include: what is wanted; empty = everything on the hosts.
-        exclude: what is never wanted.
-        max_depth: links away from a seed, seeds being 0; None = no limit.
-        hosts: host names in scope (IPv6 without brackets), those of the seeds and those the
-            operator added; a scope without hosts admits nothing.
-        subdomains: hosts below those are in scope too.
+        include: rules for what is wanted; empty = everything on the hosts.
+        exclude: rules for what is never wanted.
+        max_depth: links away from a seed (a seed is 0); None = no limit.
+        hosts: host names in scope (IPv6 without brackets): those of the seeds and those the
+            operator added. Without hosts nothing is admitted.
+        subdomains: whether hosts below those are in scope too.
     """
 
     include: tuple[ScopeRule, ...] = ()
@@ -101,7 +101,7 @@ class Scope:
         object.__setattr__(self, "_exclude", _compile_rules(self.exclude))
 
     def refusal(self, url: str, host: str, depth: int) -> str | None:
-        """Return why a canonical URL stays outside, or None where it is admitted.
+        """Return the reason to refuse a URL, None if it is admitted.
 
         Args:
             url: canonical URL.
@@ -150,7 +150,7 @@ def _compile_rules(rules: tuple[ScopeRule, ...]) -> _CompiledRules | None:
 
 
 def _compile_globs(globs: list[str]) -> tuple[Callable[..., object], ...]:
-    # One alternation costs one call however many globs a site lists.
+    # One alternation is one call, regardless of the number of globs.
     if not globs:
         return ()
     return (re.compile("|".join(fnmatch.translate(glob) for glob in globs)).match,)
@@ -162,7 +162,7 @@ def _compile_regex(pattern: str) -> re.Pattern[str]:
     except (re.error, OverflowError, RecursionError) as error:
         raise ConfigError(
             f"the regex {pattern!r} does not compile: {error}",
-            hint="mend it, or use a prefix or glob rule",
+            hint="fix it, or use a prefix or glob rule",
         ) from None
 
 
@@ -172,12 +172,12 @@ def _canonical_prefix(pattern: str) -> str:
     scheme, sign, rest = pattern.partition("://")
     host, slash, tail = rest.partition("/")
     try:
-        # Only the origin: dot segments or a "?" at the end of a prefix must stay as written.
-        # Its closing slash keeps https://a.org from matching https://a.org.evil.example/.
+        # Only the origin is canonicalized: dot segments or a "?" at the end of a prefix stay as
+        # written. The closing slash keeps https://a.org from matching https://a.org.evil.example/.
         return canonicalize(f"{scheme}{sign}{host}/") + (_ascii(tail) if slash else "")
     except InvalidUrlError:
         raise ConfigError(
-            f"the prefix {pattern!r} is neither the beginning of a URL nor of a path",
+            f"the prefix {pattern!r} begins neither a URL nor a path",
             hint='begin it with "https://host/" or with "/"',
         ) from None
 

@@ -1,9 +1,10 @@
-"""Pages that are gone although the server says 200: soft 404s, and redirects to the front page.
+"""Detects soft 404s: pages that are gone although the server answers 200 or redirects.
 
-Nothing in one answer tells them for sure. A host is asked for a path that nobody ever had, and what
-comes is what it says of any page that is gone (Bar-Yossef et al. 2004, "Sic transit gloria telae",
-section 3.1, asked in the same folder). It is asked only when an answer looks like one: a page that
-became something else altogether, or a first copy whose title says so.
+One response alone never proves it. A probe fetches a path that never existed on the host; the
+response shows what the host sends for missing pages (Bar-Yossef et al. 2004, "Sic transit gloria
+telae", section 3.1, probed in the same folder). A probe is sent only if a response looks
+suspicious: the page became entirely different, or the title of a first copy says that it is
+missing.
 """
 
 from __future__ import annotations
@@ -15,13 +16,13 @@ from crawld.core.content.fingerprint import resemblance
 from crawld.core.url import parse, url_hash
 
 SUSPECT_DIFFERENCE = 0.5
-"""A page that differs by more from its copy is another page, or none."""
+"""A page that differs more than this from its copy is suspicious."""
 
 SAME_RESEMBLANCE = 0.9
-"""Two answers for pages that are not there share this of their text at least ..."""
+"""Least resemblance of two responses for missing pages ..."""
 
 SUSPECT_RESEMBLANCE = 0.4
-"""... and this where one of them is under suspicion already: short ones name what was asked for."""
+"""... and of two if one is suspicious already: short error pages contain the requested name."""
 
 PROBE_MAX_AGE_S = 7 * 86_400.0
 
@@ -36,12 +37,12 @@ _PLACE = re.compile(r"/(?:40[04]|error|not-?_?found|missing)\b", re.IGNORECASE)
 
 @dataclass(frozen=True, slots=True)
 class Soft404Probe:
-    """What a host answered for a path that nobody ever had.
+    """Response of a host to a path that never existed.
 
     Attributes:
-        at: instant, Unix seconds.
-        sketch: of the text, where it was a page; None: it said honestly that there is none.
-        redirect_url: where it led to; None: nowhere.
+        at: time of the response, Unix seconds.
+        sketch: sketch of the text if it was a page; None: an honest 404.
+        redirect_url: target if it was a redirect, else None.
     """
 
     at: float
@@ -50,41 +51,41 @@ class Soft404Probe:
 
 
 def is_suspect_page(title: str | None, difference: float | None) -> bool:
-    """Return whether a page may be gone although it came with 200.
+    """Return whether a page that came with 200 may be a soft 404.
 
     Args:
-        title: of the page.
-        difference: from the copy held, [0, 1]; None: there is none.
+        title: title of the page.
+        difference: from the copy, [0, 1]; None without a copy.
     """
     if difference is not None:
         return difference > SUSPECT_DIFFERENCE
     return title is not None and _TITLE.search(title) is not None
 
 
-def is_suspect_redirect(url: str, target: str, *, held: bool) -> bool:
-    """Return whether a redirect may say that a page is gone.
+def is_suspect_redirect(url: str, target: str, *, has_copy: bool) -> bool:
+    """Return whether a redirect may be a soft 404.
 
     Args:
         url: the page.
-        target: where it leads to.
-        held: whether it has a copy.
+        target: target of the redirect.
+        has_copy: whether the page has a copy.
     """
     if parse(url).origin + "/" == url:
         return False
     home = parse(target).origin + "/"
-    return (held and target == home) or _PLACE.search(target[len(home) - 1 :]) is not None
+    return (has_copy and target == home) or _PLACE.search(target[len(home) - 1 :]) is not None
 
 
 def matches_probe(
     probe: Soft404Probe, *, sketch: bytes | None, target: str | None, suspect: bool = False
 ) -> bool:
-    """Return whether an answer is what the host says of pages that are not there.
+    """Return whether a response is what the host sends for missing pages.
 
     Args:
-        probe: what it said of one.
-        sketch: of the answer's text, None where it is a redirect.
-        target: where the answer leads to, None where it is a page.
-        suspect: whether it looks like such an answer by itself.
+        probe: the host's response to a probe.
+        sketch: sketch of the response's text, None for a redirect.
+        target: target of the redirect, None for a page.
+        suspect: whether the response is suspicious by itself.
     """
     if target is not None:
         return target == probe.redirect_url
@@ -95,7 +96,7 @@ def matches_probe(
 
 
 def probe_url(url: str, now: float) -> str:
-    """Return a URL beside a page that nobody ever had, with the page's own suffix.
+    """Return a URL that never existed, in the folder and with the suffix of a page.
 
     >>> probe_url("http://a.test/docs/page.html", 0.0)[:26]
     'http://a.test/docs/crawld-'

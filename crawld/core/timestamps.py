@@ -1,6 +1,6 @@
-"""Instants as people write them: Unix seconds, ISO 8601, or so long ago.
+"""Parses times as people write them: Unix seconds, ISO 8601, or a time ago.
 
-Without an offset a time is UTC, as everything that crawld shows.
+A time without an offset is UTC, like every time that crawld prints.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _UNITS_S = {
 
 
 def parse_timestamp(text: str, now: float) -> float:
-    """Return the instant that a text names, Unix seconds.
+    """Return the time that a text names, Unix seconds.
 
     Args:
         text: `1780000000`, `2026-05-28`, `2026-05-28T20:26:40+02:00`, `2 days ago`, `3h`,
@@ -32,7 +32,7 @@ def parse_timestamp(text: str, now: float) -> float:
         now: Unix seconds.
 
     Raises:
-        OperatorError: the text is none of that.
+        OperatorError: the text is none of these.
 
     >>> parse_timestamp("2 days ago", 1_000_000.0), parse_timestamp("1970-01-02", 0.0)
     (827200.0, 86400.0)
@@ -40,17 +40,17 @@ def parse_timestamp(text: str, now: float) -> float:
     wanted = text.strip().lower()
     if wanted in {"now", "yesterday"}:
         return now - (86_400.0 if wanted == "yesterday" else 0.0)
-    instant = _unix_seconds(wanted)
-    if instant is None:
-        instant = _ago(wanted, now)
-    if instant is None:
-        instant = _iso(text.strip())
-    if instant is None:
+    at = _unix_seconds(wanted)
+    if at is None:
+        at = _ago(wanted, now)
+    if at is None:
+        at = _iso(text.strip())
+    if at is None:
         raise OperatorError(
-            f"{text!r} is no time",
+            f"{text!r} is not a time",
             hint='give Unix seconds, ISO 8601 (2026-05-28, 2026-05-28T18:00Z) or "2 days ago"',
         )
-    return instant
+    return at
 
 
 def _unix_seconds(text: str) -> float | None:

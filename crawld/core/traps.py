@@ -1,17 +1,17 @@
-"""URLs that a server invents without end: the tell-tale forms of a crawler trap.
+"""Detects crawler traps: URLs of the forms that servers generate without end.
 
-Every check looks at one canonical URL alone (the cap per host at one count), so that a verdict
-needs no history and never changes. Real pages must pass: a lost page is worse than a few visits
-wasted, and what slips through meets `max_pages_per_host`.
+Every check sees one canonical URL alone, so that a verdict needs no history and never changes. Real
+pages must pass: a lost page is worse than some wasted visits, and `max_pages_per_host` limits what
+is not detected.
 
     length      longer than any page a person would link to
     segments    deeper than any site is
-    repetition  one path segment, or a group of them, again and again: a relative link that
-                appends itself. Empty segments count; short numbers do not (tiles, dates, shards)
+    repetition  one path segment, or a group of them, repeated: a relative link that appends
+                itself. Empty segments count; short numbers do not (tiles, dates, shards)
     parameters  more query parameters than a form has
-    session_id  a session's name with a value that looks drawn at random
+    session_id  the name of a session parameter with a value that looks random
     calendar    a day or month far ahead of now, or a listing centuries back. An article (a date
-                followed by its title) may be as old as it likes
+                followed by its title) may be of any age
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ _YEAR_S = 365.2425 * 86_400
 
 @dataclass(frozen=True, slots=True)
 class TrapLimits:
-    """Where a form stops to be plausible.
+    """Limits beyond which a URL is a trap.
 
     Attributes:
         max_url_length: characters of the canonical URL.
         max_segments: path segments.
-        max_repeated_segments: times one segment may occur; a group of several that stands as
-            often in a row is a trap already.
+        max_repeated_segments: times one segment may occur; a group of several segments that occurs
+            this often in a row is a trap already.
         max_query_parameters: parameters of the query.
         max_calendar_run: months that a dated URL may lie ahead of now.
-        max_calendar_past_years: years that a dated listing (no title behind it) may lie back.
+        max_calendar_past_years: years that a dated listing (no title after the date) may lie back.
         max_pages_per_host: known pages of one host.
     """
 
@@ -49,14 +49,14 @@ class TrapLimits:
 
 DEFAULT_LIMITS = TrapLimits()
 
-# Names that only ever carry a session, by platform: PHP, Java, ASP, ColdFusion, shops, generic.
+# Names used only for sessions, by platform: PHP, Java, ASP, ColdFusion, shops, generic.
 _SESSION = re.compile(
     r"(?:phpsessid|jsessionid|aspsessionid[a-z]*|cftoken|oscsid|zenid|xtcsid|sessionid|session_id"
     r"|sess_id|sessid|sid)\Z",
     re.IGNORECASE,
 )
 _ID_LIKE = re.compile(r"(?=[^0-9]*[0-9])[0-9A-Za-z,_.!-]{16,}\Z")
-_MD5_LIKE = re.compile(r"[0-9a-f]{32}\Z", re.IGNORECASE)  # the bare "s=" of bulletin boards
+_MD5_LIKE = re.compile(r"[0-9a-f]{32}\Z", re.IGNORECASE)  # the parameter "s=" of bulletin boards
 _PATH_SESSION = re.compile(
     r";(?:jsessionid|phpsessid|sid)=(?=[^0-9/;]*[0-9])[0-9A-Za-z._!-]{16,}"
     r"|/\(S\([0-9a-z]{24}\)\)/",
@@ -75,7 +75,7 @@ _CALENDAR_WORD = re.compile(
 _YEAR_NAME = re.compile(r"(?:.*[_-])?(?:year|yr|y|jahr|annee|ano)\Z", re.IGNORECASE)
 _MONTH_NAME = re.compile(r"(?:.*[_-])?(?:month|mon|mo|m|monat|mois|mes)\Z", re.IGNORECASE)
 _DATE_NAME = re.compile(r"(?:.*[_-])?(?:date|day|month|week|cal|calendar)\Z", re.IGNORECASE)
-# Six digits alone are not read: 120305 is as likely the 12th of March 2005.
+# Six digits alone are not read: 120305 may also be 12 March 2005.
 _DATE_VALUE = re.compile(
     r"([12][0-9]{3})(?:-(0[1-9]|1[0-2])(?:-[0-3][0-9])?|(0[1-9]|1[0-2])[0-3][0-9])(?:T.*)?\Z"
 )
@@ -84,12 +84,12 @@ _MONTH_VALUE = re.compile(r"(?:0?[1-9]|1[0-2])\Z")
 
 
 def detect_trap(url: str, limits: TrapLimits, now: float) -> str | None:
-    """Return the name of the trap a canonical URL looks like, or None.
+    """Return the name of the trap that a URL looks like, None if it looks like a page.
 
     Args:
         url: canonical URL.
-        limits: where plausible ends.
-        now: Unix seconds, from which dates are judged.
+        limits: limits of the site.
+        now: Unix seconds; dates are compared with it.
     """
     if len(url) > limits.max_url_length:
         return "length"
@@ -101,7 +101,7 @@ def detect_trap(url: str, limits: TrapLimits, now: float) -> str | None:
     if len(pairs) > limits.max_query_parameters:
         return "parameters"
     most = limits.max_repeated_segments
-    # Most URLs repeat nothing, and a set says so at once.
+    # Most URLs repeat nothing, and comparing with a set is cheap.
     if len(set(segments)) < len(segments) and (_repeats(segments, most) or _cycles(segments, most)):
         return "repetition"
     if len(set(pairs)) < len(pairs) and max(Counter(pairs).values()) > most:
@@ -123,7 +123,7 @@ def _repeats(segments: list[str], most: int) -> bool:
 
 
 def _cycles(segments: list[str], most: int) -> bool:
-    """Whether a group of two or more segments stands `most` times in a row."""
+    """Return whether a group of two or more segments occurs `most` times in a row."""
     for period in range(2, len(segments) // most + 1):
         run = 0
         for at in range(period, len(segments)):
@@ -146,18 +146,18 @@ def _has_session(path: str, pairs: list[str]) -> bool:
         if name in ("s", "S"):
             if _MD5_LIKE.match(value):
                 return True
-        elif _SESSION.match(name) and _looks_drawn(name, value):
+        elif _SESSION.match(name) and _looks_random(name, value):
             return True
     return False
 
 
-def _looks_drawn(name: str, value: str) -> bool:
-    if name.lower() == "cftoken":  # ColdFusion's are eight digits
+def _looks_random(name: str, value: str) -> bool:
+    if name.lower() == "cftoken":  # ColdFusion tokens are eight digits
         return value.isdigit() or _ID_LIKE.match(value) is not None
     return _ID_LIKE.match(value) is not None
 
 
-def _months_ahead(year: int, month: int, now: float) -> float:
+def _months_from_now(year: int, month: int, now: float) -> float:
     return (year - 1970) * 12 + (month - 1) - now / _YEAR_S * 12
 
 
@@ -167,15 +167,15 @@ def _far_path_date(path: str, limits: TrapLimits, now: float) -> bool:
         return False
     word = _CALENDAR_WORD.search(path, 0, found.start() + 1) is not None
     month, title = found["month"], found["title"] or ""
-    # /t/2345/10 and /t/2345/7 are the pages of a thread; a lone month must look like one.
+    # /t/2345/10 and /t/2345/7 are pages of a thread; a month without a day must look like one.
     padded = month[0] == "0" and path[found.start("month") - 1] == "/"
     lone_month = padded or (len(month) == 2 and (word or found.start() == 0))
     if found["day"] is None and not lone_month:
         return False
-    ahead = _months_ahead(int(found["year"]), int(month), now)
+    ahead = _months_from_now(int(found["year"]), int(month), now)
     if ahead > limits.max_calendar_run:
         return True
-    # Without a calendar's word an old number is more likely a part number than a date.
+    # Without a calendar word an old number is more likely a part number than a date.
     listing = not title or title.startswith("page/")
     return word and listing and -ahead > limits.max_calendar_past_years * 12
 
@@ -193,5 +193,5 @@ def _far_query_date(pairs: list[str], limits: TrapLimits, now: float) -> bool:
             month = int(value)
     if year is None or month is None:
         return False
-    ahead = _months_ahead(year, month, now)
+    ahead = _months_from_now(year, month, now)
     return not -limits.max_calendar_past_years * 12 <= ahead <= limits.max_calendar_run

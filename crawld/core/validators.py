@@ -1,26 +1,27 @@
-"""Which validators of an origin may be believed, and what its clock is worth.
+"""Learns which validators of an origin can be trusted, and the skew of its clock.
 
-A validator (ETag, Last-Modified) is of use if it tells a change and stays where nothing changed.
-Servers lie in both directions: a frozen one answers 304 though the page changed, a restless one
-names another validator at each request, so that no 304 ever comes; a Last-Modified may be the
-present instant, lie in the future, or be told by a wrong clock. Nothing of this shows in an answer
-304. It shows where a body came along and its content can be compared with the copy held:
+A validator (ETag, Last-Modified) is useful if it changes with the content and stays the same
+without a change. Servers fail in both directions: some send 304 although the page changed, others
+send a new validator with each response, so that no 304 ever comes. A Last-Modified may be the
+current time, lie in the future, or come from a wrong clock. A 304 reveals none of this. A response
+with a body does, because its content can be compared with the copy:
 
-                        validator as held      another validator
-    content as held     steady                 idle (of no use)
-    content changed     lied                   told
+                        same validator         new validator
+    same content        stable                 spurious
+    content changed     missed                 detected
 
-An answer 304 counts as steady. Whoever sends conditions must therefore leave them out now and then
-(`wants_check`); where a kind is not sent, every visit is such a check.
+A 304 counts as stable. A client that sends conditions must therefore leave them out now and then
+(`wants_check`); if a kind is not sent, every visit is such a check.
 
-One lie is enough: a missed change costs more than some bodies. Each change told since then takes a
-quarter of the evidence, and time halves it in a month, so that a mended server is believed again.
+One missed change is enough to distrust a kind: it costs more than some bodies. Each detection
+afterwards removes a quarter of that evidence, and time halves it in a month, so that a repaired
+server is trusted again.
 
-The clock of a host is its Date (and Age: a cache repeats the Date of the origin) less ours; the
-median of the last samples stands for it, whatever a few answers say.
+The clock skew of a host is its Date (plus Age: a cache repeats the Date of the origin) minus our
+time. The median of the last samples is used, so that single responses have no influence.
 
-Invariants: everything is bounded and finite; a kind that is not trusted is neither sent nor used
-as an instant; no evidence is taken from a visit whose content could not be judged.
+Invariants: all state is bounded and finite. A kind that is not trusted is neither sent nor used as
+a time. A visit whose content could not be compared gives no evidence.
 
 Source: RFC 9110, sections 8.8 (validators) and 13.1 (conditions); RFC 9111, section 5.1 (Age).
 """
@@ -36,40 +37,41 @@ from struct import Struct, error
 from crawld.core.politeness import parse_http_date
 
 HALF_LIFE_S = 30 * 86_400.0
-"""Time in which evidence against a kind loses half its weight."""
+"""Half-life of the evidence against a kind."""
 
 MAX_TOLERATED_MISSES = 0.5
-"""A kind is believed while less than this weight of lies is held against it."""
+"""A kind is trusted while its weight of missed changes is below this."""
 
 MISSES_KEPT_PER_DETECTION = 0.75
-"""What a change told leaves of that weight."""
+"""Factor on the weight of missed changes at each detected one."""
 
 MAX_MISSES = 4.0
-"""Weight of lies held at most: eight changes told in a row outweigh the worst past."""
+"""Largest weight of missed changes: eight detections in a row outweigh it."""
 
 MIN_SPURIOUS, SPURIOUS_RATIO = 3.0, 4.0
-"""Restless: so many idle answers, and so many times more than steady ones."""
+"""A kind is restless from this many spurious responses, and this many times more than stable
+ones."""
 
 MAX_COUNT = 64.0
-"""Past this the counts of a kind are halved, so that what is new weighs more."""
+"""Above this sum the counts of a kind are halved, so that new evidence weighs more."""
 
 YOUNG_CHECKS, YOUNG_SHARE = 4, 0.1
-"""The first checks of an origin come from a tenth of its conditional requests."""
+"""The first checks of an origin are a tenth of its conditional requests."""
 
 PROVEN_DETECTIONS, PROVEN_SHARE = 8.0, 0.4
-"""Once so many changes were told and none was hidden, fewer checks do."""
+"""With this many detections the share of checks falls to this factor of it."""
 
 SKEW_SAMPLES = 9
 SKEW_NOISE_S = 2.0
-"""A Date is cut to the second and travels: a smaller skew is none."""
+"""Smaller skews are ignored: a Date is truncated to the second, and delivery takes time."""
 
 AHEAD_S = 60.0
-"""A Last-Modified so much later than the Date of its own answer is a lie, not a late clock."""
+"""A Last-Modified this much later than the Date of its response is false, not a late clock."""
 
 
 @dataclass(frozen=True, slots=True)
 class Validators:
-    """The validators of one answer, as sent; None where absent."""
+    """The validators of one response, as sent; None if absent."""
 
     etag: str | None = None
     last_modified: str | None = None
@@ -77,16 +79,17 @@ class Validators:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Exchange:
-    """One answered visit, as far as it tells about validators and clock.
+    """What one visit shows about validators and clock.
 
     Attributes:
-        at: instant of the answer, Unix seconds.
-        held: validators of the copy held; empty at a first visit.
-        sent: those of them that were sent as conditions.
-        received: validators of the answer.
-        not_modified: whether the answer was a 304.
-        same: whether the content is that of the copy held; None where that is not known.
-        date: Date field of the answer. age: its Age field.
+        at: time of the response, Unix seconds.
+        received: validators of the response.
+        held: validators of the copy; empty at a first visit.
+        sent: those of `held` that were sent as conditions.
+        not_modified: whether the response was a 304.
+        same: whether the content equals the copy; None if not known.
+        date: Date field of the response.
+        age: Age field of the response.
         check: whether conditions were left out on purpose.
     """
 
@@ -103,7 +106,7 @@ class Exchange:
 
 @dataclass(slots=True)
 class KindTrust:
-    """The evidence about one kind of validator of an origin, in weighted visits."""
+    """Evidence about one kind of validator of an origin, in weighted visits."""
 
     detected: float = 0.0
     missed: float = 0.0
@@ -112,12 +115,12 @@ class KindTrust:
 
     @property
     def restless(self) -> bool:
-        """Whether it is another one at each request."""
+        """Whether it changes with each response."""
         return self.spurious >= MIN_SPURIOUS and self.spurious >= SPURIOUS_RATIO * self.stable
 
     @property
     def lies(self) -> bool:
-        """Whether it was seen to stay where the page changed."""
+        """Whether it stayed the same although the page changed."""
         return self.missed >= MAX_TOLERATED_MISSES
 
     @property
@@ -126,12 +129,12 @@ class KindTrust:
         return not self.lies and not self.restless
 
     def observe(self, *, equal: bool, same: bool, ignored: bool) -> None:
-        """Take one visit that brought a body.
+        """Learn from one visit with a body.
 
         Args:
-            equal: the validator is the one held.
-            same: the content is the one held.
-            ignored: it was sent, is equal, and a body came nevertheless.
+            equal: the validator equals that of the copy.
+            same: the content equals the copy.
+            ignored: the validator was sent and is equal, and a body came anyway.
         """
         if same:
             self.stable += equal and not ignored
@@ -150,7 +153,7 @@ class KindTrust:
             )
 
     def forget(self, elapsed_s: float) -> None:
-        """Let what speaks against it fade."""
+        """Decay the evidence against it."""
         kept = 2.0 ** -(max(elapsed_s, 0.0) / HALF_LIFE_S)
         self.missed *= kept
         self.spurious *= kept
@@ -164,16 +167,14 @@ _VERSION = 1
 
 @dataclass(slots=True)
 class ValidatorTrust:
-    """What is known of the validators and the clock of one origin.
+    """What is known about the validators and the clock of one origin.
 
     Attributes:
-        etag: evidence about its ETags.
-        last_modified: evidence about its Last-Modified.
-        ahead: answers whose Last-Modified lay in the future of their own Date, weighted.
-        on_time: those where it did not.
-        checks: bodies asked for on purpose, up to `YOUNG_CHECKS`.
-        seen_at: instant of the last evidence, Unix seconds.
-        skews: last samples of server clock less ours, seconds, newest last.
+        ahead: responses whose Last-Modified was later than their own Date, weighted.
+        on_time: responses whose Last-Modified was not.
+        checks: bodies requested on purpose, up to `YOUNG_CHECKS`.
+        seen_at: time of the last evidence, Unix seconds.
+        skews: last samples of server clock minus ours, seconds, newest last.
     """
 
     etag: KindTrust = field(default_factory=KindTrust)
@@ -191,28 +192,28 @@ class ValidatorTrust:
 
     @property
     def sends_last_modified(self) -> bool:
-        """Whether If-Modified-Since is worth sending, and Last-Modified an instant."""
+        """Whether If-Modified-Since is worth sending and Last-Modified can be used as a time."""
         return self.last_modified.trusted and self.ahead <= self.on_time
 
     @property
     def skew_s(self) -> float:
-        """Clock of the server less ours, seconds; 0 where it is not known or too small to tell."""
+        """Clock of the server minus ours, seconds; 0 if not known or below the noise."""
         skew_s = median(self.skews) if self.skews else 0.0
         return skew_s if abs(skew_s) > SKEW_NOISE_S else 0.0
 
     def conditions(self, held: Validators) -> Validators:
-        """Return which validators of the copy held are worth sending."""
+        """Return the validators of the copy that are worth sending."""
         return Validators(
             held.etag if self.sends_etag else None,
             held.last_modified if self.sends_last_modified else None,
         )
 
     def wants_check(self, chance: float, share: float) -> bool:
-        """Whether the conditions of this request should be left out.
+        """Return whether this request should leave out its conditions.
 
         Args:
-            chance: uniform in [0, 1), the caller's.
-            share: the most of them to leave out once the origin is known; 0: never any.
+            chance: uniform in [0, 1).
+            share: largest share of requests without conditions once the origin is known; 0: never.
         """
         if share <= 0.0:
             return False
@@ -222,13 +223,13 @@ class ValidatorTrust:
         return chance < (share * PROVEN_SHARE if detected >= PROVEN_DETECTIONS else share)
 
     def changed_at(self, exchange: Exchange) -> float | None:
-        """Return the instant of the last change that an answer tells, by our clock.
+        """Return the time of the last change by a response, in our clock.
 
         Args:
-            exchange: the answer; one without Last-Modified (304) speaks of the one held.
+            exchange: the response; a 304 without Last-Modified confirms that of the copy.
 
         Returns:
-            Unix seconds, at most the instant of the answer; None where nothing can be believed.
+            Unix seconds, at most the time of the response; None if it cannot be trusted.
         """
         text = exchange.received.last_modified
         if text is None and exchange.not_modified:
@@ -241,7 +242,7 @@ class ValidatorTrust:
         return min(modified_at - self.skew_s, exchange.at)
 
     def observe(self, exchange: Exchange) -> None:
-        """Learn from one answered visit."""
+        """Learn from one visit that got a response."""
         if self.seen_at:
             self._forget(exchange.at - self.seen_at)
         self.seen_at = exchange.at
@@ -249,7 +250,7 @@ class ValidatorTrust:
         self._check_last_modified(exchange)
         self.checks = min(self.checks + exchange.check, float(YOUNG_CHECKS))
         if exchange.not_modified:
-            # A server that knows the ETag does not look at the date.
+            # A server that knows the ETag ignores the date.
             answering = self.etag if exchange.sent.etag else self.last_modified
             answering.observe(equal=True, same=True, ignored=False)
         elif exchange.same is not None:
@@ -265,7 +266,7 @@ class ValidatorTrust:
         age_s = _age_s(exchange.age)
         if sent_at is None or age_s is None:
             return
-        # Cut to the second, a Date is on average half a second early.
+        # Truncated to the second, a Date is on average half a second early.
         self.skews.append(sent_at + 0.5 + age_s - exchange.at)
         del self.skews[:-SKEW_SAMPLES]
 
@@ -303,7 +304,7 @@ class ValidatorTrust:
 
     @classmethod
     def from_bytes(cls, stored: bytes | None) -> ValidatorTrust:
-        """Read the stored form; nothing, or another version's, is an origin not yet known."""
+        """Read the stored form; anything unreadable gives an unknown origin."""
         try:
             version, *values = _RECORD.unpack(stored or b"")
         except error:
@@ -320,23 +321,23 @@ class ValidatorTrust:
 
 
 def _parse_date(text: str, now: float) -> float | None:
-    """Return what an HTTP date names; each is asked for several times a visit."""
+    """Return the time of an HTTP date; cached, because each is needed several times a visit."""
     return _cached_date(text, now // _YEAR_S)
 
 
 @lru_cache(maxsize=2048)
 def _cached_date(text: str, year: float) -> float | None:
-    # The time of asking only decides about the century of a year of two digits.
+    # The current time only decides the century of a two-digit year.
     return parse_http_date(text, (year + 0.5) * _YEAR_S)
 
 
 def _opaque(etag: str) -> str:
-    """Return a tag for the weak comparison of RFC 9110, section 8.8.3.2."""
+    """Return an ETag for the weak comparison of RFC 9110, section 8.8.3.2."""
     return etag.strip().removeprefix("W/")
 
 
 def _no_later(received: str, held: str, now: float) -> bool:
-    """Whether a server that goes by dates would call the copy held the present one."""
+    """Return whether a server that compares dates would call the copy current."""
     received_at, held_at = _parse_date(received, now), _parse_date(held, now)
     if received_at is None or held_at is None:
         return received.strip() == held.strip()
@@ -344,13 +345,14 @@ def _no_later(received: str, held: str, now: float) -> bool:
 
 
 def _is_ahead(modified_at: float, exchange: Exchange) -> bool:
-    """Whether a Last-Modified lies in the future, by the server's own clock where it tells it."""
+    """Return whether a Last-Modified lies in the future, by the server's own Date if it sent
+    one."""
     sent_at = _parse_date(exchange.date, exchange.at) if exchange.date else None
     return modified_at > (exchange.at if sent_at is None else sent_at) + AHEAD_S
 
 
 def _age_s(text: str | None) -> float | None:
-    """Return the Age of an answer, 0 without one, None where it is no number of seconds."""
+    """Return the Age of a response in seconds: 0 without the field, None if it is not a number."""
     if text is None:
         return 0.0
     digits = text.strip()

@@ -85,7 +85,7 @@ async def test_a_diff_passes_over_what_changes_by_itself(past):
         ("/history", {"url": "http://a.test/none"}, 404, "not known"),
         ("/history", {"url": "no url"}, 422, "no url"),
         ("/page", {"at": "soon"}, 422, "2 days ago"),
-        ("/page", {"at": "9" * 5_000}, 422, "is no time"),
+        ("/page", {"at": "9" * 5_000}, 422, "is not a time"),
         ("/page", {"at": "2001-09-10"}, 404, "no copy"),
         ("/body", {"at": "99"}, 404, "no version 99"),
         ("/diff", {"a": "1971-01-01"}, 404, "no copy"),

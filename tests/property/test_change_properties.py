@@ -109,8 +109,8 @@ def test_bytes_come_back_and_no_visit_breaks_the_model(steps):
 @given(st.lists(st.floats(-1e12, 1e12), max_size=60), st.integers(1, 20))
 def test_a_history_is_sorted_unique_bounded_and_loses_no_count(timestamps, limit):
     history = build_history(timestamps, now=1e12, limit=limit)
-    assert (np.diff(history.instants) > 0).all()
-    assert history.instants.size <= limit
+    assert (np.diff(history.changed_at) > 0).all()
+    assert history.changed_at.size <= limit
     assert history.changes == len(set(timestamps))
 
 

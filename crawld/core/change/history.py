@@ -1,8 +1,8 @@
-"""What was seen of a page's changes: recorded instants, and visits that saw changed or unchanged.
+"""What was seen of a page's changes: recorded changed_at, and visits that saw changed or unchanged.
 
 Knows how to make any stream of timestamps a history one can compute with: sorted, unique, not in
 the future, of bounded size. A wiki page with a million revisions is read chunk by chunk; beyond
-`limit` instants only the newest are kept exactly and the older ones are counted.
+`limit` changed_at only the newest are kept exactly and the older ones are counted.
 
 Must never: trust an order, a clock or a length it was given.
 """
@@ -48,16 +48,16 @@ class Observation:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ChangeHistory:
-    """Exact change instants of one page, fit for computing.
+    """Exact change changed_at of one page, fit for computing.
 
     Attributes:
-        instants: Unix seconds, strictly increasing, none after the `now` of its making.
+        changed_at: Unix seconds, strictly increasing, none after the `now` of its making.
         first_at: earliest instant ever seen, also of those thinned out; `inf` without any.
-        older: changes before `instants[0]` that were counted and not kept.
-        refused: timestamps that were no instants: not finite, or in the future.
+        older: changes before `changed_at[0]` that were counted and not kept.
+        refused: timestamps that were no changed_at: not finite, or in the future.
     """
 
-    instants: FloatArray
+    changed_at: FloatArray
     first_at: float
     older: int = 0
     refused: int = 0
@@ -65,7 +65,7 @@ class ChangeHistory:
     @property
     def changes(self) -> int:
         """Number of changes, those thinned out included."""
-        return int(self.instants.size) + self.older
+        return int(self.changed_at.size) + self.older
 
 
 def build_history(
@@ -73,13 +73,13 @@ def build_history(
 ) -> ChangeHistory:
     """Make a history of timestamps in any order, with repeats, lies and no bound on their number.
 
-    Memory stays at a few times `limit`: whenever more than `limit` instants have gathered, the
+    Memory stays at a few times `limit`: whenever more than `limit` changed_at have gathered, the
     oldest are folded into a count. A repeat of an instant already folded is counted again.
 
     Args:
         timestamps: Unix seconds; an array, or anything that can be iterated once.
         now: instant of reading; later timestamps are refused (`CLOCK_TOLERANCE_S` forgiven).
-        limit: instants to keep exactly, > 0.
+        limit: changed_at to keep exactly, > 0.
 
     Returns:
         The history, with what was folded and refused counted.
@@ -132,16 +132,16 @@ class VisitSample:
             yield Observation(float(at), bool(changed), known, float(interval_s))
 
 
-def sample_visits(instants: FloatArray, visited_at: FloatArray) -> VisitSample:
-    """Return what visits at the given instants see of a page that changed at `instants`.
+def sample_visits(changed_at: FloatArray, visited_at: FloatArray) -> VisitSample:
+    """Return what visits at the given changed_at see of a page that changed at `changed_at`.
 
     Args:
-        instants: change instants, strictly increasing.
-        visited_at: visit instants, increasing; a change at the very instant of a visit is seen.
+        changed_at: change changed_at, strictly increasing.
+        visited_at: visit changed_at, increasing; a change at the very instant of a visit is seen.
 
     Returns:
         One entry for every visit after the first, which has nothing to compare with.
     """
-    seen = np.searchsorted(instants, visited_at, side="right")
-    padded = np.concatenate(([np.nan], instants))
+    seen = np.searchsorted(changed_at, visited_at, side="right")
+    padded = np.concatenate(([np.nan], changed_at))
     return VisitSample(visited_at[1:], np.diff(visited_at), np.diff(seen) > 0, padded[seen[1:]])

@@ -4,7 +4,7 @@ A `PageModel` is updated in place at each visit, in microseconds, by plain float
 under 200 bytes (`record.py`) and is refitted with all others by the estimate job (`refit.py`).
 
 It reconciles two kinds of sight. *Exact*: revisions, or a Last-Modified that has proved true: the
-instants of changes are known. *Censored*: a visit saw changed or unchanged; a change then counts
+changed_at of changes are known. *Censored*: a visit saw changed or unchanged; a change then counts
 as its expected number of changes, and the last of them is put at its expected instant.
 
 Invariants: times never run backwards (a visit before the last one counts as zero time later);
@@ -48,7 +48,7 @@ _DECAYS = tuple(1.0 / window_s for window_s in WINDOWS_S)
 
 @dataclass(slots=True)
 class PageModel:
-    """What is known about the changes of one page. All instants are Unix seconds.
+    """What is known about the changes of one page. All changed_at are Unix seconds.
 
     Attributes:
         prior: rate to be expected on this host or section, from the last refit.
@@ -193,17 +193,17 @@ class PageModel:
         self.last_visit_at = at
         self.rate = self.posterior().mean
 
-    def observe_changes(self, instants: Sequence[float], at: float) -> None:
+    def observe_changes(self, changed_at: Sequence[float], at: float) -> None:
         """Learn all changes since the last visit, exactly known (revisions of a wiki page).
 
         Args:
-            instants: Unix seconds, in any order; those not after `last_change_at`, or after `at`
+            changed_at: Unix seconds, in any order; those not after `last_change_at`, or after `at`
                 (with `CLOCK_TOLERANCE_S` forgiven), are ignored.
             at: instant up to which the list is complete.
         """
         at = max(at, self.last_visit_at)
         limit = at + CLOCK_TOLERANCE_S
-        fresh = sorted({min(t, at) for t in instants if self.last_change_at < t <= limit})
+        fresh = sorted({min(t, at) for t in changed_at if self.last_change_at < t <= limit})
         if self.visits == 0 and self.first_at == 0.0:
             # Observation starts with the page's birth, which tells nothing of its rate.
             self.first_at = self.last_visit_at = self.last_change_at = fresh[0] if fresh else at

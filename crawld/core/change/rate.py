@@ -1,4 +1,4 @@
-"""Estimators of the Poisson rate of change, from visits and from exact instants.
+"""Estimators of the Poisson rate of change, from visits and from exact changed_at.
 
 Knows one page at a time, or many as arrays of the same shape; rates are per second. Evidence comes
 in two kinds that add up: *exact* (so many changes over so much observed time: revisions, or a
@@ -139,12 +139,12 @@ def last_modified_bias_reduced(
 
 
 def exact_decayed(
-    instants: FloatArray, *, observed_from: float, at: float, memory_s: float
+    changed_at: FloatArray, *, observed_from: float, at: float, memory_s: float
 ) -> float:
-    """Return the rate from exact instants, recent ones weighing more.
+    """Return the rate from exact changed_at, recent ones weighing more.
 
     Args:
-        instants: change instants, Unix seconds; those outside (observed_from, at] are ignored.
+        changed_at: change changed_at, Unix seconds; those outside (observed_from, at] are ignored.
         observed_from: instant since which every change is known.
         at: instant of the estimate.
         memory_s: time constant of forgetting, > 0; `inf` weighs all alike.
@@ -155,7 +155,7 @@ def exact_decayed(
     span_s = at - observed_from
     if span_s <= 0.0:
         return 0.0
-    seen = instants[(instants > observed_from) & (instants <= at)]
+    seen = changed_at[(changed_at > observed_from) & (changed_at <= at)]
     if math.isinf(memory_s):
         return float(seen.size) / span_s
     count = float(np.exp((seen - at) / memory_s).sum())

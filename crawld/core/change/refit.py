@@ -120,36 +120,36 @@ def _expected_slope(x: FloatArray) -> FloatArray:
     return np.where(small, 0.5 + x / 6.0, (kept - safe * np.exp(-safe)) / (kept * kept))
 
 
-def from_histories(instants: FloatArray, offsets: IntArray, *, at: float) -> Records:
+def from_histories(changed_at: FloatArray, offsets: IntArray, *, at: float) -> Records:
     """Build the models of pages whose every change up to `at` is known.
 
     The same as `PageModel.observe_changes` on fresh models, for all pages at once; also for one
     page with a long history (a backfill), whose visit counts the caller then carries over.
 
     Args:
-        instants: change instants, page after page, strictly increasing inside a page; the first
+        changed_at: change changed_at, page after page, strictly increasing inside a page; the first
             of a page is its birth. All <= `at`.
-        offsets: one more than pages; page i owns `instants[offsets[i]:offsets[i + 1]]`.
+        offsets: one more than pages; page i owns `changed_at[offsets[i]:offsets[i + 1]]`.
         at: instant up to which the histories are complete.
 
     Returns:
-        An array of `record.RECORD`; a page without instants is a page never seen.
+        An array of `record.RECORD`; a page without changed_at is a page never seen.
     """
     pages = len(offsets) - 1
     records = blank_records(pages)
     length = np.diff(offsets)
     seen = np.flatnonzero(length)
     page_of = np.repeat(np.arange(pages), length)
-    first_at, last_at = instants[offsets[seen]], instants[offsets[seen + 1] - 1]
+    first_at, last_at = changed_at[offsets[seen]], changed_at[offsets[seen + 1] - 1]
     records["change_known"][seen] = 1
     records["visits"][seen] = 1
     records["changed_visits"][seen] = length[seen] > 1
     records["first_at"][seen] = first_at
     records["last_visit_at"][seen] = at
     records["last_change_at"][seen] = last_at
-    _enter_counts(records, instants, page_of)
-    _enter_gaps(records, instants, offsets, page_of)
-    _enter_evidence(records, instants, page_of, at=at)
+    _enter_counts(records, changed_at, page_of)
+    _enter_gaps(records, changed_at, offsets, page_of)
+    _enter_evidence(records, changed_at, page_of, at=at)
     prior_shape = records["prior_shape"].astype(np.float64)
     prior_exposure_s = records["prior_exposure_s"].astype(np.float64)
     records["rate"] = _Evidence.of(records).rate(prior_shape, prior_exposure_s)
@@ -166,18 +166,18 @@ def blank_records(pages: int) -> Records:
     return records
 
 
-def _enter_counts(records: Records, instants: FloatArray, page_of: IntArray) -> None:
-    back_s = records["last_change_at"][page_of] - instants
+def _enter_counts(records: Records, changed_at: FloatArray, page_of: IntArray) -> None:
+    back_s = records["last_change_at"][page_of] - changed_at
     for index, window_s in enumerate(WINDOWS_S):
         decayed = np.bincount(page_of, np.exp(-back_s / window_s), minlength=len(records))
         records["counts"][:, index] = decayed
 
 
 def _enter_gaps(
-    records: Records, instants: FloatArray, offsets: IntArray, page_of: IntArray
+    records: Records, changed_at: FloatArray, offsets: IntArray, page_of: IntArray
 ) -> None:
     inside = np.diff(page_of) == 0
-    gaps, gap_page = np.diff(instants)[inside], page_of[1:][inside]
+    gaps, gap_page = np.diff(changed_at)[inside], page_of[1:][inside]
     at = np.clip(np.searchsorted(renewal.EDGES_S, gaps, side="right") - 1, 0, renewal.BINS - 1)
     cells = np.bincount(gap_page * renewal.BINS + at, minlength=len(records) * renewal.BINS)
     # The page model halves a page's bins when one is full; here at once, by as much as is needed.
@@ -187,15 +187,15 @@ def _enter_gaps(
     for index in range(2):
         enough = np.flatnonzero(np.diff(offsets) > index + 1)
         end = offsets[enough + 1] - 1 - index
-        records["gaps_s"][enough, index] = instants[end] - instants[end - 1]
+        records["gaps_s"][enough, index] = changed_at[end] - changed_at[end - 1]
 
 
 def _enter_evidence(
-    records: Records, instants: FloatArray, page_of: IntArray, *, at: float
+    records: Records, changed_at: FloatArray, page_of: IntArray, *, at: float
 ) -> None:
     span_s = np.where(records["visits"] > 0, at - records["first_at"], 0.0)
-    later = instants > records["first_at"][page_of]
-    weights = np.exp((instants[later] - at) / MEMORY_S)
+    later = changed_at > records["first_at"][page_of]
+    weights = np.exp((changed_at[later] - at) / MEMORY_S)
     records["exact_changes"] = np.bincount(page_of[later], weights, minlength=len(records))
     records["exact_exposure_s"] = MEMORY_S * -np.expm1(-span_s / MEMORY_S)
     changes = np.bincount(page_of[later], minlength=len(records)).astype(np.float64)

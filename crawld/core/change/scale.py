@@ -106,7 +106,7 @@ def features(counts: FloatArray, gaps_s: FloatArray, known_s: FloatArray) -> Flo
     return np.column_stack((np.ones(len(counts)), log_counts, log_gaps, known))
 
 
-def fit_scale(instants: FloatArray, offsets: IntArray, *, at: float) -> ScaleModel:
+def fit_scale(changed_at: FloatArray, offsets: IntArray, *, at: float) -> ScaleModel:
     """Fit weights and shape to complete histories.
 
     Least squares on the logarithm of each gap; a gap still open enters the shape as censored and
@@ -117,7 +117,7 @@ def fit_scale(instants: FloatArray, offsets: IntArray, *, at: float) -> ScaleMod
     few pages give a sane model and none the default one.
 
     Args:
-        instants: change instants, page after page, strictly increasing inside a page.
+        changed_at: change changed_at, page after page, strictly increasing inside a page.
         offsets: one more than pages.
         at: instant up to which the histories are complete, >= every instant.
 
@@ -126,10 +126,10 @@ def fit_scale(instants: FloatArray, offsets: IntArray, *, at: float) -> ScaleMod
 
     Source: Buckley & James, Biometrika 1979 (censored least squares).
     """
-    events = _events(instants, offsets, at)
+    events = _events(changed_at, offsets, at)
     rows = features(events.counts, events.gaps_s, events.known_s)
     model = ScaleModel(_DEFAULT_WEIGHTS, renewal.Renewal(SHAPE_EDGES, _DEFAULT_SHAPE_MASS))
-    if instants.size == 0:
+    if changed_at.size == 0:
         return model
     for _ in range(_ROUNDS):
         log_gap = _completed(events, _scales(rows, model.weights), model.shape)
@@ -175,20 +175,22 @@ class _Events:
     weight: FloatArray
 
 
-def _events(instants: FloatArray, offsets: IntArray, at: float) -> _Events:
+def _events(changed_at: FloatArray, offsets: IntArray, at: float) -> _Events:
     length = np.diff(offsets)
     page_of = np.repeat(np.arange(len(length)), length)
-    rank = np.arange(instants.size) - offsets[page_of]
+    rank = np.arange(changed_at.size) - offsets[page_of]
     last = rank == length[page_of] - 1
-    step = np.diff(instants, append=np.nan)
-    before = np.where(rank > 0, np.concatenate(([0.0], step[:-1])), 0.0) if instants.size else step
+    step = np.diff(changed_at, append=np.nan)
+    before = (
+        np.where(rank > 0, np.concatenate(([0.0], step[:-1])), 0.0) if changed_at.size else step
+    )
     earlier = np.where(rank > 1, np.concatenate(([0.0], before[:-1])), 0.0) if before.size else step
     return _Events(
         _decayed_counts(before, rank),
         np.column_stack((before, earlier)),
-        instants - instants[offsets[page_of]],
+        changed_at - changed_at[offsets[page_of]],
         np.where(last, 0.0, step),
-        np.where(last, np.maximum(at - instants, 0.0), 0.0),
+        np.where(last, np.maximum(at - changed_at, 0.0), 0.0),
         np.minimum(1.0, _PAGE_WEIGHT / np.maximum(length[page_of], 1)),
     )
 

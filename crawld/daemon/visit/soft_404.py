@@ -150,7 +150,7 @@ def _is_suspect(visit: Visit) -> bool:
     page = visit.page
     if visit.judgement.outcome is Outcome.MOVED:
         held = page.version_id is not None
-        return is_suspect_redirect(page.url, visit.judgement.detail, held=held)
+        return is_suspect_redirect(page.url, visit.judgement.detail, has_copy=held)
     difference = None
     if not visit.first_copy and visit.finding is not None:
         difference = visit.finding.difference

@@ -100,9 +100,9 @@ def test_a_scope_without_hosts_admits_nothing():
         ("regex", "(?P<x>a)(?P<x>b)", "does not compile"),
         ("regex", "a{99999999999}", "does not compile"),
         ("prefix", "", "is empty"),
-        ("prefix", "wiki/", "neither the beginning of a URL nor of a path"),
-        ("prefix", "ftp://a.org/", "neither the beginning of a URL nor of a path"),
-        ("suffix", ".pdf", "unknown kind of rule 'suffix'"),
+        ("prefix", "wiki/", "begins neither a URL nor a path"),
+        ("prefix", "ftp://a.org/", "begins neither a URL nor a path"),
+        ("suffix", ".pdf", "unknown rule kind 'suffix'"),
     ],
 )
 def test_a_bad_rule_is_named(kind, pattern, message):

@@ -42,7 +42,7 @@ def test_who_is_suspected(title, difference, suspect):
     ],
 )
 def test_which_redirects_are_suspected(url, target, held, suspect):
-    assert is_suspect_redirect(url, target, held=held) is suspect
+    assert is_suspect_redirect(url, target, has_copy=held) is suspect
 
 
 def test_what_a_host_says_of_any_missing_page_is_recognised():

@@ -100,7 +100,7 @@ def _revision(row: Change) -> WikiRevision:
 
 
 def _model(changed_at: Sequence[float], until: float, before: bytes | None) -> bytes | None:
-    instants = build_history(np.array(changed_at, np.float64), now=until).instants
+    instants = build_history(np.array(changed_at, np.float64), now=until).changed_at
     if not instants.size:
         return None
     records = from_histories(instants, np.array([0, instants.size]), at=until)

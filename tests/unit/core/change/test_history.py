@@ -14,7 +14,7 @@ NOW = 1_000_000.0
 
 
 @pytest.mark.parametrize(
-    ("timestamps", "instants", "refused"),
+    ("timestamps", "changed_at", "refused"),
     [
         ([], [], 0),
         ([5.0, 1.0, 3.0], [1.0, 3.0, 5.0], 0),
@@ -26,18 +26,18 @@ NOW = 1_000_000.0
     ],
     ids=["empty", "unordered", "equal", "future", "skew", "not finite", "before 1970"],
 )
-def test_timestamps_of_any_shape_become_a_history(timestamps, instants, refused):
+def test_timestamps_of_any_shape_become_a_history(timestamps, changed_at, refused):
     history = build_history(timestamps, now=NOW)
-    assert history.instants.tolist() == instants
+    assert history.changed_at.tolist() == changed_at
     assert history.refused == refused
-    assert history.changes == len(instants)
+    assert history.changes == len(changed_at)
 
 
 def test_a_million_revisions_are_thinned_and_still_counted():
     revisions = (float(t) for t in range(1_000_000, 0, -1))
     history = build_history(revisions, now=NOW)
-    assert history.instants.size == HISTORY_LIMIT
-    assert history.instants[-1] == 1_000_000.0
+    assert history.changed_at.size == HISTORY_LIMIT
+    assert history.changed_at[-1] == 1_000_000.0
     assert history.changes == 1_000_000
     assert history.first_at == 1.0
 

@@ -21,11 +21,11 @@ def poisson(mean_days, days, seed=1):
     return BORN + np.cumsum(gaps)
 
 
-def visited(instants, days, *, every_days=1.0, told=False):
+def visited(changed_at, days, *, every_days=1.0, told=False):
     model = PageModel()
     model.update(Observation(BORN, False))
     at = BORN + np.arange(0.0, days, every_days) * DAY_S
-    for observation in sample_visits(instants, at).observations(told=told):
+    for observation in sample_visits(changed_at, at).observations(told=told):
         model.update(observation)
     return model
 
@@ -63,11 +63,11 @@ def test_the_rate_is_found(mean_days, told):
 
 
 def test_exact_instants_teach_more_than_visits():
-    instants = poisson(0.2, 300)
-    instants = instants[instants < BORN + 300 * DAY_S]
+    changed_at = poisson(0.2, 300)
+    changed_at = changed_at[changed_at < BORN + 300 * DAY_S]
     exact = PageModel()
-    exact.observe_changes(instants.tolist(), BORN + 300 * DAY_S)
-    seen = visited(instants, 300)
+    exact.observe_changes(changed_at.tolist(), BORN + 300 * DAY_S)
+    seen = visited(changed_at, 300)
     width = [high - low for low, high in (exact.interval(0.9), seen.interval(0.9))]
     assert exact.change_rate_per_day == pytest.approx(5.0, rel=0.15)
     assert width[0] < width[1]
@@ -180,8 +180,8 @@ def test_a_page_never_visited_has_its_prior():
 
 def test_its_intervals_follow_its_histogram():
     bursty = PageModel()
-    instants = [BORN + 30 * DAY_S * burst + 60.0 * k for burst in range(12) for k in range(9)]
-    bursty.observe_changes(instants, BORN + 340 * DAY_S)
+    changed_at = [BORN + 30 * DAY_S * burst + 60.0 * k for burst in range(12) for k in range(9)]
+    bursty.observe_changes(changed_at, BORN + 340 * DAY_S)
     row = bursty.renewal()
     assert float(row.survival(np.array([4000.0]))[0]) < 0.2
     long_after = float(row.residual_mean(np.array([DAY_S]))[0])

@@ -118,13 +118,13 @@ def test_the_irregular_estimate_solves_its_equation_over_eight_decades():
 
 
 def test_the_exact_rate_forgets():
-    instants = np.concatenate((np.arange(0.0, 100.0), np.arange(100.0, 1000.0, 10.0))) * DAY_S
+    changed_at = np.concatenate((np.arange(0.0, 100.0), np.arange(100.0, 1000.0, 10.0))) * DAY_S
     known = {"observed_from": -1.0, "at": 1000.0 * DAY_S}
-    flat = rate.exact_decayed(instants, memory_s=math.inf, **known) * DAY_S
-    recent = rate.exact_decayed(instants, memory_s=90 * DAY_S, **known) * DAY_S
+    flat = rate.exact_decayed(changed_at, memory_s=math.inf, **known) * DAY_S
+    recent = rate.exact_decayed(changed_at, memory_s=90 * DAY_S, **known) * DAY_S
     assert flat == pytest.approx(0.19, abs=1e-3)
     assert recent == pytest.approx(0.1, rel=0.06)
-    assert rate.exact_decayed(instants, observed_from=5.0, at=5.0, memory_s=1.0) == 0.0
+    assert rate.exact_decayed(changed_at, observed_from=5.0, at=5.0, memory_s=1.0) == 0.0
 
 
 def test_exact_evidence_is_conjugate():

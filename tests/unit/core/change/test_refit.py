@@ -21,7 +21,7 @@ def histories(seed=3, pages=40):
         BORN + np.cumsum(rng.exponential(mean_days * DAY_S, 4000))
         for mean_days in np.exp(rng.uniform(np.log(0.3), np.log(300.0), pages))
     ]
-    times = [instants[instants < AT] for instants in times]
+    times = [changed_at[changed_at < AT] for changed_at in times]
     return times, np.concatenate(([0], np.cumsum([len(t) for t in times])))
 
 
@@ -30,9 +30,9 @@ def censored_models(pages=30):
     models = []
     for _ in range(pages):
         model = PageModel(first_at=BORN, last_visit_at=BORN, last_change_at=BORN)
-        instants = BORN + np.cumsum(rng.exponential(rng.uniform(0.5, 40) * DAY_S, 500))
+        changed_at = BORN + np.cumsum(rng.exponential(rng.uniform(0.5, 40) * DAY_S, 500))
         at = BORN + np.cumsum(rng.uniform(0.5, 3.0, 60)) * DAY_S
-        for observation in sample_visits(instants, at).observations(told=False):
+        for observation in sample_visits(changed_at, at).observations(told=False):
             model.update(observation)
         models.append(model)
     return models
@@ -41,10 +41,10 @@ def censored_models(pages=30):
 def test_histories_at_once_give_the_models_learnt_one_by_one():
     times, offsets = histories()
     records = from_histories(np.concatenate(times), offsets, at=AT)
-    for record, instants in zip(records, times, strict=True):
+    for record, changed_at in zip(records, times, strict=True):
         model = PageModel()
-        if len(instants):
-            model.observe_changes(instants.tolist(), AT)
+        if len(changed_at):
+            model.observe_changes(changed_at.tolist(), AT)
         alone = records_of([model.to_bytes()])[0]
         for name in records.dtype.names:
             assert np.asarray(record[name], float) == pytest.approx(
@@ -99,9 +99,9 @@ def test_pages_without_any_change_are_built():
 def test_intervals_of_many_pages_are_those_of_each():
     times, _ = histories()
     models = []
-    for instants in times:
+    for changed_at in times:
         models.append(PageModel())
-        models[-1].observe_changes(instants.tolist(), AT)
+        models[-1].observe_changes(changed_at.tolist(), AT)
     stack = fit_renewals(records_of(model.to_bytes() for model in models))
     alone = np.concatenate([model.renewal().mass for model in models])
     assert stack.mass == pytest.approx(alone, rel=1e-4)

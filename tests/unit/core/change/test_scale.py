@@ -24,8 +24,8 @@ def drawn(kind, *, days=3000, pages=40, seed=2):
         gaps = rng.exponential(mean_s, 6000)
         if kind == "bursty":
             gaps *= np.where(rng.random(6000) < 0.8, 0.02, 4.9)
-        instants = np.cumsum(gaps)
-        times[str(page)] = instants[instants < days * DAY_S]
+        changed_at = np.cumsum(gaps)
+        times[str(page)] = changed_at[changed_at < days * DAY_S]
     return from_times(times), days * DAY_S
 
 
