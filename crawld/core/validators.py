@@ -345,8 +345,7 @@ def _no_later(received: str, held: str, now: float) -> bool:
 
 
 def _is_ahead(modified_at: float, exchange: Exchange) -> bool:
-    """Return whether a Last-Modified lies in the future, by the server's own Date if it sent
-    one."""
+    """Return whether a Last-Modified lies in the future, by the server's Date if it sent one."""
     sent_at = _parse_date(exchange.date, exchange.at) if exchange.date else None
     return modified_at > (exchange.at if sent_at is None else sent_at) + AHEAD_S
 

@@ -1,1 +1,1 @@
-"""When pages change: histories, rates, rate classes, renewal processes and the page model."""
+"""Models of when pages change: histories, rates, rate classes, renewal processes, page models."""

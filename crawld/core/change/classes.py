@@ -1,12 +1,12 @@
-"""Bayesian rate classes: how probable it is that a page changes hourly, daily, weekly.
+"""Bayesian rate classes: how probable it is that a page changes hourly, daily, weekly ...
 
-Each class is a Poisson process with its mean interval between changes. Every visit updates the
-weights, also one that sees nothing: an update at changes only, with the time since the last
-change, is the published method that always ends in the fastest class. Time counts from the last
-*visit*. Weights are logarithms, so that a thousand visits neither underflow nor lose the small.
+Each class is a Poisson process with a fixed mean interval between changes. Every visit updates the
+weights, also one without a change: updating only at changes, with the time since the last change,
+is the published method that always ends in the fastest class. Intervals are measured from the last
+*visit*. Weights are logarithms, so that a thousand visits do not underflow.
 
-Source: Cho & Garcia-Molina, TOIT 2003, section 5.3 (the method); Oslo thesis, section 4.8 (where
-the update on unchanged is missing).
+Source: Cho & Garcia-Molina, TOIT 2003, section 5.3 (the method); Oslo thesis, section 4.8 (without
+the update for unchanged visits).
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ _TINY = 1e-300
 
 @dataclass(frozen=True, slots=True)
 class RateClasses:
-    """A set of classes and how far a page's weights may sink.
+    """A set of rate classes, and a floor of their weights.
 
     Attributes:
         mean_intervals_s: mean time between changes of each class, seconds, > 0.
-        floor: lowest log weight relative to the best class, <= 0. A page that changes its habits
-            after years must be able to change its class; `-inf` is the pure posterior.
+        floor: lowest log weight relative to the best class, <= 0. It lets a page change its class
+            when its behavior changes after years; `-inf` gives the pure posterior.
     """
 
     mean_intervals_s: tuple[float, ...]
@@ -37,18 +37,18 @@ class RateClasses:
             raise ValueError("rate classes need at least one mean interval, all above 0")
 
     def uniform(self) -> list[float]:
-        """Return the log weights of a page of which nothing is known."""
+        """Return the log weights of an unknown page."""
         return [0.0] * len(self.mean_intervals_s)
 
     def after_visit(
         self, weights: Sequence[float], interval_s: float, *, changed: bool
     ) -> list[float]:
-        """Return the log weights after a visit that saw changed or unchanged.
+        """Return the log weights after a visit.
 
         Args:
-            weights: log weights before, one a class.
-            interval_s: time since the last visit, > 0; an interval of 0 says nothing.
-            changed: whether anything changed in the interval.
+            weights: log weights before, one for each class.
+            interval_s: time since the last visit; 0 changes nothing.
+            changed: whether the visit saw a change.
 
         Returns:
             New log weights, the largest 0.
@@ -68,7 +68,7 @@ class RateClasses:
     def after_exact(
         self, weights: Sequence[float], changes: float, exposure_s: float
     ) -> list[float]:
-        """Return the log weights after so many changes in so much completely observed time."""
+        """Return the log weights after a count of changes in a completely observed time."""
         pairs = zip(weights, self.mean_intervals_s, strict=True)
         return self._normalized(
             [weight - changes * math.log(mean_s) - exposure_s / mean_s for weight, mean_s in pairs]
@@ -86,14 +86,15 @@ class RateClasses:
         return max(range(len(weights)), key=lambda c: (weights[c], self.mean_intervals_s[c]))
 
     def dominant(self, weights: Sequence[float]) -> int | None:
-        """Return the index of the class a page is in; None while none outweighs all the others."""
+        """Return the index of the class with more than half of the probability, None if there is
+        none."""
         best = self.most_probable(weights)
         return best if self.probabilities(weights)[best] > 0.5 else None
 
     def credible_range(self, weights: Sequence[float], level: float = 0.9) -> tuple[int, int]:
-        """Return the first and last index of classes side by side that hold so much probability.
+        """Return the first and last index of adjacent classes that hold a share of the probability.
 
-        They grow from the likeliest one, towards the likelier neighbour first.
+        The range grows from the most probable class, towards the more probable neighbor first.
 
         >>> RateClasses((1.0, 3.0, 9.0, 27.0)).credible_range([-9.0, 0.0, -1.0, -9.0])
         (1, 2)
@@ -101,7 +102,7 @@ class RateClasses:
         shares = self.probabilities(weights)
         first = last = self.most_probable(weights)
         held = shares[first]
-        # Rounding may leave all of them a little short of a level of 1.
+        # Rounding may leave the sum a little short of a level of 1.
         while held < level and (first > 0 or last < len(shares) - 1):
             before = shares[first - 1] if first > 0 else -1.0
             behind = shares[last + 1] if last < len(shares) - 1 else -1.0
@@ -118,4 +119,4 @@ class RateClasses:
 PAGE_CLASSES = RateClasses(
     tuple(days * DAY_S for days in (1 / 24, 1 / 4, 1.0, 3.0, 10.0, 30.0, 100.0, 365.0)), -30.0
 )
-"""The classes every page model keeps: hourly to yearly, each about three times the one before."""
+"""The classes of every page model: hourly to yearly, each about three times the one before."""

@@ -1,8 +1,8 @@
-"""Special functions of the Gamma distribution that numpy lacks: digamma and the quantile.
+"""Special functions of the Gamma distribution that numpy lacks: digamma, CDF and quantile.
 
-Pure numerics, nothing of pages. Sources: Abramowitz & Stegun 1964, 6.3.5 and 6.3.18 (digamma:
-recurrence, then the asymptotic series), 6.5.29 and 6.5.31 (series and continued fraction of the
-incomplete Gamma function), 26.4.17 (Wilson & Hilferty's start for the quantile).
+Sources: Abramowitz & Stegun 1964, 6.3.5 and 6.3.18 (digamma: recurrence, then the asymptotic
+series), 6.5.29 and 6.5.31 (series and continued fraction of the incomplete Gamma function), 26.4.17
+(start value of Wilson & Hilferty for the quantile).
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def _series(x: float, shape: float) -> float:
 
 
 def _continued_fraction(x: float, shape: float) -> float:
-    # Lentz's evaluation: it needs no guess of the depth.
+    # Lentz's method needs no guess of the depth.
     b = x + 1.0 - shape
     c, d = 1.0 / _TINY, 1.0 / b
     total = d
@@ -80,7 +80,7 @@ def gamma_quantile(probability: float, shape: float) -> float:
         shape: > 0.
 
     Returns:
-        The quantile, >= 0, to about 1e-10 of itself.
+        The quantile, >= 0, relative error about 1e-10.
 
     Raises:
         ValueError: the probability is not inside (0, 1).

@@ -1,10 +1,10 @@
-"""What was seen of a page's changes: recorded changed_at, and visits that saw changed or unchanged.
+"""Change histories of a page: recorded times of changes, and visits that saw changed or unchanged.
 
-Knows how to make any stream of timestamps a history one can compute with: sorted, unique, not in
-the future, of bounded size. A wiki page with a million revisions is read chunk by chunk; beyond
-`limit` changed_at only the newest are kept exactly and the older ones are counted.
+`build_history` turns any stream of timestamps into a history: sorted, unique, not in the future, of
+bounded size. A wiki page with a million revisions is read in chunks; only the newest `limit` times
+are kept exactly, the older ones are counted.
 
-Must never: trust an order, a clock or a length it was given.
+The order, the clock and the length of the input are never trusted.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ FloatArray = npt.NDArray[np.float64]
 BoolArray = npt.NDArray[np.bool_]
 
 CLOCK_TOLERANCE_S = 300.0
-"""A change this far ahead of our clock is taken as clock skew and set to now; beyond it, a lie."""
+"""A change up to this far ahead of our clock is clock skew and set to now; beyond it, refused."""
 
 HISTORY_LIMIT = 100_000
-"""Instants kept exactly; 0.8 MB. The estimators weigh older ones with almost nothing."""
+"""Times kept exactly (0.8 MB); the estimators give older ones almost no weight."""
 
 _CHUNK = 65_536
 
@@ -34,9 +34,9 @@ class Observation:
     """What one visit saw.
 
     Attributes:
-        at: instant of the visit, Unix seconds.
+        at: time of the visit, Unix seconds.
         changed: whether the page differs from the previous visit; False at the first visit.
-        last_change_at: instant of the last change, where the server told; else None.
+        last_change_at: time of the last change, if the server sent it; else None.
         interval_s: time since the previous visit, >= 0; 0 at the first visit.
     """
 
@@ -48,13 +48,13 @@ class Observation:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ChangeHistory:
-    """Exact change changed_at of one page, fit for computing.
+    """Exact times of the changes of one page.
 
     Attributes:
-        changed_at: Unix seconds, strictly increasing, none after the `now` of its making.
-        first_at: earliest instant ever seen, also of those thinned out; `inf` without any.
-        older: changes before `changed_at[0]` that were counted and not kept.
-        refused: timestamps that were no changed_at: not finite, or in the future.
+        changed_at: Unix seconds, strictly increasing, none in the future.
+        first_at: earliest time ever seen, also of changes only counted; `inf` without any.
+        older: changes before `changed_at[0]`, counted but not kept.
+        refused: timestamps that were not finite or in the future.
     """
 
     changed_at: FloatArray
@@ -64,25 +64,22 @@ class ChangeHistory:
 
     @property
     def changes(self) -> int:
-        """Number of changes, those thinned out included."""
+        """Number of changes, including those only counted."""
         return int(self.changed_at.size) + self.older
 
 
 def build_history(
     timestamps: Iterable[float], *, now: float, limit: int = HISTORY_LIMIT
 ) -> ChangeHistory:
-    """Make a history of timestamps in any order, with repeats, lies and no bound on their number.
+    """Build a history from timestamps in any order and number, with repeats and false ones.
 
-    Memory stays at a few times `limit`: whenever more than `limit` changed_at have gathered, the
-    oldest are folded into a count. A repeat of an instant already folded is counted again.
+    Memory stays at a few times `limit`: whenever there are more than `limit` times, the oldest are
+    replaced by a count. A repeat of a time already replaced is counted again.
 
     Args:
         timestamps: Unix seconds; an array, or anything that can be iterated once.
-        now: instant of reading; later timestamps are refused (`CLOCK_TOLERANCE_S` forgiven).
-        limit: changed_at to keep exactly, > 0.
-
-    Returns:
-        The history, with what was folded and refused counted.
+        now: later timestamps are refused (with `CLOCK_TOLERANCE_S` of tolerance).
+        limit: times to keep exactly, > 0.
     """
     kept = np.empty(0)
     first_at, older, refused = math.inf, 0, 0
@@ -110,13 +107,14 @@ def _chunks(timestamps: Iterable[float]) -> Iterator[FloatArray]:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class VisitSample:
-    """What a series of visits sees of a history; all arrays have one entry a visit but the first.
+    """What a series of visits sees of a history; arrays have one entry for each visit but the
+    first.
 
     Attributes:
-        at: instant of the visit, Unix seconds.
-        interval_s: time since the visit before.
+        at: time of the visit, Unix seconds.
+        interval_s: time since the previous visit.
         changed: whether a change fell into the interval.
-        last_change_at: instant of the last change before the visit; NaN if there is none.
+        last_change_at: time of the last change before the visit; NaN without one.
     """
 
     at: FloatArray
@@ -125,7 +123,8 @@ class VisitSample:
     last_change_at: FloatArray
 
     def observations(self, *, told: bool) -> Iterator[Observation]:
-        """Yield the visits one by one; `told`: the server names the last change."""
+        """Yield the visits one by one; `told`: whether the server sends the time of the last
+        change."""
         rows = zip(self.at, self.changed, self.last_change_at, self.interval_s, strict=True)
         for at, changed, last, interval_s in rows:
             known = float(last) if told and last == last else None
@@ -133,14 +132,14 @@ class VisitSample:
 
 
 def sample_visits(changed_at: FloatArray, visited_at: FloatArray) -> VisitSample:
-    """Return what visits at the given changed_at see of a page that changed at `changed_at`.
+    """Return what visits at `visited_at` see of a page that changed at `changed_at`.
 
     Args:
-        changed_at: change changed_at, strictly increasing.
-        visited_at: visit changed_at, increasing; a change at the very instant of a visit is seen.
+        changed_at: times of changes, strictly increasing.
+        visited_at: times of visits, increasing; a change at the same time as a visit is seen.
 
     Returns:
-        One entry for every visit after the first, which has nothing to compare with.
+        One entry for each visit after the first, which has nothing to compare with.
     """
     seen = np.searchsorted(changed_at, visited_at, side="right")
     padded = np.concatenate(([np.nan], changed_at))

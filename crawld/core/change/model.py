@@ -1,15 +1,15 @@
-"""The change model of one page: all a policy, a forecast or an operator asks about its changes.
+"""The change model of one page, used by policies, forecasts and the operator's views.
 
-A `PageModel` is updated in place at each visit, in microseconds, by plain floats; it stores in
-under 200 bytes (`record.py`) and is refitted with all others by the estimate job (`refit.py`).
+A `PageModel` is updated in place at each visit, in microseconds, with plain floats. It is stored in
+under 200 bytes (`record.py`) and refitted together with all others by a job (`refit.py`).
 
-It reconciles two kinds of sight. *Exact*: revisions, or a Last-Modified that has proved true: the
-changed_at of changes are known. *Censored*: a visit saw changed or unchanged; a change then counts
-as its expected number of changes, and the last of them is put at its expected instant.
+It combines two kinds of evidence. *Exact*: times of changes are known from revisions, or from a
+Last-Modified that has proved correct. *Censored*: a visit saw changed or unchanged; a change then
+counts as its expected number of changes, the last of them at its expected time.
 
-Invariants: times never run backwards (a visit before the last one counts as zero time later);
-`last_change_at` <= `last_visit_at`; the decayed `counts` refer to `last_change_at`, so that they
-need no touch at unchanged visits; the evidence refers to `last_visit_at`.
+Invariants: time never runs backwards (a visit dated before the last one counts as zero time later).
+`last_change_at` <= `last_visit_at`. The decayed `counts` refer to `last_change_at`, so an unchanged
+visit leaves them as they are; the evidence refers to `last_visit_at`.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ from crawld.core.change.record import (
 )
 
 _NOW_S = 2.0
-"""A last change this close to the visit is a server that stamps every answer with the time."""
+"""A last change this close to the visit: the server stamps every response with the current time."""
 
 _TRUST_KEPT, _TRUST_ALL, _TRUST_LEVEL = 3.0, 4.0, 0.7
-"""Last-Modified is believed while (kept + 3) / (kept + broken + 4) is at least 0.7: at first yes,
-after one lie no, after some truths again."""
+"""Last-Modified is trusted while (kept + 3) / (kept + broken + 4) is at least 0.7: trusted at
+first, not after one error, and again after some correct values."""
 
 _COUNT_LIMIT = 65_535
 _EDGES = tuple(renewal.EDGES_S.tolist())
@@ -48,22 +48,22 @@ _DECAYS = tuple(1.0 / window_s for window_s in WINDOWS_S)
 
 @dataclass(slots=True)
 class PageModel:
-    """What is known about the changes of one page. All changed_at are Unix seconds.
+    """The change model of one page. All times are Unix seconds.
 
     Attributes:
-        prior: rate to be expected on this host or section, from the last refit.
+        prior: prior of the rate on this host or section, from the last refit.
         first_at: start of observation: the first visit, or the first known change.
-        last_visit_at: instant up to which the page is known.
-        last_change_at: last change, exact or expected; `first_at` where none was seen.
-        change_known: whether `last_change_at` is a change and not just the start of observation.
-        visits: visits so far. changed_visits: those that saw a change.
-        evidence fields (`exact_changes` … `unchanged_s`): as in `rate.Evidence`, forgetting with
+        last_visit_at: time up to which the page is known.
+        last_change_at: last change, exact or expected; `first_at` if none was seen.
+        change_known: whether `last_change_at` is a change and not the start of observation.
+        changed_visits: visits that saw a change.
+        evidence fields (`exact_changes` … `unchanged_s`): as in `rate.RateEvidence`, decaying with
             `MEMORY_S`.
         counts: expected changes, decayed over 1, 10 and 90 days, at `last_change_at`.
-        gaps_s: the last two intervals between changes, newest first; 0 where there is none.
-        bins: intervals between changes in the bins of `renewal.EDGES_S`.
+        gaps_s: the last two intervals between changes, newest first; 0 if there is none.
+        bins: histogram of the intervals between changes, in the bins of `renewal.EDGES_S`.
         class_weights: log weights of `classes.PAGE_CLASSES`.
-        modified_kept, modified_broken: visits at which Last-Modified proved true, or false.
+        modified_kept, modified_broken: visits whose Last-Modified was correct, or wrong.
         rate: posterior mean of the change rate, per second, as of the last update.
     """
 
@@ -95,18 +95,18 @@ class PageModel:
 
     @property
     def change_rate_per_day(self) -> float:
-        """Posterior mean of the rate of change; never 0 and never infinite."""
+        """Posterior mean of the change rate; never 0, always finite."""
         return self.rate * DAY_S
 
     @property
     def trusts_last_modified(self) -> bool:
-        """Whether the server's Last-Modified is taken as the instant of the last change."""
-        told = self.modified_kept + self.modified_broken
-        return (self.modified_kept + _TRUST_KEPT) / (told + _TRUST_ALL) >= _TRUST_LEVEL
+        """Whether the server's Last-Modified is used as the time of the last change."""
+        checked = self.modified_kept + self.modified_broken
+        return (self.modified_kept + _TRUST_KEPT) / (checked + _TRUST_ALL) >= _TRUST_LEVEL
 
     @property
     def evidence(self) -> RateEvidence:
-        """The evidence of the rate, as of `last_visit_at`."""
+        """The evidence about the rate, as of `last_visit_at`."""
         return RateEvidence(
             self.exact_changes,
             self.exact_exposure_s,
@@ -137,14 +137,14 @@ class PageModel:
         return max(0.0, self.last_visit_at - self.last_change_at)
 
     def renewal(self) -> renewal.Renewal:
-        """Return the distribution of the interval between changes, seconds, for this page."""
+        """Return the distribution of this page's intervals between changes, seconds."""
         prior = renewal.exponential_mass(np.array([self.rate])) + 1e-3
         return renewal.fit_counts(
             np.array([self.bins], np.float64), np.array([self.known_age_s()]), prior=prior
         )
 
     def explain(self, now: float) -> dict[str, object]:
-        """Return what an operator wants to read, in plain values; times in seconds or days."""
+        """Return the model for display, as plain values; times in seconds or days."""
         low, high = self.interval(0.9)
         days, shares = zip(*self.class_probabilities().items(), strict=True)
         known = PAGE_CLASSES.dominant(self.class_weights)
@@ -170,87 +170,83 @@ class PageModel:
     # -- learning --------------------------------------------------------------------------------
 
     def update(self, observation: Observation) -> None:
-        """Learn from one visit.
-
-        Args:
-            observation: what it saw; a clock that jumped back counts as no time passed.
-        """
+        """Learn from one visit; a clock that jumped back counts as no time passed."""
         if self.visits == 0 and self.first_at == 0.0:
-            self._begin(observation)
+            self._start(observation)
             return
         at = max(observation.at, self.last_visit_at)
         interval_s = max(0.0, min(observation.interval_s, at - self.last_visit_at))
-        told_at = self._believed(observation, at - interval_s)
+        modified_at = self._trusted_change(observation, at - interval_s)
         self._forget(at - self.last_visit_at)
         if not observation.changed:
-            self._unchanged(interval_s)
-        elif told_at is not None:
-            self._told(told_at, at)
+            self._learn_unchanged(interval_s)
+        elif modified_at is not None:
+            self._learn_exact(modified_at, at)
         else:
-            self._censored(interval_s, at)
+            self._learn_censored(interval_s, at)
         self.visits += 1
         self.changed_visits += observation.changed
         self.last_visit_at = at
         self.rate = self.posterior().mean
 
     def observe_changes(self, changed_at: Sequence[float], at: float) -> None:
-        """Learn all changes since the last visit, exactly known (revisions of a wiki page).
+        """Learn all changes since the last visit from an exact list (revisions of a wiki page).
 
         Args:
             changed_at: Unix seconds, in any order; those not after `last_change_at`, or after `at`
-                (with `CLOCK_TOLERANCE_S` forgiven), are ignored.
-            at: instant up to which the list is complete.
+                (with `CLOCK_TOLERANCE_S` of tolerance), are ignored.
+            at: time up to which the list is complete.
         """
         at = max(at, self.last_visit_at)
         limit = at + CLOCK_TOLERANCE_S
         fresh = sorted({min(t, at) for t in changed_at if self.last_change_at < t <= limit})
         if self.visits == 0 and self.first_at == 0.0:
-            # Observation starts with the page's birth, which tells nothing of its rate.
+            # Observation starts with the page's creation, which says nothing about its rate.
             self.first_at = self.last_visit_at = self.last_change_at = fresh[0] if fresh else at
             self.change_known = bool(fresh)
             self.counts = [float(bool(fresh))] * len(WINDOWS_S)
             fresh = fresh[1:]
-        self._exactly(fresh, at)
+        self._learn_history(fresh, at)
         self.visits += 1
         self.changed_visits += bool(fresh)
         self.last_visit_at = at
         self.rate = self.posterior().mean
 
-    def _exactly(self, fresh: Sequence[float], at: float) -> None:
+    def _learn_history(self, fresh: Sequence[float], at: float) -> None:
         span_s = at - self.last_visit_at
         self._forget(span_s)
-        for instant in fresh:
-            self.exact_changes += math.exp((instant - at) / MEMORY_S)
-            self._change(instant, 0.0, 0.0)
-        self.exact_exposure_s += _remembered(span_s)
+        for changed_at in fresh:
+            self.exact_changes += math.exp((changed_at - at) / MEMORY_S)
+            self._enter_change(changed_at, 0.0, 0.0)
+        self.exact_exposure_s += _decayed_exposure(span_s)
         self.class_weights = PAGE_CLASSES.after_exact(self.class_weights, len(fresh), span_s)
 
-    def _begin(self, observation: Observation) -> None:
+    def _start(self, observation: Observation) -> None:
         at = observation.at
         self.first_at = self.last_visit_at = self.last_change_at = at
         self.visits = 1
-        told_at = observation.last_change_at
-        # Seen from a random instant, the time back to the last change of a Poisson page is
-        # distributed like an interval: the first Last-Modified is one exact observation.
-        if told_at is not None and 0.0 < told_at < at - _NOW_S:
-            self.first_at = told_at
-            self._told(told_at, at)
+        modified_at = observation.last_change_at
+        # Seen from a random time, the time back to the last change of a Poisson page is distributed
+        # like an interval: the first Last-Modified is one exact observation.
+        if modified_at is not None and 0.0 < modified_at < at - _NOW_S:
+            self.first_at = modified_at
+            self._learn_exact(modified_at, at)
             self.rate = self.posterior().mean
 
-    def _believed(self, observation: Observation, previous_at: float) -> float | None:
-        """Return the instant of the last change if the server told it and may be believed."""
-        told_at = observation.last_change_at
-        if told_at is None:
+    def _trusted_change(self, observation: Observation, previous_at: float) -> float | None:
+        """Return the time of the last change if the server sent it and is trusted."""
+        modified_at = observation.last_change_at
+        if modified_at is None:
             return None
-        inside = told_at > previous_at
-        true = told_at <= observation.at + CLOCK_TOLERANCE_S and inside == observation.changed
+        inside = modified_at > previous_at
+        true = modified_at <= observation.at + CLOCK_TOLERANCE_S and inside == observation.changed
         if true:
             self.modified_kept = min(self.modified_kept + 1, _COUNT_LIMIT)
         else:
             self.modified_broken = min(self.modified_broken + 1, _COUNT_LIMIT)
         if not true or not self.trusts_last_modified:
             return None
-        return min(max(told_at, previous_at, self.last_change_at), observation.at)
+        return min(max(modified_at, previous_at, self.last_change_at), observation.at)
 
     def _forget(self, elapsed_s: float) -> None:
         kept = math.exp(-elapsed_s / MEMORY_S)
@@ -260,31 +256,31 @@ class PageModel:
         self.changed_s *= kept
         self.unchanged_s *= kept
 
-    def _unchanged(self, interval_s: float) -> None:
-        self.unchanged_s += _remembered(interval_s)
+    def _learn_unchanged(self, interval_s: float) -> None:
+        self.unchanged_s += _decayed_exposure(interval_s)
         self.class_weights = PAGE_CLASSES.after_visit(self.class_weights, interval_s, changed=False)
 
-    def _told(self, told_at: float, at: float) -> None:
-        """Learn a change at an instant; what lay between it and the visit before is unknown."""
-        back_s = at - told_at
-        hidden_s = max(0.0, told_at - self.last_visit_at)
+    def _learn_exact(self, modified_at: float, at: float) -> None:
+        """Learn a change at a known time; changes between it and the previous visit are unknown."""
+        back_s = at - modified_at
+        hidden_s = max(0.0, modified_at - self.last_visit_at)
         self.exact_changes += math.exp(-back_s / MEMORY_S)
-        self.exact_exposure_s += _remembered(back_s)
+        self.exact_exposure_s += _decayed_exposure(back_s)
         self.class_weights = PAGE_CLASSES.after_exact(self.class_weights, 1.0, back_s)
-        self._change(told_at, self.rate * hidden_s, hidden_s)
+        self._enter_change(modified_at, self.rate * hidden_s, hidden_s)
 
-    def _censored(self, interval_s: float, at: float) -> None:
-        """Learn that something changed in the interval."""
+    def _learn_censored(self, interval_s: float, at: float) -> None:
+        """Learn that the page changed in the interval."""
         self.changed += 1.0
         self.changed_s += interval_s
         self.class_weights = PAGE_CLASSES.after_visit(self.class_weights, interval_s, changed=True)
         expected = self.rate * interval_s
         back_s = _expected_back_s(self.rate, interval_s)
         hidden = max(0.0, expected_changes(expected) - 1.0)
-        self._change(at - back_s, hidden, interval_s - back_s)
+        self._enter_change(at - back_s, hidden, interval_s - back_s)
 
-    def _change(self, at: float, hidden: float, hidden_s: float) -> None:
-        """Enter a change at an instant, and `hidden` more spread over the time before it."""
+    def _enter_change(self, at: float, hidden: float, hidden_s: float) -> None:
+        """Enter a change, and `hidden` more spread over the `hidden_s` before it."""
         gap_s = max(0.0, at - self.last_change_at)
         counts = self.counts
         for index, decay in enumerate(_DECAYS):
@@ -294,7 +290,7 @@ class PageModel:
                 kept += hidden * -math.expm1(-spread) / spread
             counts[index] = kept
         if self.change_known:
-            # With changes hidden in between, the gap was cut into so many on average.
+            # With hidden changes in between, the gap consists of this many on average.
             self._enter_gap(gap_s / (1.0 + hidden))
         self.last_change_at = at
         self.change_known = True
@@ -311,7 +307,7 @@ class PageModel:
     # -- storing ---------------------------------------------------------------------------------
 
     def to_bytes(self) -> bytes:
-        """Return the stored form (`record.RECORD`)."""
+        """Return the stored form (`record.RECORD_STRUCT`)."""
         return RECORD_STRUCT.pack(
             VERSION,
             self.change_known,
@@ -341,7 +337,7 @@ class PageModel:
         """Return the model of a stored form.
 
         Raises:
-            ValueError: another length or version.
+            ValueError: the length or the version differs.
         """
         if len(packed) != RECORD_STRUCT.size or packed[0] != VERSION:
             raise ValueError(f"no page model of version {VERSION}: {len(packed)} bytes")
@@ -375,8 +371,8 @@ class PageModel:
         )
 
 
-def _remembered(interval_s: float) -> float:
-    """Return the exposure left of an interval that ends now: nearly all of a short one."""
+def _decayed_exposure(interval_s: float) -> float:
+    """Return the decayed exposure of an interval that ends now; nearly all of a short one."""
     return MEMORY_S * -math.expm1(-interval_s / MEMORY_S)
 
 

@@ -1,10 +1,10 @@
-"""Gamma priors of the change rate, one a host or site section, fitted from its pages.
+"""Gamma priors of the change rate, one for each host or site section, fitted to its pages.
 
-A page seen twice has no rate of its own worth having; its host's other pages tell what is usual
-there. Knows groups as integers 0 … G - 1 and pages as arrays; rates are per second.
+A page seen twice has no useful rate of its own; the other pages of its host show what is usual
+there. Groups are integers 0 … G - 1, pages are arrays, rates are per second.
 
-Source: empirical Bayes for Poisson counts (Robbins 1956; the Gamma-Poisson form is textbook);
-EM: Dempster, Laird & Rubin, JRSS B 1977; start of the shape: Minka 2002, "Estimating a Gamma
+Source: empirical Bayes for Poisson counts (Robbins 1956; the Gamma-Poisson form is textbook); EM:
+Dempster, Laird & Rubin, JRSS B 1977; start of the shape: Minka 2002, "Estimating a Gamma
 distribution".
 """
 
@@ -26,8 +26,8 @@ class Gamma:
     """A Gamma distribution of a rate: a prior or a posterior.
 
     Attributes:
-        shape: as if so many changes had been seen, > 0.
-        exposure_s: as if they had been seen in so much time, > 0.
+        shape: equivalent number of changes seen, > 0.
+        exposure_s: equivalent time over which they were seen, seconds, > 0.
     """
 
     shape: float
@@ -48,11 +48,11 @@ class Gamma:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class GammaPriors:
-    """One Gamma prior a group of pages (host or site section).
+    """A Gamma prior for each group of pages (host or site section).
 
     Attributes:
-        shape: per group, > 0.
-        exposure_s: per group, seconds, > 0.
+        shape: of each group, > 0.
+        exposure_s: of each group, seconds, > 0.
     """
 
     shape: FloatArray
@@ -63,13 +63,14 @@ class GammaPriors:
 
 
 DEFAULT_PRIOR = Gamma(0.5, 0.5 * 30.0 * 86_400.0)
-"""For pages of which nothing is known: about monthly, and as weak as half a change."""
+"""Prior of unknown pages: about monthly, with the weight of half a change."""
 
 _BORROWED_PAGES = 3.0
-"""A group is fitted as if it had this many more pages, typical of all: one page is no group."""
+"""A group is fitted with this many additional average pages, so that a single page does not define
+it."""
 
 _SHAPE_BOUNDS = (0.05, 20.0)
-"""A fitted prior is never so sharp or so flat that a page could not overrule or feel it."""
+"""Bounds of a fitted shape, so that a page can overrule the prior and still feels it."""
 
 
 def fit_prior(
@@ -81,8 +82,8 @@ def fit_prior(
 ) -> GammaPriors:
     """Fit a Gamma prior of the rate to each group's pages, by marginal maximum likelihood.
 
-    EM over the unknown rates: the expected rate and log rate of each page, then the Gamma that has
-    their means. Small groups lean on all pages (`_BORROWED_PAGES`).
+    EM over the unknown rates: the expected rate and log rate of each page, then the Gamma with
+    their means. Small groups lean towards all pages (`_BORROWED_PAGES`).
 
     Args:
         changes: (effective) number of changes of each page, >= 0.
@@ -91,7 +92,7 @@ def fit_prior(
         steps: EM steps, > 0.
 
     Returns:
-        One prior a group; `DEFAULT_PRIOR` where no page has any exposure.
+        A prior for each group; `DEFAULT_PRIOR` if no page has any exposure.
     """
     group_of = np.zeros(changes.size, np.int64) if groups is None else groups
     count = int(group_of.max()) + 1 if group_of.size else 1
@@ -102,13 +103,13 @@ def fit_prior(
         )
     fit = _PriorFit.begin(changes[seen], exposure_s[seen], group_of[seen], count)
     for _ in range(steps):
-        fit = fit.improved()
+        fit = fit.step()
     return GammaPriors(fit.shape, fit.exposure_s)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _PriorFit:
-    """The state of the EM: evidence per page, current prior per group."""
+    """State of the EM: evidence of each page, current prior of each group."""
 
     changes: FloatArray
     page_exposure_s: FloatArray
@@ -121,8 +122,8 @@ class _PriorFit:
     def begin(
         cls, changes: FloatArray, exposure_s: FloatArray, group_of: IntArray, count: int
     ) -> _PriorFit:
-        # Everything starts at the common mean, as flat as an exponential; a host without a single
-        # change still needs a rate above 0, hence the half change.
+        # All groups start at the common mean, with the shape of an exponential. The half change
+        # keeps the rate above 0 if no page changed.
         exposure = float(exposure_s.sum())
         mean = (float(changes.sum()) + 0.5) / exposure
         pages_in = np.bincount(group_of, minlength=count).astype(np.float64)
@@ -130,16 +131,16 @@ class _PriorFit:
             changes, exposure_s, group_of, pages_in, np.ones(count), np.full(count, 1.0 / mean)
         )
 
-    def improved(self) -> _PriorFit:
+    def step(self) -> _PriorFit:
         shape = self.shape[self.group_of] + self.changes
         exposure_s = self.exposure_s[self.group_of] + self.page_exposure_s
-        rate = self._averaged(shape / exposure_s)
-        log_rate = self._averaged(digamma(shape) - np.log(exposure_s))
+        rate = self._group_means(shape / exposure_s)
+        log_rate = self._group_means(digamma(shape) - np.log(exposure_s))
         spread = np.maximum(np.log(rate) - log_rate, 1e-6)
         fitted = np.clip(_shape_of_spread(spread), *_SHAPE_BOUNDS)
         return replace(self, shape=fitted, exposure_s=fitted / rate)
 
-    def _averaged(self, values: FloatArray) -> FloatArray:
+    def _group_means(self, values: FloatArray) -> FloatArray:
         total = np.bincount(self.group_of, values, minlength=self.pages_in.size)
         typical = float(values.mean())
         return (total + _BORROWED_PAGES * typical) / (self.pages_in + _BORROWED_PAGES)
