@@ -86,8 +86,7 @@ class RateClasses:
         return max(range(len(weights)), key=lambda c: (weights[c], self.mean_intervals_s[c]))
 
     def dominant(self, weights: Sequence[float]) -> int | None:
-        """Return the index of the class with more than half of the probability, None if there is
-        none."""
+        """Return the class with more than half of the probability, None if there is none."""
         best = self.most_probable(weights)
         return best if self.probabilities(weights)[best] > 0.5 else None
 

@@ -107,8 +107,7 @@ def _chunks(timestamps: Iterable[float]) -> Iterator[FloatArray]:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class VisitSample:
-    """What a series of visits sees of a history; arrays have one entry for each visit but the
-    first.
+    """What a series of visits sees; arrays have one entry for each visit but the first.
 
     Attributes:
         at: time of the visit, Unix seconds.
@@ -123,8 +122,7 @@ class VisitSample:
     last_change_at: FloatArray
 
     def observations(self, *, told: bool) -> Iterator[Observation]:
-        """Yield the visits one by one; `told`: whether the server sends the time of the last
-        change."""
+        """Yield the visits; `told`: whether the server sends the time of the last change."""
         rows = zip(self.at, self.changed, self.last_change_at, self.interval_s, strict=True)
         for at, changed, last, interval_s in rows:
             known = float(last) if told and last == last else None

@@ -1,11 +1,12 @@
-"""Estimators of the Poisson rate of change, from visits and from exact changed_at.
+"""Estimators of the Poisson rate of change, from visits and from exact times of changes.
 
-Knows one page at a time, or many as arrays of the same shape; rates are per second. Evidence comes
-in two kinds that add up: *exact* (so many changes over so much observed time: revisions, or a
-trusted Last-Modified) and *censored* (a visit saw changed or unchanged, and not how often).
+They take one page, or many as arrays of the same shape; rates are per second. Evidence comes in two
+kinds that add up: *exact* (a count of changes over an observed time: revisions, or a trusted
+Last-Modified) and *censored* (a visit saw changed or unchanged, but not how often).
 
-An all-changed page has no finite maximum likelihood and a never-changed page has rate 0; both get
-a sane rate from the Gamma prior fitted to the pages of their host (`prior.py`).
+The maximum likelihood rate is infinite for a page that changed at every visit and 0 for one that
+never changed. The Gamma prior fitted to the pages of their host (`prior.py`) gives both a plausible
+rate.
 
 Sources: Cho & Garcia-Molina, "Estimating Frequency of Change", TOIT 2003 (naive, bias-reduced,
 Last-Modified, irregular intervals); Gamma-Poisson shrinkage is standard empirical Bayes.
@@ -25,18 +26,18 @@ FloatArray = npt.NDArray[np.float64]
 
 
 LEAST_COUNT = 1e-9
-"""Censored changes forgotten down to this share of one have no mean interval any more."""
+"""Censored changes decayed below this count no longer have a mean interval."""
 
 
 def naive(changed: npt.ArrayLike, exposure_s: npt.ArrayLike) -> FloatArray:
-    """Return changes seen per second: biased low, since a visit sees at most one.
+    """Return changes seen per second: biased low, because a visit sees at most one.
 
     Args:
         changed: number of visits that saw a change, any shape.
         exposure_s: time between the first and the last visit, > 0, same shape.
 
     Returns:
-        Rates per second, same shape. n = 10 daily visits, one change a day: 0.632 a day.
+        Rates per second, same shape. With n = 10 daily visits and one change a day: 0.632 a day.
 
     Source: Cho & Garcia-Molina, TOIT 2003, section 4.1.
     """
@@ -55,7 +56,7 @@ def bias_reduced(
 
     Returns:
         Rates per second, -ln((n - X + 0.5) / (n + 0.5)) / I; finite also for X = n. Their mean is
-        1.00308 where n = 10 and one change an interval is true (printed, simulated: 1.002).
+        1.00308 for n = 10 and a true rate of one change an interval (printed, simulated: 1.002).
 
     Source: Cho & Garcia-Molina, TOIT 2003, section 4.2.
 
@@ -69,15 +70,15 @@ def bias_reduced(
 def irregular_mle(changed_s: FloatArray, unchanged_s: FloatArray) -> float:
     """Return the maximum-likelihood rate of one page visited at irregular intervals.
 
-    Solves sum over changed of t / (e^(rate t) - 1) = sum over unchanged of t: the left side falls
-    from infinity to 0, so the root is unique, and it is bracketed before it is approached.
+    Solves sum over changed of t / (e^(rate t) - 1) = sum over unchanged of t. The left side falls
+    from infinity to 0, so the root is unique; it is found by bisection.
 
     Args:
         changed_s: intervals that saw a change, seconds, > 0.
         unchanged_s: intervals that saw none, seconds, >= 0.
 
     Returns:
-        The rate per second; 0.0 where nothing changed, `inf` where everything did.
+        The rate per second; 0.0 if nothing changed, `inf` if every interval saw a change.
 
     Source: Cho & Garcia-Molina, TOIT 2003, section 5 (irregular intervals).
     """
@@ -100,7 +101,7 @@ def irregular_mle(changed_s: FloatArray, unchanged_s: FloatArray) -> float:
 
 
 def last_modified_mle(changed: npt.ArrayLike, exposure_s: npt.ArrayLike) -> FloatArray:
-    """Return the maximum-likelihood rate where visits learn the instant of the last change.
+    """Return the maximum-likelihood rate from visits that learn the time of the last change.
 
     Args:
         changed: visits that saw a change, X.
@@ -117,7 +118,7 @@ def last_modified_mle(changed: npt.ArrayLike, exposure_s: npt.ArrayLike) -> Floa
 def last_modified_bias_reduced(
     changed: npt.ArrayLike, visits: npt.ArrayLike, exposure_s: npt.ArrayLike
 ) -> FloatArray:
-    """Return the bias-reduced rate where visits learn the instant of the last change.
+    """Return the bias-reduced rate from visits that learn the time of the last change.
 
     Args:
         changed: visits that saw a change, X, 0 <= X <= n.
@@ -125,8 +126,8 @@ def last_modified_bias_reduced(
         exposure_s: as in `last_modified_mle`, > 0.
 
     Returns:
-        Rates per second, ((X - 1) - X / (n ln(1 - X/n))) / T; 0 for X = 0, (X - 1)/T for X = n.
-        In the same case 1.00863 on average (printed, simulated: 1.012).
+        Rates per second, ((X - 1) - X / (n ln(1 - X/n))) / T; 0 for X = 0, (X - 1)/T for X = n. In
+        the same case 1.00863 on average (printed, simulated: 1.012).
 
     Source: Cho & Garcia-Molina, TOIT 2003, section 4.3.
     """
@@ -141,16 +142,16 @@ def last_modified_bias_reduced(
 def exact_decayed(
     changed_at: FloatArray, *, observed_from: float, at: float, memory_s: float
 ) -> float:
-    """Return the rate from exact changed_at, recent ones weighing more.
+    """Return the rate from exact times of changes, with more weight on recent ones.
 
     Args:
-        changed_at: change changed_at, Unix seconds; those outside (observed_from, at] are ignored.
-        observed_from: instant since which every change is known.
-        at: instant of the estimate.
-        memory_s: time constant of forgetting, > 0; `inf` weighs all alike.
+        changed_at: times of changes, Unix seconds; those outside (observed_from, at] are ignored.
+        observed_from: time since which every change is known.
+        at: time of the estimate.
+        memory_s: time constant of the decay, > 0; `inf` weighs all equally.
 
     Returns:
-        Decayed count over decayed exposure, per second; 0.0 without any exposure.
+        Decayed count divided by decayed exposure, per second; 0.0 without any exposure.
     """
     span_s = at - observed_from
     if span_s <= 0.0:
@@ -169,8 +170,8 @@ class RateEvidence:
     Attributes:
         exact_changes: changes counted exactly.
         exact_exposure_s: time over which they were counted.
-        changed: visits that saw "changed" and not how often.
-        changed_s: sum of their intervals; their mean stands for each of them.
+        changed: visits that saw "changed", but not how often.
+        changed_s: sum of their intervals; each is taken as their mean.
         unchanged_s: sum of the intervals of visits that saw "unchanged".
     """
 
@@ -182,7 +183,7 @@ class RateEvidence:
 
 
 def expected_changes(expected: float) -> float:
-    """Return E[N | N >= 1] of a Poisson number with the given mean: x / (1 - e^-x), 1 at 0."""
+    """Return E[N | N >= 1] of a Poisson number N with the given mean: x / (1 - e^-x), 1 at 0."""
     if expected < 1e-6:
         return 1.0 + 0.5 * expected
     return expected / -math.expm1(-expected)
@@ -191,17 +192,18 @@ def expected_changes(expected: float) -> float:
 def posterior(prior: Gamma, evidence: RateEvidence, *, start: float | None = None) -> Gamma:
     """Return the Gamma posterior of a rate from exact and censored evidence.
 
-    A censored change counts as its expected number of changes at the rate itself (EM). The map is
-    a contraction, because x/(1 - e^-x) has slope below 1, so Newton finds its one fixed point;
-    the spread comes from the curvature there. Conjugate, hence exact, without censored changes.
+    A censored change counts as its expected number of changes at the rate itself (EM). The map is a
+    contraction, because x/(1 - e^-x) has a slope below 1, so Newton's method finds its one fixed
+    point. The spread follows from the curvature there. Without censored changes the result is
+    conjugate and therefore exact.
 
     Args:
         prior: the rate before this evidence.
-        evidence: what was seen.
-        start: a rate near the answer, per second, to save a step or two.
+        evidence: what was observed.
+        start: a rate near the result, per second; saves a step or two.
 
     Returns:
-        The posterior, its mean the fixed point.
+        The posterior; its mean is the fixed point.
 
     Source: Dempster, Laird & Rubin, JRSS B 1977 (EM for exponential families); our application.
     """

@@ -1,10 +1,10 @@
-"""The stored form of a page model: one packed record, the same for one page and for a million.
+"""The stored form of page models: one packed record for each page.
 
 `RECORD_STRUCT` (one page, standard library) and `RECORD_DTYPE` (an array of pages, numpy) describe
-the same bytes; a test compares them. A million models are one array view over joined bytes.
+the same bytes; a test compares them. A million models are one array view of the joined bytes.
 
-Invariants: little-endian, no padding, first byte is `VERSION`. A change of the layout takes a new
-version, and the old one stays readable for as long as databases hold it.
+Invariants: little-endian, no padding, the first byte is `VERSION`. A change of the layout needs a
+new version; the old one stays readable while databases contain it.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ WINDOWS_S = (DAY_S, 10 * DAY_S, 90 * DAY_S)
 """Time constants of the decayed change counts."""
 
 MEMORY_S = 180 * DAY_S
-"""Time constant of the evidence of the rate. Of 10, 90, 180, 365, 730 days and for ever, half a
-year predicted the next year's rates best over wiki articles, legal terms and manual pages alike."""
+"""Time constant of the evidence about the rate. Of 10, 90, 180, 365, 730 days and infinity, half a
+year predicted the next year's rates best for wiki articles, legal terms and manual pages alike."""
 
 CLASS_COUNT = len(PAGE_CLASSES.mean_intervals_s)
 
@@ -63,16 +63,13 @@ Records = npt.NDArray[np.void]
 
 
 def records_of(packed: Iterable[bytes]) -> Records:
-    """Return stored models as one array (a writable copy).
+    """Return stored models as one array of `RECORD_DTYPE` (a writable copy), in the given order.
 
     Args:
         packed: the bytes of `PageModel.to_bytes`, one item a page.
 
-    Returns:
-        An array of `RECORD_DTYPE`, in the given order.
-
     Raises:
-        ValueError: an item has another length or version.
+        ValueError: the length or the version of an item differs.
     """
     items = list(packed)
     if any(len(item) != RECORD_DTYPE.itemsize for item in items):

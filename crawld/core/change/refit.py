@@ -1,9 +1,9 @@
-"""Page models by the million: built from histories, their priors and rates refitted.
+"""Builds and refits page models in bulk: from histories, with new priors and rates.
 
-Works on the packed records (`record.RECORD`) as arrays; each function gives what the single-page
-`PageModel` would, up to rounding. The estimate job reads the records, calls `refit`, writes back.
+Works on arrays of packed records (`record.RECORD_DTYPE`). Each function gives what the single-page
+`PageModel` would, up to rounding. A job reads the records, calls `refit` and writes the results.
 
-Invariant: the records given are never changed; results are new arrays.
+Invariant: the given records are never changed; results are new arrays.
 """
 
 from __future__ import annotations
@@ -42,13 +42,13 @@ class Refit:
 
 
 def refit(records: Records, *, groups: IntArray | None = None) -> Refit:
-    """Fit one prior a group from its pages and give every page its posterior rate.
+    """Fit a prior to each group of pages and compute the posterior rate of each page.
 
-    Censored changes count as their expected number at the current rate, which the prior changes,
-    so both are repeated until they agree (three rounds are enough for the third digit).
+    Censored changes count as their expected number at the current rate, which in turn depends on
+    the prior, so both steps are repeated (three rounds are enough for the third digit).
 
     Args:
-        records: page models, an array of `record.RECORD`; visited or not.
+        records: page models, an array of `record.RECORD_DTYPE`; visited or not.
         groups: host or section of each page, 0 … G - 1; None = all in one group.
 
     Returns:
@@ -71,7 +71,7 @@ def refit(records: Records, *, groups: IntArray | None = None) -> Refit:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Evidence:
-    """`rate.Evidence` of many pages: what is certain, what is censored, over how long."""
+    """`rate.RateEvidence` of many pages: exact and censored changes, and their exposure."""
 
     certain: FloatArray
     changed: FloatArray
@@ -89,7 +89,7 @@ class _Evidence:
         return cls(records["exact_changes"].astype(np.float64), changed, interval_s, exposure_s)
 
     def rate(self, shape: FloatArray, prior_exposure_s: FloatArray) -> FloatArray:
-        """Return the posterior mean rate: `rate.posterior` by Newton on the pages that need it."""
+        """Return the posterior mean rate, as `rate.posterior` does, for all pages at once."""
         certain = shape + self.certain
         exposure_s = prior_exposure_s + self.exposure_s
         rate = np.asarray((certain + self.changed) / exposure_s, np.float64)
@@ -123,17 +123,17 @@ def _expected_slope(x: FloatArray) -> FloatArray:
 def from_histories(changed_at: FloatArray, offsets: IntArray, *, at: float) -> Records:
     """Build the models of pages whose every change up to `at` is known.
 
-    The same as `PageModel.observe_changes` on fresh models, for all pages at once; also for one
-    page with a long history (a backfill), whose visit counts the caller then carries over.
+    Equals `PageModel.observe_changes` on new models, for all pages at once. It also serves one page
+    with a long history (a backfill), whose visit counts the caller then carries over.
 
     Args:
-        changed_at: change changed_at, page after page, strictly increasing inside a page; the first
-            of a page is its birth. All <= `at`.
+        changed_at: times of changes, page after page, strictly increasing within a page; the first
+            of a page is its creation. All <= `at`.
         offsets: one more than pages; page i owns `changed_at[offsets[i]:offsets[i + 1]]`.
-        at: instant up to which the histories are complete.
+        at: time up to which the histories are complete.
 
     Returns:
-        An array of `record.RECORD`; a page without changed_at is a page never seen.
+        An array of `record.RECORD_DTYPE`; a page without changes is a page never seen.
     """
     pages = len(offsets) - 1
     records = blank_records(pages)
@@ -180,7 +180,7 @@ def _enter_gaps(
     gaps, gap_page = np.diff(changed_at)[inside], page_of[1:][inside]
     at = np.clip(np.searchsorted(renewal.EDGES_S, gaps, side="right") - 1, 0, renewal.BINS - 1)
     cells = np.bincount(gap_page * renewal.BINS + at, minlength=len(records) * renewal.BINS)
-    # The page model halves a page's bins when one is full; here at once, by as much as is needed.
+    # The page model halves a page's bins when one is full; here they are divided at once.
     bins = cells.reshape(-1, renewal.BINS)
     excess = np.maximum(1, -(-bins.max(axis=1, initial=0) // 65_534))
     records["bins"] = bins // excess[:, None]
