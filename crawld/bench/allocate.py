@@ -9,11 +9,11 @@ from __future__ import annotations
 import multiprocessing
 import resource
 import time
-from collections.abc import Callable
 
 import numpy as np
 
 from crawld.bench.result import build_result
+from crawld.bench.run import Progress
 from crawld.core.change.renewal import EDGES_S, Renewal, exponential_mass
 from crawld.core.revisit.allocation import allocate, kkt_residual
 from crawld.core.revisit.pages_by_host import PagesByHost
@@ -26,7 +26,7 @@ _BANDWIDTH_SHARE = 0.2
 _BISECTIONS = 60
 
 
-def run(*, quick: bool, progress: Callable[[str], None]) -> dict[str, object]:
+def run(*, quick: bool, progress: Progress) -> dict[str, object]:
     """Measure and return the value of `result.answer`; figures of a quick run mean little."""
     pages, hosts = (300_000, 500) if quick else (_PAGES, _HOSTS)
     ours: list[dict[str, float]] = []

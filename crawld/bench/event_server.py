@@ -26,20 +26,20 @@ _HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encodin
 _ROBOTS = b"HTTP/1.1 404 None\r\nContent-Length: 0\r\n\r\n"
 
 
-def prepare_events(told: str, pages: int, share: float) -> list[tuple[bytes, bytes]]:
+def prepare_events(prefix: str, pages: int, share: float) -> list[tuple[bytes, bytes]]:
     """Return events as Wikimedia writes them, cut at their ids; a share names pages held."""
-    chance = random.Random(5)
+    rng = random.Random(5)
     events = []
     for number in range(_PREPARED):
-        page = chance.randrange(pages)
-        held = chance.random() < share
-        url = f"{told}{page}" if held else f"https://w{page % 300}.example.org/wiki/Page_{page}"
+        page = rng.randrange(pages)
+        held = rng.random() < share
+        url = f"{prefix}{page}" if held else f"https://w{page % 300}.example.org/wiki/Page_{page}"
         events.append(_chunk(number, url))
     return events
 
 
 def _chunk(number: int, url: str) -> tuple[bytes, bytes]:
-    said = {
+    event = {
         "$schema": "/mediawiki/recentchange/1.0.0",
         "meta": {"uri": url, "id": f"{number:032x}", "domain": "w.example.org", "partition": 0},
         "id": number,
@@ -54,13 +54,13 @@ def _chunk(number: int, url: str) -> tuple[bytes, bytes]:
         "parsedcomment": '<a href="/wiki/Somewhere">a comment as long as they are</a> ' * 7,
         "wiki": "awiki",
     }
-    data = json.dumps(said).replace(f'"{_SECOND.decode()}"', _SECOND.decode()).encode()
+    data = json.dumps(event).replace(f'"{_SECOND.decode()}"', _SECOND.decode()).encode()
     after = b"\ndata: " + data + b"\n\n"
     size = len(b"id: ") + _ID_DIGITS + len(after)
     return b"%x\r\nid: " % size, after + b"\r\n"
 
 
-async def _talk(
+async def _serve_client(
     events: Sequence[tuple[bytes, bytes]], per_s: int, stream: trio.SocketStream
 ) -> None:
     head = await stream.receive_some(65_536)
@@ -73,7 +73,9 @@ async def _talk(
         await trio.sleep(_TICK_S)
         # What could not go out in time goes out later: the rate is what the reader takes.
         due = min(int((time.monotonic() - began_at) * per_s), sent + per_s)
-        block = b"".join(_numbered(events[each % _PREPARED], each) for each in range(sent, due))
+        block = b"".join(
+            _numbered(events[number % _PREPARED], number) for number in range(sent, due)
+        )
         sent = due
         await stream.send_all(block.replace(_SECOND, b"%010d" % int(time.time())))
 
@@ -84,17 +86,17 @@ def _numbered(event: tuple[bytes, bytes], number: int) -> bytes:
 
 
 async def _serve(arguments: argparse.Namespace) -> None:
-    events = prepare_events(arguments.told, arguments.pages, arguments.share)
+    events = prepare_events(arguments.url_prefix, arguments.pages, arguments.share)
     listeners = await trio.open_tcp_listeners(0, host=arguments.host)
     print("PORT", listeners[0].socket.getsockname()[1], flush=True)
-    await trio.serve_listeners(partial(_safely, events, arguments.per_s), listeners)
+    await trio.serve_listeners(partial(_serve_connection, events, arguments.per_s), listeners)
 
 
-async def _safely(
+async def _serve_connection(
     events: Sequence[tuple[bytes, bytes]], per_s: int, stream: trio.SocketStream
 ) -> None:
     try:
-        await _talk(events, per_s, stream)
+        await _serve_client(events, per_s, stream)
     except trio.BrokenResourceError:
         await stream.aclose()
 
@@ -103,9 +105,9 @@ def main() -> None:
     """Serve until killed."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--host", default="127.0.0.1")
-    parser.add_argument("--told", required=True, help="what the URLs of pages held begin with")
+    parser.add_argument("--url-prefix", required=True, help="URL prefix of the stored pages")
     parser.add_argument("--pages", type=int, default=20_000)
-    parser.add_argument("--share", type=float, default=0.05, help="of the events that name them")
+    parser.add_argument("--share", type=float, default=0.05, help="share of events that name them")
     parser.add_argument("--per-s", type=int, default=10_000)
     trio.run(_serve, parser.parse_args())
 

@@ -17,7 +17,6 @@ import json
 import shutil
 import tempfile
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 from warcio.statusandheaders import StatusAndHeaders
@@ -27,6 +26,7 @@ from crawld.bench import crawld_process, nginx
 from crawld.bench.article_mirror import ArticleMirror, store_changes, write_mirror
 from crawld.bench.process import Usage, measure_run, program_error, run_child
 from crawld.bench.result import Metrics, build_result
+from crawld.bench.run import Progress
 from crawld.bench.site_tree import SiteTree
 from crawld.errors import OperatorError
 
@@ -37,8 +37,6 @@ _CHANGED = 100
 _LIMIT_S = 3600.0
 _RUNS = 3
 _ADDRESS = "127.0.0.1"
-
-Progress = Callable[[str], None]
 
 
 def run(*, quick: bool, progress: Progress) -> dict[str, object]:

@@ -12,7 +12,6 @@ beyond the delay, the time of the answer before it included.
 from __future__ import annotations
 
 import signal
-import sys
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -20,12 +19,12 @@ from pathlib import Path
 from statistics import median
 
 from crawld.bench import crawld_process
-from crawld.bench.process import Child, program_error, run_child
+from crawld.bench.process import program_error
 from crawld.bench.result import Metrics
+from crawld.bench.simweb_process import run_simweb
 from crawld.simweb.demo import loopback_addresses
 from crawld.simweb.ledger import Ledger
 
-_START_S = 60.0
 _LOOK_EVERY_MS = 5_000
 
 
@@ -51,50 +50,32 @@ class JitterLoad:
     page_bytes: int = 6_000
 
 
-def measure(directory: Path, many: JitterLoad) -> Metrics:
+def measure(directory: Path, load: JitterLoad) -> Metrics:
     """Crawl the hosts for a while and return jitter, early requests, share of a core, memory."""
-    room = directory / "jitter"
-    web_room = room / "web"
-    web_room.mkdir(parents=True)
-    ledger_file = web_room / "ledger.jsonl"
-    command = [sys.executable, "-m", "crawld.simweb", "--addresses", str(many.hosts)]
-    command += [
-        "--pages",
-        str(many.pages),
-        "--page-bytes",
-        str(many.page_bytes),
-        "--ledger",
-        str(ledger_file),
-    ]
-    with run_child(command, web_room) as web:
-        config = _config(room, many, _port(web))
+    directory = directory / "jitter"
+    ledger_file = directory / "web" / "ledger.jsonl"
+    arguments = ["--addresses", str(load.hosts), "--pages", str(load.pages)]
+    arguments += ["--page-bytes", str(load.page_bytes), "--ledger", str(ledger_file)]
+    with run_simweb(directory / "web", *arguments) as (web, port):
+        config = _config(directory, load, port)
         with crawld_process.run_daemon_process(config) as daemon:
             daemon.wait_answering()
-            _stay(daemon, many.warm_up_s)
+            _wait_running(daemon, load.warm_up_s)
             since_s = time.monotonic()
-            metrics = _watch(daemon, many.window_s)
+            metrics = _watch(daemon, load.window_s)
             daemon.child.stop(signal.SIGTERM)
         web.stop(signal.SIGTERM)
-    return metrics | _testimony(Ledger.read(ledger_file), many.delay_s, since_s)
+    return metrics | _ledger_metrics(Ledger.read(ledger_file), load.delay_s, since_s)
 
 
-def _config(room: Path, many: JitterLoad, port: int) -> Path:
-    seeds = [f"http://{address}:{port}/" for address in loopback_addresses(many.hosts)]
+def _config(directory: Path, load: JitterLoad, port: int) -> Path:
+    seeds = [f"http://{address}:{port}/" for address in loopback_addresses(load.hosts)]
     return crawld_process.write_config(
-        room, "many", seeds, {"politeness": f"host_delay_s = {many.delay_s:.1f}"}
+        directory, "many", seeds, {"politeness": f"host_delay_s = {load.delay_s:.1f}"}
     )
 
 
-def _port(web: Child) -> int:
-    until_s = time.monotonic() + _START_S
-    while web.running() and time.monotonic() < until_s:
-        words = web.output().split()
-        if len(words) >= 2 and words[0] == "PORT":
-            return int(words[1])
-    raise program_error("crawld.simweb", "does not start", web)
-
-
-def _stay(daemon: crawld_process.DaemonProcess, for_s: float) -> None:
+def _wait_running(daemon: crawld_process.DaemonProcess, for_s: float) -> None:
     if not daemon.child.running(for_ms=int(1000 * for_s)):
         raise program_error("crawld", "ended before its time", daemon.child)
 
@@ -102,15 +83,15 @@ def _stay(daemon: crawld_process.DaemonProcess, for_s: float) -> None:
 def _watch(daemon: crawld_process.DaemonProcess, window_s: float) -> Metrics:
     """Read lateness every few seconds, CPU and memory over the whole window."""
     child = daemon.child
-    begun_s, cpu_s = time.monotonic(), child.cpu_s()
+    began_s, cpu_s = time.monotonic(), child.cpu_s()
     looks = max(1, round(1000 * window_s / _LOOK_EVERY_MS))
     lateness_ms = []
     for _ in range(looks):
-        _stay(daemon, window_s / looks)
+        _wait_running(daemon, window_s / looks)
         lateness_ms.append(_lateness_ms(daemon))
     return {
         "slot_jitter_p99_ms": median(lateness_ms),
-        "jitter_cpu_share": (child.cpu_s() - cpu_s) / (time.monotonic() - begun_s),
+        "jitter_cpu_share": (child.cpu_s() - cpu_s) / (time.monotonic() - began_s),
         "jitter_rss_mb": child.peak_rss_mb,
     }
 
@@ -123,7 +104,7 @@ def _lateness_ms(daemon: crawld_process.DaemonProcess) -> float:
     return float(slots["lateness_p99_ms"])
 
 
-def _testimony(ledger: Ledger, delay_s: float, since_s: float) -> Metrics:
+def _ledger_metrics(ledger: Ledger, delay_s: float, since_s: float) -> Metrics:
     """What the server saw: early requests in all, and after the warm-up gaps and a rate."""
     excess_s = sorted(gap_s - delay_s for at_s, gap_s in _gaps(ledger) if at_s >= since_s)
     p99_s = excess_s[int(0.99 * (len(excess_s) - 1))] if excess_s else 0.0

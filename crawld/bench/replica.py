@@ -14,15 +14,15 @@ import json
 import sys
 import tempfile
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 
 from crawld.bench.process import program_error, run_child
-from crawld.bench.replica_crawl import JobScenario, measure_job
+from crawld.bench.replica_job import JobScenario, measure_job
 from crawld.bench.replica_svm import biased_svm
 from crawld.bench.result import build_result
+from crawld.bench.run import Progress
 from crawld.core.replica.em import TrainingVectors, em_passes, run_em
 from crawld.core.replica.features import ALL, FIVE, HostFeatures
 from crawld.core.replica.hosts import Ids
@@ -39,7 +39,7 @@ _RECOUNTED_PAIRS = 200_000
 _SCALE_LIMIT_S = 600.0
 
 
-def run(*, quick: bool, progress: Callable[[str], None]) -> dict[str, object]:
+def run(*, quick: bool, progress: Progress) -> dict[str, object]:
     """Measure and return the value of `result.answer`; figures of a quick run mean little."""
     ours: list[dict[str, float]] = []
     found: dict[str, list[dict[str, float]]] = {"normpaths": [], "b_svm": [], "em_recount": []}

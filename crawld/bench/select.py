@@ -11,11 +11,11 @@ Source: PUC-Rio dissertation, 6.2.2 (three samples).
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 
 import numpy as np
 
 from crawld.bench.result import build_result
+from crawld.bench.run import Progress
 from crawld.core.change.record import RECORD_DTYPE, Records
 from crawld.core.change.renewal import EDGES_S, Renewal, exponential_mass
 from crawld.core.revisit.policies import Policy, VisitObservation
@@ -30,7 +30,7 @@ _SAMPLES = 3
 _LONGEST_GAPS = 8
 
 
-def run(*, quick: bool, progress: Callable[[str], None]) -> dict[str, object]:
+def run(*, quick: bool, progress: Progress) -> dict[str, object]:
     """Measure and return the value of `result.answer`; figures of a quick run mean little."""
     many = 100_000 if quick else 1_000_000
     picks = 2_000 if quick else 20_000

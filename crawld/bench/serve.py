@@ -23,7 +23,7 @@ import socket
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from statistics import quantiles
@@ -33,6 +33,7 @@ from crawld.bench import crawld_process, nginx
 from crawld.bench.article_mirror import ArticleMirror, write_mirror
 from crawld.bench.process import Child, program_error, run_child
 from crawld.bench.result import Metrics, build_result
+from crawld.bench.run import Progress
 from crawld.bench.site_tree import SiteTree, write_site
 from crawld.errors import OperatorError
 from crawld.web.address import mirror_path
@@ -47,8 +48,6 @@ _CLIENTS = 4
 _HOSTS = 20
 _ADDRESS = "127.0.0.1"
 _START_S = 60.0
-
-Progress = Callable[[str], None]
 
 
 def run(*, quick: bool, progress: Progress) -> dict[str, object]:

@@ -9,10 +9,9 @@ runs; what it decided is held against the truth of the web.
 from __future__ import annotations
 
 import resource
-import sys
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -20,12 +19,17 @@ from pathlib import Path
 import trio
 
 from crawld.bench import crawld_process
-from crawld.bench.hints import run_daemon_here, wait_port
-from crawld.bench.process import run_child
+from crawld.bench.in_process_daemon import (
+    SITE_NAME,
+    lateness_metrics,
+    make_discovery,
+    run_daemon_here,
+)
 from crawld.bench.result import Metrics
+from crawld.bench.run import Progress
+from crawld.bench.simweb_process import run_simweb
 from crawld.core.content.fingerprint import cleaned_digest
 from crawld.core.page import Outcome, PageState
-from crawld.core.url import url_hash
 from crawld.daemon.daemon import Daemon
 from crawld.simweb.replica_host import ReplicaHost, loopback_addresses_of, replica_hosts
 from crawld.simweb.replica_parameters import STANDARD, scale_web
@@ -33,14 +37,12 @@ from crawld.simweb.replica_web import ReplicaWeb, make_web
 from crawld.store import visit
 from crawld.store.engine.database import Database
 from crawld.store.frontier import frontier, site
-from crawld.store.frontier.frontier import Discovery
 from crawld.store.frontier.host import HostUpdate
 from crawld.store.replica import replica
 from crawld.store.versions import body, headers
 from crawld.store.versions.response import StoredResponse
 from crawld.store.visit import VisitRecord
 
-_NAME = "web"
 _LIMIT_S = 600.0
 _DAY_S = 86_400.0
 _WRITE_HOSTS = 50
@@ -67,44 +69,44 @@ class JobScenario:
     seed: int = 0
 
 
-def measure_job(scene: JobScenario, progress: Callable[[str], None]) -> tuple[Metrics, Metrics]:
+def measure_job(scenario: JobScenario, progress: Progress) -> tuple[Metrics, Metrics]:
     """Return what was seen while the job ran, and the lateness of requests without it."""
-    web = make_web(scale_web(STANDARD, scene.hosts, scene.replicated, scene.pages), scene.seed)
-    command = [sys.executable, "-m", "crawld.simweb", "--replica-hosts", str(scene.hosts)]
-    command += ["--replicated", str(scene.replicated), "--pages", str(scene.pages)]
-    command += ["--seed", str(scene.seed)]
+    web = make_web(
+        scale_web(STANDARD, scenario.hosts, scenario.replicated, scenario.pages), scenario.seed
+    )
+    arguments = ["--replica-hosts", str(scenario.hosts), "--replicated", str(scenario.replicated)]
+    arguments += ["--pages", str(scenario.pages), "--seed", str(scenario.seed)]
     with tempfile.TemporaryDirectory() as folder:
-        room = Path(folder)
-        (room / "web").mkdir()
-        with run_child(command, room / "web") as child:
-            return trio.run(_measured, room, scene, web, wait_port(child), progress)
+        directory = Path(folder)
+        with run_simweb(directory / "web", *arguments) as (_, port):
+            return trio.run(_measure, directory, scenario, web, port, progress)
 
 
-async def _measured(
-    room: Path, scene: JobScenario, web: ReplicaWeb, port: int, progress: Callable[[str], None]
+async def _measure(
+    directory: Path, scenario: JobScenario, web: ReplicaWeb, port: int, progress: Progress
 ) -> tuple[Metrics, Metrics]:
     names = web.hosts.names
     addresses = dict(zip(names, loopback_addresses_of(web.hosts.addresses), strict=True))
     known = ", ".join(f'"{name}" = ["{address}"]' for name, address in addresses.items())
     tables = {
-        "politeness": f"host_delay_s = {scene.delay_s}\naddress_delay_s = 0.001",
+        "politeness": f"host_delay_s = {scenario.delay_s}\naddress_delay_s = 0.001",
         "schedule": 'min_revisit_s = 1.0\npolicy = "uniform"',
         "replicas": f"every_s = {_DAY_S}\nstorm_share = 1.0",
         "dns": f"hosts = {{ {known} }}",
     }
     path = crawld_process.write_config(
-        room, _NAME, [f"http://{name}:{port}/" for name in names], tables
+        directory, SITE_NAME, [f"http://{name}:{port}/" for name in names], tables
     )
     progress(f"a file of {len(names):,} hosts and {len(web.hosts.page_host):,} pages")
-    await _fill(crawld_process.database_path(room), list(replica_hosts(web)), addresses, port)
+    await _fill(crawld_process.database_path(directory), list(replica_hosts(web)), addresses, port)
     async with run_daemon_here(path) as daemon:
         await _run(daemon, call=False)
         before_mb = _rss_mb()
         progress("requests without the job")
-        await trio.sleep(scene.delay_s)  # after a start every host waits first
+        await trio.sleep(scenario.delay_s)  # after a start every host waits first
         daemon.crawl.schedule.lateness.forget()
-        await trio.sleep(scene.window_s)
-        calm = _late(daemon)
+        await trio.sleep(scenario.window_s)
+        calm = _lateness(daemon)
         metrics: Metrics = {}
         for name in ("first", "second"):
             progress(f"the job, the {name} time")
@@ -112,20 +114,14 @@ async def _measured(
             began_s = time.monotonic()
             await _run(daemon)
             metrics[f"{name}_run_s"] = time.monotonic() - began_s
-            metrics |= {f"{name}_{key}": value for key, value in _late(daemon).items()}
+            metrics |= {f"{name}_{key}": value for key, value in _lateness(daemon).items()}
         metrics |= await _verdicts(daemon, web)
         metrics["job_grows_mb"] = _rss_mb() - before_mb
     return metrics, calm
 
 
-def _late(daemon: Daemon) -> Metrics:
-    lateness = daemon.crawl.schedule.lateness
-    return {
-        "slot_late_p50_ms": lateness.quantile_ms(0.5),
-        "slot_late_p99_ms": lateness.quantile_ms(0.99),
-        "slot_late_most_ms": lateness.quantile_ms(1.0),
-        "requests": float(lateness.count),
-    }
+def _lateness(daemon: Daemon) -> Metrics:
+    return {**lateness_metrics(daemon), "requests": float(daemon.crawl.schedule.lateness.count)}
 
 
 def _rss_mb() -> float:
@@ -161,7 +157,7 @@ async def _fill(
     """Make a file in which every page was visited a day ago."""
     at = time.time() - _DAY_S
     async with await Database.open(path) as database:
-        site_id = await database.write(site.upsert, _NAME, "{}", source="config", at=at)
+        site_id = await database.write(site.upsert, SITE_NAME, "{}", source="config", at=at)
         for begin in range(0, len(hosts), _WRITE_HOSTS):
             some = hosts[begin : begin + _WRITE_HOSTS]
             shown = {
@@ -169,7 +165,7 @@ async def _fill(
                 for host in some
                 for target in host.targets
             }
-            found = [_discovery(url, host.name, site_id, at) for url, (host, _) in shown.items()]
+            found = [make_discovery(url, site_id, at) for url in shown]
             new = await database.write(frontier.discover, found)
             records = [
                 _record(
@@ -178,12 +174,6 @@ async def _fill(
                 for page in new
             ]
             await database.write(visit.record_all, records)
-
-
-def _discovery(url: str, host: str, site_id: int, at: float) -> Discovery:
-    origin = "/".join(url.split("/", 3)[:3])
-    key = url_hash(url)
-    return Discovery(url=url, url_hash=key, site_id=site_id, host=host, origin=origin, at=at)
 
 
 def _record(
