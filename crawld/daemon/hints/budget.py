@@ -1,15 +1,15 @@
-"""What hint sources are worth: how often each is polled, and how completely they tell.
+"""Poll intervals of hint sources, and the share of changes that the sources miss.
 
-Polls take turns of their host that visits would have used. A source is polled as often as that buys
-the most freshness (`core/revisit/polling.py`, from the change models of a fair sample of the pages)
-and never takes more than the operator's share of the turns. Where it would earn nothing it is still
-asked now and then, for it may have become better.
+Polls use requests of a host that page visits would otherwise use. Each source is polled at the
+interval that buys the most freshness (`core/revisit/polling.py`, from the change models of a
+sample of pages), within the operator's share of requests (`poll_share`). A source without a gain is
+still polled now and then, since it may improve.
 
-A storm is met at once: a source that told of many changes is asked again when about `HEARD_AIM`
-more are to be expected, whatever the models still say.
+During a burst the interval shrinks at once: the next poll comes when about `NEW_HINTS_AIM` more
+changes are expected, whatever the models say.
 
-Working that out takes a tenth of a second a source: it is done in a thread, one source at a time,
-with long rests; until then a source is polled as often as its share allows.
+An estimate takes about 0.1 s, so it runs in a thread, one source at a time, with long rests. Until
+a source has one, it is polled as often as the share allows.
 """
 
 from __future__ import annotations
@@ -38,44 +38,45 @@ from crawld.workers import Workers
 
 log = structlog.get_logger(__name__)
 
-LOOK_EVERY_S: Final = 30.0
-"""How often policies are told how completely they hear of changes."""
+COVERAGE_EVERY_S: Final = 30.0
+"""How often policies get the coverage of their sources."""
 
-AGAIN_S: Final = 3_600.0
-"""How long an interval worked out holds, if the source has not told twice as much meanwhile."""
+MAX_AGE_S: Final = 3_600.0
+"""Longest age of an estimate, unless the source reported twice as many hints meanwhile."""
 
 REST_FACTOR: Final = 9.0
 """Rest after each source, as a multiple of its work."""
 
-SAMPLE: Final = 64
-"""Pages by which a host is judged; they are read in the order of hashes, which is no order."""
+SAMPLE_PAGES: Final = 64
+"""Pages that represent a host; read in the order of URL hashes, which is as good as random."""
 
-LEAST_MODELS: Final = 5
-LEAST_SHARE: Final = 1e-4
-"""No share is taken for less; of none at all nothing is asked (`crawld/daemon/hints/poller.py`)."""
+MIN_MODELS: Final = 5
+MIN_SHARE: Final = 1e-4
+"""Smallest share that is used in a division; with `poll_share` = 0 the poller asks no source."""
 
-LEAST_PAUSE_S: Final = 0.5
-"""No source is polled more often, however fast its host."""
+MIN_PAUSE_S: Final = 0.5
+"""Shortest pause between two polls, however fast the host."""
 
 IDLE_FACTOR: Final = 20.0
-"""A source that earns nothing is polled so many times less often than its share allows."""
+"""A source without a gain is polled so many times less often than its share allows."""
 
-HEARD_AIM: Final = 2.0
-"""Changes of pages held that a poll should bring at most."""
+NEW_HINTS_AIM: Final = 2.0
+"""Changes of known pages that one poll should return at most."""
 
-OTHER_SLOTS: Final = 1.5
-"""What was worked out for a delay so many times longer or shorter is worked out anew."""
+MAX_RATE_CHANGE: Final = 1.5
+"""Estimates are repeated when the request rate of the host changed by more than this factor."""
 
 
 @dataclass(frozen=True, slots=True)
 class PollEstimate:
-    """What was worked out of one source.
+    """The estimated value of polling one source.
 
     Attributes:
-        interval_s: best pause between polls, None: it earns nothing.
-        gain: share of freshness it adds to the pages it tells of.
-        hints: hints it had told by then. at: when that was, trio's clock.
-        slots_per_s: requests a second that the host permitted.
+        interval_s: best pause between polls; None: polling gains nothing.
+        gain: freshness added to the pages that the source covers, a share in [0, 1].
+        hints: hints the source had reported by then.
+        at: time of the estimate, trio's clock.
+        slots_per_s: requests per second that the host permitted.
     """
 
     interval_s: float | None
@@ -85,17 +86,17 @@ class PollEstimate:
     slots_per_s: float
 
     def is_current(self, row: SourceRow, now: float, slots_per_s: float) -> bool:
-        """Whether nothing has changed so much that it should be worked out again."""
+        """Whether the estimate still holds: recent, with similar hints and request rate."""
         ratio = slots_per_s / self.slots_per_s
         return (
-            now - self.at < AGAIN_S
+            now - self.at < MAX_AGE_S
             and row.hint_count < 2 * self.hints + 10
-            and 1.0 / OTHER_SLOTS < ratio < OTHER_SLOTS
+            and 1.0 / MAX_RATE_CHANGE < ratio < MAX_RATE_CHANGE
         )
 
 
 class PollBudget:
-    """Knows what polls are worth; derived, worked out anew after a start."""
+    """Decides how often each source is polled; derived state, rebuilt after a start."""
 
     def __init__(
         self,
@@ -105,7 +106,7 @@ class PollBudget:
         workers: Workers,
         settings: Callable[[], JobsConfig],
     ) -> None:
-        """Take the crawl whose turns are spent."""
+        """Create a budget; `settings` returns the current config."""
         self._crawl = crawl
         self._database = database
         self._workers = workers
@@ -113,55 +114,55 @@ class PollBudget:
         self._estimates: dict[int, PollEstimate] = {}
 
     def estimate(self, hint_source_id: int) -> PollEstimate | None:
-        """Return what is known of a source, None before it was worked out."""
+        """Return the estimate for a source, None before the first."""
         return self._estimates.get(hint_source_id)
 
-    def least_pause_s(self, host_name: str, requests: int) -> float:
-        """Return the time after which requests keep within the share of turns that polls have."""
+    def min_pause_s(self, host_name: str, requests: int) -> float:
+        """Return the shortest pause after so many requests that keeps to the share of polls."""
         host = self._crawl.hosts.get(host_name)
         delay_s = host.delay_s() if host else 0.0
-        share = max(self._settings().poll_share, LEAST_SHARE)
-        return max(requests * delay_s / share, LEAST_PAUSE_S)
+        share = max(self._settings().poll_share, MIN_SHARE)
+        return max(requests * delay_s / share, MIN_PAUSE_S)
 
     def pause_s(
-        self, row: SourceRow, host_name: str, requests: int, *, heard: int, since_s: float
+        self, row: SourceRow, host_name: str, requests: int, *, new_hints: int, since_s: float
     ) -> float:
-        """Return how long after a poll the next pays.
+        """Return the pause between a poll and the next, seconds.
 
         Args:
             row: the source.
-            host_name: whom it asks.
-            requests: what the poll cost.
-            heard: changes of pages held that it brought.
-            since_s: time since the poll before.
+            host_name: the host that is asked.
+            requests: requests that the poll used.
+            new_hints: new hints that it returned.
+            since_s: time since the previous poll.
         """
-        least_s = self.least_pause_s(host_name, requests)
+        min_s = self.min_pause_s(host_name, requests)
         estimate = self._estimates.get(row.hint_source_id)
         if estimate is None:
-            return least_s
-        best_s = IDLE_FACTOR * least_s if estimate.interval_s is None else estimate.interval_s
-        if heard:
-            best_s = min(best_s, HEARD_AIM * since_s / heard)
-        return max(least_s, best_s)
+            return min_s
+        best_s = IDLE_FACTOR * min_s if estimate.interval_s is None else estimate.interval_s
+        if new_hints:
+            best_s = min(best_s, NEW_HINTS_AIM * since_s / new_hints)
+        return max(min_s, best_s)
 
     async def run(self) -> None:
-        """Tell policies how completely they hear, and estimate what polls are worth."""
+        """Update the coverage that policies assume and the estimates, until cancelled."""
         while True:
             rows = await self._database.read(hint_source.list_sources)
-            by_place: dict[tuple[int, str], list[SourceRow]] = defaultdict(list)
+            by_host: dict[tuple[int, str], list[SourceRow]] = defaultdict(list)
             for row in rows:
                 if row.told_until is not None:
-                    by_place[row.site_id, row.host].append(row)
-            for (site_id, host_name), told in by_place.items():
+                    by_host[row.site_id, row.host].append(row)
+            for (site_id, host_name), told in by_host.items():
                 host = self._crawl.hosts.get(host_name)
                 if host is not None and site_id in host.pages:
                     host.pages[site_id].covered(*coverage(told))
-            for told in by_place.values():
+            for told in by_host.values():
                 for row in told:
                     await self._update_estimate(row, told)
-            await trio.sleep(LOOK_EVERY_S)
+            await trio.sleep(COVERAGE_EVERY_S)
 
-    async def _update_estimate(self, row: SourceRow, all_told: Sequence[SourceRow]) -> None:
+    async def _update_estimate(self, row: SourceRow, all_rows: Sequence[SourceRow]) -> None:
         known, now = self._estimates.get(row.hint_source_id), trio.current_time()
         pace = Pace(REST_FACTOR)
         host = self._crawl.hosts.get(row.host)
@@ -172,23 +173,23 @@ class PollBudget:
         if known and known.is_current(row, now, slots_per_s):
             return
         models = await self._database.read(
-            allocation.batch, after=(host.host_id, -(2**63)), limit=SAMPLE
+            allocation.batch, after=(host.host_id, -(2**63)), limit=SAMPLE_PAGES
         )
-        told, lasted_s = row.hint_count - (known.hints if known else 0), AGAIN_S
+        told, lasted_s = row.hint_count - (known.hints if known else 0), MAX_AGE_S
         if known is not None:
             lasted_s = max(now - known.at, 1.0)
-        beside = [hint_quality(other) for other in all_told if other is not row]
-        question = _EstimateInput(
+        beside = [hint_quality(other) for other in all_rows if other is not row]
+        given = _EstimateInput(
             models=[each for each in models if each.host_id == host.host_id],
             covered=len(pages.policy),
             slots_per_s=slots_per_s,
-            told_per_s=told / lasted_s,
+            hints_per_s=told / lasted_s,
             source=hint_quality(row, beyond_polls=True),
             requests=max(row.request_count / row.poll_count, 0.1),
             beside=min(beside, key=lambda told: told.missed_share, default=None),
-            least_s=self.least_pause_s(row.host, 1),
+            min_s=self.min_pause_s(row.host, 1),
         )
-        found = await self._workers.run(_estimate, question)
+        found = await self._workers.run(_estimate, given)
         if found is not None:
             interval_s, gain = found
             estimate = PollEstimate(interval_s, gain, row.hint_count, now, slots_per_s)
@@ -197,14 +198,14 @@ class PollBudget:
 
 
 def coverage(told: Sequence[SourceRow]) -> tuple[float, float]:
-    """Return the share of changes none of several sources tells, and the lag of the best."""
+    """Return the share of changes that all of the sources miss, and the lag of the best one."""
     known = [hint.load_reliability(row.evidence) for row in told]
     best = min(known, key=lambda each: each.effective_missed_share)
     return combined_missed_share(each.effective_missed_share for each in known), best.lag_s(0.9)
 
 
 def hint_quality(row: SourceRow, *, beyond_polls: bool = False) -> HintQuality:
-    """Return how the hints of a source come, with or without the time they wait for a poll."""
+    """Return lag, missed share and trust of a source; optionally without the wait for a poll."""
     known = hint.load_reliability(row.evidence)
     lag_s = known.lag_s()
     if beyond_polls and row.poll_count > 1 and row.last_poll_at is not None:
@@ -218,40 +219,40 @@ class _EstimateInput:
     models: Sequence[WeightedModel]
     covered: int
     slots_per_s: float
-    told_per_s: float
+    hints_per_s: float
     source: HintQuality
     requests: float
     beside: HintQuality | None
-    least_s: float
+    min_s: float
 
 
-def _estimate(question: _EstimateInput) -> tuple[float | None, float] | None:
-    """Return the best interval and the gain, None where too little is known; in a thread."""
-    pages = _sample(question.models, question.told_per_s / max(question.covered, 1))
+def _estimate(given: _EstimateInput) -> tuple[float | None, float] | None:
+    """Return the best interval and the gain, None if too few models are known; runs in a thread."""
+    pages = _sample(given.models, given.hints_per_s / max(given.covered, 1))
     if pages is None:
         return None
     found = plan_polls(
         pages,
-        question.slots_per_s,
-        question.source,
-        requests=question.requests,
-        covered=max(question.covered, len(pages)),
-        beside=question.beside,
-        least_s=question.least_s,
+        given.slots_per_s,
+        given.source,
+        requests=given.requests,
+        covered=max(given.covered, len(pages)),
+        beside=given.beside,
+        least_s=given.min_s,
     )
     return found.interval_s, found.gain
 
 
-def _sample(models: Sequence[WeightedModel], told_per_s: float) -> SurvivalCurves | None:
-    """Return the change laws of some pages; their models lag behind what was told of late."""
+def _sample(models: Sequence[WeightedModel], hints_per_s: float) -> SurvivalCurves | None:
+    """Return the survival curves of some pages, scaled up if recent hints exceed their rates."""
     held = [
         each
         for each in models
         if len(each.record) == RECORD_DTYPE.itemsize and each.record[0] == VERSION
     ]
-    if len(held) < LEAST_MODELS:
+    if len(held) < MIN_MODELS:
         return None
     records = records_of(each.record for each in held)
     rates = np.maximum(records["rate"].astype(np.float64), 1e-12)
-    rates *= max(told_per_s / float(rates.mean()), 1.0)
+    rates *= max(hints_per_s / float(rates.mean()), 1.0)
     return survival_curves([None] * len(held), rates, [each.importance for each in held])

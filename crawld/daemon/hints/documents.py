@@ -1,11 +1,10 @@
-"""Asking for documents that tell of changes: conditional, polite, one turn of the host a request.
+"""Fetch documents that list changes (sitemaps, feeds, event streams), politely and conditionally.
 
-robots.txt governs them like pages. One address is an exception: the API of a wiki (`api.php`), for
-a site that says `api = true`, may be asked for its feed where only rules for every robot forbid
-it, as `ApiClient` does.
+robots.txt applies as it does to pages, with one exception: for a site with `api = true`, the feed
+of a wiki's `api.php` may be fetched if only rules for all robots forbid it, as in `ApiClient`.
 
-Redirects are followed here, each in a turn of its own. Trouble is a value: what a host asks for
-(Retry-After) holds for its pages too, and is in the file before the next request.
+Each redirect takes its own slot of the host. Failures are values. A back-off that a host asks for
+(Retry-After) also holds for its pages and is stored before the next request.
 """
 
 from __future__ import annotations
@@ -48,20 +47,20 @@ log = structlog.get_logger(__name__)
 MAX_REDIRECTS: Final = 4
 
 _ACCEPT: Final = "application/xml, text/xml, application/rss+xml, application/atom+xml, */*;q=0.5"
-_REDIRECTS: Final = frozenset({301, 302, 303, 307, 308})
+_REDIRECT_STATUSES: Final = frozenset({301, 302, 303, 307, 308})
 _ENDLESS: Final = FetchLimits(total_s=inf, max_wire_bytes=2**62, max_body_bytes=2**62)
-_REST: Final = frozenset({429, 500, 502, 503, 504})
+_BACK_OFF_STATUSES: Final = frozenset({429, 500, 502, 503, 504})
 
 
 @dataclass(frozen=True, slots=True)
 class DocumentRequest:
-    """A document to be asked for.
+    """A document to fetch.
 
     Attributes:
-        site_id: the site on whose behalf.
+        site_id: the site it is fetched for.
         url: canonical URL.
-        max_bytes: the most it may have, packed and unpacked by Content-Encoding.
-        etag, last_modified: validators of the copy read before.
+        max_bytes: size limit, both before and after Content-Encoding.
+        etag, last_modified: validators of the previous copy.
         headers: further request headers.
     """
 
@@ -73,20 +72,21 @@ class DocumentRequest:
     headers: tuple[tuple[str, str], ...] = ()
 
     def unconditional(self) -> DocumentRequest:
-        """Return the same without conditions: it is read even if it is as it was."""
+        """Return the same request without validators, for a full response."""
         return replace(self, etag=None, last_modified=None)
 
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """A document as it came.
+    """A fetched document.
 
     Attributes:
-        url: where it was found in the end.
-        at: instant of the answer, Unix seconds.
-        body: decoded; None: it is the one read before.
-        cut: there is more of it than may be read.
-        headers: of the answer. requests: what it cost.
+        url: URL after redirects.
+        at: time of the response, Unix seconds.
+        body: decoded body; None: not modified.
+        cut: whether the body was cut at the size limit.
+        headers: response headers.
+        requests: requests used.
     """
 
     url: str
@@ -100,7 +100,7 @@ class Document:
 
 
 class DocumentFetcher:
-    """Asks for documents."""
+    """Fetches documents in slots of their hosts."""
 
     def __init__(
         self, crawl: Crawl, database: Database, network: Connectivity, clock: Clock
@@ -111,42 +111,42 @@ class DocumentFetcher:
         self._clock = clock
 
     async def get(self, wanted: DocumentRequest) -> Document | PollTrouble:
-        """Ask for a document, as soon as politeness allows."""
+        """Fetch a document as soon as politeness allows; follow redirects."""
         url, requests = wanted.url, 0
         for _ in range(MAX_REDIRECTS + 1):
-            said = await self._in_turn(wanted, url)
-            if isinstance(said, PollTrouble):
-                return replace(said, requests=requests + said.requests)
+            response = await self._fetch_in_slot(wanted, url)
+            if isinstance(response, PollTrouble):
+                return replace(response, requests=requests + response.requests)
             requests += 1
-            target = _target(said, url)
+            target = _target(response, url)
             if target is None:
-                return self._read(wanted, url, said, requests)
+                return self._document(wanted, url, response, requests)
             if not _may_follow(self._crawl.sites.get(wanted.site_id), target, wanted.url):
-                return PollTrouble("moved", f"leads to {target}"[:200], requests=requests)
+                return PollTrouble("moved", f"redirects to {target}"[:200], requests=requests)
             url = target
         return PollTrouble("moved", f"more than {MAX_REDIRECTS} redirects", requests=requests)
 
     async def listen(
         self, wanted: DocumentRequest, receive: Receive, silence_s: float
     ) -> PollTrouble:
-        """Connect to a stream and hand on what comes until it ends.
+        """Connect to a stream and pass its body on until it ends.
 
-        The connection takes one turn of the host, until the header is there; then the host's pages
-        go on beside it.
+        The connection holds a slot of the host until the response header arrives; after that, pages
+        are fetched beside it.
 
         Args:
-            wanted: what to ask for; redirects are not followed.
-            receive: gets status and headers, and returns what takes the body.
-            silence_s: longest silence before the connection is given up.
+            wanted: the stream; redirects are not followed.
+            receive: gets status and headers, and returns the sink for the body.
+            silence_s: longest silence before the connection is closed.
 
         Returns:
-            Why it is over.
+            Why the connection ended.
         """
         over: list[PollTrouble] = []
-        async with trio.open_nursery() as nursery, self._turn(wanted.site_id, wanted.url) as turn:
-            if isinstance(turn, PollTrouble):
-                return turn
-            host, site = turn
+        async with trio.open_nursery() as nursery, self._slot(wanted.site_id, wanted.url) as slot:
+            if isinstance(slot, PollTrouble):
+                return slot
+            host, site = slot
             begun = trio.Event()
 
             def received(status: int, headers: Headers) -> Sink | None:
@@ -163,7 +163,7 @@ class DocumentFetcher:
                 )
                 request = replace(asked, limits=limits, keep_alive=False, receive=received)
                 fetched = await self._crawl.line.fetch(site, request)
-                over.append(await self._ended(host, fetched))
+                over.append(await self._stream_end(host, fetched))
                 begun.set()
 
             host.spaced(trio.current_time())
@@ -172,50 +172,52 @@ class DocumentFetcher:
             host.spaced(trio.current_time())
         return over[0]
 
-    async def _ended(self, host: HostState, fetched: FetchResponse | FetchFailure) -> PollTrouble:
+    async def _stream_end(
+        self, host: HostState, fetched: FetchResponse | FetchFailure
+    ) -> PollTrouble:
         self._network.observed(host.slot.host, fetched)
         if isinstance(fetched, FetchFailure) and fetched.status == 200:
-            return PollTrouble("broken_off", fetched.detail[:200])  # no trouble of the host
-        said = await self._judged(host, fetched)
-        if isinstance(said, PollTrouble):
-            return said
+            return PollTrouble("broken_off", fetched.detail[:200])  # not a failure of the host
+        response = await self._record_response(host, fetched)
+        if isinstance(response, PollTrouble):
+            return response
         if fetched.status != 200:
             return PollTrouble(f"status_{fetched.status}")
         return PollTrouble("ended", "the server ended the stream")
 
-    async def _in_turn(
+    async def _fetch_in_slot(
         self, wanted: DocumentRequest, url: str
     ) -> FetchResponse | FetchFailure | PollTrouble:
-        async with self._turn(wanted.site_id, url) as turn:
-            if isinstance(turn, PollTrouble):
-                return turn
-            host, site = turn
+        async with self._slot(wanted.site_id, url) as slot:
+            if isinstance(slot, PollTrouble):
+                return slot
+            host, site = slot
             fetched = await self._crawl.line.fetch(site, self._request(wanted, host, site, url))
             self._network.observed(host.slot.host, fetched)
             host.spaced(fetched.answered_at if isinstance(fetched, FetchResponse) else fetched.at)
-            return await self._judged(host, fetched)
+            return await self._record_response(host, fetched)
 
     @asynccontextmanager
-    async def _turn(
+    async def _slot(
         self, site_id: int, url: str
     ) -> AsyncIterator[tuple[HostState, ActiveSite] | PollTrouble]:
-        """Hold a turn of the host of a URL that may be asked for, or say what stands against it."""
+        """Hold a slot of the URL's host; yield the trouble if it must not be fetched now."""
         host = await self._host(site_id, parse(url).host)
         origin = parse(url).origin
         while True:
-            held = self._held(site_id, host) or self._closed(origin)
+            held = self._blocked(site_id, host) or self._robots_closed(origin)
             if held is not None:
                 yield held
                 return
             async with self._crawl.schedule.borrow(host.slot):
                 site = self._crawl.sites.get(site_id)
-                if site is None or self._held(site_id, host) is not None:
+                if site is None or self._blocked(site_id, host) is not None:
                     continue
                 robots = await self._crawl.robots.fresh(origin)
                 if robots is None:
                     await self._crawl.robots_turns.fetch(host, site, origin)
                     continue
-                if _permitted(robots, site, url):
+                if _is_permitted(robots, site, url):
                     yield host, site
                 else:
                     yield PollTrouble("robots", "robots.txt forbids it", 86_400.0, requests=0)
@@ -223,22 +225,22 @@ class DocumentFetcher:
 
     # --- permission ----------------------------------------------------------------------------
 
-    def _held(self, site_id: int, host: HostState) -> PollTrouble | None:
+    def _blocked(self, site_id: int, host: HostState) -> PollTrouble | None:
         site = self._crawl.sites.get(site_id)
         if site is None or site.paused or host.paused:
-            return PollTrouble(HELD, "the site or the host is paused", requests=0)
+            return PollTrouble(HELD, "the site or host is paused", requests=0)
         if self._crawl.line.is_used_up(site):
             return PollTrouble(HELD, QUOTA_EXCEEDED, requests=0)
         opens_in_s = host.rested_at(self._clock) - trio.current_time()
         if opens_in_s > 0:
-            return PollTrouble(HELD, "the host is closed for a time", opens_in_s, requests=0)
+            return PollTrouble(HELD, "the host is in back-off", opens_in_s, requests=0)
         return None
 
-    def _closed(self, origin: str) -> PollTrouble | None:
+    def _robots_closed(self, origin: str) -> PollTrouble | None:
         closed_s = self._crawl.robots.closed_until(origin) - trio.current_time()
         if closed_s <= 0:
             return None
-        return PollTrouble(HELD, "robots.txt cannot be had", closed_s, requests=0)
+        return PollTrouble(HELD, "robots.txt is unavailable", closed_s, requests=0)
 
     async def _host(self, site_id: int, name: str) -> HostState:
         host = self._crawl.hosts.get(name)
@@ -270,7 +272,7 @@ class DocumentFetcher:
             cut=True,
         )
 
-    async def _judged(
+    async def _record_response(
         self, host: HostState, fetched: FetchResponse | FetchFailure
     ) -> FetchResponse | FetchFailure | PollTrouble:
         now = self._clock.now()
@@ -278,7 +280,7 @@ class DocumentFetcher:
         retry_after_s = parse_retry_after(after, now) if after else None
         failed = isinstance(fetched, FetchFailure)
         local = isinstance(fetched, FetchFailure) and fetched.local_fault
-        if local or not (failed or fetched.status in _REST):
+        if local or not (failed or fetched.status in _BACK_OFF_STATUSES):
             host.answered(now)
         else:
             host.troubled(now, retry_after_s)
@@ -292,28 +294,34 @@ class DocumentFetcher:
             return PollTrouble(f"status_{fetched.status}", fetched.reason[:200], pause_s)
         return fetched
 
-    def _read(
-        self, wanted: DocumentRequest, url: str, said: FetchResponse | FetchFailure, requests: int
+    def _document(
+        self,
+        wanted: DocumentRequest,
+        url: str,
+        response: FetchResponse | FetchFailure,
+        requests: int,
     ) -> Document | PollTrouble:
-        assert isinstance(said, FetchResponse)
-        if said.status not in (200, 304):
-            return PollTrouble(f"status_{said.status}", said.reason[:200], requests=requests)
-        same = said.status == 304
+        assert isinstance(response, FetchResponse)
+        if response.status not in (200, 304):
+            return PollTrouble(
+                f"status_{response.status}", response.reason[:200], requests=requests
+            )
+        same = response.status == 304
         return Document(
             url,
             self._clock.now(),
-            None if same else said.body,
-            said.cut,
-            said.headers,
+            None if same else response.body,
+            response.cut,
+            response.headers,
             requests,
-            said.header("etag") or (wanted.etag if same else None),
-            said.header("last-modified") or (wanted.last_modified if same else None),
+            response.header("etag") or (wanted.etag if same else None),
+            response.header("last-modified") or (wanted.last_modified if same else None),
         )
 
 
-def _target(said: FetchResponse | FetchFailure, url: str) -> str | None:
-    location = said.header("location")
-    if said.status not in _REDIRECTS or not location:
+def _target(response: FetchResponse | FetchFailure, url: str) -> str | None:
+    location = response.header("location")
+    if response.status not in _REDIRECT_STATUSES or not location:
         return None
     try:
         return canonicalize(location, url)
@@ -321,7 +329,7 @@ def _target(said: FetchResponse | FetchFailure, url: str) -> str | None:
         return None
 
 
-def _permitted(robots: Robots, site: ActiveSite, url: str) -> bool:
+def _is_permitted(robots: Robots, site: ActiveSite, url: str) -> bool:
     if robots.allowed(url):
         return True
     api = parse(url).target.partition("?")[0].endswith("/api.php")

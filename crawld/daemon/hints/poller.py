@@ -1,11 +1,11 @@
-"""When which hint source is polled, and what becomes of its answers.
+"""Poll hint sources, listen to streams, and store and deliver their hints.
 
-One source of a host is polled at a time; which is next is said by the instants in the file. A
-source that gives trouble is left alone for a time that doubles, or as long as it asks; a restart
-does not shorten that. Streams have a task each that connects again and again.
+The database holds when each source is due. One source of a host is polled at a time, the one that
+is due first. After a failure a source waits for a back-off that doubles, or as long as the server
+asks; a restart does not shorten it. Each stream has a task that reconnects.
 
-What a poll told goes into the file with its cursor, then to the policies. Nothing else is in
-memory: killed in between, the process hands out the hints of the file at its next start.
+Hints are stored in one transaction with the cursor, then delivered to the policies. Nothing else
+is in memory: after a kill, the next start delivers the stored hints.
 """
 
 from __future__ import annotations
@@ -40,30 +40,30 @@ from crawld.workers import Workers
 log = structlog.get_logger(__name__)
 
 FIND_EVERY_S: Final = 600.0
-"""Pause between two looks for sources, besides those after a reload."""
+"""Pause between two searches for sources; a reload also starts one."""
 
 FIRST_PAUSE_S: Final = 60.0
 MAX_PAUSE_S: Final = 86_400.0
-"""Pause after a trouble, doubling with each in a row."""
+"""Back-off after a failure: the first, doubled with each failure in a row, and the longest."""
 
 HELD_PAUSE_S: Final = 15.0
-"""A source that may not be asked now is asked for again after this."""
+"""Pause before a source that must not be asked now is tried again."""
 
-TAKEN: Final = 2_000
-"""Hints taken into the file in one transaction."""
+STORED_AT_ONCE: Final = 2_000
+"""Hints or pages stored in one transaction."""
 
-MAX_FOUND: Final = 10_000
-"""URLs that one poll may bring in."""
+MAX_FOUND_URLS: Final = 10_000
+"""URLs accepted from one poll."""
 
-JUDGED: Final = 250
-"""URLs judged by the scope at one go: a few milliseconds."""
+CHECKED_AT_ONCE: Final = 250
+"""URLs checked against the scope between two checkpoints: a few milliseconds of work."""
 
-FOUND_DEPTH: Final = 1
-"""What a source names is as near as what a seed links."""
+FOUND_URL_DEPTH: Final = 1
+"""Link depth of URLs that a source names: the same as links of a seed."""
 
 
 class _ScheduledSource:
-    """A source in its place in time."""
+    """A polled source and when it is due (trio's clock)."""
 
     def __init__(self, source: Source, next_at: float) -> None:
         self.source = source
@@ -71,7 +71,7 @@ class _ScheduledSource:
 
 
 class _StreamTask:
-    """A stream that is listened to."""
+    """A stream and the cancel scope of its task."""
 
     def __init__(self, stream: Stream) -> None:
         self.stream = stream
@@ -79,7 +79,7 @@ class _StreamTask:
 
 
 class _HostSources:
-    """The sources of one host: one of them is polled at a time."""
+    """The polled sources of one host; one is polled at a time."""
 
     __slots__ = ("busy", "polled")
 
@@ -92,11 +92,11 @@ class _HostSources:
 
 
 class HintPoller:
-    """Polls all sources.
+    """Polls all hint sources.
 
     Attributes:
-        delivery: hands hints to policies.
-        budget: how often polls pay.
+        delivery: hands hints to the policies.
+        budget: decides how often each source is polled.
     """
 
     def __init__(
@@ -109,7 +109,7 @@ class HintPoller:
         settings: Callable[[], JobsConfig],
         finders: Iterable[Finder] = (),
     ) -> None:
-        """Take the crawl whose policies are told, and who knows sources."""
+        """Create a poller for a crawl; `finders` list the sources."""
         self.delivery = HintDelivery(crawl, database)
         self.budget = PollBudget(crawl, database, workers=workers, settings=settings)
         self._crawl = crawl
@@ -121,13 +121,13 @@ class HintPoller:
         self._hosts: dict[str, _HostSources] = {}
         self._heap: list[tuple[float, str]] = []
         self._streams: dict[int, _StreamTask] = {}
-        self._woken = trio.Event()
-        self._wanted = trio.Event()
+        self._rescheduled = trio.Event()
+        self._find_requested = trio.Event()
 
-    # --- which sources there are ---------------------------------------------------------------
+    # --- sources ---------------------------------------------------------------------------------
 
     async def run(self) -> None:
-        """Hand out what is outstanding, then look for sources and poll them until cancelled."""
+        """Deliver the stored hints, then find sources and poll them until cancelled."""
         self._hosts, self._heap, self._streams = {}, [], {}
         await self._publish_sources()
         restored = await self.delivery.restore()
@@ -137,17 +137,17 @@ class HintPoller:
             nursery.start_soon(self._poll_due, nursery)
             nursery.start_soon(self.budget.run)
             while True:
-                self._wanted = trio.Event()
+                self._find_requested = trio.Event()
                 await self.find(nursery)
                 with trio.move_on_after(FIND_EVERY_S):
-                    await self._wanted.wait()
+                    await self._find_requested.wait()
 
     def find_soon(self) -> None:
-        """Look for sources as soon as possible: sites were named anew, or a wiki was found."""
-        self._wanted.set()
+        """Search for sources as soon as possible, after sites or wikis changed."""
+        self._find_requested.set()
 
     def poll_all(self) -> int:
-        """Poll every source as soon as its host allows, those in trouble too; return how many."""
+        """Poll every source as soon as its host allows, even during a back-off; return how many."""
         now = trio.current_time()
         for name, host in self._hosts.items():
             for polled in host.polled.values():
@@ -156,12 +156,12 @@ class HintPoller:
         return sum(len(host.polled) for host in self._hosts.values())
 
     async def find(self, nursery: trio.Nursery) -> None:
-        """Ask all finders, take up new sources and leave those that are no more."""
+        """Ask all finders; start new sources and drop those that are gone."""
         for finder in self._finders:
             try:
                 self._found[finder] = await finder.find()
-            except Exception:  # one kind of source must not end the others, nor the crawl
-                log.exception("find_failed", finder=type(finder).__name__)
+            except Exception:  # a failing finder must not stop the others
+                log.exception("hint_source_search_failed", finder=type(finder).__name__)
         found = [source for sources in self._found.values() for source in sources]
         if not self._settings().poll_share:
             found = [source for source in found if not isinstance(source, Source) or source.is_free]
@@ -173,9 +173,9 @@ class HintPoller:
         for number in self._streams.keys() - present:
             self._streams.pop(number).scope.cancel()
         for source in found:
-            self._take_up(source, nursery)
+            self._start(source, nursery)
 
-    def _take_up(self, source: Source | Stream, nursery: trio.Nursery) -> None:
+    def _start(self, source: Source | Stream, nursery: trio.Nursery) -> None:
         row = source.row
         if not isinstance(source, Source):
             known = self._streams.get(row.hint_source_id)
@@ -194,16 +194,16 @@ class HintPoller:
         self._push(source.polite_host)
 
     def _first_at(self, row: SourceRow) -> float:
-        """Return the instant (trio clock) of the first poll: as the file says, if that is sane."""
+        """Return when to poll first (trio's clock): the stored time, within `MAX_PAUSE_S`."""
         wait_s = (row.next_poll_at or 0.0) - self._clock.now()
         return trio.current_time() + max(0.0, min(wait_s, MAX_PAUSE_S))
 
     async def _publish_sources(self) -> None:
-        """Tell the crawl which sources its visits are held against."""
+        """Tell the crawl which sources of a host and site should have reported a change."""
         known: dict[tuple[int, int], list[int]] = defaultdict(list)
         for row in await self._database.read(hint_source.list_sources):
             of_place = known[row.site_id, row.host_id]
-            # What never told of all changes up to some instant cannot have missed one.
+            # A source that never claimed to be complete up to a time cannot miss a change.
             if row.told_until is not None:
                 of_place.append(row.hint_source_id)
         self._crawl.hint_sources = {place: tuple(numbers) for place, numbers in known.items()}
@@ -214,11 +214,11 @@ class HintPoller:
         host = self._hosts[name]
         if not host.busy and (first := host.next()) is not None:
             heapq.heappush(self._heap, (first.next_at, name))
-            self._woken.set()
+            self._rescheduled.set()
 
     async def _poll_due(self, nursery: trio.Nursery) -> None:
         while True:
-            self._woken = trio.Event()
+            self._rescheduled = trio.Event()
             while self._heap and self._heap[0][0] <= trio.current_time():
                 _, name = heapq.heappop(self._heap)
                 host = self._hosts[name]
@@ -227,69 +227,77 @@ class HintPoller:
                     host.busy = True
                     nursery.start_soon(self._poll, name, host, first)
             with trio.move_on_at(self._heap[0][0] if self._heap else math.inf):
-                await self._woken.wait()
+                await self._rescheduled.wait()
 
     async def _poll(self, name: str, host: _HostSources, polled: _ScheduledSource) -> None:
-        number, said = polled.source.row.hint_source_id, None
-        begun_for = polled.next_at
+        number, result = polled.source.row.hint_source_id, None
+        planned_at = polled.next_at
         try:
             row = await self._database.read(hint_source.get, number)
-            said = await polled.source.poll(row)
-            pause_s = await self._accept_answer(polled.source, row, said)
-        except Exception:  # one source must not end the others
-            log.exception("poll_failed", source=number, kind=polled.source.row.kind)
+            result = await polled.source.poll(row)
+            pause_s = await self._accept_answer(polled.source, row, result)
+        except Exception:  # a failing source must not stop the others
+            log.exception("hint_poll_failed", source=number, kind=polled.source.row.kind)
             pause_s = FIRST_PAUSE_S
         finally:
             host.busy = False
-        called = polled.next_at != begun_for
+        was_requested = polled.next_at != planned_at
         polled.next_at = trio.current_time() + pause_s
-        polled.rested_at = polled.next_at if said is None else self._rested_at(name, said)
-        if called:  # while it was polled: what it was handed, it has not asked for yet
+        polled.rested_at = polled.next_at if result is None else self._rested_at(name, result)
+        if was_requested:  # during the poll, which used the old cursor
             polled.next_at = min(polled.next_at, polled.rested_at)
         self._push(name)
 
-    def _rested_at(self, name: str, said: Poll | PollTrouble) -> float:
-        """Return the first instant at which the budget allows another poll."""
-        return trio.current_time() + self.budget.least_pause_s(name, said.requests)
+    def _rested_at(self, name: str, result: Poll | PollTrouble) -> float:
+        """Return the earliest time (trio's clock) at which the budget allows another poll."""
+        return trio.current_time() + self.budget.min_pause_s(name, result.requests)
 
     async def _accept_answer(
-        self, source: Source, row: SourceRow, said: Poll | PollTrouble
+        self, source: Source, row: SourceRow, result: Poll | PollTrouble
     ) -> float:
-        """Take an answer; return when to ask again, seconds from now."""
-        if isinstance(said, PollTrouble):
-            return await self._troubled(row, said)
-        pause_s = self._pause_s(source.polite_host, row, said, heard=0)
-        if said == Poll(at=said.at, cursor=row.cursor, requests=0, wait_s=said.wait_s):
-            return pause_s  # it had nothing to ask for
-        heard = await self.accept(row, said, next_poll_at=said.at + pause_s)
-        return self._pause_s(source.polite_host, row, said, heard=heard)
+        """Store the result of a poll; return the pause before the next, seconds."""
+        if isinstance(result, PollTrouble):
+            return await self._record_trouble(row, result)
+        pause_s = self._pause_s(source.polite_host, row, result, new_hints=0)
+        if result == Poll(at=result.at, cursor=row.cursor, requests=0, wait_s=result.wait_s):
+            return pause_s  # there was nothing to ask for
+        new_hints = await self.accept(row, result, next_poll_at=result.at + pause_s)
+        return self._pause_s(source.polite_host, row, result, new_hints=new_hints)
 
-    async def _troubled(self, row: SourceRow, said: PollTrouble) -> float:
-        pause_s = said.pause_s
+    async def _record_trouble(self, row: SourceRow, result: PollTrouble) -> float:
+        pause_s = result.pause_s
         if pause_s is None:
             pause_s = min(FIRST_PAUSE_S * 2.0 ** min(row.trouble_count, 20), MAX_PAUSE_S)
-        if said.trouble == HELD:
+        if result.trouble == HELD:
             return min(max(pause_s, HELD_PAUSE_S), MAX_PAUSE_S)
         at = self._clock.now()
         log.warning(
-            "poll_trouble", kind=row.kind, url=row.url, why=said.trouble, detail=said.detail
+            "hint_poll_trouble",
+            kind=row.kind,
+            url=row.url,
+            why=result.trouble,
+            detail=result.detail,
         )
         trouble = hint_source.PollFailure(
-            at, said.trouble, said.detail, said.requests, at + pause_s
+            at, result.trouble, result.detail, result.requests, at + pause_s
         )
         await self._database.write(hint_source.record_failure, row.hint_source_id, trouble)
         return pause_s
 
-    def _pause_s(self, host_name: str, row: SourceRow, said: Poll, *, heard: int) -> float:
-        if said.more:
+    def _pause_s(self, host_name: str, row: SourceRow, result: Poll, *, new_hints: int) -> float:
+        if result.more:
             return 0.0
-        if said.wait_s is not None:
-            rest_s = self.budget.least_pause_s(host_name, said.requests) if said.requests else 0.0
-            return max(said.wait_s, rest_s)
-        if said.patience != 1.0:
-            return self.budget.least_pause_s(host_name, said.requests) * said.patience
-        since_s = max(said.at - (row.last_poll_at or said.at), 0.0)
-        return self.budget.pause_s(row, host_name, said.requests, heard=heard, since_s=since_s)
+        if result.wait_s is not None:
+            min_pause_s = (
+                self.budget.min_pause_s(host_name, result.requests) if result.requests else 0.0
+            )
+            return max(result.wait_s, min_pause_s)
+        if result.pause_factor != 1.0:
+            return self.budget.min_pause_s(host_name, result.requests) * result.pause_factor
+        since_s = max(result.at - (row.last_poll_at or result.at), 0.0)
+        return self.budget.pause_s(
+            row, host_name, result.requests, new_hints=new_hints, since_s=since_s
+        )
 
     # --- streams -------------------------------------------------------------------------------
 
@@ -299,74 +307,76 @@ class HintPoller:
             while True:
                 row = await self._database.read(hint_source.get, number)
                 try:
-                    said = await stream.listen(row, partial(self._deliver, number))
-                    pause_s = await self._troubled(row, said)
-                except Exception:  # one source must not end the others
-                    log.exception("stream_failed", source=number, kind=row.kind)
+                    result = await stream.listen(row, partial(self._deliver, number))
+                    pause_s = await self._record_trouble(row, result)
+                except Exception:  # a failing source must not stop the others
+                    log.exception("hint_stream_failed", source=number, kind=row.kind)
                     pause_s = FIRST_PAUSE_S
                 await trio.sleep(pause_s)
 
-    async def _deliver(self, number: int, said: Poll) -> None:
-        await self.accept(await self._database.read(hint_source.get, number), said)
+    async def _deliver(self, number: int, result: Poll) -> None:
+        await self.accept(await self._database.read(hint_source.get, number), result)
 
-    # --- what was said -------------------------------------------------------------------------
+    # --- results ---------------------------------------------------------------------------------
 
-    async def accept(self, row: SourceRow, said: Poll, *, next_poll_at: float | None = None) -> int:
-        """Put what a source said into the file, then tell the policies.
+    async def accept(
+        self, row: SourceRow, result: Poll, *, next_poll_at: float | None = None
+    ) -> int:
+        """Store what a source reported, then notify the policies.
 
-        Of very much, parts are committed one after the other and the cursor with the last: what a
-        killed process had already taken is no news when it is told again.
+        Large results are committed in parts; the last part moves the cursor. After a kill, stored
+        parts are not new when they are reported again.
 
         Args:
             row: the source.
-            said: what it said.
-            next_poll_at: when it is asked again, Unix seconds; None: it is a stream.
+            result: the result.
+            next_poll_at: when the source is due again, Unix seconds; None: it is a stream.
 
         Returns:
-            How many changes of pages held were news.
+            How many hints were new and concern a known page.
         """
-        heard = 0
-        pages, urls = _gathered(said.pages), await self._keyed(said.hints)
-        while len(pages) + len(urls) > TAKEN:
+        new_hints = 0
+        pages, urls = _merge_page_hints(result.pages), await self._url_hints(result.hints)
+        while len(pages) + len(urls) > STORED_AT_ONCE:
             part = PollResult(
-                at=said.at,
-                of_pages=pages[:TAKEN],
-                of_urls=urls[: max(TAKEN - len(pages), 0)],
+                at=result.at,
+                of_pages=pages[:STORED_AT_ONCE],
+                of_urls=urls[: max(STORED_AT_ONCE - len(pages), 0)],
                 cursor=row.cursor,
                 cursor_before=row.cursor,
                 next_poll_at=row.next_poll_at,
                 requests=0,
             )
-            pages, urls = pages[TAKEN:], urls[len(part.of_urls) :]
-            heard += await self._store(row, part)
+            pages, urls = pages[STORED_AT_ONCE:], urls[len(part.of_urls) :]
+            new_hints += await self._store(row, part)
         last = PollResult(
-            at=said.at,
+            at=result.at,
             of_pages=pages,
             of_urls=urls,
-            cursor=said.cursor,
+            cursor=result.cursor,
             cursor_before=row.cursor,
-            told_until=said.told_until,
+            told_until=result.told_until,
             next_poll_at=next_poll_at,
-            requests=said.requests,
-            cursor_updates=said.cursor_updates,
-            also_write=said.also_write,
+            requests=result.requests,
+            cursor_updates=result.cursor_updates,
+            also_write=result.also_write,
         )
-        heard += await self._store(row, last)
-        for number, _ in said.cursor_updates:
+        new_hints += await self._store(row, last)
+        for number, _ in result.cursor_updates:
             self._poll_soon(number)
-        if said.found_urls:
-            await self._admit(row, said.found_urls[:MAX_FOUND])
+        if result.found_urls:
+            await self._admit(row, result.found_urls[:MAX_FOUND_URLS])
         if row.told_until is None:
             await self._publish_sources()
-        return heard
+        return new_hints
 
-    async def _store(self, row: SourceRow, news: PollResult) -> int:
-        heard = await self._database.write(hint.accept, row.hint_source_id, news)
-        await self.delivery.deliver(row, heard)
-        return len(heard)
+    async def _store(self, row: SourceRow, result_part: PollResult) -> int:
+        new_hints = await self._database.write(hint.accept, row.hint_source_id, result_part)
+        await self.delivery.deliver(row, new_hints)
+        return len(new_hints)
 
-    async def _keyed(self, hints: Sequence[Hint]) -> list[UrlHint]:
-        """Return hints by the keys of their pages, those of one page together; in slices."""
+    async def _url_hints(self, hints: Sequence[Hint]) -> list[UrlHint]:
+        """Convert hints to URL keys and merge hints for the same page, with checkpoints."""
         found: dict[str, UrlHint] = {}
         hosts: dict[str, int | None] = {}
         until = trio.current_time() + SLICE_S
@@ -388,37 +398,39 @@ class HintPoller:
         return list(found.values())
 
     async def _admit(self, row: SourceRow, urls: Sequence[str]) -> None:
-        """Let in what the scope of the site admits, as if it were linked from a seed."""
+        """Admit URLs to the frontier as far as the scope of the site allows."""
         site = self._crawl.sites.get(row.site_id)
         if site is None:
             return
-        origin, now = Origin(None, FOUND_DEPTH), self._clock.now()
+        origin, now = Origin(None, FOUND_URL_DEPTH), self._clock.now()
         found: list[Discovery] = []
         refusals: list[Refusal] = []
-        for start in range(0, len(urls), JUDGED):
-            admitted = self._crawl.admission.admit(site, urls[start : start + JUDGED], origin, now)
+        for start in range(0, len(urls), CHECKED_AT_ONCE):
+            admitted = self._crawl.admission.admit(
+                site, urls[start : start + CHECKED_AT_ONCE], origin, now
+            )
             found += admitted.found
             refusals += admitted.refusals
             await trio.lowlevel.checkpoint()
         if refusals:
             await self._database.write(refusal.record, refusals)
-        for start in range(0, len(found), TAKEN):
-            part = found[start : start + TAKEN]
+        for start in range(0, len(found), STORED_AT_ONCE):
+            part = found[start : start + STORED_AT_ONCE]
             new = await self._database.write(frontier.discover, part, self._crawl.caps)
             self._crawl.enter_pages(new)
 
     def _poll_soon(self, number: int) -> None:
-        """Poll a source at once: another has handed it something."""
+        """Poll a source as soon as its budget allows: its cursor was updated by another source."""
         for name, host in self._hosts.items():
             if (polled := host.polled.get(number)) is not None:
                 polled.next_at = max(trio.current_time(), polled.rested_at)
                 self._push(name)
                 return
-        self.find_soon()  # it is new
+        self.find_soon()  # it has just been created
 
 
-def _gathered(pages: Sequence[PageHint]) -> list[PageHint]:
-    """Return changes, those of one page together."""
+def _merge_page_hints(pages: Sequence[PageHint]) -> list[PageHint]:
+    """Merge hints for the same page."""
     found: dict[int, PageHint] = {}
     for page in pages:
         known = found.get(page.page_id)

@@ -1,14 +1,14 @@
-"""What a hint source is to the daemon: something that can be polled, or a stream that talks.
+"""Interfaces of hint sources: polled sources, streams, and the finders that list them.
 
-A source is asked for one thing at a time and keeps nothing in memory that it could not do without:
-its cursor and record are the row handed in, and what it answers goes into the file in one
-transaction with the next cursor. A process killed in between asks the same again.
+A source keeps no state in memory that it could not lose: its cursor and record come with the row,
+and each result is stored in one transaction with the next cursor. A process killed in between
+polls again from the old cursor.
 
-1. Whatever a server does is a value: `Poll`, or `PollTrouble`. Nothing raises but bugs.
-2. The source itself takes care that it asks inside the politeness of the host it asks
-   (`ApiClient`, `Schedule.borrow`); one source of a host is polled at a time.
-3. An instant of change is a span: from the earliest it can have happened to the latest. A copy
-   made before the end of the span may be stale. An end in the future is cut to now.
+1. Whatever a server does is a value: `Poll` or `PollTrouble`. An exception is a bug.
+2. A source keeps to the politeness of the host it asks (`ApiClient`, `Schedule.borrow`). Only one
+   source of a host is polled at a time.
+3. The time of a change is a span from the earliest to the latest possible time. A copy made before
+   the end of the span may be stale. An end in the future is cut to now.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from crawld.store.changes.hint_source import SourceRow
 
 
 class Hint(NamedTuple):
-    """A page is said to have changed.
+    """A report that a page changed.
 
     Attributes:
-        url: its canonical URL; one that is not held is passed over.
-        first_at: the earliest instant of the change, Unix seconds.
-        last_at: the latest: copies made before it count as stale.
+        url: canonical URL; unknown URLs are ignored.
+        first_at: earliest possible time of the change, Unix seconds.
+        last_at: latest possible time; copies made before it may be stale.
     """
 
     url: str
@@ -39,21 +39,22 @@ class Hint(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Poll:
-    """What a source answered.
+    """The result of a poll.
 
     Attributes:
-        at: instant of the answer, Unix seconds.
-        hints: changes by URL. pages: changes by number of the page.
-        cursor: where it goes on.
-        told_until: all changes up to this instant have been told; None: it does not know.
-        requests: what it cost.
-        more: it has more to say at once.
-        wait_s: when it wants to be asked again, None: when its turn in the budget comes.
-        patience: how many times longer than its share of the turns asks it waits; at 1 the budget
-            says when the next poll pays.
-        found_urls: URLs it names, to be judged by the scope of its site as links are.
-        cursor_updates: cursors of other sources of the host, moved with it.
-        also_write: what else belongs into the transaction that takes the answer.
+        at: time of the response, Unix seconds.
+        hints: changes by URL.
+        pages: changes by page number.
+        cursor: where the next poll continues.
+        told_until: time up to which the source has reported every change; None: unknown.
+        requests: requests that the poll used.
+        more: whether the source has more results and should be polled again at once.
+        wait_s: pause that the source wants; None: the budget decides.
+        pause_factor: multiple of the least pause that the budget allows; 1: the budget estimates
+            which pause pays.
+        found_urls: URLs that the source names; the scope of its site decides on each, as on links.
+        cursor_updates: new cursors of other sources of the host, stored in the same transaction.
+        also_write: further writes for that transaction.
     """
 
     at: float
@@ -64,7 +65,7 @@ class Poll:
     requests: int = 1
     more: bool = False
     wait_s: float | None = None
-    patience: float = 1.0
+    pause_factor: float = 1.0
     found_urls: Sequence[str] = ()
     cursor_updates: Sequence[tuple[int, str | None]] = ()
     also_write: Callable[[apsw.Connection], None] | None = None
@@ -72,14 +73,14 @@ class Poll:
 
 @dataclass(frozen=True, slots=True)
 class PollTrouble:
-    """Why a source answered nothing.
+    """Why a poll failed.
 
     Attributes:
-        trouble: one word.
-        detail: short text for a person.
-        pause_s: how long it is left alone; None: a pause that grows with each trouble in a row.
-        requests: what it cost.
-        limit: the most values it takes at once, where too many were the trouble and it says so.
+        trouble: one word for the kind of trouble.
+        detail: short text for the operator.
+        pause_s: pause before the next poll; None: a back-off that doubles with each failure.
+        requests: requests that the poll used.
+        limit: most values per request that the server accepts, if it stated one.
     """
 
     trouble: str
@@ -90,67 +91,67 @@ class PollTrouble:
 
 
 HELD: Final = "held"
-"""The trouble of a source that may not be asked now, and of which nothing is recorded."""
+"""Trouble of a source that must not be asked now; it is not recorded as a failure."""
 
 
 @runtime_checkable
 class Source(Protocol):
-    """A source that is asked again and again."""
+    """A source that is polled."""
 
     @property
     def row(self) -> SourceRow:
-        """Its row as it was found."""
+        """The database row, as read when the source was found."""
 
     @property
     def polite_host(self) -> str:
-        """Name of the host that polls are sent to."""
+        """Name of the host that receives the requests."""
 
     @property
     def is_free(self) -> bool:
-        """Whether its polls cost no request."""
+        """Whether polls need no request."""
 
     async def poll(self, row: SourceRow) -> Poll | PollTrouble:
-        """Ask it once.
+        """Poll once.
 
         Args:
-            row: the source as the file has it now.
+            row: the row as stored now.
         """
 
 
 Deliver = Callable[[Poll], Awaitable[None]]
-"""Takes what a stream said; returns when it is in the file, so that a flood waits."""
+"""Stores a result of a stream; returns after the commit, so that a flood is slowed down."""
 
 
 AcceptPoll = Callable[[SourceRow, Poll], Awaitable[None]]
-"""Stores what a source other than the one being polled said, and notifies the policies."""
+"""Stores a result for a source other than the one polled, and notifies the policies."""
 
 
 class Stream(Protocol):
-    """A source that talks by itself as long as the connection lasts."""
+    """A source that sends changes over a long-lived connection."""
 
     @property
     def row(self) -> SourceRow:
-        """Its row as it was found."""
+        """The database row, as read when the source was found."""
 
     @property
     def polite_host(self) -> str:
-        """Name of the host that is connected to."""
+        """Name of the host to connect to."""
 
     @property
     def hosts(self) -> frozenset[str]:
-        """Names of the hosts whose pages it tells of; where they change, it is heard anew."""
+        """Names of the hosts whose pages it reports on; a stream with other hosts is restarted."""
 
     async def listen(self, row: SourceRow, deliver: Deliver) -> PollTrouble:
-        """Connect and hand on what comes, some at a time; return when the connection is over.
+        """Connect and deliver results until the connection ends; return why it ended.
 
         Args:
-            row: the source as the file has it now.
-            deliver: takes what was said; its `Poll.cursor` is where the next connection goes on.
+            row: the row as stored now.
+            deliver: stores a result; its `Poll.cursor` is where the next connection continues.
         """
 
 
 class Finder(Protocol):
-    """Knows one kind of source."""
+    """Finds the sources of one kind."""
 
     async def find(self) -> Sequence[Source | Stream]:
-        """Return every source of the kind that may be asked now, entered in the file."""
+        """Return every source that may be asked now; each has a row in the database."""

@@ -31,10 +31,10 @@ from crawld.store.versions import version
 CLOSE_S: Final = 120.0
 """A visit so soon after an edit may have got what was there before: its copy is asked which."""
 
-PROBE_PATIENCE: Final = 10.0
+PROBE_PAUSE_FACTOR: Final = 10.0
 """Beside recent changes a probe is asked for so many times less often."""
 
-GAP_PATIENCE: Final = 2.0
+GAP_PAUSE_FACTOR: Final = 2.0
 """The same while it makes good a gap."""
 
 MAX_TOUCHED: Final = 20_000
@@ -78,7 +78,7 @@ class ProbeSource(WikiSource):
             pages=[found.revised for found in findings if found.revised],
             cursor=replace(place, after=after, urgent=urgent).to_json(),
             told_until=place.began_at - 1.0 if last else None,
-            patience=1.0 if alone else GAP_PATIENCE if place.urgent else PROBE_PATIENCE,
+            pause_factor=1.0 if alone else GAP_PAUSE_FACTOR if place.urgent else PROBE_PAUSE_FACTOR,
             cursor_updates=await self._update_fan_out(
                 [found.touched for found in findings if found.touched]
             ),

@@ -13,7 +13,7 @@ from crawld.core.change.reliability import Reliability
 from crawld.core.revisit.forecast import HintQuality
 from crawld.daemon.hints.budget import (
     IDLE_FACTOR,
-    LEAST_SHARE,
+    MIN_SHARE,
     PollBudget,
     PollEstimate,
     _estimate,
@@ -58,30 +58,30 @@ def models(count=30, every_s=30 * DAY_S):
     return found
 
 
-def question(**more):
+def estimate_input(**more):
     values = {
         "models": models(),
         "covered": 500,
         "slots_per_s": 1.0,
-        "told_per_s": 0.0,
+        "hints_per_s": 0.0,
         "source": HintQuality(1.0, 0.02, 0.95),
         "requests": 1.0,
         "beside": None,
-        "least_s": 4.0,
+        "min_s": 4.0,
     }
     return _EstimateInput(**{**values, **more})
 
 
 def test_a_calm_wiki_is_polled_seldom_and_a_storm_at_once():
-    calm = _estimate(question())
-    storm = _estimate(question(told_per_s=0.5))
+    calm = _estimate(estimate_input())
+    storm = _estimate(estimate_input(hints_per_s=0.5))
     assert calm[0] is None or calm[0] > 60.0
     assert storm[0] < 15.0
     assert storm[1] > 0.05
 
 
 def test_too_few_models_say_nothing():
-    assert _estimate(question(models=models(2))) is None
+    assert _estimate(estimate_input(models=models(2))) is None
 
 
 def test_several_sources_miss_less_than_each():
@@ -117,21 +117,21 @@ def budget(estimate=None, *, share=0.25, delay_s=1.0):
     return made
 
 
-def pause_s(made, *, heard=0, since_s=0.0):
-    return made.pause_s(row(), "a.test", 1, heard=heard, since_s=since_s)
+def pause_s(made, *, new_hints=0, since_s=0.0):
+    return made.pause_s(row(), "a.test", 1, new_hints=new_hints, since_s=since_s)
 
 
 def test_polls_keep_within_their_share_of_the_turns():
     assert pause_s(budget()) == 4.0
     assert pause_s(budget(delay_s=15.0)) == 60.0
-    assert pause_s(budget(share=0.0)) == 1.0 / LEAST_SHARE
+    assert pause_s(budget(share=0.0)) == 1.0 / MIN_SHARE
 
 
 def test_a_source_that_earns_nothing_is_asked_now_and_then():
     nothing = PollEstimate(None, 0.0, 0, 0.0, 1.0)
     assert pause_s(budget(nothing)) == 4.0 * IDLE_FACTOR
     # Forty changes in a poll: they are worth hearing, whatever was worked out.
-    assert pause_s(budget(nothing), heard=40, since_s=80.0) == 4.0
+    assert pause_s(budget(nothing), new_hints=40, since_s=80.0) == 4.0
 
 
 def test_what_was_worked_out_holds_until_something_changed():
