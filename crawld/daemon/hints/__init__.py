@@ -1,1 +1,1 @@
-"""Hearing of changes without visiting pages: who is asked, when, and who hears of it."""
+"""Change hints: sources that report changes, so that unchanged pages need no visit."""

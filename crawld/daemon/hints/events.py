@@ -1,15 +1,14 @@
-"""Event streams as hint sources: one long connection that tells of each change as it happens.
+"""Event streams as hint sources: one long connection that reports each change as it happens.
 
-What comes is read in small pieces, a pause for others after each, so that a flood moves no fetch
-slot. Changes wait in a bounded gathering, those of one page together, and go into the file in parts
-with the id behind them; while the file is busy nothing more is read, and the flood waits in the
-server. A connection that is silent for too long is given up; each break is answered by a new
-connection that goes on behind the last id in the file.
+The stream is read in small pieces with checkpoints between them, so that a flood delays no fetch.
+Changes wait in a bounded batch, merged per page, and are stored in one transaction with the last
+event id. Nothing is read while a commit is pending, so a flood waits at the server. A silent
+connection is closed. Each new connection continues after the stored id.
 
-A stream that cannot go back that far has left something out, and what is held is reconciled
-(`crawld/daemon/hints/gap.py`). One that refuses the id it gave goes on from an instant.
+If the server cannot go back that far, changes were missed and the pages of that time are reconciled
+(`crawld/daemon/hints/gap.py`). If it refuses the id, the next connection continues from a time.
 
-One connection serves all hosts of a site: what it tells of the others goes to a source of theirs.
+One connection serves all hosts of a site; each host has a source row of its own.
 """
 
 from __future__ import annotations
@@ -47,44 +46,46 @@ from crawld.store.engine.database import Database
 log = structlog.get_logger(__name__)
 
 SILENCE_S: Final = 60.0
-"""Longest silence: Wikimedia's streams say something every few seconds, canaries included."""
+"""Longest silence. Wikimedia's streams send something every few seconds, canaries included."""
 
-GATHER_S: Final = 1.0
-"""How long changes wait for others before they go into the file."""
+BATCH_S: Final = 1.0
+"""How long changes are collected before a commit."""
 
-MAX_GATHERED: Final = 2_000
-"""Pages with changes that wait; with more, reading stops until they are in the file."""
+MAX_BATCH_PAGES: Final = 2_000
+"""Most pages in a batch; with more, reading stops until the batch is committed."""
 
 PIECE_BYTES: Final = 4 * 1024
-"""Read between two looks at the clock: a few events, a quarter of a millisecond at most."""
+"""Bytes parsed between two looks at the clock: a few events, 0.25 ms at most."""
 
 SLICE_S: Final = 0.001
-"""Longest time that a stream is read before other tasks have their turn."""
+"""Longest time of parsing without a checkpoint."""
 
-AGAIN_S, MAX_DOUBLINGS, SOUND_S = 1.0, 6, 30.0
-"""Pause before the next connection, doubling with each in a row that lasted no longer."""
+RECONNECT_S, MAX_DOUBLINGS, STABLE_S = 1.0, 6, 30.0
+"""Pause before a reconnect: the first; how often it doubles at most, once for each connection in a
+row that failed within `STABLE_S`."""
 
 SECOND_S: Final = 1.0
-"""Instants are whole seconds, cut."""
+"""Event times are truncated to whole seconds."""
 
 DISORDER_S: Final = 10.0
-"""Events come a little out of order: so long before the latest, all have been told."""
+"""Events may be out of order by this much; before the latest event minus this, all are known."""
 
-_REFUSED: Final = frozenset({"status_400", "status_410", "status_412", "status_416"})
-"""So a server may answer to an id that it does not know, or no longer."""
+_ID_REFUSED: Final = frozenset({"status_400", "status_410", "status_412", "status_416"})
+"""Responses by which a server refuses an event id that it does not know, or no longer."""
 
-_SAFE: Final = ";@$!*(),/~:"
-"""What MediaWiki leaves as it is in the path of a page."""
+_UNQUOTED: Final = ";@$!*(),/~:"
+"""Characters that MediaWiki does not quote in the path of a page."""
 
 
 @dataclass(slots=True)
 class _Batch:
-    """What waits for its way into the file.
+    """Changes collected for the next commit.
 
     Attributes:
-        hints: by host and URL. last_id: behind the last event.
-        told_until: up to when all changes have been told; None: as before.
-        gap: the time in which something was left out; None: nothing was.
+        hints: by host and URL.
+        last_id: id of the last event.
+        told_until: time up to which every change is known; None: unchanged.
+        gap: start and end of a time with missed events; None: none.
     """
 
     hints: dict[str, dict[str, Hint]]
@@ -93,85 +94,88 @@ class _Batch:
     gap: tuple[float, float] | None = None
 
     def add(self, url: str, at: float) -> None:
-        """Take a change of a page."""
-        of_host = self.hints[parse(url).host]
-        known = of_host.get(url)
+        """Add a change of a page."""
+        hints = self.hints[parse(url).host]
+        known = hints.get(url)
         if known is not None:
             first_at, last_at = min(at, known.first_at), max(at + SECOND_S, known.last_at)
-            of_host[url] = Hint(url, first_at, last_at)
+            hints[url] = Hint(url, first_at, last_at)
         else:
-            of_host[url] = Hint(url, at, at + SECOND_S)
+            hints[url] = Hint(url, at, at + SECOND_S)
 
     def __len__(self) -> int:
-        return sum(len(of_host) for of_host in self.hints.values())
+        return sum(len(hints) for hints in self.hints.values())
 
 
 class EventStream:
-    """One stream, as one site uses it.
+    """One event stream of one site.
 
     Attributes:
-        row: of the host its cursor is kept for. hosts: those whose pages it tells of.
-        continuity: whether it goes on where it ended.
-        may_name: whether the data of an event may name a page of the site's hosts.
+        row: the source that holds the cursor.
+        hosts: hosts whose pages the stream reports on.
+        continuity: detects gaps after a reconnect.
+        may_name: whether the data of an event may name a page of these hosts.
     """
 
     def __init__(
         self,
         row: SourceRow,
-        beside: Mapping[str, SourceRow],
+        rows: Mapping[str, SourceRow],
         documents: DocumentFetcher,
         database: Database,
         clock: Clock,
         accept: AcceptPoll,
     ) -> None:
-        """Take what a stream is listened to with.
+        """Create a stream.
 
         Args:
-            row: its source, which has the cursor.
-            beside: sources of all hosts of the site, by host, that of `row` included.
-            documents: connects.
-            database: of the sources.
-            clock: for instants that lie in the future.
-            accept: takes what is said of hosts other than that of `row`.
+            row: the source that holds the cursor.
+            rows: the sources of all hosts of the site, by host, including `row`.
+            documents: opens the connection.
+            database: holds the sources.
+            clock: limits times in the future.
+            accept: stores hints for hosts other than that of `row`.
         """
         self.row = row
         self.polite_host = parse(row.url).host
-        self.hosts = frozenset(beside)
-        self._beside = beside
+        self.hosts = frozenset(rows)
+        self._rows = rows
         self._documents = documents
         self._database = database
         self._clock = clock
         self._accept = accept
-        self._broken = 0
+        self._failures = 0
         self.continuity = GapDetector()
-        self.may_name = host_filter(beside)
+        self.may_name = host_filter(rows)
 
     async def listen(self, row: SourceRow, deliver: Deliver) -> PollTrouble:
-        """Connect behind the last id, and hand on what comes until the connection is over."""
+        """Connect after the last stored id and deliver changes until the connection ends."""
         self.continuity.start(row.told_until)
         reader = EventReader(row.cursor or "")
-        hearing = _Connection(self, row, reader, deliver)
+        connection = _Connection(self, row, reader, deliver)
         began_at = trio.current_time()
-        said: list[PollTrouble] = []
+        troubles: list[PollTrouble] = []
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(hearing.hand_on_again_and_again)
-            wanted = self._wanted(row)
-            said.append(await self._documents.listen(wanted, hearing.receive, silence_s=SILENCE_S))
+            nursery.start_soon(connection.flush_periodically)
+            wanted = self._request(row)
+            troubles.append(
+                await self._documents.listen(wanted, connection.receive, silence_s=SILENCE_S)
+            )
             nursery.cancel_scope.cancel()
-        await hearing.hand_on()
-        [over], lasted_s = said, trio.current_time() - began_at
-        refused = row.cursor is not None and over.trouble in _REFUSED
+        await connection.flush()
+        [ended], lasted_s = troubles, trio.current_time() - began_at
+        refused = row.cursor is not None and ended.trouble in _ID_REFUSED
         if refused:
-            log.warning("stream_id_refused", url=row.url, why=over.trouble)
+            log.warning("event_id_refused", url=row.url, why=ended.trouble)
             await deliver(Poll(at=self._clock.now(), requests=0))
-        self._broken = 0 if hearing.heard and lasted_s >= SOUND_S else self._broken + 1
-        if over.pause_s is not None or not (hearing.opened or refused):
-            return over
-        # Briefly after a connection that stood, be it a silent one.
-        pause_s = AGAIN_S * 2.0 ** min(self._broken, MAX_DOUBLINGS)
-        return replace(over, pause_s=max(pause_s, reader.retry_s or 0.0))
+        self._failures = 0 if connection.saw_event and lasted_s >= STABLE_S else self._failures + 1
+        if ended.pause_s is not None or not (connection.opened or refused):
+            return ended
+        # Reconnect soon after a connection that stood, even a silent one.
+        pause_s = RECONNECT_S * 2.0 ** min(self._failures, MAX_DOUBLINGS)
+        return replace(ended, pause_s=max(pause_s, reader.retry_s or 0.0))
 
-    def _wanted(self, row: SourceRow) -> DocumentRequest:
+    def _request(self, row: SourceRow) -> DocumentRequest:
         headers = [("Accept", "text/event-stream"), ("Cache-Control", "no-cache")]
         url = row.url
         if row.cursor:
@@ -182,57 +186,58 @@ class EventStream:
         return DocumentRequest(row.site_id, url, 0, headers=tuple(headers))
 
     def now(self) -> float:
-        """Return the time of day, Unix seconds."""
+        """Return the time, Unix seconds."""
         return self._clock.now()
 
-    def concerns(self, url: str) -> bool:
-        """Whether a page may be one of the site's."""
-        return parse(url).host in self._beside
+    def covers(self, url: str) -> bool:
+        """Whether a page is on a host of the site."""
+        return parse(url).host in self._rows
 
-    async def tell(self, row: SourceRow, gathered: _Batch, deliver: Deliver) -> None:
-        """Put what was gathered into the file, the cursor with the last of it."""
-        told_until, gap = gathered.told_until, gathered.gap
-        said = Poll(at=self._clock.now(), told_until=told_until, requests=0)
-        for host, hints in gathered.hints.items():
-            if host != row.host and host in self._beside:
-                await self._accept(self._beside[host], replace(said, hints=list(hints.values())))
-        rows = self._beside.values()
+    async def store(self, row: SourceRow, batch: _Batch, deliver: Deliver) -> None:
+        """Store a batch; the cursor is committed with the last part."""
+        told_until, gap = batch.told_until, batch.gap
+        result = Poll(at=self._clock.now(), told_until=told_until, requests=0)
+        for host, hints in batch.hints.items():
+            if host != row.host and host in self._rows:
+                await self._accept(self._rows[host], replace(result, hints=list(hints.values())))
+        rows = self._rows.values()
         await deliver(
             replace(
-                said,
-                hints=list(gathered.hints.get(row.host, {}).values()),
-                cursor=gathered.last_id or row.cursor,
+                result,
+                hints=list(batch.hints.get(row.host, {}).values()),
+                cursor=batch.last_id or row.cursor,
                 cursor_updates=await reconcile_gap(self._database, rows, *gap) if gap else (),
             )
         )
 
 
 class _Connection:
-    """One connection: from bytes to changes, and from there to whoever takes them.
+    """One connection: parses bytes into changes and delivers them in batches.
 
     Attributes:
-        opened: whether it is a stream of events. heard: whether any came.
+        opened: whether the response is an event stream.
+        saw_event: whether any event arrived.
     """
 
     def __init__(
         self, stream: EventStream, row: SourceRow, reader: EventReader, deliver: Deliver
     ) -> None:
-        self.opened = self.heard = False
+        self.opened = self.saw_event = False
         self._stream = stream
         self._row = row
         self._reader = reader
         self._deliver = deliver
-        self._gathered = self._empty()
-        self._passed_over = b""
-        self._told_id = reader.last_id
-        self._handing_on = trio.Lock()
+        self._batch = self._empty()
+        self._last_skipped = b""
+        self._stored_id = reader.last_id
+        self._flush_lock = trio.Lock()
         self._pause_at = 0.0
 
     def _empty(self) -> _Batch:
         return _Batch(defaultdict(dict), self._reader.last_id)
 
     def receive(self, status: int, headers: Headers) -> Sink | None:
-        """Take the body of an answer that is a stream of events."""
+        """Return the sink for the body if the response is an event stream."""
         kind = (header_value(headers, "content-type") or "").partition(";")[0].strip().lower()
         self.opened = status == 200 and kind == "text/event-stream"
         return self._read if self.opened else None
@@ -240,80 +245,80 @@ class _Connection:
     async def _read(self, piece: bytes) -> None:
         for start in range(0, len(piece), PIECE_BYTES):
             for event in self._reader.feed(piece[start : start + PIECE_BYTES]):
-                self._event(event.data)
-            self._gathered.last_id = self._reader.last_id
-            # Where each event is a piece of its own, a pause after each would cost more than they.
+                self._parse_event(event.data)
+            self._batch.last_id = self._reader.last_id
+            # One checkpoint per event would cost more than the events where each comes alone.
             if trio.current_time() >= self._pause_at:
                 await trio.lowlevel.checkpoint()
                 self._pause_at = trio.current_time() + SLICE_S
-            if len(self._gathered) >= MAX_GATHERED:
-                await self.hand_on()
+            if len(self._batch) >= MAX_BATCH_PAGES:
+                await self.flush()
 
-    def _event(self, data: bytes) -> None:
-        self.heard = True
-        # Of other pages only the instants of the first events and of the last one matter.
+    def _parse_event(self, data: bytes) -> None:
+        self.saw_event = True
+        # Of events about other pages only the times of the first and the last matter.
         if self._stream.continuity.since is None and not self._stream.may_name(data):
-            self._passed_over = data
+            self._last_skipped = data
             return
-        said = self._instant(data)
-        change = read_change(said) if said is not None else None
+        fields = self._record_time(data)
+        change = read_change(fields) if fields is not None else None
         if change is not None and change.url is not None:
             now = self._stream.now()
-            self._changed(change, said or {}, min(change.at or now, now))
+            self._add_changes(change, fields or {}, min(change.at or now, now))
 
-    def _instant(self, data: bytes) -> Mapping[str, object] | None:
-        """Take the instant of an event; return what it says, None where it is none."""
+    def _record_time(self, data: bytes) -> Mapping[str, object] | None:
+        """Record the time of an event; return its fields, None if it is not a JSON object."""
         read = parse_event(data)
         if read is None:
             return None
-        said, at = read
+        fields, at = read
         now, continuity = self._stream.now(), self._stream.continuity
         if at is not None and at <= now + CLOCK_TOLERANCE_S:
             gap = continuity.observe(at)
             if gap is not None:
-                log.warning("stream_gap", url=self._row.url, since=gap[0], until=gap[1])
-                self._gathered.gap = gap
+                log.warning("event_stream_gap", url=self._row.url, since=gap[0], until=gap[1])
+                self._batch.gap = gap
             if continuity.since is None:
                 told_until = min(at, now) - DISORDER_S
-                self._gathered.told_until = max(told_until, self._gathered.told_until or 0.0)
-        return said
+                self._batch.told_until = max(told_until, self._batch.told_until or 0.0)
+        return fields
 
-    def _changed(self, change: PageChange, said: Mapping[str, object], at: float) -> None:
-        for url in (change.url, _other_end(change, said)):
-            if url is not None and self._stream.concerns(url):
-                self._gathered.add(url, at)
+    def _add_changes(self, change: PageChange, fields: Mapping[str, object], at: float) -> None:
+        for url in (change.url, _other_page(change, fields)):
+            if url is not None and self._stream.covers(url):
+                self._batch.add(url, at)
 
-    async def hand_on_again_and_again(self) -> None:
-        """Hand on what has gathered, each second, until cancelled."""
+    async def flush_periodically(self) -> None:
+        """Deliver the batch every `BATCH_S` until cancelled."""
         while True:
-            await trio.sleep(GATHER_S)
-            await self.hand_on()
+            await trio.sleep(BATCH_S)
+            await self.flush()
 
-    async def hand_on(self) -> None:
-        """Hand on what has gathered; returns when it is in the file."""
-        async with self._handing_on:
-            if self._passed_over:
-                self._instant(self._passed_over)
-                self._passed_over = b""
-            gathered, self._gathered = self._gathered, self._empty()
-            moved = gathered.told_until is not None or gathered.last_id != self._told_id
-            if gathered.hints or gathered.gap or moved:
-                self._told_id = gathered.last_id
+    async def flush(self) -> None:
+        """Deliver the batch and return after its commit."""
+        async with self._flush_lock:
+            if self._last_skipped:
+                self._record_time(self._last_skipped)
+                self._last_skipped = b""
+            batch, self._batch = self._batch, self._empty()
+            moved = batch.told_until is not None or batch.last_id != self._stored_id
+            if batch.hints or batch.gap or moved:
+                self._stored_id = batch.last_id
                 with trio.CancelScope(shield=True):
-                    await self._stream.tell(self._row, gathered, self._deliver)
+                    await self._stream.store(self._row, batch, self._deliver)
 
 
-def _other_end(change: PageChange, said: Mapping[str, object]) -> str | None:
-    """Return the URL of the other page of a move: both show another text now."""
-    moved = renamed_titles(said)
+def _other_page(change: PageChange, fields: Mapping[str, object]) -> str | None:
+    """Return the URL of the other page of a move: both pages changed."""
+    moved = renamed_titles(fields)
     if moved is None or change.url is None:
         return None
     old, new = (title.replace(" ", "_") for title in moved)
     shown = change.title.replace(" ", "_")
     other = new if shown == old else old
-    # The address of the one page, with the title of the other in its place.
+    # The URL of the one page with the title of the other.
     head, slash, _ = change.url.rpartition("/wiki/")
     try:
-        return canonicalize(f"{head}{slash}{quote(other, safe=_SAFE)}") if slash else None
-    except (InvalidUrlError, UnicodeError):  # half a character, as JSON can have
+        return canonicalize(f"{head}{slash}{quote(other, safe=_UNQUOTED)}") if slash else None
+    except (InvalidUrlError, UnicodeError):  # JSON may hold half a surrogate pair
         return None

@@ -1,12 +1,11 @@
-"""Feeds and listing pages as hint sources: small documents, asked for on condition and read whole.
+"""Feeds and listing pages as hint sources: small documents, fetched conditionally and read whole.
 
-A feed tells once of each entry (`FeedWindow`). A listing is a page of links that moves when what it
-lists does: its links are let in where they are new; entries with a date beside them, as servers
-write directories, are told like those of a sitemap; and the listing itself, if it is held, changed
-when its Last-Modified says so.
+A feed reports each new entry once (`FeedWindow`). A listing is a page of links: new links are
+admitted to the frontier, entries with a date beside them (directory listings) are reported like
+those of a sitemap, and the listing itself, if it is a known page, changes with its Last-Modified.
 
-What there was at the last look is the source's cursor, as JSON. How often a document is asked for
-follows from how often it had moved, within the share of the host's turns that polls may take.
+The state of the last poll is the source's cursor, as JSON. The poll interval follows how often the
+document changed, within the share of requests that polls may use.
 """
 
 from __future__ import annotations
@@ -37,20 +36,20 @@ log = structlog.get_logger(__name__)
 
 FIRST_EVERY_S: Final = 900.0
 LEAST_EVERY_S, MOST_EVERY_S = 60.0, 86_400.0
-"""Pause before a document is asked for again: at first, at least and at most."""
+"""Poll interval of a document: the first, the shortest and the longest."""
 
 
 @dataclass(frozen=True, slots=True)
 class DocumentCursor:
-    """What there was at the last look, as it is kept.
+    """The state of a document at the last poll, stored as the cursor.
 
     Attributes:
-        at: Unix seconds, None before the first.
-        every_s: pause before the next.
+        at: time of the poll, Unix seconds; None before the first.
+        every_s: pause before the next poll.
         etag, last_modified: validators.
-        digest: of the body, in hexadecimal.
-        keys: hashes of the entries of a feed, 8 bytes each in base64.
-        gaps: how often a feed had moved on by more than it holds.
+        digest: hash of the body, hexadecimal.
+        keys: hashes of the entries of a feed, 8 bytes each, in base64.
+        gaps: how often entries had left the feed before a poll saw them.
     """
 
     at: float | None = None
@@ -63,7 +62,7 @@ class DocumentCursor:
 
     @classmethod
     def from_json(cls, cursor: str | None) -> DocumentCursor:
-        """Return a look from its stored form; one of another version counts as none."""
+        """Parse the stored form; one of another version counts as none."""
         if cursor is None:
             return cls()
         try:
@@ -71,24 +70,24 @@ class DocumentCursor:
         except (ValueError, TypeError):
             return cls()
 
-    def cursor(self) -> str:
+    def to_json(self) -> str:
         """Return the stored form."""
         return json.dumps(asdict(self))
 
     def window(self) -> FeedWindow:
-        """Return the entries a feed held."""
+        """Return the entries of a feed at the last poll."""
         return FeedWindow(array("Q", base64.b64decode(self.keys)))
 
-    def after(self, said: Document, *, moved: bool) -> DocumentCursor:
-        """Return the look that an answer was."""
+    def after(self, document: Document, *, moved: bool) -> DocumentCursor:
+        """Return the next cursor; the interval halves after a change, else grows by half."""
         every_s = self.every_s / 2.0 if moved else self.every_s * 1.5
         return replace(
             self,
-            at=said.at,
+            at=document.at,
             every_s=min(max(every_s, LEAST_EVERY_S), MOST_EVERY_S),
-            etag=said.etag,
-            last_modified=said.last_modified,
-            digest=self.digest if said.body is None else _digest(said.body),
+            etag=document.etag,
+            last_modified=document.last_modified,
+            digest=self.digest if document.body is None else _digest(document.body),
         )
 
 
@@ -97,7 +96,7 @@ def _digest(body: bytes) -> str:
 
 
 class _DocumentSource:
-    """A document that is asked for on condition."""
+    """A document that is polled with conditional requests."""
 
     is_free = False
 
@@ -108,31 +107,34 @@ class _DocumentSource:
         self._workers = workers
 
     async def poll(self, row: SourceRow) -> Poll | PollTrouble:
-        """Ask for the document, and read it if it is not the one read before."""
-        look = DocumentCursor.from_json(row.cursor)
+        """Fetch the document and read it if it changed."""
+        before = DocumentCursor.from_json(row.cursor)
         wanted = DocumentRequest(
-            row.site_id, row.url, MAX_FEED_BYTES, look.etag, look.last_modified
+            row.site_id, row.url, MAX_FEED_BYTES, before.etag, before.last_modified
         )
-        said = await self._documents.get(wanted)
-        if isinstance(said, PollTrouble):
-            return said
-        if said.body is None or _digest(said.body) == look.digest:
-            after = look.after(said, moved=False)
+        document = await self._documents.get(wanted)
+        if isinstance(document, PollTrouble):
+            return document
+        if document.body is None or _digest(document.body) == before.digest:
+            after = before.after(document, moved=False)
             return Poll(
-                at=said.at, cursor=after.cursor(), requests=said.requests, wait_s=after.every_s
+                at=document.at,
+                cursor=after.to_json(),
+                requests=document.requests,
+                wait_s=after.every_s,
             )
-        return await self._read(look, said)
+        return await self._read(before, document)
 
-    async def _read(self, look: DocumentCursor, said: Document) -> Poll | PollTrouble:
+    async def _read(self, before: DocumentCursor, document: Document) -> Poll | PollTrouble:
         raise NotImplementedError
 
-    def _own(self, entries: list[ListedPage], now: float) -> list[Hint]:
+    def _own_hints(self, entries: list[ListedPage], now: float) -> list[Hint]:
         hints = [dated_hint(entry, now) for entry in entries]
         return [hint for hint in hints if hint and parse(hint.url).host == self.row.host]
 
 
 class FeedSource(_DocumentSource):
-    """One feed."""
+    """A feed."""
 
     def __init__(
         self, row: SourceRow, documents: DocumentFetcher, database: Database, *, workers: Workers
@@ -140,58 +142,58 @@ class FeedSource(_DocumentSource):
         super().__init__(row, documents, workers=workers)
         self._database = database
 
-    async def _read(self, look: DocumentCursor, said: Document) -> Poll | PollTrouble:
-        assert said.body is not None
+    async def _read(self, before: DocumentCursor, document: Document) -> Poll | PollTrouble:
+        assert document.body is not None
         try:
-            feed = await self._workers.run(read_feed, said.body, said.url)
+            feed = await self._workers.run(read_feed, document.body, document.url)
         except FeedError as error:
-            return PollTrouble("no_feed", str(error), requests=said.requests)
-        window = look.window()
-        news = window.new_entries(feed, said.at, look.at)
+            return PollTrouble("no_feed", str(error), requests=document.requests)
+        window = before.window()
+        news = window.new_entries(feed, document.at, before.at)
         if window.gap:
             log.warning("feed_gap", url=self.row.url, entries=len(feed.entries))
         after = replace(
-            look.after(said, moved=bool(news)),
+            before.after(document, moved=bool(news)),
             keys=base64.b64encode(array("Q", window.keys).tobytes()).decode(),
-            gaps=look.gaps + window.gap,
+            gaps=before.gaps + window.gap,
         )
-        hints = self._own(news, said.at)
+        hints = self._own_hints(news, document.at)
         newest_at = max((hint.first_at for hint in hints), default=None)
         return Poll(
-            at=said.at,
+            at=document.at,
             hints=hints,
-            cursor=after.cursor(),
-            # What lies between the window and the one before was never told.
+            cursor=after.to_json(),
+            # After a gap, entries between the two windows are unknown.
             told_until=None if window.gap else newest_at,
-            requests=said.requests,
+            requests=document.requests,
             wait_s=max(after.every_s, feed.ttl_s or 0.0),
             found_urls=[entry.url for entry in news],
-            cursor_updates=await self._reconciled(window, look, said),
+            cursor_updates=await self._gap_updates(window, before, document),
         )
 
-    async def _reconciled(
-        self, window: FeedWindow, look: DocumentCursor, said: Document
+    async def _gap_updates(
+        self, window: FeedWindow, before: DocumentCursor, document: Document
     ) -> Sequence[tuple[int, str | None]]:
-        if not window.gap or look.at is None:
+        if not window.gap or before.at is None:
             return ()
-        return await reconcile_gap(self._database, [self.row], look.at, said.at)
+        return await reconcile_gap(self._database, [self.row], before.at, document.at)
 
 
 class ListingSource(_DocumentSource):
-    """One page of links."""
+    """A page of links."""
 
-    async def _read(self, look: DocumentCursor, said: Document) -> Poll | PollTrouble:
-        assert said.body is not None
+    async def _read(self, before: DocumentCursor, document: Document) -> Poll | PollTrouble:
+        assert document.body is not None
         listing: Listing = await self._workers.run(
-            read_listing, said.body, said.url, said.last_modified
+            read_listing, document.body, document.url, document.last_modified
         )
-        hints = self._own([*listing.entries, listing.own_page], said.at)
-        after = look.after(said, moved=True)
+        hints = self._own_hints([*listing.entries, listing.own_page], document.at)
+        after = before.after(document, moved=True)
         return Poll(
-            at=said.at,
+            at=document.at,
             hints=hints,
-            cursor=after.cursor(),
-            requests=said.requests,
+            cursor=after.to_json(),
+            requests=document.requests,
             wait_s=after.every_s,
             found_urls=[entry.url for entry in listing.entries],
         )

@@ -1,7 +1,7 @@
-"""Which sitemaps, feeds, listings and event streams each site has: named in the config, or found.
+"""Find the sitemaps, feeds, listings and event streams of each site, in the config and robots.txt.
 
-Sitemaps are found in the robots.txt of the origins a site has pages on, as far as they are at hand;
-one on a host of another domain is believed only if the config names it.
+Sitemaps come from the cached robots.txt files of the site's origins. One on a host of another
+registrable domain is used only if the config names it.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ from crawld.workers import Workers
 log = structlog.get_logger(__name__)
 
 MAX_SITEMAPS: Final = 100
-"""Sitemaps of one site: a robots.txt may name a thousand."""
+"""Most sitemaps of one site: a robots.txt may name a thousand."""
 
 
 class DocumentFinder:
-    """Knows what is told in documents and streams."""
+    """Finds documents and streams that list changes."""
 
     def __init__(
         self,
@@ -48,7 +48,7 @@ class DocumentFinder:
         *,
         workers: Workers,
     ) -> None:
-        """Take `accept` for polls that belong to other sources."""
+        """Create a finder; `accept` stores results for sources other than the one polled."""
         self._accept = accept
         self._workers = workers
         self._known: dict[int, SitemapSource] = {}
@@ -58,7 +58,7 @@ class DocumentFinder:
         self._clock = clock
 
     async def find(self) -> Sequence[Source | Stream]:
-        """Return every source that the config names or a robots.txt gives away."""
+        """Return every source that the config or a robots.txt names."""
         found: list[Source | Stream] = []
         for site in list(self._crawl.sites.values()):
             if site.paused:
@@ -77,7 +77,7 @@ class DocumentFinder:
         return [*found, *await self._gaps()]
 
     async def _gaps(self) -> list[GapSource]:
-        """Return the doubts that gaps have left, those that were told in full included."""
+        """Return all gap sources, finished ones included."""
         rows = await self._database.read(hint_source.list_sources)
         return [
             GapSource(row, self._database, self._clock)
@@ -88,7 +88,7 @@ class DocumentFinder:
     async def _ensure(
         self, site: ActiveSite, url: str, kind: str, host: str | None = None
     ) -> SourceRow:
-        """Return a source of a host of the site: its own host, else the site's first."""
+        """Return the source row: on the URL's host if the site has it, else on its first host."""
         own = sorted(site.own_hosts)
         name = host or parse(url).host
         if host is None and name not in site.scope.hosts and own:
@@ -98,7 +98,7 @@ class DocumentFinder:
         return await self._database.write(hint_source.ensure, site.site_id, host_id, kind, url, now)
 
     async def _sitemap(self, site: ActiveSite, url: str) -> SitemapSource:
-        """Return a sitemap: the one there is, since it may be in the middle of a file."""
+        """Return the sitemap source, always the same object: it may be in the middle of a file."""
         row = await self._ensure(site, url, "sitemap")
         known = self._known.get(row.hint_source_id)
         if known is None:
@@ -117,7 +117,7 @@ class DocumentFinder:
     async def _stream(self, site: ActiveSite, url: str) -> EventStream:
         hosts = [name for name in sorted(site.scope.hosts) if name in self._crawl.hosts]
         beside = {name: await self._ensure(site, url, "event_stream", name) for name in hosts}
-        # The one that has a cursor, if a host that comes before it was found since.
+        # Prefer the row with a cursor: an earlier host may have been found since.
         by_use = sorted(beside.values(), key=lambda row: row.cursor is None)
         first = next(iter(by_use), None) or await self._ensure(site, url, "event_stream")
         return EventStream(
@@ -158,4 +158,4 @@ def _trusted_sitemaps(written: Iterable[str], origin: str, site: ActiveSite) -> 
         if same or registrable_domain(there) == registrable_domain(here):
             yield url
         else:
-            log.warning("sitemap_elsewhere", origin=origin, sitemap=url)
+            log.warning("sitemap_on_foreign_domain", origin=origin, sitemap=url)

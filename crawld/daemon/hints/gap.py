@@ -1,12 +1,11 @@
-"""What becomes of a gap: a time in which a source that tells of changes may have left some out.
+"""Reconcile a gap: a time in which a source may have missed changes.
 
-Where the wiki can be probed, its probe asks for all pages at once (`crawld/daemon/hints/wikis.py`).
-Elsewhere nobody can be asked but the pages themselves: each copy from before the end of the gap is
-possibly stale, and says so to the policy as a hint of a source of its own. How often such a doubt
-is true is learnt like the trust in any source; it begins low, so that few visits go to pages that
-hardly ever change, and those that do are looked at first.
+If the wiki can be probed, the probe checks all pages at once (`crawld/daemon/hints/wikis.py`).
+Otherwise every copy made before the end of the gap is possibly stale, and a source of kind `gap`
+reports these pages as hints. The trust in such hints is learned as for any source. It starts low,
+so that pages that hardly ever change get few visits and pages that change often come first.
 
-A gap of a host with many pages is told in parts, with the place in the source's cursor.
+A gap with many pages is reported in parts; the cursor holds the position.
 """
 
 from __future__ import annotations
@@ -26,23 +25,23 @@ from crawld.store.changes import hint, hint_source
 from crawld.store.changes.hint_source import SourceRow
 from crawld.store.engine.database import Database
 
-PART: Final = 1_000
-"""Pages doubted at a time."""
+PAGES_AT_ONCE: Final = 1_000
+"""Pages reported by one poll."""
 
 IDLE_S: Final = 86_400.0
-"""Pause of a source that is called by others."""
+"""Pause of a source without work; another source wakes it."""
 
 GAP_RELIABILITY: Final = Reliability(real=Share(1.0, 3.0))
-"""Before any visit one copy in four is taken to have changed in a gap."""
+"""Prior of the trust: before any visit, one copy in four is taken to have changed in a gap."""
 
 
 @dataclass(frozen=True, slots=True)
 class GapCursor:
-    """A gap being told; stored as JSON.
+    """A gap and the position in its pages; stored as JSON.
 
     Attributes:
-        first_at, last_at: the time that was left out, Unix seconds.
-        after: URL hash of the last page doubted.
+        first_at, last_at: start and end of the gap, Unix seconds.
+        after: URL hash of the last page reported.
     """
 
     first_at: float
@@ -55,7 +54,7 @@ class GapCursor:
 
     @classmethod
     def from_json(cls, text: str | None) -> GapCursor | None:
-        """Return what a stored form says, None where it says nothing."""
+        """Parse the stored form; None if it is empty or unreadable."""
         try:
             first_at, last_at, after = json.loads(text or "")
             return cls(float(first_at), float(last_at), int(after))
@@ -63,12 +62,12 @@ class GapCursor:
             return None
 
     def merged_with(self, other: GapCursor | None) -> GapCursor:
-        """Return the gap with an earlier one that is not told to its end yet."""
+        """Extend the gap back to the start of an earlier one that is not finished."""
         return self if other is None else replace(self, first_at=min(self.first_at, other.first_at))
 
 
 class GapSource:
-    """Doubts in the pages that a site has on a host."""
+    """Reports the possibly stale pages of a site on a host after a gap."""
 
     kind = "gap"
     is_free = True
@@ -80,7 +79,7 @@ class GapSource:
         self._clock = clock
 
     async def poll(self, row: SourceRow) -> Poll:
-        """Doubt some more pages; that costs no request."""
+        """Report the next pages; this needs no request."""
         span, now = GapCursor.from_json(row.cursor), self._clock.now()
         if span is None:
             return Poll(at=now, cursor=row.cursor, requests=0, wait_s=IDLE_S)
@@ -90,10 +89,10 @@ class GapSource:
             row.host_id,
             span.last_at,
             after=span.after,
-            limit=PART,
+            limit=PAGES_AT_ONCE,
         )
         pages = [hint.PageHint(each.page_id, span.first_at, span.last_at) for each in found]
-        if len(found) < PART:
+        if len(found) < PAGES_AT_ONCE:
             return Poll(at=now, pages=pages, requests=0, wait_s=IDLE_S)
         rest = replace(span, after=found[-1].url_hash)
         return Poll(at=now, pages=pages, cursor=rest.to_json(), requests=0, more=True)
@@ -102,13 +101,13 @@ class GapSource:
 async def reconcile_gap(
     database: Database, rows: Iterable[SourceRow], first_at: float, last_at: float
 ) -> list[tuple[int, str | None]]:
-    """Return the cursors that have what sources left out found: those of probes, else of doubts.
+    """Return the cursor updates that start a reconciliation: of a probe, else of a gap source.
 
     Args:
-        database: of the sources.
-        rows: the sources that left something out; the doubts beside them bear their URL.
-        first_at: when the time left out began, Unix seconds.
-        last_at: when it ended.
+        database: holds the sources.
+        rows: the sources that missed changes; their gap sources have the same URL.
+        first_at: start of the gap, Unix seconds.
+        last_at: end of the gap.
     """
     sources = await database.read(hint_source.list_sources)
     probes = {(each.site_id, each.host_id): each for each in sources if each.kind == "probe"}
@@ -116,12 +115,12 @@ async def reconcile_gap(
     for row in rows:
         probe = probes.get((row.site_id, row.host_id))
         if probe is not None:
-            place = replace(ProbeProgress.from_json(probe.cursor), after=0, urgent=True)
-            cursor_updates.append((probe.hint_source_id, place.to_json()))
+            progress = replace(ProbeProgress.from_json(probe.cursor), after=0, urgent=True)
+            cursor_updates.append((probe.hint_source_id, progress.to_json()))
         else:
-            doubt = await database.write(_ensure_gap_source, row, last_at)
-            span = GapCursor(first_at, last_at).merged_with(GapCursor.from_json(doubt.cursor))
-            cursor_updates.append((doubt.hint_source_id, span.to_json()))
+            gap_source = await database.write(_ensure_gap_source, row, last_at)
+            span = GapCursor(first_at, last_at).merged_with(GapCursor.from_json(gap_source.cursor))
+            cursor_updates.append((gap_source.hint_source_id, span.to_json()))
     return cursor_updates
 
 

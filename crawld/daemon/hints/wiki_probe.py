@@ -1,9 +1,9 @@
-"""A MediaWiki probed: the newest revisions of the pages held, many a request, round after round.
+"""Probe a MediaWiki: query the newest revisions of known pages, 50 per request, in rounds.
 
-What the probe before said is remembered with each page. A page shows something else where its
-revision is another, where it came or went, or, possibly, where the wiki made it anew without a new
-revision: a template or a category changed. Where a visit came so soon after an edit that instants
-do not tell, the copy is asked which revision it shows.
+The result of each probe is stored with the page. A page changed if its revision differs, if it
+appeared or disappeared, or possibly if the wiki rendered it again without a new revision (a
+template or category changed). If a visit came so soon after an edit that the times do not decide,
+the stored copy tells which revision it shows.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ from crawld.store.changes.wiki_probe import ProbePage, ProbeResult
 from crawld.store.versions import version
 
 CLOSE_S: Final = 120.0
-"""A visit so soon after an edit may have got what was there before: its copy is asked which."""
+"""A visit this soon after an edit may show the old text: the copy tells its revision."""
 
 PROBE_PAUSE_FACTOR: Final = 10.0
-"""Beside recent changes a probe is asked for so many times less often."""
+"""Probes are this many times rarer than their share allows, beside recent changes."""
 
 GAP_PAUSE_FACTOR: Final = 2.0
-"""The same while it makes good a gap."""
+"""The same while a gap is reconciled."""
 
 MAX_TOUCHED: Final = 20_000
 
@@ -43,94 +43,100 @@ _GONE = (Outcome.GONE, Outcome.SOFT_GONE)
 
 
 class ProbeSource(WikiSource):
-    """The newest revisions of the pages held, many a request."""
+    """Probes the newest revisions of known pages."""
 
     kind = "probe"
 
     async def poll(self, row: SourceRow) -> Poll | PollTrouble:
-        """Ask for the next pages of the round."""
-        place, asked_at = ProbeProgress.from_json(row.cursor), self.clock.now()
-        if not place.after:
-            place = replace(place, began_at=asked_at)
+        """Probe the next pages of the round."""
+        progress, asked_at = ProbeProgress.from_json(row.cursor), self.clock.now()
+        if not progress.after:
+            progress = replace(progress, began_at=asked_at)
         pages = await self.database.read(
-            wiki_probe.next_pages, self.wiki.row.wiki_id, place.after, limit=place.titles
+            wiki_probe.next_pages, self.wiki.row.wiki_id, progress.after, limit=progress.titles
         )
         if not pages:
-            return self._round_over(place, asked_at)
-        titles = batch(list(dict.fromkeys(page.title for page in pages)), place.titles)
-        last = len(titles) == len({page.title for page in pages}) and len(pages) < place.titles
+            return self._round_over(progress, asked_at)
+        titles = batch(list(dict.fromkeys(page.title for page in pages)), progress.titles)
+        last = len(titles) == len({page.title for page in pages}) and len(pages) < progress.titles
         pages = [page for page in pages if page.title in titles]
         answer = await self.ask({**titles_query(titles), "curtimestamp": 1}, row)
         if isinstance(answer, PollTrouble):
-            return self._fewer(answer, place, len(titles))
+            return self._query_fewer(answer, progress, len(titles))
         now, shown = self.clock.now(), read_titles(answer, titles)
-        clocks = ClockSkew(answer.served_at, now)
+        skew = ClockSkew(answer.served_at, now)
         known = [page for page in pages if page.title in shown and not shown[page.title].refused]
-        close = [page for page in known if _is_close(page, shown[page.title], clocks)]
+        close = [page for page in known if _is_close(page, shown[page.title], skew)]
         copies = await self.database.read(_revisions, close) if close else {}
-        findings = [
-            _compare(page, shown[page.title], clocks, copies.get(page.page_id)) for page in known
+        results = [
+            _compare(page, shown[page.title], skew, copies.get(page.page_id)) for page in known
         ]
-        alone = last and place.began_at == asked_at
-        after, urgent = (0, False) if last else (pages[-1].page_id, place.urgent)
+        alone = last and progress.began_at == asked_at
+        after, urgent = (0, False) if last else (pages[-1].page_id, progress.urgent)
         return Poll(
             at=now,
-            pages=[found.revised for found in findings if found.revised],
-            cursor=replace(place, after=after, urgent=urgent).to_json(),
-            told_until=place.began_at - 1.0 if last else None,
-            pause_factor=1.0 if alone else GAP_PAUSE_FACTOR if place.urgent else PROBE_PAUSE_FACTOR,
+            pages=[found.revised for found in results if found.revised],
+            cursor=replace(progress, after=after, urgent=urgent).to_json(),
+            told_until=progress.began_at - 1.0 if last else None,
+            pause_factor=1.0
+            if alone
+            else GAP_PAUSE_FACTOR
+            if progress.urgent
+            else PROBE_PAUSE_FACTOR,
             cursor_updates=await self._update_fan_out(
-                [found.touched for found in findings if found.touched]
+                [found.touched for found in results if found.touched]
             ),
-            also_write=partial(_store_probes, said=[found.said for found in findings]),
+            also_write=partial(_store_probes, stored=[found.stored for found in results]),
         )
 
-    def _round_over(self, place: ProbeProgress, now: float) -> Poll:
-        over = replace(place, after=0, urgent=False).to_json()
-        told_until = place.began_at - 1.0 if place.after else None
+    def _round_over(self, progress: ProbeProgress, now: float) -> Poll:
+        over = replace(progress, after=0, urgent=False).to_json()
+        told_until = progress.began_at - 1.0 if progress.after else None
         return Poll(at=now, cursor=over, requests=0, told_until=told_until, wait_s=LOOK_S)
 
-    def _fewer(self, trouble: PollTrouble, place: ProbeProgress, titles: int) -> Poll | PollTrouble:
-        """Name fewer titles the next time, where so many were the trouble."""
+    def _query_fewer(
+        self, trouble: PollTrouble, progress: ProbeProgress, titles: int
+    ) -> Poll | PollTrouble:
+        """Query fewer titles next time if the wiki rejected so many."""
         if trouble.trouble != ApiTroubleKind.TOO_MANY or titles <= 1:
             return trouble
         stated = trouble.limit or titles
-        fewer = replace(place, titles=stated if stated < titles else titles // 2).to_json()
+        fewer = replace(progress, titles=stated if stated < titles else titles // 2).to_json()
         return Poll(at=self.clock.now(), cursor=fewer)
 
     async def _update_fan_out(self, pages: Sequence[PageHint]) -> list[tuple[int, str | None]]:
         if not pages:
             return []
         number, text = await self.sibling("fan_out")
-        wanted = PendingTemplates.from_json(text)
+        pending = PendingTemplates.from_json(text)
         spans = tuple((page.page_id, page.first_at, page.last_at) for page in pages)
-        return [(number, replace(wanted, pages=(wanted.pages + spans)[:MAX_TOUCHED]).to_json())]
+        return [(number, replace(pending, pages=(pending.pages + spans)[:MAX_TOUCHED]).to_json())]
 
 
 @dataclass(frozen=True, slots=True)
-class _ProbeResult:
-    """What a probe says of one page.
+class _ProbeOutcome:
+    """The outcome of a probe of one page.
 
     Attributes:
-        said: what the next probe is compared with.
-        revised: the page shows another revision, or came, or went.
-        touched: the page was made anew without a new revision.
+        stored: stored for comparison with the next probe.
+        revised: hint that the page has another revision, appeared or disappeared.
+        touched: hint that the page was rendered again without a new revision.
     """
 
-    said: ProbeResult
+    stored: ProbeResult
     revised: PageHint | None = None
     touched: PageHint | None = None
 
 
-def _is_close(page: ProbePage, shown: PageInfo, clocks: ClockSkew) -> bool:
-    """Whether a page was visited so soon after its newest revision that it may not have it."""
+def _is_close(page: ProbePage, shown: PageInfo, skew: ClockSkew) -> bool:
+    """Whether the visit came so soon after the newest revision that it may have missed it."""
     if not shown.revisions or shown.revisions[0].revision_id == page.revision_id:
         return False
-    return 0.0 <= page.last_visit_at - clocks.span(shown.revisions[0].at)[0] <= CLOSE_S
+    return 0.0 <= page.last_visit_at - skew.span(shown.revisions[0].at)[0] <= CLOSE_S
 
 
 def _revisions(connection: apsw.Connection, pages: Sequence[ProbePage]) -> dict[int, int]:
-    """Return which revisions copies show, as far as they say; on a reader's thread."""
+    """Return the revisions that copies show, by page, where they tell; on a reader's thread."""
     found = {}
     for page in pages:
         body = version.read_body(connection, page.version_id) if page.version_id else None
@@ -140,42 +146,46 @@ def _revisions(connection: apsw.Connection, pages: Sequence[ProbePage]) -> dict[
 
 
 def _compare(
-    page: ProbePage, shown: PageInfo, clocks: ClockSkew, copied: int | None = None
-) -> _ProbeResult:
-    """Compare a page with its last visit and with what the probe before said of it.
+    page: ProbePage, shown: PageInfo, skew: ClockSkew, copied: int | None = None
+) -> _ProbeOutcome:
+    """Compare a page with its last visit and its last probe.
 
     Args:
-        page: the page.
-        shown: what the wiki says of it.
-        clocks: of this answer.
-        copied: the revision its copy shows, where instants are too close to tell.
+        page: the page as stored.
+        shown: the page as the wiki describes it.
+        skew: the skew at this response.
+        copied: the revision that the copy shows, where times are too close to decide.
     """
-    now, newest = clocks.now, shown.revisions[0] if shown.revisions else None
+    now, newest = skew.now, shown.revisions[0] if shown.revisions else None
     revision_id = newest.revision_id if newest and shown.number is not None else None
-    said = ProbeResult(page.page_id, revision_id, shown.touched_at, now)
+    stored = ProbeResult(page.page_id, revision_id, shown.touched_at, now)
     since = page.probed_at if page.probed_at is not None else page.last_visit_at
     some_time = PageHint(page.page_id, min(since, now), now)
     if (revision_id is None) != (page.last_outcome in _GONE):
-        return _ProbeResult(said, revised=some_time)
+        return _ProbeOutcome(stored, revised=some_time)
     if newest is None or revision_id is None:
-        return _ProbeResult(said)
+        return _ProbeOutcome(stored)
     if copied is not None:
-        return _ProbeResult(said, revised=None if copied == revision_id else some_time)
-    first_at, last_at = clocks.span(newest.at)
+        return _ProbeOutcome(stored, revised=None if copied == revision_id else some_time)
+    first_at, last_at = skew.span(newest.at)
     if page.revision_id is None:
         new = last_at > page.last_visit_at
     else:
         new = revision_id != page.revision_id
     if new:
-        # What is older than the probe before, and was not there then, was imported or restored.
+        # An older revision that the last probe did not see was imported or restored.
         dated = page.probed_at is None or last_at >= page.probed_at
-        return _ProbeResult(said, PageHint(page.page_id, first_at, last_at) if dated else some_time)
+        return _ProbeOutcome(
+            stored, PageHint(page.page_id, first_at, last_at) if dated else some_time
+        )
     if shown.touched_at is None or shown.touched_at == page.touched_at:
-        return _ProbeResult(said)
-    first_at, last_at = clocks.span(shown.touched_at)
+        return _ProbeOutcome(stored)
+    first_at, last_at = skew.span(shown.touched_at)
     late = last_at > page.last_visit_at
-    return _ProbeResult(said, touched=PageHint(page.page_id, first_at, last_at) if late else None)
+    return _ProbeOutcome(
+        stored, touched=PageHint(page.page_id, first_at, last_at) if late else None
+    )
 
 
-def _store_probes(connection: apsw.Connection, *, said: Sequence[ProbeResult]) -> None:
-    wiki_probe.put(connection, said)
+def _store_probes(connection: apsw.Connection, *, stored: Sequence[ProbeResult]) -> None:
+    wiki_probe.put(connection, stored)

@@ -1,8 +1,8 @@
-"""What the hint sources of a MediaWiki have in common: whom and how they ask, and the two clocks.
+"""Common parts of MediaWiki hint sources: API requests and the clock skew.
 
-Instants are told by the wiki's clock, brought to ours by its own `curtimestamp`. A change is taken
-to have happened up to `SLACK_S` later than told: the copy of a page that was being made at that
-moment is asked for once more rather than believed.
+Times of the wiki are converted to our clock with the `curtimestamp` of each response. A change may
+have happened up to `SLACK_S` after its time: a page rendered at that moment may still show the old
+text, so it is visited again.
 """
 
 from __future__ import annotations
@@ -25,28 +25,28 @@ from crawld.store.changes.wiki_probe import TitleChange
 from crawld.store.engine.database import Database
 
 SLACK_S: Final = 1.0
-"""Longest time that a page view is being made: it may show what was there before an edit."""
+"""Longest time to render a page: the view may show the text before an edit."""
 
 SKEW_LEAST_S: Final = 2.0
-"""Smaller differences of clocks are not told apart from whole seconds and the way of the answer."""
+"""A smaller skew cannot be told from rounding and network delay."""
 
 ALONE_PAGES: Final = 50
-"""So many pages fit into one request: probing them costs what recent changes would."""
+"""Pages that fit into one request: probing so few costs no more than recent changes."""
 
 LOOK_S: Final = 10.0
-"""Pause of a source that has nothing to ask for; looking again costs no request."""
+"""Pause of a source with nothing to ask for; checking again costs no request."""
 
 
 @dataclass(frozen=True, slots=True)
 class Wiki:
-    """A wiki and whom to ask.
+    """A wiki with its API and its hint sources.
 
     Attributes:
-        row: the wiki.
-        facts: what it says of itself.
+        row: the wiki's row.
+        facts: the wiki's own description (siteinfo).
         api: its API.
-        sources: its sources by kind.
-        scoped: whether the site is a part of it, which titles enter and leave.
+        sources: source rows by kind.
+        scoped: whether the site covers only some titles, which may change.
     """
 
     row: WikiRow
@@ -58,20 +58,20 @@ class Wiki:
 
 @dataclass(frozen=True, slots=True)
 class ClockSkew:
-    """The wiki's clock and ours, at one answer."""
+    """The wiki's time and ours at one response, Unix seconds."""
 
     served_at: float | None
     now: float
 
     def span(self, at: float) -> tuple[float, float]:
-        """Return when a change of the wiki's clock was by ours: at the earliest, at the latest."""
+        """Return the earliest and the latest time of a change, by our clock."""
         skew_s = self.served_at - self.now if self.served_at is not None else 0.0
         first_at = min(at - skew_s if abs(skew_s) > SKEW_LEAST_S else at, self.now)
         return first_at, min(first_at + 1.0 + SLACK_S, self.now)
 
 
 class WikiSource:
-    """What the sources of a wiki have in common: how they ask."""
+    """Base of the sources of a wiki."""
 
     kind: str
     is_free = False
@@ -84,7 +84,7 @@ class WikiSource:
 
     @property
     def row(self) -> SourceRow:
-        """Its row as it was found."""
+        """The source row, as read when the source was found."""
         return self.wiki.sources[self.kind]
 
     @property
@@ -93,7 +93,7 @@ class WikiSource:
         return parse(self.wiki.api.url).host
 
     async def ask(self, query: Parameters, row: SourceRow) -> ApiResponse | PollTrouble:
-        """Ask the API once, in a turn that the budget gave."""
+        """Send one API request; the budget has already allowed it."""
         answer = await self.client.ask(self.wiki.api, query, due=True)
         if isinstance(answer, ApiResponse):
             return answer
@@ -104,29 +104,29 @@ class WikiSource:
         return PollTrouble(str(answer.trouble), answer.detail, pause_s, requests, answer.limit)
 
     def change_of(self, title: str, number: int | None, span: tuple[float, float]) -> TitleChange:
-        """Return a change of a title as the store takes it.
+        """Return a change of a title in the form that the store takes.
 
         Args:
-            title: the title.
-            number: the wiki's number of the page, None where it is not known.
-            span: when it changed.
+            title: title of the page.
+            number: the wiki's page id, None if unknown.
+            span: earliest and latest time of the change.
         """
         url = self.wiki.facts.titles.url_of(title, self.wiki.row.origin)
         return TitleChange(url_hash(url) if url else None, number, *span)
 
     async def affected_pages(self, changes: Sequence[TitleChange]) -> list[PageHint]:
-        """Return the pages held that show something else after changes."""
+        """Return hints for the known pages that changes affect."""
         row = self.wiki.row
         return await self.database.read(
             wiki_probe.affected_pages, row.wiki_id, row.host_id, changes
         )
 
     async def sibling(self, kind: str) -> tuple[int, str | None]:
-        """Return number and cursor of another source of the wiki, as the file has it."""
+        """Return id and stored cursor of another source of the wiki."""
         number = self.wiki.sources[kind].hint_source_id
         return number, (await self.database.read(hint_source.get, number)).cursor
 
     async def fits_one_request(self) -> bool:
-        """Whether all pages of the wiki can be asked for at once."""
+        """Whether one request can cover all pages of the wiki."""
         most = ALONE_PAGES + 1
         return await self.database.read(wiki_probe.count, self.wiki.row.wiki_id, most=most) < most

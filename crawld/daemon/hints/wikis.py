@@ -1,14 +1,13 @@
-"""MediaWikis as hint sources: recent changes, probes of many pages, users of templates.
+"""MediaWikis as hint sources: recent changes, probes of pages, users of templates.
 
-Three sources a wiki, all asked through its API inside its host's politeness, where the site says
-`api = true`:
+Each wiki of a site with `api = true` has three sources, all within the politeness of its host:
 
-- `recent_changes` tells titles that were edited, moved, deleted, restored or imported;
-- `probe` asks for the newest revisions of the pages held, 50 a request, round after round: it finds
-  what the other never told, and after a gap all of it. Where all pages fit into one request it is
-  asked alone, since it tells more for the same price;
-- `fan_out` tells pages that are only possibly stale: they include a template that was edited, or
-  the wiki made them anew without a new revision. It is called by the other two.
+- `recent_changes` lists titles that were edited, moved, deleted, restored or imported.
+- `probe` queries the newest revisions of known pages, 50 per request, in rounds. It finds what
+  recent changes missed, and everything after a gap. If all pages fit into one request it is the
+  only source asked, since it finds more at the same price.
+- `fan_out` lists pages that are possibly stale: they include an edited template, or the wiki
+  rendered them again without a new revision. The other two sources wake it.
 """
 
 from __future__ import annotations
@@ -48,17 +47,17 @@ from crawld.store.engine.database import Database
 log = structlog.get_logger(__name__)
 
 IDLE_S: Final = 86_400.0
-"""Pause of a source that is called by others."""
+"""Pause of a source without work; another source wakes it."""
 
 MAX_TEMPLATES: Final = 1_000
-"""Templates that wait; a wiki whose bots edit more of them is probed sooner than through this."""
+"""Most templates in the queue; beyond that, a probe finds the pages sooner."""
 
-MAX_PARTS: Final = 10
-"""Requests spent on one template: 5,000 pages; of one on more pages the probe tells."""
+MAX_TEMPLATE_REQUESTS: Final = 10
+"""Most requests for one template (5,000 pages); the probe finds the rest."""
 
 
 class WikiFinder:
-    """Knows the wikis of the sites that permit their APIs."""
+    """Finds the sources of wikis whose sites allow their API."""
 
     kinds: Final = ("recent_changes", "probe", "fan_out")
 
@@ -69,7 +68,7 @@ class WikiFinder:
         self._clock = clock
 
     async def find(self) -> Sequence[Source]:
-        """Return the sources of every wiki that said what it is."""
+        """Return the sources of every wiki with known siteinfo."""
         found: list[Source] = []
         for row in await self._database.read(wiki.list_wikis):
             site = self._crawl.sites.get(row.site_id)
@@ -93,12 +92,12 @@ class WikiFinder:
 
 
 class RecentChangesSource(WikiSource):
-    """What was edited, moved, deleted, restored, imported."""
+    """Lists titles that were edited, moved, deleted, restored or imported."""
 
     kind = "recent_changes"
 
     async def poll(self, row: SourceRow) -> Poll | PollTrouble:
-        """Ask for what is new since the last answer."""
+        """Query the changes since the last poll."""
         cursor, asked_at = ChangesCursor.from_json(row.cursor), self.clock.now()
         if await self.fits_one_request():
             return Poll(at=asked_at, cursor=row.cursor, requests=0, wait_s=LOOK_S)
@@ -111,14 +110,14 @@ class RecentChangesSource(WikiSource):
                 return Poll(at=self.clock.now(), cursor=whole)
             return answer
         now = self.clock.now()
-        clocks = ClockSkew(answer.served_at, now)
+        skew = ClockSkew(answer.served_at, now)
         read = read_oldest(answer, cursor) if in_doubt else read_changes(answer, cursor, now)
         if read.unusable:
-            log.warning("unusable_changes", api=self.wiki.api.url, count=read.unusable)
-        cursor_updates = await self._hand_on(read.changed, gap=read.gap, now=now)
+            log.warning("wiki_changes_unusable", api=self.wiki.api.url, count=read.unusable)
+        cursor_updates = await self._sibling_updates(read.changed, gap=read.gap, now=now)
         more = read.cursor.continuation is not None or read.cursor.unverified_at > 0.0
         changes = [
-            self.change_of(each.title, each.number, clocks.span(each.at)) for each in read.changed
+            self.change_of(each.title, each.number, skew.span(each.at)) for each in read.changed
         ]
         return Poll(
             at=now,
@@ -127,63 +126,63 @@ class RecentChangesSource(WikiSource):
             told_until=None if more else asked_at - 1.0,
             more=more,
             cursor_updates=cursor_updates,
-            found_urls=self._met(read.changed),
+            found_urls=self._scoped_urls(read.changed),
         )
 
-    def _met(self, changed: Sequence[TitleChange]) -> list[str]:
-        """Return the addresses of titles that may have come into the part that the site is."""
+    def _scoped_urls(self, changed: Sequence[TitleChange]) -> list[str]:
+        """Return URLs of changed titles, for a site that covers only some titles."""
         if not self.wiki.scoped:
             return []
         titles, origin = self.wiki.facts.titles, self.wiki.row.origin
         found = [titles.url_of(each.title, origin) for each in changed]
         return [url for url in found if url]
 
-    async def _hand_on(
+    async def _sibling_updates(
         self, changed: Sequence[TitleChange], *, gap: bool, now: float
     ) -> list[tuple[int, str | None]]:
-        """Return what other sources are to do: ask for the users of templates, make good a gap."""
+        """Return cursor updates: queue edited templates, and reconcile a gap with a probe."""
         cursor_updates: list[tuple[int, str | None]] = []
         templates = {each.title: now for each in changed if each.space in TEMPLATE_SPACES}
         if templates:
             number, text = await self.sibling("fan_out")
-            wanted = PendingTemplates.from_json(text)
-            queue = tuple((dict(wanted.templates) | templates).items())[:MAX_TEMPLATES]
-            cursor_updates.append((number, replace(wanted, templates=queue).to_json()))
+            pending = PendingTemplates.from_json(text)
+            queue = tuple((dict(pending.templates) | templates).items())[:MAX_TEMPLATES]
+            cursor_updates.append((number, replace(pending, templates=queue).to_json()))
         if gap:
-            log.warning("changes_gap", api=self.wiki.api.url)
+            log.warning("wiki_changes_gap", api=self.wiki.api.url)
             number, text = await self.sibling("probe")
-            place = replace(ProbeProgress.from_json(text), after=0, began_at=0.0, urgent=True)
-            cursor_updates.append((number, place.to_json()))
+            progress = replace(ProbeProgress.from_json(text), after=0, began_at=0.0, urgent=True)
+            cursor_updates.append((number, progress.to_json()))
         return cursor_updates
 
 
 class FanOutSource(WikiSource):
-    """Pages that are possibly stale, since something else was edited."""
+    """Lists pages that are possibly stale because something else was edited."""
 
     kind = "fan_out"
 
     async def poll(self, row: SourceRow) -> Poll | PollTrouble:
-        """Tell what needs no request; else ask who includes the next template."""
-        wanted, now = PendingTemplates.from_json(row.cursor), self.clock.now()
-        if wanted.pages:
-            rest = replace(wanted, pages=())
-            pages = [PageHint(*page) for page in wanted.pages]
-            wait_s = None if wanted.templates else IDLE_S
+        """Report pages that are already known, else query the users of the next template."""
+        pending, now = PendingTemplates.from_json(row.cursor), self.clock.now()
+        if pending.pages:
+            rest = replace(pending, pages=())
+            pages = [PageHint(*page) for page in pending.pages]
+            wait_s = None if pending.templates else IDLE_S
             return Poll(at=now, pages=pages, cursor=rest.to_json(), requests=0, wait_s=wait_s)
-        if not wanted.templates:
+        if not pending.templates:
             return Poll(at=now, cursor=row.cursor, requests=0, wait_s=IDLE_S)
-        (title, at), *others = wanted.templates
-        answer = await self.ask(template_users_query(title, wanted.continuation), row)
+        (title, at), *others = pending.templates
+        answer = await self.ask(template_users_query(title, pending.continuation), row)
         if isinstance(answer, PollTrouble):
             if answer.trouble not in (ApiTroubleKind.BAD_CURSOR, ApiTroubleKind.BROKEN):
                 return answer
-            log.warning("template_skipped", title=title, why=answer.trouble)
+            log.warning("wiki_template_skipped", title=title, why=answer.trouble)
             return Poll(at=now, cursor=PendingTemplates(tuple(others)).to_json())
-        now, asked = self.clock.now(), wanted.requests + 1
+        now, asked = self.clock.now(), pending.requests + 1
         changes = [self.change_of(user, None, (at, now)) for user in read_template_users(answer)]
-        more = answer.cursor is not None and asked < MAX_PARTS
+        more = answer.cursor is not None and asked < MAX_TEMPLATE_REQUESTS
         rest = (
-            replace(wanted, continuation=answer.cursor, requests=asked)
+            replace(pending, continuation=answer.cursor, requests=asked)
             if more
             else PendingTemplates(tuple(others))
         )
