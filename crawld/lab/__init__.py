@@ -1,1 +1,1 @@
-"""Experiments on recorded change histories: estimators and policies measured against the truth."""
+"""Experiments on recorded change histories: estimators and policies compared with the truth."""

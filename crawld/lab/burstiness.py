@@ -1,9 +1,8 @@
-"""How evenly policies use the line: requests per second over many hosts, peak against mean.
+"""Evenness of the total request rate: requests per second over many hosts, peak against mean.
 
-Hosts whose requests are equally spaced, each with a phase of its own, add up to a line that is busy
-evenly. Ideal instants of single pages (UNPOLITE), or slots drawn anew each time, come in clumps.
-The measured peak stands beside the bound that no schedule of equal spacing passes but by a given
-probability.
+Hosts with equally spaced requests, each with its own phase, add up to an even total. Ideal times of
+single pages (UNPOLITE) or random slots cluster. The measured peak is reported beside a bound on the
+probability of such a peak under equal spacing.
 
 Source: PUC-Rio dissertation, chapter 4 (the argument); `core/revisit/bounds.py` (the bound).
 """
@@ -24,21 +23,21 @@ Row = dict[str, object]
 def peak_rows(
     request_rates: Floats, *, horizon_s: float, window_s: float = 1.0, seed: int = 0
 ) -> list[Row]:
-    """Measure peak-to-mean requests per window for three ways to place the requests of hosts.
+    """Measure peak-to-mean requests per window for three placements of the requests of hosts.
 
     Args:
-        request_rates: requests per second each host is sent, > 0.
-        horizon_s: time simulated, seconds.
-        window_s: width of the windows counted, seconds.
+        request_rates: requests per second sent to each host, > 0.
+        horizon_s: simulated time, seconds.
+        window_s: width of the windows, seconds.
         seed: of phases and draws.
 
     Returns:
         One row each for `equally-spaced` (uniform, merge, index, random: one page a host slot),
-        `delayed` (requests pulled to a host's slots, idle ones left out) and `unpolite` (Poisson
+        `delayed` (requests moved to a host's slots, idle slots left out) and `unpolite` (Poisson
         superposition): mean and peak per window, their ratio, the share of windows at the peak, and
         the bound on the probability of such a peak under equal spacing.
     """
-    # Not the stream the rates may have been drawn from: phases must not follow them.
+    # Not the stream from which the rates may be drawn: phases must not depend on them.
     rng = np.random.default_rng([seed, 3])
     ways: dict[str, Callable[[float], Floats]] = {
         "equally-spaced": lambda rate: (np.arange(rate * horizon_s) + rng.random()) / rate,
@@ -67,7 +66,7 @@ def peak_rows(
 
 
 def _delayed(rate: float, horizon_s: float, rng: np.random.Generator) -> Floats:
-    """Return ideal instants of many pages moved to the polite slots of a host at twice the rate."""
+    """Return ideal times of many pages moved to the polite slots of a host at twice the rate."""
     ideal = np.sort(rng.uniform(0, horizon_s, rng.poisson(rate * horizon_s)))
     spacing = 0.5 / rate
     step = np.arange(len(ideal)) * spacing

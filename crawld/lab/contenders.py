@@ -1,9 +1,9 @@
-"""The policies of a simulation, made ready: each with the past it may know, or with hindsight.
+"""The policies of a simulation, each prepared with the past it may know, or with hindsight.
 
-`uniform` and `random` know nothing; `proportional`, `merge`, `delayed`, `random-f` and `unpolite`
-follow frequencies allocated from the past; `greedy` has the histograms of the past; `index` has
-change models and learns on. `merge2` is MERGE with histograms of the period's first month, which is
-hindsight as the experiment was published.
+`uniform` and `random` know nothing. `proportional`, `merge`, `delayed`, `random-f` and `unpolite`
+follow frequencies allocated from the past. `greedy` has the histograms of the past. `index` has
+change models and continues to learn. `merge2` is MERGE with histograms of the period's first month,
+which is hindsight, as in the published experiment.
 """
 
 from __future__ import annotations
@@ -46,19 +46,19 @@ NAMES = (
 )
 
 HINDSIGHT = frozenset({"merge2"})
-"""Policies that use the period itself whatever the options say."""
+"""Policies that always use the period itself."""
 
 _MONTH_S = 31 * DAY_S
 
 
 @dataclass(frozen=True)
 class Contender:
-    """A policy and what goes with it.
+    """A policy and its data.
 
     Attributes:
-        policy: the policy; None for visits at the ideal instants.
-        models: change models the visits update, where the policy learns from them.
-        frequency: frequencies followed, per second; phases: of the ideal instants.
+        policy: the policy; None for visits at the ideal times.
+        models: change models that the visits update, for a policy that learns from them.
+        frequency: allocated frequencies, per second; phases: of the ideal times.
     """
 
     policy: Policy | None
@@ -68,12 +68,12 @@ class Contender:
 
 
 def make_contender(name: str, scenario: Scenario, *, slot_s: float, hindsight: bool) -> Contender:
-    """Return a policy that holds the pages alive at the start.
+    """Return a policy that holds the pages that exist at the start.
 
     Args:
         name: one of `NAMES`.
         scenario: pages and period.
-        slot_s: distance of the slots, seconds: the bandwidth is 1/slot_s.
+        slot_s: time between slots, seconds: the bandwidth is 1/slot_s.
         hindsight: use the period's own rates and histograms.
 
     Raises:

@@ -1,8 +1,8 @@
-"""The copies of a mirror against the truth: how fresh they are, and how old.
+"""The copies of a mirror compared with the truth: their freshness and age.
 
-A copy is fresh from a visit to the first change after it; its age then grows from that change to
-the next visit. Before its first visit a copy is stale since the page counts. A visit reveals all
-changes up to its instant, those at the very instant included.
+A copy is fresh from a visit to the next change; its age then grows from that change to the next
+visit. A copy is stale from the birth of its page to its first visit. A visit shows all changes up
+to and including its time.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ class Score:
 
     Attributes:
         freshness: share of page time the copies were fresh.
-        age_s: mean age over page time, seconds; a fresh instant counts 0.
-        visits: visits made.
+        age_s: mean age over page time, seconds; a fresh copy has age 0.
+        visits: number of visits.
         useful: visits that found a copy stale.
     """
 
@@ -33,7 +33,7 @@ class Score:
 
 
 class Copies:
-    """The copies of all pages of a scenario, visited page by page in order of time."""
+    """The copies of all pages of a scenario; the visits of a page come in order of time."""
 
     def __init__(self, scenario: Scenario) -> None:
         self._end = scenario.end
@@ -42,7 +42,7 @@ class Copies:
             times.tolist() for times in scenario.histories.page_times
         ]
         self._seen = [0] * scenario.pages
-        # The instant since which the copy is stale, or will be: the first change it has missed.
+        # When the copy became or becomes stale: the first change it has missed.
         self._stale_at = list(self._born)
         self._visited_at = list(self._born)
         self._stale_s = 0.0
@@ -63,7 +63,7 @@ class Copies:
         return changes[before:after]
 
     def score(self) -> Score:
-        """Close the books at the end of the period."""
+        """Return the result at the end of the period."""
         for page in range(len(self._born)):
             self._account(page, self._end)
         total = sum(self._end - born for born in self._born)

@@ -1,9 +1,9 @@
-"""Which estimator of the change rate is right: bias and error of each on known histories.
+"""Bias and error of the change rate estimators on known histories.
 
-Every page is visited over a window at irregular intervals; each estimator sees what such visits
-see (changed or unchanged; with Last-Modified the last change; or all instants), and is compared
-with the truth: the rate that made a synthetic page, or, of a recorded page, its changes per time
-in the same window, or in the next one of the same length (prediction).
+Every page is visited over a window at irregular intervals. Each estimator gets what such visits
+show (changed or unchanged; with Last-Modified the last change; or all changes), and is compared
+with the truth: the rate that made a synthetic page or, for a recorded page, its changes per time in
+the same window, or in the next one of the same length (prediction).
 """
 
 from __future__ import annotations
@@ -34,17 +34,17 @@ _JITTER = 0.5
 
 @dataclass(frozen=True, slots=True)
 class EstimateRow:
-    """How one estimator did.
+    """Errors of one estimator.
 
     Attributes:
         estimator: its name.
         truth: what it was compared with: `rate`, `window` or `next`.
-        pages: pages compared.
-        unbounded: pages without a finite estimate, left out of the figures.
+        pages: number of pages compared.
+        unbounded: pages without a finite estimate, excluded from the figures.
         mean_true_per_day: mean true rate of the pages compared.
         bias_per_day: mean of estimate - truth.
         rmse_per_day: root of the mean squared difference.
-        log_rmse: the same of ln(rate x window + 1): a tenfold error weighs alike on slow pages.
+        log_rmse: the same of ln(rate x window + 1), where errors on slow pages weigh as much.
     """
 
     estimator: str
@@ -59,22 +59,22 @@ class EstimateRow:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Case:
-    """One page under one series of visits: what the estimators may read.
+    """One page and a series of visits: the input of the estimators.
 
     Attributes:
-        seen: what each visit saw.
-        instants: all changes inside the window, for the estimators that know them.
+        seen: what each visit showed.
+        changed_at: all changes inside the window, for the estimators that know them.
         start: first visit.
         end: last visit.
     """
 
     seen: VisitSample
-    instants: FloatArray
+    changed_at: FloatArray
     start: float
     end: float
 
     @property
-    def told_exposure_s(self) -> float:
+    def last_modified_exposure_s(self) -> float:
         """Sum over visits of the time back to the last change, at most the interval."""
         back = np.where(self.seen.changed, self.seen.at - self.seen.last_change_at, np.inf)
         return float(np.minimum(back, self.seen.interval_s).sum())
@@ -95,13 +95,13 @@ def _irregular(case: Case) -> float:
 
 
 def _last_modified_reduced(case: Case) -> float:
-    exposure_s = case.told_exposure_s
+    exposure_s = case.last_modified_exposure_s
     return float(rate.last_modified_bias_reduced(_changed(case), case.seen.at.size, exposure_s))
 
 
 def _exact_decayed(case: Case) -> float:
     return rate.exact_decayed(
-        case.instants, observed_from=case.start, at=case.end, memory_s=MEMORY_S
+        case.changed_at, observed_from=case.start, at=case.end, memory_s=MEMORY_S
     )
 
 
@@ -109,12 +109,14 @@ PAGE_ESTIMATORS: dict[str, Callable[[Case], float]] = {
     "naive": lambda case: float(rate.naive(_changed(case), case.end - case.start)),
     "bias_reduced": _bias_reduced,
     "irregular_mle": _irregular,
-    "last_modified_mle": lambda c: float(rate.last_modified_mle(_changed(c), c.told_exposure_s)),
+    "last_modified_mle": lambda c: float(
+        rate.last_modified_mle(_changed(c), c.last_modified_exposure_s)
+    ),
     "last_modified_bias_reduced": _last_modified_reduced,
-    "exact": lambda case: case.instants.size / (case.end - case.start),
+    "exact": lambda case: case.changed_at.size / (case.end - case.start),
     "exact_decayed": _exact_decayed,
 }
-"""Estimators that look at one page alone; per second."""
+"""Estimators of a single page; per second."""
 
 
 def compare(
@@ -132,14 +134,14 @@ def compare(
     Args:
         histories: recorded or synthetic.
         visit_interval_s: mean time between visits to a page, > 0, at most a third of the window.
-        seed: of the visit instants.
-        start: begin of the window, Unix seconds; default: as late as the truth allows.
+        seed: of the visit times.
+        start: start of the window, Unix seconds; default: as late as the truth allows.
         duration_s: length of the window.
-        truth: `rate` needs `true_rates`; `window` and `next` read the histories.
+        truth: `rate` needs `true_rates`; `window` and `next` use the histories.
         true_rates: true rate of each page, per second.
 
     Returns:
-        One row an estimator, in a fixed order.
+        One row per estimator, in a fixed order.
 
     Raises:
         OperatorError: no page is old enough, or the visits do not fit the window.
@@ -150,14 +152,15 @@ def compare(
             hint="Choose an interval of at most a third of the window.",
         )
     if truth == "rate" and true_rates is None:
-        raise OperatorError("the true rates are known of synthetic pages only")
+        raise OperatorError("true rates are known only for synthetic pages")
     spans = 2.0 if truth == "next" else 1.0
     latest = float(histories.changed_at.max(initial=0.0)) - spans * duration_s
     start = latest if start is None else start
     chosen = np.flatnonzero(histories.born_at() <= start)
     if chosen.size == 0:
         raise OperatorError(
-            "no page was born before the window", hint="Give an earlier begin or a shorter window."
+            "no page was born before the window",
+            hint="Choose an earlier start or a shorter window.",
         )
     cases = _cases(
         histories, chosen, start, duration_s, visit_interval_s=visit_interval_s, seed=seed
@@ -186,9 +189,9 @@ def _cases(
         steps[0] = visit_interval_s * rng.random()
         at = start + np.cumsum(steps)
         at = at[at <= start + duration_s]
-        instants = histories.page(page)
-        inside = instants[(instants > at[0]) & (instants <= at[-1])]
-        cases.append(Case(sample_visits(instants, at), inside, float(at[0]), float(at[-1])))
+        changed_at = histories.page(page)
+        inside = changed_at[(changed_at > at[0]) & (changed_at <= at[-1])]
+        cases.append(Case(sample_visits(changed_at, at), inside, float(at[0]), float(at[-1])))
     return cases
 
 
@@ -213,25 +216,25 @@ def _all_estimates(cases: list[Case]) -> dict[str, FloatArray]:
         for name, estimator in PAGE_ESTIMATORS.items()
     }
     estimates["exact_shrunk"] = _exact_shrunk(cases)
-    estimates["model"] = _models(cases, told=False)
-    estimates["model_last_modified"] = _models(cases, told=True)
+    estimates["model"] = _models(cases, last_modified=False)
+    estimates["model_last_modified"] = _models(cases, last_modified=True)
     estimates["model_exact"] = _models_exact(cases)
     return estimates
 
 
 def _exact_shrunk(cases: list[Case]) -> FloatArray:
-    changes = np.array([case.instants.size for case in cases], np.float64)
+    changes = np.array([case.changed_at.size for case in cases], np.float64)
     exposure_s = np.array([case.end - case.start for case in cases])
     prior = fit_prior(changes, exposure_s)[0]
     return (prior.shape + changes) / (prior.exposure_s + exposure_s)
 
 
-def _models(cases: list[Case], *, told: bool) -> FloatArray:
-    """Run the page model over the visits, as the daemon does, and the estimate job at the end."""
+def _models(cases: list[Case], *, last_modified: bool) -> FloatArray:
+    """Run the page model over the visits, as the daemon does, and the refit job at the end."""
     packed = []
     for case in cases:
         model = PageModel(first_at=case.start, last_visit_at=case.start, last_change_at=case.start)
-        for observation in case.seen.observations(told=told):
+        for observation in case.seen.observations(told=last_modified):
             model.update(observation)
         packed.append(model.to_bytes())
     return refit(records_of(packed)).rate_per_day / DAY_S
@@ -241,7 +244,7 @@ def _models_exact(cases: list[Case]) -> FloatArray:
     packed = []
     for case in cases:
         model = PageModel(first_at=case.start, last_visit_at=case.start, last_change_at=case.start)
-        model.observe_changes(case.instants.tolist(), case.end)
+        model.observe_changes(case.changed_at.tolist(), case.end)
         packed.append(model.to_bytes())
     return refit(records_of(packed)).rate_per_day / DAY_S
 
@@ -274,19 +277,19 @@ def run_estimate(
     truth: Truth = "window",
     pages: int = 500,
 ) -> list[dict[str, str | int | float]]:
-    """Compare the estimators on a history file or on a synthetic kind.
+    """Compare the estimators on a history file or on synthetic pages.
 
     Args:
         source: path of a history file, or `poisson`, `bursty`, `periodic`.
         visit_interval_s: mean time between visits to a page.
         seed: of the visits and of synthetic pages.
-        start: begin of the window, Unix seconds; files only.
+        start: start of the window, Unix seconds; files only.
         duration_s: length of the window.
         truth: `window` or `next` for files; synthetic pages are compared with their true rate.
         pages: number of synthetic pages.
 
     Returns:
-        One dictionary an estimator, the fields of `EstimateRow`.
+        One dictionary per estimator, with the fields of `EstimateRow`.
 
     Raises:
         OperatorError: as `compare`, or the file cannot be read.

@@ -1,4 +1,4 @@
-"""A table of simulations: every policy at every budget, in parallel if wanted."""
+"""A table of simulations: every policy at every budget, optionally in parallel."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ Row = dict[str, object]
 Done = Callable[[Row], None]
 
 REFERENCE_PAGES = 10_000
-"""Slots of an interval are meant for so many pages, and scale with the pages there are."""
+"""Number of pages for which slot intervals are given; slots scale with the actual number."""
 
 
 @dataclass(frozen=True, slots=True)
 class VisitBudget:
-    """How many visits a page and day; `fraction` where it was given as a share of an interval."""
+    """Visits per page and day; `fraction` if given as a share of an interval."""
 
     visits_per_page_day: float
     fraction: float | None = None
@@ -34,7 +34,7 @@ def budgets_of(
     """Return the budgets of a table.
 
     Args:
-        budget: visits per page and day; or, where empty,
+        budget: visits per page and day; or, if empty,
         interval_s: seconds between requests at full rate for 10,000 pages,
         fractions: and the shares of it.
 
@@ -44,7 +44,7 @@ def budgets_of(
     if bool(budget) == (interval_s is not None):
         raise OperatorError(
             "give either --budget or --interval",
-            hint="--budget 0.1,0.3 or --interval 15 --fractions 0.2,0.4",
+            hint="For example --budget 0.1,0.3, or --interval 15 --fractions 0.2,0.4.",
         )
     values = [*budget, *fractions] + ([interval_s] if interval_s is not None else [])
     if not all(0 < value < float("inf") for value in values):
@@ -69,15 +69,15 @@ def simulate_table(
 
     Args:
         scenario: pages and period.
-        policies: names.
-        budgets: how often.
+        policies: names of policies.
+        budgets: visits per page and day.
         hindsight: as in `simulate.Task`.
         hints: as in `simulate.Task`.
-        jobs: processes; the result does not depend on it.
-        done: told of each finished row.
+        jobs: number of processes; the result does not depend on it.
+        done: called with each finished row.
 
     Returns:
-        JSON types: `rows` in the order of policies and budgets, and what the run was about.
+        JSON types: `rows` in the order of policies and budgets, and the parameters of the run.
 
     Raises:
         OperatorError: a policy does not exist.

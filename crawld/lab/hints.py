@@ -1,12 +1,12 @@
-"""Hints of a simulation: late, incomplete and partly false, as sources are.
+"""Simulated hints: late, incomplete and partly false, like those of real sources.
 
-`lag=60,miss=0.05,false=0.1,poll=600:0.1`: a change is told `lag` seconds after it happened; a
-share `miss` is never told; a share `false` of all hints tells of changes that were none, at random
-pages and instants; with `poll` hints arrive only every so many seconds, and the polls take the
-given share of the slots.
+`lag=60,miss=0.05,false=0.1,poll=600:0.1`: a change is reported `lag` seconds after it happens; a
+share `miss` of the changes is never reported; a share `false` of all hints is false, at random
+pages and times; with `poll` hints arrive only every so many seconds, and the polls take the given
+share of the slots.
 
-What happened before the start is told at the start, once a page: the copies are stale, and the
-policy knows since when.
+The last change of each page before the start is reported at the start: the copies are stale, and
+the policy knows since when.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ _FORM = "Give --hints lag=60[,miss=0.05][,false=0.1][,poll=600:0.1]."
 
 @dataclass(frozen=True, slots=True)
 class HintOptions:
-    """How hints come.
+    """Properties of the simulated hints.
 
     Attributes:
         lag_s: from change to hint, seconds.
-        miss: share of changes never told. false: share of hints that are false. Both in [0, 1).
+        miss: share of changes never reported. false: share of hints that are false. Both in [0, 1).
         poll_s: seconds between polls, 0 = pushed. poll_share: share of the slots polls take.
     """
 
@@ -46,10 +46,10 @@ class HintOptions:
 
     @staticmethod
     def parse(text: str) -> HintOptions:
-        """Return the hints of an option.
+        """Parse the value of `--hints`.
 
         Raises:
-            OperatorError: a part is unknown or out of range; the message names the form.
+            OperatorError: a part is unknown or out of range; the message shows the form.
         """
         values = {"lag": 0.0, "miss": 0.0, "false": 0.0, "poll_s": 0.0, "poll_share": 0.0}
         try:
@@ -61,7 +61,7 @@ class HintOptions:
                 else:
                     values[{"lag": "lag", "miss": "miss", "false": "false"}[name]] = float(value)
         except (KeyError, ValueError) as error:
-            raise OperatorError(f"cannot read the hints {text!r}", hint=_FORM) from error
+            raise OperatorError(f"cannot parse the hints {text!r}", hint=_FORM) from error
         shares = (values["miss"], values["false"], values["poll_share"])
         if not all(0.0 <= share < 1.0 for share in shares) or min(values.values()) < 0.0:
             raise OperatorError(f"the hints {text!r} are out of range", hint=_FORM)
@@ -75,7 +75,7 @@ class HintFeed:
 
     def __init__(self, scenario: Scenario, hints: HintOptions) -> None:
         rng = np.random.default_rng([scenario.seed, 5])
-        page, changed = _told(scenario, hints, rng)
+        page, changed = _draw_hints(scenario, hints, rng)
         arrival = changed + hints.lag_s
         if hints.poll_s:
             arrival = scenario.start + hints.poll_s * np.ceil(
@@ -89,48 +89,48 @@ class HintFeed:
         self._next = 0
         self._share = hints.poll_share
         self._start = scenario.start
-        self._told: dict[int, list[float]] = {}
+        self._pending: dict[int, list[float]] = {}
         self.reliability = Reliability()
 
     def deliver(self, policy: Policy, at: float) -> None:
-        """Tell the policy what has arrived, with the trust its source has earned so far."""
+        """Pass arrived hints to the policy, with the current trust in their source."""
         while self._arrival[self._next] <= at:
             page, changed_at = self._page[self._next], self._changed[self._next]
             if changed_at < self._start:
                 policy.record_hint(page, changed_at)
             else:
-                self._told.setdefault(page, []).append(changed_at)
+                self._pending.setdefault(page, []).append(changed_at)
                 self.reliability.learn_lag(self._arrival[self._next] - changed_at)
                 policy.record_hint(page, changed_at, trust=self.reliability.effective_trust)
             self._next += 1
 
-    def found(self, policy: Policy, page: int, changed_at: list[float]) -> None:
-        """Hold what a visit found against what was told, and tell the policy what follows."""
-        told = self._told.pop(page, [])
+    def record_visit(self, policy: Policy, page: int, changed_at: list[float]) -> None:
+        """Match the changes a visit found with the hints, and update the policy's coverage."""
+        reported = self._pending.pop(page, [])
         if changed_at and changed_at[0] < self._start:
             return
-        self.reliability.learn_exact(match_hints(told, changed_at, tolerance_s=1.0))
+        self.reliability.learn_exact(match_hints(reported, changed_at, tolerance_s=1.0))
         if isinstance(policy, IndexPolicy):
             policy.set_coverage(self.reliability.effective_missed_share, self.reliability.lag_s())
 
-    def takes(self, slot: int) -> bool:
-        """Whether a slot goes to polling: its share of them, evenly."""
+    def takes_slot(self, slot: int) -> bool:
+        """Whether a slot is used for polling: their share of the slots, evenly."""
         return int((slot + 1) * self._share) > int(slot * self._share)
 
 
-def _told(
+def _draw_hints(
     scenario: Scenario, hints: HintOptions, rng: np.random.Generator
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return page and instant of every hint: the last change of the past, and what follows."""
+    """Return page and time of every hint: the last change before the start, and later ones."""
     histories = scenario.histories
     pages = np.repeat(np.arange(len(histories)), histories.counts)
-    instants = histories.changed_at
-    inside = (instants >= scenario.start) & (instants < scenario.end)
-    inside &= rng.random(instants.size) >= hints.miss
+    times = histories.changed_at
+    inside = (times >= scenario.start) & (times < scenario.end)
+    inside &= rng.random(times.size) >= hints.miss
     before = histories.changes_in(-np.inf, scenario.start)
     last = (histories.offsets[:-1] + before - 1)[before > 0]
     count = round(int(inside.sum()) * hints.false / (1.0 - hints.false))
     lies = rng.uniform(scenario.start, scenario.end, count)
     liars = rng.integers(0, len(histories), count)
     page = np.concatenate([pages[last], pages[inside], liars])
-    return page, np.concatenate([instants[last], instants[inside], lies])
+    return page, np.concatenate([times[last], times[inside], lies])

@@ -1,12 +1,12 @@
 """Recorded change histories: when each of many pages changed.
 
-A file is CSV (plain or gzip) with a header naming the columns `page_id` and `changed_at` (Unix
-seconds, UTC); other columns are ignored, rows may stand in any order and repeat. In memory all
-instants lie in one flat array, page after page, so that a million changes cost eight megabytes and
+A file is CSV (plain or gzip) with a header that names the columns `page_id` and `changed_at` (Unix
+seconds, UTC); other columns are ignored, rows may be in any order and may repeat. In memory all
+times are in one flat array, page after page, so that a million changes take eight megabytes and
 every question about a period is one `searchsorted` or one mask.
 
-Invariants: inside a page the instants are finite, strictly increasing; `offsets` has one entry
-more than there are pages, starts at 0 and never decreases. A page may have no instant at all.
+Invariants: inside a page the times are finite and strictly increasing; `offsets` has one entry more
+than there are pages, starts at 0 and never decreases. A page may have no change at all.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _FORMAT_HINT = "A history file is CSV (or .csv.gz) with the columns page_id,chan
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Histories:
-    """Change instants of many pages.
+    """Change times of many pages.
 
     Attributes:
         page_ids: name of each page, as in the file, in order of first appearance.
@@ -50,7 +50,7 @@ class Histories:
 
     @property
     def page_times(self) -> list[FloatArray]:
-        """The instants of every page as views into `changed_at`, in page order."""
+        """The change times of every page as views into `changed_at`, in page order."""
         return [self.page(index) for index in range(len(self))]
 
     @property
@@ -59,11 +59,11 @@ class Histories:
         return np.diff(self.offsets)
 
     def page(self, index: int) -> FloatArray:
-        """Return the instants of the page at `index` as a view."""
+        """Return the change times of the page at `index` as a view."""
         return self.changed_at[self.offsets[index] : self.offsets[index + 1]]
 
     def born_at(self) -> FloatArray:
-        """Return the first instant of every page; `inf` for a page that never changed."""
+        """Return the first change of every page; `inf` for a page that never changed."""
         born = np.full(len(self), np.inf)
         filled = self.counts > 0
         born[filled] = self.changed_at[self.offsets[:-1][filled]]
@@ -83,7 +83,7 @@ class Histories:
         return self.window(-math.inf, at)
 
     def select(self, pages: IntArray | npt.NDArray[np.bool_]) -> Histories:
-        """Return the chosen pages (indices, or one boolean a page), with all their changes."""
+        """Return the chosen pages (indices, or one boolean per page), with all their changes."""
         chosen = np.flatnonzero(pages) if pages.dtype == np.bool_ else pages
         return from_times({self.page_ids[i]: self.page(i) for i in chosen.tolist()})
 
@@ -93,23 +93,23 @@ class Histories:
 
 
 def from_times(times: Mapping[str, npt.ArrayLike]) -> Histories:
-    """Build histories from the instants of each page, in any order and with repeats.
+    """Build histories from the change times of each page, in any order and with repeats.
 
     Args:
-        times: page name to its change instants, Unix seconds, finite.
+        times: page name to its change times, Unix seconds, finite.
 
     Returns:
         The pages in the order of the mapping.
 
     Raises:
-        ValueError: an instant is not finite.
+        ValueError: a time is not finite.
     """
-    parts = [np.unique(np.asarray(instants, dtype=np.float64)) for instants in times.values()]
-    instants = np.concatenate(parts) if parts else np.empty(0)
-    if not np.isfinite(instants).all():
-        raise ValueError("a change instant must be a finite number of seconds")
+    parts = [np.unique(np.asarray(changed_at, dtype=np.float64)) for changed_at in times.values()]
+    changed_at = np.concatenate(parts) if parts else np.empty(0)
+    if not np.isfinite(changed_at).all():
+        raise ValueError("a change time must be a finite number of seconds")
     lengths = np.array([part.size for part in parts], dtype=np.int64)
-    return Histories(tuple(times), instants, np.concatenate(([0], np.cumsum(lengths))))
+    return Histories(tuple(times), changed_at, np.concatenate(([0], np.cumsum(lengths))))
 
 
 def read_histories(path: Path | str) -> Histories:
@@ -119,11 +119,11 @@ def read_histories(path: Path | str) -> Histories:
         path: `.csv` or `.csv.gz`, with the columns `page_id` and `changed_at`.
 
     Returns:
-        The pages in order of first appearance, repeats removed, instants sorted.
+        The pages in order of first appearance, repeats removed, times sorted.
 
     Raises:
-        OperatorError: the file is missing, damaged or holds a row that is no change; the message
-            names the line.
+        OperatorError: the file is missing, damaged or has an invalid row; the message names the
+            line.
     """
     source = Path(path)
     try:
@@ -137,24 +137,26 @@ def read_histories(path: Path | str) -> Histories:
 def _from_rows(source: Path, text: Iterable[str]) -> Histories:
     index_of: dict[str, int] = {}
     pages: list[int] = []
-    instants: list[float] = []
+    times: list[float] = []
     for page_id, changed_at in _rows(source, text):
         pages.append(index_of.setdefault(page_id, len(index_of)))
-        instants.append(changed_at)
-    return _grouped(tuple(index_of), np.array(pages, np.int64), np.array(instants, np.float64))
+        times.append(changed_at)
+    return _grouped(tuple(index_of), np.array(pages, np.int64), np.array(times, np.float64))
 
 
 def _rows(source: Path, text: Iterable[str]) -> Iterator[tuple[str, float]]:
     rows = csv.reader(text)
     header = [name.strip() for name in next(rows, [])]
     if not set(COLUMNS) <= set(header):
-        raise OperatorError(f"{source} line 1 names no page_id and changed_at", hint=_FORMAT_HINT)
-    page_column, instant_column = (header.index(name) for name in COLUMNS)
+        raise OperatorError(
+            f"{source} line 1 lacks the columns page_id and changed_at", hint=_FORMAT_HINT
+        )
+    page_column, time_column = (header.index(name) for name in COLUMNS)
     for row in rows:
         if not row:
             continue
         try:
-            page_id, changed_at = row[page_column].strip(), float(row[instant_column])
+            page_id, changed_at = row[page_column].strip(), float(row[time_column])
         except (IndexError, ValueError):
             page_id, changed_at = "", math.nan
         if not page_id or not math.isfinite(changed_at):
@@ -165,11 +167,11 @@ def _rows(source: Path, text: Iterable[str]) -> Iterator[tuple[str, float]]:
         yield page_id, changed_at
 
 
-def _grouped(page_ids: tuple[str, ...], pages: IntArray, instants: FloatArray) -> Histories:
-    order = np.lexsort((instants, pages))
-    pages, instants = pages[order], instants[order]
+def _grouped(page_ids: tuple[str, ...], pages: IntArray, times: FloatArray) -> Histories:
+    order = np.lexsort((times, pages))
+    pages, times = pages[order], times[order]
     fresh = np.ones(pages.size, dtype=np.bool_)
-    fresh[1:] = (np.diff(pages) != 0) | (np.diff(instants) != 0)
-    pages, instants = pages[fresh], instants[fresh]
+    fresh[1:] = (np.diff(pages) != 0) | (np.diff(times) != 0)
+    pages, times = pages[fresh], times[fresh]
     lengths = np.bincount(pages, minlength=len(page_ids))
-    return Histories(page_ids, instants, np.concatenate(([0], np.cumsum(lengths))))
+    return Histories(page_ids, times, np.concatenate(([0], np.cumsum(lengths))))

@@ -1,4 +1,4 @@
-"""Plots of experiments as SVG: freshness against bandwidth, a line a policy, bounds dashed."""
+"""SVG plots of experiments: freshness over bandwidth, one line per policy, bounds dashed."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ def plot_freshness(
     title: str,
     name: str = "policy",
 ) -> None:
-    """Draw freshness over a budget and write it as SVG.
+    """Plot freshness over a budget and write it as SVG.
 
     Args:
         rows: each with `name`, `x` and `freshness`.
         path: the SVG file.
         x: key of the horizontal axis.
-        x_label: its text.
+        x_label: label of the horizontal axis.
         title: text above.
-        name: key that tells the lines apart.
+        name: key that distinguishes the lines.
 
     Raises:
         OperatorError: matplotlib is not installed.
@@ -42,7 +42,7 @@ def plot_freshness(
     mpl.use("svg")
     from matplotlib import pyplot as plt
 
-    # Text stays text and ids do not change, so that a plot redrawn differs only where data did.
+    # Text stays text and ids are fixed, so that a redrawn plot differs only where the data does.
     with mpl.rc_context({"svg.fonttype": "none", "svg.hashsalt": "crawld"}):
         figure, axes = plt.subplots(figsize=(8.5, 5.5), layout="constrained")
         for index, line in enumerate(dict.fromkeys(str(row[name]) for row in rows)):

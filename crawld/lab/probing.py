@@ -1,9 +1,9 @@
-"""What it brings to ask undecided pairs for more pages before anything else.
+"""The effect of probing: pages that may decide undecided pairs are fetched first.
 
-A crawl has met more pages than it has fetched. The daemon visits those first that two undecided
-hosts both have: paths that one has shown and the other has met, then paths that both have met. No
-request is made that would not have been made later. Here the same is done to a web of replicas,
-round by round as the job runs, and everything is measured and judged anew.
+A crawl knows more pages than it has fetched. The daemon first visits those that both hosts of an
+undecided pair have: paths that one host has fetched and the other knows, then paths that both know.
+All of them would be visited later anyway. Here the same is done to a simulated web of replicas, in
+rounds like the runs of the job; each round measures and judges all pairs again.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ ROUNDS = 3
 
 @dataclass(frozen=True, slots=True)
 class ProbedTrial:
-    """The same trial after some rounds.
+    """A trial after some rounds of probing.
 
     Attributes:
-        trial: with the pages asked for.
-        pages: how many those were.
+        trial: with the pages probed.
+        pages: number of pages probed.
     """
 
     trial: Trial
@@ -36,7 +36,7 @@ class ProbedTrial:
 
 
 def probing_figures(trial: Trial) -> dict[str, float]:
-    """Return what pruning would do after some rounds, and the share of pages asked for so."""
+    """Return the effect of pruning after some rounds, and the share of pages probed."""
     asked = probe(trial)
     found = gate_figures(asked.trial)
     return {
@@ -47,62 +47,62 @@ def probing_figures(trial: Trial) -> dict[str, float]:
 
 
 def probe(trial: Trial, rounds: int = ROUNDS) -> ProbedTrial:
-    """Ask undecided pairs for more pages, some rounds."""
+    """Fetch more pages of undecided pairs, in some rounds."""
     before = len(trial.web.hosts.page_host)
     for _ in range(rounds):
-        trial = _judged(trial, _wanted(trial))
+        trial = _scored(trial, _pages_to_probe(trial))
     return ProbedTrial(trial, len(trial.web.hosts.page_host) - before)
 
 
-def _wanted(trial: Trial) -> Ids:
-    """Return the places of the unfetched pages to ask for, ascending."""
+def _pages_to_probe(trial: Trial) -> Ids:
+    """Return the indices of the unfetched pages to fetch, ascending."""
     web = trial.web
-    met = _by_host(web.unfetched.host, web.unfetched.path.tolist(), len(web.hosts))
-    shown = _by_host(web.hosts.page_host, web.hosts.page_path.tolist(), len(web.hosts))
+    known = _by_host(web.unfetched.host, web.unfetched.path.tolist(), len(web.hosts))
+    fetched = _by_host(web.hosts.page_host, web.hosts.page_path.tolist(), len(web.hosts))
     gated = gated_candidates(trial)
     wanted: set[int] = set()
     for at in np.flatnonzero(has_evidence(trial) & ~gated).tolist():
         if is_undecided(evidence_of(trial, at)):
             key = int(trial.sets.candidates.keys[at])
             one, other = key >> 32, key & 0xFFFFFFFF
-            wanted.update(_of_pair(met[one], shown[one], met[other], shown[other]))
+            wanted.update(_pages_of_pair(known[one], fetched[one], known[other], fetched[other]))
     return np.array(sorted(wanted), dtype=np.int64)
 
 
-def _of_pair(
-    met: dict[int, int],
-    shown: dict[int, int],
-    met_there: dict[int, int],
-    shown_there: dict[int, int],
+def _pages_of_pair(
+    known: dict[int, int],
+    fetched: dict[int, int],
+    known_there: dict[int, int],
+    fetched_there: dict[int, int],
 ) -> list[int]:
-    """Return places of pages of either host, as many as one pair may ask for at a time."""
-    here = [place for path, place in met.items() if path in shown_there]
-    there = [place for path, place in met_there.items() if path in shown]
+    """Return indices of pages of either host, up to the limit for one pair and round."""
+    here = [place for path, place in known.items() if path in fetched_there]
+    there = [place for path, place in known_there.items() if path in fetched]
     both = [
         page
-        for path, place in met.items()
-        if path in met_there
-        for page in (place, met_there[path])
+        for path, place in known.items()
+        if path in known_there
+        for page in (place, known_there[path])
     ]
     return [*here[:PROBED_PATHS], *there[:PROBED_PATHS], *both][: 2 * PROBED_PATHS]
 
 
 def _by_host(host: Ids, paths: Sequence[int], count: int) -> list[dict[int, int]]:
-    """Return for each host its paths, and the place of each."""
+    """Return for each host its paths, and the index of each."""
     found: list[dict[int, int]] = [{} for _ in range(count)]
     for place, (owner, path) in enumerate(zip(host.tolist(), paths, strict=True)):
         found[owner][path] = place
     return found
 
 
-def _judged(trial: Trial, wanted: Ids) -> Trial:
-    web = _fetched(trial.web, wanted)
+def _scored(trial: Trial, wanted: Ids) -> Trial:
+    web = _with_pages(trial.web, wanted)
     measured = HostFeatures.of(web.hosts).pairs(trial.sets.candidates.keys)
     scores = {name: model.judge(measured) for name, model in trial.models.items()}
     return replace(trial, web=web, sets=replace(trial.sets, candidates=measured), scores=scores)
 
 
-def _fetched(web: ReplicaWeb, wanted: Ids) -> ReplicaWeb:
+def _with_pages(web: ReplicaWeb, wanted: Ids) -> ReplicaWeb:
     hosts, rest = web.hosts, web.unfetched
     left = np.ones(len(rest.host), dtype=bool)
     left[wanted] = False

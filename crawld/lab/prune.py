@@ -1,13 +1,14 @@
-"""What pruning buys: one web crawled with and without it, at the same budget.
+"""The effect of pruning: one web crawled with and without it, at the same budget.
 
-The web is one of `simweb/replica_web.py` with a set share of replicated hosts. It is searched as
-the daemon would, knowing nothing of the truth; the pages of each group but those of the host with
-most pages rest where that host has the path. The budget, visits a day over all hosts, is spread
-evenly; pages change at random (Poisson) at rates drawn once a page of the original site.
+The web is one of `simweb/replica_web.py` with a given share of replicated hosts. It is searched as
+the daemon would, without the truth. In each group the host with most pages is kept, and the pages
+of the others rest (are not visited) if the kept host has the path. The budget, visits a day over
+all hosts, is spread evenly; pages change at random (Poisson) at rates drawn once per page of the
+original site.
 
-Freshness is over *names*: every host and path that was fetched. A name that rests shows the kept
-host's copy; where the texts of both were compared and differ (a stale or an altered copy), it
-counts as never fresh, although the newer text may be the better one.
+Freshness is over *names*: every host and path that was fetched. A resting name shows the kept
+host's copy; if the texts of both were compared and differ (a stale or an altered copy), it counts
+as never fresh, although the newer text may be the better one.
 """
 
 from __future__ import annotations
@@ -32,22 +33,22 @@ INTERVAL_SIGMA = 1.3
 
 @dataclass(frozen=True, slots=True)
 class PruningResult:
-    """What one crawl with pruning came to, beside the same without.
+    """One crawl with pruning compared with the same crawl without.
 
     Attributes:
         hosts: hosts of the web.
-        replicated: share of them that are copies of another or have copies.
+        replicated: share of them in groups of replicas.
         pruned: hosts pruned.
-        wrongly: of these, hosts that are no copy of the host kept.
+        wrongly: pruned hosts that are not replicas of the kept host.
         pages: names fetched.
         resting: names that rest.
-        only_there: names of pruned hosts that go on being visited, being nowhere else.
+        only_there: names of pruned hosts that are still visited, since the kept host lacks them.
         other_text: names that rest and showed another text when compared.
-        saved: share of the visits saved at the same freshness of what is kept.
+        saved: share of the visits saved at the same freshness of the kept names.
         before: mean freshness of all names without pruning.
-        after: with it, at the same budget.
+        after: the same with pruning, at the same budget.
         kept_after: mean freshness of the names that do not rest.
-        lent: what the pruned hosts add as capacity, each host asked as often as before.
+        lent: capacity that the pruned hosts add, each host requested as often as before.
     """
 
     hosts: int
@@ -68,13 +69,13 @@ class PruningResult:
 def compare_pruning(
     *, hosts: int, replicated: float, visits_per_page_day: float, seed: int
 ) -> PruningResult:
-    """Return what pruning buys on one web.
+    """Return the effect of pruning on one web.
 
     Args:
         hosts: hosts of the web.
-        replicated: share of them that belong to groups of replicas.
+        replicated: share of them in groups of replicas.
         visits_per_page_day: the budget, over the pages of all hosts.
-        seed: of everything drawn.
+        seed: of all draws.
     """
     trial = run_trial(scale_web(STANDARD, hosts, replicated), seed)
     one, other = pair_hosts(trial.sets.candidates.keys[gated_candidates(trial)])

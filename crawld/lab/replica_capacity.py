@@ -1,9 +1,10 @@
-"""What idle replicas add: the pages of a host visited at its own pace, and with its copies' turns.
+"""The capacity that idle replicas add: pages visited at their host's own pace, and with replicas.
 
-Every host may be asked the same number of times a day, its delay being that of all. A replica whose
-pages all rest is idle; where none of them showed another text, it may stand in. As in the daemon
-(`daemon/capacity.py`) a page it has shown must be shown by its own host next, so that at most every
-other visit of a page is lent; and each own visit that differs costs the replica a visit to check.
+Every host may be requested the same number of times a day. A replica is idle if all its pages rest
+(are not visited); if none of them showed another text, it may serve for its kept host. As in the
+daemon (`daemon/crawl/replica_fetch.py`), a page fetched from a replica must be fetched from its own
+host next, so that at most every other visit of a page uses a replica; and each visit to the own
+host that differs costs the replica one check.
 """
 
 from __future__ import annotations
@@ -23,14 +24,14 @@ Floats = npt.NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True)
 class LentCapacity:
-    """What idle replicas add.
+    """The capacity that idle replicas add.
 
     Attributes:
-        idle: replicas that may stand in.
-        helped: pages of the hosts they copy.
-        faster: visits of those pages with them, in visits without.
-        alone: mean freshness of those pages without.
-        together: with them.
+        idle: number of usable replicas.
+        helped: number of pages of the hosts they copy.
+        faster: visits of those pages with replicas, divided by visits without.
+        alone: mean freshness of those pages without replicas.
+        together: the same with replicas.
     """
 
     idle: int
@@ -49,15 +50,15 @@ def lent_capacity(
     rate: Floats,
     visits_per_host_s: float,
 ) -> LentCapacity:
-    """Return what idle replicas add.
+    """Return the capacity that idle replicas add.
 
     Args:
         host: (n,) the host of each page.
-        canonical: (hosts,) the host kept of each; itself where it is no replica.
-        rests: (n,) whether the page rests, being a replica's.
-        other_text: (n,) whether it showed another text than the page kept.
+        canonical: (hosts,) the kept host of each; itself if it is no replica.
+        rests: (n,) whether the page rests as a replica's.
+        other_text: (n,) whether it showed another text than the kept page.
         rate: (n,) changes per second.
-        visits_per_host_s: visits each host may be asked for in a second.
+        visits_per_host_s: visits per second that each host permits.
     """
     count = len(canonical)
     own = _count(host, count)
@@ -66,7 +67,7 @@ def lent_capacity(
     is_copy = canonical != np.arange(count)
     idle = np.flatnonzero(is_copy & (resting == own) & (altered == 0) & (own > 0))
     copies = _count(canonical[idle], count)
-    # Of several copies the one with most pages says how many may be lent.
+    # Of several replicas the one with most pages limits the share of visits that can use one.
     shared = np.zeros(count)
     np.maximum.at(shared, canonical[idle], own[idle].astype(float))
     helped = (copies[host] > 0) & ~rests

@@ -31,7 +31,7 @@ Table = dict[str, Any]
 def report(
     parameters: WebParameters, seeds: Sequence[int], progress: Callable[[str], None]
 ) -> Table:
-    """Return every table of one web, JSON types: means over the seeds."""
+    """Return all tables of one web as JSON types: means over the seeds."""
     figures: list[Table] = []
     for seed in seeds:
         progress(f"{parameters.name} web, seed {seed}")
@@ -42,7 +42,7 @@ def report(
 
 
 def as_markdown(table: Table) -> str:
-    """Return the tables of one web for a person."""
+    """Return the tables of one web as Markdown."""
     lines = [f"## The {table['web']} web, seeds {', '.join(map(str, table['seeds']))}", ""]
     lines += ["| measure | mean |", "|---|---|"]
     lines += [f"| {name} | {_text(value)} |" for name, value in table["accuracy"].items()]
@@ -104,7 +104,7 @@ def _figures(trial: Trial, seed: int) -> Table:
 
 
 def _mean(values: Sequence[Any]) -> object:
-    """Return the mean of equally shaped values; a key that some lack is averaged over the rest."""
+    """Return the mean of values of equal shape; a key missing in some is averaged over the rest."""
     if isinstance(values[0], dict):
         names = dict.fromkeys(name for value in values for name in value)
         return {name: _mean([value[name] for value in values if name in value]) for name in names}

@@ -1,7 +1,7 @@
-"""How well replicas are found on the web of replicas, with the truth at hand.
+"""Quality of the replica search on a simulated web, compared with the truth.
 
-All figures are over the candidates that are not obvious positives, unless they say otherwise; the
-truth is read by nothing but the measures and the upper bound.
+All figures are over the candidates that are not obvious positives, unless stated otherwise. Only
+the measures and the upper bound use the truth.
 """
 
 from __future__ import annotations
@@ -49,14 +49,14 @@ FIXED_ALPHAS = (0.5, 0.6)
 
 @dataclass(frozen=True)
 class Trial:
-    """One web, measured once.
+    """One web and the models trained on it.
 
     Attributes:
         web: the web and its truth.
-        sets: candidates and what training starts from.
+        sets: candidates and the training pairs.
         truth: which candidates are replicas.
         models: `five` and `all`.
-        scores: what each says of the candidates.
+        scores: scores of the candidates by each model.
     """
 
     web: ReplicaWeb
@@ -67,20 +67,20 @@ class Trial:
 
     @cached_property
     def pages(self) -> Ids:
-        """Pages fetched of each host."""
+        """Pages fetched from each host."""
         return np.bincount(self.web.hosts.page_host, minlength=len(self.web.hosts))
 
     @property
     def judged(self) -> NDArray[np.bool_]:
-        """The candidates that are not obvious positives."""
+        """Which candidates are not obvious positives."""
         return ~self.sets.obvious
 
     def auc(self, scores: Floats | Ids) -> float:
-        """Return the area under the ROC curve of one score a candidate."""
+        """Return the area under the ROC curve of one score per candidate."""
         return area_under_roc(scores[self.judged], self.truth[self.judged])
 
     def upper(self, features: Sequence[Feature]) -> Floats:
-        """Return the scores of the classifier that is told the truth."""
+        """Return the scores of a classifier trained on the truth."""
         return supervised_scores(
             DistinctVectors.of(self.sets.candidates.bins(features)), self.truth
         )
@@ -92,7 +92,7 @@ FEATURE_SETS = {"five": FIVE, "all": ALL}
 def prepare(
     parameters: WebParameters, seed: int
 ) -> tuple[ReplicaWeb, TrainingPairs, NDArray[np.bool_]]:
-    """Return a web, its candidates measured, and which of them are replicas."""
+    """Return a web, its training pairs, and which candidates are replicas."""
     web = make_web(parameters, seed)
     index = find_candidates(web.hosts)
     keys = index.candidates().keys
@@ -115,7 +115,7 @@ def run_trial(parameters: WebParameters, seed: int) -> Trial:
 
 
 def accuracy(trial: Trial) -> dict[str, float]:
-    """Return every area under the curve, recall by cause, and what the gate lets through."""
+    """Return all areas under the curve, recall by cause, and the figures of the gate."""
     found: dict[str, float] = {}
     for name, features in FEATURE_SETS.items():
         suffix = "" if name == "all" else f"_{name}"
@@ -137,11 +137,11 @@ def accuracy(trial: Trial) -> dict[str, float]:
 
 
 def gate_figures(trial: Trial) -> dict[str, float]:
-    """Return what pruning at the default threshold would do.
+    """Return the effect of pruning at the default threshold.
 
-    `gated_recall` is over all true pairs that are not obvious, those that phase 1 missed included;
-    `false_prunings` over all candidates, the obvious ones included; so are those that only the
-    closure of groups adds.
+    `gated_recall` is over all true pairs that are not obvious, including those that phase 1
+    missed; `false_prunings` is over all candidates, including the obvious ones, and over the pairs
+    that only the closure of groups adds.
     """
     passes = gated_candidates(trial)
     keys = trial.sets.candidates.keys
@@ -167,7 +167,7 @@ def gate_figures(trial: Trial) -> dict[str, float]:
 
 
 def gated_candidates(trial: Trial) -> NDArray[np.bool_]:
-    """Return which candidates pass the gate, asked pair by pair as the daemon asks it."""
+    """Return which candidates pass the gate, pair by pair as in the daemon."""
     passes = np.zeros(len(trial.truth), dtype=bool)
     for at in np.flatnonzero(has_evidence(trial)).tolist():
         passes[at] = passes_gate(evidence_of(trial, at))
@@ -175,7 +175,7 @@ def gated_candidates(trial: Trial) -> NDArray[np.bool_]:
 
 
 def has_evidence(trial: Trial) -> NDArray[np.bool_]:
-    """Return which candidates something speaks for; only those can be gated or undecided."""
+    """Return which candidates have any evidence; only those can pass the gate or be undecided."""
     hosts, measured = trial.web.hosts, trial.sets.candidates
     declared = {min(pair) << 32 | max(pair) for pair in {*hosts.redirects, *hosts.canonicals}}
     worth: NDArray[np.bool_] = (
@@ -187,7 +187,7 @@ def has_evidence(trial: Trial) -> NDArray[np.bool_]:
 
 
 def evidence_of(trial: Trial, at: int) -> PairEvidence:
-    """Return what is known of a candidate, as the daemon would."""
+    """Return the evidence on a candidate, as the daemon would."""
     hosts, content = trial.web.hosts, trial.sets.candidates.content
     key = int(trial.sets.candidates.keys[at])
     a, b = key >> 32, key & 0xFFFFFFFF
@@ -211,8 +211,8 @@ def detection(
 ) -> tuple[float, float]:
     """Return the mean of 1/rank of one replica among k random non-replicas, and its half interval.
 
-    Order within ties is random. The rank is drawn as the urn gives it: how many of the k stand
-    above the replica, how many beside it. A web with fewer than k non-replicas takes all.
+    Order within ties is random. The rank is drawn from the urn: how many of the k are above the
+    replica, and how many are equal. A web with fewer than k non-replicas uses all.
 
     Returns:
         The mean over `DRAWS` and 1.96 standard errors of it.
@@ -233,9 +233,9 @@ def detection(
 def url_reduction(trial: Trial, scores: Floats | Ids, false_rate: float) -> float:
     """Return the share of all fetched pages that pruning at a false-positive rate would save.
 
-    The threshold lets through that share of the non-replicas. Of every group closed over the
-    *true* pairs above it, all pages but those of the host with most are saved; the denominator is
-    every page fetched. What is lost by false pairs is not set against it, as published.
+    The threshold passes that share of the non-replicas. In every group closed over the *true*
+    pairs above it, all pages but those of the host with most are saved; the denominator is every
+    page fetched. As published, losses by false pairs are not subtracted.
     """
     judged = trial.judged
     others = np.sort(scores[judged & ~trial.truth])[::-1]
@@ -301,12 +301,12 @@ def reliability(trial: Trial) -> dict[str, tuple[int, float, float]]:
 
 def _pu_auc(trial: Trial, features: tuple[Feature, ...]) -> float:
     vectors, certain, unlabelled, _ = distinct_vectors(trial.sets, features)
-    learnt = run_em(TrainingVectors(vectors.vectors, certain, unlabelled, positive=True))
-    return trial.auc(learnt.rules.scores()[vectors.number[: len(trial.truth)]])
+    trained = run_em(TrainingVectors(vectors.vectors, certain, unlabelled, positive=True))
+    return trial.auc(trained.rules.scores()[vectors.number[: len(trial.truth)]])
 
 
 def probability_scores(scores: PairScores) -> Floats:
-    """Return probabilities, those that are equal in order of the rank."""
+    """Return probabilities, with equal ones in order of the rank."""
     order = scores.dominates / (1.0 + scores.dominates.max(initial=0))
     ranked: Floats = np.round(scores.probability, 9) + 1e-10 * order
     return ranked

@@ -1,8 +1,8 @@
-"""What a simulation is about: pages, the period scored, and what a policy may know before it.
+"""The subject of a simulation: pages, the scored period, and what a policy may know before it.
 
 The pages of a history file that exist by the end of the period take part; those born inside it
-count from birth. All copies are stale at the start. What lies before the start is the past, which
-a policy may know; a run that is told of the period itself is hindsight and says so.
+count from their birth. All copies are stale at the start. What lies before the start is the past,
+which a policy may know; a run that knows the period itself is marked as hindsight.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ Floats = NDArray[np.float64]
 DAY_S = 86_400.0
 YEAR_S = 365 * DAY_S
 _PAGES_FITTED = 4_000
-"""The scale model is fitted to a sample of a large site: enough for seven weights and a shape."""
+"""Sample size for the scale model of a large site: enough for seven weights and a shape."""
 
 
 @dataclass(frozen=True)
@@ -40,8 +40,8 @@ class Scenario:
 
     Attributes:
         histories: pages that exist by the end of the period.
-        start: begin of the period, Unix seconds. end: its end.
-        seed: of everything drawn.
+        start: start of the period, Unix seconds. end: its end.
+        seed: of all draws.
     """
 
     histories: Histories
@@ -61,7 +61,7 @@ class Scenario:
 
     @cached_property
     def born_at(self) -> Floats:
-        """Instant from which each page counts: the start, or its first change inside."""
+        """Time from which each page counts: the start, or its first change inside."""
         return np.maximum(self.histories.born_at(), self.start)
 
     @cached_property
@@ -70,11 +70,11 @@ class Scenario:
         return int(self.histories.changes_in(self.start, self.end).sum())
 
     def past_models(self) -> list[PageModel]:
-        """Return a change model of each page, as a full history up to the start leaves it."""
+        """Return the change model of each page after its full history up to the start."""
         models = []
         for index in range(self.pages):
-            instants = self.histories.page(index)
-            known = instants[instants < self.start].tolist()
+            times = self.histories.page(index)
+            known = times[times < self.start].tolist()
             model = PageModel()
             if known:
                 model.observe_changes(known, self.start)
@@ -100,8 +100,8 @@ class Scenario:
         """Return the distribution of the interval between changes of each page over a period."""
         counts, still_open = [], []
         for index in range(self.pages):
-            instants = self.histories.page(index)
-            inside = instants[(instants >= since) & (instants < until)]
+            times = self.histories.page(index)
+            inside = times[(times >= since) & (times < until)]
             counts.append(bin_counts(np.diff(inside)))
             still_open.append(until - (inside[-1] if len(inside) else since))
         prior = exponential_mass(self.rates(since, until)) + 1e-3
@@ -120,18 +120,18 @@ def scenario_of(
 
     Args:
         histories: recorded pages.
-        start: begin of the period; without it the period ends with the last change recorded.
+        start: start of the period; None: the period ends with the last recorded change.
         duration_s: its length, > 0.
-        min_changes: only pages with at least so many changes inside take part.
-        seed: of everything drawn.
+        min_changes: only pages with at least this number of changes inside take part.
+        seed: of all draws.
 
     Raises:
-        OperatorError: no page takes part, or the period is none.
+        OperatorError: no page takes part, or the period is empty.
     """
     if not (math.isfinite(duration_s) and duration_s > 0):
         raise OperatorError("the duration must be positive", hint="For example --duration 365d.")
     if histories.changed_at.size == 0:
-        raise OperatorError("the histories hold no change", hint="Give a file with changes.")
+        raise OperatorError("the histories contain no change", hint="Use a file with changes.")
     begin = float(histories.changed_at.max()) - duration_s if start is None else start
     end = begin + duration_s
     chosen = (histories.born_at() < end) & (histories.changes_in(begin, end) >= min_changes)

@@ -1,10 +1,10 @@
-"""Policies on recorded histories: the daemon's own objects, slot by slot.
+"""Simulates policies on recorded histories, slot by slot, with the daemon's own policy objects.
 
-A run gives a policy the pages and, where it uses one, the past; then at each slot it asks for a
-page, shows it what a visit reveals and nothing else, and keeps the books of freshness and age. One
-host, slots equally spaced, one visit a slot.
+A run gives a policy the pages and, if it uses one, the past. At each slot it asks the policy for a
+page, shows it the result of the visit and nothing else, and updates freshness and age. One host,
+equally spaced slots, one visit a slot.
 
-Must never: let a policy see a change before a visit or a hint told it, unless the run is marked
+Must never: let a policy see a change before a visit or a hint shows it, unless the run is marked as
 hindsight.
 """
 
@@ -31,9 +31,9 @@ class Task:
     Attributes:
         policy: name of the policy.
         visits_per_page_day: budget.
-        fraction: of the full rate, where the budget was given so.
-        hindsight: tell the policy the rates and histograms of the period itself.
-        hints: how hints come, or None for none.
+        fraction: of the full rate, if the budget was given so.
+        hindsight: give the policy the rates and histograms of the period itself.
+        hints: properties of the hints; None: no hints.
     """
 
     policy: str
@@ -56,7 +56,7 @@ def run(scenario: Scenario, task: Task) -> dict[str, object]:
     slot_s = DAY_S / (task.visits_per_page_day * scenario.pages)
     entrant = make_contender(task.policy, scenario, slot_s=slot_s, hindsight=task.hindsight)
     if entrant.policy is None:
-        score = _at_ideal_instants(scenario, entrant)
+        score = _at_ideal_times(scenario, entrant)
     else:
         score = _slot_by_slot(scenario, task, entrant, slot_s)
     return {
@@ -81,10 +81,10 @@ def _slot_by_slot(scenario: Scenario, task: Task, entrant: Contender, slot_s: fl
     visit = _visits(copies, policy, entrant.models, feed)
     for slot in range(int(scenario.duration_s / slot_s)):
         at = scenario.start + slot * slot_s
-        births.until(at)
+        births.add_until(at)
         if feed is not None:
             feed.deliver(policy, at)
-            if feed.takes(slot):
+            if feed.takes_slot(slot):
                 continue
         page = policy.select(at)
         if page is not None:
@@ -95,7 +95,7 @@ def _slot_by_slot(scenario: Scenario, task: Task, entrant: Contender, slot_s: fl
 def _visits(
     copies: Copies, policy: Policy, models: list[PageModel] | None, feed: HintFeed | None
 ) -> Callable[[int, float], None]:
-    """Return what a visit does: refresh the copy, tell the policy."""
+    """Return the function that visits a page: it refreshes the copy and informs the policy."""
 
     def plain(page: int, at: float) -> None:
         found = copies.visit(page, at)
@@ -105,7 +105,7 @@ def _visits(
         found = copies.visit(page, at)
         assert models is not None
         if feed is not None:
-            feed.found(policy, page, found)
+            feed.record_visit(policy, page, found)
         model = models[page]
         model.observe_changes(found, at)
         policy.record_visit(page, at, VisitObservation(bool(found), tuple(found), model))
@@ -114,7 +114,7 @@ def _visits(
 
 
 class _Births:
-    """Adds the pages born inside the period when their time comes."""
+    """Adds the pages born inside the period at their time."""
 
     def __init__(self, scenario: Scenario, policy: Policy) -> None:
         born = scenario.born_at
@@ -125,14 +125,14 @@ class _Births:
         self._policy = policy
         self._next = 0
 
-    def until(self, at: float) -> None:
+    def add_until(self, at: float) -> None:
         while self._born[self._next] <= at:
             self._policy.add(self._pages[self._next], None)
             self._next += 1
 
 
-def _at_ideal_instants(scenario: Scenario, entrant: Contender) -> Score:
-    """Score visits at the ideal instants themselves: a line of reference, impolite."""
+def _at_ideal_times(scenario: Scenario, entrant: Contender) -> Score:
+    """Score visits at the ideal times themselves: an impolite reference."""
     copies = Copies(scenario)
     for page, (frequency, phase) in enumerate(
         zip(entrant.frequency.tolist(), entrant.phases.tolist(), strict=True)

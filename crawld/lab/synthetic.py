@@ -1,7 +1,7 @@
 """Synthetic change histories whose true rate is known: Poisson, bursty, periodic.
 
-Mean rates are log-uniform between two bounds, as rates on the web span decades. All are drawn from
-one seeded generator, so that a seed names an experiment.
+Mean rates are log-uniform between two bounds, as rates on the web span decades. All draws use one
+seeded generator, so that a seed identifies an experiment.
 """
 
 from __future__ import annotations
@@ -48,9 +48,9 @@ def synthetic(
     Args:
         kind: a name in `KINDS`.
         pages: number of pages, > 0.
-        start: from this instant on every page runs in its stationary regime (warmed up before).
+        start: time from which every page is in its stationary regime (warmed up before).
         end: no change at or after it.
-        rng: source of chance.
+        rng: random generator.
 
     Returns:
         The histories, with one change of each page before `start`, and their true rates per second.
@@ -72,11 +72,11 @@ def synthetic(
 def _one(
     gaps: Gaps, rate: float, *, start: float, end: float, rng: np.random.Generator
 ) -> FloatArray:
-    # Twenty mean intervals and a random phase before the start forget where the process began.
+    # Twenty mean intervals and a random phase before the start remove the effect of the beginning.
     begin = start - (20.0 + rng.random()) / rate
     size = int((end - begin) * rate * 1.3 + 60)
-    instants = begin + np.cumsum(gaps(rng, size)) / rate
-    while instants[-1] < end:
-        instants = np.append(instants, instants[-1] + np.cumsum(gaps(rng, size)) / rate)
-    first = max(int(np.searchsorted(instants, start)) - 1, 0)
-    return instants[first : int(np.searchsorted(instants, end))]
+    times = begin + np.cumsum(gaps(rng, size)) / rate
+    while times[-1] < end:
+        times = np.append(times, times[-1] + np.cumsum(gaps(rng, size)) / rate)
+    first = max(int(np.searchsorted(times, start)) - 1, 0)
+    return times[first : int(np.searchsorted(times, end))]

@@ -1,13 +1,13 @@
-"""A synthetic web at full size: what politeness costs, and how near each policy comes to the bound.
+"""A synthetic web at full size: the cost of politeness, and how near each policy is to the bound.
 
-Few hosts hold most pages (Zipf), rates are lognormal and independent of the host, every host
-permits one visit in 15 s. Allocations are scored in closed form over all pages; RANDOM by its exact
-expression; MERGE and DELAYED are laid out on a sample of hosts (of a big host on a sample of its
-pages at their own frequencies) and scored by the exact expectation given their visits, as a ratio
-to equal spacing. Each bandwidth is one step; a run that was interrupted goes on after the last one.
+Few hosts have most pages (Zipf), rates are lognormal and independent of the host, every host
+permits one visit in 15 s. Allocations are scored in closed form over all pages, RANDOM by its exact
+expression. MERGE and DELAYED are laid out on a sample of hosts (of a big host on a sample of its
+pages at their own frequencies) and scored by the exact expectation given their visits, relative to
+equal spacing. Each bandwidth is one step; an interrupted run continues after the last one.
 
-Source: PUC-Rio dissertation, chapters 3 to 5 (WEBBASE). Their collection is not public: shape and
-order are to be compared, not digits.
+Source: PUC-Rio dissertation, chapters 3 to 5 (WEBBASE). Their collection is not public: compare
+shape and order, not digits.
 """
 
 from __future__ import annotations
@@ -64,8 +64,8 @@ def run_webbase(
         pages: pages of the web.
         hosts: hosts of the web.
         seed: of the web and of the samples.
-        kept: result of an interrupted run; its steps are taken over where it is of the same web.
-        done: told the result so far after each bandwidth.
+        kept: result of an interrupted run; its steps are reused if it is of the same web.
+        done: called with the result so far after each bandwidth.
 
     Returns:
         JSON types: `rows` with policy, bandwidth_share, bandwidth (per second), freshness.
@@ -118,7 +118,7 @@ def _rows(web: PagesByHost, share: float, seed: int) -> list[Result]:
 
 
 def _cut(web: PagesByHost, frequency: Floats) -> Floats:
-    """Scale down the hosts that exceed their ceiling: what politeness leaves of an allocation."""
+    """Scale down the hosts that exceed their ceiling."""
     host = web.host_of_page()
     spent = np.bincount(host, frequency, web.hosts)
     scale = np.minimum(1.0, web.ceiling / np.maximum(spent, 1e-300))
@@ -141,7 +141,7 @@ def _random(web: PagesByHost, frequency: Floats) -> float:
 
 @dataclass(frozen=True, slots=True)
 class _Ratios:
-    """Freshness of MERGE and of DELAYED over that of equal spacing."""
+    """Freshness of MERGE and of DELAYED relative to equal spacing."""
 
     merge: float
     delayed: float
@@ -150,7 +150,7 @@ class _Ratios:
 def _spacing_ratios(web: PagesByHost, frequency: Floats, seed: int) -> _Ratios:
     rng = np.random.default_rng([seed, 7])
     sizes = np.diff(web.offsets)
-    # Hosts are drawn by their pages, so that the plain mean over them weighs every page alike.
+    # Hosts are drawn by their pages, so that the plain mean over them weights every page equally.
     drawn = rng.choice(web.hosts, _SAMPLED_HOSTS, p=sizes / sizes.sum())
     fixed = merge = delayed = 0.0
     for host in drawn.tolist():
@@ -171,7 +171,7 @@ def _spacing_ratios(web: PagesByHost, frequency: Floats, seed: int) -> _Ratios:
 
 def _scored(rate: Floats, f: Floats, phases: Floats, delay_s: float) -> tuple[float, float]:
     """Return the expected freshness of MERGE and of DELAYED on one host."""
-    # Long enough for several visits to nearly every page, short enough to be laid out at once.
+    # Long enough for several visits to nearly every page, short enough to lay out at once.
     span = min(_ROUNDS / float(np.quantile(f, 0.05)), _VISITS_MOST / float(f.sum()))
     visits = np.maximum(np.floor(f * span - phases).astype(np.int64) + 1, 0)
     page = np.repeat(np.arange(len(f)), visits)
@@ -186,7 +186,7 @@ def _scored(rate: Floats, f: Floats, phases: Floats, delay_s: float) -> tuple[fl
 
 
 def _expected(page: NDArray[np.int64], at: Floats, rate: Floats, f: Floats) -> float:
-    """Return mean freshness given visits, in units of what equal spacing would score.
+    """Return the mean freshness given the visits.
 
     Only the time between a page's first and last visit counts; a page visited less than twice is
     scored as equally spaced.

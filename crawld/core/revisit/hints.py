@@ -81,8 +81,8 @@ class Coverage:
             changed: probability of a change since the last visit, by the model.
             changed_before_lag: the same, of a change long enough ago to be reported by now.
         """
-        told = (1.0 - self.missed_share) * changed_before_lag
-        unhinted = np.maximum(changed - told, 0.0) / np.maximum(1.0 - told, _LEAST)
+        reported = (1.0 - self.missed_share) * changed_before_lag
+        unhinted = np.maximum(changed - reported, 0.0) / np.maximum(1.0 - reported, _LEAST)
         return np.where(changed > 0.0, unhinted / np.maximum(changed, _LEAST), 1.0)
 
 
@@ -100,8 +100,8 @@ def silence_factors(
     """
     if coverage.missed_share >= 1.0:
         return np.ones_like(since_s)
-    would_be_told = table.changed(age, scale_s, np.maximum(since_s - coverage.lag_s, 0.0))
-    return coverage.silence_factor(table.changed(age, scale_s, since_s), would_be_told)
+    changed_before_lag = table.changed(age, scale_s, np.maximum(since_s - coverage.lag_s, 0.0))
+    return coverage.silence_factor(table.changed(age, scale_s, since_s), changed_before_lag)
 
 
 class Belief(NamedTuple):

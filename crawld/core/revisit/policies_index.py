@@ -196,8 +196,8 @@ class IndexPolicy(PageSet):
         self._pages.set_visit(slot, at)
         self._queue.push_visited(slot)
         if slot in self._late_hints:
-            told_at, trust = self._late_hints.pop(slot)
-            self.record_hint(page, told_at, trust=trust)
+            hinted_at, trust = self._late_hints.pop(slot)
+            self.record_hint(page, hinted_at, trust=trust)
 
     def _learn(self, slot: int, at: float, observation: VisitObservation | None) -> None:
         visited_at, age, scale = self._pages.of(slot)
@@ -220,9 +220,9 @@ class IndexPolicy(PageSet):
         slot = self._slots.find(page)
         if slot == FREE or slot not in self._in_flight:
             return
-        told = self._in_flight.pop(slot)
-        if told is not None:
-            self._hinted.put(slot, told)
+        belief = self._in_flight.pop(slot)
+        if belief is not None:
+            self._hinted.put(slot, belief)
         elif math.isinf(self._pages.of(slot)[0]):
             self._queue.restore_new(slot)
         else:

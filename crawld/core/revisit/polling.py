@@ -59,8 +59,8 @@ def combine_quality(one: HintQuality, other: HintQuality | None) -> HintQuality:
     """Return the quality of the hints of two sources that miss changes independently."""
     if other is None:
         return one
-    told, also = 1.0 - one.missed_share, 1.0 - other.missed_share
-    if told + also <= 0.0:
+    first_share, second_share = 1.0 - one.missed_share, 1.0 - other.missed_share
+    if first_share + second_share <= 0.0:
         return one
     # A change that both report is reported by the faster.
     fast, slow = sorted((one, other), key=lambda source: source.lag_s)
@@ -69,7 +69,7 @@ def combine_quality(one: HintQuality, other: HintQuality | None) -> HintQuality:
     return HintQuality(
         (first * fast.lag_s + second * slow.lag_s) / (first + second),
         one.missed_share * other.missed_share,
-        (told * one.trust + also * other.trust) / (told + also),
+        (first_share * one.trust + second_share * other.trust) / (first_share + second_share),
     )
 
 
@@ -97,9 +97,9 @@ def plan_polls(
     scale = len(pages) / max(covered or len(pages), 1)
 
     def held(interval_s: float) -> float:
-        told = HintQuality(source.lag_s + 0.5 * interval_s, source.missed_share, source.trust)
+        quality = HintQuality(source.lag_s + 0.5 * interval_s, source.missed_share, source.trust)
         left = slots_per_s - requests / interval_s
-        return pages.forecast(left * scale, combine_quality(told, beside)).freshness
+        return pages.forecast(left * scale, combine_quality(quality, beside)).freshness
 
     without = pages.forecast(slots_per_s * scale, beside).freshness if len(pages) else 1.0
     nothing = PollPlan(None, 0.0, without, without)

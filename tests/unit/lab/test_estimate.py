@@ -78,7 +78,7 @@ def test_the_same_seed_gives_the_same_table():
         ({"visit_interval_s": 0.0}, "do not fit"),
         ({"visit_interval_s": 300 * DAY_S}, "do not fit"),
         ({"visit_interval_s": DAY_S, "start": 0.0}, "no page was born"),
-        ({"visit_interval_s": DAY_S, "truth": "rate"}, "synthetic pages only"),
+        ({"visit_interval_s": DAY_S, "truth": "rate"}, "only for synthetic pages"),
     ],
 )
 def test_experiments_that_cannot_be_run_are_refused(options, said):

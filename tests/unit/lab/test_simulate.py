@@ -147,7 +147,7 @@ def test_budgets_of_an_interval_scale_with_ten_thousand_pages():
 def test_polls_take_their_share_of_the_slots_and_lies_their_share_of_the_hints():
     case = scenario()
     feed = HintFeed(case, HintOptions.parse("lag=60,poll=600:0.1"))
-    assert sum(feed.takes(slot) for slot in range(1000)) == 100
+    assert sum(feed.takes_slot(slot) for slot in range(1000)) == 100
     assert str(HintOptions.parse("lag=60,false=0.1")) == "lag=60,miss=0,false=0.1"
     for text in ("", "lag", "lag=x", "lag=1,miss=1", "lag=-1", "poll=5", "lag=1,other=2"):
         with pytest.raises(OperatorError):
