@@ -194,7 +194,7 @@ def measure_copies(
     by_title: dict[str, list[Edit]] = {}
     for edit in edits:
         by_title.setdefault(edit.title, []).append(edit)
-        order.setdefault(edit.title, {})[edit.mark] = len(by_title[edit.title]) - 1
+        order.setdefault(edit.title, {})[edit.edit_mark] = len(by_title[edit.title]) - 1
     lags: list[float] = []
     uncopied = 0
     steps: list[tuple[float, int]] = []
