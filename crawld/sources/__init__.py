@@ -1,5 +1,4 @@
-"""What tells of changes without a visit to the page: histories, lists, announcements.
+"""Reads what sites publish about changes: wiki APIs, sitemaps, feeds, listings, event streams.
 
-Only text in and values out: how to ask, and what an answer means. The daemon asks, in the host's
-turn.
+Text in, values out; no requests. The daemon sends the requests, in the host's turn.
 """

@@ -1,19 +1,18 @@
-"""Reading streams of server-sent events, and what Wikimedia's say of pages.
+"""Reads streams of server-sent events and the page changes in Wikimedia's streams.
 
-`EventReader` takes bytes as they come and gives events, by the rules of the HTML standard. It holds
-at most one event, which has a bound: of a longer one the end is awaited and nothing kept.
+`EventReader` turns bytes into events by the rules of the HTML standard. It holds at most one event,
+of limited size; a longer event is dropped.
 
-`read_change` takes the data of one event. Two schemas are known: `mediawiki/recentchange`, and
-`mediawiki/page/change`, which names a page once where the former names each of its steps. What is
-no change of a page that a reader sees is None: categorisations, log entries that touch no text,
-and canaries, the events by which Wikimedia watches its own stream.
+`read_change` reads one event. It knows two schemas: `mediawiki/recentchange`, and
+`mediawiki/page/change`, which has one event per page where the former has one per step. It ignores
+events without a visible change of a page: categorizations, log entries that do not touch the text,
+and canaries, the events with which Wikimedia monitors its own stream.
 
-Where a stream goes on after a break is said by the id of its last event, handed back as it came. A
-stream that cannot go back that far starts where it can: `GapDetector` sees it from the events'
-instants.
+After a break the stream is resumed with the id of its last event. A stream that cannot go back that
+far starts later; `GapDetector` notices this from the times of the events.
 
-Of a farm's events few are of the wikis held. `host_filter` tells the others by their bytes: reading
-the JSON of all of them would cost four times as much as the stream itself.
+Few events of a wiki farm are about the mirrored wikis. `host_filter` finds the others by their
+bytes: parsing the JSON of all events would cost four times as much as the stream itself.
 
 Source: HTML Living Standard, section 9.2 (server-sent events); Wikimedia EventStreams
 (wikitech.wikimedia.org/wiki/Event_Platform/EventStreams_HTTP_Service).
@@ -32,42 +31,43 @@ from crawld.errors import InvalidUrlError
 from crawld.sources.listed_page import read_date
 
 MAX_EVENT_BYTES = 256 * 1024
-"""The data of one event; those of Wikimedia take one or two kilobytes."""
+"""Limit of the data of one event; those of Wikimedia take one or two kilobytes."""
 
 MAX_ID_BYTES = 8 * 1024
-"""An id is written into the file and into a header; Wikimedia's name some topics each."""
+"""Limit of an id, which is stored and sent in a header; Wikimedia's ids name several topics."""
 
 MAX_RETRY_S = 3_600.0
 
 CANARY_DOMAIN = "canary"
 
 GAP_S = 60.0
-"""A stream that goes on sooner after where it ended has left nothing out."""
+"""A stream that resumes at most this long after its last event has no gap, seconds."""
 
 RHYTHM = 8
-"""Pauses between events from which the rhythm of a stream is known."""
+"""Number of pauses between events from which the rhythm of a stream is known."""
 
 PAUSES = 5.0
-"""A stream that goes on after more than so many times its longest pause has left something out: by
-chance that comes once in a hundred thousand breaks of a stream without memory."""
+"""A stream that resumes after more than this many times its longest pause has a gap. For a
+memoryless stream this happens by chance once in a hundred thousand breaks.
+"""
 
 _MARK = b"\xef\xbb\xbf"
-"""A stream may begin with the mark of UTF-8."""
+"""The UTF-8 byte order mark, with which a stream may begin."""
 
 _ID = re.compile(rb"[\x21-\x7e\x80-\xff](?:[\t\x20-\x7e\x80-\xff]*[\x21-\x7e\x80-\xff])?").fullmatch
-"""An id that can be sent back in a header; with another one the stream could never be resumed."""
+"""An id that can be sent back in a header; other ids could never resume the stream."""
 
 _TEXT_TOUCHING = frozenset({"delete", "move", "import", "merge", "upload"})
-"""Logs whose entries change what a reader of the page sees."""
+"""Log types whose entries change what a reader of the page sees."""
 
 
 class StreamEvent(NamedTuple):
     """One event of a stream.
 
     Attributes:
-        data: its lines, joined.
-        kind: what the stream calls it; `message` without a name.
-        last_id: the id in force after it, empty before the first.
+        data: its data lines, joined.
+        kind: its event type; `message` by default.
+        last_id: the last id of the stream after this event, empty if there was none.
     """
 
     data: bytes
@@ -76,12 +76,12 @@ class StreamEvent(NamedTuple):
 
 
 class EventReader:
-    """A stream being read.
+    """Parses a stream of server-sent events.
 
     Attributes:
-        last_id: where the stream goes on after a break.
-        retry_s: how long it asks to be left alone after a break, None if it says nothing.
-        dropped: events too long to be kept.
+        last_id: where to resume the stream after a break.
+        retry_s: how long the server asks to wait after a break, None if it does not.
+        dropped: number of events that were too long.
     """
 
     def __init__(self, last_id: str = "") -> None:
@@ -98,7 +98,7 @@ class EventReader:
         self._skipping = False
 
     def feed(self, piece: bytes) -> Iterator[StreamEvent]:
-        """Yield the events that end in one more piece."""
+        """Yield the events that end in the next piece of the stream."""
         if not self._begun:
             piece = self._held + piece
             if _MARK.startswith(piece):
@@ -121,7 +121,7 @@ class EventReader:
                 yield event
 
     def _hold(self, rest: bytes) -> None:
-        """Keep a line that has not ended yet, as far as it could still matter."""
+        """Keep an unfinished line; of a line that is too long only the start."""
         if len(rest) > MAX_EVENT_BYTES:
             self._skipping = True
             rest = rest[:64]
@@ -142,13 +142,13 @@ class EventReader:
         elif field == b"event":
             self._kind = value[:100].decode("utf-8", "replace")
         elif field == b"id" and len(value) <= MAX_ID_BYTES and (not value or _ID(value)):
-            self._id = value.decode("latin-1")  # goes back byte by byte
+            self._id = value.decode("latin-1")  # sent back byte by byte
         elif field == b"retry" and value.isdigit() and len(value) < 10:
             self.retry_s = min(int(value) / 1000.0, MAX_RETRY_S)
         return None
 
     def _dispatch(self) -> StreamEvent | None:
-        # An id counts with the end of its event: half an event is read again after a break.
+        # An id takes effect at the end of its event: half an event is read again after a break.
         self.last_id = self._id
         data, kind, skipped = self._data, self._kind, self._skipping
         self._data, self._kind, self._size, self._skipping = [], "", 0, False
@@ -159,16 +159,16 @@ class EventReader:
 
 
 class PageChange(NamedTuple):
-    """A change of a page as a stream tells it.
+    """A change of a page, as a stream reports it.
 
     Attributes:
-        wiki: the wiki's name in its farm, as `enwiki`; empty where it is not said.
-        title: of the page, spelt as the wiki spells it.
-        url: canonical URL of the page, None where it is not said.
-        at: when it changed, Unix seconds; None where it is not said.
-        revision: number of the revision that came of it, None without one.
-        kind: `edit`, `new`, or what a log calls it.
-        origin: scheme and host of the wiki, empty where it is not said.
+        wiki: the wiki's name in its farm, such as `enwiki`; empty if not given.
+        title: of the page, in the wiki's spelling.
+        url: canonical URL of the page, None if not given.
+        at: when it changed, Unix seconds; None if not given.
+        revision: number of the new revision, None without one.
+        kind: `edit`, `new`, or the type of a log entry.
+        origin: scheme and host of the wiki, empty if not given.
     """
 
     wiki: str
@@ -181,18 +181,18 @@ class PageChange(NamedTuple):
 
 
 def parse_event(data: bytes) -> tuple[Mapping[str, object], float | None] | None:
-    """Return what an event says and when it was made, canaries included; None: it is no event."""
+    """Return the JSON object of an event and its time in Unix seconds; None if it is no object."""
     try:
         said = json.loads(data)
     except (ValueError, RecursionError):
         return None
     if not isinstance(said, dict):
         return None
-    return said, _instant(said)
+    return said, _event_time(said)
 
 
 def read_change(said: Mapping[str, object]) -> PageChange | None:
-    """Return the change an event tells of, None where it is of none that a reader sees."""
+    """Return the change that an event reports, None if it has no visible change of a page."""
     meta = _table(said, "meta")
     if meta.get("domain") == CANARY_DOMAIN:
         return None
@@ -216,7 +216,7 @@ def _recent_change(said: Mapping[str, object], meta: Mapping[str, object]) -> Pa
         _text(said, "wiki"),
         title,
         _url(_text(said, "title_url") or _text(meta, "uri")),
-        _instant(said),
+        _event_time(said),
         revision if isinstance(revision, int) else None,
         kind,
         _text(said, "server_url"),
@@ -233,7 +233,7 @@ def _page_change(said: Mapping[str, object], meta: Mapping[str, object]) -> Page
         _text(said, "wiki_id"),
         title.replace("_", " "),
         url,
-        _instant(said),
+        _event_time(said),
         revision if isinstance(revision, int) else None,
         kind,
         "",
@@ -241,7 +241,7 @@ def _page_change(said: Mapping[str, object], meta: Mapping[str, object]) -> Page
 
 
 def renamed_titles(said: Mapping[str, object]) -> tuple[str, str] | None:
-    """Return old and new title where an event tells of a move, None where it tells of none."""
+    """Return the old and new title if an event reports a move, else None."""
     if _text(said, "log_type") == "move":
         target = _text(_table(said, "log_params"), "target")
         return (_text(said, "title"), target) if target else None
@@ -256,62 +256,62 @@ def renamed_titles(said: Mapping[str, object]) -> tuple[str, str] | None:
 def host_filter(hosts: Iterable[str]) -> Callable[[bytes], object]:
     """Return a quick test whether the data of an event may name a page of some hosts.
 
-    >>> may_name = names_host(["a.test", "b.test"])
+    >>> may_name = host_filter(["a.test", "b.test"])
     >>> bool(may_name(b'{"title_url": "https://b.test/x"}')), bool(may_name(b'{"wiki": "c"}'))
     (True, False)
     """
     names = sorted(hosts)
-    # An international name may be written in letters of its own.
+    # An internationalized name may be written in Unicode.
     if any("xn--" in name for name in names):
         return lambda data: True
     return re.compile(b"|".join(re.escape(name.encode()) for name in names), re.IGNORECASE).search
 
 
 class GapDetector:
-    """Whether a stream that goes on after a break has left something out.
+    """Detects whether a stream that resumed after a break left events out.
 
-    A stream that cannot go back as far as it was asked to begins where it can: later than where it
-    ended, by much more than the pauses it makes. A quiet stream makes long ones, so that its rhythm
-    is learnt first, over several connections where one does not last.
+    A stream that cannot go back as far as requested starts where it can: later than where it ended,
+    by much more than its usual pauses. A quiet stream has long pauses, so its rhythm is learned
+    first, over several connections if one does not last.
     """
 
     def __init__(self) -> None:
         self._pauses: deque[float] = deque(maxlen=RHYTHM)
         self._last_at: float | None = None
         self._from: float | None = None
-        self._goes_on_at: float | None = None
+        self._resumed_at: float | None = None
 
     def start(self, asked_from: float | None) -> None:
-        """Begin another connection.
+        """Start another connection.
 
         Args:
-            asked_from: instant up to which all was told before, None where nothing was.
+            asked_from: Unix seconds up to which everything was received; None if nothing was.
         """
-        self._from, self._last_at, self._goes_on_at = asked_from, None, None
+        self._from, self._last_at, self._resumed_at = asked_from, None, None
 
     @property
     def since(self) -> float | None:
-        """Up to when all was told before, while it is open whether the stream goes on there."""
+        """Time up to which everything was received, until it is known whether there is a gap."""
         return self._from
 
     def observe(self, at: float) -> tuple[float, float] | None:
-        """Take the instant of an event; return the time left out once it is clear that some was."""
+        """Record the time of an event; return (start, end) of the gap once it is known to exist."""
         if self._last_at is not None:
             self._pauses.append(abs(at - self._last_at))
         self._last_at = at
         if self._from is None:
             return None
-        if self._goes_on_at is None:
-            self._goes_on_at = at
-        away_s = self._goes_on_at - self._from
+        if self._resumed_at is None:
+            self._resumed_at = at
+        away_s = self._resumed_at - self._from
         if away_s > GAP_S and len(self._pauses) < RHYTHM:
             return None
-        gap = (self._from, self._goes_on_at)
+        gap = (self._from, self._resumed_at)
         self._from = None
         return gap if away_s > max(GAP_S, PAUSES * max(self._pauses, default=0.0)) else None
 
 
-def _instant(said: Mapping[str, object]) -> float | None:
+def _event_time(said: Mapping[str, object]) -> float | None:
     stamp = said.get("timestamp")
     if isinstance(stamp, int | float) and not isinstance(stamp, bool) and 0 < stamp < 1e11:
         return float(stamp)

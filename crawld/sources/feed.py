@@ -1,17 +1,16 @@
-"""Reading RSS and Atom feeds: which pages are new or changed since the last look.
+"""Reads RSS and Atom feeds: which pages are new or changed since the last read.
 
-A feed is a window over the latest entries. An entry counts once: by its id and the date it bears,
-of which a hash is kept between two looks (`FeedWindow`). A feed none of whose entries was there
-before has moved on by more than its window, so something may have been missed.
+A feed is a window over the latest entries. An entry counts once, by a hash of its id and date, kept
+between two reads (`FeedWindow`). A feed in which every entry is new has moved on by more than its
+window, so entries may be missed.
 
-Dates are helped where they are wrong: an entry without one, or with one in the future, changed at
-some time since the last look. An entry that bears the date of another time zone is late or early by
-hours; that is for the reliability of the source to find.
+An entry without a date, or with one in the future, changed at some time since the last read. An
+entry with the date of another time zone is early or late by hours; the reliability measurement of
+the source detects that.
 
-MediaWiki's feeds name differences between revisions; they are led back to the page.
+Entries of MediaWiki feeds link to differences between revisions; they are mapped to the page.
 
-The parsing is feedparser's, which reads what is out there; entities of a document's own are dropped
-by it, and what it is given has a bound.
+feedparser parses the document and drops entities that it defines; the input size is limited.
 """
 
 from __future__ import annotations
@@ -31,19 +30,19 @@ from crawld.errors import InvalidUrlError
 from crawld.sources.listed_page import CLOCK_TOLERANCE_S, ListedPage, TimeSpan
 
 MAX_FEED_BYTES = 4 * 1024 * 1024
-"""A feed as read; most take some tens of kilobytes."""
+"""Limit of a feed; most take tens of kilobytes."""
 
 MAX_ENTRIES = 2_000
-"""Entries of one feed that are read, the first ones: feeds begin with the newest."""
+"""Entries of one feed that are read, from the start: feeds begin with the newest."""
 
 _SAFE = ";@$!*(),/~:"
 _XML = re.compile(rb"<(?:\?xml|rss|feed|rdf:RDF)[\s>:?]", re.IGNORECASE).search
 _HTML = re.compile(rb"<(?:!doctype\s+html|html|head|body)[\s>]", re.IGNORECASE).search
-_LOOK_BYTES = 2_048
+_SNIFF_BYTES = 2_048
 
 
 class FeedError(Exception):
-    """Why a document is no feed; the text is for a person."""
+    """A document is not a feed; the text is for a person."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,8 +50,8 @@ class FeedEntry:
     """One entry of a feed.
 
     Attributes:
-        entry: the page and when it is said to have changed.
-        key: hash of its id and date; another one is another change.
+        entry: the page and when it changed.
+        key: hash of its id and date; another key is another change.
     """
 
     entry: ListedPage
@@ -61,12 +60,12 @@ class FeedEntry:
 
 @dataclass(frozen=True, slots=True)
 class Feed:
-    """What a feed says.
+    """The content of a feed.
 
     Attributes:
-        entries: newest first, as written.
-        junk: entries without a URL that can be fetched.
-        ttl_s: how long it asks not to be asked again, None if it says nothing.
+        entries: in the feed's order, newest first.
+        junk: number of entries without a URL that can be fetched.
+        ttl_s: how long the feed asks not to be fetched again, None if it does not.
     """
 
     entries: tuple[FeedEntry, ...]
@@ -75,16 +74,16 @@ class Feed:
 
 
 def read_feed(body: bytes, url: str) -> Feed:
-    """Return what a feed says.
+    """Read a feed.
 
     Args:
         body: the document as received, at most `MAX_FEED_BYTES`.
         url: where it came from, for relative links.
 
     Raises:
-        FeedError: it is none.
+        FeedError: not a feed.
     """
-    start = body[:_LOOK_BYTES]
+    start = body[:_SNIFF_BYTES]
     if not _XML(start) and _HTML(start):
         raise FeedError("it is an HTML page")
     parsed = feedparser.parse(
@@ -124,10 +123,10 @@ def _page_of(written: str, home: str, base: str) -> str | None:
 
 
 def _wiki_page(url: str, home: str) -> str | None:
-    """Return the article of a link into the history of a wiki page; None: it is no such link.
+    """Return the article of a link into the history of a wiki page; None if it is no such link.
 
-    The feed's own link is an article too, `Special:RecentChanges` in the wiki's language: what
-    stands before its title stands before every title.
+    The feed's own link is an article too, `Special:RecentChanges` in the wiki's language: the part
+    before its title is the part before every title.
     """
     path, _, query = parse(url).target.partition("?")
     if not path.endswith("/index.php") or parse(url).origin != parse(home).origin:
@@ -143,14 +142,14 @@ def _wiki_page(url: str, home: str) -> str | None:
 
 
 def _stamp(row: dict[str, object]) -> float | None:
-    # Asked for by its own methods, feedparser would give one for the other, with a warning.
+    # feedparser's own `get` returns one for the other, with a warning.
     values = [dict.get(row, name) for name in ("updated_parsed", "published_parsed")]
-    instants = [
+    times = [
         float(calendar.timegm(value))
         for value in values
         if isinstance(value, time.struct_time) and value.tm_year >= 1970
     ]
-    return max(instants, default=None)
+    return max(times, default=None)
 
 
 def _key(name: str, stamp: float | None) -> int:
@@ -168,10 +167,10 @@ def _text(row: Mapping[str, object], key: str) -> str:
 
 
 class FeedWindow:
-    """What a feed held at the last look, and what is new at this one.
+    """The entries of a feed at the last read, to find the new ones.
 
     Attributes:
-        gap: whether the window has moved on past everything it held before.
+        gap: whether all entries of a read were new, so that some may be missed.
     """
 
     def __init__(self, keys: Iterable[int] = ()) -> None:
@@ -179,13 +178,13 @@ class FeedWindow:
         self.gap = False
 
     def new_entries(self, feed: Feed, now: float, last_look_at: float | None) -> list[ListedPage]:
-        """Return the entries that were not there before, each page once with its latest change.
+        """Return the entries that are new since the last read, each page once with its latest change.
 
         Args:
             feed: as read now.
             now: Unix seconds.
-            last_look_at: when it was read before, None if never; all its entries are news then, to
-                be weighed by their dates alone.
+            last_look_at: time of the last read, Unix seconds; None if there was none: then all
+                entries are new and only their dates count.
         """
         fresh = [row for row in feed.entries if row.key not in self._keys]
         self.gap = bool(self._keys) and bool(feed.entries) and len(fresh) == len(feed.entries)
@@ -203,5 +202,5 @@ class FeedWindow:
 
     @property
     def keys(self) -> list[int]:
-        """What to keep until the next look."""
+        """The keys to store until the next read."""
         return sorted(self._keys)

@@ -1,19 +1,19 @@
-"""What documents that list pages say of one page: its URL, and when it is said to have changed.
+"""A page as a sitemap, feed or listing names it: its URL and when it changed.
 
-A date is a span of time, not an instant: `2026-11-21` says that the page changed on some instant of
-that day. What a span means for a copy follows from three cases:
+A date is a span of time: `2026-11-21` says that the page changed at some time on that day. What a
+span means for a copy follows from three cases:
 
 1. The copy is older than the whole span: the page has changed since.
-2. The copy is younger than the whole span: nothing is said against it.
-3. The copy was made inside the span: it may or may not have the change. While the span lasts,
-   nobody can tell, and asking again at each poll would waste visits; once it is over, one visit
-   settles it, since the copy is younger than the span then (case 2). A span of a minute or less
-   is not waited for: the visit it may waste costs less than a document read twice.
+2. The copy is newer than the whole span: the date does not make it stale.
+3. The copy was made inside the span: it may or may not have the change. While the span lasts, more
+   visits cannot tell. Once it is over, one visit settles it, because the new copy is newer than the
+   span (case 2). For a span of a minute or less there is no wait: the visit that may be wasted
+   costs less than reading the document twice.
 
-A span that begins in the future says nothing: a clock is wrong, or the date is of something else;
-but of a moment ahead it says that the page has changed just now.
+A span that begins in the future is ignored: a clock is wrong, or the date means something else. If
+it begins at most `CLOCK_TOLERANCE_S` ahead, the page has changed just now.
 
-Source: Date and Time Formats, W3C note of 1997; RFC 3339; RFC 822 for what feeds write.
+Source: Date and Time Formats, W3C note of 1997; RFC 3339; RFC 822 (feeds).
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ from functools import lru_cache
 from typing import NamedTuple
 
 CLOCK_TOLERANCE_S = 300.0
-"""How far ahead of our clock a server's may be before its dates are not believed."""
+"""How far ahead of our clock a date may be before it is ignored, seconds."""
 
 SHORT_SPAN_S = 60.0
-"""Spans up to this are taken as instants."""
+"""Spans up to this length count as a point in time, seconds."""
 
 MAX_DATE_LENGTH = 64
 
@@ -41,7 +41,7 @@ _W3C = re.compile(
 
 
 class TimeSpan(NamedTuple):
-    """A span of time in which something happened, Unix seconds; the end is not part of it."""
+    """A span of time in which something happened, Unix seconds; `end` is exclusive."""
 
     first: float
     end: float
@@ -52,8 +52,8 @@ class ListedPage(NamedTuple):
 
     Attributes:
         url: canonical URL.
-        changed: when it changed last, None where that is not said.
-        every_s: how often it is said to change, None where that is not said.
+        changed: when it last changed; None if not given.
+        every_s: how often it changes, by its own account; None if not given.
     """
 
     url: str
@@ -62,24 +62,31 @@ class ListedPage(NamedTuple):
 
 
 class ChangeBounds(NamedTuple):
-    """What a date says: the earliest instant of the change, and up to when copies lack it."""
+    """Which copies a date makes stale.
+
+    Attributes:
+        first_at: earliest time of the change, Unix seconds.
+        last_at: copies made before this time lack the change, Unix seconds.
+    """
 
     first_at: float
     last_at: float
 
 
 def change_bounds(changed: TimeSpan, now: float) -> ChangeBounds | None:
-    """Return which copies the date of a page makes stale, None where it is not believed.
+    """Return which copies the date of a page makes stale, None if the date is ignored.
 
     Args:
-        changed: when the page is said to have changed.
+        changed: when the page changed, as the document says.
         now: Unix seconds.
 
-    >>> day = Span(86_400.0, 172_800.0)
-    >>> told_by(day, 180_000.0), told_by(day, 100_000.0)
-    (Told(first_at=86400.0, last_at=172800.0), Told(first_at=86400.0, last_at=86400.0))
-    >>> told_by(Span(30.0, 31.0), 30.5), told_by(day, 50_000.0)
-    (Told(first_at=30.0, last_at=30.5), None)
+    >>> day = TimeSpan(86_400.0, 172_800.0)
+    >>> change_bounds(day, 180_000.0)
+    ChangeBounds(first_at=86400.0, last_at=172800.0)
+    >>> change_bounds(day, 100_000.0)
+    ChangeBounds(first_at=86400.0, last_at=86400.0)
+    >>> change_bounds(TimeSpan(30.0, 31.0), 30.5), change_bounds(day, 50_000.0)
+    (ChangeBounds(first_at=30.0, last_at=30.5), None)
     """
     if changed.first > now + CLOCK_TOLERANCE_S:
         return None
@@ -91,18 +98,18 @@ def change_bounds(changed: TimeSpan, now: float) -> ChangeBounds | None:
 
 
 def is_open(changed: TimeSpan, now: float) -> bool:
-    """Whether a date will say more once its span is over: see case 3."""
+    """Whether the span of a date is not over yet, so that it says more later: case 3."""
     return changed.first <= now < changed.end > changed.first + SHORT_SPAN_S
 
 
 def read_date(text: str) -> TimeSpan | None:
-    """Return the span a date names, None where the text is none.
+    """Return the span that a date names, None if the text is not a date.
 
     Args:
-        text: a W3C date of any precision, with or without an offset (UTC then), or one of RFC 822.
+        text: a W3C date of any precision, in UTC unless it has an offset, or an RFC 822 date.
 
     >>> read_date("1970-01-02"), read_date("1970-01-01T01:00:30+01:00")
-    (Span(first=86400.0, end=172800.0), Span(first=30.0, end=31.0))
+    (TimeSpan(first=86400.0, end=172800.0), TimeSpan(first=30.0, end=31.0))
     """
     text = text.strip()
     return _read_date(text) if 4 <= len(text) <= MAX_DATE_LENGTH else None

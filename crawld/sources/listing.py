@@ -1,8 +1,8 @@
-"""Reading pages that list others: their links, and dates that stand beside them.
+"""Reads pages that list others: their links, and the dates beside them.
 
-Web servers write directories as lines or rows of link, date and size; Apache, nginx and lighttpd
-differ in the spelling of the date, and all leave out its time zone. It is taken as UTC; the minute
-is all they give, so the change lies somewhere in it.
+Web servers write directories as lines or rows of link, date and size. Apache, nginx and lighttpd
+differ in the format of the date. None gives a time zone: UTC is assumed. None gives seconds: the
+change is somewhere in the minute.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ _MONTHS = {name: f"{number:02}" for number, name in enumerate(_NAMES, start=1)}
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """What a listing says.
+    """The content of a listing.
 
     Attributes:
         entries: the pages it links, each once, in order.
-        own_page: the listing's own page, and when it changed by its Last-Modified.
+        own_page: the listing's own page, changed as its Last-Modified says.
     """
 
     entries: tuple[ListedPage, ...]
@@ -40,17 +40,20 @@ class Listing:
 
 
 def read_listing(body: bytes, url: str, last_modified: str | None) -> Listing:
-    """Return what a listing says.
+    """Read a listing.
 
     Args:
         body: the page.
         url: its canonical URL.
-        last_modified: the header it came with, None without one.
+        last_modified: its Last-Modified header, None without one.
     """
     page = html.parse(body)
     found: dict[str, TimeSpan | None] = dict.fromkeys(resolve(url, page.links[:MAX_LINKS]))
     for match in _DATED.finditer(body):
-        (linked, *_), changed = [*resolve(url, [_text(match[1])]), ""], read_date(_spelt(match[2]))
+        (linked, *_), changed = (
+            [*resolve(url, [_text(match[1])]), ""],
+            read_date(_w3c_date(match[2])),
+        )
         if linked in found:
             found[linked] = changed
     changed = read_date(last_modified) if last_modified else None
@@ -64,8 +67,8 @@ def _text(raw: bytes) -> str:
     return raw.decode("utf-8", "replace").replace("&amp;", "&")
 
 
-def _spelt(raw: bytes) -> str:
-    """Return a date as the W3C writes it, given 2026-11-21, 2026-Nov-21 or 21-Nov-2026 first."""
+def _w3c_date(raw: bytes) -> str:
+    """Return a date in W3C format; it may be 2026-11-21, 2026-Nov-21 or 21-Nov-2026, and a time."""
     text = raw.decode("ascii")
     day, time = text[:11].strip(), text[-5:]
     first, month, last = day.rstrip("T ").split("-")

@@ -1,14 +1,14 @@
-"""Reading sitemaps piece by piece: lists of pages, lists of lists, plain text.
+"""Reads sitemaps piece by piece: lists of pages, lists of sitemaps, plain text.
 
-Nothing is kept but the entry being read, so that ten million URLs take no more memory than ten.
-What is hostile ends the reading at the place; what was read before counts:
+Only the current entry is held, so ten million URLs take no more memory than ten. Hostile input ends
+the reading at that place; the entries before it count:
 
-1. A document type is refused, and with it every entity of its own (billion laughs, files of ours).
-2. What is packed is unpacked in small pieces; more than `MAX_UNPACKED_BYTES`, or more than
-   `MAX_EXPANSION` times what came, is a bomb.
-3. Elements inside elements inside elements, or megabytes without one, are no sitemap.
-4. A page's own `loc` and `lastmod` are taken, not those of its images, videos and news, which have
-   the same names in other namespaces.
+1. A document type is refused, because it can define entities (billion laughs, local files).
+2. gzip is unpacked in small pieces; more than `MAX_UNPACKED_BYTES`, or more than `MAX_EXPANSION`
+   times the input, is a decompression bomb.
+3. Deeply nested elements, or megabytes without an element, are not a sitemap.
+4. Only a page's own `loc` and `lastmod` are read, not those of its images, videos and news, which
+   have the same names in other namespaces.
 
 `DateStatistics` judges the dates: one that nearly all entries share is when the file was written,
 and says nothing about the pages.
@@ -31,34 +31,34 @@ from crawld.errors import InvalidUrlError
 from crawld.sources.listed_page import CLOCK_TOLERANCE_S, ListedPage, TimeSpan, is_open, read_date
 
 MAX_WIRE_BYTES = 64 * 1024 * 1024
-"""A sitemap as sent; the format allows 50 MB unpacked, and some are larger."""
+"""Limit of a sitemap as sent; the format allows 50 MB unpacked, and some are larger."""
 
 MAX_UNPACKED_BYTES = 2 * 1024 * 1024 * 1024
-"""Ten million URLs take one and a half gigabytes."""
+"""Limit of an unpacked sitemap; ten million URLs take 1.5 GB."""
 
 MAX_EXPANSION = 200
-"""Lists of URLs shrink to a fiftieth at best; a bomb to a thousandth."""
+"""Largest ratio of unpacked to packed size: lists of URLs reach 50, a bomb 1,000."""
 
 FREE_UNPACKED_BYTES = 4 * 1024 * 1024
-"""So much may come of the smallest file."""
+"""Unpacked size that is allowed whatever the ratio."""
 
 PIECE_BYTES = 32 * 1024
-"""Read at a time: about 300 URLs, a millisecond and a half."""
+"""Bytes read at a time: about 300 URLs, 1.5 ms."""
 
 MAX_DEPTH = 8
-"""Elements within elements; a sitemap has three, with images and translations five."""
+"""Limit of nested elements; a sitemap has three levels, five with images and translations."""
 
 MAX_TEXT_LENGTH = 8_192
 """Characters of one element that are read."""
 
 MAX_SILENT_BYTES = 1024 * 1024
-"""So much without an element is no list."""
+"""Limit of bytes without an element."""
 
 MAX_JUNK_LINES = 20
-"""Lines of a text sitemap that may be no URLs before it is none."""
+"""Lines of a text sitemap that may not be URLs before the file is refused."""
 
 SHARED_LEAST, SHARED_SHARE = 10, 0.9
-"""A date of so many entries and of such a share of them is that of the file."""
+"""A date shared by at least this many entries and this share of them is the date of the file."""
 
 MAX_DATES_COUNTED = 1_000
 
@@ -79,7 +79,7 @@ _MARKS = b"\xef\xbb\xbf \t\r\n"
 
 
 class SitemapKind(StrEnum):
-    """What a document turned out to be."""
+    """What a document is."""
 
     PAGES = "pages"
     INDEX = "index"
@@ -94,14 +94,14 @@ _ROOTS: Final = {
 
 
 class SitemapError(Exception):
-    """Why the reading ended before the end; the text is for a person."""
+    """A sitemap cannot be read to its end; the text is for a person."""
 
 
 def unpack(body: bytes) -> Iterator[bytes]:
-    """Yield a body in pieces, unpacked where it is gzip, whatever it is called.
+    """Yield a body in pieces, unpacked if it is gzip, whatever its name or type.
 
     Raises:
-        SitemapError: it unfolds into too much, or its packing is broken.
+        SitemapError: a decompression bomb, or broken gzip.
     """
     if not body.startswith(_GZIP):
         for start in range(0, len(body), PIECE_BYTES):
@@ -112,12 +112,12 @@ def unpack(body: bytes) -> Iterator[bytes]:
     for piece in _inflated(body):
         unpacked += len(piece)
         if unpacked > most:
-            raise SitemapError(f"{len(body)} bytes unfold into more than {most}")
+            raise SitemapError(f"{len(body)} bytes unpack to more than {most}")
         yield piece
 
 
 def _inflated(body: bytes) -> Iterator[bytes]:
-    """Yield what the members of a gzip file hold; padding after the last is passed over."""
+    """Yield the content of a gzip file; padding after the last member is ignored."""
     position = 0
     while body.startswith(_GZIP, position):
         stream = zlib.decompressobj(31)
@@ -131,16 +131,17 @@ def _inflated(body: bytes) -> Iterator[bytes]:
             if piece:
                 yield piece
             if not given and not stream.eof:
-                raise SitemapError("the gzip ends early")
+                raise SitemapError("the gzip file is incomplete")
         position -= len(stream.unused_data)
 
 
 class SitemapReader:
-    """One sitemap being read.
+    """Parses one sitemap.
 
     Attributes:
-        kind: what it is, None until its first element or line is read.
-        count: entries read. junk: entries without a URL that can be fetched.
+        kind: of document; None until its first element or line is read.
+        count: entries read.
+        junk: entries without a URL that can be fetched.
     """
 
     def __init__(self) -> None:
@@ -161,7 +162,7 @@ class SitemapReader:
         self._begun = False
 
     def feed(self, piece: bytes) -> list[ListedPage]:
-        """Return the entries that end in one more piece.
+        """Return the entries that end in the next piece of the document.
 
         Raises:
             SitemapError: not a sitemap, or a hostile one; `take_entries` has what was read.
@@ -178,10 +179,10 @@ class SitemapReader:
         return self.take_entries()
 
     def close(self) -> list[ListedPage]:
-        """Return what is left at the end.
+        """Return the remaining entries at the end.
 
         Raises:
-            SitemapError: it ends in the middle.
+            SitemapError: the document is incomplete.
         """
         if self._plain:
             self._take_line(self._line)
@@ -193,13 +194,13 @@ class SitemapReader:
         return self.take_entries()
 
     def take_entries(self) -> list[ListedPage]:
-        """Return entries read and not yet handed out."""
+        """Return the entries read and not yet returned."""
         read, self._read = self._read, []
         return read
 
     def _begin(self, piece: bytes) -> None:
         self._begun = True
-        # UTF-16 begins with its mark or a zero byte beside the bracket.
+        # UTF-16 begins with its byte order mark, or with a zero byte beside the bracket.
         self._plain = b"<" not in piece[:2] and piece[:2] not in (b"\xff\xfe", b"\xfe\xff")
         if self._plain:
             self.kind = SitemapKind.PAGES
@@ -217,7 +218,7 @@ class SitemapReader:
         try:
             self._parser.Parse(piece, last)
         except expat.ExpatError as error:
-            raise SitemapError(f"no well-formed XML: {error}") from error
+            raise SitemapError(f"not well-formed XML: {error}") from error
         except (ValueError, LookupError) as error:  # an encoding Python does not know
             raise SitemapError(f"unreadable: {error}") from error
         if self._silent_bytes > MAX_SILENT_BYTES:
@@ -226,7 +227,7 @@ class SitemapReader:
     def _doctype(self, name: str, *_: object) -> None:
         if name.lower() == "html":
             raise SitemapError("it is an HTML page")
-        raise SitemapError("it has a document type, and may define entities")
+        raise SitemapError("it has a document type, which may define entities")
 
     def _start(self, name: str, _: object) -> None:
         self._silent_bytes = 0
@@ -236,14 +237,14 @@ class SitemapReader:
             if self._field is not None:
                 self._length = 0
                 self._text.clear()
-                # Only now: the blanks between elements would cost as much as they.
+                # Only inside a field: the white space between elements costs as much as they do.
                 self._parser.CharacterDataHandler = self._characters
         elif self._depth == 2:
             self._fields.clear()
         elif self._depth == 1:
             self._root(name)
         elif self._depth > MAX_DEPTH:
-            raise SitemapError(f"elements lie more than {MAX_DEPTH} deep")
+            raise SitemapError(f"elements are nested more than {MAX_DEPTH} deep")
 
     def _root(self, full_name: str) -> None:
         namespace, blank, name = full_name.rpartition(" ")
@@ -251,7 +252,7 @@ class SitemapReader:
         if self.kind is None:
             what = "an HTML page" if name.lower() == "html" else f"an XML file of <{name[:40]}>"
             raise SitemapError(f"it is {what}")
-        # Of the root's own namespace, whatever that is: some write none, or an old one.
+        # In the namespace of the root, whatever that is: some have none, or an old one.
         self._wanted = {f"{namespace}{blank}{each}": each for each in _WANTED}
 
     def _characters(self, text: str) -> None:
@@ -311,12 +312,14 @@ class SitemapReader:
 
 
 class DateStatistics:
-    """What the dates of one document are worth, counted over all its entries.
+    """Statistics over the dates of one document, which show what the dates are worth.
 
     Attributes:
-        count: entries. dated: those with a date. future: those whose date is still to come.
-        newest: the latest beginning of a date that is not, None without one.
-        open_until: when all spans of dates are over that are not yet, None without one.
+        count: entries.
+        dated: entries with a date.
+        future: entries with a date in the future.
+        newest: latest start of a date that is not in the future, Unix seconds; None without one.
+        open_until: when all spans that are not over yet will be, Unix seconds; None without one.
     """
 
     def __init__(self, now: float) -> None:
@@ -328,7 +331,7 @@ class DateStatistics:
         self._by_date: Counter[TimeSpan] = Counter()
 
     def add(self, entries: list[ListedPage]) -> None:
-        """Count some more entries."""
+        """Count more entries."""
         self.count += len(entries)
         for _, changed, _ in entries:
             if changed is None:
@@ -344,7 +347,7 @@ class DateStatistics:
                 self.open_until = max(changed.end, self.open_until or 0.0)
 
     def shared_date(self) -> TimeSpan | None:
-        """Return the date that nearly all entries bear: it is the file's, not theirs."""
+        """Return the date that nearly all entries share: it is the date of the file."""
         for changed, count in self._by_date.most_common(1):
             if count >= SHARED_LEAST and count >= SHARED_SHARE * self.count:
                 return changed

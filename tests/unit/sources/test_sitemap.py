@@ -153,8 +153,8 @@ SECRETS = (
         (b"<urlset " + b"a" * (3 * MAX_SILENT_BYTES), "without an element"),
         (b"not found\n" * 100, "lines of URLs"),
         (b"\0\1\2" * 100_000, "lines of URLs"),
-        (gzip.compress(b"<urlset>" + b"<url></url>" * 1_000_000), "unfold"),
-        (gzip.compress(b"<urlset></urlset>")[:-6], "ends early"),
+        (gzip.compress(b"<urlset>" + b"<url></url>" * 1_000_000), "unpack"),
+        (gzip.compress(b"<urlset></urlset>")[:-6], "incomplete"),
         (b"\x1f\x8b" + b"junk" * 100, "gzip"),
     ],
 )
