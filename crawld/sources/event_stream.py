@@ -183,72 +183,72 @@ class PageChange(NamedTuple):
 def parse_event(data: bytes) -> tuple[Mapping[str, object], float | None] | None:
     """Return the JSON object of an event and its time in Unix seconds; None if it is no object."""
     try:
-        said = json.loads(data)
+        fields = json.loads(data)
     except (ValueError, RecursionError):
         return None
-    if not isinstance(said, dict):
+    if not isinstance(fields, dict):
         return None
-    return said, _event_time(said)
+    return fields, _event_time(fields)
 
 
-def read_change(said: Mapping[str, object]) -> PageChange | None:
+def read_change(fields: Mapping[str, object]) -> PageChange | None:
     """Return the change that an event reports, None if it has no visible change of a page."""
-    meta = _table(said, "meta")
+    meta = _table(fields, "meta")
     if meta.get("domain") == CANARY_DOMAIN:
         return None
-    if "page_change_kind" in said:
-        return _page_change(said, meta)
-    return _recent_change(said, meta)
+    if "page_change_kind" in fields:
+        return _page_change(fields, meta)
+    return _recent_change(fields, meta)
 
 
-def _recent_change(said: Mapping[str, object], meta: Mapping[str, object]) -> PageChange | None:
-    kind, title = _text(said, "type"), _text(said, "title")
+def _recent_change(fields: Mapping[str, object], meta: Mapping[str, object]) -> PageChange | None:
+    kind, title = _text(fields, "type"), _text(fields, "title")
     if kind == "log":
-        kind = _text(said, "log_type")
+        kind = _text(fields, "log_type")
         if kind not in _TEXT_TOUCHING:
             return None
     elif kind not in ("edit", "new"):
         return None
     if not title:
         return None
-    revision = _table(said, "revision").get("new")
+    revision = _table(fields, "revision").get("new")
     return PageChange(
-        _text(said, "wiki"),
+        _text(fields, "wiki"),
         title,
-        _url(_text(said, "title_url") or _text(meta, "uri")),
-        _event_time(said),
+        _url(_text(fields, "title_url") or _text(meta, "uri")),
+        _event_time(fields),
         revision if isinstance(revision, int) else None,
         kind,
-        _text(said, "server_url"),
+        _text(fields, "server_url"),
     )
 
 
-def _page_change(said: Mapping[str, object], meta: Mapping[str, object]) -> PageChange | None:
-    page, revision = _table(said, "page"), _table(said, "revision").get("rev_id")
-    title, kind = _text(page, "page_title"), _text(said, "page_change_kind")
+def _page_change(fields: Mapping[str, object], meta: Mapping[str, object]) -> PageChange | None:
+    page, revision = _table(fields, "page"), _table(fields, "revision").get("rev_id")
+    title, kind = _text(page, "page_title"), _text(fields, "page_change_kind")
     if not title or kind == "visibility_change":
         return None
     url = _url(_text(meta, "uri"))
     return PageChange(
-        _text(said, "wiki_id"),
+        _text(fields, "wiki_id"),
         title.replace("_", " "),
         url,
-        _event_time(said),
+        _event_time(fields),
         revision if isinstance(revision, int) else None,
         kind,
         "",
     )
 
 
-def renamed_titles(said: Mapping[str, object]) -> tuple[str, str] | None:
+def renamed_titles(fields: Mapping[str, object]) -> tuple[str, str] | None:
     """Return the old and new title if an event reports a move, else None."""
-    if _text(said, "log_type") == "move":
-        target = _text(_table(said, "log_params"), "target")
-        return (_text(said, "title"), target) if target else None
-    if _text(said, "page_change_kind") == "move":
-        before = _table(_table(said, "prior_state"), "page")
+    if _text(fields, "log_type") == "move":
+        target = _text(_table(fields, "log_params"), "target")
+        return (_text(fields, "title"), target) if target else None
+    if _text(fields, "page_change_kind") == "move":
+        before = _table(_table(fields, "prior_state"), "page")
         old = _text(before, "page_title").replace("_", " ")
-        new = _text(_table(said, "page"), "page_title").replace("_", " ")
+        new = _text(_table(fields, "page"), "page_title").replace("_", " ")
         return (old, new) if old and new else None
     return None
 
@@ -311,11 +311,11 @@ class GapDetector:
         return gap if away_s > max(GAP_S, PAUSES * max(self._pauses, default=0.0)) else None
 
 
-def _event_time(said: Mapping[str, object]) -> float | None:
-    stamp = said.get("timestamp")
+def _event_time(fields: Mapping[str, object]) -> float | None:
+    stamp = fields.get("timestamp")
     if isinstance(stamp, int | float) and not isinstance(stamp, bool) and 0 < stamp < 1e11:
         return float(stamp)
-    for written in (_text(said, "dt"), _text(_table(said, "meta"), "dt")):
+    for written in (_text(fields, "dt"), _text(_table(fields, "meta"), "dt")):
         span = read_date(written) if written else None
         if span is not None:
             return span.first

@@ -178,7 +178,7 @@ class FeedWindow:
         self.gap = False
 
     def new_entries(self, feed: Feed, now: float, last_look_at: float | None) -> list[ListedPage]:
-        """Return the entries that are new since the last read, each page once with its latest change.
+        """Return the entries that are new since the last read, each page once, its latest change.
 
         Args:
             feed: as read now.

@@ -1,16 +1,15 @@
-"""The etiquette of a MediaWiki API: how a request is written and what an answer means.
+"""The protocol of a MediaWiki API: how to write a request and what a response means.
 
-Every answer is a value. `ApiResponse` holds what was asked for; `ApiTrouble` says why there is none
-and for how long the API is left alone: what the server asks for (Retry-After), at least a pause
-that grows with each failure in a row.
+Every response is a value. `ApiResponse` holds the result; `ApiTrouble` says why there is none and
+for how long to leave the API alone: as long as the server asks for (Retry-After), at least a pause
+that doubles with each failure in a row.
 
-Rule 1: `maxlag` goes with every request. A wiki whose databases lag answers with an error inside
-HTTP 200; it is asked again later, not harder.
-Rule 2: where an answer goes on is said by its `continue` object; it is handed back as it came and
-never interpreted.
-Rule 3: what HTTP says counts less than what the JSON says, since errors come with every status;
-only an answer that is no JSON is judged by its status.
-Rule 4: answers of format version 1 (before MediaWiki 1.25) are read as well.
+Rule 1: `maxlag` is sent with every request. A wiki whose databases lag answers with an error inside
+HTTP 200; it is asked again later.
+Rule 2: the `continue` object of a response is sent back as received, never interpreted.
+Rule 3: the JSON counts more than the HTTP status, because errors come with every status; only a
+response that is not JSON is judged by its status.
+Rule 4: responses of format version 1 (before MediaWiki 1.25) are read too.
 
 Source: MediaWiki, API:Etiquette, API:Errors and warnings, API:Continue, Manual:Maxlag parameter.
 """
@@ -29,14 +28,14 @@ from crawld.sources.mediawiki_rows import timestamp_of
 
 Parameters = Mapping[str, str | int]
 
-MAX_ANSWER_BYTES = 8 * 1024 * 1024
-"""500 revisions take 0.15 MB; MediaWiki itself cuts an answer at 12 MB by default."""
+MAX_RESPONSE_BYTES = 8 * 1024 * 1024
+"""500 revisions take 0.15 MB; MediaWiki itself cuts a response at 12 MB by default."""
 
 MAX_QUERY_LENGTH = 6_000
-"""Characters of a query: the usual limit of servers is 8,000 for the whole request line."""
+"""Characters of a query; servers usually limit the whole request line to 8,000."""
 
 MAX_PAUSE_S = 86_400.0
-"""Longest pause without a Retry-After: an API that was closed is looked at once a day."""
+"""Longest pause without a Retry-After: a closed API is tried once a day."""
 
 MAX_DETAIL = 200
 
@@ -44,7 +43,7 @@ _ESCAPED_SURROGATE = re.compile(r"\\u[dD][89a-fA-F]").search
 
 
 class ApiTroubleKind(StrEnum):
-    """Why a request gave nothing."""
+    """Why a request had no result."""
 
     LAGGED = "lagged"
     READ_ONLY = "read_only"
@@ -71,7 +70,7 @@ _FIRST_PAUSE_S: Mapping[ApiTroubleKind, float] = {
     ApiTroubleKind.FORBIDDEN: 86_400.0,
     ApiTroubleKind.MOVED: 60.0,
     ApiTroubleKind.NOT_JSON: 600.0,
-    # The request may have been at fault, and not the wiki: the next one is another.
+    # The request may be the cause, not the wiki; the next request is a different one.
     ApiTroubleKind.TOO_MANY: 1.0,
     ApiTroubleKind.BAD_CURSOR: 1.0,
     ApiTroubleKind.BROKEN: 2.0,
@@ -98,13 +97,13 @@ _CLOSED_PREFIXES = (
 
 @dataclass(frozen=True, slots=True)
 class ApiResponse:
-    """What a query brought.
+    """The result of a query.
 
     Attributes:
         query: the `query` object.
         cursor: the `continue` object, None at the end.
         warnings: the texts of its warnings.
-        served_at: the wiki's own time of the answer (`curtimestamp`), None where it says none.
+        served_at: the wiki's own time (`curtimestamp`), Unix seconds; None if not given.
     """
 
     query: Mapping[str, object]
@@ -115,13 +114,13 @@ class ApiResponse:
 
 @dataclass(frozen=True, slots=True)
 class ApiTrouble:
-    """Why a query brought nothing.
+    """Why a query had no result.
 
     Attributes:
         trouble: the kind.
-        detail: short text for a person; of a move, where to.
-        retry_after_s: what the server asked for.
-        limit: the most values it takes, where that was the trouble.
+        detail: short text for a person; of a redirect, its target.
+        retry_after_s: what the server asks for.
+        limit: the most values per request, if that is the trouble.
     """
 
     trouble: ApiTroubleKind
@@ -131,7 +130,7 @@ class ApiTrouble:
 
     @property
     def is_host_trouble(self) -> bool:
-        """Whether the host asks for rest, not the API alone."""
+        """Whether the whole host needs a back-off, not only the API."""
         return self.trouble in (
             ApiTroubleKind.RATE_LIMITED,
             ApiTroubleKind.UNAVAILABLE,
@@ -139,7 +138,7 @@ class ApiTrouble:
         )
 
     def pause_s(self, count: int) -> float:
-        """Return how long the API is left alone after so many troubles in a row, this included."""
+        """Return how long to leave the API alone; `count` troubles in a row, including this one."""
         grown = _FIRST_PAUSE_S[self.trouble] * 2.0 ** min(max(count - 1, 0), 20)
         return max(min(grown, MAX_PAUSE_S), self.retry_after_s or 0.0)
 
@@ -148,17 +147,17 @@ def query_url(api_url: str, parameters: Parameters, *, maxlag_s: float) -> str:
     """Return the URL of a request.
 
     Args:
-        api_url: the address of api.php.
-        parameters: what to ask, a cursor included.
-        maxlag_s: most the wiki's databases may lag behind.
+        api_url: the URL of api.php.
+        parameters: of the query, with the cursor.
+        maxlag_s: how far the wiki's databases may lag.
     """
-    # An empty `continue` asks versions before 1.26 for the cursors of today.
+    # An empty `continue` makes versions before 1.26 use the current form of cursors.
     fixed = {"format": "json", "formatversion": 2, "maxlag": f"{maxlag_s:g}", "continue": ""}
     return f"{api_url}?{urlencode({**fixed, **parameters})}"
 
 
 def batch(values: Sequence[str], limit: int) -> list[str]:
-    """Return as many first values as one request may name, at least one."""
+    """Return the first values, as many as fit into one request, at least one."""
     taken: list[str] = []
     length = 0
     for value in values[: max(limit, 1)]:
@@ -172,43 +171,51 @@ def batch(values: Sequence[str], limit: int) -> list[str]:
 def read_response(
     status: int, retry_after: str | None, body: bytes, *, now: float, location: str | None = None
 ) -> ApiResponse | ApiTrouble:
-    """Return what an answer of the API means.
+    """Read a response of the API.
 
     Args:
         status: HTTP status.
-        retry_after: the header, None without.
+        retry_after: the Retry-After header, None without.
         body: the decoded body.
-        now: instant of the answer, Unix seconds.
-        location: the header of a redirect.
+        now: time of the response, Unix seconds.
+        location: the Location header of a redirect.
     """
     retry_after_s = parse_retry_after(retry_after, now) if retry_after else None
-    said = _parsed(body)
-    if said is None or not said.keys() & {"query", "error", "errors", "batchcomplete", "continue"}:
+    document = _parsed(body)
+    if document is None or not document.keys() & {
+        "query",
+        "error",
+        "errors",
+        "batchcomplete",
+        "continue",
+    }:
         return _by_status(status, retry_after_s, body, location)
-    error = _error(said)
+    error = _error(document)
     if error is not None:
         return _by_error(error, retry_after_s)
-    query = said.get("query")
+    query = document.get("query")
     return ApiResponse(
         query if isinstance(query, dict) else {},
-        _cursor(said),
-        tuple(_warnings(said)),
-        timestamp_of(said, "curtimestamp"),
+        _cursor(document),
+        tuple(_warnings(document)),
+        timestamp_of(document, "curtimestamp"),
     )
 
 
 def _parsed(body: bytes) -> dict[str, object] | None:
-    if len(body) > MAX_ANSWER_BYTES or body.lstrip()[:1] != b"{":
+    if len(body) > MAX_RESPONSE_BYTES or body.lstrip()[:1] != b"{":
         return None
     text = body.decode("utf-8", "replace")
     try:
-        said = json.loads(text)
+        document = json.loads(text)
         if _ESCAPED_SURROGATE(text):
-            # Half a pair can be escaped, but neither stored nor sent: a mark takes its place.
-            said = json.loads(json.dumps(said, ensure_ascii=False).encode("utf-8", "replace"))
+            # A lone surrogate can be escaped, but neither stored nor sent: replace it.
+            document = json.loads(
+                json.dumps(document, ensure_ascii=False).encode("utf-8", "replace")
+            )
     except (ValueError, RecursionError):  # also: numbers of thousands of digits
         return None
-    return said if isinstance(said, dict) else None
+    return document if isinstance(document, dict) else None
 
 
 def _by_status(
@@ -226,13 +233,13 @@ def _by_status(
         return ApiTrouble(ApiTroubleKind.CLOSED, f"status {status}", retry_after_s)
     start = body[:60].decode("utf-8", "replace")
     return ApiTrouble(
-        ApiTroubleKind.NOT_JSON, f"no JSON: {' '.join(start.split())!r}", retry_after_s
+        ApiTroubleKind.NOT_JSON, f"not JSON: {' '.join(start.split())!r}", retry_after_s
     )
 
 
-def _error(said: Mapping[str, object]) -> Mapping[str, object] | None:
-    error = said.get("error")
-    if error is None and isinstance(errors := said.get("errors"), list) and errors:
+def _error(document: Mapping[str, object]) -> Mapping[str, object] | None:
+    error = document.get("error")
+    if error is None and isinstance(errors := document.get("errors"), list) and errors:
         error = errors[0]
     if error is None:
         return None
@@ -240,8 +247,8 @@ def _error(said: Mapping[str, object]) -> Mapping[str, object] | None:
 
 
 def _by_error(error: Mapping[str, object], retry_after_s: float | None) -> ApiTrouble:
-    code = _written(error.get("code"))
-    detail = f"{code}: {_written(error.get('info') or error.get('text'))}"[:MAX_DETAIL]
+    code = _scalar_text(error.get("code"))
+    detail = f"{code}: {_scalar_text(error.get('info') or error.get('text'))}"[:MAX_DETAIL]
     trouble = _ERRORS.get(code)
     if trouble is None:
         closed = code.startswith(_CLOSED_PREFIXES)
@@ -252,20 +259,20 @@ def _by_error(error: Mapping[str, object], retry_after_s: float | None) -> ApiTr
     return ApiTrouble(trouble, detail, retry_after_s, limit)
 
 
-def _written(value: object) -> str:
-    """Return what should be a text as one: whatever else it holds may be nested without end."""
+def _scalar_text(value: object) -> str:
+    """Return a value as text if it is a text or number, else "": other values may nest deeply."""
     return str(value) if isinstance(value, str | int | float) else ""
 
 
-def _cursor(said: Mapping[str, object]) -> Parameters | None:
-    cursor = said.get("continue")
+def _cursor(document: Mapping[str, object]) -> Parameters | None:
+    cursor = document.get("continue")
     if not isinstance(cursor, dict) or not cursor:
         return None
     return {str(key): value for key, value in cursor.items() if isinstance(value, str | int)}
 
 
-def _warnings(said: Mapping[str, object]) -> list[str]:
-    warnings = said.get("warnings")
+def _warnings(document: Mapping[str, object]) -> list[str]:
+    warnings = document.get("warnings")
     if isinstance(warnings, dict):
         rows = [(str(key), row) for key, row in warnings.items()]
     else:
@@ -273,5 +280,5 @@ def _warnings(said: Mapping[str, object]) -> list[str]:
     found = []
     for module, row in rows:
         text = row.get("warnings", row.get("*", row.get("text"))) if isinstance(row, dict) else row
-        found.append(f"{module}: {_written(text)}"[:MAX_DETAIL])
+        found.append(f"{module}: {_scalar_text(text)}"[:MAX_DETAIL])
     return found

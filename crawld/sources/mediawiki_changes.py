@@ -1,14 +1,14 @@
-"""What a MediaWiki says has changed: recent changes, its log, revisions of many pages at once.
+"""Reads what changed on a MediaWiki: recent changes, the log, users of templates.
 
-Recent changes and the log are asked for in one request, from a little before the last row seen: a
-wiki commits rows out of order. Which rows are new is told by their numbers.
+Recent changes and the log are requested together, from `OVERLAP_S` before the last row seen,
+because a wiki commits rows out of order. The numbers of the rows show which are new.
 
-1. Deleting a page removes its rows from the recent changes; the log says what became of it.
-2. Rows are kept for a time (30 to 90 days). Where the row that was seen last is missing, the oldest
-   row kept says whether it was deleted or is too old: then there is a gap.
-3. The wiki's clock is its own. It may be set: rows of the future do not move the cursor ahead of
-   the wiki's own `curtimestamp`, and a clock set back is a gap.
-4. Instants are whole seconds, cut: a change lies anywhere in its second.
+1. Deleting a page removes its rows from the recent changes; the log has the deletion.
+2. Rows are kept for 30 to 90 days. If the row seen last is missing, the oldest row kept shows
+   whether it was deleted or is too old; if it is too old, there is a gap.
+3. The wiki has its own clock, which may be changed: rows with future times do not move the cursor
+   beyond the wiki's `curtimestamp`, and a clock set back is a gap.
+4. Times are whole seconds, rounded down: a change is anywhere in its second.
 
 Source: MediaWiki, API:RecentChanges, API:Logevents, API:Info, API:Embeddedin, Manual:Namespace.
 """
@@ -25,25 +25,26 @@ from crawld.sources.mediawiki_api import ApiResponse, Parameters
 from crawld.sources.mediawiki_rows import rows_of, text_of, timestamp_of
 
 OVERLAP_S = 10.0
-"""Recent changes are asked for from so long before the last one: wikis commit out of order."""
+"""Recent changes are requested from this long before the last one: wikis commit out of order."""
 
 MAX_SEEN = 5_000
-"""Numbers of rows remembered; a wiki of 500 edits a second would have more in the overlap."""
+"""Limit of the row numbers kept; a wiki of 500 edits per second has more in the overlap."""
 
 TEMPLATE_SPACES = frozenset({10, 828})
-"""Namespaces whose pages others include: templates and modules."""
+"""Namespaces of pages that other pages include: templates and modules."""
 
 _LOGS = frozenset({"delete", "move", "import", "merge", "upload"})
-"""Logs whose entries change what a title shows."""
+"""Log types whose entries change what a title shows."""
 
 
 class TitleChange(NamedTuple):
-    """A title that shows something else since an instant.
+    """A change of what a title shows.
 
     Attributes:
-        title: the title. space: its namespace.
-        at: Unix seconds by the wiki's clock.
-        number: the wiki's number of the page, None where the row names none.
+        title: the title.
+        space: its namespace number.
+        at: Unix seconds on the wiki's clock.
+        number: the wiki's page id, None if the row has none.
     """
 
     title: str
@@ -54,11 +55,12 @@ class TitleChange(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ChangesCursor:
-    """Where recent changes go on; stored as JSON.
+    """Where to continue reading recent changes; stored as JSON.
 
     Attributes:
-        at: instant of the newest row seen, by the wiki's clock; 0 before the first answer.
-        edits, logs: numbers of the rows seen since `at` less the overlap.
+        at: time of the newest row seen, on the wiki's clock; 0 before the first response.
+        edits: ids of the recent changes seen since `at` less the overlap.
+        logs: ids of the log entries seen since then.
         continuation: the API's `continue` object inside a long response, None between responses.
         unverified_at: time of the rows seen last, if they were missing from the response: the
             oldest row kept must show whether there is a gap; 0: they were there.
@@ -83,7 +85,7 @@ class ChangesCursor:
 
     @classmethod
     def from_json(cls, text: str | None) -> ChangesCursor:
-        """Return the cursor of a stored form; one that cannot be read starts anew."""
+        """Return the cursor from its stored form; a broken one starts from the beginning."""
         try:
             stored = json.loads(text or "{}")
             return cls(
@@ -99,13 +101,13 @@ class ChangesCursor:
 
 @dataclass(frozen=True, slots=True)
 class RecentChanges:
-    """What an answer said.
+    """The content of a response about recent changes.
 
     Attributes:
-        changed: titles, in the order of the rows.
-        cursor: where to go on.
-        gap: changes may have been left out: what is held must be compared in another way.
-        unusable: rows that were left out.
+        changed: title changes, in the order of the rows.
+        cursor: where to continue.
+        gap: whether changes may be missing, so that the copies must be compared in another way.
+        unusable: number of rows that could not be read.
     """
 
     changed: Sequence[TitleChange]
@@ -118,13 +120,13 @@ class RecentChanges:
 
 
 def changes_query(cursor: ChangesCursor, now: float) -> Parameters:
-    """Return the request for what has changed since the last.
+    """Return the request for the changes since the last response.
 
     Args:
-        cursor: where it goes on.
-        now: Unix seconds; where nothing was seen yet, it starts here.
+        cursor: where to continue.
+        now: Unix seconds; the start if nothing was read yet.
     """
-    start = _written((cursor.at or now) - OVERLAP_S)
+    start = _timestamp((cursor.at or now) - OVERLAP_S)
     return {
         "action": "query",
         "curtimestamp": 1,
@@ -143,7 +145,7 @@ def changes_query(cursor: ChangesCursor, now: float) -> Parameters:
 
 
 def oldest_query() -> Parameters:
-    """Return the request for the oldest of the recent changes that is kept."""
+    """Return the request for the oldest recent change that the wiki keeps."""
     return {
         "action": "query",
         "curtimestamp": 1,
@@ -154,49 +156,49 @@ def oldest_query() -> Parameters:
     }
 
 
-def read_changes(answer: ApiResponse, cursor: ChangesCursor, now: float) -> RecentChanges:
-    """Return what is new in an answer.
+def read_changes(response: ApiResponse, cursor: ChangesCursor, now: float) -> RecentChanges:
+    """Return what is new in a response.
 
     Args:
-        answer: of `changes_query`.
-        cursor: the one that was asked with.
-        now: instant of the answer; the wiki's own clock goes before it.
+        response: to `changes_query`.
+        cursor: the one of that request.
+        now: time of the response, Unix seconds; the wiki's own time takes precedence.
     """
-    told_now = answer.served_at if answer.served_at is not None else now
+    wiki_now = response.served_at if response.served_at is not None else now
     rows = _Rows(cursor)
-    for row in rows_of(answer.query, "recentchanges"):
+    for row in rows_of(response.query, "recentchanges"):
         rows.edit(row)
-    for row in rows_of(answer.query, "logevents"):
+    for row in rows_of(response.query, "logevents"):
         rows.log(row)
-    at = min(max(rows.newest, cursor.at), told_now)
-    set_back = cursor.at > told_now + OVERLAP_S
+    at = min(max(rows.newest, cursor.at), wiki_now)
+    clock_set_back = cursor.at > wiki_now + OVERLAP_S
     first = cursor.continuation is None
     lost = first and bool(cursor.edits) and not rows.met
     edits = {number: seen for number, seen in rows.edits.items() if number not in cursor.edits}
     return RecentChanges(
         rows.changed,
         ChangesCursor(
-            told_now if set_back or not at else at,
+            wiki_now if clock_set_back or not at else at,
             rows.kept(edits if lost else rows.edits, at),
             rows.kept(rows.logs, at),
-            answer.cursor,
-            0.0 if set_back else cursor.at if lost else cursor.unverified_at,
+            response.cursor,
+            0.0 if clock_set_back else cursor.at if lost else cursor.unverified_at,
         ),
-        gap=set_back,
+        gap=clock_set_back,
         unusable=rows.unusable,
     )
 
 
-def read_oldest(answer: ApiResponse, cursor: ChangesCursor) -> RecentChanges:
-    """Return whether recent changes reach back to what was seen, by the oldest row kept."""
-    instants = [timestamp_of(row) for row in rows_of(answer.query, "recentchanges")]
-    oldest = min((at for at in instants if at is not None), default=None)
+def read_oldest(response: ApiResponse, cursor: ChangesCursor) -> RecentChanges:
+    """Return whether the recent changes go back to the rows seen last, by the oldest row kept."""
+    times = [timestamp_of(row) for row in rows_of(response.query, "recentchanges")]
+    oldest = min((at for at in times if at is not None), default=None)
     settled = ChangesCursor(cursor.at, cursor.edits, cursor.logs)
     return RecentChanges((), settled, gap=oldest is None or oldest > cursor.unverified_at)
 
 
 class _Rows:
-    """The rows of one answer, taken apart."""
+    """Collects the rows of one response."""
 
     def __init__(self, cursor: ChangesCursor) -> None:
         self.changed: list[TitleChange] = []
@@ -207,7 +209,7 @@ class _Rows:
         self.unusable = 0
 
     def edit(self, row: Mapping[str, object]) -> None:
-        """Take a row of the recent changes."""
+        """Add a row of the recent changes."""
         change, at = row.get("rcid"), timestamp_of(row)
         if not isinstance(change, int) or at is None:
             self.unusable += 1
@@ -221,12 +223,12 @@ class _Rows:
         if row.get("type") == "log":
             self._logged(row, "logtype", "logparams", at)
         else:
-            # A categorisation names the category and the number of the page that entered it.
+            # A categorization has the title of the category, but the id of the page added to it.
             number = None if row.get("type") == "categorize" else row.get("pageid")
             self._add(text_of(row, "title"), row.get("ns"), at, number)
 
     def log(self, row: Mapping[str, object]) -> None:
-        """Take an entry of the log; most stand among the recent changes too."""
+        """Add an entry of the log; most of them are among the recent changes too."""
         number, at = row.get("logid"), timestamp_of(row)
         if not isinstance(number, int) or at is None:
             self.unusable += 1
@@ -261,26 +263,27 @@ class _Rows:
             )
 
     def kept(self, numbers: Mapping[int, float], at: float) -> frozenset[int]:
-        """Return the numbers that the next answer may name again."""
+        """Return the numbers that the next response may repeat."""
         recent = [number for number, seen in numbers.items() if seen >= at - 2 * OVERLAP_S]
         return frozenset(sorted(recent)[-MAX_SEEN:])
 
 
-def _written(at: float) -> str:
+def _timestamp(at: float) -> str:
     return datetime.fromtimestamp(max(at, 0.0), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
-# --- who includes a template ----------------------------------------------------------------------
+# --- users of templates ---------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
 class PendingTemplates:
-    """Templates whose users are to be asked for, and pages known to be touched; stored as JSON.
+    """Changed templates whose users are not known yet, and affected pages; stored as JSON.
 
     Attributes:
-        templates: titles and instants of their changes, the oldest first.
-        pages: page_id and span of the change (first_at, last_at), to be told without a request.
-        part: where the answer for the first template goes on. asked: requests spent on it.
+        templates: titles and times of change, oldest first.
+        pages: (page_id, first_at, last_at) of pages with their span of change; no request needed.
+        continuation: where the response about the first template continues.
+        requests: requests spent on the first template.
     """
 
     templates: tuple[tuple[str, float], ...] = ()
@@ -294,7 +297,7 @@ class PendingTemplates:
 
     @classmethod
     def from_json(cls, text: str | None) -> PendingTemplates:
-        """Return what a stored form says; one that cannot be read is empty."""
+        """Return the value from its stored form; a broken one is empty."""
         try:
             templates, pages, part, asked = json.loads(text or "")
             return cls(
@@ -318,21 +321,21 @@ def template_users_query(title: str, continuation: Parameters | None) -> Paramet
     }
 
 
-def read_template_users(answer: ApiResponse) -> list[str]:
+def read_template_users(response: ApiResponse) -> list[str]:
     """Return the titles of the pages that include a template."""
     return [
-        title for row in rows_of(answer.query, "embeddedin") if (title := text_of(row, "title"))
+        title for row in rows_of(response.query, "embeddedin") if (title := text_of(row, "title"))
     ]
 
 
 @dataclass(frozen=True, slots=True)
 class ProbeProgress:
-    """How far a round of probes is; stored as JSON.
+    """How far a round of probes has come; stored as JSON.
 
     Attributes:
-        after: number of the last page probed, 0: a new round begins.
+        after: id of the last page probed; 0: a new round begins.
         began_at: when the round began, Unix seconds.
-        urgent: the round makes good a gap: it does not wait as long as others.
+        urgent: whether the round repairs a gap; then it waits less.
         titles: how many titles one request may name.
     """
 
@@ -347,7 +350,7 @@ class ProbeProgress:
 
     @classmethod
     def from_json(cls, text: str | None) -> ProbeProgress:
-        """Return what a stored form says; one that cannot be read is the start of a round."""
+        """Return the progress from its stored form; a broken one starts an urgent round."""
         try:
             after, began_at, urgent, titles = json.loads(text or "")
             return cls(int(after), float(began_at), bool(urgent), max(int(titles), 1))

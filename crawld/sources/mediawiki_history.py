@@ -1,9 +1,9 @@
-"""Histories as a MediaWiki tells them: which page a title shows, its revisions, its log.
+"""Reads page histories of a MediaWiki: the page a title shows, its revisions, its log.
 
-Revisions come the newest first, up to 500 a request for one page; of several titles at once only
-the newest revision of each. A title that redirects shows the text of its target, so its changes
-are the target's. Nothing is assumed of the order of revision ids or the uniqueness of instants;
-whatever is no revision (no number, no instant) is counted and left out.
+Revisions come newest first, up to 500 per request for one page; a request for several titles has
+only the newest revision of each. A title that redirects shows the text of its target, so it has the
+changes of the target. Neither ordered revision ids nor unique times are assumed. A row that is not
+a revision (no id, no time) is counted and skipped.
 
 Source: MediaWiki, API:Revisions, API:Info, API:Logevents.
 """
@@ -21,7 +21,7 @@ MAX_REDIRECTS = 10
 """Steps from a title to the page it shows; wikis resolve two or three."""
 
 REVERT_TAGS = frozenset({"mw-rollback", "mw-undo", "mw-manual-revert"})
-"""Tags by which a wiki says itself that an edit brought an earlier text back."""
+"""Tags with which a wiki marks an edit that restored an earlier text."""
 
 RevisionKind = Literal["null", "revert"]
 LogKind = Literal["deletion", "restoration", "move"]
@@ -35,10 +35,10 @@ class WikiRevision:
 
     Attributes:
         revision_id: the wiki's number.
-        at: instant, Unix seconds, whole as the wiki tells it.
+        at: Unix seconds, whole.
         size_bytes: size of its text.
-        digest: the first 8 bytes of the SHA-1 of its text, signed; None where it is hidden.
-        kind: `revert` where the wiki says so, else None; `revision_kinds` knows more.
+        digest: the first 8 bytes of the SHA-1 of its text, signed; None if it is hidden.
+        kind: `revert` if the wiki marks it so, else None; see `revision_kinds`.
     """
 
     revision_id: int
@@ -50,16 +50,16 @@ class WikiRevision:
 
 @dataclass(frozen=True, slots=True)
 class PageInfo:
-    """What a wiki says of a page.
+    """What a wiki reports about a page.
 
     Attributes:
         title: its title.
-        number: its number; None where there is no such page.
-        is_shared: it is no page of this wiki and yet shown: a file of a shared repository.
-        refused: why it can be no page, None otherwise.
-        revisions: the newest first.
-        unusable: revisions that were left out.
-        touched_at: when it last had to be made anew, after the edit of a template too.
+        number: its page id; None if there is no such page.
+        is_shared: whether it is a file of a shared repository: shown, but not a page of this wiki.
+        refused: why it cannot be a page, else None.
+        revisions: newest first.
+        unusable: number of revisions that could not be read.
+        touched_at: when it last had to be rendered again, also after the edit of a template.
     """
 
     title: str
@@ -73,11 +73,11 @@ class PageInfo:
 
 @dataclass(frozen=True, slots=True)
 class LogEntry:
-    """One entry of a wiki's log: a page came, went, or was renamed.
+    """One entry of a wiki's log: a page was deleted, restored or moved.
 
     Attributes:
         log_id: the wiki's number.
-        at: instant, Unix seconds.
+        at: Unix seconds.
         kind: what was done.
         target: the new title of a move.
     """
@@ -88,11 +88,11 @@ class LogEntry:
     target: str | None = None
 
 
-# --- what to ask --------------------------------------------------------------------------------
+# --- requests -----------------------------------------------------------------------------------
 
 
 def titles_query(titles: Iterable[str]) -> Parameters:
-    """Return the request for the pages that titles show and the newest revision of each."""
+    """Return the request for the pages that titles show, with the newest revision of each."""
     return {
         "action": "query",
         "prop": "info|revisions",
@@ -103,7 +103,7 @@ def titles_query(titles: Iterable[str]) -> Parameters:
 
 
 def history_query(number: int, cursor: Parameters | None) -> Parameters:
-    """Return the request for a page's revisions, from the newest or from where it stopped."""
+    """Return the request for a page's revisions, from the newest or from the cursor on."""
     return {
         "action": "query",
         "prop": "revisions",
@@ -115,7 +115,7 @@ def history_query(number: int, cursor: Parameters | None) -> Parameters:
 
 
 def log_query(title: str) -> Parameters:
-    """Return the request for what became of a title."""
+    """Return the request for the log of a title."""
     return {
         "action": "query",
         "list": "logevents",
@@ -125,14 +125,14 @@ def log_query(title: str) -> Parameters:
     }
 
 
-# --- what was answered --------------------------------------------------------------------------
+# --- responses ----------------------------------------------------------------------------------
 
 
-def read_titles(answer: ApiResponse, titles: Iterable[str]) -> dict[str, PageInfo]:
-    """Return the page each title shows; a title the answer does not mention is left out."""
-    steps = _steps(answer.query)
-    pages = {page.title: page for page in map(_page, rows_of(answer.query, "pages"))}
-    elsewhere = {text_of(row, "title") for row in rows_of(answer.query, "interwiki")}
+def read_titles(response: ApiResponse, titles: Iterable[str]) -> dict[str, PageInfo]:
+    """Return the page that each title shows; titles missing in the response are left out."""
+    steps = _steps(response.query)
+    pages = {page.title: page for page in map(_page, rows_of(response.query, "pages"))}
+    elsewhere = {text_of(row, "title") for row in rows_of(response.query, "interwiki")}
     found = {}
     for title in titles:
         end = title
@@ -147,16 +147,16 @@ def read_titles(answer: ApiResponse, titles: Iterable[str]) -> dict[str, PageInf
     return found
 
 
-def read_history(answer: ApiResponse) -> PageInfo | None:
-    """Return the part of a page's history that an answer holds, None if it holds no page."""
-    rows = rows_of(answer.query, "pages")
+def read_history(response: ApiResponse) -> PageInfo | None:
+    """Return the part of a page's history that a response holds, None if it holds no page."""
+    rows = rows_of(response.query, "pages")
     return _page(rows[0]) if len(rows) == 1 else None
 
 
-def read_log(answer: ApiResponse) -> list[LogEntry]:
-    """Return the entries of a log that say that a page came, went or was renamed."""
+def read_log(response: ApiResponse) -> list[LogEntry]:
+    """Return the deletions, restorations and moves in a log."""
     found = []
-    for row in rows_of(answer.query, "logevents"):
+    for row in rows_of(response.query, "logevents"):
         kind, at, log_id = _log_kind(row), timestamp_of(row), row.get("logid")
         if kind is None or at is None or not isinstance(log_id, int):
             continue
@@ -169,8 +169,8 @@ def read_log(answer: ApiResponse) -> list[LogEntry]:
 def revision_kinds(revisions: Sequence[WikiRevision]) -> list[RevisionKind | None]:
     """Return what each revision did to the text.
 
-    `null`: nothing, its text is that of the one before (a move, a protection). `revert`: it
-    brought back a text that was there before. None: a new text, or one that is hidden.
+    `null`: nothing, the text is that of the revision before (a move, a protection). `revert`: it
+    restored an earlier text. None: a new text, or a hidden one.
 
     Args:
         revisions: the revisions of one page, in any order.
@@ -182,21 +182,21 @@ def revision_kinds(revisions: Sequence[WikiRevision]) -> list[RevisionKind | Non
     order = sorted(range(len(revisions)), key=lambda i: (revisions[i].at, revisions[i].revision_id))
     seen: set[int] = set()
     before: int | None = None
-    for place in order:
-        digest = revisions[place].digest
+    for index in order:
+        digest = revisions[index].digest
         if digest is None:
-            found[place] = revisions[place].kind
+            found[index] = revisions[index].kind
         elif digest == before:
-            found[place] = "null"
+            found[index] = "null"
         else:
-            found[place] = "revert" if digest in seen else revisions[place].kind
+            found[index] = "revert" if digest in seen else revisions[index].kind
             seen.add(digest)
         before = digest
     return found
 
 
 def _steps(query: Mapping[str, object]) -> dict[str, str]:
-    """Return how the wiki went from what it was asked to what it showed."""
+    """Return the titles that the wiki replaced: normalized, converted or redirected."""
     steps = {}
     for key in ("normalized", "converted", "redirects"):
         for row in rows_of(query, key):

@@ -1,4 +1,4 @@
-"""Rows of the answers of a MediaWiki API: whatever is not as expected is as if it were missing."""
+"""Reads rows of MediaWiki API responses; a value of the wrong type counts as missing."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 
 def rows_of(table: Mapping[str, object], key: str) -> list[Mapping[str, object]]:
-    """Return a list of objects, which format version 1 may give as a table."""
+    """Return a list of objects; format version 1 may have an object of objects."""
     rows = table.get(key)
     if isinstance(rows, dict):
         rows = list(rows.values())
@@ -15,18 +15,18 @@ def rows_of(table: Mapping[str, object], key: str) -> list[Mapping[str, object]]
 
 
 def text_of(row: Mapping[str, object], key: str) -> str:
-    """Return a text, empty where there is none."""
+    """Return a text, empty if missing."""
     value = row.get(key)
     return value if isinstance(value, str) else ""
 
 
 def flag_of(row: Mapping[str, object], key: str) -> bool:
-    """Return a flag: true, or in format version 1 an empty text."""
+    """Return a flag: true, or an empty text in format version 1."""
     return row.get(key) not in (None, False)
 
 
 def timestamp_of(row: Mapping[str, object], key: str = "timestamp") -> float | None:
-    """Return an instant as Unix seconds, None where there is none that can be read."""
+    """Return a time as Unix seconds, None if it is missing or not readable."""
     timestamp = row.get(key)
     if not isinstance(timestamp, str):
         return None

@@ -1,12 +1,12 @@
-"""Which part of a MediaWiki a site is: listed titles, categories, prefixes; and what is no page.
+"""Which pages of a MediaWiki belong to a site: listed titles, categories, prefixes.
 
-Of every wiki that is known as one, only what shows a page to its readers belongs to a site: not its
-special pages, not old revisions, histories, edit forms and other views (`oldid=`, `action=`), and
-no discussions unless they are wanted. Where the site names a part of the wiki, only the titles of
-that part belong to it, whatever links to others; a title that begins with a named prefix belongs to
-it as soon as it is seen, the others once the wiki has named them.
+Of every known wiki, only pages that readers see belong to a site: not special pages, old revisions,
+histories, edit forms and other views (`oldid=`, `action=`), and no discussions unless wanted. If
+the site names a part of the wiki, only the titles of that part belong to it, whatever links to
+others. A title with a named prefix belongs to it when it is discovered, other titles when the wiki
+has listed them.
 
-Source: MediaWiki, API:Categorymembers, API:Allpages, Manual:Namespace (talk spaces have odd
+Source: MediaWiki, API:Categorymembers, API:Allpages, Manual:Namespace (talk namespaces have odd
 numbers).
 """
 
@@ -22,19 +22,19 @@ from crawld.sources.mediawiki_title import TitleRules
 CATEGORY_SPACE = 14
 
 MAX_CATEGORIES = 10_000
-"""Categories of one site that are followed; they may contain each other in circles."""
+"""Categories that are followed per site; they may contain each other in cycles."""
 
 
 @dataclass(frozen=True, slots=True)
 class TitleScope:
-    """What a site wants of one wiki.
+    """Which titles of one wiki belong to a site.
 
     Attributes:
         rules: how the wiki spells titles.
-        scoped: whether only a part of it belongs to the site.
-        prefixes: beginnings of titles, as the wiki spells them.
+        scoped: whether only a part of the wiki belongs to the site.
+        prefixes: beginnings of titles, in the wiki's spelling.
         talk: whether discussions belong to the site.
-        members: titles the wiki has named.
+        members: titles that the wiki listed.
     """
 
     rules: TitleRules
@@ -44,7 +44,7 @@ class TitleScope:
     members: frozenset[str] = frozenset()
 
     def refusal(self, url: str) -> str | None:
-        """Return why a canonical URL of the wiki's origin is no page of the site; None: it is."""
+        """Return why a canonical URL of the wiki's origin is not a page of the site, else None."""
         title = self.rules.title_of(url)
         if title is None:
             if self.rules.serves(url):
@@ -59,13 +59,13 @@ class TitleScope:
 
 @dataclass(frozen=True, slots=True)
 class MemberWalk:
-    """How far the wiki has been asked for the titles of a part.
+    """How far a wiki has been asked for the titles in categories and with prefixes.
 
     Attributes:
-        categories: still to be asked for, with how deep each may be followed.
-        seen: categories that were seen already.
-        prefixes: still to be asked for.
-        cursor: where the answer under way goes on, None at its beginning.
+        categories: categories still to ask for, each with the depth to follow.
+        seen: categories found so far.
+        prefixes: prefixes still to ask for.
+        cursor: where the current response continues, None at its beginning.
     """
 
     categories: tuple[tuple[str, int], ...] = ()
@@ -77,7 +77,7 @@ class MemberWalk:
     def start(
         cls, categories: Sequence[str], depth: int, prefixes: Sequence[str], rules: TitleRules
     ) -> MemberWalk:
-        """Return the walk through categories and prefixes as an operator wrote them."""
+        """Return the walk through categories and prefixes as written in the config."""
         space = rules.namespaces[CATEGORY_SPACE].name if CATEGORY_SPACE in rules.namespaces else ""
         named = [rules.normalize(each) for each in categories]
         whole = [
@@ -85,12 +85,12 @@ class MemberWalk:
             for title in named
             if title is not None
         ]
-        spelt = normalize_prefixes(prefixes, rules)
-        return cls(tuple((title, depth) for title in whole), frozenset(whole), spelt)
+        titles = normalize_prefixes(prefixes, rules)
+        return cls(tuple((title, depth) for title in whole), frozenset(whole), titles)
 
     @property
     def is_done(self) -> bool:
-        """Whether nothing is left to ask."""
+        """Whether nothing is left to ask for."""
         return not self.categories and not self.prefixes
 
     def query(self, rules: TitleRules) -> Parameters:
@@ -115,16 +115,16 @@ class MemberWalk:
             }
         return {"action": "query", **asked, **(self.cursor or {})}
 
-    def read(self, answer: ApiResponse) -> tuple[list[str], MemberWalk]:
-        """Return titles of an answer, and the walk that is left."""
+    def read(self, response: ApiResponse) -> tuple[list[str], MemberWalk]:
+        """Return the titles in a response, and the rest of the walk."""
         if not self.categories:
-            found = [text_of(row, "title") for row in rows_of(answer.query, "allpages")]
-            rest = self.prefixes if answer.cursor else self.prefixes[1:]
+            found = [text_of(row, "title") for row in rows_of(response.query, "allpages")]
+            rest = self.prefixes if response.cursor else self.prefixes[1:]
             return [title for title in found if title], replace(
-                self, prefixes=rest, cursor=answer.cursor
+                self, prefixes=rest, cursor=response.cursor
             )
         (category, depth), *others = self.categories
-        rows = rows_of(answer.query, "categorymembers")
+        rows = rows_of(response.query, "categorymembers")
         titles, below = [], []
         for row in rows:
             title = text_of(row, "title")
@@ -134,24 +134,24 @@ class MemberWalk:
                 titles.append(title)
         fresh = [each for each in dict.fromkeys(below) if depth and each not in self.seen]
         fresh = fresh[: max(MAX_CATEGORIES - len(self.seen), 0)]
-        first = [(category, depth)] if answer.cursor else []
+        first = [(category, depth)] if response.cursor else []
         left = (*first, *others, *((each, depth - 1) for each in fresh))
         seen = self.seen.union(fresh)
-        return titles, replace(self, categories=left, seen=seen, cursor=answer.cursor)
+        return titles, replace(self, categories=left, seen=seen, cursor=response.cursor)
 
     def skip(self) -> MemberWalk:
-        """Return the walk without what is being asked for: the wiki has no such thing."""
+        """Return the walk without its current category or prefix, which the wiki does not have."""
         if self.categories:
             return replace(self, categories=self.categories[1:], cursor=None)
         return replace(self, prefixes=self.prefixes[1:], cursor=None)
 
 
 def normalize_prefixes(prefixes: Sequence[str], rules: TitleRules) -> tuple[str, ...]:
-    """Return beginnings of titles as the wiki spells them: `help:inst` becomes `Help:Inst`."""
+    """Return beginnings of titles in the wiki's spelling: `help:inst` becomes `Help:Inst`."""
     spelt = []
     for prefix in prefixes:
         written = prefix.replace("_", " ").lstrip(" ")
-        # A name space alone is no title; a letter behind it makes it one.
+        # A namespace alone is not a title; a letter after it makes it one.
         title = (
             rules.normalize(f"{written}x") if written.endswith(":") else rules.normalize(written)
         )

@@ -1,10 +1,10 @@
-"""Recognising a MediaWiki from its pages, and what it says of itself.
+"""Detects a MediaWiki from its pages, and reads its description of itself.
 
-A page of a MediaWiki links its API by `EditURI` (Really Simple Discovery); where a skin leaves that
-out, the generator names the software and the addresses of its scripts show where the API lies. The
-guess is proved by the first answer: only `siteinfo` makes it a wiki.
+A page of a MediaWiki links its API by `EditURI` (Really Simple Discovery). If a skin leaves that
+out, the generator names the software, and the URLs of its scripts show where the API is. Only a
+`siteinfo` response proves that it is a wiki.
 
-Nothing here belongs to Wikimedia: script path, article path, case of titles, namespaces and their
+Nothing is specific to Wikimedia: script path, article path, case of titles, namespaces and their
 aliases are read from the wiki.
 
 Source: MediaWiki, API:Siteinfo; Really Simple Discovery 1.0.
@@ -25,7 +25,7 @@ from crawld.sources.mediawiki_rows import text_of
 from crawld.sources.mediawiki_title import Namespace, TitleRules
 
 MAX_INTERWIKI = 5_000
-"""Prefixes of other wikis that are remembered; the largest maps known have about 2,000."""
+"""Interwiki prefixes that are kept; the largest known maps have about 2,000."""
 
 _REVISION = re.compile(rb'"wgRevisionId":\s*(\d{1,18})\b').search
 _API = re.compile(r"/api\.php\d?$").search
@@ -33,7 +33,7 @@ _SCRIPT = re.compile(r"^(.*/)(?:load|index)\.php(\d?)[?/]").match
 
 
 def find_api(page: ParsedPage, url: str) -> str | None:
-    """Return the URL of the API that a page's wiki should have, None where it is no wiki's.
+    """Return the URL of the API that a page's wiki should have, None if it is not a MediaWiki page.
 
     Args:
         page: the page.
@@ -54,13 +54,13 @@ def find_api(page: ParsedPage, url: str) -> str | None:
 
 
 def shown_revision(body: bytes) -> int | None:
-    """Return the number of the revision that a page view shows, None where it does not say."""
+    """Return the number of the revision that a page view shows, None if it does not tell."""
     found = _REVISION(body)
     return int(found[1]) or None if found else None
 
 
 def moved_api_url(api_url: str, location: str) -> str | None:
-    """Return where an API went that answers with a redirect, None if that is no API."""
+    """Return the new URL of an API that redirects, None if the target is not an API."""
     try:
         target = canonicalize(location, api_url).partition("?")[0]
     except InvalidUrlError:
@@ -73,12 +73,12 @@ SITEINFO: Mapping[str, str] = {
     "meta": "siteinfo",
     "siprop": "general|namespaces|namespacealiases|interwikimap",
 }
-"""The request for a wiki's own description."""
+"""The request for a wiki's description of itself."""
 
 
 @dataclass(frozen=True, slots=True)
 class WikiFacts:
-    """What a wiki says of itself, as far as it is needed; stored as JSON.
+    """The needed part of a wiki's description of itself; stored as JSON.
 
     Attributes:
         generator: software and version.
@@ -112,7 +112,7 @@ class WikiFacts:
 
     @classmethod
     def from_json(cls, text: str) -> WikiFacts:
-        """Return the facts of a stored form."""
+        """Return the facts from their stored form."""
         stored = json.loads(text)
         titles = TitleRules(
             article_path=stored["article_path"],
@@ -126,10 +126,10 @@ class WikiFacts:
 
 
 def read_siteinfo(query: Mapping[str, object]) -> WikiFacts:
-    """Return what a `siteinfo` answer says.
+    """Read a `siteinfo` response.
 
     Raises:
-        ValueError: it is no answer of a MediaWiki; the message says what is missing.
+        ValueError: not a response of a MediaWiki; the message says what is missing.
     """
     general = _table(query, "general")
     generator = _text(general, "generator")
@@ -159,12 +159,12 @@ def _namespaces(rows: Mapping[str, object], case: str) -> list[Namespace]:
             first_letter = row.get("case", case) != "case-sensitive"
             spaces.append(Namespace(row["id"], name.replace("_", " "), first_letter))
     if not any(space.number == 0 for space in spaces):
-        raise ValueError("there is no namespace of articles")
+        raise ValueError("it has no article namespace")
     return spaces
 
 
 def _names(query: Mapping[str, object], spaces: list[Namespace]) -> dict[str, int]:
-    """Return every name of a namespace: the wiki's own beats aliases and canonical names."""
+    """Return all names of namespaces; the wiki's own precede aliases and canonical ones."""
     names: dict[str, int] = {}
     for row in _table(query, "namespaces").values():
         if isinstance(row, dict) and isinstance(row.get("id"), int):
@@ -195,10 +195,10 @@ def _table(query: Mapping[str, object], key: str) -> Mapping[str, object]:
 def _text(row: Mapping[str, object], key: str) -> str:
     value = row.get(key, "")
     if not isinstance(value, str):
-        raise ValueError(f"{key} is no text")
+        raise ValueError(f"{key} is not a text")
     return value
 
 
 def _path(address: str) -> str:
-    """Return the path of an address that may name its server, spelt as in a canonical URL."""
+    """Return the path of a URL with or without a server, encoded as in a canonical URL."""
     return quote(re.sub(r"^(?:https?:)?//[^/]*", "", address), safe="/%?=&;:@!$*'(),~+")

@@ -1,14 +1,14 @@
-"""Titles of a MediaWiki and the URLs they are shown at, in both directions.
+"""Converts between titles of a MediaWiki and the URLs that show them.
 
 Rule 1: a URL names a title only if it shows the page as it is now: the article path without a
 query, `index.php/Title`, or `index.php?title=` alone. Old revisions, differences, actions, other
 skins and Special pages have no history of their own.
 Rule 2: spelling follows the wiki's own rules: underscores are spaces, namespaces have aliases in
-any case, the first letter is upper case where the namespace says so.
-Rule 3: what cannot be a title of this wiki (forbidden characters, another wiki's prefix, more than
-255 bytes) is None, never an error.
+any case, the first letter is upper case if the namespace says so.
+Rule 3: a text that cannot be a title of this wiki (forbidden characters, another wiki's prefix,
+more than 255 bytes) gives None, never an error.
 
-The wiki has the last word: it normalises what it is asked for once more, and its answer counts.
+The wiki decides in the end: it normalizes requested titles again, and its result counts.
 
 Source: MediaWiki, Manual:Page title and Manual:$wgArticlePath.
 """
@@ -34,10 +34,10 @@ _ILLEGAL = re.compile(
     "|(?:^|/)\\.\\.?(?:/|$)"
 ).search
 
-# What MediaWiki leaves as it is in the path of a page (wfUrlencode).
+# Characters that MediaWiki does not encode in the path of a page (wfUrlencode).
 _SAFE = ";@$!*(),/~:"
 
-# Letters that Unicode made upper case of after MediaWiki's titles were written; it keeps them.
+# Letters that got an upper case in Unicode only later; MediaWiki does not change them.
 _GEORGIAN = re.compile("[\u10d0-\u10ff]")
 
 
@@ -46,7 +46,7 @@ class Namespace:
     """A namespace of a wiki.
 
     Attributes:
-        number: 0 for articles, negative for what is no page (Special, Media).
+        number: 0 for articles, negative for pseudo-namespaces (Special, Media).
         name: its name in this wiki, empty for articles.
         first_letter: whether the first letter of a title is always upper case.
     """
@@ -58,15 +58,15 @@ class Namespace:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TitleRules:
-    """How one wiki spells its titles and addresses.
+    """How one wiki spells its titles and URLs.
 
     Attributes:
-        article_path: path of an article, `$1` for its title.
+        article_path: path of an article, with `$1` for its title.
         script: path of index.php.
         namespaces: by number.
-        names: number of a namespace by every lower-case name and alias it has.
+        names: number of a namespace by each of its lower-case names and aliases.
         interwiki: lower-case prefixes of other wikis.
-        main_page: title of the page shown at `/`, None if that is not one of the wiki's.
+        main_page: title of the page shown at `/`, None if `/` is not a page of the wiki.
     """
 
     article_path: str
@@ -77,7 +77,7 @@ class TitleRules:
     main_page: str | None = None
 
     def title_of(self, url: str) -> str | None:
-        """Return the title that a canonical URL shows, None where it shows none."""
+        """Return the title that a canonical URL shows, None if it shows none."""
         path, _, query = parse(url).target.partition("?")
         if path == "/" and not query and self.main_page:
             return self.normalize(self.main_page)
@@ -85,7 +85,7 @@ class TitleRules:
         return None if written is None else self.normalize(written)
 
     def serves(self, url: str) -> bool:
-        """Whether the wiki's programs answer a canonical URL: a page, or a view of one."""
+        """Whether a canonical URL is served by the wiki: a page, or a view of one."""
         path = parse(url).target.partition("?")[0]
         before, _, after = self.article_path.partition("$1")
         fits = len(path) > len(before) + len(after)
@@ -97,7 +97,7 @@ class TitleRules:
         )
 
     def namespace_of(self, title: str) -> int:
-        """Return the number of the namespace of a title as this wiki spells it."""
+        """Return the namespace number of a title in this wiki's spelling."""
         return self._split(title)[0] or 0
 
     def _written(self, path: str, query: str) -> str | None:
@@ -113,7 +113,7 @@ class TitleRules:
         return None
 
     def url_of(self, title: str, origin: str) -> str | None:
-        """Return the canonical URL of a title; None for one that no URL can hold."""
+        """Return the canonical URL of a title, None if no URL can hold it."""
         written = quote(title.replace(" ", "_"), safe=_SAFE, errors="replace")
         try:
             return canonicalize(origin + self.article_path.replace("$1", written))
@@ -121,7 +121,7 @@ class TitleRules:
             return None
 
     def normalize(self, written: str) -> str | None:
-        """Return a title as this wiki spells it, None where it is none of its pages."""
+        """Return a title in this wiki's spelling, None if it cannot be one of its pages."""
         text = unicodedata.normalize("NFC", _MARKS.sub("", written))
         text = _SPACES.sub(" ", text).strip(" ").removeprefix(":").strip(" ")
         number, name = self._split(text)
@@ -135,7 +135,7 @@ class TitleRules:
         return f"{space.name}:{name}" if space.name else name
 
     def _split(self, text: str) -> tuple[int | None, str]:
-        """Return the namespace and the rest; no namespace where the prefix is another wiki's."""
+        """Return namespace and rest of a title; the namespace is None for another wiki's prefix."""
         prefix, colon, rest = text.partition(":")
         folded = prefix.strip(" ").lower()
         if not colon or not folded:
@@ -166,7 +166,7 @@ def _decoded(text: str) -> str | None:
 def _capitalised(name: str) -> str:
     first = name[0]
     upper = first.upper()
-    # One letter stays one letter: "ß" has no upper case in a title.
+    # Only one letter may replace one letter: "ß" stays as it is.
     if len(upper) != 1 or _GEORGIAN.match(first):
         return name
     return upper + name[1:]

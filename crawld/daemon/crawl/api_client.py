@@ -30,7 +30,7 @@ from crawld.daemon.frontier.site import ActiveSite
 from crawld.daemon.schedule.connectivity import Connectivity
 from crawld.net.exchange import FetchFailure, FetchRequest, FetchResponse
 from crawld.sources.mediawiki_api import (
-    MAX_ANSWER_BYTES,
+    MAX_RESPONSE_BYTES,
     ApiResponse,
     ApiTrouble,
     ApiTroubleKind,
@@ -193,8 +193,8 @@ class ApiClient:
         name = host.slot.host
         limits = replace(
             site.limits,
-            max_wire_bytes=min(site.limits.max_wire_bytes, MAX_ANSWER_BYTES),
-            max_body_bytes=min(site.limits.max_body_bytes, MAX_ANSWER_BYTES),
+            max_wire_bytes=min(site.limits.max_wire_bytes, MAX_RESPONSE_BYTES),
+            max_body_bytes=min(site.limits.max_body_bytes, MAX_RESPONSE_BYTES),
         )
         return FetchRequest(
             url=url,
