@@ -13,7 +13,7 @@ from rich.console import RenderableType
 from crawld.cli.history import Call
 from crawld.cli.output import ago_text, clean, count_text, duration_text
 from crawld.cli.tables import table
-from crawld.daemon.api.hints import HintSourceStatus
+from crawld.daemon.api.schemas.hints import HintSourceStatus
 
 
 def mount(command: Callable[[Callable[..., int | None]], object]) -> None:

@@ -3,46 +3,11 @@
 from __future__ import annotations
 
 from fastapi import APIRouter
-from pydantic import BaseModel
 
+from crawld.daemon.api.schemas.hints import HintSourceStatus
 from crawld.daemon.daemon import Daemon
 from crawld.store.changes import hint, hint_source
 from crawld.store.changes.hint_source import SourceRow
-
-
-class HintSourceStatus(BaseModel):
-    """One hint source.
-
-    `trust`: share of its hints that are real; `missed_share`: share of the changes it never tells
-    of; `gain`: share of freshness it adds to the pages it tells of, as the models see it; `lag_s`:
-    from a change to its hint, the median; `interval_s`: pause between polls that pays best.
-    """
-
-    hint_source_id: int
-    site: str
-    host: str
-    kind: str
-    url: str
-    cursor: str | None
-    told_until: float | None
-    last_poll_at: float | None
-    next_poll_at: float | None
-    poll_count: int
-    request_count: int
-    hint_count: int
-    outstanding: int
-    real_count: int
-    false_count: int
-    missed_count: int
-    trust: float
-    missed_share: float
-    lag_s: float | None
-    interval_s: float | None
-    gain: float | None
-    trouble: str | None
-    trouble_detail: str | None
-    trouble_count: int
-    closed_until: float | None
 
 
 def hint_routes(daemon: Daemon) -> APIRouter:

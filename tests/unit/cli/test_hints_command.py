@@ -5,7 +5,7 @@ import io
 from rich.console import Console
 
 from crawld.cli.hints import hints_table
-from crawld.daemon.api.hints import HintSourceStatus
+from crawld.daemon.api.schemas.hints import HintSourceStatus
 
 NOW = 1_790_000_000.0
 
