@@ -104,7 +104,7 @@ async def _send_hints(
     """Send hints until cancelled, at the configured rate or as fast as they are accepted."""
     database, rng = daemon.database, random.Random(7)
     host_id = await database.write(host_rows.ensure, host, time.time())
-    [site_id] = daemon.crawl.sites
+    [site_id] = daemon.state.sites
     row = await database.write(hint_source.ensure, site_id, host_id, "flood", "bench:", time.time())
     sent_at = trio.current_time()
     while True:

@@ -135,7 +135,7 @@ def resting_hosts(daemon: Daemon) -> dict[str, str]:
     """Return a few hosts that must be left alone for a while yet, with the reason."""
     found: dict[str, str] = {}
     now = trio.current_time()
-    for name, host in daemon.crawl.hosts.items():
+    for name, host in daemon.state.hosts.items():
         rest_s = host.rested_at(daemon.clock) - now
         if rest_s > 0.0:
             found[name] = f"for {duration_text(rest_s)}: a Retry-After, or quiet hours"

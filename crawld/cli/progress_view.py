@@ -116,7 +116,7 @@ def _waiting(host: HostStatus) -> int:
 async def read_progress(daemon: Daemon) -> CrawlProgress:
     """Look at a running mirror."""
     pages = dict.fromkeys(PageState, 0)
-    for site_id in daemon.crawl.sites:
+    for site_id in daemon.state.sites:
         for state, n in (await daemon.database.read(frontier.counts, site_id)).items():
             pages[state] += n
     rows = await daemon.database.read(host_rows.list_hosts, limit=HOSTS_READ)
@@ -139,7 +139,7 @@ def _no_host_resolved(daemon: Daemon, hosts: Sequence[HostStatus]) -> bool:
     looked_for_s = LOOKUP_S + max((host.delay_s or 0.0 for host in hosts), default=0.0)
     if not hosts or daemon.clock.now() - daemon.started_at < looked_for_s:
         return False
-    return all(daemon.crawl.hosts[host.host].slot.address is None for host in hosts)
+    return all(daemon.state.hosts[host.host].slot.address is None for host in hosts)
 
 
 def mirror_view(sight: CrawlProgress, rates: RateMeter, title: str) -> RenderableType:

@@ -11,7 +11,6 @@ This module holds the only nursery that outlives a function.
 
 from __future__ import annotations
 
-import random
 import shutil
 import signal
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -28,13 +27,14 @@ from crawld.config.derive import is_public_host, user_agent
 from crawld.config.load import load
 from crawld.config.model import Config, JobsConfig
 from crawld.config.reload import restart_needed, runtime_changes
-from crawld.daemon.clock import Clock
 from crawld.daemon.crawl.api_client import ApiClient
-from crawld.daemon.crawl.loop import Crawl, CrawlSettings
+from crawld.daemon.crawl.loop import Crawl
 from crawld.daemon.crawl.policy_loader import PolicyLoader
 from crawld.daemon.crawl.restore import restore_hosts
 from crawld.daemon.crawl.site_registry import SiteRegistry
-from crawld.daemon.fetch.meter import month_of
+from crawld.daemon.crawl.state import CrawlSettings
+from crawld.daemon.environment import Environment
+from crawld.daemon.fetch.metered_fetcher import month_of
 from crawld.daemon.hints.documents import DocumentFetcher
 from crawld.daemon.hints.finder import DocumentFinder
 from crawld.daemon.hints.poller import HintPoller
@@ -57,12 +57,10 @@ from crawld.daemon.schedule.connectivity import Connectivity as Connectivity
 from crawld.daemon.supervise import supervise
 from crawld.errors import ConfigError, CrawldError
 from crawld.net.fetcher import Fetcher
-from crawld.net.network import Network, SystemNetwork
-from crawld.net.resolver import CachedResolver, NameserverLookup, SystemLookup
+from crawld.net.resolver import CachedResolver
 from crawld.store.changes.hint_source import SourceRow
 from crawld.store.engine.database import Database
 from crawld.store.frontier import traffic
-from crawld.workers import THREADS, Workers
 
 log = structlog.get_logger(__name__)
 
@@ -93,8 +91,7 @@ class Start:
         source: where the sites come from: `config` or `command_line`.
         once: end when every admitted page was visited.
         socket: the control socket, whatever the config says; None: what it says.
-        clock: the two clocks.
-        network: how the process reaches the network; None: the operating system's.
+        environment: clock, randomness, network and threads.
     """
 
     config: Config
@@ -103,8 +100,7 @@ class Start:
     source: str = "config"
     once: bool = False
     socket: Path | None = None
-    clock: Clock = field(default_factory=Clock)
-    network: Network | None = None
+    environment: Environment = field(default_factory=Environment)
 
 
 class Daemon:
@@ -114,7 +110,8 @@ class Daemon:
         start: what it was started with.
         database: the open file.
         crawl: the core loop.
-        book: the operator's sites.
+        state: sites, hosts and page queues.
+        site_registry: the operator's sites.
         documents: asks for sitemaps, feeds and streams of events.
         hint_poller: asks hint sources which pages changed.
         jobs: work beside the crawl.
@@ -125,11 +122,12 @@ class Daemon:
     def __init__(self, start: Start, database: Database, *, fresh: bool) -> None:
         self.start = start
         self.database = database
-        self.clock = start.clock
-        self.started_at = start.clock.now()
+        self.clock = clock = start.environment.clock
+        self.started_at = clock.now()
         self.phase: Phase = "starting"
-        workers = THREADS
-        self.network = start.network or system_network(start.config, workers)
+        self._config = start.config
+        self._workers = workers = start.environment.workers
+        self.network = start.environment.network_for(start.config)
         resolver = CachedResolver(self.network, hosts=start.config.dns.hosts)
         self.fetcher = Fetcher(
             user_agent=user_agent(start.config),
@@ -139,97 +137,101 @@ class Daemon:
             max_connections=max(OPEN_FILES_KEPT, open_files() - OPEN_FILES_KEPT),
         )
         self.connectivity = Connectivity(resolver)
-        self.crawl = Crawl(
-            database, self.fetcher, self.connectivity, start.clock, _settings(start, fresh=fresh)
+        settings = _settings(start, fresh=fresh)
+        self.crawl = Crawl(database, self.fetcher, self.connectivity, clock, settings, workers)
+        self.state = self.crawl.state
+        self.site_registry = SiteRegistry(
+            self.state, database, clock, source=start.source, workers=workers
         )
-        self.book = SiteRegistry(self.crawl, database, start.clock, source=start.source)
-        self._config = start.config
-        client = self._api_client()
-        self.documents = DocumentFetcher(self.crawl, database, self.connectivity, start.clock)
-        self.hint_poller = HintPoller(
+        client = ApiClient(
             self.crawl,
             database,
-            start.clock,
+            self.connectivity,
+            clock,
             workers=workers,
-            settings=self._jobs_settings,
-            finders=[
-                WikiFinder(self.crawl, database, client, start.clock),
-                DocumentFinder(
-                    self.crawl,
-                    database,
-                    self.documents,
-                    start.clock,
-                    self._accept_poll,
-                    workers=workers,
-                ),
-            ],
+            settings=self._keys_of_jobs,
         )
+        self.documents = DocumentFetcher(self.crawl, database, self.connectivity, clock)
+        self.hint_poller = self._hint_sources(client)
         self.crawl.robots.on_sitemaps = self.hint_poller.find_soon
-        self._teaching = PolicyLoader(
-            self.crawl, database, on_switched=self.hint_poller.delivery.restore
+        self._policy_loader = PolicyLoader(
+            self.state, database, on_switched=self.hint_poller.delivery.restore
         )
-        self._allocate = AllocateJob(self.crawl, database, start.clock, workers=workers)
-        self._members = WikiMembersJob(self.crawl, database, client, start.clock)
-        jobs: list[Job] = [
+        self._allocate = AllocateJob(self.state, database, clock, workers=workers)
+        self._members = WikiMembersJob(self.state, database, client, clock)
+        self.jobs = JobRunner(database, clock, self._jobs(client), rng=start.environment.rng)
+        self._hurry = trio.CancelScope()
+
+    def _hint_sources(self, client: ApiClient) -> HintPoller:
+        wikis = WikiFinder(self.state, self.database, client, self.clock)
+        documents = DocumentFinder(
+            self.crawl,
+            self.database,
+            self.documents,
+            self.clock,
+            self._take_hints,
+            workers=self._workers,
+        )
+        return HintPoller(
+            self.state,
+            self.database,
+            self.clock,
+            workers=self._workers,
+            settings=self._keys_of_jobs,
+            finders=[wikis, documents],
+        )
+
+    def _jobs(self, client: ApiClient) -> list[Job]:
+        state, database, clock, workers = self.state, self.database, self.clock, self._workers
+        return [
             WikiHistoryJob(
-                self.crawl,
+                state,
                 database,
                 client,
-                start.clock,
-                settings=self._jobs_settings,
-                on_facts=self._wiki_learnt,
+                clock,
+                settings=self._keys_of_jobs,
+                on_facts=self._sites_or_wikis_changed,
             ),
             HintsJob(self.hint_poller, database),
             self._members,
-            RetentionJob(self.crawl, database, start.clock, settings=lambda: self._config.store),
-            AnalyseCopiesJob(self.crawl, database, start.clock),
+            RetentionJob(state, database, clock, settings=lambda: self._config.store),
+            AnalyseCopiesJob(state, database, clock),
             RefitModelsJob(
-                self.crawl, database, start.clock, workers=workers, on_refitted=self._refitted
+                state, database, clock, workers=workers, on_refitted=self._models_refitted
             ),
             self._allocate,
             AuditJob(
-                self.crawl,
+                state,
                 database,
-                start.clock,
-                settings=self._jobs_settings,
-                rng=random.Random(),
+                clock,
+                settings=self._keys_of_jobs,
+                rng=self.start.environment.rng,
             ),
             ReplicasJob(
                 self.crawl,
                 database,
-                start.clock,
+                clock,
                 workers=workers,
                 settings=lambda: self._config.replicas,
             ),
             SearchIndexJob(database),
         ]
-        self.jobs = JobRunner(database, start.clock, jobs, rng=random.Random())
-        self._hurry = trio.CancelScope()
 
-    async def _accept_poll(self, row: SourceRow, said: Poll) -> None:
+    async def _take_hints(self, row: SourceRow, said: Poll) -> None:
         await self.hint_poller.accept(row, said)
 
-    def _wiki_learnt(self) -> None:
-        """Let those who need it know: a wiki has said what it is, or sites were named anew."""
+    def _sites_or_wikis_changed(self) -> None:
+        """Notify subscribers that a wiki was identified or sites changed."""
         self.hint_poller.find_soon()
         self.jobs.run_soon(self._members.name)
 
-    def _refitted(self) -> None:
-        """Let policies and prices follow the models, as they are after a refit."""
-        self._teaching.again()
+    def _models_refitted(self) -> None:
+        """Reload policies and prices after a refit of the models."""
+        self._policy_loader.again()
         self._allocate.reset()
 
-    def _jobs_settings(self) -> JobsConfig:
+    def _keys_of_jobs(self) -> JobsConfig:
         return self._config.jobs
-
-    def _api_client(self) -> ApiClient:
-        return ApiClient(
-            self.crawl,
-            self.database,
-            self.connectivity,
-            self.clock,
-            settings=self._jobs_settings,
-        )
 
     @property
     def version(self) -> str:
@@ -271,13 +273,13 @@ class Daemon:
             nursery.start_soon(self._tidy)
             nursery.start_soon(self._listen_to_signals)
             await nursery.start(self.crawl.recorder.run)
-            nursery.start_soon(self.book.plant)
+            nursery.start_soon(self.site_registry.add_seeds)
             if self.start.once:
                 nursery.start_soon(self._end_when_done)
             else:
                 nursery.start_soon(self.jobs.run)
                 nursery.start_soon(supervise, "hint_poller", self.hint_poller.run)
-                nursery.start_soon(supervise, "teaching", self._teaching.run)
+                nursery.start_soon(supervise, "policy_loader", self._policy_loader.run)
             settle_collector()
             self.phase = "running"
             log.info("started", db=str(self.database.path), socket=str(self.socket_path))
@@ -294,10 +296,10 @@ class Daemon:
 
     async def _fill(self) -> None:
         month = month_of(self.clock.now())
-        self.crawl.meter.load(month, await self.database.read(traffic.of_month, month))
-        await self.book.adopt(self._config, self.start.seeds)
+        self.state.traffic.load(month, await self.database.read(traffic.of_month, month))
+        await self.site_registry.adopt(self._config, self.start.seeds)
         await self._members.load()
-        await restore_hosts(self.crawl, self.database, self.clock)
+        await restore_hosts(self.state, self.database, self.clock)
 
     def shutdown(self) -> None:
         """Start no more turns; `run` returns when those under way are recorded."""
@@ -342,16 +344,16 @@ class Daemon:
         path = self.start.config_path
         if path is None:
             raise ConfigError("no config file to reload", hint="start with: crawld run -c FILE")
-        loaded = await trio.to_thread.run_sync(load, path)
+        loaded = await self._workers.run(load, path)
         if needed := restart_needed(self._config, loaded.config):
             raise ConfigError(
                 f"only a restart can change {', '.join(needed)}", hint="nothing was reloaded"
             )
         changed = runtime_changes(self._config, loaded.config)
-        await self.book.adopt(loaded.config, loaded.seeds)
+        await self.site_registry.adopt(loaded.config, loaded.seeds)
         self._config = loaded.config
-        self._wiki_learnt()
-        await self.book.plant()
+        self._sites_or_wikis_changed()
+        await self.site_registry.add_seeds()
         log.info("reloaded", changed=changed)
         return changed
 
@@ -390,12 +392,12 @@ class Daemon:
             await self.fetcher.sweep()
             if self.clock.now() // RETIME_S != hour:
                 hour = self.clock.now() // RETIME_S
-                self.book.retime()
+                self.site_registry.update_quiet_hours()
 
     async def _end_when_done(self) -> None:
         while True:
             await trio.sleep(DONE_CHECK_S)
-            if self.book.planted and self.crawl.held_back(ONCE_WAIT_S):
+            if self.site_registry.seeded and self.crawl.is_done(ONCE_WAIT_S):
                 self.shutdown()
                 return
 
@@ -453,10 +455,3 @@ def _settings(start: Start, *, fresh: bool) -> CrawlSettings:
         confirm_pages=0 if start.once else config.content.confirm_pages,
         check_share=config.content.check_share,
     )
-
-
-def system_network(config: Config, workers: Workers) -> Network:
-    """Return the operating system's network, with the name servers of a config."""
-    if not config.dns.nameservers:
-        return SystemNetwork(SystemLookup(workers))
-    return SystemNetwork(NameserverLookup(config.dns.nameservers, config.dns.nameserver_port))

@@ -243,10 +243,10 @@ async def test_a_bug_that_one_page_brings_out_ends_its_turn_alone(serve, daemon,
         met.append(len(web.targets("b.test")))
         raise error
 
-    host = running.crawl.hosts["a.test"]
-    running.crawl.audited[1] = bug
+    host = running.state.hosts["a.test"]
+    running.state.audits[1] = bug
     await until(lambda: met, what="the bug")
     await until(lambda: len(web.targets("b.test")) > met[0] + 20, what="visits of the other host")
     assert running.phase == "running"
     assert host.backoff.level == 1
-    assert 1 not in running.crawl.audited
+    assert 1 not in running.state.audits

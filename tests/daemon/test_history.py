@@ -101,7 +101,7 @@ async def test_what_is_not_there_is_said(past, path, query, status, said):
 
 async def test_the_job_makes_deltas_and_keeps_what_the_rule_says(past):
     running, page_id, url = past
-    job = RetentionJob(running.crawl, running.database, running.clock)
+    job = RetentionJob(running.state, running.database, running.clock)
     assert (await job.progress())["waiting"] >= 5
     assert "4 deltas, 2 copies given up" in await job.run()
     assert "0 deltas, 0 copies given up" in await job.run()

@@ -37,6 +37,6 @@ async def test_a_group_has_a_delay_of_its_own(serve, daemon):
         *(web.url("/", host) for host in HOSTS),
         politeness={"host_delay_s": 2.0, "groups": groups},
     )
-    await until(lambda: len(running.crawl.hosts) == 3)
-    delays = {name: host.delay_s() for name, host in running.crawl.hosts.items()}
+    await until(lambda: len(running.state.hosts) == 3)
+    delays = {name: host.delay_s() for name, host in running.state.hosts.items()}
     assert delays == {"a.test": 2.0, "b.test": 7.5, "c.test": 2.0}

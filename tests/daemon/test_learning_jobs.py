@@ -79,7 +79,7 @@ async def test_first_copies_of_a_crawl_in_a_hurry_are_analysed_once_old_enough(
     crawled, mirror, wall
 ):
     await crawled.database.write(forget)
-    job = AnalyseCopiesJob(crawled.crawl, crawled.database, crawled.clock)
+    job = AnalyseCopiesJob(crawled.state, crawled.database, crawled.clock)
     assert await job.run() == "0 copies analysed"
     wall.shift_s += 120.0
     assert await job.run() == "20 copies analysed"
@@ -92,7 +92,7 @@ async def test_first_copies_of_a_crawl_in_a_hurry_are_analysed_once_old_enough(
 async def test_models_are_refitted_and_sites_get_a_scale(crawled, mirror, wall):
     await rounds(crawled, wall, 12)
     before = dict(mirror.rows("SELECT page_id, record FROM model"))
-    job = RefitModelsJob(crawled.crawl, crawled.database, crawled.clock, workers=THREADS)
+    job = RefitModelsJob(crawled.state, crawled.database, crawled.clock, workers=THREADS)
     assert job.every_s == FIRST_S
     told = await job.run()
     assert told.startswith("20 models, ")
@@ -126,5 +126,5 @@ async def test_a_page_is_explained(crawled, wall):
     assert detail.validators.etag == "trusted"
     assert detail.next_visit_at >= record.last_visit_at + 3600
     assert "rests until then" in detail.next_visit_why
-    crawled.crawl.hosts[record.host].paused = True
+    crawled.state.hosts[record.host].paused = True
     assert next_visit(crawled, record) == (None, "its host is paused")

@@ -5,7 +5,7 @@ from functools import partial
 import pytest
 import trio
 
-from crawld.daemon.fetch.meter import month_of
+from crawld.daemon.fetch.metered_fetcher import month_of
 from crawld.net.proxy import proxy_address
 from tests.daemon.hints.event_server import Wire, canary, saying
 from tests.daemon.hints.test_documents import sources
@@ -118,18 +118,20 @@ def test_what_is_no_proxy(url):
 async def test_a_site_rests_when_its_month_is_used_up(serve, daemon, mirror, wall):
     web = await serve(site_of(pages=30))
     running = await daemon(web.url(), site={"monthly_bytes": 20_000})
-    site = next(iter(running.crawl.sites.values()))
-    await until(lambda: running.crawl.meter.is_over(site), what="the end of the month's bytes")
+    site = next(iter(running.state.sites.values()))
+    await until(
+        lambda: running.state.traffic.is_over_quota(site), what="the end of the month's bytes"
+    )
     await running.drain()
     asked = len(web.targets())
     running.set_paused(paused=False)
     assert asked < 30
     [[counted]] = mirror.rows("SELECT received_bytes FROM traffic")
-    assert 20_000 <= counted == running.crawl.meter.of(site.site_id)
-    assert running.crawl.wanted_at(running.crawl.hosts["a.test"].slot) is None
+    assert 20_000 <= counted == running.state.traffic.of(site.site_id)
+    assert running.crawl.wanted_at(running.state.hosts["a.test"].slot) is None
     # Another month, and it goes on.
     wall.shift_s += 32 * DAY_S
-    running.book.retime()
+    running.site_registry.retime()
     await until(lambda: len(web.targets()) > asked, what="the next month")
 
 
@@ -150,11 +152,13 @@ async def test_a_stream_ends_with_the_month(wire, serve, daemon, mirror):
     wire.script = [saying(endless)]
     site = {"event_stream": wire.url, "monthly_bytes": 100_000}
     running = await daemon(web.url(), site=site)
-    active = next(iter(running.crawl.sites.values()))
-    await until(lambda: running.crawl.meter.is_over(active), what="the end of the month's bytes")
+    active = next(iter(running.state.sites.values()))
+    await until(
+        lambda: running.state.traffic.is_over_quota(active), what="the end of the month's bytes"
+    )
     await until(lambda: sources(mirror).get("event_stream", (None,) * 4)[3], what="its end")
     [[counted]] = mirror.rows("SELECT received_bytes FROM traffic")
-    assert counted == running.crawl.meter.of(active.site_id) >= 100_000
+    assert counted == running.state.traffic.of(active.site_id) >= 100_000
     assert len(wire.heads) == 1
 
 

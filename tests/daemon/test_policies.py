@@ -53,7 +53,7 @@ def drain(pages, now):
 
 async def first_pages(running):
     """Return the pages of the one host of a daemon, as soon as there are some."""
-    hosts = running.crawl.hosts
+    hosts = running.state.hosts
     await until(lambda: "a.test" in hosts and hosts["a.test"].pages, what="pages of the host")
     (pages,) = hosts["a.test"].pages.values()
     return pages
@@ -100,7 +100,7 @@ class TestInTheDaemon:
         pages = await first_pages(running)
         await until(lambda: len(pages.policy) == 20, what="all pages in the policy")
         start = mirror.start_of(web.url(), schedule={"policy": "index", **REVISITING})
-        await running.book.adopt(start.config, start.seeds)
+        await running.site_registry.adopt(start.config, start.seeds)
         await until(lambda: isinstance(pages.policy, IndexPolicy), what="the switch")
         await until(lambda: len(pages.policy) == 20, what="all pages in the new policy")
         visited = len(web.targets())
@@ -129,7 +129,7 @@ async def merging(serve, daemon, mirror, wall):
     running = await daemon(web.url(), schedule={"policy": "merge", **REVISITING})
     count = "SELECT count(*) FROM model"
     await until(lambda: mirror.rows(count) == [(120,)], what="models of all pages")
-    running.crawl.set_host_paused("a.test", paused=True)
+    running.state.set_host_paused("a.test", paused=True)
     await until(lambda: not running.crawl.schedule.on_turn, what="no turn under way")
     await running.crawl.recorder.drain()
     wall.shift_s += 3600.0
@@ -155,10 +155,10 @@ class TestAllocate:
     """Shares the turns of hosts; works hard only where pages have changed."""
 
     async def test_a_host_keeps_its_price_while_few_of_its_pages_change(self, merging, mirror):
-        job = AllocateJob(merging.crawl, merging.database, merging.clock, workers=THREADS)
+        job = AllocateJob(merging.state, merging.database, merging.clock, workers=THREADS)
         assert (await job.run()).startswith("120 pages, 1 hosts")
         [(price,)] = mirror.rows("SELECT price FROM host")
-        (pages,) = merging.crawl.hosts["a.test"].pages.values()
+        (pages,) = merging.state.hosts["a.test"].pages.values()
         before = pages.policy.frequency(1)
         await give_rate(merging, [1, 2], 3e-6)
         assert await job.run() == "1 hosts keep their price"
@@ -172,8 +172,8 @@ class TestAllocate:
         assert mirror.rows("SELECT price FROM host") != [(price,)]
 
     async def test_a_refit_another_delay_and_another_policy_make_a_host_new(self, merging, wall):
-        job = AllocateJob(merging.crawl, merging.database, merging.clock, workers=THREADS)
-        host = merging.crawl.hosts["a.test"]
+        job = AllocateJob(merging.state, merging.database, merging.clock, workers=THREADS)
+        host = merging.state.hosts["a.test"]
         await job.run()
         assert await job.run() == "1 hosts keep their price"
         job.reset()
@@ -191,7 +191,7 @@ class TestAllocate:
         await until(lambda: mirror.rows(count) == [(20,)], what="models of all pages")
         pages = await first_pages(running)
         await until(lambda: len(pages.policy) == 20, what="all pages in the policy")
-        running.crawl.set_host_paused("a.test", paused=True)
+        running.state.set_host_paused("a.test", paused=True)
         await until(lambda: not running.crawl.schedule.on_turn, what="no turn under way")
         await running.crawl.recorder.drain()
         now = running.clock.now() + 1e6

@@ -70,17 +70,17 @@ async def test_a_page_is_taken_down_while_the_daemon_runs(past):
 
 async def test_a_quota_is_shown_before_it_is_kept(past):
     running, _, url = past
-    site = next(iter(running.crawl.sites.values()))
+    site = next(iter(running.state.sites.values()))
     tight = replace(
         site, config=site.config.model_copy(update={"max_bytes": 1, "keep_versions": None})
     )
-    running.crawl.set_sites([tight])
+    running.state.set_sites([tight])
     [of_file, of_site] = (await ask(running, "/retention")).json()
     assert (of_file["site"], of_file["max_bytes"]) == (None, None)
     assert not any(each["goes"] for each in of_file["holdings"])
     fate = {each["kind"]: (each["copies"], each["goes"]) for each in of_site["holdings"]}
     assert fate["superseded"] == (4, True)
-    await RetentionJob(running.crawl, running.database, running.clock).run()
+    await RetentionJob(running.state, running.database, running.clock).run()
     [_, of_site] = (await ask(running, "/retention")).json()
     assert of_site["holdings"][0]["copies"] == 0
     versions = (await ask(running, "/history", url=url)).json()["versions"]

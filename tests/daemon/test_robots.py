@@ -52,7 +52,7 @@ async def test_redirects_without_end_close_the_host_and_hold_no_turn(serve, daem
     sites["b.test"].faults = {ROBOTS: fault.redirect(web.url(ROBOTS, "a.test"))}
     running = await daemon(web.url(), web.url(host="b.test"), daemon={"max_in_flight": 1})
     await until(lambda: len(web.ledger) == 12)  # each asked once and redirected five times
-    hosts = [running.crawl.hosts[host] for host in sites]
+    hosts = [running.state.hosts[host] for host in sites]
     now = trio.current_time()
     await until(lambda: all(now < host.shut_until < now + 2 * RETRY_FIRST_S for host in hosts))
     assert {row.target for row in web.ledger.rows()} == {ROBOTS}
@@ -79,7 +79,7 @@ async def test_a_retry_after_holds_for_robots_of_others_and_the_end_does_not_wai
     asked = len(web.ledger)
     running = await daemon(web.url())
     await until(lambda: len(web.ledger) == asked + 1)
-    host = running.crawl.hosts["b.test"]
+    host = running.state.hosts["b.test"]
     await until(lambda: host.slot.tickets)
     with trio.fail_after(PATIENCE_S):
         await running.drain()  # whoever waits for a turn is not under way
@@ -104,8 +104,8 @@ async def test_a_retry_after_of_robots_txt_is_kept_in_the_file(serve, mirror):
 async def test_an_origin_whose_rules_cannot_be_had_is_closed(serve, daemon, status):
     web = await serve(site_of(faults={ROBOTS: fault.status(status)}))
     running = await daemon(web.url())
-    await until(lambda: running.crawl.hosts and len(web.ledger) == 1)
-    host = running.crawl.hosts["a.test"]
+    await until(lambda: running.state.hosts and len(web.ledger) == 1)
+    host = running.state.hosts["a.test"]
     await until(lambda: host.shut_until > trio.current_time() + RETRY_FIRST_S / 2)
     assert running.crawl.wanted_at(host.slot) == host.shut_until
     assert web.targets() == [ROBOTS]
@@ -117,7 +117,7 @@ async def test_pauses_between_questions_grow_and_an_answer_ends_them(serve, daem
     running = await daemon(web.url())
     robots, origin = running.crawl.robots, web.url("")
     await until(lambda: robots.closed_until(origin) > 0)
-    (active,), host = running.crawl.sites.values(), running.crawl.hosts["a.test"]
+    (active,), host = running.state.sites.values(), running.state.hosts["a.test"]
 
     async def wait_turn(url):
         await trio.lowlevel.checkpoint()

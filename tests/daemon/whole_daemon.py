@@ -11,6 +11,7 @@ from crawld.config.checks import check_config
 from crawld.config.model import Config
 from crawld.daemon.clock import Clock
 from crawld.daemon.daemon import Start
+from crawld.daemon.environment import Environment
 from crawld.daemon.run import run_daemon
 from crawld.simweb.graph import SiteGraph
 from crawld.simweb.server import SimWeb
@@ -109,7 +110,9 @@ class Mirror:
         config = Config.model_validate(merged)
         findings, of_site = check_config(config)
         assert not [each for each in findings if each.fatal], findings
-        return Start(config=config, seeds=of_site, once=once, clock=self.clock)
+        return Start(
+            config=config, seeds=of_site, once=once, environment=Environment(clock=self.clock)
+        )
 
     async def run(self, *seeds, **more):
         """Mirror once, to the end."""

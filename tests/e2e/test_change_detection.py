@@ -79,9 +79,13 @@ class MirrorRun:
 
     def _settled(self):
         crawl = self.daemon.crawl
-        if crawl.schedule.on_turn or crawl.recorder.unrecorded or not self.daemon.book.planted:
+        if (
+            crawl.schedule.on_turn
+            or crawl.recorder.unrecorded
+            or not self.daemon.site_registry.planted
+        ):
             return False
-        wanted = [crawl.wanted_at(host.slot) for host in crawl.hosts.values()]
+        wanted = [crawl.wanted_at(host.slot) for host in crawl.state.hosts.values()]
         # Asked after the instants, which are made of the clock too: what is due now is not later.
         now = trio.current_time()
         return bool(wanted) and all(at is None or at > now for at in wanted)

@@ -30,7 +30,7 @@ def audit_routes(daemon: Daemon) -> APIRouter:
         days: Annotated[int, Query(ge=1, le=731)] = 30, site: str | None = None
     ) -> list[FreshnessStatus]:
         """What random visits found of each site, day by day."""
-        site_id = None if site is None else daemon.book.by_name(site).site_id
+        site_id = None if site is None else daemon.site_registry.by_name(site).site_id
         first = day_of(daemon.clock.now()) - days + 1
         by_day: dict[tuple[int, int], list[AuditRow]] = defaultdict(list)
         for row in await daemon.database.read(audit.list_since, first):
@@ -78,7 +78,7 @@ def _status(
     since: float,
     host: str | None = None,
 ) -> FreshnessStatus:
-    site = daemon.crawl.sites.get(site_id)
+    site = daemon.state.sites.get(site_id)
     total = sum((row.audited for row in rows), AuditResult())
     low, high = total.interval
     return FreshnessStatus(

@@ -12,7 +12,6 @@ from dataclasses import dataclass, replace
 from typing import Annotated, Final, NamedTuple
 
 import numpy as np
-import trio
 from fastapi import APIRouter, Query
 from numpy.typing import NDArray
 from starlette.exceptions import HTTPException
@@ -107,7 +106,7 @@ def forecast_routes(daemon: Daemon) -> APIRouter:
         limit = max(SAMPLE_PAGES // len(chosen), 1)
         for count, place in chosen:
             rows = await daemon.database.read(sample.sample, *place[:2], limit=limit)
-            laws, with_history = await trio.to_thread.run_sync(_laws, rows, now)
+            laws, with_history = await daemon.start.environment.workers.run(_laws, rows, now)
             learnt += sum(_is_learnt(row.record) for row in rows)
             own = [row for row in sources if (row.host_id, row.site_id) == place[:2]]
             hosts.append(_Host(laws, count, place, _told(own)))
@@ -118,14 +117,14 @@ def forecast_routes(daemon: Daemon) -> APIRouter:
                 f"how pages of {what or 'any site'} change is not known yet: none was visited"
                 " twice, and none has a history",
             )
-        return await trio.to_thread.run_sync(_forecast, what, hosts, exact, target)
+        return await daemon.start.environment.workers.run(_forecast, what, hosts, exact, target)
 
     return router
 
 
 def _places(daemon: Daemon, what: str | None) -> list[_Place]:
     """Return what is meant: the hosts of a site, a host, or all."""
-    site_ids = {active.site_id for active in daemon.crawl.sites.values() if active.name == what}
+    site_ids = {active.site_id for active in daemon.state.sites.values() if active.name == what}
     return [
         _Place(
             host.host_id,
@@ -133,7 +132,7 @@ def _places(daemon: Daemon, what: str | None) -> list[_Place]:
             max(host.base_delay_s(), SHORTEST_DELAY_S),
             len(host.pages),
         )
-        for host in daemon.crawl.hosts.values()
+        for host in daemon.state.hosts.values()
         for site_id in host.pages
         if what is None or site_id in site_ids or (not site_ids and host.slot.host == what)
     ]

@@ -25,7 +25,7 @@ def hint_routes(daemon: Daemon) -> APIRouter:
 
 
 def _status(daemon: Daemon, row: SourceRow, outstanding: int) -> HintSourceStatus:
-    site = daemon.crawl.sites.get(row.site_id)
+    site = daemon.state.sites.get(row.site_id)
     known = hint.load_reliability(row.evidence)
     worth = daemon.hint_poller.budget.estimate(row.hint_source_id)
     same = {

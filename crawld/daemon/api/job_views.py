@@ -34,7 +34,7 @@ async def wiki_statuses(daemon: Daemon) -> list[status.WikiStatus]:
     """Return every wiki that was recognised, with its pages by state."""
     found = []
     for row in await daemon.database.read(wiki.list_wikis):
-        site = daemon.crawl.sites.get(row.site_id)
+        site = daemon.state.sites.get(row.site_id)
         if row.api_url is None:
             continue
         found.append(

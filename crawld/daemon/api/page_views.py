@@ -23,8 +23,8 @@ class NextVisit(NamedTuple):
 
 def next_visit(daemon: Daemon, record: PageRecord) -> NextVisit:
     """Return when a page may be visited next, as far as that can be told."""
-    crawl, now = daemon.crawl, daemon.clock.now()
-    site, host = crawl.sites.get(record.site_id), crawl.hosts.get(record.host)
+    state, now = daemon.state, daemon.clock.now()
+    site, host = state.sites.get(record.site_id), state.hosts.get(record.host)
     if site is None:
         return NextVisit(None, "its site is not configured any more")
     if site.paused or (host is not None and host.paused):
@@ -38,7 +38,7 @@ def next_visit(daemon: Daemon, record: PageRecord) -> NextVisit:
     if record.retry_at is not None:
         reason = record.last_failure or (record.last_outcome or "")
         return NextVisit(max(record.retry_at, now), f"the last visit ended {reason}: asked again")
-    rested_at = record.last_visit_at + crawl.settings.min_revisit_s
+    rested_at = record.last_visit_at + state.settings.min_revisit_s
     policy = daemon.config.schedule.policy
     told = daemon.database.look_up(hint.of_page, record.page_id)
     said = f"; {told[0][0].replace('_', ' ')} said that it has changed" if told else ""
@@ -62,7 +62,7 @@ def model_status(record: PageRecord, now: float) -> status.ModelStatus | None:
 async def noise_status(daemon: Daemon, record: PageRecord) -> status.NoiseStatus:
     """Return what is known to change by itself on a page."""
     own = await daemon.database.read(volatile.of_page, record.page_id)
-    template = daemon.crawl.learning.detection.template(record.host_id)
+    template = daemon.crawl.learning.detector.template(record.host_id)
     return status.NoiseStatus(
         page_rules=_confirmed(own),
         host_rules=_confirmed(template.rules),

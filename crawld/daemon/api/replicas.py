@@ -33,7 +33,7 @@ def replica_routes(daemon: Daemon) -> APIRouter:
         pairs = await daemon.database.read(replica_pair.list_pairs, host_id)
         return Replicas(
             replicas=[
-                _replica_status(row, stands_in=daemon.crawl.capacity.stands_in(row.host))
+                _replica_status(row, stands_in=daemon.crawl.leases.is_leased(row.host))
                 for row in rows
                 if host_id is None or host_id in (row.host_id, row.canonical_id)
             ],

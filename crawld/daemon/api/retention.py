@@ -85,7 +85,7 @@ def _quotas(router: APIRouter, daemon: Daemon) -> None:
     @router.get("/retention")
     async def retention() -> list[QuotaStatus]:
         """What could go, in the order of eviction, and what the next run would give up."""
-        sites = {site.site_id: site for site in daemon.crawl.sites.values()}
+        sites = {site.site_id: site for site in daemon.state.sites.values()}
         limits: dict[int | None, tuple[str | None, int | None]] = {
             None: (None, daemon.config.store.max_bytes),
             **{key: (site.name, site.config.max_bytes) for key, site in sites.items()},
@@ -110,7 +110,7 @@ async def _let_in(daemon: Daemon, urls: list[str]) -> PurgeReport:
     for url in urls:
         if not await daemon.database.write(tombstone.delete, url):
             raise OperatorError(f"{url} is not kept out", hint="purge knows URLs by their digest")
-    daemon.crawl.admission.forget()
+    daemon.state.admission.forget()
     pages = [PurgeStatus(url=url, known=False, versions=0, bodies=0, same_at=[]) for url in urls]
     return PurgeReport(pages=pages, erased=False, copies=[])
 

@@ -70,7 +70,7 @@ def _reading(router: APIRouter, daemon: Daemon) -> None:
     @router.get("/sites")
     async def sites() -> list[models.SiteStatus]:
         """All sites."""
-        return [site_status(daemon, row) for row in await daemon.book.rows()]
+        return [site_status(daemon, row) for row in await daemon.site_registry.rows()]
 
     @router.get("/hosts")
     async def hosts(after: str = "", limit: Limit = 100) -> list[models.HostStatus]:
@@ -116,7 +116,7 @@ def _pages(router: APIRouter, daemon: Daemon) -> None:
         limit: Limit = 100,
     ) -> list[models.PageStatus]:
         """Pages of a site, a host or a state, from the one after `after`."""
-        site_id = None if site is None else daemon.book.by_name(site).site_id
+        site_id = None if site is None else daemon.site_registry.by_name(site).site_id
         host_id = None if host is None else (await _host(daemon, host)).host_id
         rows = await daemon.database.read(
             page_rows.list_pages,
@@ -157,7 +157,7 @@ def _commands(router: APIRouter, daemon: Daemon) -> None:
     @router.post("/remove")
     async def remove(form: models.RemoveForm) -> models.Done:
         """Take a site out of the crawl."""
-        await daemon.book.remove(form.site)
+        await daemon.site_registry.remove(form.site)
         return models.Done(done=f"site {form.site} is out of the crawl; its pages stay")
 
     @router.post("/pause")
@@ -244,14 +244,14 @@ async def _host(daemon: Daemon, host: str) -> host_rows.HostRow:
 async def _add(daemon: Daemon, form: models.AddForm) -> models.Added:
     urls = list(dict.fromkeys(canonical(url) for url in form.urls))
     if form.site is not None and any(
-        site.name == form.site for site in daemon.crawl.sites.values()
+        site.name == form.site for site in daemon.state.sites.values()
     ):
-        site = daemon.book.by_name(form.site)
+        site = daemon.site_registry.by_name(form.site)
     else:
-        site = await daemon.book.add(_new_site(daemon, form, urls))
+        site = await daemon.site_registry.add(_new_site(daemon, form, urls))
     purged = await daemon.database.read(tombstone.select, urls)
     out = frozenset(purged)
-    admitted = await daemon.crawl.plant(site, [url for url in urls if url not in out])
+    admitted = await daemon.state.add_seeds(site, [url for url in urls if url not in out])
     refused = [
         models.RefusedUrls(
             reason=each.reason, refused=each.count, example=each.example, last_at=each.at
@@ -296,12 +296,12 @@ def _new_site(daemon: Daemon, form: models.AddForm, urls: list[str]) -> SiteConf
 async def _set_paused(daemon: Daemon, form: models.TargetForm, *, paused: bool) -> models.Done:
     word = "paused" if paused else "resumed"
     if form.site is not None:
-        await daemon.book.set_paused(form.site, paused=paused)
+        await daemon.site_registry.set_paused(form.site, paused=paused)
         return models.Done(done=f"site {form.site} {word}")
     if form.host is not None:
         row = await _host(daemon, form.host)
         await daemon.database.write(host_rows.set_paused, row.host, paused)
-        daemon.crawl.set_host_paused(row.host, paused=paused)
+        daemon.state.set_host_paused(row.host, paused=paused)
         return models.Done(done=f"host {row.host} {word}")
     daemon.set_paused(paused=paused)
     return models.Done(done=f"everything {word}")

@@ -31,7 +31,7 @@ def _pages(row: SiteRow | HostRow) -> dict[PageState, int]:
 
 def site_status(daemon: Daemon, row: SiteRow) -> status.SiteStatus:
     """Return a site as the socket shows it."""
-    site = daemon.crawl.sites[row.site_id]
+    site = daemon.state.sites[row.site_id]
     metered = site.config.monthly_bytes
     return status.SiteStatus(
         name=row.name,
@@ -43,7 +43,7 @@ def site_status(daemon: Daemon, row: SiteRow) -> status.SiteStatus:
         pages=_pages(row),
         pages_in_all=row.page_count,
         requisites=row.requisite_count,
-        received_bytes_this_month=None if metered is None else daemon.crawl.meter.of(row.site_id),
+        received_bytes_this_month=None if metered is None else daemon.state.traffic.of(row.site_id),
         monthly_bytes=metered,
     )
 
@@ -54,7 +54,7 @@ def host_status(daemon: Daemon, row: HostRow) -> status.HostStatus:
 
 
 def _host_fields(daemon: Daemon, row: HostRow) -> dict[str, Any]:
-    state = daemon.crawl.hosts.get(row.host)
+    state = daemon.state.hosts.get(row.host)
     opens_in_s = None
     if state is not None:
         wanted_at = daemon.crawl.wanted_at(state.slot)
@@ -125,7 +125,7 @@ async def page_detail(daemon: Daemon, record: PageRecord) -> status.PageDetail:
     versions = await daemon.database.read(
         version_rows.list_versions, record.page_id, limit=VERSIONS_SHOWN
     )
-    site = daemon.crawl.sites.get(record.site_id)
+    site = daemon.state.sites.get(record.site_id)
     made = {"site", "gone_count", "visits", "versions", "next_visit_at", "next_visit_why"}
     names = status.PageDetail.model_fields.keys() - made - {"model", "noise", "validators"}
     next_visit = page_views.next_visit(daemon, record)

@@ -40,6 +40,7 @@ from crawld.sources.mediawiki_api import (
 )
 from crawld.store.engine.database import Database
 from crawld.store.frontier import host as host_rows
+from crawld.workers import Workers
 
 log = structlog.get_logger(__name__)
 
@@ -76,14 +77,16 @@ class ApiClient:
         self,
         crawl: Crawl,
         database: Database,
-        network: Connectivity,
+        connectivity: Connectivity,
         clock: Clock,
         *,
+        workers: Workers,
         settings: Callable[[], JobsConfig],
     ) -> None:
         self._crawl = crawl
         self._database = database
-        self._network = network
+        self._connectivity = connectivity
+        self._workers = workers
         self._clock = clock
         self._settings = settings
         self._at_once = trio.CapacityLimiter(AT_ONCE)
@@ -117,7 +120,7 @@ class ApiClient:
                 origin = parse(api.url).origin
                 robots = await self._crawl.robots.fresh(origin)
                 if robots is None:
-                    await self._crawl.robots_turns.fetch(host, site, origin)
+                    await self._crawl.robots_fetch.fetch(host, site, origin)
                     continue
                 if robots.names_agent and not robots.allowed(url):
                     return ApiTrouble(
@@ -128,8 +131,13 @@ class ApiClient:
     # --- permission ----------------------------------------------------------------------------
 
     def _site(self, api: Api) -> ActiveSite | None:
-        site = self._crawl.sites.get(api.site_id)
-        if site is None or site.paused or not site.config.api or self._crawl.line.is_used_up(site):
+        site = self._crawl.state.sites.get(api.site_id)
+        if (
+            site is None
+            or site.paused
+            or not site.config.api
+            or self._crawl.fetcher.is_over_quota(site)
+        ):
             return None
         return site
 
@@ -148,11 +156,11 @@ class ApiClient:
 
     async def _host(self, api: Api) -> HostState:
         name = parse(api.url).host
-        host = self._crawl.hosts.get(name)
+        host = self._crawl.state.hosts.get(name)
         if host is None:
             host_id = await self._database.write(host_rows.ensure, name, self._clock.now())
-            host = self._crawl.enter_host(host_id, name)
-            site = self._crawl.sites.get(api.site_id)
+            host = self._crawl.state.enter_host(host_id, name)
+            site = self._crawl.state.sites.get(api.site_id)
             host.apply_rules([site.rules] if site is not None else [])
         return host
 
@@ -176,9 +184,9 @@ class ApiClient:
         self, api: Api, host: HostState, site: ActiveSite, url: str
     ) -> ApiResponse | ApiTrouble:
         async with self._at_once:
-            fetched = await self._crawl.line.fetch(site, self._request(host, site, url))
+            fetched = await self._crawl.fetcher.fetch(site, self._request(host, site, url))
         self._asked_at[host.slot.host] = trio.current_time()
-        self._network.observed(host.slot.host, fetched)
+        self._connectivity.observed(host.slot.host, fetched)
         host.spaced(fetched.answered_at if isinstance(fetched, FetchResponse) else fetched.at)
         answer = await self._judged(fetched)
         if isinstance(answer, ApiTrouble):
@@ -223,7 +231,7 @@ class ApiClient:
 
         if len(fetched.body) <= INLINE_BYTES:
             return judge()
-        return await trio.to_thread.run_sync(judge)
+        return await self._workers.run(judge)
 
     async def _rest(
         self, host: HostState, fetched: FetchResponse | FetchFailure, trouble: ApiTrouble

@@ -22,7 +22,7 @@ import trio
 from crawld.core.change.record import RECORD_DTYPE, VERSION, Records, records_of
 from crawld.core.change.scale import ScaleModel
 from crawld.core.revisit.visit_value import default_scale_model
-from crawld.daemon.crawl.loop import Crawl
+from crawld.daemon.crawl.state import CrawlState
 from crawld.daemon.frontier.page_queue import PageQueue, VisitedPages
 from crawld.daemon.pacing import Pace
 from crawld.store.changes import allocation, model
@@ -91,7 +91,7 @@ class PolicyLoader:
 
     def __init__(
         self,
-        crawl: Crawl,
+        crawl: CrawlState,
         database: Database,
         *,
         on_switched: Callable[[Collection[tuple[int, int]]], Awaitable[object]],
@@ -111,12 +111,12 @@ class PolicyLoader:
     def again(self) -> None:
         """Tell all policies once more: models were refitted."""
         self._due = True
-        self._crawl.renamed.set()
+        self._crawl.policies_changed.set()
 
     async def run(self) -> None:
         """Tell all policies, again after each refit; exchange those that were named anew."""
         while True:
-            self._crawl.renamed = trio.Event()
+            self._crawl.policies_changed = trio.Event()
             if switched := await self._switch():
                 log.info("policies_switched", hosts=len(switched))
             if switched or self._due:
@@ -124,7 +124,7 @@ class PolicyLoader:
                 await self.teach()
             if switched:
                 await self._on_switched(switched)
-            await self._crawl.renamed.wait()
+            await self._crawl.policies_changed.wait()
 
     def _all(self) -> Iterator[PageQueue]:
         for host in list(self._crawl.hosts.values()):

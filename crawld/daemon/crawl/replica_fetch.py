@@ -1,223 +1,203 @@
-"""Replicas as capacity: the idle turn of a proven copy fetches a page of the host it copies.
+"""The idle turn of a leased replica fetches a page of the host it copies.
 
     replica's turn, no page of its own ─▶ canonical host's turn taken? ─▶ the policy's next page,
-    asked for under the replica's name ─▶ recorded as a visit of the canonical page
+    requested under the replica's name ─▶ recorded as a visit of the canonical page
 
-A replica has leave while the replicas job says so: a certain verdict, and samples that showed what
-the canonical host showed, without lag. It keeps it by being right. The next visit of each page it
-has shown is the canonical host's own; where that one differs, the page has changed since or the
-copy lags, and the copy is asked once more at once: it must show the same by then. An answer that is
-no good copy, or a text the page showed earlier, is not recorded and ends the leave too. What was
-lost must be proved anew, by samples.
-
-Everything is derived: a restart begins without leaves, and the job grants them again.
+`replica_leases.py` says which replicas may do this, and how they lose the right to.
 """
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterable
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final
+from dataclasses import replace
+from typing import Final
 
-import structlog
 import trio
 
 from crawld.core.page import Outcome
 from crawld.core.url import parse
 from crawld.daemon.clock import Clock
+from crawld.daemon.crawl.page_selection import PageTask
+from crawld.daemon.crawl.replica_leases import Lease, ReplicaLeases
+from crawld.daemon.crawl.state import CrawlState
+from crawld.daemon.crawl.visitor import Visitor
+from crawld.daemon.fetch.robots_cache import RobotsCache
+from crawld.daemon.fetch.robots_fetch import RobotsFetch
 from crawld.daemon.frontier.host import HostState
 from crawld.daemon.frontier.page_queue import PageQueue
 from crawld.daemon.frontier.site import ActiveSite
 from crawld.daemon.visit.conclude import Visit
+from crawld.daemon.visit.validators import RequestMode
 from crawld.store.engine.database import Database
 from crawld.store.frontier import page as page_rows
 from crawld.store.frontier.page import PageRecord
 from crawld.store.replica import pages as replica_pages
-from crawld.store.replica import replica, sample
-from crawld.store.replica.replica import ReplicaRow
+from crawld.store.replica import sample
+from crawld.store.replica.sample import STAND_IN_PREFIX
+from crawld.store.visit import VisitRecord
 
-if TYPE_CHECKING:
-    from crawld.daemon.crawl.loop import Crawl
+MAX_LOOKS: Final = 8
+"""Pages of the canonical host that one turn looks at for one that may be lent."""
 
-log = structlog.get_logger(__name__)
-
-LOOKS: Final = 8
-"""Pages of the canonical host a turn looks at for one that may be lent."""
-
-REST_LEAST_S: Final = 0.1
+MIN_REST_S: Final = 0.1
 """Least rest after a turn that found no page to lend."""
 
-MOST_UNCHECKED: Final = 100_000
-"""Pages a replica may have shown without the canonical host's word since, 60 bytes each."""
+MAX_UNCHECKED: Final = 100_000
+"""Pages a replica may show before its canonical host shows them again; 60 bytes each."""
+
+FROM_REPLICA: Final = RequestMode(from_replica=True)
 
 
-@dataclass(slots=True, eq=False)
-class _Leave:
-    """The leave of one replica.
+class StandIn:
+    """The `Responder` of a visit that a replica makes for its canonical host."""
 
-    Attributes:
-        canonical: the host whose pages it may show.
-        unchecked: pages shown that the canonical host has not shown since.
-        doubted: pages the canonical host then showed otherwise: to be asked for again.
-        idle_until: instant (trio clock) before which there was no page to lend.
-    """
+    __slots__ = ("_fetch", "_url", "host")
 
-    canonical: HostState
-    unchecked: set[int] = field(default_factory=set)
-    doubted: list[int] = field(default_factory=list)
-    idle_until: float = -math.inf
+    def __init__(self, host: HostState, url: str, fetch: ReplicaFetch) -> None:
+        self.host = host
+        self._url = url
+        self._fetch = fetch
+
+    def request_mode(self, page: PageRecord, *, covered: bool) -> RequestMode:
+        """Send no conditions: the validators held are those of the page's own origin."""
+        return FROM_REPLICA
+
+    def url(self, page: PageRecord) -> str:
+        """Return the URL of the copy."""
+        return self._url
+
+    async def accepts(self, task: PageTask, visit: Visit, judged: Visit | None) -> bool:
+        """Accept a good copy that does not lag; otherwise revoke the lease."""
+        if judged is not None and self._fetch.is_fresh_copy(judged):
+            return True
+        task.queue.returned(visit.page.page_id)
+        await self._fetch.reject(self.host, self._url, visit)
+        return False
+
+    def adapt(self, record: VisitRecord) -> VisitRecord:
+        """Name the replica, and drop its validators: they are not those of the page's origin."""
+        return replace(
+            record,
+            asked_host_id=self.host.host_id,
+            detail=f"{STAND_IN_PREFIX}{self.host.slot.host}",
+            etag=None,
+            last_modified=None,
+        )
+
+    def recorded(self, page_id: int, outcome: Outcome) -> None:
+        """Do nothing: only the canonical host checks what replicas show."""
 
 
 class ReplicaFetch:
-    """Which hosts may stand in for which, and the turns they do it in."""
+    """Uses the idle turns of leased replicas."""
 
-    def __init__(self, crawl: Crawl, database: Database, clock: Clock) -> None:
-        """Grant nothing yet."""
-        self._crawl = crawl
+    def __init__(
+        self,
+        state: CrawlState,
+        leases: ReplicaLeases,
+        visitor: Visitor,
+        robots: RobotsCache,
+        robots_fetch: RobotsFetch,
+        database: Database,
+        clock: Clock,
+    ) -> None:
+        self._state = state
+        self._leases = leases
+        self._visitor = visitor
+        self._robots = robots
+        self._robots_fetch = robots_fetch
         self._database = database
         self._clock = clock
-        self._leaves: dict[HostState, _Leave] = {}
-        self._copies: dict[HostState, list[HostState]] = {}
 
-    def grant(self, proven: Iterable[ReplicaRow]) -> None:
-        """Give leave to these replicas and to no others; those that have it keep their record."""
-        before, self._leaves = self._leaves, {}
-        self._copies = {}
-        for row in proven:
-            host = self._crawl.hosts.get(row.host)
-            canonical = self._crawl.hosts.get(row.canonical_host)
-            if host is None or canonical is None:
-                continue
-            known = before.get(host)
-            keeps = known is not None and known.canonical is canonical
-            self._leaves[host] = known if known and keeps else _Leave(canonical)
-            self._copies.setdefault(canonical, []).append(host)
-            for site_id in canonical.pages:
-                # From here on the politeness of that site binds the replica too.
-                self._crawl.pages_of(host, site_id)
-            self._crawl.schedule.wake(host.slot)
-
-    def stands_in(self, name: str) -> bool:
-        """Whether a host has leave to show pages of the host it copies."""
-        host = self._crawl.hosts.get(name)
-        return host in self._leaves
-
-    def wanted_at(self, host: HostState, active: set[int]) -> float | None:
-        """Return when (trio clock) a host may stand in for another; None: it has no leave or need.
-
-        Args:
-            host: any host.
-            active: numbers of the sites under crawl.
-        """
-        leave = self._leaves.get(host)
-        if leave is None or not self._is_well(leave.canonical):
+    def wanted_at(self, host: HostState) -> float | None:
+        """Return when (trio clock) a host may stand in for another; None: no lease or no need."""
+        lease = self._leases.of(host)
+        if lease is None or not self._is_well(lease.canonical):
             return None
         now = self._clock.now()
-        lending = self._lending(leave.canonical, active)
-        instants = [at for pages in lending if (at := pages.revisit_at(now)) is not None]
-        if leave.doubted:
-            instants.append(now)
-        if not instants:
+        lendable = self._lendable(lease.canonical)
+        times = [at for queue in lendable if (at := queue.revisit_at(now)) is not None]
+        if lease.doubted:
+            times.append(now)
+        if not times:
             return None
-        return max(self._clock.to_monotonic(min(instants)), leave.idle_until)
+        return max(self._clock.to_monotonic(min(times)), lease.idle_until)
 
-    async def turn(self, host: HostState, active: set[int]) -> None:
-        """Use the turn of a host that has no page to visit for the host it copies, if it may."""
-        leave = self._leaves.get(host)
-        if leave is None:
+    async def turn(self, host: HostState) -> None:
+        """Use the turn of a host that has no page to visit, if it has a lease."""
+        lease = self._leases.of(host)
+        if lease is None:
             return
-        if not await self._use(host, leave, active):
-            rest_s = max(host.delay_s(), REST_LEAST_S)
-            leave.idle_until = trio.current_time() + rest_s
+        if not await self._use(host, lease):
+            rest_s = max(host.delay_s(), MIN_REST_S)
+            lease.idle_until = trio.current_time() + rest_s
 
-    def visited(self, canonical: HostState, page_id: int, outcome: Outcome) -> None:
-        """Hear what a host showed of a page of its own."""
-        for host in self._copies.get(canonical, ()):
-            leave = self._leaves.get(host)
-            if leave is None or page_id not in leave.unchecked:
-                continue
-            leave.unchecked.discard(page_id)
-            if outcome is Outcome.CHANGED:
-                leave.doubted.append(page_id)
-                self._crawl.schedule.wake(host.slot)
+    def is_fresh_copy(self, visit: Visit) -> bool:
+        """Say whether what a replica showed may be recorded as the page.
 
-    def wake_partners(self, host: HostState) -> None:
-        """Look again at the hosts that a visit in the turn of a host may concern."""
-        leave = self._leaves.get(host)
-        canonical = host if leave is None else leave.canonical
-        if canonical is not host:
-            self._crawl.schedule.wake(canonical.slot)
-        for copy in self._copies.get(canonical, ()):
-            self._crawl.schedule.wake(copy.slot)
-
-    def vouches(self, visit: Visit) -> bool:
-        """Whether what a replica showed may be recorded as the page.
-
-        A text that the page has shown before and shows no more is what a copy that lags would show.
+        A copy that lags shows a text that the page has shown before and shows no more.
         """
-        outcome, finding = visit.judgement.outcome, visit.finding
+        outcome, comparison = visit.judgement.outcome, visit.comparison
         if outcome is not Outcome.CHANGED:
             return visit.judgement.good_copy
-        if visit.first_copy or finding is None or finding.cleaned_digest is None:
+        if visit.first_copy or comparison is None or comparison.cleaned_digest is None:
             return False
-        page_id, digest = visit.page.page_id, finding.cleaned_digest
+        page_id, digest = visit.page.page_id, comparison.cleaned_digest
         return not self._database.look_up(sample.has_shown, page_id, digest)
 
-    async def end(self, host: HostState, why: str) -> None:
-        """Take the leave of a replica away; samples must prove it fresh again."""
-        if self._leaves.pop(host, None) is not None:
-            log.warning("replica_lost_its_leave", host=host.slot.host, why=why)
-            await self._database.write(replica.reset_samples, host.host_id)
+    async def reject(self, host: HostState, url: str, visit: Visit) -> None:
+        """Revoke the lease of a replica whose response is not recorded."""
+        await self._visitor.set_aside(host, visit)
+        await self._leases.revoke(host, f"{visit.judgement.outcome}: {url}")
+        self._leases.wake_partners(host)
 
     # --- a turn --------------------------------------------------------------------------------
 
-    def _lending(self, canonical: HostState, active: set[int]) -> list[PageQueue]:
-        sites = self._crawl.sites
+    def _lendable(self, canonical: HostState) -> list[PageQueue]:
+        state = self._state
         return [
-            pages
-            for site_id, pages in canonical.pages.items()
-            if site_id in active and sites[site_id].config.use_replicas
+            queue
+            for site_id, queue in canonical.pages.items()
+            if site_id in state.active and state.sites[site_id].config.use_replicas
         ]
 
     def _is_well(self, host: HostState) -> bool:
-        """Whether a host is merely busy: one that asked for rest is not asked by another name."""
+        """Say whether a host is merely busy; one that backs off is not asked by another name."""
         rested = host.open_at(self._clock) <= trio.current_time()
         return rested and not host.paused and not host.backoff.level
 
-    async def _use(self, host: HostState, leave: _Leave, active: set[int]) -> bool:
-        """Ask for a page, or for robots.txt; return whether a request was sent."""
-        if not self._is_well(leave.canonical):
+    async def _use(self, host: HostState, lease: Lease) -> bool:
+        """Request a page, or robots.txt; return whether a request was sent."""
+        if not self._is_well(lease.canonical):
             return False
-        while leave.doubted:
-            page_id = leave.doubted.pop(0)
+        while lease.doubted:
+            page_id = lease.doubted.pop(0)
             if (found := self._find(host, page_id)) is None:
                 continue
             page, site, url = found
             allowed = await self._allowed(host, site, url)
             if allowed:
-                await self._crawl.visitor.compare(host, page, site, url)
+                await self._check(host, page, site, url)
                 return True
             if allowed is None:
-                leave.doubted.insert(0, page_id)
+                lease.doubted.insert(0, page_id)
                 return True
-        for pages in self._lending(leave.canonical, active):
-            if await self._lend(host, leave, pages):
+        for queue in self._lendable(lease.canonical):
+            if await self._lend(host, lease, queue):
                 return True
         return False
 
-    async def _lend(self, host: HostState, leave: _Leave, pages: PageQueue) -> bool:
+    async def _lend(self, host: HostState, lease: Lease, queue: PageQueue) -> bool:
         passed: list[int] = []
         try:
-            while len(passed) < LOOKS and len(leave.unchecked) < MOST_UNCHECKED:
-                slot = leave.canonical.slot
+            while len(passed) < MAX_LOOKS and len(lease.unchecked) < MAX_UNCHECKED:
+                slot = lease.canonical.slot
                 if slot.turn is None and not slot.queued and slot.next_at <= trio.current_time():
                     return False  # it is free itself
-                page_id = pages.lend(self._clock.now())
+                page_id = queue.lend(self._clock.now())
                 if page_id is None:
                     return False
                 passed.append(page_id)
-                if page_id in leave.unchecked or page_id in self._crawl.audited:
+                if page_id in lease.unchecked or page_id in self._state.audits:
                     continue
                 if (found := self._find(host, page_id)) is None:
                     continue
@@ -227,34 +207,44 @@ class ReplicaFetch:
                     return True
                 if allowed:
                     passed.pop()
-                    leave.unchecked.add(page_id)
-                    await self._crawl.visitor.visit(host, pages, page, site, url=url)
+                    lease.unchecked.add(page_id)
+                    task = PageTask(queue, page, site)
+                    await self._visitor.visit(task, StandIn(host, url, self))
                     return True
             return False
         finally:
             for page_id in passed:
-                pages.returned(page_id)
-            self._crawl.schedule.wake(leave.canonical.slot)
+                queue.returned(page_id)
+            self._state.schedule.wake(lease.canonical.slot)
+
+    async def _check(self, host: HostState, page: PageRecord, site: ActiveSite, url: str) -> None:
+        """Request a doubted page from a replica; revoke its lease if it still differs.
+
+        Nothing is recorded: the page's own host has shown how it is.
+        """
+        visit = await self._visitor.compare(host, page, site, url, FROM_REPLICA)
+        if visit is not None and visit.judgement.outcome is not Outcome.UNCHANGED:
+            await self._leases.revoke(host, f"{visit.judgement.outcome}: {url}")
 
     def _find(self, host: HostState, page_id: int) -> tuple[PageRecord, ActiveSite, str] | None:
         """Return a page, its site and the URL of its resting copy on a replica."""
         page = self._database.look_up(page_rows.for_visit, page_id)
-        site = self._crawl.sites.get(page.site_id) if page is not None else None
-        if page is None or site is None or not self._crawl.in_scope(page, site):
+        site = self._state.sites.get(page.site_id) if page is not None else None
+        if page is None or site is None or not self._state.in_scope(page, site):
             return None
-        own = self._crawl.robots.at_hand(parse(page.url).origin)
+        own = self._robots.at_hand(parse(page.url).origin)
         if own is None or not own.allowed(page.url):
             return None
         url = self._database.look_up(replica_pages.suspended_url, host.host_id, page.url)
         return None if url is None else (page, site, url)
 
     async def _allowed(self, host: HostState, site: ActiveSite, url: str) -> bool | None:
-        """Return whether the replica's robots.txt allows a URL; None: the turn went to asking."""
+        """Say whether the replica's robots.txt allows a URL; None: the turn went to fetching it."""
         origin = parse(url).origin
-        if self._crawl.robots.closed_until(origin) > trio.current_time():
+        if self._robots.closed_until(origin) > trio.current_time():
             return False
-        robots = await self._crawl.robots.fresh(origin)
+        robots = await self._robots.fresh(origin)
         if robots is None:
-            await self._crawl.robots_turns.fetch(host, site, origin)
+            await self._robots_fetch.fetch(host, site, origin)
             return None
         return robots.allowed(url)

@@ -12,7 +12,7 @@ import numpy as np
 
 from crawld.core.politeness import Backoff
 from crawld.daemon.clock import Clock
-from crawld.daemon.crawl.loop import Crawl
+from crawld.daemon.crawl.state import CrawlState
 from crawld.daemon.frontier.host import HostState
 from crawld.daemon.frontier.page_queue import VisitedPages
 from crawld.daemon.schedule.schedule import START_SPREAD_S
@@ -21,7 +21,7 @@ from crawld.store.frontier import load
 from crawld.store.frontier.load import Revisits
 
 
-async def restore_hosts(crawl: Crawl, database: Database, clock: Clock) -> None:
+async def restore_hosts(crawl: CrawlState, database: Database, clock: Clock) -> None:
     """Fill an empty crawl, whose sites are set, from the file."""
     hosts = await _restore_slots(crawl, database, clock)
     await _restore_waiting(crawl, database, hosts)
@@ -32,7 +32,9 @@ async def restore_hosts(crawl: Crawl, database: Database, clock: Clock) -> None:
     crawl.schedule.wake_all()
 
 
-async def _restore_slots(crawl: Crawl, database: Database, clock: Clock) -> dict[int, HostState]:
+async def _restore_slots(
+    crawl: CrawlState, database: Database, clock: Clock
+) -> dict[int, HostState]:
     hosts = {}
     for row in await database.read(load.load_hosts):
         host = crawl.enter_host(row.host_id, row.host)
@@ -45,14 +47,16 @@ async def _restore_slots(crawl: Crawl, database: Database, clock: Clock) -> dict
     return hosts
 
 
-async def _restore_waiting(crawl: Crawl, database: Database, hosts: dict[int, HostState]) -> None:
+async def _restore_waiting(
+    crawl: CrawlState, database: Database, hosts: dict[int, HostState]
+) -> None:
     for requisites, host_id, site_id in await database.read(load.load_waiting):
         if site_id in crawl.sites:
             crawl.pages_of(hosts[host_id], site_id, requisites=requisites).more = True
 
 
 def _restore_revisits(
-    crawl: Crawl, revisits: Revisits, hosts: dict[int, HostState], now: float
+    crawl: CrawlState, revisits: Revisits, hosts: dict[int, HostState], now: float
 ) -> None:
     """Hand each host its slice; the arrays are ordered by host, site and last visit."""
     if not len(revisits.page_ids):
@@ -69,7 +73,7 @@ def _restore_revisits(
 
 
 async def _restore_retries(
-    crawl: Crawl, database: Database, hosts: dict[int, HostState], now: float
+    crawl: CrawlState, database: Database, hosts: dict[int, HostState], now: float
 ) -> None:
     for row in await database.read(load.load_retries):
         if row.site_id in crawl.sites:
@@ -79,7 +83,7 @@ async def _restore_retries(
             pages.load_retry(row.page_id, at)
 
 
-def _first_waits(crawl: Crawl, hosts: dict[int, HostState], clock: Clock) -> None:
+def _first_waits(crawl: CrawlState, hosts: dict[int, HostState], clock: Clock) -> None:
     began = clock.monotonic()
     # What a host of any site may owe to the address it shares with others.
     delays = [site.rules.effective_address_delay_s for site in crawl.sites.values()]

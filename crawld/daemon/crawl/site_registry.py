@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 
 import structlog
-import trio
 
 from crawld.config.checks import SiteSeeds
 from crawld.config.model import Config
@@ -17,50 +16,58 @@ from crawld.config.seeds import BadSeed, Seed, read_seeds
 from crawld.config.site import SiteConfig
 from crawld.core.url import parse, registrable_domain
 from crawld.daemon.clock import Clock
-from crawld.daemon.crawl.loop import Crawl
+from crawld.daemon.crawl.state import CrawlState
 from crawld.daemon.frontier.site import ActiveSite, activate
 from crawld.errors import OperatorError
 from crawld.store.engine.database import Database
 from crawld.store.frontier import frontier
 from crawld.store.frontier import site as site_rows
 from crawld.store.frontier.site import SiteRow
+from crawld.workers import THREADS, Workers
 
 log = structlog.get_logger(__name__)
 
 SEED_BATCH = 500
-"""Seeds planted in one write."""
+"""Seeds added in one write."""
 
 
 class SiteRegistry:
-    """Which sites there are, and what the crawl is told of them.
+    """The sites under crawl, from the config and from the socket.
 
     Attributes:
         config: the config in force.
-        planted: whether all seeds are in the frontier.
+        seeded: whether all seeds are in the frontier.
     """
 
     def __init__(
-        self, crawl: Crawl, database: Database, clock: Clock, *, source: str = "config"
+        self,
+        state: CrawlState,
+        database: Database,
+        clock: Clock,
+        *,
+        source: str = "config",
+        workers: Workers = THREADS,
     ) -> None:
-        """Make an empty book; `source` says where the sites of the config come from."""
+        """Start without sites; `source` says where the sites of the config come from."""
         self.config = Config()
-        self.planted = False
+        self.seeded = False
         self._hosts: dict[str, set[str]] = {}
-        self._crawl = crawl
+        self._state = state
+        self._workers = workers
         self._database = database
         self._clock = clock
         self._source = source
 
     async def adopt(self, config: Config, seeds_of: Mapping[str, SiteSeeds]) -> None:
-        """Take a config over as a whole: its sites, and out with those it no longer names.
+        """Apply a config as a whole: add and update its sites, retire those it no longer names.
 
         Raises:
             ConfigError: a site cannot be activated; nothing is changed then.
         """
         now = self._clock.now()
         hosts = {site.name: set(seeds_of[site.name].hosts) for site in config.sites}
-        # Activated once before anything is written: a bad headers file must refuse the whole.
-        await trio.to_thread.run_sync(_rehearse, config, hosts, now)
+        # Rehearse before the first write: a bad headers file must refuse the whole config.
+        await self._workers.run(_rehearse, config, hosts, now)
         named = {site.name for site in config.sites}
         for row in await self._database.read(site_rows.list_sites):
             if row.name not in named and row.source == self._source:
@@ -70,12 +77,12 @@ class SiteRegistry:
                 site_rows.upsert, site.name, site.model_dump_json(), source=self._source, at=now
             )
         self.config = config
-        self._crawl.set_groups(config.politeness.groups)
+        self._state.set_groups(config.politeness.groups)
         self._hosts = hosts
         await self.refresh()
 
     async def refresh(self) -> None:
-        """Tell the crawl the sites as the file and the config have them."""
+        """Apply the sites of the file and the config to the crawl."""
         now = self._clock.now()
         active = []
         for row in await self._database.read(site_rows.list_sites):
@@ -86,35 +93,35 @@ class SiteRegistry:
                     self.config, definition, hosts, site_id=row.site_id, paused=row.paused, now=now
                 )
             )
-        self._crawl.set_sites(active)
+        self._state.set_sites(active)
 
-    def retime(self) -> None:
-        """Ask quiet hours again: local time has moved against UTC."""
+    def update_quiet_hours(self) -> None:
+        """Recompute quiet hours: the offset of local time from UTC may have changed."""
         now = self._clock.now()
-        sites = self._crawl.sites.values()
-        self._crawl.set_sites([site.with_rules(self.config, now) for site in sites])
+        sites = self._state.sites.values()
+        self._state.set_sites([site.with_rules(self.config, now) for site in sites])
 
     async def _seed_hosts(self, definition: SiteConfig, site_id: int) -> set[str]:
         """Return the hosts of a site's seeds, and those the seeds were redirected to."""
         own = self._hosts.get(definition.name)
         if own is None:
-            own = await trio.to_thread.run_sync(_hosts_of, definition)
+            own = await self._workers.run(_hosts_of, definition)
             self._hosts[definition.name] = own
         domains = {registrable_domain(host) for host in own}
         stored = await self._database.read(frontier.seed_hosts, site_id)
         return own | {host for host in stored if registrable_domain(host) in domains}
 
-    async def plant(self) -> None:
-        """Put the seeds of every site into the frontier; known ones cost a look-up."""
-        self.planted = False
-        for site_id, name in [(site.site_id, site.name) for site in self._crawl.sites.values()]:
-            iterator = read_seeds(self._crawl.sites[site_id].config)
-            while batch := await trio.to_thread.run_sync(_next_batch, iterator):
-                site = self._crawl.sites.get(site_id)
+    async def add_seeds(self) -> None:
+        """Add the seeds of every site to the frontier; a known one costs one look-up."""
+        self.seeded = False
+        for site_id, name in [(site.site_id, site.name) for site in self._state.sites.values()]:
+            iterator = read_seeds(self._state.sites[site_id].config)
+            while batch := await self._workers.run(_next_batch, iterator):
+                site = self._state.sites.get(site_id)
                 if site is None or site.name != name:
-                    break  # taken out meanwhile
-                await self._crawl.plant(site, [seed.url for seed in batch])
-        self.planted = True
+                    break  # removed meanwhile
+                await self._state.add_seeds(site, [seed.url for seed in batch])
+        self.seeded = True
 
     # --- by the socket -------------------------------------------------------------------------
 
@@ -139,11 +146,11 @@ class SiteRegistry:
         )
         await self.refresh()
         site = self.by_name(definition.name)
-        await self._crawl.plant(site, [seed.url for seed in _good(read_seeds(definition))])
+        await self._state.add_seeds(site, [seed.url for seed in _good(read_seeds(definition))])
         return site
 
     async def remove(self, name: str) -> None:
-        """Take a site out of the crawl; its pages and versions stay.
+        """Remove a site from the crawl; its pages and versions stay.
 
         Raises:
             OperatorError: no such site, or the config names it.
@@ -151,7 +158,7 @@ class SiteRegistry:
         site = self.by_name(name)
         if any(each.name == name for each in self.config.sites):
             raise OperatorError(
-                f"site {name} stands in the config", hint="remove it there, then: crawlctl reload"
+                f"site {name} is in the config", hint="remove it there, then: crawlctl reload"
             )
         await self._database.write(site_rows.retire, site.name)
         await self.refresh()
@@ -176,10 +183,10 @@ class SiteRegistry:
         Raises:
             OperatorError: no such site; names those there are.
         """
-        for site in self._crawl.sites.values():
+        for site in self._state.sites.values():
             if site.name == name:
                 return site
-        known = ", ".join(sorted(site.name for site in self._crawl.sites.values()))
+        known = ", ".join(sorted(site.name for site in self._state.sites.values()))
         raise OperatorError(f"there is no site {name}", hint=f"known are: {known or 'none'}")
 
 

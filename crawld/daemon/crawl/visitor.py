@@ -1,6 +1,13 @@
-"""What a turn with a page does: ask, read, judge, hand to the recorder, and put the page back.
+"""One visit, as a straight line: ask, read, judge, learn, record.
 
-The turn ends with the answer; the page comes back to its host's pages when its visit is committed.
+    ask      request the page with conditions, or without      `fetch/request.py`
+    read     compare the body with the copy held, conclude     `visit/change_detection.py`,
+                                                               `visit/conclude.py`
+    judge    is a page that seems gone really gone?            `visit/soft_404.py`
+    learn    what is noise, which validators can be trusted    `visit/feedback.py`
+    record   rows for the file, and the page back to its queue `visit/record.py`
+
+The turn ends with the response; the page returns to its queue when its visit is committed.
 """
 
 from __future__ import annotations
@@ -8,272 +15,321 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import Final, Protocol
 
 import structlog
 import trio
 
 from crawld.core.page import Outcome
 from crawld.core.revisit.policies import VisitObservation
-from crawld.core.url import parse
 from crawld.daemon.clock import Clock
+from crawld.daemon.crawl.page_selection import PageTask
+from crawld.daemon.crawl.replica_leases import ReplicaLeases
+from crawld.daemon.crawl.state import CrawlState
+from crawld.daemon.fetch.metered_fetcher import MeteredFetcher
 from crawld.daemon.fetch.request import request_for
 from crawld.daemon.frontier.host import HostState
 from crawld.daemon.frontier.page_queue import PageQueue
 from crawld.daemon.frontier.site import ActiveSite
 from crawld.daemon.schedule.connectivity import Connectivity
-from crawld.daemon.schedule.schedule import Schedule
 from crawld.daemon.visit.conclude import Visit, conclude
 from crawld.daemon.visit.feedback import VisitLearning
-from crawld.daemon.visit.record import observation_of, record_of
+from crawld.daemon.visit.record import VisitFeedback, observation_of, record_of
 from crawld.daemon.visit.recorder import PendingVisit, Recorder
 from crawld.daemon.visit.requisite import conclude_requisite, request_for_requisite
+from crawld.daemon.visit.soft_404 import Soft404Check
 from crawld.daemon.visit.validators import NO_VALIDATORS, RequestMode
 from crawld.net.exchange import FetchFailure, FetchResponse
 from crawld.store.engine.database import Database
 from crawld.store.frontier import host as host_rows
 from crawld.store.frontier.host import HostUpdate
 from crawld.store.frontier.page import PageRecord
-from crawld.store.replica.sample import STAND_IN_PREFIX
 from crawld.store.visit import RecordResult, VisitRecord
-
-if TYPE_CHECKING:
-    from crawld.daemon.crawl.loop import Crawl
 
 log = structlog.get_logger(__name__)
 
-_ELSEWHERE = RequestMode(elsewhere=True)
+ONCE_TRIES: Final = 3
+"""Visits that a one-off mirror gives to a failing page."""
 
-ONCE_TRIES = 3
-"""Visits a failing page is given by a one-off mirror."""
+
+class Responder(Protocol):
+    """The host that answers for a page: its own, or a replica that stands in for it."""
+
+    host: HostState
+
+    def request_mode(self, page: PageRecord, *, covered: bool) -> RequestMode:
+        """Return how to request a page; `covered`: hint sources tell of its changes."""
+
+    def url(self, page: PageRecord) -> str:
+        """Return the URL to request."""
+
+    async def accepts(self, task: PageTask, visit: Visit, judged: Visit | None) -> bool:
+        """Say whether the visit may be recorded; if not, everything about it is already done.
+
+        Args:
+            task: the page.
+            visit: the visit as it was read.
+            judged: the visit after judgement; None: its origin must be probed first.
+        """
+
+    def adapt(self, record: VisitRecord) -> VisitRecord:
+        """Return the record as it is stored for this host."""
+
+    def recorded(self, page_id: int, outcome: Outcome) -> None:
+        """Take note that a visit of a page was committed."""
+
+
+class OwnHost:
+    """The `Responder` of ordinary visits: the host that the page lives on."""
+
+    __slots__ = ("_visitor", "host")
+
+    def __init__(self, host: HostState, visitor: Visitor) -> None:
+        self.host = host
+        self._visitor = visitor
+
+    def request_mode(self, page: PageRecord, *, covered: bool) -> RequestMode:
+        """Return how to request a page; an audited page is requested without conditions."""
+        return self._visitor.request_mode(page, self.host, covered=covered)
+
+    def url(self, page: PageRecord) -> str:
+        """Return the page's own URL."""
+        return page.url
+
+    async def accepts(self, task: PageTask, visit: Visit, judged: Visit | None) -> bool:
+        """Accept every judged visit; visit the page again after its origin was probed."""
+        if judged is None:
+            self._visitor.rest(self.host, visit)
+            task.queue.again(task.page.page_id)
+        return judged is not None
+
+    def adapt(self, record: VisitRecord) -> VisitRecord:
+        """Return the record as it is."""
+        return record
+
+    def recorded(self, page_id: int, outcome: Outcome) -> None:
+        """Check the copies that replicas have shown of the page."""
+        self._visitor.leases.visited(self.host, page_id, outcome)
 
 
 class Visitor:
-    """Visits pages on behalf of the crawl.
+    """Visits pages.
 
     Attributes:
         counts: visits since the start by outcome.
         wire_bytes: body bytes received since the start.
+        leases: checks replicas against visits.
     """
 
     def __init__(
-        self, crawl: Crawl, network: Connectivity, clock: Clock, database: Database
+        self,
+        state: CrawlState,
+        fetcher: MeteredFetcher,
+        learning: VisitLearning,
+        soft_404: Soft404Check,
+        recorder: Recorder,
+        leases: ReplicaLeases,
+        connectivity: Connectivity,
+        clock: Clock,
+        database: Database,
     ) -> None:
         self.counts: dict[Outcome, int] = dict.fromkeys(Outcome, 0)
         self.wire_bytes = 0
-        self._crawl = crawl
-        self._schedule: Schedule = crawl.schedule
-        self._learning: VisitLearning = crawl.learning
-        self._recorder: Recorder = crawl.recorder
-        self._network = network
+        self.leases = leases
+        self._state = state
+        self._fetcher = fetcher
+        self._learning = learning
+        self._soft_404 = soft_404
+        self._recorder = recorder
+        self._connectivity = connectivity
         self._clock = clock
         self._database = database
 
-    async def visit(
-        self,
-        host: HostState,
-        pages: PageQueue,
-        page: PageRecord,
-        site: ActiveSite,
-        *,
-        url: str | None = None,
-    ) -> None:
-        """Ask for a page in the turn of a host, and hand what came to the recorder.
+    async def visit(self, task: PageTask, responder: Responder) -> None:
+        """Visit a page in the turn of a host, and queue the result for the file."""
+        try:
+            pending = await self._visit(task, responder)
+        except Exception as error:
+            error.add_note(f"at the visit of {task.page.url}")
+            raise
+        if pending is not None:
+            # The parsed page is released by now: while the disk is slow many visits wait here.
+            await self._recorder.put(pending)
 
-        Args:
-            host: the host whose turn it is.
-            pages: where the page was taken from.
-            page: the page.
-            site: its site.
-            url: where a host has it that stands in for the page's own; None: it is the own.
+    async def _visit(self, task: PageTask, responder: Responder) -> PendingVisit | None:
+        page, site = task.page, task.site
+        sources = self._state.hint_sources.get((site.site_id, page.host_id))
+        mode = responder.request_mode(page, covered=sources is not None)
+        answer = await self._ask(responder.host, page, site, mode, responder.url(page))
+        if self._is_our_fault(answer):
+            task.queue.returned(page.page_id)
+            return None
+        visit = await self._read(page, site, answer, mode)
+        judged = self._soft_404.judge(visit, site)
+        if not await responder.accepts(task, visit, judged):
+            return None
+        assert judged is not None
+        self._observe(responder.host, site, judged)
+        feedback = self._learning.learn(judged)
+        return self._record(task, responder, judged, feedback, sources)
+
+    async def compare(
+        self, host: HostState, page: PageRecord, site: ActiveSite, url: str, mode: RequestMode
+    ) -> Visit | None:
+        """Request a page and compare it with the copy held; only the host's rest is recorded.
+
+        Returns:
+            The visit; None where the network is down.
         """
-        entry = await self._made(host, pages, page, site, url)
-        if entry is not None:
-            # By now the page read is given up: while the disk is slow many visits wait here.
-            await self._recorder.put(entry)
-
-    async def _made(
-        self,
-        host: HostState,
-        pages: PageQueue,
-        page: PageRecord,
-        site: ActiveSite,
-        url: str | None,
-    ) -> PendingVisit | None:
-        """Make a visit; return what is to be recorded of it."""
-        sources = self._crawl.hint_sources.get((site.site_id, page.host_id))
-        if url is None:
-            asked = self._learning.ask(
-                page, self._clock.now(), host.delay_s(), covered=sources is not None
-            )
-            if page.page_id in self._crawl.audited:
-                asked = replace(asked, sent=NO_VALIDATORS)
-        else:
-            asked = _ELSEWHERE
-        answer = await self._ask(host, page, site, asked, url)
-        if isinstance(answer, FetchFailure) and answer.local_fault and self._network.down:
-            pages.returned(page.page_id)
+        answer = await self._ask(host, page, site, mode, url)
+        if self._is_our_fault(answer):
             return None
-        visit = await self._find(page, site, answer, asked)
-        judged = self._crawl.absence.judge(visit, site)
-        if url is not None and (judged is None or not self._crawl.capacity.vouches(judged)):
-            pages.returned(page.page_id)
-            await self._set_aside(host, visit)
-            await self._crawl.capacity.end(host, f"{visit.judgement.outcome}: {url}")
-            self._crawl.capacity.wake_partners(host)
-            return None
-        if judged is None:
-            self._rest(host, visit)
-            pages.again(page.page_id)
-            return None
-        visit = judged
-        self._count(visit)
-        if (told := self._crawl.audited.pop(page.page_id, None)) is not None:
-            told(visit.judgement.outcome)
-        self._rest(host, visit)
-        self._follow_seed(site, visit)
-        learnt = self._learning.learn(visit)
-        update = _host_update(host, visit, learnt.told.skew_s)
-        record = record_of(visit, learnt, update, self._crawl.caps, sources)
-        if url is not None:
-            record = _stood_in(record, host)
-        observation = observation_of(visit, learnt, record.model if pages.learns else None)
-        put_back = self._way_back(pages, visit, observation, again=learnt.again)
-        # A page that has just changed is shown whole soon, ahead of what was found before.
-        soon = visit.needs is not None and not visit.first_copy
-        shown = visit.judgement.outcome if url is None else None
-        on_recorded = partial(self._recorded, host, pages, page.page_id, put_back, soon, shown)
-        return PendingVisit(record, on_recorded)
+        visit = await self._read(page, site, answer, mode)
+        await self.set_aside(host, visit)
+        return visit
 
-    async def compare(self, host: HostState, page: PageRecord, site: ActiveSite, url: str) -> None:
-        """Ask a replica for a page that its own host has just shown otherwise than the replica.
+    # --- ask -----------------------------------------------------------------------------------
 
-        The leave of a replica ends that still does not show the same. Nothing is recorded: the own
-        host has said how the page is.
-        """
-        answer = await self._ask(host, page, site, _ELSEWHERE, url)
-        if isinstance(answer, FetchFailure) and answer.local_fault and self._network.down:
-            return
-        visit = await self._find(page, site, answer, _ELSEWHERE)
-        await self._set_aside(host, visit)
-        if visit.judgement.outcome is not Outcome.UNCHANGED:
-            await self._crawl.capacity.end(host, f"{visit.judgement.outcome}: {url}")
+    def request_mode(self, page: PageRecord, host: HostState, *, covered: bool) -> RequestMode:
+        """Return how to request a page from its own host."""
+        mode = self._learning.request_mode(page, self._clock.now(), host.delay_s(), covered=covered)
+        audited = page.page_id in self._state.audits
+        return replace(mode, sent=NO_VALIDATORS) if audited else mode
 
     async def _ask(
-        self,
-        host: HostState,
-        page: PageRecord,
-        site: ActiveSite,
-        asked: RequestMode,
-        url: str | None,
+        self, host: HostState, page: PageRecord, site: ActiveSite, mode: RequestMode, url: str
     ) -> FetchResponse | FetchFailure:
-        ask = request_for_requisite if page.requisite else request_for
-        named = page if url is None else page._replace(url=url)
-        request = ask(named, site, asked.sent, host=host.slot.host, delay_s=host.delay_s())
+        build = request_for_requisite if page.requisite else request_for
+        requested = page if url == page.url else page._replace(url=url)
+        request = build(requested, site, mode.sent, host=host.slot.host, delay_s=host.delay_s())
         if host.group is not None and host.group.bytes_per_s is not None:
             request = replace(request, max_bytes_per_s=host.group.bytes_per_s)
-        answer = await self._crawl.line.fetch(site, request)
+        answer = await self._fetcher.fetch(site, request)
         if answer.sent_at is not None:
-            self._schedule.lateness.add(answer.sent_at - host.slot.planned_at)
-        self._network.observed(host.slot.host, answer)
+            self._state.schedule.lateness.add(answer.sent_at - host.slot.planned_at)
+        self._connectivity.observed(host.slot.host, answer)
         return answer
 
-    async def _find(
+    def _is_our_fault(self, answer: FetchResponse | FetchFailure) -> bool:
+        failed = isinstance(answer, FetchFailure) and answer.local_fault
+        return failed and self._connectivity.down
+
+    # --- read ----------------------------------------------------------------------------------
+
+    async def _read(
         self,
         page: PageRecord,
         site: ActiveSite,
         answer: FetchResponse | FetchFailure,
-        asked: RequestMode,
+        mode: RequestMode,
     ) -> Visit:
         now = self._clock.now()
-        # What was fetched is recorded, whatever else is given up meanwhile.
+        # What was fetched is recorded, even when everything else is cancelled.
         with trio.CancelScope(shield=True):
-            finding = await self._learning.examine(page, site, answer, asked)
-        find = conclude_requisite if page.requisite else conclude
-        return find(
+            comparison = await self._learning.compare(page, site, answer, mode)
+        finish = conclude_requisite if page.requisite else conclude
+        return finish(
             page,
             site,
             answer,
-            asked=asked,
-            finding=finding,
-            admission=self._crawl.admission,
+            mode=mode,
+            comparison=comparison,
+            admission=self._state.admission,
             now=now,
         )
 
-    async def _set_aside(self, host: HostState, visit: Visit) -> None:
-        """Note what an answer cost that says nothing of its page."""
-        self._rest(host, visit)
-        await self._database.write(
-            host_rows.record_request, host.host_id, _host_update(host, visit, None)
-        )
+    # --- what a visit means for its host -------------------------------------------------------
 
-    def _count(self, visit: Visit) -> None:
-        self.counts[visit.judgement.outcome] += 1
+    def _observe(self, host: HostState, site: ActiveSite, visit: Visit) -> None:
+        """Count a visit, report it to an audit, rest its host, and follow a seed that moved."""
+        outcome = visit.judgement.outcome
+        self.counts[outcome] += 1
         if isinstance(visit.answer, FetchResponse):
             self.wire_bytes += visit.answer.wire_bytes
+        if (on_audited := self._state.audits.pop(visit.page.page_id, None)) is not None:
+            on_audited(outcome)
+        self.rest(host, visit)
+        if outcome is Outcome.MOVED and visit.page.seed:
+            target = visit.judgement.detail
+            if site.admits_redirect(target, visit.page.url, seed=True):
+                self._state.follow_seed(site, target)
 
-    def _rest(self, host: HostState, visit: Visit) -> None:
+    def rest(self, host: HostState, visit: Visit) -> None:
+        """Let a host rest for its delay after a response, longer after trouble."""
         if visit.judgement.host_trouble:
             host.troubled(visit.at, visit.retry_after_s)
             if visit.retry_after_s is not None:
-                log.info("host_asks_for_rest", host=host.slot.host, rest_s=visit.retry_after_s)
+                log.info("host_retry_after", host=host.slot.host, rest_s=visit.retry_after_s)
         else:
             host.answered(visit.at)
         answer = visit.answer
         host.spaced(answer.answered_at if isinstance(answer, FetchResponse) else answer.at)
 
+    async def set_aside(self, host: HostState, visit: Visit) -> None:
+        """Rest a host after a response that is not recorded as a visit."""
+        self.rest(host, visit)
+        await self._database.write(
+            host_rows.record_request, host.host_id, _host_update(host, visit, None)
+        )
+
+    # --- record --------------------------------------------------------------------------------
+
+    def _record(
+        self,
+        task: PageTask,
+        responder: Responder,
+        visit: Visit,
+        feedback: VisitFeedback,
+        sources: tuple[int, ...] | None,
+    ) -> PendingVisit:
+        """Return what the file gets of a visit, and what happens once it is committed."""
+        update = _host_update(responder.host, visit, feedback.validators.skew_s)
+        record = responder.adapt(record_of(visit, feedback, update, self._state.caps, sources))
+        model = record.model if task.queue.learns else None
+        put_back = self._way_back(
+            task.queue, visit, observation_of(visit, feedback, model), again=feedback.again
+        )
+        # A page that has just changed gets its requisites soon, ahead of those found before.
+        soon = visit.needs is not None and not visit.first_copy
+        outcome = visit.judgement.outcome
+        # Holds nothing of the visit, which may be large: a thousand may wait.
+        on_recorded = partial(
+            self._recorded, task.queue, task.page.page_id, responder, outcome, put_back, soon
+        )
+        return PendingVisit(record, on_recorded)
+
     def _way_back(
-        self, pages: PageQueue, visit: Visit, observation: VisitObservation, *, again: bool
+        self, queue: PageQueue, visit: Visit, observation: VisitObservation, *, again: bool
     ) -> Callable[[], None]:
-        """Return how the page is put back; holds nothing of the visit, which may be large."""
+        """Return the call that puts the page back into its queue."""
         page_id, judgement = visit.page.page_id, visit.judgement
         if again:
-            return partial(pages.again, page_id)
-        if self._crawl.settings.once:
+            return partial(queue.again, page_id)
+        if self._state.settings.once:
             if judgement.transient and visit.failure_count < ONCE_TRIES:
-                return partial(pages.failed, page_id, visit.retry_at or visit.at)
-            return partial(pages.forgotten, page_id)
+                return partial(queue.failed, page_id, visit.retry_at or visit.at)
+            return partial(queue.forgotten, page_id)
         if visit.retry_at is not None:
-            return partial(pages.failed, page_id, visit.retry_at)
-        return partial(pages.visited, page_id, visit.at, observation, visit.page.importance)
-
-    def _follow_seed(self, site: ActiveSite, visit: Visit) -> None:
-        """A seed that moved within its domain takes the site along."""
-        if visit.judgement.outcome is not Outcome.MOVED or not visit.page.seed:
-            return
-        target = visit.judgement.detail
-        if site.admits_redirect(target, visit.page.url, seed=True):
-            self._crawl.sites[site.site_id] = site.with_host(parse(target).host)
+            return partial(queue.failed, page_id, visit.retry_at)
+        return partial(queue.visited, page_id, visit.at, observation, visit.page.importance)
 
     def _recorded(
         self,
-        host: HostState,
-        pages: PageQueue,
+        queue: PageQueue,
         page_id: int,
+        responder: Responder,
+        outcome: Outcome,
         put_back: Callable[[], None],
         soon: bool,
-        shown: Outcome | None,
         recorded: RecordResult,
     ) -> None:
         # Only now may the page come again: its next visit starts from what the file says.
-        pages.recorded(page_id)
+        queue.recorded(page_id)
         put_back()
-        if shown is not None:
-            self._crawl.capacity.visited(host, page_id, shown)
-        self._crawl.enter_pages(recorded.new_pages, soon=soon)
-        self._schedule.wake(host.slot)
-        self._crawl.capacity.wake_partners(host)
-
-
-def _stood_in(record: VisitRecord, host: HostState) -> VisitRecord:
-    """Return the record of a visit that a replica answered: its validators are of its own."""
-    return replace(
-        record,
-        asked_host_id=host.host_id,
-        detail=f"{STAND_IN_PREFIX}{host.slot.host}",
-        etag=None,
-        last_modified=None,
-    )
+        responder.recorded(page_id, outcome)
+        self._state.enter_pages(recorded.new_pages, soon=soon)
+        self._state.schedule.wake(responder.host.slot)
+        self.leases.wake_partners(responder.host)
 
 
 def _host_update(host: HostState, visit: Visit, skew_s: float | None) -> HostUpdate:

@@ -1,14 +1,16 @@
-"""The one way out for the requests of sites: visits, robots.txt, APIs of wikis, sources of hints.
+"""The one way out for the requests of sites: visits, robots.txt, wiki APIs, hint sources.
 
-What an answer took counts for the month of its site (`meter`), in the file before anything is done
-with it, whatever becomes of the answer. A stream that never ends is counted while it comes, and cut
-off when the month is used up.
+Every byte received counts toward the monthly quota of its site, and is in the file before anything
+else is done with the answer. A site over its quota rests until the next month (UTC). The answer
+under way when the quota is reached is still counted and kept. An endless stream is counted while it
+comes, and cut off when the quota is reached.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
+from datetime import UTC, datetime
 from typing import Final
 
 import structlog
@@ -16,7 +18,6 @@ import trio
 
 from crawld.core.page import Failure
 from crawld.daemon.clock import Clock
-from crawld.daemon.fetch.meter import TrafficMeter
 from crawld.daemon.frontier.site import ActiveSite
 from crawld.net.exchange import (
     MIB,
@@ -30,20 +31,66 @@ from crawld.net.exchange import (
 from crawld.net.fetcher import Fetcher
 from crawld.store.engine.database import Database
 from crawld.store.frontier import traffic
+from crawld.store.frontier.traffic import ReceivedBytes
 
 log = structlog.get_logger(__name__)
 
-QUOTA_EXCEEDED: Final = "the bytes of the month are used up"
+QUOTA_EXCEEDED: Final = "the monthly quota is used up"
 
 _PART_BYTES: Final = MIB // 16
-"""Of a stream so much is counted at a time: what a crash may leave out."""
+"""A stream is counted in parts of this size; a crash may lose one part of the count."""
+
+
+def month_of(now: float) -> int:
+    """Return the number of months since the year 0 (UTC) at a time in Unix seconds."""
+    day = datetime.fromtimestamp(now, UTC)
+    return 12 * day.year + day.month - 1
+
+
+class TrafficMeter:
+    """Bytes received this month, by site.
+
+    Attributes:
+        month: the current month, as `month_of` numbers it.
+    """
+
+    def __init__(self) -> None:
+        self.month = 0
+        self._received: dict[int, int] = {}
+
+    def load(self, month: int, received: Mapping[int, int]) -> None:
+        """Take the counts of a month from the file."""
+        self.month = month
+        self._received = dict(received)
+
+    def start_month(self, now: float) -> None:
+        """Reset the counts if a new month has begun."""
+        if month_of(now) != self.month:
+            self.load(month_of(now), {})
+
+    def add(self, site: ActiveSite, received_bytes: int, now: float) -> ReceivedBytes | None:
+        """Count bytes; return the row for the file, None if the site has no quota."""
+        if site.config.monthly_bytes is None:
+            return None
+        self.start_month(now)
+        self._received[site.site_id] = self.of(site.site_id) + received_bytes
+        return ReceivedBytes(site.site_id, self.month, received_bytes)
+
+    def of(self, site_id: int) -> int:
+        """Return the bytes a site received this month."""
+        return self._received.get(site_id, 0)
+
+    def is_over_quota(self, site: ActiveSite) -> bool:
+        """Say whether a site must rest until the next month."""
+        most = site.config.monthly_bytes
+        return most is not None and self.of(site.site_id) >= most
 
 
 class MeteredFetcher:
-    """What the requests of all sites go over.
+    """Sends the requests of all sites and counts what they receive.
 
     Args:
-        on_used_up: called when a site has used up its month.
+        on_quota_exceeded: called when a site reaches its monthly quota.
     """
 
     def __init__(
@@ -52,42 +99,41 @@ class MeteredFetcher:
         database: Database,
         clock: Clock,
         meter: TrafficMeter,
-        on_used_up: Callable[[], None],
+        on_quota_exceeded: Callable[[], None],
     ) -> None:
         self._fetcher = fetcher
         self._database = database
         self._clock = clock
         self._meter = meter
-        self._on_used_up = on_used_up
+        self._on_quota_exceeded = on_quota_exceeded
 
     async def fetch(self, site: ActiveSite, request: FetchRequest) -> FetchResponse | FetchFailure:
-        """Fetch for a site and count what came."""
+        """Fetch for a site and count what it receives."""
         if request.receive is not None and site.config.monthly_bytes is not None:
             return await self._stream(site, request, request.receive)
         answer = await self._fetcher.fetch(request)
         await self._count(site, answer.received_bytes)
         return answer
 
-    def is_used_up(self, site: ActiveSite) -> bool:
-        """Whether a site must rest until its month is over."""
-        return self._meter.is_over(site)
+    def is_over_quota(self, site: ActiveSite) -> bool:
+        """Say whether a site must rest until the next month."""
+        return self._meter.is_over_quota(site)
 
     async def _count(self, site: ActiveSite, received_bytes: int) -> None:
-        """Count bytes of a site; it rests when they were the last."""
-        received = self._meter.received(site, received_bytes, self._clock.now())
+        received = self._meter.add(site, received_bytes, self._clock.now())
         if received is None:
             return
         await self._database.write(traffic.add, received)
-        if self.is_used_up(site):
-            used_bytes = self._meter.of(site.site_id)
-            log.warning("month_is_used_up", site=site.name, received_bytes=used_bytes)
-            self._on_used_up()
+        if self.is_over_quota(site):
+            total_bytes = self._meter.of(site.site_id)
+            log.warning("monthly_quota_exceeded", site=site.name, received_bytes=total_bytes)
+            self._on_quota_exceeded()
 
     async def _stream(
         self, site: ActiveSite, request: FetchRequest, receive: Receive
     ) -> FetchResponse | FetchFailure:
         counted_bytes = waiting_bytes = 0
-        within_month = trio.CancelScope()
+        within_quota = trio.CancelScope()
 
         def received(status: int, headers: Headers) -> Sink | None:
             sink = receive(status, headers)
@@ -102,12 +148,12 @@ class MeteredFetcher:
                     counted_bytes += part_bytes
                     await self._count(site, part_bytes)
                 await sink(piece)
-                if self.is_used_up(site):
-                    within_month.cancel()
+                if self.is_over_quota(site):
+                    within_quota.cancel()
 
             return take
 
-        with within_month:
+        with within_quota:
             answer = await self._fetcher.fetch(replace(request, receive=received))
             await self._count(site, max(answer.received_bytes - counted_bytes, 0))
             return answer

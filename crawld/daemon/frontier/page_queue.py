@@ -36,8 +36,7 @@ from crawld.core.revisit.policies_frequency import DelayedPolicy
 from crawld.core.revisit.policies_greedy import GreedyPolicy
 from crawld.core.revisit.policies_index import IndexPolicy
 from crawld.core.revisit.registry import FACTORIES, FrequencyPolicy
-from crawld.daemon.frontier.retries import RetryQueue
-from crawld.daemon.frontier.revisit_queue import RevisitQueue
+from crawld.daemon.frontier.revisit_queue import RetryQueue, RevisitQueue
 
 LOOK_AHEAD = 256
 """Pages of the frontier held in memory per host and site."""
@@ -256,7 +255,7 @@ class PageQueue:
         return page
 
     def _wake_rested(self, now: float) -> None:
-        for visited_at, page, observation in self._resting.rested(now):
+        for visited_at, page, observation in self._resting.take_rested(now):
             if page not in self._policy:
                 self._own_policy().add(page, visited_at, self._weights.get(page, 1.0))
             if self.switching:
@@ -410,7 +409,7 @@ class PageQueue:
         else:
             self._news[page] = max((changed_at, trust), self._news.get(page, (0.0, 0.0)))
         if trust >= RELIED_ON:
-            self._resting.told(page, changed_at)
+            self._resting.hinted(page, changed_at)
 
     def covered(self, missed_share: float, lag_s: float) -> None:
         """Note how completely hints tell of the changes of these pages.

@@ -1,8 +1,4 @@
-"""Pages that were visited a moment ago and rest before a policy may choose them again.
-
-A page that is said to have changed meanwhile rests no longer. That is looked up when the host has
-its next turn, for all such pages at once: ten thousand reports may come between two turns.
-"""
+"""Visited pages that may not be visited yet: they rest after a visit, or wait for a retry."""
 
 from __future__ import annotations
 
@@ -13,24 +9,26 @@ from collections.abc import Iterable, Iterator, Set
 from crawld.core.revisit.policies import VisitObservation
 
 RestingPage = tuple[float, int, VisitObservation | None]
-"""Instant of the visit (Unix seconds), page, what the visit found (None: from the file)."""
+"""Time of the visit (Unix seconds), page, what the visit found (None: loaded from the file)."""
 
 
 class RevisitQueue:
-    """Resting pages of one host and site, the earliest visit first.
+    """Pages of one host and site that rest after a visit, the earliest visit first.
+
+    A reliable hint ends a rest. Hints are looked up when the host has its next turn, for all pages
+    at once, since ten thousand may come between two turns.
 
     Attributes:
         rest_s: how long a page rests.
     """
 
-    # A list where a deque would do, and no dict until it is needed: there may be 10,000 of these.
-    __slots__ = ("_heap", "_told", "rest_s")
+    # A list and no dict until one is needed: there may be 10,000 of these.
+    __slots__ = ("_heap", "_hints", "rest_s")
 
     def __init__(self, rest_s: float) -> None:
-        """Begin with none; each rests for `rest_s`."""
         self.rest_s = rest_s
         self._heap: list[RestingPage] = []
-        self._told: dict[int, float] | None = None
+        self._hints: dict[int, float] | None = None
 
     def add(
         self, visited_at: float, page: int, observation: VisitObservation | None = None
@@ -38,14 +36,14 @@ class RevisitQueue:
         """Let a page rest."""
         heapq.heappush(self._heap, (visited_at, page, observation))
 
-    def told(self, page: int, changed_at: float) -> None:
-        """Note that a page, which may rest, is said to have changed."""
+    def hinted(self, page: int, changed_at: float) -> None:
+        """Note a hint that a page, which may rest here, changed (Unix seconds)."""
         if self._heap:
-            told = self._told = self._told or {}
-            told[page] = max(changed_at, told.get(page, -math.inf))
+            hints = self._hints = self._hints or {}
+            hints[page] = max(changed_at, hints.get(page, -math.inf))
 
     def drop(self, pages: Set[int]) -> bool:
-        """Forget pages; returns whether any of them rested."""
+        """Remove pages; return whether any of them rested."""
         kept = [rest for rest in self._heap if rest[1] not in pages]
         found = len(kept) < len(self._heap)
         heapq.heapify(kept)
@@ -60,18 +58,61 @@ class RevisitQueue:
         """Return when (Unix seconds) the first rest is over; None: nothing rests."""
         if not self._heap:
             return None
-        return now if self._told else self._heap[0][0] + self.rest_s
+        return now if self._hints else self._heap[0][0] + self.rest_s
 
-    def rested(self, now: float) -> Iterable[RestingPage]:
-        """Take out the pages whose rest is over."""
-        over = self._take_told() if self._told else []
+    def take_rested(self, now: float) -> Iterable[RestingPage]:
+        """Remove and return the pages whose rest is over."""
+        over = self._take_hinted() if self._hints else []
         while self._heap and self._heap[0][0] + self.rest_s <= now:
             over.append(heapq.heappop(self._heap))
         return over
 
-    def _take_told(self) -> list[RestingPage]:
-        told, self._told = self._told or {}, None
-        over = [rest for rest in self._heap if told.get(rest[1], -math.inf) > rest[0]]
-        self._heap = [rest for rest in self._heap if told.get(rest[1], -math.inf) <= rest[0]]
+    def _take_hinted(self) -> list[RestingPage]:
+        hints, self._hints = self._hints or {}, None
+        over = [rest for rest in self._heap if hints.get(rest[1], -math.inf) > rest[0]]
+        self._heap = [rest for rest in self._heap if hints.get(rest[1], -math.inf) <= rest[0]]
         heapq.heapify(self._heap)
         return over
+
+
+class RetryQueue:
+    """Pages of one host and site with a retry time of their own, the earliest first.
+
+    They failed, were deferred, or are gone.
+    """
+
+    __slots__ = ("_heap",)
+
+    def __init__(self) -> None:
+        self._heap: list[tuple[float, int]] = []
+
+    def add(self, page: int, retry_at: float) -> None:
+        """Add a page to be visited from a time on (Unix seconds)."""
+        heapq.heappush(self._heap, (retry_at, page))
+
+    def first_at(self) -> float | None:
+        """Return the earliest retry time (Unix seconds); None: the queue is empty."""
+        return self._heap[0][0] if self._heap else None
+
+    def take(self, now: float) -> int | None:
+        """Remove and return the first page whose time has come, or None."""
+        if not self._heap or self._heap[0][0] > now:
+            return None
+        return heapq.heappop(self._heap)[1]
+
+    def drop(self, page: int) -> bool:
+        """Remove a page; return whether it was here."""
+        kept = [each for each in self._heap if each[1] != page]
+        found = len(kept) < len(self._heap)
+        heapq.heapify(kept)
+        self._heap = kept
+        return found
+
+    def recall(self, pages: Set[int]) -> None:
+        """Set the retry time of these pages, as far as they are here, to now."""
+        self._heap = [(0.0 if page in pages else at, page) for at, page in self._heap]
+        heapq.heapify(self._heap)
+
+    def __iter__(self) -> Iterator[int]:
+        """Return the pages, in no order."""
+        return (page for _, page in self._heap)

@@ -28,7 +28,7 @@ from crawld.core.change.record import RECORD_DTYPE, VERSION, records_of
 from crawld.core.change.reliability import combined_missed_share
 from crawld.core.revisit.forecast import HintQuality, SurvivalCurves, survival_curves
 from crawld.core.revisit.polling import plan_polls
-from crawld.daemon.crawl.loop import Crawl
+from crawld.daemon.crawl.state import CrawlState
 from crawld.daemon.pacing import Pace
 from crawld.store.changes import allocation, hint, hint_source
 from crawld.store.changes.allocation import WeightedModel
@@ -100,7 +100,7 @@ class PollBudget:
 
     def __init__(
         self,
-        crawl: Crawl,
+        crawl: CrawlState,
         database: Database,
         *,
         workers: Workers,

@@ -13,7 +13,7 @@ from typing import Final
 import trio
 
 from crawld.core.page import Outcome
-from crawld.daemon.crawl.loop import Crawl
+from crawld.daemon.crawl.state import CrawlState
 from crawld.store.changes import hint, hint_source
 from crawld.store.changes.hint import AcceptedHint
 from crawld.store.changes.hint_source import SourceRow
@@ -31,7 +31,7 @@ _GONE = (Outcome.GONE, Outcome.SOFT_GONE, Outcome.MOVED)
 class HintDelivery:
     """Hands hints to the policies of their pages."""
 
-    def __init__(self, crawl: Crawl, database: Database) -> None:
+    def __init__(self, crawl: CrawlState, database: Database) -> None:
         self._crawl = crawl
         self._database = database
 

@@ -121,7 +121,7 @@ class DocumentFetcher:
             target = _target(response, url)
             if target is None:
                 return self._document(wanted, url, response, requests)
-            if not _may_follow(self._crawl.sites.get(wanted.site_id), target, wanted.url):
+            if not _may_follow(self._crawl.state.sites.get(wanted.site_id), target, wanted.url):
                 return PollTrouble("moved", f"redirects to {target}"[:200], requests=requests)
             url = target
         return PollTrouble("moved", f"more than {MAX_REDIRECTS} redirects", requests=requests)
@@ -162,7 +162,7 @@ class DocumentFetcher:
                     stall_s=silence_s,
                 )
                 request = replace(asked, limits=limits, keep_alive=False, receive=received)
-                fetched = await self._crawl.line.fetch(site, request)
+                fetched = await self._crawl.fetcher.fetch(site, request)
                 over.append(await self._stream_end(host, fetched))
                 begun.set()
 
@@ -192,7 +192,7 @@ class DocumentFetcher:
             if isinstance(slot, PollTrouble):
                 return slot
             host, site = slot
-            fetched = await self._crawl.line.fetch(site, self._request(wanted, host, site, url))
+            fetched = await self._crawl.fetcher.fetch(site, self._request(wanted, host, site, url))
             self._network.observed(host.slot.host, fetched)
             host.spaced(fetched.answered_at if isinstance(fetched, FetchResponse) else fetched.at)
             return await self._record_response(host, fetched)
@@ -210,12 +210,12 @@ class DocumentFetcher:
                 yield held
                 return
             async with self._crawl.schedule.borrow(host.slot):
-                site = self._crawl.sites.get(site_id)
+                site = self._crawl.state.sites.get(site_id)
                 if site is None or self._blocked(site_id, host) is not None:
                     continue
                 robots = await self._crawl.robots.fresh(origin)
                 if robots is None:
-                    await self._crawl.robots_turns.fetch(host, site, origin)
+                    await self._crawl.robots_fetch.fetch(host, site, origin)
                     continue
                 if _is_permitted(robots, site, url):
                     yield host, site
@@ -226,10 +226,10 @@ class DocumentFetcher:
     # --- permission ----------------------------------------------------------------------------
 
     def _blocked(self, site_id: int, host: HostState) -> PollTrouble | None:
-        site = self._crawl.sites.get(site_id)
+        site = self._crawl.state.sites.get(site_id)
         if site is None or site.paused or host.paused:
             return PollTrouble(HELD, "the site or host is paused", requests=0)
-        if self._crawl.line.is_used_up(site):
+        if self._crawl.fetcher.is_over_quota(site):
             return PollTrouble(HELD, QUOTA_EXCEEDED, requests=0)
         opens_in_s = host.rested_at(self._clock) - trio.current_time()
         if opens_in_s > 0:
@@ -243,11 +243,11 @@ class DocumentFetcher:
         return PollTrouble(HELD, "robots.txt is unavailable", closed_s, requests=0)
 
     async def _host(self, site_id: int, name: str) -> HostState:
-        host = self._crawl.hosts.get(name)
+        host = self._crawl.state.hosts.get(name)
         if host is None:
             host_id = await self._database.write(host_rows.ensure, name, self._clock.now())
-            host = self._crawl.enter_host(host_id, name)
-            site = self._crawl.sites.get(site_id)
+            host = self._crawl.state.enter_host(host_id, name)
+            site = self._crawl.state.sites.get(site_id)
             host.apply_rules([site.rules] if site is not None else [])
         return host
 

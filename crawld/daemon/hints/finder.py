@@ -60,7 +60,7 @@ class DocumentFinder:
     async def find(self) -> Sequence[Source | Stream]:
         """Return every source that the config or a robots.txt names."""
         found: list[Source | Stream] = []
-        for site in list(self._crawl.sites.values()):
+        for site in list(self._crawl.state.sites.values()):
             if site.paused:
                 continue
             found += [await self._sitemap(site, url) for url in await self._sitemaps(site)]
@@ -82,7 +82,7 @@ class DocumentFinder:
         return [
             GapSource(row, self._database, self._clock)
             for row in rows
-            if row.kind == GapSource.kind and row.site_id in self._crawl.sites
+            if row.kind == GapSource.kind and row.site_id in self._crawl.state.sites
         ]
 
     async def _ensure(
@@ -115,7 +115,7 @@ class DocumentFinder:
         return known
 
     async def _stream(self, site: ActiveSite, url: str) -> EventStream:
-        hosts = [name for name in sorted(site.scope.hosts) if name in self._crawl.hosts]
+        hosts = [name for name in sorted(site.scope.hosts) if name in self._crawl.state.hosts]
         beside = {name: await self._ensure(site, url, "event_stream", name) for name in hosts}
         # Prefer the row with a cursor: an earlier host may have been found since.
         by_use = sorted(beside.values(), key=lambda row: row.cursor is None)
@@ -139,7 +139,7 @@ class DocumentFinder:
 
     async def _origins(self, site: ActiveSite) -> list[str]:
         origins: list[str] = []
-        for host in list(self._crawl.hosts.values()):
+        for host in list(self._crawl.state.hosts.values()):
             if site.site_id in host.pages and host.slot.host in site.scope.hosts:
                 rows = await self._database.read(host_rows.list_origins, host.host_id)
                 origins += [origin for _, origin in rows]

@@ -23,7 +23,7 @@ import trio
 from crawld.config.model import JobsConfig
 from crawld.core.url import parse, url_hash
 from crawld.daemon.clock import Clock
-from crawld.daemon.crawl.loop import Crawl
+from crawld.daemon.crawl.state import CrawlState
 from crawld.daemon.frontier.admission import Referrer as Origin
 from crawld.daemon.hints.budget import PollBudget
 from crawld.daemon.hints.delivery import SLICE_S, HintDelivery
@@ -101,7 +101,7 @@ class HintPoller:
 
     def __init__(
         self,
-        crawl: Crawl,
+        crawl: CrawlState,
         database: Database,
         clock: Clock,
         *,

@@ -20,7 +20,7 @@ import structlog
 
 from crawld.daemon.clock import Clock
 from crawld.daemon.crawl.api_client import Api, ApiClient
-from crawld.daemon.crawl.loop import Crawl
+from crawld.daemon.crawl.state import CrawlState
 from crawld.daemon.hints.source import Poll, PollTrouble, Source
 from crawld.daemon.hints.wiki_probe import ProbeSource
 from crawld.daemon.hints.wiki_source import LOOK_S, ClockSkew, Wiki, WikiSource
@@ -61,7 +61,9 @@ class WikiFinder:
 
     kinds: Final = ("recent_changes", "probe", "fan_out")
 
-    def __init__(self, crawl: Crawl, database: Database, client: ApiClient, clock: Clock) -> None:
+    def __init__(
+        self, crawl: CrawlState, database: Database, client: ApiClient, clock: Clock
+    ) -> None:
         self._crawl = crawl
         self._database = database
         self._client = client

@@ -28,8 +28,8 @@ from crawld.core.revisit.pages_by_host import PagesByHost
 from crawld.core.revisit.price import revisit_frequency
 from crawld.core.revisit.registry import FrequencyPolicy
 from crawld.daemon.clock import Clock
-from crawld.daemon.crawl.loop import Crawl
 from crawld.daemon.crawl.policy_loader import ModelSlice, grouped, read_slice
+from crawld.daemon.crawl.state import CrawlState
 from crawld.daemon.frontier.host import HostState
 from crawld.daemon.frontier.page_queue import PageQueue
 from crawld.daemon.pacing import Pace
@@ -135,7 +135,9 @@ class AllocateJob:
     name = "allocate"
     every_s = EVERY_S
 
-    def __init__(self, crawl: Crawl, database: Database, clock: Clock, *, workers: Workers) -> None:
+    def __init__(
+        self, crawl: CrawlState, database: Database, clock: Clock, *, workers: Workers
+    ) -> None:
         """Take the crawl whose turns are to be shared."""
         self._crawl = crawl
         self._database = database

@@ -16,7 +16,7 @@ from crawld.core.content.analysis import read_blocks
 from crawld.core.content.fingerprint import cleaned_digest, sketch
 from crawld.core.content.volatile import VolatileRules, cleaned
 from crawld.daemon.clock import Clock
-from crawld.daemon.crawl.loop import Crawl
+from crawld.daemon.crawl.state import CrawlState
 from crawld.daemon.pacing import Pace
 from crawld.errors import CorruptDatabaseError
 from crawld.store.changes import volatile
@@ -44,7 +44,7 @@ class AnalyseCopiesJob:
     name = "analyse"
     every_s = EVERY_S
 
-    def __init__(self, crawl: Crawl, database: Database, clock: Clock) -> None:
+    def __init__(self, crawl: CrawlState, database: Database, clock: Clock) -> None:
         """Take the crawl whose copies are to be read."""
         self._crawl = crawl
         self._database = database

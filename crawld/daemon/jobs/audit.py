@@ -31,7 +31,7 @@ from crawld.core.audit import AuditResult, day_of, poisson_gap_s
 from crawld.core.change.model import PageModel
 from crawld.core.page import Outcome
 from crawld.daemon.clock import Clock
-from crawld.daemon.crawl.loop import Crawl
+from crawld.daemon.crawl.state import CrawlState
 from crawld.daemon.frontier.host import HostState
 from crawld.store.changes import audit, hint
 from crawld.store.changes.audit import CopyCount
@@ -72,7 +72,7 @@ class AuditJob:
 
     def __init__(
         self,
-        crawl: Crawl,
+        crawl: CrawlState,
         database: Database,
         clock: Clock,
         *,
@@ -158,7 +158,7 @@ class AuditJob:
         self, host: HostState, held: CopyCount, position: int, found: list[AuditResult]
     ) -> None:
         page_id = await self._database.read(audit.page_at, held.site_id, held.host_id, position)
-        if page_id is None or page_id in self._crawl.audited:
+        if page_id is None or page_id in self._crawl.audits:
             return
         at = self._clock.now()
         expected = await self._expected(page_id, at)
@@ -185,14 +185,14 @@ class AuditJob:
             outcomes.append(outcome)
             over.set()
 
-        self._crawl.audited[page_id] = told
+        self._crawl.audits[page_id] = told
         pages.summoned(page_id)
         self._crawl.schedule.wake(host.slot)
         try:
             with trio.move_on_after(wait_s):
                 await over.wait()
         finally:
-            self._crawl.audited.pop(page_id, None)
+            self._crawl.audits.pop(page_id, None)
         return outcomes[0] if outcomes else None
 
     async def _expected(self, page_id: int, now: float) -> float:

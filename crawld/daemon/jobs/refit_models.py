@@ -23,7 +23,7 @@ from crawld.core.change.scale import ScaleModel, fit_scale
 from crawld.core.change.section import group_pages
 from crawld.core.url import target_of
 from crawld.daemon.clock import Clock
-from crawld.daemon.crawl.loop import Crawl
+from crawld.daemon.crawl.state import CrawlState
 from crawld.daemon.pacing import Pace
 from crawld.store.changes import model
 from crawld.store.changes.model import BEFORE_FIRST, ModelRow, RefittedModel
@@ -80,7 +80,7 @@ class RefitModelsJob:
 
     def __init__(
         self,
-        crawl: Crawl,
+        crawl: CrawlState,
         database: Database,
         clock: Clock,
         *,

@@ -14,7 +14,7 @@ import structlog
 
 from crawld.config.model import StoreConfig
 from crawld.daemon.clock import Clock
-from crawld.daemon.crawl.loop import Crawl
+from crawld.daemon.crawl.state import CrawlState
 from crawld.daemon.pacing import paced_read
 from crawld.store.engine.database import Database
 from crawld.store.versions import delta, quota, retention
@@ -40,7 +40,7 @@ class RetentionJob:
 
     def __init__(
         self,
-        crawl: Crawl,
+        crawl: CrawlState,
         database: Database,
         clock: Clock,
         *,

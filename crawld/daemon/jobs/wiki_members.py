@@ -18,7 +18,7 @@ from tenacity import AsyncRetrying, RetryCallState, retry_if_result
 from crawld.core.politeness import MAX_RETRY_AFTER_S
 from crawld.daemon.clock import Clock
 from crawld.daemon.crawl.api_client import Api, ApiClient
-from crawld.daemon.crawl.loop import Crawl
+from crawld.daemon.crawl.state import CrawlState
 from crawld.daemon.frontier.admission import Referrer
 from crawld.daemon.frontier.site import ActiveSite
 from crawld.sources.mediawiki_api import ApiResponse, ApiTrouble, ApiTroubleKind
@@ -48,7 +48,9 @@ class WikiMembersJob:
 
     name = "members"
 
-    def __init__(self, crawl: Crawl, database: Database, client: ApiClient, clock: Clock) -> None:
+    def __init__(
+        self, crawl: CrawlState, database: Database, client: ApiClient, clock: Clock
+    ) -> None:
         self._crawl = crawl
         self._database = database
         self._client = client
@@ -78,7 +80,7 @@ class WikiMembersJob:
 
     async def load(self) -> None:
         """Read from the file what belongs to wikis, and judge anew what was judged without it."""
-        if await self._crawl.wikis.load(self._database, self._crawl.sites):
+        if await self._crawl.wiki_scope.load(self._database, self._crawl.sites):
             self._judge_anew()
 
     def _judge_anew(self) -> None:
@@ -92,7 +94,7 @@ class WikiMembersJob:
 
     async def _walk(self, row: WikiRow) -> str:
         site, began_at = self._crawl.sites[row.site_id], self._clock.now()
-        part = self._crawl.wikis.part(row.site_id, row.origin)
+        part = self._crawl.wiki_scope.part(row.site_id, row.origin)
         if part is None or row.api_url is None:
             return f"{row.origin}: not known yet"
         config, rules = site.config, part.rules
@@ -132,7 +134,7 @@ class WikiMembersJob:
         self, row: WikiRow, site: ActiveSite, titles: Sequence[str], began_at: float
     ) -> None:
         """Take titles into the part, into the file, and into the frontier."""
-        part = self._crawl.wikis.part(row.site_id, row.origin)
+        part = self._crawl.wiki_scope.part(row.site_id, row.origin)
         if part is None or not titles:
             return
         spelt = [title for each in titles if (title := part.rules.normalize(each))]
@@ -140,7 +142,7 @@ class WikiMembersJob:
         fresh = frozenset(spelt) - part.members
         if not fresh:
             return
-        self._crawl.wikis.named(row.site_id, row.origin, part.members | fresh)
+        self._crawl.wiki_scope.named(row.site_id, row.origin, part.members | fresh)
         self._judge_anew()
         urls = [url for title in spelt if (url := part.rules.url_of(title, row.origin))]
         for start in range(0, len(urls), AT_ONCE):

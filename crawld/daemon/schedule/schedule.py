@@ -29,6 +29,7 @@ from __future__ import annotations
 
 import heapq
 import math
+from array import array
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -37,7 +38,6 @@ from weakref import WeakSet
 
 import trio
 
-from crawld.daemon.schedule.lateness import Lateness
 from crawld.daemon.schedule.slots import AddressSlot, HostSlot, Ticket, Turn
 
 HORIZON_S = 600.0
@@ -45,6 +45,9 @@ HORIZON_S = 600.0
 
 START_SPREAD_S = 0.002
 """At a start hosts follow each other by this much, so that 10,000 do not come due at once."""
+
+LATENESS_SAMPLES = 8192
+"""Number of slots that `Lateness` remembers."""
 
 LOCATION_MAX_AGE_S = 300.0
 """How long a host's address is believed without asking the resolver again."""
@@ -70,6 +73,28 @@ class Turns(Protocol):
 
     def ended(self, slot: HostSlot) -> None:
         """Hear that the host's turn has ended."""
+
+
+class Lateness:
+    """How late requests left after the time they were permitted; the last few thousand."""
+
+    def __init__(self) -> None:
+        self._samples = array("d", bytes(8 * LATENESS_SAMPLES))
+        self.count = 0
+
+    def add(self, late_s: float) -> None:
+        """Add the lateness of one request."""
+        self._samples[self.count % LATENESS_SAMPLES] = late_s
+        self.count += 1
+
+    def quantile_ms(self, q: float) -> float:
+        """Return a quantile in milliseconds; 0 without samples."""
+        held = sorted(self._samples[: min(self.count, LATENESS_SAMPLES)])
+        return 1000.0 * held[min(len(held) - 1, int(q * len(held)))] if held else 0.0
+
+    def forget(self) -> None:
+        """Start again, as benchmarks do after warming up."""
+        self.count = 0
 
 
 @dataclass(frozen=True, slots=True)

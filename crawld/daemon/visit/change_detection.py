@@ -1,25 +1,27 @@
-"""Whether a page changed, or only its noise: dates, counters, advertisements, comments.
+"""Decide whether a page changed, or only its noise: dates, counters, advertisements, comments.
 
-    exact digest as held ─▶ unchanged (what rules cover has stayed: they hear of it)
-    else: the body held is read and both are cleaned of what is known to change by itself
+    exact digest as held ─▶ unchanged (the noise rules learn that their blocks stayed)
+    else: the held body is parsed, and both are cleaned of what is known to change by itself
         cleaned texts equal ────────────────▶ unchanged
         weighted difference < threshold ────▶ unchanged
         else ───────────────────────────────▶ changed
 
-What changes by itself is learnt from every two readings (`core/content/learning.py`), best from a
-*pair*: a page fetched again one host delay later, since nobody edits that fast. A pair is judged by
-the rules it proves, all other visits by those known before. Pairs are few: the first pages of each
-host, then pages that changed at 3, 12, 48 … visits in a row, and one changed visit in 64.
+What changes by itself is learnt from every two readings (`core/content/noise_learning.py`), best
+from a *pair*: a page fetched again one host delay later, since nobody edits that fast. A pair is
+judged by the rules it proves, other visits by the rules known before. Pairs are few: the first
+pages of each host, then pages that changed at 3, 12, 48 … visits in a row, and one changed visit in
+64.
 
-A first copy has nothing to be compared with: its cleaned digest and sketch are stored with the
-visit as long as there is time to spare (`spare`), for the first crawl of a site must be fast. Else
-the analyse job comes for them later.
+A first copy has nothing to be compared with. Its cleaned digest and sketch are stored with the
+visit while the token bucket allows, since the first crawl of a site must be fast; otherwise the
+analyse job computes them later.
 """
 
 from __future__ import annotations
 
 from collections import OrderedDict
 from dataclasses import dataclass
+from typing import Final
 from zlib import crc32
 
 import structlog
@@ -37,7 +39,6 @@ from crawld.core.content.fingerprint import cleaned_digest
 from crawld.core.content.noise_learning import ReadingPair
 from crawld.core.content.volatile import VolatileRules, cleaned
 from crawld.daemon.frontier.site import ActiveSite
-from crawld.daemon.visit.spare import TokenBucket
 from crawld.errors import CrawldError
 from crawld.net.exchange import FetchFailure, FetchResponse
 from crawld.store.changes import volatile
@@ -47,38 +48,68 @@ from crawld.store.frontier.page import PageRecord
 from crawld.store.versions import version
 from crawld.store.versions.body import digest
 from crawld.store.versions.version import StoredCopy
+from crawld.workers import Workers
 
 log = structlog.get_logger(__name__)
 
 INLINE_BYTES = 256 * 1024
 INLINE_TAGS = 8_000
-"""Two bodies up to both of these are compared at once, in 5 to 20 ms; larger ones in a thread.
+"""Two bodies up to both limits are compared on the event loop, in 5 to 20 ms; larger ones in a
+thread.
 
-A tag costs more than the bytes it stands between: a table of 100 KB takes as long as 1 MB of prose.
+Tags cost more than bytes: a table of 100 KB takes as long as 1 MB of prose.
 """
 
-TEMPLATES_AT_HAND = 1024
-"""Hosts whose rules are in memory, up to 1.6 KB each."""
+CACHED_TEMPLATES = 1024
+"""Hosts whose noise rules are in memory; up to 1.6 KB each."""
 
 FIRST_STREAK, STREAK_FACTOR = 3, 4
 SAMPLE_ONE_IN = 64
 
 PAIR_S = 60.0
-"""Two readings up to this (or four host delays) apart are a pair."""
+"""Two fetches at most this (or four host delays) apart are a pair."""
+
+SPARE_SHARE: Final = 0.02
+"""Share of all time that first copies may take: eight pages a second at about 2 ms each."""
+
+MAX_SPARE_S: Final = 0.25
+"""Most unused time that is saved, and the amount at the start: a hundred pages."""
+
+
+class TokenBucket:
+    """A time budget that fills at a steady rate up to a limit.
+
+    A crawl that is not in a hurry leaves nothing to the analyse job; one that is loses no more than
+    `SPARE_SHARE`. Times are those of any clock that never goes back.
+    """
+
+    def __init__(self, now: float) -> None:
+        """Start full."""
+        self._left_s, self._at = MAX_SPARE_S, now
+
+    def left_s(self, now: float) -> float:
+        """Return how much may be spent; below 0 after more was spent."""
+        saved_s = self._left_s + SPARE_SHARE * (now - self._at)
+        self._left_s, self._at = min(saved_s, MAX_SPARE_S), now
+        return self._left_s
+
+    def spend(self, seconds: float) -> None:
+        """Take out what was spent, even if less was left."""
+        self._left_s -= seconds
 
 
 @dataclass(frozen=True, slots=True)
 class BodyComparison:
-    """What the body of an answer is, beside the copy held.
+    """The body of an answer compared with the copy held.
 
     Attributes:
         digest: exact digest of the body.
-        same: whether the content is that of the copy held; False of a first copy.
-        analysis: of a body that was compared, and of first copies that there was time for.
-        cleaned_digest: of its cleaned text.
-        difference: its weighted difference from the copy held.
-        rules: the page's rules, None: as they were.
-        template: those of its host, None: as they were.
+        same: whether the content equals the copy held; False for a first copy.
+        analysis: of a compared body, and of a first copy if there was time.
+        cleaned_digest: digest of its cleaned text.
+        difference: weighted difference from the copy held, [0, 1].
+        rules: new noise rules of the page; None: unchanged.
+        template: new noise rules of its host; None: unchanged.
     """
 
     digest: bytes
@@ -91,7 +122,7 @@ class BodyComparison:
 
     @property
     def why_same(self) -> str:
-        """In a few words, why a body with another digest is no change."""
+        """A short reason why a body with another digest is no change."""
         if self.difference is None:
             return ""
         if not self.difference:
@@ -105,13 +136,13 @@ class ComparisonBasis:
 
     Attributes:
         held: the last good copy.
-        rules: the page's rules known before.
+        rules: the page's noise rules so far.
         template: those of its host.
-        page_id: the page; tells the pages of a host apart.
-        threshold: weighted difference from which it counts as changed.
-        pair: whether both were fetched one host delay apart.
-        told: whether the page was said to have changed.
-        max_links: links read at most.
+        page_id: the page.
+        threshold: weighted difference from which the page counts as changed.
+        pair: whether both bodies were fetched one host delay apart.
+        expected: whether a hint made the visit, or a replica answered it: no evidence of noise.
+        max_links: maximum number of links to read.
     """
 
     held: StoredCopy
@@ -120,16 +151,16 @@ class ComparisonBasis:
     page_id: int
     threshold: float = 0.0
     pair: bool = False
-    told: bool = False
+    expected: bool = False
     max_links: int = 10_000
 
     @property
     def known(self) -> VolatileRules:
-        """The rules of the page and of its host."""
+        """The rules of the page and of its host together."""
         return self.rules | self.template
 
-    def learnt(self, old: Blocks, new: Blocks) -> ComparisonBasis:
-        """Return the comparison with the rules as they are after it."""
+    def after(self, old: Blocks, new: Blocks) -> ComparisonBasis:
+        """Return the basis with the rules that these two readings teach."""
         readings = ReadingPair.of(old, new)
         return ComparisonBasis(
             held=self.held,
@@ -140,55 +171,55 @@ class ComparisonBasis:
         )
 
 
-def compare(body: bytes, content_type: str | None, comparison: ComparisonBasis) -> BodyComparison:
+def compare(body: bytes, content_type: str | None, basis: ComparisonBasis) -> BodyComparison:
     """Compare a body with the copy held.
 
     Args:
-        body: the body, another one than that held.
+        body: a body that differs from the one held.
         content_type: its Content-Type field.
-        comparison: what with, and how.
+        basis: what to compare it with.
     """
-    known = comparison.known
-    old = read_blocks(*comparison.held)
-    analysis = analyse(
-        body, content_type, previous=old, volatile=known, max_links=comparison.max_links
-    )
+    known = basis.known
+    old = read_blocks(*basis.held)
+    analysis = analyse(body, content_type, previous=old, volatile=known, max_links=basis.max_links)
     difference, cleaned_as = analysis.difference or 0.0, analysis.cleaned_digest
-    after = comparison
-    # What stays below the threshold is compared with the same copy again and again: it would seem
-    # to differ at every visit. A body that is no text has one block, its digest: nothing to learn.
-    small = 0.0 < difference < comparison.threshold and not comparison.pair
-    # A page that is asked for when it is said to have changed differs at every visit, and an edit
-    # is no noise: only visits that nobody called for are evidence.
-    teaches = analysis.charset is not None and not small and not comparison.told
+    after = basis
+    # A page below the threshold is compared with the same copy at every visit, so that it would
+    # seem to differ each time. A body that is not text has one block: nothing to learn.
+    small = 0.0 < difference < basis.threshold and not basis.pair
+    # A page visited because of a hint differs at every visit, and an edit is no noise: only
+    # visits without a cause are evidence.
+    teaches = analysis.charset is not None and not small and not basis.expected
     if teaches and len(body) <= MAX_TEXT_BYTES:
-        after = comparison.learnt(old, analysis.blocks)
-    if comparison.pair:
+        after = basis.after(old, analysis.blocks)
+    if basis.pair:
         known = after.known
         difference = difference_of(old, analysis.blocks, known)
         cleaned_as = cleaned_digest(cleaned(analysis.blocks, known))
-    # Paragraphs that changed places differ by nothing as rsync sees it: the digests decide.
+    # Paragraphs that only swapped places have rsync difference 0: the digests decide.
     equal = not difference and cleaned_as == cleaned_digest(cleaned(old, known))
     return BodyComparison(
         digest=analysis.digest,
-        same=equal or 0.0 < difference < comparison.threshold,
+        same=equal or 0.0 < difference < basis.threshold,
         analysis=analysis,
         cleaned_digest=cleaned_as,
         difference=difference,
-        rules=_if_new(comparison.rules, after.rules),
-        template=_if_new(comparison.template, after.template),
+        rules=_if_new(basis.rules, after.rules),
+        template=_if_new(basis.template, after.template),
     )
 
 
-def stayed(body: bytes, content_type: str | None, comparison: ComparisonBasis) -> BodyComparison:
-    """Tell the rules that what they cover has stayed: the body is the one held."""
+def learn_unchanged(
+    body: bytes, content_type: str | None, basis: ComparisonBasis
+) -> BodyComparison:
+    """Teach the noise rules that their blocks stayed: the body is the one held."""
     blocks = read_blocks(body, content_type)
-    after = comparison.learnt(blocks, blocks)
+    after = basis.after(blocks, blocks)
     return BodyComparison(
         digest=digest(body),
         same=True,
-        rules=_if_new(comparison.rules, after.rules),
-        template=_if_new(comparison.template, after.template),
+        rules=_if_new(basis.rules, after.rules),
+        template=_if_new(basis.template, after.template),
     )
 
 
@@ -197,13 +228,13 @@ def _if_new(before: VolatileRules, after: VolatileRules) -> bytes | None:
 
 
 def wants_pair(page: PageRecord, template: Template, *, streak: int, confirm_pages: int) -> bool:
-    """Whether a page that was just found changed should be fetched again at once.
+    """Say whether a page just found changed should be fetched again at once.
 
     Args:
-        page: the page as it was before.
-        template: rules of its host, and how many first pages were fetched again.
-        streak: visits in a row that found it changed, this one included; 0 at its first copy.
-        confirm_pages: the most first pages of a host to fetch again; 0: never any page.
+        page: the page before the visit.
+        template: noise rules of its host, and how many first pages were fetched twice.
+        streak: visits in a row that found it changed, including this one; 0 at its first copy.
+        confirm_pages: maximum number of first pages per host to fetch twice; 0: no page at all.
     """
     if not confirm_pages:
         return False
@@ -215,7 +246,7 @@ def wants_pair(page: PageRecord, template: Template, *, streak: int, confirm_pag
 
 
 def is_quick(*bodies: bytes) -> bool:
-    """Whether bodies can be read at once without keeping anyone waiting."""
+    """Say whether bodies are small enough to be compared on the event loop."""
     if sum(map(len, bodies)) > INLINE_BYTES:
         return False
     return sum(body.count(b"<") for body in bodies) <= INLINE_TAGS
@@ -226,68 +257,67 @@ def _chance(page: PageRecord) -> int:
 
 
 def is_pair(page: PageRecord, now: float, delay_s: float) -> bool:
-    """Whether the last visit of a page is so near that no edit lies between."""
+    """Say whether a page was visited so recently that no edit lies between."""
     before = page.last_visit_at
     return before is not None and 0.0 <= now - before <= max(PAIR_S, 4.0 * delay_s)
 
 
 class ChangeDetector:
-    """Compares bodies with the copies in the file; the rules of the last hosts are at hand."""
+    """Compares bodies with the copies in the file; keeps the noise rules of recent hosts."""
 
-    def __init__(self, database: Database, *, confirm_pages: int) -> None:
-        """Start with no host; `confirm_pages` of each are fetched twice."""
+    def __init__(self, database: Database, *, confirm_pages: int, workers: Workers) -> None:
+        """Start empty; `confirm_pages` first pages of each host are fetched twice."""
         self.confirm_pages = confirm_pages
         self._database = database
+        self._workers = workers
         self._templates: OrderedDict[int, Template] = OrderedDict()
-        self._threads = trio.CapacityLimiter(1)
+        self._one_at_a_time = trio.CapacityLimiter(1)
         self._spare = TokenBucket(trio.current_time())
 
-    async def examine(
+    async def compare(
         self,
         page: PageRecord,
         site: ActiveSite,
         answer: FetchResponse | FetchFailure,
         *,
         pair: bool,
-        told: bool = False,
+        expected: bool = False,
     ) -> BodyComparison | None:
-        """Return what a body is beside the copy held; None where the answer brought none.
+        """Compare a body with the copy held; None if the answer has no body.
 
         Args:
-            page: the page as it was before.
-            site: its site.
-            answer: what the fetch gave.
+            page: the page before the visit.
             pair: whether the copy held was fetched one host delay ago.
-            told: whether the page was said to have changed.
+            expected: whether a hint made the visit, or a replica answered it.
         """
         if isinstance(answer, FetchFailure) or answer.status not in (200, 203):
             return None
         body_digest = digest(answer.body)
         if page.version_id is None or page.digest is None:
-            return self._first(page, site, answer, body_digest)
+            return self._first_copy(page, site, answer, body_digest)
         if body_digest == page.digest:
-            return await self._stayed(page, answer, body_digest)
-        copy = await self._copy(page)
+            return self._unchanged(page, answer, body_digest)
+        copy = await self._held_copy(page)
         if copy is None:
             return BodyComparison(body_digest)
-        comparison = ComparisonBasis(
+        basis = ComparisonBasis(
             held=copy,
             rules=self._rules(page),
             template=VolatileRules.from_bytes(self.template(page.host_id).rules),
             page_id=page.page_id,
             threshold=site.config.change_threshold,
             pair=pair,
-            told=told,
+            expected=expected,
             max_links=site.max_links_per_page,
         )
         content_type = answer.header("content-type")
         if is_quick(answer.body, copy.body):
-            return compare(answer.body, content_type, comparison)
-        return await trio.to_thread.run_sync(
-            compare, answer.body, content_type, comparison, limiter=self._threads
+            return compare(answer.body, content_type, basis)
+        return await self._workers.run(
+            compare, answer.body, content_type, basis, limiter=self._one_at_a_time
         )
 
-    def _first(
+    def _first_copy(
         self, page: PageRecord, site: ActiveSite, answer: FetchResponse, body_digest: bytes
     ) -> BodyComparison:
         began_at = trio.current_time()
@@ -305,26 +335,25 @@ class ChangeDetector:
             body_digest, analysis=analysis, cleaned_digest=analysis.cleaned_digest
         )
 
-    async def _stayed(
+    def _unchanged(
         self, page: PageRecord, answer: FetchResponse, body_digest: bytes
     ) -> BodyComparison:
         rules, template = self._rules(page), self.template(page.host_id).rules
         if not (rules.rules or template) or not is_quick(answer.body):
             return BodyComparison(body_digest, same=True)
-        nothing = StoredCopy(b"", None)
-        comparison = ComparisonBasis(
-            held=nothing,
+        basis = ComparisonBasis(
+            held=StoredCopy(b"", None),
             rules=rules,
             template=VolatileRules.from_bytes(template),
             page_id=page.page_id,
         )
-        return stayed(answer.body, answer.header("content-type"), comparison)
+        return learn_unchanged(answer.body, answer.header("content-type"), basis)
 
-    async def _copy(self, page: PageRecord) -> StoredCopy | None:
+    async def _held_copy(self, page: PageRecord) -> StoredCopy | None:
         try:
             return await self._database.read(version.read_copy, page.version_id or 0)
         except CrawldError as error:
-            # A copy that cannot be read is as good as none: the new one takes its place.
+            # An unreadable copy counts as none: the new one takes its place.
             log.error("copy_unreadable", page=page.url, why=error.message, hint=error.hint)
             return None
 
@@ -332,28 +361,26 @@ class ChangeDetector:
         return VolatileRules.from_bytes(self._database.look_up(volatile.of_page, page.page_id))
 
     def template(self, host_id: int) -> Template:
-        """Return what is learnt about the pages of a host."""
+        """Return the noise rules learnt for all pages of a host."""
         found = self._templates.get(host_id)
         if found is None:
             found = self._database.look_up(volatile.of_host, host_id)
             self._templates[host_id] = found
-            if len(self._templates) > TEMPLATES_AT_HAND:
+            if len(self._templates) > CACHED_TEMPLATES:
                 self._templates.popitem(last=False)
         else:
             self._templates.move_to_end(host_id)
         return found
 
-    def settle(
-        self, page: PageRecord, finding: BodyComparison | None, *, confirming: bool
+    def update_template(
+        self, page: PageRecord, comparison: BodyComparison | None, *, confirming: bool
     ) -> Template | None:
-        """Take over what a visit taught about the host; return what the file should know.
+        """Take the host rules of a visit; return them if they must be stored.
 
         Args:
-            page: the page visited.
-            finding: what its body is.
-            confirming: whether it is one of the first pages, and to be fetched again at once.
+            confirming: whether the page is one of the first, to be fetched again at once.
         """
-        rules = finding.template if finding else None
+        rules = comparison.template if comparison else None
         if rules is None and not confirming:
             return None
         before = self.template(page.host_id)

@@ -1,7 +1,6 @@
-"""One visit, concluded: what an answer means for its page.
+"""Conclude a visit: turn a page and the answer of its server into a `Visit` value.
 
-Nothing here waits for the database or decides when: the core loop hands over a page whose host's
-turn it is and what its server said, and takes back a value. Whatever the server does ends as one.
+Nothing here waits or touches the database. Whatever the server does becomes a value.
 """
 
 from __future__ import annotations
@@ -37,35 +36,34 @@ class Visit:
     """A finished visit.
 
     Attributes:
-        page: the page as it was before.
-        at: instant of the answer, Unix seconds.
-        judgement: what it found.
-        answer: what the fetch gave.
-        asked: how the page was asked for.
-        finding: what the body is beside the copy held, None without a body.
-        reading: what the body says, None where it was not read.
-        admitted: the URLs it named, judged.
-        deleted: whether the site's own log says that it deleted the page.
-        needs: the URLs that its new copy needs to be shown, judged; None without a new copy.
-        digest: of the body, where it is a good copy.
-        body: the copy to store, None where there is none to store.
-        vanishing: whether its host loses too many pages at once, so that it is not retired;
-            None: that was not asked.
+        page: the page before the visit.
+        at: time of the answer, Unix seconds.
+        judgement: the outcome.
+        answer: the result of the fetch.
+        mode: how the page was requested.
+        comparison: the body compared with the copy held; None without a body.
+        content: the content of the body; None if it was not parsed.
+        admitted: the links it named, admitted or refused.
+        needs: the requisites of a new copy, admitted or refused; None without a new copy.
+        deleted: whether the site's own log says that the page was deleted.
+        digest: of the body, if it is a good copy.
+        body: the copy to store; None if there is nothing to store.
+        vanishing: whether the host loses too many pages at once, so that this one is not
+            retired; None if that was not checked.
     """
 
     page: PageRecord
     at: float
     judgement: Judgement
     answer: FetchResponse | FetchFailure
-    asked: RequestMode = UNCONDITIONAL
-    finding: BodyComparison | None = None
-    reading: PageContent | None = None
+    mode: RequestMode = UNCONDITIONAL
+    comparison: BodyComparison | None = None
+    content: PageContent | None = None
     admitted: Admitted = field(default_factory=Admitted)
     needs: Admitted | None = None
     deleted: bool = False
     digest: bytes | None = None
     body: EncodedBody | None = None
-
     vanishing: bool | None = None
 
     @property
@@ -75,22 +73,22 @@ class Visit:
 
     @property
     def same(self) -> bool | None:
-        """Whether the content is that of the copy held; None where the visit does not tell."""
+        """Whether the content equals the copy held; None if the visit does not show it."""
         outcome = self.judgement.outcome
         if outcome is Outcome.CHANGED and not self.first_copy:
             return False
-        # Below the threshold it is neither: some of it did change.
-        steady = self.finding is not None and not self.finding.difference
+        # Below the threshold it is neither: a part did change.
+        steady = self.comparison is not None and not self.comparison.difference
         return True if outcome is Outcome.UNCHANGED and steady else None
 
     @property
     def failure_count(self) -> int:
-        """Visits in a row without a good copy or a clear answer, this one included."""
+        """Visits in a row without a good copy or a clear answer, including this one."""
         return self.page.failure_count + 1 if self.judgement.failure else 0
 
     @property
     def grace(self) -> Grace:
-        """How long the page has been gone, this visit included."""
+        """How often and since when the page has been gone, including this visit."""
         return self.page.grace.after(self.judgement.outcome, self.at)
 
     @property
@@ -103,13 +101,13 @@ class Visit:
 
     @property
     def retry_after_s(self) -> float | None:
-        """Seconds the server asked to be left alone."""
+        """Seconds of Retry-After, None without that field."""
         value = self.answer.header("retry-after")
         return parse_retry_after(value, self.at) if value else None
 
     @property
     def retry_at(self) -> float | None:
-        """The page's own instant of its next visit; None where the policy decides."""
+        """When the page is retried, Unix seconds; None where the policy decides."""
         if self.judgement.failure is not None:
             wait_s = retry_wait_s(self.judgement.failure, self.failure_count)
             return self.at + max(wait_s, self.retry_after_s or 0.0)
@@ -132,55 +130,54 @@ def conclude(
     site: ActiveSite,
     answer: FetchResponse | FetchFailure,
     *,
-    asked: RequestMode,
-    finding: BodyComparison | None,
+    mode: RequestMode,
+    comparison: BodyComparison | None,
     admission: Admission,
     now: float,
 ) -> Visit:
-    """Return what an answer means for the page.
+    """Return the visit that an answer makes.
 
     Args:
         page: the page as the file knows it.
-        site: its site.
-        answer: what the fetch gave.
-        asked: how it was asked for.
-        finding: what its body is beside the copy held, None where there is no body.
-        admission: judges the URLs that the page names.
-        now: instant of the answer, Unix seconds.
+        answer: the result of the fetch.
+        mode: how it was requested.
+        comparison: the body compared with the copy held; None without a body.
+        admission: decides which URLs of the page become pages.
+        now: time of the answer, Unix seconds.
     """
-    visit = partial(Visit, page=page, at=now, answer=answer, asked=asked, finding=finding)
+    visit = partial(Visit, page=page, at=now, answer=answer, mode=mode, comparison=comparison)
     if isinstance(answer, FetchFailure):
         return visit(judgement=Judgement(Outcome.FAILED, answer.failure, answer.detail))
-    body_digest = finding.digest if finding else digest(answer.body)
-    judgement = judge(as_answer(page, answer, body_digest, asked))
+    body_digest = comparison.digest if comparison else digest(answer.body)
+    judgement = judge(as_answer(page, answer, body_digest, mode))
     if judgement.outcome is Outcome.MOVED:
         found = _admit_redirect(page, site, judgement.detail, admission, now)
         return visit(judgement=judgement, admitted=found)
     if judgement.outcome is not Outcome.CHANGED:
         return visit(judgement=judgement, digest=body_digest)
-    reading = _read(page, site, answer, finding)
-    if not site.stores(reading.content_type):
-        judgement = Judgement(Outcome.FAILED, Failure.WRONG_TYPE, reading.content_type)
-        return visit(judgement=judgement, reading=reading)
-    if reading.shows_url is not None and _is_in_scope(page, site, reading.shows_url):
+    content = _content(page, site, answer, comparison)
+    if not site.stores(content.content_type):
+        judgement = Judgement(Outcome.FAILED, Failure.WRONG_TYPE, content.content_type)
+        return visit(judgement=judgement, content=content)
+    if content.shows_url is not None and _is_in_scope(page, site, content.shows_url):
         source = Referrer(page.page_id, page.depth, seed=page.seed)
-        found = admission.admit(site, [reading.shows_url], source, now)
-        judgement = Judgement(Outcome.MOVED, detail=reading.shows_url)
+        found = admission.admit(site, [content.shows_url], source, now)
+        judgement = Judgement(Outcome.MOVED, detail=content.shows_url)
         return visit(judgement=judgement, admitted=found)
-    # Noise may name new pages too: the latest articles in a box that changes by itself.
-    found = admission.admit(site, reading.urls, Referrer(page.page_id, page.depth + 1), now)
-    if reading.noarchive:
+    # Noise may name new pages too, such as a box of the latest articles.
+    found = admission.admit(site, content.urls, Referrer(page.page_id, page.depth + 1), now)
+    if content.noarchive:
         judgement = Judgement(Outcome.BLOCKED, Failure.ROBOTS, "noarchive")
-        return visit(judgement=judgement, reading=reading, admitted=found)
-    if finding is not None and finding.same:
-        judgement = Judgement(Outcome.UNCHANGED, detail=finding.why_same)
-        return visit(judgement=judgement, reading=reading, admitted=found, digest=body_digest)
+        return visit(judgement=judgement, content=content, admitted=found)
+    if comparison is not None and comparison.same:
+        judgement = Judgement(Outcome.UNCHANGED, detail=comparison.why_same)
+        return visit(judgement=judgement, content=content, admitted=found, digest=body_digest)
     body, needs = encode(answer.body, body_digest), None
     if site.config.requisites:
-        needs = admit_needed(page, site, answer, reading, admission, now)
+        needs = admit_needed(page, site, answer, content, admission, now)
     return visit(
         judgement=judgement,
-        reading=reading,
+        content=content,
         admitted=found,
         needs=needs,
         digest=body_digest,
@@ -196,28 +193,28 @@ def admit_needed(
     page: PageRecord,
     site: ActiveSite,
     answer: FetchResponse,
-    reading: PageContent,
+    content: PageContent,
     admission: Admission,
     now: float,
 ) -> Admitted:
-    """Judge the URLs that a new copy needs to be shown."""
+    """Admit the requisites of a new copy."""
     plays = any(each.startswith(("audio/", "video/")) for each in site.config.requisite_types)
-    urls = needed_by(page.url, answer, reading, most=site.max_links_per_page, media_too=plays)
+    urls = needed_by(page.url, answer, content, most=site.max_links_per_page, media_too=plays)
     return admission.admit_requisites(site, urls, Referrer(page.page_id, page.depth + 1), now)
 
 
-def _read(
-    page: PageRecord, site: ActiveSite, answer: FetchResponse, finding: BodyComparison | None
+def _content(
+    page: PageRecord, site: ActiveSite, answer: FetchResponse, comparison: BodyComparison | None
 ) -> PageContent:
-    if finding is not None and finding.analysis is not None:
-        return content_of(page.url, answer, finding.analysis)
+    if comparison is not None and comparison.analysis is not None:
+        return content_of(page.url, answer, comparison.analysis)
     return read_content(page.url, answer, site.max_links_per_page)
 
 
 def as_answer(
-    page: PageRecord, answer: FetchResponse, body_digest: bytes, asked: RequestMode
+    page: PageRecord, answer: FetchResponse, body_digest: bytes, mode: RequestMode
 ) -> ResponseFacts:
-    """Return what the judgement looks at; `asked` is how the page was asked for."""
+    """Return what the judgement looks at."""
     location = answer.header("location")
     target: str | None = None
     if location:
@@ -229,7 +226,7 @@ def as_answer(
         status=answer.status,
         digest=body_digest,
         held_digest=page.digest,
-        conditional=asked.conditional,
+        conditional=mode.conditional,
         location=target,
         url=page.url,
         retry_after=answer.header("retry-after") is not None,
@@ -241,5 +238,5 @@ def _admit_redirect(
 ) -> Admitted:
     if site.admits_redirect(target, page.url, seed=page.seed):
         site = site.with_host(parse(target).host)
-    # The target stands in for the page: it is as deep, and where the page is a seed it is one too.
+    # The target replaces the page: it has the same depth, and is a seed if the page is one.
     return admission.admit(site, [target], Referrer(page.page_id, page.depth, seed=page.seed), now)

@@ -1,6 +1,6 @@
-"""What the body of a visit says: its type, its title, the links we may follow, what it needs.
+"""The content of a response: its type, title, links we may follow, and requisites.
 
-A body that was analysed to be compared is not parsed again: `content_of` takes what is there.
+A body that was already analysed for a comparison is not parsed again (`content_of`).
 """
 
 from __future__ import annotations
@@ -26,17 +26,17 @@ CSS = "text/css"
 
 @dataclass(frozen=True, slots=True)
 class PageContent:
-    """What the body of a page says.
+    """The content of a page.
 
     Attributes:
-        content_type: the media type believed.
-        charset: the charset it was read with, None where it is no text.
+        content_type: the media type, declared or detected.
+        charset: the charset it was decoded with, None if it is not text.
         title: of an HTML page.
-        urls: canonical URLs it names and lets us follow.
-        noarchive: whether it asks not to be kept.
-        base: what its URLs are relative to, where that is not its own.
-        page: the parsed page, where it is one.
-        shows_url: the page whose text it shows, as a wiki says of a redirect; None: its own.
+        urls: canonical URLs of the links that we may follow.
+        noarchive: whether the page asks not to be stored.
+        base: the base of its relative URLs, where that is not its own URL.
+        page: the parsed page, if it is HTML.
+        shows_url: the page whose text it shows, where a wiki serves a redirect with status 200.
     """
 
     content_type: str
@@ -50,7 +50,7 @@ class PageContent:
 
 
 def read_content(url: str, answer: FetchResponse, max_links: int) -> PageContent:
-    """Return what a body says, read for its links alone: all a first copy pays for."""
+    """Parse a body for its links alone, without cutting blocks: the cheap way for first copies."""
     declared = answer.header("content-type")
     content_type = media.sniff(declared, answer.body[:PREFIX_BYTES])
     if content_type not in HTML_TYPES:
@@ -61,31 +61,31 @@ def read_content(url: str, answer: FetchResponse, max_links: int) -> PageContent
 
 
 def needed_by(
-    url: str, answer: FetchResponse, reading: PageContent, *, most: int, media_too: bool = False
+    url: str, answer: FetchResponse, content: PageContent, *, most: int, media_too: bool = False
 ) -> list[str]:
-    """Return the canonical URLs of what a browser loads to show a page or a style sheet.
+    """Return the canonical URLs that a browser loads to show a page or a style sheet.
 
     Args:
         url: of the page.
-        answer: its body, HTML or CSS; any other needs nothing.
-        reading: what was read of it.
-        most: the most to return.
-        media_too: whether audio and video are among them.
+        answer: its body, HTML or CSS; other types need nothing.
+        content: its content.
+        most: maximum number of URLs.
+        media_too: whether to include audio and video.
     """
     hrefs: Iterable[str]
-    if reading.page is not None:
-        hrefs = page_requisites(reading.page, media_too=media_too)
-    elif reading.content_type == CSS:
+    if content.page is not None:
+        hrefs = page_requisites(content.page, media_too=media_too)
+    elif content.content_type == CSS:
         declared = media.charset_parameter(answer.header("content-type"))
         text = media.decode(answer.body[: html.MAX_PARSE_BYTES], declared).text
         hrefs = dict.fromkeys(stylesheet_requisites(text))
     else:
         return []
-    return resolve(reading.base or url, islice(hrefs, most))
+    return resolve(content.base or url, islice(hrefs, most))
 
 
 def content_of(url: str, answer: FetchResponse, analysis: Analysis) -> PageContent:
-    """Return what an analysed body says."""
+    """Return the content of an analysed body."""
     if analysis.page is None or analysis.content_type not in HTML_TYPES:
         return _without_page(answer, analysis.content_type, analysis.charset)
     charset = analysis.charset or "utf-8"
@@ -119,7 +119,7 @@ def _of_page(
 
 
 def _shown_by(page: html.ParsedPage, url: str) -> str | None:
-    """Return the page that a MediaWiki shows under another title: its redirects answer with 200."""
+    """Return the target of a MediaWiki redirect, which is served with status 200."""
     if page.canonical is None or not page.generator.startswith("MediaWiki"):
         return None
     try:

@@ -1,4 +1,4 @@
-"""What the file, the policies and the hints are told of a finished visit."""
+"""Turn a finished visit into its rows for the file and its observation for the policy."""
 
 from __future__ import annotations
 
@@ -21,28 +21,28 @@ from crawld.store.frontier.frontier import Caps
 from crawld.store.frontier.host import HostUpdate
 from crawld.store.frontier.page import PageRecord
 from crawld.store.versions.headers import pack
-from crawld.store.versions.response import StoredResponse as StoredAnswer
+from crawld.store.versions.response import StoredResponse
 from crawld.store.visit import VisitRecord
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VisitFeedback:
-    """What is known after a visit beside what it found.
+    """What a visit taught.
 
     Attributes:
-        told: what the header of the answer taught.
-        template: rules of the host, None: as they were.
-        again: whether the page is to be fetched again at once, to see what changes by itself.
+        validators: what the header of the answer shows.
+        template: noise rules of the host; None: unchanged.
+        again: whether to fetch the page again at once, to see what changes by itself.
     """
 
-    told: ValidatorEvidence = NO_EVIDENCE
+    validators: ValidatorEvidence = NO_EVIDENCE
     template: Template | None = None
     again: bool = False
 
 
 def streak_after(visit: Visit) -> int:
-    """Return in how many visits in a row the page was found changed; a pair is no visit more."""
-    if visit.asked.pair:
+    """Return how many visits in a row found the page changed; a pair counts once."""
+    if visit.mode.pair:
         return visit.page.change_streak
     return visit.page.change_streak + 1 if _found_changed(visit) else 0
 
@@ -51,8 +51,8 @@ def model_after(visit: Visit, changed_at: float | None) -> PageModel:
     """Return the change model of the page after a good visit.
 
     Args:
-        visit: a visit that tells how the page is now.
-        changed_at: instant of its last change, where the server told it and is believed.
+        visit: a visit that shows the present state of the page.
+        changed_at: when the page last changed, as a believed server says; None: not known.
     """
     return _model_after(visit.page, visit.at, _found_changed(visit), changed_at)
 
@@ -63,35 +63,33 @@ def _found_changed(visit: Visit) -> bool:
 
 def _model_after(page: PageRecord, at: float, changed: bool, changed_at: float | None) -> PageModel:
     model = _model_of(page)
-    told = changed and _is_told(page, model)
+    known = changed and _is_in_history(page, model)
     interval_s = max(at - model.last_visit_at, 0.0) if model.visits else 0.0
-    # What a visit sees of a told change is only that the page has stayed so since.
-    model.update(Observation(at, changed and not told, changed_at, interval_s))
-    model.changed_visits += told
+    # Of a change that the exact history holds, a visit only shows that the page stayed so since.
+    model.update(Observation(at, changed and not known, changed_at, interval_s))
+    model.changed_visits += known
     return model
 
 
-def _is_told(page: PageRecord, model: PageModel) -> bool:
-    """Whether the page's exact history holds a change since the copy held was last seen to hold."""
-    # After failures all that is known of that is when the copy came.
+def _is_in_history(page: PageRecord, model: PageModel) -> bool:
+    """Say whether the page's exact history holds a change since the copy held was last valid."""
+    # After failures only the time of the copy itself is known.
     seen_at = page.last_change_at if page.failure_count else page.last_visit_at
     if page.exact_until is None or seen_at is None or not model.change_known:
         return False
     return seen_at < model.last_change_at <= page.exact_until
 
 
-def observation_of(visit: Visit, learnt: VisitFeedback, model: bytes | None) -> Revealed:
-    """Return what a policy is told of a visit.
+def observation_of(visit: Visit, feedback: VisitFeedback, model: bytes | None) -> Revealed:
+    """Return the observation of a visit for the policy.
 
     Args:
-        visit: the visit.
-        learnt: what is known after it.
-        model: the page's change model after it, for policies that learn.
+        model: the page's change model after the visit, for policies that learn.
     """
-    told_at = learnt.told.changed_at
+    changed_at = feedback.validators.changed_at
     return Revealed(
         visit.judgement.outcome is Outcome.CHANGED,
-        () if told_at is None else (told_at,),
+        () if changed_at is None else (changed_at,),
         None if model is None else PageModel.from_bytes(model),
     )
 
@@ -100,11 +98,10 @@ _WENT = (Outcome.GONE, Outcome.SOFT_GONE, Outcome.MOVED)
 
 
 def answered_of(visit: Visit, sources: tuple[int, ...]) -> HintJudgement | None:
-    """Return what a visit says to the hints of its page; None where it found nothing out.
+    """Return what a visit shows about the hints of its page; None if it shows nothing.
 
     Args:
-        visit: the visit.
-        sources: numbers of the sources that tell of pages of its site and host.
+        sources: numbers of the hint sources that cover its site and host.
     """
     outcome, page = visit.judgement.outcome, visit.page
     if page.last_visit_at is None or outcome in (Outcome.FAILED, Outcome.BLOCKED):
@@ -126,7 +123,7 @@ def _model_of(page: PageRecord) -> PageModel:
         try:
             return PageModel.from_bytes(page.model)
         except ValueError:
-            pass  # a record of another version: the page is learnt anew
+            pass  # a record of another version: the model starts again
     if page.prior_shape is None or page.prior_exposure_s is None:
         return PageModel()
     return PageModel(prior=Gamma(page.prior_shape, page.prior_exposure_s))
@@ -134,24 +131,22 @@ def _model_of(page: PageRecord) -> PageModel:
 
 def record_of(
     visit: Visit,
-    learnt: VisitFeedback,
+    feedback: VisitFeedback,
     host: HostUpdate,
     caps: Caps,
     sources: tuple[int, ...] | None = None,
 ) -> VisitRecord:
-    """Return what the file should know of a visit.
+    """Return the record of a visit for the file.
 
     Args:
-        visit: the visit.
-        learnt: what is known after it.
-        host: what its host came to.
-        caps: the most pages there may be.
-        sources: the hint sources that tell of such pages; None: there are none.
+        host: what the visit changes on its host's row.
+        caps: the most pages that its site and host may have.
+        sources: the hint sources that cover the page; None: there are none.
     """
-    answer, judgement, reading = visit.answer, visit.judgement, visit.reading
+    answer, judgement, content = visit.answer, visit.judgement, visit.content
     fetched = answer if isinstance(answer, FetchResponse) else None
-    finding = visit.finding
-    analysis = finding.analysis if finding else None
+    comparison = visit.comparison
+    analysis = comparison.analysis if comparison else None
     good = judgement.good_copy
     return VisitRecord(
         page_id=visit.page.page_id,
@@ -162,30 +157,30 @@ def record_of(
         vanishing=visit.vanishing,
         failure=judgement.failure,
         detail=judgement.detail or None,
-        answer=_stored_answer(answer, reading),
+        answer=_stored_answer(answer, content),
         address=answer.address,
         duration_s=fetched.duration_s if fetched else None,
         wire_bytes=fetched.wire_bytes if fetched else 0,
         body_bytes=len(fetched.body) if fetched else 0,
         digest=visit.digest,
         body=visit.body,
-        cleaned_digest=finding.cleaned_digest if finding and good else None,
+        cleaned_digest=comparison.cleaned_digest if comparison and good else None,
         sketch=analysis.sketch if analysis and good else None,
-        difference=finding.difference if finding and good else None,
+        difference=comparison.difference if comparison and good else None,
         change_streak=streak_after(visit),
-        model=_record_of_model(visit, learnt) if good else None,
+        model=_record_of_model(visit, feedback) if good else None,
         model_before=visit.page.model,
-        # Not of the visit: a thousand records may wait, and the tree of a page takes 0.2 MB.
+        # Must not hold the visit: a thousand records may wait, and a parsed page takes 0.2 MB.
         remodel=partial(
-            _remodelled, visit.page, visit.at, _found_changed(visit), learnt.told.changed_at
+            _remodelled, visit.page, visit.at, _found_changed(visit), feedback.validators.changed_at
         ),
-        rules=finding.rules if finding else None,
-        template=learnt.template,
-        validators=learnt.told.evidence,
+        rules=comparison.rules if comparison else None,
+        template=feedback.template,
+        validators=feedback.validators.evidence,
         etag=answer.header("etag"),
         last_modified=answer.header("last-modified"),
         redirect_url=judgement.detail if judgement.outcome is Outcome.MOVED else None,
-        title=reading.title if reading else None,
+        title=content.title if content else None,
         failure_count=visit.failure_count,
         retry_at=visit.retry_at,
         grace=visit.grace,
@@ -199,18 +194,18 @@ def record_of(
 
 
 def _is_renamed(visit: Visit) -> bool:
-    """Whether the page has another name for good: its history goes there."""
+    """Say whether the page moved permanently, so that its history follows."""
     if visit.judgement.outcome is not Outcome.MOVED or visit.page.requisite:
         return False
-    # A wiki shows the text of the new title under the old one, with 200.
+    # A wiki serves the text of the new title under the old one with status 200.
     return visit.answer.status in (200, 301, 308)
 
 
-def _record_of_model(visit: Visit, learnt: VisitFeedback) -> bytes | None:
-    # The age of a requisite says all there is to know of it.
+def _record_of_model(visit: Visit, feedback: VisitFeedback) -> bytes | None:
+    # A requisite has no model: its next visit follows from its age.
     if visit.page.requisite:
         return None
-    return model_after(visit, learnt.told.changed_at).to_bytes()
+    return model_after(visit, feedback.validators.changed_at).to_bytes()
 
 
 def _remodelled(
@@ -226,15 +221,15 @@ def _remodelled(
 
 
 def _stored_answer(
-    answer: FetchResponse | FetchFailure, reading: PageContent | None
-) -> StoredAnswer | None:
+    answer: FetchResponse | FetchFailure, content: PageContent | None
+) -> StoredResponse | None:
     if answer.status is None:
         return None
-    return StoredAnswer(
+    return StoredResponse(
         status=answer.status,
         http_version=answer.http_version if isinstance(answer, FetchResponse) else "",
         reason=answer.reason if isinstance(answer, FetchResponse) else None,
         headers=pack(answer.headers),
-        content_type=reading.content_type if reading else None,
-        charset=reading.charset if reading else None,
+        content_type=content.content_type if content else None,
+        charset=content.charset if content else None,
     )

@@ -1,9 +1,9 @@
-"""Visits on their way into the file: gathered, committed together, then reported back.
+"""The queue of visits to record: gathered, committed in batches, then reported back.
 
-A fetcher hands its record over and goes on; the record is committed with its neighbours within
+A turn queues its record and ends; the record is committed with its neighbours within
 `batch_max_age_s`. The queue is bounded: while the disk is full or slow, `put` waits, turns do not
-end, and the crawl stands still without losing what it has. One bad record (a bug) never costs its
-neighbours: it alone is left out, and its failure logged. So is that of who hears of a commit.
+end, and the crawl stops without losing what it has. A bad record (a bug) costs only itself: it is
+left out and its error logged. The same holds for a callback that fails.
 """
 
 from __future__ import annotations
@@ -21,31 +21,31 @@ from crawld.store.visit import RecordResult, VisitRecord
 log = structlog.get_logger(__name__)
 
 BATCH = 256
-"""So many records are committed without waiting for more; those that came meanwhile with them."""
+"""A batch of this size is committed without waiting for more."""
 
 WAITING = 1024
-"""Records that may wait; one more makes its fetcher wait."""
+"""Records that may wait; one more makes its turn wait."""
 
 SLICE_S = 0.004
-"""Longest time that is reported back at one go: new pages and woken hosts of a large batch would
-stop every slot for a tenth of a second."""
+"""Longest run of callbacks without a pause; those of a large batch would otherwise stop every slot
+for a tenth of a second."""
 
 NOT_RECORDED = RecordResult(None, None, [])
 
 
 @dataclass(frozen=True, slots=True)
 class PendingVisit:
-    """A record and who hears of its commit, or that there was none (`NOT_RECORDED`)."""
+    """A record, and the callback for its commit (or for `NOT_RECORDED`)."""
 
     record: VisitRecord
     on_recorded: Callable[[RecordResult], None]
 
 
 class Recorder:
-    """The queue between fetchers and the writer."""
+    """The queue between turns and the writer."""
 
     def __init__(self, database: Database, *, gather_s: float) -> None:
-        """Make an empty queue; `gather_s` is how long the first of a batch waits for company."""
+        """Make an empty queue; the first record of a batch waits `gather_s` for others."""
         self._database = database
         self._gather_s = gather_s
         self._waiting: list[PendingVisit] = []
@@ -56,11 +56,11 @@ class Recorder:
 
     @property
     def unrecorded(self) -> int:
-        """Visits made and not yet committed."""
+        """Number of visits made and not yet committed."""
         return len(self._waiting) + self._writing
 
     async def put(self, entry: PendingVisit) -> None:
-        """Hand over a record; waits while too many wait."""
+        """Queue a record; wait while the queue is full."""
         while len(self._waiting) >= WAITING:
             await self._room.wait()
         self._waiting.append(entry)
@@ -78,7 +78,7 @@ class Recorder:
             await self._write()
 
     async def drain(self) -> None:
-        """Return when everything handed over is committed."""
+        """Return when every queued record is committed."""
         while self.unrecorded:
             if self._writing:
                 await trio.sleep(self._gather_s / 8)
@@ -110,5 +110,5 @@ class Recorder:
                 outcome = NOT_RECORDED
             try:
                 entry.on_recorded(outcome)
-            except Exception:  # the others of the batch, and the crawl, must hear of theirs
+            except Exception:  # the callbacks of the other records must still run
                 log.exception("page_not_put_back", page=entry.record.page_id)

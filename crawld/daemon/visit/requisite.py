@@ -1,7 +1,7 @@
-"""A visit to a requisite: an image, a style, a script or a font that pages show.
+"""Visits to requisites: images, styles, scripts and fonts that pages need.
 
-As a visit to a page, but nothing in it is followed, only what a style sheet needs itself; it is
-held against the copy by its digest alone; and it comes back when its age says so, without a model.
+They differ from visits to pages: no link is followed, except what a style sheet needs itself;
+copies are compared by digest alone; the next visit follows from the age, without a change model.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from crawld.store.versions.body import digest, encode
 def request_for_requisite(
     page: PageRecord, site: ActiveSite, sent: Validators, *, host: str, delay_s: float
 ) -> FetchRequest:
-    """Return the request of a requisite: as that of a page, within limits of its own."""
+    """Return the request for a requisite: like that for a page, with limits of its own."""
     return replace(
         request_for(page, site, sent, host=host, delay_s=delay_s),
         limits=site.requisite_limits,
@@ -43,17 +43,17 @@ def conclude_requisite(
     site: ActiveSite,
     answer: FetchResponse | FetchFailure,
     *,
-    asked: RequestMode,
-    finding: BodyComparison | None,
+    mode: RequestMode,
+    comparison: BodyComparison | None,
     admission: Admission,
     now: float,
 ) -> Visit:
-    """Return what an answer means for a requisite; arguments as of `visit.conclude`."""
-    visit = partial(Visit, page=page, at=now, answer=answer, asked=asked, finding=finding)
+    """Return the visit that an answer makes; arguments as in `conclude`."""
+    visit = partial(Visit, page=page, at=now, answer=answer, mode=mode, comparison=comparison)
     if isinstance(answer, FetchFailure):
         return visit(judgement=Judgement(Outcome.FAILED, answer.failure, answer.detail))
     body_digest = digest(answer.body)
-    judgement = judge(as_answer(page, answer, body_digest, asked))
+    judgement = judge(as_answer(page, answer, body_digest, mode))
     if judgement.outcome is Outcome.MOVED:
         source = Referrer(page.page_id, page.depth)
         target = admission.admit_requisites(site, [judgement.detail], source, now)
@@ -61,15 +61,15 @@ def conclude_requisite(
     if judgement.outcome is not Outcome.CHANGED:
         return visit(judgement=judgement, digest=body_digest)
     content_type = media.sniff(answer.header("content-type"), answer.body[:PREFIX_BYTES])
-    reading = PageContent(content_type)
+    content = PageContent(content_type)
     if not site.stores_requisite(content_type):
         judgement = Judgement(Outcome.FAILED, Failure.WRONG_TYPE, content_type)
-        return visit(judgement=judgement, reading=reading)
+        return visit(judgement=judgement, content=content)
     if parse_robots_tags([answer.header("x-robots-tag") or ""], PRODUCT).noarchive:
         judgement = Judgement(Outcome.BLOCKED, Failure.ROBOTS, "noarchive")
-        return visit(judgement=judgement, reading=reading)
+        return visit(judgement=judgement, content=content)
     needs = None
     if content_type == CSS:
-        needs = admit_needed(page, site, answer, reading, admission, now)
+        needs = admit_needed(page, site, answer, content, admission, now)
     body = encode(answer.body, body_digest)
-    return visit(judgement=judgement, reading=reading, needs=needs, digest=body_digest, body=body)
+    return visit(judgement=judgement, content=content, needs=needs, digest=body_digest, body=body)

@@ -1,10 +1,10 @@
-"""What it takes to believe that a page is gone, and that one is not although the server says 200.
+"""Check whether a page is gone although the server says 200, and whether a gone one really is.
 
-A page that changed beyond recognition, moved to the front page or calls itself an error is held
-against what its origin answers for a path that nobody ever had: the same answer makes it
-`soft_gone`. While that is not known nothing is recorded; the origin is asked in its next turn, and
-the page comes again after it. A page that would be retired is kept while its host loses too many
-pages at once.
+A page that changed beyond recognition, redirects to the front page or calls itself an error is
+compared with what its origin answers for a path that never existed (the probe): the same answer
+makes the page `soft_gone`. Until the probe is known nothing is recorded: the host's next turn makes
+the probe, and the page is visited again after it. A page that would be retired is kept while its
+host loses too many pages at once.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ import structlog
 from crawld.core.content.analysis import analyse
 from crawld.core.outcome import Judgement
 from crawld.core.page import Outcome, PageState
+from crawld.core.robots import Robots
 from crawld.core.soft_404 import (
     PROBE_MAX_AGE_S,
     Soft404Probe,
@@ -37,12 +38,12 @@ from crawld.net.exchange import FetchFailure, FetchRequest, FetchResponse
 from crawld.store.engine.database import Database
 from crawld.store.frontier import host as host_rows
 from crawld.store.frontier import redirect
-from crawld.store.frontier import soft_404 as absence_rows
+from crawld.store.frontier import soft_404 as probe_rows
 
 log = structlog.get_logger(__name__)
 
-MOST_SUSPECTS: Final = 1000
-"""Origins that wait to be asked; more are not suspected."""
+MAX_SUSPECTS: Final = 1000
+"""Origins that may wait for a probe; pages of further ones are not suspected."""
 
 GONE: Final = (Outcome.GONE, Outcome.SOFT_GONE)
 
@@ -51,38 +52,38 @@ class Soft404Check:
     """Judges visits to pages that may be gone."""
 
     def __init__(
-        self, database: Database, line: MeteredFetcher, network: Connectivity, clock: Clock
+        self, database: Database, fetcher: MeteredFetcher, connectivity: Connectivity, clock: Clock
     ) -> None:
         self._database = database
-        self._line = line
-        self._network = network
+        self._fetcher = fetcher
+        self._connectivity = connectivity
         self._clock = clock
         self._suspects: dict[str, str] = {}
 
     def judge(self, visit: Visit, site: ActiveSite) -> Visit | None:
-        """Return a visit as it stands in the light of its host.
+        """Return a visit with the verdict that its origin and host suggest.
 
         Returns:
-            The visit; None if the host must be asked first, and the page again after that.
+            The visit; None if the origin must be probed first and the page visited again.
         """
         if not visit.page.requisite and visit.judgement.outcome in (
             Outcome.CHANGED,
             Outcome.MOVED,
         ):
-            judged = self._unmasked(visit)
+            judged = self._compare_with_probe(visit)
             if judged is None:
                 return None
             visit = judged
-        return self._held_against_host(visit, site)
+        return self._check_host(visit, site)
 
-    def _unmasked(self, visit: Visit) -> Visit | None:
+    def _compare_with_probe(self, visit: Visit) -> Visit | None:
         page = visit.page
-        probe = self._database.look_up(absence_rows.get, page.origin_id)
+        probe = self._database.look_up(probe_rows.get, page.origin_id)
         lies = probe is not None and (probe.sketch is not None or probe.redirect_url is not None)
         suspect = _is_suspect(visit)
         if probe is None or (suspect and visit.at - probe.at > PROBE_MAX_AGE_S):
             origin = parse(page.url).origin
-            if not suspect or len(self._suspects) >= MOST_SUSPECTS:
+            if not suspect or len(self._suspects) >= MAX_SUSPECTS:
                 return visit
             self._suspects[origin] = page.url
             return None
@@ -90,11 +91,13 @@ class Soft404Check:
             probe, sketch=_sketch(visit), target=_target(visit), suspect=suspect
         ):
             return visit
-        judgement = Judgement(Outcome.SOFT_GONE, detail="as a page that never was")
+        judgement = Judgement(
+            Outcome.SOFT_GONE, detail="same answer as for a path that never existed"
+        )
         return replace(visit, judgement=judgement, needs=None, digest=None, body=None)
 
-    def _held_against_host(self, visit: Visit, site: ActiveSite) -> Visit:
-        """Return a visit to a page that is gone, with what its wiki and its host say to that."""
+    def _check_host(self, visit: Visit, site: ActiveSite) -> Visit:
+        """Confirm a gone page by its wiki's deletion log; keep it if its host loses too many."""
         page = visit.page
         if visit.judgement.outcome not in GONE or page.state is PageState.GONE:
             return visit
@@ -106,24 +109,30 @@ class Soft404Check:
         share = site.config.max_vanish_share
         vanishing = self._database.look_up(redirect.is_mass_vanish, page.host_id, visit.at, share)
         if vanishing:
-            log.warning("pages_vanish", host=page.host, hint="kept: see crawlctl hosts")
+            log.warning(
+                "pages_vanish", host=page.host, hint="the pages are kept: see crawlctl hosts"
+            )
         return replace(visit, vanishing=vanishing)
 
-    # --- asking --------------------------------------------------------------------------------
+    # --- the probe -----------------------------------------------------------------------------
 
-    def wanted(self, origin: str) -> str | None:
-        """Return the URL to ask an origin for before its next page, None where none is."""
+    def probe_wanted(self, origin: str) -> str | None:
+        """Return the URL to probe before the next page of an origin; None: no probe is due."""
         url = self._suspects.get(origin)
         return None if url is None else probe_url(url, self._clock.now())
 
-    async def forbidden(self, origin: str) -> None:
-        """Note that robots.txt does not let us ask: the pages are believed."""
-        self._suspects.pop(origin, None)
-        probe = Soft404Probe(self._clock.now())
-        await self._database.write(absence_rows.put, origin, probe, None)
+    async def probe(self, host: HostState, site: ActiveSite, robots: Robots, url: str) -> None:
+        """Request a path that never existed, in the turn of the host.
 
-    async def ask(self, host: HostState, site: ActiveSite, origin: str, url: str) -> None:
-        """Ask for a path that nobody ever had, in the turn of the host."""
+        Where robots.txt forbids the path, the pages of the origin are believed.
+        """
+        origin = parse(url).origin
+        if not robots.allowed(url):
+            self._suspects.pop(origin, None)
+            await self._database.write(
+                probe_rows.put, origin, Soft404Probe(self._clock.now()), None
+            )
+            return
         request = FetchRequest(
             url=url,
             headers=site.headers_for(host.slot.host),
@@ -132,18 +141,18 @@ class Soft404Check:
             cut=True,
             proxy=site.config.proxy,
         )
-        answer = await self._line.fetch(site, request)
-        self._network.observed(host.slot.host, answer)
+        answer = await self._fetcher.fetch(site, request)
+        self._connectivity.observed(host.slot.host, answer)
         now = self._clock.now()
         host.spaced(answer.answered_at if isinstance(answer, FetchResponse) else answer.at)
-        if isinstance(answer, FetchFailure) and answer.local_fault and self._network.down:
+        if isinstance(answer, FetchFailure) and answer.local_fault and self._connectivity.down:
             return
         self._suspects.pop(origin, None)
         update = host.update(None if answer.sent_at is None else now, answer.address)
         await self._database.write(host_rows.record_request, host.host_id, update)
         probe = _probe_of(answer, url, now)
-        await self._database.write(absence_rows.put, origin, probe, answer.status)
-        log.info("absence_probed", origin=origin, status=answer.status)
+        await self._database.write(probe_rows.put, origin, probe, answer.status)
+        log.info("soft_404_probed", origin=origin, status=answer.status)
 
 
 def _is_suspect(visit: Visit) -> bool:
@@ -152,9 +161,9 @@ def _is_suspect(visit: Visit) -> bool:
         held = page.version_id is not None
         return is_suspect_redirect(page.url, visit.judgement.detail, has_copy=held)
     difference = None
-    if not visit.first_copy and visit.finding is not None:
-        difference = visit.finding.difference
-    return is_suspect_page(visit.reading.title if visit.reading else None, difference)
+    if not visit.first_copy and visit.comparison is not None:
+        difference = visit.comparison.difference
+    return is_suspect_page(visit.content.title if visit.content else None, difference)
 
 
 def _target(visit: Visit) -> str | None:
@@ -164,8 +173,8 @@ def _target(visit: Visit) -> str | None:
 def _sketch(visit: Visit) -> bytes | None:
     if visit.judgement.outcome is Outcome.MOVED or isinstance(visit.answer, FetchFailure):
         return None
-    if visit.finding is not None and visit.finding.analysis is not None:
-        return visit.finding.analysis.sketch
+    if visit.comparison is not None and visit.comparison.analysis is not None:
+        return visit.comparison.analysis.sketch
     return analyse(visit.answer.body, visit.answer.header("content-type")).sketch
 
 

@@ -1,8 +1,8 @@
-"""The validators of every origin in use: what to send, and what each answer taught.
+"""Validators by origin: which to send with a request, and what each answer shows of their worth.
 
-The rules are in `core/validators.py`; here the evidence is kept at hand, so that pages of one
-origin visited within one commit learn from each other. What is at hand is bounded; it goes to the
-file with visits, at once while it is young or when a verdict turns, else every few visits.
+The rules are in `core/validators.py`. This module keeps the evidence in a bounded memory, so that
+visits to one origin learn from each other before they are committed. The evidence goes to the file
+with visits: at once while it is young or when a verdict changes, else every few visits.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from crawld.core.validators import Exchange, Validators, ValidatorTrust
 from crawld.net.exchange import FetchResponse
 from crawld.store.frontier.page import PageRecord
 
-AT_HAND = 4096
-"""Origins whose evidence is in memory, some 600 bytes each."""
+CACHED_ORIGINS = 4096
+"""Origins whose evidence is in memory; about 600 bytes each."""
 
 STORED_EVERY = 8
 """Visits of an origin whose evidence a killed process may lose."""
@@ -26,25 +26,25 @@ NO_VALIDATORS = Validators()
 
 @dataclass(frozen=True, slots=True)
 class RequestMode:
-    """How a page was asked for.
+    """How a page is requested.
 
     Attributes:
         sent: the validators sent as conditions.
-        check: whether they were left out on purpose, to see whether the server lies.
+        check: whether they are left out on purpose, to test whether the server lies.
         pair: whether the copy held was fetched one host delay ago.
-        told: whether a hint said that the page has changed: that it differs shows no noise then.
-        elsewhere: whether a replica was asked: its header says nothing of the page's origin.
+        hinted: whether a hint says that the page changed; a difference is then no noise.
+        from_replica: whether a replica is asked; its header says nothing of the page's origin.
     """
 
     sent: Validators = NO_VALIDATORS
     check: bool = False
     pair: bool = False
-    told: bool = False
-    elsewhere: bool = False
+    hinted: bool = False
+    from_replica: bool = False
 
     @property
     def conditional(self) -> bool:
-        """Whether an answer 304 is in order."""
+        """Whether the request has conditions, so that 304 is a valid answer."""
         return self.sent != NO_VALIDATORS
 
 
@@ -53,12 +53,12 @@ UNCONDITIONAL = RequestMode()
 
 @dataclass(frozen=True, slots=True)
 class ValidatorEvidence:
-    """What the header of an answer taught.
+    """What the header of an answer shows.
 
     Attributes:
-        changed_at: instant of the last change by our clock, where it can be believed.
-        skew_s: clock of the host less ours.
-        evidence: what the file should know of the origin; None: no more than it does.
+        changed_at: when the page last changed, by our clock; None where it cannot be believed.
+        skew_s: the host's clock minus ours.
+        evidence: evidence about the origin to store, None if it need not be stored now.
     """
 
     changed_at: float | None = None
@@ -70,29 +70,29 @@ NO_EVIDENCE = ValidatorEvidence()
 
 
 @dataclass(slots=True)
-class _Entry:
+class _OriginEvidence:
     trust: ValidatorTrust
     visits: int = 0
 
 
 class OriginValidators:
-    """The evidence about origins, by number."""
+    """The evidence about origins, by origin number."""
 
     def __init__(self, *, check_share: float) -> None:
-        """Start empty; `check_share` of conditional requests are sent without conditions."""
+        """Start empty; the share `check_share` of conditional requests goes without conditions."""
         self.check_share = check_share
-        self._entries: OrderedDict[int, _Entry] = OrderedDict()
+        self._evidence: OrderedDict[int, _OriginEvidence] = OrderedDict()
 
-    def ask(self, page: PageRecord, *, pair: bool) -> RequestMode:
-        """Return how to ask for a page.
+    def request_mode(self, page: PageRecord, *, pair: bool) -> RequestMode:
+        """Return how to request a page.
 
         Args:
             page: the page as the file knows it.
-            pair: whether the copy held was fetched one host delay ago: a body is wanted then.
+            pair: whether the copy held was fetched one host delay ago, so that a body is wanted.
         """
         if page.version_id is None or pair:
             return RequestMode(pair=pair)
-        trust = self._entry(page).trust
+        trust = self._evidence_of(page).trust
         sent = trust.conditions(_held(page))
         if sent == NO_VALIDATORS:
             return UNCONDITIONAL
@@ -103,33 +103,33 @@ class OriginValidators:
     def learn(
         self,
         page: PageRecord,
-        asked: RequestMode,
+        mode: RequestMode,
         answer: FetchResponse,
         at: float,
         *,
         same: bool | None,
     ) -> ValidatorEvidence:
-        """Return what a good answer taught.
+        """Learn from a good answer.
 
         Args:
-            page: the page as it was before.
-            asked: how it was asked for.
+            page: the page before the visit.
+            mode: how it was requested.
             answer: a 304, or an answer with a good copy.
-            at: its instant, Unix seconds.
-            same: whether the content is that of the copy held, None: not known.
+            at: time of the answer, Unix seconds.
+            same: whether the content equals the copy held; None: not known.
         """
-        entry = self._entry(page)
+        entry = self._evidence_of(page)
         trust = entry.trust
         exchange = Exchange(
             at=at,
             held=_held(page) if page.version_id is not None else NO_VALIDATORS,
-            sent=asked.sent,
+            sent=mode.sent,
             received=Validators(answer.header("etag"), answer.header("last-modified")),
             not_modified=answer.status == 304,
             same=same,
             date=answer.header("date"),
             age=answer.header("age"),
-            check=asked.check,
+            check=mode.check,
         )
         before = (trust.sends_etag, trust.sends_last_modified)
         trust.observe(exchange)
@@ -139,15 +139,15 @@ class OriginValidators:
         evidence = trust.to_bytes() if due else None
         return ValidatorEvidence(trust.changed_at(exchange), trust.skew_s, evidence)
 
-    def _entry(self, page: PageRecord) -> _Entry:
-        entry = self._entries.get(page.origin_id)
+    def _evidence_of(self, page: PageRecord) -> _OriginEvidence:
+        entry = self._evidence.get(page.origin_id)
         if entry is None:
-            entry = _Entry(ValidatorTrust.from_bytes(page.validators))
-            self._entries[page.origin_id] = entry
-            if len(self._entries) > AT_HAND:
-                self._entries.popitem(last=False)
+            entry = _OriginEvidence(ValidatorTrust.from_bytes(page.validators))
+            self._evidence[page.origin_id] = entry
+            if len(self._evidence) > CACHED_ORIGINS:
+                self._evidence.popitem(last=False)
         else:
-            self._entries.move_to_end(page.origin_id)
+            self._evidence.move_to_end(page.origin_id)
         return entry
 
 
@@ -156,5 +156,5 @@ def _held(page: PageRecord) -> Validators:
 
 
 def _chance(page: PageRecord) -> float:
-    """Return a number in [0, 1) that differs from visit to visit and is the same at each start."""
+    """Return a number in [0, 1) that depends on page and visit count only."""
     return crc32(f"{page.page_id} {page.visit_count}".encode()) / 2**32

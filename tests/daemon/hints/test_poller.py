@@ -106,8 +106,8 @@ def hearing(nursery, mirror, serve):
         # Pages may be visited without end: only while none is does nothing wait for its commit.
         await daemon.drain()
         daemon.set_paused(paused=False)
-        [site_id] = daemon.crawl.sites
-        host_id = daemon.crawl.hosts["a.test"].host_id
+        [site_id] = daemon.state.sites
+        host_id = daemon.state.hosts["a.test"].host_id
         known = Known()
         for number, each in enumerate(make):
             row = await daemon.database.write(

@@ -33,7 +33,7 @@ def auditing(nursery):
             return JobsConfig(audit_share=share)
 
         rng = random.Random(1)
-        parts = (running.crawl, running.database, running.clock)
+        parts = (running.state, running.database, running.clock)
         job = AuditJob(*parts, settings=settings, rng=rng, least_delay_s=0.02)
         nursery.start_soon(job.run)
 
@@ -77,7 +77,7 @@ async def test_a_site_that_cannot_be_asked_is_unknown(serve, daemon, mirror, aud
     web = await serve(site_of(pages=5))
     running = await daemon(web.url())
     await until(lambda: running.crawl.visitor.counts["changed"] == 5, what="visits")
-    running.crawl.set_host_paused("a.test", paused=True)
+    running.state.set_host_paused("a.test", paused=True)
     auditing(running)
     await until(lambda: audits(mirror)[2] > 3, what="audits that told nothing")
 

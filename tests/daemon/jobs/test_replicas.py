@@ -33,7 +33,7 @@ class World:
     async def settle(self):
         """Wait until nothing may be visited, and everything is in the file."""
         crawl = self.running.crawl
-        await until(lambda: self.running.book.planted and crawl.held_back(1.0), what="rest")
+        await until(lambda: self.running.site_registry.planted and crawl.is_done(1.0), what="rest")
         await crawl.recorder.drain()
 
     async def round(self, shift_s=DAY_S):
@@ -46,7 +46,7 @@ class World:
     async def look(self):
         """Analyse the copies and run the job."""
         self.wall.shift_s += 120.0
-        await AnalyseCopiesJob(self.running.crawl, self.running.database, self.running.clock).run()
+        await AnalyseCopiesJob(self.running.state, self.running.database, self.running.clock).run()
         return await self.judged()
 
     async def judged(self):

@@ -123,7 +123,7 @@ class TestTrouble:
         assert (seen["trouble"], seen["count"]) == (trouble, 1)
         assert began_at + pause_s <= seen["closed_until"] <= daemon.clock.now() + pause_s
         # The pages do not suffer for it: the host is as open as before.
-        assert daemon.crawl.hosts["a.test"].backoff.level == 0
+        assert daemon.state.hosts["a.test"].backoff.level == 0
         assert len(wiki.api_requests()) == 1
 
     async def test_a_host_that_asks_for_rest_gets_it_as_a_whole(
@@ -134,7 +134,7 @@ class TestTrouble:
         daemon = await backfilling(wiki)
         await until(lambda: wikis.wiki().get("trouble"))
         assert wikis.wiki()["trouble"] == "unavailable"
-        host = daemon.crawl.hosts["a.test"]
+        host = daemon.state.hosts["a.test"]
         assert 60 < host.open_at(daemon.clock) - daemon.clock.monotonic() <= 120
         [(closed_until, level)] = mirror.rows("SELECT closed_until, backoff_level FROM host")
         assert 60 < closed_until - daemon.clock.now() <= 120
@@ -313,8 +313,8 @@ async def test_a_site_without_a_copy_is_looked_at_again_soon(serve, daemon, mirr
     running = await daemon("http://a.test:1/", site=site, jobs={"backfill_every_s": 600.0})
     [job] = [each.job for each in await running.jobs.states() if each.job.name == "backfill"]
     await until(lambda: job.every_s == FIRST_LOOK_S, what="a run that saw no copy")
-    [active] = running.crawl.sites.values()
-    await running.crawl.plant(active, [web.url(host="b.test")])
+    [active] = running.state.sites.values()
+    await running.state.add_seeds(active, [web.url(host="b.test")])
     await until(lambda: mirror.rows("SELECT 1 FROM version"), what="a copy")
     running.jobs.run_soon("backfill")
     await until(lambda: job.every_s == 600.0, what="a run that saw one")

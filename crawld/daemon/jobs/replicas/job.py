@@ -89,7 +89,7 @@ class ReplicasJob:
 
     async def run(self) -> str:
         """Look for replicas once; a one-off mirror leaves that to a daemon."""
-        if self._crawl.settings.once:
+        if self._crawl.state.settings.once:
             return "left to a daemon"
         await self._read_pages()
         hosts = await self._database.read(inputs.hosts)
@@ -281,10 +281,10 @@ class ReplicasJob:
                 PROBED_PATHS,
             )
             for host_id, site_id in dict.fromkeys((page.host_id, page.site_id) for page in met):
-                host = self._crawl.hosts.get(names[host_id])
-                if host is not None and site_id in self._crawl.sites:
+                host = self._crawl.state.hosts.get(names[host_id])
+                if host is not None and site_id in self._crawl.state.sites:
                     first = [page.page_id for page in met if page[:2] == (host_id, site_id)]
-                    self._crawl.pages_of(host, site_id).discovered(first, soon=True)
+                    self._crawl.state.pages_of(host, site_id).discovered(first, soon=True)
             self._counts["asked"] += len(met)
 
 

@@ -108,7 +108,7 @@ class ReplicaSampling:
         certain = {
             frozenset((pair.one_id, pair.other_id)) for pair in pairs if pair.level == "certain"
         }
-        self._crawl.capacity.grant(
+        self._crawl.leases.grant(
             row
             for row in rows
             if frozenset((row.host_id, row.canonical_id)) in certain and _is_fresh(row)
@@ -150,12 +150,12 @@ class ReplicaSampling:
             self._enter(name, back)
 
     def _enter(self, name: str, back: list[ResumedPage]) -> None:
-        host = self._crawl.hosts.get(name)
+        host = self._crawl.state.hosts.get(name)
         if host is None:
             return
-        for site_id in {page.site_id for page in back} & set(self._crawl.sites):
+        for site_id in {page.site_id for page in back} & set(self._crawl.state.sites):
             pages = {page.page_id: page.visited for page in back if page.site_id == site_id}
-            self._crawl.pages_of(host, site_id).brought_back(pages)
+            self._crawl.state.pages_of(host, site_id).brought_back(pages)
         self._crawl.schedule.wake(host.slot)
 
 

@@ -14,7 +14,7 @@ import structlog
 from crawld.core.content import html
 from crawld.core.url import parse, registrable_domain
 from crawld.daemon.clock import Clock
-from crawld.daemon.crawl.loop import Crawl
+from crawld.daemon.crawl.state import CrawlState
 from crawld.daemon.frontier.site import ActiveSite
 from crawld.sources.mediawiki_site import find_api
 from crawld.store.changes import wiki
@@ -34,7 +34,7 @@ PAGES_OF_ORIGIN = 3
 """Of these, pages of one origin."""
 
 
-async def find_wikis(crawl: Crawl, database: Database, clock: Clock) -> list[WikiRow]:
+async def find_wikis(crawl: CrawlState, database: Database, clock: Clock) -> list[WikiRow]:
     """Look at hosts that were not looked at lately, and return every wiki that may be asked."""
     rows = await database.read(wiki.list_wikis)
     known = {(row.site_id, row.origin_id): row for row in rows}
@@ -47,13 +47,13 @@ async def find_wikis(crawl: Crawl, database: Database, clock: Clock) -> list[Wik
     return [row for row in found if row.api_url and row.site_id in permitting]
 
 
-async def has_unseen_sites(crawl: Crawl, database: Database) -> bool:
+async def has_unseen_sites(crawl: CrawlState, database: Database) -> bool:
     """Whether a site that permits it has shown no page yet by which a wiki could be told."""
     looked_at = {row.site_id for row in await database.read(wiki.list_wikis)}
     return any(site.site_id not in looked_at for site in _permitting(crawl))
 
 
-def _permitting(crawl: Crawl) -> list[ActiveSite]:
+def _permitting(crawl: CrawlState) -> list[ActiveSite]:
     return [site for site in crawl.sites.values() if site.config.api and not site.paused]
 
 

@@ -15,7 +15,7 @@ import trio
 from crawld.config.model import JobsConfig
 from crawld.daemon.clock import Clock
 from crawld.daemon.crawl.api_client import ApiClient
-from crawld.daemon.crawl.loop import Crawl
+from crawld.daemon.crawl.state import CrawlState
 from crawld.daemon.jobs.wiki_history.detect_wikis import find_wikis, has_unseen_sites
 from crawld.daemon.jobs.wiki_history.reader import WikiHistoryReader
 from crawld.store.changes import wiki
@@ -38,7 +38,7 @@ class WikiHistoryJob:
 
     def __init__(
         self,
-        crawl: Crawl,
+        crawl: CrawlState,
         database: Database,
         client: ApiClient,
         clock: Clock,

@@ -24,7 +24,7 @@ from crawld.config.model import JobsConfig
 from crawld.core.politeness import MAX_RETRY_AFTER_S
 from crawld.daemon.clock import Clock
 from crawld.daemon.crawl.api_client import Api, ApiClient
-from crawld.daemon.crawl.loop import Crawl
+from crawld.daemon.crawl.state import CrawlState
 from crawld.daemon.jobs.wiki_history.detect_wikis import may_use_api
 from crawld.daemon.jobs.wiki_history.rebuild import rebuild
 from crawld.sources.mediawiki_api import ApiResponse, ApiTrouble, ApiTroubleKind, Parameters, batch
@@ -82,7 +82,7 @@ class WikiHistoryReader:
 
     def __init__(
         self,
-        crawl: Crawl,
+        crawl: CrawlState,
         database: Database,
         client: ApiClient,
         clock: Clock,

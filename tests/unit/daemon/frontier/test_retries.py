@@ -1,4 +1,4 @@
-from crawld.daemon.frontier.retries import RetryQueue
+from crawld.daemon.frontier.revisit_queue import RetryQueue
 
 
 def retries_of(**instants):

@@ -5,8 +5,12 @@ import sys
 
 import trio
 
-from crawld.daemon.schedule.lateness import LATENESS_SAMPLES, Lateness
-from crawld.daemon.schedule.schedule import HORIZON_S, LOCATION_MAX_AGE_S
+from crawld.daemon.schedule.schedule import (
+    HORIZON_S,
+    LATENESS_SAMPLES,
+    LOCATION_MAX_AGE_S,
+    Lateness,
+)
 from tests.unit.daemon.fake_hosts import Asking, Plan, jumping, places_of, schedule_of
 
 

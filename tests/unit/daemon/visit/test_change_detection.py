@@ -11,7 +11,7 @@ from crawld.daemon.visit.change_detection import (
     compare,
     is_pair,
     is_quick,
-    stayed,
+    learn_unchanged,
     wants_pair,
 )
 from crawld.simweb.article import make_article
@@ -96,7 +96,7 @@ def test_what_stays_is_told_to_the_rules_too():
     old, new = (page(STEADY, f"<p>Viewed {n} times</p>") for n in (10, 11))
     rules = VolatileRules.from_bytes(compare(new, HTML, against(old, pair=True)).rules)
     for _ in range(12):
-        found = stayed(new, HTML, against(b"", rules=rules))
+        found = learn_unchanged(new, HTML, against(b"", rules=rules))
         assert found.same
         if found.rules is not None:
             rules = VolatileRules.from_bytes(found.rules)

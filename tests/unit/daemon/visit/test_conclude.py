@@ -72,13 +72,13 @@ def failed(failure, **more):
     return FetchFailure(failure=failure, **{**fields, **more})
 
 
-def visit_of(answer, page=None, *, asked=UNCONDITIONAL, **site):
+def visit_of(answer, page=None, *, mode=UNCONDITIONAL, **site):
     return conclude(
         page or page_of(),
         site_with(seeds=["http://a.test/"], **site),
         answer,
-        asked=asked,
-        finding=None,
+        mode=mode,
+        comparison=None,
         admission=Admission(lambda origin: None),
         now=NOW,
     )
@@ -120,8 +120,8 @@ NO_NEW_COPY = {
 
 @pytest.mark.parametrize("what", NO_NEW_COPY)
 def test_only_a_good_new_copy_reaches_the_file(what):
-    answer, asked, outcome = NO_NEW_COPY[what]
-    visit = visit_of(answer, page_of(**HELD), asked=asked)
+    answer, mode, outcome = NO_NEW_COPY[what]
+    visit = visit_of(answer, page_of(**HELD), mode=mode)
     assert visit.judgement.outcome is outcome
     record = record_of(visit, VisitFeedback(), HostUpdate(), NO_CAPS)
     assert record.body is None
@@ -340,8 +340,8 @@ def test_a_record_that_waits_holds_no_page_in_memory():
         if id(part) not in seen and not isinstance(part, (type, FunctionType)):
             seen.add(id(part))
             held += gc.get_referents(part)
-    assert visit.reading.page is not None
-    assert id(visit.reading.page) not in seen
+    assert visit.content.page is not None
+    assert id(visit.content.page) not in seen
 
 
 def test_a_clock_set_back_hides_no_change():

@@ -1,0 +1,111 @@
+"""Select the page for a turn: refill the look-ahead, check the scope, skip closed origins."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+import trio
+
+from crawld.core.page import Failure, PageState
+from crawld.core.url import parse
+from crawld.daemon.clock import Clock
+from crawld.daemon.crawl.state import CrawlState
+from crawld.daemon.fetch.robots_cache import RobotsCache
+from crawld.daemon.frontier.host import HostState
+from crawld.daemon.frontier.page_queue import LOOK_AHEAD, PageQueue
+from crawld.daemon.frontier.site import ActiveSite
+from crawld.store.engine.database import Database
+from crawld.store.frontier import frontier
+from crawld.store.frontier import page as page_rows
+from crawld.store.frontier.page import PageRecord
+
+MAX_SKIPPED: Final = 100
+"""Pages that one turn may skip without a request (excluded, removed) before it ends."""
+
+MAX_DEFERRED: Final = 4 * LOOK_AHEAD
+"""Never-visited pages held in memory for a closed origin; beyond that its whole host is shut."""
+
+
+@dataclass(frozen=True, slots=True)
+class PageTask:
+    """A page taken from its queue.
+
+    Attributes:
+        queue: where it was taken from.
+        page: the page as the file knows it.
+        site: its site.
+    """
+
+    queue: PageQueue
+    page: PageRecord
+    site: ActiveSite
+
+
+class PageSelection:
+    """Takes pages from the queues of hosts."""
+
+    def __init__(
+        self, state: CrawlState, robots: RobotsCache, database: Database, clock: Clock
+    ) -> None:
+        self._state = state
+        self._robots = robots
+        self._database = database
+        self._clock = clock
+
+    async def take(self, host: HostState) -> PageTask | None:
+        """Take the next page in scope, or None; leave out the others until the scopes change."""
+        state = self._state
+        for _ in range(MAX_SKIPPED):
+            await self._refill(host)
+            share = state.settings.requisite_share
+            taken = host.take(self._clock.now(), state.active, requisite_share=share)
+            if taken is None:
+                return None
+            queue, page_id = taken
+            page = self._database.look_up(page_rows.for_visit, page_id)
+            site = state.sites.get(queue.site_id)
+            if page is not None and page.requisite != queue.requisites:
+                # It was found as a page and became a requisite: it waits in that queue.
+                queue.forgotten(page_id)
+                queue.recorded(page_id)
+                continue
+            if page is not None and site is not None and state.in_scope(page, site):
+                return PageTask(queue, page, site)
+            queue.left_out(page_id)
+        return None
+
+    def defer(self, host: HostState, task: PageTask) -> bool:
+        """Put back a page whose origin is closed; return whether it is.
+
+        The pages of the host's other origins go on.
+        """
+        closed_until = self._robots.closed_until(parse(task.page.url).origin)
+        if closed_until <= trio.current_time():
+            return False
+        if len(task.queue.held) < MAX_DEFERRED:
+            task.queue.deferred(task.page.page_id, self._clock.to_wall(closed_until))
+        else:
+            task.queue.returned(task.page.page_id)
+            host.shut_until = closed_until
+        return True
+
+    async def exclude(self, task: PageTask) -> None:
+        """Record that robots.txt excludes a page."""
+        page_id = task.page.page_id
+        task.queue.forgotten(page_id)
+        await self._database.write(page_rows.set_state, page_id, PageState.EXCLUDED, Failure.ROBOTS)
+        task.queue.recorded(page_id)
+
+    async def _refill(self, host: HostState) -> None:
+        for queue in host.queues():
+            if queue.wants_refill and queue.site_id in self._state.active:
+                asked = LOOK_AHEAD + len(queue.held)
+                found = await self._database.read(
+                    frontier.list_discovered,
+                    host.host_id,
+                    queue.site_id,
+                    asked,
+                    requisites=queue.requisites,
+                )
+                queue.refill([page.page_id for page in found], asked=asked)

@@ -1,0 +1,107 @@
+"""Leases of replicas: which hosts may stand in for the hosts they copy.
+
+The replicas job grants a lease after a certain verdict and samples that showed what the canonical
+host showed, without lag. A replica keeps its lease by being right. The next visit of each page it
+has shown is made at the canonical host. Where that one differs, the page has changed since or the
+copy lags: the page is doubted, and the replica is asked for it once more at once. A response that
+is no good copy, or a text that the page showed earlier, ends the lease. New samples must then prove
+the replica again.
+
+Everything here is derived: a restart begins without leases, and the job grants them again.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+import structlog
+
+from crawld.core.page import Outcome
+from crawld.daemon.crawl.state import CrawlState
+from crawld.daemon.frontier.host import HostState
+from crawld.store.engine.database import Database
+from crawld.store.replica import replica
+from crawld.store.replica.replica import ReplicaRow
+
+log = structlog.get_logger(__name__)
+
+
+@dataclass(slots=True, eq=False)
+class Lease:
+    """The lease of one replica.
+
+    Attributes:
+        canonical: the host whose pages it may show.
+        unchecked: pages it showed that the canonical host has not shown since.
+        doubted: pages that the canonical host then showed otherwise, to be requested again.
+        idle_until: when (trio clock) it may look for a page again, after it found none.
+    """
+
+    canonical: HostState
+    unchecked: set[int] = field(default_factory=set)
+    doubted: list[int] = field(default_factory=list)
+    idle_until: float = -math.inf
+
+
+class ReplicaLeases:
+    """The leases of all replicas."""
+
+    def __init__(self, state: CrawlState, database: Database) -> None:
+        self._state = state
+        self._database = database
+        self._leases: dict[HostState, Lease] = {}
+        self._copies: dict[HostState, list[HostState]] = {}
+
+    def grant(self, proven: Iterable[ReplicaRow]) -> None:
+        """Give a lease to these replicas and no others; a lease that goes on keeps its record."""
+        before, self._leases = self._leases, {}
+        self._copies = {}
+        for row in proven:
+            host = self._state.hosts.get(row.host)
+            canonical = self._state.hosts.get(row.canonical_host)
+            if host is None or canonical is None:
+                continue
+            known = before.get(host)
+            goes_on = known is not None and known.canonical is canonical
+            self._leases[host] = known if known and goes_on else Lease(canonical)
+            self._copies.setdefault(canonical, []).append(host)
+            for site_id in canonical.pages:
+                # The politeness of that site now binds the replica too.
+                self._state.pages_of(host, site_id)
+            self._state.schedule.wake(host.slot)
+
+    def of(self, host: HostState) -> Lease | None:
+        """Return the lease of a host, None if it has none."""
+        return self._leases.get(host)
+
+    def is_leased(self, name: str) -> bool:
+        """Say whether a host may show pages of the host it copies."""
+        return self._state.hosts.get(name) in self._leases
+
+    def visited(self, canonical: HostState, page_id: int, outcome: Outcome) -> None:
+        """Check the replicas' copies of a page against a visit at its own host."""
+        for host in self._copies.get(canonical, ()):
+            lease = self._leases.get(host)
+            if lease is None or page_id not in lease.unchecked:
+                continue
+            lease.unchecked.discard(page_id)
+            if outcome is Outcome.CHANGED:
+                lease.doubted.append(page_id)
+                self._state.schedule.wake(host.slot)
+
+    def wake_partners(self, host: HostState) -> None:
+        """Wake the hosts that a visit by this host may concern."""
+        lease = self._leases.get(host)
+        canonical = host if lease is None else lease.canonical
+        if canonical is not host:
+            self._state.schedule.wake(canonical.slot)
+        for copy in self._copies.get(canonical, ()):
+            self._state.schedule.wake(copy.slot)
+
+    async def revoke(self, host: HostState, why: str) -> None:
+        """Revoke a replica's lease; samples must prove it again."""
+        if self._leases.pop(host, None) is not None:
+            log.warning("replica_lease_revoked", host=host.slot.host, why=why)
+            await self._database.write(replica.reset_samples, host.host_id)

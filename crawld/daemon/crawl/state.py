@@ -1,0 +1,240 @@
+"""The state of the crawl: its sites, hosts and page queues, and the limits they share.
+
+Everything here is derived from the file and the config. Nothing here sends a request or decides
+whose turn it is; that is `loop.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+import trio
+
+from crawld.config.model import HostGroupConfig
+from crawld.core.page import Outcome, PageState
+from crawld.core.url import parse
+from crawld.daemon.clock import Clock
+from crawld.daemon.fetch.metered_fetcher import TrafficMeter
+from crawld.daemon.frontier.admission import Admission, Admitted, KnownRobots, Referrer
+from crawld.daemon.frontier.host import HostState
+from crawld.daemon.frontier.page_queue import PageQueue
+from crawld.daemon.frontier.site import ActiveSite
+from crawld.daemon.frontier.wiki_scope import WikiScope
+from crawld.daemon.schedule.host_groups import GroupState, group_of, groups_of
+from crawld.daemon.schedule.schedule import Schedule
+from crawld.store.engine.database import Database
+from crawld.store.frontier import frontier, refusal
+from crawld.store.frontier import page as page_rows
+from crawld.store.frontier.frontier import Caps, NewPage
+from crawld.store.frontier.page import PageRecord
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CrawlSettings:
+    """Settings of the whole crawl, fixed at start.
+
+    Attributes:
+        max_in_flight: the most turns at a time.
+        gather_s: how long a visit may wait for others before it is committed.
+        discovery_share: share of the turns for new pages while revisits are due.
+        min_revisit_s: least time between two visits of a page.
+        once: visit each page once; try again only after passing failures, a few times.
+        address_wait_s: how long each address waits after the start before its first request.
+        requisite_share: share of the turns for requisites while pages want them too.
+        confirm_pages: first pages of each host fetched twice, to learn what changes by itself.
+        check_share: share of the conditional requests sent without conditions.
+    """
+
+    max_in_flight: int
+    gather_s: float
+    discovery_share: float
+    min_revisit_s: float
+    once: bool = False
+    address_wait_s: float = 0.0
+    requisite_share: float = 0.0
+    confirm_pages: int = 0
+    check_share: float = 0.0
+
+
+class CrawlState:
+    """Sites, hosts and page queues.
+
+    Attributes:
+        settings: fixed at start.
+        schedule: the slots of all hosts.
+        sites: the operator's sites by number.
+        active: numbers of the sites that may be visited now: not paused, within their quota.
+        hosts: hosts by name.
+        groups: hosts that share limits.
+        caps: the most pages that sites and hosts may have.
+        wiki_scope: what belongs to sites that are parts of wikis.
+        admission: decides which URLs become pages.
+        traffic: bytes received this month by metered sites.
+        policies_changed: set when sites, and perhaps their policies, were replaced.
+        hint_sources: numbers of the hint sources that cover a (site_id, host_id).
+        audits: callbacks for the outcome of a page's next visit, by page; that visit is made
+            without conditions.
+    """
+
+    def __init__(
+        self,
+        database: Database,
+        clock: Clock,
+        settings: CrawlSettings,
+        schedule: Schedule,
+        known_robots: KnownRobots,
+    ) -> None:
+        self.settings = settings
+        self.schedule = schedule
+        self.sites: dict[int, ActiveSite] = {}
+        self.active: set[int] = set()
+        self.hosts: dict[str, HostState] = {}
+        self.groups: tuple[GroupState, ...] = ()
+        self.caps = Caps()
+        self.wiki_scope = WikiScope()
+        self.admission = Admission(known_robots, self.wiki_scope)
+        self.traffic = TrafficMeter()
+        self.policies_changed = trio.Event()
+        self.hint_sources: dict[tuple[int, int], tuple[int, ...]] = {}
+        self.audits: dict[int, Callable[[Outcome], None]] = {}
+        self._database = database
+        self._clock = clock
+
+    # --- sites ---------------------------------------------------------------------------------
+
+    def set_sites(self, sites: Iterable[ActiveSite]) -> None:
+        """Replace all sites; the pages of removed sites stay in the file."""
+        self.sites = {site.site_id: site for site in sites}
+        self.traffic.start_month(self._clock.now())
+        self.update_active()
+        self.caps = Caps(
+            per_site={
+                key: site.config.max_pages
+                for key, site in self.sites.items()
+                if site.config.max_pages is not None
+            },
+            per_host={key: site.traps.max_pages_per_host for key, site in self.sites.items()},
+            requisites={key: site.config.max_requisites for key, site in self.sites.items()},
+        )
+        self.admission.forget()
+        for host in self.hosts.values():
+            self._apply_rules(host)
+            for queue in host.queues():
+                queue.reconsider()
+                if queue.site_id in self.sites and not queue.requisites:
+                    queue.policy_name = self.sites[queue.site_id].policy
+        self.policies_changed.set()
+        self.schedule.wake_all()
+
+    def update_active(self) -> None:
+        """Recompute the active sites."""
+        self.active = {
+            key
+            for key, site in self.sites.items()
+            if not (site.paused or self.traffic.is_over_quota(site))
+        }
+
+    def follow_seed(self, site: ActiveSite, target: str) -> None:
+        """Add the host that a seed redirects to, if it is in the seed's domain, to its site."""
+        self.sites[site.site_id] = site.with_host(parse(target).host)
+
+    async def add_seeds(self, site: ActiveSite, urls: Iterable[str]) -> Admitted:
+        """Add seeds to a site; return when they are in the file."""
+        admitted = self.admission.admit(site, urls, Referrer(None, 0, seed=True), self._clock.now())
+        new = await self._database.write(frontier.discover, admitted.found, self.caps)
+        if admitted.refusals:
+            await self._database.write(refusal.record, admitted.refusals)
+        self.enter_pages(new)
+        return admitted
+
+    # --- hosts ---------------------------------------------------------------------------------
+
+    def enter_host(self, host_id: int, name: str, *, first_wait_s: float = 0.0) -> HostState:
+        """Return the state of a host; create it at first sight.
+
+        Args:
+            host_id: its number in the file.
+            name: host name.
+            first_wait_s: how long a new host waits before its first turn.
+        """
+        host = self.hosts.get(name)
+        if host is None:
+            slot = self.schedule.host(name, first_wait_s=first_wait_s)
+            host = self.hosts[name] = HostState(host_id, slot)
+            host.group = group_of(self.groups, slot)
+        return host
+
+    def set_host_paused(self, name: str, *, paused: bool) -> None:
+        """Pause or resume a host."""
+        if (host := self.hosts.get(name)) is not None:
+            host.paused = paused
+            self.schedule.wake(host.slot)
+
+    def set_groups(self, configured: Sequence[HostGroupConfig]) -> None:
+        """Replace the groups of hosts that share limits."""
+        self.groups = groups_of(configured)
+        for host in self.hosts.values():
+            host.group = group_of(self.groups, host.slot)
+
+    def _apply_rules(self, host: HostState) -> None:
+        keys = {queue.site_id for queue in host.queues()}
+        host.apply_rules([self.sites[key].rules for key in keys if key in self.sites])
+
+    # --- pages ---------------------------------------------------------------------------------
+
+    def pages_of(self, host: HostState, site_id: int, *, requisites: bool = False) -> PageQueue:
+        """Return the queue of a site's pages on a host, or of its requisites there."""
+        queues = host.requisites if requisites else host.pages
+        queue = queues.get(site_id)
+        if queue is None:
+            ordered = site_id in self.sites and not requisites
+            queue = PageQueue(
+                site_id,
+                host.host_id,
+                self.sites[site_id].policy if ordered else "uniform",
+                discovery_share=self.settings.discovery_share,
+                min_revisit_s=self.settings.min_revisit_s,
+                requisites=requisites,
+            )
+            queues[site_id] = queue
+            self._apply_rules(host)
+        return queue
+
+    def enter_pages(self, new: Iterable[NewPage], *, soon: bool = False) -> None:
+        """Queue pages that were just added to the frontier.
+
+        Args:
+            new: the pages.
+            soon: whether the requisites among them go before those that wait.
+        """
+        for page in new:
+            host = self.enter_host(page.host_id, parse(page.url).host)
+            queue = self.pages_of(host, page.site_id, requisites=page.requisite)
+            queue.discovered([page.page_id], soon=soon and page.requisite)
+            self.schedule.wake(host.slot)
+
+    def in_scope(self, page: PageRecord, site: ActiveSite) -> bool:
+        """Say whether a page of the file may be visited for its site.
+
+        The scope may have become narrower since the page was found.
+        """
+        if page.state in (PageState.EXCLUDED, PageState.SUSPENDED) or page.site_id != site.site_id:
+            return False
+        if page.requisite:
+            return site.refuses_requisite(page.url, page.host) is None
+        if page.seed:
+            return True
+        refused = site.scope.refusal(page.url, parse(page.url).host, page.depth)
+        return refused is None and self.wiki_scope.refusal(site, page.url) is None
+
+    async def readmit(self, origin: str) -> None:
+        """Apply changed robots.txt rules: queue the pages they no longer exclude."""
+        self.admission.forget()
+        for page in await self._database.write(page_rows.readmit, origin):
+            host = self.hosts[parse(origin + "/").host]
+            queue = self.pages_of(host, page.site_id, requisites=page.requisite)
+            if page.last_visit_at is None:
+                queue.more = True
+            else:
+                queue.failed(page.page_id, self._clock.now())
