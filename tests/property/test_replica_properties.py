@@ -1,4 +1,4 @@
-"""Replicas: batches equal one batch, incremental counts equal a rebuild, domination as defined."""
+"""Replicas: batches equal one batch, updated counts equal a rebuild, domination as defined."""
 
 import numpy as np
 from hypothesis import given
@@ -54,7 +54,7 @@ vectors_and_counts = st.lists(
 
 
 @given(vectors_and_counts, st.booleans())
-def test_incremental_rule_counts_equal_a_rebuild_at_every_step(rows, positive):
+def test_updated_rule_counts_equal_a_rebuild_at_every_pass(rows, positive):
     table = {row[:3]: row[3:] for row in rows}
     vectors = np.array(sorted(table))
     counts = np.array([table[tuple(row)] for row in vectors.tolist()])
@@ -76,7 +76,7 @@ points = st.lists(
 
 
 @given(points, points)
-def test_domination_is_counted_as_defined(reference, asked):
+def test_count_dominated_agrees_with_the_definition(reference, asked):
     a, b, weight = (np.array(column) for column in zip(*reference, strict=True))
     c, d, _ = (np.array(column) for column in zip(*asked, strict=True))
     got = count_dominated(

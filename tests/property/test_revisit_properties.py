@@ -1,4 +1,4 @@
-"""What must hold of freshness, prices, allocations and schedules for any input."""
+"""Properties of freshness, prices, allocations and schedules for any input."""
 
 import numpy as np
 import pytest
@@ -57,7 +57,7 @@ def test_freshness_rises_with_visits_and_falls_with_changes(rate, frequency, fac
 
 
 @given(st.floats(1e-9, 1e2), st.floats(0.0, 1.0), st.floats(1e-3, 1e6))
-def test_a_page_drawn_at_slots_is_a_probability(rate, share, slot_s):
+def test_random_slot_freshness_is_in_the_unit_interval(rate, share, slot_s):
     fresh = float(random_slot_freshness(rate, share, slot_s))
     assert 0.0 <= fresh <= 1.0 + 1e-12
     if share == 1.0:
@@ -65,14 +65,14 @@ def test_a_page_drawn_at_slots_is_a_probability(rate, share, slot_s):
 
 
 @given(st.floats(1e-12, 600.0))
-def test_the_inverse_returns_the_changes_it_was_made_of(x):
+def test_changes_per_visit_inverts_its_equation(x):
     small = x < 0.02
     log_share = x * x / 2 - x**3 / 3 + x**4 / 4 - x**5 / 5 if small else x - np.log1p(x)
     assert float(changes_per_visit(log_share)) == pytest.approx(x, rel=1e-7)
 
 
 @given(rates, st.floats(1e-6, 0.999), st.floats(0.01, 100))
-def test_a_page_at_its_frequency_is_worth_the_price(rate, part, weight):
+def test_the_marginal_value_at_the_revisit_frequency_is_the_price(rate, part, weight):
     price = part * weight / rate
     frequency = float(revisit_frequency(rate, price, weight))
     marginal = weight / rate * float(visit_share(rate / frequency))
@@ -94,7 +94,7 @@ def webs(draw):
 
 @settings(max_examples=200)
 @given(webs(), st.floats(-15, 4))
-def test_an_allocation_proves_its_optimality(web, log_bandwidth):
+def test_an_allocation_meets_the_conditions_of_the_optimum(web, log_bandwidth):
     bandwidth = float(np.exp(log_bandwidth))
     allocation = allocate(web, bandwidth)
     assert kkt_residual(web, bandwidth, allocation) <= 1e-6
@@ -127,7 +127,7 @@ def renewals(seed, pages):
 
 @settings(max_examples=40)
 @given(st.integers(0, 1000), st.integers(1, 30), st.floats(-18, -8))
-def test_wolf_spends_the_bandwidth_at_one_price(seed, pages, log_bandwidth):
+def test_renewal_allocation_spends_the_bandwidth_at_one_price(seed, pages, log_bandwidth):
     stack, bandwidth = renewals(seed, pages), float(np.exp(log_bandwidth))
     f = allocate_renewal(stack, bandwidth)
     assert f.sum() == pytest.approx(bandwidth)
@@ -139,7 +139,7 @@ def test_wolf_spends_the_bandwidth_at_one_price(seed, pages, log_bandwidth):
 
 @settings(max_examples=15)
 @given(st.integers(0, 1000), st.integers(0, 60))
-def test_whole_visits_are_all_given_and_come_near_the_continuous_optimum(seed, visits):
+def test_whole_visits_are_all_used_and_near_the_continuous_optimum(seed, visits):
     stack, horizon_s = renewals(seed, 6), 90 * 86_400.0
     count = allocate_whole_visits(stack, visits, horizon_s)
     assert count.sum() == visits
@@ -149,7 +149,7 @@ def test_whole_visits_are_all_given_and_come_near_the_continuous_optimum(seed, v
 
 
 @given(st.lists(st.floats(0.01, 100.0), min_size=1, max_size=12), st.integers(1, 400))
-def test_a_schedule_gives_every_page_its_share_to_within_two_visits(frequency, picks):
+def test_a_merge_schedule_gives_every_page_its_share(frequency, picks):
     f = np.array(frequency)
     order = merge_schedule(np.arange(len(f)), f, picks)
     assert len(order) == picks
@@ -163,7 +163,7 @@ def test_a_schedule_gives_every_page_its_share_to_within_two_visits(frequency, p
         st.tuples(st.sampled_from("prk"), st.integers(0, 15), st.floats(-1e9, 1e9)), max_size=80
     )
 )
-def test_the_heap_agrees_with_a_sorted_list(queue, steps):
+def test_heap_agrees_with_a_sorted_list(queue, steps):
     heap, model = queue(), {}
     for what, slot, key in steps:
         if what == "r":
@@ -195,20 +195,20 @@ def test_slots_agree_with_a_dict(steps):
 
 @settings(max_examples=25)
 @given(st.integers(0, 2**32 - 1), st.integers(2, 40), st.floats(0.0, 1e6))
-def test_index_with_worthless_hints_is_index_without_hints(seed, count, lag_s):
-    plain, told = IndexPolicy(), IndexPolicy()
-    for policy in (plain, told):
+def test_hints_of_trust_0_do_not_change_the_index_policy(seed, count, lag_s):
+    plain, hinted = IndexPolicy(), IndexPolicy()
+    for policy in (plain, hinted):
         policy.load(np.arange(count), np.linspace(0.0, 1e5, count))
-    told.set_coverage(1.0, lag_s)
+    hinted.set_coverage(1.0, lag_s)
     rng = np.random.default_rng(seed)
     for k in range(1, 120):
         now = 1e5 + 20_000.0 * k
         for page in rng.integers(0, count + 1, 3).tolist():
-            told.record_hint(page, now - float(rng.uniform(0, 1e4)), trust=0.0)
-        picks = [policy.select(now) for policy in (plain, told)]
+            hinted.record_hint(page, now - float(rng.uniform(0, 1e4)), trust=0.0)
+        picks = [policy.select(now) for policy in (plain, hinted)]
         assert picks[0] == picks[1]
         seen = VisitObservation(bool(rng.random() < 0.5))
-        for policy, page in zip((plain, told), picks, strict=True):
+        for policy, page in zip((plain, hinted), picks, strict=True):
             policy.record_visit(page, now, seen)
 
 
@@ -218,7 +218,7 @@ def test_index_with_worthless_hints_is_index_without_hints(seed, count, lag_s):
     st.floats(0.0, 1.0),
     st.floats(0.0, 1e6),
 )
-def test_a_hint_of_little_trust_changes_the_worth_little(gaps, wait_s, missed_share, untold):
+def test_a_hint_of_little_trust_changes_the_value_little(gaps, wait_s, missed_share, untold):
     table, belief, at = value_table(default_scale_model()), None, 0.0
     rest = {"coverage": Coverage(missed_share, 60.0), "table": table}
     for gap in gaps:

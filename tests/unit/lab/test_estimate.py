@@ -17,7 +17,7 @@ def table(source, **options):
     return {row["estimator"]: EstimateRow(**row) for row in run_estimate(source, **options)}
 
 
-def test_on_poisson_pages_the_published_order_holds():
+def test_poisson_pages_give_the_published_order():
     rows = table("poisson", pages=150, seed=1)
     relative = {name: row.bias_per_day / row.mean_true_per_day for name, row in rows.items()}
     assert relative["naive"] < -0.3
@@ -31,7 +31,7 @@ def test_on_poisson_pages_the_published_order_holds():
     assert rows["model"].log_rmse < rows["naive"].log_rmse / 2
 
 
-def test_on_bursty_pages_only_exact_instants_help():
+def test_on_bursty_pages_only_exact_change_times_help():
     rows = table("bursty", pages=150, seed=1)
     for censored in ("naive", "bias_reduced", "irregular_mle", "last_modified_mle", "model"):
         assert rows[censored].bias_per_day < -0.5 * rows[censored].mean_true_per_day
@@ -50,7 +50,7 @@ def test_a_page_that_always_changed_is_unbounded_without_a_prior():
     ("name", "start"),
     [("wikipedia_extract.csv.gz", START_2006), ("ota_terms.csv.gz", START_2024)],
 )
-def test_on_real_pages_every_estimator_of_visits_is_low_and_history_is_not(name, start):
+def test_on_real_pages_estimators_from_visits_are_low_and_exact_is_not(name, start):
     options = {"start": start, "seed": 1, "visit_interval_s": 3 * DAY_S}
     rows = table(DATA / name, **options)
     order = [rows[each].bias_per_day for each in ("naive", "bias_reduced", "last_modified_mle")]
@@ -81,7 +81,7 @@ def test_the_same_seed_gives_the_same_table():
         ({"visit_interval_s": DAY_S, "truth": "rate"}, "only for synthetic pages"),
     ],
 )
-def test_experiments_that_cannot_be_run_are_refused(options, said):
+def test_impossible_experiments_are_refused(options, said):
     with pytest.raises(OperatorError, match=said):
         compare(read_histories(DATA / "phpdoc_extract.csv.gz"), seed=0, **options)
 

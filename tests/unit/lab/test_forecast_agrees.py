@@ -1,7 +1,7 @@
 """The forecast agrees with the simulation of the index policy on recorded histories.
 
 Tolerance: .03 of freshness without hints, .05 with them. The forecast knows the whole period and
-no start, the policy learns as it goes from copies that are all stale, so that it is mostly below.
+has no start; the policy starts with stale copies and learns as it goes, so that it is mostly below.
 """
 
 from datetime import UTC, datetime

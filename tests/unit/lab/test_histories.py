@@ -1,4 +1,4 @@
-"""Reading recorded histories: real files, and files that are none."""
+"""Reading recorded histories: real files and invalid ones."""
 
 import gzip
 from pathlib import Path
@@ -25,7 +25,7 @@ TRUNCATED = gzip.compress(f"page_id,changed_at\n{ROWS}".encode())[:5000]
 def test_the_recorded_histories_are_complete(name, pages, changes):
     histories = read_histories(DATA / name)
     assert (len(histories), histories.changed_at.size) == (pages, changes)
-    assert all((np.diff(instants) > 0).all() for instants in histories.page_times)
+    assert all((np.diff(times) > 0).all() for times in histories.page_times)
 
 
 def test_rows_in_any_order_with_repeats_and_other_columns(tmp_path):
@@ -59,7 +59,7 @@ def test_gzip_and_plain_read_alike(tmp_path):
     ],
     ids=["empty", "header", "short row", "no number", "not finite", "no page"],
 )
-def test_junk_is_named_by_its_line(tmp_path, text, said):
+def test_an_invalid_row_is_named_by_its_line(tmp_path, text, said):
     path = tmp_path / "h.csv"
     path.write_text(text)
     with pytest.raises(OperatorError, match=said) as raised:
@@ -77,7 +77,7 @@ def test_damaged_and_missing_files_are_refused(tmp_path, content):
         read_histories(tmp_path / "missing.csv")
 
 
-def test_a_file_of_other_bytes_is_refused(tmp_path):
+def test_a_file_that_is_not_utf8_is_refused(tmp_path):
     path = tmp_path / "h.csv"
     path.write_bytes(b"page_id,changed_at\n\xff\xfe\x00,1\n")
     with pytest.raises(OperatorError, match="cannot read"):
@@ -95,13 +95,13 @@ def test_windows_keep_every_page():
     assert histories.select(np.array([2, 0])).page_ids == ("c", "a")
 
 
-def test_no_pages_at_all():
+def test_no_pages():
     nothing = from_times({})
     assert len(nothing) == 0
     assert nothing.changes_in(0.0, 1.0).size == 0
     assert len(nothing.window(0.0, 1.0)) == 0
 
 
-def test_an_instant_that_is_none_is_refused():
+def test_a_change_time_that_is_not_finite_is_refused():
     with pytest.raises(ValueError, match="finite"):
         from_times({"a": [np.nan]})

@@ -1,4 +1,4 @@
-"""Pruning on a small web: visits saved, freshness gained, every name still shown."""
+"""Pruning on a small web: visits saved and freshness gained."""
 
 import pytest
 
@@ -13,7 +13,7 @@ def test_pruning_saves_visits_and_gains_freshness():
     assert found.saved == pytest.approx(found.resting / found.pages)
     assert found.kept_after > found.before
     assert found.only_there > 0
-    # A page that a copy has shown its own host shows next: twice as often is the most.
+    # After a fetch from a replica the own host is next: at most twice the visits.
     assert 0 < found.lent.idle < found.pruned
     assert 1.0 < found.lent.faster <= 2.0
     assert found.lent.together > found.lent.alone

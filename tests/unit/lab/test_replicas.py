@@ -1,4 +1,4 @@
-"""The replica experiment on a small web: every figure is there, and better than chance."""
+"""The replica experiment on a small web: all figures exist and are better than chance."""
 
 from dataclasses import replace
 
@@ -37,7 +37,7 @@ def trial():
     return run_trial(SMALL, 7)
 
 
-def test_replicas_are_found_and_none_is_pruned_wrongly(trial):
+def test_replicas_are_found_and_none_pruned_wrongly(trial):
     found = accuracy(trial)
     assert found["auc_pnu"] > 0.95
     assert found["auc_pnu_five"] > 0.9
@@ -48,12 +48,12 @@ def test_replicas_are_found_and_none_is_pruned_wrongly(trial):
     assert {f"candidate_recall_{cause.value}" for cause in Cause} <= set(found)
 
 
-def test_the_gate_reads_no_truth(trial):
+def test_the_gate_does_not_use_the_truth(trial):
     blind = replace(trial, truth=np.zeros_like(trial.truth))
     assert (gated_candidates(blind) == gated_candidates(trial)).all()
 
 
-def test_detection_falls_with_the_crowd_and_is_one_for_an_oracle(trial):
+def test_detection_falls_with_k_and_is_1_for_an_oracle(trial):
     rng = np.random.default_rng(1)
     scores = compared_scores(trial)["PNU"]
     means = [detection(trial, scores, among, rng)[0] for among in AMONG[:3]]
@@ -65,7 +65,7 @@ def test_detection_falls_with_the_crowd_and_is_one_for_an_oracle(trial):
     assert flat == pytest.approx(np.mean(1 / np.arange(1, 12)), abs=0.03)
 
 
-def test_an_oracle_saves_all_copies_and_more_false_positives_save_no_less(trial):
+def test_a_higher_false_positive_rate_saves_no_less(trial):
     saved = [
         url_reduction(trial, compared_scores(trial)["PU"], rate) for rate in (0.0, 0.001, 0.005)
     ]
@@ -73,7 +73,7 @@ def test_an_oracle_saves_all_copies_and_more_false_positives_save_no_less(trial)
     assert url_reduction(trial, trial.truth.astype(float), 0.0) > saved[0] / 2
 
 
-def test_probabilities_are_counted_by_range_and_not_too_sure(trial):
+def test_probabilities_are_not_overconfident(trial):
     rows = reliability(trial)
     assert sum(count for count, _, _ in rows.values()) == trial.judged.sum()
     for count, mean, share in rows.values():
@@ -81,7 +81,7 @@ def test_probabilities_are_counted_by_range_and_not_too_sure(trial):
             assert share > mean - 0.1
 
 
-def test_texts_bring_replicas_before_what_only_ranks_so(trial):
+def test_probability_ranks_replicas_better_than_pnu(trial):
     scores = compared_scores(trial)
     assert trial.auc(scores["probability"]) >= trial.auc(scores["PNU, all"]) - 0.001
     rng = np.random.default_rng(1)
@@ -91,7 +91,7 @@ def test_texts_bring_replicas_before_what_only_ranks_so(trial):
     assert by_texts > by_rank + 0.1
 
 
-def test_tables_print(trial):
+def test_tables_as_markdown(trial):
     text = replica_tables.as_markdown(replica_tables.report(SMALL, [7], lambda _: None))
     assert "| auc_pnu |" in text
     assert "k = 10,000" in text

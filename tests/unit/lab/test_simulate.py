@@ -1,4 +1,4 @@
-"""The simulator: its books against a brute count, what policies see, and the table it writes."""
+"""The simulator: its scores, what policies see, and its tables."""
 
 import json
 
@@ -28,7 +28,7 @@ def scenario(pages=12, seed=0, **options):
     return scenario_of(from_times(times), start=START, duration_s=60 * DAY_S, **options)
 
 
-def test_books_agree_with_a_count_second_by_second():
+def test_score_agrees_with_a_count_by_small_steps():
     times = {"a": START + np.array([-5.0, 10.0, 11.0, 40.0]), "b": START + np.array([20.0, 55.0])}
     case = scenario_of(from_times(times), start=START, duration_s=100.0)
     copies = Copies(case)
@@ -77,7 +77,7 @@ def test_index_is_never_far_below_uniform():
         assert index >= run(case, Task("uniform", budget))["freshness"] - 0.003
 
 
-def test_hints_are_worth_much():
+def test_hints_improve_freshness():
     case = scenario(pages=30, seed=3)
     blind = run(case, Task("index", 0.3))["freshness"]
     told = run(case, Task("index", 0.3, hints=HintOptions(60.0)))["freshness"]
@@ -89,7 +89,7 @@ def test_hints_are_worth_much():
     ("hints", "most"),
     [(HintOptions(60.0, miss=0.5, false=0.95), 0.004), (HintOptions(60.0, false=0.995), 0.01)],
 )
-def test_a_source_that_lies_costs_no_more_than_finding_it_out(hints, most):
+def test_a_mostly_false_source_costs_little(hints, most):
     costs = []
     for case in (scenario(pages=30, seed=seed) for seed in range(3)):
         blind = run(case, Task("index", 0.3))["freshness"]
@@ -97,8 +97,8 @@ def test_a_source_that_lies_costs_no_more_than_finding_it_out(hints, most):
     assert np.mean(costs) < most
 
 
-def test_a_policy_learns_nothing_of_the_future():
-    # Two worlds that are alike until the tenth day: the picks until then must be the same.
+def test_a_policy_does_not_see_the_future():
+    # Two worlds that are equal until the tenth day: the picks until then must be equal.
     rng = np.random.default_rng(5)
     past = {f"p{k}": START - 90 * DAY_S + np.cumsum(rng.exponential(4e5, 30)) for k in range(8)}
     cut = START + 10 * DAY_S
@@ -121,14 +121,14 @@ def test_a_policy_learns_nothing_of_the_future():
     assert worlds[1] == worlds[3]
 
 
-def test_pages_born_inside_count_from_birth():
+def test_pages_born_inside_the_period_count_from_birth():
     times = {"old": [START - 1e6, START + 1e5], "new": [START + 20 * DAY_S]}
     case = scenario_of(from_times(times), start=START, duration_s=40 * DAY_S)
     assert case.born_at.tolist() == [START, START + 20 * DAY_S]
     assert run(case, Task("uniform", 5.0))["freshness"] > 0.95
 
 
-def test_jobs_do_not_change_a_result():
+def test_results_do_not_depend_on_the_number_of_jobs():
     case = scenario(pages=5)
     budgets = [VisitBudget(0.2), VisitBudget(0.5)]
     one = simulate_table(case, ["uniform", "random"], budgets)
@@ -144,7 +144,7 @@ def test_budgets_of_an_interval_scale_with_ten_thousand_pages():
             budgets_of(*wrong)
 
 
-def test_polls_take_their_share_of_the_slots_and_lies_their_share_of_the_hints():
+def test_polls_take_their_share_of_the_slots_and_hints_are_parsed():
     case = scenario()
     feed = HintFeed(case, HintOptions.parse("lag=60,poll=600:0.1"))
     assert sum(feed.takes_slot(slot) for slot in range(1000)) == 100
@@ -158,7 +158,7 @@ def test_polls_take_their_share_of_the_slots_and_lies_their_share_of_the_hints()
     ("options", "fix"),
     [({"min_changes": 10**6}, "--min-changes"), ({"pages": 1, "seed": 1}, None)],
 )
-def test_a_scenario_without_pages_names_the_fix(options, fix):
+def test_a_scenario_without_pages_gives_a_hint(options, fix):
     if fix is None:
         assert scenario(**options).pages == 1
         return
@@ -193,7 +193,7 @@ def test_the_command_writes_rows_and_a_plot(tmp_path):
         ["--policies", "uniform", "--budget", "1", "--from", "yesterday"],
     ],
 )
-def test_bad_arguments_end_with_the_code_of_the_operator(tmp_path, wrong):
+def test_bad_arguments_exit_with_code_2(tmp_path, wrong):
     source = tmp_path / "h.csv"
     source.write_text(f"page_id,changed_at\n1,{START}\n1,{START + 9e7}\n")
     out = str(tmp_path / "o.json")

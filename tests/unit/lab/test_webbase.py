@@ -1,4 +1,4 @@
-"""The synthetic web, its bounds, and the peak use of the line."""
+"""The synthetic web, its bounds, and the peak request rate."""
 
 import numpy as np
 import pytest
@@ -21,7 +21,7 @@ def freshness(result, policy):
     }
 
 
-def test_the_order_of_policies_is_the_published_one(result):
+def test_policies_have_the_published_order(result):
     polite = freshness(result, "OPT_POLITE (POLITE bound)")
     for share in BANDWIDTHS:
         assert freshness(result, "UNPOLITE bound")[share] >= polite[share] - 1e-9
@@ -32,7 +32,7 @@ def test_the_order_of_policies_is_the_published_one(result):
         assert freshness(result, "RANDOM")[share] > 0.77 * polite[share]
 
 
-def test_an_interrupted_run_goes_on(result):
+def test_an_interrupted_run_continues(result):
     half = {**result, "rows": [r for r in result["rows"] if r["bandwidth_share"] < 0.15]}
     steps = []
     again = run_webbase(pages=20_000, hosts=12, seed=1, kept=half, done=steps.append)
@@ -42,14 +42,14 @@ def test_an_interrupted_run_goes_on(result):
     assert other["pages"] == 200
 
 
-def test_bounds_meet_where_no_host_is_held():
+def test_bounds_are_equal_if_no_host_is_held():
     web = synthetic_web(5_000, 5, 3)
     low = 1e-6
     assert polite_bound(web, low) == pytest.approx(unpolite_bound(web, low))
     assert polite_bound(web, 1.0) < unpolite_bound(web, 1.0)
 
 
-def test_equally_spaced_hosts_keep_below_their_bound():
+def test_equally_spaced_requests_stay_below_the_bound():
     rates = 1.0 / (30.0 * np.random.default_rng(1).uniform(0.5, 1.5, 400))
     rows = {row["policy"]: row for row in peak_rows(rates, horizon_s=1800.0)}
     even = rows["equally-spaced"]
@@ -61,5 +61,5 @@ def test_equally_spaced_hosts_keep_below_their_bound():
 @pytest.mark.parametrize(
     ("peak", "expected"), [(5.0, 1.0), (10.0, 1.0), (101.0, 0.0), (30.0, 2.12e-7)]
 )
-def test_the_bound_at_its_ends(peak, expected):
+def test_limits_of_the_peak_bound(peak, expected):
     assert peak_probability([0.1] * 100, 1.0, peak) == pytest.approx(expected, rel=1e-2)

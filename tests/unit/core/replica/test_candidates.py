@@ -1,4 +1,4 @@
-"""Candidates: who shares a list, what long lists and spent budgets do, batches in any order."""
+"""Candidate pairs: shared lists, long lists, pair budgets, and batches in any order."""
 
 import numpy as np
 
@@ -42,7 +42,7 @@ def test_a_path_or_a_signature_in_common_makes_a_pair():
     assert pairs(index) == {(0, 1), (1, 2)}
 
 
-def test_signature_nothing_makes_no_pair():
+def test_a_page_without_signature_makes_no_pair():
     assert pairs(index_of((0, 10, 0), (1, 11, 0))) == set()
 
 
@@ -55,7 +55,7 @@ def test_shared_counts_the_lists_that_hold_both():
     assert index.candidates().shared.tolist() == [3]
 
 
-def test_a_list_above_the_cap_makes_no_pairs_and_takes_back_what_it_made():
+def test_a_list_above_the_cap_loses_its_pairs():
     pages = [(host, 10, 0) for host in range(4)]
     assert pairs(index_of(*pages, cap=3)) == set()
     assert pairs(index_of(*pages, cap=3, batches=4)) == set()
@@ -63,7 +63,7 @@ def test_a_list_above_the_cap_makes_no_pairs_and_takes_back_what_it_made():
     assert len(pairs(index_of(*pages[:3], cap=3, batches=3))) == 3
 
 
-def test_100_000_hosts_with_one_page_each_cost_no_pairs_and_little_room():
+def test_a_list_of_100_000_hosts_makes_no_pairs_and_stays_short():
     lists = InvertedLists()
     hosts = np.arange(100_000)
     values = np.full(100_000, path_key("/index.html"), dtype=np.uint64)
@@ -75,20 +75,20 @@ def test_100_000_hosts_with_one_page_each_cost_no_pairs_and_little_room():
     assert [len(hosts) for _, hosts in lists._runs] == [101]
 
 
-def test_what_the_budget_leaves_out_is_counted_and_the_short_lists_come_first():
+def test_pairs_beyond_the_budget_are_counted_and_short_lists_come_first():
     pages = [(host, 10, 0) for host in range(5)] + [(5, 11, 0), (6, 11, 0)]
     index = index_of(*pages, budget=5)
     assert pairs(index) == {(5, 6)}
     assert index.candidates().dropped == 10
 
 
-def test_a_list_left_out_takes_nothing_back_when_it_outgrows_the_cap():
+def test_a_list_left_out_removes_no_pairs_when_it_exceeds_the_cap():
     index = index_of(*((host, 10, 0) for host in range(5)), budget=5, cap=5)
     index.add(np.array([5]), np.array([10], dtype=np.uint64), np.array([0], dtype=np.uint64))
     assert len(index.candidates().keys) == 0
 
 
-def test_an_error_page_under_many_paths_is_no_signature():
+def test_an_error_page_under_many_paths_is_ignored():
     broken = [(0, path, 7) for path in range(10, 16)]
     whole = [(1, 20, 7), (1, 21, 8)]
     hosts = hosts_of(broken + whole)
@@ -96,7 +96,7 @@ def test_an_error_page_under_many_paths_is_no_signature():
     assert len(find_candidates(hosts).candidates().keys) == 0
 
 
-def test_negatives_share_only_what_many_share():
+def test_negatives_come_from_long_lists():
     rows = [(host, 10, 0) for host in range(60)] + [(host, 100 + host, 0) for host in range(60)]
     index = index_of(*rows)
     found = index.paths.long_list_pairs(500, seed=1)

@@ -1,4 +1,4 @@
-"""Features of pairs, by hand."""
+"""Features of pairs, computed by hand."""
 
 from math import log, sqrt
 
@@ -16,7 +16,7 @@ from crawld.core.replica.names import (
 )
 
 
-def make(names, pages, *, addresses=None, links=(), **more):
+def hosts_of(names, pages, *, addresses=None, links=(), **more):
     host, path, signature = (np.array(column) for column in zip(*pages, strict=True))
     link_host, link = (np.array(c) for c in zip(*links, strict=True)) if links else ([], [])
     return Hosts(
@@ -46,7 +46,7 @@ def plain_distance(one, other):
     return row[-1]
 
 
-def test_edit_distance_agrees_with_the_matrix():
+def test_edit_distance_agrees_with_dynamic_programming():
     rng = np.random.default_rng(2)
     names = ["", "a", *("".join(rng.choice(list("ab.-"), rng.integers(1, 30))) for _ in range(60))]
     table = NameTable.of(names)
@@ -67,19 +67,19 @@ def test_edit_distance_agrees_with_the_matrix():
         ("localhost", "127.0.0.1", None),
     ],
 )
-def test_how_names_differ(one, other, words):
+def test_difference_of_names_in_words(one, other, words):
     assert difference_in_words(one, other) == words
 
 
-def test_owners_and_labels():
+def test_same_owner_and_registered_label():
     assert registered_label("www.shop.example.co.uk") == "example"
     assert same_owner("a.example.org", "b.example.org")
     assert not same_owner("one.blogspot.com", "other.blogspot.com")
 
 
-def test_fullpath_weighs_rare_paths_more():
+def test_fullpath_weights_rare_paths_more():
     # Path 1 in two hosts, path 2 in three: maxdf = 3.
-    hosts = make("abc", [(0, 1, 0), (1, 1, 0), (0, 2, 0), (1, 2, 0), (2, 2, 0), (1, 3, 0)])
+    hosts = hosts_of("abc", [(0, 1, 0), (1, 1, 0), (0, 2, 0), (1, 2, 0), (2, 2, 0), (1, 3, 0)])
     common, rare, own = 1 + log(3 / 3), 1 + log(3 / 2), 1 + log(3 / 1)
     dot = common**2 + rare**2
     expected = dot / (sqrt(dot) * sqrt(dot + own**2))
@@ -87,13 +87,13 @@ def test_fullpath_weighs_rare_paths_more():
 
 
 def test_a_host_without_a_vector_has_cosine_zero():
-    hosts = make("ab", [(0, 1, 5), (1, 2, 6)])
+    hosts = hosts_of("ab", [(0, 1, 5), (1, 2, 6)])
     values, _ = measured(hosts)
     assert (values["fullpath"], values["links"], values["equal"]) == (0, 0, 0)
 
 
-def test_addresses_group_hosts():
-    hosts = make(
+def test_ip_features_depend_on_the_size_of_the_group():
+    hosts = hosts_of(
         "abcd",
         [(host, 1, 0) for host in range(4)],
         addresses=["10.0.0.1", "10.0.0.1", "10.0.0.9", ""],
@@ -107,8 +107,8 @@ def test_addresses_group_hosts():
     assert network_of("2001:db8:1:2::5") == "2001:db8:1"
 
 
-def test_equal_texts_count_where_both_have_one():
-    hosts = make(
+def test_equal_is_over_paths_where_both_have_a_text():
+    hosts = hosts_of(
         "ab", [(0, 1, 5), (0, 2, 6), (0, 3, 0), (1, 1, 5), (1, 2, 7), (1, 3, 8), (1, 4, 9)]
     )
     values, got = measured(hosts)
@@ -118,35 +118,35 @@ def test_equal_texts_count_where_both_have_one():
     assert int(content.smaller[0]) == 3
 
 
-def test_declared_is_a_share_of_the_pages_of_the_one_that_declares():
+def test_declared_is_a_share_of_the_declaring_hosts_pages():
     pages = [(0, path, 5 + path) for path in range(4)] + [(1, 9, 99)]
-    hosts = make("ab", pages, redirects={(0, 1): 3}, canonicals={(1, 0): 0})
+    hosts = hosts_of("ab", pages, redirects={(0, 1): 3}, canonicals={(1, 0): 0})
     assert measured(hosts)[0]["declared"] == 0.75
 
 
-def test_a_certificate_of_few_names_says_more():
+def test_certificate_is_one_over_the_other_names():
     names = ("a.example", "b.example")
     certificate = frozenset({*names, "c.example"})
     pages = [(0, 1, 0), (1, 2, 0)]
-    hosts = make(names, pages, certificates=(certificate, certificate))
+    hosts = hosts_of(names, pages, certificates=(certificate, certificate))
     assert measured(hosts)[0]["certificate"] == 0.5
 
 
 def test_the_certificate_of_either_host_counts():
     names, pages = ["a.example", "b.example"], [(0, 1, 0), (1, 2, 0)]
     for certificates in ((frozenset(), frozenset(names)), (frozenset(names), frozenset())):
-        assert measured(make(names, pages, certificates=certificates))[0]["certificate"] == 1.0
+        assert measured(hosts_of(names, pages, certificates=certificates))[0]["certificate"] == 1.0
     stranger = (frozenset({"c.example", "b.example"}), frozenset())
-    assert measured(make(names, pages, certificates=stranger))[0]["certificate"] == 0.0
+    assert measured(hosts_of(names, pages, certificates=stranger))[0]["certificate"] == 0.0
 
 
 def test_shared_outlinks():
     links = [(0, 1), (1, 1), (0, 2), (1, 2)]
-    hosts = make("ab", [(0, path_key("/"), 0), (1, 4, 0)], links=links)
+    hosts = hosts_of("ab", [(0, path_key("/"), 0), (1, 4, 0)], links=links)
     assert measured(hosts)[0]["links"] == pytest.approx(1.0)
 
 
-def test_zero_has_a_bin_of_its_own_and_the_rest_equal_width():
+def test_zero_has_its_own_bin_and_the_others_equal_width():
     feature = (Feature("fullpath", 1.0, 4),)
     values = np.array([[0.0], [1e-9], [0.25], [0.26], [1.0], [7.0]])
     assert discretise(feature, values).ravel().tolist() == [0, 1, 1, 2, 4, 4]

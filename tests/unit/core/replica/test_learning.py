@@ -1,4 +1,4 @@
-"""LAC by hand, EM on small sets, domination, calibration, what is obvious."""
+"""LAC computed by hand, EM on small sets, domination, calibration, obvious pairs."""
 
 import numpy as np
 import pytest
@@ -13,7 +13,7 @@ from crawld.core.replica.learning import TrainingPairs, obvious_positives, publi
 from crawld.core.replica.pareto import count_dominated, rank_sum
 
 
-def test_the_vote_of_every_rule():
+def test_score_is_the_mean_vote_of_the_rules():
     vectors = np.array([[1, 1], [1, 2]])
     rules = Rules(vectors)
     rules.count(np.array([4, 6]), np.array([3, 0]))
@@ -21,7 +21,7 @@ def test_the_vote_of_every_rule():
     assert rules.scores().tolist() == pytest.approx([(0.3 + 0.75 + 0.75) / 3, 0.1])
 
 
-def test_a_label_touches_the_rules_of_its_vector_only():
+def test_a_label_change_updates_only_the_rules_of_its_vector():
     vectors = np.array([[1, 1], [1, 2], [2, 2]])
     rules = Rules(vectors)
     rules.count(np.array([4, 6, 2]), np.zeros(3, dtype=np.int64))
@@ -46,8 +46,8 @@ def test_distinct_vectors_and_their_counts():
     assert vectors.counted(np.array([True, True, False])).tolist() == [1, 1]
 
 
-def two_kinds():
-    """Return vectors of which the first three look like the certain ones; all share a value."""
+def training_data():
+    """Return vectors (all share a value); the first three look like the certain ones."""
     vectors = np.array(
         [[0, 1, 1, 1], [0, 1, 1, 2], [0, 2, 1, 1], [0, 8, 9, 8], [0, 9, 9, 8], [0, 8, 9, 9]]
     )
@@ -57,32 +57,32 @@ def two_kinds():
 
 
 @pytest.mark.parametrize("positive", [True, False])
-def test_what_looks_like_the_certain_flips_and_the_rest_does_not(positive):
-    learnt = run_em(TrainingVectors(*two_kinds(), positive=positive))
+def test_only_vectors_like_the_certain_ones_flip(positive):
+    learnt = run_em(TrainingVectors(*training_data(), positive=positive))
     assert learnt.flipped.tolist() == [True, True, True, False, False, False]
     scores = learnt.rules.scores()
     alike, rest = (scores[:3], scores[3:]) if positive else (scores[3:], scores[:3])
     assert alike.min() > rest.max()
 
 
-def test_a_pass_flips_for_good_and_the_last_flips_nothing():
+def test_flips_are_permanent_and_the_last_pass_has_none():
     states = [
         int(state.flipped.sum())
-        for state in em_passes(TrainingVectors(*two_kinds(), positive=True))
+        for state in em_passes(TrainingVectors(*training_data(), positive=True))
     ]
     assert states == sorted(states)
     assert states[-1] == states[-2]
 
 
-def test_a_fixed_threshold_flips_what_is_below_it():
-    training = TrainingVectors(*two_kinds(), positive=True)
+def test_a_fixed_threshold_flips_the_vectors_below_it():
+    training = TrainingVectors(*training_data(), positive=True)
     alpha = 1.0 - initial_rules(training).scores()
     flips = np.sum(alpha <= 0.5)
     assert next(em_passes(training, alpha_min=0.5)).flipped.sum() == flips
     assert not run_em(training, alpha_min=-1.0).flipped.any()
 
 
-def test_no_cut_leaves_a_side_empty():
+def test_a_single_vector_has_no_cut():
     # One vector alone: every alpha is equal and there is nothing to cut.
     training = TrainingVectors(np.array([[1, 1]]), np.array([5]), np.array([9]), positive=True)
     assert not run_em(training).flipped.any()
@@ -97,7 +97,7 @@ def test_equal_points_do_not_dominate_each_other():
     assert count_dominated(first, second, reference).tolist() == [0, 0, 12, 0]
 
 
-def test_ranks_of_both():
+def test_rank_sum():
     assert rank_sum(np.array([1.0, 2.0, 2.0]), np.array([3.0, 1.0, 2.0])).tolist() == [4, 3.5, 4.5]
 
 
@@ -133,13 +133,13 @@ def test_probability_rises_with_the_rank_and_with_the_texts():
         assert at(0.1, equal) <= at(0.9, equal) <= at(0.9, min(equal + 1, 10))
 
 
-def test_nothing_learnt_from_nothing():
+def test_calibration_without_pairs_gives_0():
     none = np.zeros(0)
     calibration = Calibration.of(none, content_of([]), none.astype(bool))
     assert calibration.probability(np.array([0.5]), content_of([9])).tolist() == [0.0]
 
 
-def test_how_far_texts_agree_is_a_kind():
+def test_agreement_kinds_rise_with_the_agreement():
     content = SharedContent(
         *(np.array(c) for c in ([9] * 6, [0, 3, 3, 9, 9, 9], [0, 0, 1, 0, 3, 9], [9] * 6))
     )
@@ -161,7 +161,7 @@ def hosts_named(*names, pages):
     )
 
 
-def test_obvious_by_www_and_by_top_level_only_with_equal_texts():
+def test_names_differing_by_www_or_by_top_level_with_equal_texts_are_obvious():
     pages = [(host, path, 50 + path) for host in (0, 1, 2) for path in (1, 2)]
     pages += [(3, 1, 77), (3, 2, 78), (4, 1, 51)]
     names = ("a.com", "www.a.com", "a.de", "a.co.uk", "b.com")
@@ -182,13 +182,13 @@ def test_normpaths_adds_one_over_the_length_of_each_list():
     assert normpaths(hosts, keys).tolist() == pytest.approx([1 / 3 + 1 / 2, 1 / 3, 1 / 3])
 
 
-def test_too_few_pairs_say_so():
+def test_too_few_pairs_are_not_enough():
     hosts = hosts_named("a.com", "www.a.com", pages=[(0, 1, 5), (1, 1, 5)])
     measured = HostFeatures.of(hosts).pairs(pair_keys(np.array([0]), np.array([1])))
     assert not TrainingPairs(measured, np.array([True]), measured).enough
 
 
-def test_training_is_repeatable_and_scores_strangers():
+def test_training_is_repeatable_and_scores_new_pairs():
     rng = np.random.default_rng(5)
     pages = []
     for twin in range(60):

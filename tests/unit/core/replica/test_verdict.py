@@ -1,4 +1,4 @@
-"""Gate, words, groups, storms, and which host is kept."""
+"""Gate, reasons, groups, storms, and which host is kept."""
 
 from dataclasses import replace
 
@@ -37,7 +37,7 @@ def test_content_gate(change, passes):
     assert passes_content_gate(replace(PAIR, **change)) is passes
 
 
-def test_a_classifier_that_denies_closes_the_content_gate_but_no_declaration():
+def test_a_low_probability_fails_the_content_gate_but_not_a_declaration():
     assert not passes_gate(replace(PAIR, probability=0.01))
     assert passes_gate(replace(PAIR, probability=0.01, redirects=(40, 0)))
     assert passes_gate(replace(PAIR, probability=0.6))
@@ -55,13 +55,13 @@ def test_most_pages_must_declare(count, declares):
     assert replace(PAIR, canonicals=(0, count)).declares(0) is False
 
 
-def test_a_site_that_cloaks_is_compared_and_contradicted():
+def test_hosts_with_different_texts_are_contradicted():
     pair = replace(PAIR, equal=1, probability=0.9)
     assert is_contradicted(pair)
     assert level_of(pair) is VerdictLevel.UNLIKELY
 
 
-def test_evidence_in_words():
+def test_reasons_in_words():
     pair = replace(
         PAIR,
         names=("www.a.com", "a.com"),
@@ -79,7 +79,7 @@ def test_evidence_in_words():
     assert reasons(replace(PAIR, compared=0, equal=0)) == ["44 shared paths, no content to compare"]
 
 
-def test_groups_close_over_pairs():
+def test_connected_groups():
     assert connected_groups([(1, 2), (2, 3), (7, 8)]) == [(1, 2, 3), (7, 8)]
     assert connected_groups([]) == []
 
@@ -91,27 +91,27 @@ def test_a_storm_is_many_hosts_at_once():
     assert is_storm(1_001, 20_000)
 
 
-def standings(**hosts):
+def profiles(**hosts):
     return {
         at: HostProfile(name=name.replace("_", "."), **facts)
         for at, (name, facts) in enumerate(hosts.items())
     }
 
 
-def test_the_operator_is_heard_first():
-    found = choose_canonical(standings(a_com={}, b_com={"preferred": True}), {0: {1}, 1: set()})
+def test_the_operators_choice_comes_first():
+    found = choose_canonical(profiles(a_com={}, b_com={"preferred": True}), {0: {1}, 1: set()})
     assert (found.host, found.reason) == (1, "preferred by the operator")
 
 
-def test_a_redirect_retires_who_sends_it():
-    found = choose_canonical(standings(a_com={"https": True}, b_net={}), {0: set(), 1: {0}})
+def test_a_redirect_retires_its_sender():
+    found = choose_canonical(profiles(a_com={"https": True}, b_net={}), {0: set(), 1: {0}})
     assert (found.host, found.reason) == (1, "declared by a.com")
 
 
 def test_hosts_of_one_owner_are_chosen_by_merit():
-    hosts = standings(www_a_com={"https": True}, a_com={"inlinks": 90})
+    hosts = profiles(www_a_com={"https": True}, a_com={"inlinks": 90})
     assert choose_canonical(hosts, {}).host == 0
-    same = standings(www_a_com={}, a_com={})
+    same = profiles(www_a_com={}, a_com={})
     assert (choose_canonical(same, {}).host, choose_canonical(same, {}).reason) == (
         1,
         "the shorter name",
@@ -119,31 +119,31 @@ def test_hosts_of_one_owner_are_chosen_by_merit():
 
 
 def test_a_copy_cannot_make_itself_canonical():
-    # https, more pages, fresher: everything a copier can make up.
+    # https, more pages, fresher: everything a copier can fake.
     copier = {"https": True, "pages": 500, "changed_at": 9e9, "first_seen_at": 100 * DAY_S}
-    hosts = standings(victim_com={"pages": 90}, copy_net=copier)
+    hosts = profiles(victim_com={"pages": 90}, copy_net=copier)
     assert choose_canonical(hosts, {}).host is None
-    known = standings(victim_com={"pages": 90, "inlinks": 40}, copy_net=copier)
+    known = profiles(victim_com={"pages": 90, "inlinks": 40}, copy_net=copier)
     assert choose_canonical(known, {}).host == 0
-    # Older by a hair or linked by its own farm it still does not win.
-    farm = standings(
+    # It does not win by equal age, nor by links from its own farm.
+    farm = profiles(
         victim_com={"inlinks": 40, "first_seen_at": 0.0}, copy_net={**copier, "inlinks": 900}
     )
     assert choose_canonical(farm, {}).host is None
 
 
-def test_a_copy_that_declares_the_victim_retires_itself_only():
-    hosts = standings(victim_com={}, copy_net={"https": True, "inlinks": 900}, other_org={})
+def test_a_declaring_copy_retires_only_itself():
+    hosts = profiles(victim_com={}, copy_net={"https": True, "inlinks": 900}, other_org={})
     found = choose_canonical(hosts, {0: {1}, 1: set(), 2: set()})
-    assert found.host is None  # victim.com and other.org are still strangers
+    assert found.host is None  # victim.com and other.org still have different owners
     assert choose_canonical({at: hosts[at] for at in (0, 1)}, {0: {1}, 1: set()}).host == 0
 
 
-def test_two_that_declare_each_other_are_left_to_the_operator():
-    hosts = standings(a_com={}, b_net={})
+def test_two_hosts_that_declare_each_other_are_left_to_the_operator():
+    hosts = profiles(a_com={}, b_net={})
     assert choose_canonical(hosts, {0: {1}, 1: {0}}).host is None
 
 
-def test_who_declares_whom():
+def test_declared_by():
     evidence = {(4, 9): replace(PAIR, redirects=(0, 55)), (4, 5): replace(PAIR, equal=44)}
     assert declared_by(evidence, (4, 5, 9)) == {4: {9}, 5: set(), 9: set()}

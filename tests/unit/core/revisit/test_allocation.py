@@ -1,4 +1,4 @@
-"""Allocation of revisit frequencies: optimality, ceilings, and the ends of every range."""
+"""Allocation of revisit frequencies: optimality, ceilings and limits."""
 
 import numpy as np
 import pytest
@@ -23,7 +23,7 @@ def one_host(rate, weight=None):
 
 @pytest.mark.parametrize("bandwidth", [0.0, 1e-9, 1e-4, 5e-3, 0.02, 1.0])
 @pytest.mark.parametrize("weighted", [False, True])
-def test_conditions_of_the_optimum_hold(bandwidth, weighted):
+def test_allocation_meets_the_conditions_of_the_optimum(bandwidth, weighted):
     pages = web(weighted=weighted)
     allocation = allocate(pages, bandwidth)
     assert kkt_residual(pages, bandwidth, allocation) <= 1e-6
@@ -45,7 +45,7 @@ def test_pages_that_change_too_fast_or_never_are_given_up():
     assert (allocation.frequency > 0).tolist() == [False, True, True, False, False]
 
 
-def test_a_page_at_the_edge_of_being_given_up_gets_what_is_left():
+def test_a_page_at_the_point_of_being_given_up_gets_the_rest():
     # Two slow pages need little of the ceiling; the fast page enters with a jump inside rounding.
     rate = np.array([1e-7, 1e-7, 1e-1])
     pages = PagesByHost(rate, np.array([0, 3]), np.array([1e-3]))
@@ -54,7 +54,7 @@ def test_a_page_at_the_edge_of_being_given_up_gets_what_is_left():
     assert kkt_residual(pages, 1.0, allocation) <= 1e-6
 
 
-def test_where_held_hosts_take_all_the_others_are_too_cheap():
+def test_a_bandwidth_used_up_by_held_hosts_leaves_nothing_to_others():
     weight = np.array([1.0, 1.06, 12.2])
     pages = PagesByHost(np.ones(3), np.array([0, 2, 3]), np.ones(2), weight)
     allocation = allocate(pages, 1.0)
@@ -62,7 +62,7 @@ def test_where_held_hosts_take_all_the_others_are_too_cheap():
     assert kkt_residual(pages, 1.0, allocation) <= 1e-6
 
 
-def test_no_frequency_at_hand_beats_the_optimum():
+def test_optimum_beats_uniform_and_uniform_beats_proportional():
     pages = web(ceiling=np.inf)
     bandwidth = 0.01
     best = objective(pages, allocate(pages, bandwidth).frequency)
@@ -71,7 +71,7 @@ def test_no_frequency_at_hand_beats_the_optimum():
     assert best > even > chasing
 
 
-def test_a_price_gives_the_frequency_it_was_made_from():
+def test_price_gives_back_the_allocated_frequencies():
     rate, weight = np.array([1e-6, 1e-4]), np.array([1.0, 3.0])
     allocation = allocate(one_host(rate, weight), 1e-4)
     again = revisit_frequency(rate, allocation.common_price, weight)
@@ -79,24 +79,24 @@ def test_a_price_gives_the_frequency_it_was_made_from():
 
 
 @pytest.mark.parametrize("bandwidth", [-1.0, np.nan])
-def test_a_bandwidth_that_is_none_is_refused(bandwidth):
+def test_a_negative_or_nan_bandwidth_is_refused(bandwidth):
     with pytest.raises(ValueError, match="bandwidth"):
         allocate(web(), bandwidth)
 
 
-def test_no_pages_at_all():
+def test_no_pages():
     allocation = allocate(one_host(np.zeros(0)), 1.0)
     assert len(allocation.frequency) == 0
     assert uniform(0, 1.0).tolist() == []
     assert objective(one_host(np.zeros(0)), np.zeros(0)) == 1.0
 
 
-def test_an_unlimited_host_needs_a_bandwidth():
+def test_an_infinite_bandwidth_needs_ceilings():
     with pytest.raises(ValueError, match="ceiling"):
         allocate(one_host([1.0]), np.inf)
 
 
-def test_offsets_and_ceilings_must_fit():
+def test_offsets_and_ceilings_are_checked():
     with pytest.raises(ValueError, match="one ceiling"):
         PagesByHost(np.ones(2), np.array([0, 2]), np.ones(2))
     with pytest.raises(ValueError, match="cover"):

@@ -1,4 +1,4 @@
-"""The outlook: closed forms, what hints add, the inverse question."""
+"""Forecasts: closed forms, the effect of hints, the budget for a target."""
 
 import math
 from itertools import pairwise
@@ -12,14 +12,14 @@ from crawld.core.revisit.freshness import Order, mean_age, mean_freshness
 DAY = 86_400.0
 
 
-def alike(count=20, rate=1 / DAY):
+def equal_pages(count=20, rate=1 / DAY):
     return survival_curves([None] * count, np.full(count, rate))
 
 
 @pytest.mark.parametrize("visits_per_change", [0.2, 0.6, 1.0, 3.0, 10.0])
-def test_poisson_pages_alike_are_visited_equally(visits_per_change):
+def test_equal_poisson_pages_are_visited_equally(visits_per_change):
     frequency = visits_per_change / DAY
-    got = alike().forecast(20 * frequency)
+    got = equal_pages().forecast(20 * frequency)
     if visits_per_change >= 0.6:
         fresh = float(mean_freshness(Order.FIXED, 1 / DAY, frequency))
         age = float(mean_age(Order.FIXED, 1 / DAY, frequency))
@@ -28,7 +28,7 @@ def test_poisson_pages_alike_are_visited_equally(visits_per_change):
     assert got.visits_per_s == pytest.approx(20 * frequency, rel=1e-6)
 
 
-def test_exact_gaps_say_what_a_count_over_the_history_says():
+def test_exact_gaps_agree_with_a_count_over_the_history():
     rng = np.random.default_rng(0)
     changes = np.sort(rng.uniform(0, 100 * DAY, 40) ** 2 / (100 * DAY))
     pages = survival_curves([np.diff(changes, prepend=0.0, append=100 * DAY)], [1.0])
@@ -46,13 +46,13 @@ def test_exact_gaps_say_what_a_count_over_the_history_says():
         )
 
 
-def test_hints_hold_all_but_the_lag_where_visits_are_enough():
-    pages = alike()
+def test_with_enough_visits_hints_lose_only_the_lag():
+    pages = equal_pages()
     outlook = pages.forecast(100 / DAY, HintQuality(3600.0))
     assert outlook.freshness == pytest.approx(math.exp(-3600.0 / DAY), abs=5e-3)
 
 
-def test_better_hints_are_worth_more_and_none_are_worth_nothing():
+def test_better_hints_give_more_freshness():
     pages = survival_curves([None] * 40, np.geomspace(0.01, 10, 40) / DAY)
     held = [
         pages.forecast(20 / DAY, told).freshness
@@ -70,7 +70,7 @@ def test_better_hints_are_worth_more_and_none_are_worth_nothing():
     assert held[-1] > held[0] + 0.05
 
 
-def test_more_visits_hold_more():
+def test_more_visits_give_more_freshness():
     pages = survival_curves([None] * 30, np.geomspace(0.01, 10, 30) / DAY)
     budgets = np.geomspace(0.1, 1000, 25) / DAY
     for told in (None, HintQuality(60.0), HintQuality(600.0, 0.2, 0.8)):
@@ -80,14 +80,14 @@ def test_more_visits_hold_more():
             assert one.visits_per_s <= budget * (1 + 1e-6)
 
 
-def test_importance_decides_who_is_held():
+def test_important_pages_are_kept_fresher():
     rates = [1 / DAY] * 2
     pages = survival_curves([None] * 2, rates, [10.0, 1.0])
     alone = survival_curves([None] * 2, rates)
     assert pages.forecast(1 / DAY).freshness > alone.forecast(1 / DAY).freshness
 
 
-def test_the_least_budget_reaches_its_target_and_no_more():
+def test_least_budget_just_reaches_its_target():
     pages = survival_curves([None] * 30, np.geomspace(0.01, 10, 30) / DAY)
 
     def budget(target, hints=None, most=1e3):
@@ -101,5 +101,5 @@ def test_the_least_budget_reaches_its_target_and_no_more():
     assert budget(0.99, HintQuality(3 * DAY), most=1e-4) is None
 
 
-def test_no_pages_are_as_fresh_as_can_be():
+def test_no_pages_are_fully_fresh():
     assert survival_curves([], []).forecast(1.0).freshness == 1.0

@@ -1,4 +1,4 @@
-"""Closed forms of freshness and age against printed figures, limits and simulation."""
+"""Closed forms of freshness and age, compared with published figures, limits and simulation."""
 
 import numpy as np
 import pytest
@@ -13,7 +13,7 @@ from crawld.core.revisit.freshness import (
 
 
 def simulate(visits, rate, horizon, rng):
-    """Fresh share and mean age of one page under given visit instants."""
+    """Return the fresh share and mean age of one page for given visit times."""
     changes = np.sort(rng.uniform(0, horizon, rng.poisson(rate * horizon)))
     following = np.append(visits[1:], horizon)
     first = np.append(changes, np.inf)[np.searchsorted(changes, visits)]
@@ -39,7 +39,7 @@ def test_closed_forms_agree_with_simulation(order, rate):
     assert mean_age(order, rate, 1.0) == pytest.approx(age, rel=2e-2)
 
 
-def test_figures_checked_by_the_literature():
+def test_published_figures():
     assert mean_freshness(Order.RANDOM, 1.7, 1.0) == pytest.approx(0.45227, abs=5e-6)
     assert mean_age(Order.RANDOM, 1.7, 1.0) == pytest.approx(0.26114, abs=5e-6)
     r = np.linspace(0.5, 4, 35_001)

@@ -1,4 +1,4 @@
-"""Told pages: what is believed after hints, what silence says, and the best of very many."""
+"""Hinted pages: beliefs, the effect of missing hints, and the best of very many pages."""
 
 import numpy as np
 import pytest
@@ -23,7 +23,7 @@ SCALE_S = 10 * DAY
 COVERAGE = Coverage(0.1, 0.0)
 
 
-def told(*hints, trust=0.5, belief=None, table=TABLE):
+def hinted(*hints, trust=0.5, belief=None, table=TABLE):
     for at in hints:
         belief = update_belief(
             belief,
@@ -38,39 +38,41 @@ def told(*hints, trust=0.5, belief=None, table=TABLE):
     return belief
 
 
-def price(belief, at, untold=0.0, since_s=0.0):
+def value_of(belief, at, unhinted=0.0, since_s=0.0):
     one = np.array([belief]).T
     rest = {"scale_s": np.array([SCALE_S]), "coverage": COVERAGE, "table": TABLE}
-    return hinted_values(one, np.array([untold]), at, since_s=np.array([since_s]), **rest)[0]
+    return hinted_values(one, np.array([unhinted]), at, since_s=np.array([since_s]), **rest)[0]
 
 
-def test_a_sure_hint_leaves_no_other_reading():
-    belief = told(NOW, trust=1.0)
+def test_a_hint_of_trust_1_leaves_only_its_reading():
+    belief = hinted(NOW, trust=1.0)
     assert (belief.known, belief.earlier, belief.latest) == (0.0, 0.0, 1.0)
     assert belief.latest_at == NOW
 
 
-def test_a_worthless_hint_leaves_the_page_as_it_was():
-    assert price(told(NOW, trust=1e-12), NOW + DAY, untold=777.0) == pytest.approx(777.0, rel=1e-6)
+def test_a_hint_of_trust_0_does_not_change_the_value():
+    assert value_of(hinted(NOW, trust=1e-12), NOW + DAY, unhinted=777.0) == pytest.approx(
+        777.0, rel=1e-6
+    )
 
 
 def test_hints_of_one_change_confirm_each_other():
-    once, twice = told(NOW), told(NOW, NOW + 5.0)
+    once, twice = hinted(NOW), hinted(NOW, NOW + 5.0)
     assert twice.latest > once.latest
     assert twice.known < once.known
     assert twice.true_hints == once.true_hints
 
 
-def test_weights_are_those_of_bayes():
-    belief = told(NOW, trust=0.5)
+def test_weights_follow_bayes_rule():
+    belief = hinted(NOW, trust=0.5)
     hazard = TABLE.hazard(5 * DAY / SCALE_S)
     assert belief.latest == pytest.approx(hazard / (hazard + 1.0))
 
 
-def test_silence_speaks_against_a_hint_where_changes_come_in_bursts():
+def test_missing_hints_lower_a_hint_where_changes_come_in_bursts():
     mass = np.array([0.6, *np.full(20, 0.001), 0.38])
     bursty = VisitValueTable(Renewal(SHAPE_EDGES, mass / mass.sum()))
-    row = told(NOW, table=bursty)
+    row = hinted(NOW, table=bursty)
     kept = [
         row.latest
         * bursty.survival(wait / SCALE_S) ** 0.9
@@ -81,18 +83,18 @@ def test_silence_speaks_against_a_hint_where_changes_come_in_bursts():
     assert kept[2] < 0.6 * kept[0]
 
 
-def test_a_page_silent_for_ages_keeps_a_price():
-    assert price(told(NOW), NOW + 4000 * DAY, untold=5.0) > 1.0
+def test_a_page_without_hints_for_years_keeps_a_value():
+    assert value_of(hinted(NOW), NOW + 4000 * DAY, unhinted=5.0) > 1.0
 
 
-def test_a_page_that_always_changes_soon_again_is_not_forgotten():
+def test_a_page_that_always_changes_again_soon_is_not_forgotten():
     at = NOW + 60.0
-    prices = [price(told(NOW, trust=1.0), at, since_s=days * DAY) for days in (1, 100, 1000)]
-    assert prices == sorted(prices)
-    assert prices[2] > 20 * DAY
+    values = [value_of(hinted(NOW, trust=1.0), at, since_s=days * DAY) for days in (1, 100, 1000)]
+    assert values == sorted(values)
+    assert values[2] > 20 * DAY
 
 
-def test_silence_within_the_lag_says_nothing():
+def test_missing_hints_within_the_lag_have_no_effect():
     coverage = Coverage(0.2, 3600.0)
     changed = np.array([0.0, 0.3, 0.9])
     assert coverage.silence_factor(changed, np.zeros(3)) == pytest.approx(1.0)
@@ -102,7 +104,7 @@ def test_silence_within_the_lag_says_nothing():
     assert Coverage(1.0, 0.0).silence_factor(changed, changed) == pytest.approx(1.0)
 
 
-def test_a_page_never_visited_is_stale_for_sure():
+def test_a_page_never_visited_is_certainly_stale():
     belief = update_belief(
         None,
         NOW,
@@ -117,7 +119,7 @@ def test_a_page_never_visited_is_stale_for_sure():
 
 
 @pytest.mark.parametrize("count", [1, BLOCK, 5 * BLOCK + 7])
-def test_the_best_of_many_is_found_while_pages_come_and_go(count):
+def test_best_is_found_while_pages_are_added_and_removed(count):
     rng = np.random.default_rng(count)
     pages, values = HintedPages(), {}
 
@@ -144,7 +146,7 @@ def test_the_best_of_many_is_found_while_pages_come_and_go(count):
             del values[gone]
 
 
-def test_all_of_many_pages_are_priced_again_in_turn():
+def test_all_of_many_pages_are_revalued_in_turn():
     pages = HintedPages()
     count = 3 * BLOCK + 5
     for slot in range(count):

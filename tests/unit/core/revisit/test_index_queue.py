@@ -1,4 +1,4 @@
-"""The queue behind the index policy where there are very many pages: a pick is bounded work."""
+"""The queue of the index policy with very many pages: bounded work per pick."""
 
 import numpy as np
 
@@ -11,7 +11,7 @@ COUNT, AT_ONCE = 150_000, 16_384
 
 
 class Counting(VisitValueTable):
-    """Counts the pages priced in one call."""
+    """Counts the pages valued in one call."""
 
     most = 0
 
@@ -20,8 +20,8 @@ class Counting(VisitValueTable):
         return super().values(age, scale_s, since_s)
 
 
-def many(count):
-    """Return pages of one host, the queue of all of them, and the table that prices them."""
+def queue_of(count):
+    """Return pages of one host, the queue of all of them, and their value table."""
     rng = np.random.default_rng(0)
     table = Counting(default_scale_model().shape)
     pages = IndexPages(table)
@@ -35,30 +35,30 @@ def many(count):
 
 
 def pick(pages, queue, at):
-    """Visit the best page; return what it was worth."""
+    """Visit the best page; return its visit value."""
     assert queue.first_new() == -1
-    slot, worth = queue.best(at)
+    slot, value = queue.best(at)
     queue.remove(slot)
     pages.set_visit(slot, at)
     queue.push_visited(slot)
-    return worth
+    return value
 
 
-def test_no_pick_prices_all_pages():
-    pages, queue, table = many(COUNT)
+def test_no_pick_values_all_pages():
+    pages, queue, table = queue_of(COUNT)
     for k in range(3_000):
         pick(pages, queue, NOW + k)
     assert len(queue) == COUNT
     assert 0 < table.most <= AT_ONCE
 
 
-def test_once_all_were_seen_every_pick_is_within_a_hundredth_of_the_best():
-    pages, queue, _ = many(COUNT)
+def test_after_the_first_sweep_every_pick_is_within_a_percent_of_the_best():
+    pages, queue, _ = queue_of(COUNT)
     step_s = DAY / (0.3 * COUNT)
     for k in range(COUNT // AT_ONCE + 2):
         pick(pages, queue, NOW + k * step_s)
     for k in range(20, 12_000):
         at = NOW + k * step_s
         best = None if k % 100 else float(pages.values(np.arange(COUNT), at).max())
-        worth = pick(pages, queue, at)
-        assert best is None or worth >= 0.99 * best
+        value = pick(pages, queue, at)
+        assert best is None or value >= 0.99 * best

@@ -1,4 +1,4 @@
-"""The queue whose near end alone is in order: many slots, equal and endless keys, keyed anew."""
+"""The partially ordered queue: many slots, equal and infinite keys, rekeying."""
 
 import math
 
@@ -25,20 +25,20 @@ def test_many_slots_leave_in_order_of_their_keys():
     assert len(queue) == 0
 
 
-def test_slots_without_a_key_stay_outside_and_endless_ones_come_last():
+def test_slots_with_key_nan_stay_outside_and_infinite_ones_come_last():
     queue = PartialHeap()
     queue.load(np.array([math.inf, 3.0, math.nan, -1.0, math.inf]))
     assert 2 not in queue
     assert drained(queue) == [3, 1, 0, 4]
 
 
-def test_equal_keys_are_all_at_the_near_end():
+def test_slots_with_equal_keys_all_leave():
     queue = PartialHeap()
     queue.load(np.full(5_000, 7.0))
     assert sorted(drained(queue)) == list(range(5_000))
 
 
-def test_keys_move_both_ways_across_the_near_end():
+def test_first_is_the_least_key_after_random_pushes():
     rng = np.random.default_rng(1)
     queue, model = PartialHeap(), dict(enumerate(rng.normal(size=3_000).tolist()))
     queue.load(np.array(list(model.values())))
@@ -55,7 +55,7 @@ def test_keys_move_both_ways_across_the_near_end():
     assert queue.members().tolist() == sorted(model)
 
 
-def test_slots_pushed_again_and_again_do_not_pile_up():
+def test_repeated_pushes_do_not_accumulate_entries():
     queue = PartialHeap()
     queue.load(np.arange(100.0))
     queue.first()
@@ -65,7 +65,7 @@ def test_slots_pushed_again_and_again_do_not_pile_up():
     assert queue.first() == 49_999 % 100
 
 
-def test_all_may_be_keyed_anew():
+def test_all_slots_can_be_rekeyed():
     queue = PartialHeap()
     keys = np.arange(1_000.0)
     queue.load(keys)
@@ -74,7 +74,7 @@ def test_all_may_be_keyed_anew():
     assert queue.first() == 999
 
 
-def test_moved_slots_come_in_their_new_order_and_absent_ones_stay_absent():
+def test_moved_slots_leave_in_their_new_order_and_removed_ones_stay_away():
     rng = np.random.default_rng(3)
     keys = rng.normal(size=20_000)
     queue = PartialHeap()

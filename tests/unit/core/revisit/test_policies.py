@@ -1,4 +1,4 @@
-"""The interface every policy keeps, and round robin."""
+"""The policy interface, and round robin."""
 
 import numpy as np
 import pytest
@@ -18,7 +18,7 @@ def turns(policy, count, *, now=1e9, step=1.0):
     return order
 
 
-def test_oldest_visit_first_and_new_pages_before_all():
+def test_new_pages_come_first_then_the_oldest_visit():
     policy = UniformPolicy()
     policy.add(1, 500.0)
     policy.add(2, 300.0)
@@ -48,7 +48,7 @@ def test_a_page_removed_in_flight_stays_away():
 
 
 @pytest.mark.parametrize("jump", [-86_400.0, 86_400.0])
-def test_a_clock_that_jumps_changes_no_turn(jump):
+def test_a_clock_jump_does_not_change_the_order(jump):
     policy = UniformPolicy()
     policy.load([1, 2, 3])
     assert turns(policy, 4) == [1, 2, 3, 1]
@@ -56,13 +56,13 @@ def test_a_clock_that_jumps_changes_no_turn(jump):
     assert turns(policy, 4, now=1e9 + 10) == [3, 1, 2, 3]
 
 
-def test_a_last_visit_in_the_future_waits_one_round_only():
+def test_a_last_visit_in_the_future_waits_only_one_round():
     policy = UniformPolicy()
     policy.load([1, 2], [1e9 + 86_400, 1e9 - 5])
     assert turns(policy, 5) == [2, 1, 2, 1, 2]
 
 
-def test_a_slot_is_used_again_and_a_page_is_held_once():
+def test_a_slot_is_reused_and_a_page_is_held_once():
     policy = UniformPolicy()
     policy.load(np.arange(3))
     policy.remove(1)
@@ -73,7 +73,7 @@ def test_a_slot_is_used_again_and_a_page_is_held_once():
         policy.load([9])
 
 
-def test_nothing_to_visit():
+def test_an_empty_policy_selects_nothing():
     policy = UniformPolicy()
     policy.load([])
     policy.remove(1)

@@ -36,12 +36,12 @@ def test_slots_are_shared_as_allocated(make):
     policy.load([1, 2, 3])
     policy.set_frequencies([1, 2, 3], [0.1, 0.2, 0.7])
     count = Counter(picks(policy, 3000))
-    # In flight pages cannot be drawn, but with one at a time nobody waits for another.
+    # A page in flight cannot be drawn, but only one is in flight at a time.
     assert count[2] / 3000 == pytest.approx(0.2, abs=0.04)
     assert count[3] / 3000 == pytest.approx(0.7, abs=0.04)
 
 
-def test_the_bulk_schedule_is_the_one_page_by_page():
+def test_bulk_schedule_equals_page_by_page_selection():
     pages = np.arange(50)
     frequency = np.random.default_rng(0).lognormal(0, 1, 50)
     policy = MergePolicy()
@@ -51,7 +51,7 @@ def test_the_bulk_schedule_is_the_one_page_by_page():
 
 
 def test_merge_of_random_phases_is_nearly_equally_spaced():
-    # One page at twice the frequency of forty others: clumped phases kept .594, hashed ones .999.
+    # One page at twice the frequency of forty others: equal phases kept .594, hashed ones .999.
     pages = np.arange(41)
     frequency = np.where(pages == 0, 2.0, 1.0)
     slot = 1.0 / frequency.sum()
@@ -61,7 +61,7 @@ def test_merge_of_random_phases_is_nearly_equally_spaced():
     assert fresh / mean_freshness(Order.FIXED, rate, 2.0) > 0.99
 
 
-def test_merge_of_many_pages_keeps_927_of_equal_spacing():
+def test_merge_of_many_pages_keeps_92_7_percent_of_equal_spacing():
     # The limit with many pages and random phases; its least value over the rates is .92725.
     rng = np.random.default_rng(2)
     pages = np.arange(4000)
@@ -74,14 +74,14 @@ def test_merge_of_many_pages_keeps_927_of_equal_spacing():
     assert fresh / mean_freshness(Order.FIXED, rate, 1.0) > 0.927
 
 
-def test_phases_repeat_and_fill_the_interval():
+def test_phases_are_repeatable_and_uniform():
     phases = np.array([phase(page) for page in range(10_000)])
     assert phase(17) == phases[17]
     assert 0 < phases.min() < 0.001 < 0.999 < phases.max() < 1
     assert phases.mean() == pytest.approx(0.5, abs=0.01)
 
 
-def test_a_new_frequency_stretches_the_interval_under_way():
+def test_a_new_frequency_scales_the_current_interval():
     policy = MergePolicy()
     policy.load([1, 2])
     policy.set_frequencies([1, 2], [1.0, 1.0])
@@ -91,7 +91,7 @@ def test_a_new_frequency_stretches_the_interval_under_way():
     assert count[1] == pytest.approx(400, abs=10)
 
 
-def test_given_up_pages_wait_behind_all_others():
+def test_given_up_pages_come_after_all_others():
     policy = MergePolicy()
     policy.load([1, 2])
     policy.set_frequencies([1, 2], [1.0, 0.0])
@@ -112,7 +112,7 @@ def test_delayed_never_runs_ahead_and_idles_when_nothing_is_due():
     assert None not in picks(slow, 200, start=50.0)[10:]
 
 
-def test_random_draws_all_alike_and_repeats_with_its_seed():
+def test_random_draws_uniformly_and_repeatably():
     first, second = RandomPolicy(seed=5), RandomPolicy(seed=5)
     for policy in (first, second):
         policy.load(np.arange(10))
@@ -121,7 +121,7 @@ def test_random_draws_all_alike_and_repeats_with_its_seed():
     assert min(Counter(drawn).values()) > 400
 
 
-def test_fenwick_finds_by_share_and_survives_zeros():
+def test_fenwick_finds_by_share_and_skips_zero_weights():
     tree = Fenwick()
     for slot, weight in enumerate([0.0, 1.0, 0.0, 3.0]):
         tree.set(slot, weight)
@@ -134,7 +134,7 @@ def test_fenwick_finds_by_share_and_survives_zeros():
 
 
 @pytest.mark.parametrize("policy", ["merge", "delayed"])
-def test_an_allocation_in_parts_is_the_same_allocation(policy):
+def test_an_allocation_in_parts_gives_the_same_order(policy):
     chance = np.random.default_rng(5)
     pages, frequency = np.arange(200), chance.lognormal(-5.0, 1.0, 200)
     orders = []
@@ -154,7 +154,7 @@ def test_an_allocation_in_parts_is_the_same_allocation(policy):
 
 
 @pytest.mark.parametrize("policy", ["merge", "delayed", "random-f"])
-def test_an_allocation_hands_out_no_page_in_flight(policy):
+def test_an_allocation_does_not_select_a_page_in_flight(policy):
     held = FACTORIES[policy]()
     held.load(np.arange(3), np.zeros(3))
     flying = held.select(1000.0)
@@ -165,7 +165,7 @@ def test_an_allocation_hands_out_no_page_in_flight(policy):
     assert sorted(page for page in later if page is not None) == sorted({0, 1, 2} - {flying})
 
 
-def test_pages_without_a_frequency_count_with_the_mean_of_the_others():
+def test_pages_without_a_frequency_have_the_mean_of_the_others():
     held = FACTORIES["random-f"]()
     held.load(np.arange(100), np.zeros(100))
     held.set_frequencies(np.arange(99), np.full(99, 1e-6))

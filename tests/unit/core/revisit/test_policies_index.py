@@ -1,4 +1,4 @@
-"""INDEX: the pick is the argmax, the record is small, the past and hints count."""
+"""INDEX: the pick is the best page, memory per page is small, history and hints count."""
 
 import tracemalloc
 
@@ -36,7 +36,7 @@ def loaded(count, **options):
     return policy
 
 
-def test_every_pick_is_within_a_hundredth_of_the_best():
+def test_every_pick_is_within_a_percent_of_the_best():
     count, budget = 3000, 0.3
     policy = loaded(count)
     rng = np.random.default_rng(1)
@@ -64,7 +64,7 @@ def test_a_page_costs_at_most_64_bytes():
     assert (held - before) / len(known) <= 64
 
 
-def test_a_page_that_changes_and_stands_is_visited_more_than_one_that_never_changes():
+def test_a_changing_page_is_visited_more_than_one_that_never_changes():
     history = {1: NOW - np.arange(40, 0, -1) * 5 * DAY, 2: np.array([NOW - 900 * DAY])}
     instants = np.concatenate([history[1], history[2]])
     policy = IndexPolicy(fit_scale(instants, np.array([0, 40, 41]), at=NOW))
@@ -83,7 +83,7 @@ def test_a_page_that_changes_and_stands_is_visited_more_than_one_that_never_chan
     assert turns.count(1) > turns.count(2) > 0
 
 
-def test_importance_multiplies_the_worth():
+def test_importance_multiplies_the_value():
     policy = IndexPolicy()
     policy.load([1, 2, 3, 4], np.full(4, NOW), [1.0, 1.0, 8.0, 0.0])
     turns = []
@@ -95,7 +95,7 @@ def test_importance_multiplies_the_worth():
     assert 4 not in turns
 
 
-def test_new_pages_come_first_and_calm_ones_before_lively_ones():
+def test_new_pages_come_first_and_the_longest_unchanged_before_others():
     known = records(2)
     known["last_change_at"] = [NOW - DAY, NOW - 100 * DAY]
     known["last_visit_at"] = NOW
@@ -106,7 +106,7 @@ def test_new_pages_come_first_and_calm_ones_before_lively_ones():
     assert [policy.select(NOW) for _ in range(3)] == [11, 10, 12]
 
 
-def test_a_hint_brings_a_page_forward_and_an_old_one_does_not():
+def test_a_new_hint_brings_a_page_forward_and_an_old_one_does_not():
     policy = IndexPolicy()
     policy.load(np.arange(5), np.full(5, NOW))
     policy.record_hint(3, NOW - 10.0)
@@ -125,7 +125,7 @@ def test_a_hint_for_a_page_in_flight_is_not_lost():
     assert policy.select(NOW + 3 * DAY) == flying
 
 
-def test_a_page_given_back_is_still_known_to_be_stale():
+def test_a_released_page_keeps_its_hint():
     policy = IndexPolicy()
     policy.load(np.arange(5), np.full(5, NOW))
     policy.record_hint(4, NOW + DAY)
@@ -134,7 +134,7 @@ def test_a_page_given_back_is_still_known_to_be_stale():
     assert policy.select(NOW + 3 * DAY) == 4
 
 
-def test_silence_of_a_complete_source_makes_less_urgent_and_of_a_lossy_one_is_audited():
+def test_pages_without_hints_are_visited_more_if_the_source_is_lossy():
     audited = {}
     for missed_share in (0.02, 0.5):
         policy = IndexPolicy()
@@ -151,7 +151,7 @@ def test_silence_of_a_complete_source_makes_less_urgent_and_of_a_lossy_one_is_au
     assert 0 < audited[0.02] < audited[0.5]
 
 
-def test_a_doubtful_hint_counts_less_on_a_calm_page_than_on_a_lively_one():
+def test_a_doubtful_hint_counts_more_on_a_page_that_changes_often():
     known = records(2)
     known["last_visit_at"], known["last_change_at"] = NOW, NOW - 5 * DAY
     for page, interval_s in enumerate((DAY, 60 * DAY)):
@@ -166,7 +166,7 @@ def test_a_doubtful_hint_counts_less_on_a_calm_page_than_on_a_lively_one():
     assert lively.latest > 1.5 * calm.latest > 0.0
 
 
-def test_the_scale_of_a_visit_is_the_scale_of_the_fit():
+def test_page_scale_equals_the_scale_of_the_model():
     rng = np.random.default_rng(4)
     instants = np.cumsum(rng.exponential(3 * DAY, 60)) + NOW - 400 * DAY
     model = fit_scale(instants, np.array([0, 60]), at=NOW)
@@ -178,7 +178,7 @@ def test_the_scale_of_a_visit_is_the_scale_of_the_fit():
     )
 
 
-def test_waits_are_never_longer_than_the_worth_asks():
+def test_waits_end_before_the_value_is_reached():
     rng = np.random.default_rng(0)
     age, scale = 10.0 ** rng.uniform(-4, 2, 500), 10.0 ** rng.uniform(3, 7, 500)
     table = VisitValueTable(fit_scale(np.zeros(0), np.zeros(1, np.int64), at=0.0).shape)

@@ -1,4 +1,4 @@
-"""What every policy keeps: one visit at a time, nobody lost, whatever the clock does."""
+"""Rules of all policies: one visit at a time, no page lost, clock jumps tolerated."""
 
 import numpy as np
 import pytest
@@ -49,7 +49,7 @@ def visit(policy, now, *, changed=True):
     return page
 
 
-def test_many_pages_are_looked_for_at_once(policy):
+def test_contains_many_agrees_with_in(policy):
     policy.load([7, 8, 9])
     policy.add(3, NOW)
     policy.remove(8)
@@ -58,7 +58,7 @@ def test_many_pages_are_looked_for_at_once(policy):
     assert policy.contains_many([]).tolist() == []
 
 
-def test_new_pages_are_handed_out_once_each(policy):
+def test_new_pages_are_selected_once_each(policy):
     policy.load([7, 8, 9])
     assert sorted(policy.select(NOW) for _ in range(3)) == [7, 8, 9]
     assert policy.select(NOW) is None
@@ -66,7 +66,7 @@ def test_new_pages_are_handed_out_once_each(policy):
     assert policy.select(NOW) == 8
 
 
-def test_an_empty_host_has_nothing(policy):
+def test_an_empty_host_selects_nothing(policy):
     policy.load([])
     assert policy.select(NOW) is None
     assert len(policy) == 0
@@ -77,7 +77,7 @@ def test_a_host_of_one_page_visits_it_again(eager):
     assert [visit(eager, NOW + k) for k in range(4)] == [5, 5, 5, 5]
 
 
-def test_everyone_gets_a_turn_within_a_few_rounds(eager):
+def test_every_page_is_visited_within_a_few_rounds(eager):
     pages = list(range(40))
     eager.load(pages)
     allocate(eager, pages)
@@ -85,7 +85,7 @@ def test_everyone_gets_a_turn_within_a_few_rounds(eager):
     assert set(seen) == set(pages)
 
 
-def test_unknown_pages_are_no_error(policy):
+def test_unknown_pages_are_ignored(policy):
     policy.add(1, None)
     policy.remove(2)
     policy.record_visit(2, NOW, None)
@@ -114,7 +114,7 @@ def test_a_failed_visit_does_not_block_the_host(eager):
 
 
 @pytest.mark.parametrize("jump", [-86_400.0, 86_400.0])
-def test_a_clock_that_jumps_starves_nobody(policy, jump):
+def test_a_clock_jump_starves_no_page(policy, jump):
     pages = list(range(10))
     policy.load(pages)
     allocate(policy, pages, 1e-3)
@@ -126,7 +126,7 @@ def test_a_clock_that_jumps_starves_nobody(policy, jump):
     assert set(pages) <= set(after)
 
 
-def test_pages_come_and_go_while_it_runs(policy):
+def test_pages_are_added_and_removed_while_it_runs(policy):
     rng = np.random.default_rng(1)
     held = set()
     for k in range(600):
@@ -142,7 +142,7 @@ def test_pages_come_and_go_while_it_runs(policy):
         assert len(policy) == len(held)
 
 
-def test_weights_are_accepted_while_it_runs(policy):
+def test_weights_are_set_while_it_runs(policy):
     policy.load(np.arange(20), np.full(20, NOW - 1e5), np.linspace(0, 2, 20))
     allocate(policy, list(range(20)), 1e-3)
     policy.set_weight(3, 5.0)
@@ -160,7 +160,7 @@ def records(rates):
 
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("rates", [[0.0] * 6, [np.inf] * 6, [0.0, np.inf, 1e-30, 1e30, 1e-5, 1e-6]])
-def test_pages_that_never_or_always_change_take_turns_like_others(name, rates):
+def test_pages_that_never_or_always_change_use_every_slot(name, rates):
     pages = PageQueue(1, 1, name, discovery_share=0.5, min_revisit_s=0.0)
     numbers = np.arange(1, 7)
     pages.load_visited(VisitedPages(numbers, np.full(6, NOW - 1e5)), NOW)
@@ -173,12 +173,12 @@ def test_pages_that_never_or_always_change_take_turns_like_others(name, rates):
             taken.append(page)
             pages.visited(page, now, VisitObservation(page % 2 == 0))
     assert set(taken) <= set(numbers.tolist())
-    # DELAYED keeps a slot free where no frequency asks for it; nobody else does.
+    # Only DELAYED keeps a slot free when no page is due.
     assert len(taken) == 60 or name == "delayed"
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_without_any_bandwidth_a_free_slot_is_used_all_the_same(name):
+def test_without_bandwidth_a_free_slot_is_still_used(name):
     policy = FACTORIES[name]()
     policy.load([1, 2, 3], np.full(3, NOW - 1e5))
     if isinstance(policy, FrequencyPolicy):

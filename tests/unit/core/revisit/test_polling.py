@@ -1,4 +1,4 @@
-"""Polls: between too many and too late, and none where they earn nothing."""
+"""Poll intervals: not too short, not too long, and no polls that gain nothing."""
 
 import math
 
@@ -16,7 +16,7 @@ def pages(count=100, rate=1 / DAY):
     return survival_curves([None] * count, np.full(count, rate))
 
 
-def test_the_interval_is_the_best_of_all():
+def test_the_planned_interval_is_the_best():
     source, slots = HintQuality(5.0, 0.02, 0.95), 100 / DAY
     found = plan_polls(pages(), slots, source)
     for factor in (0.2, 0.5, 2.0, 5.0):
@@ -28,7 +28,7 @@ def test_the_interval_is_the_best_of_all():
     assert found.slots_share == pytest.approx(1 / (found.interval_s * slots))
 
 
-def test_dear_polls_are_rarer_and_never_take_more_than_their_share():
+def test_expensive_polls_are_rarer_and_limited_to_their_share():
     source, slots = HintQuality(5.0, 0.02, 0.95), 100 / DAY
     cheap, dear = (plan_polls(pages(), slots, source, requests=cost) for cost in (1.0, 5.0))
     assert dear.interval_s > cheap.interval_s
@@ -40,26 +40,26 @@ def test_dear_polls_are_rarer_and_never_take_more_than_their_share():
     ("rate", "slots", "source"),
     [
         (1e-9, 1.0, HintQuality(5.0)),  # nothing changes
-        (1 / DAY, 10.0, HintQuality(5.0)),  # slots without end
-        (1 / DAY, 1e-3, HintQuality(5.0, 1.0, 0.9)),  # tells nothing
-        (1 / DAY, 1e-3, HintQuality(5.0, 0.9, 0.02)),  # lies
+        (1 / DAY, 10.0, HintQuality(5.0)),  # far more slots than needed
+        (1 / DAY, 1e-3, HintQuality(5.0, 1.0, 0.9)),  # reports nothing
+        (1 / DAY, 1e-3, HintQuality(5.0, 0.9, 0.02)),  # mostly false
     ],
 )
-def test_a_source_that_earns_nothing_is_not_polled(rate, slots, source):
+def test_a_source_that_gains_nothing_is_not_polled(rate, slots, source):
     found = plan_polls(pages(rate=rate), slots, source)
     assert found.interval_s is None
     assert found.slots_share == 0.0
     assert found.freshness == found.without
 
 
-def test_a_second_source_earns_what_the_first_leaves():
+def test_a_second_source_gains_less():
     slots, good = 100 / DAY, HintQuality(60.0, 0.05, 0.95)
     alone = plan_polls(pages(), slots, good)
     beside = plan_polls(pages(), slots, good, beside=HintQuality(60.0, 0.1, 0.95))
     assert beside.gain < 0.5 * alone.gain
 
 
-def test_two_sources_miss_together_what_both_miss():
+def test_combined_sources_miss_what_both_miss():
     both = combine_quality(HintQuality(10.0, 0.2, 0.9), HintQuality(100.0, 0.5, 0.5))
     assert both.missed_share == pytest.approx(0.1)
     assert both.lag_s == pytest.approx((0.8 * 10 + 0.1 * 100) / 0.9)
@@ -74,14 +74,14 @@ def test_a_sample_stands_for_all_pages():
     assert sample.freshness == pytest.approx(whole.freshness, abs=1e-3)
 
 
-def test_what_was_learnt_says_how_hints_come():
-    learnt = Reliability()
-    learnt.lagged(30.0)
-    told = hint_quality(learnt, interval_s=100.0)
-    assert told.lag_s == pytest.approx(learnt.lag_s() + 50.0)
-    assert (told.trust, told.missed_share) == (learnt.trust, learnt.missed_share)
+def test_hint_quality_comes_from_the_reliability():
+    reliability = Reliability()
+    reliability.learn_lag(30.0)
+    told = hint_quality(reliability, interval_s=100.0)
+    assert told.lag_s == pytest.approx(reliability.lag_s() + 50.0)
+    assert (told.trust, told.missed_share) == (reliability.trust, reliability.missed_share)
     assert math.isclose(told.missed_share, 0.1)
 
 
-def test_no_pages_need_no_poll():
+def test_no_pages_are_not_polled():
     assert plan_polls(survival_curves([], []), 1.0, HintQuality(5.0)).interval_s is None
