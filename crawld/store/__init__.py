@@ -1,5 +1,5 @@
-"""The one SQLite file: SQL lives in this folder and nowhere else.
+"""The SQLite file: all SQL of crawld is in this package.
 
-`database` opens the file and runs the sync functions of the other modules, each of which takes a
-connection first and knows one group of tables.
+`engine.database` opens the file and runs the sync functions of the other modules. Each of them
+takes a connection first and knows one group of tables.
 """

@@ -370,15 +370,5 @@ def of_page(
     return [_row(row) for row in rows]
 
 
-def header_block(connection: apsw.Connection, visit_id: int) -> bytes | None:
-    """Return the packed response headers of an attempt, None if nothing was answered."""
-    block: bytes | None = connection.execute(
-        "SELECT coalesce(visit.headers, version.headers)"
-        " FROM visit LEFT JOIN version USING (version_id) WHERE visit_id = ?",
-        (visit_id,),
-    ).get
-    return block
-
-
 def _row(row: tuple[Any, ...]) -> VisitRow:
     return VisitRow(*row)._replace(outcome=Outcome(row[5]))

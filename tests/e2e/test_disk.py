@@ -104,7 +104,7 @@ def test_a_second_signal_ends_a_daemon_whose_disk_stays_full(simweb, crawld, dis
     assert not crawld.process.exits_within(0.5)  # it waits for room
     crawld.process.send(signal.SIGTERM)
     assert crawld.wait() == 2
-    assert "what waited was not stored" in crawld.output()
+    assert "pending writes were not stored" in crawld.output()
     assert "Traceback" not in crawld.output()
     (disk / "ballast").unlink()
     stored = dict(query_rows(crawld, "SELECT visit_id, visited_at FROM visit"))

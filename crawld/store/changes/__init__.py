@@ -1,1 +1,1 @@
-"""Rows about change: models, exact changes, hints and their sources."""
+"""Tables about change: models, exact changes, hints and their sources."""

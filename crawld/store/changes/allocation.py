@@ -1,6 +1,6 @@
-"""What an allocation reads and leaves: models with weights, host by host, and prices of hosts.
+"""Input and result of an allocation: weighted models, host by host, and the prices of hosts.
 
-A page's frequency follows from the price of its host and its own model; no page row is written.
+The price of a page's host and its own model determine its frequency; no page row is written.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from crawld.store.changes.model import BEFORE_FIRST
 
 
 class WeightedModel(NamedTuple):
-    """The model of one page to come back to; rows are in the order of hosts, then of URL hashes."""
+    """The model of one page to revisit; rows are in the order of hosts, then of URL hashes."""
 
     page_id: int
     host_id: int
@@ -43,9 +43,9 @@ def batch(
 
     Args:
         connection: any.
-        after: where to go on.
-        last_host: the last host to be read.
-        limit: the most models.
+            after: (host_id, url_hash) of the last model already read.
+            last_host: host_id of the last host to read.
+            limit: the most models.
     """
     rows = connection.execute(
         f"{_SELECT} WHERE (host_id, url_hash) > (?, ?) AND host_id <= ?"
@@ -58,7 +58,7 @@ def batch(
 def updated_since(
     connection: apsw.Connection, host_id: int, site_id: int, since: float, *, limit: int
 ) -> list[WeightedModel]:
-    """Return the models that visits have brought up to date since an instant."""
+    """Return the models of pages visited since a time."""
     rows = connection.execute(
         f"{_SELECT} WHERE host_id = ? AND site_id = ? AND last_visit_at >= ?"
         " AND state IN ('visited', 'gone') LIMIT ?",
@@ -68,7 +68,7 @@ def updated_since(
 
 
 def put_prices(connection: apsw.Connection, prices: Iterable[tuple[int, float]]) -> None:
-    """Store the price of some hosts (host_id, weighted fresh seconds a visit)."""
+    """Store prices of hosts (host_id, weighted fresh seconds per visit)."""
     connection.executemany(
         "UPDATE host SET price = ? WHERE host_id = ?",
         [(price, host_id) for host_id, price in prices],
@@ -86,7 +86,7 @@ def price_of(connection: apsw.Connection, host_id: int) -> float | None:
 def revisit_pages(
     connection: apsw.Connection, host_id: int, site_id: int
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float64], npt.NDArray[np.float64]]:
-    """Return pages (numbers, last visits, weights) to come back to, the oldest visit first."""
+    """Return pages to revisit (page_ids, last visits, weights), the oldest visit first."""
     rows = connection.execute(
         "SELECT page_id, last_visit_at, importance FROM page"
         " WHERE host_id = ? AND site_id = ? AND state IN ('visited', 'gone') AND retry_at IS NULL"

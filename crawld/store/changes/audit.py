@@ -1,4 +1,4 @@
-"""Random visits: what is drawn from, and what they found, counted by site, host and day."""
+"""Random visits: the copies to draw from, and the results by site, host and day."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from crawld.core.audit import AuditResult
 
 
 class CopyCount(NamedTuple):
-    """How many copies a site holds of a host."""
+    """How many copies a site has on a host."""
 
     site_id: int
     host_id: int
@@ -18,7 +18,7 @@ class CopyCount(NamedTuple):
 
 
 class AuditRow(NamedTuple):
-    """What the audits of one day found on one host of a site."""
+    """The audit results of one day on one host of a site."""
 
     site_id: int
     host_id: int
@@ -31,7 +31,7 @@ _HELD = "state = 'visited' AND version_id IS NOT NULL AND requisite = 0"
 
 
 def count_copies(connection: apsw.Connection) -> list[CopyCount]:
-    """Return how many copies there are by site and host; reads an index of the pages held."""
+    """Return how many copies there are by site and host; reads only an index."""
     rows = connection.execute(
         f"SELECT site_id, host_id, count(*) FROM page WHERE {_HELD} GROUP BY site_id, host_id"
     )
@@ -39,9 +39,9 @@ def count_copies(connection: apsw.Connection) -> list[CopyCount]:
 
 
 def page_at(connection: apsw.Connection, site_id: int, host_id: int, position: int) -> int | None:
-    """Return the page at a position among the copies held of a host, None beyond the last.
+    """Return the page_id at a position among the copies of a host, None beyond the last.
 
-    The order is that of the page numbers; walking there takes some 20 ns a page.
+    Pages are in the order of their page_id; reaching a position takes some 20 ns a page.
     """
     row = connection.execute(
         f"SELECT page_id FROM page INDEXED BY page_held WHERE site_id = ? AND host_id = ?"
@@ -54,7 +54,7 @@ def page_at(connection: apsw.Connection, site_id: int, host_id: int, position: i
 def hint_evidence_since(
     connection: apsw.Connection, page_id: int, since: float
 ) -> list[str | None]:
-    """Return the evidence about each source that says a page changed since an instant."""
+    """Return the evidence about each source with a hint that a page changed since a time."""
     rows = connection.execute(
         "SELECT evidence FROM hint JOIN hint_source USING (hint_source_id)"
         " WHERE page_id = ? AND last_at > ?",
@@ -66,7 +66,7 @@ def hint_evidence_since(
 def record(
     connection: apsw.Connection, site_id: int, host_id: int, day: int, found: AuditResult
 ) -> None:
-    """Count what random visits found."""
+    """Add the results of random visits."""
     connection.execute(
         "INSERT INTO audit (site_id, host_id, day, fresh, stale, unknown, expected)"
         " VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET"
@@ -77,7 +77,7 @@ def record(
 
 
 def list_since(connection: apsw.Connection, day: int) -> list[AuditRow]:
-    """Return what was found from a day on, in the order of sites, hosts and days."""
+    """Return the results from a day on, in the order of sites, hosts and days."""
     rows = connection.execute(
         "SELECT site_id, host_id, host, day, fresh, stale, unknown, expected"
         " FROM audit JOIN host USING (host_id) WHERE day >= ? ORDER BY site_id, host, day",
@@ -90,5 +90,5 @@ def list_since(connection: apsw.Connection, day: int) -> list[AuditRow]:
 
 
 def delete_before(connection: apsw.Connection, before_day: int) -> None:
-    """Drop what was found before a day."""
+    """Delete the results before a day."""
     connection.execute("DELETE FROM audit WHERE day < ?", (before_day,))

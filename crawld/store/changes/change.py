@@ -1,10 +1,10 @@
-"""Changes whose instants are exactly known.
+"""Changes whose times are exactly known.
 
-A change is one row whatever the number of times it is told: it is known by page, instant, revision
-and source, so that reading a history again, or twice at once, adds nothing. Rows lie in order of
-page and time, hence a history of a million changes is one range of the table.
+A change is one row, however often it is reported: its key is page, time, revision and source, so
+that reading a history again, or twice at once, adds nothing. Rows lie in the order of page and
+time, so that a history of a million changes is one range of the table.
 
-Two revisions may share an instant, and revision ids need not grow with time: the key holds both.
+Two revisions may have the same time, and revision ids need not grow with time: the key holds both.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ class Change(NamedTuple):
     """One change of a page.
 
     Attributes:
-        changed_at: instant, Unix seconds.
-        revision_id: the wiki's revision, or the entry of its log.
-        source: which of the two.
-        kind: None is an edit that brought a new text; `null` one that brought none.
-        size_bytes: size of the text.
-        digest: the first 8 bytes of the SHA-1 of the text, signed; None where it is hidden.
+            changed_at: Unix seconds.
+            revision_id: the wiki's revision, or the entry of its log.
+            source: which of the two.
+            kind: None is an edit with a new text; `null` one without.
+            size_bytes: size of the text.
+            digest: the first 8 bytes of the SHA-1 of the text, signed; None if it is hidden.
     """
 
     changed_at: float
@@ -42,7 +42,7 @@ _COLUMNS = "changed_at, revision_id, source, kind, size_bytes, digest"
 
 
 def insert(connection: apsw.Connection, page_id: int, changes: Iterable[Change]) -> int:
-    """Add changes to a page; return how many were not there."""
+    """Add changes to a page; return how many were new."""
     before = connection.total_changes()
     connection.executemany(
         f"INSERT INTO change (page_id, {_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?)"
@@ -53,7 +53,7 @@ def insert(connection: apsw.Connection, page_id: int, changes: Iterable[Change])
 
 
 def copy(connection: apsw.Connection, page_id: int, from_page_id: int) -> int:
-    """Give a page the revisions of another that shows the same text; return how many were new."""
+    """Copy the revisions of another page with the same text; return how many were new."""
     before = connection.total_changes()
     connection.execute(
         f"INSERT INTO change (page_id, {_COLUMNS}) SELECT ?, {_COLUMNS} FROM change"
@@ -76,7 +76,7 @@ def list_changes(
     Args:
         connection: any.
         page_id: the page.
-        before: only those earlier than this instant.
+            before: only those earlier than this time.
         limit: the most to return; -1: all.
     """
     rows = connection.execute(
@@ -90,7 +90,7 @@ def list_changes(
 def set_kinds(
     connection: apsw.Connection, page_id: int, kinds: Sequence[tuple[Change, Kind | None]]
 ) -> None:
-    """Say of some changes what kind they are."""
+    """Set the kinds of some changes."""
     connection.executemany(
         "UPDATE change SET kind = ? WHERE page_id = ? AND changed_at = ? AND revision_id = ?"
         " AND source = ?",

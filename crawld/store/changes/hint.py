@@ -1,12 +1,13 @@
-"""What sources told and no visit has answered yet.
+"""Hints: changes that sources report, until a visit confirms or refutes them.
 
-Rule 1: what a poll told and the cursor behind it are one transaction. Rule 2: a hint is one row a
-page and source, however often the change is told; the table is bounded by the pages held. Rule 3:
-a hint is gone in the transaction of the visit that answers it, and there its source is judged: it
-was real, or false; a change that it never told of was missed. A change that is told after a visit
-found it is late, not missed: it waits in `untold` until the source has told all up to then.
+Rule 1: the hints of a poll and the cursor after it are one transaction. Rule 2: a hint is one row
+per page and source, however often the change is reported; the number of pages bounds the table.
+Rule 3: the transaction of the visit that answers a hint deletes it and judges its source: the hint
+was real or false; a change without a hint was missed. A hint that arrives after a visit has found
+the change is late, not missed: the change waits in `untold` until the source has reported
+everything up to that visit.
 
-Many hints are few statements: rows travel as one JSON text, since on a thread each step of a
+Many hints take few statements: rows travel as one JSON text, since on a thread each step of a
 statement would wait for the interpreter lock.
 """
 
@@ -23,11 +24,11 @@ from crawld.core.change.reliability import Reliability
 from crawld.store.changes import hint_source
 
 CLOCK_S: Final = 60.0
-"""A hint heard so much later than the visit that answers it: the clock was set back."""
+"""A hint received this much later than the visit that answers it: the clock was set back."""
 
 
 class PageHint(NamedTuple):
-    """Changes of one page, by its number: the earliest, the latest, how many."""
+    """Changes of one page, by its page_id: the earliest, the latest, how many."""
 
     page_id: int
     first_at: float
@@ -47,19 +48,19 @@ class UrlHint(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PollResult:
-    """What a poll brought.
+    """The result of a poll.
 
     Attributes:
-        at: instant of the answer, Unix seconds; no change is later.
-        of_pages, of_urls: changes, one a page at most in each.
-        cursor: where the source goes on.
-        cursor_before: where it went on from; a cursor that was moved meanwhile, by a source that
-            handed something on, stays as it is, and is due at once.
-        told_until: all changes up to this instant have been told; None: as before.
-        next_poll_at: when it is asked again.
-        requests: what the poll cost. 0: it was no poll but a stream.
-        cursor_updates: cursors of other sources, moved with it: (hint_source_id, cursor).
-        also_write: what else belongs into the transaction.
+        at: time of the response, Unix seconds; no change is later.
+        of_pages, of_urls: hints, at most one per page in each.
+        cursor: where the source continues.
+        cursor_before: where it continued from. If another source has moved the cursor meanwhile,
+            the cursor stays as it is and the source is due at once.
+        told_until: all changes up to this time have been reported; None: as before.
+        next_poll_at: when to poll again.
+        requests: what the poll cost; 0: the hints came from a stream.
+        cursor_updates: new cursors of other sources: (hint_source_id, cursor).
+        also_write: more writes for the same transaction.
     """
 
     at: float
@@ -75,14 +76,14 @@ class PollResult:
 
 
 class AcceptedHint(NamedTuple):
-    """A hint that is news: the page is held, and was last visited before the change.
+    """A new hint: the page is held, and was last visited before the change.
 
     Attributes:
         page_id: the page.
-        first_at, last_at: the earliest and the latest change told.
-        told: how many.
+        first_at, last_at: the earliest and the latest change reported.
+        told: how many changes.
         last_visit_at: its last visit.
-        retry_at: instant of its own for the next visit, None: the policy decides.
+        retry_at: fixed time of the next visit, None: the policy decides.
         last_outcome: of its last visit.
     """
 
@@ -141,10 +142,10 @@ WHERE hint_source_id = ?
 def accept(
     connection: apsw.Connection, hint_source_id: int, news: PollResult
 ) -> list[AcceptedHint]:
-    """Take what a source told and move its cursor, in one transaction.
+    """Store the hints of a poll and move the cursor of its source, in one transaction.
 
     Returns:
-        The hints that are news, for the policies of their pages.
+        The new hints, for the policies of their pages.
     """
     source = hint_source.get(connection, hint_source_id)
     held = _held(connection, source, news)
@@ -197,7 +198,7 @@ def _held(
 def _late(
     connection: apsw.Connection, hint_source_id: int, told: Sequence[tuple[object, ...]], at: float
 ) -> list[float]:
-    """Take back what visits had found before it was told; return how late each hint was."""
+    """Remove changes from `untold` that are now reported; return how late each hint was."""
     if not told:
         return []
     rows = json.dumps([(row[0], row[1]) for row in told])
@@ -216,13 +217,13 @@ def _late(
 
 @dataclass(frozen=True, slots=True)
 class HintJudgement:
-    """What a visit says to the hints of its page.
+    """The result of a visit for the hints of its page.
 
     Attributes:
-        sources: numbers of the sources that tell of pages of its site and host.
-        before_at: the visit before.
-        changed: whether the page was found changed; None where the visit does not tell.
-        expected: probability of a change since the visit before, as the model saw it.
+        sources: hint_source_ids of the sources for the page's site and host.
+        before_at: time of the visit before.
+        changed: whether the page was found changed; None if the visit does not tell.
+        expected: probability of a change since the visit before, by the page's model.
     """
 
     sources: tuple[int, ...]
@@ -234,9 +235,9 @@ class HintJudgement:
 def judge(
     connection: apsw.Connection, page_id: int, visited_at: float, answered: HintJudgement
 ) -> None:
-    """Judge the sources of a page by a visit, and drop the hints that it answers.
+    """Judge the sources of a page by a visit, and delete the hints that it answers.
 
-    A visit that does not tell how the page is now must not be handed in.
+    Not to be called for a visit that does not show the page's present content.
     """
     rows = connection.execute(_OF_PAGE, (page_id,))
     told = {number: _Hint(*row) for number, *row in rows}
@@ -270,7 +271,7 @@ class _Hint(NamedTuple):
 def _drop(
     connection: apsw.Connection, page_id: int, number: int, visited_at: float, told: _Hint
 ) -> None:
-    """Drop what a visit answers; a later change still stands."""
+    """Delete a hint that a visit answers, unless it reports a later change too."""
     if told.last_at <= visited_at or told.set_back(visited_at):
         key = (page_id, number)
         connection.execute("DELETE FROM hint WHERE page_id = ? AND hint_source_id = ?", key)
@@ -288,7 +289,7 @@ UPDATE hint_source SET real_count = real_count + ?, false_count = false_count + 
 
 
 def _judge(connection: apsw.Connection, number: int, answered: HintJudgement, told: _Hint) -> None:
-    """Enter whether the hint of a source was real."""
+    """Record whether the hint of a source was real."""
     if not answered.changed and told.first_at <= answered.before_at:
         return  # the visit before may have seen that change already
     row = connection.execute(
@@ -315,25 +316,25 @@ def _judge(connection: apsw.Connection, number: int, answered: HintJudgement, to
 
 
 def load_reliability(evidence: str | None) -> Reliability:
-    """Return what is known of a source from its stored evidence."""
+    """Return the reliability of a source from its stored evidence."""
     if evidence is None:
         return Reliability()
     try:
         return Reliability.from_dict(json.loads(evidence))
     except ValueError:
-        return Reliability()  # of another version: learnt anew
+        return Reliability()  # of another version: start over
 
 
 def dump_reliability(evidence: Reliability) -> str:
-    """Return the stored form of what is known of a source."""
+    """Return the stored form of a source's reliability."""
     return json.dumps(evidence.as_dict())
 
 
-# --- what is outstanding --------------------------------------------------------------------------
+# --- outstanding hints ----------------------------------------------------------------------------
 
 
 class OutstandingHint(NamedTuple):
-    """A hint that no visit has answered yet, with the place of its page."""
+    """A hint that no visit has answered yet, with the host and site of its page."""
 
     page_id: int
     host_id: int
@@ -346,7 +347,7 @@ class OutstandingHint(NamedTuple):
 def list_outstanding(
     connection: apsw.Connection, *, after: tuple[int, int] = (0, 0), limit: int
 ) -> list[OutstandingHint]:
-    """Return hints in the order of (page_id, hint_source_id), from the one after `after`."""
+    """Return hints in the order of (page_id, hint_source_id), after the one in `after`."""
     rows = connection.execute(
         "SELECT page_id, host_id, site_id, hint_source_id, last_at, told"
         " FROM hint CROSS JOIN page USING (page_id)"
@@ -357,7 +358,7 @@ def list_outstanding(
 
 
 def of_page(connection: apsw.Connection, page_id: int) -> list[tuple[str, float]]:
-    """Return what the sources say of one page: (kind, instant of the latest change told)."""
+    """Return the hints of one page as (kind of source, time of the latest change)."""
     rows = connection.execute(
         "SELECT kind, last_at FROM hint JOIN hint_source USING (hint_source_id)"
         " WHERE page_id = ? ORDER BY last_at DESC",
@@ -367,7 +368,7 @@ def of_page(connection: apsw.Connection, page_id: int) -> list[tuple[str, float]
 
 
 class HeldPage(NamedTuple):
-    """A page that is held, and its place in the order of its host."""
+    """A page that is held, and its URL hash, which orders the pages of a host."""
 
     page_id: int
     url_hash: int
@@ -382,7 +383,7 @@ def pages_visited_before(
     after: int,
     limit: int,
 ) -> list[HeldPage]:
-    """Return the pages of a host whose last visit is older than an instant, by URL hash."""
+    """Return the pages of a host last visited before a time, by URL hash."""
     rows = connection.execute(
         "SELECT page_id, url_hash FROM page WHERE host_id = ? AND url_hash > ? AND site_id = ?"
         " AND last_visit_at < ? AND state IN ('visited', 'gone') ORDER BY url_hash LIMIT ?",
@@ -392,12 +393,12 @@ def pages_visited_before(
 
 
 def has_hint(connection: apsw.Connection, page_id: int) -> bool:
-    """Whether some source said that a page has changed since its last visit; one look-up."""
+    """Return whether some source reports a change of a page since its last visit."""
     row = connection.execute("SELECT 1 FROM hint WHERE page_id = ? LIMIT 1", (page_id,)).fetchone()
     return row is not None
 
 
 def count_by_source(connection: apsw.Connection) -> dict[int, int]:
-    """Return how many pages each source calls stale, by hint_source_id."""
+    """Return how many pages have a hint of each source, by hint_source_id."""
     rows = connection.execute("SELECT hint_source_id, count(*) FROM hint GROUP BY hint_source_id")
     return {int(number): int(pages) for number, pages in rows}

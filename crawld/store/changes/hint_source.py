@@ -1,7 +1,7 @@
-"""Hint sources: what tells of changes, where each goes on, and how far it has proved true.
+"""Hint sources: what reports changes, where each continues, and how reliable it proved.
 
-A source belongs to one site and tells of the pages of one host. What it told is taken by
-`store/hint.py`, in the transaction that moves its cursor.
+A source belongs to one site and reports changes of one host's pages. `hint.accept` stores its
+hints, in the transaction that moves its cursor.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import apsw
 
 
 class SourceRow(NamedTuple):
-    """A source as the file has it; the columns are those of `hint_source`."""
+    """A stored source; the columns are those of `hint_source`."""
 
     hint_source_id: int
     site_id: int
@@ -42,7 +42,7 @@ class SourceRow(NamedTuple):
 
     @property
     def mean_lag_s(self) -> float | None:
-        """Mean time from a change to its hint; None: no hint told the instant of its change."""
+        """Mean time from a change to its hint; None: no hint had the time of its change."""
         return self.lag_s / self.lag_count if self.lag_count else None
 
 
@@ -73,16 +73,16 @@ def ensure(
     at: float,
     evidence: str | None = None,
 ) -> SourceRow:
-    """Return a source, entered where it was not known.
+    """Return a source; add it if it is new.
 
     Args:
         connection: the writer.
-        site_id: the site that uses it.
-        host_id: the host whose pages it tells of.
-        kind: one word.
-        url: what is asked.
-        at: Unix seconds.
-        evidence: of a new source, where more is known of its kind than of any.
+            site_id: the site that uses it.
+            host_id: the host whose pages it reports on.
+            kind: one word.
+            url: what is requested.
+            at: Unix seconds.
+            evidence: initial evidence of a new source, if its kind is known better than others.
     """
     key = (site_id, host_id, kind, url)
     connection.execute(
@@ -103,14 +103,14 @@ def set_cursors(connection: apsw.Connection, cursors: Iterable[tuple[int, str | 
 
 
 class PollFailure(NamedTuple):
-    """Why a poll brought nothing.
+    """Why a poll failed.
 
     Attributes:
-        at: instant of the answer.
+        at: time of the response.
         trouble: one word.
         detail: short text for a person.
         requests: requests it cost.
-        closed_until: the source is left alone until then.
+        closed_until: no poll before this time.
     """
 
     at: float
@@ -121,7 +121,7 @@ class PollFailure(NamedTuple):
 
 
 def record_failure(connection: apsw.Connection, hint_source_id: int, trouble: PollFailure) -> None:
-    """Count a poll that brought nothing, and close the source until an instant."""
+    """Count a failed poll, and close the source until a time."""
     connection.execute(
         "UPDATE hint_source SET poll_count = poll_count + 1, request_count = request_count + ?,"
         " last_poll_at = ?, next_poll_at = ?, trouble = ?, trouble_detail = ?,"

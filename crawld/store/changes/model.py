@@ -1,8 +1,8 @@
-"""The change models of pages, the priors of hosts and sections, the scale models of sites.
+"""Change models of pages, priors of hosts and sections, scale models of sites.
 
-A model is one packed record (`core/change/record.py`), opaque here. A visit writes its page's model
-with everything else it found. The estimate job reads slices of them in order of their pages, and
-writes back only what no visit has changed meanwhile.
+A model is one packed record (`core/change/record.py`), opaque here. A visit writes the model of its
+page with its other results. The job that refits models reads slices of them in the order of their
+pages, and writes back only those that no visit has changed meanwhile.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def of_page(connection: apsw.Connection, page_id: int) -> bytes | None:
 
 
 def put(connection: apsw.Connection, page_id: int, record: bytes) -> None:
-    """Store the model of a page in place of the former one."""
+    """Store the model of a page."""
     connection.execute(
         "INSERT INTO model (page_id, record) VALUES (?, ?)"
         " ON CONFLICT DO UPDATE SET record = excluded.record",
@@ -58,7 +58,7 @@ def put(connection: apsw.Connection, page_id: int, record: bytes) -> None:
 def put_if_unchanged(
     connection: apsw.Connection, page_id: int, before: bytes | None, after: bytes
 ) -> bool:
-    """Store a model unless the stored one is not the one it was made from.
+    """Store a model if the stored one is still the one it was computed from.
 
     Returns:
         Whether it was stored.
@@ -74,7 +74,7 @@ def put_if_unchanged(
 def batch(
     connection: apsw.Connection, *, after: tuple[int, int] = BEFORE_FIRST, limit: int
 ) -> list[ModelRow]:
-    """Return models host by host, from the one after a (host_id, url_hash)."""
+    """Return models host by host, after the one at a (host_id, url_hash)."""
     rows = connection.execute(
         "SELECT page_id, host_id, url_hash, record, url FROM page CROSS JOIN model USING (page_id)"
         " WHERE (host_id, url_hash) > (?, ?) ORDER BY host_id, url_hash LIMIT ?",
@@ -84,7 +84,7 @@ def batch(
 
 
 def put_refitted(connection: apsw.Connection, models: Iterable[RefittedModel]) -> int:
-    """Store refitted models; one that a visit has changed since it was read keeps the visit's.
+    """Store refitted models, except of pages that a visit has updated since they were read.
 
     Returns:
         How many were stored.
@@ -98,7 +98,7 @@ def put_refitted(connection: apsw.Connection, models: Iterable[RefittedModel]) -
 
 
 def put_priors(connection: apsw.Connection, priors: Iterable[tuple[int, Gamma]]) -> None:
-    """Store what the rates of pages of some hosts (host_id, prior) are expected to be."""
+    """Store the prior rate of change of pages on some hosts (host_id, prior)."""
     connection.executemany(
         "UPDATE host SET prior_shape = ?, prior_exposure_s = ? WHERE host_id = ?",
         [(prior.shape, prior.exposure_s, host_id) for host_id, prior in priors],
@@ -108,7 +108,7 @@ def put_priors(connection: apsw.Connection, priors: Iterable[tuple[int, Gamma]])
 def put_section_priors(
     connection: apsw.Connection, priors: Iterable[tuple[int, str, Gamma]]
 ) -> None:
-    """Store the same of sections of hosts (host_id, section, prior)."""
+    """Store the prior rate of change of pages in sections of hosts (host_id, section, prior)."""
     connection.executemany(
         "INSERT INTO section (host_id, name, prior_shape, prior_exposure_s) VALUES (?, ?, ?, ?)"
         " ON CONFLICT DO UPDATE SET prior_shape = excluded.prior_shape,"
@@ -118,7 +118,7 @@ def put_section_priors(
 
 
 def section_prior(connection: apsw.Connection, host_id: int, name: str) -> Gamma | None:
-    """Return what the rates of pages of a section are expected to be; None: as on its host."""
+    """Return the prior rate of change of pages in a section; None: that of its host holds."""
     row: Any = connection.execute(
         "SELECT prior_shape, prior_exposure_s FROM section WHERE host_id = ? AND name = ?",
         (host_id, name),
@@ -129,18 +129,18 @@ def section_prior(connection: apsw.Connection, host_id: int, name: str) -> Gamma
 def change_times(
     connection: apsw.Connection, host_id: int, site_id: int, *, pages: int, newest: int
 ) -> list[list[float]]:
-    """Return the known change instants of some pages of a host, ascending, a list a page.
+    """Return the known change times of some pages of a host, ascending, one list per page.
 
-    Pages in the order of their URL hashes are a fair sample of all. Instants are those of revisions
-    that brought a new text, where a wiki told them; else of the copies stored, the first of which
-    is the first sight of the page.
+    Pages in the order of their URL hashes are a fair sample of all. Times are those of revisions
+    with a new text, where a wiki reported them; else of the stored copies, the first of which is
+    the discovery of the page.
 
     Args:
         connection: any.
         host_id: the host.
         site_id: pages of this site only.
         pages: the most pages.
-        newest: the most instants of a page.
+        newest: the most times of a page.
     """
     rows: list[Any] = connection.execute(
         "SELECT page_id FROM page WHERE host_id = ? AND site_id = ? AND version_id IS NOT NULL"
@@ -166,7 +166,7 @@ def _change_times(connection: apsw.Connection, page_id: int, newest: int) -> lis
 def put_scale(
     connection: apsw.Connection, site_id: int, at: float, model: dict[str, list[float]]
 ) -> None:
-    """Store the scale model of a site (`ScaleModel.as_dict`), fitted at an instant."""
+    """Store the scale model of a site (`ScaleModel.as_dict`) and when it was fitted."""
     connection.execute(
         "INSERT INTO scale (site_id, fitted_at, model) VALUES (?, ?, ?)"
         " ON CONFLICT DO UPDATE SET fitted_at = excluded.fitted_at, model = excluded.model",

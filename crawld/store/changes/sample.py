@@ -1,4 +1,4 @@
-"""What the file knows of how pages changed in the past: for forecasts, read only."""
+"""Samples of pages and their past changes, for forecasts; read only."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from typing import Any, Final, NamedTuple
 import apsw
 
 MAX_CHANGE_TIMES: Final = 400
-"""Newest instants of a page that are read."""
+"""The most change times read of a page."""
 
 _HELD = "host_id = ? AND site_id = ? AND state IN ('visited', 'gone')"
 
 
 class PageSample(NamedTuple):
-    """One page: its importance, its change model if it has one, its exact change instants."""
+    """One page: its importance, its change model if it has one, its exact change times."""
 
     importance: float
     record: bytes | None
@@ -21,7 +21,7 @@ class PageSample(NamedTuple):
 
 
 def count(connection: apsw.Connection, host_id: int, site_id: int) -> int:
-    """Return how many pages of a site on a host are come back to."""
+    """Return how many pages of a site on a host are revisited."""
     found: int = connection.execute(
         f"SELECT count(*) FROM page WHERE {_HELD}", (host_id, site_id)
     ).get
@@ -31,13 +31,9 @@ def count(connection: apsw.Connection, host_id: int, site_id: int) -> int:
 def sample(
     connection: apsw.Connection, host_id: int, site_id: int, *, limit: int
 ) -> list[PageSample]:
-    """Return pages of a site on a host; in the order of URL hashes the first are a fair sample.
+    """Return a sample of the pages of a site on a host.
 
-    Args:
-        connection: any.
-        host_id: the host.
-        site_id: the site.
-        limit: the most pages.
+    In the order of URL hashes the first `limit` pages are a fair sample.
     """
     rows: list[Any] = connection.execute(
         "SELECT page_id, importance, record FROM page LEFT JOIN model USING (page_id)"
@@ -51,7 +47,7 @@ def sample(
 
 
 def _change_times(connection: apsw.Connection, page_id: int) -> list[float]:
-    # Instants of copies are of visits, which see several changes as one: models know better.
+    # Times of copies are those of visits, which see several changes as one: models know better.
     rows: list[Any] = connection.execute(
         "SELECT DISTINCT changed_at FROM change WHERE page_id = ? AND kind IS NOT 'null'"
         " ORDER BY changed_at DESC LIMIT ?",

@@ -1,7 +1,7 @@
-"""Sitemaps as they were last read: validators, what was in them, and when each is read next.
+"""Sitemap files: their state when last read, and when each is read next.
 
-A sitemap is a tree of files. The first is named by robots.txt or the config, the others by lists;
-each file is asked for by itself, when its time has come.
+A sitemap is a tree of files. robots.txt or the config names the first, sitemap indexes the others;
+each file is fetched on its own schedule.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class SitemapRow(NamedTuple):
 
 
 class ListedFile(NamedTuple):
-    """A file that a list names: its URL, and when it is to be read if it is new or has changed."""
+    """A file that an index lists: its URL, and when it last changed, if the index says so."""
 
     url: str
     changed_at: float | None
@@ -44,7 +44,7 @@ _COLUMNS = ", ".join(SitemapRow._fields)
 
 
 def ensure(connection: apsw.Connection, hint_source_id: int, url: str, at: float) -> None:
-    """Enter the first file of a sitemap where it is not known."""
+    """Add the first file of a sitemap if it is new."""
     connection.execute(
         "INSERT INTO sitemap (hint_source_id, url, listed_at, depth, next_at)"
         " VALUES (?, ?, ?, 0, ?) ON CONFLICT DO NOTHING",
@@ -53,7 +53,7 @@ def ensure(connection: apsw.Connection, hint_source_id: int, url: str, at: float
 
 
 def next_file(connection: apsw.Connection, hint_source_id: int) -> SitemapRow | None:
-    """Return the file whose time comes first."""
+    """Return the file that is due first."""
     row = connection.execute(
         f"SELECT {_COLUMNS} FROM sitemap WHERE hint_source_id = ? ORDER BY next_at LIMIT 1",
         (hint_source_id,),
@@ -62,7 +62,7 @@ def next_file(connection: apsw.Connection, hint_source_id: int) -> SitemapRow | 
 
 
 def update(connection: apsw.Connection, row: SitemapRow) -> None:
-    """Store what was learnt of a file."""
+    """Store the new state of a file."""
     connection.execute(
         "UPDATE sitemap SET read_at = ?, next_at = ?, every_s = ?, etag = ?, last_modified = ?,"
         " digest = ?, entry_count = ?, newest_at = ?, trouble = ?, trouble_count = ?,"
@@ -89,14 +89,14 @@ def add_listed(
     *,
     most: int,
 ) -> int:
-    """Enter files that a list names; one that is said to have changed since is read at once.
+    """Add the files that an index lists; one that has changed since it was read is due at once.
 
     Args:
         connection: the writer.
-        by: the list.
-        files: what it names.
+        by: the index.
+        files: what it lists.
         at: Unix seconds.
-        most: the most files that one sitemap may have.
+        most: the most files of one sitemap.
 
     Returns:
         How many files were left out.
@@ -118,7 +118,7 @@ def _known(connection: apsw.Connection, hint_source_id: int, url: str) -> bool:
 
 
 def delete_unlisted(connection: apsw.Connection, by: SitemapRow, before: float) -> None:
-    """Forget the files that a list named before and names no more."""
+    """Delete the files that an index listed before and no longer lists."""
     connection.execute(
         "DELETE FROM sitemap WHERE hint_source_id = ? AND parent = ? AND listed_at < ?",
         (by.hint_source_id, by.url, before),
@@ -134,7 +134,7 @@ def count(connection: apsw.Connection, hint_source_id: int) -> int:
 def newest_dates(
     connection: apsw.Connection, hint_source_id: int, but: str, now: float
 ) -> list[float] | None:
-    """Return the latest dates in the files of a sitemap, one left out; None: some is to be read."""
+    """Return the latest dates of a sitemap's other files; None: some other file is due."""
     rows = connection.execute(
         "SELECT newest_at, next_at <= ? FROM sitemap WHERE hint_source_id = ? AND url != ?",
         (now, hint_source_id, but),
@@ -142,12 +142,3 @@ def newest_dates(
     if any(due for _, due in rows):
         return None
     return [float(at) for at, _ in rows if at is not None]
-
-
-def list_files(connection: apsw.Connection, hint_source_id: int, limit: int) -> list[SitemapRow]:
-    """Return files of a sitemap, those read last first."""
-    rows = connection.execute(
-        f"SELECT {_COLUMNS} FROM sitemap WHERE hint_source_id = ? ORDER BY read_at DESC LIMIT ?",
-        (hint_source_id, limit),
-    )
-    return [SitemapRow(*row) for row in rows]

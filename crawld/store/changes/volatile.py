@@ -1,4 +1,4 @@
-"""What is learnt about noise: the blocks that change by themselves, of a page and of a host.
+"""Rules for noise: which blocks of a page, or of a host's pages, change by themselves.
 
 The rules are opaque here (`core/content/volatile.py` reads them); few pages have any.
 """
@@ -11,7 +11,7 @@ import apsw
 
 
 class Template(NamedTuple):
-    """The rules of a host, and how many second readings were spent on learning them."""
+    """The rules of a host, and how many extra fetches were spent on learning them."""
 
     rules: bytes = b""
     confirmations: int = 0
@@ -26,7 +26,7 @@ def of_page(connection: apsw.Connection, page_id: int) -> bytes:
 
 
 def put_of_page(connection: apsw.Connection, page_id: int, rules: bytes) -> None:
-    """Store the rules of a page in place of the former ones; empty ones leave no row."""
+    """Store the rules of a page; empty ones delete the row."""
     if not rules:
         connection.execute("DELETE FROM volatile WHERE page_id = ?", (page_id,))
         return
@@ -38,7 +38,7 @@ def put_of_page(connection: apsw.Connection, page_id: int, rules: bytes) -> None
 
 
 def of_host(connection: apsw.Connection, host_id: int) -> Template:
-    """Return the rules of a host, empty where nothing is learnt yet."""
+    """Return the rules of a host, empty if it has none yet."""
     row = connection.execute(
         "SELECT rules, confirmations FROM template WHERE host_id = ?", (host_id,)
     ).fetchone()
@@ -46,7 +46,7 @@ def of_host(connection: apsw.Connection, host_id: int) -> Template:
 
 
 def rules_for(connection: apsw.Connection, page_id: int) -> tuple[bytes, ...]:
-    """Return the rules that hold for a page: its own and those of its host."""
+    """Return the rules that apply to a page: its own and those of its host."""
     rows = connection.execute(
         "SELECT rules FROM volatile WHERE page_id = ?1 UNION ALL"
         " SELECT rules FROM template JOIN page USING (host_id) WHERE page_id = ?1",
@@ -56,7 +56,7 @@ def rules_for(connection: apsw.Connection, page_id: int) -> tuple[bytes, ...]:
 
 
 def put_of_host(connection: apsw.Connection, host_id: int, template: Template) -> None:
-    """Store the rules of a host in place of the former ones."""
+    """Store the rules of a host."""
     connection.execute(
         "INSERT INTO template (host_id, rules, confirmations) VALUES (?, ?, ?)"
         " ON CONFLICT DO UPDATE SET rules = excluded.rules, confirmations = excluded.confirmations",

@@ -1,6 +1,6 @@
-"""Wikis: which origins have an API that tells exact change histories, and how it behaves.
+"""Wikis: which origins have an API with exact change histories, and how it behaves.
 
-An API that is closed or overloaded is left alone for a time that a restart does not shorten.
+An API that is closed or overloaded is not called for a time that a restart does not shorten.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import apsw
 
 
 class WikiRow(NamedTuple):
-    """A wiki as one site uses it; an origin that is none has no `api_url`."""
+    """A wiki as one site uses it; an origin without a wiki has no `api_url`."""
 
     wiki_id: int
     site_id: int
@@ -32,7 +32,7 @@ class WikiRow(NamedTuple):
 
 
 class SamplePage(NamedTuple):
-    """A visited page by which a wiki may be recognised."""
+    """A visited page that may show that its origin is a wiki."""
 
     origin_id: int
     origin: str
@@ -45,7 +45,7 @@ _WIKI = f"SELECT {', '.join(WikiRow._fields)} FROM wiki JOIN origin USING (origi
 
 
 def list_wikis(connection: apsw.Connection) -> list[WikiRow]:
-    """Return every origin that was looked at."""
+    """Return every origin that was examined."""
     return [WikiRow(*row) for row in connection.execute(f"{_WIKI} ORDER BY wiki_id")]
 
 
@@ -57,7 +57,7 @@ def get(connection: apsw.Connection, wiki_id: int) -> WikiRow:
 def sample_pages(
     connection: apsw.Connection, host_id: int, site_id: int, *, limit: int
 ) -> list[SamplePage]:
-    """Return the pages of a site on a host that were visited last and have a stored copy."""
+    """Return pages of a site on a host that have a copy, the last visited first."""
     rows = connection.execute(
         "SELECT origin_id, origin, page_id, url, version_id"
         " FROM page CROSS JOIN origin USING (origin_id)"
@@ -71,7 +71,7 @@ def sample_pages(
 def record_detection(
     connection: apsw.Connection, site_id: int, origin_id: int, at: float, api_url: str | None
 ) -> None:
-    """Note what a look at the pages of an origin came to; a known API stays where none is seen."""
+    """Store whether the pages of an origin show a wiki; None keeps a known API."""
     connection.execute(
         "INSERT INTO wiki (site_id, origin_id, looked_at, api_url) VALUES (?, ?, ?, ?)"
         " ON CONFLICT DO UPDATE SET looked_at = excluded.looked_at,"
@@ -81,19 +81,19 @@ def record_detection(
 
 
 def set_api_url(connection: apsw.Connection, wiki_id: int, api_url: str | None) -> None:
-    """Note that an API is to be found elsewhere; None: the wiki has to be recognised anew."""
+    """Store that an API has moved; None: the wiki has to be detected again."""
     connection.execute("UPDATE wiki SET api_url = ? WHERE wiki_id = ?", (api_url, wiki_id))
 
 
 def set_facts(connection: apsw.Connection, wiki_id: int, facts: str, at: float) -> None:
-    """Store what a wiki says of itself."""
+    """Store what a wiki's API says about it."""
     connection.execute(
         "UPDATE wiki SET facts = ?, facts_at = ? WHERE wiki_id = ?", (facts, at, wiki_id)
     )
 
 
 def record_answer(connection: apsw.Connection, wiki_id: int) -> None:
-    """Count a request that was answered: what troubled the API before is over."""
+    """Count an answered request, and clear the API's trouble."""
     connection.execute(
         "UPDATE wiki SET request_count = request_count + 1, trouble = NULL, trouble_detail = NULL,"
         " trouble_count = 0, closed_until = NULL WHERE wiki_id = ?",
@@ -104,7 +104,7 @@ def record_answer(connection: apsw.Connection, wiki_id: int) -> None:
 def record_failure(
     connection: apsw.Connection, wiki_id: int, trouble: str, detail: str, closed_until: float
 ) -> None:
-    """Count a request that gave no usable answer, and close the API until an instant."""
+    """Count a request without a usable response, and close the API until a time."""
     connection.execute(
         "UPDATE wiki SET request_count = request_count + 1, trouble = ?, trouble_detail = ?,"
         " trouble_count = trouble_count + 1, closed_until = ? WHERE wiki_id = ?",

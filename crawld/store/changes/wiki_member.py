@@ -1,4 +1,4 @@
-"""The titles that make up a site which is a part of a wiki."""
+"""The titles of a site that is a part of a wiki."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import apsw
 
 
 def put_titles(connection: apsw.Connection, wiki_id: int, titles: Sequence[str], at: float) -> None:
-    """Note titles that the wiki names as part of the site, at an instant (Unix seconds)."""
+    """Store titles that the wiki lists as part of the site at a time (Unix seconds)."""
     connection.execute(
         "INSERT INTO wiki_member (wiki_id, title, named_at)"
         " SELECT ?1, value, ?3 FROM json_each(?2) WHERE true"
@@ -19,7 +19,7 @@ def put_titles(connection: apsw.Connection, wiki_id: int, titles: Sequence[str],
 
 
 def delete_before(connection: apsw.Connection, wiki_id: int, before: float) -> int:
-    """Drop titles that were last named before an instant; return how many."""
+    """Delete titles that were last listed before a time; return how many."""
     connection.execute(
         "DELETE FROM wiki_member WHERE wiki_id = ? AND named_at < ?", (wiki_id, before)
     )
@@ -27,6 +27,6 @@ def delete_before(connection: apsw.Connection, wiki_id: int, before: float) -> i
 
 
 def list_titles(connection: apsw.Connection, wiki_id: int) -> list[str]:
-    """Return all titles of a wiki's part."""
+    """Return all titles of a site that is a part of a wiki."""
     rows = connection.execute("SELECT title FROM wiki_member WHERE wiki_id = ?", (wiki_id,))
     return [str(title) for (title,) in rows]

@@ -1,11 +1,11 @@
 """Pages of wikis: how far the history of each is read.
 
-Everything that a reading of histories must remember lies here, so that a killed process goes on
-where its last transaction ended: which page is next, and the API's own word for where it stopped.
+All state of reading histories is stored here, so that a killed process continues where its last
+transaction ended: which page is next, and the API's cursor.
 
-    unresolved --which page shows there?--> open --to its end--> read --model made--> complete
-        |  ^---------------------- visited again, and it has changed -------------------'
-        |--nothing--> lost --what does the log say?--> missing --visited again--> unresolved
+    unresolved --title shows a page--> open --read to its end--> read --model made--> complete
+        |  ^--------------------- visited again, and it has changed --------------------'
+        |--no page--> lost --the log is read--> missing --visited again--> unresolved
         '--no page of this wiki--> refused
 """
 
@@ -21,7 +21,7 @@ from crawld.store.changes.change import Change
 from crawld.store.changes.wiki import WikiRow
 
 MAX_PARTS = 5_000
-"""Parts of one history that are read: an API whose cursors lead in circles ends here."""
+"""Parts of one history that are read: the limit for an API whose cursors lead in circles."""
 
 State = Literal["unresolved", "open", "read", "complete", "lost", "missing", "refused"]
 
@@ -49,9 +49,9 @@ class ResolvedTitle(NamedTuple):
     """The page whose text a title shows.
 
     Attributes:
-        number: the wiki's own number of it.
+        number: the wiki's page id.
         title: its title.
-        latest: its newest revision, None where the wiki did not say.
+        latest: its newest revision, None if the wiki did not say.
     """
 
     number: int
@@ -60,7 +60,7 @@ class ResolvedTitle(NamedTuple):
 
 
 class VisitedPage(NamedTuple):
-    """A page lately visited with a good answer."""
+    """A page visited recently with a good response."""
 
     page_id: int
     url: str
@@ -74,7 +74,7 @@ _PAGE = f"SELECT {', '.join(WikiPageRow._fields)} FROM wiki_page"
 def visited_since(
     connection: apsw.Connection, wiki: WikiRow, after: tuple[float, int], *, limit: int
 ) -> list[VisitedPage]:
-    """Return pages of a wiki in the order of their last visit, from the one after `after`."""
+    """Return pages of a wiki in the order of their last visit, after the one in `after`."""
     rows = connection.execute(
         "SELECT page_id, url, last_visit_at, last_change_at FROM page"
         " WHERE host_id = ? AND site_id = ? AND state IN ('visited', 'gone') AND retry_at IS NULL"
@@ -91,10 +91,10 @@ def register(
     pages: Iterable[tuple[VisitedPage, str]],
     until: float,
 ) -> int:
-    """Enter visited pages by their titles; return how many are to be asked for now.
+    """Add visited pages by their titles; return how many are to be resolved now.
 
-    A page that was complete and has changed since, or was missing and answers again, is asked for
-    anew. `until` is the instant of the visits registered so far.
+    A page that was complete and has changed since, or was missing and answers again, is resolved
+    again. `until` is the time of the visits registered so far.
     """
     before = connection.total_changes()
     for page, title in pages:
@@ -110,7 +110,7 @@ def register(
                 page.page_id,
                 wiki_id,
                 title,
-                # A visit stamped in the future (the clock was set back) is not news for ever.
+                # A visit in the future (the clock was set back) must not reopen the page for ever.
                 min(page.last_change_at or 0.0, until),
                 min(page.last_visit_at, until),
             ),
@@ -130,10 +130,10 @@ UPDATE wiki_page SET state = 'unresolved', tries = 0, failure_count = 0 WHERE pa
 
 
 def reopen_gone(connection: apsw.Connection, wiki_id: int, now: float) -> int:
-    """Let pages that a visit found gone be asked for anew; return how many.
+    """Reopen pages that a visit found gone; return how many.
 
-    What the log says of them tells a deletion from a fault. `now` bounds instants of visits that
-    lie in the future, since the clock was set back.
+    The wiki's log tells a deletion from a fault. `now` bounds the times of visits that lie in the
+    future, since the clock was set back.
     """
     connection.execute(_REOPEN_GONE, (wiki_id, now))
     return connection.changes()
@@ -142,7 +142,7 @@ def reopen_gone(connection: apsw.Connection, wiki_id: int, now: float) -> int:
 def list_in_state(
     connection: apsw.Connection, wiki_id: int, state: State, *, limit: int = 1
 ) -> list[WikiPageRow]:
-    """Return pages in a state, those first on which the fewest requests were spent."""
+    """Return pages in a state, those with the fewest requests first."""
     rows = connection.execute(
         f"{_PAGE} WHERE wiki_id = ? AND state = ? ORDER BY tries, page_id LIMIT ?",
         (wiki_id, state, limit),
@@ -151,13 +151,13 @@ def list_in_state(
 
 
 def get(connection: apsw.Connection, page_id: int) -> WikiPageRow | None:
-    """Return how far the history of a page is read, None if it is no wiki's."""
+    """Return how far the history of a page is read, None if it is not a wiki's."""
     row = connection.execute(f"{_PAGE} WHERE page_id = ?", (page_id,)).fetchone()
     return _page(row) if row else None
 
 
 def complete_until(connection: apsw.Connection, page_id: int) -> float | None:
-    """Return the instant up to which all changes of a page are stored; None: they are not."""
+    """Return the time up to which all changes of a page are stored; None: they are not."""
     until: float | None = connection.execute(
         "SELECT complete_until FROM wiki_page WHERE page_id = ?", (page_id,)
     ).get
@@ -172,16 +172,16 @@ def _page(row: tuple[object, ...]) -> WikiPageRow:
 def resolve(
     connection: apsw.Connection, page: WikiPageRow, shown: ResolvedTitle, at: float
 ) -> None:
-    """Note which page a title shows, and its newest revision.
+    """Store which page a title shows, and its newest revision.
 
-    Nothing is left to read where nothing is new since the last time, or where the same text has
-    its history here already, under another title.
+    Nothing is left to read if nothing is new since the last time, or if the same text has its
+    history here already, under another title.
 
     Args:
         connection: the writer.
         page: the page as it was when the wiki was asked.
         shown: what the wiki said.
-        at: instant of the answer.
+        at: time of the response.
     """
     newest = shown.latest.revision_id if shown.latest else None
     add_changes(connection, page, [shown.latest] if shown.latest else [])
@@ -199,7 +199,7 @@ def resolve(
             shown.number,
             shown.title,
             newest,
-            # Of another page's history nothing is known to be complete.
+            # The history of another page is not known to be complete.
             complete_until or (page.complete_until if same else None),
             capped,
             page.page_id,
@@ -210,7 +210,7 @@ def resolve(
 def _copy_history(
     connection: apsw.Connection, page: WikiPageRow, shown: ResolvedTitle, newest: int | None
 ) -> tuple[float | None, bool]:
-    """Take the history of another title that shows the same page, if there is one."""
+    """Copy the history of another title that shows the same page, if there is one."""
     twin = connection.execute(
         "SELECT page_id, complete_until, capped FROM wiki_page"
         " WHERE wiki_id = ? AND wiki_page_number = ? AND page_id <> ? AND state = 'complete'"
@@ -232,21 +232,21 @@ def record_part(
     at: float,
     cap: int,
 ) -> None:
-    """Store a part of a history and where it goes on, in one transaction.
+    """Store a part of a history and the cursor after it, in one transaction.
 
-    It is read to its end, or back to what was known, or up to the cap.
+    A history is read to its end, or back to what is stored, or up to the cap.
 
     Args:
         connection: the writer.
-        page: the page as it was when the part was asked for.
+        page: the page as it was when the part was requested.
         changes: the revisions, the newest first.
-        cursor: where the API goes on, None at the end.
-        at: instant of the answer.
+        cursor: where the API continues, None at the end.
+        at: time of the response.
         cap: the most changes of a page that are read.
     """
     new = add_changes(connection, page, changes)
     began_at = at if page.cursor is None or page.began_at is None else page.began_at
-    # A second reading may end where the first began; an older part that is all known says so.
+    # A second reading may end where the first began: at an older part that is stored already.
     known = page.complete_until is not None and not new
     capped = cursor is not None and (
         page.tries + 1 >= MAX_PARTS or change.count(connection, page.page_id) >= cap
@@ -263,7 +263,7 @@ def record_part(
             began_at,
             began_at if complete else None,
             capped or (known and page.capped),
-            # Only what brings something ends a row of failures: an API may refuse its own cursors.
+            # Only new changes end a row of failures: an API may refuse its own cursors.
             complete or bool(new),
             page.page_id,
         ),
@@ -271,7 +271,7 @@ def record_part(
 
 
 def mark_complete(connection: apsw.Connection, page: WikiPageRow) -> None:
-    """Note that the model of a page was made of its history."""
+    """Mark a page whose model was computed from its history."""
     connection.execute(
         "UPDATE wiki_page SET state = 'complete', tries = 0 WHERE page_id = ? AND state = 'read'",
         (page.page_id,),
@@ -286,7 +286,7 @@ def close(
     at: float,
     detail: str,
 ) -> None:
-    """Note that a title shows no page of the wiki, as of an instant."""
+    """Record that a title shows no page of the wiki, as of a time."""
     # Without its number: a page that comes back is read from its newest revision to its first.
     connection.execute(
         "UPDATE wiki_page SET state = ?, wiki_page_number = NULL, cursor = NULL,"
@@ -296,7 +296,7 @@ def close(
 
 
 def reopen(connection: apsw.Connection, page: WikiPageRow, detail: str) -> None:
-    """Ask again which page a title shows: it was moved or deleted while it was being read."""
+    """Resolve a title again: its page was moved or deleted while it was being read."""
     connection.execute(
         "UPDATE wiki_page SET state = 'unresolved', cursor = NULL, tries = 0, detail = ?"
         " WHERE page_id = ?",
@@ -311,13 +311,13 @@ def record_failure(
     *,
     restart: bool = False,
 ) -> None:
-    """Note that a request for pages failed; others come first now.
+    """Record a failed request for pages; other pages come first now.
 
     Args:
         connection: the writer.
-        pages: what was asked for.
-        detail: why.
-        restart: read from the newest revision on again: the API does not know its own cursor.
+        pages: what was requested.
+        detail: why it failed.
+        restart: drop the cursor, which the API does not accept.
     """
     connection.executemany(
         "UPDATE wiki_page SET tries = tries + 1, failure_count = failure_count + 1, detail = ?,"
@@ -327,7 +327,7 @@ def record_failure(
 
 
 def add_changes(connection: apsw.Connection, page: WikiPageRow, changes: Sequence[Change]) -> int:
-    """Add changes to a page of a wiki; return how many were not there."""
+    """Add changes to a page of a wiki; return how many were new."""
     new = change.insert(connection, page.page_id, changes)
     _count(connection, page.wiki_id, new)
     return new

@@ -1,4 +1,4 @@
-"""Pages of wikis as hint sources need them: whom a change concerns, what the last probe said."""
+"""Pages of wikis for hint sources: which pages a change affects, and results of probes."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ class TitleChange(NamedTuple):
 
     Attributes:
         url_hash: key of the title's URL; None: no URL can hold it.
-        number: the wiki's number of the page, None where it is not known.
-        first_at, last_at: the span in which it changed.
+        number: the wiki's page id, None if not known.
+        first_at, last_at: the time span of the change.
     """
 
     url_hash: int | None
@@ -50,10 +50,9 @@ SELECT json_group_array(json_array(page_id, first_at, last_at)) FROM (
 def affected_pages(
     connection: apsw.Connection, wiki_id: int, host_id: int, changes: Sequence[TitleChange]
 ) -> list[PageHint]:
-    """Return the pages that show something else after changes: titles, and what redirects there.
+    """Return the pages that changes of titles affect: those of the titles, and redirects to them.
 
-    Where a row does not name the number of the page, which it lost when it was deleted, it is the
-    one that the title had.
+    A row without the wiki's page id, lost by a deletion, refers to the page the title had.
     """
     if not changes:
         return []
@@ -62,7 +61,7 @@ def affected_pages(
 
 
 class ProbePage(NamedTuple):
-    """A page of a wiki, its last visit and copy, and what the last probe said of it."""
+    """A page of a wiki, its last visit and copy, and the result of the last probe."""
 
     page_id: int
     version_id: int | None
@@ -92,7 +91,7 @@ FROM (
 def next_pages(
     connection: apsw.Connection, wiki_id: int, after: int, *, limit: int
 ) -> list[ProbePage]:
-    """Return visited pages of a wiki in the order of their numbers, from the one after `after`."""
+    """Return visited pages of a wiki in the order of page_id, after the one in `after`."""
     found = connection.execute(_NEXT, (wiki_id, after, limit)).get
     return [ProbePage(*row) for row in json.loads(found)]
 
@@ -104,7 +103,7 @@ def count(connection: apsw.Connection, wiki_id: int, *, most: int) -> int:
 
 
 class ProbeResult(NamedTuple):
-    """What a probe said of a page; no revision: the wiki shows no page there."""
+    """What a probe found for a page; no revision: the wiki shows no page there."""
 
     page_id: int
     revision_id: int | None
@@ -113,7 +112,7 @@ class ProbeResult(NamedTuple):
 
 
 def put(connection: apsw.Connection, said: Iterable[ProbeResult]) -> None:
-    """Remember what a probe said, for the next to be compared with."""
+    """Store results of a probe, for comparison with the next."""
     connection.execute(
         "INSERT INTO probe (page_id, revision_id, touched_at, probed_at)"
         " SELECT value ->> 0, value ->> 1, value ->> 2, value ->> 3 FROM json_each(?) WHERE true"

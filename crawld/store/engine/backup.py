@@ -1,14 +1,14 @@
-"""Copies of the whole file, made while it is in use, and put back in its place.
+"""Back up the whole file while it is in use, and restore a backup.
 
 Both ways use SQLite's backup interface, which copies pages, not rows. Beside a running daemon it
-steps on the writer's connection: a page that this connection changes after it was copied is copied
-again by SQLite itself, so the copy ends as of its last step and never starts over. From another
-process it steps inside one read transaction: the copy is as of its first step.
+steps on the writer's connection: SQLite copies a page again if this connection changes it after it
+was copied, so the copy is as of its last step and never starts over. From another process it steps
+inside one read transaction: the copy is as of its first step.
 
-A copy is written under another name, flushed, and renamed: a file of the given name is whole.
+A copy is written under another name, flushed, then renamed: a file of the given name is complete.
 
-`restore` changes nothing before the copy it puts in place has passed `integrity_check`, and keeps
-what it replaces beside it.
+`restore` changes nothing before the new copy has passed `integrity_check`, and keeps the file that
+it replaces.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ STEP_PAGES: Final = 512
 """2 MiB a step: 2 ms on the writer's thread, less than a commit."""
 
 Progress = Callable[[int, int], None]
-"""Called with pages copied and pages in all."""
+"""Called with the pages copied and the pages in all."""
 
 
 def _silent(copied: int, pages: int) -> None:
@@ -69,7 +69,7 @@ async def backup(database: Database, target: Path, progress: Progress = _silent)
 
 
 def backup_file(path: Path, target: Path, progress: Progress = _silent) -> None:
-    """Copy a database that this process has not open; another may be writing to it.
+    """Copy a database that this process does not have open; another process may write to it.
 
     Args:
         path: the database.
@@ -82,7 +82,7 @@ def backup_file(path: Path, target: Path, progress: Progress = _silent) -> None:
     partial = _partial(target)
     with closing(open_connection(path, read_only=True)) as source:
         try:
-            # one transaction over all steps, else each foreign commit would start the copy over
+            # one transaction over all steps, or each commit of another process restarts the copy
             source.execute("BEGIN; SELECT count(*) FROM sqlite_schema").fetchall()
             copy = _start(source, partial)
             try:
@@ -99,14 +99,14 @@ def backup_file(path: Path, target: Path, progress: Progress = _silent) -> None:
 
 
 def restore(path: Path, copy: Path) -> Path | None:
-    """Put a copy in the place of a database.
+    """Replace a database by a copy of it.
 
     Args:
         path: the database; may be damaged or missing.
         copy: a file made by `backup`.
 
     Returns:
-        Where the replaced file lies now, None if there was none.
+            Path of the replaced file, None if there was none.
 
     Raises:
         DatabaseInUseError: a process has the database open.
@@ -130,7 +130,7 @@ def restore(path: Path, copy: Path) -> Path | None:
 
 
 class _Copy:
-    """A backup under way: the target's connection and SQLite's handle on both."""
+    """A backup in progress: the target's connection and SQLite's handle on both."""
 
     def __init__(self, target: apsw.Connection, backup: apsw.Backup) -> None:
         self.target = target
@@ -139,7 +139,7 @@ class _Copy:
 
 def _start(source: apsw.Connection, partial: Path) -> _Copy:
     target = apsw.Connection(str(partial))
-    # no journal: a copy that is not finished is thrown away; _publish flushes the whole
+    # no journal: an unfinished copy is thrown away, and _publish flushes a finished one
     target.execute("PRAGMA journal_mode = OFF")
     target.execute("PRAGMA synchronous = OFF")
     return _Copy(target, target.backup("main", source, "main"))
@@ -169,7 +169,7 @@ def _discard(file: Path) -> None:
 
 
 def _publish(partial: Path, target: Path) -> None:
-    """Flush a finished copy and give it its name; never over another file."""
+    """Flush a finished copy and give it its name; never replace another file."""
     _flush(partial)
     os.link(partial, target)
     partial.unlink()
@@ -185,7 +185,7 @@ def _flush(path: Path) -> None:
 
 
 def _check(fresh: Path, copy: Path) -> None:
-    """Refuse a copy that is not whole."""
+    """Refuse a damaged copy."""
     with closing(open_connection(fresh, read_only=True)) as connection:
         verdict = connection.execute("PRAGMA integrity_check(1)").fetchone()
     if verdict != ("ok",):
@@ -194,7 +194,7 @@ def _check(fresh: Path, copy: Path) -> None:
 
 
 def _replace(path: Path, fresh: Path) -> Path | None:
-    """Put the checked copy in place; at no instant is there neither file."""
+    """Put the checked copy in place; at every moment one of the two files is there."""
     aside = None
     if path.exists():
         with suppress(StoreError, apsw.Error), closing(open_connection(path)) as old:
@@ -203,7 +203,7 @@ def _replace(path: Path, fresh: Path) -> Path | None:
         aside = path.with_name(f"{path.name}.replaced.{stamp}")
         os.link(path, aside)
     for suffix in ("-wal", "-shm"):
-        # a log that a damaged file kept belongs to that file, and would ruin the new one
+        # a log that a damaged file left belongs to that file, and would corrupt the new one
         log = path.with_name(path.name + suffix)
         if log.exists() and aside is not None:
             log.rename(aside.with_name(aside.name + suffix))

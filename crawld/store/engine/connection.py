@@ -1,14 +1,14 @@
-"""How a connection to the crawld file is opened and set, and what SQLite's errors mean here.
+"""Open and configure connections to the crawld file, and explain SQLite's errors.
 
 Knows pragmas and result codes, no table. Every connection of the program is configured here, so
 that no command works under weaker rules than the daemon.
 
-Durability: WAL with `synchronous=FULL`, so a transaction reported as committed survives power
-loss; group commit (`commit`) pays the fsync once for many. Checkpoints are never automatic: they
-would run inside somebody's COMMIT.
+Durability: WAL with `synchronous=FULL`, so that a committed transaction survives a power loss;
+`group_commit` spreads the cost of the fsync over many writes. Checkpoints are never automatic: they
+would run inside some caller's COMMIT.
 
-mmap stays off: a read error or a truncated file under mmap is a SIGBUS that kills the process,
-where `read` gives a `CorruptDatabaseError` that names the fix.
+mmap stays off: with mmap a read error or a truncated file is a SIGBUS that kills the process,
+without it a `CorruptDatabaseError` that names the fix.
 """
 
 from __future__ import annotations
@@ -30,17 +30,17 @@ APPLICATION_ID: Final = int.from_bytes(b"CRWL", "big")
 
 PAGE_BYTES: Final = 4096
 """Measured against 8 and 16 KiB with bodies of 8.6 KB: the file is 4 and 9 % smaller (a body fills
-whole overflow pages), and a 304, which dirties scattered pages, commits 20 and 60 % cheaper."""
+whole overflow pages), and a 304, which changes scattered pages, commits 20 and 60 % cheaper."""
 
 WRITER_CACHE_KIB: Final = 16 * 1024
-"""Holds the inner pages of the trees at a few million pages; the leaves are in the system's cache,
-and the peak memory of a crawl stays below Scrapy's."""
+"""Holds the inner pages of the trees at a few million pages; the leaves are in the system's cache.
+The peak memory of a crawl stays below Scrapy's."""
 
 READER_CACHE_KIB: Final = 4 * 1024
 """A reader streams; the operating system's cache serves the rest."""
 
 BUSY_MS: Final = 5000
-"""How long to wait for a lock of a foreign program (`sqlite3`, a backup tool) on the file."""
+"""How long to wait for another program (`sqlite3`, a backup tool) that locks the file."""
 
 STALL_ERRORS: Final = (
     apsw.FullError,
@@ -55,13 +55,13 @@ STALL_ERRORS: Final = (
     apsw.NoLFSError,
     apsw.ProtocolError,
 )
-"""Conditions of the machine that pass: the transaction is kept and tried again."""
+"""Temporary conditions of the machine: the transaction is kept and tried again."""
 
 CORRUPTION_ERRORS: Final = (apsw.CorruptError, apsw.NotADBError)
 
 
 def open_connection(path: Path, *, read_only: bool = False) -> apsw.Connection:
-    """Open a configured connection for this thread; the file exists unless it may be created.
+    """Open a configured connection for this thread; a missing file is created unless read-only.
 
     Args:
         path: the database file.
@@ -79,7 +79,7 @@ def open_connection(path: Path, *, read_only: bool = False) -> apsw.Connection:
 
 
 def open_arguments(path: Path, *, read_only: bool) -> tuple[str, int]:
-    """Return the file name and flags for `apsw.Connection` and `Connection.as_async`."""
+    """Return the file name and flags to open a connection with."""
     flags = apsw.SQLITE_OPEN_READONLY if read_only else READ_WRITE
     if read_only and _is_frozen(path):
         # WAL needs a -shm file that cannot be made here; without a -wal the file alone is whole.
@@ -91,7 +91,7 @@ READ_WRITE: Final = apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE
 
 
 def _is_frozen(path: Path) -> bool:
-    """Whether the directory takes no new file and no write-ahead log is there."""
+    """Return whether no file can be created in the directory, and there is no write-ahead log."""
     wal = path.with_name(path.name + "-wal")
     if wal.exists() and wal.stat().st_size:
         return False
@@ -99,7 +99,7 @@ def _is_frozen(path: Path) -> bool:
 
 
 def _is_writable(directory: Path) -> bool:
-    """Whether a file can be made there; asked of the kernel, since root passes every mode bit."""
+    """Return whether a file can be created there; tried, since root passes every mode bit."""
     probe = directory / f".crawld-probe-{id(directory):x}"
     try:
         probe.touch(exist_ok=False)
@@ -110,10 +110,10 @@ def _is_writable(directory: Path) -> bool:
 
 
 def configure(connection: apsw.Connection, path: Path, *, read_only: bool = False) -> None:
-    """Set the pragmas of one connection; a new file gets its format first.
+    """Set the pragmas of one connection, and the format of a new file.
 
     Raises:
-        ForeignDatabaseError: the file is another program's; it is left as it was.
+            ForeignDatabaseError: the file belongs to another program; it is not changed.
     """
     connection.set_busy_timeout(BUSY_MS)
     check_application(connection, path)
@@ -122,7 +122,7 @@ def configure(connection: apsw.Connection, path: Path, *, read_only: bool = Fals
         connection.execute("PRAGMA journal_mode = WAL")
         connection.execute("PRAGMA synchronous = FULL")
         connection.wal_autocheckpoint(0)
-        # The log is cut back to this after a reset, so that one large job leaves no large file.
+        # The log is cut to this size after a reset, so that one large job leaves no large file.
         connection.execute("PRAGMA journal_size_limit = 16777216")
     cache_kib = READER_CACHE_KIB if read_only else WRITER_CACHE_KIB
     connection.execute(f"PRAGMA cache_size = -{cache_kib}")
@@ -132,14 +132,14 @@ def configure(connection: apsw.Connection, path: Path, *, read_only: bool = Fals
 
 
 def _format_if_new(connection: apsw.Connection) -> None:
-    """Choose page size and vacuum mode; both are fixed by the first table and by WAL."""
+    """Set page size and vacuum mode, which the first table and WAL fix for good."""
     if connection.execute("PRAGMA page_count").get == 0:
         connection.execute(f"PRAGMA page_size = {PAGE_BYTES}")
         connection.execute("PRAGMA auto_vacuum = INCREMENTAL")
 
 
 def check_application(connection: apsw.Connection, path: Path) -> None:
-    """Refuse the file of another program; an empty file belongs to nobody yet.
+    """Refuse the file of another program; an empty file is accepted.
 
     Raises:
         ForeignDatabaseError: the application_id or the tables are not crawld's.
@@ -175,7 +175,7 @@ def stall_text(error: apsw.Error, path: Path) -> str:
 
 
 def _remedy(error: apsw.Error) -> str:
-    """Return what the operator does about a condition of the machine."""
+    """Return what the operator can do about a condition of the machine."""
     if isinstance(error, apsw.FullError):
         return "make room on the disk"
     if isinstance(error, (apsw.ReadOnlyError, apsw.PermissionsError, apsw.CantOpenError)):

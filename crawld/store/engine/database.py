@@ -1,16 +1,16 @@
-"""The open database: one writer, a few readers, checkpoints beside them.
+"""The open database: one writer, a few readers, and checkpoints.
 
-The writer is one connection (`commit` runs batches on it, see there on which thread); each reader
-is a read-only connection on its own thread, so that a read waits neither for a writer nor for the
-event loop, and sees one snapshot from its first to its last statement. Store functions are sync
-and never awaited in the middle: no transaction is open across an `await`.
+The writer is one connection; `group_commit` runs batches on it, and says on which thread. Each
+reader is a read-only connection on its own thread: a read waits for neither the writer nor the
+event loop, and sees one snapshot from its first to its last statement. Store functions are sync:
+no transaction is open across an `await`.
 
-The write-ahead log is bounded: a timer copies it back with PASSIVE checkpoints on a connection of
-their own (no writer waits); only past `WAL_LIMIT_BYTES` the writer itself truncates it between two
-batches.
+The write-ahead log is bounded: a timer copies it back with PASSIVE checkpoints on a separate
+connection, for which no writer waits. Only past `WAL_LIMIT_BYTES` the writer itself truncates it
+between two batches.
 
-The process that opens the file for writing holds `DatabaseLock` from before the first byte is read
-until after the last connection is closed.
+The process that opens the file for writing holds `DatabaseLock` from before it reads the first byte
+until it has closed the last connection.
 """
 
 from __future__ import annotations
@@ -39,24 +39,24 @@ T = TypeVar("T")
 A = TypeVar("A")
 
 READERS: Final = 2
-"""Two: a long export beside short status questions. Each costs a thread and its cache."""
+"""Two: a long export beside short status queries. Each costs a thread and its cache."""
 
 CHECKPOINT_EVERY_S: Final = 2.0
 CHECKPOINT_BYTES: Final = 8 * 1024 * 1024
-"""A smaller log is left alone: pages written often are then copied back once, not each time."""
+"""A smaller log is left alone: pages written often are copied back once, not each time."""
 
 WAL_LIMIT_BYTES: Final = 64 * 1024 * 1024
-"""Past this the writer truncates the log itself; a long reader can still hold it up."""
+"""Past this the writer truncates the log itself; a long reader can still prevent it."""
 
 
 class Database:
-    """A handle on the file; made by `open`, ended by `aclose`.
+    """A handle on the file, made by `open` and ended by `aclose`.
 
     Attributes:
         path: the file.
         workers: runs everything here that leaves the event loop.
-        warning: what the operator should know about the place of the file, or None.
-        migrated: what was done to bring an older file to this schema, a line each.
+        warning: a problem with the location of the file, for the operator; None: there is none.
+        migrated: the migrations applied to an older file, one line each.
     """
 
     def __init__(
@@ -86,15 +86,15 @@ class Database:
         stall_retry_s: float = 1.0,
         workers: Workers = THREADS,
     ) -> Self:
-        """Open the file, made and migrated as needed.
+        """Open the file; create and migrate it if needed.
 
         Args:
             path: the database file.
-            create: whether a missing file is made.
-            read_only: take no lock and refuse `write`; works beside a running daemon.
-            batch_max_age_s: the oldest write of a batch is committed within about this.
-            stall_retry_s: first pause before a batch that cannot be written is tried again.
-            workers: what runs calls off the event loop.
+                create: whether to create a missing file.
+                read_only: take no lock and refuse `write`; works beside a running daemon.
+                batch_max_age_s: longest time from a write to its commit, about.
+                stall_retry_s: first pause before a batch that cannot be written is tried again.
+                workers: runs calls off the event loop.
 
         Raises:
             DatabaseInUseError: another process has it open for writing.
@@ -126,7 +126,7 @@ class Database:
         await self._group().wait_stalled()
 
     async def wait_flowing(self) -> None:
-        """Return as soon as commits go through; at once while all is well."""
+        """Return as soon as commits succeed; at once while all is well."""
         await self._group().wait_flowing()
 
     async def write(
@@ -135,7 +135,7 @@ class Database:
         """Run a store function in the next transaction and return its result after the COMMIT.
 
         Shielded: a cancelled caller still waits for the commit. While the disk is full it waits
-        until there is room. `fn` may run more than once and must not change its arguments.
+        until there is space. `fn` may run more than once and must not change its arguments.
 
         Raises:
             CorruptDatabaseError: the file is damaged.
@@ -148,8 +148,8 @@ class Database:
     ) -> list[T | Exception]:
         """Run a small store function for each argument, all in one transaction, committed at once.
 
-        They run on the event loop, a few at a time: for what is quick and comes in numbers.
-        Shielded as `write` is.
+        The calls run on the event loop, a few at a time: use it for many quick calls. Shielded like
+        `write`.
 
         Returns:
             For each argument the result, or the exception that undid its call alone.
@@ -186,10 +186,10 @@ class Database:
     def look_up(
         self, fn: Callable[Concatenate[apsw.Connection, P], T], *args: P.args, **kwargs: P.kwargs
     ) -> T:
-        """Run a store function that reads a row or two by key, here and now, without a thread.
+        """Run a store function that reads a row or two by key, on the event loop, without a thread.
 
-        A hop to a reader costs several times what such a read does (90 against 15 µs). Never for
-        anything that scans: the event loop stands still meanwhile.
+        A hop to a reader costs several times as much as such a read (90 against 15 µs). Not for
+        scans: they would block the event loop.
 
         Raises:
             CorruptDatabaseError: the file is damaged.
@@ -204,13 +204,13 @@ class Database:
     async def run_writer(
         self, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED
     ) -> None:
-        """Gather writes into batches and keep the log short; runs until cancelled."""
+        """Gather writes into batches and keep the log short, until cancelled."""
         async with trio.open_nursery() as nursery:
             nursery.start_soon(self._run_checkpoints)
             await self._group().run(task_status)
 
     async def flush(self) -> None:
-        """Commit what waits, without waiting for the batch to fill or to age."""
+        """Commit the pending writes now."""
         await self._group().flush()
 
     async def on_writer(
@@ -221,16 +221,16 @@ class Database:
         return await _exclusively(cast("Writer", self._writer), fn, *args, **kwargs)
 
     async def checkpoint(self) -> None:
-        """Copy the log into the file as far as readers allow; nobody waits."""
+        """Copy the log into the file as far as readers allow; nothing waits for it."""
         if self._checkpoints is not None:
             await self._checkpoints.run(_checkpoint, PASSIVE)
 
     def give_up(self) -> None:
-        """Wait no longer for room on the disk: `write` raises where nothing can be stored."""
+        """Stop waiting for disk space: a `write` that cannot be stored raises."""
         self._group().give_up()
 
     async def aclose(self) -> None:
-        """Commit what waits, copy the whole log back, close every connection, drop the lock."""
+        """Commit pending writes, copy the whole log back, close connections, release the lock."""
         with trio.CancelScope(shield=True):
             if self._commit is not None:
                 await self._commit.close()
@@ -306,10 +306,10 @@ TRUNCATE: Final = apsw.SQLITE_CHECKPOINT_TRUNCATE
 
 
 def _prepare(path: Path, read_only: bool) -> list[str]:
-    """Check whose file it is and bring its tables up to date, before anything else opens it.
+    """Check that the file is crawld's and migrate its tables, before anything else opens it.
 
     Returns:
-        What was done to an older file.
+        The migrations applied to an older file, one line each.
     """
     if read_only:
         migrate.require_current(path)

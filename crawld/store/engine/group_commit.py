@@ -1,27 +1,27 @@
 """Group commit: many small writes, one transaction, one fsync.
 
-A call is a sync store function with its arguments. Calls gather in a batch; the batch is run whole
-between one BEGIN IMMEDIATE and one COMMIT; only then does any caller hear of its result. So what
-was reported is on the disk, and a crash costs at most the batch that nobody was told of.
+A call is a sync store function with its arguments. Calls gather in a batch, which runs between one
+BEGIN IMMEDIATE and one COMMIT; only after the COMMIT does a caller get its result. So every
+reported result is on the disk, and a crash costs at most one unreported batch.
 
-BEGIN, COMMIT and the calls of `write` run on a thread. The calls of `write_each`, many and small
-(a visit each), run on the event loop itself, in slices: on a thread each of their statements would
-give the interpreter lock up and then wait for it, up to the switch interval each time the loop is
-busy, and a batch of a tenth of a second would take seconds.
+BEGIN, COMMIT and the calls of `write` run on a thread. The calls of `write_each`, which are many
+and small (one per visit), run on the event loop, in slices: on a thread each of their statements
+would release the interpreter lock and then wait for it, up to the switch interval each time while
+the loop is busy, and a batch of a tenth of a second would take seconds.
 
 1. An exception of one call undoes this call alone and is raised to its caller; the other calls of
-   the batch commit. The batch is first run plainly; only where a call raises, it is rolled back and
-   run again with a savepoint around each call. (Always a savepoint: +5 µs for a call that touches
-   three B-tree pages, +50 µs for a visit with its copy, since SQLite keeps the former content of
-   each page that a savepoint touches.)
-2. A condition of the machine (full disk, read-only file system, input/output error) is nobody's
-   fault: the transaction is rolled back, the batch is kept and tried again with growing pauses
-   until it commits. Therefore a call may run more than once and must not change its arguments.
-3. A damaged file ends the matter: every caller gets `CorruptDatabaseError`.
-4. A caller that is cancelled waits on: its write may be in the middle of a COMMIT, and a result
-   that is neither reported nor undone is worse than a short wait.
-5. Transactions are explicit statements, never `with connection:`, which commits while holding the
-   interpreter lock and would stall every fetch slot at each fsync.
+   the batch commit. The batch first runs without savepoints; if a call raises, it is rolled back
+   and run again with a savepoint around each call. (Savepoints always would cost 5 µs for a call
+   that touches three B-tree pages and 50 µs for a visit with its copy, since SQLite keeps the old
+   content of each page that a savepoint touches.)
+2. A temporary condition of the machine (full disk, read-only file system, input/output error) is no
+   caller's fault: the transaction is rolled back, and the batch is tried again with growing pauses
+   until it commits. So a call may run more than once and must not change its arguments.
+3. If the file is damaged, every caller gets `CorruptDatabaseError`.
+4. A cancelled caller still waits: its write may be in the middle of a COMMIT, and a result that is
+   neither reported nor undone is worse than a short wait.
+5. Transactions are explicit statements, never `with connection:`, which commits while it holds the
+   interpreter lock and would stop every fetch slot at each fsync.
 """
 
 from __future__ import annotations
@@ -52,20 +52,20 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 FLUSH_CALLS: Final = 256
-"""A batch of this many calls is run at once, however young."""
+"""A batch of this many calls runs at once, whatever its age."""
 
 WAITING_CALLS: Final = 1024
-"""Calls that may wait; the next caller waits for room before its call counts as accepted."""
+"""Calls that may wait; the next caller waits until there is space in the queue."""
 
 STALL_RETRY_S: Final = 30.0
-"""Longest pause between two tries of a batch that cannot be written."""
+"""Longest pause between two attempts to write a batch."""
 
 SLICE_S: Final = 0.004
-"""Longest time that calls run on the event loop before other tasks have their turn. Much less
-would starve the batch on a busy loop: each slice waits for all the others once."""
+"""Longest time that calls run on the event loop before other tasks get their turn. A much shorter
+slice would starve the batch on a busy loop: each slice waits once for all other tasks."""
 
 Call = tuple[Callable[..., object], tuple[object, ...], dict[str, object]]
-"""A store function and what it is called with after the connection."""
+"""A store function and its arguments after the connection."""
 
 RunsOn = Literal["loop", "thread"]
 """Where a call runs."""
@@ -73,7 +73,7 @@ RunsOn = Literal["loop", "thread"]
 
 @dataclass(slots=True)
 class _Batch:
-    """Calls that will commit together; results are in the order of the calls."""
+    """Calls that commit together; results are in the order of the calls."""
 
     calls: list[Call] = field(default_factory=list)
     places: list[RunsOn] = field(default_factory=list)
@@ -84,7 +84,7 @@ class _Batch:
 
     def result(self, position: int) -> object:
         if self.lost is not None:
-            # a fresh object a caller: a shared one would gather every caller's traceback
+            # one new object per caller: a shared one would collect every caller's traceback
             raise type(self.lost)(self.lost.message, hint=self.lost.hint)
         if position in self.failures:
             raise self.failures[position]
@@ -92,7 +92,7 @@ class _Batch:
 
 
 class Writer:
-    """The one writing connection: used by one task at a time, blocking work on a thread."""
+    """The writing connection: used by one task at a time, with blocking work on a thread."""
 
     def __init__(self, connection: apsw.Connection, workers: Workers) -> None:
         self.connection = connection
@@ -108,10 +108,10 @@ class Writer:
         return await self._workers.run(call, limiter=self._limiter)
 
     async def run_batch(self, batch: _Batch) -> None:
-        """Run a batch in one transaction and keep its results in it.
+        """Run a batch in one transaction and store its results in it.
 
         Raises:
-            apsw.Error: nothing was committed; a condition of the machine or a damaged file.
+                apsw.Error: nothing was committed: a condition of the machine or a damaged file.
         """
         async with self.lock:
             try:
@@ -168,7 +168,7 @@ def _run_all(connection: apsw.Connection, calls: list[Call]) -> list[object]:
 def _run_guarded(
     connection: apsw.Connection, calls: list[Call]
 ) -> tuple[list[object], dict[int, Exception]]:
-    """Run each call in a savepoint of its own; those that fail again are left out."""
+    """Run each call in its own savepoint; undo those that fail again."""
     results: list[object] = []
     failures: dict[int, Exception] = {}
     connection.execute("BEGIN IMMEDIATE")
@@ -192,7 +192,7 @@ def _run_guarded(
 
 
 class GroupCommit:
-    """The queue in front of the one writing connection.
+    """The queue in front of the writing connection.
 
     Attributes:
         stalled: why nothing can be committed now, None while all is well.
@@ -270,14 +270,14 @@ class GroupCommit:
             await batch.done.wait()
 
     async def run(self, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
-        """Gather and commit until cancelled; what waits then is still committed."""
+        """Gather and commit until cancelled; pending calls are still committed then."""
         self._gathering = True
         task_status.started()
         try:
             while True:
                 await self._first.wait()
                 if not self._batch.calls:
-                    continue  # a flush of somebody else was quicker
+                    continue  # another task's flush was quicker
                 with trio.move_on_at(self._oldest_at + self._gather_s):
                     await self._full.wait()
                 with trio.CancelScope(shield=True):
@@ -288,20 +288,20 @@ class GroupCommit:
                 await self.flush()
 
     async def flush(self) -> None:
-        """Commit what waits now; without a running `run` every write does this itself."""
+        """Commit the pending calls now; without a running `run` every write does this itself."""
         async with self._committing:
-            # Taking an empty batch would take away the event that `run` waits for.
+            # Taking an empty batch would remove the event that `run` waits for.
             if self._batch.calls:
                 await self._commit(self._take())
 
     def give_up(self) -> None:
-        """Try once more to commit what waits; what cannot be written is refused to its caller."""
+        """Try once more to commit pending calls; those that cannot be written raise."""
         self._closing = True
         self._stall_begun = trio.Event()
         self._stall_over.set()
 
     async def close(self) -> None:
-        """Commit what waits, as `give_up` does."""
+        """Commit pending calls, after `give_up`."""
         self.give_up()
         await self.flush()
 
@@ -310,7 +310,7 @@ class GroupCommit:
         await self._stall_begun.wait()
 
     async def wait_flowing(self) -> None:
-        """Return as soon as commits go through; at once while all is well."""
+        """Return as soon as commits succeed; at once while all is well."""
         await self._stall_over.wait()
 
     def _take(self) -> _Batch:
@@ -327,7 +327,7 @@ class GroupCommit:
             await self._retrying(self._attempt, batch)
         except STALL_ERRORS as error:
             text = stall_text(error, self._path)
-            batch.lost = StoreError(text, hint="what waited was not stored")
+            batch.lost = StoreError(text, hint="pending writes were not stored")
         except apsw.Error as error:
             batch.lost = store_error(error, self._path)
         batch.done.set()

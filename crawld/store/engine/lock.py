@@ -1,12 +1,12 @@
-"""One process per database: an advisory lock on a file beside it, and a look at the file system.
+"""One writing process per database: an advisory lock, and a check of the file system.
 
-The lock is `flock` on `<database>.lock`, which holds the pid of the owner. The kernel drops it
-with the process, so that `kill -9` leaves nothing to clean up; the file itself stays, because
+The lock is `flock` on `<database>.lock`, which holds the pid of the owner. The kernel releases it
+with the process, so that `kill -9` leaves nothing to clean up. The file itself stays, because
 removing a lock file races with the next opener. SQLite's own locks cannot do this: they are free
 between transactions.
 
-Network file systems keep neither these locks nor SQLite's shared memory dependably, therefore
-`network_filesystem` names them for a warning.
+Network file systems support neither these locks nor SQLite's shared memory reliably;
+`network_filesystem` detects them, for a warning.
 """
 
 from __future__ import annotations
@@ -49,11 +49,11 @@ NETWORK_TYPES: Final = frozenset(
         "fuse.sshfs",
     }
 )
-"""Names in /proc/self/mountinfo of file systems that other machines may write to."""
+"""File system types in /proc/self/mountinfo that other machines may write to."""
 
 
 class DatabaseLock:
-    """The exclusive right to write to one database; a handle, released by `release`."""
+    """The exclusive right to write to one database; ended by `release`."""
 
     def __init__(self, path: Path, fd: int) -> None:
         self.path = path
@@ -61,7 +61,7 @@ class DatabaseLock:
 
     @classmethod
     def acquire(cls, database: Path) -> Self:
-        """Take the lock or say who has it.
+        """Take the lock, or raise an error that names its owner.
 
         Args:
             database: the database file; symbolic links are followed, so that two names of one
@@ -88,7 +88,7 @@ class DatabaseLock:
         return cls(path, fd)
 
     def release(self) -> None:
-        """Give the lock back; a second call does nothing."""
+        """Release the lock; a second call does nothing."""
         if self._fd >= 0:
             os.close(self._fd)
             self._fd = -1
@@ -101,7 +101,7 @@ def lock_path(database: Path) -> Path:
 
 
 def _write_pid(fd: int) -> None:
-    """Name the owner; a full disk costs the name, not the lock."""
+    """Write the owner's pid; a full disk loses the pid, not the lock."""
     try:
         os.ftruncate(fd, 0)
         os.pwrite(fd, f"{os.getpid()}\n".encode(), 0)
@@ -129,7 +129,7 @@ def _in_use(database: Path) -> DatabaseInUseError:
 def network_filesystem(
     database: Path, mountinfo: Path = Path("/proc/self/mountinfo")
 ) -> str | None:
-    """Return a warning if the database lies on a network file system.
+    """Return a warning if the database is on a network file system, else None.
 
     Args:
         database: the database file; it, or the nearest directory above it, exists.

@@ -1,14 +1,14 @@
-"""Brings the tables of a file up to date by numbered SQL files, and refuses what it must.
+"""Migrate the tables of a file with numbered SQL files.
 
-`PRAGMA user_version` is the number of the last file applied, `PRAGMA application_id` says whose
-file it is. In order: a foreign file is refused; a newer one is refused (never a downgrade); a file
-that holds something is copied (`VACUUM INTO`, dated) before its first pending migration; then each
-SQL file runs in one transaction together with both pragmas, so that it is applied whole or not.
+`PRAGMA user_version` is the number of the last file applied, `PRAGMA application_id` marks a crawld
+file. In order: the file of another program is refused; a newer one is refused (no downgrade); a
+file with data is copied (`VACUUM INTO`, dated) before its first pending migration; then each SQL
+file runs in one transaction together with both pragmas, so that it is applied whole or not at all.
 
 An authorizer denies COMMIT, ROLLBACK, ATTACH and DETACH inside a file: a stray COMMIT would save
-half of it. PRAGMA is not denied: `ALTER TABLE ADD COLUMN` on a STRICT table runs one itself.
-`foreign_keys` is switched off before the transaction (inside it the pragma does nothing) and the
-keys are checked before the COMMIT.
+half of it. PRAGMA is allowed: `ALTER TABLE ADD COLUMN` on a STRICT table runs one itself.
+`foreign_keys` is off before the transaction (inside it the pragma does nothing), and the keys are
+checked before the COMMIT.
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ class Migration:
     """One SQL file.
 
     Attributes:
-        number: its place in the order, from 1.
-        name: file name.
-        sql: content.
+            number: position in the order, from 1.
+            name: file name.
+            sql: content.
     """
 
     number: int
@@ -49,7 +49,7 @@ class Migration:
 
 @dataclass(frozen=True, slots=True)
 class MigrationStatus:
-    """How far a file is.
+    """Which migrations a file has.
 
     Attributes:
         version: number of the last migration applied, 0 for an empty file.
@@ -95,7 +95,7 @@ def _folder() -> Traversable:
 
 
 def status(path: Path, *, folder: Traversable | None = None) -> MigrationStatus:
-    """Return how far a file is, without changing it.
+    """Return which migrations a file has, without changing it.
 
     Raises:
         StoreError: the file is missing, foreign, newer or damaged.
@@ -131,7 +131,7 @@ def migrate(
     *,
     folder: Traversable | None = None,
 ) -> MigrationStatus:
-    """Apply what is pending; the caller holds the lock of the database.
+    """Apply pending migrations; the caller holds the lock of the database.
 
     Args:
         path: the database; made if missing.
@@ -139,7 +139,7 @@ def migrate(
         folder: where the SQL files lie.
 
     Returns:
-        How far the file was before.
+            The status before.
 
     Raises:
         MigrationError: a file failed; the database is as it was before that file.
@@ -152,7 +152,7 @@ def migrate(
         if before.pending and before.version:
             _copy(connection, path, before.version, progress)
         if not before.version:
-            # A new file has nothing to lose: after a power cut it is empty or half made, and the
+            # A new file has no data to lose: after a power cut it is empty or half made, and the
             # rest is applied. It is synced once, when this connection closes.
             connection.execute("PRAGMA synchronous = NORMAL")
         for migration in known[before.version :]:
@@ -180,7 +180,7 @@ def _status(connection: apsw.Connection, path: Path, known: list[Migration]) -> 
 def _copy(
     connection: apsw.Connection, path: Path, version: int, progress: Callable[[str], None]
 ) -> None:
-    """Write a dated copy beside the file; an operator deletes it when satisfied."""
+    """Write a dated copy beside the file, for the operator to delete."""
     stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%SZ")
     copy = path.with_name(f"{path.name}.schema-{version:04d}.{stamp}")
     progress(f"copy to {copy}")
@@ -226,7 +226,7 @@ def _authorize(action: int, *_: str | None) -> int:
 def split_statements(sql: str) -> Iterator[tuple[int, str]]:
     """Yield the statements of a file, each with the line it starts on.
 
-    A statement ends with the line that completes it, so trigger bodies stay whole.
+    A statement ends with the line that completes it, so that trigger bodies stay whole.
     """
     buffer, start = "", 1
     for number, line in enumerate(sql.splitlines(keepends=True), 1):
@@ -242,7 +242,7 @@ def split_statements(sql: str) -> Iterator[tuple[int, str]]:
 
 
 def _head(statement: str) -> str:
-    """Return the start of a statement on one line."""
+    """Return the start of a statement, on one line."""
     text = " ".join(statement.split())
     return text if len(text) <= 100 else f"{text[:97]}..."
 

@@ -77,6 +77,15 @@ def test_a_change_that_may_not_be_kept_leaves_the_last_copy(connection, page_id)
     assert stored.change_count == 2
 
 
+def stored_headers(connection, visit_id):
+    block = connection.execute(
+        "SELECT coalesce(visit.headers, version.headers)"
+        " FROM visit LEFT JOIN version USING (version_id) WHERE visit_id = ?",
+        (visit_id,),
+    ).get
+    return None if block is None else headers.unpack(block)
+
+
 def test_headers_lie_with_the_version_or_with_the_visit(connection, page_id):
     first = visits.record(connection, changed(page_id, b"good"))
     lines = ((b"Date", b"Sat, 21 Nov 2026 05:19:34 GMT"),)
@@ -84,9 +93,9 @@ def test_headers_lie_with_the_version_or_with_the_visit(connection, page_id):
         connection, unlike(page_id, Outcome.NOT_MODIFIED, answer=answer(304, lines))
     )
     third = visits.record(connection, unlike(page_id, Outcome.FAILED, failure="dns"))
-    assert headers.unpack(visits.header_block(connection, first.visit_id))[0][0] == b"Server"
-    assert headers.unpack(visits.header_block(connection, second.visit_id)) == lines
-    assert visits.header_block(connection, third.visit_id) is None
+    assert stored_headers(connection, first.visit_id)[0][0] == b"Server"
+    assert stored_headers(connection, second.visit_id) == lines
+    assert stored_headers(connection, third.visit_id) is None
     assert connection.execute("SELECT count(headers) FROM visit").get == 1
 
 

@@ -5,7 +5,7 @@ from contextlib import closing
 import pytest
 
 from crawld.store.changes import hint_source, sitemap
-from crawld.store.changes.sitemap import ListedFile
+from crawld.store.changes.sitemap import ListedFile, SitemapRow
 from crawld.store.engine import migrate
 from crawld.store.engine.connection import open_connection
 from crawld.store.frontier import host as host_rows
@@ -30,18 +30,24 @@ def source(connection):
     return row.hint_source_id
 
 
+def all_files(connection, source):
+    columns = ", ".join(SitemapRow._fields)
+    sql = f"SELECT {columns} FROM sitemap WHERE hint_source_id = ?"
+    return [SitemapRow(*row) for row in connection.execute(sql, (source,))]
+
+
 def listed(connection, source, *files, at=NOW, most=100):
-    root = next(each for each in sitemap.list_files(connection, source, 100) if each.url == ROOT)
+    root = next(each for each in all_files(connection, source) if each.url == ROOT)
     rows = [ListedFile(f"http://a.test/{name}", changed_at) for name, changed_at in files]
     return root, sitemap.add_listed(connection, root, rows, at, most=most)
 
 
 def names(connection, source):
-    return {each.url.rpartition("/")[2] for each in sitemap.list_files(connection, source, 100)}
+    return {each.url.rpartition("/")[2] for each in all_files(connection, source)}
 
 
 def read(connection, source, name, at, next_at):
-    rows = sitemap.list_files(connection, source, 100)
+    rows = all_files(connection, source)
     (row,) = [each for each in rows if each.url.endswith(name)]
     sitemap.update(connection, row._replace(read_at=at, next_at=next_at, newest_at=at - 5.0))
 
