@@ -1,13 +1,12 @@
-"""How far a source of change hints is to be trusted, learnt from what visits find.
+"""Reliability of a source of change hints, learned from visits.
 
-Three things are learnt of each source: the share of its hints that are real (*trust*), the share
-of the changes of the pages it covers that it never tells of (*missed share*), and how long after a
-change its hint comes (*lag*). Shares are Beta distributed; a visit whose page keeps a history tells
-exactly which hints were real, another one only whether the page is as it was.
+Three quantities are learned for each source: the share of its hints that are real (*trust*), the
+share of the changes of its covered pages that it never reports (*missed share*), and the time from
+a change to its hint (*lag*). Shares are Beta distributed. A visit to a page with an exact history
+shows which hints were real; any other visit shows only whether the page changed.
 
-Evidence fades: the sums of a source stand for its last thousand hints or changes, so that one that
-turns bad is found out. Knows no clock, no page and no policy; the laboratory and the daemon feed
-the same object.
+Evidence decays: the sums of a source represent its last thousand hints or changes, so that a source
+that becomes unreliable is detected. The laboratory and the daemon use the same object.
 
 Source: Beta-binomial updates; the noisy-signal setting (false alarms, missed changes) is
 Busa-Fekete et al. 2025. Fractional counts of ambiguous visits: one step of EM, Dempster, Laird &
@@ -25,45 +24,47 @@ from typing import Any, Final, NamedTuple
 from crawld.core.audit import wilson_interval
 
 MEMORY: Final = 1_000.0
-"""Evidence of a share counts for at most so many hints or changes."""
+"""Largest number of hints or changes that the evidence of a share represents."""
 
 TRUST_LEAST: Final = 0.03
-"""A source fewer of whose hints are real tells of all pages alike: it is as if it said nothing."""
+"""A source with a smaller trust is ignored, as if it did not exist."""
 
 LAG_EDGES_S: Final = tuple(1.0 * 4.0**k for k in range(12))
-"""Upper ends of the bins of the lag, from a second to 48 days; beyond them lies one more bin."""
+"""Upper edges of the lag bins, from a second to 48 days; one more bin lies beyond them."""
 
 
 class MatchCounts(NamedTuple):
-    """Hints of one source held against the changes a visit found.
+    """Counts of one source's hints matched against the changes a visit found.
 
     Attributes:
-        real: hints that told of a change. false: hints that told of none.
-        told: changes told by at least one hint. missed: changes nothing told of.
+        real: hints that reported a change.
+        false: hints without a change.
+        reported: changes reported by at least one hint.
+        missed: changes without a hint.
     """
 
     real: int
     false: int
-    told: int
+    reported: int
     missed: int
 
 
 def match_hints(
-    told_at: Sequence[float], changed_at: Sequence[float], *, tolerance_s: float = 60.0
+    hinted_at: Sequence[float], changed_at: Sequence[float], *, tolerance_s: float = 60.0
 ) -> MatchCounts:
-    """Match hints with exact changes, each change with all hints of it.
+    """Match hints with exact changes; a change may have several hints.
 
     Args:
-        told_at: instants of change the hints named, since the visit before, any order.
-        changed_at: instants of all changes since the visit before, ascending.
-        tolerance_s: how far a source's instants may be off (a bare date: a day).
+        hinted_at: times of change that the hints named since the previous visit, in any order.
+        changed_at: times of all changes since the previous visit, ascending.
+        tolerance_s: largest error of a source's times (a bare date: a day).
 
     >>> match_hints([10.0, 500.0], [12.0, 300.0])
-    MatchCounts(real=1, false=1, told=1, missed=1)
+    MatchCounts(real=1, false=1, reported=1, missed=1)
     """
     covered: set[int] = set()
     false = real = 0
-    for at in told_at:
+    for at in hinted_at:
         first = bisect_left(changed_at, at - tolerance_s)
         last = bisect_right(changed_at, at + tolerance_s)
         if first == last:
@@ -80,7 +81,7 @@ class Share:
     """A share of events, Beta distributed.
 
     Attributes:
-        yes, no: evidence so far, the belief before any included.
+        yes, no: evidence so far, including the prior.
     """
 
     yes: float
@@ -88,15 +89,15 @@ class Share:
 
     @property
     def mean(self) -> float:
-        """The expected share."""
+        """Expected share."""
         return self.yes / (self.yes + self.no)
 
     def interval(self, coverage: float = 0.9) -> tuple[float, float]:
-        """Return the share's interval of a coverage, by Wilson's score."""
+        """Return the Wilson score interval of the share."""
         return wilson_interval(self.yes, self.yes + self.no, coverage)
 
     def add(self, yes: float, no: float) -> None:
-        """Take in evidence, and let the old fade."""
+        """Add evidence and decay the old."""
         self.yes += yes
         self.no += no
         if (total := self.yes + self.no) > MEMORY:
@@ -104,13 +105,13 @@ class Share:
             self.no *= MEMORY / total
 
 
-def _likely_real() -> Share:
-    # Worth two hints, not more: on lies a stronger belief wastes the first visits, and a source
-    # that tells the truth gains nothing by it.
+def _initial_real() -> Share:
+    # The prior weighs two hints: a stronger one wastes the first visits on a source of false hints,
+    # and a reliable source gains nothing from it.
     return Share(1.8, 0.2)
 
 
-def _rarely_missing() -> Share:
+def _initial_missing() -> Share:
     return Share(0.2, 1.8)
 
 
@@ -120,16 +121,16 @@ def _no_lags() -> list[float]:
 
 @dataclass(slots=True)
 class Reliability:
-    """What visits said of one source.
+    """Reliability of one source.
 
     Attributes:
-        real: share of the hints that were real; before any visit nine in ten.
-        missing: share of the changes of covered pages it did not tell; before any visit one in ten.
+        real: share of the hints that were real; the prior is nine in ten.
+        missing: share of the changes of covered pages it did not report; the prior is one in ten.
         lags: hints by their lag, in the bins of `LAG_EDGES_S`.
     """
 
-    real: Share = field(default_factory=_likely_real)
-    missing: Share = field(default_factory=_rarely_missing)
+    real: Share = field(default_factory=_initial_real)
+    missing: Share = field(default_factory=_initial_missing)
     lags: list[float] = field(default_factory=_no_lags)
 
     @property
@@ -139,39 +140,39 @@ class Reliability:
 
     @property
     def missed_share(self) -> float:
-        """Share of the changes that the source does not tell."""
+        """Share of the changes that the source does not report."""
         return self.missing.mean
 
     @property
     def effective_trust(self) -> float:
-        """The trust that policies are told: 0 of a source that is not heeded."""
+        """The trust for policies: 0 for an ignored source."""
         return self.trust if self.trust >= TRUST_LEAST else 0.0
 
     @property
     def effective_missed_share(self) -> float:
-        """The missed share that policies are told: the silence of such a source says nothing."""
+        """The missed share for policies: 1 for an ignored source."""
         return self.missed_share if self.trust >= TRUST_LEAST else 1.0
 
     def learn_exact(self, found: MatchCounts) -> None:
-        """Learn from a visit that found the exact instants of all changes since the one before."""
+        """Learn from a visit that found the exact times of all changes since the previous one."""
         self.real.add(found.real, found.false)
-        self.missing.add(found.missed, found.told)
+        self.missing.add(found.missed, found.reported)
 
-    def learn_visit(self, told: int, *, changed: bool, expected: float = 0.0) -> None:
-        """Learn from a visit that found only whether the page is as it was.
+    def learn_visit(self, hints: int, *, changed: bool, expected: float = 0.0) -> None:
+        """Learn from a visit that found only whether the page changed.
 
-        Where a page was told to have changed and has, the hint was real, or it was false and the
-        change one the source missed; the change model says how likely that is.
+        If a hinted page has changed, either the hint was real, or it was false and the source
+        missed the change. The change model says how likely the second case is.
 
         Args:
-            told: hints of the source about the page since the visit before.
-            changed: the page is not as it was.
-            expected: probability of a change since the visit before, as the model sees it.
+            hints: hints of the source about the page since the previous visit.
+            changed: whether the page changed.
+            expected: probability of a change since the previous visit, by the change model.
         """
-        if not told:
+        if not hints:
             self.missing.add(float(changed), 0.0)
         elif not changed:
-            self.real.add(0.0, told)
+            self.real.add(0.0, hints)
         else:
             by_chance = (1.0 - self.trust) * expected * self.missed_share
             real = self.trust / (self.trust + by_chance)
@@ -179,13 +180,13 @@ class Reliability:
             self.missing.add(1.0 - real, real)
 
     def learn_lag(self, lag_s: float) -> None:
-        """Learn the time from a change to the hint of it, seconds."""
+        """Learn the time from a change to its hint, seconds."""
         self.lags[bisect_left(LAG_EDGES_S, lag_s)] += 1.0
         if (total := sum(self.lags)) > MEMORY:
             self.lags = [count * MEMORY / total for count in self.lags]
 
     def lag_s(self, quantile: float = 0.5) -> float:
-        """Return a quantile of the lag, seconds, by straight lines inside bins; 0 without any."""
+        """Return a quantile of the lag, seconds, linear within bins; 0 without hints."""
         left = quantile * sum(self.lags)
         below = 0.0
         for count, above in zip(self.lags, LAG_EDGES_S, strict=False):
@@ -210,14 +211,14 @@ class Reliability:
             lags = [float(count) for count in values["lags"]]
             read = cls(Share(**values["real"]), Share(**values["missing"]), lags)
         except (KeyError, TypeError) as error:
-            raise ValueError("a reliability of another version; learn it anew") from error
+            raise ValueError("a reliability of another version; learn it again") from error
         if len(lags) != len(LAG_EDGES_S) + 1:
-            raise ValueError("a reliability of another version; learn it anew")
+            raise ValueError("a reliability of another version; learn it again")
         return read
 
 
 def combined_missed_share(missed_shares: Iterable[float]) -> float:
-    """Return the share of changes that none of several sources tells, as if they were independent.
+    """Return the share of changes that none of several independent sources reports.
 
     >>> combined_missed_share([0.5, 0.2])
     0.1

@@ -1,13 +1,13 @@
 """Renewal processes from histograms of the intervals between changes.
 
-Knows stacks of pages that share their bin edges: `mass` has shape (bins,) for one page or
-(pages, bins), and every function takes times that broadcast against the pages: shape () or (k,)
-for one page, (pages,) or (pages, k) for a stack. The density is uniform inside a bin (log-uniform
-has no mass at 0, where bursts live, and no closed integrals), so F and S are piecewise linear,
-their integrals piecewise polynomials, and everything below but the renewal function is exact.
+Works on one page or a stack of pages with common bin edges: `mass` has shape (bins,) or (pages,
+bins), and times broadcast against the pages: shape () or (k,) for one page, (pages,) or (pages, k)
+for a stack. The density is uniform inside a bin (log-uniform has no mass at 0, where bursts are,
+and no closed integrals). So F and S are piecewise linear, their integrals piecewise polynomial, and
+everything except the renewal function is exact.
 
-Must never: return NaN for an age beyond the last edge. There the process is taken as memoryless
-with mean max(m, age): what has lasted so long lasts about as long again.
+No function returns NaN for an age beyond the last edge. There the process is taken as memoryless
+with mean max(m, age): an interval that has lasted so long lasts about as long again.
 
 Sources: Wolf et al., WWW 2002 (value of a visit for any distribution); PUC-Rio thesis, 6.1.3 (ten
 bins of exponentially growing width) and 6.2.2 (expected fresh time); Xie, Commun. Statist. 1989
@@ -49,10 +49,10 @@ EDGES_S = exponential_edges()
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Renewal:
-    """Distribution of the interval between changes, for one page or a stack of pages.
+    """Distribution of the intervals between changes, for one page or a stack of pages.
 
     Attributes:
-        edges: bins + 1 increasing instants, the first 0; any unit (seconds, or gap / scale).
+        edges: bins + 1 increasing times, the first 0; any unit (seconds, or gap / scale).
         mass: probability of each bin, shape (bins,) or (pages, bins), rows summing to 1.
     """
 
@@ -64,7 +64,7 @@ class Renewal:
         return 1.0 - self.survival(x)
 
     def survival(self, x: Times) -> FloatArray:
-        """Return S(x), the probability that an interval exceeds x; never increasing in x."""
+        """Return S(x), the probability that an interval exceeds x; non-increasing in x."""
         at, into, width = self._locate(x)
         begun = self._pick(self._survival_at_edges(), at)
         density = self._pick(self.mass, at) / width
@@ -81,7 +81,7 @@ class Renewal:
         return np.asarray(self.mass @ ((low * low + low * high + high * high) / 3.0))
 
     def integrated_survival(self, x: Times) -> FloatArray:
-        """Return the integral of S from 0 to x; m for x beyond the last edge."""
+        """Return the integral of S from 0 to x; the mean for x beyond the last edge."""
         at, into, width = self._locate(x)
         begun = self._pick(self._integral_at_edges(), at)
         slope = self._pick(self.mass, at) / width
@@ -89,8 +89,8 @@ class Renewal:
         return begun + into * (survival - 0.5 * slope * into)
 
     def equilibrium_survival(self, s: Times) -> FloatArray:
-        """Return S_e(s): no change within s of a random instant (Wolf et al. 2002)."""
-        mean = self._mean_beside(s)
+        """Return S_e(s), the probability of no change for s after a random time (Wolf 2002)."""
+        mean = self._broadcast_mean(s)
         return np.clip(1.0 - self.integrated_survival(s) / mean, 0.0, 1.0)
 
     def visit_value(self, tau: Times) -> FloatArray:
@@ -105,13 +105,15 @@ class Renewal:
         inside = into * (
             low * survival + into * (0.5 * (survival - slope * low) - into * slope / 3.0)
         )
-        return (self._pick(self._moment_at_edges(), at) + inside) / self._mean_beside(tau)
+        return (self._pick(self._moment_at_edges(), at) + inside) / self._broadcast_mean(tau)
 
     def conditional_survival(self, age: Times, s: Times) -> FloatArray:
-        """Return Pr[no change within s more | none for `age`]."""
+        """Return Pr[no change for another s | none for `age`]."""
         age, s = np.asarray(age, np.float64), np.asarray(s, np.float64)
         alive = self.survival(age)
-        bin_share_beyond = np.exp(-s / np.maximum(self._mean_beside(age), np.maximum(age, _FLOOR)))
+        bin_share_beyond = np.exp(
+            -s / np.maximum(self._broadcast_mean(age), np.maximum(age, _FLOOR))
+        )
         with np.errstate(divide="ignore", invalid="ignore"):
             inside = self.survival(age + s) / alive
         return np.where(alive > _FLOOR, inside, bin_share_beyond)
@@ -120,7 +122,7 @@ class Renewal:
         """Return E[time to the next change | none for `age`]."""
         age = np.asarray(age, np.float64)
         alive = self.survival(age)
-        mean = self._mean_beside(age)
+        mean = self._broadcast_mean(age)
         with np.errstate(divide="ignore", invalid="ignore"):
             inside = (mean - self.integrated_survival(age)) / alive
         return np.where(alive > _FLOOR, inside, np.maximum(mean, age))
@@ -136,7 +138,7 @@ class Renewal:
         pages = np.arange(len(table)).reshape((-1,) + (1,) * (at.ndim - 1))
         return np.asarray(table[pages, at])
 
-    def _mean_beside(self, x: Times) -> FloatArray:
+    def _broadcast_mean(self, x: Times) -> FloatArray:
         mean = self.mean()
         return mean.reshape(mean.shape + (1,) * (np.ndim(x) - mean.ndim)) if mean.ndim else mean
 
@@ -164,7 +166,7 @@ class Renewal:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RenewalFunction:
-    """M(y), the expected number of changes within y of a change, tabulated.
+    """A table of M(y), the expected number of changes within y of a change.
 
     Attributes:
         grid: increasing times, the first 0.
@@ -206,19 +208,16 @@ class RenewalFunction:
 def renewal_function(renewal: Renewal, *, horizon: float, points: int = 192) -> RenewalFunction:
     """Solve M = F + F * M numerically for every page of a stack at once.
 
-    The grid is geometric, because the intervals are, and M is taken for linear in each of its
-    cells: M(t_i) = F(t_i) + sum over j of (M(t_j) - M(t_{j-1})) (1 - Q_ij), Q_ij the mean of S over
-    the ages that cell j has at t_i, the unknown term moved to the left. With F at the middle of a
-    cell instead, as the source has it, cells longer than most intervals divide by next to nothing.
+    The grid is geometric, like the bins, and M is taken as linear in each of its cells: M(t_i) =
+    F(t_i) + sum over j of (M(t_j) - M(t_{j-1})) (1 - Q_ij), with Q_ij the mean of S over the ages
+    that cell j has at t_i, and the unknown term moved to the left. The source takes F at the middle
+    of a cell instead; then cells longer than most intervals divide by nearly 0.
 
     Args:
         renewal: the intervals.
-        horizon: end of the grid; beyond it the residual life is taken as its limit. Several mean
-            intervals of the slowest page.
+        horizon: end of the grid; beyond it the residual life is taken as its limit. Use several
+            mean intervals of the slowest page.
         points: points of the grid, > 8; the cost is pages x points^2.
-
-    Returns:
-        The table.
 
     Source: Xie, Commun. Statist. Simul. 1989 (RS-method), on an uneven grid.
     """
@@ -250,17 +249,17 @@ def fit(
     open_weights: Times = 1.0,
     prior: FloatArray | None = None,
 ) -> Renewal:
-    """Fit one distribution to observed gaps and to gaps still open when observation ended.
+    """Fit one distribution to complete gaps and to gaps still open at the end of observation.
 
     Args:
         gaps: complete intervals, >= 0; those beyond the last edge count in the last bin.
-        edges: bins + 1 increasing instants, the first 0.
+        edges: bins + 1 increasing times, the first 0.
         open_gaps: ages of the unfinished intervals, >= 0.
-        open_weights: how many gaps each of them stands for, >= 0.
-        prior: pseudo-counts a bin, > 0 somewhere; default one log-uniform gap over all bins.
+        open_weights: number of gaps that each of them represents, >= 0.
+        prior: pseudo-counts of the bins, > 0 somewhere; default one log-uniform gap over all bins.
 
     Returns:
-        The self-consistent (Turnbull) estimate: open gaps spread over what lies beyond them.
+        The self-consistent (Turnbull) estimate: open gaps are spread over the bins beyond them.
     """
     counts = bin_counts(np.asarray(gaps, np.float64), edges)
     pseudo = np.full(len(edges) - 1, 1.0 / (len(edges) - 1)) if prior is None else prior
@@ -286,13 +285,13 @@ def fit_counts(
     """Fit a stack of pages, each from its histogram and its one open gap.
 
     Args:
-        counts: complete gaps a bin, shape (pages, bins).
+        counts: complete gaps in each bin, shape (pages, bins).
         open_gap_s: age of the open gap of each page, >= 0.
         prior: pseudo-counts, shape (pages, bins) or (bins,), with mass in the last bin.
         edges: edges of the bins.
 
     Returns:
-        The stack; with one open gap a page redistribution needs few rounds.
+        The stack. One open gap for each page needs few rounds of redistribution.
     """
     base = counts + prior
     share_beyond = bin_share_beyond(open_gap_s, edges)
@@ -306,7 +305,7 @@ def fit_counts(
 
 
 def exponential_mass(rate: FloatArray, edges: FloatArray = EDGES_S) -> FloatArray:
-    """Return the bin probabilities of Poisson pages, shape (pages, bins); the last bin open.
+    """Return the bin probabilities of Poisson pages, shape (pages, bins); the last bin is open.
 
     Rates are per second, from 0 to infinity.
     """
@@ -317,13 +316,13 @@ def exponential_mass(rate: FloatArray, edges: FloatArray = EDGES_S) -> FloatArra
 
 
 def bin_counts(gaps: FloatArray, edges: FloatArray = EDGES_S) -> FloatArray:
-    """Return how many gaps fall into each bin; those beyond the last edge into the last."""
+    """Return the number of gaps in each bin; those beyond the last edge count in the last bin."""
     at = np.clip(np.searchsorted(edges, gaps, side="right") - 1, 0, len(edges) - 2)
     return np.bincount(at, minlength=len(edges) - 1).astype(np.float64)
 
 
 def bin_share_beyond(ages: FloatArray, edges: FloatArray) -> FloatArray:
-    """Return which share of each bin lies beyond each age, shape (ages, bins); in [0, 1]."""
+    """Return the share of each bin that lies beyond each age, shape (ages, bins); in [0, 1]."""
     capped = np.minimum(ages, 0.5 * (edges[-1] + edges[-2]))
     share = (edges[1:] - capped[:, None]) / np.diff(edges)
     return np.asarray(np.clip(share, 0.0, 1.0), np.float64)

@@ -1,12 +1,12 @@
-"""The age-aware model: each page a scale of time of its own, all pages one shape.
+"""The age-aware change model: a time scale for each page, and one shape for all pages.
 
-The interval between changes of a page is scale x shape: the scale is log-linear in what the page
-did lately (decayed counts over 1, 10 and 90 days, its last two gaps, how long it is known), taken
-at its last change; the shape of gap/scale is pooled over all pages, so that a burst's short gaps
-and its long silence afterwards are learnt from everybody. With the age since the last change it
-gives the conditional survival, and the value of a visit, that no constant rate can.
+The interval between changes of a page is scale x shape. The scale is log-linear in the recent
+changes of the page at its last change (decayed counts over 1, 10 and 90 days, its last two gaps,
+how long it is known). The shape of gap/scale is pooled over all pages, so that the short gaps of a
+burst and the long gap after it are learned from all of them. With the age since the last change,
+this gives a conditional survival and a value of a visit that no constant rate can give.
 
-Knows arrays over pages; a page without any change yet counts from its first sight.
+Works on arrays of pages. A page without any change counts from its first visit.
 Source: log-linear (accelerated failure time) regression, e.g. Kalbfleisch & Prentice 2002, ch. 7;
 the choice of features is this project's; Buckley & James, Biometrika 1979 (open gaps).
 """
@@ -28,10 +28,10 @@ IntArray = npt.NDArray[np.int64]
 FEATURES = ("constant", "count_1d", "count_10d", "count_90d", "gap", "gap_before", "known")
 
 SHAPE_EDGES = renewal.exponential_edges(22, 1.0 / 1024.0, 2.0)
-"""Edges of gap / scale: from a thousandth of the scale to 4,096 of it."""
+"""Edges of gap / scale, from a thousandth of the scale to 4,096 of it."""
 
 _GAP_RANGE_S = (60.0, 3650.0 * DAY_S)
-_WEIGHED_S = (3600.0, 365.0 * DAY_S)
+_WEIGHT_RANGE_S = (3600.0, 365.0 * DAY_S)
 _RIDGE = 3.0
 _PAGE_WEIGHT = 50.0
 _ROUNDS = 4
@@ -39,10 +39,10 @@ _ROUNDS = 4
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ScaleModel:
-    """Weights of the log scale and the pooled shape.
+    """Weights of the log scale, and the pooled shape.
 
     Attributes:
-        weights: one a name in `FEATURES`; natural logarithm of seconds.
+        weights: one for each of `FEATURES`; the result is the natural logarithm of seconds.
         shape: distribution of gap / scale, one row.
     """
 
@@ -56,11 +56,11 @@ class ScaleModel:
         return _scales(rows, self.weights)
 
     def mean_s(self, records: Records) -> FloatArray:
-        """Return the mean interval between changes after a change like each page's last."""
+        """Return the mean interval between changes after each page's last change, seconds."""
         return np.asarray(self.scale_s(records) * float(self.shape.mean()), np.float64)
 
     def unchanged(self, records: Records, now: float) -> FloatArray:
-        """Return the probability that each page is as it was at its last visit."""
+        """Return the probability that each page is unchanged since its last visit."""
         scale_s = self.scale_s(records)
         age, since = _ages(records, now)
         return self.shape.conditional_survival(age / scale_s, since / scale_s)
@@ -74,7 +74,7 @@ class ScaleModel:
         """Return the model of `as_dict`.
 
         Raises:
-            ValueError: another number of features or bins than this version has.
+            ValueError: the number of features or bins is of another version.
         """
         weights, mass = np.array(values["weights"]), np.array(values["mass"])
         if weights.shape != (len(FEATURES),) or mass.shape != (len(SHAPE_EDGES) - 1,):
@@ -92,11 +92,11 @@ def features(counts: FloatArray, gaps_s: FloatArray, known_s: FloatArray) -> Flo
 
     Args:
         counts: decayed changes over the `WINDOWS_S`, shape (pages, 3).
-        gaps_s: last two gaps, newest first, 0 where missing, shape (pages, 2).
+        gaps_s: last two gaps, newest first, 0 if missing, shape (pages, 2).
         known_s: time from the start of observation to the last change, shape (pages,).
 
     Returns:
-        Shape (pages, 7), in the order of `FEATURES`; a missing gap is what the counts suggest.
+        Shape (pages, 7), in the order of `FEATURES`; a missing gap is estimated from the counts.
     """
     log_counts = np.log(np.maximum(counts, 0.5))
     usual = math.log(WINDOWS_S[-1]) - log_counts[:, 2]
@@ -109,20 +109,20 @@ def features(counts: FloatArray, gaps_s: FloatArray, known_s: FloatArray) -> Flo
 def fit_scale(changed_at: FloatArray, offsets: IntArray, *, at: float) -> ScaleModel:
     """Fit weights and shape to complete histories.
 
-    Least squares on the logarithm of each gap; a gap still open enters the shape as censored and
-    the regression at its expected logarithm under the last shape (Buckley & James), repeated. A
-    gap weighs as the square root of its length: a visit meets long gaps more often than short
-    ones, and unweighted the bursts decide everything (measured: worse at every horizon). A page
-    weighs as at most `_PAGE_WEIGHT` changes. `_RIDGE` pulls towards the default weights, so that
-    few pages give a sane model and none the default one.
+    Least squares on the logarithm of each gap. A gap still open enters the shape as censored and
+    the regression at its expected logarithm under the last shape (Buckley & James), repeatedly. A
+    gap is weighted by the square root of its length: visits meet long gaps more often than short
+    ones, and unweighted the bursts dominate (measured: worse at every horizon). A page weighs at
+    most `_PAGE_WEIGHT` changes. `_RIDGE` pulls towards the default weights, so that few pages give
+    a plausible model and no page gives the default.
 
     Args:
-        changed_at: change changed_at, page after page, strictly increasing inside a page.
+        changed_at: times of changes, page after page, strictly increasing within a page.
         offsets: one more than pages.
-        at: instant up to which the histories are complete, >= every instant.
+        at: time up to which the histories are complete, >= every change.
 
     Returns:
-        The model. Cost: about 0.4 us a change; give it a sample of a very large site.
+        The model. Cost: about 0.4 us a change; use a sample of a very large site.
 
     Source: Buckley & James, Biometrika 1979 (censored least squares).
     """
@@ -132,8 +132,8 @@ def fit_scale(changed_at: FloatArray, offsets: IntArray, *, at: float) -> ScaleM
     if changed_at.size == 0:
         return model
     for _ in range(_ROUNDS):
-        log_gap = _completed(events, _scales(rows, model.weights), model.shape)
-        length_s = np.clip(np.exp(log_gap), *_WEIGHED_S)
+        log_gap = _complete_gaps(events, _scales(rows, model.weights), model.shape)
+        length_s = np.clip(np.exp(log_gap), *_WEIGHT_RANGE_S)
         weight = events.weight * np.sqrt(length_s)
         weights = _least_squares(rows, log_gap, weight / weight.mean())
         model = ScaleModel(weights, _pooled_shape(events, _scales(rows, weights)))
@@ -150,8 +150,8 @@ def _least_squares(rows: FloatArray, log_gap: FloatArray, weight: FloatArray) ->
     return np.linalg.solve(normal, rows.T @ (log_gap * weight) + pull @ _DEFAULT_WEIGHTS)
 
 
-def _completed(events: _Events, scale_s: FloatArray, shape: renewal.Renewal) -> FloatArray:
-    """Return the logarithm of every gap, the expected one where the gap is still open."""
+def _complete_gaps(events: _Events, scale_s: FloatArray, shape: renewal.Renewal) -> FloatArray:
+    """Return the logarithm of every gap; for an open gap, the expected one."""
     log_gap = np.log(np.clip(events.next_s, *_GAP_RANGE_S))
     open_ = events.next_s <= 0
     ages = events.open_s[open_] / scale_s[open_]
@@ -165,7 +165,7 @@ def _completed(events: _Events, scale_s: FloatArray, shape: renewal.Renewal) -> 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Events:
-    """Every change: the page's state at it, the gap that followed (0 = open) and its weight."""
+    """Every change: the state of the page at it, the gap after it (0 = open) and its weight."""
 
     counts: FloatArray
     gaps_s: FloatArray
@@ -225,7 +225,7 @@ def _pooled_shape(events: _Events, scale_s: FloatArray) -> renewal.Renewal:
     )
 
 
-# Without data the scale is the mean of what the 90-day count and the gaps suggest, and half of it
+# Without data the scale is the mean of what the 90-day count and the gaps suggest. Half of it is
 # the mean interval: about 90 days for a page that was never seen to change.
 _DEFAULT_WEIGHTS = np.array([0.5 * math.log(90 * DAY_S), 0.0, 0.0, -0.5, 0.25, 0.25, 0.0])
 _DEFAULT_SHAPE_MASS = renewal.exponential_mass(np.array(2.0), SHAPE_EDGES)

@@ -1,8 +1,8 @@
-"""Sections of a host: pages that are likely to change alike.
+"""Sections of a host: groups of pages that are likely to change alike.
 
-A prior for a whole host is too flat where news stand beside archives. Where a section has pages
-enough it has a prior of its own: after two visits of pages whose sections differ tenfold the error
-of their log rates falls from 1.13 to .78; after twenty visits it makes no difference any more.
+A prior for a whole host is too flat if it has both news and archives. A section with enough pages
+gets a prior of its own. For pages whose sections differ tenfold, that reduces the error of their
+log rates after two visits from 1.13 to .78; after twenty visits it makes no difference.
 """
 
 from __future__ import annotations
@@ -11,11 +11,11 @@ from collections import Counter
 from collections.abc import Iterable
 
 SECTION_PAGES = 50
-"""With fewer pages a section is part of the rest of its host."""
+"""A section with fewer pages belongs to the rest of its host."""
 
 
 def section_of(target: str) -> str:
-    """Return the section of a path: its first segment, on wikis with the namespace behind it.
+    """Return the section of a path: its first segment, on wikis followed by the namespace.
 
     >>> section_of("/news/today.html"), section_of("/wiki/Talk:Oslo"), section_of("/about")
     ('news', 'wiki/Talk', '')
@@ -31,7 +31,7 @@ def group_pages(pages: Iterable[tuple[int, str]]) -> list[tuple[int, str]]:
     """Return the group of each page: host and section, or host and "" for the rest of a host.
 
     Args:
-        pages: (host number, path) of each.
+        pages: (host number, path) of each page.
     """
     groups = [(host, section_of(target)) for host, target in pages]
     counts = Counter(groups)

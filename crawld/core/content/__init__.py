@@ -1,5 +1,5 @@
-"""What a body says: its type and text, its links, its blocks, and how it differs from another.
+"""Content analysis of bodies: type and text, links, blocks, and the difference between two.
 
-Values in, values out. Nothing here fetches, stores or knows the time. Every function has a defined
-answer for every body, within time and memory that grow no faster than the body does.
+Functions of values: nothing here fetches, stores or knows the time. Every body has a defined
+result, within time and memory linear in its size.
 """

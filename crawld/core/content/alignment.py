@@ -1,12 +1,12 @@
-"""Which blocks of two readings of a page are the same, and where they differ.
+"""Aligns the blocks of two readings of a page: which are equal, and where they differ.
 
-Blocks that occur once in each reading and are equal are candidates for anchors; the longest run of
-them that keeps its order in both is kept (patience sorting), and grown over equal neighbours.
-What lies between is a gap. This costs n log n, never n², and, unlike a longest common subsequence,
-does not tie a new page to an old one by its blank rows.
+Equal blocks that occur once in each reading are candidates for anchors. The longest run of them in
+the same order in both is kept (patience sorting) and extended over equal neighbors. What lies
+between is a gap. The cost is n log n, never n². Unlike a longest common subsequence, it does not
+match a new page with an old one by their blank rows.
 
-Invariants: gaps are disjoint, in order in both readings; outside them the blocks are equal, one to
-one and in order.
+Invariants: gaps are disjoint and in order in both readings; outside them the blocks are equal, one
+to one and in order.
 
 Source: patience sorting for differences is Bram Cohen's; Fredman 1975 for the longest run.
 """
@@ -21,15 +21,15 @@ if TYPE_CHECKING:
     from crawld.core.content.blocks import Blocks
 
 Gap = tuple[int, int, int, int]
-"""Blocks [0:1] of the old reading stand where blocks [2:3] of the new one stand."""
+"""Blocks [0:1] of the old reading are replaced by blocks [2:3] of the new one."""
 
 
 def find_gaps(old: Blocks, new: Blocks) -> list[Gap]:
-    """Return where two readings differ, in order; an empty list if they are equal."""
+    """Return the gaps between two readings, in order; none if they are equal."""
     left, right = old.hashes().tolist(), new.hashes().tolist()
     gaps: list[Gap] = []
     i = j = 0
-    # A virtual anchor behind both ends closes the last gap.
+    # A virtual anchor after both ends closes the last gap.
     for i_anchor, j_anchor in [*_anchors(left, right), (len(left), len(right))]:
         if i_anchor < i or j_anchor < j:
             continue
@@ -52,7 +52,7 @@ def _skip_equal(
 
 
 def _anchors(left: list[int], right: list[int]) -> list[tuple[int, int]]:
-    """Return the longest ordered run of pairs of blocks that are equal and unique."""
+    """Return the longest ordered run of pairs of equal, unique blocks."""
     once = {block for block, count in Counter(left).items() if count == 1}
     where = {block: i for i, block in enumerate(left) if block in once}
     counts = Counter(right)

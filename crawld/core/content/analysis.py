@@ -1,11 +1,11 @@
-"""One body, read once: all that a visit may want to know of its content.
+"""Analyzes one body: type, text, links, blocks, digests and sketch.
 
-`analyse` puts the parts of this room together. It is separable: a visit that only follows links
-calls `media.decode`, `html.parse` and `fingerprint.digest` and pays for nothing else.
+`analyse` combines the parts of this package. A visit that only follows links can call
+`media.decode`, `html.parse` and `fingerprint.digest` alone.
 
 Invariants: every body has an analysis. HTML is parsed, other text is cut into lines, a binary body
-has no text and is compared by its digest alone. What exceeds the limits still counts: the part of
-a body that is not parsed takes part in the cleaned digest as one opaque block.
+has no text and is compared by its digest alone. The part of a body beyond the limits is not parsed,
+but enters the cleaned digest as one opaque block.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from crawld.core.content.fingerprint import cleaned_digest, digest, sketch
 from crawld.core.content.volatile import VolatileRules, cleaned
 
 MAX_TEXT_BYTES = html.MAX_PARSE_BYTES
-"""Bytes of a body that is text but not HTML which are read."""
+"""Bytes read of a text body that is not HTML."""
 
 _PAGES = frozenset({media.HTML, media.XHTML})
 _TEXTUAL = frozenset({media.XML, media.JSON, "application/javascript", "image/svg+xml"})
@@ -27,16 +27,16 @@ _TEXTUAL = frozenset({media.XML, media.JSON, "application/javascript", "image/sv
 
 @dataclass(frozen=True, slots=True)
 class Analysis:
-    """What one body says.
+    """The analysis of one body.
 
     Attributes:
-        content_type: the media type believed.
-        charset: what the text was read with, None of a binary body.
-        page: links and head, None of what is no HTML.
-        blocks: what a reader sees.
+        content_type: the sniffed media type.
+        charset: the charset of the text, None for a binary body.
+        page: links and head, None if the body is not HTML.
+        blocks: the visible text.
         digest: exact digest of the body.
-        cleaned_digest: digest of the comparable form, under the rules given.
-        sketch: for near-duplicates.
+        cleaned_digest: digest of the cleaned text, under the given rules.
+        sketch: sketch for near-duplicates.
         difference: weighted difference from the previous blocks, None without them.
     """
 
@@ -58,14 +58,14 @@ def analyse(
     volatile: VolatileRules | None = None,
     max_links: int = html.MAX_LINKS,
 ) -> Analysis:
-    """Analyse one body.
+    """Analyze one body.
 
     Args:
         body: the body as received, after content decoding.
         content_type: its Content-Type field.
         previous: blocks of the version to compare with (`read_blocks` of its stored body).
         volatile: rules of the page and of its host, joined, as they were before this body.
-        max_links: links read at most.
+        max_links: largest number of links read.
     """
     believed = media.sniff(content_type, body[: media.SNIFF_BYTES])
     charset, page, blocks = _read(body, believed, content_type, max_links)
@@ -83,7 +83,7 @@ def analyse(
 
 
 def read_blocks(body: bytes, content_type: str | None = None) -> Blocks:
-    """Return only the blocks of a body, as `analyse` would find them."""
+    """Return only the blocks of a body, as in its `analyse`."""
     believed = media.sniff(content_type, body[: media.SNIFF_BYTES])
     text = _text_of(body, believed, content_type)
     if text is None:
@@ -102,7 +102,7 @@ def difference_of(old: Blocks, new: Blocks, volatile: VolatileRules | None = Non
 
 @dataclass(frozen=True, slots=True)
 class _Text:
-    """A body that is text: what was read of it, and the bytes behind that."""
+    """A text body: the decoded part, and the bytes after it."""
 
     decoded: media.DecodedText
     tail: bytes

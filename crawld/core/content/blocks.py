@@ -1,22 +1,23 @@
-"""What a reader sees of a page, as a list of blocks: paragraphs, headings, items, rows.
+"""Visible text of a page as a list of blocks: paragraphs, headings, items, rows.
 
-The parsed tree is written out once by Lexbor and cut at its tags (`tags.cut`): that is several
-times faster than walking nodes from Python.
+Lexbor serializes the parsed tree once, and the result is cut at its tags (`tags.split_markup`):
+that is several times faster than walking nodes from Python.
 
-In: visible text; the level of headings, items, rows, preformatted lines and quotes; targets of
-links (without session ids, tokens and fragments) and sources of images (without their query, which
-is there to defeat caches). A changed target or image is thus a real edit. Table cells are parts of
-their row, which gives numbers the words they belong to. `aria-hidden` content is visible and stays.
-Out: comments, scripts, styles, templates, noscript, embedded content, form field values (CSRF
-tokens and nonces live there), all attributes but those named, and what `hidden` or an inline style
-(`display: none`, `visibility: hidden`) hides.
+Included: visible text; the level of headings, items, rows, preformatted lines and quotes; targets
+of links (without session ids, tokens and fragments) and sources of images (without their query,
+which only defeats caches). So a changed target or image is a real edit. Table cells are parts of
+their row, which keeps numbers with the words they belong to. `aria-hidden` content is visible and
+stays.
+Excluded: comments, scripts, styles, templates, noscript, embedded content, form field values (they
+hold CSRF tokens and nonces), all other attributes, and what `hidden` or an inline style (`display:
+none`, `visibility: hidden`) hides.
 
-Each block has a *place*: a 32-bit chain of tag names, ids and classes from the body down. Tokens
-with digits are left out of it, so that places survive numbering, and no order takes part, so that
-they survive insertions.
+Each block has a *place*: a 32-bit hash chain of tag names, ids and classes from the body down.
+Tokens with digits and the order of elements are ignored, so that places survive renumbering and
+insertions.
 
-Invariants: order is document order; no block is empty; no recursion; a body that is no markup is
-cut into lines.
+Invariants: order is document order; no block is empty; no recursion; a body without markup is cut
+into lines.
 """
 
 from __future__ import annotations
@@ -44,17 +45,17 @@ if TYPE_CHECKING:
     from selectolax.lexbor import LexborHTMLParser
 
 MAX_BLOCKS = 50_000
-"""Blocks of one page; what follows goes into the last of them."""
+"""Blocks of one page; the rest is joined to the last of them."""
 
 
 @dataclass(frozen=True, slots=True)
 class Blocks:
-    """The blocks of one page, column by column.
+    """The blocks of one page, as columns of equal length.
 
     Attributes:
         texts: comparable text of each block: its kind, its words, and link and image targets
-            between `TARGET_START` and `TARGET_END` where they stand. `&`, `<`, `>` are escaped.
-        places: where each block stands, by structure (same length).
+            between `TARGET_START` and `TARGET_END` where they occur. `&`, `<`, `>` are escaped.
+        places: structural position of each block.
     """
 
     texts: tuple[str, ...]
@@ -69,7 +70,7 @@ class Blocks:
         )
 
     def visible_text(self) -> str:
-        """Return what a reader sees, a line a block."""
+        """Return the visible text, one line for each block."""
         return resolve_entities(TARGET.sub("", "\n".join(self.texts)))
 
 
@@ -81,7 +82,7 @@ _KINDS = {f"h{level}": f"h{level}: " for level in range(1, 7)} | {
     "blockquote": "> ",
 }
 _IDENTITY = re.compile(r'(?:^| )(?:id|class)="([^"]*)"')
-# Members of an enumeration are slow to look up, and a page has a thousand marks.
+# Enum members are slow to look up, and a page has a thousand marks.
 _OPEN, _CLOSE, _IMAGE = int(Mark.OPEN), int(Mark.CLOSE), int(Mark.IMAGE)
 _SOURCE = re.compile(r' src="([^"]*)"')
 _HREF = re.compile(r' href="([^"]*)"')
@@ -107,7 +108,7 @@ def blocks_of(tree: LexborHTMLParser, title: str) -> Blocks:
 
 
 def lines_of(text: str) -> Blocks:
-    """Return the blocks of a text without markup: its lines, blank ones left out."""
+    """Return the non-blank lines of a text without markup, as blocks."""
     lines = [line for raw in text.splitlines() if (line := " ".join(raw.split()))]
     if len(lines) > MAX_BLOCKS:
         lines[MAX_BLOCKS - 1 :] = [" ".join(lines[MAX_BLOCKS - 1 :])]
@@ -115,7 +116,7 @@ def lines_of(text: str) -> Blocks:
 
 
 class _Outline:
-    """Collects blocks, bounded."""
+    """Collects at most `MAX_BLOCKS` blocks."""
 
     __slots__ = ("_places", "_rest", "_texts")
 
@@ -132,9 +133,9 @@ class _Outline:
             self._rest.append(text)
 
     def add_run(self, run: str, kind: str, place: int) -> None:
-        """Add the text between two marks: one block, or none, or a block a line where it is pre."""
+        """Add the text between two marks; preformatted text is a block a line."""
         run = run.replace("&nbsp;", " ").strip()
-        # Preformatted text is as many blocks as it has lines.
+        # Each line of preformatted text is a block.
         for line in run.split("\n") if kind == _PRE else (run,):
             text = line
             if "\n" in line or "  " in line or "\t" in line:
@@ -149,7 +150,7 @@ class _Outline:
 
 
 def _outline_markup(outline: _Outline, markup: str) -> None:
-    """Add the blocks of written-out markup, element by element as they open and close."""
+    """Add the blocks of serialized markup, element by element as they open and close."""
     found = split_markup(markup)
     texts, tags = iter(found.texts), iter(found.tags)
     run = next(texts)
@@ -178,7 +179,7 @@ def _outline_markup(outline: _Outline, markup: str) -> None:
 
 
 def link_target(href: str) -> str:
-    """Return the comparable form of a link target; "" for what leads nowhere else.
+    """Return the comparable form of a link target; "" for a script or a link within the page.
 
     >>> link_target("/a;jsessionid=1F?id=3&amp;sid=77#top").strip(TARGET_START + TARGET_END)
     '/a?id=3'
@@ -204,7 +205,7 @@ def image_target(source: str) -> str:
 
 @lru_cache(maxsize=8192)
 def _opened(tag: str) -> tuple[str, bytes]:
-    """Return what one open tag makes of a block, and what it adds to the places below it."""
+    """Return the block kind of a start tag, and what it adds to the places below it."""
     name, _, attributes = tag.partition(" ")
     tokens = [token for value in _IDENTITY.findall(attributes[:2048]) for token in value.split()]
     steady = sorted({token for token in tokens if not any(c.isdigit() for c in token)})

@@ -1,22 +1,22 @@
-"""How much of a text is new: the weighted difference by the rsync algorithm.
+"""The weighted difference of two texts by the rsync algorithm: how much of them is new.
 
-The old text is cut into blocks of S bytes, each with a weak checksum that can be rolled over the
-new text byte by byte and a strong one. From left to right, the first window whose checksums are
-those of a block counts as known, and the search goes on behind it. The difference d(A|B) is the
-share of bytes of A outside such windows. As it is 0 where B was only cut (blanked pages!), the
-difference of two texts is max(d(A|B), d(B|A)).
+The old text is cut into blocks of S bytes, each with a strong checksum and a weak one that can be
+rolled over the new text byte by byte. From left to right, the first window with the checksums of a
+block counts as known, and the search continues after it. The difference d(A|B) is the share of
+bytes of A outside such windows. It is 0 if B was only cut (blanked pages), so the difference of two
+texts is max(d(A|B), d(B|A)).
 
-The weak checksum of x_1 … x_S is a + 2^16 b with a = Σ x_i and b = Σ (S - i + 1) x_i, both
-mod 2^16. Windows are summed in slices from cumulative sums, and a table of bits passes the few that
-can be a block. Behind a match, equal text is skipped by comparing memory, which ends in the same
-windows as one block after the other would; so of two texts that differ in a few words only the
-windows near those words are ever summed. A slice without a match doubles the next.
+The weak checksum of x_1 … x_S is a + 2^16 b with a = Σ x_i and b = Σ (S - i + 1) x_i, both mod
+2^16. Windows are summed in slices from cumulative sums, and a bit table selects the few that can be
+a block. After a match, equal text is skipped by comparing memory, which gives the same windows as
+matching block by block; so of two texts that differ in a few words only the windows near those
+words are summed. A slice without a match doubles the size of the next.
 
 Invariants: symmetric; 0 for equal texts, 1 if exactly one is empty; time and memory linear in the
-texts (windows are summed in slices).
+texts.
 
 Source: Tridgell and Mackerras 1996, The rsync algorithm (checksums, search); the weighting is that
-of the thesis on adaptive crawling, Oslo, section 6.2.2, made to count deletions.
+of the thesis on adaptive crawling, Oslo, section 6.2.2, extended to count deletions.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ from numpy.typing import NDArray
 from xxhash import xxh3_64_intdigest
 
 BLOCK_BYTES = 32
-"""Default S: one changed digit costs one block of it on each side."""
+"""Default S: one changed digit costs one block on each side."""
 
 _FIRST_SLICE, _LARGEST_SLICE = 2**8, 2**18
 _TABLE_BITS = range(12, 19)
-"""Least and most bits of the index of the table; it has eight places a block between these."""
+"""Range of the bits of the table index; the table has eight entries for each block."""
 
 
 def difference(a: str | bytes, b: str | bytes, *, block_bytes: int = BLOCK_BYTES) -> float:
@@ -62,9 +62,9 @@ def one_way(new: bytes, old: bytes, block_bytes: int = BLOCK_BYTES) -> float:
     """Return d(new|old): the share of bytes of a non-empty new text that no block of old covers.
 
     Args:
-        new: the text that is covered.
-        old: the text whose blocks may cover it; its last block may be shorter than S and then
-            covers only the very end of the new text.
+        new: the text to cover.
+        old: the text that gives the blocks; its last block may be shorter than S and then covers
+            only the very end of the new text.
         block_bytes: S, at least 1.
     """
     # A common start is covered block by block, whatever the checksums are.
@@ -109,7 +109,7 @@ class _Blocks:
         """
         weak = weak_checksums(new[start : stop + self._size - 1], self._size)
         hits = np.flatnonzero(self._table[self._index(weak)])
-        # Of a large text the table is full: only equal checksums are worth a closer look.
+        # The table of a large text is full: only equal checksums need a closer look.
         near = np.minimum(np.searchsorted(self._sorted, weak[hits]), len(self._sorted) - 1)
         hits = hits[self._sorted[near] == weak[hits]]
         positions, values = (hits + start).tolist(), weak[hits].tolist()
@@ -149,9 +149,9 @@ class _Blocks:
 def weak_checksums(text: bytes, block_bytes: int) -> NDArray[np.uint32]:
     """Return the weak checksum of every window of S bytes, by cumulative sums.
 
-    With C_k the sum of the first k bytes, a = C_(k+S) - C_k, and b, which counts the first byte
-    S times and the last once, is the sum of C_(k+1) … C_(k+S) less S C_k. Sums may wrap: 2^16
-    divides 2^32.
+    With C_k the sum of the first k bytes, a = C_(k+S) - C_k. b, which counts the first byte S times
+    and the last once, is the sum of C_(k+1) … C_(k+S) minus S C_k. Sums may wrap: 2^16 divides
+    2^32.
 
     >>> [hex(checksum) for checksum in weak_checksums(bytes([1, 2, 3, 4]), 3)]
     ['0xa0006', '0x100009']
@@ -167,7 +167,7 @@ def weak_checksums(text: bytes, block_bytes: int) -> NDArray[np.uint32]:
 
 def _weak_of_blocks(rows: NDArray[np.uint8]) -> NDArray[np.uint32]:
     size = rows.shape[1]
-    # Sums of whole numbers below 2^53 are exact in any order, and floats are multiplied fast.
+    # Sums of integers below 2^53 are exact in any order, and floats multiply fast.
     factors = np.stack([np.ones(size), np.arange(size, 0, -1.0)], axis=1)
     a, b = (rows.astype(np.float64) @ factors).astype(np.int64).astype(np.uint32).T
     return _joined(a, b)
@@ -178,10 +178,10 @@ def _joined(a: NDArray[np.uint32], b: NDArray[np.uint32]) -> NDArray[np.uint32]:
 
 
 def _common_bytes(a: bytes, a_start: int, b: bytes, b_start: int) -> int:
-    """Return how many bytes from the two starts on are equal."""
+    """Return how many bytes are equal from the two starts on."""
     limit = min(len(a) - a_start, len(b) - b_start)
     common, step = 0, 256
-    # The step doubles while memory is equal: no byte is read more than a constant number of times.
+    # The step doubles while memory is equal, so each byte is read a constant number of times.
     while common < limit:
         left = a[a_start + common : a_start + min(common + step, limit)]
         right = b[b_start + common : b_start + min(common + step, limit)]

@@ -1,19 +1,19 @@
-"""Short values that stand for a content: exact digest, cleaned digest, near-duplicate sketch.
+"""Fingerprints of contents: exact digest, cleaned digest, and near-duplicate sketch.
 
-The sketch is a min-hash in one permutation: every shingle (four words in a row) is hashed once,
-the upper seven bits choose one of 128 bins, and each bin keeps its least hash, of which one byte
-is stored (0 = empty bin). Two texts of resemblance r agree in a bin with probability
-r + (1 - r) / 255. The estimate divides the agreements by the bins that are not empty on both
-sides, and takes the chance agreements out; its standard error is sqrt(r (1 - r) / 128), 0.044 at
-the worst. Tokenising by a regular expression would cost more than all the rest, so the words are
-found and hashed with numpy, up to 16 bytes of each.
+The sketch is a min-hash with one permutation. Every shingle (four words in a row) is hashed once,
+the upper seven bits choose one of 128 bins, and each bin keeps its smallest hash, of which one byte
+is stored (0 = empty bin). Two texts of resemblance r agree in a bin with probability r + (1 - r) /
+255. The estimate divides the agreements by the bins that are not empty on both sides, and removes
+the chance agreements; its standard error is sqrt(r (1 - r) / 128), at most 0.044. Tokenizing by a
+regular expression would cost more than everything else, so the words are found and hashed with
+numpy, up to 16 bytes of each.
 
-Invariants: equal texts have equal sketches on every machine; `resemblance` is symmetric and in
-[0, 1]; a text without words has an empty sketch, which resembles only another empty one.
+Invariants: equal texts have equal sketches on every machine; `resemblance` is symmetric and in [0,
+1]; a text without words has an empty sketch, which resembles only another empty one.
 
-Source: Broder 1997, On the resemblance and containment of documents (shingles, resemblance);
-Li, Owen and Zhang 2012, One permutation hashing (bins, their estimator); Li and König 2010,
-b-bit minwise hashing (few bits a value, chance agreements).
+Source: Broder 1997, On the resemblance and containment of documents (shingles, resemblance); Li,
+Owen and Zhang 2012, One permutation hashing (bins, their estimator); Li and König 2010, b-bit
+minwise hashing (few bits a value, chance agreements).
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ SKETCH_BYTES = 128
 SHINGLE_WORDS = 4
 
 MAX_SKETCH_BYTES = 4 * 2**20
-"""Text that is sketched at most: its arrays take some ten times as much."""
+"""Bytes of text in a sketch; the arrays take some ten times as much."""
 
 _BIN_SHIFT = np.uint64(64 - 7)
 
@@ -45,7 +45,7 @@ _WORD_MASK = np.array([(1 << 8 * n) - 1 for n in range(9)], dtype=np.uint64)
 def _byte_classes() -> bytes:
     """Return 1 for bytes of a word, 2 for those that begin a word of their own, else 0.
 
-    Scripts without blanks (U+3000 to U+D7FF: lead bytes E3 to ED) are cut into characters.
+    Scripts without spaces (U+3000 to U+D7FF: lead bytes E3 to ED) are cut into characters.
     """
     classes = bytearray(256)
     classes[0x80:] = b"\1" * 0x80
@@ -66,7 +66,7 @@ def digest(body: bytes) -> bytes:
 def cleaned_digest(cleaned: str) -> bytes:
     """Return the digest of a cleaned text (`volatile.cleaned`), 16 bytes.
 
-    It is as strong as the exact one: equal texts of two hosts may retire one of them.
+    It is as strong as the exact one, because equal texts on two hosts may suspend one of them.
     """
     return blake2b(cleaned.encode("utf-8", "surrogatepass"), digest_size=DIGEST_BYTES).digest()
 
@@ -83,7 +83,7 @@ def sketch(text: str) -> bytes:
         return bytes(SKETCH_BYTES)
     shingles = _shingles(words)
     bins = (shingles >> _BIN_SHIFT).astype(np.uint8)
-    # Bytes are sorted by counting, whole numbers would be compared.
+    # numpy sorts bytes by counting, wider integers by comparing.
     shingles = shingles[np.argsort(bins, kind="stable")]
     sizes = np.bincount(bins, minlength=SKETCH_BYTES)
     used = np.flatnonzero(sizes)
@@ -95,10 +95,11 @@ def sketch(text: str) -> bytes:
 
 
 def _word_hashes(body: bytes) -> NDArray[np.uint64]:
-    """Return one 64-bit hash a word, in order."""
+    """Return a 64-bit hash of each word, in order."""
     classes = np.frombuffer(b"\0" + body.translate(_CLASSES) + b"\0", dtype=np.uint8)
     inside = classes.view(np.bool_) if classes.max() < 2 else classes != 0
-    # Where a byte of a word meets one of none; two characters of a script without blanks meet too.
+    # A bound is where a byte of a word follows one that is not, or the reverse; two characters of a
+    # script without spaces are also separate words.
     bounds = np.flatnonzero(inside[1:] != inside[:-1])
     starts, ends = bounds[::2], bounds[1::2]
     if classes.max() == 2:
@@ -107,7 +108,7 @@ def _word_hashes(body: bytes) -> NDArray[np.uint64]:
             np.append(starts[1:], len(body)), ends[np.searchsorted(ends, starts, "right")]
         )
     lengths = ends - starts
-    # Sixteen bytes of padding let every word be read as two whole numbers of eight bytes.
+    # Sixteen bytes of padding let every word be read as two integers of eight bytes.
     view = np.ndarray(shape=(len(body) + 9,), dtype="<u8", buffer=body + bytes(16), strides=(1,))
     hashes: NDArray[np.uint64] = lengths.astype(np.uint64)
     hashes ^= (view[starts] & _WORD_MASK[np.minimum(lengths, 8)]) * _MIX[0]
@@ -120,7 +121,7 @@ def _word_hashes(body: bytes) -> NDArray[np.uint64]:
 
 
 def _shingles(words: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """Return the hash of every run of `SHINGLE_WORDS` words; of all words where they are fewer."""
+    """Return the hash of every run of `SHINGLE_WORDS` words; of all words if they are fewer."""
     width = min(SHINGLE_WORDS, len(words))
     count = len(words) - width + 1
     mixed = np.zeros(count, dtype=np.uint64)
@@ -132,11 +133,7 @@ def _shingles(words: NDArray[np.uint64]) -> NDArray[np.uint64]:
 
 
 def resemblance(a: bytes, b: bytes) -> float:
-    """Estimate the share of shingles two texts have in common, from their sketches.
-
-    Args:
-        a: sketch of one text.
-        b: sketch of the other.
+    """Estimate the share of shingles that two texts have in common, from their sketches.
 
     Returns:
         |A ∩ B| / |A ∪ B| in [0, 1], standard error sqrt(r (1 - r) / 128).

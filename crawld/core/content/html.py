@@ -1,18 +1,18 @@
-"""One parse of an HTML page: its links and what its head says about it.
+"""Parses an HTML page: its links and the metadata of its head.
 
 The tree (Lexbor) is built once and kept in the `ParsedPage`, so that links, requisites and blocks
-come from the same parse. Hrefs are given raw, as written after entities are resolved: resolving
-them against the base and judging them belongs to the URL and scope rules.
+come from the same parse. Hrefs are returned as written, with entities resolved; the URL and scope
+rules resolve and judge them.
 
 A hostile page must not cost more than an honest one. Lexbor never recurses, but three constructs
-make it quadratic: deep nesting (each `<div>` looks through the open elements for a `<p>`), one tag
-with many attributes (each is compared with all before), and unclosed formatting elements, which
+take quadratic time: deep nesting (each `<div>` searches the open elements for a `<p>`), one tag
+with many attributes (each is compared with all before it), and unclosed formatting elements, which
 are cloned into every following paragraph (a 40 KB page can ask for 10 million nodes). `_sound_end`
-finds, in one look at the tags, the place from which on the page asks for too much; the page is cut
-there and says so (`truncated`).
+finds, in one pass over the tags, where the page exceeds the limits. The page is cut there and
+marked `truncated`.
 
-Invariants: `parse` never raises and never recurses; `links` keep document order, with repeats,
-and are at most `max_links`.
+Invariants: `parse` never raises and never recurses; `links` keep document order, with repeats, and
+are at most `max_links`.
 """
 
 from __future__ import annotations
@@ -29,44 +29,44 @@ if TYPE_CHECKING:
     from selectolax.lexbor import LexborNode
 
 MAX_LINKS = 10_000
-"""Links of one page that are read; what comes after them is ignored."""
+"""Links read of one page; the rest are ignored."""
 
 MAX_PARSE_BYTES = 8 * 2**20
-"""Bytes of one page that are parsed: a tree takes some 15 times its source."""
+"""Bytes parsed of one page; a tree takes some 15 times its source."""
 
 MAX_DEPTH = 3_000
-"""Open elements: browsers stop nesting at 512; at 3,000 the quadratic cost is still 10 ms."""
+"""Open elements. Browsers stop nesting at 512; at 3,000 the quadratic cost is still 10 ms."""
 
 MAX_TREE_NODES = 3_000_000
-"""Upper bound of nodes a page may ask for, counted as the sum of depths over its start tags."""
+"""Nodes that a page may ask for, bounded from above by the sum of depths over its start tags."""
 
 MAX_ATTRIBUTES_PER_TAG = 2_000
-"""Each is compared with those before: at 2,000 that costs 6 ms."""
+"""Each attribute is compared with those before it: at 2,000 that costs 6 ms."""
 
 _SMALL_BYTES = 2**16
-"""Smaller pages are read tag by tag only where a stretch without `>` asks for it: that takes a
+"""Smaller pages are matched tag by tag only if they have a stretch without `>`. That match takes a
 twelfth of all work on a page, and no page of this size can cost more than 0.6 s."""
 
 _AS_WRITTEN = LexborDocumentOptions.WO_EVENTS.value
-"""Nothing is copied about in the tree (`selectedcontent`), which takes a third off its time."""
+"""Disables copies within the tree (`selectedcontent`), which saves a third of the parse time."""
 
 _LOOK_TWICE_TAGS = int(math.sqrt(2 * MAX_TREE_NODES))
-"""With fewer tags than this the sum of depths cannot exceed the limit, nor depth its own."""
+"""With fewer tags than this neither the sum of depths nor the depth can exceed its limit."""
 
 _REFRESH = re.compile(
     r"^\s*[\d.]*\s*[;,]?\s*(?:url\s*=)?\s*[\"']?([^\"']+?)[\"']?\s*$", re.IGNORECASE
 )
 _REQUISITE_RELS = frozenset({"stylesheet", "icon", "apple-touch-icon", "manifest", "mask-icon"})
 
-# The grammar of tags is that of the HTML standard's tokenizer: a quote counts only where a value
-# begins, and a `>` or `<` inside of quotes is text. Possessive, so that it is linear.
+# Tags by the HTML standard's tokenizer: a quote counts only where a value begins, and `>` or `<`
+# inside quotes are text. Possessive, so that matching is linear.
 _ATTRIBUTE = rb"""[\s/]*+=?+[^\s/>=]++(?:\s*+=\s*+(?:"[^"]*+"|'[^']*+'|[^\s>"'][^\s>]*+)?+)?+"""
 _WITHIN_LIMIT = re.compile(
     rb"(?:[^<]++|<(?![A-Za-z])|<[A-Za-z][^\s/>]*+(?:%b){0,%d}+(?!%b))*+"
     % (_ATTRIBUTE, MAX_ATTRIBUTES_PER_TAG, _ATTRIBUTE)
 )
 
-# Elements that never hold an end tag, or whose end tag authors leave out: neither nests.
+# Elements without an end tag, or whose end tag authors omit: neither nests.
 _FLAT_TAGS = (
     *(
         "br",
@@ -89,21 +89,20 @@ _FLAT_TAGS = (
 
 @dataclass(frozen=True, slots=True)
 class ParsedPage:
-    """What one HTML page says, apart from its text.
+    """The links and metadata of one HTML page.
 
     Attributes:
         title: text of the first title element, white space collapsed.
         lang: language of the html element, as written.
         base: first base href, or None.
-        links: hrefs of a and area and what frames show, in document order, those of
-            `nofollow_links` included.
-        nofollow_links: hrefs whose own rel says nofollow.
+        links: hrefs of a, area and frames, in document order, including `nofollow_links`.
+        nofollow_links: hrefs whose own rel contains nofollow.
         canonical: href of link rel=canonical, or None.
-        robots: lower-case directives of meta name=robots; `none` is spelt out.
+        robots: lower-case directives of meta name=robots; `none` is expanded.
         refresh: target of meta http-equiv=refresh, or None.
         generator: content of meta name=generator, or "".
         edit_uri: href of link rel=EditURI (RSD), or None.
-        parsed_bytes: bytes that were parsed; less than there are of a page beyond the limits.
+        parsed_bytes: bytes that were parsed; fewer than the page has beyond the limits.
         truncated: whether links or markup beyond the limits were left out.
     """
 
@@ -122,7 +121,7 @@ class ParsedPage:
     tree: LexborHTMLParser = field(repr=False, compare=False)
 
     def requisites(self) -> tuple[str, ...]:
-        """Return raw hrefs of all a browser would load with the page, without repeats, in order.
+        """Return the hrefs of everything a browser loads with the page, without repeats, in order.
 
         Images with their srcset, media, frames, scripts, style sheets and icons.
         """
@@ -145,11 +144,11 @@ def parse(html: str | bytes, *, max_links: int = MAX_LINKS) -> ParsedPage:
     """Parse one HTML page and read its links and head.
 
     Args:
-        html: the page; bytes are taken as UTF-8 (`media.decode` comes first).
-        max_links: links read at most.
+        html: the page; bytes are read as UTF-8 (`media.decode` comes first).
+        max_links: largest number of links read.
 
     Returns:
-        The parsed page; of an empty or broken one whatever is there.
+        The parsed page; an empty or broken one gives what can be read.
     """
     body = html.encode("utf-8", "replace") if isinstance(html, str) else html
     tree, end = tree_of(body)
@@ -173,7 +172,7 @@ def parse(html: str | bytes, *, max_links: int = MAX_LINKS) -> ParsedPage:
 
 
 def tree_of(body: bytes) -> tuple[LexborHTMLParser, int]:
-    """Return the tree of a page in UTF-8, and how many of its bytes were parsed."""
+    """Return the tree of a page in UTF-8, and the number of bytes parsed."""
     end = _sound_end(body)
     return LexborHTMLParser(body if end == len(body) else body[:end], options=_AS_WRITTEN), end
 
@@ -185,7 +184,7 @@ def _links(tree: LexborHTMLParser, max_links: int) -> tuple[tuple[str, ...], boo
 
 
 def _nofollow_links(tree: LexborHTMLParser) -> frozenset[str]:
-    # One short selector looks through a tree in a third of the time of two long ones.
+    # One short selector searches a tree in a third of the time of two long ones.
     nodes = tree.css('[href][rel~="nofollow" i]')
     return frozenset(href for node in nodes if node.tag in ("a", "area") and (href := _href(node)))
 
@@ -208,7 +207,7 @@ def _lang(tree: LexborHTMLParser) -> str:
 
 
 class _Head:
-    """Collects what base, link and meta elements say; the first of each kind wins."""
+    """Collects the values of base, link and meta elements; the first of each kind wins."""
 
     __slots__ = ("base", "canonical", "edit_uri", "generator", "refresh", "robots")
 
@@ -251,7 +250,7 @@ class _Head:
 
 
 def refresh_target(content: str) -> str | None:
-    """Return the URL in a refresh directive such as `5; url=/next`, or None if it only reloads.
+    """Return the URL of a refresh directive such as `5; url=/next`, None if it only reloads.
 
     >>> refresh_target("0;URL='/next'"), refresh_target("30")
     ('/next', None)
@@ -293,8 +292,8 @@ def srcset_urls(srcset: str) -> list[str]:
     return [url for url in urls if url]
 
 
-def _flat_table() -> np.ndarray:
-    """Return whether a tag nests (1) or not (0), by five bits of each of its first three bytes."""
+def _nesting_table() -> np.ndarray:
+    """Return whether a tag nests (1) or not (0), by five bits of its first three bytes."""
     nests = np.ones(2**15, dtype=np.int8)
     for name in _FLAT_TAGS:
         for end in (" ", ">", "/", "\n", "\t", "\r"):
@@ -304,7 +303,7 @@ def _flat_table() -> np.ndarray:
     return nests
 
 
-_NESTS = _flat_table()
+_NESTS = _nesting_table()
 
 
 def _sound_end(body: bytes) -> int:
@@ -323,15 +322,15 @@ def _sound_end(body: bytes) -> int:
 def _has_long_stretch(body: bytes, size: int) -> bool:
     """Return whether a tag without a quoted `>` may have too many attributes.
 
-    They take two bytes each, so that of the stretches of `MAX_ATTRIBUTES_PER_TAG` bytes one at
-    least holds no `>`.
+    An attribute takes at least two bytes, so at least one stretch of `MAX_ATTRIBUTES_PER_TAG` bytes
+    contains no `>`.
     """
     step = MAX_ATTRIBUTES_PER_TAG
     return any(body.find(b">", at, at + step) < 0 for at in range(0, size - step + 1, step))
 
 
 def _depth_limit(body: bytes, tags: np.ndarray, size: int) -> int:
-    """Return where nesting, or the nodes that nesting may clone, go beyond the limits."""
+    """Return the offset where nesting, or the nodes it may clone, exceed the limits."""
     # Four bytes at every offset, overlapping: one gather reads a sign and the name after it.
     words = np.ndarray(shape=(size - 3,), dtype="<u4", buffer=body, strides=(1,))
     closing = (words[tags] >> 8 & 0xFF) == ord("/")
@@ -339,7 +338,7 @@ def _depth_limit(body: bytes, tags: np.ndarray, size: int) -> int:
     code = (names & 31) << 10 | (names >> 3 & 31 << 5) | names >> 16 & 31
     step = _NESTS[code] * ((names & 0xFF) >= ord("A"))
     depth = np.cumsum(np.where(closing, -step, step), dtype=np.int64)
-    # An end tag without its start closes nothing: measure from the lowest point so far.
+    # An end tag without a start closes nothing: measure from the lowest point so far.
     depth -= np.minimum(np.minimum.accumulate(depth), 0)
     if depth.max() <= MAX_DEPTH and int(depth.sum()) <= MAX_TREE_NODES:
         return size

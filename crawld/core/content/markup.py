@@ -1,15 +1,15 @@
-"""The tokens of HTML that tell where its URLs are: start tags, attributes, raw text.
+"""A tokenizer of HTML that locates start tags, attributes and raw text.
 
-Links are rewritten where they stand and the rest of a page stays as it came, byte by byte, so the
-page is not parsed into a tree and written out again: this is the tokenizer of the WHATWG HTML
-Standard (section 13.2.5) as far as it decides where an attribute value begins and ends. Comments,
-the text of scripts, titles and text areas, and declarations are passed over.
+Links are rewritten in place and the rest of a page stays as received, byte for byte. So the page is
+not parsed into a tree and serialized: this is the tokenizer of the WHATWG HTML Standard (section
+13.2.5), reduced to what decides where an attribute value begins and ends. Comments, declarations,
+and the text of scripts, titles and text areas are skipped.
 
-Text means one character a byte (Latin-1 read of any charset that extends ASCII) or decoded text:
-the tokens look the same in both.
+Text has one character a byte (any charset that extends ASCII, read as Latin-1) or is decoded; the
+tokens look the same in both.
 
-Invariants: time is linear in the length of the text whatever it holds (possessive patterns; what
-is never closed ends the search); offsets ascend.
+Invariants: time is linear in the length of any text (possessive patterns; what is never closed ends
+the search); offsets ascend.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ _ATTRIBUTES = (
     rf"(?:[{_S}]*+=[{_S}]*+(?:\"[^\"]*+(?:\"|\Z)|'[^']*+(?:'|\Z)|[^{_S}>\"'][^{_S}>]*+)?+)?+"
     r")*+"
 )
-# Links are most of the tags that matter; in this spelling nothing of them but href does.
-_MATTERING = "href|ping|integrity|crossorigin|style|fill|stroke|filter|mask|clip-path|cursor|marker"
-_OTHERS = rf"(?:[{_S}]++(?!{_MATTERING})[a-z0-9-]++=\"[^\"]*+\")*+"
+# Most of the relevant tags are links; in this spelling only their href is relevant.
+_RELEVANT = "href|ping|integrity|crossorigin|style|fill|stroke|filter|mask|clip-path|cursor|marker"
+_OTHERS = rf"(?:[{_S}]++(?!{_RELEVANT})[a-z0-9-]++=\"[^\"]*+\")*+"
 _USUAL_LINK = rf"<a{_OTHERS}(?:[{_S}]++href=\"([^\"]*+)\"{_OTHERS})?+>"
 _TOKEN = re.compile(
     rf"{_USUAL_LINK}"
@@ -42,10 +42,10 @@ _TOKEN = re.compile(
     re.DOTALL,
 )
 _LINK, _START, _END = 1, 4, 5
-"""The last group of a start tag, an end tag and a link in its usual spelling."""
+"""The last matched group of a link in its usual spelling, a start tag, and an end tag."""
 
-# What most of a page is made of is passed over within one match: text, end tags, and these tags
-# with attributes in their usual spelling. A parenthesis may be that of CSS: it is looked at.
+# Most of a page is skipped within one match: text, end tags, and these tags with attributes in
+# their usual spelling. A tag with a parenthesis may contain CSS and is not skipped.
 _USUAL = (
     *("li", "span", "p", "i", "b", "div", "td", "tr", "ul", "sup", "em", "code", "br", "h2", "h3"),
     *("h4", "h5", "h6", "h1", "dd", "dt", "dl", "ol", "th", "cite", "strong", "small", "section"),
@@ -64,8 +64,8 @@ _RAW_TEXT = {
     **{name: re.compile(rf"</{name}(?=[{_S}/>])", re.IGNORECASE) for name in _RAW_TEXTS},
 }
 _FOREIGN = frozenset({"svg", "math"})
-_TURNS = _FOREIGN | _RAW_TEXT.keys()
-"""Tags behind which another way of reading begins."""
+_MODE_TAGS = _FOREIGN | _RAW_TEXT.keys()
+"""Tags after which the text is read differently."""
 
 _BREAKS_OUT = frozenset(
     {
@@ -75,19 +75,19 @@ _BREAKS_OUT = frozenset(
         *("strike", "sub", "sup", "table", "tt", "u", "ul", "var"),
     }
 )
-"""Tags that end an svg or math element that was left open (section 13.2.6.5)."""
+"""Tags that end an svg or math element left open (section 13.2.6.5)."""
 
 _CHARACTER = re.compile(r"&(?:#(?:[xX][0-9a-fA-F]++|[0-9]++);?+|([a-zA-Z][a-zA-Z0-9]*+)(;?+))(=?)")
 
 
 class Attribute(NamedTuple):
-    """An attribute where it stands.
+    """The location of an attribute.
 
     Attributes:
         start: offset of its name.
-        end: offset behind it, its closing quote included.
-        value_start: offset of its value, a quote left out; `end` where it has none.
-        value_end: offset behind the value.
+        end: offset after it, its closing quote included.
+        value_start: offset of its value, after the quote; `end` if it has none.
+        value_end: offset after the value.
         quote: `"`, `'` or nothing.
     """
 
@@ -103,9 +103,9 @@ class StartTag(NamedTuple):
 
     Attributes:
         name: in lower case.
-        attributes_start: offset behind the name.
+        attributes_start: offset after the name.
         attributes_end: offset of its `>`.
-        text_end: where its raw text ends (script, style, title …); None if it holds markup.
+        text_end: end of its raw text (script, style, title …); None if it contains markup.
     """
 
     name: str
@@ -115,27 +115,27 @@ class StartTag(NamedTuple):
 
 
 HrefSpan = tuple[int, int]
-"""Start and end of the href of an `a` where nothing else matters; double quotes are around it."""
+"""Start and end of an `a` element's href, in double quotes, if nothing else in it is relevant."""
 
 
 def start_tags(
     text: str, *, xml: bool = False, only: frozenset[str] | None = None
 ) -> Iterator[StartTag | HrefSpan]:
-    """Yield the start tags of a page, in order; of a link in its usual spelling only its href.
+    """Yield the start tags of a page, in order; for a link in its usual spelling only its href.
 
     Args:
         text: the page.
-        xml: whether it is XML (XHTML, SVG), where `<script/>` holds nothing.
-        only: the names that matter, beside tags with a parenthesis; None: all.
+        xml: whether it is XML (XHTML, SVG), where `<script/>` is empty.
+        only: the relevant names, besides tags with a parenthesis; None: all.
     """
     position: int | None = 0
-    # Of svg and math elements, whose scripts, titles and text areas hold markup. Their style
-    # sheets do too, but nobody writes one that does.
+    # Depth of svg and math elements, whose scripts, titles and text areas contain markup. So may
+    # their style sheets by the standard, but none in practice do.
     depth = outside = int(xml)
-    leap = _TOKEN if only is None else _leap(only)
+    skipping = _TOKEN if only is None else _skipping_pattern(only)
     while position is not None:
         inside = depth > outside
-        tokens, position = (_TOKEN if inside else leap).finditer(text, position), None
+        tokens, position = (_TOKEN if inside else skipping).finditer(text, position), None
         for match in tokens:
             token = match.lastindex
             if token == _LINK:
@@ -143,9 +143,9 @@ def start_tags(
                 continue
             if token == _START:
                 name, raw_text_end = match[2].lower(), None
-                if inside or name in _TURNS:
-                    depth, raw_text_end = _turn(match, name, depth, outside)
-                if _matters(match, name, only):
+                if inside or name in _MODE_TAGS:
+                    depth, raw_text_end = _after_start(match, name, depth, outside)
+                if _is_relevant(match, name, only):
                     yield StartTag(name, *match.span(3), raw_text_end)
                 position = raw_text_end
             elif token == _END and inside:
@@ -156,13 +156,15 @@ def start_tags(
                 break
 
 
-def _matters(match: re.Match[str], name: str, only: frozenset[str] | None) -> bool:
-    """Return whether a start tag is to be yielded: closed, and of a name that matters."""
+def _is_relevant(match: re.Match[str], name: str, only: frozenset[str] | None) -> bool:
+    """Return whether to yield a start tag: it is closed, and its name is relevant."""
     return match[_START] != "" and (only is None or name in only or "(" in match[3])
 
 
-def _turn(match: re.Match[str], name: str, depth: int, outside: int) -> tuple[int, int | None]:
-    """Return the depth behind a start tag, and where its raw text ends if it has any."""
+def _after_start(
+    match: re.Match[str], name: str, depth: int, outside: int
+) -> tuple[int, int | None]:
+    """Return the depth after a start tag, and the end of its raw text if it has any."""
     empty, raw_text_end = match[3].endswith("/"), None
     if name in _RAW_TEXT and (not depth or (name == "style" and not empty)):
         raw_text_end = _raw_text_end(match.string, name, match.end())
@@ -170,10 +172,10 @@ def _turn(match: re.Match[str], name: str, depth: int, outside: int) -> tuple[in
 
 
 @lru_cache(maxsize=8)
-def _leap(only: frozenset[str]) -> re.Pattern[str]:
-    """Return what finds tokens as `_TOKEN` does, but for usual tags that do not matter.
+def _skipping_pattern(only: frozenset[str]) -> re.Pattern[str]:
+    """Return a pattern that finds tokens as `_TOKEN` does, but skips usual tags not in `only`.
 
-    It matches wherever it begins, at the end of the text if need be, so that no search starts anew.
+    It matches wherever it begins, at the end of the text if need be, so that no search restarts.
     """
     names = "|".join(name for name in _USUAL if name not in only)
     usual = rf"[^<]++|</[a-zA-Z][a-zA-Z0-9]*+>|<(?:{names}){_USUAL_ATTRIBUTES}|<(?![a-zA-Z/!?])"
@@ -194,7 +196,7 @@ def _depth_after_end(name: str | None, depth: int, outside: int) -> int:
 
 
 def _raw_text_end(text: str, name: str, start: int) -> int:
-    """Return where the raw text of an element ends: at its end tag or with the page."""
+    """Return the end of an element's raw text: its end tag or the end of the page."""
     end = _RAW_TEXT[name].search(text, start)
     return end.start() if end else len(text)
 
@@ -202,12 +204,12 @@ def _raw_text_end(text: str, name: str, start: int) -> int:
 def attributes_of(
     text: str, tag: StartTag, only: frozenset[str] | None = None
 ) -> dict[str, Attribute]:
-    """Return the attributes of a tag by their names in lower case; of a repeated one the first.
+    """Return the attributes of a tag by lower-case name; the first one if a name repeats.
 
     Args:
         text: the page.
         tag: one of its tags.
-        only: the names that matter; None: all.
+        only: the relevant names; None: all.
     """
     found: dict[str, Attribute] = {}
     for match in _ATTRIBUTE.finditer(text, tag.attributes_start, tag.attributes_end):
@@ -227,8 +229,8 @@ def attributes_of(
 def unescape(value: str) -> str:
     """Return an attribute value with its character references resolved.
 
-    In an attribute a name that lacks its semicolon is none before `=` or a letter or digit, so that
-    `?a=1&copy=2` keeps its parameter (WHATWG HTML Standard 13.2.5.73).
+    In an attribute, a name without its semicolon is not a reference if `=`, a letter or a digit
+    follows, so that `?a=1&copy=2` keeps its parameter (WHATWG HTML Standard 13.2.5.73).
 
     >>> unescape("?a&amp;b&copy=1&lt&notit;&#38;")
     '?a&b&copy=1<&notit;&'
@@ -248,7 +250,7 @@ def _character(match: re.Match[str]) -> str:
 
 
 def escape(value: str, quote: str) -> str:
-    """Return a value as it stands between such quotes; where there were none, with new ones."""
+    """Return a value escaped for the given quotes; without quotes, with new ones added."""
     value = value.replace("&", "&amp;").replace("<", "&lt;")
     if quote == "'":
         return value.replace("'", "&#39;")
@@ -256,16 +258,16 @@ def escape(value: str, quote: str) -> str:
     return value if quote else f'"{value}"'
 
 
-# Charsets in which a byte below 0x80 may be part of another character, or stand for another one.
-_OPAQUE = re.compile(r"utf-?(?:16|32|7)|iso-?2022|hz|cp9(?:32|49|50)|shift|big5|gb|johab")
+# Charsets in which a byte below 0x80 may be part of another character, or mean another one.
+_NOT_BYTEWISE = re.compile(r"utf-?(?:16|32|7)|iso-?2022|hz|cp9(?:32|49|50)|shift|big5|gb|johab")
 
 
 class MarkupText(NamedTuple):
-    """A text to look for markup in, and how its values are read and written.
+    """The text of a page or style sheet, and how its values are read and written.
 
     Attributes:
-        text: the text; where `charset` is named, one character a byte.
-        charset: of the bytes in it; None: the text is decoded.
+        text: the text; one character a byte if `charset` is set.
+        charset: charset of its bytes; None: the text is decoded.
     """
 
     text: str
@@ -284,7 +286,7 @@ class MarkupText(NamedTuple):
         return value.encode(self.charset, errors).decode("latin-1")
 
     def body(self, text: str) -> bytes:
-        """Return a text made of this one as bytes: in its charset, else in UTF-8 with its mark."""
+        """Return a text edited from this one as bytes: in its charset, else in UTF-8 with a BOM."""
         if self.charset is not None:
             return text.encode("latin-1")
         return codecs.BOM_UTF8 + text.encode("utf-8", "replace")
@@ -292,7 +294,7 @@ class MarkupText(NamedTuple):
 
 def is_bytewise(charset: str) -> bool:
     """Return whether markup can be edited in the bytes of a charset (a Python codec)."""
-    return _OPAQUE.match(charset) is None
+    return _NOT_BYTEWISE.match(charset) is None
 
 
 def source_of(body: bytes, charset: str) -> MarkupText:
@@ -300,7 +302,7 @@ def source_of(body: bytes, charset: str) -> MarkupText:
 
     Args:
         body: the bytes.
-        charset: the Python codec they are to be read with (`media.decode` names it).
+        charset: Python codec to read them with (from `media.decode`).
     """
     if is_bytewise(charset):
         return MarkupText(body.decode("latin-1"), charset)

@@ -1,23 +1,24 @@
-"""What kind of bytes a body is, and what text it holds: type and charset.
+"""Detects the media type and the charset of a body, and decodes its text.
 
-The declared type is a hint, the content decides where it can. In the spirit of the WHATWG MIME
-Sniffing Standard, with its order turned to suit a crawler that wants pages, not to guard a browser:
+The declared type is a hint; the content decides where it can. The rules follow the spirit of the
+WHATWG MIME Sniffing Standard, reordered for a crawler that looks for pages instead of protecting a
+browser:
 
-1. A binary signature (image, PDF, archive, audio, video, font) wins over every declared type, but
-   an archive may keep a declared type that is more precise (a .docx is a zip).
+1. A binary signature (image, PDF, archive, audio, video, font) overrides every declared type, but
+   an archive may keep a more precise declared type (a .docx is a zip).
 2. A body declared as image, audio or video that starts as HTML is HTML: an error page.
-3. Bytes that no text holds make text, and a body of no declared type, `application/octet-stream`.
-   HTML is forgiven stray NULs if a tag is in sight.
-4. Declared HTML or XML whose root element is `rss`, `feed`, `rdf:RDF` or `html` is named after it.
-5. Nothing declared (or `application/octet-stream`, which servers say when they know nothing):
+3. Bytes that never occur in text make a text type, and a body without a declared type,
+   `application/octet-stream`. HTML may contain stray NULs if it has a tag.
+4. Declared HTML or XML with the root element `rss`, `feed`, `rdf:RDF` or `html` is named after it.
+5. Without a declared type (or with `application/octet-stream`, which servers send as a default):
    HTML by its first tag, XML, JSON, else text/plain.
-6. Otherwise the declared type is believed: HTML declared text/plain stays text/plain.
+6. Otherwise the declared type holds: HTML declared text/plain stays text/plain.
 
-A charset is looked for in this order: byte order mark, header, meta element or XML declaration in
-the first 1,024 bytes, UTF-8 if the whole body is valid, a detector on a bounded prefix, and at last
+The charset is looked for in this order: byte order mark, header, meta element or XML declaration in
+the first 1,024 bytes, UTF-8 if the whole body is valid, a detector on a bounded prefix, and finally
 windows-1252. Labels mean what the WHATWG Encoding Standard says (latin1 is windows-1252).
 
-Invariants: neither function raises; both look at a bounded part, except for decoding itself.
+Invariants: neither function raises; apart from decoding itself, both read a bounded part.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ JSON = "application/json"
 BINARY = "application/octet-stream"
 
 SNIFF_BYTES = 1445
-"""Bytes a type is sniffed from: the resource header of the WHATWG standard."""
+"""Bytes used to detect the type: the resource header of the WHATWG standard."""
 
 _META_BYTES = 1024
 _DETECT_BYTES = 4096
@@ -122,7 +123,7 @@ def charset_parameter(content_type: str | None) -> str | None:
 
 
 def sniff(declared: str | None, head: bytes) -> str:
-    """Return the media type believed, by the rules in the header of this module.
+    """Return the detected media type, by the rules at the top of this module.
 
     Args:
         declared: the Content-Type field as received, or None.
@@ -163,7 +164,7 @@ def _signature(head: bytes) -> str:
 
 
 def _is_bitmap(head: bytes) -> bool:
-    # Two letters are too little to tell a picture from a text that starts with "BM".
+    # Two letters are too few to tell an image from a text that starts with "BM".
     return head[6:10] == b"\0\0\0\0" and len(head) > 14
 
 
@@ -181,7 +182,7 @@ def _is_binary(head: bytes) -> bool:
 
 def _binary_or_html(believed: str, head: bytes) -> str:
     if believed in {HTML, XHTML}:
-        # Without its NULs UTF-16 is close enough to ASCII for its tags to be seen.
+        # Without its NULs, UTF-16 is close enough to ASCII to show its tags.
         return believed if _ANY_TAG.search(head.replace(b"\0", b"")) else BINARY
     textual = believed.startswith("text/") or believed.endswith(("xml", "json"))
     return BINARY if textual or believed in _UNKNOWN else believed
@@ -207,14 +208,14 @@ def _named_by_root(believed: str, head: bytes) -> str:
 
 @dataclass(frozen=True, slots=True)
 class DecodedText:
-    """Text of a body, the charset it was read with (a Python codec name) and who named it."""
+    """The text of a body, and the Python codec that decoded it."""
 
     text: str
     charset: str
 
 
 def decode(body: bytes, declared_charset: str | None = None) -> DecodedText:
-    """Decode a textual body; bytes that are wrong in its charset become U+FFFD.
+    """Decode a text body; bytes that are invalid in its charset become U+FFFD.
 
     Args:
         body: the body, whole or cut anywhere.
@@ -240,7 +241,7 @@ def _decoded(body: bytes, charset: str) -> DecodedText:
 
 
 def _valid_utf8(body: bytes) -> str | None:
-    """Return the text if it is UTF-8, forgiving a last character that was cut."""
+    """Return the text if it is UTF-8, allowing a truncated last character."""
     try:
         text, used = codecs.utf_8_decode(body, "strict", False)
     except UnicodeDecodeError:
@@ -260,7 +261,7 @@ def _meta_charset(head: bytes) -> str | None:
     if match is None:
         return None
     codec = codec_of((match[1] or match[2]).decode("ascii", "replace"))
-    # A page whose meta element could be read byte by byte is not in UTF-16, whatever it says.
+    # A page whose meta element can be read byte by byte is not in UTF-16, whatever it says.
     return "utf-8" if codec and codec.startswith("utf-16") else codec
 
 
@@ -279,8 +280,8 @@ def _detected(body: bytes) -> str | None:
     return codec_of(best.encoding) if best is not None else None
 
 
-# Labels that mean another codec on the web than in Python, or that Python does not know.
-# Source: WHATWG Encoding Standard, section 4.2.
+# Labels with another meaning on the web than in Python, or unknown to Python. Source: WHATWG
+# Encoding Standard, section 4.2.
 _WEB_LABELS = {
     **dict.fromkeys(
         (
@@ -322,14 +323,14 @@ _DETECTABLE = [
     *("iso8859_2", "koi8_r", "koi8_u", "cp932", "euc_jp", "gb18030", "big5", "cp949", "mac_roman"),
 ]
 
-# Python knows codecs that are no charsets (rot13), and charsets the web does not allow (utf-7).
+# Python has codecs that are no charsets (rot13), and charsets that the web does not allow (utf-7).
 _ALLOWED = re.compile(
     r"utf-8|cp\d+|windows-\d+|iso8859-\d+|koi8-[rut]|mac-\w+|euc_\w+|iso2022_jp|hz"
 )
 
 
 def codec_of(label: str | None) -> str | None:
-    """Return the Python codec a charset label means on the web, or None if it means none.
+    """Return the Python codec of a charset label on the web, None for an unknown label.
 
     >>> codec_of("Latin1"), codec_of("utf8"), codec_of("rot13"), codec_of("iso-8859-15")
     ('cp1252', 'utf-8', None, 'iso8859-15')

@@ -1,18 +1,19 @@
-"""How volatile blocks are learnt, page by page and for the template of a host.
+"""Learns volatile blocks, of a page and of the template of a host.
 
-Two readings of a page are compared. What differs is explained by the narrowest rules that can
-(`volatile.Rule`), and every known rule is judged anew by whether what it covers differed.
+Two readings of a page are compared. The narrowest possible rules (`volatile.VolatileRule`) are
+proposed for what differs, and every known rule is judged again by whether its blocks differed.
 
-Evidence: (a) a *pair*, two readings one host delay apart: what differs is volatile at once, since
-nobody edits that fast. (b) Two visits: what differs at four in a row (five where whole blocks
-would be left out). A rule that differs in less than a quarter of its observations is given up.
-Rules of a *host* are learnt from all its pages and hold when at least three pages agree and either
-four in five observations differed, or the very same change was seen on three pages in a row: the
-text of a template, a date stamp say, whose numbers change everywhere at once. So it is known before
-any single page could prove it, while scores that editors change on some pages keep their digits.
+Evidence: (a) a *pair*, two readings one host delay apart: what differs is volatile at once, because
+nobody edits that fast. (b) Two visits: what differs four times in a row (five if whole blocks would
+be left out). A rule that differs in less than a quarter of its observations is dropped.
+Rules of a *host* are learned from all its pages. They hold if at least three pages agree, and
+either four in five observations differed or the same change was seen on three pages in a row: the
+text of a template, such as a date stamp, changes everywhere at once. So such a change is known
+before any single page could prove it, while scores that editors change on some pages keep their
+digits.
 
-Invariants: rules never leave out more than half of the text of the page they are learnt from (a
-page that differs in every byte stays a changing page); nothing is quadratic in the blocks.
+Invariants: rules never leave out more than half of the text of the page they are learned from (a
+page that differs in every byte remains a changing page); nothing is quadratic in the blocks.
 """
 
 from __future__ import annotations
@@ -41,10 +42,10 @@ if TYPE_CHECKING:
 MAX_RULES = 16
 MAX_HOST_RULES = 64
 MAX_RUN = 6
-"""Blocks between two neighbours that can be one slot."""
+"""Largest number of blocks in a slot."""
 
 MAX_PROPOSALS = 16
-"""New rules one comparison may add: a new layout must not drive out what is known."""
+"""New rules from one comparison: a new layout must not displace known rules."""
 
 STREAK_TO_MASK, STREAK_TO_LEAVE_OUT = 4, 5
 HOST_PAGES, HOST_OBSERVATIONS, HOST_SHARE, HOST_REPEATS = 3, 5, 0.8, 2
@@ -55,10 +56,10 @@ _LETTERS = re.compile(r"[^\W\d_]{3}")
 
 @dataclass(frozen=True, slots=True)
 class ReadingPair:
-    """Two readings of a page and what would explain how they differ.
+    """Two readings of a page, and the rules that would explain their difference.
 
     Attributes:
-        old: the earlier reading: of a visit, the one before it, or the last stored version.
+        old: the earlier reading: of a visit, the previous one or the last stored version.
         new: the later reading.
     """
 
@@ -69,31 +70,48 @@ class ReadingPair:
 
     @classmethod
     def of(cls, old: Blocks, new: Blocks) -> ReadingPair:
-        """Look for the rules that would explain what differs."""
+        """Compare two readings and propose rules for what differs."""
         places = index_places(old), index_places(new)
         return cls(old, new, places, tuple(_proposals(old, new)[:MAX_PROPOSALS]))
 
     def learn(self, known: VolatileRules, *, pair: bool = False) -> VolatileRules:
-        """Return the rules of the page; see `learn`."""
-        observed = self._observed(known, page_bit=1)
-        rules = [_judged(rule, pair=pair and differs) for rule, differs in observed]
-        return VolatileRules(tuple(sorted(_bounded(rules, self.new), key=_worth)[:MAX_RULES]))
+        """Return the rules of the page after this comparison.
+
+        Call it for every reading with a body, also for equal ones: what stayed the same is evidence
+        too.
+
+        Args:
+            known: rules learned so far.
+            pair: whether the readings are one host delay apart, so that no edit lies between.
+        """
+        observed = self._observe_all(known, page_bit=1)
+        rules = [_confirm(rule, pair=pair and differs) for rule, differs in observed]
+        return VolatileRules(tuple(sorted(_limit_left_out(rules, self.new), key=_rank)[:MAX_RULES]))
 
     def learn_host(self, known: VolatileRules, *, page_key: int) -> VolatileRules:
-        """Return the rules of the host; see `learn_host`."""
-        page_bit = 1 << (crc32(str(page_key).encode()) & 15)
-        rules = [_judged_for_host(rule) for rule, _ in self._observed(known, page_bit=page_bit)]
-        return VolatileRules(tuple(sorted(_bounded(rules, self.new), key=_worth)[:MAX_HOST_RULES]))
+        """Return the rules of the host after this comparison of one of its pages.
 
-    def _observed(self, known: VolatileRules, *, page_bit: int) -> list[tuple[VolatileRule, bool]]:
+        Args:
+            known: rules learned so far from pages of this host.
+            page_key: any number that identifies the page on its host.
+        """
+        page_bit = 1 << (crc32(str(page_key).encode()) & 15)
+        rules = [_confirm_for_host(rule) for rule, _ in self._observe_all(known, page_bit=page_bit)]
+        return VolatileRules(
+            tuple(sorted(_limit_left_out(rules, self.new), key=_rank)[:MAX_HOST_RULES])
+        )
+
+    def _observe_all(
+        self, known: VolatileRules, *, page_bit: int
+    ) -> list[tuple[VolatileRule, bool]]:
         """Return new rules for what differs, and the known ones with one more observation.
 
-        Each with whether it differed this time; the newest stand first, so that of rules with
-        little evidence the oldest are forgotten.
+        Each comes with whether its blocks differed this time. The newest are first, so that of
+        rules with little evidence the oldest are dropped.
         """
         rules = {rule.key: rule for rule in known.rules}
         proposals = {rule.key: rule for rule in self._proposals}
-        # A rule asked for again may cover more by now: a longer slot.
+        # A rule proposed again may cover more now: a longer slot.
         for key in proposals.keys() & rules.keys():
             rules[key] = replace(rules[key], run=max(rules[key].run, proposals[key].run))
         unseen = [
@@ -102,8 +120,7 @@ class ReadingPair:
             if key not in rules
         ]
         observed = [
-            _once_more(rule, self.old, self.new, self._places)
-            for rule in [*unseen, *rules.values()]
+            _observe(rule, self.old, self.new, self._places) for rule in [*unseen, *rules.values()]
         ]
         return [
             (replace(rule, pages=rule.pages | page_bit) if differs else rule, differs)
@@ -112,17 +129,17 @@ class ReadingPair:
         ]
 
 
-def _worth(rule: VolatileRule) -> tuple[bool, int]:
+def _rank(rule: VolatileRule) -> tuple[bool, int]:
     return (not rule.confirmed, -rule.differed)
 
 
-def _once_more(
+def _observe(
     rule: VolatileRule,
     old: Blocks,
     new: Blocks,
     places: tuple[dict[int, list[int]], dict[int, list[int]]],
 ) -> tuple[VolatileRule, bool]:
-    """Return a rule with one more observation, and whether what it covers differed."""
+    """Return a rule with one more observation, and whether its blocks differed."""
     before = [old.texts[index] for index in covered_indices(rule, old, places[0])]
     after = [new.texts[index] for index in covered_indices(rule, new, places[1])]
     gone = rule.cover == Cover.WORDING and not (before and after)
@@ -141,27 +158,27 @@ def _once_more(
     return replace(evidence, change_hash=change, repeats=min(repeats, 255)), True
 
 
-def _judged(rule: VolatileRule, *, pair: bool) -> VolatileRule:
+def _confirm(rule: VolatileRule, *, pair: bool) -> VolatileRule:
     needed = STREAK_TO_MASK if rule.cover <= Cover.NUMBERS else STREAK_TO_LEAVE_OUT
     proven = rule.streak >= (1 if pair else needed)
     return replace(rule, confirmed=proven or (rule.confirmed and rule.differed * 4 >= rule.seen))
 
 
-def _judged_for_host(rule: VolatileRule) -> VolatileRule:
+def _confirm_for_host(rule: VolatileRule) -> VolatileRule:
     everywhere = rule.seen >= HOST_OBSERVATIONS and rule.differed >= HOST_SHARE * rule.seen
-    # Only numbers may be masked for what changed on all pages alike but seldom: a new slogan in a
+    # Only numbers may be masked for what changed on all pages alike but rarely: a new slogan in a
     # container of its own is an edit.
     alike = rule.repeats >= HOST_REPEATS and rule.cover == Cover.WORDING
     agreed = rule.pages.bit_count() >= HOST_PAGES and (everywhere or alike)
     return replace(rule, confirmed=agreed or (rule.confirmed and rule.differed * 2 >= rule.seen))
 
 
-def _bounded(rules: list[VolatileRule], new: Blocks) -> list[VolatileRule]:
-    """Return the rules, those not confirmed by which more than half the text were left out."""
+def _limit_left_out(rules: list[VolatileRule], new: Blocks) -> list[VolatileRule]:
+    """Return the rules; those that would leave out more than half the text are not confirmed."""
     allowed = sum(map(len, new.texts)) / 2
     by_place = index_places(new)
     bounded = []
-    for rule in sorted(rules, key=_worth):
+    for rule in sorted(rules, key=_rank):
         if rule.confirmed and rule.cover in {Cover.PLACE, Cover.SLOT}:
             size = sum(len(new.texts[index]) for index in covered_indices(rule, new, by_place))
             allowed -= size
@@ -174,7 +191,7 @@ def _bounded(rules: list[VolatileRule], new: Blocks) -> list[VolatileRule]:
 
 
 def _proposals(old: Blocks, new: Blocks) -> list[VolatileRule]:
-    """Return the rules that would explain what differs between two readings."""
+    """Return the rules that would explain the difference between two readings."""
     gaps = [] if old is new else find_gaps(old, new)
     if not gaps:
         return []
@@ -182,7 +199,7 @@ def _proposals(old: Blocks, new: Blocks) -> list[VolatileRule]:
     in_new = [j for gap in gaps for j in range(gap[2], gap[3])]
     steady = _places_outside(old, in_old) | _places_outside(new, in_new)
     wordings = {j: (new.places[j], wording_hash(new.texts[j])) for j in in_new}
-    loose = _pair_by_wording(old, new, in_old, wordings)
+    loose = _unpaired(old, new, in_old, wordings)
     found = _number_rules(new, [j for j in in_new if j not in loose[1]], wordings, steady)
     places = {old.places[i] for i in loose[0]} | {new.places[j] for j in loose[1]}
     found += [VolatileRule(Cover.PLACE, place) for place in sorted(places - steady)]
@@ -197,10 +214,10 @@ def _places_outside(blocks: Blocks, indices: list[int]) -> set[int]:
     return {place for index, place in enumerate(blocks.places) if index not in inside}
 
 
-def _pair_by_wording(
+def _unpaired(
     old: Blocks, new: Blocks, in_old: list[int], wordings: dict[int, tuple[int, int]]
 ) -> tuple[set[int], set[int]]:
-    """Pair blocks that differ in numbers only; return the indices left over in old and new."""
+    """Pair blocks that differ only in numbers; return the unpaired indices of old and new."""
     waiting: dict[tuple[int, int], list[int]] = {}
     for i in reversed(in_old):
         waiting.setdefault((old.places[i], wording_hash(old.texts[i])), []).append(i)
@@ -224,8 +241,8 @@ def _number_rules(
         for text, place in zip(new.texts, new.places, strict=True)
         if place in places
     )
-    # A wording that also stands unchanged elsewhere is a form filled in by many blocks (rows of a
-    # table): nothing says which of them change by themselves.
+    # A wording that also occurs unchanged elsewhere is a form filled in by many blocks (rows of a
+    # table): it does not show which of them are volatile.
     own = [key for key, count in differing.items() if everywhere[key] == count]
     telling = {wordings[j] for j in paired if _LETTERS.search(mask(new.texts[j]))}
     rules = [VolatileRule(Cover.WORDING, *key) for key in own if key in telling]
@@ -233,7 +250,7 @@ def _number_rules(
 
 
 def _slot_rules(blocks: Blocks, bare: list[int], loose: set[int]) -> list[VolatileRule]:
-    """Return a slot for every run of loose blocks between two neighbours that are not loose."""
+    """Return a slot for every run of loose blocks between two neighbors that are not loose."""
     rules = []
     by_place = index_places(blocks) if bare else {}
     start = 0

@@ -1,4 +1,4 @@
-"""What a reader sees changed between two copies of a page, what changes by itself passed over."""
+"""The visible difference between two copies of a page, without its volatile blocks."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from crawld.core.content.words import Hunk, word_diff
 
 @dataclass(frozen=True, slots=True)
 class PageDiff:
-    """What differs.
+    """The difference between two copies.
 
     Attributes:
-        share: of the page that differs, [0, 1].
-        hunks: where; blocks are counted on the whole page.
-        noisy_blocks: blocks of the new copy that differ and were passed over.
+        share: share of the page that differs, [0, 1].
+        hunks: the differing blocks, numbered on the whole page.
+        noisy_blocks: volatile blocks of the new copy that differ and were stable out.
     """
 
     share: float
@@ -29,42 +29,42 @@ class PageDiff:
     noisy_blocks: int
 
 
-def diff_pages(before: Blocks, after: Blocks, learnt: Iterable[bytes] = ()) -> PageDiff:
-    """Return what changed from one reading of a page to another.
+def diff_pages(before: Blocks, after: Blocks, learned: Iterable[bytes] = ()) -> PageDiff:
+    """Return the difference between two readings of a page.
 
     Args:
         before: the earlier blocks.
         after: the later blocks.
-        learnt: rules of what changes by itself, as stored; without any, everything counts.
+        learned: stored `VolatileRules`; without any, every difference counts.
     """
-    rules = reduce(or_, map(VolatileRules.from_bytes, learnt), VolatileRules())
-    there, here = stable_blocks(before, rules), stable_blocks(after, rules)
-    hunks = word_diff(_left(before, there), _left(after, here))
+    rules = reduce(or_, map(VolatileRules.from_bytes, learned), VolatileRules())
+    old, new = stable_blocks(before, rules), stable_blocks(after, rules)
+    hunks = word_diff(_stable_only(before, old), _stable_only(after, new))
     return PageDiff(
         difference_of(before, after, rules),
         tuple(
             replace(
                 hunk,
-                old_block=_number(there, hunk.old_block, before),
-                new_block=_number(here, hunk.new_block, after),
+                old_block=_page_index(old, hunk.old_block, before),
+                new_block=_page_index(new, hunk.new_block, after),
             )
             for hunk in hunks
         ),
-        _noisy_blocks(before, after, here),
+        _noisy_blocks(before, after, new),
     )
 
 
-def _left(blocks: Blocks, left: StableBlocks) -> Blocks:
-    return Blocks(left.texts, tuple(blocks.places[index] for index in left.indices))
+def _stable_only(blocks: Blocks, stable: StableBlocks) -> Blocks:
+    return Blocks(stable.texts, tuple(blocks.places[index] for index in stable.indices))
 
 
-def _number(left: StableBlocks, block: int, blocks: Blocks) -> int:
-    """Return the number on the page of a block that was left, or of the end of the page."""
-    return left.indices[block] if block < len(left.indices) else len(blocks.texts)
+def _page_index(stable: StableBlocks, block: int, blocks: Blocks) -> int:
+    """Return the number on the whole page of a stable block, or of the end of the page."""
+    return stable.indices[block] if block < len(stable.indices) else len(blocks.texts)
 
 
-def _noisy_blocks(before: Blocks, after: Blocks, left: StableBlocks) -> int:
-    if not left.noisy:
+def _noisy_blocks(before: Blocks, after: Blocks, stable: StableBlocks) -> int:
+    if not stable.noisy:
         return 0
     differing = (j for *_, start, end in find_gaps(before, after) for j in range(start, end))
-    return sum(j in left.noisy for j in differing)
+    return sum(j in stable.noisy for j in differing)

@@ -1,14 +1,14 @@
-"""Where HTML and CSS hold URLs, and what each is for: one table, read by all who need it.
+"""Finds the URLs in HTML and CSS, and the purpose of each, by one table.
 
-`html_references` and `css_references` tell what a page or a style sheet names; `url_locations`
-tells where, for `rewrite`. Tag and attribute names come from the WHATWG HTML Standard (its index of
-attributes), with the obsolete ones that pages still use, and from SVG 2. What stands inside an
-attribute that holds more than a URL is read by `url_syntax`.
+`html_references` and `css_references` return the URLs of a page or style sheet; `url_locations`
+returns their positions, for `rewrite`. Tag and attribute names come from the WHATWG HTML Standard
+(its index of attributes), with the obsolete ones that pages still use, and from SVG 2. `url_syntax`
+reads attributes that contain more than one URL.
 
-URLs are given as written, character references and CSS escapes resolved; `javascript:`, `data:`
-and their like are left out. What a base element says is `base_of`.
+URLs are returned as written, with character references and CSS escapes resolved; `javascript:`,
+`data:` and similar are left out. `base_of` returns the base element's URL.
 
-Invariants: as `markup`: linear time, ascending offsets, nothing raises.
+Invariants: as in `markup`: linear time, ascending offsets, nothing raises.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from crawld.core.content.url_syntax import (
 
 
 class UrlSyntax(Enum):
-    """How a place holds URLs."""
+    """How a location contains URLs."""
 
     PLAIN = auto()
     SRCSET = auto()
@@ -46,19 +46,19 @@ class UrlSyntax(Enum):
     CSS = auto()
     HTML = auto()
     BASE = auto()
-    DROPPED = auto()  # holds nothing a copy may keep
-    BODY = auto()  # where what is shown of the page begins
+    DROPPED = auto()  # contains nothing that a copy may keep
+    BODY = auto()  # the start of the page's body
 
 
 class UrlLocation(NamedTuple):
-    """Where URLs stand in a page.
+    """A location of URLs in a page.
 
     Attributes:
-        syntax: how they are held.
-        kind: what for; None where the content says (CSS, HTML).
-        attribute: the attribute that holds them; None: what is between `start` and `end` does.
+        syntax: how it contains them.
+        kind: their purpose; None if the content decides (CSS, HTML).
+        attribute: the attribute that contains them; None: the text between `start` and `end` does.
         start: offset of the attribute or of the raw text.
-        end: offset behind it.
+        end: offset after it.
     """
 
     syntax: UrlSyntax
@@ -69,13 +69,13 @@ class UrlLocation(NamedTuple):
 
 
 class Reference(NamedTuple):
-    """A URL as written, and what it is for."""
+    """A URL as written, and its purpose."""
 
     kind: UrlKind
     url: str
 
 
-def _of(names: str, attributes: dict[str, UrlKind]) -> dict[str, dict[str, UrlKind]]:
+def _for_tags(names: str, attributes: dict[str, UrlKind]) -> dict[str, dict[str, UrlKind]]:
     return dict.fromkeys(names.split(), attributes)
 
 
@@ -84,26 +84,26 @@ _IMAGES = ("src", "data-src", "lowsrc")
 _BOTH = dict.fromkeys(_HREFS, UrlKind.IMAGE)
 
 PLAIN: dict[str, dict[str, UrlKind]] = {
-    **_of("a area", dict.fromkeys(_HREFS, UrlKind.LINK)),
-    **_of(
+    **_for_tags("a area", dict.fromkeys(_HREFS, UrlKind.LINK)),
+    **_for_tags(
         "iframe frame", {"src": UrlKind.FRAME, "data-src": UrlKind.FRAME, "longdesc": UrlKind.LINK}
     ),
-    **_of("form", {"action": UrlKind.FORM}),
-    **_of("button", {"formaction": UrlKind.FORM}),
-    **_of("input", {"formaction": UrlKind.FORM, "src": UrlKind.IMAGE}),
-    **_of("img", {**dict.fromkeys(_IMAGES, UrlKind.IMAGE), "longdesc": UrlKind.LINK}),
-    **_of("source audio track", {"src": UrlKind.MEDIA}),
-    **_of("video", {"src": UrlKind.MEDIA, "poster": UrlKind.IMAGE}),
-    **_of("script", {"src": UrlKind.SCRIPT, **dict.fromkeys(_HREFS, UrlKind.SCRIPT)}),
-    **_of("embed", {"src": UrlKind.OBJECT}),
-    **_of("object", {"data": UrlKind.OBJECT}),
-    **_of("body table thead tbody tfoot tr td th", {"background": UrlKind.IMAGE}),
-    **_of("blockquote q ins del", {"cite": UrlKind.MENTION}),
-    **_of("image feimage use", _BOTH),
-    **_of("pattern filter lineargradient radialgradient textpath mpath", _BOTH),
+    **_for_tags("form", {"action": UrlKind.FORM}),
+    **_for_tags("button", {"formaction": UrlKind.FORM}),
+    **_for_tags("input", {"formaction": UrlKind.FORM, "src": UrlKind.IMAGE}),
+    **_for_tags("img", {**dict.fromkeys(_IMAGES, UrlKind.IMAGE), "longdesc": UrlKind.LINK}),
+    **_for_tags("source audio track", {"src": UrlKind.MEDIA}),
+    **_for_tags("video", {"src": UrlKind.MEDIA, "poster": UrlKind.IMAGE}),
+    **_for_tags("script", {"src": UrlKind.SCRIPT, **dict.fromkeys(_HREFS, UrlKind.SCRIPT)}),
+    **_for_tags("embed", {"src": UrlKind.OBJECT}),
+    **_for_tags("object", {"data": UrlKind.OBJECT}),
+    **_for_tags("body table thead tbody tfoot tr td th", {"background": UrlKind.IMAGE}),
+    **_for_tags("blockquote q ins del", {"cite": UrlKind.MENTION}),
+    **_for_tags("image feimage use", _BOTH),
+    **_for_tags("pattern filter lineargradient radialgradient textpath mpath", _BOTH),
 }
-"""Attributes that hold one URL, by tag; `link`, `meta` and `base` are read by their other
-attributes. `data-src` is where scripts that load images late look for them."""
+"""Attributes that contain one URL, by tag; `link`, `meta` and `base` depend on their other
+attributes. `data-src` is used by scripts that load images late."""
 
 SRCSETS = {
     *((tag, name) for tag in ("img", "source") for name in ("srcset", "data-srcset")),
@@ -116,11 +116,11 @@ CSS_ATTRIBUTES = frozenset(
         *("marker", "marker-start", "marker-mid", "marker-end"),
     }
 )
-"""Attributes of any element that hold CSS."""
+"""Attributes of any element that contain CSS."""
 
 DROPPED = {"ping": UrlKind.CONTACT, "integrity": None, "crossorigin": None}
-"""Attributes a copy cannot keep: one sends requests for nothing, the others bind what is loaded to
-the bytes and the origin it came from."""
+"""Attributes a copy cannot keep: `ping` sends requests, the others tie the loaded content to its
+original bytes and origin."""
 
 _RELS = (
     ("stylesheet", UrlKind.STYLE),
@@ -166,11 +166,11 @@ _NAMES = frozenset(
         *("srcdoc", "rel", "as", "http-equiv", "content"),
     }
 )
-# Most tags are these, and all there is to see in them are their addresses.
+# Most tags are these; only their URLs are relevant.
 _SIMPLE = {name: PLAIN[name] for name in ("a", "area", "script", "form", "input", "button")}
 _SIMPLE_NAMES = frozenset({*(name for kinds in _SIMPLE.values() for name in kinds), *DROPPED})
-# Cells and quotations are many, and name a URL hardly ever.
-_COMMON_TAGS = _TAGS - frozenset(
+# Cells and quotations are frequent, and rarely contain a URL.
+_FREQUENT_TAGS = _TAGS - frozenset(
     ["thead", "tbody", "tfoot", "table", "tr", "td", "th", "blockquote", "q", "ins", "del"]
 )
 _RARE_WORDS = ("background", "cite=")
@@ -180,42 +180,44 @@ _POLICIES = frozenset(
 )
 
 
-# --- where they are --------------------------------------------------------------------------
+# --- locations -------------------------------------------------------------------------------
 
 
 def url_locations(text: str, *, xml: bool = False) -> Iterator[UrlLocation | HrefSpan]:
-    """Yield the places of a page that hold URLs, in order; a link in its usual spelling as a span.
+    """Yield the URL locations of a page, in order; a link in its usual spelling as a span.
 
     Args:
         text: the page, decoded or one character a byte.
         xml: whether it is XML.
     """
-    # Words are looked for, in lower case: a pattern takes twenty times as long.
+    # Searching for words in lower case: a pattern takes twenty times as long.
     lowered = text.lower()
-    named = _TAGS if any(word in lowered for word in _RARE_WORDS) else _COMMON_TAGS
+    named = _TAGS if any(word in lowered for word in _RARE_WORDS) else _FREQUENT_TAGS
     for tag in start_tags(text, xml=xml, only=named):
         if not isinstance(tag, StartTag):
             yield tag
             continue
         styled = _is_styled(text, tag.attributes_start, tag.attributes_end)
         if not styled and (kinds := _SIMPLE.get(tag.name)) is not None:
-            for name, place in attributes_of(text, tag, _SIMPLE_NAMES).items():
+            for name, location in attributes_of(text, tag, _SIMPLE_NAMES).items():
                 if name in kinds:
-                    yield UrlLocation(UrlSyntax.PLAIN, kinds[name], place, place.start, place.end)
+                    yield UrlLocation(
+                        UrlSyntax.PLAIN, kinds[name], location, location.start, location.end
+                    )
                 elif name in DROPPED:
                     yield UrlLocation(
-                        UrlSyntax.DROPPED, DROPPED[name], place, place.start, place.end
+                        UrlSyntax.DROPPED, DROPPED[name], location, location.start, location.end
                     )
         elif styled or tag.name in named:
-            yield from _places_of(text, tag, styled=styled)
+            yield from _tag_locations(text, tag, styled=styled)
 
 
 def _is_styled(text: str, start: int, end: int) -> bool:
-    """Return whether CSS between two offsets may name a URL."""
+    """Return whether CSS between two offsets may contain a URL."""
     return text.find("(", start, end) >= 0 and _CSS_SIGN.search(text, start, end) is not None
 
 
-def _places_of(text: str, tag: StartTag, *, styled: bool) -> Iterator[UrlLocation]:
+def _tag_locations(text: str, tag: StartTag, *, styled: bool) -> Iterator[UrlLocation]:
     attributes = attributes_of(text, tag, _NAMES)
     kinds = _kinds(text, tag.name, attributes)
     for name, attribute in attributes.items():
@@ -223,7 +225,9 @@ def _places_of(text: str, tag: StartTag, *, styled: bool) -> Iterator[UrlLocatio
         if kind is not None:
             syntax = UrlSyntax.BASE if tag.name == "base" else UrlSyntax.PLAIN
             yield UrlLocation(syntax, kind, attribute, attribute.start, attribute.end)
-        elif (syntax_and_kind := _other_form(text, tag.name, name, attributes, styled)) is not None:
+        elif (
+            syntax_and_kind := _other_syntax(text, tag.name, name, attributes, styled)
+        ) is not None:
             yield UrlLocation(*syntax_and_kind, attribute, attribute.start, attribute.end)
     if tag.name == "body":
         yield UrlLocation(
@@ -233,7 +237,7 @@ def _places_of(text: str, tag: StartTag, *, styled: bool) -> Iterator[UrlLocatio
         yield UrlLocation(UrlSyntax.CSS, None, None, tag.attributes_end + 1, tag.text_end)
 
 
-def _other_form(
+def _other_syntax(
     text: str, tag: str, name: str, attributes: dict[str, Attribute], styled: bool
 ) -> tuple[UrlSyntax, UrlKind | None] | None:
     if (tag, name) in SRCSETS:
@@ -245,17 +249,17 @@ def _other_form(
     if name in DROPPED:
         return UrlSyntax.DROPPED, DROPPED[name]
     if tag == "meta":
-        return _meta_form(text, name, attributes)
+        return _meta_syntax(text, name, attributes)
     return None
 
 
-def _meta_form(
+def _meta_syntax(
     text: str, name: str, attributes: dict[str, Attribute]
 ) -> tuple[UrlSyntax, UrlKind | None] | None:
-    does = _value(text, attributes, "http-equiv")
-    if name == "content" and does == "refresh":
+    equivalent = _value(text, attributes, "http-equiv")
+    if name == "content" and equivalent == "refresh":
         return UrlSyntax.REFRESH, UrlKind.REFRESH
-    if name == "http-equiv" and does in _POLICIES:
+    if name == "http-equiv" and equivalent in _POLICIES:
         return UrlSyntax.DROPPED, None
     return None
 
@@ -279,27 +283,27 @@ def _link_kind(text: str, attributes: dict[str, Attribute]) -> UrlKind:
 
 
 def _value(text: str, attributes: dict[str, Attribute], name: str) -> str:
-    """Return a value that is a keyword, in lower case; "" if there is none."""
+    """Return a keyword value in lower case; "" if there is none."""
     attribute = attributes.get(name)
     if attribute is None:
         return ""
     return unescape(text[attribute.value_start : attribute.value_end]).strip().lower()
 
 
-# --- what they say ---------------------------------------------------------------------------
+# --- URLs ------------------------------------------------------------------------------------
 
 
 def base_of(source: MarkupText, *, xml: bool = False) -> str | None:
-    """Return what the first base element with an href says, None if there is none."""
+    """Return the href of the first base element that has one, else None."""
     if "<base" not in source.text.lower():
         return None
-    for place in url_locations(source.text, xml=xml):
+    for location in url_locations(source.text, xml=xml):
         if (
-            isinstance(place, UrlLocation)
-            and place.syntax is UrlSyntax.BASE
-            and place.attribute is not None
+            isinstance(location, UrlLocation)
+            and location.syntax is UrlSyntax.BASE
+            and location.attribute is not None
         ):
-            return attribute_value(source, place.attribute).strip()
+            return attribute_value(source, location.attribute).strip()
     return None
 
 
@@ -311,52 +315,54 @@ def attribute_value(source: MarkupText, attribute: Attribute) -> str:
 def html_references(
     body: bytes, charset: str = "utf-8", *, xml: bool = False
 ) -> Iterator[Reference]:
-    """Yield every URL a page names, with what it is for, in order.
+    """Yield every URL of a page with its purpose, in order.
 
     Args:
         body: the page.
-        charset: the Python codec to read it with.
+        charset: Python codec to read it with.
         xml: whether it is XML (XHTML, SVG).
     """
     yield from _references(source_of(body, charset), xml=xml)
 
 
 def _references(source: MarkupText, *, xml: bool) -> Iterator[Reference]:
-    for place in url_locations(source.text, xml=xml):
+    for location in url_locations(source.text, xml=xml):
         if (
-            isinstance(place, UrlLocation)
-            and place.syntax is UrlSyntax.CSS
-            and place.attribute is None
+            isinstance(location, UrlLocation)
+            and location.syntax is UrlSyntax.CSS
+            and location.attribute is None
         ):
-            yield from css_references(source.read(source.text[place.start : place.end]))
+            yield from css_references(source.read(source.text[location.start : location.end]))
         else:
-            for kind, url in _urls_at(source, place):
-                if not _opaque(url):
+            for kind, url in _urls_at(source, location):
+                if not _is_not_web(url):
                     yield Reference(kind, url.strip())
 
 
-def _urls_at(source: MarkupText, place: UrlLocation | HrefSpan) -> Iterator[tuple[UrlKind, str]]:
-    """Yield what the attribute at a place names, as written."""
-    if not isinstance(place, UrlLocation):
-        yield UrlKind.LINK, unescape(source.read(source.text[slice(*place)]))
-    elif place.attribute is not None:
-        yield from _READ[place.syntax](attribute_value(source, place.attribute), place.kind)
+def _urls_at(source: MarkupText, location: UrlLocation | HrefSpan) -> Iterator[tuple[UrlKind, str]]:
+    """Yield the URLs of the attribute at a location, as written."""
+    if not isinstance(location, UrlLocation):
+        yield UrlKind.LINK, unescape(source.read(source.text[slice(*location)]))
+    elif location.attribute is not None:
+        yield from _READERS[location.syntax](
+            attribute_value(source, location.attribute), location.kind
+        )
 
 
 def css_references(css: str) -> Iterator[Reference]:
-    """Yield every URL a style sheet or a style attribute names, with what it is for, in order."""
+    """Yield every URL of a style sheet or a style attribute with its purpose, in order."""
     for start, end, kind in css_url_spans(css):
         url = css_unescape(css[start:end]).strip()
-        if not _opaque(url):
+        if not _is_not_web(url):
             yield Reference(kind, url)
 
 
-_OPAQUE = re.compile(r"[\x00-\x20]*+(?:(?!https?:)[a-z][a-z0-9+.-]*+:|#|\Z)", re.IGNORECASE).match
+_NOT_WEB = re.compile(r"[\x00-\x20]*+(?:(?!https?:)[a-z][a-z0-9+.-]*+:|#|\Z)", re.IGNORECASE).match
 
 
-def _opaque(url: str) -> bool:
-    """Whether a URL names nothing on the web: another scheme, a place in the page, nothing."""
-    return _OPAQUE(url) is not None
+def _is_not_web(url: str) -> bool:
+    """Return whether a URL is not a web page: another scheme, a fragment alone, or empty."""
+    return _NOT_WEB(url) is not None
 
 
 def _plain(value: str, kind: UrlKind | None) -> Iterator[tuple[UrlKind, str]]:
@@ -370,8 +376,8 @@ def _srcset(value: str, kind: UrlKind | None) -> Iterator[tuple[UrlKind, str]]:
 
 
 def _refresh(value: str, kind: UrlKind | None) -> Iterator[tuple[UrlKind, str]]:
-    if place := refresh_url_span(value):
-        yield UrlKind.REFRESH, value[slice(*place)]
+    if location := refresh_url_span(value):
+        yield UrlKind.REFRESH, value[slice(*location)]
 
 
 def _css(value: str, kind: UrlKind | None) -> Iterator[tuple[UrlKind, str]]:
@@ -379,13 +385,13 @@ def _css(value: str, kind: UrlKind | None) -> Iterator[tuple[UrlKind, str]]:
 
 
 def _html(value: str, kind: UrlKind | None) -> Iterator[tuple[UrlKind, str]]:
-    # A document inside a document inside a document is not read.
-    for place in url_locations(value):
-        if not (isinstance(place, UrlLocation) and place.syntax is UrlSyntax.HTML):
-            yield from _urls_at(MarkupText(value, None), place)
+    # A document within a document within a document is not read.
+    for location in url_locations(value):
+        if not (isinstance(location, UrlLocation) and location.syntax is UrlSyntax.HTML):
+            yield from _urls_at(MarkupText(value, None), location)
 
 
-_READ: dict[UrlSyntax, Callable[[str, UrlKind | None], Iterator[tuple[UrlKind, str]]]] = {
+_READERS: dict[UrlSyntax, Callable[[str, UrlKind | None], Iterator[tuple[UrlKind, str]]]] = {
     UrlSyntax.PLAIN: _plain,
     UrlSyntax.SRCSET: _srcset,
     UrlSyntax.REFRESH: _refresh,

@@ -1,8 +1,8 @@
-"""What a browser loads to show a page, read from the tree that is there anyway.
+"""Requisites of a page (images, styles, scripts ...), read from its parsed tree.
 
-The same references that `references.html_references` finds in the text of a page, as far as they
-are requisites, at a twentieth of its time: a visit has parsed the page for its links already, and
-only the elements that can name one are looked at. CSS inside the page is read where there is any.
+Finds the same URLs as `references.html_references`, as far as they are requisites, in a twentieth
+of the time: a visit has already parsed the page for its links, and only elements that can name a
+requisite are visited. CSS within the page is read too.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 MIRRORED_KINDS = frozenset(
     {UrlKind.IMAGE, UrlKind.ICON, UrlKind.STYLE, UrlKind.SCRIPT, UrlKind.FONT}
 )
-"""Requisites that are mirrored; what a page plays comes where it is asked for."""
+"""Kinds of requisites that are always mirrored; audio and video only on request."""
 
 _SHOWN = (
     "img,source[srcset],source[data-srcset],script[src],link[href][rel],link[imagesrcset],"
@@ -49,35 +49,35 @@ _ATTRIBUTES = {
 }
 
 
-def page_requisites(page: ParsedPage, *, media_too: bool = False) -> list[str]:
-    """Return the raw URLs that a page needs to be shown, each once, in the order of their kinds.
+def page_requisites(page: ParsedPage, *, include_media: bool = False) -> list[str]:
+    """Return the URLs, as written, that a page needs to be shown, each once, grouped by element.
 
     Args:
         page: the parsed page.
-        media_too: whether audio and video are among them.
+        include_media: whether to include audio and video.
     """
     found: dict[str, None] = {}
     for node in page.tree.css(_SHOWN)[:MAX_LINKS]:
-        found.update(dict.fromkeys(_named_by(node)))
+        found.update(dict.fromkeys(_node_urls(node)))
     for node in page.tree.css(_STYLED)[:MAX_LINKS]:
         css = node.text() if node.tag == "style" else node.attributes.get("style")
         found.update(dict.fromkeys(stylesheet_requisites(css or "")))
-    if media_too:
+    if include_media:
         hrefs = (node.attributes.get("src") for node in page.tree.css(_PLAYED)[:MAX_LINKS])
         found.update(dict.fromkeys(href for href in hrefs if href))
-    return [href for href in found if _is_address(href)]
+    return [href for href in found if _is_fetchable(href)]
 
 
 def stylesheet_requisites(css: str) -> Iterator[str]:
-    """Yield the raw URLs that a style sheet needs."""
+    """Yield the URLs, as written, that a style sheet needs."""
     return (each.url for each in css_references(css) if each.kind in MIRRORED_KINDS)
 
 
-def _named_by(node: LexborNode) -> Iterable[str]:
+def _node_urls(node: LexborNode) -> Iterable[str]:
     attributes = node.attrs
     tag = (node.tag or "").lower()
     if tag == "link":
-        yield from _of_link(attributes.get("rel"), attributes.get("as"), attributes.get("href"))
+        yield from _link_urls(attributes.get("rel"), attributes.get("as"), attributes.get("href"))
     for name in _ATTRIBUTES.get(tag, ()):
         if value := attributes.get(name):
             yield value.strip()
@@ -88,7 +88,7 @@ def _named_by(node: LexborNode) -> Iterable[str]:
             yield from (value[start:end] for start, end in srcset_url_spans(value))
 
 
-def _of_link(rel: str | None, loaded_as: str | None, href: str | None) -> Iterable[str]:
+def _link_urls(rel: str | None, loaded_as: str | None, href: str | None) -> Iterable[str]:
     rels = (rel or "").lower().split()
     if not href:
         return
@@ -98,6 +98,6 @@ def _of_link(rel: str | None, loaded_as: str | None, href: str | None) -> Iterab
         yield href.strip()
 
 
-def _is_address(href: str) -> bool:
-    # A reference into the page itself, and what is no address, need no request.
+def _is_fetchable(href: str) -> bool:
+    # References within the page and data: URLs need no request.
     return not href.startswith("#") and not href[:5].lower().startswith("data:")

@@ -1,18 +1,18 @@
-"""Give the URLs of a page or a style sheet new addresses, and leave every other byte as it is.
+"""Rewrites the URLs of a page or a style sheet, and keeps every other byte.
 
-A copy is read in another place than its original: each URL is resolved against the page (and its
-base element), made canonical and handed to `locate`, which says where the copy of it is; where
-there is none, the absolute original is written, so that no link leads into the void.
+A copy is read at another address than its original. Each URL is resolved against the page (and its
+base element), made canonical and passed to `locate`, which returns the address of its copy. Without
+a copy the absolute original URL is written, so that every link works.
 
-What else a copy cannot keep: the base element's href (addresses are already resolved), content
-security policies of meta elements (they name the origins of the original), integrity and
-crossorigin (they bind what is loaded to the bytes and headers of the original), ping and
-preconnections (they would tell the original who reads). `javascript:`, `data:` and other schemes
-are left alone; who serves the copy must keep scripts in bounds.
+A copy also loses: the base element's href (URLs are already resolved), content security policies of
+meta elements (they name the origins of the original), integrity and crossorigin (they tie the
+loaded content to the bytes and headers of the original), ping and preconnections (they would reveal
+the reader to the original). `javascript:`, `data:` and other schemes are kept; whoever serves the
+copy must restrict scripts.
 
-Invariants: linear time; a page whose URLs all stay as written comes back byte for byte; bytes
-between the places are never touched, unless the charset cannot be edited bytewise (UTF-16,
-Shift_JIS …): then the result is UTF-8 with a byte order mark, which tells every browser so.
+Invariants: linear time. A page whose URLs all stay as written comes back byte for byte. Other bytes
+are never changed, unless the charset cannot be edited bytewise (UTF-16, Shift_JIS …): then the
+result is UTF-8 with a byte order mark, which tells every browser so.
 """
 
 from __future__ import annotations
@@ -46,30 +46,30 @@ from crawld.core.content.url_syntax import (
 from crawld.core.url import resolver
 
 Locate = Callable[[str, UrlKind], str | None]
-"""Returns the new address of a canonical URL, None to leave the absolute original. An address may
+"""Returns the new address of a canonical URL, None to write the absolute original. An address may
 be relative; it is an ASCII URL reference without fragment."""
 
 MAX_NESTING = 2
-"""Documents inside documents (srcdoc) that are rewritten; deeper ones are emptied."""
+"""Levels of documents within documents (srcdoc) that are rewritten; deeper ones are emptied."""
 
-# To name a member of an Enum takes as long as all else that is done for a link.
+# Looking up an Enum member takes as long as everything else done for a link.
 _LINK, _CONTACT = UrlKind.LINK, UrlKind.CONTACT
 
-_GOES_TO_ITSELF = frozenset({UrlKind.LINK, UrlKind.FORM})
-"""For these an empty URL is that of the page; the others load nothing."""
+_EMPTY_IS_PAGE = frozenset({UrlKind.LINK, UrlKind.FORM})
+"""For these kinds an empty URL is that of the page; for others it loads nothing."""
 
-_LOCAL = frozenset({UrlKind.IMAGE, UrlKind.FONT})
-"""For these a mere fragment is a place in the page itself, whatever its base (CSS Values 4 section
-4.5.1; SVG 2 section 16.1.4)."""
+_FRAGMENT_IS_LOCAL = frozenset({UrlKind.IMAGE, UrlKind.FONT})
+"""For these kinds a fragment alone refers to the page itself, whatever its base (CSS Values 4
+section 4.5.1; SVG 2 section 16.1.4)."""
 
 _ROOTED = ("/", "http://", "https://")
-"""How references begin that mean the same on every page of an origin."""
+"""Prefixes of references that mean the same on every page of an origin."""
 
-_REMEMBERED_CHARACTERS = 512
-"""Longer references are resolved each time, so that what is remembered stays small."""
+_MAX_CACHED_CHARACTERS = 512
+"""Longer references are not cached, to keep the cache small."""
 
 Edit = tuple[int, int, str]
-"""Start, end, and what stands there instead."""
+"""Start, end and replacement."""
 
 
 def rewrite_html(
@@ -81,44 +81,44 @@ def rewrite_html(
     xml: bool = False,
     insert: str = "",
 ) -> bytes:
-    """Return a page with new addresses.
+    """Return a page with its URLs rewritten.
 
     Args:
         body: the page.
-        page_url: where it came from, absolute.
-        locate: says where copies are.
-        charset: the Python codec to read it with (as stored with the version).
+        page_url: its absolute URL.
+        locate: returns the addresses of copies.
+        charset: Python codec to read it with (as stored with the version).
         xml: whether it is XML (XHTML, SVG).
-        insert: markup, taken as it is, put where the page's body begins; where none is written, at
-            its end. It says of itself what styles it needs.
+        insert: markup, used as it is, put at the start of the page's body, or at the end if it has
+            no body tag. It contains its own styles.
 
     Raises:
-        InvalidUrlError: `page_url` is none.
+        InvalidUrlError: `page_url` is not a URL.
     """
     source = source_of(body, charset)
-    page = _Page(source, page_url, locate, xml=xml, insert=insert)
-    return source.body(page.rewritten())
+    page = _PageRewrite(source, page_url, locate, xml=xml, insert=insert)
+    return source.body(page.rewrite())
 
 
 def rewrite_css(css: bytes, base_url: str, locate: Locate, *, charset: str = "utf-8") -> bytes:
-    """Return a style sheet with new addresses.
+    """Return a style sheet with its URLs rewritten.
 
     Args:
         css: the style sheet.
-        base_url: where it came from, absolute.
-        locate: says where copies are.
-        charset: the Python codec to read it with.
+        base_url: its absolute URL.
+        locate: returns the addresses of copies.
+        charset: Python codec to read it with.
 
     Raises:
-        InvalidUrlError: `base_url` is none.
+        InvalidUrlError: `base_url` is not a URL.
     """
     source = source_of(css, charset)
     addresses = _Addresses(base_url, locate, based=False)
-    return source.body(_edited(source.text, _css_edits(source, source.text, addresses)))
+    return source.body(_apply_edits(source.text, _css_edits(source, source.text, addresses)))
 
 
 def charset_after(charset: str) -> str:
-    """Return the charset (a Python codec) that a body read in another one is written in.
+    """Return the charset (a Python codec) in which a rewritten body of a charset is written.
 
     >>> charset_after("cp1252"), charset_after("utf-16-le")
     ('cp1252', 'utf-8')
@@ -131,7 +131,7 @@ def _base_url(base: str | None, page_url: str) -> str:
     return joined or page_url
 
 
-def _edited(text: str, edits: Iterable[Edit]) -> str:
+def _apply_edits(text: str, edits: Iterable[Edit]) -> str:
     parts: list[str] = []
     position = 0
     for start, end, value in edits:
@@ -144,17 +144,17 @@ _resolver = lru_cache(maxsize=256)(resolver)
 
 
 @lru_cache(maxsize=16_384)
-def _rooted(root: str, written: str) -> tuple[str | None, str]:
-    """Return what a rooted reference means, and its fragment with the sign before it.
+def _resolve_rooted(root: str, written: str) -> tuple[str | None, str]:
+    """Return the canonical URL and the fragment (with `#`) of a rooted reference.
 
-    Menus repeat on every page, links on many.
+    Cached: menus repeat on every page, links on many.
     """
     target, sign, fragment = written.partition("#")
     return _resolver(root)(target), sign + fragment
 
 
 class _Addresses:
-    """What the URLs of one page become; each is worked out once."""
+    """The new addresses of the URLs of one page; each is computed once."""
 
     def __init__(self, base_url: str, locate: Locate, *, based: bool) -> None:
         self.locate = locate
@@ -165,24 +165,24 @@ class _Addresses:
         self._known: dict[tuple[str, UrlKind], str | None] = {}
 
     def of(self, url: str, kind: UrlKind) -> str | None:
-        """Return the new address of a URL as written, None to leave it; known ones at once."""
+        """Return the new address of a URL as written, None to keep it; from the cache if known."""
         key = (url, kind)
         if key not in self._known:
-            self._known[key] = self.work_out(url, kind)
+            self._known[key] = self.compute(url, kind)
         return self._known[key]
 
-    def work_out(self, url: str, kind: UrlKind) -> str | None:
-        """Return the new address of a URL as written, None to leave it."""
+    def compute(self, url: str, kind: UrlKind) -> str | None:
+        """Return the new address of a URL as written, None to keep it."""
         if kind is _CONTACT:
             return "data:,"
         written = url.strip("\t\n\f\r ")
-        if written.startswith(_ROOTED) and len(written) <= _REMEMBERED_CHARACTERS:
-            absolute, fragment = _rooted(self._root, written)
+        if written.startswith(_ROOTED) and len(written) <= _MAX_CACHED_CHARACTERS:
+            absolute, fragment = _resolve_rooted(self._root, written)
         else:
-            if not written and kind not in _GOES_TO_ITSELF:
+            if not written and kind not in _EMPTY_IS_PAGE:
                 return None
-            if written[:1] in {"", "#"} and (not self.based or kind in _LOCAL):
-                return None  # the page itself, wherever it is
+            if written[:1] in {"", "#"} and (not self.based or kind in _FRAGMENT_IS_LOCAL):
+                return None  # the page itself, at any address
             target, sign, fragment = written.partition("#")
             absolute, fragment = self._resolve(target), sign + fragment
         if absolute is None:
@@ -190,8 +190,8 @@ class _Addresses:
         return (self.locate(absolute, kind) or absolute) + fragment
 
 
-class _Page:
-    """One page under way."""
+class _PageRewrite:
+    """The rewrite of one page."""
 
     def __init__(
         self,
@@ -211,28 +211,28 @@ class _Page:
         self._addresses = _Addresses(_base_url(base, page_url), locate, based=base is not None)
         self._links: dict[str, str | None] = {}
 
-    def rewritten(self) -> str:
-        """Return the text with new addresses."""
-        text = _edited(self._source.text, self._edits())
+    def rewrite(self) -> str:
+        """Return the text with its URLs rewritten."""
+        text = _apply_edits(self._source.text, self._edits())
         return text + self._source.write(self._insert)
 
     def _edits(self) -> Iterator[Edit]:
         text, links, based = self._source.text, self._links, self._addresses.based
-        for place in url_locations(text, xml=self._xml):
-            if isinstance(place, UrlLocation):
-                yield from self._edits_at(place)
+        for location in url_locations(text, xml=self._xml):
+            if isinstance(location, UrlLocation):
+                yield from self._edits_at(location)
                 continue
-            start, end = place
+            start, end = location
             if text[start] == "#" and not based:
-                continue  # inside the page, wherever that is
+                continue  # within the page, at any address
             written = text[start:end]
             if written not in links:
                 links[written] = self._link(written)
             if (value := links[written]) is not None:
                 yield start, end, value
 
-    def _edits_at(self, place: UrlLocation) -> Iterator[Edit]:
-        syntax, _, attribute, start, end = place
+    def _edits_at(self, location: UrlLocation) -> Iterator[Edit]:
+        syntax, _, attribute, start, end = location
         if syntax is UrlSyntax.BODY:
             yield start, end, self._source.write(self._insert)
             self._insert = ""
@@ -243,19 +243,19 @@ class _Page:
         elif syntax in (UrlSyntax.BASE, UrlSyntax.DROPPED):
             yield attribute.start, attribute.end, ""
         elif attribute.value_end > attribute.value_start or syntax is UrlSyntax.PLAIN:
-            yield from self._edit(place, attribute)
+            yield from self._edit(location, attribute)
 
     def _link(self, raw: str) -> str | None:
-        """Return what stands in the place of a link between double quotes, None if it stays."""
+        """Return the replacement of a link between double quotes, None to keep it."""
         written = unescape(self._source.read(raw))
-        value = self._addresses.work_out(written, _LINK)
+        value = self._addresses.compute(written, _LINK)
         if value is None or value == written:
             return None
         return self._source.write(escape(value, '"'))
 
-    def _edit(self, place: UrlLocation, attribute: Attribute) -> Iterator[Edit]:
+    def _edit(self, location: UrlLocation, attribute: Attribute) -> Iterator[Edit]:
         written = attribute_value(self._source, attribute)
-        value = self._new_value(place, written)
+        value = self._new_value(location, written)
         if value is None or value == written:
             return
         text = self._source.write(escape(value, attribute.quote))
@@ -263,30 +263,30 @@ class _Page:
             text = f"={text}"
         yield attribute.value_start, attribute.value_end, text
 
-    def _new_value(self, place: UrlLocation, written: str) -> str | None:
-        if place.syntax is UrlSyntax.PLAIN and place.kind is not None:
-            return self._addresses.of(written, place.kind)
-        if place.syntax is UrlSyntax.SRCSET:
-            return _edited(written, self._srcset_edits(written))
-        if place.syntax is UrlSyntax.REFRESH:
+    def _new_value(self, location: UrlLocation, written: str) -> str | None:
+        if location.syntax is UrlSyntax.PLAIN and location.kind is not None:
+            return self._addresses.of(written, location.kind)
+        if location.syntax is UrlSyntax.SRCSET:
+            return _apply_edits(written, self._srcset_edits(written))
+        if location.syntax is UrlSyntax.REFRESH:
             return self._refresh(written)
-        if place.syntax is UrlSyntax.CSS:
+        if location.syntax is UrlSyntax.CSS:
             decoded = MarkupText(written, None)
-            return _edited(written, _css_edits(decoded, written, self._addresses))
+            return _apply_edits(written, _css_edits(decoded, written, self._addresses))
         return self._inner_page(written)
 
     def _srcset_edits(self, written: str) -> Iterator[Edit]:
         for start, end in srcset_url_spans(written):
             address = self._addresses.of(written[start:end], UrlKind.IMAGE)
             if address is not None:
-                # A comma in front would be taken for the end of what was before.
+                # A comma at the start would be read as the end of the previous candidate.
                 yield start, end, f"./{address}" if address.startswith(",") else address
 
     def _refresh(self, written: str) -> str | None:
-        place = refresh_url_span(written)
-        if place is None:
+        location = refresh_url_span(written)
+        if location is None:
             return None
-        start, end = place
+        start, end = location
         address = self._addresses.of(written[start:end], UrlKind.REFRESH)
         return None if address is None else f"{written[:start]}{address}{written[end:]}"
 
@@ -294,13 +294,13 @@ class _Page:
         if self._nesting >= MAX_NESTING:
             return ""
         addresses = self._addresses
-        inner = _Page(
+        inner = _PageRewrite(
             MarkupText(written, None),
             addresses.base_url,
             addresses.locate,
             nesting=self._nesting + 1,
         )
-        return inner.rewritten()
+        return inner.rewrite()
 
 
 def _css_edits(source: MarkupText, css: str, addresses: _Addresses) -> Iterator[Edit]:
@@ -310,9 +310,9 @@ def _css_edits(source: MarkupText, css: str, addresses: _Addresses) -> Iterator[
             yield start, end, source.write(_css_escape(address), "replace")
 
 
-_IN_CSS = re.compile(r"[\"'()\\<\s]")
+_CSS_SPECIAL = re.compile(r"[\"'()\\<\s]")
 
 
 def _css_escape(address: str) -> str:
-    # Escapes of CSS, which hold in either quote and in none; percent signs would name another page.
-    return _IN_CSS.sub(lambda match: f"\\{ord(match[0]):x} ", address)
+    # CSS escapes work in either quotes and in none; percent-encoding would name another page.
+    return _CSS_SPECIAL.sub(lambda match: f"\\{ord(match[0]):x} ", address)

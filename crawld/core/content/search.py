@@ -1,11 +1,12 @@
-"""Words to be found: what is indexed of a page, what a query means, what a hit looks like.
+"""Full-text search: the indexed text of a page, the meaning of a query, and snippets of hits.
 
-Queries are for people: all words are to be found; `"several words"` in a row, `begin*` any word
-that begins so, `-word` none of these, `title:word` in the title. Whatever is typed is a query or
-means nothing; none is an error, and none reaches the syntax of the index unquoted.
+Queries are written by people. All words must occur; `"several words"` occur in a row, `begin*`
+matches any word with that beginning, `-word` must not occur, `title:word` occurs in the title. Any
+text is a valid query, perhaps without results, and no part of it reaches the syntax of the index
+unquoted.
 
-Scripts that put no spaces between words are indexed character by character, and asked for as
-characters in a row.
+Scripts without spaces between words are indexed character by character, and searched as characters
+in a row.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from crawld.core.content.blocks import Blocks
 from crawld.core.content.tags import TARGET, resolve_entities
 
 MAX_TEXT = 500_000
-"""Characters of one page that are indexed."""
+"""Characters indexed of one page."""
 
 MAX_TERMS = 32
 
@@ -32,11 +33,11 @@ _WORD = re.compile(r"\w+")
 
 
 class Query(NamedTuple):
-    """What a query asks for.
+    """A parsed query.
 
     Attributes:
-        match: in the syntax of FTS5; empty: nothing.
-        words: lower-case beginnings of words to show in hits.
+        match: in the syntax of FTS5; empty: no result.
+        words: lower-case beginnings of words to highlight in hits.
     """
 
     match: str
@@ -44,7 +45,7 @@ class Query(NamedTuple):
 
 
 def searchable_text(blocks: Blocks) -> str:
-    """Return what a reader sees of a page, its title left out, a line a block."""
+    """Return the visible text of a page without its title, one line for each block."""
     lines = (
         resolve_entities(_KIND.sub("", TARGET.sub("", block), count=1))
         for block in blocks.texts
@@ -54,7 +55,7 @@ def searchable_text(blocks: Blocks) -> str:
 
 
 def separate_characters(text: str) -> str:
-    """Return a text with spaces around each character of a script that puts none.
+    """Return a text with spaces around each character of a script without spaces.
 
     >>> separate_characters("SQLite数据库")
     'SQLite 数  据  库 '
@@ -63,7 +64,7 @@ def separate_characters(text: str) -> str:
 
 
 def parse_query(text: str) -> Query:
-    """Return what a text typed by a person asks for.
+    """Parse a query typed by a person.
 
     >>> parse_query('web "a crawler" -spider pol*').match
     '("web" AND "a crawler" AND "pol"*) NOT ("spider")'
@@ -90,10 +91,10 @@ def parse_query(text: str) -> Query:
 
 
 def snippet(text: str, words: Sequence[str]) -> list[tuple[str, bool]]:
-    """Return a part of a text where words are found, in pieces.
+    """Return a part of a text that contains some of the words, in pieces.
 
     Args:
-        text: what a reader sees.
+        text: visible text.
         words: lower-case beginnings of words.
 
     Returns:

@@ -1,16 +1,16 @@
-"""Written-out HTML cut at its tags, all of them at once.
+"""Splits serialized HTML at its tags, all of them at once.
 
-What Lexbor writes out has every tag closed, every attribute quoted, and `<` and `>` escaped
-wherever they are no signs. So the `<` signs are the tags, and numpy finds them, reads the names
-behind them and leaves out what is no text for a whole page in some twenty operations; a loop over
-tags in Python takes three times as long. Only what opens or ends a block, images, and targets that
-need a closer look come out one by one, as marks between runs of text.
+Lexbor serializes with every tag closed, every attribute quoted, and `<` and `>` escaped in text. So
+every `<` is a tag. numpy finds them, reads the names after them and removes what is not text for a
+whole page in some twenty operations; a loop over tags in Python takes three times as long. Only
+tags that open or close a block, images, and targets that need a closer look come out one by one, as
+marks between runs of text.
 
-In a run of text tags of inline elements are gone, cells and line breaks are written out, and the
-targets of links stand between `TARGET_START` and `TARGET_END`.
+In a run of text the tags of inline elements are removed, cells and line breaks are written as text,
+and the targets of links are enclosed in `TARGET_START` and `TARGET_END`.
 
-Left out with all they hold: comments, elements with raw content, `_SKIPPED`, and whatever `hidden`
-or an inline style hides.
+Left out with all their content: comments, elements with raw content, `_SKIPPED`, and elements
+hidden by `hidden` or an inline style.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ TARGET = re.compile(f"{TARGET_START}[^{TARGET_END}]*{TARGET_END}")
 
 
 class Mark(IntEnum):
-    """What stands between two runs of text."""
+    """What lies between two runs of text."""
 
     OPEN = 1
     CLOSE = 2
@@ -45,7 +45,7 @@ _BLOCKS = (
     *("table", "tbody", "tfoot", "thead", "tr", "ul"),
 )
 _SKIPPED = ("template", "svg", "object", "canvas", "audio", "video", "datalist", "map")
-# Their content is written out as it is, stray signs and all.
+# Their content is serialized unescaped.
 _RAW_ELEMENTS = ("script", "style", "noscript", "iframe", "noembed", "noframes")
 _VOID = frozenset({b"img", b"input", b"br", b"hr", b"wbr", b"embed", b"source", b"track", b"col"})
 _ROLES = {
@@ -75,7 +75,7 @@ _SPREAD_FACTOR = 0x9E3779B97F4A7C15
 _TABLE_BITS = 12
 _TABLE_SHIFT = np.uint64(64 - _TABLE_BITS)
 _NAME_BYTES = 16
-"""Bytes of a name that are looked at; the longest that has a role has ten."""
+"""Bytes compared of a name; the longest name with a role has ten."""
 
 _HREF_IS = np.uint64(int.from_bytes(b' href="', "little"))
 _HIDDEN_IS = np.uint64(int.from_bytes(b" hidden=", "little"))
@@ -85,7 +85,7 @@ _RAW_START = re.compile(rb"<([a-z]+)[ >]")
 
 
 def _role_table() -> tuple[_Words, NDArray[np.uint8]]:
-    """Return a table of roles, by spread name, and the name each entry is for."""
+    """Return a hash table of roles, and the name of each entry."""
     names, roles = np.zeros(2**_TABLE_BITS, np.uint64), np.zeros(2**_TABLE_BITS, np.uint8)
     for name, role in _ROLES.items():
         padded = name.encode().ljust(_NAME_BYTES, b"\0")
@@ -102,29 +102,29 @@ _TABLE_NAMES, _TABLE_ROLES = _role_table()
 
 
 def _name_part(words: _Words) -> tuple[_Words, NDArray[np.bool_]]:
-    """Return words with what follows the end of a name set to 0, and where no end was seen."""
+    """Return words with the bytes after the end of a name set to 0, and where no end was found."""
     blanks, ends = words ^ _BLANKS, words ^ _ENDS
-    # The lowest byte that is 0 is found without error, those above it need not be.
+    # The lowest zero byte is found exactly, those above it may be wrong.
     zeros = (((blanks - _LOW_BITS) & ~blanks) | ((ends - _LOW_BITS) & ~ends)) & _HIGH_BITS
     lowest = zeros & (~zeros + _ONE)
     return words & ((lowest >> _SEVEN) - _ONE), zeros == 0
 
 
 class _Tags:
-    """All tags of a page, column by column, in order.
+    """All tags of a page, as columns, in order.
 
     Attributes:
-        start: where their `<` stands.
-        end: where their `>` stands, or what follows if they have none.
-        stop: where the text behind them starts; of an element left out: behind that.
+        start: offset of the `<`.
+        end: offset of the `>`, or of the next tag if there is none.
+        stop: start of the text after the tag; for an element left out, after the element.
         role: a `Mark`, one of the roles below it, or 0.
-        code: of their name, without the slash.
-        closing: whether they end an element.
-        quotes: where `"` stands.
+        code: hash of the name, without the slash.
+        closing: whether the tag ends an element.
+        quotes: offsets of `"`.
     """
 
     def __init__(self, markup: str) -> None:
-        # A NUL becomes the mark between two runs; parsed text has none, raw text may.
+        # A NUL becomes the separator of runs; parsed text contains none, raw text may.
         encoded = markup.replace("\0", "\ufffd").encode("utf-8", "replace")
         self.body, size = bytearray(encoded), len(encoded)
         self.body += bytes(2 * _NAME_BYTES)
@@ -150,7 +150,7 @@ class _Tags:
         self._leave_out_skipped()
 
     def tag(self, index: int) -> bytes:
-        """Return what stands between the signs of one tag."""
+        """Return the content of one tag between `<` and `>`."""
         return bytes(self.body[int(self.start[index]) + 1 : int(self.end[index])])
 
     def _keep(self, kept: NDArray[np.bool_]) -> None:
@@ -162,7 +162,7 @@ class _Tags:
         if not found.size:
             return
         kept, past = np.ones(self.start.size, np.bool_), 0
-        # The text of `xmp` and `plaintext` is written out as it is: it may open what never ends.
+        # The text of `xmp` and `plaintext` is serialized unescaped: it may open what never ends.
         endless: set[bytes] = set()
         for index in found.tolist():
             start = int(self.start[index])
@@ -209,7 +209,7 @@ class _Tags:
         self._keep(kept)
 
     def _hidden(self) -> list[int]:
-        """Return the tags that hide their element; void ones lose their role at once."""
+        """Return the tags that hide their element; void ones lose their role here."""
         before = self.words[np.maximum(self.quotes - 8, 0)]
         places = self.quotes[(before == _HIDDEN_IS) | (before >> _EIGHT == _STYLE_IS)]
         if not places.size:
@@ -226,9 +226,9 @@ class _Tags:
 
 
 def _balanced(codes: list[int], closing: list[bool], index: int) -> int:
-    """Return the tag that ends an element; behind the last where there is none.
+    """Return the index of the tag that ends an element, or the number of tags if there is none.
 
-    What is written out is well nested: an element ends where tags of its own name balance.
+    Serialized elements are well nested: an element ends where the tags of its name balance.
     """
     depth = 0
     for at in range(index, len(codes)):
@@ -248,11 +248,11 @@ def resolve_entities(text: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class MarkupRuns:
-    """Marks and the text between them.
+    """Runs of text, and the marks between them.
 
     Attributes:
-        texts: one run more than there are marks; entities stay as they are.
-        marks: what stands behind each run but the last.
+        texts: one run more than there are marks; entities are kept.
+        marks: the mark after each run but the last.
         tags: name and attributes of every mark but `Mark.CLOSE`.
     """
 
@@ -262,13 +262,13 @@ class MarkupRuns:
 
 
 def split_markup(markup: str) -> MarkupRuns:
-    """Cut written-out HTML at its tags.
+    """Split serialized HTML at its tags.
 
     Args:
-        markup: what `LexborNode.html` gives; other markup is cut somehow.
+        markup: result of `LexborNode.html`; other markup gives an unspecified result.
     """
     tags = _Tags(markup)
-    # Of each tag [first, behind) stays as text; nothing by default.
+    # Of each tag, [first, behind) stays as text; nothing by default.
     first, behind = tags.start.copy(), tags.start.copy()
     _set_targets(tags, first, behind)
     text, start, role = tags.text, tags.start, tags.role
@@ -303,11 +303,12 @@ def _named(tags: _Tags, markup: str, marks: _Places) -> list[str]:
 
 
 _STAYS = np.array([True, False, True, False])
-"""Text before a tag, its first part, what of it stays as text, its last part."""
+"""Which parts stay: the text before a tag, its first part, what of it stays as text, its last
+part."""
 
 
 def _set_targets(tags: _Tags, first: _Places, behind: _Places) -> None:
-    """Let the targets of plain links stay as text; other links are marks."""
+    """Keep the targets of plain links as text; other links become marks."""
     links = np.flatnonzero(tags.role == Mark.LINK)
     opening = tags.start[links] + len("<a href=")
     direct = tags.words[tags.start[links] + 2] << _EIGHT == _HREF_IS << _EIGHT
@@ -315,7 +316,7 @@ def _set_targets(tags: _Tags, first: _Places, behind: _Places) -> None:
     quotes = np.append(tags.quotes, tags.text.size)
     closing = quotes[np.searchsorted(quotes, opening) + 1]
     letter = tags.text[opening + 1]
-    # Most targets of an encyclopedia's links are notes on the same page: look no further.
+    # Most link targets of an encyclopedia are notes on the same page: skip them first.
     nowhere = (letter == ord("#")) | (letter == ord('"')) | (closing >= tags.end[links])
     tags.role[links[nowhere]] = 0
     links, opening, closing = links[~nowhere], opening[~nowhere], closing[~nowhere]
@@ -327,7 +328,7 @@ def _set_targets(tags: _Tags, first: _Places, behind: _Places) -> None:
 
 
 def _is_odd(text: NDArray[np.uint8], first: _Places, behind: _Places) -> NDArray[np.bool_]:
-    """Whether targets need a closer look: a fragment, parameters, perhaps a script."""
+    """Return whether targets need a closer look: a fragment, parameters, perhaps a script."""
     if not first.size:
         return np.zeros(0, np.bool_)
     lengths = behind - first

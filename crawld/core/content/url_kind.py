@@ -1,4 +1,4 @@
-"""What a URL in a page or a style sheet is for."""
+"""The purpose of a URL in a page or a style sheet."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from enum import StrEnum
 
 
 class UrlKind(StrEnum):
-    """What a URL is for."""
+    """The purpose of a URL."""
 
-    LINK = "link"  # a page to go to
-    REFRESH = "refresh"  # a page the browser goes to by itself
-    FORM = "form"  # where a form is sent
+    LINK = "link"  # a page the reader can open
+    REFRESH = "refresh"  # a page the browser opens by itself
+    FORM = "form"  # the target of a form
     FRAME = "frame"  # a page shown inside this one
     IMAGE = "image"
     ICON = "icon"
@@ -18,11 +18,11 @@ class UrlKind(StrEnum):
     SCRIPT = "script"
     FONT = "font"
     MEDIA = "media"  # audio, video and their text tracks
-    OBJECT = "object"  # embed and object: anything
+    OBJECT = "object"  # embed and object: any type
     MANIFEST = "manifest"
     DATA = "data"  # preloaded for a script
-    MENTION = "mention"  # named, neither shown nor followed: canonical, cite, EditURI
-    CONTACT = "contact"  # a connection is opened, nothing is shown: preconnect, ping
+    MENTION = "mention"  # named, but neither shown nor followed: canonical, cite, EditURI
+    CONTACT = "contact"  # a connection without content: preconnect, ping
 
 
 REQUISITES = frozenset(
@@ -39,4 +39,4 @@ REQUISITES = frozenset(
         *(UrlKind.OBJECT, UrlKind.MANIFEST, UrlKind.DATA),
     }
 )
-"""What a browser loads to show a page."""
+"""Kinds that a browser loads to show a page."""

@@ -1,7 +1,7 @@
-"""Where URLs stand inside values that hold more than one, or more than that: CSS, srcset, refresh.
+"""Locates URLs within values that contain more than a URL: CSS, srcset, refresh.
 
-Each function takes a value as a reader of HTML has it, character references resolved, and gives
-offsets into it, so that an address can be exchanged and the rest left as it is.
+Each function takes an attribute value with its character references resolved, and returns offsets
+into it, so that a URL can be replaced and the rest kept.
 
 Invariants: linear time (possessive patterns), ascending offsets, nothing raises.
 """
@@ -45,7 +45,7 @@ _REFRESH = re.compile(
 
 
 def css_url_spans(css: str) -> Iterator[tuple[int, int, UrlKind]]:
-    """Yield (start, end, kind) of each URL of a style sheet or style attribute, quotes left out."""
+    """Yield (start, end, kind) of each URL of a style sheet or attribute, without its quotes."""
     for match in _CSS.finditer(css):
         group = match.lastgroup
         if group == "url":
@@ -65,7 +65,8 @@ _INSIDE = {
 
 
 def _span(match: re.Match[str]) -> tuple[int, int]:
-    # Of the groups for each kind of quote one holds; the named group around them comes first.
+    # One of the groups for the kinds of quotes has matched; the named group around them comes
+    # first.
     index = next(i for i in range(match.re.groups, 0, -1) if match[i] is not None)
     return match.span(index)
 
@@ -90,8 +91,8 @@ def _escaped(match: re.Match[str]) -> str:
 def srcset_url_spans(value: str) -> Iterator[tuple[int, int]]:
     """Yield (start, end) of each URL of a srcset value.
 
-    Source: WHATWG HTML Standard 4.8.4.2.2: a comma ends a candidate only behind its URL or behind
-    its descriptors, outside parentheses.
+    Source: WHATWG HTML Standard 4.8.4.2.2: a comma ends a candidate only after its URL or after its
+    descriptors, outside parentheses.
     """
     for match in _CANDIDATE.finditer(value):
         start, end = match.span(1)

@@ -1,20 +1,20 @@
-"""Which blocks of a page change by themselves: dates, counters, advertisements, visitors' comments.
+"""Volatile blocks: parts of a page that change by themselves (dates, counters, advertisements).
 
-Without this even a page nobody edits "changes" every day, and no adaptive policy can work. What
-is learnt is a small set of rules, each with its evidence. A rule says which blocks it covers:
+Without them even a page nobody edits "changes" every day, and no adaptive policy can work. A small
+set of rules is learned, each with its evidence. A rule says which blocks it covers:
 
     WORDING  blocks of one place whose text, with numbers and dates masked, is one known text:
              their numbers are masked ("Viewed # times"). Nothing else in them is ignored.
-    NUMBERS  all blocks of a place no steady block stands at: their numbers are masked.
+    NUMBERS  all blocks of a place without stable blocks: their numbers are masked.
     PLACE    all blocks of such a place: left out (an advertisement in its own container).
-    SLOT     at most `run` blocks between two known neighbours: left out (one without container).
+    SLOT     at most `run` blocks between two known neighbors: left out (one without container).
 
-How rules are learnt, and when they hold, is told in `learning`.
+`noise_learning` learns the rules and decides when they hold.
 
 Two readings are compared in `cleaned` form under the *same* rules, those known before.
 
 Invariants: a rule is stored in 25 bytes; rules of a page and of its host are joined by `|`, in any
-order, with the same outcome; the digits of a block no rule covers always count.
+order, with the same result; the digits of a block that no rule covers always count.
 """
 
 from __future__ import annotations
@@ -42,11 +42,11 @@ _NUMBER = re.compile(
 _DIGIT = re.compile(r"\d")
 _NUMBERS = re.compile(r"#(?:[\s,]*#)+")
 EDGE = 1
-"""Stands for the neighbour of the first and behind the last block."""
+"""The wording of the neighbor before the first and after the last block."""
 
 
 class Cover(IntEnum):
-    """How a rule finds its blocks; see the header of this module."""
+    """How a rule finds its blocks; see the top of this module."""
 
     WORDING = 1
     NUMBERS = 2
@@ -56,21 +56,21 @@ class Cover(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class VolatileRule:
-    """One learnt kind of volatile block and the evidence for it.
+    """A rule for volatile blocks, and the evidence for it.
 
     Attributes:
         cover: how its blocks are found.
-        place: their place; of a slot the place of its left neighbour.
-        wording: `wording_hash` the blocks; of a slot that of its left neighbour.
-        right: `wording_hash` the right neighbour of a slot.
+        place: place of its blocks; for a slot the place of its left neighbor.
+        wording: `wording_hash` of its blocks; for a slot that of its left neighbor.
+        right: `wording_hash` of the right neighbor of a slot.
         run: most blocks seen in a slot.
-        seen: observations, halved with `differed` before it exceeds 255.
-        differed: those of them that differed.
-        streak: how many of the last ones differed in a row.
+        seen: observations, halved together with `differed` before it exceeds 255.
+        differed: observations that differed.
+        streak: number of the last observations in a row that differed.
         confirmed: whether the rule holds.
-        pages: bit set of hashed page keys it was seen to differ on.
-        change_hash: hash of the last change of what it covers, before and after.
-        repeats: how many observations in a row showed that same change again.
+        pages: bit set of hashed keys of the pages it differed on.
+        change_hash: hash of the last change of its blocks, before and after.
+        repeats: number of observations in a row that repeated this change.
     """
 
     cover: Cover
@@ -98,12 +98,12 @@ _RULE = Struct("<BBIIIBBB?HIB")
 
 @dataclass(frozen=True, slots=True)
 class VolatileRules:
-    """Rules learnt for one page, or for all pages of a host."""
+    """Rules learned for one page, or for all pages of a host."""
 
     rules: tuple[VolatileRule, ...] = ()
 
     def __or__(self, other: VolatileRules) -> VolatileRules:
-        """Return the rules of both; one in both holds if it holds in either."""
+        """Return the rules of both; a rule in both holds if it holds in either."""
         merged = {rule.key: rule for rule in self.rules}
         for rule in other.rules:
             mine = merged.get(rule.key)
@@ -127,7 +127,7 @@ class VolatileRules:
 
     @classmethod
     def from_bytes(cls, stored: bytes) -> VolatileRules:
-        """Read the stored form; what is no rule of this version is dropped."""
+        """Read the stored form; bytes that are not a rule of this version are dropped."""
         whole = stored[: len(stored) // _RULE.size * _RULE.size]
         return cls(
             tuple(
@@ -153,9 +153,9 @@ def _joined(a: VolatileRule, b: VolatileRule) -> VolatileRule:
 
 
 def mask(text: str) -> str:
-    """Return a text with numbers, dates and tokens that hold digits as `#`.
+    """Return a text with numbers, dates and tokens with digits replaced by `#`.
 
-    A text without a digit stays as it is: "may" is a month only beside a number.
+    A text without a digit stays as it is: "may" is a month only next to a number.
 
     >>> mask("Viewed 1,234 times, last on Mon 3 May 2026 at 10:15 (3 minutes ago)")
     'Viewed # times, last on # at # (# ago)'
@@ -172,7 +172,7 @@ def wording_hash(text: str) -> int:
 
 
 def cleaned(blocks: Blocks, volatile: VolatileRules | None = None) -> str:
-    """Return the comparable form of a page: its steady text, a line a block.
+    """Return the comparable form of a page: its stable text, one line for each block.
 
     Args:
         blocks: the blocks of the page.
@@ -185,12 +185,12 @@ def cleaned(blocks: Blocks, volatile: VolatileRules | None = None) -> str:
 
 @dataclass(frozen=True, slots=True)
 class StableBlocks:
-    """What is left of a page without what changes by itself.
+    """The stable part of a page: its blocks without the volatile ones.
 
     Attributes:
-        texts: of each block left, with its numbers masked where they change by themselves.
-        indices: which blocks of the page these are, ascending.
-        noisy: the blocks left out or masked.
+        texts: text of each block kept, with volatile numbers masked.
+        indices: indices of these blocks on the page, ascending.
+        noisy: indices of the blocks left out or masked.
     """
 
     texts: tuple[str, ...]
@@ -199,7 +199,7 @@ class StableBlocks:
 
 
 def stable_blocks(blocks: Blocks, volatile: VolatileRules) -> StableBlocks:
-    """Return the steady blocks of a page; only confirmed rules count."""
+    """Return the stable blocks of a page; only confirmed rules count."""
     left_out, masked = _covered(blocks, [rule for rule in volatile.rules if rule.confirmed])
     indices = tuple(index for index in range(len(blocks.texts)) if index not in left_out)
     texts = [
@@ -209,7 +209,7 @@ def stable_blocks(blocks: Blocks, volatile: VolatileRules) -> StableBlocks:
 
 
 def _covered(blocks: Blocks, rules: Iterable[VolatileRule]) -> tuple[set[int], set[int]]:
-    """Return which blocks are left out, and which have their numbers masked."""
+    """Return the blocks left out, and those with masked numbers."""
     left_out: set[int] = set()
     masked: set[int] = set()
     by_place = index_places(blocks)

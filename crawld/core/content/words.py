@@ -1,12 +1,12 @@
-"""What changed between two readings of a page, word by word, for a person to read.
+"""Word-by-word difference between two readings of a page, for display.
 
-Blocks are aligned first (`alignment`); where they differ, their words are: words that are unique on
-both sides tie the texts together, and between those the shortest edit is found. That is quadratic
-in the number of edits, so its steps are counted over the whole page: once they are used up, what
-still differs is shown as removed and added in one piece.
+Blocks are aligned first (`alignment`). Within differing blocks, words that are unique on both sides
+align the texts, and between those the shortest edit is searched. That is quadratic in the number of
+edits, so its steps are counted over the whole page: once they are used up, what still differs is
+shown as removed and added in one piece.
 
-Invariants: pieces that are the same or removed spell the old blocks of their hunk, those that are
-the same or added the new ones, in order; removed stands before added.
+Invariants: the pieces that are the same or removed spell the old blocks of their hunk, those that
+are the same or added the new ones, in order; removed comes before added.
 
 Source: Myers 1986, An O(ND) difference algorithm and its variations (the greedy algorithm).
 """
@@ -28,7 +28,7 @@ MAX_STEPS = 100_000
 """Steps of all searches for shortest edits on a page: some 50 ms."""
 
 _CJK = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7a3\uf900-\ufaff"
-"""Scripts that put no spaces between words: each of their characters counts as one."""
+"""Scripts without spaces between words: each of their characters counts as a word."""
 
 _TOKEN = re.compile(
     f"{TARGET_START}[^{TARGET_END}]*{TARGET_END}|[{_CJK}]|[^\\W{_CJK}]+|\\s+|[^\\w\\s]"
@@ -37,7 +37,7 @@ _TARGET = re.compile(f"{TARGET_START}([^{TARGET_END}]*){TARGET_END}")
 
 
 class Op(StrEnum):
-    """What became of a piece of text."""
+    """Whether a piece of text stayed, was removed or was added."""
 
     SAME = "same"
     REMOVED = "removed"
@@ -46,7 +46,7 @@ class Op(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """A run of words with one fate; a link or image target stands in ⟨ ⟩, if it changed."""
+    """A run of words with the same `Op`; a changed link or image target is enclosed in ⟨ ⟩."""
 
     op: Op
     text: str
@@ -54,12 +54,12 @@ class Piece:
 
 @dataclass(frozen=True, slots=True)
 class Hunk:
-    """Blocks in a row that differ.
+    """Consecutive blocks that differ.
 
     Attributes:
-        old_block: number of the first of them in the old reading, from 0.
+        old_block: index of the first of them in the old reading, from 0.
         new_block: the same in the new one.
-        pieces: their text; blocks are apart by a line end.
+        pieces: their text; blocks are separated by a line end.
     """
 
     old_block: int
@@ -68,19 +68,19 @@ class Hunk:
 
 
 TokenEdit = tuple[Op, str]
-"""A token and its fate."""
+"""A token and whether it stayed, was removed or was added."""
 
 
 def word_diff(old: Blocks, new: Blocks, *, max_steps: int = MAX_STEPS) -> list[Hunk]:
-    """Return what changed from one reading of a page to another, in order.
+    """Return the differences between two readings of a page, in order.
 
     Args:
         old: the earlier blocks.
         new: the later blocks.
-        max_steps: work that may be done to find shortest edits.
+        max_steps: limit of the search for shortest edits.
 
     Returns:
-        One hunk for each run of blocks that differ; none if the readings are equal.
+        One hunk for each run of differing blocks; none if the readings are equal.
     """
     search = EditSearch(max_steps)
     return [
@@ -94,14 +94,14 @@ def _tokens(texts: Sequence[str]) -> list[str]:
 
 
 class EditSearch:
-    """Finds edits until its steps are used up."""
+    """A search for shortest edits with a limited number of steps."""
 
     def __init__(self, max_steps: int) -> None:
-        """Begin with all steps left."""
+        """Start with all steps left."""
         self._left = max_steps
 
     def edits(self, old: Sequence[str], new: Sequence[str]) -> list[TokenEdit]:
-        """Return how one list of tokens becomes another."""
+        """Return the edits that turn one list of tokens into another."""
         found: list[TokenEdit] = []
         end = 0
         for i, i_end, j, j_end in find_gaps(_as_blocks(old), _as_blocks(new)):
@@ -144,7 +144,7 @@ def _furthest(old: Sequence[str], new: Sequence[str], limit: int) -> list[dict[i
 
 
 def _step(reached: dict[int, int], diagonal: int, edits: int) -> int:
-    """Return the start on a diagonal: one token added from above, or removed from below it."""
+    """Return the start on a diagonal: one token added from above, or removed from below."""
     if _adds(reached, diagonal, edits):
         return reached[diagonal + 1]
     return reached[diagonal - 1] + 1
@@ -190,7 +190,7 @@ def _pieces(edits: Sequence[TokenEdit]) -> tuple[Piece, ...]:
 
 
 def _joined(edits: Sequence[TokenEdit]) -> Iterator[TokenEdit]:
-    """Yield the edits with a space between two changed words counted as changed too."""
+    """Yield the edits; a space between two changed words counts as changed too."""
     last = len(edits) - 1
     for index, (op, token) in enumerate(edits):
         if op is Op.SAME and token == " " and 0 < index < last:

@@ -199,7 +199,7 @@ def admit_needed(
 ) -> Admitted:
     """Admit the requisites of a new copy."""
     plays = any(each.startswith(("audio/", "video/")) for each in site.config.requisite_types)
-    urls = needed_by(page.url, answer, content, most=site.max_links_per_page, media_too=plays)
+    urls = needed_by(page.url, answer, content, most=site.max_links_per_page, include_media=plays)
     return admission.admit_requisites(site, urls, Referrer(page.page_id, page.depth + 1), now)
 
 

@@ -61,7 +61,7 @@ def read_content(url: str, answer: FetchResponse, max_links: int) -> PageContent
 
 
 def needed_by(
-    url: str, answer: FetchResponse, content: PageContent, *, most: int, media_too: bool = False
+    url: str, answer: FetchResponse, content: PageContent, *, most: int, include_media: bool = False
 ) -> list[str]:
     """Return the canonical URLs that a browser loads to show a page or a style sheet.
 
@@ -70,11 +70,11 @@ def needed_by(
         answer: its body, HTML or CSS; other types need nothing.
         content: its content.
         most: maximum number of URLs.
-        media_too: whether to include audio and video.
+        include_media: whether to include audio and video.
     """
     hrefs: Iterable[str]
     if content.page is not None:
-        hrefs = page_requisites(content.page, media_too=media_too)
+        hrefs = page_requisites(content.page, include_media=include_media)
     elif content.content_type == CSS:
         declared = media.charset_parameter(answer.header("content-type"))
         text = media.decode(answer.body[: html.MAX_PARSE_BYTES], declared).text

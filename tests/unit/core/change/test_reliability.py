@@ -17,7 +17,7 @@ from crawld.core.change.reliability import (
 
 
 @pytest.mark.parametrize(
-    ("told", "changed", "found"),
+    ("hinted", "changed", "found"),
     [
         ([], [], MatchCounts(0, 0, 0, 0)),
         ([100.0], [], MatchCounts(0, 1, 0, 0)),
@@ -29,8 +29,8 @@ from crawld.core.change.reliability import (
         ([500.0, 90.0], [100.0, 300.0], MatchCounts(1, 1, 1, 1)),
     ],
 )
-def test_hints_are_held_against_changes(told, changed, found):
-    assert match_hints(told, changed) == found
+def test_hints_are_held_against_changes(hinted, changed, found):
+    assert match_hints(hinted, changed) == found
 
 
 def test_shares_of_a_source_are_found_from_exact_histories():
@@ -109,9 +109,9 @@ def test_sources_together_miss_what_each_misses():
 
 def test_a_source_that_always_lies_is_as_if_it_said_nothing():
     lying = Reliability()
-    lying.learn_exact(MatchCounts(real=0, false=100, told=0, missed=10))
+    lying.learn_exact(MatchCounts(real=0, false=100, reported=0, missed=10))
     assert 0.0 < lying.trust < TRUST_LEAST
     assert (lying.effective_trust, lying.effective_missed_share) == (0.0, 1.0)
-    lying.learn_exact(MatchCounts(real=10, false=0, told=10, missed=0))
+    lying.learn_exact(MatchCounts(real=10, false=0, reported=10, missed=0))
     assert lying.effective_trust == lying.trust
     assert lying.effective_missed_share == lying.missed_share < 1.0

@@ -29,7 +29,7 @@ def test_the_tree_names_what_the_text_names(html):
     named = {each.url for each in html_references(html.encode()) if each.kind in MIRRORED_KINDS}
     assert set(page_requisites(parse(html))) == named
     played = {each.url for each in html_references(html.encode()) if each.kind is UrlKind.MEDIA}
-    assert set(page_requisites(parse(html), media_too=True)) == named | played
+    assert set(page_requisites(parse(html), include_media=True)) == named | played
 
 
 def test_each_is_named_once():

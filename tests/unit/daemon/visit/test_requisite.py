@@ -48,7 +48,7 @@ def test_a_page_needs_what_it_shows():
     names += ["d.png", "v.png"]
     urls = needs(HOME, PAGE)
     assert sorted(urls) == sorted(f"http://a.test/base/{name}" for name in names)
-    assert "http://a.test/base/v.mp4" in needs(HOME, PAGE, media_too=True)
+    assert "http://a.test/base/v.mp4" in needs(HOME, PAGE, include_media=True)
 
 
 def test_a_style_sheet_needs_what_it_names():
