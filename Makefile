@@ -4,6 +4,7 @@ PYTHON ?= python3
 VENV   ?= .venv
 BIN     = $(VENV)/bin
 DB     ?= crawld.db
+WORKERS ?= 2
 STAMP   = $(VENV)/.installed
 DEV     = $(VENV)/.installed-dev
 
@@ -18,8 +19,9 @@ else
 	$(BIN)/crawld demo $(ARGS)
 endif
 
+# `make test WORKERS=0 ARGS=tests/unit`   some of the tests, in one process
 test: $(DEV) peers
-	$(BIN)/pytest $(ARGS)
+	$(BIN)/pytest -n $(WORKERS) --dist worksteal $(ARGS)
 
 lint: $(DEV)
 	$(BIN)/ruff check .
