@@ -218,7 +218,7 @@ def test_hints_of_trust_0_do_not_change_the_index_policy(seed, count, lag_s):
     st.floats(0.0, 1.0),
     st.floats(0.0, 1e6),
 )
-def test_a_hint_of_little_trust_changes_the_value_little(gaps, wait_s, missed_share, untold):
+def test_a_hint_of_little_trust_changes_the_value_little(gaps, wait_s, missed_share, unhinted):
     table, belief, at = value_table(default_scale_model()), None, 0.0
     rest = {"coverage": Coverage(missed_share, 60.0), "table": table}
     for gap in gaps:
@@ -226,6 +226,6 @@ def test_a_hint_of_little_trust_changes_the_value_little(gaps, wait_s, missed_sh
         belief = update_belief(
             belief, at, trust=1e-15, known_at=-1e5, scale_s=1e5, mean_hazard=1e-5, **rest
         )
-    now = np.array([belief]).T, np.array([untold]), at + wait_s
+    now = np.array([belief]).T, np.array([unhinted]), at + wait_s
     price = hinted_values(*now, since_s=np.array([at + wait_s]), scale_s=np.array([1e5]), **rest)[0]
-    assert price == pytest.approx(untold, rel=1e-4, abs=1.0)
+    assert price == pytest.approx(unhinted, rel=1e-4, abs=1.0)

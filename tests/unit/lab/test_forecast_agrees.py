@@ -38,15 +38,15 @@ def pages(year):
 
 @pytest.mark.parametrize("budget", BUDGETS)
 @pytest.mark.parametrize(
-    ("hints", "told", "tolerance"),
+    ("options", "quality", "tolerance"),
     [
         (None, None, 0.03),
         ("lag=60", HintQuality(60.0), 0.05),
         ("lag=60,miss=0.2", HintQuality(60.0, 0.2), 0.05),
     ],
 )
-def test_forecast_and_simulation_agree(year, pages, budget, hints, told, tolerance):
-    task = Task("index", budget, hints=None if hints is None else HintOptions.parse(hints))
+def test_forecast_and_simulation_agree(year, pages, budget, options, quality, tolerance):
+    task = Task("index", budget, hints=None if options is None else HintOptions.parse(options))
     simulated = run(year, task)["freshness"]
-    expected = pages.forecast(budget * year.pages / 86_400.0, told).freshness
+    expected = pages.forecast(budget * year.pages / 86_400.0, quality).freshness
     assert expected == pytest.approx(simulated, abs=tolerance)

@@ -55,8 +55,8 @@ def test_with_enough_visits_hints_lose_only_the_lag():
 def test_better_hints_give_more_freshness():
     pages = survival_curves([None] * 40, np.geomspace(0.01, 10, 40) / DAY)
     held = [
-        pages.forecast(20 / DAY, told).freshness
-        for told in (
+        pages.forecast(20 / DAY, hints).freshness
+        for hints in (
             None,
             HintQuality(60.0, 1.0, 0.5),
             HintQuality(60.0, 0.5, 0.3),
@@ -73,8 +73,8 @@ def test_better_hints_give_more_freshness():
 def test_more_visits_give_more_freshness():
     pages = survival_curves([None] * 30, np.geomspace(0.01, 10, 30) / DAY)
     budgets = np.geomspace(0.1, 1000, 25) / DAY
-    for told in (None, HintQuality(60.0), HintQuality(600.0, 0.2, 0.8)):
-        held = [pages.forecast(budget, told) for budget in budgets]
+    for hints in (None, HintQuality(60.0), HintQuality(600.0, 0.2, 0.8)):
+        held = [pages.forecast(budget, hints) for budget in budgets]
         assert all(b.freshness >= a.freshness - 1e-3 for a, b in pairwise(held))
         for one, budget in zip(held, budgets, strict=True):
             assert one.visits_per_s <= budget * (1 + 1e-6)

@@ -22,8 +22,8 @@ def test_the_planned_interval_is_the_best():
     for factor in (0.2, 0.5, 2.0, 5.0):
         every = found.interval_s * factor
         left = max(slots - 1 / every, 1e-9)
-        told = HintQuality(5.0 + every / 2, 0.02, 0.95)
-        assert pages().forecast(left, told).freshness <= found.freshness + 1e-4
+        quality = HintQuality(5.0 + every / 2, 0.02, 0.95)
+        assert pages().forecast(left, quality).freshness <= found.freshness + 1e-4
     assert found.gain > 0.1
     assert found.slots_share == pytest.approx(1 / (found.interval_s * slots))
 
@@ -77,10 +77,10 @@ def test_a_sample_stands_for_all_pages():
 def test_hint_quality_comes_from_the_reliability():
     reliability = Reliability()
     reliability.learn_lag(30.0)
-    told = hint_quality(reliability, interval_s=100.0)
-    assert told.lag_s == pytest.approx(reliability.lag_s() + 50.0)
-    assert (told.trust, told.missed_share) == (reliability.trust, reliability.missed_share)
-    assert math.isclose(told.missed_share, 0.1)
+    quality = hint_quality(reliability, interval_s=100.0)
+    assert quality.lag_s == pytest.approx(reliability.lag_s() + 50.0)
+    assert (quality.trust, quality.missed_share) == (reliability.trust, reliability.missed_share)
+    assert math.isclose(quality.missed_share, 0.1)
 
 
 def test_no_pages_are_not_polled():
