@@ -227,7 +227,7 @@ class Daemon:
 
     def _models_refitted(self) -> None:
         """Reload policies and prices after a refit of the models."""
-        self._policy_loader.again()
+        self._policy_loader.reload()
         self._allocate.reset()
 
     def _keys_of_jobs(self) -> JobsConfig:

@@ -225,20 +225,20 @@ class TestSwitch:
     def test_a_page_first_visited_after_the_file_was_read_comes_along(self):
         pages = pages_of("uniform")
         pages.policy_name = "merge"
-        pages.discovered([7])
+        pages.add_new([7])
         assert pages.take(1000.0) == 7
         pages.visited(7, 1000.0, VisitObservation(True))
-        pages.recorded(7)
+        pages.mark_recorded(7)
         first = pages.take(1010.0)
-        pages.returned(first)
+        pages.put_back(first)
         pages.switch(known(range(1, 7)))
         assert sorted(drain(pages, 1011.0)) == list(range(1, 8))
 
     def test_pages_taken_out_meanwhile_stay_out(self):
         pages = pages_of("uniform")
         pages.policy_name = "index"
-        pages.forgotten(3)
-        pages.failed(4, 5000.0)
+        pages.drop(3)
+        pages.retry(4, 5000.0)
         pages.switch(known(range(1, 7)))
         assert sorted(drain(pages, 1000.0)) == [1, 2, 5, 6]
 
@@ -254,14 +254,14 @@ class TestIdle:
     def test_delayed_waits_for_its_instant_and_wakes_after_a_new_allocation(self):
         pages = pages_of("delayed", count=2, min_revisit_s=0.0)
         numbers = np.array([1, 2])
-        pages.allocated(numbers, np.array([1e-4, 1e-4]))
+        pages.set_frequencies(numbers, np.array([1e-4, 1e-4]))
         while (page := pages.take(1000.0)) is not None:
             pages.visited(page, 1000.0, VisitObservation(False))
         wanted_at = pages.wanted_at(1000.0)
         assert wanted_at is not None
         assert 1000.0 < wanted_at <= 1300.0
         assert pages.wanted_at(-1e6) == -1e6  # set back by days: asked at once, not after them
-        pages.allocated(numbers, np.array([1.0, 1.0]))
+        pages.set_frequencies(numbers, np.array([1.0, 1.0]))
         assert pages.wanted_at(1000.0) == 1000.0
 
     def test_visits_told_after_their_rest_do_not_drive_the_clock_of_index_ahead(self):
@@ -285,12 +285,12 @@ class TestEveryPolicy:
 
     def test_new_pages_are_taken_whatever_the_policy_would_rather_have(self, policy):
         pages = pages_of(policy, min_revisit_s=0.0)
-        pages.discovered([7, 8])
+        pages.add_new([7, 8])
         assert {7, 8} <= set(drain(pages, 1000.0))
 
     def test_retired_pages_wait_for_an_instant_of_their_own(self, policy):
         pages = pages_of(policy)
-        pages.failed(3, 5000.0)
+        pages.retry(3, 5000.0)
         assert 3 not in drain(pages, 1000.0)
         # DELAYED is asked again now and then: its next instant may come nearer.
         assert pages.wanted_at(1000.0) == 5000.0 or policy == "delayed"
@@ -313,7 +313,7 @@ class TestEveryPolicy:
     @pytest.mark.parametrize("jump_s", [-86_400.0, 86_400.0])
     def test_a_clock_that_jumps_by_a_day_starves_nobody(self, policy, jump_s):
         pages, now, last = pages_of(policy, count=5), 200_000.0, {}
-        pages.allocated(np.arange(1, 6), np.full(5, 1e-3))
+        pages.set_frequencies(np.arange(1, 6), np.full(5, 1e-3))
         for step in range(1200):
             now += jump_s if step == 100 else 100.0
             page = pages.take(now)
@@ -344,11 +344,11 @@ class TestEveryPolicy:
         pages.load_visited(VisitedPages(numbers, np.full(4, 1e9), weights), 1e9)
         models = blank_records(4)
         models["visits"], models["rate"], models["last_visit_at"] = 9, 1e-5, 1e9
-        pages.teach(numbers, models, default_scale_model())
+        pages.set_models(numbers, models, default_scale_model())
         web = AllocationPages(
             numbers, np.ones(4, np.int64), np.ones(4, np.int64), models["rate"], weights
         )
-        pages.allocated(numbers, allocate_hosts(web, {1: 3600.0}).allocation.frequency)
+        pages.set_frequencies(numbers, allocate_hosts(web, {1: 3600.0}).allocation.frequency)
         taken = Counter()
         for step in range(300):
             now = 1e9 + 1e5 + 3600.0 * step

@@ -143,7 +143,7 @@ class Crawling:
         page = 5000 + len(self.everything)
         self.in_file.append(page)
         self.everything.add(page)
-        self.pages.discovered([page])
+        self.pages.add_new([page])
 
     def refill(self, _=0):
         if self.pages.wants_refill:
@@ -172,19 +172,19 @@ class Crawling:
     def again(self, which):
         if self.in_flight:
             page = self.in_flight.pop(which % len(self.in_flight))
-            self.pages.again(page)
+            self.pages.visit_again(page)
             self.unrecorded.append((page, self.now))
 
     def failed(self, which):
         if self.in_flight:
             page = self.in_flight.pop(which % len(self.in_flight))
-            self.pages.failed(page, self.now + 60.0)
+            self.pages.retry(page, self.now + 60.0)
             self.unrecorded.append((page, None))
 
     def recorded(self, _):
         for page, visited_at in self.unrecorded:
             self.in_file = [each for each in self.in_file if each != page]
-            self.pages.recorded(page)
+            self.pages.mark_recorded(page)
             self.visited_at.pop(page, None)
             if visited_at is not None:
                 self.visited_at[page] = visited_at
@@ -207,12 +207,12 @@ class Crawling:
 
     def returned(self, which):
         if self.in_flight:
-            self.pages.returned(self.in_flight.pop(which % len(self.in_flight)))
+            self.pages.put_back(self.in_flight.pop(which % len(self.in_flight)))
 
     def left_out(self, which):
         if self.in_flight:
             page = self.in_flight.pop(which % len(self.in_flight))
-            self.pages.left_out(page)
+            self.pages.leave_out(page)
             self.out.add(page)
 
     def reconsider(self, _):
@@ -232,7 +232,7 @@ class Crawling:
             if page is not None:
                 assert page not in found
                 found.add(page)
-                self.pages.forgotten(page)
+                self.pages.drop(page)
                 self.unrecorded.append((page, None))
                 self.recorded(0)
         raise AssertionError("it wants turns and names no page")

@@ -39,6 +39,19 @@ ROOM_LAYERS = {
         ("versions",),
         ("mirror", "replica", "visit", "doctor", "job"),
     ),
+    "daemon": (
+        ("clock", "phase", "process", "pacing", "supervise", "schedule"),
+        ("frontier",),
+        ("fetch",),
+        ("visit",),
+        ("crawl",),
+        ("hints",),
+        ("jobs", "environment"),
+        ("daemon",),
+        ("purge",),
+        ("api", "mirror_listener"),
+        ("run",),
+    ),
 }
 
 # (importing module, imported module): why it may reach up or aside.

@@ -143,14 +143,14 @@ class Crawl:
             page, origin = task.page, parse(task.page.url).origin
             robots = await self.robots.fresh(origin)
             if robots is None:
-                task.queue.returned(page.page_id)
+                task.queue.put_back(page.page_id)
                 await self.robots_fetch.fetch(host, task.site, origin)
                 return
             if not robots.allowed(page.url):
                 await self._selection.exclude(task)
                 continue
             if (probe_url := self.soft_404.probe_wanted(origin)) is not None:
-                task.queue.returned(page.page_id)
+                task.queue.put_back(page.page_id)
                 await self.soft_404.probe(host, task.site, robots, probe_url)
                 return
             await self.visitor.visit(task, OwnHost(host, self.visitor))

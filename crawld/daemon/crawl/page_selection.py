@@ -67,12 +67,12 @@ class PageSelection:
             site = state.sites.get(queue.site_id)
             if page is not None and page.requisite != queue.requisites:
                 # It was found as a page and became a requisite: it waits in that queue.
-                queue.forgotten(page_id)
-                queue.recorded(page_id)
+                queue.drop(page_id)
+                queue.mark_recorded(page_id)
                 continue
             if page is not None and site is not None and state.in_scope(page, site):
                 return PageTask(queue, page, site)
-            queue.left_out(page_id)
+            queue.leave_out(page_id)
         return None
 
     def defer(self, host: HostState, task: PageTask) -> bool:
@@ -84,18 +84,18 @@ class PageSelection:
         if closed_until <= trio.current_time():
             return False
         if len(task.queue.held) < MAX_DEFERRED:
-            task.queue.deferred(task.page.page_id, self._clock.to_wall(closed_until))
+            task.queue.defer(task.page.page_id, self._clock.to_wall(closed_until))
         else:
-            task.queue.returned(task.page.page_id)
+            task.queue.put_back(task.page.page_id)
             host.shut_until = closed_until
         return True
 
     async def exclude(self, task: PageTask) -> None:
         """Record that robots.txt excludes a page."""
         page_id = task.page.page_id
-        task.queue.forgotten(page_id)
+        task.queue.drop(page_id)
         await self._database.write(page_rows.set_state, page_id, PageState.EXCLUDED, Failure.ROBOTS)
-        task.queue.recorded(page_id)
+        task.queue.mark_recorded(page_id)
 
     async def _refill(self, host: HostState) -> None:
         for queue in host.queues():

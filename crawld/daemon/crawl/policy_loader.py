@@ -108,8 +108,8 @@ class PolicyLoader:
         self._database = database
         self._due = True
 
-    def again(self) -> None:
-        """Tell all policies once more: models were refitted."""
+    def reload(self) -> None:
+        """Load weights and models again, after a refit."""
         self._due = True
         self._crawl.policies_changed.set()
 
@@ -176,5 +176,5 @@ class PolicyLoader:
 
 def _tell(pages: PageQueue, models: ModelSlice, scale: ScaleModel) -> None:
     for index in np.flatnonzero(models.weights != 1.0).tolist():
-        pages.weigh(int(models.pages[index]), float(models.weights[index]))
-    pages.teach(models.pages, models.records, scale)
+        pages.set_weight(int(models.pages[index]), float(models.weights[index]))
+    pages.set_models(models.pages, models.records, scale)

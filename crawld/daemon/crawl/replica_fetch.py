@@ -69,7 +69,7 @@ class StandIn:
         """Accept a good copy that does not lag; otherwise revoke the lease."""
         if judged is not None and self._fetch.is_fresh_copy(judged):
             return True
-        task.queue.returned(visit.page.page_id)
+        task.queue.put_back(visit.page.page_id)
         await self._fetch.reject(self.host, self._url, visit)
         return False
 
@@ -193,7 +193,7 @@ class ReplicaFetch:
                 slot = lease.canonical.slot
                 if slot.turn is None and not slot.queued and slot.next_at <= trio.current_time():
                     return False  # it is free itself
-                page_id = queue.lend(self._clock.now())
+                page_id = queue.select(self._clock.now())
                 if page_id is None:
                     return False
                 passed.append(page_id)
@@ -214,7 +214,7 @@ class ReplicaFetch:
             return False
         finally:
             for page_id in passed:
-                queue.returned(page_id)
+                queue.put_back(page_id)
             self._state.schedule.wake(lease.canonical.slot)
 
     async def _check(self, host: HostState, page: PageRecord, site: ActiveSite, url: str) -> None:

@@ -211,7 +211,7 @@ class CrawlState:
         for page in new:
             host = self.enter_host(page.host_id, parse(page.url).host)
             queue = self.pages_of(host, page.site_id, requisites=page.requisite)
-            queue.discovered([page.page_id], soon=soon and page.requisite)
+            queue.add_new([page.page_id], soon=soon and page.requisite)
             self.schedule.wake(host.slot)
 
     def in_scope(self, page: PageRecord, site: ActiveSite) -> bool:
@@ -237,4 +237,4 @@ class CrawlState:
             if page.last_visit_at is None:
                 queue.more = True
             else:
-                queue.failed(page.page_id, self._clock.now())
+                queue.retry(page.page_id, self._clock.now())

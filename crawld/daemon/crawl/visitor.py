@@ -100,7 +100,7 @@ class OwnHost:
         """Accept every judged visit; visit the page again after its origin was probed."""
         if judged is None:
             self._visitor.rest(self.host, visit)
-            task.queue.again(task.page.page_id)
+            task.queue.visit_again(task.page.page_id)
         return judged is not None
 
     def adapt(self, record: VisitRecord) -> VisitRecord:
@@ -162,7 +162,7 @@ class Visitor:
         mode = responder.request_mode(page, covered=sources is not None)
         answer = await self._ask(responder.host, page, site, mode, responder.url(page))
         if self._is_our_fault(answer):
-            task.queue.returned(page.page_id)
+            task.queue.put_back(page.page_id)
             return None
         visit = await self._read(page, site, answer, mode)
         judged = self._soft_404.judge(visit, site)
@@ -285,7 +285,7 @@ class Visitor:
         """Return what the file gets of a visit, and what happens once it is committed."""
         update = _host_update(responder.host, visit, feedback.validators.skew_s)
         record = responder.adapt(record_of(visit, feedback, update, self._state.caps, sources))
-        model = record.model if task.queue.learns else None
+        model = record.model if task.queue.uses_models else None
         put_back = self._way_back(
             task.queue, visit, observation_of(visit, feedback, model), again=feedback.again
         )
@@ -304,13 +304,13 @@ class Visitor:
         """Return the call that puts the page back into its queue."""
         page_id, judgement = visit.page.page_id, visit.judgement
         if again:
-            return partial(queue.again, page_id)
+            return partial(queue.visit_again, page_id)
         if self._state.settings.once:
             if judgement.transient and visit.failure_count < ONCE_TRIES:
-                return partial(queue.failed, page_id, visit.retry_at or visit.at)
-            return partial(queue.forgotten, page_id)
+                return partial(queue.retry, page_id, visit.retry_at or visit.at)
+            return partial(queue.drop, page_id)
         if visit.retry_at is not None:
-            return partial(queue.failed, page_id, visit.retry_at)
+            return partial(queue.retry, page_id, visit.retry_at)
         return partial(queue.visited, page_id, visit.at, observation, visit.page.importance)
 
     def _recorded(
@@ -324,7 +324,7 @@ class Visitor:
         recorded: RecordResult,
     ) -> None:
         # Only now may the page come again: its next visit starts from what the file says.
-        queue.recorded(page_id)
+        queue.mark_recorded(page_id)
         put_back()
         responder.recorded(page_id, outcome)
         self._state.enter_pages(recorded.new_pages, soon=soon)

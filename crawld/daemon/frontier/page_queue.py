@@ -1,20 +1,20 @@
-"""The pages of one site on one host, in memory: which of them should have the host's next turn.
+"""The pages of one site on one host, in memory: which one gets the host's next turn.
 
-Derived state, rebuilt from the file at start. Five places, a page is in one of them:
+Derived state, rebuilt from the file at start. A page is in one of five places:
 
-    ahead      never visited, a short breadth-first look-ahead; the rest waits in the file
+    ahead      never visited: a short breadth-first look-ahead, the rest waits in the file
     policy     visited and open to selection, in the policy's order
-    again      to be visited in the very next turn, to see what changes by itself
-    resting    visited less than `min_revisit_s` ago, and not reliably said to have changed since
-    retries    failed, blocked or gone, with an instant of its own
+    again      to be visited in the next turn, to see what changes by itself, or for an audit
+    resting    visited less than `min_revisit_s` ago, without a reliable hint since
+    retries    failed, blocked or gone, with a retry time of its own
 
-Between `take` and `visited`, `failed`, `deferred` or `returned` a page is in none of them, so it is
-never in flight twice. Pages that no scope has any more are left out until the scopes change. New
-pages and revisits share the turns: new pages get them all until a revisit is due, then
-`discovery_share` of them.
+Between `take` and `visited`, `retry`, `defer` or `put_back` a page is in none of them, so that it
+is never in flight twice. Pages out of every scope are left out until the scopes change. New pages
+and revisits share the turns: new pages get them all until a revisit is due, then `discovery_share`
+of them.
 
-The policy may be exchanged while the crawl runs. The former one goes on until the pages are read
-from the file; what is in flight or resting then enters the new one when its visit is over.
+The policy can be replaced while the crawl runs. The old one goes on until the pages are read from
+the file; pages in flight or resting then enter the new one after their visit.
 """
 
 from __future__ import annotations
@@ -41,25 +41,24 @@ from crawld.daemon.frontier.revisit_queue import RetryQueue, RevisitQueue
 LOOK_AHEAD = 256
 """Pages of the frontier held in memory per host and site."""
 
-RELIED_ON = 0.5
-"""Trust from which a report that a page changed ends its rest."""
+RELIABLE_TRUST = 0.5
+"""Trust from which a hint ends the rest of a page."""
 
-IDLE_MOST_S = 300.0
-"""A policy that keeps a slot free is asked again after this at the latest."""
-
+MAX_IDLE_S = 300.0
+"""A policy that selects nothing is asked again after this time at the latest."""
 
 _EMPTY: Final[Policy] = UniformPolicy()
-"""Stands for the policy where no page was visited yet; a policy of its own takes some KB a host."""
+"""The policy of queues without visited pages; one of their own would cost some KB a host."""
 
 
 @dataclass(frozen=True, slots=True)
 class VisitedPages:
-    """Visited pages as the file has them, the oldest visit first.
+    """Visited pages read from the file, the oldest visit first.
 
     Attributes:
         pages: (n,) int64.
         last_visit_at: (n,) float64, Unix seconds, ascending.
-        weights: (n,) float64, importance; None: all 1, as far as is known yet.
+        weights: (n,) float64, importance; None: not read yet, taken as 1.
     """
 
     pages: npt.NDArray[np.int64]
@@ -74,9 +73,9 @@ class PageQueue:
         site_id: the site they belong to.
         host_id: the host they live on.
         policy_name: the policy that orders, or is about to order, the revisits.
-        requisites: whether they are what pages need to be shown, no pages proper.
+        requisites: whether it holds requisites rather than pages.
         more: whether the file holds never-visited pages beyond the look-ahead.
-        held: never-visited pages taken and not yet recorded: a refill must not bring them again.
+        held: never-visited pages taken and not yet recorded; a refill must skip them.
     """
 
     __slots__ = (
@@ -129,7 +128,7 @@ class PageQueue:
         self._idle_until = -math.inf
         self._discovery_share = discovery_share
         self._again: tuple[int, ...] = ()
-        # A list and a heap where deques would do: two of those cost 1.2 KB a host.
+        # Lists rather than deques: two deques cost 1.2 KB a host.
         self._ahead: list[int] = []
         self._resting = RevisitQueue(min_revisit_s)
         self._retries = RetryQueue()
@@ -139,7 +138,7 @@ class PageQueue:
     # --- coming in -----------------------------------------------------------------------------
 
     def load_visited(self, known: VisitedPages, now: float) -> None:
-        """Take the visited pages from the file at start; `now` in Unix seconds."""
+        """Load the visited pages of the file at start; `now` in Unix seconds."""
         self._keep_weights(known)
         pages, last_visit_at = known.pages, known.last_visit_at
         rested = int(np.searchsorted(last_visit_at, now - self._resting.rest_s, side="right"))
@@ -147,7 +146,7 @@ class PageQueue:
         self._own_policy().load(pages[:rested], last_visit_at[:rested], weights)
         self._selectable += rested
         young = zip(pages[rested:].tolist(), last_visit_at[rested:].tolist(), strict=True)
-        # A visit stored in the future (the clock was set back) rests no longer than others.
+        # After the clock was set back, a visit stored in the future rests no longer than others.
         for page, visited_at in young:
             self._resting.add(min(visited_at, now), page)
 
@@ -163,19 +162,18 @@ class PageQueue:
             self._weights = dict(zip(pages, weights, strict=True))
 
     def load_retry(self, page: int, retry_at: float) -> None:
-        """Take a page whose next visit has an instant of its own."""
+        """Load a page that has a retry time."""
         self._retries.add(page, retry_at)
 
-    def discovered(self, pages: Iterable[int], *, soon: bool = False) -> None:
-        """Take pages just admitted; beyond the look-ahead they stay in the file.
+    def add_new(self, pages: Iterable[int], *, soon: bool = False) -> None:
+        """Add pages just admitted; beyond the look-ahead they stay in the file.
 
         Args:
-            pages: their numbers.
-            soon: whether they go before those that wait; some may wait already, or have been
-                visited since the file was read.
+            soon: whether they go to the front; some may be queued already, or have been visited
+                since the file was read.
         """
         if soon:
-            # Requisites come the moment they are met: none was visited.
+            # New requisites come here directly: none was visited yet.
             known = self.held if self.requisites else self.held | self._out_of_policy()
             first = dict.fromkeys(p for p in pages if p not in known and p not in self._policy)
             self._ahead = [*first, *(page for page in self._ahead if page not in first)]
@@ -187,11 +185,11 @@ class PageQueue:
             self._ahead.append(page)
 
     def refill(self, pages: list[int], *, asked: int) -> None:
-        """Take the next pages of the frontier, read from the file in breadth-first order.
+        """Add the next pages of the frontier, in breadth-first order.
 
         Args:
-            pages: what the file gave.
-            asked: how many it was asked for; fewer mean that it holds no more.
+            pages: page numbers read from the file.
+            asked: how many were asked for; fewer mean that the file has no more.
         """
         present = set(self._ahead)
         fresh = [page for page in pages if page not in self.held and page not in present]
@@ -206,7 +204,7 @@ class PageQueue:
     # --- going out -----------------------------------------------------------------------------
 
     def wanted_at(self, now: float) -> float | None:
-        """Return the earliest instant (Unix seconds) some page may be visited; None: none ever."""
+        """Return when (Unix seconds) some page may be visited at the earliest; None: never."""
         if self._ahead or self.more or self._again:
             return now
         revisit_at = self.revisit_at(now)
@@ -216,22 +214,22 @@ class PageQueue:
         return min(retry_at, revisit_at)
 
     def revisit_at(self, now: float) -> float | None:
-        """Return the earliest instant (Unix seconds) the policy may choose; None: it never may."""
+        """Return when (Unix seconds) the policy may select at the earliest; None: never."""
         if self._selectable and not self._idles(now):
             return now
-        instants = []
+        times = []
         if self._selectable:
-            instants.append(self._idle_until)
+            times.append(self._idle_until)
         if (rested_at := self._resting.until(now)) is not None:
-            instants.append(rested_at)
-        return min(instants, default=None)
+            times.append(rested_at)
+        return min(times, default=None)
 
     def _idles(self, now: float) -> bool:
-        # An instant further off is of a clock that was set back meanwhile.
-        return 0.0 < self._idle_until - now <= IDLE_MOST_S
+        # A time further off comes from a clock that was set back since.
+        return 0.0 < self._idle_until - now <= MAX_IDLE_S
 
     def take(self, now: float) -> int | None:
-        """Take the page that should be visited now, or None."""
+        """Take the page to visit now, or None."""
         if self._again:
             page, *rest = self._again
             self._again = tuple(rest)
@@ -244,8 +242,8 @@ class PageQueue:
         revisit = self._take_revisit(now)
         return self._take_new() if revisit is None else revisit
 
-    def lend(self, now: float) -> int | None:
-        """Take the page the policy chooses for a turn that is not of its host, or None."""
+    def select(self, now: float) -> int | None:
+        """Take the page that the policy selects, for a replica's turn; or None."""
         self._wake_rested(now)
         if not self._selectable or self._idles(now):
             return None
@@ -288,16 +286,16 @@ class PageQueue:
         if page is not None:
             self._selectable -= 1
         elif isinstance(self._policy, DelayedPolicy):
-            self._idle_until = min(self._policy.next_due_at(), now + IDLE_MOST_S)
+            self._idle_until = min(self._policy.next_due_at(), now + MAX_IDLE_S)
         else:
-            # A policy that names none has none: asking again at once would only spin.
+            # A policy that selects none has none: asking again at once would only spin.
             self._selectable = 0
         return page
 
     # --- coming back ---------------------------------------------------------------------------
 
-    def returned(self, page: int) -> None:
-        """Put back a page that was taken and not asked for."""
+    def put_back(self, page: int) -> None:
+        """Put back a page that was taken and not requested."""
         self._in_flight.discard(page)
         if page in self.held:
             self.held.discard(page)
@@ -311,19 +309,19 @@ class PageQueue:
     def visited(
         self, page: int, now: float, observation: VisitObservation, weight: float = 1.0
     ) -> None:
-        """Put back a page after a visit that found its present state; it rests first."""
+        """Put back a page after a conclusive visit; it rests first."""
         if weight != 1.0:
             self._weights[page] = weight
         self._in_flight.discard(page)
         self._resting.add(now, page, observation)
 
-    def again(self, page: int) -> None:
-        """Put back a page to be visited in the very next turn, to see what changes by itself."""
+    def visit_again(self, page: int) -> None:
+        """Put back a page for the next turn, to see what changes by itself."""
         self._in_flight.discard(page)
         self._again = (*self._again, page)
 
-    def summoned(self, page: int) -> None:
-        """Let a visited page have the very next turn, wherever it is: an audit has drawn it."""
+    def visit_next(self, page: int) -> None:
+        """Give a visited page the next turn, wherever it is queued: an audit has drawn it."""
         if page in self._in_flight or page in self._again:
             return
         waited = self._retries.drop(page)
@@ -334,8 +332,8 @@ class PageQueue:
             self._selectable -= 1
         self._again = (*self._again, page)
 
-    def failed(self, page: int, retry_at: float) -> None:
-        """Put back a page that gave no good copy; it comes again at an instant of its own."""
+    def retry(self, page: int, retry_at: float) -> None:
+        """Put back a page that gave no good copy; visit it again at `retry_at` (Unix seconds)."""
         self._drop(page)
         self.load_retry(page, retry_at)
 
@@ -344,17 +342,17 @@ class PageQueue:
         self._news.pop(page, None)
         self._policy.remove(page)
 
-    def deferred(self, page: int, until: float) -> None:
-        """Put back a page that could not be asked for now; it comes again at that instant."""
-        self.failed(page, until)
+    def defer(self, page: int, until: float) -> None:
+        """Put back a page that could not be requested now; visit it at `until` (Unix seconds)."""
+        self.retry(page, until)
 
-    def left_out(self, page: int) -> None:
-        """Leave out a page that is in no scope, until `reconsider`."""
+    def leave_out(self, page: int) -> None:
+        """Leave out a page that is out of scope, until `reconsider`."""
         self._drop(page)
         self._left_out.add(page)
 
     def reconsider(self) -> None:
-        """Bring back what was left out: the scopes have changed."""
+        """Queue the pages left out again: the scopes have changed."""
         for page in self._left_out:
             if page in self.held:
                 self.held.discard(page)
@@ -363,11 +361,11 @@ class PageQueue:
                 self.load_retry(page, 0.0)
         self._left_out.clear()
 
-    def brought_back(self, pages: Mapping[int, bool]) -> None:
-        """Take pages that rested as a replica's and may be visited again, as soon as they can.
+    def resume(self, pages: Mapping[int, bool]) -> None:
+        """Queue suspended pages of a replica again.
 
         Args:
-            pages: their numbers, and whether each was visited before.
+            pages: page numbers, and whether each was visited before.
         """
         present = self._out_of_policy().union(self._ahead)
         for page, was_visited in pages.items():
@@ -381,26 +379,23 @@ class PageQueue:
                 self.more = True
 
     def _out_of_policy(self) -> set[int]:
-        """Return the pages that were taken and wait somewhere for their next visit, or its end."""
+        """Return the visited pages that are not in the policy."""
         return set(self._resting).union(self._in_flight, self._again, self._retries)
 
-    def forgotten(self, page: int) -> None:
-        """Leave out a page that was excluded, or visited by a one-off mirror."""
+    def drop(self, page: int) -> None:
+        """Remove a page that was excluded, or visited by a one-off mirror."""
         self._drop(page)
 
-    def recorded(self, page: int) -> None:
-        """Note that the file counts a page as discovered no more: a refill no longer brings it."""
+    def mark_recorded(self, page: int) -> None:
+        """Note that the file no longer lists a page as discovered, so that no refill brings it."""
         self.held.discard(page)
 
     # --- hints ---------------------------------------------------------------------------------
 
-    def hinted(self, page: int, changed_at: float, trust: float) -> None:
-        """Take a report that a visited page changed.
-
-        A page need not rest any longer if the report is to be relied on.
+    def add_hint(self, page: int, changed_at: float, trust: float) -> None:
+        """Add a hint that a visited page changed; a reliable one ends its rest.
 
         Args:
-            page: its number.
             changed_at: Unix seconds.
             trust: probability that the source is right, in [0, 1].
         """
@@ -408,28 +403,28 @@ class PageQueue:
             self._policy.record_hint(page, changed_at, trust=trust)
         else:
             self._news[page] = max((changed_at, trust), self._news.get(page, (0.0, 0.0)))
-        if trust >= RELIED_ON:
+        if trust >= RELIABLE_TRUST:
             self._resting.hinted(page, changed_at)
 
-    def covered(self, missed_share: float, lag_s: float) -> None:
-        """Note how completely hints tell of the changes of these pages.
+    def set_coverage(self, missed_share: float, lag_s: float) -> None:
+        """Set how completely hints cover the changes of these pages.
 
         Args:
-            missed_share: share of the changes nobody tells of, in [0, 1].
-            lag_s: time until a change is told.
+            missed_share: share of the changes without a hint, in [0, 1].
+            lag_s: time from a change to its hint.
         """
         if isinstance(self._policy, IndexPolicy):
             self._policy.set_coverage(missed_share, lag_s)
 
-    def recalled(self, pages: set[int]) -> None:
-        """Visit pages now that waited for an instant of their own: they are said to be back."""
+    def retry_now(self, pages: set[int]) -> None:
+        """Set the retry time of pages to now: a hint says that they are back."""
         self._retries.recall(pages)
 
-    # --- what the policy is told ---------------------------------------------------------------
+    # --- models, weights, frequencies ----------------------------------------------------------
 
     @property
-    def learns(self) -> bool:
-        """Whether the policy learns from the change models of its pages at each visit."""
+    def uses_models(self) -> bool:
+        """Whether the policy reads the change model of a page after each visit."""
         return self._policy_of == "index"
 
     @property
@@ -437,13 +432,13 @@ class PageQueue:
         """The policy that orders the revisits now."""
         return self._policy
 
-    def teach(self, pages: npt.NDArray[np.int64], records: Records, scale: ScaleModel) -> None:
-        """Hand the policy what the file knows of the changes of pages.
+    def set_models(self, pages: npt.NDArray[np.int64], records: Records, scale: ScaleModel) -> None:
+        """Pass change models to the policy.
 
         Args:
-            pages: page numbers; unknown ones are passed over.
+            pages: page numbers; unknown ones are skipped.
             records: their change models, same order.
-            scale: of their site.
+            scale: the fitted scale model of their site.
         """
         if isinstance(self._policy, IndexPolicy):
             self._policy.set_scale_model(scale)
@@ -451,18 +446,20 @@ class PageQueue:
         elif isinstance(self._policy, GreedyPolicy):
             self._policy.set_renewals(pages, fit_renewals(records))
 
-    def weigh(self, page: int, weight: float) -> None:
-        """Take the importance of a page."""
+    def set_weight(self, page: int, weight: float) -> None:
+        """Set the importance of a page."""
         if weight != self._weights.get(page, 1.0):
             self._weights[page] = weight
             self._policy.set_weight(page, weight)
 
-    def allocated(self, pages: npt.NDArray[np.int64], frequency: npt.NDArray[np.float64]) -> None:
-        """Hand the policy the frequencies (visits per second) of an allocation, if it follows one.
+    def set_frequencies(
+        self, pages: npt.NDArray[np.int64], frequency: npt.NDArray[np.float64]
+    ) -> None:
+        """Pass the revisit frequencies of an allocation to the policy, if it uses them.
 
         Args:
-            pages: page numbers; unknown ones are passed over.
-            frequency: of each, same length.
+            pages: page numbers; unknown ones are skipped.
+            frequency: visits per second of each, same length.
         """
         if isinstance(self._policy, FrequencyPolicy):
             self._policy.set_frequencies(pages, frequency)
@@ -472,14 +469,14 @@ class PageQueue:
 
     @property
     def switching(self) -> bool:
-        """Whether another policy was named and has not got its pages yet (`switch`)."""
+        """Whether a new policy waits for its pages (`switch`)."""
         return self.policy_name != self._policy_of
 
     def switch(self, known: VisitedPages) -> None:
-        """Let the policy of `policy_name` take over.
+        """Replace the policy by that of `policy_name`.
 
         Args:
-            known: visited pages as read after it was named, those in flight and resting included.
+            known: visited pages read after it was named, including those in flight and resting.
         """
         former, policy = self._policy, FACTORIES[self.policy_name]()
         self._keep_weights(known)
@@ -488,7 +485,7 @@ class PageQueue:
         weights = None if known.weights is None else known.weights[stays]
         policy.load(known.pages[stays], known.last_visit_at[stays], weights)
         for page, visited_at in self._since_read.items():
-            # First visited after the file was read.
+            # Its first visit came after the file was read.
             if page in former and page not in out:
                 policy.add(page, visited_at, self._weights.get(page, 1.0))
         self._since_read.clear()

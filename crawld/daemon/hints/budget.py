@@ -156,7 +156,7 @@ class PollBudget:
             for (site_id, host_name), told in by_host.items():
                 host = self._crawl.hosts.get(host_name)
                 if host is not None and site_id in host.pages:
-                    host.pages[site_id].covered(*coverage(told))
+                    host.pages[site_id].set_coverage(*coverage(told))
             for told in by_host.values():
                 for row in told:
                     await self._update_estimate(row, told)

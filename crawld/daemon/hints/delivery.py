@@ -44,7 +44,7 @@ class HintDelivery:
         trust = hint.load_reliability(row.evidence).effective_trust
         until = trio.current_time() + SLICE_S
         for each in accepted:
-            pages.hinted(each.page_id, each.last_at, trust)
+            pages.add_hint(each.page_id, each.last_at, trust)
             if trio.current_time() >= until:
                 await trio.lowlevel.checkpoint()
                 until = trio.current_time() + SLICE_S
@@ -55,7 +55,7 @@ class HintDelivery:
             if each.retry_at is not None and each.last_outcome in _GONE
         }
         if back:
-            pages.recalled(back)
+            pages.retry_now(back)
         self._crawl.schedule.wake(host.slot)
 
     async def restore(self, only: Iterable[tuple[int, int]] | None = None) -> int:
@@ -90,7 +90,7 @@ class HintDelivery:
                 # Hints of sources outstanding after the read are delivered when they arrive.
                 known = [row for row in outstanding if row.hint_source_id in trust]
                 for row in known:
-                    pages.hinted(row.page_id, row.last_at, trust[row.hint_source_id])
+                    pages.add_hint(row.page_id, row.last_at, trust[row.hint_source_id])
                 count += len(known)
                 await trio.lowlevel.checkpoint()
             if len(rows) < RESTORED_AT_ONCE:

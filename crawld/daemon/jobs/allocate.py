@@ -251,7 +251,7 @@ class AllocateJob:
             if not isinstance(of_site.policy, FrequencyPolicy):
                 return
             part = slice(start, start + HANDED)
-            of_site.allocated(pages[part], given[part])
+            of_site.set_frequencies(pages[part], given[part])
             await pace.rest()
 
 

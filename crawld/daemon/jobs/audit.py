@@ -186,7 +186,7 @@ class AuditJob:
             over.set()
 
         self._crawl.audits[page_id] = told
-        pages.summoned(page_id)
+        pages.visit_next(page_id)
         self._crawl.schedule.wake(host.slot)
         try:
             with trio.move_on_after(wait_s):

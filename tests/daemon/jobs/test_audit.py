@@ -86,9 +86,9 @@ def pages_of(visited=(), **more):
     """Return pages of which some are in the policy."""
     pages = PageQueue(1, 1, "uniform", discovery_share=0.5, min_revisit_s=100.0)
     for page in visited:
-        pages.discovered([page])
+        pages.add_new([page])
         assert pages.take(0.0) == page
-        pages.recorded(page)
+        pages.mark_recorded(page)
         pages.visited(page, 0.0, SEEN)
     return pages
 
@@ -99,11 +99,11 @@ def test_a_page_drawn_has_the_next_turn_and_no_second(now):
     if now > 100.0:
         assert pages.take(now) == 1  # rested ones are in the policy now
         pages.visited(1, now, SEEN)
-    pages.summoned(3)
-    pages.summoned(3)
+    pages.visit_next(3)
+    pages.visit_next(3)
     assert pages.wanted_at(now) == now
     assert pages.take(now) == 3
-    pages.summoned(3)  # in flight: this visit will do
+    pages.visit_next(3)  # in flight: this visit will do
     pages.visited(3, now, SEEN)
     later = now + 1_000.0
     assert sorted(pages.take(later) for _ in range(3)) == [1, 2, 3]
@@ -113,14 +113,14 @@ def test_a_page_drawn_has_the_next_turn_and_no_second(now):
 def test_a_page_that_waits_after_a_failure_can_be_drawn():
     pages = pages_of([1])
     pages.load_retry(2, 5_000.0)
-    pages.summoned(2)
+    pages.visit_next(2)
     assert pages.take(10.0) == 2
-    pages.failed(2, 9_000.0)
+    pages.retry(2, 9_000.0)
     assert pages.take(6_000.0) == 1
     assert pages.take(6_000.0) is None
 
 
 def test_a_page_nobody_has_is_not_drawn():
     pages = pages_of([1])
-    pages.summoned(7)
+    pages.visit_next(7)
     assert pages.take(1.0) is None

@@ -284,7 +284,7 @@ class ReplicasJob:
                 host = self._crawl.state.hosts.get(names[host_id])
                 if host is not None and site_id in self._crawl.state.sites:
                     first = [page.page_id for page in met if page[:2] == (host_id, site_id)]
-                    self._crawl.state.pages_of(host, site_id).discovered(first, soon=True)
+                    self._crawl.state.pages_of(host, site_id).add_new(first, soon=True)
             self._counts["asked"] += len(met)
 
 

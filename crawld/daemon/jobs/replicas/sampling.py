@@ -155,7 +155,7 @@ class ReplicaSampling:
             return
         for site_id in {page.site_id for page in back} & set(self._crawl.state.sites):
             pages = {page.page_id: page.visited for page in back if page.site_id == site_id}
-            self._crawl.state.pages_of(host, site_id).brought_back(pages)
+            self._crawl.state.pages_of(host, site_id).resume(pages)
         self._crawl.schedule.wake(host.slot)
 
 

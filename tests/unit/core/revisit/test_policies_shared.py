@@ -164,8 +164,10 @@ def test_pages_that_never_or_always_change_use_every_slot(name, rates):
     pages = PageQueue(1, 1, name, discovery_share=0.5, min_revisit_s=0.0)
     numbers = np.arange(1, 7)
     pages.load_visited(VisitedPages(numbers, np.full(6, NOW - 1e5)), NOW)
-    pages.teach(numbers, records(rates), default_scale_model())
-    pages.allocated(numbers, np.where((np.array(rates) > 0.0) & (np.array(rates) < 1e-4), 1e-3, 0))
+    pages.set_models(numbers, records(rates), default_scale_model())
+    pages.set_frequencies(
+        numbers, np.where((np.array(rates) > 0.0) & (np.array(rates) < 1e-4), 1e-3, 0)
+    )
     taken, now = [], NOW
     for _ in range(60):
         now += 100.0

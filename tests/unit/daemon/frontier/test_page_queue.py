@@ -42,17 +42,17 @@ def test_whoever_is_alone_has_all_turns(share):
     alone = pages_of(visited=10, share=share)
     assert turns(alone, 11) == [*range(1, 11), None]
     fresh = pages_of(share=share)
-    fresh.discovered(range(1, 11))
+    fresh.add_new(range(1, 11))
     assert turns(fresh, 11) == [*range(1, 11), None]
 
 
 def test_a_long_time_alone_is_not_made_up_for():
     pages = pages_of(share=0.5)
-    pages.discovered(range(1, 101))
+    pages.add_new(range(1, 101))
     turns(pages, 100)
     for page in range(1, 101):
         pages.visited(page, NOW, CHANGED)
-    pages.discovered(range(201, 301))
+    pages.add_new(range(201, 301))
     later = turns(pages, 40, NOW + REST_S)
     assert sum(page <= 100 for page in later) == pytest.approx(20, abs=2)
 
@@ -72,9 +72,9 @@ def test_a_report_to_rely_on_ends_the_rest_of_its_page():
     turns(pages, 3)
     for page in (1, 2, 3):
         pages.visited(page, NOW + page, CHANGED)
-    pages.hinted(1, NOW, trust=1.0)  # that is what the visit saw
-    pages.hinted(2, NOW + 60, trust=1.0)
-    pages.hinted(3, NOW + 60, trust=0.1)
+    pages.add_hint(1, NOW, trust=1.0)  # that is what the visit saw
+    pages.add_hint(2, NOW + 60, trust=1.0)
+    pages.add_hint(3, NOW + 60, trust=0.1)
     assert pages.wanted_at(NOW + 61) == NOW + 61
     assert turns(pages, 2, NOW + 61) == [2, None]
     assert pages.wanted_at(NOW + 61) == NOW + 1 + REST_S
@@ -93,7 +93,7 @@ def test_after_a_start_young_pages_rest_on_and_a_future_visit_is_not_believed():
 def test_a_failed_page_comes_at_its_own_instant_and_before_the_policy():
     pages = pages_of(visited=3)
     page = pages.take(NOW)
-    pages.failed(page, NOW + 60.0)
+    pages.retry(page, NOW + 60.0)
     assert pages.wanted_at(NOW) == NOW  # the others
     assert turns(pages, 3, NOW + 59.0) == [2, 3, None]
     assert pages.wanted_at(NOW + 59.0) == NOW + 60.0
@@ -110,22 +110,22 @@ def test_retries_of_a_start_come_in_order():
 
 def test_a_page_given_back_is_the_next():
     pages = pages_of(visited=3)
-    pages.discovered([11, 12])
+    pages.add_new([11, 12])
     new, old = turns(pages, 2)
     assert {new, old} == {11, 1}
-    pages.returned(old)
-    pages.returned(new)
+    pages.put_back(old)
+    pages.put_back(new)
     assert set(turns(pages, 2)) == {11, 1}
-    pages.failed(1, 0.0)
+    pages.retry(1, 0.0)
     retried = pages.take(NOW)
-    pages.returned(retried)
+    pages.put_back(retried)
     assert retried in turns(pages, 3)
 
 
 def test_a_page_to_be_read_twice_comes_at_once():
     pages = pages_of(visited=3)
     page = pages.take(NOW)
-    pages.again(page)
+    pages.visit_again(page)
     assert pages.wanted_at(NOW) == NOW
     assert pages.take(NOW) == page
 
@@ -133,7 +133,7 @@ def test_a_page_to_be_read_twice_comes_at_once():
 def test_a_refill_brings_each_page_once():
     pages = pages_of()
     frontier = list(range(1, 1001))
-    pages.discovered(frontier)
+    pages.add_new(frontier)
     assert pages.more
     seen = []
     while pages.wanted_at(NOW) is not None:
@@ -145,13 +145,13 @@ def test_a_refill_brings_each_page_once():
         if page is not None:
             seen.append(page)
         if len(seen) > 10:
-            pages.recorded(seen[-11])
+            pages.mark_recorded(seen[-11])
     assert seen == frontier
 
 
 def test_the_look_ahead_is_bounded():
     pages = pages_of()
-    pages.discovered(range(10 * LOOK_AHEAD))
+    pages.add_new(range(10 * LOOK_AHEAD))
     assert len(turns(pages, LOOK_AHEAD + 1)) == LOOK_AHEAD + 1
     assert pages.take(NOW) is None
     assert pages.more
@@ -159,9 +159,9 @@ def test_the_look_ahead_is_bounded():
 
 def test_pages_wanted_soon_go_first_and_none_twice():
     pages = pages_of()
-    pages.discovered(range(5))
+    pages.add_new(range(5))
     assert turns(pages, 1) == [0]
-    pages.discovered([3, 0, 9, 3], soon=True)
+    pages.add_new([3, 0, 9, 3], soon=True)
     assert turns(pages, 6) == [3, 9, 1, 2, 4, None]
     # What the file brings anew is known by then.
     pages.refill([1, 3, 9, 10], asked=10)
@@ -170,27 +170,27 @@ def test_pages_wanted_soon_go_first_and_none_twice():
 
 def test_a_page_that_was_visited_before_it_is_wanted_soon_is_not_visited_twice():
     pages = pages_of(visited=1)
-    pages.discovered([2, 3, 4])
+    pages.add_new([2, 3, 4])
     assert turns(pages, 4) == [2, 1, 3, 4]
     for page in (2, 3, 4):
-        pages.recorded(page)
+        pages.mark_recorded(page)
     pages.visited(2, NOW, CHANGED)
-    pages.failed(3, NOW + REST_S)
-    pages.again(4)
-    pages.discovered([1, 2, 3, 4, 5], soon=True)
+    pages.retry(3, NOW + REST_S)
+    pages.visit_again(4)
+    pages.add_new([1, 2, 3, 4, 5], soon=True)
     assert turns(pages, 3) == [4, 5, None]
 
 
 def test_only_what_the_policy_chooses_is_lent():
     pages = pages_of(visited=2)
-    pages.discovered([11])
+    pages.add_new([11])
     pages.load_retry(12, NOW - 1.0)
     assert pages.revisit_at(NOW) == NOW
-    lent = [pages.lend(NOW) for _ in range(3)]
+    lent = [pages.select(NOW) for _ in range(3)]
     assert lent == [1, 2, None]
     assert pages.revisit_at(NOW) is None
-    pages.returned(2)
-    assert pages.lend(NOW) == 2
+    pages.put_back(2)
+    assert pages.select(NOW) == 2
     pages.visited(1, NOW, CHANGED)
     assert pages.revisit_at(NOW) == NOW + REST_S
     assert sorted(turns(pages, 2)) == [11, 12]
@@ -198,9 +198,9 @@ def test_only_what_the_policy_chooses_is_lent():
 
 def test_what_is_left_out_stays_out_until_the_scopes_change():
     pages = pages_of(visited=2)
-    pages.discovered([11])
+    pages.add_new([11])
     for page in turns(pages, 3):
-        pages.left_out(page)
+        pages.leave_out(page)
     assert pages.wanted_at(NOW + 99 * REST_S) is None
     pages.reconsider()
     assert pages.wanted_at(NOW) == NOW
@@ -211,6 +211,6 @@ def test_what_is_left_out_stays_out_until_the_scopes_change():
 
 def test_what_is_forgotten_does_not_come_back():
     pages = pages_of(visited=2)
-    pages.forgotten(pages.take(NOW))
+    pages.drop(pages.take(NOW))
     pages.reconsider()
     assert turns(pages, 2) == [2, None]
