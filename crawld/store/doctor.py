@@ -1,11 +1,11 @@
-"""Looks whether the file is what it should be, says what takes the space, repairs what follows.
+"""Check the file for faults, report the space of its tables, repair what can be derived.
 
-What follows from other rows can be repaired: counters, indexes, a page's pointer to its last copy,
-bodies that no version needs, states that contradict their visits. What does not (a damaged page, a
-dangling key, deltas without a base) needs a backup; the finding says so.
+Facts that follow from other rows can be repaired: counters, indexes, a page's pointer to its last
+copy, bodies that no version needs, states that contradict their visits. Other faults (a damaged
+page, a dangling key, deltas without a base) need a backup; the finding says so.
 
-Each check is one query that yields the number of rows it objects to, so that a new invariant of
-the schema is one more row of `CHECKS`.
+Each check is one query that counts the rows it objects to, so that a new invariant of the schema is
+one more row of `CHECKS`.
 """
 
 from __future__ import annotations
@@ -23,18 +23,18 @@ from crawld.store.engine.lock import DatabaseLock
 from crawld.store.frontier.page_counts import COLUMNS
 
 FAULTS_SHOWN: Final = 20
-"""Lines of `integrity_check` and keys of `foreign_key_check` that are named one by one."""
+"""Lines of `integrity_check` that are listed one by one."""
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """Something that is not as it must be.
+    """A fault of the file.
 
     Attributes:
         kind: a word for programs.
         text: a sentence for people.
-        count: rows, pages or keys concerned.
-        repairable: whether `repair` can put it right.
+        count: rows, pages or keys affected.
+        repairable: whether `repair` can fix it.
     """
 
     kind: str
@@ -44,7 +44,7 @@ class Finding:
 
 
 class TableSpace(NamedTuple):
-    """What a table takes, its indexes included."""
+    """The space of a table, its indexes included."""
 
     table: str
     rows: int
@@ -54,12 +54,12 @@ class TableSpace(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What was found; `findings` is empty for a healthy file.
+    """The result of a check; `findings` is empty for a healthy file.
 
     Attributes:
         findings: what is wrong.
-        space: what each table takes, the largest first.
-        free_bytes: pages of the file that hold nothing.
+        space: the space of each table, the largest first.
+        free_bytes: unused pages of the file.
     """
 
     findings: tuple[Finding, ...]
@@ -108,7 +108,7 @@ WITH RECURSIVE needed (body_id) AS (
 SELECT body_id FROM needed
 """
 
-# UNION, not UNION ALL: a circle of deltas ends it, and none of its members is ever reached.
+# UNION, not UNION ALL: it ends at a circle of deltas, whose members are never reached.
 _READABLE: Final = """
 WITH RECURSIVE readable (body_id) AS (
     SELECT body_id FROM body WHERE base_id IS NULL
@@ -140,7 +140,7 @@ CHECKS: Final = (
         "SELECT count(*) FROM page WHERE version_id IS NOT NULL AND NOT EXISTS"
         " (SELECT 1 FROM version WHERE version.version_id = page.version_id"
         " AND version.page_id = page.page_id)",
-        # without validators and digest the next visit fetches the page whole
+        # without validators and digest the next visit fetches the whole page
         "UPDATE page SET etag = NULL, last_modified = NULL, digest = NULL, version_id ="
         " (SELECT version_id FROM version WHERE version.page_id = page.page_id"
         " ORDER BY visited_at DESC LIMIT 1)"
@@ -172,7 +172,7 @@ CHECKS: Final = (
 
 
 def examine(path: Path) -> Report:
-    """Look at every page and row of a file; reads only, also beside a running daemon.
+    """Check every page and row of a file; reads only, also beside a running daemon.
 
     Raises:
         CorruptDatabaseError: the file is so damaged that it cannot be read at all.
@@ -191,18 +191,18 @@ def examine(path: Path) -> Report:
 
 
 def repair(path: Path, progress: Callable[[str], None] = lambda line: None) -> Report:
-    """Put right what follows from other rows; the database must not be in use.
+    """Repair what follows from other rows; the database must not be in use.
 
     Args:
         path: the database.
         progress: called with a line of text before each step.
 
     Returns:
-        What is found afterwards.
+        The findings after the repair.
 
     Raises:
         DatabaseInUseError: a process has the database open.
-        CorruptDatabaseError: the file is damaged beyond its indexes.
+        CorruptDatabaseError: more than its indexes is damaged.
     """
     lock = DatabaseLock.acquire(path)
     try:
@@ -235,7 +235,7 @@ def _damage(connection: apsw.Connection) -> list[Finding]:
     lines = [str(line) for (line,) in connection.execute(f"PRAGMA integrity_check({FAULTS_SHOWN})")]
     if lines == ["ok"]:
         return []
-    # an index can be built again from its table; nothing else can
+    # an index can be rebuilt from its table; nothing else can
     indexes_only = all("index" in line for line in lines)
     return [Finding("damaged", line, 1, indexes_only) for line in lines]
 

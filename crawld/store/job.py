@@ -1,4 +1,4 @@
-"""When each job of the daemon last ran, and what came of it."""
+"""The last run of each of the daemon's jobs, and its result."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import apsw
 
 
 class JobRow(NamedTuple):
-    """The last run of a job; a start after the last finish is a run that did not end."""
+    """The last run of a job; a start after the last finish is an interrupted run."""
 
     name: str
     last_started_at: float | None
@@ -21,7 +21,7 @@ _ROW = "SELECT name, last_started_at, last_finished_at, result, detail FROM job"
 
 
 def record_start(connection: apsw.Connection, name: str, at: float) -> None:
-    """Note the start of a run."""
+    """Record the start of a run."""
     connection.execute(
         "INSERT INTO job (name, last_started_at) VALUES (?, ?)"
         " ON CONFLICT DO UPDATE SET last_started_at = excluded.last_started_at",
@@ -32,7 +32,7 @@ def record_start(connection: apsw.Connection, name: str, at: float) -> None:
 def record_finish(
     connection: apsw.Connection, name: str, at: float, result: str, detail: str | None = None
 ) -> None:
-    """Note the end of a run and its result."""
+    """Record the end of a run and its result."""
     connection.execute(
         "INSERT INTO job (name, last_finished_at, result, detail) VALUES (?, ?, ?, ?)"
         " ON CONFLICT DO UPDATE SET last_finished_at = excluded.last_finished_at,"

@@ -1,13 +1,13 @@
-"""One visit, stored whole: the attempt, what it says of the page, the copy, the links.
+"""Store visits: the attempt, the page's new state, the copy and the links.
 
 Rule 1: only `CHANGED` writes digest, validators of a new copy and a version. Rule 2: a visit that
-failed, was blocked or met a (soft) gone answer leaves the last good copy and what is known of it
-as they are. Both are kept by the statements below, not by their callers: each outcome has its own
-UPDATE, and only that of `CHANGED` names those columns.
+failed, was blocked or found the page (soft) gone leaves the last good copy and its columns as they
+are. The statements below enforce both rules, not their callers: each outcome has its own UPDATE,
+and only that of `CHANGED` names those columns.
 
-A visit, its version and its links are one transaction, so that after a crash either all of it is
-there or the page is visited again. Response headers lie with the version where there is one, else
-with the visit (304s too).
+A visit, its version and its links are one transaction: after a crash either all of it is stored, or
+the page is visited again. Response headers are stored with the version if there is one, else with
+the visit (also for 304s).
 """
 
 from __future__ import annotations
@@ -35,49 +35,49 @@ from crawld.store.versions.response import StoredResponse
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VisitRecord:
-    """Everything one visit leaves behind.
+    """All results of one visit.
 
     Attributes:
         page_id: the page.
-        visited_at: instant of the visit, Unix seconds.
-        outcome: what it found.
-        state: stored state of the page after it (`core.page.next_state`).
-        renamed: whether a moved page did so for good, and its history goes to `redirect_url`.
-        vanishing: whether its host loses pages beyond belief; None: that was not asked.
-        failure: the finer word of a failed or blocked visit.
+        visited_at: Unix seconds.
+        outcome: what the visit found.
+        state: state of the page after it (`core.page.next_state`).
+        renamed: whether the redirect is permanent, and the history moves to `redirect_url`.
+        vanishing: whether the host's pages disappear in masses; None: not checked.
+        failure: a more specific word for a failed or blocked visit.
         detail: short text for a person.
-        answer: what the server sent, None if no complete response header came.
+        answer: the response, None if no complete response header came.
         address: address connected to.
-        duration_s: the whole fetch.
+        duration_s: duration of the whole fetch.
         wire_bytes: body bytes as sent.
         body_bytes: body bytes decoded.
         digest: digest of the content, 16 bytes; kept on the page only by `CHANGED`.
-        body: the new copy; None where `CHANGED` may not be stored (noarchive).
-        cleaned_digest: digest of the cleaned text, 16 bytes; None where it was not made.
-        sketch: of the visible text, 128 bytes; None where it was not made.
-        difference: weighted difference from the copy held before, [0, 1].
+        body: the new copy; None if `CHANGED` may not be stored (noarchive).
+        cleaned_digest: digest of the cleaned text, 16 bytes; None if not computed.
+        sketch: of the visible text, 128 bytes; None if not computed.
+        difference: weighted difference from the previous copy, [0, 1].
         change_streak: visits in a row that found a change, this one included.
         model: the page's change model after the visit; None leaves it as it is.
-        model_before: the stored model that was made from; None: there was none.
-        remodel: makes it anew from what a job has stored instead meanwhile: the model, and until
-            when the page's changes are exactly known; None: `model` takes the place of either.
+        model_before: the stored model that `model` was computed from; None: there was none.
+        remodel: computes the model from one that a job has stored meanwhile, given that model and
+            the time until which the page's changes are exactly known; None: `model` replaces it.
         rules: the page's volatile blocks after the visit; None leaves them as they are.
         template: those of its host; None leaves them as they are.
         validators: evidence about the validators of its origin; None leaves it as it is.
-        etag: validator of the answer.
-        last_modified: validator of the answer.
-        redirect_url: where a moved page points to.
+        etag: validator of the response.
+        last_modified: validator of the response.
+        redirect_url: target of the redirect.
         title: title of the new copy.
         failure_count: failed visits in a row, this one included.
-        retry_at: own instant of the next visit, None: the policy decides.
+        retry_at: fixed time of the next visit, None: the policy decides.
         grace: how long the page has been gone.
-        host: state of the host asked after the visit; None leaves it as it is.
-        asked_host_id: the host asked, where a replica stood in for its own.
+        host: state of the fetched host after the visit; None leaves it as it is.
+        asked_host_id: the fetched host, if a replica stood in for the page's own.
         discoveries: admitted links.
-        requisites: what the new copy needs to be shown, all of it; None: as it was.
-        caps: the most pages a site and a host may have.
+        requisites: all requisites of the new copy; None: as before.
+        caps: the most pages of a site and a host.
         refusals: links that were not admitted.
-        answered: what it says to the hints of the page; None: nothing, or there are no sources.
+        answered: its result for the hints of the page; None: there are no sources.
     """
 
     page_id: int
@@ -123,10 +123,10 @@ class VisitRecord:
 
 @dataclass(frozen=True, slots=True)
 class RecordResult:
-    """What became of it.
+    """Keys of a stored visit.
 
     Attributes:
-        visit_id: the stored attempt; None if the page was removed meanwhile, and nothing stored.
+        visit_id: the stored attempt; None if the page was removed meanwhile and nothing was stored.
         version_id: the stored copy, None if none was stored.
         new_pages: discoveries that were not known.
     """
@@ -145,19 +145,19 @@ INSERT INTO visit (page_id, visited_at, outcome, failure, detail, status, http_v
 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 """
 
-# what every visit says of its page; the bindings are those of _common
+# columns that every visit sets; the bindings are those of `common` below
 _UPDATE: Final = """
 UPDATE page SET state = ?, last_visit_at = ?, last_outcome = ?, last_failure = ?, retry_at = ?,
     failure_count = ?, gone_count = ?, gone_since = ?, visit_count = visit_count + 1
 """
 
-# version_id stays where the new copy may not be kept: the last stored one remains readable
+# version_id stays if the new copy may not be kept: the last stored one remains readable
 _UPDATE_CHANGED: Final = f"""{_UPDATE}, change_count = change_count + 1, last_change_at = ?,
     digest = ?, version_id = coalesce(?, version_id), etag = ?, last_modified = ?, title = ?,
     cleaned_digest = ?, sketch = ?, change_streak = ?, redirect_url = NULL
 WHERE page_id = ?"""
 
-# a 304 may leave validators out: the known ones then still hold (RFC 9110, section 15.4.5)
+# a 304 may omit validators: the known ones then still hold (RFC 9110, section 15.4.5)
 _UPDATE_SAME: Final = f"""{_UPDATE}, etag = coalesce(?, etag),
     last_modified = coalesce(?, last_modified), cleaned_digest = coalesce(?, cleaned_digest),
     change_streak = ?, redirect_url = NULL
@@ -169,7 +169,7 @@ _UPDATE_WITHOUT_COPY: Final = f"{_UPDATE} WHERE page_id = ?"
 
 
 def record(connection: apsw.Connection, visit: VisitRecord) -> RecordResult:
-    """Store one visit whole: attempt, page, copy, host, links."""
+    """Store one visit: attempt, page, copy, host, links."""
     old = connection.execute(_OLD, (visit.page_id,)).fetchone()
     if old is None:
         return RecordResult(None, None, [])
@@ -202,7 +202,7 @@ def record(connection: apsw.Connection, visit: VisitRecord) -> RecordResult:
 
 
 def record_all(connection: apsw.Connection, visits: Sequence[VisitRecord]) -> list[RecordResult]:
-    """Store visits in their order; all of them or, where one raises, none."""
+    """Store visits in their order; if one raises, none is stored."""
     return [record(connection, visit) for visit in visits]
 
 
@@ -235,12 +235,12 @@ def _store_evidence(
 
 
 def _store_model(connection: apsw.Connection, visit: VisitRecord, after: bytes) -> None:
-    # The model was read before the page was fetched; a history read meanwhile must not be lost.
+    # The model was read before the fetch; a history read meanwhile must not be lost.
     if visit.remodel is None:
         model.put(connection, visit.page_id, after)
     elif not model.put_if_unchanged(connection, visit.page_id, visit.model_before, after):
         stored = model.of_page(connection, visit.page_id)
-        assert stored is not None  # else there had been nothing in the way
+        assert stored is not None  # otherwise nothing would have been in the way
         until = wiki_page.complete_until(connection, visit.page_id)
         model.put(connection, visit.page_id, visit.remodel(stored, until))
 
@@ -305,7 +305,7 @@ def _insert(connection: apsw.Connection, visit: VisitRecord, version_id: int | N
 
 
 class VisitRow(NamedTuple):
-    """A stored attempt, as logs show it."""
+    """A stored attempt, for logs."""
 
     visit_id: int
     page_id: int
@@ -343,7 +343,7 @@ def log(
 
     Args:
         connection: any.
-        after: visit_id of the last one already seen; None: the newest `limit` ones.
+        after: visit_id of the last one already read; None: the newest `limit` ones.
         limit: the most to return.
         host_id: of this host only.
         outcome: of this outcome only.
@@ -362,7 +362,7 @@ def log(
 def of_page(
     connection: apsw.Connection, page_id: int, *, before: float = math.inf, limit: int = 100
 ) -> list[VisitRow]:
-    """Return the attempts at one page, newest first, from the one before an instant."""
+    """Return the attempts at one page before a time, newest first."""
     rows = connection.execute(
         f"{_LOG} WHERE page_id = ? AND visited_at < ? ORDER BY visited_at DESC LIMIT ?",
         (page_id, before, limit),

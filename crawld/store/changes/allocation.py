@@ -43,9 +43,9 @@ def batch(
 
     Args:
         connection: any.
-            after: (host_id, url_hash) of the last model already read.
-            last_host: host_id of the last host to read.
-            limit: the most models.
+        after: (host_id, url_hash) of the last model already read.
+        last_host: host_id of the last host to read.
+        limit: the most models.
     """
     rows = connection.execute(
         f"{_SELECT} WHERE (host_id, url_hash) > (?, ?) AND host_id <= ?"

@@ -22,12 +22,12 @@ class Change(NamedTuple):
     """One change of a page.
 
     Attributes:
-            changed_at: Unix seconds.
-            revision_id: the wiki's revision, or the entry of its log.
-            source: which of the two.
-            kind: None is an edit with a new text; `null` one without.
-            size_bytes: size of the text.
-            digest: the first 8 bytes of the SHA-1 of the text, signed; None if it is hidden.
+        changed_at: Unix seconds.
+        revision_id: the wiki's revision, or the entry of its log.
+        source: which of the two.
+        kind: None is an edit with a new text; `null` one without.
+        size_bytes: size of the text.
+        digest: the first 8 bytes of the SHA-1 of the text, signed; None if it is hidden.
     """
 
     changed_at: float
@@ -76,7 +76,7 @@ def list_changes(
     Args:
         connection: any.
         page_id: the page.
-            before: only those earlier than this time.
+        before: only those earlier than this time.
         limit: the most to return; -1: all.
     """
     rows = connection.execute(

@@ -106,7 +106,7 @@ def restore(path: Path, copy: Path) -> Path | None:
         copy: a file made by `backup`.
 
     Returns:
-            Path of the replaced file, None if there was none.
+        Path of the replaced file, None if there was none.
 
     Raises:
         DatabaseInUseError: a process has the database open.

@@ -113,7 +113,7 @@ def configure(connection: apsw.Connection, path: Path, *, read_only: bool = Fals
     """Set the pragmas of one connection, and the format of a new file.
 
     Raises:
-            ForeignDatabaseError: the file belongs to another program; it is not changed.
+        ForeignDatabaseError: the file belongs to another program; it is not changed.
     """
     connection.set_busy_timeout(BUSY_MS)
     check_application(connection, path)

@@ -90,11 +90,11 @@ class Database:
 
         Args:
             path: the database file.
-                create: whether to create a missing file.
-                read_only: take no lock and refuse `write`; works beside a running daemon.
-                batch_max_age_s: longest time from a write to its commit, about.
-                stall_retry_s: first pause before a batch that cannot be written is tried again.
-                workers: runs calls off the event loop.
+            create: whether to create a missing file.
+            read_only: take no lock and refuse `write`; works beside a running daemon.
+            batch_max_age_s: longest time from a write to its commit, about.
+            stall_retry_s: first pause before a batch that cannot be written is tried again.
+            workers: runs calls off the event loop.
 
         Raises:
             DatabaseInUseError: another process has it open for writing.

@@ -111,7 +111,7 @@ class Writer:
         """Run a batch in one transaction and store its results in it.
 
         Raises:
-                apsw.Error: nothing was committed: a condition of the machine or a damaged file.
+            apsw.Error: nothing was committed: a condition of the machine or a damaged file.
         """
         async with self.lock:
             try:

@@ -37,9 +37,9 @@ class Migration:
     """One SQL file.
 
     Attributes:
-            number: position in the order, from 1.
-            name: file name.
-            sql: content.
+        number: position in the order, from 1.
+        name: file name.
+        sql: content.
     """
 
     number: int
@@ -139,7 +139,7 @@ def migrate(
         folder: where the SQL files lie.
 
     Returns:
-            The status before.
+        The status before.
 
     Raises:
         MigrationError: a file failed; the database is as it was before that file.

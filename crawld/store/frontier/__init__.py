@@ -1,1 +1,1 @@
-"""Rows of sites, hosts and pages: what to fetch and when."""
+"""Tables of sites, hosts and pages: what to fetch and when."""

@@ -1,17 +1,18 @@
-"""The frontier in the file: which URLs are known, and in what order they are first visited.
+"""The stored frontier: which URLs are known, and in what order they are first visited.
 
-A URL is known by (host, 64-bit hash); its text is compared on every hit, so that a collision is
-found and counted as a refusal instead of losing a page in silence. Checking and adding happen in
-one transaction of the only writer, therefore a plain INSERT cannot meet a rival.
+The key of a URL is (host, 64-bit hash). Its text is compared on every hit, so that a collision is
+counted as a refusal and no page is lost silently. Checking and adding happen in one transaction of
+the only writer, so a plain INSERT cannot conflict.
 
-Caps are exact: pages of a site and of a host are counted on their rows (`tally`), read once a call
-and added to as pages are.
+Caps are exact: the page counts of sites and hosts are columns of their rows (`page_counts`), read
+once per call.
 
-Requisites, which pages need to be shown, are known in the same way, but counted, capped and handed
-out apart. A known page that turns out to be one, and was never of use as a page, becomes one.
+Requisites, which pages need to be shown, have the same key, but are counted, capped and handed out
+separately. A known page becomes one if a page names it as its requisite and it was of no use as a
+page.
 
 Order within a host is breadth-first: depth, then discovery. Look-ahead is keyset-paged over a
-partial index, so reading the head of a million waiting URLs costs the same as of ten.
+partial index, so reading the head of a million unvisited URLs costs as much as of ten.
 """
 
 from __future__ import annotations
@@ -49,8 +50,8 @@ class Discovery:
         importance: weight of the page's freshness, > 0.
         seed: whether the operator named it.
         referrer_id: page_id of the page that linked to it.
-        requisite: whether it is loaded for the sake of that page.
-        at: instant, Unix seconds.
+        requisite: whether that page needs it to be shown.
+        at: Unix seconds.
     """
 
     url: str
@@ -68,11 +69,11 @@ class Discovery:
 
 @dataclass(frozen=True, slots=True)
 class Caps:
-    """How many pages there may be; a site that is not named has no cap.
+    """Limits on the number of pages; a site that is not named has none.
 
     Attributes:
         per_site: site_id to the most pages of that site.
-        per_host: site_id to the most pages of any one host it discovers on.
+        per_host: site_id to the most pages of any one host that the site discovers.
         requisites: site_id to the most requisites of that site.
     """
 
@@ -97,7 +98,7 @@ class NewPage(NamedTuple):
 
 
 class DiscoveredPage(NamedTuple):
-    """A page never visited; `(depth, page_id)` is its place in the order."""
+    """A page never visited; `(depth, page_id)` is its position in the order."""
 
     page_id: int
     depth: int
@@ -124,7 +125,7 @@ UPDATE page SET depth = min(depth, ?1), seed = max(seed, ?2), site_id = ?3
 WHERE host_id = ?4 AND url_hash = ?5 RETURNING state
 """
 
-# Found as a page before a page named it to be shown; refused for its type, or not yet asked for.
+# Found as a page before it was named as a requisite; refused for its type, or not yet fetched.
 _BECOME_REQUISITE: Final = """
 UPDATE page SET requisite = 1 WHERE page_id = ? AND seed = 0 AND version_id IS NULL
 AND (state = 'discovered' OR state = 'visited' AND last_failure = 'wrong_type')
@@ -133,21 +134,21 @@ RETURNING state, origin_id, site_id, depth
 
 
 _Known = tuple[int, str, int, int, int, int, int]
-"""url_hash, url, depth, site_id, seed, requisite, page_id of a known page; a plain row, made 65
-times a page."""
+"""url_hash, url, depth, site_id, seed, requisite, page_id of a known page; a plain tuple, since
+some 65 are made per page visited."""
 
 
 def discover(
     connection: apsw.Connection, found: Sequence[Discovery], caps: Caps = NO_CAPS
 ) -> list[NewPage]:
-    """Add the URLs that are not known; count those that a cap or a collision keeps out.
+    """Add the URLs that are not known; count those that a cap or a collision refuses.
 
-    A known page keeps its state; a smaller depth and the mark of a seed are taken over, and a page
-    whose site is no longer configured moves to the site that found it.
+    A known page keeps its state; it takes a smaller depth and the mark of a seed, and a page whose
+    site is no longer configured moves to the site that found it.
 
     Args:
         connection: the writer.
-        found: URLs that scope admitted, in the order to be visited.
+        found: URLs that scope admitted, in the order of their first visits.
         caps: the most pages of each site and host.
 
     Returns:
@@ -235,9 +236,9 @@ class _Admission:
         )
 
     def _add(self, host_id: int, one: Discovery) -> int | None:
-        """Add a page; return its number, None where a cap or a tombstone keeps it out."""
+        """Add a page; return its page_id, None if a cap or a tombstone refuses it."""
         if self._tombstones and tombstone.exists(self._connection, one.url):
-            return None  # not even counted: a refusal would name it
+            return None  # not counted, since a refusal would show the URL
         reason = self._cap_reached(one, host_id)
         if reason:
             self._refuse(one, reason)
@@ -295,7 +296,7 @@ class _Admission:
         self.refused.append(Refusal(one.host, reason, one.url, one.at))
 
     def _revise(self, host_id: int, one: Discovery, old: _Known) -> None:
-        """Take over what a later discovery knows better."""
+        """Update a known page with what a later discovery improves."""
         _, _, depth, old_site_id, seed, requisite, _ = old
         site_id = one.site_id if self._is_retired(old_site_id) else old_site_id
         if site_id == old_site_id and one.depth >= depth and one.seed <= seed:
@@ -336,14 +337,14 @@ def list_discovered(
     after: tuple[int, int] = (-1, 0),
     requisites: bool = False,
 ) -> list[DiscoveredPage]:
-    """Return the next pages never visited of a site on a host, breadth-first.
+    """Return the next unvisited pages of a site on a host, breadth-first.
 
     Args:
         connection: any.
         host_id: the host.
         site_id: the site.
         limit: the most to return.
-        after: `(depth, page_id)` of the last one already taken.
+        after: `(depth, page_id)` of the last one already read.
         requisites: the requisites instead of the pages proper.
     """
     rows = connection.execute(

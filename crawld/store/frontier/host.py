@@ -1,7 +1,7 @@
-"""Hosts and origins: the rows that politeness, back-off and robots.txt live on.
+"""Hosts and origins: rows for politeness, back-off and robots.txt.
 
-A host name has one row whatever its schemes and ports; an origin has one for each, since robots.txt
-is an origin's (RFC 9309, section 2.3).
+A host name has one row, whatever its schemes and ports; each origin has its own, since robots.txt
+belongs to an origin (RFC 9309, section 2.3).
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from crawld.core.robots import RobotsVerdict
 
 
 def ensure(connection: apsw.Connection, host: str, at: float) -> int:
-    """Return the host_id of a host name, its row made if missing."""
+    """Return the host_id of a host name; add the host if it is new."""
     known = connection.execute("SELECT host_id FROM host WHERE host = ?", (host,)).get
     if known is not None:
         return int(known)
@@ -24,7 +24,7 @@ def ensure(connection: apsw.Connection, host: str, at: float) -> int:
 
 
 def ensure_origin(connection: apsw.Connection, host_id: int, origin: str) -> int:
-    """Return the origin_id of an origin, its row made if missing."""
+    """Return the origin_id of an origin; add the origin if it is new."""
     known = connection.execute("SELECT origin_id FROM origin WHERE origin = ?", (origin,)).get
     if known is not None:
         return int(known)
@@ -34,15 +34,15 @@ def ensure_origin(connection: apsw.Connection, host_id: int, origin: str) -> int
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HostUpdate:
-    """State of the host after the visit.
+    """State of a host after a visit.
 
     Attributes:
-        last_fetch_at: instant of the request; None if none reached the wire.
+        last_fetch_at: time of the request; None if none was sent.
         address: address connected to; None keeps the known one.
-        backoff_level: multiplier steps.
-        backoff_at: instant of the last trouble.
+        backoff_level: number of back-off steps.
+        backoff_at: time of the last step.
         closed_until: end of a Retry-After.
-        clock_skew_s: its clock less ours; None keeps the known one.
+        clock_skew_s: its clock minus ours; None keeps the known one.
         certificate: names on its certificate; none keeps the known ones.
     """
 
@@ -83,7 +83,7 @@ def record_visit(
 
 
 def record_request(connection: apsw.Connection, host_id: int, update: HostUpdate) -> None:
-    """Store the politeness state of a host after a request that was no visit."""
+    """Store the politeness state of a host after a request that was not a visit."""
     connection.execute(f"UPDATE host SET {_FETCHED} WHERE host_id = ?", (*_values(update), host_id))
 
 
@@ -100,7 +100,7 @@ def _values(update: HostUpdate) -> tuple[float | str | None, ...]:
 
 
 class HostRow(NamedTuple):
-    """A host as lists and its own page show it."""
+    """A host, for lists and its own status."""
 
     host_id: int
     host: str
@@ -127,15 +127,15 @@ class HostRow(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class OriginRobots:
-    """The last word of an origin's robots.txt.
+    """The last fetch of an origin's robots.txt.
 
     Attributes:
-        verdict: whether it is open, has rules, or is closed.
+        verdict: whether the origin is open, has rules, or is closed.
         text: the rules as sent, None without any.
-        status: HTTP status of the fetch, None if there was no answer.
-        fetched_at: its instant, Unix seconds.
-        crawl_delay_s: the Crawl-delay that holds for us, kept so that it holds at the next start
-            before the rules are read again.
+        status: HTTP status, None if there was no response.
+        fetched_at: Unix seconds.
+        crawl_delay_s: the Crawl-delay for crawld, kept so that it applies after a restart before
+            the rules are read again.
     """
 
     verdict: RobotsVerdict
@@ -160,7 +160,7 @@ def by_name(connection: apsw.Connection, host: str) -> HostRow | None:
 
 
 def get(connection: apsw.Connection, host_id: int) -> HostRow | None:
-    """Return a host by its number, None if it is not known."""
+    """Return a host by its host_id, None if it is not known."""
     row = connection.execute(f"{_ROW} WHERE host_id = ?", (host_id,)).fetchone()
     return _row(row) if row else None
 
@@ -186,7 +186,7 @@ def list_origins(connection: apsw.Connection, host_id: int) -> list[tuple[int, s
 
 
 def origin_robots(connection: apsw.Connection, origin: str) -> OriginRobots | None:
-    """Return what was last heard of an origin's robots.txt, None if it was never asked."""
+    """Return the last fetch of an origin's robots.txt, None if there was none."""
     row = connection.execute(
         "SELECT robots_verdict, robots_text, robots_status, robots_fetched_at,"
         " crawl_delay_s FROM origin"
@@ -197,14 +197,14 @@ def origin_robots(connection: apsw.Connection, origin: str) -> OriginRobots | No
 
 
 def put_validators(connection: apsw.Connection, origin_id: int, evidence: bytes) -> None:
-    """Store the evidence about the validators of an origin in place of the former."""
+    """Store the evidence about the validators of an origin."""
     connection.execute(
         "UPDATE origin SET validators = ? WHERE origin_id = ?", (evidence, origin_id)
     )
 
 
 def record_robots(connection: apsw.Connection, origin: str, robots: OriginRobots) -> bool:
-    """Store the last word of an origin's robots.txt; False if no page is known of it."""
+    """Store a fetch of an origin's robots.txt; return False if the origin is not known."""
     connection.execute(
         "UPDATE origin SET robots_verdict = ?, robots_text = ?, robots_status = ?,"
         " robots_fetched_at = ?, crawl_delay_s = ? WHERE origin = ?",

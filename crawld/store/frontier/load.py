@@ -1,7 +1,7 @@
-"""What the daemon reads at its start, to rebuild in memory what it derives from the file.
+"""Reads at the daemon's start, to rebuild in memory the state that is derived from the file.
 
-A million pages come back in about a second: each query is one pass over an index that holds all it
-asks for, or one look-up a host; none touches the rows of pages.
+A million pages load in about a second: each query is one pass over a covering index, or one look-up
+per host; none reads the rows of pages.
 """
 
 from __future__ import annotations
@@ -15,24 +15,24 @@ import numpy as np
 import numpy.typing as npt
 
 _BATCH: Final = 16_384
-"""Rows taken at one go."""
+"""Rows fetched at a time."""
 
 
 class StoredHost(NamedTuple):
-    """What a host slot is rebuilt from.
+    """A host, as its slot is rebuilt from.
 
     Attributes:
-        host_id: its number.
+        host_id: its key.
         host: host name.
         address: last address connected to.
-        paused: by the operator.
-        last_fetch_at: instant of the last request.
-        backoff_level: multiplier steps taken.
-        backoff_at: instant of the last trouble.
+        paused: whether the operator paused it.
+        last_fetch_at: time of the last request.
+        backoff_level: number of back-off steps.
+        backoff_at: time of the last step.
         closed_until: end of a Retry-After.
         page_count: known pages.
         discovered: pages never visited.
-        crawl_delay_s: the longest Crawl-delay that the robots.txt of its origins ask for.
+        crawl_delay_s: the longest Crawl-delay in the robots.txt of its origins.
     """
 
     host_id: int
@@ -49,7 +49,7 @@ class StoredHost(NamedTuple):
 
 
 class Retry(NamedTuple):
-    """A page whose next visit has its own instant."""
+    """A page whose next visit has a fixed time."""
 
     page_id: int
     host_id: int
@@ -60,10 +60,10 @@ class Retry(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Revisits:
-    """Pages to come back to, ordered by host, site and last visit, oldest first.
+    """Pages to revisit, ordered by host, site and last visit, oldest first.
 
-    Pages with an instant of their own (`load_retries`) are not among them. The items are numpy
-    numbers, which SQLite would store as blobs: `tolist()` before any of them becomes a binding.
+    Without the pages of `load_retries`. The items are numpy numbers, which SQLite would store as
+    blobs: call `tolist()` before any of them becomes a binding.
 
     Attributes:
         page_ids: (n,) int64.
@@ -89,7 +89,7 @@ def load_hosts(connection: apsw.Connection) -> list[StoredHost]:
 
 
 class UnvisitedQueue(NamedTuple):
-    """Where pages, or requisites, were never visited."""
+    """A site on a host with pages, or requisites, that were never visited."""
 
     requisites: bool
     host_id: int
@@ -104,10 +104,10 @@ ORDER BY requisite, host_id, site_id LIMIT 1
 
 
 def load_waiting(connection: apsw.Connection) -> list[UnvisitedQueue]:
-    """Return the sites on hosts wherever a page was never visited.
+    """Return the sites on hosts with pages that were never visited.
 
-    Steps from one site of a host to the next in the index, so that a million waiting pages cost no
-    more than their hosts.
+    Steps in the index from one site on a host to the next, so that a million unvisited pages cost
+    no more than their hosts.
     """
     found: list[UnvisitedQueue] = []
     last: tuple[int, int, int] = (0, -1, -1)
@@ -118,13 +118,13 @@ def load_waiting(connection: apsw.Connection) -> list[UnvisitedQueue]:
 
 
 def load_revisits(connection: apsw.Connection) -> Revisits:
-    """Return every page that a policy chooses from, read from its index alone."""
+    """Return every page that a policy schedules, read from an index alone."""
     rows = connection.execute(
         "SELECT page_id, host_id, site_id, last_visit_at FROM page"
         " WHERE state IN ('visited', 'gone') AND retry_at IS NULL"
         " ORDER BY host_id, site_id, last_visit_at"
     )
-    # In parts: the rows of ten million pages take gigabytes as Python objects, 300 MB as numbers.
+    # In batches: the rows of ten million pages take gigabytes as Python objects, 300 MB as numbers.
     parts = [_columns([])]
     while batch := list(islice(rows, _BATCH)):
         parts.append(_columns(batch))
@@ -144,7 +144,7 @@ def _columns(rows: list[tuple[Any, ...]]) -> tuple[_Ints, _Ints, _Ints, npt.NDAr
 
 
 def load_retries(connection: apsw.Connection) -> list[Retry]:
-    """Return the pages whose next visit has its own instant, the earliest first."""
+    """Return the pages whose next visit has a fixed time, the earliest first."""
     rows = connection.execute(
         "SELECT page_id, host_id, site_id, retry_at, requisite FROM page"
         " WHERE retry_at IS NOT NULL AND state IN ('visited', 'gone') ORDER BY retry_at"

@@ -1,4 +1,4 @@
-"""Pages as a visit needs them, as a person asks for them, and as lists show them."""
+"""Pages: what a visit starts from, look-ups by URL, and lists."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from crawld.store.frontier import page_counts
 
 
 class PageRecord(NamedTuple):
-    """One page, all of its row; a tuple, since each visit makes one and 33 fields take time.
+    """One page, all of its row; a tuple, since each visit makes one and 35 fields take time.
 
     Attributes:
-        page_id: its number.
+        page_id: its key.
         site_id: the site it belongs to.
         host_id: its host.
         origin_id: its origin.
@@ -28,11 +28,11 @@ class PageRecord(NamedTuple):
         depth: links from a seed.
         seed: whether the operator named it.
         importance: weight of its freshness.
-        discovered_at: instant it was found.
+        discovered_at: when it was discovered, Unix seconds.
         referrer_id: the page that linked to it.
-        last_visit_at: instant of the last attempt.
-        last_change_at: instant of the visit that stored the last copy.
-        retry_at: own instant of the next visit.
+        last_visit_at: time of the last attempt.
+        last_change_at: time of the visit that stored the last copy.
+        retry_at: fixed time of the next visit.
         last_outcome: of the last attempt.
         last_failure: of the last attempt.
         visit_count: attempts.
@@ -43,16 +43,16 @@ class PageRecord(NamedTuple):
         version_id: the last good copy.
         etag: validator of the last good copy.
         last_modified: validator of the last good copy.
-        redirect_url: where it pointed to when last answered with a redirect.
+        redirect_url: target of the redirect, if it was one when last fetched.
         title: of the last good copy.
         change_streak: visits in a row that found a change.
         model: its change model, None before its first visit.
-        prior_shape: of the rate that pages of its host are expected to have, of a page without a
-            model those of its section; None: not fitted.
+        prior_shape: of the prior rate of change of its host's pages, or of its section's if the
+            page has no model; None: not fitted.
         prior_exposure_s: the other half of that prior.
         validators: evidence about the validators of its origin.
-        exact_until: instant up to which a wiki told all its changes; None: none did.
-        requisite: whether it is loaded for the sake of pages, never followed.
+        exact_until: time up to which a wiki reported all its changes; None: none did.
+        requisite: whether other pages need it to be shown; its links are not followed.
     """
 
     page_id: int
@@ -147,16 +147,16 @@ def list_pages(
     after: int = 0,
     limit: int = 100,
 ) -> list[PageRecord]:
-    """Return pages, in a stable order, from the one after `after`.
+    """Return pages in a stable order, after the one in `after`.
 
     Args:
         connection: any.
         site_id: of this site only.
         host_id: of this host only; the order is then that of the URL hashes, for which there is
-            an index, so that a page of a list costs the same at any depth.
+            an index, so that every part of the list costs the same.
         state: in this state only.
         requisites: the requisites instead of the pages proper.
-        after: page_id of the last one already seen.
+        after: page_id of the last one already read.
         limit: the most to return.
     """
     where, bindings, order = ["page_id > ?"], [after], "page_id"
@@ -179,13 +179,13 @@ def list_pages(
 def set_state(
     connection: apsw.Connection, page_id: int, state: PageState, failure: str | None = None
 ) -> bool:
-    """Move a page without a visit (robots, replica verdict).
+    """Set the state of a page without a visit (robots, replica verdict).
 
     Args:
         connection: the writer.
         page_id: the page.
         state: its new state.
-        failure: why, kept as the page's last failure.
+        failure: the reason, kept as the page's last failure.
 
     Returns:
         False if the page is not known.
@@ -214,9 +214,9 @@ class ReadmittedPage(NamedTuple):
 
 
 def readmit(connection: apsw.Connection, origin: str) -> list[ReadmittedPage]:
-    """Take back the pages of an origin that its robots.txt excluded; they are judged anew.
+    """Readmit the pages of an origin that its robots.txt excluded, to be checked again.
 
-    A page that was visited before goes back to `visited`, the others to `discovered`.
+    A page that was visited before becomes `visited`, the others `discovered`.
     """
     rows = connection.execute(
         "UPDATE page SET state = iif(last_visit_at IS NULL, 'discovered', 'visited'),"

@@ -1,9 +1,9 @@
-"""Counters of pages by state, kept on the rows of site and host.
+"""Counters of pages by state, on the rows of site and host.
 
-A status that counts a million page rows would cost a second; these columns answer at once. The
-rule: whoever changes `page.state`, `page.site_id` or adds a page calls `count_moves` in the same
-transaction; requisites are not counted here (`site.requisite_count`). `doctor` compares the
-counters with the truth and repairs them.
+Counting a million page rows for a status would take a second; these columns answer at once. Rule:
+code that adds a page or changes `page.state` or `page.site_id` calls `count_moves` in the same
+transaction. Requisites are not counted here (`site.requisite_count`). `doctor` compares the
+counters with the pages and repairs them.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ Move = tuple[int, int, PageState | None, PageState | None]
 
 
 def count_moves(connection: apsw.Connection, moves: Iterable[Move]) -> None:
-    """Count pages that changed their state, appeared or changed their site."""
+    """Update the counters for pages that were added or changed their state or site."""
     sites: dict[int, list[int]] = defaultdict(lambda: [0] * len(STATES))
     hosts: dict[int, list[int]] = defaultdict(lambda: [0] * len(STATES))
     for site_id, host_id, before, after in moves:

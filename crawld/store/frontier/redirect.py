@@ -1,7 +1,7 @@
-"""A page that has a new name takes its past along: one history, under the new name.
+"""Redirects and losses: transfer history after a permanent redirect, detect mass disappearance.
 
-The old page stays as what it is now, a redirect. Nothing is taken where the new page has copies of
-its own: then two pages have become one, and each keeps its past.
+After a transfer the old page stays as a redirect. Nothing is transferred if the new page has copies
+of its own: then two pages have become one, and each keeps its history.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ AND url_hash = ?2 AND url = ?3 AND site_id = (SELECT site_id FROM page WHERE pag
 AND page_id <> ?4 AND version_id IS NULL AND requisite = 0
 """
 
-# The validators are of the old address and say nothing of the new one.
+# The validators belong to the old URL and do not hold for the new one.
 _GIVE: Final = """
 UPDATE page SET (digest, version_id, last_change_at, change_count, title, cleaned_digest, sketch) =
     (SELECT digest, version_id, last_change_at, change_count, title, cleaned_digest, sketch
@@ -38,16 +38,16 @@ _KEPT_ONE_A_PAGE: Final = ("model", "volatile", "pin", "requisite_use")
 def transfer_history(
     connection: apsw.Connection, page_id: int, target: str, moved_at: float
 ) -> bool:
-    """Give the history of a page to the page of a canonical URL that it moved to.
+    """Transfer the history of a page to the page at its new canonical URL.
 
     Args:
         connection: the writer.
         page_id: the page that moved.
-        target: where to; a page of the same site without copies takes the history over.
-        moved_at: instant of the visit that saw it; that visit stays with the old name.
+        target: its new URL; a page of the same site without copies takes the history.
+        moved_at: time of the visit that found the redirect; that visit stays with the old page.
 
     Returns:
-        Whether there was such a page, and a history to give.
+        Whether there was such a page, and a history to transfer.
     """
     held = connection.execute("SELECT version_id FROM page WHERE page_id = ?", (page_id,)).get
     if held is None:
@@ -79,12 +79,12 @@ ORDER BY changed_at DESC, revision_id DESC LIMIT 1
 
 
 def is_deleted_from_wiki(connection: apsw.Connection, page_id: int, since: float) -> bool:
-    """Return whether the log of its wiki says that a page was deleted and is not restored.
+    """Return whether the log of a page's wiki has a deletion and no later restoration of it.
 
     Args:
         connection: any.
         page_id: the page.
-        since: instant of its last copy, Unix seconds.
+        since: time of its last copy, Unix seconds.
     """
     return bool(connection.execute(_DELETED, (page_id, since)).get == "deletion")
 
@@ -94,14 +94,14 @@ SELECT count(*) FROM page WHERE host_id = ? AND gone_count > 0 AND gone_since > 
 """
 
 VANISH_WINDOW_S: Final = 30 * 86_400.0
-"""Pages that went within so long of each other went at once."""
+"""Pages that disappear within this time of each other count as one event."""
 
 VANISH_MIN_PAGES: Final = 10
-"""Fewer pages are no mass."""
+"""Fewer pages are no mass disappearance."""
 
 
 def is_mass_vanish(connection: apsw.Connection, host_id: int, now: float, max_share: float) -> bool:
-    """Return whether more pages of a host went at once than can be believed.
+    """Return whether so many pages of a host disappeared at once that a fault is likely.
 
     Args:
         connection: any.
@@ -119,7 +119,7 @@ def is_mass_vanish(connection: apsw.Connection, host_id: int, now: float, max_sh
 
 
 def set_vanishing(connection: apsw.Connection, host_id: int, at: float | None) -> None:
-    """Note since when a host is losing pages beyond belief; None: it is not."""
+    """Store since when pages of a host disappear in masses; None: they do not."""
     connection.execute(
         "UPDATE host SET vanishing_since = iif(?1 IS NULL, NULL, coalesce(vanishing_since, ?1))"
         " WHERE host_id = ?2",
@@ -128,7 +128,7 @@ def set_vanishing(connection: apsw.Connection, host_id: int, at: float | None) -
 
 
 def list_vanishing(connection: apsw.Connection) -> dict[str, float]:
-    """Return the hosts whose pages are kept although they vanish, with since when."""
+    """Return the hosts whose disappearing pages are kept, with since when."""
     return dict(
         connection.execute(
             "SELECT host, vanishing_since FROM host WHERE vanishing_since IS NOT NULL"

@@ -1,6 +1,7 @@
-"""URLs that were found and not admitted: how many a host and reason, and the last example.
+"""URLs that were found and not admitted: a count per host and reason, and the last example.
 
-Counts, not lists: a trap makes URLs without end, and one row a (host, reason) is all it may cost.
+Counts, not lists: a trap produces endless URLs, which must cost no more than one row per host and
+reason.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ class Refusal:
         host: host name.
         reason: a word of scope, traps, caps or `collision`.
         example: one of the URLs.
-        at: instant, Unix seconds.
+        at: Unix seconds.
         count: how many.
     """
 
@@ -42,7 +43,7 @@ class RefusalRow(NamedTuple):
 
 
 def record(connection: apsw.Connection, refusals: Iterable[Refusal]) -> None:
-    """Add to the counts, one statement a (host, reason)."""
+    """Add to the counts, with one statement per (host, reason)."""
     merged: dict[tuple[str, str], tuple[int, str, float]] = {}
     for one in refusals:
         before = merged.get((one.host, one.reason), (0, "", 0.0))[0]

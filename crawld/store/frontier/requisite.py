@@ -1,6 +1,6 @@
-"""Which pages need which requisites, so that those that none needs any more are known.
+"""Track requisites per page, to find orphans.
 
-One row a page, with the numbers of all it needs: 8 bytes each, where a table of pairs would take
+One row per page, with the page_ids of all it needs: 8 bytes each, where a table of pairs would take
 five times as much and an index.
 """
 
@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 
 def put_used(connection: apsw.Connection, page_id: int, requisites: Iterable[int]) -> None:
-    """Store what the last copy of a page needs, in place of what the one before needed."""
+    """Store which requisites the last copy of a page needs."""
     packed = np.unique(np.fromiter(requisites, dtype="<i8")).tobytes()
     connection.execute(
         "INSERT OR REPLACE INTO requisite_use (page_id, requisites) VALUES (?, ?)",
@@ -23,7 +23,7 @@ def put_used(connection: apsw.Connection, page_id: int, requisites: Iterable[int
 
 
 def used(connection: apsw.Connection, page_id: int) -> npt.NDArray[np.int64]:
-    """Return the page_ids of what the last copy of a page needs, ascending."""
+    """Return the page_ids of the requisites of a page's last copy, ascending."""
     packed = connection.execute(
         "SELECT requisites FROM requisite_use WHERE page_id = ?", (page_id,)
     ).get

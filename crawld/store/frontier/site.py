@@ -1,4 +1,4 @@
-"""Sites: what the operator configured, numbered, so that pages can belong to it."""
+"""Sites as the operator configured them, with a key for their pages."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import apsw
 
 
 class SiteRow(NamedTuple):
-    """A site as lists show it; `definition` is None once it is no longer configured."""
+    """A site, for lists; `definition` is None once it is no longer configured."""
 
     site_id: int
     name: str
@@ -31,14 +31,14 @@ _ROW = f"SELECT {', '.join(SiteRow._fields)} FROM site"
 def upsert(
     connection: apsw.Connection, name: str, definition: str, *, source: str, at: float
 ) -> int:
-    """Add a site or take its new definition over; return its site_id.
+    """Add a site or update its definition; return its site_id.
 
     Args:
         connection: the writer.
         name: unique name.
         definition: JSON of its configuration.
         source: `config`, `socket` or `command_line`.
-        at: instant, Unix seconds.
+        at: Unix seconds.
     """
     site_id: int = connection.execute(
         "INSERT INTO site (name, definition, source, added_at) VALUES (?, ?, ?, ?)"
@@ -50,7 +50,7 @@ def upsert(
 
 
 def retire(connection: apsw.Connection, name: str) -> bool:
-    """Take a site out of service; its pages are kept and not visited. False if not known."""
+    """Retire a site; its pages are kept and not visited. Return False if it is not known."""
     connection.execute(
         "UPDATE site SET definition = NULL WHERE name = ? AND definition IS NOT NULL", (name,)
     )
@@ -58,7 +58,7 @@ def retire(connection: apsw.Connection, name: str) -> bool:
 
 
 def set_paused(connection: apsw.Connection, name: str, paused: bool) -> bool:
-    """Pause or resume a site; False if it is not known."""
+    """Pause or resume a site; return False if it is not known."""
     connection.execute("UPDATE site SET paused = ? WHERE name = ?", (paused, name))
     return connection.changes() > 0
 
@@ -70,7 +70,7 @@ def by_name(connection: apsw.Connection, name: str) -> SiteRow | None:
 
 
 def list_sites(connection: apsw.Connection, *, retired: bool = False) -> list[SiteRow]:
-    """Return the sites in the order they were added, those out of service only on demand."""
+    """Return the sites in the order they were added, retired ones only on demand."""
     where = "" if retired else " WHERE definition IS NOT NULL"
     return [_row(row) for row in connection.execute(f"{_ROW}{where} ORDER BY site_id")]
 

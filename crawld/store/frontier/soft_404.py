@@ -1,4 +1,4 @@
-"""What origins answer for a path that nobody ever had."""
+"""Responses of origins to a path that never existed, to recognize soft 404s."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from crawld.core.soft_404 import Soft404Probe
 
 
 def get(connection: apsw.Connection, origin_id: int) -> Soft404Probe | None:
-    """Return what an origin answered, None if it was never asked."""
+    """Return the last probe of an origin, None if there was none."""
     row = connection.execute(
         "SELECT probed_at, sketch, redirect_url FROM absence WHERE origin_id = ?", (origin_id,)
     ).fetchone()
@@ -16,7 +16,7 @@ def get(connection: apsw.Connection, origin_id: int) -> Soft404Probe | None:
 
 
 def put(connection: apsw.Connection, origin: str, probe: Soft404Probe, status: int | None) -> None:
-    """Store what an origin answered, in place of what it answered before."""
+    """Store a probe of an origin in place of the last one."""
     connection.execute(
         "INSERT OR REPLACE INTO absence (origin_id, probed_at, status, sketch, redirect_url)"
         " SELECT origin_id, ?, ?, ?, ? FROM origin WHERE origin = ?",

@@ -1,4 +1,4 @@
-"""How many bytes a month the sites on metered lines took."""
+"""Bytes received per month by sites on metered lines."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import apsw
 
 
 class ReceivedBytes(NamedTuple):
-    """Bytes that one request of a site took.
+    """Bytes received by one request of a site.
 
     Attributes:
         site_id: the site.
