@@ -6,13 +6,13 @@ import json
 import sys
 from pathlib import Path
 
-from crawld.cli.output import counted
 from crawld.config.checks import SiteSeeds
 from crawld.config.derive import user_agent
 from crawld.config.load import LoadedConfig, load
 from crawld.config.model import Config
 from crawld.config.site import SiteConfig
 from crawld.config.template import template
+from crawld.core.display import plural
 from crawld.errors import EXIT_OK, EXIT_OPERATOR, ConfigError
 
 HOSTS_SHOWN = 5
@@ -72,7 +72,7 @@ def _print_summary(loaded: LoadedConfig) -> None:
         hosts = sorted(seeds.hosts.union(site.hosts))
         more = f" and {len(hosts) - HOSTS_SHOWN} more" if len(hosts) > HOSTS_SHOWN else ""
         at_least = "" if seeds.is_complete else "at least "
-        print(f"site        {site.name}: {at_least}{counted(seeds.count, 'seed')} on", end=" ")
+        print(f"site        {site.name}: {at_least}{plural(seeds.count, 'seed')} on", end=" ")
         print(f"{', '.join(hosts[:HOSTS_SHOWN])}{more}, {_delay_s(config, site):g} s apart")
     for warning in loaded.warnings:
         print(f"warning     {warning}")

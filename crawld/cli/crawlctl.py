@@ -13,7 +13,6 @@ import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Any, TypeVar, cast, get_type_hints
 from urllib.parse import quote
@@ -25,6 +24,7 @@ from rich.console import RenderableType
 from crawld.cli import forecast, hints, history, jobs, replicas, retention, tables
 from crawld.cli.client import Client, socket_path
 from crawld.cli.output import console, with_exit_code
+from crawld.core.display import iso_text
 from crawld.core.page import Outcome, PageState
 from crawld.daemon.api.schemas import status as models
 from crawld.errors import EXIT_OK, EXIT_OPERATOR
@@ -317,8 +317,7 @@ def _print_visits(answer: bytes, *, as_json: bool) -> int | None:
         if as_json:
             print(visit.model_dump_json())
         else:
-            at = datetime.fromtimestamp(visit.visited_at, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-            out.print(tables.log_line(visit, at), soft_wrap=True)
+            out.print(tables.log_line(visit, iso_text(visit.visited_at)), soft_wrap=True)
     sys.stdout.flush()
     return visits[-1].visit_id if visits else None
 

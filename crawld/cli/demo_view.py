@@ -15,9 +15,10 @@ import trio
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from crawld.cli.output import count_text, duration_text, size_text, sparkline
+from crawld.cli.output import sparkline
 from crawld.cli.progress_view import PAUSE_TEXTS, PHASE_TEXTS, RateMeter
 from crawld.cli.tables import LOG_HEADINGS, counts_text, facts, log_row, table
+from crawld.core.display import count_text, duration_text, size_text
 from crawld.core.page import Outcome
 from crawld.daemon.api.views import visit_status
 from crawld.daemon.daemon import Daemon

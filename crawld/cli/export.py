@@ -13,8 +13,9 @@ from pathlib import Path
 
 from crawld.cli.formats import ExportFormat
 from crawld.cli.offline import progress_bar
-from crawld.cli.output import clean, count_text, json_text, size_text
 from crawld.core.timestamps import parse_timestamp
+from crawld.cli.output import clean, json_text
+from crawld.core.display import count_text, size_text
 from crawld.errors import EXIT_INCOMPLETE, EXIT_OK, OperatorError
 from crawld.export.source import ExportResult, Progress
 

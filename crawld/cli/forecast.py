@@ -11,7 +11,8 @@ from rich.console import Group, RenderableType
 
 from crawld.cli import tables
 from crawld.cli.history import Call
-from crawld.cli.output import clean, count_text, counted, duration_text
+from crawld.cli.output import clean
+from crawld.core.display import count_text, duration_text, plural
 from crawld.daemon.api.schemas.forecast import Forecast, ForecastPoint, ForecastTarget
 
 
@@ -47,7 +48,7 @@ def forecast_text(value: Forecast) -> RenderableType:
     kind = "as learnt" if hints.learnt else "supposed"
     known = f"{count_text(value.exact)} of {count_text(value.sampled)} pages looked at"
     lines = [
-        f"{counted(value.pages, 'page')} on {counted(value.hosts, 'host')}; {known} have an exact"
+        f"{plural(value.pages, 'page')} on {plural(value.hosts, 'host')}; {known} have an exact"
         " history, the others the rate of their model.",
         f"Hints ({kind}): {duration_text(hints.lag_s)} late, {hints.missed_share:.0%} of changes"
         f" missed, {1.0 - hints.trust:.0%} of hints false.",

@@ -11,9 +11,10 @@ from collections.abc import Callable
 from rich.console import RenderableType
 
 from crawld.cli.history import Call
-from crawld.cli.output import ago_text, clean, count_text, duration_text
+from crawld.cli.output import clean
 from crawld.cli.tables import table
 from crawld.daemon.api.schemas.hints import HintSourceStatus
+from crawld.core.display import ago_text, count_text, duration_text
 
 
 def mount(command: Callable[[Callable[..., int | None]], object]) -> None:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable, Iterable, Sequence
-from datetime import UTC, datetime
 from typing import Annotated, Protocol, TypeVar
 
 import typer
@@ -18,8 +17,9 @@ from rich.text import Text
 
 from crawld.cli import tables
 from crawld.cli.client import Client
-from crawld.cli.output import clean, count_text, duration_text, size_text
+from crawld.cli.output import clean
 from crawld.core.content.words import Op
+from crawld.core.display import count_text, duration_text, iso_text, size_text
 from crawld.daemon.api.schemas.history import Diff, DiffHunk, DiffPiece, History, VersionDetail
 from crawld.daemon.api.schemas.status import PageDetail, VersionStatus
 
@@ -118,9 +118,9 @@ def diff(
     call.show(answer, Diff, lambda value: diff_text(value, colour=colour))
 
 
-def _instant_text(at: float) -> str:
+def _time_text(at: float) -> str:
     try:
-        return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        return iso_text(at)
     except (ValueError, OverflowError, OSError):
         return f"{at:g}"
 
@@ -145,7 +145,7 @@ def history_table(history: History, now: float) -> RenderableType:
 def _row(version: VersionStatus, end: float) -> Sequence[str]:
     return (
         str(version.version_id),
-        _instant_text(version.visited_at),
+        _time_text(version.visited_at),
         duration_text(max(end - version.visited_at, 0.0)),
         str(version.status),
         size_text(version.size_bytes),
@@ -162,8 +162,8 @@ def version_table(version: VersionDetail) -> RenderableType:
         [
             ("url", clean(version.url)),
             ("version", str(version.version_id)),
-            ("seen", _instant_text(version.visited_at)),
-            ("superseded", "not yet" if until is None else _instant_text(until)),
+            ("seen", _time_text(version.visited_at)),
+            ("superseded", "not yet" if until is None else _time_text(until)),
             ("answer", line.strip()),
             ("type", clean(version.content_type) or None),
             ("charset", clean(version.charset) or None),
@@ -207,7 +207,7 @@ def _noise_text(blocks: int) -> str:
 
 
 def _copy_text(copy: VersionStatus) -> str:
-    return f"version {copy.version_id} of {_instant_text(copy.visited_at)}"
+    return f"version {copy.version_id} of {_time_text(copy.visited_at)}"
 
 
 def _hunk(hunk: DiffHunk, *, colour: bool) -> Iterable[RenderableType]:

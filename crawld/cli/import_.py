@@ -8,7 +8,8 @@ from pathlib import Path
 
 from crawld.cli.formats import ImportFormat
 from crawld.cli.offline import progress_bar
-from crawld.cli.output import clean, count_text, json_text
+from crawld.cli.output import clean, json_text
+from crawld.core.display import count_text
 from crawld.errors import EXIT_INCOMPLETE, EXIT_OK, OperatorError
 from crawld.export.importer import ImportResult, import_urls, import_warc
 from crawld.export.source import Progress

@@ -14,8 +14,9 @@ import typer
 from rich.console import RenderableType
 
 from crawld.cli.history import Call
-from crawld.cli.output import ago_text, clean, count_text, duration_text
+from crawld.cli.output import clean
 from crawld.cli.tables import table
+from crawld.core.display import ago_text, count_text, duration_text
 from crawld.daemon.api.schemas import status
 from crawld.daemon.api.schemas.audit import FreshnessStatus
 

@@ -15,19 +15,12 @@ from rich.file_proxy import FileProxy
 from rich.live import Live
 
 from crawld.cli.logs import configure_logs
-from crawld.cli.output import (
-    clean,
-    console,
-    count_text,
-    counted,
-    duration_text,
-    json_text,
-    size_text,
-)
+from crawld.cli.output import clean, console, json_text
 from crawld.cli.progress_view import RateMeter, mirror_view, progress_fields, read_progress
 from crawld.cli.summary import EXAMPLES, MirrorSummary, read_summary
 from crawld.config.checks import check_config
 from crawld.config.command_line import from_command_line
+from crawld.core.display import count_text, duration_text, plural, size_text
 from crawld.daemon.daemon import Daemon, Start
 from crawld.daemon.run import run_daemon
 from crawld.errors import EXIT_INCOMPLETE, EXIT_OK
@@ -172,7 +165,7 @@ def summary_text(summary: Mapping[str, Any], examples: Sequence[tuple[str, str]]
     """Return the summary for a person, with a few of the pages that failed."""
     pages, visits = summary["pages"], summary["visits"]
     lines = [
-        f"{summary['db']}: {counted(pages.get('visited', 0), 'page')} visited,"
+        f"{summary['db']}: {plural(pages.get('visited', 0), 'page')} visited,"
         f" {count_text(summary['failed'])} of them failed,"
         f" {count_text(summary['held_back'])} never visited,"
         f" {count_text(pages.get('excluded', 0))} excluded by robots.txt",

@@ -12,9 +12,10 @@ import trio
 from rich.console import Group, RenderableType
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from crawld.cli.output import console, count_text, counted, json_text, size_text
+from crawld.cli.output import console, json_text
 from crawld.cli.retention import purge_table
 from crawld.cli.tables import table
+from crawld.core.display import count_text, plural, size_text
 from crawld.core.url import canonicalize
 from crawld.daemon.api.schemas.retention import PurgeReport, PurgeStatus
 from crawld.daemon.clock import Clock
@@ -158,7 +159,7 @@ def report_table(db: Path, report: Report, warning: str | None) -> RenderableTyp
         )
         parts += ["", table(("table", "rows", "size", "unused"), rows)]
         empty = [each.bytes for each in report.space if not each.rows]
-        parts.append(f"{counted(len(empty), 'empty table')}: {size_text(sum(empty))}")
+        parts.append(f"{plural(len(empty), 'empty table')}: {size_text(sum(empty))}")
         parts.append(f"free inside the file: {size_text(report.free_bytes)}")
     return Group(*parts)
 

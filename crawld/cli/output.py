@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import functools
 import json
-import math
 import os
 import sys
 import unicodedata
@@ -29,7 +28,6 @@ EXIT_INTERRUPTED = 130
 PIPED_COLUMNS = 1000
 """Width of what is piped: a program or a file has no margin to keep."""
 
-_SIZES = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
 _BARS = "▁▂▃▄▅▆▇█"
 
 
@@ -44,51 +42,6 @@ def clean(text: str | None) -> str:
 
 def _is_control(character: str) -> bool:
     return unicodedata.category(character) in ("Cc", "Cf", "Cs", "Zl", "Zp")
-
-
-def count_text(n: int) -> str:
-    """Return a number with its thousands apart."""
-    return f"{n:,}"
-
-
-def counted(n: int, one: str) -> str:
-    """Return a number of things: `1 seed`, `2 seeds`."""
-    return f"{count_text(n)} {one}{'' if n == 1 else 's'}"
-
-
-def size_text(size_bytes: float) -> str:
-    """Return a size in the unit that leaves one to four digits."""
-    size = float(size_bytes)
-    for unit in _SIZES[:-1]:
-        if size < 1023.5:
-            return f"{size:.0f} {unit}" if unit == "B" or size >= 99.95 else f"{size:.1f} {unit}"
-        size /= 1024
-    return f"{size:.1f} {_SIZES[-1]}"
-
-
-def duration_text(seconds: float | None) -> str:
-    """Return a duration in its two largest units; empty without one."""
-    if seconds is None:
-        return ""
-    if math.isinf(seconds):
-        return "for ever"
-    if seconds < 0.9995:
-        return f"{max(seconds, 0.0) * 1000:.0f} ms"
-    if seconds < 59.95:
-        return f"{seconds:.1f} s" if seconds < 9.95 else f"{seconds:.0f} s"
-    minutes, rest_s = divmod(round(seconds), 60)
-    if minutes < 60:
-        return f"{minutes} min {rest_s:02d} s" if minutes < 10 else f"{minutes} min"
-    hours, rest_min = divmod(minutes, 60)
-    if hours < 24:
-        return f"{hours} h {rest_min:02d} min"
-    days, rest_h = divmod(hours, 24)
-    return f"{days} d {rest_h} h" if days < 10 else f"{days} d"
-
-
-def ago_text(at: float | None, now: float) -> str:
-    """Return how long ago an instant was; `never` without one."""
-    return "never" if at is None else f"{duration_text(max(now - at, 0.0))} ago"
 
 
 def sparkline(values: Sequence[float]) -> str:

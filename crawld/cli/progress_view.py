@@ -11,8 +11,8 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from crawld.cli.output import count_text, duration_text, size_text
 from crawld.cli.tables import counts_text, next_slot_text, table
+from crawld.core.display import count_text, duration_text, size_text
 from crawld.core.page import Outcome, PageState
 from crawld.daemon.api.schemas.status import HostStatus
 from crawld.daemon.api.views import host_status

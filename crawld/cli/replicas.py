@@ -13,7 +13,8 @@ from rich.text import Text
 
 from crawld.cli import tables
 from crawld.cli.history import Call
-from crawld.cli.output import ago_text, clean, count_text, duration_text
+from crawld.cli.output import clean
+from crawld.core.display import ago_text, count_text, duration_text
 from crawld.daemon.api.schemas.replicas import PairStatus, Replicas, ReplicaStatus
 from crawld.daemon.api.schemas.status import Done
 

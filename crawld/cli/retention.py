@@ -12,7 +12,8 @@ from rich.console import Group, RenderableType
 
 from crawld.cli import tables
 from crawld.cli.history import Call, When
-from crawld.cli.output import ago_text, clean, count_text, size_text
+from crawld.cli.output import clean
+from crawld.core.display import ago_text, count_text, size_text
 from crawld.daemon.api.schemas.retention import PinStatus, PurgeReport, PurgeStatus, QuotaStatus
 from crawld.daemon.api.schemas.status import Done
 

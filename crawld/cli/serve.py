@@ -14,8 +14,9 @@ import trio
 from pydantic import TypeAdapter, ValidationError
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from crawld.cli.output import console, count_text, json_text
 from crawld.config.values import HostPattern, parse_listen
+from crawld.cli.output import console, json_text
+from crawld.core.display import count_text
 from crawld.errors import EXIT_OK, OperatorError, StoreError
 from crawld.net.network import SystemNetwork
 from crawld.store.engine import migrate

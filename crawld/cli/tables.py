@@ -10,8 +10,9 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from crawld.cli.output import ago_text, clean, count_text, counted, duration_text, size_text
+from crawld.cli.output import clean
 from crawld.core.change.classes import DAY_S
+from crawld.core.display import ago_text, count_text, duration_text, plural, size_text
 from crawld.core.page import Outcome, PageState
 from crawld.daemon.api.schemas import status as models
 from crawld.daemon.api.schemas.audit import FreshnessStatus
@@ -115,7 +116,7 @@ def _freshness_fact(found: FreshnessStatus) -> tuple[str, str]:
     """Return a line of the status: how fresh the copies of a site, or of a host of it, are."""
     of = f"fresh {found.site}" if found.host is None else f"  {found.host}"
     days = math.ceil((time.time() - found.since) / DAY_S)
-    audits = f"{counted(found.audits, 'audit')} within {counted(days, 'day')}"
+    audits = f"{plural(found.audits, 'audit')} within {plural(days, 'day')}"
     return of, f"{freshness_text(found)}; {audits}"
 
 

@@ -11,13 +11,13 @@ import gzip
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import IO, Any, BinaryIO, cast
 from xml.sax.saxutils import escape
 
 import apsw
 
+from crawld.core.display import iso_text
 from crawld.export.atomic_file import atomic_file
 from crawld.export.source import ExportResult, Progress, no_progress, open_source
 from crawld.store.mirror import rows, walk
@@ -115,10 +115,9 @@ def _page(
 
 
 def _revision(revision: Revision) -> str:
-    at = datetime.fromtimestamp(revision.changed_at, UTC)
     return _REVISION.format(
         id=revision.revision_id,
-        time=at.strftime("%Y-%m-%dT%H:%M:%SZ"),
+        time=iso_text(revision.changed_at),
         size=revision.size_bytes or 0,
     )
 

@@ -21,6 +21,7 @@ import apsw
 from crawld.core.content import media
 from crawld.core.content.rewrite import Locate, charset_after, rewrite_css, rewrite_html
 from crawld.core.content.url_kind import UrlKind
+from crawld.core.display import iso_text
 from crawld.core.page import PageState
 from crawld.core.url import parse, url_hash
 from crawld.store.mirror import lookup
@@ -33,7 +34,7 @@ from crawld.store.versions.version import VersionRow
 from crawld.web import security
 from crawld.web.address import MirrorAddress, mirror_path
 from crawld.web.attribution import read_attribution
-from crawld.web.pages import banner, iso_text, missing_page
+from crawld.web.pages import banner, missing_page
 from crawld.web.reply import (
     Header,
     Reply,

@@ -7,7 +7,6 @@ other people's pages, whose styles must not reach it, and whose places it must n
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import UTC, datetime
 from html import escape
 from pathlib import Path
 from typing import Final
@@ -15,6 +14,7 @@ from typing import Final
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from crawld.store.mirror.lookup import PageLookup, SiteSummary
+from crawld.core.display import duration_text, iso_text, size_text, time_text
 from crawld.web import security
 from crawld.web.address import MirrorAddress, mirror_path, readable_url
 from crawld.web.attribution import Attribution
@@ -41,34 +41,6 @@ _BOLD_STYLE = "all:initial;font:inherit;font-weight:bold"
 _LINK_STYLE = "all:initial;font:inherit;color:#004488;text-decoration:underline;cursor:pointer"
 
 
-def time_text(at: float | None) -> str:
-    """Return an instant for a reader; `never` without one."""
-    return "never" if at is None else datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%d %H:%M UTC")
-
-
-def iso_text(at: float) -> str:
-    """Return an instant for programs."""
-    return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-
-
-def age_text(age_s: float | None) -> str:
-    """Return how long ago something was, in its largest unit."""
-    if age_s is None:
-        return ""
-    for unit, unit_s in (("day", 86_400.0), ("hour", 3_600.0), ("minute", 60.0)):
-        if age_s >= unit_s:
-            count = round(age_s / unit_s)
-            return f"{count} {unit}{'s' if count != 1 else ''}"
-    return f"{age_s:.0f} seconds"
-
-
-def size_text(size_bytes: int) -> str:
-    """Return a size for a reader."""
-    if size_bytes < 1024:
-        return f"{size_bytes} B"
-    return f"{size_bytes / 1024:.0f} KiB" if size_bytes < 2**20 else f"{size_bytes / 2**20:.1f} MiB"
-
-
 def _environment() -> Environment:
     made = Environment(
         loader=FileSystemLoader(_TEMPLATES),
@@ -78,7 +50,7 @@ def _environment() -> Environment:
         lstrip_blocks=True,
     )
     made.filters |= {
-        "age": age_text,
+        "age": duration_text,
         "iso": iso_text,
         "readable": readable_url,
         "size": size_text,

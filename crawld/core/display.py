@@ -1,0 +1,70 @@
+"""Counts, sizes, durations and times as text for people, for the command line and the web.
+
+Every time is UTC.
+"""
+
+from __future__ import annotations
+
+import math
+from datetime import UTC, datetime
+
+_SIZES = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
+
+
+def count_text(n: int) -> str:
+    """Return a number with thousands separators."""
+    return f"{n:,}"
+
+
+def plural(n: int, noun: str) -> str:
+    """Return a count with its noun: `1 seed`, `2 seeds`."""
+    return f"{count_text(n)} {noun}{'' if n == 1 else 's'}"
+
+
+def size_text(size_bytes: float) -> str:
+    """Return a size in the binary unit that leaves one to four digits."""
+    size = float(size_bytes)
+    for unit in _SIZES[:-1]:
+        if size < 1023.5:
+            return f"{size:.0f} {unit}" if unit == "B" or size >= 99.95 else f"{size:.1f} {unit}"
+        size /= 1024
+    return f"{size:.1f} {_SIZES[-1]}"
+
+
+def duration_text(seconds: float | None) -> str:
+    """Return a duration in its two largest units; empty for None."""
+    if seconds is None:
+        return ""
+    if math.isinf(seconds):
+        return "forever"
+    if seconds < 0.9995:
+        return f"{max(seconds, 0.0) * 1000:.0f} ms"
+    if seconds < 59.95:
+        return f"{seconds:.1f} s" if seconds < 9.95 else f"{seconds:.0f} s"
+    minutes, rest_s = divmod(round(seconds), 60)
+    if minutes < 60:
+        return f"{minutes} min {rest_s:02d} s" if minutes < 10 else f"{minutes} min"
+    hours, rest_min = divmod(minutes, 60)
+    if hours < 24:
+        return f"{hours} h {rest_min:02d} min"
+    days, rest_h = divmod(hours, 24)
+    return f"{days} d {rest_h} h" if days < 10 else f"{days} d"
+
+
+def ago_text(at: float | None, now: float) -> str:
+    """Return how long ago a time was; `never` for None."""
+    return "never" if at is None else f"{duration_text(max(now - at, 0.0))} ago"
+
+
+def time_text(at: float | None) -> str:
+    """Return a time for people, to the minute; `never` for None."""
+    return "never" if at is None else datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%d %H:%M UTC")
+
+
+def iso_text(at: float) -> str:
+    """Return a time in ISO 8601, to the second.
+
+    >>> iso_text(0.0)
+    '1970-01-01T00:00:00Z'
+    """
+    return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
