@@ -1,4 +1,4 @@
-"""`crawld check-config` and `crawld init`: read a config without running it; write one to edit."""
+"""`crawld check-config` and `crawld init`: check a config; write a template."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ HOSTS_SHOWN = 5
 
 
 def check_config(path: Path, *, as_json: bool = False) -> int:
-    """Check a config, print what it comes to; return 0 where it holds, 2 where it does not."""
+    """Check a config and print its effect; return 0 if it is valid, else 2."""
     try:
         loaded = load(path)
     except ConfigError as error:
@@ -36,7 +36,7 @@ def check_config(path: Path, *, as_json: bool = False) -> int:
 
 
 def config_summary(loaded: LoadedConfig) -> dict[str, object]:
-    """Return what a config comes to, as JSON types."""
+    """Return the effect of a config as JSON types."""
     config = loaded.config
     return {
         "valid": True,
@@ -76,14 +76,14 @@ def _print_summary(loaded: LoadedConfig) -> None:
         print(f"{', '.join(hosts[:HOSTS_SHOWN])}{more}, {_delay_s(config, site):g} s apart")
     for warning in loaded.warnings:
         print(f"warning     {warning}")
-    print("the config holds")
+    print("the config is valid")
 
 
 def init(directory: Path) -> int:
-    """Write `crawld.toml` into a directory to start from, and return the exit code.
+    """Write a template `crawld.toml` into a directory and return the exit code.
 
     Raises:
-        ConfigError: the file exists already, or cannot be written.
+        ConfigError: the file exists or cannot be written.
     """
     path = directory / "crawld.toml"
     try:
@@ -91,8 +91,8 @@ def init(directory: Path) -> int:
         with path.open("x", encoding="utf-8") as file:
             file.write(template())
     except FileExistsError:
-        raise ConfigError(f"{path} exists; it is left as it is", hint="name another DIR") from None
+        raise ConfigError(f"{path} exists", hint="give another DIR") from None
     except OSError as error:
         raise ConfigError(f"cannot write {path}: {error.strerror}") from None
-    print(f"wrote {path}: set contact and a [[site]], then crawld check-config {path}")
+    print(f"wrote {path}; set contact and a [[site]], then run: crawld check-config {path}")
     return EXIT_OK

@@ -1,4 +1,4 @@
-"""The client side of the control socket."""
+"""A client of the control socket."""
 
 from __future__ import annotations
 
@@ -13,25 +13,25 @@ SOCKET_VARIABLE = "CRAWLD_SOCKET"
 DEFAULT_SOCKET = Path("crawld.sock")
 
 TIMEOUT_S = 60.0
-"""How long a question may take; a command that waits for fetches takes as long as it takes."""
+"""Timeout of a request; a command that waits for fetches reads without a limit."""
 
 
 def socket_path(socket: Path | None, db: Path | None) -> Path:
-    """Return where the control socket should be.
+    """Return the path of the control socket.
 
     Args:
-        socket: the one named on the command line.
-        db: the database named there; the daemon's socket lies beside it.
+        socket: `--socket`; comes first, then the environment variable `CRAWLD_SOCKET`.
+        db: `--db`; the default socket lies next to the database.
     """
     if socket is not None:
         return socket
-    if named := os.environ.get(SOCKET_VARIABLE):
-        return Path(named)
+    if from_environment := os.environ.get(SOCKET_VARIABLE):
+        return Path(from_environment)
     return DEFAULT_SOCKET if db is None else db.with_suffix(".sock")
 
 
 class Client:
-    """A connection to one daemon; use it as a context manager."""
+    """A connection to one daemon; a context manager."""
 
     def __init__(self, socket: Path) -> None:
         self.socket = socket
@@ -49,60 +49,60 @@ class Client:
         self._http.close()
 
     def get(self, path: str, **query: object) -> bytes:
-        """Ask, and return the JSON of the answer; parameters that are None are left out.
+        """Send a GET request and return the response body; parameters of None are left out.
 
         Raises:
-            UnreachableError: no daemon answers.
-            OperatorError: the daemon refuses.
+            UnreachableError: no daemon responds.
+            OperatorError: the daemon refuses the request.
         """
-        given = {name: str(value) for name, value in query.items() if value is not None}
-        return self._send(self._http.build_request("GET", path, params=given))
+        params = {name: str(value) for name, value in query.items() if value is not None}
+        return self._send(self._http.build_request("GET", path, params=params))
 
     def post(self, path: str, form: dict[str, object], *, patient: bool = False) -> bytes:
-        """Command, and return the JSON of the answer.
+        """Send a POST request and return the response body.
 
         Args:
-            path: which command.
-            form: its arguments; those that are None are left out.
-            patient: whether to wait without a limit, as for a drain.
+            path: the command.
+            form: its arguments; those of None are left out.
+            patient: read without a timeout, as for a drain.
 
         Raises:
-            UnreachableError: no daemon answers.
-            OperatorError: the daemon refuses.
+            UnreachableError: no daemon responds.
+            OperatorError: the daemon refuses the request.
         """
-        given = {name: value for name, value in form.items() if value is not None}
+        content = {name: value for name, value in form.items() if value is not None}
         timeout = httpx.Timeout(TIMEOUT_S, read=None) if patient else httpx.Timeout(TIMEOUT_S)
-        return self._send(self._http.build_request("POST", path, json=given, timeout=timeout))
+        return self._send(self._http.build_request("POST", path, json=content, timeout=timeout))
 
     def _send(self, request: httpx.Request) -> bytes:
         try:
-            answer = self._http.send(request)
+            response = self._http.send(request)
         except httpx.ConnectError as error:
             raise self._unreachable(error) from error
         except httpx.TimeoutException as error:
             raise UnreachableError(
-                f"the daemon on {self.socket} does not answer", hint="look at its log"
+                f"the daemon on {self.socket} does not respond", hint="see its log"
             ) from error
         except httpx.TransportError as error:
             raise UnreachableError(
-                f"what answers on {self.socket} went away or is no crawld: {error}",
-                hint="name the daemon's socket: --socket PATH",
+                f"{self.socket} is not the socket of a crawld daemon, or it closed: {error}",
+                hint="give the socket of the daemon: --socket PATH",
             ) from error
-        if answer.is_success:
-            return answer.content
-        raise response_error(answer.status_code, answer.content)
+        if response.is_success:
+            return response.content
+        raise response_error(response.status_code, response.content)
 
     def _unreachable(self, error: httpx.ConnectError) -> UnreachableError:
         cause = _system_error(error)
         if isinstance(cause, PermissionError):
-            hint = "only its owner and the group [daemon] socket_group may use it"
+            hint = "only the owner and the group in [daemon] socket_group may use it"
         else:
             hint = (
                 "start one: crawld run -c FILE, or crawld mirror URL; "
-                f"or name its socket: --socket PATH, --db FILE or {SOCKET_VARIABLE}"
+                f"or give its socket: --socket PATH, --db FILE or {SOCKET_VARIABLE}"
             )
         why = f" ({cause.strerror or cause})" if cause else ""
-        return UnreachableError(f"no daemon answers on {self.socket}{why}", hint=hint)
+        return UnreachableError(f"no daemon responds on {self.socket}{why}", hint=hint)
 
 
 def _system_error(error: BaseException | None) -> OSError | None:
@@ -112,18 +112,19 @@ def _system_error(error: BaseException | None) -> OSError | None:
 
 
 def response_error(status: int, body: bytes) -> CrawldError:
-    """Return the error that a status and its body stand for."""
+    """Return the error for the status and the body of a failed request."""
     text, hint = _read_problem(body)
     if status in (404, 422):
-        hint = ""  # it speaks to those who write programs
+        hint = ""  # such hints are for programmers, not operators
     if status >= 500 and status != 503:
         return CrawldError(
-            f"the daemon failed at it (status {status}): {text}", hint="its log says where"
+            f"the daemon failed (status {status}): {text}", hint="its log has the traceback"
         )
-    return OperatorError(text or f"refused with status {status}", hint=hint)
+    return OperatorError(text or f"the daemon refused with status {status}", hint=hint)
 
 
 def _read_problem(body: bytes) -> tuple[str, str]:
+    """Return the message and the hint of an error response."""
     try:
         problem = httpx.Response(200, content=body).json()
     except ValueError:
@@ -131,7 +132,7 @@ def _read_problem(body: bytes) -> tuple[str, str]:
     if not isinstance(problem, dict):
         return str(problem), ""
     if isinstance(details := problem.get("detail"), list):
-        # a form that does not fit: pydantic's list of places and reasons
+        # a form that fails validation: pydantic's list of fields and messages
         lines = [f"{'.'.join(map(str, each['loc'][1:]))}: {each['msg']}" for each in details]
         return "\n".join(lines), ""
     return str(problem.get("error", problem)), str(problem.get("hint", ""))

@@ -1,7 +1,7 @@
-"""`crawlctl`: steer a running crawld over its control socket.
+"""`crawlctl`: control a running crawld over its socket.
 
-Every command prints a table for people, or with `--json` what the daemon said. The three options
-that all commands share may stand before the command or behind it.
+Every command prints a table, or with `--json` the daemon's response. The three global options may
+stand before or after the command.
 """
 
 from __future__ import annotations
@@ -12,73 +12,49 @@ import inspect
 import sys
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, TypeVar, cast, get_type_hints
+from typing import Annotated, Any, cast, get_type_hints
 from urllib.parse import quote
 
 import typer
 from pydantic import TypeAdapter
-from rich.console import RenderableType
 
 from crawld.cli import forecast, hints, history, jobs, replicas, retention, tables
 from crawld.cli.client import Client, socket_path
 from crawld.cli.output import console, with_exit_code
+from crawld.cli.session import Session
 from crawld.core.display import iso_text
 from crawld.core.page import Outcome, PageState
 from crawld.daemon.api.schemas import status as models
 from crawld.errors import EXIT_OK, EXIT_OPERATOR
 
-T = TypeVar("T")
-
 FOLLOW_INTERVAL_S = 0.5
-"""How often a log that is followed is asked for more."""
+"""Time between two polls of `log --follow`."""
 
 FOLLOW_LIMIT = 1000
-"""Visits asked for at a time then."""
+"""Visits per poll."""
 
 Socket = Annotated[
     Path | None,
     typer.Option(
         "--socket",
-        help="The control socket. Else: CRAWLD_SOCKET, beside --db, ./crawld.sock.",
+        help="Control socket. Default: CRAWLD_SOCKET, next to --db, or ./crawld.sock.",
         show_default=False,
     ),
 ]
 Db = Annotated[
     Path | None,
-    typer.Option("--db", help="The daemon's database.", show_default=False),
+    typer.Option("--db", help="Database of the daemon.", show_default=False),
 ]
-Json = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 GLOBAL_OPTIONS = {"socket": Socket, "db": Db, "json_out": Json}
 
 app = typer.Typer(
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
-    help="Steer a running crawld.",
+    help="Control a running crawld.",
 )
-
-
-@dataclass(frozen=True, slots=True)
-class Call:
-    """One command on its way: whom to ask and how to answer."""
-
-    client: Client
-    as_json: bool
-
-    def show(self, answer: bytes, kind: type[T], render: Callable[[T], RenderableType]) -> T:
-        """Print an answer as it came, or as a table; return what it says."""
-        value = TypeAdapter(kind).validate_json(answer)
-        if self.as_json:
-            print(answer.decode())
-        else:
-            console().print(render(value))
-        return value
-
-    def tell(self, answer: bytes) -> None:
-        """Print what was done."""
-        self.show(answer, models.Done, lambda done: done.done)
 
 
 @app.callback()
@@ -89,31 +65,32 @@ def global_options(
     db: Db = None,
     json_out: Json = False,
 ) -> None:
-    """Steer a running crawld."""
+    """Control a running crawld."""
     context.obj = (socket, db, json_out)
 
 
 def command(function: Callable[..., int | None]) -> Callable[..., None]:
-    """Make a function a command that is given a `Call`, with the options all commands share."""
+    """Register a function of a `Session` as a command with the global options."""
 
     @functools.wraps(function)
     def run(context: typer.Context, **given: object) -> int | None:
+        # An option after the command overrides the same option before it.
         common = [
             given.pop(name) or before
             for name, before in zip(GLOBAL_OPTIONS, context.obj, strict=True)
         ]
         socket, db, json_out = cast("tuple[Path | None, Path | None, bool]", common)
         with Client(socket_path(socket, db)) as client:
-            return function(Call(client, json_out), **given)
+            return function(Session(client, json_out), **given)
 
     _set_signature(run, function)
-    ended = with_exit_code(run)
-    app.command()(ended)
-    return ended
+    registered = with_exit_code(run)
+    app.command()(registered)
+    return registered
 
 
 def _set_signature(run: Callable[..., object], function: Callable[..., object]) -> None:
-    """Give a command the parameters of its function, and those that all commands share."""
+    """Give a command the parameters of its function and the global options."""
     annotations = get_type_hints(function, include_extras=True)
     own = [
         each.replace(annotation=annotations[each.name])
@@ -132,93 +109,100 @@ def _set_signature(run: Callable[..., object], function: Callable[..., object]) 
         "context", inspect.Parameter.POSITIONAL_OR_KEYWORD, annotation=typer.Context
     )
     parameters = [first, *own, *common]
-    signed: Any = run
-    signed.__signature__ = inspect.Signature(parameters)
-    signed.__annotations__ = {each.name: each.annotation for each in parameters}
+    wrapper: Any = run
+    wrapper.__signature__ = inspect.Signature(parameters)
+    wrapper.__annotations__ = {each.name: each.annotation for each in parameters}
 
 
-Site = Annotated[str | None, typer.Option("--site", help="One site.", show_default=False)]
-Host = Annotated[str | None, typer.Option("--host", help="One host.", show_default=False)]
-Limit = Annotated[int, typer.Option("--limit", min=1, max=10_000, help="The most to show.")]
-
-
-@command
-def status(call: Call) -> None:
-    """Show what the daemon is doing."""
-    call.show(call.client.get("/status"), models.Status, tables.status_table)
+Site = Annotated[str | None, typer.Option("--site", help="Only this site.", show_default=False)]
+Host = Annotated[str | None, typer.Option("--host", help="Only this host.", show_default=False)]
+Limit = Annotated[int, typer.Option("--limit", min=1, max=10_000, help="Maximum number of rows.")]
 
 
 @command
-def sites(call: Call) -> None:
-    """Show the sites and how far each is."""
-    call.show(call.client.get("/sites"), list[models.SiteStatus], tables.sites_table)
+def status(session: Session) -> None:
+    """Show the state of the daemon."""
+    session.show(session.client.get("/status"), models.Status, tables.status_table)
+
+
+@command
+def sites(session: Session) -> None:
+    """List the sites and their progress."""
+    session.show(session.client.get("/sites"), list[models.SiteStatus], tables.sites_table)
 
 
 @command
 def hosts(
-    call: Call,
+    session: Session,
     *,
-    after: Annotated[str, typer.Option(help="Begin after this host.")] = "",
+    after: Annotated[str, typer.Option(help="Start after this host.")] = "",
     limit: Limit = 100,
 ) -> None:
-    """Show the hosts: pages, politeness, back-off."""
-    answer = call.client.get("/hosts", after=after, limit=limit)
-    call.show(answer, list[models.HostStatus], tables.hosts_table)
+    """List the hosts: pages, politeness, back-off."""
+    answer = session.client.get("/hosts", after=after, limit=limit)
+    session.show(answer, list[models.HostStatus], tables.hosts_table)
 
 
 @command
-def host(call: Call, name: Annotated[str, typer.Argument(metavar="HOST")]) -> None:
-    """Show one host in full: robots.txt, refused URLs."""
-    answer = call.client.get(f"/hosts/{quote(name, safe='')}")
-    call.show(answer, models.HostDetail, lambda value: tables.host_table(value, time.time()))
+def host(session: Session, name: Annotated[str, typer.Argument(metavar="HOST")]) -> None:
+    """Show one host in detail, with robots.txt and refused URLs."""
+    answer = session.client.get(f"/hosts/{quote(name, safe='')}")
+    session.show(answer, models.HostDetail, lambda value: tables.host_table(value, time.time()))
 
 
-history.mount(command)
-forecast.mount(command)
-jobs.mount(command)
-hints.mount(command)
-retention.mount(command)
-replicas.mount(command)
+for function in (
+    *history.COMMANDS,
+    *forecast.COMMANDS,
+    *jobs.COMMANDS,
+    *hints.COMMANDS,
+    *retention.COMMANDS,
+    *replicas.COMMANDS,
+):
+    command(function)
 
 
 @command
 def pages(
-    call: Call,
+    session: Session,
     *,
     site: Site = None,
     host: Host = None,
     state: Annotated[
-        PageState | None, typer.Option(help="In this state.", show_default=False)
+        PageState | None, typer.Option(help="Only pages in this state.", show_default=False)
     ] = None,
-    after: Annotated[int, typer.Option(min=0, help="Begin after this page number.")] = 0,
+    after: Annotated[int, typer.Option(min=0, help="Start after this page number.")] = 0,
     limit: Limit = 100,
 ) -> None:
-    """Show pages of a site, a host or a state."""
+    """List pages, filtered by site, host or state."""
     word = None if state is None else state.value
-    answer = call.client.get("/pages", site=site, host=host, state=word, after=after, limit=limit)
-    call.show(answer, list[models.PageStatus], lambda value: tables.pages_table(value, time.time()))
+    answer = session.client.get(
+        "/pages", site=site, host=host, state=word, after=after, limit=limit
+    )
+    session.show(
+        answer, list[models.PageStatus], lambda value: tables.pages_table(value, time.time())
+    )
 
 
 @command
 def add(
-    call: Call,
+    session: Session,
     urls: Annotated[list[str], typer.Argument(metavar="URL...")],
     *,
     site: Annotated[
         str | None,
-        typer.Option(help="A known site, or the name of the new one.", show_default=False),
+        typer.Option(help="A known site, or a name for a new one.", show_default=False),
     ] = None,
-    depth: Annotated[int, typer.Option(min=0, help="New site: links followed.")] = 1,
+    depth: Annotated[int, typer.Option(min=0, help="New site: maximum link depth.")] = 1,
     delay: Annotated[
         float | None,
-        typer.Option(min=0, help="New site: seconds between two requests.", show_default=False),
+        typer.Option(min=0, help="New site: seconds between requests.", show_default=False),
     ] = None,
-    max_pages: Annotated[int, typer.Option(min=1, help="New site: most pages.")] = 1000,
+    max_pages: Annotated[int, typer.Option(min=1, help="New site: maximum pages.")] = 1000,
     allow_private: Annotated[
         bool, typer.Option("--allow-private", help="New site: allow private addresses.")
     ] = False,
 ) -> int:
-    """Add URLs as seeds of a known site, or as a new site."""
+    """Add URLs as seeds of a known site or of a new site."""
     form: dict[str, object] = {
         "urls": urls,
         "site": site,
@@ -227,26 +211,26 @@ def add(
         "max_pages": max_pages,
         "allow_private": allow_private,
     }
-    added = call.show(call.client.post("/add", form), models.Added, tables.added_table)
+    added = session.show(session.client.post("/add", form), models.Added, tables.added_table)
     return EXIT_OK if added.admitted else EXIT_OPERATOR
 
 
 @command
-def remove(call: Call, site: Annotated[str, typer.Argument(metavar="SITE")]) -> None:
-    """Take a site out of the crawl; its pages stay in the database."""
-    call.tell(call.client.post("/remove", {"site": site}))
+def remove(session: Session, site: Annotated[str, typer.Argument(metavar="SITE")]) -> None:
+    """Remove a site from the crawl; its pages stay in the database."""
+    session.show_done(session.client.post("/remove", {"site": site}))
 
 
 @command
-def pause(call: Call, *, site: Site = None, host: Host = None) -> None:
-    """Start no fetch of a site, of a host, or at all."""
-    call.tell(call.client.post("/pause", _target(site, host)))
+def pause(session: Session, *, site: Site = None, host: Host = None) -> None:
+    """Stop new fetches of a site, of a host, or all."""
+    session.show_done(session.client.post("/pause", _target(site, host)))
 
 
 @command
-def resume(call: Call, *, site: Site = None, host: Host = None) -> None:
-    """Take fetching up again, after a drain too."""
-    call.tell(call.client.post("/resume", _target(site, host)))
+def resume(session: Session, *, site: Site = None, host: Host = None) -> None:
+    """Resume fetches after a pause or a drain."""
+    session.show_done(session.client.post("/resume", _target(site, host)))
 
 
 def _target(site: str | None, host: str | None) -> dict[str, object]:
@@ -256,16 +240,16 @@ def _target(site: str | None, host: str | None) -> dict[str, object]:
 
 
 @command
-def drain(call: Call) -> None:
-    """Pause, and return when nothing is under way and all is in the file."""
-    call.tell(call.client.post("/drain", {}, patient=True))
+def drain(session: Session) -> None:
+    """Pause, then wait until running fetches end and all results are committed."""
+    session.show_done(session.client.post("/drain", {}, patient=True))
 
 
 @command
-def reload(call: Call) -> None:
-    """Read the config again and take it over as a whole, or not at all."""
-    answer = call.client.post("/reload", {}, patient=True)
-    call.show(
+def reload(session: Session) -> None:
+    """Reload the config; an invalid config changes nothing."""
+    answer = session.client.post("/reload", {}, patient=True)
+    session.show(
         answer,
         models.Reloaded,
         lambda reloaded: f"reloaded; changed: {', '.join(reloaded.changed) or 'nothing'}",
@@ -274,45 +258,45 @@ def reload(call: Call) -> None:
 
 @command
 def shutdown(
-    call: Call,
+    session: Session,
     *,
-    now: Annotated[bool, typer.Option("--now", help="Give up the fetches under way.")] = False,
+    now: Annotated[bool, typer.Option("--now", help="Cancel running fetches.")] = False,
 ) -> None:
-    """End the daemon after the fetches under way; nothing is lost either way."""
-    call.tell(call.client.post("/shutdown", {"now": now}))
+    """Stop the daemon when running fetches end; no results are lost."""
+    session.show_done(session.client.post("/shutdown", {"now": now}))
 
 
 @command
 def log(
-    call: Call,
+    session: Session,
     *,
-    follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on as visits come.")] = False,
+    follow: Annotated[bool, typer.Option("--follow", "-f", help="Print new visits.")] = False,
     host: Host = None,
     outcome: Annotated[
-        Outcome | None, typer.Option(help="With this outcome.", show_default=False)
+        Outcome | None, typer.Option(help="Only this outcome.", show_default=False)
     ] = None,
     limit: Limit = 20,
 ) -> None:
-    """Show the latest visits, oldest first; followed, JSON is one object a line."""
-    ask = functools.partial(
-        call.client.get, "/log", host=host, outcome=None if outcome is None else outcome.value
+    """Show the latest visits, oldest first; --follow --json prints JSON lines."""
+    fetch = functools.partial(
+        session.client.get, "/log", host=host, outcome=None if outcome is None else outcome.value
     )
-    answer = ask(limit=limit)
-    if call.as_json and not follow:
-        print(answer.decode())
+    body = fetch(limit=limit)
+    if session.as_json and not follow:
+        print(body.decode())
         return
     with contextlib.suppress(KeyboardInterrupt):
-        last = _print_visits(answer, as_json=call.as_json) or 0
+        last = _print_visits(body, as_json=session.as_json) or 0
         while follow:
             time.sleep(FOLLOW_INTERVAL_S)
-            answer = ask(after=last, limit=FOLLOW_LIMIT)
-            last = _print_visits(answer, as_json=call.as_json) or last
+            body = fetch(after=last, limit=FOLLOW_LIMIT)
+            last = _print_visits(body, as_json=session.as_json) or last
 
 
-def _print_visits(answer: bytes, *, as_json: bool) -> int | None:
-    """Print visits, one a line, and return the number of the last."""
+def _print_visits(body: bytes, *, as_json: bool) -> int | None:
+    """Print visits, one per line, and return the id of the last."""
     out = console()
-    visits = TypeAdapter(list[models.VisitStatus]).validate_json(answer)
+    visits = TypeAdapter(list[models.VisitStatus]).validate_json(body)
     for visit in visits:
         if as_json:
             print(visit.model_dump_json())

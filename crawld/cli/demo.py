@@ -1,7 +1,7 @@
-"""`crawld demo`: a small site on loopback that keeps changing, and its mirror, in one process.
+"""`crawld demo`: a small changing site on loopback and its mirror, in one process.
 
-The site knows when each of its pages changed, so the view can say what no other mirror can: how
-much of the copy is truly current.
+The site knows when each of its pages changed, so the demo can show the true freshness of the
+mirror.
 """
 
 from __future__ import annotations
@@ -34,35 +34,35 @@ from crawld.simweb.server import ServerAddress, SimWeb
 from crawld.store.engine.database import Database
 
 HOST_DELAY_S = 0.05
-"""Short, for the only host asked is our own and somebody watches."""
+"""Short, since the only host is our own and a person watches."""
 
 MIN_REVISIT_S = 2.0
 
 REDRAW_S = 0.5
 REPORT_S = 3.0
-"""How often a line is printed where there is no terminal."""
+"""Time between two lines of progress without a terminal."""
 
 
 def demo(*, db: Path | None, seconds: float | None, seed: int, as_json: bool) -> int:
     """Serve the site and mirror it until interrupted; return the exit code.
 
     Args:
-        db: a new file to keep the mirror in; None throws it away at the end.
-        seconds: end after so many seconds; None goes on until interrupted.
-        seed: another seed gives another site.
+        db: a new file to keep the mirror in; None: a temporary file.
+        seconds: duration; None: until interrupted.
+        seed: selects the site.
         as_json: print the summary as JSON.
 
     Raises:
-        OperatorError: the file exists: its mirror would be of another site, gone by now.
+        OperatorError: the file exists; it would hold the mirror of another site.
     """
     if db is not None and db.exists():
         raise OperatorError(
-            f"{db} exists, and every demo is a site of its own", hint="name a new file with --db"
+            f"{db} exists, and every demo has a new site", hint="give a new file with --db"
         )
     configure_logs(style="console", level=lambda: "warning")
-    with TemporaryDirectory(prefix="crawld-demo-") as folder:
-        show, daemon = trio.run(_demo, db or Path(folder) / "demo.db", seconds, seed)
-    summary = demo_summary(show, daemon)
+    with TemporaryDirectory(prefix="crawld-demo-") as directory:
+        state, daemon = trio.run(_demo, db or Path(directory) / "demo.db", seconds, seed)
+    summary = demo_summary(state, daemon)
     print(json_text(summary) if as_json else summary_text(summary))
     return EXIT_OK
 
@@ -71,21 +71,21 @@ async def _demo(db: Path, seconds: float | None, seed: int) -> tuple[DemoState, 
     site = make_demo_site(seed, time.time)
     async with trio.open_nursery() as nursery:
         listening: ServerAddress = await nursery.start(SimWeb([site]).serve)
-        show = DemoState(site, listening.url())
-        config = demo_config(db, show.url)
+        state = DemoState(site, listening.url())
+        config = demo_config(db, state.url)
         _, seeds = check_config(config)
 
         async def watch(daemon: Daemon) -> None:
             async with trio.open_nursery() as watching:
                 if seconds is not None:
                     watching.start_soon(_shut_down_after, daemon, seconds)
-                await _watch(daemon, show)
+                await _watch(daemon, state)
 
         daemon = await run_daemon(Start(config=config, seeds=seeds), watch)
         nursery.cancel_scope.cancel()
     async with await Database.open(db, read_only=True) as database:
-        await show.look(database)
-    return show, daemon
+        await state.update(database)
+    return state, daemon
 
 
 def demo_config(db: Path, url: str) -> Config:
@@ -107,15 +107,15 @@ async def _shut_down_after(daemon: Daemon, seconds: float) -> None:
     daemon.shutdown()
 
 
-async def _watch(daemon: Daemon, show: DemoState) -> None:
+async def _watch(daemon: Daemon, state: DemoState) -> None:
     if not sys.stderr.isatty():
-        print(intro_text(show, daemon), file=sys.stderr, flush=True)
+        print(intro_text(state, daemon), file=sys.stderr, flush=True)
         while True:
             await trio.sleep(REPORT_S)
-            await show.look(daemon.database)
-            print(progress_line(show, daemon), file=sys.stderr, flush=True)
+            await state.update(daemon.database)
+            print(progress_line(state, daemon), file=sys.stderr, flush=True)
     with Live(console=console(stderr=True), auto_refresh=False) as live:
         while True:
-            await show.look(daemon.database)
-            live.update(demo_view(show, daemon), refresh=True)
+            await state.update(daemon.database)
+            live.update(demo_view(state, daemon), refresh=True)
             await trio.sleep(REDRAW_S)

@@ -1,7 +1,7 @@
-"""What `crawld demo` shows: a mirror judged by the site it mirrors.
+"""What `crawld demo` shows: the true freshness of a mirror.
 
-The site knows when each of its pages changed; which copy the mirror holds follows from the instants
-of its visits, read from the file as they are committed.
+The site knows when each of its pages changed. The copy that the mirror holds follows from the times
+of its visits, read from the database as they are committed.
 """
 
 from __future__ import annotations
@@ -44,18 +44,18 @@ CURRENT_OUTCOMES = frozenset({Outcome.CHANGED, Outcome.UNCHANGED, Outcome.NOT_MO
 
 @dataclass(slots=True)
 class DemoState:
-    """The site, and what was seen of its mirror so far.
+    """The site and the state of its mirror.
 
     Attributes:
         site: the site.
-        url: where it is served.
-        rates: how fast visits come.
-        visited_at: instants of the visits that left a current copy, by URL.
-        changed: visits that found a change, the first of each page included.
+        url: its URL.
+        rates: rates of visits and bytes.
+        visited_at: times of the visits that left a current copy, by URL.
+        changed: visits that found a change, including the first of each page.
         latest: the last few visits.
-        freshness: of the last judgements, each in [0, 1].
-        standing: the last judgement.
-        pages: counts of the pages by state, in words.
+        freshness: the last values of the freshness, each in [0, 1].
+        truth: the last comparison with the site.
+        pages: pages by state, as text.
     """
 
     site: SimSite
@@ -65,12 +65,12 @@ class DemoState:
     changed: int = 0
     latest: deque[VisitRow] = field(default_factory=lambda: deque(maxlen=VISITS_SHOWN))
     freshness: deque[float] = field(default_factory=lambda: deque(maxlen=FRESHNESS_SHOWN))
-    standing: MirrorFreshness = field(default_factory=lambda: MirrorFreshness(1, 0, 0, 0.0))
+    truth: MirrorFreshness = field(default_factory=lambda: MirrorFreshness(1, 0, 0, 0.0))
     pages: str = ""
     _last_id: int = 0
 
-    async def look(self, database: Database) -> None:
-        """Read what was visited since, and judge the copy as it is now."""
+    async def update(self, database: Database) -> None:
+        """Read the new visits and compare the mirror with the site."""
         while True:
             rows = await database.read(visit_rows.log, after=self._last_id, limit=VISITS_READ)
             for row in rows:
@@ -78,9 +78,9 @@ class DemoState:
             if len(rows) < VISITS_READ:
                 break
         self.pages = counts_text(await database.read(frontier.counts))
-        copied_at = {url: instants[-1] for url, instants in self.visited_at.items()}
-        self.standing = freshness_by_fetch_time(self.site, copied_at, time.time())
-        self.freshness.append(self.standing.freshness)
+        copied_at = {url: times[-1] for url, times in self.visited_at.items()}
+        self.truth = freshness_by_fetch_time(self.site, copied_at, time.time())
+        self.freshness.append(self.truth.freshness)
 
     def _note(self, row: VisitRow) -> None:
         self._last_id = row.visit_id
@@ -91,53 +91,53 @@ class DemoState:
 
     @property
     def changes_seen(self) -> int:
-        """Changes the mirror saw; a first copy is none."""
+        """Changes the mirror saw; a first copy does not count."""
         return self.changed - len(self.visited_at)
 
     def changes_happened(self) -> int:
-        """Changes the site made so far."""
+        """Changes of the site so far."""
         now = time.time()
         return sum(self.site.revision(page, now) for page in range(self.site.graph.pages))
 
     def mean(self) -> MeanFreshness:
-        """Freshness and age over the whole time."""
+        """Freshness and age over the whole run."""
         return mean_freshness(self.site, self.visited_at, start=self.site.start_at, end=time.time())
 
 
-def demo_view(show: DemoState, daemon: Daemon) -> RenderableType:
+def demo_view(state: DemoState, daemon: Daemon) -> RenderableType:
     """Return the live view."""
-    judged = show.standing
+    truth = state.truth
     slots = daemon.crawl.schedule.statistics()
-    show.rates.add(
+    state.rates.add(
         trio.current_time(),
         sum(daemon.crawl.visitor.counts.values()),
         daemon.crawl.visitor.wire_bytes,
     )
     pauses = [PAUSE_TEXTS.get(reason, reason) for reason in sorted(daemon.crawl.schedule.pauses)]
     now = time.time()
-    visits = (log_row(visit_status(row), now) for row in show.latest)
+    visits = (log_row(visit_status(row), now) for row in state.latest)
     return Group(
         Text("crawld demo", "bold"),
         facts(
             [
-                ("site", f"{show.url} changes every few seconds; look at it in a browser"),
+                ("site", f"{state.url} changes every few seconds; open it in a browser"),
                 ("mirror", f"{daemon.database.path}"),
                 ("try", _commands(daemon)),
-                ("pages", show.pages),
+                ("pages", state.pages),
                 (
                     "slots",
                     f"{count_text(slots.slots_served)} served,"
-                    f" {show.rates.visits_per_min / 60:.1f}/s, median {slots.lateness_p50_ms:.1f}"
+                    f" {state.rates.visits_per_min / 60:.1f}/s, median {slots.lateness_p50_ms:.1f}"
                     f" ms late, {size_text(daemon.crawl.visitor.wire_bytes)} received",
                 ),
                 ("outcomes", counts_text(daemon.crawl.visitor.counts)),
                 (
                     "changes",
-                    f"{count_text(show.changes_seen)} seen of"
-                    f" {count_text(show.changes_happened())} that happened",
+                    f"{count_text(state.changes_seen)} seen of"
+                    f" {count_text(state.changes_happened())} that happened",
                 ),
-                ("fresh", _fresh_text(judged)),
-                ("over time", Text(sparkline(show.freshness), "green")),
+                ("fresh", _fresh_text(truth)),
+                ("over time", Text(sparkline(state.freshness), "green")),
             ]
         ),
         "",
@@ -148,61 +148,62 @@ def demo_view(show: DemoState, daemon: Daemon) -> RenderableType:
 
 
 def _commands(daemon: Daemon) -> str:
-    there = f"--socket {daemon.socket_path}"
-    return f"crawlctl status {there}\ncrawlctl log -f {there}\ncrawlctl pause {there}"
+    socket = f"--socket {daemon.socket_path}"
+    return f"crawlctl status {socket}\ncrawlctl log -f {socket}\ncrawlctl pause {socket}"
 
 
-def _fresh_text(judged: MirrorFreshness) -> Text:
-    text = Text(f"{judged.freshness:.1%}", "bold green" if judged.freshness > 0.5 else "bold red")
+def _fresh_text(truth: MirrorFreshness) -> Text:
+    text = Text(f"{truth.freshness:.1%}", "bold green" if truth.freshness > 0.5 else "bold red")
     return text.append(
-        f" truly current: {judged.fresh} of {judged.pages} pages, {judged.copied} copied,"
-        f" mean age {duration_text(judged.mean_age_s)}",
+        f" truly current: {truth.fresh} of {truth.pages} pages, {truth.copied} copied,"
+        f" mean age {duration_text(truth.mean_age_s)}",
         "default",
     )
 
 
-def intro_text(show: DemoState, daemon: Daemon) -> str:
-    """Return where everything is, for a log that is no terminal."""
+def intro_text(state: DemoState, daemon: Daemon) -> str:
+    """Return where the site and the mirror are, for output without a terminal."""
     return (
-        f"site {show.url}\nmirror {daemon.database.path}\n"
+        f"site {state.url}\nmirror {daemon.database.path}\n"
         f"try: crawlctl status --socket {daemon.socket_path}"
     )
 
 
-def progress_line(show: DemoState, daemon: Daemon) -> str:
-    """Return how things stand on one line."""
+def progress_line(state: DemoState, daemon: Daemon) -> str:
+    """Return the state of the mirror on one line."""
     return (
-        f"fresh {show.standing.freshness:.1%}, mean age {duration_text(show.standing.mean_age_s)};"
-        f" pages: {show.pages};"
-        f" changes: {show.changes_seen} seen of {show.changes_happened()};"
+        f"fresh {state.truth.freshness:.1%},"
+        f" mean age {duration_text(state.truth.mean_age_s)};"
+        f" pages: {state.pages};"
+        f" changes: {state.changes_seen} seen of {state.changes_happened()};"
         f" visits: {counts_text(daemon.crawl.visitor.counts)}"
     )
 
 
-def demo_summary(show: DemoState, daemon: Daemon) -> dict[str, Any]:
-    """Return what the demo came to, as JSON types."""
-    mean = show.mean()
+def demo_summary(state: DemoState, daemon: Daemon) -> dict[str, Any]:
+    """Return the result of the demo as JSON types."""
+    mean = state.mean()
     return {
-        "url": show.url,
-        "pages": show.standing.pages,
-        "copied": show.standing.copied,
-        "fresh": show.standing.fresh,
-        "freshness": round(show.standing.freshness, 4),
+        "url": state.url,
+        "pages": state.truth.pages,
+        "copied": state.truth.copied,
+        "fresh": state.truth.fresh,
+        "freshness": round(state.truth.freshness, 4),
         "mean_freshness": round(mean.freshness, 4),
         "mean_age_s": round(mean.age_s, 3),
-        "changes_seen": show.changes_seen,
-        "changes_happened": show.changes_happened(),
+        "changes_seen": state.changes_seen,
+        "changes_happened": state.changes_happened(),
         "visits": {outcome.value: n for outcome, n in daemon.crawl.visitor.counts.items()},
         "wire_bytes": daemon.crawl.visitor.wire_bytes,
-        "duration_s": round(time.time() - show.site.start_at, 3),
+        "duration_s": round(time.time() - state.site.start_at, 3),
     }
 
 
 def summary_text(summary: dict[str, Any]) -> str:
-    """Return the summary for a person."""
+    """Return the result of the demo as text."""
     return (
         f"{summary['copied']} of {summary['pages']} pages copied,"
-        f" {summary['freshness']:.1%} truly current at the end,"
+        f" {summary['freshness']:.1%} current at the end,"
         f" {summary['mean_freshness']:.1%} on average over {duration_text(summary['duration_s'])};"
         f" {summary['changes_seen']} of {summary['changes_happened']} changes seen in"
         f" {count_text(sum(summary['visits'].values()))} visits"

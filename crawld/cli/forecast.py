@@ -1,8 +1,7 @@
-"""`crawlctl forecast`: what freshness budgets of requests hold, and what a target would take."""
+"""`crawlctl forecast`: expected freshness per request budget, and the budget a target needs."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated
 
@@ -10,53 +9,48 @@ import typer
 from rich.console import Group, RenderableType
 
 from crawld.cli import tables
-from crawld.cli.history import Call
 from crawld.cli.output import clean
+from crawld.cli.session import Session
 from crawld.core.display import count_text, duration_text, plural
 from crawld.daemon.api.schemas.forecast import Forecast, ForecastPoint, ForecastTarget
 
 
-def mount(command: Callable[[Callable[..., int | None]], object]) -> None:
-    """Make the function of this module a command."""
-    command(forecast)
-
-
 def forecast(
-    call: Call,
+    session: Session,
     what: Annotated[
-        str | None, typer.Argument(metavar="SITE|HOST", help="Else: all.", show_default=False)
+        str | None, typer.Argument(metavar="SITE|HOST", help="Default: all.", show_default=False)
     ] = None,
     *,
     target: Annotated[
         float | None,
-        typer.Option(help="Also: what this freshness would take, e.g. 0.95.", show_default=False),
+        typer.Option(help="Show the budget for this freshness, e.g. 0.95.", show_default=False),
     ] = None,
     svg: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Draw the curve.", show_default=False)
+        Path | None, typer.Option(metavar="FILE", help="Plot the curve as SVG.", show_default=False)
     ] = None,
 ) -> None:
-    """Show the freshness and age that budgets of requests hold, with hints and without."""
-    answer = call.client.get("/forecast", what=what, target=target)
-    value = call.show(answer, Forecast, forecast_text)
+    """Show expected freshness and age per request budget, with and without hints."""
+    answer = session.client.get("/forecast", what=what, target=target)
+    value = session.show(answer, Forecast, forecast_text)
     if svg is not None:
         _draw(value, svg)
 
 
 def forecast_text(value: Forecast) -> RenderableType:
-    """Return the forecast in words and as a table."""
+    """Return the forecast as sentences and a table."""
     hints = value.hints
-    kind = "as learnt" if hints.learnt else "supposed"
-    known = f"{count_text(value.exact)} of {count_text(value.sampled)} pages looked at"
+    kind = "measured" if hints.learnt else "assumed"
+    known = f"{count_text(value.exact)} of {count_text(value.sampled)} sampled pages"
     lines = [
         f"{plural(value.pages, 'page')} on {plural(value.hosts, 'host')}; {known} have an exact"
-        " history, the others the rate of their model.",
+        " history, the others a modeled change rate.",
         f"Hints ({kind}): {duration_text(hints.lag_s)} late, {hints.missed_share:.0%} of changes"
         f" missed, {1.0 - hints.trust:.0%} of hints false.",
         _sentence(value.now),
     ]
     if value.target is not None:
         lines.append(_target_sentence(value.target))
-    headings = ("budget", "request every", "requests a day", "fresh", "age", "hinted", "age")
+    headings = ("budget", "delay", "requests/day", "fresh", "age", "fresh, hints", "age, hints")
     rows = [
         (
             f"{point.budget:g} ×",
@@ -77,20 +71,20 @@ def _delay_text(delay_s: float | None) -> str:
 
 
 def _sentence(now: ForecastPoint) -> str:
-    at = f"At one request per {now.delay_s:.3g} s" if now.delay_s else "At today's delays"
-    return f"{at} you hold {now.freshness:.0%}, with hints {now.freshness_hinted:.0%}."
+    at = f"At one request per {now.delay_s:.3g} s" if now.delay_s else "At the current delays"
+    return f"{at}: {now.freshness:.0%} fresh, {now.freshness_hinted:.0%} with hints."
 
 
 def _target_sentence(target: ForecastTarget) -> str:
-    def takes(budget: float | None, delay_s: float | None) -> str:
+    def needs(budget: float | None, delay_s: float | None) -> str:
         if budget is None:
-            return "no budget"
+            return "out of reach"
         every = "" if delay_s is None else f", one request per {delay_s:.3g} s"
-        return f"{budget:.3g} times today's budget{every}"
+        return f"{budget:.3g} times the current budget{every}"
 
-    plain = takes(target.budget, target.delay_s)
-    hinted = takes(target.budget_hinted, target.delay_hinted_s)
-    return f"{target.freshness:.0%} would take {plain}; with hints {hinted}."
+    plain = needs(target.budget, target.delay_s)
+    hinted = needs(target.budget_hinted, target.delay_hinted_s)
+    return f"{target.freshness:.0%} fresh: {plain}; with hints: {hinted}."
 
 
 def _draw(value: Forecast, path: Path) -> None:
@@ -108,3 +102,6 @@ def _draw(value: Forecast, path: Path) -> None:
         x_label="requests per page and day",
         title=f"{value.what or 'all sites'}: {value.pages:,} pages",
     )
+
+
+COMMANDS = (forecast,)

@@ -1,4 +1,4 @@
-"""The words that choose a form of export or import; apart, since `--help` needs them."""
+"""The formats of `crawld export` and `import`; a module of its own, since `--help` needs it."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from enum import StrEnum
 
 
 class ExportFormat(StrEnum):
-    """What `crawld export` can write."""
+    """Formats that `crawld export` writes."""
 
     STATIC = "static"
     WARC = "warc"
@@ -18,7 +18,7 @@ class ExportFormat(StrEnum):
 
 
 class ImportFormat(StrEnum):
-    """What `crawld import` can read."""
+    """Formats that `crawld import` reads."""
 
     WARC = "warc"
     URLS = "urls"

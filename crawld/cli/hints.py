@@ -1,38 +1,29 @@
-"""`crawlctl hints`: what tells of changes, and what it is worth.
-
-Commands as in `crawld/cli/history.py`: `mount` makes them.
-"""
+"""`crawlctl hints`: the sources of change hints, their quality and cost."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 
 from rich.console import RenderableType
 
-from crawld.cli.history import Call
 from crawld.cli.output import clean
+from crawld.cli.session import Session
 from crawld.cli.tables import table
-from crawld.daemon.api.schemas.hints import HintSourceStatus
 from crawld.core.display import ago_text, count_text, duration_text
+from crawld.daemon.api.schemas.hints import HintSourceStatus
 
 
-def mount(command: Callable[[Callable[..., int | None]], object]) -> None:
-    """Make the functions of this module commands."""
-    command(hints)
-
-
-def hints(call: Call) -> None:
-    """Show the sources of change hints: reliability, lag, cost in requests, gain."""
-    answer = call.client.get("/hints")
-    call.show(answer, list[HintSourceStatus], lambda found: hints_table(found, time.time()))
+def hints(session: Session) -> None:
+    """List the sources of change hints: reliability, lag, requests, gain."""
+    answer = session.client.get("/hints")
+    session.show(answer, list[HintSourceStatus], lambda found: hints_table(found, time.time()))
 
 
 def hints_table(found: list[HintSourceStatus], now: float) -> RenderableType:
-    """Return a line a source."""
+    """Return the hint sources, one per line."""
     headings = (
         *("source", "host", "polled", "next", "requests", "hints", "real", "false", "missed"),
-        *("trust", "untold", "lag", "gain", "waiting", "trouble"),
+        *("trust", "miss rate", "lag", "gain", "waiting", "error"),
     )
     return table(headings, [_line(each, now) for each in found])
 
@@ -56,3 +47,6 @@ def _line(each: HintSourceStatus, now: float) -> tuple[str, ...]:
         count_text(each.outstanding),
         clean(": ".join(filter(None, (each.trouble, each.trouble_detail)))),
     )
+
+
+COMMANDS = (hints,)

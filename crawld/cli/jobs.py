@@ -1,61 +1,51 @@
-"""`crawlctl` on what runs beside the crawl: jobs, and the wikis whose histories are read.
-
-Commands as in `crawld/cli/history.py`: `mount` makes them.
-"""
+"""`crawlctl jobs`, `run-job`, `wikis` and `audit`: the work besides the crawl and its results."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from typing import Annotated
 from urllib.parse import quote
 
 import typer
 from rich.console import RenderableType
 
-from crawld.cli.history import Call
 from crawld.cli.output import clean
+from crawld.cli.session import Session
 from crawld.cli.tables import table
 from crawld.core.display import ago_text, count_text, duration_text
 from crawld.daemon.api.schemas import status
 from crawld.daemon.api.schemas.audit import FreshnessStatus
 
 
-def mount(command: Callable[[Callable[..., int | None]], object]) -> None:
-    """Make the functions of this module commands."""
-    for function in (jobs, run_job, wikis, audit):
-        command(function)
+def jobs(session: Session) -> None:
+    """List the jobs: last run, next run, progress."""
+    session.show(session.client.get("/jobs"), list[status.JobStatus], jobs_table)
 
 
-def jobs(call: Call) -> None:
-    """Show the jobs: last run, next run, how far they are."""
-    call.show(call.client.get("/jobs"), list[status.JobStatus], jobs_table)
+def run_job(session: Session, name: Annotated[str, typer.Argument(metavar="NAME")]) -> None:
+    """Run a job now."""
+    answer = session.client.post(f"/jobs/{quote(name, safe='')}/run", {})
+    session.show_done(answer)
 
 
-def run_job(call: Call, name: Annotated[str, typer.Argument(metavar="NAME")]) -> None:
-    """Run a job now instead of at its time."""
-    answer = call.client.post(f"/jobs/{quote(name, safe='')}/run", {})
-    call.show(answer, status.Done, lambda done: done.done)
-
-
-def wikis(call: Call) -> None:
-    """Show the MediaWikis whose API is asked, and how far their histories are read."""
-    call.show(call.client.get("/wikis"), list[status.WikiStatus], wikis_table)
+def wikis(session: Session) -> None:
+    """List the MediaWikis whose API is used, and the progress of reading their histories."""
+    session.show(session.client.get("/wikis"), list[status.WikiStatus], wikis_table)
 
 
 def audit(
-    call: Call,
+    session: Session,
     *,
-    site: Annotated[str | None, typer.Option("--site", help="Of this site only.")] = None,
-    days: Annotated[int, typer.Option("--days", min=1, max=731, help="So many days back.")] = 30,
+    site: Annotated[str | None, typer.Option("--site", help="Only this site.")] = None,
+    days: Annotated[int, typer.Option("--days", min=1, max=731, help="Days to show.")] = 30,
 ) -> None:
-    """Show how fresh the copies were found by random visits, day by day."""
-    answer = call.client.get("/audits", site=site, days=days)
-    call.show(answer, list[FreshnessStatus], audits_table)
+    """Show the freshness measured by random visits, per day."""
+    answer = session.client.get("/audits", site=site, days=days)
+    session.show(answer, list[FreshnessStatus], audits_table)
 
 
 def audits_table(found: list[FreshnessStatus]) -> RenderableType:
-    """Return a line a site and day."""
+    """Return measured freshness, one line per site and day."""
     headings = ("day", "site", "audits", "fresh", "95 %", "model", "unknown")
     return table(
         headings,
@@ -79,7 +69,7 @@ def _progress(counts: dict[str, int]) -> str:
 
 
 def jobs_table(found: list[status.JobStatus]) -> RenderableType:
-    """Return a line a job."""
+    """Return the jobs, one per line."""
     now = time.time()
     return table(
         ("job", "last run", "took", "result", "next", "progress"),
@@ -98,7 +88,7 @@ def jobs_table(found: list[status.JobStatus]) -> RenderableType:
 
 
 def wikis_table(found: list[status.WikiStatus]) -> RenderableType:
-    """Return a line a wiki."""
+    """Return the wikis, one per line."""
     return table(
         ("wiki", "site", "software", "pages", "requests", "changes", "trouble"),
         [
@@ -114,3 +104,6 @@ def wikis_table(found: list[status.WikiStatus]) -> RenderableType:
             for each in found
         ],
     )
+
+
+COMMANDS = (jobs, run_job, wikis, audit)

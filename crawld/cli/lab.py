@@ -20,7 +20,7 @@ app = typer.Typer(
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
-    help="Experiment on recorded change histories and on synthetic webs.",
+    help="Run experiments on recorded change histories and on synthetic webs.",
 )
 
 app.command()(replicas)
@@ -34,36 +34,38 @@ _UNITS_S = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0, "w": 7 * 86_400.0, 
 def simulate(
     *,
     histories: Annotated[Path, typer.Option(help="CSV or CSV.gz: page_id,changed_at.")],
-    policies: Annotated[str, typer.Option(help="Names, separated by commas.")],
+    policies: Annotated[str, typer.Option(help="Policies, comma-separated.")],
     budget: Annotated[str, typer.Option(help="Visits per page and day, comma-separated.")] = "",
     interval: Annotated[
         float | None, typer.Option(help="Seconds between requests for 10,000 pages.")
     ] = None,
-    fractions: Annotated[str, typer.Option(help="Shares of --interval.")] = "0.2,0.4,0.6,0.8,1",
+    fractions: Annotated[
+        str, typer.Option(help="Fractions of --interval, comma-separated.")
+    ] = "0.2,0.4,0.6,0.8,1",
     begin: Annotated[
-        str | None, typer.Option("--from", help="First day scored, e.g. 2007-01-01 (UTC).")
+        str | None, typer.Option("--from", help="First day, e.g. 2007-01-01 (UTC).")
     ] = None,
     duration: Annotated[str, typer.Option(help="Length of the period, e.g. 365d.")] = "365d",
     min_changes: Annotated[
-        int, typer.Option(min=0, help="Only pages with so many changes in the period.")
+        int, typer.Option(min=0, help="Minimum changes of a page in the period.")
     ] = 0,
     hindsight: Annotated[
-        bool, typer.Option("--hindsight", help="Tell policies the period's own rates.")
+        bool, typer.Option("--hindsight", help="Give policies the change rates of the period.")
     ] = False,
     hints: Annotated[
         str,
         typer.Option(
             metavar="lag=60[,miss=0.05][,false=0.1][,poll=600:0.1]",
-            help="Change hints: seconds late, share of changes missed, share of hints false, "
-            "polled every so many seconds for that share of the slots.",
+            help="Change hints: lag in seconds, share of changes missed, share of false hints, "
+            "poll interval in seconds and the share of slots that polls take.",
         ),
     ] = "",
-    seed: Annotated[int, typer.Option(help="Of everything drawn.")] = 0,
-    jobs: Annotated[int, typer.Option(min=1, help="Processes.")] = 1,
-    json_path: Annotated[Path, typer.Option("--json", help="Where the result goes.")],
-    plot: Annotated[Path | None, typer.Option(help="An SVG of the result.")] = None,
+    seed: Annotated[int, typer.Option(help="Random seed.")] = 0,
+    jobs: Annotated[int, typer.Option(min=1, help="Number of processes.")] = 1,
+    json_path: Annotated[Path, typer.Option("--json", help="Result file.")],
+    plot: Annotated[Path | None, typer.Option(help="Plot of the result, SVG.")] = None,
 ) -> None:
-    """Score policies on recorded histories, as the daemon would have visited the pages."""
+    """Score revisit policies on recorded histories, with visits as the daemon makes them."""
     from crawld.lab.experiment import budgets_of, simulate_table
     from crawld.lab.hints import HintOptions
     from crawld.lab.histories import read_histories
@@ -79,7 +81,7 @@ def simulate(
         seed=seed,
     )
     with _progress() as bar:
-        told = bar.add_task("simulate", total=len(names) * len(budgets))
+        task = bar.add_task("simulate", total=len(names) * len(budgets))
         result = simulate_table(
             scenario,
             names,
@@ -87,7 +89,7 @@ def simulate(
             hindsight=hindsight,
             hints=HintOptions.parse(hints) if hints else None,
             jobs=jobs,
-            done=lambda row: bar.update(told, advance=1, description=str(row["policy"])),
+            done=lambda row: bar.update(task, advance=1, description=str(row["policy"])),
         )
     _write(json_path, result)
     if plot is not None:
@@ -108,21 +110,23 @@ def simulate(
 @with_exit_code
 def webbase(
     *,
-    pages: Annotated[int, typer.Option(min=1, help="Pages of the web.")] = 14_500_000,
-    hosts: Annotated[int, typer.Option(min=1, help="Hosts of the web.")] = 5_462,
-    seed: Annotated[int, typer.Option(help="Of the web.")] = 0,
-    json_path: Annotated[Path, typer.Option("--json", help="Result; an interrupted run goes on.")],
-    plot: Annotated[Path | None, typer.Option(help="An SVG of the result.")] = None,
+    pages: Annotated[int, typer.Option(min=1, help="Number of pages.")] = 14_500_000,
+    hosts: Annotated[int, typer.Option(min=1, help="Number of hosts.")] = 5_462,
+    seed: Annotated[int, typer.Option(help="Random seed.")] = 0,
+    json_path: Annotated[
+        Path, typer.Option("--json", help="Result file; an interrupted run continues from it.")
+    ],
+    plot: Annotated[Path | None, typer.Option(help="Plot of the result, SVG.")] = None,
 ) -> None:
     """Score allocations and policies on a synthetic web over a range of bandwidths."""
     from crawld.lab.webbase import BANDWIDTHS, run_webbase
 
     with _progress() as bar:
-        told = bar.add_task("webbase", total=len(BANDWIDTHS))
+        task = bar.add_task("webbase", total=len(BANDWIDTHS))
 
         def done(result: dict[str, object]) -> None:
             _write(json_path, result)
-            bar.update(told, advance=1)
+            bar.update(task, advance=1)
 
         result = run_webbase(
             pages=pages,
@@ -139,7 +143,7 @@ def webbase(
             _rows(result),
             plot,
             x="bandwidth_share",
-            x_label="bandwidth, as a share of what all hosts permit",
+            x_label="bandwidth, share of what all hosts permit",
             title=f"{pages:,} pages on {hosts:,} hosts",
         )
 
@@ -148,13 +152,13 @@ def webbase(
 @with_exit_code
 def peak(
     *,
-    hosts: Annotated[int, typer.Option(min=1, help="Hosts asked in parallel.")] = 5_462,
+    hosts: Annotated[int, typer.Option(min=1, help="Hosts fetched in parallel.")] = 5_462,
     delay: Annotated[float, typer.Option(min=0.1, help="Mean seconds between requests.")] = 60.0,
-    horizon: Annotated[str, typer.Option(help="Time simulated.")] = "1h",
-    seed: Annotated[int, typer.Option(help="Of phases and draws.")] = 0,
-    json_path: Annotated[Path, typer.Option("--json", help="Where the result goes.")],
+    horizon: Annotated[str, typer.Option(help="Simulated time.")] = "1h",
+    seed: Annotated[int, typer.Option(help="Random seed.")] = 0,
+    json_path: Annotated[Path, typer.Option("--json", help="Result file.")],
 ) -> None:
-    """Measure how evenly policies use the line, beside the bound on the peak."""
+    """Measure the burstiness of policies against the theoretical bound on the peak."""
     import numpy as np
 
     from crawld.lab.burstiness import peak_rows
@@ -167,7 +171,7 @@ def peak(
 @app.command()
 @with_exit_code
 def estimate(
-    source: Annotated[str, typer.Argument(help="A history file, or poisson, bursty, periodic.")],
+    source: Annotated[str, typer.Argument(help="History file, or poisson, bursty, periodic.")],
     *,
     every: Annotated[str, typer.Option(help="Mean time between visits to a page.")] = "1d",
     begin: Annotated[
@@ -175,13 +179,13 @@ def estimate(
     ] = None,
     duration: Annotated[str, typer.Option(help="Length of the window.")] = "365d",
     truth: Annotated[
-        str, typer.Option(help="Compare with this window, or with the next one.")
+        str, typer.Option(help="Compare with the rate of this window or of the next.")
     ] = "window",
-    pages: Annotated[int, typer.Option(min=1, help="Synthetic pages.")] = 500,
-    seed: Annotated[int, typer.Option(help="Of visits and synthetic pages.")] = 0,
-    json_out: Annotated[bool, typer.Option("--json", help="Print JSON for programs.")] = False,
+    pages: Annotated[int, typer.Option(min=1, help="Number of synthetic pages.")] = 500,
+    seed: Annotated[int, typer.Option(help="Random seed.")] = 0,
+    json_out: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Compare the estimators of the change rate: bias and error of each."""
+    """Compare estimators of the change rate: bias and error of each."""
     from crawld.lab.estimate import run_estimate
 
     rows = run_estimate(
@@ -204,27 +208,27 @@ def estimate(
 
 
 def parse_date(text: str) -> float:
-    """Return the Unix seconds of a day or instant (UTC where nothing else is said).
+    """Return the Unix seconds of an ISO 8601 date or time; UTC without an offset.
 
     Raises:
-        OperatorError: the text is no date.
+        OperatorError: the text is not a date.
     """
     try:
-        told = datetime.fromisoformat(text)
+        date = datetime.fromisoformat(text)
     except ValueError as error:
-        raise OperatorError(f"{text!r} is no date", hint="For example 2007-01-01.") from error
-    return (told if told.tzinfo else told.replace(tzinfo=UTC)).timestamp()
+        raise OperatorError(f"{text!r} is not a date", hint="example: 2007-01-01") from error
+    return (date if date.tzinfo else date.replace(tzinfo=UTC)).timestamp()
 
 
 def parse_duration(text: str) -> float:
     """Return the seconds of a duration such as 365d, 12h or 90m.
 
     Raises:
-        OperatorError: the text is no duration.
+        OperatorError: the text is not a duration.
     """
     match = re.fullmatch(r"(\d+(?:\.\d+)?)([smhdwy])", text.strip())
     if match is None or float(match[1]) <= 0:
-        raise OperatorError(f"{text!r} is no duration", hint="For example 365d, 12h, 90m or 30s.")
+        raise OperatorError(f"{text!r} is not a duration", hint="examples: 365d, 12h, 90m, 30s")
     return float(match[1]) * _UNITS_S[match[2]]
 
 
@@ -233,7 +237,7 @@ def _truth(text: str) -> Literal["window", "next"]:
         return "window"
     if text == "next":
         return "next"
-    raise OperatorError(f"there is no truth {text!r}", hint="--truth window or --truth next")
+    raise OperatorError(f"unknown truth {text!r}", hint="--truth window or --truth next")
 
 
 def _numbers(text: str) -> list[float]:
@@ -241,7 +245,7 @@ def _numbers(text: str) -> list[float]:
         return [float(part) for part in text.split(",") if part.strip()]
     except ValueError as error:
         raise OperatorError(
-            f"{text!r} is no list of numbers", hint="For example 0.1,0.3."
+            f"{text!r} is not a list of numbers", hint="example: 0.1,0.3"
         ) from error
 
 
@@ -263,7 +267,7 @@ def _rows(result: dict[str, object]) -> list[dict[str, object]]:
 
 
 def _write(path: Path, value: dict[str, object]) -> None:
-    """Write a result whole or not at all: a reader never meets half of one."""
+    """Replace a result file atomically, so that a reader never sees half of it."""
     partial = path.with_name(path.name + ".part")
     try:
         partial.write_text(json.dumps(value, indent=1) + "\n", encoding="utf-8")
@@ -273,7 +277,7 @@ def _write(path: Path, value: dict[str, object]) -> None:
 
 
 def _previous_result(path: Path) -> dict[str, object] | None:
-    """Return the result of an interrupted run, if there is one."""
+    """Return the result of an interrupted run, None without one."""
     try:
         value = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError):

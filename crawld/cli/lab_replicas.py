@@ -1,4 +1,4 @@
-"""`crawld lab replicas` and `prune`: how well replicas are found, and what that buys."""
+"""`crawld lab replicas` and `prune`: the quality of replica detection and the gain of pruning."""
 
 from __future__ import annotations
 
@@ -16,45 +16,43 @@ from crawld.errors import OperatorError
 @with_exit_code
 def replicas(
     *,
-    web: Annotated[str, typer.Option(help="easy, standard or hard; several by commas.")] = (
-        "standard"
-    ),
-    seeds: Annotated[int, typer.Option(min=1, help="Webs of each, seeds 0, 1, …")] = 5,
-    json_out: Annotated[bool, typer.Option("--json", help="Print JSON for programs.")] = False,
+    web: Annotated[str, typer.Option(help="easy, standard, hard; comma-separated.")] = "standard",
+    seeds: Annotated[int, typer.Option(min=1, help="Webs per kind, seeds 0, 1, …")] = 5,
+    json_out: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Find the replicas of simulated webs of 21,500 hosts and print every table as Markdown."""
+    """Detect the replicas of simulated webs of 21,500 hosts; print Markdown tables."""
     from crawld.lab.replica_tables import as_markdown, report
     from crawld.simweb.replica_parameters import WEBS
 
     names = [name.strip() for name in web.split(",")]
     if unknown := [name for name in names if name not in WEBS]:
-        raise OperatorError(f"there is no web {unknown[0]!r}", hint=f"there are: {', '.join(WEBS)}")
-    tables = [report(WEBS[name], range(seeds), _tell) for name in names]
+        raise OperatorError(f"unknown web {unknown[0]!r}", hint=f"known: {', '.join(WEBS)}")
+    tables = [report(WEBS[name], range(seeds), _report_progress) for name in names]
     if json_out:
         print(json.dumps(tables, indent=1))
     else:
         print("\n\n".join(as_markdown(table) for table in tables))
 
 
-def _tell(line: str) -> None:
+def _report_progress(line: str) -> None:
     print(line, file=sys.stderr, flush=True)
 
 
 @with_exit_code
 def prune(
     *,
-    hosts: Annotated[int, typer.Option(min=500, help="Hosts of the web.")] = 6_000,
+    hosts: Annotated[int, typer.Option(min=500, help="Number of hosts.")] = 6_000,
     replicated: Annotated[
-        float, typer.Option(min=0.0, max=0.9, help="Share of them that are replicated.")
+        float, typer.Option(min=0.0, max=0.9, help="Share of replicated hosts.")
     ] = 0.3,
     budget: Annotated[float, typer.Option(help="Visits per page and day, over all pages.")] = 0.05,
-    seed: Annotated[int, typer.Option(help="Of everything drawn.")] = 0,
-    json_out: Annotated[bool, typer.Option("--json", help="Print JSON for programs.")] = False,
+    seed: Annotated[int, typer.Option(help="Random seed.")] = 0,
+    json_out: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Crawl a web of replicas with and without pruning, at the same budget."""
     from crawld.lab.prune import compare_pruning
 
-    _tell(f"a web of {hosts:,} hosts, {replicated:.0%} of them replicated")
+    _report_progress(f"a web of {hosts:,} hosts, {replicated:.0%} of them replicated")
     found = compare_pruning(
         hosts=hosts, replicated=replicated, visits_per_page_day=budget, seed=seed
     )
@@ -64,15 +62,15 @@ def prune(
     print(
         f"{found.hosts:,} hosts, {found.replicated:.0%} replicated; {found.pages:,} pages fetched\n"
         f"pruned      {found.pruned:,} hosts, {found.wrongly} of them wrongly\n"
-        f"resting     {found.resting:,} pages; {found.only_there:,} of pruned hosts go on, being"
-        f" nowhere else\n"
-        f"requests    {found.saved:.1%} saved at the same frequency of the rest\n"
+        f"suspended   {found.resting:,} pages; {found.only_there:,} pages that only pruned hosts"
+        f" have stay active\n"
+        f"requests    {found.saved:.1%} saved at the same visit frequency of the other pages\n"
         f"freshness   {found.before:.3f} without, {found.after:.3f} with pruning at the same"
-        f" budget ({found.kept_after:.3f} of what is visited)\n"
-        f"names       all still lead to a page; {found.other_text:,} show the kept host's text"
-        f" instead of another\n"
-        f"capacity    {found.lent.idle:,} idle replicas fresh enough to stand in;"
-        f" {found.lent.helped:,} pages of the hosts they copy visited"
+        f" budget ({found.kept_after:.3f} over the visited pages)\n"
+        f"names       all still resolve to a page; {found.other_text:,} show a different text of"
+        f" the canonical host\n"
+        f"capacity    {found.lent.idle:,} idle replicas are fresh enough to fetch from;"
+        f" {found.lent.helped:,} pages of their canonical hosts are visited"
         f" {found.lent.faster:.2f} times as often at the same delay of every host:"
         f" freshness {found.lent.alone:.3f} without, {found.lent.together:.3f} with them"
     )

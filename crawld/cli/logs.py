@@ -1,4 +1,4 @@
-"""The log: one line an event, `key=value` for people and JSON for programs, on stderr."""
+"""Log setup: one line per event on stderr, `key=value` for people or JSON for programs."""
 
 from __future__ import annotations
 
@@ -14,14 +14,13 @@ from structlog.typing import EventDict, Processor, WrappedLogger
 def configure_logs(
     *, style: str, level: Callable[[], str], stream: TextIO | None = None, colors: bool = False
 ) -> None:
-    """Send every log line of the process to one stream.
+    """Send the log of the process to one stream.
 
     Args:
         style: `json`, `console`, or `auto`: console on a terminal, else JSON.
-        level: returns the least severe level that is written now; asked at each line, so that a
-            reload can change it.
-        stream: where to; stderr if None.
-        colors: colours on a stream that is no terminal itself, but leads to one.
+        level: returns the minimum level; called for each line, so that a reload can change it.
+        stream: the output; None: stderr.
+        colors: use colors even if the stream is not a terminal.
     """
     stream = sys.stderr if stream is None else stream
     as_json = style == "json" or (style == "auto" and not stream.isatty())
@@ -42,7 +41,7 @@ def _drop_below(level: Callable[[], str]) -> Processor:
     severities = logging.getLevelNamesMapping()
 
     def drop_below(_: WrappedLogger, method: str, event: EventDict) -> EventDict:
-        # `exception` is how an error with its traceback is logged; it is no level of its own
+        # `exception` logs an error with its traceback; it is not a level
         severity = severities.get(method.upper(), logging.ERROR)
         if severity < severities[level().upper()]:
             raise structlog.DropEvent

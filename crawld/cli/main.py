@@ -1,7 +1,7 @@
-"""`crawld`: the daemon and the commands that work on its file.
+"""`crawld`: the daemon and the commands on its database.
 
-What a command needs is imported when it runs: `crawld --help` must not wait for an event loop, a
-database and a parser it does not use.
+Each command imports what it needs when it runs, so that `crawld --help` does not load an event
+loop, a database and a parser.
 """
 
 from __future__ import annotations
@@ -13,8 +13,7 @@ from typing import Annotated
 import typer
 
 from crawld.cli.formats import ExportFormat, ImportFormat
-from crawld.cli.output import with_exit_code
-from crawld.errors import OperatorError
+from crawld.cli.output import missing_extra, with_exit_code
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -23,21 +22,21 @@ app = typer.Typer(
     help="An embedded crawler daemon: one process, one SQLite file, a fresh and polite mirror.",
 )
 
-Db = Annotated[Path, typer.Option("--db", help="The database.")]
-Json = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
+Db = Annotated[Path, typer.Option("--db", help="Database.")]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 DEFAULT_DB = Path("crawld.db")
 
 
 @app.command()
 @with_exit_code
 def run(
-    config: Annotated[Path, typer.Option("--config", "-c", metavar="FILE", help="The config.")],
+    config: Annotated[Path, typer.Option("--config", "-c", metavar="FILE", help="Config file.")],
     socket: Annotated[
         Path | None,
-        typer.Option(envvar="CRAWLD_SOCKET", help="The control socket; else as the config says."),
+        typer.Option(envvar="CRAWLD_SOCKET", help="Control socket; default: as in the config."),
     ] = None,
 ) -> int:
-    """Run the daemon of a config; SIGHUP reloads, SIGTERM drains and ends."""
+    """Run the daemon; SIGHUP reloads the config, SIGTERM drains and stops."""
     from crawld.cli.run import run as run_config
 
     return run_config(config, socket)
@@ -46,39 +45,39 @@ def run(
 @app.command()
 @with_exit_code
 def mirror(
-    urls: Annotated[list[str], typer.Argument(metavar="URL...", help="What to start from.")],
+    urls: Annotated[list[str], typer.Argument(metavar="URL...", help="Seeds.")],
     *,
     db: Db = DEFAULT_DB,
     contact: Annotated[
         str | None,
-        typer.Option(help="Who answers for this crawler; a must for public hosts."),
+        typer.Option(help="Contact URL or e-mail of the operator; required for public hosts."),
     ] = None,
-    delay: Annotated[float, typer.Option(min=0, help="Seconds between two requests.")] = 15.0,
-    depth: Annotated[int, typer.Option(min=0, help="Links followed from the URLs.")] = 1,
-    max_pages: Annotated[int, typer.Option(min=1, help="Most pages admitted.")] = 1000,
+    delay: Annotated[float, typer.Option(min=0, help="Seconds between requests.")] = 15.0,
+    depth: Annotated[int, typer.Option(min=0, help="Maximum link depth.")] = 1,
+    max_pages: Annotated[int, typer.Option(min=1, help="Maximum pages.")] = 1000,
     allow_private: Annotated[
-        bool, typer.Option("--allow-private", help="Allow every private address.")
+        bool, typer.Option("--allow-private", help="Allow all private addresses.")
     ] = False,
     requisites: Annotated[
         bool,
         typer.Option(
-            "--requisites/--no-requisites", help="With the images, styles, scripts, fonts shown."
+            "--requisites/--no-requisites", help="Fetch images, styles, scripts and fonts too."
         ),
     ] = True,
     requisite_host: Annotated[
         list[str],
-        typer.Option(help="Load them from this host too: *.cdn.example.net, * for any."),
+        typer.Option(help="Allow requisites of this host: *.cdn.example.net, * for any."),
     ] = [],  # noqa: B006 (typer makes a new one)
     socket: Annotated[
         Path | None,
-        typer.Option(envvar="CRAWLD_SOCKET", help="The control socket; else beside the database."),
+        typer.Option(envvar="CRAWLD_SOCKET", help="Control socket; default: next to the database."),
     ] = None,
     once: Annotated[
-        bool, typer.Option("--once", help="End when every admitted page was visited.")
+        bool, typer.Option("--once", help="Stop when every page has been visited.")
     ] = False,
     json_out: Json = False,
 ) -> int:
-    """Mirror URLs without a config, and keep the mirror fresh until Ctrl-C."""
+    """Mirror URLs without a config and keep the mirror fresh until Ctrl-C."""
     from crawld.cli.mirror import MirrorOptions
     from crawld.cli.mirror import mirror as mirror_urls
 
@@ -107,12 +106,12 @@ def demo(
         typer.Option(help="Keep the mirror in this new file.", show_default=False),
     ] = None,
     seconds: Annotated[
-        float | None, typer.Option(min=0, help="End by itself.", show_default=False)
+        float | None, typer.Option(min=0, help="Stop after this time.", show_default=False)
     ] = None,
-    seed: Annotated[int, typer.Option(help="Another seed gives another site.")] = 1,
+    seed: Annotated[int, typer.Option(help="Random seed of the site.")] = 1,
     json_out: Json = False,
 ) -> int:
-    """Serve a small site on loopback that keeps changing, and mirror it before your eyes."""
+    """Serve a small changing site on loopback and show its mirror live."""
     from crawld.cli.demo import demo as show
 
     return show(db=db, seconds=seconds, seed=seed, as_json=json_out)
@@ -123,7 +122,7 @@ def demo(
 def check_config(
     config: Annotated[Path, typer.Argument(metavar="FILE")], *, json_out: Json = False
 ) -> int:
-    """Check a config and print what it comes to."""
+    """Check a config and print its effect."""
     from crawld.cli.check_config import check_config as check
 
     return check(config, as_json=json_out)
@@ -132,7 +131,7 @@ def check_config(
 @app.command()
 @with_exit_code
 def init(directory: Annotated[Path, typer.Argument(metavar="DIR")] = Path()) -> int:
-    """Write a commented crawld.toml to start from."""
+    """Write a commented template crawld.toml."""
     from crawld.cli.check_config import init as write
 
     return write(directory)
@@ -141,7 +140,7 @@ def init(directory: Annotated[Path, typer.Argument(metavar="DIR")] = Path()) -> 
 @app.command()
 @with_exit_code
 def migrate(*, db: Db = DEFAULT_DB) -> int:
-    """Bring a database to the schema of this version; a copy is made first."""
+    """Migrate a database to the schema of this version, after a backup."""
     from crawld.cli import offline
 
     return offline.migrate(db)
@@ -150,11 +149,11 @@ def migrate(*, db: Db = DEFAULT_DB) -> int:
 @app.command()
 @with_exit_code
 def backup(
-    target: Annotated[Path, typer.Argument(metavar="TARGET", help="The copy; must not exist.")],
+    target: Annotated[Path, typer.Argument(metavar="TARGET", help="Backup; must not exist.")],
     *,
     db: Db = DEFAULT_DB,
 ) -> int:
-    """Copy a database, also while the daemon runs."""
+    """Back up a database, also while the daemon runs."""
     from crawld.cli import offline
 
     return offline.backup(db, target)
@@ -163,11 +162,11 @@ def backup(
 @app.command()
 @with_exit_code
 def restore(
-    copy: Annotated[Path, typer.Argument(metavar="COPY", help="Made by: crawld backup.")],
+    copy: Annotated[Path, typer.Argument(metavar="COPY", help="A file made by crawld backup.")],
     *,
     db: Db = DEFAULT_DB,
 ) -> int:
-    """Put a copy in the place of a database; what it replaces is kept."""
+    """Replace a database with a backup; the replaced file is kept."""
     from crawld.cli import offline
 
     return offline.restore(db, copy)
@@ -179,11 +178,11 @@ def doctor(
     *,
     db: Db = DEFAULT_DB,
     repair: Annotated[
-        bool, typer.Option("--repair", help="Put right what follows from other rows.")
+        bool, typer.Option("--repair", help="Repair data that can be derived from other rows.")
     ] = False,
     json_out: Json = False,
 ) -> int:
-    """Examine a database; say what is wrong and what takes the space."""
+    """Check a database; list errors and the space of each table."""
     from crawld.cli import offline
 
     return offline.doctor(db, repair=repair, as_json=json_out)
@@ -196,12 +195,12 @@ def purge(
     *,
     db: Db = DEFAULT_DB,
     reason: Annotated[
-        str | None, typer.Option(help="Why, kept with the tombstone.", show_default=False)
+        str | None, typer.Option(help="Reason, stored with the tombstone.", show_default=False)
     ] = None,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
     json_out: Json = False,
 ) -> int:
-    """Take pages down where no daemon runs; beside one: crawlctl purge."""
+    """Delete every copy of pages and block the URLs; with a running daemon: crawlctl purge."""
     from crawld.cli import offline, retention
 
     if not yes:
@@ -215,26 +214,26 @@ def serve(
     *,
     db: Db = DEFAULT_DB,
     listen: Annotated[
-        str, typer.Option(metavar="HOST:PORT", help="Where; port 0 takes any free one.")
+        str, typer.Option(metavar="HOST:PORT", help="Address; port 0: any free port.")
     ] = "127.0.0.1:8080",
     banner: Annotated[
-        bool, typer.Option(help="Name source, instant and licence on each page.")
+        bool, typer.Option(help="Show source, time and license on each page.")
     ] = True,
     scripts: Annotated[
-        bool, typer.Option(help="Let scripts of mirrored pages run, shut in.")
+        bool, typer.Option(help="Run scripts of mirrored pages in a sandbox.")
     ] = True,
     host: Annotated[
         list[str] | None,
-        typer.Option(metavar="NAME", help="Name it may be asked by; several by repeating it."),
+        typer.Option(metavar="NAME", help="Host name to accept requests for; repeatable."),
     ] = None,
     json_out: Json = False,
 ) -> int:
-    """Show the mirror in a browser, also while the daemon runs; nothing is written."""
-    from crawld.cli.serve import serve as show
+    """Serve the mirror to browsers, also while the daemon runs; read-only."""
+    from crawld.cli.serve import serve as serve_mirror
     from crawld.web.mirror import DisplayOptions
 
-    look = DisplayOptions(banner=banner, scripts=scripts)
-    return show(db, listen, look, hosts=host or (), as_json=json_out)
+    display = DisplayOptions(banner=banner, scripts=scripts)
+    return serve_mirror(db, listen, display, hosts=host or (), as_json=json_out)
 
 
 @app.command()
@@ -242,77 +241,73 @@ def serve(
 def index(
     *,
     db: Db = DEFAULT_DB,
-    rebuild: Annotated[bool, typer.Option("--rebuild", help="Begin anew.")] = False,
+    rebuild: Annotated[bool, typer.Option("--rebuild", help="Rebuild from scratch.")] = False,
 ) -> int:
-    """Bring the index behind the search up to date; a running daemon does so by itself."""
-    from crawld.cli.serve import index as bring_up
+    """Update the full-text search index; a running daemon does this by itself."""
+    from crawld.cli.serve import index as update_index
 
-    return bring_up(db, rebuild=rebuild)
+    return update_index(db, rebuild=rebuild)
 
 
 @app.command()
 @with_exit_code
 def export(
-    form: Annotated[ExportFormat, typer.Argument(help="What to write.")],
+    form: Annotated[ExportFormat, typer.Argument(help="Format.")],
     *,
     out: Annotated[
-        Path, typer.Option("--out", metavar="PATH", help="Where; static goes on where it was.")
+        Path, typer.Option("--out", metavar="PATH", help="Target; static updates a directory.")
     ],
     db: Db = DEFAULT_DB,
     since: Annotated[
-        str | None, typer.Option(metavar="TIME", help='Leave out what is older: "2 days ago".')
+        str | None, typer.Option(metavar="TIME", help='Skip what is older: "2 days ago".')
     ] = None,
     table: Annotated[
         str | None,
-        typer.Option(help="jsonl, csv: one of pages, visits, changes, versions as one file."),
+        typer.Option(help="jsonl, csv: only pages, visits, changes or versions, as one file."),
     ] = None,
-    title: Annotated[str | None, typer.Option(help="zim, wacz: the title of the file.")] = None,
+    title: Annotated[str | None, typer.Option(help="zim, wacz: title of the file.")] = None,
     json_out: Json = False,
 ) -> int:
-    """Write the mirror for other programs, also while the daemon runs; asks the network nothing."""
-    from crawld.cli.export import ExportOptions
+    """Export the mirror for other programs, also while the daemon runs; works offline."""
     from crawld.cli.export import export as write
 
-    options = ExportOptions(db=db, out=out, since=since, table=table, title=title, as_json=json_out)
-    return write(form, options)
+    return write(form, db, out, since=since, table=table, title=title, as_json=json_out)
 
 
 @app.command("import")
 @with_exit_code
 def import_(
-    origin: Annotated[
-        ImportFormat, typer.Argument(metavar="warc|zim|urls", help="What the files are.")
-    ],
-    files: Annotated[list[Path], typer.Argument(metavar="FILE...", help="What to import.")],
+    origin: Annotated[ImportFormat, typer.Argument(metavar="warc|zim|urls", help="Format.")],
+    files: Annotated[list[Path], typer.Argument(metavar="FILE...", help="Files.")],
     *,
     db: Db = DEFAULT_DB,
     site: Annotated[
-        str | None, typer.Option(help="The site of unknown pages; else by their host.")
+        str | None, typer.Option(help="Site of unknown pages; default: by host.")
     ] = None,
     base: Annotated[
-        str | None, typer.Option(metavar="URL", help="zim: what stands before names of entries.")
+        str | None, typer.Option(metavar="URL", help="zim: URL prefix of the entry names.")
     ] = None,
     json_out: Json = False,
 ) -> int:
-    """Start a mirror from what others have of a site; the daemon must not be running."""
-    from crawld.cli.import_ import ImportOptions, import_files
+    """Fill a mirror from archives or URL lists; the daemon must not be running."""
+    from crawld.cli.import_ import import_files
 
-    return import_files(origin, files, ImportOptions(db=db, site=site, base=base, as_json=json_out))
+    return import_files(origin, files, db, site=site, base=base, as_json=json_out)
 
 
 @app.command()
 @with_exit_code
 def bench(
-    name: Annotated[str, typer.Argument(help="Which benchmark.")],
+    name: Annotated[str, typer.Argument(help="Benchmark.")],
     *,
     json_out: Json = False,
-    quick: Annotated[bool, typer.Option("--quick", help="A small run of seconds.")] = False,
+    quick: Annotated[bool, typer.Option("--quick", help="Short run of a few seconds.")] = False,
 ) -> None:
-    """Measure against peers on this machine."""
+    """Benchmark crawld against comparable programs on this machine."""
     try:
         from crawld.cli.bench import bench as measure
     except ModuleNotFoundError as error:
-        raise _missing_extra(error, "bench") from error
+        raise missing_extra(error, "bench") from error
     measure(name, json_out=json_out, quick=quick)
 
 
@@ -323,19 +318,12 @@ def bench(
 )
 @with_exit_code
 def lab(context: typer.Context) -> None:
-    """Experiment on recorded change histories; see: crawld lab --help."""
+    """Run experiments on recorded change histories; see: crawld lab --help."""
     try:
         from crawld.cli.lab import app as lab_app
     except ModuleNotFoundError as error:
-        raise _missing_extra(error, "lab") from error
+        raise missing_extra(error, "lab") from error
     lab_app(context.args, prog_name="crawld lab")
-
-
-def _missing_extra(error: ModuleNotFoundError, extra: str) -> OperatorError:
-    return OperatorError(
-        f"this command needs {error.name}, which is not installed",
-        hint=f"pip install 'crawld[{extra}]'",
-    )
 
 
 @app.command()

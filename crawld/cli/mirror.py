@@ -1,4 +1,4 @@
-"""`crawld mirror URL...`: a daemon without a config file, watched until it ends."""
+"""`crawld mirror URL...`: run a daemon without a config file and show its progress."""
 
 from __future__ import annotations
 
@@ -29,15 +29,15 @@ log = structlog.get_logger(__name__)
 
 REDRAW_S = 0.5
 REPORT_S = 5.0
-"""How often a line of progress is written where there is no terminal."""
+"""Time between two lines of progress without a terminal."""
 
 IDLE_REPORT_S = 600.0
-"""How often while nothing is visited: a mirror that waits for an hour is no news."""
+"""The same while there are no visits."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MirrorOptions:
-    """The options of `crawld mirror`, as its manual page describes them."""
+    """Options of `crawld mirror`; the manual page describes them."""
 
     db: Path
     contact: str | None
@@ -76,29 +76,29 @@ async def _mirror(start: Start, options: MirrorOptions) -> int:
     began_s = trio.current_time()
     daemon = await run_daemon(start, watch_live if sys.stderr.isatty() else watch_lines)
     resting = resting_hosts(daemon)
-    figures = await read_summary(start.config.daemon.db, start.config.sites[0])
-    summary = summary_json(daemon, figures, resting, trio.current_time() - began_s)
-    print(json_text(summary) if options.as_json else summary_text(summary, figures.examples))
-    return EXIT_INCOMPLETE if options.once and not figures.complete else EXIT_OK
+    counts = await read_summary(start.config.daemon.db, start.config.sites[0])
+    summary = summary_json(daemon, counts, resting, trio.current_time() - began_s)
+    print(json_text(summary) if options.as_json else summary_text(summary, counts.examples))
+    return EXIT_INCOMPLETE if options.once and not counts.complete else EXIT_OK
 
 
 # --- watching --------------------------------------------------------------------------------
 
 
 async def watch_live(daemon: Daemon) -> None:
-    """Redraw the live view until cancelled; what is logged meanwhile appears above it."""
+    """Redraw the live view until cancelled; the log appears above it."""
     out = console(stderr=True)
     rates = RateMeter()
-    site, place = daemon.config.sites[0], daemon.database.path
-    title = f"{site.name} into {place}; crawlctl --socket {daemon.socket_path} steers it"
+    site, path = daemon.config.sites[0], daemon.database.path
+    title = f"{site.name} into {path}; control it with: crawlctl --socket {daemon.socket_path}"
     with Live(console=out, auto_refresh=False, redirect_stdout=False) as live:
         configure_logs(
             style="console", level=lambda: "warning", stream=_above_live_view(out), colors=True
         )
         while True:
-            sight = await read_progress(daemon)
-            rates.add(trio.current_time(), sight.visit_count, sight.wire_bytes)
-            live.update(mirror_view(sight, rates, title), refresh=True)
+            progress = await read_progress(daemon)
+            rates.add(trio.current_time(), progress.visit_count, progress.wire_bytes)
+            live.update(mirror_view(progress, rates, title), refresh=True)
             await trio.sleep(REDRAW_S)
 
 
@@ -107,54 +107,54 @@ def _above_live_view(live_console: Console) -> TextIO:
 
 
 async def watch_lines(daemon: Daemon) -> None:
-    """Write a line of progress now and then until cancelled, seldom where there is none."""
+    """Log progress at intervals until cancelled, rarely while there are no visits."""
     rates = RateMeter()
     rates.add(trio.current_time(), 0, 0)
-    told, silent_s = 0, 0.0
+    logged, silent_s = 0, 0.0
     while True:
         await trio.sleep(REPORT_S)
-        sight = await read_progress(daemon)
-        rates.add(trio.current_time(), sight.visit_count, sight.wire_bytes)
+        progress = await read_progress(daemon)
+        rates.add(trio.current_time(), progress.visit_count, progress.wire_bytes)
         silent_s += REPORT_S
-        if sight.visit_count > told or silent_s >= IDLE_REPORT_S:
-            log.info("progress", **progress_fields(sight, rates))
-            told, silent_s = sight.visit_count, 0.0
+        if progress.visit_count > logged or silent_s >= IDLE_REPORT_S:
+            log.info("progress", **progress_fields(progress, rates))
+            logged, silent_s = progress.visit_count, 0.0
 
 
 # --- the end ---------------------------------------------------------------------------------
 
 
 def resting_hosts(daemon: Daemon) -> dict[str, str]:
-    """Return a few hosts that must be left alone for a while yet, with the reason."""
+    """Return a few hosts that must not be fetched for now, with the reason."""
     found: dict[str, str] = {}
     now = trio.current_time()
     for name, host in daemon.state.hosts.items():
         rest_s = host.rested_at(daemon.clock) - now
         if rest_s > 0.0:
-            found[name] = f"for {duration_text(rest_s)}: a Retry-After, or quiet hours"
+            found[name] = f"for {duration_text(rest_s)}: Retry-After or quiet hours"
         elif host.shut_until > now:
-            found[name] = "its robots.txt cannot be had"
+            found[name] = "its robots.txt cannot be fetched"
         elif host.backoff.level:
-            found[name] = f"in trouble: back-off level {host.backoff.level}"
+            found[name] = f"failures: back-off level {host.backoff.level}"
         if len(found) == EXAMPLES:
             break
     return found
 
 
 def summary_json(
-    daemon: Daemon, figures: MirrorSummary, resting: Mapping[str, str], seconds: float
+    daemon: Daemon, counts: MirrorSummary, resting: Mapping[str, str], seconds: float
 ) -> dict[str, Any]:
-    """Return what a mirror came to, as JSON types."""
+    """Return the summary of a mirror as JSON types."""
     crawl = daemon.crawl
     return {
         "db": str(daemon.database.path),
-        "complete": figures.complete,
-        "pages_in_all": figures.pages.total(),
-        "pages": {state.value: n for state, n in figures.pages.items()},
-        "held_back": figures.held_back,
+        "complete": counts.complete,
+        "pages_in_all": counts.pages.total(),
+        "pages": {state.value: n for state, n in counts.pages.items()},
+        "held_back": counts.unvisited,
         "resting_hosts": dict(resting),
-        "failed": figures.failed.total(),
-        "failed_by_reason": dict(figures.failed),
+        "failed": counts.failed.total(),
+        "failed_by_reason": dict(counts.failed),
         "visits": {outcome.value: n for outcome, n in crawl.visitor.counts.items()},
         "wire_bytes": crawl.visitor.wire_bytes,
         "duration_s": round(seconds, 3),
@@ -162,7 +162,7 @@ def summary_json(
 
 
 def summary_text(summary: Mapping[str, Any], examples: Sequence[tuple[str, str]]) -> str:
-    """Return the summary for a person, with a few of the pages that failed."""
+    """Return the summary as text, with a few of the failed pages."""
     pages, visits = summary["pages"], summary["visits"]
     lines = [
         f"{summary['db']}: {plural(pages.get('visited', 0), 'page')} visited,"
@@ -172,6 +172,6 @@ def summary_text(summary: Mapping[str, Any], examples: Sequence[tuple[str, str]]
         f"{count_text(sum(visits.values()))} visits, {size_text(summary['wire_bytes'])}"
         f" in {duration_text(summary['duration_s'])}",
         *(f"failed: {clean(url)} ({reason})" for url, reason in examples),
-        *(f"left alone: {host} ({why})" for host, why in summary["resting_hosts"].items()),
+        *(f"not fetched: {host} ({why})" for host, why in summary["resting_hosts"].items()),
     ]
     return "\n".join(lines)

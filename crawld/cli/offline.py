@@ -1,4 +1,4 @@
-"""Work on the file itself: migrate, back up, restore, examine."""
+"""Commands on a database file: migrate, backup, restore, doctor, purge."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import trio
 from rich.console import Group, RenderableType
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from crawld.cli.output import console, json_text
+from crawld.cli.output import console, json_text, require_database
 from crawld.cli.retention import purge_table
 from crawld.cli.tables import table
 from crawld.core.display import count_text, plural, size_text
@@ -20,7 +20,7 @@ from crawld.core.url import canonicalize
 from crawld.daemon.api.schemas.retention import PurgeReport, PurgeStatus
 from crawld.daemon.clock import Clock
 from crawld.daemon.purge import older_copies, take_down
-from crawld.errors import EXIT_INCOMPLETE, EXIT_OK, StoreError
+from crawld.errors import EXIT_INCOMPLETE, EXIT_OK
 from crawld.store import doctor as doctors
 from crawld.store.doctor import Report
 from crawld.store.engine import backup as copies
@@ -32,10 +32,10 @@ from crawld.store.versions.purge import PurgeResult
 
 
 def migrate(db: Path) -> int:
-    """Bring a database to the schema of this version; return the exit code.
+    """Migrate a database to the schema of this version; return the exit code.
 
     Raises:
-        StoreError: the file is missing, in use, foreign, newer, damaged, or a migration failed.
+        StoreError: the file is missing, in use, foreign, newer or damaged, or a migration failed.
     """
     require_database(db)
     lock = DatabaseLock.acquire(db)
@@ -44,54 +44,54 @@ def migrate(db: Path) -> int:
     finally:
         lock.release()
     if before.pending:
-        print(f"{db}: schema {before.version} is now {before.newest}")
+        print(f"{db}: migrated from schema {before.version} to {before.newest}")
     else:
-        print(f"{db}: schema {before.version} is the newest")
+        print(f"{db}: schema {before.version} is current")
     return EXIT_OK
 
 
 def backup(db: Path, target: Path) -> int:
-    """Copy a database, also beside a running daemon; return the exit code.
+    """Back up a database, also while a daemon runs; return the exit code.
 
     Raises:
-        StoreError: the database cannot be read, or the copy exists or cannot be written.
+        StoreError: the database cannot be read, or the target exists or cannot be written.
     """
     require_database(db)
     with progress_bar(f"copy {db}") as on_step:
         copies.backup_file(db, target, on_step)
-    print(f"{target}: {size_text(target.stat().st_size)}, a whole copy of {db}")
+    print(f"{target}: {size_text(target.stat().st_size)}, complete copy of {db}")
     return EXIT_OK
 
 
 def restore(db: Path, copy: Path) -> int:
-    """Put a copy in the place of a database; return the exit code.
+    """Replace a database with a backup; return the exit code.
 
     Raises:
-        StoreError: the copy is missing, foreign, newer or damaged, or the database is in use.
+        StoreError: the backup is missing, foreign, newer or damaged, or the database is in use.
     """
     replaced = copies.restore(db, copy)
-    print(f"{db} is now the copy {copy}")
+    print(f"{db}: restored from {copy}")
     if replaced is not None:
-        print(f"what it replaces is kept: {replaced}")
+        print(f"the replaced database is kept: {replaced}")
     return EXIT_OK
 
 
 def doctor(db: Path, *, repair: bool, as_json: bool) -> int:
-    """Examine a database, and say what is wrong and what takes the space.
+    """Check a database; print its errors and the space of each table.
 
     Args:
         db: the database.
-        repair: put right what follows from other rows first.
+        repair: first repair data that can be derived from other rows.
         as_json: print JSON.
 
     Returns:
-        0 if nothing is wrong (any more), 3 otherwise.
+        0 without errors or after their repair, else 3.
 
     Raises:
-        StoreError: the file cannot be examined at all, or is in use and was to be repaired.
+        StoreError: the file cannot be checked, or is in use and cannot be repaired.
     """
     require_database(db)
-    with console(stderr=True).status(f"examining {db}") as spinner:
+    with console(stderr=True).status(f"checking {db}") as spinner:
         if repair:
             report = doctors.repair(db, lambda line: spinner.console.print(f"repair {line}"))
         else:
@@ -105,11 +105,11 @@ def doctor(db: Path, *, repair: bool, as_json: bool) -> int:
 
 
 def purge(db: Path, urls: Sequence[str], reason: str | None, *, as_json: bool) -> int:
-    """Take pages down in a database that no daemon uses; return the exit code.
+    """Delete every copy of pages and block their URLs; return the exit code.
 
     Raises:
-        InvalidUrlError: one of the URLs is none.
-        StoreError: the database is missing, foreign, or in use.
+        InvalidUrlError: a URL is invalid.
+        StoreError: the database is missing, foreign or in use.
     """
     require_database(db)
     canonical = [canonicalize(url) for url in urls]
@@ -138,7 +138,7 @@ def _as_rows(report: Report) -> dict[str, object]:
 
 
 def report_table(db: Path, report: Report, warning: str | None) -> RenderableType:
-    """Return the report of an examination for a person."""
+    """Return the report of a check as text."""
     parts: list[RenderableType] = []
     if warning:
         parts.append(f"warning: {warning}")
@@ -146,11 +146,11 @@ def report_table(db: Path, report: Report, warning: str | None) -> RenderableTyp
         times = f" ({count_text(finding.count)} times)" if finding.count > 1 else ""
         parts.append(f"{finding.kind}: {finding.text}{times}")
     if any(finding.repairable for finding in report.findings):
-        parts.append(f"repair what can be: crawld doctor --repair --db {db}")
+        parts.append(f"some errors can be repaired: crawld doctor --repair --db {db}")
     if any(not finding.repairable for finding in report.findings):
-        parts.append(f"the rest needs a backup: crawld restore COPY --db {db}")
+        parts.append(f"other errors need a backup: crawld restore COPY --db {db}")
     if not report.findings:
-        parts.append(f"{db}: nothing is wrong")
+        parts.append(f"{db}: no errors")
     if report.space:
         rows = (
             (each.table, count_text(each.rows), size_text(each.bytes), size_text(each.unused_bytes))
@@ -160,23 +160,13 @@ def report_table(db: Path, report: Report, warning: str | None) -> RenderableTyp
         parts += ["", table(("table", "rows", "size", "unused"), rows)]
         empty = [each.bytes for each in report.space if not each.rows]
         parts.append(f"{plural(len(empty), 'empty table')}: {size_text(sum(empty))}")
-        parts.append(f"free inside the file: {size_text(report.free_bytes)}")
+        parts.append(f"free pages: {size_text(report.free_bytes)}")
     return Group(*parts)
-
-
-def require_database(db: Path) -> None:
-    """Refuse a database that does not exist.
-
-    Raises:
-        StoreError: it does not.
-    """
-    if not db.exists():
-        raise StoreError(f"there is no database {db}", hint="name an existing file with --db")
 
 
 @contextmanager
 def progress_bar(text: str) -> Iterator[OnStep]:
-    """Show a bar on a terminal, nothing elsewhere."""
+    """Show a progress bar on a terminal, nothing elsewhere."""
     columns = (
         TextColumn("{task.description}", markup=False),
         BarColumn(),

@@ -1,7 +1,7 @@
-"""How commands speak: figures for people, JSON for programs, one exit code an ending.
+"""Output and exit codes of commands.
 
-What a server sent may end up on a terminal, so every foreign text goes through `clean`: control
-characters would move the cursor or worse. Rich's markup is off for the same reason.
+Text from servers may reach a terminal, so it goes through `clean`: control characters could move
+the cursor or worse. Rich's markup is off for the same reason.
 """
 
 from __future__ import annotations
@@ -12,27 +12,28 @@ import os
 import sys
 import unicodedata
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
 
 import typer
 from rich.console import Console
 
-from crawld.errors import EXIT_OK, CrawldError
+from crawld.errors import EXIT_OK, CrawldError, OperatorError, StoreError
 
 P = ParamSpec("P")
 E = TypeVar("E", bound=BaseException)
 
 EXIT_INTERRUPTED = 130
-"""Ended by Ctrl-C before there was anything to drain; 128 + SIGINT, as shells count."""
+"""Exit code after Ctrl-C without a drain: 128 + SIGINT, as in shells."""
 
 PIPED_COLUMNS = 1000
-"""Width of what is piped: a program or a file has no margin to keep."""
+"""Table width without a terminal, so that nothing wraps."""
 
 _BARS = "▁▂▃▄▅▆▇█"
 
 
 def clean(text: str | None) -> str:
-    """Return a foreign text as one printable line."""
+    """Return foreign text as one printable line."""
     if text is None:
         return ""
     if text.isprintable():
@@ -45,41 +46,41 @@ def _is_control(character: str) -> bool:
 
 
 def sparkline(values: Sequence[float]) -> str:
-    """Return values of [0, 1] as a row of bars."""
+    """Return values in [0, 1] as a row of bars."""
     top = len(_BARS) - 1
     return "".join(_BARS[round(min(max(value, 0.0), 1.0) * top)] for value in values)
 
 
 def json_text(value: object) -> str:
-    """Return JSON for a program, readable by a person too."""
+    """Return indented JSON."""
     return json.dumps(value, ensure_ascii=False, indent=2)
 
 
 class _Console(Console):
     def on_broken_pipe(self) -> None:
-        # Rich would end the process as a failure; `with_exit_code` knows better
+        # Rich would exit with an error; `with_exit_code` handles this
         raise BrokenPipeError
 
 
 def console(*, stderr: bool = False) -> Console:
-    """Return where tables and progress go; nothing in them is markup."""
+    """Return a console for tables and progress, without markup."""
     stream = sys.stderr if stderr else sys.stdout
     width = None if stream.isatty() else PIPED_COLUMNS
     return _Console(file=stream, width=width, markup=False, highlight=False, emoji=False)
 
 
 def with_exit_code(command: Callable[P, int | None]) -> Callable[P, None]:
-    """Make a command end as every command does.
+    """Make a command exit with its code.
 
-    An operator's error is a message, its hint and its exit code, never a traceback; a reader that
-    went away (`| head`) is no error; what else is raised is a bug and shows where.
+    A `CrawldError` prints its message and hint, never a traceback. A closed output (`| head`) is
+    not an error. Any other exception is a bug and propagates.
     """
 
     @functools.wraps(command)
-    def ends(*args: P.args, **kwargs: P.kwargs) -> None:
+    def exits(*args: P.args, **kwargs: P.kwargs) -> None:
         raise typer.Exit(_exit_code(functools.partial(command, *args, **kwargs)))
 
-    return ends
+    return exits
 
 
 def _exit_code(command: Callable[[], int | None]) -> int:
@@ -87,7 +88,7 @@ def _exit_code(command: Callable[[], int | None]) -> int:
         code = command() or EXIT_OK
         sys.stdout.flush()
     except BrokenPipeError:
-        # else the interpreter would flush into the closed pipe again as it ends
+        # keeps the interpreter from flushing into the closed pipe at exit
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return EXIT_OK
     except Exception as error:
@@ -104,7 +105,7 @@ def _exit_code(command: Callable[[], int | None]) -> int:
 
 
 def find_cause(error: BaseException, kind: type[E]) -> E | None:
-    """Return the error of a kind that an error is, or that a group of errors consists of."""
+    """Return an error of a kind: the error itself, or the first of a group of only that kind."""
     if isinstance(error, kind):
         return error
     if isinstance(error, BaseExceptionGroup):
@@ -115,3 +116,21 @@ def find_cause(error: BaseException, kind: type[E]) -> E | None:
 
 def _members(group: BaseExceptionGroup[Any]) -> Sequence[BaseException]:
     return group.exceptions
+
+
+def missing_extra(error: ModuleNotFoundError, extra: str) -> OperatorError:
+    """Return the error for a command whose optional packages are not installed."""
+    return OperatorError(
+        f"this command needs {error.name}, which is not installed",
+        hint=f"pip install 'crawld[{extra}]'",
+    )
+
+
+def require_database(db: Path) -> None:
+    """Refuse a database that does not exist.
+
+    Raises:
+        StoreError: it does not exist.
+    """
+    if not db.exists():
+        raise StoreError(f"there is no database {db}", hint="give an existing file with --db")

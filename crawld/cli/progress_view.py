@@ -1,4 +1,4 @@
-"""A running mirror as a person sees it: one look at the daemon, and the live view made of it."""
+"""Progress of a running mirror: a snapshot of the daemon and the live view of it."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ from crawld.store.frontier import frontier
 from crawld.store.frontier import host as host_rows
 
 RATE_WINDOW_S = 60.0
-"""Rates are those of the last minute."""
+"""Rates are averages over this window."""
 
 LOOKUP_S = 2.0
-"""After this long a host whose turn came has been looked for."""
+"""Time for a DNS lookup; later, a host without an address was not found."""
 
-UNREACHABLE = "no host can be reached: no network, or names that do not exist; tried again politely"
+UNREACHABLE = "no host can be reached: no network, or unknown names; retrying"
 
 HOSTS_READ = 1_000
 HOSTS_SHOWN = 8
@@ -38,34 +38,34 @@ ERROR_OUTCOMES = (Outcome.FAILED, Outcome.BLOCKED)
 
 PAUSE_TEXTS: Mapping[str, str] = {
     "network": "no network: no name or host can be reached; "
-    f"tried again every {duration_text(PROBE_S)}, nothing is given up",
-    "disk": "the database cannot be written; goes on as soon as it can",
-    "disk_room": "the disk is nearly full; goes on as soon as there is room",
-    "operator": "paused; crawlctl resume goes on",
-    "drain": "drained; crawlctl resume goes on",
+    f"retry every {duration_text(PROBE_S)}, no page is given up",
+    "disk": "the database cannot be written; the crawl resumes when it can",
+    "disk_room": "the disk is nearly full; the crawl resumes when there is space",
+    "operator": "paused; to resume: crawlctl resume",
+    "drain": "drained; to resume: crawlctl resume",
 }
 
 PHASE_TEXTS: Mapping[Phase, str] = {
     "starting": "starting",
-    "running": "Ctrl-C drains and ends",
-    "draining": "draining: the fetches under way end first; Ctrl-C ends at once",
-    "stopping": "stopping: what was fetched is being committed",
+    "running": "Ctrl-C drains and stops",
+    "draining": "draining: running fetches finish; Ctrl-C stops at once",
+    "stopping": "stopping: results are being committed",
 }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CrawlProgress:
-    """A running mirror at one instant.
+    """A snapshot of a running mirror.
 
     Attributes:
         pages: pages by state.
-        visits: visits since the start by outcome.
+        visits: visits since the start, by outcome.
         wire_bytes: body bytes received since the start.
-        on_turn: hosts being asked now.
-        phase: of the daemon.
-        pauses: why no fetch is started.
-        hosts: hosts with pages waiting, most first.
-        unreached: whether every host that waits was looked for and none has an address.
+        on_turn: hosts being fetched now.
+        phase: phase of the daemon.
+        pauses: reasons why no fetch starts.
+        hosts: hosts with waiting pages, most first.
+        unreachable: whether every waiting host was looked up and none has an address.
     """
 
     pages: Mapping[PageState, int]
@@ -75,11 +75,11 @@ class CrawlProgress:
     phase: Phase
     pauses: frozenset[str]
     hosts: Sequence[HostStatus]
-    unreached: bool
+    unreachable: bool
 
     @property
     def known(self) -> int:
-        """Pages known."""
+        """Known pages."""
         return sum(self.pages.values())
 
     @property
@@ -93,13 +93,13 @@ class CrawlProgress:
         return sum(self.visits.values())
 
     @property
-    def errors(self) -> int:
-        """Visits that failed since the start."""
+    def error_count(self) -> int:
+        """Failed visits since the start."""
         return sum(self.visits[outcome] for outcome in ERROR_OUTCOMES)
 
     @property
-    def left_s(self) -> float:
-        """How long the pages that wait will take: politeness alone, all hosts side by side."""
+    def remaining_s(self) -> float:
+        """Time until all waiting pages are visited, from politeness delays alone."""
         return max(map(_remaining_s, self.hosts), default=0.0)
 
 
@@ -114,7 +114,7 @@ def _waiting(host: HostStatus) -> int:
 
 
 async def read_progress(daemon: Daemon) -> CrawlProgress:
-    """Look at a running mirror."""
+    """Take a snapshot of a running mirror."""
     pages = dict.fromkeys(PageState, 0)
     for site_id in daemon.state.sites:
         for state, n in (await daemon.database.read(frontier.counts, site_id)).items():
@@ -130,74 +130,79 @@ async def read_progress(daemon: Daemon) -> CrawlProgress:
         phase=daemon.phase,
         pauses=daemon.crawl.schedule.pauses,
         hosts=sorted(hosts, key=_waiting, reverse=True),
-        unreached=not on_turn and _no_host_resolved(daemon, hosts),
+        unreachable=not on_turn and _no_host_resolved(daemon, hosts),
     )
 
 
 def _no_host_resolved(daemon: Daemon, hosts: Sequence[HostStatus]) -> bool:
-    # at a start every known host waits its delay before it is looked for
-    looked_for_s = LOOKUP_S + max((host.delay_s or 0.0 for host in hosts), default=0.0)
-    if not hosts or daemon.clock.now() - daemon.started_at < looked_for_s:
+    # After the start every known host waits its delay before it is looked up.
+    looked_up_s = LOOKUP_S + max((host.delay_s or 0.0 for host in hosts), default=0.0)
+    if not hosts or daemon.clock.now() - daemon.started_at < looked_up_s:
         return False
     return all(daemon.state.hosts[host.host].slot.address is None for host in hosts)
 
 
-def mirror_view(sight: CrawlProgress, rates: RateMeter, title: str) -> RenderableType:
+def mirror_view(progress: CrawlProgress, rates: RateMeter, title: str) -> RenderableType:
     """Return the live view of a mirror."""
-    done = sight.known - sight.waiting
+    done = progress.known - progress.waiting
     bar = Table.grid(padding=(0, 2, 0, 0))
     bar.add_row(
-        ProgressBar(total=max(sight.known, 1), completed=done, width=BAR_COLUMNS),
-        f"{count_text(done)} of {count_text(sight.known)} pages",
-        f"{duration_text(sight.left_s)} left at this politeness" if sight.waiting else "",
+        ProgressBar(total=max(progress.known, 1), completed=done, width=BAR_COLUMNS),
+        f"{count_text(done)} of {count_text(progress.known)} pages",
+        f"{duration_text(progress.remaining_s)} left at this politeness"
+        if progress.waiting
+        else "",
     )
     figures = (
-        f"{size_text(sight.wire_bytes)} received, {rates.visits_per_min:.3g} visits/min,"
-        f" {size_text(rates.bytes_per_s)}/s, {count_text(sight.errors)} errors; "
-        f"{counts_text(sight.visits)}"
+        f"{size_text(progress.wire_bytes)} received, {rates.visits_per_min:.3g} visits/min,"
+        f" {size_text(rates.bytes_per_s)}/s, {count_text(progress.error_count)} errors; "
+        f"{counts_text(progress.visits)}"
     )
-    parts: list[RenderableType] = [Text(title, "bold"), bar, figures, *_state_lines(sight)]
-    if sight.hosts:
+    parts: list[RenderableType] = [Text(title, "bold"), bar, figures, *_state_lines(progress)]
+    if progress.hosts:
         rows = (
             (each.host, count_text(_waiting(each)), duration_text(each.delay_s), _slot_text(each))
-            for each in sight.hosts[:HOSTS_SHOWN]
+            for each in progress.hosts[:HOSTS_SHOWN]
         )
         parts.append(table(("host", "waiting", "delay", "next slot"), rows))
     return Group(*parts)
 
 
 def _slot_text(host: HostStatus) -> str:
-    backed_off = f", backed off {host.backoff_level} steps" if host.backoff_level else ""
-    return next_slot_text(host) + backed_off
+    backoff = f", back-off level {host.backoff_level}" if host.backoff_level else ""
+    return next_slot_text(host) + backoff
 
 
-def _state_lines(sight: CrawlProgress) -> list[Text]:
-    lines = [Text(PAUSE_TEXTS.get(reason, reason), "yellow") for reason in sorted(sight.pauses)]
-    if sight.unreached and not sight.pauses:
+def _state_lines(progress: CrawlProgress) -> list[Text]:
+    lines = [Text(PAUSE_TEXTS.get(reason, reason), "yellow") for reason in sorted(progress.pauses)]
+    if progress.unreachable and not progress.pauses:
         lines.append(Text(UNREACHABLE, "yellow"))
-    return [*lines, Text(PHASE_TEXTS[sight.phase], "dim" if sight.phase == "running" else "yellow")]
+    return [
+        *lines,
+        Text(PHASE_TEXTS[progress.phase], "dim" if progress.phase == "running" else "yellow"),
+    ]
 
 
 class RateMeter:
-    """How fast visits and bytes came over the last minute."""
+    """Rates of visits and bytes over the last minute."""
 
     def __init__(self) -> None:
         self._samples: deque[tuple[float, int, int]] = deque()
 
     def add(self, at: float, visits: int, wire_bytes: int) -> None:
-        """Note the totals at an instant of any clock that does not go back."""
+        """Add the totals at a time of a monotonic clock."""
         self._samples.append((at, visits, wire_bytes))
         while self._samples[-1][0] - self._samples[0][0] > RATE_WINDOW_S:
             self._samples.popleft()
 
     @property
     def visits_per_min(self) -> float:
-        """Visits a minute; 0 before there are two samples."""
+        """Visits per minute; 0 before the second sample."""
         return 60.0 * self._per_s(1)
 
     @property
     def bytes_per_s(self) -> float:
-        """Body bytes a second."""
+        """Body bytes per second."""
         return self._per_s(2)
 
     def _per_s(self, column: int) -> float:
@@ -207,18 +212,20 @@ class RateMeter:
         return (last[column] - first[column]) / max(last[0] - first[0], 1e-9)
 
 
-def progress_fields(sight: CrawlProgress, rates: RateMeter) -> dict[str, object]:
-    """Return what a line of progress says."""
+def progress_fields(progress: CrawlProgress, rates: RateMeter) -> dict[str, object]:
+    """Return the fields of a log line of progress."""
     fields: dict[str, object] = {
-        "done": sight.known - sight.waiting,
-        "known": sight.known,
-        "errors": sight.errors,
-        "received": size_text(sight.wire_bytes),
+        "done": progress.known - progress.waiting,
+        "known": progress.known,
+        "errors": progress.error_count,
+        "received": size_text(progress.wire_bytes),
         "per_min": round(rates.visits_per_min, 1),
-        "left": duration_text(sight.left_s),
+        "left": duration_text(progress.remaining_s),
     }
-    if sight.pauses:
-        fields["paused"] = "; ".join(PAUSE_TEXTS.get(each, each) for each in sorted(sight.pauses))
-    elif sight.unreached:
+    if progress.pauses:
+        fields["paused"] = "; ".join(
+            PAUSE_TEXTS.get(each, each) for each in sorted(progress.pauses)
+        )
+    elif progress.unreachable:
         fields["trouble"] = UNREACHABLE
     return fields

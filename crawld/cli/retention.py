@@ -1,134 +1,124 @@
-"""`crawlctl` on what is kept: copies held, pages taken down, what retention gives up."""
+"""`crawlctl pin`, `purge` and `retention`: which copies are kept and which are deleted."""
 
 from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable
 from typing import Annotated
 
 import typer
 from rich.console import Group, RenderableType
 
 from crawld.cli import tables
-from crawld.cli.history import Call, When
+from crawld.cli.history import When
 from crawld.cli.output import clean
+from crawld.cli.session import Session
 from crawld.core.display import ago_text, count_text, size_text
 from crawld.daemon.api.schemas.retention import PinStatus, PurgeReport, PurgeStatus, QuotaStatus
-from crawld.daemon.api.schemas.status import Done
 
 Url = Annotated[str | None, typer.Argument(metavar="URL", show_default=False)]
 
 
-def mount(command: Callable[[Callable[..., int | None]], object]) -> None:
-    """Make the functions of this module commands."""
-    for function in (pin, purge, retention):
-        command(function)
-
-
 def pin(
-    call: Call,
+    session: Session,
     url: Url = None,
     *,
     at: Annotated[str | None, When] = None,
-    release: Annotated[bool, typer.Option("--release", help="Show the newest copy again.")] = False,
+    release: Annotated[bool, typer.Option("--release", help="Remove the pin.")] = False,
 ) -> None:
-    """Hold a page at the copy in force at a time; without a URL, show what is held."""
+    """Pin a page to the version valid at a time; without a URL, list the pins."""
     if url is None:
         if at is not None or release:
-            raise typer.BadParameter("name the page: URL")
-        answer = call.client.get("/pins")
-        call.show(answer, list[PinStatus], lambda pins: pins_table(pins, time.time()))
+            raise typer.BadParameter("URL is missing")
+        answer = session.client.get("/pins")
+        session.show(answer, list[PinStatus], lambda pins: pins_table(pins, time.time()))
         return
     form: dict[str, object] = {"url": url, "at": at, "release": release}
-    call.show(call.client.post("/pin", form), Done, lambda done: done.done)
+    session.show_done(session.client.post("/pin", form))
 
 
 def purge(
-    call: Call,
+    session: Session,
     urls: Annotated[list[str], typer.Argument(metavar="URL...")],
     *,
     reason: Annotated[
-        str | None, typer.Option(help="Why, kept with the tombstone.", show_default=False)
+        str | None, typer.Option(help="Reason, stored with the tombstone.", show_default=False)
     ] = None,
     release: Annotated[
-        bool, typer.Option("--release", help="Let the pages in again; their copies are gone.")
+        bool, typer.Option("--release", help="Admit the pages again; their copies stay deleted.")
     ] = False,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
 ) -> None:
-    """Take pages down: out of copies, search, exports and backups to come, and kept out."""
+    """Delete every copy of pages, from search and exports too, and block the URLs."""
     if not (release or yes):
         confirm_purge(urls)
     form: dict[str, object] = {"urls": urls, "reason": reason, "release": release}
-    answer = call.client.post("/purge", form, patient=True)
-    call.show(answer, PurgeReport, release_text if release else purge_table)
+    answer = session.client.post("/purge", form, patient=True)
+    session.show(answer, PurgeReport, release_text if release else purge_table)
 
 
-def retention(call: Call) -> None:
-    """Show what the quotas hold, what would go first, and what the next run gives up."""
-    answer = call.client.get("/retention")
-    call.show(answer, list[QuotaStatus], retention_table)
+def retention(session: Session) -> None:
+    """Show quota use, and which copies the next retention run deletes."""
+    answer = session.client.get("/retention")
+    session.show(answer, list[QuotaStatus], retention_table)
 
 
 def retention_table(quotas: list[QuotaStatus]) -> RenderableType:
-    """Return quotas with what could go, in the order it would."""
-    headings = ("of", "used", "quota", "in this order", "copies", "stored", "next run")
+    """Return the quotas and the deletable copies of each, in the order of deletion."""
+    headings = ("quota of", "used", "quota", "deletion order", "copies", "stored", "next run")
     rows = []
     for each in quotas:
         most = "none" if each.max_bytes is None else size_text(each.max_bytes)
         name = each.site or "the file"
-        for place, held in enumerate(each.holdings):
-            first = (name, size_text(each.used_bytes), most) if not place else ("", "", "")
-            what = HOLDING_KINDS[held.kind]
+        for index, held in enumerate(each.holdings):
+            first = (name, size_text(each.used_bytes), most) if not index else ("", "", "")
+            kind = HOLDING_KINDS[held.kind]
             size = size_text(held.stored_bytes)
-            fate = "goes, as far as needed" if held.goes else "stays"
-            rows.append((*first, what, count_text(held.copies), size, fate))
-    return Group(
-        tables.table(headings, rows), "", "to carry it out now: crawlctl run-job retention"
-    )
+            fate = "deleted as needed" if held.goes else "kept"
+            rows.append((*first, kind, count_text(held.copies), size, fate))
+    return Group(tables.table(headings, rows), "", "to run it now: crawlctl run-job retention")
 
 
 HOLDING_KINDS = {
-    "superseded": "superseded copies",
-    "needless": "images, styles, scripts that no page shows",
-    "gone": "pages that have gone",
+    "superseded": "superseded versions",
+    "needless": "requisites that no page uses",
+    "gone": "pages that are gone",
 }
-"""Classes of copies by name; the last copies of live pages and pinned ones are in none."""
+"""Kinds of deletable copies; the last version of a live page and pinned versions are in none."""
 
 
 def confirm_purge(urls: list[str]) -> None:
-    """Ask a person whether to go on; a program must have said so."""
+    """Ask for confirmation on a terminal; elsewhere `--yes` is required."""
     if not sys.stdin.isatty():
-        raise typer.BadParameter("this cannot be undone: say --yes")
+        raise typer.BadParameter("this cannot be undone; add --yes")
     what = urls[0] if len(urls) == 1 else f"{len(urls)} pages"
-    typer.confirm(f"Remove every copy of {what} for good?", abort=True)
+    typer.confirm(f"Delete every copy of {what} permanently?", abort=True)
 
 
 def release_text(report: PurgeReport) -> RenderableType:
-    """Return which pages may come back."""
-    return "\n".join(f"{clean(each.url)} may be found again" for each in report.pages)
+    """Return which pages are admitted again."""
+    return "\n".join(f"{clean(each.url)} may be crawled again" for each in report.pages)
 
 
 def purge_table(report: PurgeReport) -> RenderableType:
-    """Return what became of a take-down, and what it could not reach."""
+    """Return the result of a purge, and the older backups that still hold the pages."""
     lines = [_purged_text(each) for each in report.pages]
     if not report.erased:
-        lines.append("a reader holds the log: its bytes go when the daemon ends")
-    lines += [f"made before, and still holds it: {clean(each)}" for each in report.copies]
+        lines.append("a reader holds the write-ahead log; its bytes go when the daemon stops")
+    lines += [f"older backup, not purged: {clean(each)}" for each in report.copies]
     return "\n".join(lines)
 
 
 def _purged_text(page: PurgeStatus) -> str:
     if not page.known:
-        return f"{clean(page.url)} was not known; it is kept out from now on"
-    text = f"{clean(page.url)}: {count_text(page.versions)} copies removed, kept out from now on"
-    shown = [f"  shown at another address too: {clean(each)}" for each in page.same_at]
-    return "\n".join([text, *shown])
+        return f"{clean(page.url)}: unknown page, blocked from now on"
+    text = f"{clean(page.url)}: {count_text(page.versions)} versions deleted, blocked from now on"
+    return "\n".join([text, *(f"  same content at: {clean(each)}" for each in page.same_at)])
 
 
 def pins_table(pins: list[PinStatus], now: float) -> RenderableType:
-    """Return the pages that are held, one a line."""
-    headings = ("version", "of", "held since", "url")
+    """Return the pinned pages, one per line."""
+    headings = ("version", "fetched", "pinned", "url")
     return tables.table(
         headings,
         (
@@ -141,3 +131,6 @@ def pins_table(pins: list[PinStatus], now: float) -> RenderableType:
             for each in pins
         ),
     )
+
+
+COMMANDS = (pin, purge, retention)

@@ -1,4 +1,4 @@
-"""`crawld run -c FILE`: the daemon as a service runs it."""
+"""`crawld run -c FILE`: the daemon as a service."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ log = structlog.get_logger(__name__)
 
 
 def run(path: Path, socket: Path | None = None) -> int:
-    """Run the daemon of a config until it is shut down; return the exit code.
+    """Run the daemon until it is shut down; return the exit code.
 
     Args:
         path: the config.
-        socket: the control socket, instead of the one the config names.
+        socket: the control socket; None: as in the config.
 
     Raises:
-        OperatorError: the config does not hold or the file cannot be used.
+        OperatorError: the config is invalid or the database cannot be used.
     """
     loaded = load(path)
     style = loaded.config.daemon.log_format
@@ -37,7 +37,7 @@ def run(path: Path, socket: Path | None = None) -> int:
 
 async def _run(path: Path, loaded: LoadedConfig, socket: Path | None) -> None:
     async def watch(daemon: Daemon) -> None:
-        # the level of the config in force: a reload changes it
+        # read the level from the current config, which a reload replaces
         configure_logs(
             style=loaded.config.daemon.log_format, level=lambda: daemon.config.daemon.log_level
         )

@@ -1,4 +1,4 @@
-"""`crawld serve` and `crawld index`: the mirror in a browser, and the index behind its search."""
+"""`crawld serve` and `crawld index`: the web mirror and its full-text search index."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ import trio
 from pydantic import TypeAdapter, ValidationError
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
+from crawld.cli.output import console, json_text, require_database
 from crawld.config.values import HostPattern, parse_listen
-from crawld.cli.output import console, json_text
 from crawld.core.display import count_text
-from crawld.errors import EXIT_OK, OperatorError, StoreError
+from crawld.errors import EXIT_OK, OperatorError
 from crawld.net.network import SystemNetwork
 from crawld.store.engine import migrate
 from crawld.store.engine.connection import open_connection
@@ -32,19 +32,24 @@ _HOSTS: Final = TypeAdapter(tuple[HostPattern, ...])
 
 
 def serve(
-    db: Path, listen: str, look: DisplayOptions, *, hosts: Sequence[str] = (), as_json: bool = False
+    db: Path,
+    listen: str,
+    display: DisplayOptions,
+    *,
+    hosts: Sequence[str] = (),
+    as_json: bool = False,
 ) -> int:
-    """Show a mirror until Ctrl-C; return the exit code.
+    """Serve a mirror until Ctrl-C; return the exit code.
 
     Args:
-        db: the file.
+        db: the database.
         listen: address and port.
-        look: how pages are shown.
-        hosts: names it may be asked by, beside its own.
-        as_json: whether the address is printed as JSON.
+        display: how pages are shown.
+        hosts: host names to accept requests for, besides the default ones.
+        as_json: print the URL as JSON.
 
     Raises:
-        OperatorError: the database cannot be read, or the address cannot be had.
+        OperatorError: the database cannot be read, or the address is not available.
     """
     try:
         host, port = parse_listen(listen)
@@ -55,19 +60,19 @@ def serve(
     except ValidationError as error:
         raise OperatorError(
             f"--host {error.errors()[0]['input']} must be a host name",
-            hint='name it as browsers do: mirror.example.org, "*.example.org" or "*" for any',
+            hint='examples: mirror.example.org, "*.example.org", "*" for any',
         ) from None
-    trio.run(_serve, db, (host, port), look, listener_hosts(patterns), as_json)
+    trio.run(_serve, db, (host, port), display, listener_hosts(patterns), as_json)
     return EXIT_OK
 
 
 async def _serve(
-    db: Path, listen: tuple[str, int], look: DisplayOptions, names: AllowedHosts, as_json: bool
+    db: Path, listen: tuple[str, int], display: DisplayOptions, names: AllowedHosts, as_json: bool
 ) -> None:
     async with await Database.open(db, read_only=True) as database, trio.open_nursery() as nursery:
         listener = SystemNetwork().listen_tcp(*listen)
         url = listener.url
-        app = MirrorApp(database, time.time, look, _print_error, names)
+        app = MirrorApp(database, time.time, display, _print_error, names)
         with trio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
             await nursery.start(listener.serve, app)
             print(json_text({"url": url, "db": str(db)}) if as_json else url, flush=True)
@@ -80,13 +85,12 @@ def _print_error(target: str, error: BaseException) -> None:
 
 
 def index(db: Path, *, rebuild: bool) -> int:
-    """Bring the full-text index of a database up to date; return the exit code.
+    """Update the full-text index of a database; return the exit code.
 
     Raises:
         StoreError: the database is missing, in use or cannot be written.
     """
-    if not db.exists():
-        raise StoreError(f"there is no database {db}", hint="name an existing file with --db")
+    require_database(db)
     lock = DatabaseLock.acquire(db)
     try:
         migrate.require_current(db)

@@ -1,4 +1,4 @@
-"""What a mirror came to, counted in the file once the daemon has ended."""
+"""The result of a mirror, counted in the database after the daemon stopped."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ from crawld.store.frontier.page import PageRecord
 
 BATCH = 5_000
 EXAMPLES = 5
-"""Pages that failed which are named, so that a person sees why."""
+"""Failed pages to list as examples."""
 
 EXPECTED_FAILURES = frozenset({Failure.ROBOTS, Failure.WRONG_TYPE})
-"""Reasons for having no copy that are as they should be."""
+"""Reasons for a missing copy that are no error."""
 
 
 @dataclass(slots=True)
 class MirrorSummary:
-    """Pages of one site.
+    """Counts of the pages of one site.
 
     Attributes:
-        pages: by state; without those a former, deeper mirror of the site still waits for.
+        pages: pages by state, without unvisited pages beyond the current maximum depth.
         failed: pages whose last visit failed, by reason.
-        examples: a few of them, URL and reason.
+        examples: URL and reason of a few failed pages.
     """
 
     pages: Counter[PageState] = field(default_factory=Counter)
@@ -37,14 +37,14 @@ class MirrorSummary:
     examples: list[tuple[str, str]] = field(default_factory=list)
 
     @property
-    def held_back(self) -> int:
+    def unvisited(self) -> int:
         """Pages that were never visited."""
         return self.pages[PageState.DISCOVERED]
 
     @property
     def complete(self) -> bool:
-        """Whether every page that may be visited was, and answered."""
-        return bool(self.pages.total()) and not self.held_back and not self.failed.total()
+        """Whether every page that may be visited was visited without failure."""
+        return bool(self.pages.total()) and not self.unvisited and not self.failed.total()
 
     def add(self, pages: Iterable[PageRecord], *, max_depth: int | None) -> None:
         """Count pages."""
@@ -68,8 +68,8 @@ def _failure_reason(page: PageRecord) -> str | None:
 
 
 async def read_summary(path: Path, site: SiteConfig) -> MirrorSummary:
-    """Count the pages of a site in a file that no daemon holds any more."""
-    counted = MirrorSummary()
+    """Count the pages of a site in a database without a daemon."""
+    counts = MirrorSummary()
     async with await Database.open(path, read_only=True) as database:
         row = await database.read(site_rows.by_name, site.name)
         after = 0
@@ -77,8 +77,8 @@ async def read_summary(path: Path, site: SiteConfig) -> MirrorSummary:
             pages = await database.read(
                 page_rows.list_pages, site_id=row.site_id, after=after, limit=BATCH
             )
-            counted.add(pages, max_depth=site.max_depth)
+            counts.add(pages, max_depth=site.max_depth)
             if len(pages) < BATCH:
                 break
             after = pages[-1].page_id
-    return counted
+    return counts

@@ -1,4 +1,4 @@
-"""From the forms of the control socket to tables for people."""
+"""Tables of the responses of the control socket."""
 
 from __future__ import annotations
 
@@ -35,11 +35,11 @@ NUMERIC_HEADINGS = frozenset(
         "visited", "visits", "waiting", "wire",
     }
 )  # fmt: skip
-"""Headings of columns that are set right."""
+"""Headings of right-aligned columns."""
 
 
 def table(headings: Sequence[str], rows: Iterable[Sequence[str | Text]]) -> Table:
-    """Return a plain table; long texts fold instead of losing their end."""
+    """Return a plain table; long cells wrap."""
     made = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
     for heading in headings:
         numeric = heading in NUMERIC_HEADINGS
@@ -50,7 +50,7 @@ def table(headings: Sequence[str], rows: Iterable[Sequence[str | Text]]) -> Tabl
 
 
 def facts(pairs: Iterable[tuple[str, str | Text | None]]) -> Table:
-    """Return names and values, one a line; values that are None are left out."""
+    """Return names and values, one per line; values of None are left out."""
     made = Table.grid(padding=(0, 2, 0, 0))
     made.add_column(style="bold", no_wrap=True)
     made.add_column(overflow="fold")
@@ -61,18 +61,18 @@ def facts(pairs: Iterable[tuple[str, str | Text | None]]) -> Table:
 
 
 def outcome_text(outcome: Outcome | None) -> Text:
-    """Return an outcome in its colour."""
+    """Return an outcome in its color."""
     return Text("-") if outcome is None else Text(outcome.value, OUTCOME_STYLES[outcome])
 
 
 def counts_text(counts: Mapping[PageState, int] | Mapping[Outcome, int]) -> str:
-    """Return the counts that are not 0, in words."""
+    """Return the counts above 0 as text."""
     named = [f"{count_text(n)} {word.value.replace('_', ' ')}" for word, n in counts.items() if n]
     return ", ".join(named) or "none"
 
 
 def status_table(status: models.Status) -> RenderableType:
-    """Return the daemon at a glance."""
+    """Return the state of the daemon."""
     running_s = status.now - status.started_at
     phase: str = status.phase
     if status.pauses:
@@ -92,10 +92,10 @@ def status_table(status: models.Status) -> RenderableType:
             ("uncommitted", count_text(status.unrecorded) if status.unrecorded else None),
             ("received", size_text(status.wire_bytes)),
             ("refused URLs", ", ".join(refused) or None),
-            ("hosts", f"{count_text(slots.hosts)}, {count_text(slots.on_turn)} being asked now"),
+            ("hosts", f"{count_text(slots.hosts)}, {count_text(slots.on_turn)} being fetched now"),
             (
                 "slots",
-                f"{count_text(slots.served)} served, late by {slots.lateness_p50_ms:.1f} ms"
+                f"{count_text(slots.served)} served, lateness {slots.lateness_p50_ms:.1f} ms"
                 f" (median), {slots.lateness_p99_ms:.1f} ms (99 %)",
             ),
             ("memory", size_text(status.memory_bytes)),
@@ -106,14 +106,14 @@ def status_table(status: models.Status) -> RenderableType:
 
 
 def _vanishing_fact(status: models.Status, host: str) -> tuple[str, Text]:
-    """Return a line of the status: a host that seems to lose too many pages at once."""
+    """Return a line of the status: a host that loses too many pages at once."""
     for_s = max(0.0, status.now - status.vanishing[host])
     text = f"{clean(host)}: too many pages at once for {duration_text(for_s)}; all are kept"
     return "vanishing", Text(text, "yellow")
 
 
 def _freshness_fact(found: FreshnessStatus) -> tuple[str, str]:
-    """Return a line of the status: how fresh the copies of a site, or of a host of it, are."""
+    """Return a line of the status: the measured freshness of a site or of a host."""
     of = f"fresh {found.site}" if found.host is None else f"  {found.host}"
     days = math.ceil((time.time() - found.since) / DAY_S)
     audits = f"{plural(found.audits, 'audit')} within {plural(days, 'day')}"
@@ -121,16 +121,16 @@ def _freshness_fact(found: FreshnessStatus) -> tuple[str, str]:
 
 
 def freshness_text(found: FreshnessStatus) -> str:
-    """Return an estimate with its interval, and what the model had expected."""
+    """Return an estimate with its 95 % interval and the expectation of the model."""
     if found.freshness is None or found.modelled is None:
-        return f"not known yet ({count_text(found.unknown)} visits told nothing)"
+        return f"unknown so far ({plural(found.unknown, 'inconclusive visit')})"
     span = f"{found.low:.1%} to {found.high:.1%}"
-    shown = "" if found.shown is None else f", of what is shown {found.shown:.1%}"
-    return f"{found.freshness:.1%} ({span}){shown}, by the model {found.modelled:.1%}"
+    shown = "" if found.shown is None else f", shown copies {found.shown:.1%}"
+    return f"{found.freshness:.1%} ({span}){shown}, model {found.modelled:.1%}"
 
 
 def sites_table(sites: list[models.SiteStatus]) -> RenderableType:
-    """Return the sites and how far each is."""
+    """Return the sites and their progress."""
     headings = (
         "site", "state", "known", "visited", "waiting", "requisites", "delay", "source", "hosts",
     )  # fmt: skip
@@ -144,7 +144,7 @@ def _site_state(site: models.SiteStatus) -> str:
     if most is None or received is None:
         return "active"
     if received >= most:
-        return f"rests: {size_text(most)} used up this month"
+        return f"monthly quota of {size_text(most)} used up"
     return f"active, {size_text(received)} of {size_text(most)} this month"
 
 
@@ -174,13 +174,13 @@ def hosts_table(hosts: Sequence[models.HostStatus]) -> RenderableType:
 
 
 def next_slot_text(host: models.HostStatus) -> str:
-    """Return when a host may be asked next."""
+    """Return when a host may be fetched next."""
     if host.paused:
         return "paused"
     if host.vanishing_since is not None:
-        return "too many pages vanish: kept"
+        return "held: too many pages vanish"
     if host.next_fetch_in_s is None:
-        return "nothing to ask"
+        return "nothing to fetch"
     return "now" if host.next_fetch_in_s <= 0 else f"in {duration_text(host.next_fetch_in_s)}"
 
 
@@ -200,9 +200,9 @@ def _host_row(host: models.HostStatus) -> Sequence[str]:
 
 
 def host_table(host: models.HostDetail, now: float) -> RenderableType:
-    """Return one host in full."""
+    """Return one host in detail."""
     closed_s = (host.closed_until or 0.0) - now
-    visits = f"{count_text(host.visit_count)}, {count_text(host.change_count)} brought a copy"
+    visits = f"{count_text(host.visit_count)}, {count_text(host.change_count)} stored a version"
     parts: list[RenderableType] = [
         facts(
             [
@@ -238,13 +238,13 @@ def _robots_row(robots: models.RobotsStatus, now: float) -> Sequence[str]:
 
 
 def refusals_table(refused: Sequence[models.RefusedUrls]) -> RenderableType:
-    """Return why URLs were not admitted."""
+    """Return the reasons for refused URLs."""
     rows = ((each.reason, count_text(each.refused), clean(each.example)) for each in refused)
-    return table(("not admitted", "refused", "for example"), rows)
+    return table(("reason", "refused", "example"), rows)
 
 
 def pages_table(pages: Sequence[models.PageStatus], now: float) -> RenderableType:
-    """Return pages, one a line."""
+    """Return pages, one per line."""
     headings = ("page", "state", "depth", "outcome", "last visit", "last change", "url")
     return table(headings, (_page_row(page, now) for page in pages))
 
@@ -262,9 +262,9 @@ def _page_row(page: models.PageStatus, now: float) -> Sequence[str | Text]:
 
 
 def page_table(page: models.PageDetail, now: float) -> RenderableType:
-    """Return one page in full."""
+    """Return one page in detail."""
     outcome = page.last_outcome.value if page.last_outcome else "none yet"
-    visits = f"{count_text(page.visit_count)}, {count_text(page.change_count)} brought a copy"
+    visits = f"{count_text(page.visit_count)}, {count_text(page.change_count)} stored a version"
     retry_s = None if page.retry_at is None else page.retry_at - now
     parts: list[RenderableType] = [
         facts(
@@ -275,12 +275,12 @@ def page_table(page: models.PageDetail, now: float) -> RenderableType:
                 ("state", page.state.value),
                 ("depth", "seed" if page.seed else str(page.depth)),
                 ("importance", f"{page.importance:g}"),
-                ("found", ago_text(page.discovered_at, now)),
+                ("discovered", ago_text(page.discovered_at, now)),
                 ("visits", f"{visits}, {count_text(page.failure_count)} failed in a row"),
                 ("last visit", f"{ago_text(page.last_visit_at, now)}: {outcome}"),
                 ("failure", page.last_failure),
                 ("last change", ago_text(page.last_change_at, now)),
-                ("next try", None if retry_s is None else f"in {duration_text(max(retry_s, 0.0))}"),
+                ("retry", None if retry_s is None else f"in {duration_text(max(retry_s, 0.0))}"),
                 ("gone", f"{page.gone_count} times in a row" if page.gone_count else None),
                 ("moved to", clean(page.redirect_url) or None),
                 ("etag", clean(page.etag) or None),
@@ -292,39 +292,39 @@ def page_table(page: models.PageDetail, now: float) -> RenderableType:
     if page.visits:
         parts += ["", log_table(page.visits, now)]
     if page.versions:
-        headings = ("version", "stored", "status", "size", "bytes", "type")
+        headings = ("version", "fetched", "status", "size", "stored", "type")
         parts += ["", table(headings, (_version_row(row, now) for row in page.versions))]
     return Group(*parts)
 
 
 def _forecast_facts(page: models.PageDetail, now: float) -> list[tuple[str, str | None]]:
-    """Return what is expected of a page, and when it is visited next."""
-    when = "not planned"
+    """Return the change model of a page, its noise rules, and when it is visited next."""
+    when = "not scheduled"
     if page.next_visit_at is not None:
         wait_s = page.next_visit_at - now
-        when = "in its turn" if wait_s <= 0 else f"in {duration_text(wait_s)} at the earliest"
+        when = "due" if wait_s <= 0 else f"in {duration_text(wait_s)} at the earliest"
     noise, trust = page.noise, page.validators
-    rules = f"{noise.page_rules} kinds of blocks here, {noise.host_rules} on the whole host"
+    rules = f"{noise.page_rules} kinds of blocks on the page, {noise.host_rules} on the host"
     skew = f", clock {trust.clock_skew_s:+.0f} s" if trust.clock_skew_s else ""
-    believed = f"etag {trust.etag}, last-modified {trust.last_modified}{skew}"
+    validators = f"etag {trust.etag}, last-modified {trust.last_modified}{skew}"
     return [
         *(change_facts(page.model) if page.model else ()),
         ("noise", rules),
-        ("validators", believed.replace("_", " ")),
+        ("validators", validators.replace("_", " ")),
         ("next visit", f"{when}: {clean(page.next_visit_why)}"),
     ]
 
 
 def change_facts(model: models.ModelStatus) -> list[tuple[str, str | None]]:
-    """Return what is known of the changes of a page, a line each."""
+    """Return the change model of a page."""
     low, high = model.rate_interval_per_day
     gaps = ", ".join(duration_text(gap_s) for gap_s in model.recent_gaps_s)
     return [
         ("changes", f"{model.changed_visits} of {model.visits} visits"),
-        ("rate", f"{model.change_rate_per_day:.3g} a day, 90 %: {low:.3g} to {high:.3g}"),
+        ("change rate", f"{model.change_rate_per_day:.3g}/day, 90 %: {low:.3g} to {high:.3g}"),
         ("class", _class_text(model)),
-        ("last gaps", gaps or None),
-        ("unchanged", f"{model.unchanged_probability:.0%} likely"),
+        ("last intervals", gaps or None),
+        ("unchanged", f"{model.unchanged_probability:.0%} probability"),
     ]
 
 
@@ -333,7 +333,7 @@ def _class_text(model: models.ModelStatus) -> str:
         likely = model.class_probabilities.get(model.class_days, 0.0)
         return f"every {duration_text(model.class_days * DAY_S)} ({likely:.0%})"
     low, high = (duration_text(days * DAY_S) for days in model.class_interval_days)
-    return f"too little is known yet: every {low} to every {high} (90%)"
+    return f"uncertain: every {low} to every {high} (90%)"
 
 
 def _version_row(version: models.VersionStatus, now: float) -> Sequence[str]:
@@ -351,12 +351,12 @@ LOG_HEADINGS = ("visit", "outcome", "status", "took", "wire", "url")
 
 
 def log_table(visits: Sequence[models.VisitStatus], now: float) -> RenderableType:
-    """Return attempts, one a line."""
+    """Return visits, one per line."""
     return table(LOG_HEADINGS, (log_row(visit, now) for visit in visits))
 
 
 def log_row(visit: models.VisitStatus, now: float) -> Sequence[str | Text]:
-    """Return the cells of one attempt."""
+    """Return the cells of one visit."""
     url = clean(visit.url)
     why = " ".join(clean(each) for each in (visit.failure, visit.detail) if each)
     return (
@@ -370,7 +370,7 @@ def log_row(visit: models.VisitStatus, now: float) -> Sequence[str | Text]:
 
 
 def log_line(visit: models.VisitStatus, at: str) -> Text:
-    """Return one attempt as a line of its own, as a log that is followed shows it."""
+    """Return one visit as a line of the log."""
     why = " ".join(clean(each) for each in (visit.failure, visit.detail) if each)
     line = Text(f"{at} ")
     line.append(f"{visit.outcome.value:<12}", OUTCOME_STYLES[visit.outcome])
@@ -379,9 +379,8 @@ def log_line(visit: models.VisitStatus, at: str) -> Text:
 
 
 def added_table(added: models.Added) -> RenderableType:
-    """Return what came of adding URLs."""
-    noun = "URL" if added.admitted == 1 else "URLs"
-    parts: list[RenderableType] = [f"{count_text(added.admitted)} {noun} admitted to {added.site}"]
+    """Return the result of adding URLs."""
+    parts: list[RenderableType] = [f"{plural(added.admitted, 'URL')} admitted to {added.site}"]
     if added.refused:
         parts.append(refusals_table(added.refused))
     return Group(*parts)

@@ -1,5 +1,6 @@
-"""The mirror in the forms other programs read, and the way back: directories, archives, tables.
+"""Export of the mirror to directories, archives and tables, and import from archives and lists.
 
-Reads the file beside a running daemon, page by page in short reads, and asks the network nothing.
-What is written appears under its name when it is whole, or goes on where it was interrupted.
+An export reads the database while a daemon runs, page by page in short reads, and never uses the
+network. A target file appears under its name when it is complete; a directory can be continued
+after an interruption.
 """

@@ -1,18 +1,18 @@
-"""The mirror's history as WARC records: what was asked, what came, what was the same again.
+"""The history of the mirror as WARC records.
 
-    the visit                                 its records
-    stored a copy                             response, request, metadata
-    was answered 304                          revisit (server-not-modified), request, metadata
+    visit                                     records
+    stored a version                          response, request, metadata
+    304                                       revisit (server-not-modified), request, metadata
                                                 with the status line and header of the 304
-    met the same bytes again                  revisit (identical-payload-digest), request, metadata
-    met the same content with other noise     metadata: the bytes were not kept
-    was answered without a good copy          response without its body (truncated), request,
+    same bytes                                revisit (identical-payload-digest), request, metadata
+    same content, different noise             metadata: the bytes were not stored
+    response without a copy                   response without its body (truncated), request,
       (404, redirect, 500 ...)                metadata
-    was not answered                          metadata
+    no response                               metadata
 
-A revisit refers to the record of the copy it found unchanged. Identifiers follow from the mirror
-and the number of version or visit, so that the reference holds across files: a weekly export with
-`since` refers to the records of the weeks before. Requests are rebuilt from line and host.
+A revisit refers to the record of the unchanged copy. Record IDs are derived from the mirror and the
+version or visit ID, so references hold across files: a weekly export with `since` refers to the
+records of earlier weeks. Requests are rebuilt from request line and host.
 """
 
 from __future__ import annotations
@@ -21,8 +21,7 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from importlib.metadata import version as version_of
-from pathlib import Path
-from typing import BinaryIO, Final
+from typing import Final
 from urllib.parse import quote
 from uuid import NAMESPACE_URL, UUID, uuid5
 
@@ -33,7 +32,7 @@ from crawld.core.url import parse
 from crawld.errors import CorruptDatabaseError
 from crawld.export import warc
 from crawld.export.atomic_file import atomic_file
-from crawld.export.source import ExportResult, Progress, no_progress, open_source
+from crawld.export.source import ExportRequest, ExportResult, open_source
 from crawld.store.mirror import walk
 from crawld.store.mirror.walk import ExportedCopy, PageEvent, PageHead
 from crawld.store.versions import version
@@ -49,17 +48,17 @@ _PROGRESS_EVERY: Final = 100
 
 @dataclass(frozen=True, slots=True)
 class ArchiveRecord:
-    """A compressed record, and what an index says of it.
+    """A compressed record and its index fields.
 
     Attributes:
-        kind: its WARC-Type.
+        kind: WARC-Type.
         data: the gzip member.
-        url: of the page.
-        at: its instant, Unix seconds.
-        status: HTTP status, None without an answer.
+        url: URL of the page.
+        at: WARC-Date, Unix seconds.
+        status: HTTP status, None without a response.
         content_type: media type of the body.
-        payload_digest: of the body.
-        title: of the page, where this is its newest copy.
+        payload_digest: digest of the body.
+        title: title of the page's newest copy.
     """
 
     kind: str
@@ -72,63 +71,39 @@ class ArchiveRecord:
     title: str | None = None
 
 
-def export_warc(
-    db: Path, out: Path, *, now: float, since: float | None = None, progress: Progress = no_progress
-) -> ExportResult:
-    """Write the history of the mirror as one WARC file, a gzip member a record.
-
-    Args:
-        db: the database; a daemon may be writing to it.
-        out: the file, as `mirror.warc.gz`; must not exist.
-        now: Unix seconds.
-        since: leave out what happened before this instant.
-        progress: told how far it is.
+def export_warc(request: ExportRequest) -> ExportResult:
+    """Write the history of the mirror as a WARC file (`mirror.warc.gz`), one gzip member a record.
 
     Raises:
-        OperatorError: the file cannot be written.
+        OperatorError: the file exists or cannot be written.
         StoreError: the database cannot be read.
     """
-    summary = ExportResult()
-    with atomic_file(out) as file:
-        write_records(db, file, summary, now=now, since=since, progress=progress)
-    return summary
+    result = ExportResult()
+    with atomic_file(request.out) as file:
+        for record in records(request, result):
+            file.write(record.data)
+            result.count(record.kind, len(record.data))
+    return result
 
 
-def write_records(
-    db: Path,
-    file: BinaryIO,
-    summary: ExportResult,
-    *,
-    now: float,
-    since: float | None,
-    progress: Progress,
-) -> None:
-    """Write all records one after the other."""
-    for record in records(db, summary, now=now, since=since, progress=progress):
-        file.write(record.data)
-        summary.count(record.kind, len(record.data))
-
-
-def records(
-    db: Path, summary: ExportResult, *, now: float, since: float | None, progress: Progress
-) -> Iterator[ArchiveRecord]:
-    """Yield the records of a mirror, the file's own first, then page by page in order of time."""
-    with open_source(db) as connection:
-        names = _RecordIds(walk.identity(connection) or "")
-        yield _warcinfo(names, now)
+def records(request: ExportRequest, result: ExportResult) -> Iterator[ArchiveRecord]:
+    """Yield the warcinfo record, then the records of each page in chronological order."""
+    with open_source(request.db) as connection:
+        ids = _RecordIds(walk.identity(connection) or "")
+        yield _warcinfo(ids, request.now)
         total, done = walk.newest_page(connection), 0
-        start = -math.inf if since is None else since
+        start = -math.inf if request.since is None else request.since
         for chunk in walk.pages_visited_since(connection, start):
             for head in chunk:
-                yield from _PageHistory(connection, names, head, summary).records(start)
+                yield from _PageHistory(connection, ids, head, result).records(start)
                 done += 1
                 if done % _PROGRESS_EVERY == 0:
-                    progress(head.page_id, total)
-        progress(total, total)
+                    request.progress(head.page_id, total)
+        request.progress(total, total)
 
 
 class _RecordIds:
-    """Identifiers that are the same in every export of a mirror."""
+    """Record IDs that are the same in every export of a mirror."""
 
     def __init__(self, identity: str) -> None:
         self._space: UUID = uuid5(NAMESPACE_URL, f"crawld:{quote(identity)}")
@@ -138,7 +113,7 @@ class _RecordIds:
         return uuid5(self._space, f"{kind}/{number}").urn
 
 
-def _warcinfo(names: _RecordIds, now: float) -> ArchiveRecord:
+def _warcinfo(ids: _RecordIds, now: float) -> ArchiveRecord:
     block = warc.warc_fields(
         [
             ("software", f"crawld/{version_of('crawld')}"),
@@ -150,33 +125,34 @@ def _warcinfo(names: _RecordIds, now: float) -> ArchiveRecord:
             (
                 "description",
                 "bodies are stored without their content and transfer encoding;"
-                " requests are rebuilt from line and host; what no copy was made of has no body",
+                " requests are rebuilt from request line and host; a response without a stored"
+                " copy has no body",
             ),
         ]
     )
-    data = warc.record("warcinfo", names.of("warcinfo", repr(now)), now, [_WARC_FIELDS], block)
+    data = warc.record("warcinfo", ids.of("warcinfo", repr(now)), now, [_WARC_FIELDS], block)
     return ArchiveRecord("warcinfo", data)
 
 
 class _PageHistory:
-    """The records of one page, in order of time."""
+    """The records of one page, in chronological order."""
 
     def __init__(
-        self, connection: apsw.Connection, names: _RecordIds, head: PageHead, summary: ExportResult
+        self, connection: apsw.Connection, ids: _RecordIds, head: PageHead, result: ExportResult
     ) -> None:
         self._connection = connection
-        self._names = names
+        self._ids = ids
         self._head = head
-        self._summary = summary
-        self._held: _CurrentCopy | None = None
+        self._result = result
+        self._current: _CurrentCopy | None = None
 
     def records(self, since: float) -> Iterator[ArchiveRecord]:
-        """Yield the records of what happened from an instant on."""
+        """Yield the records of the visits from a time on."""
         for event in walk.events(self._connection, self._head.page_id, since):
             try:
                 yield from self._of(event)
             except CorruptDatabaseError:
-                self._summary.unreadable.append(self._head.url)
+                self._result.unreadable.append(self._head.url)
 
     def _of(self, event: PageEvent) -> Iterator[ArchiveRecord]:
         main = None
@@ -197,14 +173,14 @@ class _PageHistory:
         copy = walk.copy(self._connection, version_id)
         if copy is None:
             return None
-        self._held = held = _CurrentCopy(copy, warc.digest(copy.body))
+        self._current = current = _CurrentCopy(copy, warc.digest(copy.body))
         answer = copy.answer
         header = _header(answer, len(copy.body))
-        record_id = self._names.of("version", version_id)
+        record_id = self._ids.of("version", version_id)
         fields = [
             *self._target(),
             _HTTP_RESPONSE,
-            ("WARC-Payload-Digest", held.payload_digest),
+            ("WARC-Payload-Digest", current.payload_digest),
             *(
                 [("WARC-Identified-Payload-Type", answer.content_type)]
                 if answer.content_type
@@ -219,28 +195,30 @@ class _PageHistory:
             copy.visited_at,
             answer.status,
             answer.content_type,
-            held.payload_digest,
+            current.payload_digest,
             self._head.title,
         )
 
     def _revisit(self, event: PageEvent) -> tuple[str, ArchiveRecord] | None:
-        held = self._copy_at(event.visited_at)
-        same = event.digest is not None and held is not None and event.digest == held.copy.digest
+        current = self._copy_at(event.visited_at)
+        same = (
+            event.digest is not None and current is not None and event.digest == current.copy.digest
+        )
         unmodified = event.outcome == Outcome.NOT_MODIFIED
-        if held is None or event.answer is None or not (same or unmodified):
+        if current is None or event.answer is None or not (same or unmodified):
             return None
-        copy = held.copy
-        # A block would be replayed as the answer: a 304 to a browser that did not ask for one.
+        copy = current.copy
+        # A player would replay the block: a 304 to a browser that did not ask for one.
         header = b"" if unmodified else _header(event.answer, len(copy.body))
-        record_id = self._names.of("visit", event.visit_id)
+        record_id = self._ids.of("visit", event.visit_id)
         fields = [
             *self._target(event),
             *([] if unmodified else [_HTTP_RESPONSE]),
             ("WARC-Profile", warc.SERVER_NOT_MODIFIED if unmodified else warc.IDENTICAL_PAYLOAD),
-            ("WARC-Refers-To", f"<{self._names.of('version', copy.version_id)}>"),
+            ("WARC-Refers-To", f"<{self._ids.of('version', copy.version_id)}>"),
             ("WARC-Refers-To-Target-URI", self._head.url),
             ("WARC-Refers-To-Date", warc.date_text(copy.visited_at)),
-            ("WARC-Payload-Digest", held.payload_digest),
+            ("WARC-Payload-Digest", current.payload_digest),
             ("WARC-Truncated", "length"),
         ]
         data = warc.record("revisit", record_id, event.visited_at, fields, header)
@@ -251,23 +229,23 @@ class _PageHistory:
             event.visited_at,
             copy.answer.status,
             copy.answer.content_type,
-            held.payload_digest,
+            current.payload_digest,
         )
 
     def _copy_at(self, at: float) -> _CurrentCopy | None:
-        """Return the copy held at an instant; read once, as instants ascend."""
-        if self._held is None:
+        """Return the copy valid at a time; read once, since times ascend."""
+        if self._current is None:
             row = version.current_at(self._connection, self._head.page_id, at)
             copy = None if row is None else walk.copy(self._connection, row.version_id)
-            self._held = None if copy is None else _CurrentCopy(copy, warc.digest(copy.body))
-        return self._held
+            self._current = None if copy is None else _CurrentCopy(copy, warc.digest(copy.body))
+        return self._current
 
     def _without_copy(self, event: PageEvent) -> tuple[str, ArchiveRecord] | None:
         answer = event.answer
         if answer is None:
             return None
         header = _header(answer, 0)
-        record_id = self._names.of("visit", event.visit_id)
+        record_id = self._ids.of("visit", event.visit_id)
         cut = [("WARC-Truncated", "unspecified")] if event.body_bytes else []
         fields = [*self._target(event), _HTTP_RESPONSE, *cut]
         data = warc.record("response", record_id, event.visited_at, fields, header)
@@ -284,25 +262,25 @@ class _PageHistory:
         url = parse(self._head.url)
         block = warc.http_request(url.target, url.origin.partition("://")[2])
         fields = [*self._target(event), _HTTP_REQUEST, ("WARC-Concurrent-To", f"<{answer_id}>")]
-        record_id = self._names.of("request", event.visit_id)
+        record_id = self._ids.of("request", event.visit_id)
         return ArchiveRecord(
             "request", warc.record("request", record_id, event.visited_at, fields, block)
         )
 
     def _metadata(self, event: PageEvent, answer_id: str | None) -> ArchiveRecord:
-        told = {
+        fields_by_name = {
             "outcome": event.outcome,
             "failure": event.failure,
             "detail": event.detail,
             "fetchTimeMs": None if event.duration_s is None else f"{event.duration_s * 1000:.0f}",
             "bodyBytes": str(event.body_bytes) if event.body_bytes else None,
         }
-        block = warc.warc_fields([(name, value) for name, value in told.items() if value])
+        block = warc.warc_fields([(name, value) for name, value in fields_by_name.items() if value])
         if event.outcome == Outcome.NOT_MODIFIED and event.answer is not None:
             block += _header(event.answer, None).removesuffix(b"\r\n").replace(b" ", b": ", 1)
         concurrent = [] if answer_id is None else [("WARC-Concurrent-To", f"<{answer_id}>")]
         fields = [*self._target(event), _WARC_FIELDS, *concurrent]
-        record_id = self._names.of("metadata", event.visit_id)
+        record_id = self._ids.of("metadata", event.visit_id)
         return ArchiveRecord(
             "metadata", warc.record("metadata", record_id, event.visited_at, fields, block)
         )
@@ -315,14 +293,19 @@ class _PageHistory:
 
 
 def _header(answer: StoredResponse, length: int | None) -> bytes:
-    """Return the header of an answer whose body has so many bytes, None: it has no body."""
+    """Return the HTTP header of a response.
+
+    Args:
+        answer: the response.
+        length: bytes of its body; None: it has no body.
+    """
     headers = unpack(answer.headers)
     return warc.http_header(answer.http_version, answer.status, answer.reason, headers, length)
 
 
 @dataclass(frozen=True, slots=True)
 class _CurrentCopy:
-    """The copy of a page that is held at some instant."""
+    """The copy of a page that is valid at the current visit."""
 
     copy: ExportedCopy
     payload_digest: str

@@ -1,4 +1,4 @@
-"""A file that appears under its name when it is whole, and never over another one."""
+"""Files that appear under their name when they are complete, and never replace another file."""
 
 from __future__ import annotations
 
@@ -14,18 +14,17 @@ from typing import BinaryIO, Final
 from crawld.errors import OperatorError
 
 DISK_FULL: Final = frozenset({errno.ENOSPC, errno.EDQUOT})
-"""How a system says that there is no room left."""
+"""Errors of a full disk or quota."""
 
 
 @contextmanager
 def atomic_file(path: Path) -> Iterator[BinaryIO]:
-    """Give a file to write; it gets its name when the block ends well, else it is thrown away.
+    """Yield a file to write; it gets its name when the block succeeds, else it is deleted.
 
-    What an interrupted export left under the temporary name is overwritten.
+    A temporary file left by an interrupted export is overwritten.
 
     Raises:
-        OperatorError: the name is taken, another export is writing there, or nothing can be
-            written.
+        OperatorError: the file exists, another export writes it, or it cannot be written.
     """
     refuse_existing(path)
     partial = path.with_name(f"{path.name}.partial")
@@ -48,49 +47,50 @@ def atomic_file(path: Path) -> Iterator[BinaryIO]:
         finally:
             partial.unlink(missing_ok=True)
     finally:
-        # What a full disk did not take is tried once more by closing, and said already.
+        # Closing flushes again after a full disk; that error is already reported.
         with suppress(OSError):
             file.close()
 
 
 @contextmanager
 def atomic_path(path: Path) -> Iterator[Path]:
-    """Give a name to write a file under, as `atomic_file` does for what opens its file itself.
+    """Yield a path to write, as `atomic_file` does, for a writer that opens its file itself.
 
-    It is in a directory of its own, where whatever else that program makes beside it goes too.
+    The path is in a directory of its own, which also takes the temporary files of the writer.
 
     Raises:
         OperatorError: as of `atomic_file`.
     """
     refuse_existing(path)
-    room = path.with_name(f"{path.name}.partial")
+    directory = path.with_name(f"{path.name}.partial")
+    flags = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
     try:
-        room.mkdir(exist_ok=True)
-        descriptor = os.open(room, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+        directory.mkdir(exist_ok=True)
+        descriptor = os.open(directory, flags)
     except OSError as error:
-        raise _write_error(room, error) from error
+        raise _write_error(directory, error) from error
     try:
-        _lock(descriptor, room)
+        _lock(descriptor, directory)
         try:
-            _empty(room)
-            yield room / path.name
-            with (room / path.name).open("rb") as file:
+            _empty(directory)
+            yield directory / path.name
+            with (directory / path.name).open("rb") as file:
                 os.fsync(file.fileno())
-            os.link(room / path.name, path)
+            os.link(directory / path.name, path)
         except OSError as error:
             raise _write_error(path, error) from error
         finally:
-            shutil.rmtree(room, ignore_errors=True)
+            shutil.rmtree(directory, ignore_errors=True)
     finally:
         os.close(descriptor)
 
 
-def _empty(room: Path) -> None:
-    for left in room.iterdir():
-        if left.is_dir() and not left.is_symlink():
-            shutil.rmtree(left)
+def _empty(directory: Path) -> None:
+    for entry in directory.iterdir():
+        if entry.is_dir() and not entry.is_symlink():
+            shutil.rmtree(entry)
         else:
-            left.unlink()
+            entry.unlink()
 
 
 def _lock(descriptor: int, partial: Path) -> None:
@@ -98,22 +98,22 @@ def _lock(descriptor: int, partial: Path) -> None:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError as error:
         raise OperatorError(
-            f"another export is writing {partial}", hint="wait until it has ended"
+            f"another export is writing {partial}", hint="wait until it ends"
         ) from error
 
 
 def refuse_existing(path: Path) -> None:
-    """Refuse a name that something has already.
+    """Refuse a path that exists.
 
     Raises:
-        OperatorError: it has.
+        OperatorError: it exists.
     """
     if os.path.lexists(path):
-        raise OperatorError(f"{path} exists", hint="name a file that does not exist yet with --out")
+        raise OperatorError(f"{path} exists", hint="give a new path with --out")
 
 
 def _write_error(path: Path, error: OSError) -> OperatorError:
-    hint = "make room, or name another place with --out"
-    if error.errno not in DISK_FULL:
-        hint = "name another place with --out"
+    hint = "give another path with --out"
+    if error.errno in DISK_FULL:
+        hint = f"free disk space, or {hint}"
     return OperatorError(f"{path} cannot be written: {error.strerror}", hint=hint)

@@ -1,8 +1,8 @@
-"""Histories of MediaWikis as one of their own dumps: pages and revisions without their texts.
+"""MediaWiki histories as a MediaWiki XML dump: pages and revisions without text.
 
-The form is that of `dumpBackup.php --stub` (schema export-0.11), which readers of dumps take. Who
-made a revision and its text are not in the file, so that both are marked as the schema marks what
-is withheld. A name that ends in `.gz` is compressed.
+The format is that of `dumpBackup.php --stub` (schema export-0.11), which dump readers accept.
+Contributors and texts are not in the database, so both are marked as deleted, as the schema marks
+withheld data. A file name that ends in `.gz` is compressed.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ import gzip
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import IO, Any, BinaryIO, cast
 from xml.sax.saxutils import escape
 
@@ -19,7 +18,7 @@ import apsw
 
 from crawld.core.display import iso_text
 from crawld.export.atomic_file import atomic_file
-from crawld.export.source import ExportResult, Progress, no_progress, open_source
+from crawld.export.source import ExportRequest, ExportResult, open_source
 from crawld.store.mirror import rows, walk
 from crawld.store.mirror.rows import PageHistory, Revision
 
@@ -37,52 +36,42 @@ _REVISION = (
 )
 
 
-def export_dump(
-    db: Path, out: Path, *, since: float | None = None, progress: Progress = no_progress
-) -> ExportResult:
-    """Write every history of the wikis as a dump.
-
-    Args:
-        db: the database; a daemon may be writing to it.
-        out: the file, as `histories.xml.gz`; must not exist.
-        since: leave out revisions older than this instant.
-        progress: told how far it is.
+def export_dump(request: ExportRequest) -> ExportResult:
+    """Write the histories of all wikis as a dump (`histories.xml.gz`).
 
     Raises:
-        OperatorError: the file cannot be written.
+        OperatorError: the file exists or cannot be written.
         StoreError: the database cannot be read.
     """
-    summary = ExportResult()
-    with open_source(db) as connection, atomic_file(out) as file:
+    result = ExportResult()
+    with open_source(request.db) as connection, atomic_file(request.out) as file:
         total = walk.newest_page(connection)
-        with _target(file, packed=out.suffix == ".gz") as target:
-            for text in _texts(connection, since, summary):
+        with _target(file, compress=request.out.suffix == ".gz") as target:
+            for text in _texts(connection, request.since, result):
                 target.write(text.encode("utf-8", "replace"))
-                progress(min(summary.written.get("pages", 0), total), total)
-        summary.written_bytes = file.tell()
-    progress(total, total)
-    return summary
+                request.progress(min(result.written.get("pages", 0), total), total)
+        result.written_bytes = file.tell()
+    request.progress(total, total)
+    return result
 
 
 @contextmanager
-def _target(file: BinaryIO, *, packed: bool) -> Iterator[IO[bytes]]:
-    if not packed:
+def _target(file: BinaryIO, *, compress: bool) -> Iterator[IO[bytes]]:
+    if not compress:
         yield file
         return
     with gzip.GzipFile(filename="", mode="wb", fileobj=file, mtime=0) as target:
         yield cast("IO[bytes]", target)
 
 
-def _texts(
-    connection: apsw.Connection, since: float | None, summary: ExportResult
-) -> Iterator[str]:
+def _texts(connection: apsw.Connection, since: float | None, result: ExportResult) -> Iterator[str]:
     facts: dict[str, Any] | None = None
     for chunk in rows.histories(connection):
         for history in chunk:
             if facts is None:
                 facts = _facts(history)
                 yield _HEAD.format(lang=escape(str(facts.get("lang", "en")), {'"': "&quot;"}))
-            yield from _page(connection, history, since, summary)
+            yield from _page(connection, history, since, result)
     if facts is None:
         yield _HEAD.format(lang="en")
     yield "</mediawiki>\n"
@@ -97,21 +86,21 @@ def _facts(history: PageHistory) -> dict[str, Any]:
 
 
 def _page(
-    connection: apsw.Connection, history: PageHistory, since: float | None, summary: ExportResult
+    connection: apsw.Connection, history: PageHistory, since: float | None, result: ExportResult
 ) -> Iterator[str]:
-    opened_page = False
+    is_open = False
     for revision in rows.revisions(connection, history.page_id, since):
-        if not opened_page:
-            opened_page = True
+        if not is_open:
+            is_open = True
             yield (
                 f"  <page>\n    <title>{_text(history.title)}</title>\n    <ns>0</ns>\n"
                 f"    <id>{history.number or history.page_id}</id>\n"
             )
         yield _revision(revision)
-        summary.count("revisions")
-    if opened_page:
+        result.count("revisions")
+    if is_open:
         yield "  </page>\n"
-        summary.count("pages")
+        result.count("pages")
 
 
 def _revision(revision: Revision) -> str:
@@ -123,5 +112,5 @@ def _revision(revision: Revision) -> str:
 
 
 def _text(title: str) -> str:
-    """Return a title as XML takes it, which has no control characters."""
+    """Return a title as XML text; control characters, which XML forbids, are replaced."""
     return escape("".join(each if each.isprintable() else "�" for each in title))

@@ -1,12 +1,12 @@
-"""The way back: archives, ZIM files and lists of URLs into a mirror that has not visited them yet.
+"""Import of WARC files and URL lists into a mirror; `zim_reader` imports ZIM files.
 
-    crawld import warc old.warc.gz      responses 200 become copies of the instants they were made
-    crawld import zim wiki.zim          entries become copies as of the day of the file
-    crawld import urls list.txt         URLs become pages to visit, as if the operator named each
+    crawld import warc old.warc.gz      responses with status 200 become copies of their WARC-Date
+    crawld import zim wiki.zim          entries become copies of the date of the file
+    crawld import urls list.txt         URLs become seeds
 
-An import needs the file for itself (its lock), as a daemon does. It commits in batches, and notes
-with each how far it came in an archive, so that an interrupted one goes on there; nothing is stored
-twice however often it runs. What is damaged ends the import of its file; what came before stays.
+An import locks the database, as a daemon does. It commits in batches, each with the position in the
+archive, so an interrupted import continues there. A repeated import stores nothing twice. A damaged
+record ends the import of its file; earlier records stay.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ BATCH: Final = 200
 BATCH_BYTES: Final = 16 * 2**20
 
 _IMPORT_DEPTH: Final = 1
-"""An imported page is no seed, and no farther from one than what a seed links to."""
+"""An imported page counts as linked from a seed."""
 
 _DATE: Final = re.compile(r"[0-9]{4}-")
 _MAX_LINE: Final = 32_768
@@ -62,28 +62,28 @@ _CRAWLER_PREFIX: Final = b"x-crawler-"
 
 @dataclass(slots=True)
 class ImportResult:
-    """What an import came to.
+    """Counts of an import.
 
     Attributes:
-        counts: what was read, by what became of it.
-        faults: what could not be read, in words.
+        counts: records or URLs read, by result.
+        faults: messages about what could not be read.
     """
 
     counts: dict[str, int] = field(default_factory=dict)
     faults: list[str] = field(default_factory=list)
 
-    def add(self, word: str, n: int = 1) -> None:
-        """Count something."""
+    def count(self, key: str, n: int = 1) -> None:
+        """Count records or URLs."""
         if n:
-            self.counts[word] = self.counts.get(word, 0) + n
+            self.counts[key] = self.counts.get(key, 0) + n
 
 
 @contextmanager
 def open_for_import(db: Path) -> Iterator[apsw.Connection]:
-    """Open a database for an import, made and migrated as needed.
+    """Open a database for an import; create or migrate it as needed.
 
     Raises:
-        DatabaseInUseError: a daemon has it.
+        DatabaseInUseError: a daemon uses it.
         StoreError: it cannot be used.
     """
     lock = DatabaseLock.acquire(db)
@@ -103,14 +103,14 @@ def open_for_import(db: Path) -> Iterator[apsw.Connection]:
 
 @dataclass(frozen=True, slots=True)
 class ArchivedPage:
-    """A page as another file has it.
+    """A page read from an archive.
 
     Attributes:
         url: canonical URL.
-        at: instant of its copy, Unix seconds.
-        body: the copy, decoded.
+        at: time of the copy, Unix seconds.
+        body: decoded body.
         status: HTTP status.
-        reason: its phrase.
+        reason: reason phrase.
         headers: as received.
         content_type: as declared.
     """
@@ -125,13 +125,13 @@ class ArchivedPage:
 
 
 class ImportWriter:
-    """Takes pages and stores them in batches.
+    """Stores pages in batches.
 
     Args:
-        connection: the writer, alone on the file.
-        site: name of the site that unknown pages are to belong to; None: by their host.
+        connection: the only writer of the database.
+        site: name of the site of unknown pages; None: by host.
         now: Unix seconds.
-        result: counts what becomes of them.
+        result: counts the pages.
     """
 
     def __init__(
@@ -145,28 +145,28 @@ class ImportWriter:
         self._bytes = 0
         self._sites: dict[str, int] = {}
 
-    def take(self, found: ArchivedPage) -> None:
-        """Take a page; it is stored with the batch it fills."""
-        self._batch.append(self._imported(found))
-        self._bytes += len(found.body)
+    def add(self, page: ArchivedPage) -> None:
+        """Add a page to the batch."""
+        self._batch.append(self._imported(page))
+        self._bytes += len(page.body)
 
     @property
     def is_full(self) -> bool:
-        """Whether it is time to commit."""
+        """Whether the batch must be committed."""
         return len(self._batch) >= BATCH or self._bytes >= BATCH_BYTES
 
     def commit(self, cursor: tuple[str, str] | None = None) -> None:
-        """Store what was taken, and with it how far an import came (a key and its value)."""
+        """Store the batch and the position in the archive (a key and its value)."""
         with import_.transaction(self._connection):
-            taken = import_.put_batch(self._connection, self._batch)
+            stored = import_.put_batch(self._connection, self._batch)
             if cursor is not None:
                 meta.put(self._connection, *cursor)
         self._batch, self._bytes = [], 0
-        for word, n in taken._asdict().items():
-            self._result.add(word, n)
+        for key, n in stored._asdict().items():
+            self._result.count(key, n)
 
     def site_of(self, host: str) -> int:
-        """Return the site that a page of a host is to belong to."""
+        """Return the site ID for the pages of a host."""
         if host not in self._sites:
             with import_.transaction(self._connection):
                 self._sites[host] = (
@@ -177,7 +177,7 @@ class ImportWriter:
         return self._sites[host]
 
     def discovery(self, url: str, *, seed: bool = False) -> Discovery:
-        """Return a URL as the frontier takes it."""
+        """Return a URL as input of the frontier."""
         parts = parse(url)
         return Discovery(
             url=url,
@@ -190,21 +190,21 @@ class ImportWriter:
             seed=seed,
         )
 
-    def _imported(self, found: ArchivedPage) -> ImportedPage:
-        kind = media.sniff(found.content_type, found.body[: media.SNIFF_BYTES])
+    def _imported(self, page: ArchivedPage) -> ImportedPage:
+        kind = media.sniff(page.content_type, page.body[: media.SNIFF_BYTES])
         charset = title = None
         if kind in _PAGE_TYPES:
-            decoded = media.decode(found.body, media.charset_parameter(found.content_type))
+            decoded = media.decode(page.body, media.charset_parameter(page.content_type))
             charset, title = decoded.charset, html.parse(decoded.text).title or None
         return ImportedPage(
-            page=self.discovery(found.url),
-            at=found.at,
-            body=encode(found.body),
+            page=self.discovery(page.url),
+            at=page.at,
+            body=encode(page.body),
             answer=StoredResponse(
-                status=found.status,
+                status=page.status,
                 http_version="HTTP/1.1",
-                reason=found.reason,
-                headers=pack(found.headers),
+                reason=page.reason,
+                headers=pack(page.headers),
                 content_type=kind,
                 charset=charset,
             ),
@@ -223,32 +223,29 @@ def import_warc(
     site: str | None = None,
     progress: Progress = no_progress,
 ) -> ImportResult:
-    """Take the responses of WARC files as copies of the instants they were made.
+    """Import the responses of WARC files as copies of their WARC-Date.
 
     Args:
-        db: the database; made if it is not there.
-        files: the archives.
+        db: the database; created if missing.
+        files: the archives; after a damaged one, the next is read.
         now: Unix seconds.
-        site: name of the site for unknown pages; None: by their host.
-        progress: told how many bytes of how many are read.
-
-    Returns:
-        What came of it; a damaged file is among the faults, and the next one is read.
+        site: name of the site of unknown pages; None: by host.
+        progress: receives bytes read and total bytes.
 
     Raises:
         OperatorError: a file cannot be opened.
-        DatabaseInUseError: a daemon has the database.
+        DatabaseInUseError: a daemon uses the database.
     """
     result = ImportResult()
     total, done = sum(_size(path) for path in files), 0
     with open_for_import(db) as connection:
         for path in files:
             with path.open("rb") as file:
-                sink = ImportWriter(connection, site, now, result)
+                writer = ImportWriter(connection, site, now, result)
                 try:
-                    _read_file(connection, file, sink, result, lambda at: progress(at, total))
+                    _read_file(connection, file, writer, result, lambda at: progress(at, total))
                 except DamagedArchiveError as error:
-                    sink.commit()
+                    writer.commit()
                     result.faults.append(error.message)
             done += _size(path)
             progress(done, total)
@@ -258,48 +255,48 @@ def import_warc(
 def _read_file(
     connection: apsw.Connection,
     file: BinaryIO,
-    sink: ImportWriter,
+    writer: ImportWriter,
     result: ImportResult,
-    tell: Callable[[int], None],
+    report: Callable[[int], None],
 ) -> None:
     key = _cursor_key(file)
     start = int(meta.get(connection, key) or 0)
     for record in read_warc(file, start):
-        if sink.is_full and record.offset is not None:
-            sink.commit((key, str(record.offset)))
+        if writer.is_full and record.offset is not None:
+            writer.commit((key, str(record.offset)))
             connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
-            tell(record.offset)
-        elif sink.is_full:
-            sink.commit()
+            report(record.offset)
+        elif writer.is_full:
+            writer.commit()
         try:
-            found = read_page(record, sink.now)
+            page = read_page(record, writer.now)
         except (FetchError, InvalidUrlError, ValueError):
-            result.add("unusable")
+            result.count("unusable")
             continue
-        if found is None:
-            result.add("passed_over")
+        if page is None:
+            result.count("passed_over")
         else:
-            sink.take(found)
-    sink.commit((key, str(os.fstat(file.fileno()).st_size)))
+            writer.add(page)
+    writer.commit((key, str(os.fstat(file.fileno()).st_size)))
 
 
 def _cursor_key(file: BinaryIO) -> str:
-    """Return under what key it is noted how far a file was read: its size and its beginning."""
+    """Return the key of the stored position in a file: a digest of its start, and its size."""
     head = hashlib.blake2b(file.read(65_536), digest_size=12).hexdigest()
     return f"import:{head}:{os.fstat(file.fileno()).st_size}"
 
 
 def read_page(record: WarcRecord, now: float) -> ArchivedPage | None:
-    """Return the page that a record holds; None where it holds none that a mirror keeps.
+    """Return the page in a record, None if it holds no page with status 200 or 203.
 
     Args:
         record: a record.
-        now: Unix seconds; no copy is of the future, or it would stay the newest for ever.
+        now: Unix seconds; limits the time of the copy, since a future one would stay the newest.
 
     Raises:
-        Fault: the body cannot be decoded, or is too large.
-        InvalidUrlError: the target is no URL that can be visited.
-        ValueError: the record is not what its header says.
+        Fault: the body cannot be decoded or is too large.
+        InvalidUrlError: the target is not a valid URL.
+        ValueError: the record is malformed.
     """
     if record.block is None or record.kind not in ("response", "resource"):
         return None
@@ -317,17 +314,17 @@ def read_page(record: WarcRecord, now: float) -> ArchivedPage | None:
 
 
 def _warc_date(text: str) -> float:
-    """Return the instant of a WARC-Date (WARC 1.1, section 5.4).
+    """Return the time of a WARC-Date (WARC 1.1, section 5.4).
 
     Raises:
-        ValueError: it is none since 1970.
+        ValueError: it is malformed or before 1970.
     """
     if not _DATE.match(text):
         raise ValueError("no WARC-Date")
     day = datetime.fromisoformat(text)
     at = (day if day.tzinfo else day.replace(tzinfo=UTC)).timestamp()
     if at < 0.0:
-        raise ValueError("before there was a web")
+        raise ValueError("WARC-Date before 1970")
     return at
 
 
@@ -338,7 +335,7 @@ def _http_page(url: str, at: float, block: bytes) -> ArchivedPage | None:
     first, *lines = head.splitlines()
     version, status, *reason = first.decode("latin-1").split(None, 2)
     if not version.startswith("HTTP/") or not status.isdigit():
-        raise ValueError("no HTTP answer")
+        raise ValueError("no HTTP response")
     if int(status) not in (200, 203):
         return None
     headers = tuple(
@@ -346,10 +343,10 @@ def _http_page(url: str, at: float, block: bytes) -> ArchivedPage | None:
         for name, sign, value in (x.partition(b":") for x in lines)
         if sign
     )
-    told = {name.lower(): value.decode("latin-1") for name, value in headers}
-    if told.get(b"transfer-encoding", "").lower().endswith("chunked"):
+    by_name = {name.lower(): value.decode("latin-1") for name, value in headers}
+    if by_name.get(b"transfer-encoding", "").lower().endswith("chunked"):
         rest = dechunk(rest)
-    decoder = Decoder(told.get(b"content-encoding"), MAX_BLOCK_BYTES)
+    decoder = Decoder(by_name.get(b"content-encoding"), MAX_BLOCK_BYTES)
     body = b"".join([*decoder.decode(rest), *decoder.finish()])
     plain = tuple(
         (name[len(_CRAWLER_PREFIX) :] if name.lower().startswith(_CRAWLER_PREFIX) else name, value)
@@ -362,12 +359,12 @@ def _http_page(url: str, at: float, block: bytes) -> ArchivedPage | None:
         int(status),
         reason[0] if reason else "",
         plain,
-        told.get(b"content-type"),
+        by_name.get(b"content-type"),
     )
 
 
 def dechunk(data: bytes) -> bytes:
-    """Return a body without its chunks; one that says it has chunks and has none stays as it is."""
+    """Return a body without chunked encoding; one that is not chunked is returned unchanged."""
     parts: list[bytes] = []
     position = 0
     while True:
@@ -394,37 +391,28 @@ def import_urls(
     site: str | None = None,
     progress: Progress = no_progress,
 ) -> ImportResult:
-    """Take lists of URLs, one a line, as pages to visit; empty lines and `#` comments are skipped.
+    """Import lists of URLs, one per line, as seeds; empty lines and `#` comments are skipped.
 
-    Args:
-        db: the database; made if it is not there.
-        files: the lists.
-        now: Unix seconds.
-        site: name of the site for unknown pages; None: by their host.
-        progress: told how many bytes of how many are read.
-
-    Raises:
-        OperatorError: a file cannot be opened.
-        DatabaseInUseError: a daemon has the database.
+    Args and Raises: as of `import_warc`.
     """
     result = ImportResult()
     total, done = sum(_size(path) for path in files), 0
     with open_for_import(db) as connection:
-        sink = ImportWriter(connection, site, now, result)
+        writer = ImportWriter(connection, site, now, result)
         for path in files:
             with path.open("rb") as file:
-                for batch in _batches(file, path.name, sink, result):
+                for batch in _batches(file, path.name, writer, result):
                     with import_.transaction(connection):
                         new = frontier.discover(connection, batch)
-                    result.add("new_pages", len(new))
-                    result.add("known", len(batch) - len(new))
+                    result.count("new_pages", len(new))
+                    result.count("known", len(batch) - len(new))
                     progress(done + file.tell(), total)
             done += _size(path)
     return result
 
 
 def _batches(
-    file: BinaryIO, name: str, sink: ImportWriter, result: ImportResult
+    file: BinaryIO, name: str, writer: ImportWriter, result: ImportResult
 ) -> Iterator[list[Discovery]]:
     batch: list[Discovery] = []
     number = 0
@@ -434,9 +422,9 @@ def _batches(
         if not text or text.startswith("#"):
             continue
         try:
-            batch.append(sink.discovery(canonicalize(text), seed=True))
+            batch.append(writer.discovery(canonicalize(text), seed=True))
         except InvalidUrlError as error:
-            result.add("unusable")
+            result.count("unusable")
             if len(result.faults) < _FAULTS_SHOWN:
                 result.faults.append(f"{name} line {number}: {error.message}")
         if len(batch) >= 10 * BATCH:
@@ -448,7 +436,7 @@ def _batches(
 def _size(path: Path) -> int:
     try:
         if not path.is_file():
-            raise OperatorError(f"{path} is no file", hint="name a file to import")
+            raise OperatorError(f"{path} is not a file", hint="give a file to import")
         return path.stat().st_size
     except OSError as error:
         raise OperatorError(f"{path} cannot be read: {error.strerror}") from error

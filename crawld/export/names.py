@@ -1,21 +1,20 @@
-"""Where a page lies in a static copy: from a URL to a relative path that every file system takes.
+"""The path of a page in a static export: a relative path that every file system accepts.
 
     https://example.org/                      example.org/index.html
     https://example.org/wiki/Main_Page        example.org/wiki/Main_Page.html
     https://example.org/index.php/Talk:A      example.org/index.php_/Talk_A.html
     https://example.org/s.css?v=3             example.org/s~5f0c1a9e77d2.css
 
-The path is a function of URL and media type alone, so that a page keeps its place from export to
-export. It need not be the only one: what browsers tell apart, file systems may not (case, `a` and
-`a.html`, characters that Windows refuses). Whoever finds a path taken asks for `marked_path`, which
-holds 48 bits of the URL's hash. `path_key` is what two paths share on any file system that confuses
-them.
+The path depends only on URL and media type, so a page keeps it from export to export. It may not be
+unique: file systems merge what URLs distinguish (case, `a` and `a.html`, characters that Windows
+refuses). `path_key` is equal for paths that some file system takes for the same file. If a path is
+taken, `marked_path` gives another with 48 bits of the hash of the URL.
 
 Rule 1: no segment is empty, `.` or `..`, starts with a dot, ends with a blank or a dot, holds a
 separator, a control character or one of `<>:"|?*`, or is longer than `SEGMENT_BYTES`. Rule 2: a
-file ends in `.` and an extension, a directory never does (it would get a `_`), hence a page and the
-directory of the pages below it never clash. Rule 3: a URL with a query, or too long for a path, is
-marked always.
+file ends in `.` and an extension, a directory never does (it gets a `_`), so that a page and the
+directory of the pages below it never collide. Rule 3: a URL that has a query or is too long for a
+path always has the mark.
 """
 
 from __future__ import annotations
@@ -28,13 +27,13 @@ from urllib.parse import quote, unquote
 from crawld.core.url import url_hash
 
 SEGMENT_BYTES: Final = 120
-"""Below the 143 bytes that encrypted home directories leave of a name, with a mark on top."""
+"""With a mark, a name stays below the 143 bytes that encrypted home directories allow."""
 
 PATH_BYTES: Final = 700
-"""Below the 1,024 of the strictest Unix; whoever unpacks under Windows needs long paths on."""
+"""Below the 1,024 bytes of the strictest Unix; Windows needs long paths enabled."""
 
 INDEX: Final = "index.html"
-"""The one file of the export's own, beside the directories of the hosts."""
+"""The index of the export, next to the directories of the hosts."""
 
 _TYPES: Final = {
     "text/html": ".html",
@@ -69,7 +68,7 @@ _TYPES: Final = {
 _BY_EXTENSION: Final = frozenset(
     {"text/html", "application/xhtml+xml", "text/css", "image/svg+xml", "text/javascript"}
 )
-"""A browser that opens a file knows these by their extension alone, so they must have theirs."""
+"""Browsers detect these types of files by extension alone, so the extension must match."""
 
 _EXTENSIONS: Final = {"text/html": (".html", ".htm"), "text/javascript": (".js", ".mjs")}
 
@@ -81,11 +80,11 @@ _RESERVED: Final = re.compile(
 
 
 def page_path(url: str, content_type: str | None) -> str:
-    """Return where a page lies, relative to the export, with `/` between the segments.
+    """Return the path of a page relative to the export, with `/` between segments.
 
     Args:
         url: canonical URL.
-        content_type: the media type of its copy; None for a page of our own, as for a redirect.
+        content_type: media type of its copy; None for a generated page, as for a redirect.
     """
     host, directories, last, query = _split(url)
     kind = content_type or "text/html"
@@ -99,29 +98,24 @@ def page_path(url: str, content_type: str | None) -> str:
 
 
 def marked_path(path: str, url: str) -> str:
-    """Return another path for a page whose own is taken; the same each time."""
+    """Return another path for a page whose path is taken; always the same one."""
     stem, dot, extension = path.rpartition(".")
     directory, slash, name = stem.rpartition("/")
     return f"{directory}{slash}{_with_mark(name, url)}{dot}{extension}"
 
 
 def path_key(path: str) -> int:
-    """Return a 64-bit number that paths share which some file system takes for one."""
+    """Return a 64-bit key, equal for paths that some file system takes for the same."""
     return url_hash(unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", path).casefold()))
 
 
 def quote_path(path: str) -> str:
-    """Return a path as it stands in a link."""
+    """Return a path percent-encoded for a link."""
     return quote(path, safe="/!$&'()*+,;=:@~-._")
 
 
 def relative_link(quoted_from: str, quoted_to: str) -> str:
-    """Return the link from one file of the export to another.
-
-    Args:
-        quoted_from: the file with the link, quoted.
-        quoted_to: the file it leads to, quoted.
-    """
+    """Return the relative link from one file of the export to another; both are quoted paths."""
     below = quoted_from[: quoted_from.rfind("/") + 1]
     if quoted_to.startswith(below):
         return quoted_to[len(below) :] or "./"
@@ -157,7 +151,7 @@ def _name(last: str, kind: str) -> tuple[str, str]:
     if kind in _BY_EXTENSION and own.lower() not in _EXTENSIONS.get(kind, (_TYPES[kind],)):
         return name, _TYPES[kind]
     if kind not in _BY_EXTENSION and own.lower() in (".html", ".htm", ".xhtml", ".svg"):
-        # Whatever says it is no page must not be opened as one.
+        # A file of another type must not be opened as a page.
         return name, _TYPES.get(kind, ".bin")
     return name[: found.start()], own
 
@@ -168,7 +162,7 @@ def _directory(segment: str) -> str:
 
 
 def _safe(text: str) -> str:
-    """Return a text as a file name by rule 1; two texts may become one."""
+    """Return a text as a file name by rule 1; different texts may give the same name."""
     name = _REFUSED.sub("_", unicodedata.normalize("NFC", text))
     if len(name.encode()) > SEGMENT_BYTES:
         name = _shorten(name)
@@ -179,7 +173,7 @@ def _safe(text: str) -> str:
 
 
 def _shorten(name: str) -> str:
-    """Shorten a name, keeping its extension."""
+    """Return a name cut to `SEGMENT_BYTES`, with its extension."""
     found = _EXTENSION.search(name)
     extension = found[0] if found else ""
     room = SEGMENT_BYTES - len(extension)

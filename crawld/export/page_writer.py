@@ -1,7 +1,7 @@
-"""Pages on their way into a directory: rewritten and written, some at a time, in any process.
+"""Rewrites pages and writes them into the directory of a static export, in any process.
 
-A `PageWriter` holds what that takes: the database and the manifest for reading, the directory for
-writing. Rewriting links costs most of an export, so that long ones run a press on each core.
+A `PageWriter` reads the database and the manifest and writes into the directory. Rewriting links
+takes most of the time of an export, so a long one runs a writer on each core.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ from crawld.store.mirror.export_manifest import PathLookup, WrittenPage
 from crawld.store.mirror.walk import ExportedCopy, PageOutline
 
 REMOVED_STAMP: Final = 1
-"""Stamp of a page that the mirror gave up."""
+"""Stamp of a page that the mirror deleted."""
 
 _MAX_TARGETS: Final = 50_000
-"""Places of links that are remembered: menus repeat on every page."""
+"""Cached link targets: menus repeat on every page."""
 
 _MAX_HOPS: Final = 5
 
@@ -36,26 +36,26 @@ _XML: Final = frozenset({"application/xhtml+xml", "image/svg+xml"})
 
 
 class LinkTarget(NamedTuple):
-    """Where a page lies.
+    """The page that a link leads to.
 
     Attributes:
-        path: as it stands in links; None: the export does not hold it.
-        redirect_url: where it leads to.
-        may_come: whether it could come into the export one day.
+        path: its quoted path; None: it is not in the export.
+        redirect_url: target if it is a redirect.
+        in_scope: whether its host is mirrored, so that a later export may hold it.
     """
 
     path: str | None
     redirect_url: str | None
-    may_come: bool
+    in_scope: bool
 
 
 @dataclass(slots=True)
 class WriteResult:
-    """What became of some pages.
+    """The result of writing some pages.
 
     Attributes:
-        written: the pages that lie in their places now.
-        redirects: how many of them lead on.
+        written: the written pages.
+        redirects: how many of them are redirects.
         written_bytes: their size.
         unreadable: URLs of pages whose copy is damaged.
     """
@@ -67,70 +67,70 @@ class WriteResult:
 
 
 class PageWriter:
-    """What writing pages takes; a context manager.
+    """Writes pages into a static export; a context manager.
 
     Args:
         db: the database.
         out: the directory of the export.
-        manifest: its manifest, where every page has its place already.
-        room: the directory inside of it where files are made.
+        manifest: its manifest; every page already has its path there.
+        temp: the directory for temporary files, relative to `out`.
     """
 
-    def __init__(self, db: Path, out: Path, manifest: Path, room: str) -> None:
+    def __init__(self, db: Path, out: Path, manifest: Path, temp: str) -> None:
         self._connection = open_connection(db, read_only=True)
         self._places = PathLookup(manifest)
-        self._folder = SafeDirectory(out)
-        self._folder.work_in(room)
+        self._directory = SafeDirectory(out)
+        self._directory.use_temp(temp)
         self._hosts = walk.hosts(self._connection)
-        self._known: dict[str, LinkTarget] = {}
+        self._targets: dict[str, LinkTarget] = {}
 
-    def print(self, pages: Sequence[PageOutline]) -> WriteResult:
-        """Write pages to their places; one that has none, or no copy any more, is left out."""
-        printed = WriteResult()
+    def write(self, pages: Sequence[PageOutline]) -> WriteResult:
+        """Write pages; one without a path or a copy is left out."""
+        result = WriteResult()
         for page in pages:
-            self._print(page, printed)
-        return printed
+            self._write(page, result)
+        return result
 
-    def _print(self, page: PageOutline, printed: WriteResult) -> None:
+    def _write(self, page: PageOutline, result: WriteResult) -> None:
         head = walk.head(self._connection, page.page_id)
         place = self._places.of(page.url_hash)
         if head is None or place is None:
             return
-        sheet = _PageFile(self, head.url, quote_path(place[0]))
+        file = _PageFile(self, head.url, quote_path(place[0]))
         try:
-            content = sheet.content(page)
+            content = file.content(page)
         except CorruptDatabaseError:
-            printed.unreadable.append(head.url)
+            result.unreadable.append(head.url)
             return
         if content is not None:
-            self._folder.write(place[0], content)
-            printed.written.append(WrittenPage(page.url_hash, content_stamp(page), sheet.wanted))
-            printed.redirects += sheet.leads_on
-            printed.written_bytes += len(content)
+            self._directory.write(place[0], content)
+            result.written.append(WrittenPage(page.url_hash, content_stamp(page), file.wanted))
+            result.redirects += file.is_redirect
+            result.written_bytes += len(content)
 
     def copy(self, version_id: int) -> ExportedCopy | None:
-        """Return a copy as the database holds it."""
+        """Return a stored copy."""
         return walk.copy(self._connection, version_id)
 
-    def place(self, url: str) -> LinkTarget:
-        """Return where a page lies."""
-        if url not in self._known:
-            if len(self._known) >= _MAX_TARGETS:
-                self._known.clear()
-            self._known[url] = self._looked_up(url)
-        return self._known[url]
+    def link_target(self, url: str) -> LinkTarget:
+        """Return the page that a link leads to."""
+        if url not in self._targets:
+            if len(self._targets) >= _MAX_TARGETS:
+                self._targets.clear()
+            self._targets[url] = self._find_target(url)
+        return self._targets[url]
 
-    def _looked_up(self, url: str) -> LinkTarget:
+    def _find_target(self, url: str) -> LinkTarget:
         if parse(url).host not in self._hosts:
-            return LinkTarget(None, None, may_come=False)
+            return LinkTarget(None, None, in_scope=False)
         path, redirect_url = self._places.of(url_hash(url)) or (None, None)
-        return LinkTarget(None if path is None else quote_path(path), redirect_url, may_come=True)
+        return LinkTarget(None if path is None else quote_path(path), redirect_url, in_scope=True)
 
     def close(self) -> None:
-        """Close what it holds."""
+        """Close the database, the manifest and the directory."""
         self._connection.close()
         self._places.close()
-        self._folder.close()
+        self._directory.close()
 
     def __enter__(self) -> Self:
         return self
@@ -140,44 +140,44 @@ class PageWriter:
 
 
 class _PageFile:
-    """One page on its way into a file.
+    """The file of one page.
 
     Attributes:
-        wanted: hashes of the pages its links depend on without leading there.
-        leads_on: whether it became a redirect.
+        wanted: URL hashes of missing pages that its links would lead to.
+        is_redirect: whether the file is a redirect.
     """
 
-    def __init__(self, press: PageWriter, url: str, path: str) -> None:
+    def __init__(self, writer: PageWriter, url: str, path: str) -> None:
         self.wanted: list[int] = []
-        self.leads_on = False
-        self._press = press
+        self.is_redirect = False
+        self._writer = writer
         self._url = url
         self._path = path
 
     def content(self, page: PageOutline) -> bytes | None:
-        """Return the file of the page, None if its copy was given up meanwhile."""
+        """Return the content of the file, None if the copy was deleted meanwhile."""
         if page.redirect_url is not None:
-            address = self.locate(page.redirect_url, UrlKind.LINK)
-            if address is not None or page.version_id is None:
-                self.leads_on = True
-                return placeholder_pages.redirect(address or page.redirect_url)
-        copy = None if page.version_id is None else self._press.copy(page.version_id)
-        return None if copy is None else self._rewritten(copy)
+            link = self.locate(page.redirect_url, UrlKind.LINK)
+            if link is not None or page.version_id is None:
+                self.is_redirect = True
+                return placeholder_pages.redirect(link or page.redirect_url)
+        copy = None if page.version_id is None else self._writer.copy(page.version_id)
+        return None if copy is None else self._rewrite(copy)
 
     def locate(self, url: str, kind: UrlKind) -> str | None:
-        """Return the link to the file of a page, None if there is none."""
+        """Return the relative link to a page, None if the export does not hold it."""
         for _ in range(_MAX_HOPS):
-            path, redirect_url, may_come = self._press.place(url)
+            path, redirect_url, in_scope = self._writer.link_target(url)
             if path is not None and (redirect_url is None or kind not in REQUISITES):
                 return relative_link(self._path, path)
-            if may_come:
+            if in_scope:
                 self.wanted.append(url_hash(url))
             if path is None or redirect_url is None:
                 break
             url = redirect_url
         return None
 
-    def _rewritten(self, copy: ExportedCopy) -> bytes:
+    def _rewrite(self, copy: ExportedCopy) -> bytes:
         kind = copy.answer.content_type
         charset = copy.answer.charset or "utf-8"
         if kind in _MARKUP:
@@ -190,7 +190,7 @@ class _PageFile:
 
 
 def _with_charset(body: bytes, charset: str) -> tuple[bytes, str]:
-    """Return a body that says its charset itself, since a file has no header to say it."""
+    """Return a body that declares its charset, since a file has no HTTP header, and the charset."""
     head = body[:1024].lower()
     if body.isascii() or b"charset" in head or b"encoding" in head or head[:3] == b"\xef\xbb\xbf":
         return body, charset
@@ -198,6 +198,6 @@ def _with_charset(body: bytes, charset: str) -> tuple[bytes, str]:
 
 
 def content_stamp(page: PageOutline) -> int:
-    """Return what tells one content of a page from another; neither 0 nor `REMOVED_STAMP`."""
+    """Return a number that identifies the content of a page; neither 0 nor `REMOVED_STAMP`."""
     stamp = url_hash(f"{page.version_id} {page.redirect_url or ''}")
     return stamp if stamp not in (0, REMOVED_STAMP) else 2

@@ -1,4 +1,4 @@
-"""The few pages of a static export that are its own: redirects, removals, the way in."""
+"""Generated pages of a static export: redirects, notes for deleted pages, the index."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ _PAGE = """<!DOCTYPE html>
 """
 
 
-def redirect(address: str) -> bytes:
-    """Return a page that leads on at once.
+def redirect(target: str) -> bytes:
+    """Return a page that redirects at once.
 
     Args:
-        address: a relative link, or an absolute URL where the target is not in the export.
+        target: a relative link, or an absolute URL if the target is not in the export.
     """
-    link = escape(address)
+    link = escape(target)
     return _page(
         "Moved",
         f"<p>This page has moved: <a href={_quoted(link)}>{link}</a></p>",
@@ -27,15 +27,15 @@ def redirect(address: str) -> bytes:
 
 
 def removed() -> bytes:
-    """Return what lies in the place of a page that the mirror gave up; it names no address."""
-    return _page("Not here any more", "<p>The mirror holds this page no longer.</p>")
+    """Return the note in place of a page that the mirror deleted; it does not name the URL."""
+    return _page("Page removed", "<p>The mirror no longer holds this page.</p>")
 
 
 def index(pages: Iterable[tuple[str, str, str]]) -> bytes:
-    """Return the first page of an export.
+    """Return the index of an export.
 
     Args:
-        pages: link, title and original URL of the pages to start from.
+        pages: link, title and original URL of each entry page.
     """
     items = "\n".join(
         f"<li><a href={_quoted(escape(link))}>{escape(title or url)}</a>"

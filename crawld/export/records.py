@@ -1,6 +1,7 @@
-"""Tables for programs: pages, visits, changes and versions as JSON lines or CSV.
+"""Pages, visits, changes and versions as tables in JSON lines or CSV.
 
-A directory with one file a table, or one table in one file. pandas and DuckDB read both:
+The target is a directory with one file per table, or one file of one table. pandas and DuckDB read
+both:
 
     duckdb -c "SELECT outcome, count(*) FROM 'out/visits.jsonl' GROUP BY ALL"
 """
@@ -20,96 +21,79 @@ import apsw
 
 from crawld.errors import OperatorError
 from crawld.export.atomic_file import atomic_file, refuse_existing
-from crawld.export.source import ExportResult, Progress, no_progress, open_source
+from crawld.export.source import ExportRequest, ExportResult, open_source
 from crawld.store.mirror import walk
 from crawld.store.mirror.rows import TABLES, ExportTable, rows
 
 Format = Literal["jsonl", "csv"]
 
 
-def export_records(
-    db: Path,
-    out: Path,
-    form: Format,
-    *,
-    table: str | None = None,
-    since: float | None = None,
-    progress: Progress = no_progress,
-) -> ExportResult:
-    """Write tables.
+def export_records(request: ExportRequest, form: Format) -> ExportResult:
+    """Write all tables into a new directory, or `request.table` into a new file.
 
-    Args:
-        db: the database; a daemon may be writing to it.
-        out: a directory that does not exist yet, or with `table` a file.
-        form: `jsonl` or `csv`; the latter with a line of column names.
-        table: one of `TABLES` alone.
-        since: leave out rows older than this instant.
-        progress: told how many tables of how many are done.
+    CSV files start with a line of column names. Progress counts tables.
 
     Raises:
-        OperatorError: there is no such table, or the place cannot be written.
+        OperatorError: the table is unknown, or the target exists or cannot be written.
         StoreError: the database cannot be read.
     """
+    table = request.table
     if table is not None and table not in TABLES:
-        raise OperatorError(f"there is no table {table!r}", hint=f"there are: {', '.join(TABLES)}")
-    summary = ExportResult()
-    with open_source(db) as connection:
+        raise OperatorError(f"unknown table {table!r}", hint=f"known: {', '.join(TABLES)}")
+    result = ExportResult()
+    with open_source(request.db) as connection:
         walk.newest_page(connection)
+
+        def write(name: str, path: Path) -> None:
+            with atomic_file(path) as file:
+                count = _write(connection, TABLES[name], form, file, request.since)
+                result.written[name] = count
+                result.written_bytes += file.tell()
+
         if table is not None:
-            with atomic_file(out) as file:
-                _write(connection, table, form, file, since, summary)
-            progress(1, 1)
+            write(table, request.out)
+            request.progress(1, 1)
         else:
-            _write_all(connection, out, form, since, summary, progress)
-    return summary
+            _write_all(request, form, write)
+    return result
 
 
-def _write_all(
-    connection: apsw.Connection,
-    out: Path,
-    form: Format,
-    since: float | None,
-    summary: ExportResult,
-    progress: Progress,
-) -> None:
-    refuse_existing(out)
-    partial = out.with_name(f"{out.name}.partial")
+def _write_all(request: ExportRequest, form: Format, write: Callable[[str, Path], None]) -> None:
+    refuse_existing(request.out)
+    partial = request.out.with_name(f"{request.out.name}.partial")
     shutil.rmtree(partial, ignore_errors=True)
     try:
         partial.mkdir()
         for done, table in enumerate(TABLES):
-            progress(done, len(TABLES))
-            with atomic_file(partial / f"{table}.{form}") as file:
-                _write(connection, table, form, file, since, summary)
-        os.rename(partial, out)
+            request.progress(done, len(TABLES))
+            write(table, partial / f"{table}.{form}")
+        os.rename(partial, request.out)
     except OSError as error:
         raise OperatorError(
-            f"{out} cannot be written: {error.strerror}", hint="name another place with --out"
+            f"{request.out} cannot be written: {error.strerror}",
+            hint="give another path with --out",
         ) from error
     finally:
         shutil.rmtree(partial, ignore_errors=True)
-    progress(len(TABLES), len(TABLES))
+    request.progress(len(TABLES), len(TABLES))
 
 
 def _write(
     connection: apsw.Connection,
-    name: str,
+    table: ExportTable,
     form: Format,
     file: BinaryIO,
     since: float | None,
-    summary: ExportResult,
-) -> None:
-    table = TABLES[name]
+) -> int:
+    """Write a table and return the number of its rows."""
     text = io.TextIOWrapper(file, encoding="utf-8", errors="replace", newline="")
     write = _json_lines(table, text) if form == "jsonl" else _csv(table, text)
     count = 0
     for chunk in rows(connection, table, since):
         write(chunk)
         count += len(chunk)
-    text.flush()
-    summary.written[name] = count
-    summary.written_bytes += file.tell()
-    text.detach()
+    text.detach()  # flushes, and leaves the file open
+    return count
 
 
 _Write = Callable[[Sequence[Sequence[Any]]], None]

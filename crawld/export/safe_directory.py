@@ -1,10 +1,10 @@
-"""Files inside one directory and nowhere else, each whole or not there.
+"""Writes files atomically inside one directory, and never outside it.
 
-Every path is walked segment by segment with file descriptors, and no step follows a symbolic link:
-whatever a page is called and whoever plants a link inside the directory, nothing outside it is
-written. A file is made in a room apart and renamed, so that a reader sees the old one or the new
-one. The room is of one export alone: whoever goes on after it was killed removes it, and processes
-that outlived it cannot put anything in a place any more.
+Every path is opened segment by segment with file descriptors, and no step follows a symbolic link.
+No page name and no planted link can cause a write outside the directory. A file is written in a
+temporary directory and renamed, so that a reader sees the old or the new file. Each export has a
+temporary directory of its own. The next export removes it if this one is killed, so that surviving
+processes can no longer replace files.
 """
 
 from __future__ import annotations
@@ -19,19 +19,19 @@ from crawld.errors import OperatorError
 from crawld.export.atomic_file import DISK_FULL
 
 _OPEN_DIRECTORIES: Final = 256
-"""Descriptors kept: pages of one directory mostly come together."""
+"""Cached descriptors; pages of one directory mostly come in sequence."""
 
 _DIRECTORY: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 class SafeDirectory:
-    """A directory to write in; a context manager, since it holds descriptors.
+    """A directory to write files in; a context manager.
 
     Args:
-        root: made if it is not there; may be reached through a symbolic link.
+        root: the directory; created if missing; may itself be a symbolic link.
 
     Raises:
-        OperatorError: it cannot be made or is no directory.
+        OperatorError: it cannot be created or is not a directory.
     """
 
     def __init__(self, root: Path) -> None:
@@ -41,56 +41,56 @@ class SafeDirectory:
             self._root = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         except OSError as error:
             raise OperatorError(
-                f"{root} is no directory that can be written: {error.strerror}",
-                hint="name another one with --out",
+                f"{root} is not a writable directory: {error.strerror}",
+                hint="give another one with --out",
             ) from error
-        self._room = self._root
-        # Of this process alone: others may write into the same directory at the same time.
+        self._temp = self._root
+        # Unique per process: others may write into the same directory at the same time.
         self._partial = f".crawld-partial-{os.getpid()}"
         self._open: OrderedDict[str, int] = OrderedDict()
 
-    def work_in(self, room: str) -> None:
-        """Make files in a directory of the folder from now on."""
+    def use_temp(self, directory: str) -> None:
+        """Write temporary files in a directory below the root from now on."""
         try:
-            self._room = self._descriptor(room)
+            self._temp = self._descriptor(directory)
         except OSError as error:
-            raise self._refusal(room, error) from error
-        del self._open[room]  # it stays open
+            raise self._write_error(directory, error) from error
+        del self._open[directory]  # the descriptor stays open
 
     def write(self, path: str, content: bytes) -> None:
-        """Put a file in its place.
+        """Create or replace a file.
 
         Args:
             path: relative, `/` between segments, none of them empty, `.` or `..`.
-            content: the whole file.
+            content: the complete file.
 
         Raises:
-            OperatorError: a segment is a symbolic link or a file, or nothing can be written.
-            ValueError: the path leads out of the directory: a bug of the caller.
+            OperatorError: a segment is a symbolic link or a file, or the write fails.
+            ValueError: the path leaves the directory: a bug of the caller.
         """
-        directory, name = self._place(path)
+        directory, name = self._split(path)
         try:
             descriptor = self._descriptor(directory)
             flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
-            handle = os.open(self._partial, flags, 0o644, dir_fd=self._room)
+            handle = os.open(self._partial, flags, 0o644, dir_fd=self._temp)
             try:
                 view = memoryview(content)
                 while view:
                     view = view[os.write(handle, view) :]
             finally:
                 os.close(handle)
-            os.rename(self._partial, name, src_dir_fd=self._room, dst_dir_fd=descriptor)
+            os.rename(self._partial, name, src_dir_fd=self._temp, dst_dir_fd=descriptor)
         except OSError as error:
-            raise self._refusal(path, error) from error
+            raise self._write_error(path, error) from error
 
     def close(self) -> None:
         """Close every descriptor."""
         for descriptor in self._open.values():
             os.close(descriptor)
         self._open.clear()
-        for descriptor in {self._root, self._room} - {-1}:
+        for descriptor in {self._root, self._temp} - {-1}:
             os.close(descriptor)
-        self._root = self._room = -1
+        self._root = self._temp = -1
 
     def __enter__(self) -> Self:
         return self
@@ -99,11 +99,11 @@ class SafeDirectory:
         self.close()
 
     @staticmethod
-    def _place(path: str) -> tuple[str, str]:
+    def _split(path: str) -> tuple[str, str]:
         directory, _, name = path.rpartition("/")
         segments = path.split("/")
         if "\0" in path or any(each in ("", ".", "..") for each in segments):
-            raise ValueError(f"no path of an export: {path!r}")
+            raise ValueError(f"not a path of an export: {path!r}")
         return directory, name
 
     def _descriptor(self, directory: str) -> int:
@@ -123,8 +123,8 @@ class SafeDirectory:
             os.close(oldest)
         return descriptor
 
-    def _refusal(self, path: str, error: OSError) -> OperatorError:
-        hint = "symbolic links inside an export are never followed; export into a new directory"
+    def _write_error(self, path: str, error: OSError) -> OperatorError:
+        hint = "symbolic links inside an export are not followed; export into a new directory"
         if error.errno in DISK_FULL:
-            hint = "make room and say it again: the export goes on where it stopped"
+            hint = "free disk space and repeat the command; the export continues"
         return OperatorError(f"{self.root / path} cannot be written: {error.strerror}", hint=hint)

@@ -1,4 +1,4 @@
-"""What every export starts from: the file, opened for reading beside a running daemon."""
+"""What all exports share: the request, the result, and the database opened for short reads."""
 
 from __future__ import annotations
 
@@ -14,21 +14,44 @@ from crawld.store.engine import migrate
 from crawld.store.engine.connection import open_connection, store_error
 
 Progress = Callable[[int, int], None]
-"""Called now and then with pages looked at and about how many there are."""
+"""Called at intervals with the number of pages done and about how many there are."""
 
 
 def no_progress(done: int, total: int) -> None:
-    """Show nothing."""
+    """Ignore the progress."""
+
+
+@dataclass(frozen=True, slots=True)
+class ExportRequest:
+    """What to export, and where to.
+
+    Attributes:
+        db: the database; a daemon may be writing to it.
+        out: the file or directory to write.
+        now: Unix seconds.
+        since: leave out what is older than this time; None: nothing.
+        table: jsonl, csv: the only table to write, as one file; None: all.
+        title: zim, wacz: the title of the file; None: a default.
+        progress: receives the progress.
+    """
+
+    db: Path
+    out: Path
+    now: float
+    since: float | None = None
+    table: str | None = None
+    title: str | None = None
+    progress: Progress = no_progress
 
 
 @dataclass(slots=True)
 class ExportResult:
-    """What an export came to.
+    """Counts of an export.
 
     Attributes:
         written: files, records or rows written, by kind.
-        written_bytes: size of what was written.
-        unreadable: URLs of pages that were left out because their copy is damaged.
+        written_bytes: their size.
+        unreadable: URLs of pages left out because their copy is damaged.
     """
 
     written: dict[str, int] = field(default_factory=dict)
@@ -36,7 +59,7 @@ class ExportResult:
     unreadable: list[str] = field(default_factory=list)
 
     def count(self, kind: str, size_bytes: int = 0) -> None:
-        """Count one thing that was written."""
+        """Count one written file, record or row."""
         self.written[kind] = self.written.get(kind, 0) + 1
         self.written_bytes += size_bytes
 
@@ -46,10 +69,10 @@ def open_source(db: Path) -> Iterator[apsw.Connection]:
     """Open a database for short reads.
 
     Raises:
-        StoreError: there is none, or it cannot be read.
+        StoreError: it is missing or cannot be read.
     """
     if not db.exists():
-        raise StoreError(f"there is no database {db}", hint="name an existing file with --db")
+        raise StoreError(f"there is no database {db}", hint="give an existing file with --db")
     migrate.require_current(db)
     with closing(open_connection(db, read_only=True)) as connection:
         try:

@@ -1,17 +1,18 @@
-"""A directory to browse: every page with a copy as a file, links relative, no server needed.
+"""A directory to browse: each page with a copy is a file, with relative links, without a server.
 
-An export goes over the pages twice. First those that have no place yet get one (`names`), so that
-the second pass knows where every link leads. Then each page whose stamp differs from what the
-manifest says was written is written (`press`): 100 changes among 100,000 pages cost two looks at
-the stamps and 100 files. The manifest is told after the files are in their places; an export that
-was interrupted goes on where it stopped.
+An export makes two passes over the pages. The first assigns a path (`names`) to each page without
+one, so that the second knows where every link leads. The second writes each page whose stamp
+differs from the manifest (`page_writer`): 100 changes among 100,000 pages cost two scans of the
+stamps and 100 files. The manifest is updated after the files are in place, so an interrupted export
+continues where it stopped.
 
 A link to a page of the export is relative; any other is the absolute original. If such a page
-appears later, the pages that wanted it are written again. Redirects are small pages that lead on;
-what a browser loads (images, styles) is linked past them, since they could not lead an image
-anywhere. A page that the mirror gave up (`crawlctl purge`) is replaced by a note.
+appears later, the pages that link to it are written again. A redirect is a small page that leads to
+its target. Links of requisites (images, styles) skip redirects, which could not lead an image. A
+page that the mirror deleted (`crawlctl purge`) is replaced by a note.
 
-Invariants: nothing is written outside the directory (`folder`); a place, once given, stays.
+Invariants: nothing is written outside the directory (`safe_directory`); an assigned path never
+changes.
 """
 
 from __future__ import annotations
@@ -34,77 +35,72 @@ from crawld.export import placeholder_pages
 from crawld.export.names import INDEX, marked_path, page_path, path_key, quote_path
 from crawld.export.page_writer import REMOVED_STAMP, PageWriter, WriteResult, content_stamp
 from crawld.export.safe_directory import SafeDirectory
-from crawld.export.source import ExportResult, Progress, no_progress, open_source
+from crawld.export.source import ExportRequest, ExportResult, Progress, open_source
 from crawld.store.mirror import walk
 from crawld.store.mirror.export_manifest import Manifest, ManifestEntry, PathLookup, WrittenPage
 from crawld.store.mirror.walk import PageOutline
 
 RULES_VERSION: Final = "1"
-"""Number of the rules by which pages are written; another one writes all of them again."""
+"""Version of the rules for writing pages; a new one writes all pages again."""
 
 STATE: Final = ".crawld"
-"""The directory of the manifest; no host can be called that."""
+"""The directory of the manifest; no host can have this name."""
 
 _TEMP_PREFIX: Final = "room-"
 
 _BATCH: Final = 64
-"""Pages that a press gets at a time."""
+"""Pages per call of a writer."""
 
 _INLINE_PAGES: Final = 256
-"""Up to so many pages are written by this process: others take half a second to start."""
+"""Pages that this process writes before it starts others, which takes half a second."""
 
 _MAX_WRITERS: Final = 8
 
 WriterArguments = tuple[Path, Path, Path, str]
-"""What a press is made with: database, directory, manifest, and where it makes its files."""
+"""Arguments of `PageWriter`: database, directory, manifest, directory for temporary files."""
 
 _MAX_INDEX_ENTRIES: Final = 1000
 
 
-def export_static(
-    db: Path, out: Path, *, now: float, since: float | None = None, progress: Progress = no_progress
-) -> ExportResult:
-    """Write the mirror as a directory, or what changed since it was last written there.
+def export_static(request: ExportRequest) -> ExportResult:
+    """Write the mirror into a directory, or update an export in it.
 
-    Args:
-        db: the database; a daemon may be writing to it.
-        out: the directory; new, empty, or one that such an export made.
-        now: Unix seconds.
-        since: give no place to pages whose copy is older than this instant.
-        progress: told how far it is.
+    The directory is new, empty or a static export. `since` only keeps pages without a path out.
 
     Raises:
-        OperatorError: the directory holds something else, or cannot be written.
+        OperatorError: the directory holds something else or cannot be written.
         StoreError: the database cannot be read.
     """
+    db, out, now = request.db, request.out, request.now
     with ExitStack() as stack:
         connection = stack.enter_context(open_source(db))
-        folder = stack.enter_context(SafeDirectory(out))
+        directory = stack.enter_context(SafeDirectory(out))
         path = _manifest_path(out)
         manifest = stack.enter_context(Manifest(path, walk.identity(connection) or ""))
-        room = stack.enter_context(_temp_directory(path.parent))
-        folder.work_in(room)
+        temp = stack.enter_context(_temp_directory(path.parent))
+        directory.use_temp(temp)
         if manifest.fact("rules") != RULES_VERSION:
             manifest.forget("rules", RULES_VERSION)
-        _assign_paths(connection, manifest, now, since)
-        return _Export((db, out, path, room), manifest, progress).run(connection, folder, now)
+        _assign_paths(connection, manifest, now, request.since)
+        export = _Export((db, out, path, temp), manifest, request.progress)
+        return export.run(connection, directory, now)
 
 
 @contextmanager
 def _temp_directory(state: Path) -> Iterator[str]:
-    """Give the directory where this export makes its files; those of killed ones go."""
-    for left in state.glob(f"{_TEMP_PREFIX}*"):
-        shutil.rmtree(left, ignore_errors=True)
+    """Yield the directory for temporary files; delete those of killed exports."""
+    for old in state.glob(f"{_TEMP_PREFIX}*"):
+        shutil.rmtree(old, ignore_errors=True)
     try:
-        room = tempfile.mkdtemp(prefix=_TEMP_PREFIX, dir=state)
+        path = tempfile.mkdtemp(prefix=_TEMP_PREFIX, dir=state)
     except OSError as error:
         raise OperatorError(
-            f"{state} cannot be written: {error.strerror}", hint="name another one with --out"
+            f"{state} cannot be written: {error.strerror}", hint="give another one with --out"
         ) from error
     try:
-        yield f"{STATE}/{Path(room).name}"
+        yield f"{STATE}/{Path(path).name}"
     finally:
-        shutil.rmtree(room, ignore_errors=True)
+        shutil.rmtree(path, ignore_errors=True)
 
 
 def _manifest_path(out: Path) -> Path:
@@ -112,8 +108,8 @@ def _manifest_path(out: Path) -> Path:
     state = root / STATE
     if not (state / "manifest.db").exists() and any(each.name != STATE for each in root.iterdir()):
         raise OperatorError(
-            f"{out} holds something else than a static export",
-            hint="name a new or an empty directory with --out",
+            f"{out} is not a static export",
+            hint="give a new or an empty directory with --out",
         )
     if state.is_symlink():
         raise OperatorError(f"{state} is a symbolic link", hint="remove it")
@@ -122,7 +118,7 @@ def _manifest_path(out: Path) -> Path:
 
 
 class _Stamps:
-    """What the manifest says was written, as sorted columns: 17 bytes a page."""
+    """The stamps in the manifest as sorted columns: 17 bytes per page."""
 
     def __init__(self, manifest: Manifest) -> None:
         columns = [np.array(rows, dtype=np.int64) for rows in manifest.stamps()]
@@ -131,10 +127,7 @@ class _Stamps:
         self._seen = np.zeros(len(table), dtype=np.bool_)
 
     def differing(self, pages: list[PageOutline]) -> Iterator[tuple[PageOutline, bool]]:
-        """Yield the pages that are not written as they are, and whether they have a place.
-
-        All of them count as seen.
-        """
+        """Yield the pages whose stamp differs, and whether each has a path; mark all as seen."""
         if not len(self._hashes):
             yield from ((page, False) for page in pages)
             return
@@ -143,19 +136,19 @@ class _Stamps:
         known = self._hashes[at] == wanted
         self._seen[at[known]] = True
         stamps = self._stamps[at].tolist()
-        for page, stamp, has_place in zip(pages, stamps, known.tolist(), strict=True):
-            if not has_place or stamp != content_stamp(page):
-                yield page, has_place
+        for page, stamp, has_path in zip(pages, stamps, known.tolist(), strict=True):
+            if not has_path or stamp != content_stamp(page):
+                yield page, has_path
 
     def unseen(self) -> Iterator[int]:
-        """Yield the hashes of pages that were not met, and whose place does not say so yet."""
+        """Yield the hashes of pages not seen, whose file is not yet a note."""
         yield from self._hashes[~self._seen & (self._stamps != REMOVED_STAMP)].tolist()
 
 
 def _assign_paths(
     connection: apsw.Connection, manifest: Manifest, now: float, since: float | None
 ) -> None:
-    """Give a place to every page that has none, and note redirects that changed."""
+    """Assign a path to every page without one, and store changed redirects."""
     stamps = _Stamps(manifest)
     for chunk in walk.outlines(connection, now):
         entries: dict[int, ManifestEntry] = {}
@@ -175,7 +168,7 @@ def _assign_paths(
 def _page_entry(
     connection: apsw.Connection, page: PageOutline, since: float | None
 ) -> tuple[str, str] | None:
-    """Return URL and path of a page, None if it is to have no place."""
+    """Return URL and path of a page, None if it gets no path."""
     head, kind = walk.head(connection, page.page_id), None
     if page.version_id is not None:
         stored = walk.stored(connection, page.version_id)
@@ -188,101 +181,102 @@ def _page_entry(
 class _Export:
     """The second pass."""
 
-    def __init__(self, press: WriterArguments, manifest: Manifest, progress: Progress) -> None:
-        self._press = press
+    def __init__(self, arguments: WriterArguments, manifest: Manifest, progress: Progress) -> None:
+        self._arguments = arguments
         self._manifest = manifest
         self._progress = progress
-        self._summary = ExportResult()
+        self._result = ExportResult()
 
-    def run(self, connection: apsw.Connection, folder: SafeDirectory, now: float) -> ExportResult:
-        """Write what differs, then the page that leads to where the operator started."""
+    def run(
+        self, connection: apsw.Connection, directory: SafeDirectory, now: float
+    ) -> ExportResult:
+        """Write the pages that differ, then the notes and the index."""
         total = walk.newest_page(connection)
         stamps = _Stamps(self._manifest)
-        with ExitStack() as stack:
-            presses = stack.enter_context(_WriterPool(self._press))
+        with _WriterPool(self._arguments) as pool:
             batch: list[PageOutline] = []
             for chunk in walk.outlines(connection, now):
-                batch += [page for page, has_place in stamps.differing(chunk) if has_place]
+                batch += [page for page, has_path in stamps.differing(chunk) if has_path]
                 while len(batch) >= _BATCH:
-                    self._take(presses.print(batch[:_BATCH]))
+                    self._record(pool.write(batch[:_BATCH]))
                     self._progress(batch[_BATCH - 1].page_id, total)
                     del batch[:_BATCH]
-            self._take(presses.print(batch))
-            self._take(presses.finish())
-        self._write_removed(stamps, folder)
-        self._write_index(connection, folder)
+            self._record(pool.write(batch))
+            self._record(pool.finish())
+        self._write_removed(stamps, directory)
+        self._write_index(connection, directory)
         self._progress(total, total)
-        return self._summary
+        return self._result
 
     def _places(self) -> PathLookup:
-        return PathLookup(self._press[2])
+        return PathLookup(self._arguments[2])
 
-    def _take(self, printed: list[WriteResult]) -> None:
-        for each in printed:
+    def _record(self, results: list[WriteResult]) -> None:
+        for each in results:
             self._manifest.note(each.written)
-            written = self._summary.written
+            written = self._result.written
             written["pages"] = written.get("pages", 0) + len(each.written) - each.redirects
             written["redirects"] = written.get("redirects", 0) + each.redirects
-            self._summary.written_bytes += each.written_bytes
-            self._summary.unreadable += each.unreadable
+            self._result.written_bytes += each.written_bytes
+            self._result.unreadable += each.unreadable
 
-    def _write_removed(self, stamps: _Stamps, folder: SafeDirectory) -> None:
+    def _write_removed(self, stamps: _Stamps, directory: SafeDirectory) -> None:
         with closing(self._places()) as places:
             for url_hash in stamps.unseen():
                 place = places.of(url_hash)
                 if place is None:
                     continue
                 is_page = place[0].endswith((".html", ".htm", ".xhtml"))
-                folder.write(place[0], placeholder_pages.removed() if is_page else b"")
+                directory.write(place[0], placeholder_pages.removed() if is_page else b"")
                 self._manifest.note([WrittenPage(url_hash, REMOVED_STAMP, ())])
-                self._summary.count("removed")
+                self._result.count("removed")
 
-    def _write_index(self, connection: apsw.Connection, folder: SafeDirectory) -> None:
+    def _write_index(self, connection: apsw.Connection, directory: SafeDirectory) -> None:
         with closing(self._places()) as places:
-            entrances = [
+            entries = [
                 (quote_path(place[0]), head.title or "", head.url)
                 for head, url_hash in walk.seeds(connection, _MAX_INDEX_ENTRIES)
                 if (place := places.of(url_hash)) is not None
             ]
-        folder.write(INDEX, placeholder_pages.index(entrances))
+        directory.write(INDEX, placeholder_pages.index(entries))
 
 
 class _WriterPool:
-    """A press here for a few pages, one on each core for many."""
+    """A writer in this process for the first pages, one on each core for more."""
 
-    def __init__(self, places: WriterArguments) -> None:
-        self._arguments = places
+    def __init__(self, arguments: WriterArguments) -> None:
+        self._arguments = arguments
         self._cores = min(len(os.sched_getaffinity(0)), _MAX_WRITERS)
-        self._here: PageWriter | None = None
+        self._inline: PageWriter | None = None
         self._pool: ProcessPoolExecutor | None = None
-        self._waiting: set[Future[WriteResult]] = set()
-        self._given = 0
+        self._running: set[Future[WriteResult]] = set()
+        self._submitted = 0
 
-    def print(self, pages: list[PageOutline]) -> list[WriteResult]:
-        """Write pages, here at once or somewhere soon; return what has been written by now."""
-        self._given += len(pages)
-        if self._given <= _INLINE_PAGES or self._cores == 1:
-            if self._here is None:
-                self._here = PageWriter(*self._arguments)
-            return [self._here.print(pages)]
+    def write(self, pages: list[PageOutline]) -> list[WriteResult]:
+        """Write pages now or in another process; return the results so far."""
+        self._submitted += len(pages)
+        if self._submitted <= _INLINE_PAGES or self._cores == 1:
+            if self._inline is None:
+                self._inline = PageWriter(*self._arguments)
+            return [self._inline.write(pages)]
         if self._pool is None:
-            # Spawned, since a connection of SQLite must not be carried over a fork.
+            # Spawned, since an SQLite connection must not cross a fork.
             self._pool = ProcessPoolExecutor(
                 self._cores, get_context("spawn"), _start_writer, self._arguments
             )
-        self._waiting.add(self._pool.submit(_write, pages))
-        return self._ended() if len(self._waiting) > 2 * self._cores else []
+        self._running.add(self._pool.submit(_write, pages))
+        return self._wait() if len(self._running) > 2 * self._cores else []
 
     def finish(self) -> list[WriteResult]:
-        """Wait for all that is under way and return it."""
-        printed = []
-        while self._waiting:
-            printed += self._ended()
-        return printed
+        """Wait for all running writers and return their results."""
+        results = []
+        while self._running:
+            results += self._wait()
+        return results
 
-    def _ended(self) -> list[WriteResult]:
-        ended, self._waiting = wait(self._waiting, return_when=FIRST_COMPLETED)
-        return [future.result() for future in ended]
+    def _wait(self) -> list[WriteResult]:
+        done, self._running = wait(self._running, return_when=FIRST_COMPLETED)
+        return [future.result() for future in done]
 
     def __enter__(self) -> _WriterPool:
         return self
@@ -290,17 +284,17 @@ class _WriterPool:
     def __exit__(self, *_: object) -> None:
         if self._pool is not None:
             self._pool.shutdown(cancel_futures=True)
-        if self._here is not None:
-            self._here.close()
+        if self._inline is not None:
+            self._inline.close()
 
 
 _writers: list[PageWriter] = []
-"""The press of a process that is one."""
+"""The writer of a process of the pool."""
 
 
-def _start_writer(*places: *WriterArguments) -> None:
-    _writers.append(PageWriter(*places))
+def _start_writer(*arguments: *WriterArguments) -> None:
+    _writers.append(PageWriter(*arguments))
 
 
 def _write(pages: list[PageOutline]) -> WriteResult:
-    return _writers[0].print(pages)
+    return _writers[0].write(pages)

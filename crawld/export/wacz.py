@@ -1,13 +1,13 @@
-"""WACZ: the WARC of a mirror with its index and its pages in one zip, for replay in a browser.
+"""WACZ: the WARC of a mirror with its index and page list in one zip, for replay in a browser.
 
-    archive/data.warc.gz       the records (`archive`), stored as they are, so that ranges work
-    indexes/index.cdx          a CDXJ line a response or revisit, sorted
-    pages/pages.jsonl          the pages a reader starts from, by title
-    datapackage.json           what is inside, with SHA-256 digests
-    datapackage-digest.json    the digest of that
+    archive/data.warc.gz       the records (`archive`), uncompressed in the zip for range requests
+    indexes/index.cdx          one CDXJ line per response or revisit, sorted
+    pages/pages.jsonl          entry pages with titles
+    datapackage.json           the list of files, with SHA-256 digests
+    datapackage-digest.json    the digest of that list
 
-Index and pages are gathered in temporary files and sorted in runs, so that memory stays flat
-however large the mirror is.
+Index and pages are collected in temporary files and sorted in runs, so that memory stays constant
+for any size of mirror.
 
 Source: WACZ 1.1.1 (specs.webrecorder.net/wacz/1.1.1), CDXJ 0.1.0.
 """
@@ -19,71 +19,57 @@ import heapq
 import json
 import struct
 import tempfile
+import time
 import zipfile
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime
 from importlib.metadata import version as version_of
-from pathlib import Path
 from typing import IO, Final
 
+from crawld.core.display import iso_text
 from crawld.core.url import parse
 from crawld.export import warc
 from crawld.export.archive import ArchiveRecord, records
 from crawld.export.atomic_file import atomic_file
-from crawld.export.source import ExportResult, Progress, no_progress
+from crawld.export.source import ExportRequest, ExportResult
 
 _WARC: Final = "data.warc.gz"
 _EXTENDED_TIMESTAMP: Final = 0x5455
 
 _RUN_LINES: Final = 100_000
-"""Index lines sorted in memory: some 30 MB."""
+"""Index lines sorted in memory, about 30 MB."""
 
 _PAGE_TYPES: Final = frozenset({"text/html", "application/xhtml+xml"})
 
 
-def export_wacz(
-    db: Path,
-    out: Path,
-    *,
-    now: float,
-    since: float | None = None,
-    title: str | None = None,
-    progress: Progress = no_progress,
-) -> ExportResult:
-    """Write the history of the mirror as a WACZ file.
+def export_wacz(request: ExportRequest) -> ExportResult:
+    """Write the history of the mirror as a WACZ file (`mirror.wacz`).
 
-    Args:
-        db: the database; a daemon may be writing to it.
-        out: the file, as `mirror.wacz`; must not exist.
-        now: Unix seconds.
-        since: leave out what happened before this instant.
-        title: of the collection; None: the name of the file.
-        progress: told how far it is.
+    The default title is the file name.
 
     Raises:
-        OperatorError: the file cannot be written.
+        OperatorError: the file exists or cannot be written.
         StoreError: the database cannot be read.
     """
-    summary = ExportResult()
+    result = ExportResult()
     with ExitStack() as stack:
-        file = stack.enter_context(atomic_file(out))
+        file = stack.enter_context(atomic_file(request.out))
         archive = stack.enter_context(zipfile.ZipFile(file, "w", zipfile.ZIP_STORED))
         index = stack.enter_context(_Index())
         pages = stack.enter_context(tempfile.TemporaryFile())
         pages.write(_line({"format": "json-pages-1.0", "id": "pages", "title": "Pages"}))
-        stamp = datetime.fromtimestamp(now, UTC)
-        package = _Package(archive, stamp)
+        package = _Package(archive, request.now)
         with package.member(f"archive/{_WARC}") as member:
-            for record in records(db, summary, now=now, since=since, progress=progress):
+            for record in records(request, result):
                 _index_record(record, member.size, index, pages)
                 member.write(record.data)
-                summary.count(record.kind, len(record.data))
+                result.count(record.kind, len(record.data))
         package.add("indexes/index.cdx", index.lines())
         pages.seek(0)
         package.add("pages/pages.jsonl", pages)
-        package.close(title or out.stem)
-    return summary
+        package.close(request.title or request.out.stem)
+    return result
 
 
 def _index_record(record: ArchiveRecord, offset: int, index: _Index, pages: IO[bytes]) -> None:
@@ -109,7 +95,7 @@ def _index_record(record: ArchiveRecord, offset: int, index: _Index, pages: IO[b
 
 
 def surt(url: str) -> str:
-    """Return the key by which CDX files sort a canonical URL; parameters in any order have one.
+    """Return the CDX sort key of a canonical URL; the order of parameters does not matter.
 
     >>> surt("https://www.example.org:8080/A?b=1&a=2")
     'org,example:8080)/a?a=2&b=1'
@@ -120,19 +106,19 @@ def surt(url: str) -> str:
     labels = host.removeprefix("www.").split(".")
     path, sign, query = parts.target.lower().partition("?")
     pairs = sorted(query.split("&"), key=lambda pair: pair.split("=", 1))
-    place = f"{','.join(reversed(labels))}{':' + port if port else ''})".lower()
-    return f"{place}{path}{sign}{'&'.join(pairs)}"
+    prefix = f"{','.join(reversed(labels))}{':' + port if port else ''})".lower()
+    return f"{prefix}{path}{sign}{'&'.join(pairs)}"
 
 
 class _Index:
-    """Lines in any order, given back sorted; a context manager."""
+    """Lines added in any order and returned sorted; a context manager."""
 
     def __init__(self) -> None:
         self._lines: list[bytes] = []
         self._runs: list[IO[bytes]] = []
 
     def add(self, line: bytes) -> None:
-        """Take a line."""
+        """Add a line."""
         self._lines.append(line)
         if len(self._lines) >= _RUN_LINES:
             run = tempfile.TemporaryFile()  # noqa: SIM115 (closed with the index)
@@ -155,7 +141,7 @@ class _Index:
 
 
 class _Member:
-    """A file of the zip while it is written.
+    """A file of the zip being written.
 
     Attributes:
         size: bytes written so far.
@@ -173,16 +159,16 @@ class _Member:
 
 
 class _Package:
-    """The zip and the list of what is in it."""
+    """The zip and its list of files."""
 
-    def __init__(self, archive: zipfile.ZipFile, now: datetime) -> None:
+    def __init__(self, archive: zipfile.ZipFile, now: float) -> None:
         self._archive = archive
         self._now = now
         self._resources: list[dict[str, object]] = []
 
     @contextmanager
     def member(self, path: str) -> Iterator[_Member]:
-        """Give a new file of the zip to write; it is on the list once it is closed."""
+        """Yield a new file of the zip to write; it is listed when it is closed."""
         with self._open(path) as file:
             member = _Member(file)
             yield member
@@ -196,7 +182,7 @@ class _Package:
         )
 
     def add(self, path: str, lines: Iterable[bytes]) -> None:
-        """Write a whole file of the zip."""
+        """Write a complete file of the zip."""
         with self.member(path) as member:
             for line in lines:
                 member.write(line)
@@ -207,7 +193,7 @@ class _Package:
             "profile": "data-package",
             "wacz_version": "1.1.1",
             "title": title,
-            "created": self._now.strftime("%Y-%m-%dT%H:%M:%SZ"),
+            "created": iso_text(self._now),
             "software": f"crawld {version_of('crawld')}",
             "resources": self._resources,
         }
@@ -221,10 +207,10 @@ class _Package:
                 file.write(content)
 
     def _open(self, path: str) -> IO[bytes]:
-        info = zipfile.ZipInfo(path, self._now.timetuple()[:6])
-        # The instant stands in the directory too. Where that names no extra field, ReplayWeb.page
-        # reckons with none in front of the file either, and zip64 puts one there.
-        info.extra = struct.pack("<HHBl", _EXTENDED_TIMESTAMP, 5, 1, int(self._now.timestamp()))
+        info = zipfile.ZipInfo(path, time.gmtime(self._now)[:6])
+        # zip64 puts an extra field in front of the file. ReplayWeb.page expects one there only if
+        # the directory has one too, so the time is repeated in the directory.
+        info.extra = struct.pack("<HHBl", _EXTENDED_TIMESTAMP, 5, 1, int(self._now))
         return self._archive.open(info, "w", force_zip64=True)
 
 

@@ -1,13 +1,13 @@
-"""WARC 1.1 records: text and bytes in, compressed records out.
+"""Writes WARC 1.1 records.
 
-Each record is a gzip member of its own, so that a reader can start at any of them. Bodies are kept
-decoded, therefore the header fields that tell how they travelled are kept under other names
-(`X-Crawler-Content-Encoding` ...), as Common Crawl does, and Content-Length says what is there.
+Each record is a separate gzip member, so that a reader can start at any of them. Bodies are stored
+decoded. Header fields about their encoding are therefore renamed (`X-Crawler-Content-Encoding`
+...), as Common Crawl does, and Content-Length is that of the stored body.
 
-Written here and not by warcio, which is read by the tests instead: its writer spools each record
-through a temporary file and hashes it in pieces, at half the speed (`crawld bench export`).
+warcio is not used, except by the tests for reading: its writer spools each record through a
+temporary file and hashes it in pieces, at half the speed (`crawld bench export`).
 
-Source: ISO 28500:2017 (WARC 1.1); sections named where they decide.
+Source: ISO 28500:2017 (WARC 1.1); the code names the sections.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from isal import isal_zlib
 Fields = Sequence[tuple[str, str]]
 
 LEVEL: Final = 3
-"""Of igzip, its highest: real pages of 28 KB take 0.11 ms and are 6 % larger than at level 6 of
-zlib, which takes 0.39 ms, nearly as long as the rest of an export; zlib-ng takes 0.29 ms."""
+"""The highest level of igzip: real pages of 28 KB take 0.11 ms and are 6 % larger than at level 6
+of zlib, which takes 0.39 ms, nearly as long as the rest of an export; zlib-ng takes 0.29 ms."""
 
 SERVER_NOT_MODIFIED: Final = "http://netpreserve.org/warc/1.1/revisit/server-not-modified"
 IDENTICAL_PAYLOAD: Final = "http://netpreserve.org/warc/1.1/revisit/identical-payload-digest"
@@ -39,8 +39,8 @@ def record(kind: str, record_id: str, at: float, fields: Fields, block: bytes) -
         kind: WARC-Type.
         record_id: a URN.
         at: WARC-Date, Unix seconds.
-        fields: the other header fields; Content-Length and WARC-Block-Digest are added.
-        block: its content.
+        fields: further header fields; Content-Length and WARC-Block-Digest are added.
+        block: the content block.
     """
     lines = [
         "WARC/1.1",
@@ -56,12 +56,12 @@ def record(kind: str, record_id: str, at: float, fields: Fields, block: bytes) -
 
 
 def digest(content: bytes) -> str:
-    """Return a digest as WARC files and their indexes usually have it: SHA-1 in base 32."""
+    """Return a digest in the usual form of WARC files and indexes: SHA-1 in base 32."""
     return f"sha1:{b32encode(hashlib.sha1(content, usedforsecurity=False).digest()).decode()}"
 
 
 def date_text(at: float) -> str:
-    """Return an instant as W3CDTF with microseconds (section 5.4).
+    """Return a time in W3CDTF with microseconds (section 5.4).
 
     >>> date_text(0.5)
     '1970-01-01T00:00:00.500000Z'
@@ -70,12 +70,12 @@ def date_text(at: float) -> str:
 
 
 def warc_fields(fields: Fields) -> bytes:
-    """Return a block of the type application/warc-fields."""
+    """Return a block of type application/warc-fields."""
     return "".join(f"{name}: {_one_line(value)}\r\n" for name, value in fields).encode()
 
 
 def http_request(target: str, authority: str) -> bytes:
-    """Return the request of a page, as far as the file knows it."""
+    """Return the request of a page; the database stores no more of it."""
     return f"GET {target} HTTP/1.1\r\nHost: {authority}\r\n\r\n".encode()
 
 
@@ -86,14 +86,14 @@ def http_header(
     headers: Sequence[tuple[bytes, bytes]],
     length: int | None,
 ) -> bytes:
-    """Return the header of an answer whose body follows decoded.
+    """Return the header of a response whose body is stored decoded.
 
     Args:
-        version: as stored, `HTTP/1.1`; HTTP/2 has no header to be written and becomes 1.1.
-        status: its code.
-        reason: its phrase.
+        version: HTTP version, `HTTP/1.1`; HTTP/2, which has no text form, becomes 1.1.
+        status: status code.
+        reason: reason phrase.
         headers: names and values as received.
-        length: bytes of the body that it belongs to; None: it has none.
+        length: bytes of the body; None: no body.
     """
     version = version if version.startswith("HTTP/1.") else "HTTP/1.1"
     parts = [f"{version} {status} {_one_line(reason or '')}".encode("latin-1", "replace")]

@@ -1,12 +1,12 @@
-"""ZIM: the mirror as one file for Kiwix, with a full-text index; made from the store alone.
+"""ZIM: the mirror as one file for Kiwix, with a full-text index.
 
-Entries are called as their URLs are, scheme left out (`example.org/wiki/Main_Page?action=raw`), the
-way files made from WARCs are; where two URLs share such a name, the later page gets a mark behind
-it. The file is read without a network, therefore a link to a page that is not in it leads to the
-original, but what would be loaded from there (images, styles) is emptied.
+An entry is named by its URL without scheme (`example.org/wiki/Main_Page?action=raw`), as in files
+made from WARCs. If two URLs share a name, the later page gets a suffix. The file is read offline,
+so a link to a page outside it leads to the original, but a missing requisite (image, style) becomes
+an empty URL.
 
-Entries are laid down in two passes, as in `static`: hashes and redirects first, some 16 bytes a
-page, then the contents. libzim compresses and indexes on threads of its own.
+Entries are written in two passes, as in `static`: first hashes and redirects, about 16 bytes per
+page, then the contents. libzim compresses and indexes in its own threads.
 
 Source: openzim.org/wiki/ZIM_file_format and openzim.org/wiki/Metadata.
 """
@@ -16,10 +16,9 @@ from __future__ import annotations
 import struct
 import zlib
 from collections.abc import Iterable, Iterator
-from datetime import UTC, datetime
 from importlib.metadata import version as version_of
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 from urllib.parse import quote, unquote
 
 import apsw
@@ -29,11 +28,12 @@ from libzim.writer import ContentProvider, Creator, Hint, Item, StringProvider
 from crawld.core.content import html
 from crawld.core.content.rewrite import rewrite_css, rewrite_html
 from crawld.core.content.url_kind import REQUISITES, UrlKind
+from crawld.core.display import iso_text
 from crawld.core.url import parse, url_hash
 from crawld.errors import CorruptDatabaseError, OperatorError
 from crawld.export.atomic_file import atomic_path
 from crawld.export.names import relative_link
-from crawld.export.source import ExportResult, Progress, no_progress, open_source
+from crawld.export.source import ExportRequest, ExportResult, open_source
 from crawld.store.mirror import walk
 from crawld.store.mirror.walk import ExportedCopy, PageHead, PageOutline
 
@@ -55,65 +55,47 @@ _CODES: Final = (
     " th:tha tr:tur uk:ukr ur:urd uz:uzb vi:vie zh:zho"
 )
 _LANGUAGES: Final = dict(pair.split(":") for pair in _CODES.split())
-"""From the language of an HTML page (ISO 639-1) to that of a ZIM file (ISO 639-3)."""
+"""ISO 639-3 codes, as in ZIM files, by ISO 639-1 codes, as in HTML."""
 
 
 class BrokenWriterError(OperatorError):
-    """libzim gave up: its threads go on and end the process by SIGABRT when Python ends them."""
+    """libzim failed; its threads keep running and abort the process when Python ends them."""
 
 
-def export_zim(
-    db: Path,
-    out: Path,
-    *,
-    now: float,
-    since: float | None = None,
-    title: str | None = None,
-    progress: Progress = no_progress,
-) -> ExportResult:
-    """Write the mirror as a ZIM file.
+def export_zim(request: ExportRequest) -> ExportResult:
+    """Write the mirror as a ZIM file (`mirror.zim`).
 
-    Args:
-        db: the database; a daemon may be writing to it.
-        out: the file, as `mirror.zim`; must not exist.
-        now: Unix seconds.
-        since: leave out pages whose copy is older than this instant.
-        title: of the file; None: that of its main page.
-        progress: told how far it is.
+    The default title is that of the main page.
 
     Raises:
-        OperatorError: the file cannot be written, or there is nothing to put into it.
-        BrokenWriterError: libzim gave up, and left threads.
+        OperatorError: the file exists or cannot be written, or the mirror has no pages.
+        BrokenWriterError: libzim failed and left threads.
         StoreError: the database cannot be read.
     """
-    with atomic_path(out) as partial, open_source(db) as connection:
-        zim = _ZimFile(connection, now, since, progress)
+    with atomic_path(request.out) as partial, open_source(request.db) as connection:
+        zim = _ZimFile(connection, request)
         try:
-            zim.write(partial, title)
+            zim.write(partial)
         except RuntimeError as error:
             raise BrokenWriterError(
-                f"{out} cannot be written: libzim says {error}",
-                hint="make room, or name another place with --out",
+                f"{request.out} cannot be written: libzim: {error}",
+                hint="free disk space, or give another path with --out",
             ) from error
-        return zim.summary
+        return zim.result
 
 
 class _ZimFile:
-    """One ZIM file under way."""
+    """One ZIM file being written."""
 
-    def __init__(
-        self, connection: apsw.Connection, now: float, since: float | None, progress: Progress
-    ) -> None:
-        self.summary = ExportResult()
+    def __init__(self, connection: apsw.Connection, request: ExportRequest) -> None:
+        self.result = ExportResult()
         self._connection = connection
-        self._now = now
-        self._since = since
-        self._progress = progress
+        self._request = request
         self._marked: dict[int, str] = {}
-        self._hashes = self._lay_out()
+        self._hashes = self._assign_names()
 
-    def _lay_out(self) -> np.ndarray:
-        """Return the sorted hashes of all entries, and mark those whose name is taken."""
+    def _assign_names(self) -> np.ndarray:
+        """Return the sorted hashes of all entries, and store another name where one is taken."""
         hashes: list[np.ndarray] = []
         names: list[np.ndarray] = []
         for chunk in self._outlines():
@@ -121,10 +103,7 @@ class _ZimFile:
             hashes.append(np.array([page.url_hash for page, _ in chunk], dtype=np.int64))
             names.append(np.array([url_hash(entry_name(url)) for url in urls], dtype=np.int64))
         if not hashes:
-            raise OperatorError(
-                "there is nothing to put into the file",
-                hint="mirror pages first: crawld mirror URL",
-            )
+            raise _nothing_to_export("the mirror has no pages")
         all_names = np.concatenate(names)
         _, first, count = np.unique(all_names, return_index=True, return_counts=True)
         if (count > 1).any():
@@ -132,7 +111,7 @@ class _ZimFile:
         return np.sort(np.concatenate(hashes))
 
     def _mark(self, shared: frozenset[int]) -> None:
-        """Give every page but the first of each shared name another one."""
+        """Assign another name to every page but the first of each shared name."""
         taken: set[int] = set()
         for chunk in self._outlines():
             for page, head in chunk:
@@ -143,55 +122,56 @@ class _ZimFile:
                     taken.add(key)
 
     def _outlines(self) -> Iterator[list[tuple[PageOutline, PageHead]]]:
-        for chunk in walk.outlines(self._connection, self._now):
-            found = []
+        since = self._request.since
+        for chunk in walk.outlines(self._connection, self._request.now):
+            pages = []
             for page in chunk:
-                if self._since is not None and page.version_id is not None:
+                if since is not None and page.version_id is not None:
                     stored = walk.stored(self._connection, page.version_id)
-                    if stored is None or stored[1] < self._since:
+                    if stored is None or stored[1] < since:
                         continue
                 head = walk.head(self._connection, page.page_id)
                 if head is not None:
-                    found.append((page, head))
-            if found:
-                yield found
+                    pages.append((page, head))
+            if pages:
+                yield pages
 
     def name(self, url: str) -> str | None:
-        """Return the entry of a page, None if it has none."""
+        """Return the entry name of a page, None if it has no entry."""
         key = url_hash(url)
         at = int(np.searchsorted(self._hashes, key))
         if at == len(self._hashes) or self._hashes[at] != key:
             return None
         return self._marked.get(key) or entry_name(url)
 
-    def write(self, path: Path, title: str | None) -> None:
+    def write(self, path: Path) -> None:
         """Write the file."""
-        main = self._main()
+        main = self._main_page()
         creator = Creator(path).config_indexing(True, main.language)
         creator.set_mainpath(main.entry)
         with creator:
-            self._describe(creator, main, title)
+            self._write_metadata(creator, main)
             total = walk.newest_page(self._connection)
             for chunk in self._outlines():
                 for page, head in chunk:
                     self._add(creator, page, head)
-                self._progress(chunk[-1][0].page_id, total)
-        self.summary.written_bytes = path.stat().st_size
-        self._progress(total, total)
+                self._request.progress(chunk[-1][0].page_id, total)
+        self.result.written_bytes = path.stat().st_size
+        self._request.progress(total, total)
 
-    def _main(self) -> _MainPage:
-        """Return the page to start from: the first seed with a copy, else the first page."""
+    def _main_page(self) -> _MainPage:
+        """Return the first seed with a copy, else the first page with one."""
         seeds = (head for head, _ in walk.seeds(self._connection, 1000))
         everything = (head for chunk in self._outlines() for _, head in chunk)
         for heads in (seeds, everything):
             for head in heads:
-                if (main := self._as_main(head)) is not None:
+                if (main := self._as_main_page(head)) is not None:
                     return main
-        raise _nothing_to_export("there is no page to start from")
+        raise _nothing_to_export("the mirror has no HTML page")
 
-    def _as_main(self, head: PageHead) -> _MainPage | None:
+    def _as_main_page(self, head: PageHead) -> _MainPage | None:
         entry = self.name(head.url)
-        version_id = walk.shown_version(self._connection, head.page_id, self._now)
+        version_id = walk.shown_version(self._connection, head.page_id, self._request.now)
         if entry is None or version_id is None:
             return None
         copy = walk.copy(self._connection, version_id)
@@ -203,16 +183,15 @@ class _ZimFile:
             entry, head.url, head.title or parse(head.url).host, _LANGUAGES.get(lang, "eng")
         )
 
-    def _describe(self, creator: Creator, main: _MainPage, title: str | None) -> None:
-        day = datetime.fromtimestamp(self._now, UTC).strftime("%Y-%m-%d")
-        shown = " ".join((title or main.title).split())
+    def _write_metadata(self, creator: Creator, main: _MainPage) -> None:
+        title = " ".join((self._request.title or main.title).split())
         metadata = {
             "Name": parse(main.url).host.replace(":", "_"),
-            "Title": shown[:_TITLE_CHARACTERS],
+            "Title": title[:_TITLE_CHARACTERS],
             "Description": f"Mirror of {main.url}"[:_DESCRIPTION_CHARACTERS],
             "Creator": parse(main.url).host,
             "Publisher": "crawld",
-            "Date": day,
+            "Date": iso_text(self._request.now)[:10],
             "Language": main.language,
             "Scraper": f"crawld {version_of('crawld')}",
             "Source": main.url,
@@ -231,7 +210,7 @@ class _ZimFile:
             if target is not None and target != entry:
                 title = head.title or entry
                 creator.add_redirection(entry, title, target, {Hint.FRONT_ARTICLE: False})
-                self.summary.count("redirects")
+                self.result.count("redirects")
                 return
         if page.version_id is not None:
             self._add_copy(creator, entry, head, page.version_id)
@@ -240,22 +219,22 @@ class _ZimFile:
         try:
             copy = walk.copy(self._connection, version_id)
         except CorruptDatabaseError:
-            self.summary.unreadable.append(head.url)
+            self.result.unreadable.append(head.url)
             return
         if copy is None:
             return
         kind = copy.answer.content_type or "application/octet-stream"
-        content = self._rewritten(entry, head.url, kind, copy)
+        content = self._rewrite(entry, head.url, kind, copy)
         creator.add_item(_ZimItem(entry, head.title or entry, kind, content))
-        self.summary.count("pages" if kind in _PAGES else "files")
+        self.result.count("pages" if kind in _PAGES else "files")
 
-    def _rewritten(self, entry: str, url: str, kind: str, copy: ExportedCopy) -> bytes:
+    def _rewrite(self, entry: str, url: str, kind: str, copy: ExportedCopy) -> bytes:
         if kind not in _MARKUP and kind != "text/css":
             return copy.body
         charset = copy.answer.charset or "utf-8"
         body = copy.body
         if charset.lower() not in ("utf-8", "utf8", "ascii", "us-ascii"):
-            # Readers of ZIM files take every text for UTF-8.
+            # ZIM readers expect UTF-8 for every text.
             body = body.decode(charset, "replace").encode()
         here = _quoted(entry)
 
@@ -274,18 +253,17 @@ def _nothing_to_export(what: str) -> OperatorError:
     return OperatorError(what, hint="mirror pages first: crawld mirror URL")
 
 
-class _MainPage:
-    """The main page and what it tells of the file."""
+class _MainPage(NamedTuple):
+    """The main page, which gives the file its title and language."""
 
-    def __init__(self, entry: str, url: str, title: str, language: str) -> None:
-        self.entry = entry
-        self.url = url
-        self.title = title
-        self.language = language
+    entry: str
+    url: str
+    title: str
+    language: str
 
 
 class _ZimItem(Item):  # type: ignore[misc] # libzim has no types
-    """An entry as libzim asks for it."""
+    """An entry with the interface that libzim calls."""
 
     def __init__(self, path: str, title: str, kind: str, content: bytes) -> None:
         super().__init__()
@@ -311,7 +289,7 @@ class _ZimItem(Item):  # type: ignore[misc] # libzim has no types
 
 
 def entry_name(url: str) -> str:
-    """Return the name of the entry of a canonical URL: what stands behind its scheme, decoded.
+    """Return the entry name of a canonical URL: the URL without scheme, decoded.
 
     >>> name_of("https://example.org/wiki/K%C3%B6ln?a=%20")
     'example.org/wiki/Köln?a= '
@@ -324,7 +302,7 @@ def _quoted(entry: str) -> str:
 
 
 def icon() -> bytes:
-    """Return the picture that libraries show for the file: a square in one colour, as PNG."""
+    """Return the icon of the file: a square of one color, as PNG."""
     rows = (b"\0" + _ICON_COLOR * _ICON_PIXELS) * _ICON_PIXELS
     header = struct.pack(">IIBBBBB", _ICON_PIXELS, _ICON_PIXELS, 8, 2, 0, 0, 0)
     chunks = ((b"IHDR", header), (b"IDAT", zlib.compress(rows, 9)), (b"IEND", b""))

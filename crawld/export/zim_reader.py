@@ -1,8 +1,8 @@
-"""Entries of a ZIM file as pages of a mirror: a head start before the first polite visit.
+"""Imports the entries of ZIM files as copies of pages.
 
-Whoever made the file has rewritten the pages, so that the copies are not what the server sent; the
-first visit of each replaces it. The names of entries are parts of URLs: behind a base (`--base
-https://en.wikipedia.org/wiki/`), or host and path in files made from web archives, crawld's too.
+Pages in a ZIM file are rewritten, so the copies differ from what the server sends; the first visit
+replaces each. An entry name is the end of a URL after a base (`--base
+https://en.wikipedia.org/wiki/`), or host and path in files made from web archives or by crawld.
 """
 
 from __future__ import annotations
@@ -24,50 +24,51 @@ _SCRAPERS_WITH_HOSTS = ("crawld", "warc2zim", "zimit")
 
 def import_zim(
     db: Path,
-    path: Path,
+    files: list[Path],
     *,
     now: float,
     base: str | None = None,
     site: str | None = None,
     progress: Progress = no_progress,
 ) -> ImportResult:
-    """Take the entries of a ZIM file as copies as of the day it was made.
+    """Import the entries of ZIM files as copies of the date of the file.
 
     Args:
-        db: the database; made if it is not there.
-        path: the ZIM file.
+        db: the database; created if missing.
+        files: the ZIM files.
         now: Unix seconds.
-        base: what stands before the name of an entry in its URL; None: the name has the host.
-        site: name of the site for unknown pages; None: by their host.
-        progress: told how many entries of how many are read.
+        base: URL prefix of the entry names; None: the names start with the host.
+        site: name of the site of unknown pages; None: by host.
+        progress: receives entries read and total entries of a file.
 
     Raises:
-        OperatorError: it is no ZIM file, is damaged, or does not say which URLs its entries have.
-        DatabaseInUseError: a daemon has the database.
+        OperatorError: a file is not a ZIM file, is damaged, or does not give the URLs of entries.
+        DatabaseInUseError: a daemon uses the database.
     """
-    if not path.is_file():
-        raise OperatorError(f"{path} is no file", hint="name a file to import")
-    try:
-        archive = Archive(path)
-        prefix = _prefix(archive) if base is None else canonicalize(base)
-        at = _made_at(archive, now)
-        result = ImportResult()
-        with open_for_import(db) as connection:
-            sink = ImportWriter(connection, site, now, result)
-            for number in range(archive.entry_count):
-                found = _read_entry(archive, number, prefix, at, result)
-                if found is not None:
-                    sink.take(found)
-                if sink.is_full:
-                    sink.commit()
-                    progress(number, archive.entry_count)
-            sink.commit()
-        progress(archive.entry_count, archive.entry_count)
-        return result
-    except RuntimeError as error:
-        raise OperatorError(
-            f"{path} cannot be read: {error}", hint="look at it with: zimcheck -A"
-        ) from error
+    result = ImportResult()
+    for path in files:
+        if not path.is_file():
+            raise OperatorError(f"{path} is not a file", hint="give a file to import")
+        try:
+            archive = Archive(path)
+            prefix = _prefix(archive) if base is None else canonicalize(base)
+            at = _made_at(archive, now)
+            with open_for_import(db) as connection:
+                writer = ImportWriter(connection, site, now, result)
+                for number in range(archive.entry_count):
+                    page = _read_entry(archive, number, prefix, at, result)
+                    if page is not None:
+                        writer.add(page)
+                    if writer.is_full:
+                        writer.commit()
+                        progress(number, archive.entry_count)
+                writer.commit()
+            progress(archive.entry_count, archive.entry_count)
+        except RuntimeError as error:
+            raise OperatorError(
+                f"{path} cannot be read: {error}", hint="check it with: zimcheck -A"
+            ) from error
+    return result
 
 
 def _metadata(archive: Archive, key: str) -> str:
@@ -77,22 +78,22 @@ def _metadata(archive: Archive, key: str) -> str:
 
 
 def _prefix(archive: Archive) -> str:
-    """Return what stands before host and path of each entry.
+    """Return the URL prefix of entry names that start with a host.
 
     Raises:
-        OperatorError: the names of the entries hold no hosts.
+        OperatorError: they do not start with a host.
     """
     if not _metadata(archive, "Scraper").lower().startswith(_SCRAPERS_WITH_HOSTS):
         raise OperatorError(
-            "the file does not say which URLs its entries have",
-            hint="say what stands before their names: --base https://en.wikipedia.org/wiki/",
+            "the file does not give the URLs of its entries",
+            hint="give their prefix, for example: --base https://en.wikipedia.org/wiki/",
         )
     source = _metadata(archive, "Source")
     return "http://" if source.startswith("http://") else "https://"
 
 
 def _made_at(archive: Archive, now: float) -> float:
-    """Return the day of the file, its end as of the present at most."""
+    """Return the date of the file, at most `now`."""
     try:
         day = datetime.strptime(_metadata(archive, "Date"), "%Y-%m-%d").replace(tzinfo=UTC)
     except ValueError:
@@ -105,15 +106,15 @@ def _read_entry(
 ) -> ArchivedPage | None:
     entry = archive._get_entry_by_id(number)
     if entry.is_redirect:
-        result.add("passed_over")
+        result.count("passed_over")
         return None
     item = entry.get_item()
     if item.size > MAX_BLOCK_BYTES:
-        result.add("unusable")
+        result.count("unusable")
         return None
     try:
         url = canonicalize(prefix + quote(entry.path, safe="/?&=:;,@!$'()*+~-._%"))
     except InvalidUrlError:
-        result.add("unusable")
+        result.count("unusable")
         return None
     return ArchivedPage(url, at, bytes(item.content), content_type=item.mimetype)

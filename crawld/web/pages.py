@@ -13,8 +13,8 @@ from typing import Final
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-from crawld.store.mirror.lookup import PageLookup, SiteSummary
 from crawld.core.display import duration_text, iso_text, size_text, time_text
+from crawld.store.mirror.lookup import PageLookup, SiteSummary
 from crawld.web import security
 from crawld.web.address import MirrorAddress, mirror_path, readable_url
 from crawld.web.attribution import Attribution

@@ -1,4 +1,4 @@
-"""A simulated web and a daemon that mirrors it, each in a process of its own; commands run here."""
+"""A simulated web and a daemon that mirrors it, as separate processes."""
 
 import subprocess
 import sys
@@ -14,7 +14,7 @@ from tests.peer.in_process_command import command
 __all__ = ["command"]
 
 GUARD_S = 60.0
-"""A program that hangs is killed after this, so that its test fails instead of hanging too."""
+"""A program that hangs is killed after this time, so that its test fails."""
 
 
 def until(process, stream, wanted):
@@ -29,11 +29,11 @@ def until(process, stream, wanted):
             seen.append(line)
     finally:
         guard.cancel()
-    raise AssertionError(f"ended with {process.wait()}, having said: {''.join(seen)}")
+    raise AssertionError(f"ended with {process.wait()}, output: {''.join(seen)}")
 
 
 def end_of(process):
-    """Wait until a program ends by itself; return what it said on both streams."""
+    """Wait until a program ends; return its stdout and stderr."""
     try:
         return process.communicate(timeout=GUARD_S)
     except subprocess.TimeoutExpired:
@@ -43,20 +43,20 @@ def end_of(process):
 
 @pytest.fixture(scope="session")
 def simweb_port():
-    """The port of a site of 30 pages, in a process of its own."""
+    """The port of a site of 30 pages, in a separate process."""
     with start("crawld.simweb", "--pages", "30", stdout=subprocess.PIPE) as process:
         yield int(until(process, process.stdout, "PORT").split()[1])
         process.terminate()
 
 
 def start(module, *arguments, **options):
-    """Start a module of ours as a program."""
+    """Start a module as a program."""
     return subprocess.Popen([sys.executable, "-m", module, *arguments], text=True, **options)
 
 
 @dataclass
 class Mirror:
-    """A daemon that runs."""
+    """A running daemon."""
 
     process: subprocess.Popen
     db: Path
@@ -66,13 +66,13 @@ class Mirror:
 
 @contextmanager
 def mirroring(port, db):
-    """Mirror the site in a process of its own, slowly enough that it stays busy for a while."""
+    """Mirror the site in a separate process, slowly, so that it stays busy."""
     url = f"http://127.0.0.1:{port}/"
     arguments = ("mirror", url, "--db", str(db), "--delay", "0.5", "--depth", "9")
     with start(
         "crawld.cli.main", *arguments, stderr=subprocess.PIPE, stdout=subprocess.PIPE
     ) as process:
-        until(process, process.stderr, "robots")  # its first answer
+        until(process, process.stderr, "robots")  # its first response
         yield Mirror(process, db, db.with_suffix(".sock"), url)
         process.kill()
         process.communicate()
@@ -80,13 +80,13 @@ def mirroring(port, db):
 
 @pytest.fixture
 def mirror(simweb_port, tmp_path):
-    """A mirror for one test, which may end it."""
-    with mirroring(simweb_port, tmp_path / "m.db") as running:
-        yield running
+    """A mirror for one test, which may stop it."""
+    with mirroring(simweb_port, tmp_path / "m.db") as started:
+        yield started
 
 
 @pytest.fixture(scope="module")
-def standing(simweb_port, tmp_path_factory):
-    """A mirror for all tests of a module that leave it running."""
-    with mirroring(simweb_port, tmp_path_factory.mktemp("standing") / "m.db") as running:
-        yield running
+def running(simweb_port, tmp_path_factory):
+    """A mirror for all tests of a module that do not stop it."""
+    with mirroring(simweb_port, tmp_path_factory.mktemp("running") / "m.db") as started:
+        yield started

@@ -1,4 +1,4 @@
-"""`crawlctl` against a daemon that mirrors a simulated site."""
+"""`crawlctl` with a daemon that mirrors a simulated site."""
 
 import json
 import os
@@ -17,9 +17,9 @@ COMMANDS = sorted(
 
 
 @pytest.fixture
-def ctl(command, standing):
-    """Run `crawlctl` on the standing mirror."""
-    return lambda *arguments: command("crawlctl", "--socket", standing.socket, *arguments)
+def ctl(command, running):
+    """Run `crawlctl` on the running mirror."""
+    return lambda *arguments: command("crawlctl", "--socket", running.socket, *arguments)
 
 
 def parsed(ended):
@@ -27,10 +27,10 @@ def parsed(ended):
     return json.loads(ended.out)
 
 
-def test_every_promised_command_is_there():
-    promised = """add drain host hosts log page pages pause reload remove resume shutdown sites
+def test_every_documented_command_exists():
+    documented = """add drain host hosts log page pages pause reload remove resume shutdown sites
     status"""
-    assert set(promised.split()) <= set(COMMANDS)
+    assert set(documented.split()) <= set(COMMANDS)
 
 
 @pytest.mark.parametrize("name", COMMANDS)
@@ -53,46 +53,46 @@ def test_pause_of_both_is_wrong_usage(ctl):
     assert ctl("pause", "--site", "a", "--host", "b").code == 2
 
 
-def test_looking(ctl, standing):
+def test_commands_that_show(ctl, running):
     status = Status.model_validate(parsed(ctl("status", "--json")))
-    assert status.pid == standing.process.pid
+    assert status.pid == running.process.pid
     assert status.phase == "running"
     assert parsed(ctl("sites", "--json"))[0]["name"] == "127.0.0.1"
     assert parsed(ctl("hosts", "--json"))[0]["delay_s"] == 0.5
     assert parsed(ctl("host", "127.0.0.1", "--json"))["host"] == "127.0.0.1"
-    # Its host rests between robots.txt and the page.
-    pages = (parsed(ctl("page", standing.url, "--json")) for _ in range(200))
+    # The host delay applies between robots.txt and the page.
+    pages = (parsed(ctl("page", running.url, "--json")) for _ in range(200))
     page = next(page for page in pages if page["last_visit_at"] is not None)
-    assert (page["url"], page["seed"]) == (standing.url, True)
+    assert (page["url"], page["seed"]) == (running.url, True)
     low, high = page["model"]["class_interval_days"]
     assert low <= high
-    assert parsed(ctl("pages", "--json", "--limit", "1"))[0]["url"] == standing.url
+    assert parsed(ctl("pages", "--json", "--limit", "1"))[0]["url"] == running.url
     assert isinstance(parsed(ctl("log", "--json")), list)
 
 
-def test_tables_for_people(ctl, standing):
-    assert f"pid {standing.process.pid}" in ctl("status").out
+def test_tables_for_people(ctl, running):
+    assert f"pid {running.process.pid}" in ctl("status").out
     for name in ("sites", "hosts", "pages"):
         ended = ctl(name)
         assert ended.code == 0
         assert "127.0.0.1" in ended.out
     assert "500 ms" in ctl("host", "127.0.0.1").out
-    assert standing.url in ctl("page", standing.url).out
+    assert running.url in ctl("page", running.url).out
     assert ctl("log").code == 0
 
 
-def test_shared_options_stand_on_either_side(command, standing):
-    before = command("crawlctl", "--json", "--db", standing.db, "sites")
-    behind = command("crawlctl", "sites", "--json", "--db", standing.db)
+def test_global_options_before_and_after_the_command(command, running):
+    before = command("crawlctl", "--json", "--db", running.db, "sites")
+    behind = command("crawlctl", "sites", "--json", "--db", running.db)
     assert parsed(before)[0]["name"] == parsed(behind)[0]["name"]
 
 
-def test_the_variable_names_the_socket(command, standing, monkeypatch):
-    monkeypatch.setenv("CRAWLD_SOCKET", str(standing.socket))
+def test_the_variable_names_the_socket(command, running, monkeypatch):
+    monkeypatch.setenv("CRAWLD_SOCKET", str(running.socket))
     assert parsed(command("crawlctl", "sites", "--json"))[0]["name"] == "127.0.0.1"
 
 
-def test_steering(ctl):
+def test_pause_resume_and_drain(ctl):
     assert "paused" in ctl("pause").out
     assert parsed(ctl("status", "--json"))["pauses"] == ["operator"]
     assert parsed(ctl("resume", "--json")) == {"done": "everything resumed"}
@@ -108,12 +108,12 @@ def test_steering(ctl):
     assert ctl("resume").code == 0
 
 
-def test_adding_and_removing(ctl, standing):
-    url = standing.url + "added"
+def test_add_and_remove(ctl, running):
+    url = running.url + "added"
     added = parsed(ctl("add", url, "--site", "127.0.0.1", "--json"))
     assert (added["site"], added["admitted"]) == ("127.0.0.1", 1)
     new = ("http://other.test/a", "--site", "other", "--delay", "60", "--depth", "0")
-    assert ctl("add", *new).code == 2  # a public host, and nobody to answer for us
+    assert ctl("add", *new).code == 2  # a public host, and no contact
     ended = ctl("add", "http://10.1.2.3/", "--site", "other", "--delay", "60", "--max-pages", "7")
     assert ended.code == 0
     assert "1 URL admitted to other" in ended.out
@@ -152,27 +152,27 @@ def test_shutdown_ends_the_daemon_and_its_socket(command, mirror):
     assert not mirror.socket.exists()
 
 
-@pytest.mark.parametrize("asked", [("--json",), ()])
-def test_following_the_log(mirror, asked):
-    arguments = ["-m", "crawld.cli.crawlctl", "log", "-f", "--socket", mirror.socket, *asked]
+@pytest.mark.parametrize("options", [("--json",), ()])
+def test_following_the_log(mirror, options):
+    arguments = ["-m", "crawld.cli.crawlctl", "log", "-f", "--socket", mirror.socket, *options]
     with subprocess.Popen(
         [sys.executable, *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     ) as process:
         first, second = (until(process, process.stdout, "http") for _ in range(2))
-        mirror.process.terminate()  # it drains; the client is left without a daemon
+        mirror.process.terminate()  # it drains, then the client has no daemon
         _, said = end_of(process)
     assert (process.returncode, said.startswith("error: ")) == (4, True)
     assert "http://127.0.0.1" in first
     assert "http://127.0.0.1" in second
     assert first != second
-    if asked:
+    if options:
         assert json.loads(second)["visit_id"] > json.loads(first)["visit_id"]
 
 
-def test_reader_that_went_away(standing):
+def test_a_closed_pipe_is_no_error(running):
     reading, writing = os.pipe()
     os.close(reading)
-    arguments = [sys.executable, "-m", "crawld.cli.crawlctl", "status", "--socket", standing.socket]
+    arguments = [sys.executable, "-m", "crawld.cli.crawlctl", "status", "--socket", running.socket]
     ended = subprocess.run(
         arguments, stdout=writing, stderr=subprocess.PIPE, text=True, check=False
     )

@@ -1,4 +1,4 @@
-"""`crawld demo`: a site that changes, a mirror that follows, the truth about it."""
+"""`crawld demo`: a changing site, its mirror and the true freshness."""
 
 import json
 
@@ -21,7 +21,7 @@ def test_demo_mirrors_its_site(command, tmp_path):
     assert command("crawld", "demo", "--db", db).code == 2
 
 
-def test_demo_leaves_nothing_behind(command, tmp_path, monkeypatch):
+def test_demo_deletes_its_temporary_files(command, tmp_path, monkeypatch):
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     monkeypatch.setattr("tempfile.tempdir", None)
     ended = command("crawld", "demo", "--seconds", "0")
@@ -42,13 +42,13 @@ def test_summary():
         "visits": {"changed": 82, "not_modified": 1000},
     }
     assert summary_text(summary) == (
-        "78 of 80 pages copied, 90.0% truly current at the end, 75.0% on average over"
+        "78 of 80 pages copied, 90.0% current at the end, 75.0% on average over"
         " 1 min 30 s; 4 of 6 changes seen in 1,082 visits"
     )
 
 
-def test_a_first_copy_is_no_change_seen():
-    show = DemoState(make_demo_site(1, lambda: 0.0), "http://127.0.0.1/")
-    show.changed = 3
-    show.visited_at = {"http://127.0.0.1/": [1.0, 2.0], "http://127.0.0.1/a": [1.0]}
-    assert show.changes_seen == 1
+def test_a_first_copy_does_not_count_as_change():
+    state = DemoState(make_demo_site(1, lambda: 0.0), "http://127.0.0.1/")
+    state.changed = 3
+    state.visited_at = {"http://127.0.0.1/": [1.0, 2.0], "http://127.0.0.1/a": [1.0]}
+    assert state.changes_seen == 1

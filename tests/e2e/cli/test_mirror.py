@@ -1,4 +1,4 @@
-"""`crawld mirror` on a simulated site: how it ends, what it says."""
+"""`crawld mirror` on a simulated site: exit codes and summaries."""
 
 import json
 import signal
@@ -11,7 +11,7 @@ from tests.e2e.cli.conftest import end_of, start, until
 
 @pytest.fixture
 def mirrored(command, simweb_port, tmp_path):
-    """Mirror a path of the site once, at no delay, into one file."""
+    """Mirror a path of the site once, without delay."""
 
     def run(path="/", *arguments):
         url = f"http://127.0.0.1:{simweb_port}{path}"
@@ -45,7 +45,7 @@ def test_max_pages_and_depth_are_kept(mirrored):
     assert (summary["pages_in_all"], summary["complete"]) == (4, True)
 
 
-def test_a_page_that_is_not_there_is_no_failure(mirrored):
+def test_a_missing_page_is_no_failure(mirrored):
     summary = json.loads(mirrored("/no/such/page", "--json").out)
     assert (summary["complete"], summary["visits"]["gone"]) == (True, 1)
 
@@ -56,16 +56,16 @@ def test_failed_pages_end_with_3(command, tmp_path):
         port = until(web, web.stdout, "PORT").split()[1]
         db = ("--db", tmp_path / "m.db", "--delay", "0", "--once")
         ended = command("crawld", "mirror", f"http://127.0.0.1:{port}/", "--json", *db)
-        told = command("crawld", "mirror", f"http://127.0.0.1:{port}/", *db)
+        text = command("crawld", "mirror", f"http://127.0.0.1:{port}/", *db)
         web.terminate()
     summary = json.loads(ended.out)
     assert (ended.code, summary["complete"], summary["held_back"]) == (3, False, 0)
     assert summary["failed_by_reason"] == {"unauthorized": summary["failed"]}
     assert summary["failed"] > 0
-    assert "(unauthorized)" in told.out
+    assert "(unauthorized)" in text.out
 
 
-def test_a_host_that_asks_for_rest_is_named(command, tmp_path):
+def test_a_host_with_retry_after_is_named(command, tmp_path):
     faulty = ("--pages", "5", "--fault", "/wiki/=busy:600")
     with start("crawld.simweb", *faulty, stdout=subprocess.PIPE) as web:
         port = until(web, web.stdout, "PORT").split()[1]
@@ -73,7 +73,7 @@ def test_a_host_that_asks_for_rest_is_named(command, tmp_path):
         ended = command("crawld", "mirror", f"http://127.0.0.1:{port}/", *db)
         web.terminate()
     assert ended.code == 3
-    assert "left alone: 127.0.0.1 (for " in ended.out
+    assert "not fetched: 127.0.0.1 (for " in ended.out
     assert "host_asks_for_rest" in ended.err
 
 
@@ -86,7 +86,7 @@ def test_a_signal_drains_and_ends_with_0(mirror, number):
     assert "never visited" in out
 
 
-def test_the_database_is_held_by_one(command, mirror):
+def test_a_database_in_use_is_refused(command, mirror):
     ended = command("crawld", "mirror", mirror.url, "--db", mirror.db)
     assert ended.code == 2
     assert str(mirror.process.pid) in ended.err

@@ -1,4 +1,4 @@
-"""`crawld run -c FILE`: a service with a config that can be reloaded."""
+"""`crawld run -c FILE`: a service with a reloadable config."""
 
 import json
 import signal
@@ -42,12 +42,12 @@ def test_run_reload_and_drain(command, simweb_port, tmp_path):
         assert command("crawlctl", "reload", "--db", db).code == 0
         process.terminate()
         _, said = end_of(process)
-    # the level of the new config holds: nothing is said of draining and stopping
+    # with the new level, draining and stopping are not logged
     assert "stopped" not in said
     assert process.returncode == 0
 
 
-def test_the_socket_of_the_command_line_and_environment_goes_first(
+def test_the_socket_option_and_the_environment_override_the_config(
     command, simweb_port, tmp_path, monkeypatch
 ):
     config, db = tmp_path / "c.toml", tmp_path / "c.db"

@@ -1,4 +1,4 @@
-"""Commands run here."""
+"""The `command` fixture."""
 
 from tests.peer.in_process_command import command
 

@@ -31,7 +31,7 @@ def test_summary_for_people_and_programs(tmp_path, capsys):
     assert parsed["sites"][0]["host_delay_s"] == 7.0
 
 
-def test_mistakes_end_with_2(tmp_path, capsys):
+def test_an_invalid_config_ends_with_2(tmp_path, capsys):
     path = tmp_path / "c.toml"
     path.write_text(GOOD + "max_dept = 1\n")
     assert check_config(path) == 2
@@ -56,7 +56,7 @@ def test_init_writes_once(tmp_path, capsys):
     capsys.readouterr()
 
 
-def test_init_into_a_file(tmp_path):
+def test_init_in_place_of_a_file_is_refused(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(ConfigError, match="file"):
         init(tmp_path / "file")

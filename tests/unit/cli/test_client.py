@@ -1,4 +1,4 @@
-"""Where the socket is, and what a refusal means."""
+"""The path of the socket, and the errors of failed requests."""
 
 import gc
 import json
@@ -14,7 +14,7 @@ from crawld.errors import OperatorError, UnreachableError
 
 
 @pytest.mark.parametrize(
-    ("named", "variable", "db", "place"),
+    ("named", "variable", "db", "path"),
     [
         ("a.sock", "b.sock", "c.db", "a.sock"),
         (None, "b.sock", "c.db", "b.sock"),
@@ -23,12 +23,12 @@ from crawld.errors import OperatorError, UnreachableError
         (None, "", None, "crawld.sock"),
     ],
 )
-def test_place_of_the_socket(named, variable, db, place, monkeypatch):
+def test_socket_path(named, variable, db, path, monkeypatch):
     monkeypatch.delenv("CRAWLD_SOCKET", raising=False)
     if variable is not None:
         monkeypatch.setenv("CRAWLD_SOCKET", variable)
     found = socket_path(named and Path(named), db and Path(db))
-    assert found == Path(place)
+    assert found == Path(path)
 
 
 @pytest.mark.parametrize(
@@ -38,7 +38,7 @@ def test_place_of_the_socket(named, variable, db, place, monkeypatch):
         (404, {"error": "not known", "hint": "see /openapi.json"}, 2, "not known"),
         (503, {"error": "disk full"}, 2, "disk full"),
         (422, {"detail": [{"loc": ["body", "urls"], "msg": "too short"}]}, 2, "urls: too short"),
-        (500, {"error": "oops"}, 1, "the daemon failed at it (status 500): oops"),
+        (500, {"error": "oops"}, 1, "the daemon failed (status 500): oops"),
         (400, ["odd"], 2, "['odd']"),
     ],
 )
@@ -48,15 +48,15 @@ def test_refusals(status, body, code, text):
     assert str(error).startswith(text)
 
 
-def test_refusal_that_is_no_json():
+def test_a_refusal_without_json():
     assert str(response_error(404, b"<html>\xff")) == "<html>\N{REPLACEMENT CHARACTER}"
     assert isinstance(response_error(409, b""), OperatorError)
 
 
 def unreachable(path):
-    """Ask a socket where no daemon is, and return the error's texts."""
+    """Send a request to a socket without a daemon; return message and hint."""
     with warnings.catch_warnings():
-        # httpcore leaves a socket that could not connect to the garbage collector
+        # httpcore leaves a failed socket to the garbage collector
         warnings.simplefilter("ignore", ResourceWarning)
         with Client(path) as client:
             try:
@@ -71,7 +71,7 @@ def unreachable(path):
     ("name", "why"),
     [("none.sock", "No such file"), ("file", "Connection refused"), ("l" * 120, "too long")],
 )
-def test_nobody_there(name, why, tmp_path):
+def test_no_daemon_on_the_socket(name, why, tmp_path):
     (tmp_path / "file").write_text("")
     message, hint = unreachable(tmp_path / name)
     assert why in message
@@ -80,10 +80,10 @@ def test_nobody_there(name, why, tmp_path):
 
 
 @pytest.mark.parametrize("junk", [b"", b"220 smtp.example.org ready\r\n"])
-def test_somebody_else_there(junk, tmp_path):
+def test_another_program_on_the_socket(junk, tmp_path):
     path = tmp_path / "other.sock"
 
-    def answer():
+    def respond():
         connected, _ = listening.accept()
         with connected:
             connected.recv(65536)
@@ -92,8 +92,8 @@ def test_somebody_else_there(junk, tmp_path):
     with socket.socket(socket.AF_UNIX) as listening:
         listening.bind(str(path))
         listening.listen()
-        other = threading.Thread(target=answer)
+        other = threading.Thread(target=respond)
         other.start()
         message, _ = unreachable(path)
         other.join()
-    assert "is no crawld" in message
+    assert "is not the socket of a crawld daemon" in message

@@ -1,4 +1,4 @@
-"""`crawld` itself: help, wrong usage, what is mounted late."""
+"""`crawld`: help, usage errors, late imports."""
 
 import subprocess
 import sys
@@ -11,11 +11,11 @@ from crawld.cli import main
 COMMANDS = sorted(each.name or each.callback.__name__ for each in main.app.registered_commands)
 
 
-def test_every_promised_command_is_there():
-    promised = (
+def test_every_documented_command_exists():
+    documented = (
         """backup bench check-config demo doctor init lab migrate mirror restore run version"""
     )
-    assert set(promised.split()) <= set(COMMANDS)
+    assert set(documented.split()) <= set(COMMANDS)
 
 
 @pytest.mark.parametrize("name", COMMANDS)
@@ -58,9 +58,9 @@ def test_wrong_usage(command, arguments):
         (("restore", "copy.db", "--db", "nope.db"), "copy.db"),
     ],
 )
-def test_the_operator_is_told_what_to_do(command, arguments, why, tmp_path, monkeypatch):
+def test_errors_name_their_cause(command, arguments, why, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "notes.txt").write_text("no database, and long enough to be looked at\n" * 100)
+    (tmp_path / "notes.txt").write_text("not a database, and long enough to be read\n" * 100)
     ended = command("crawld", *arguments)
     assert (ended.code, ended.out) == (2, "")
     assert ended.err.startswith("error: ")
@@ -78,7 +78,7 @@ def test_check_config_and_init(command, tmp_path):
     assert command("crawld", "check-config", tmp_path / "crawld.toml").code == 2
 
 
-def test_help_waits_for_nothing_it_does_not_need():
+def test_help_imports_no_heavy_library():
     shown = subprocess.run(
         [sys.executable, "-X", "importtime", "-m", "crawld.cli.main", "--help"],
         capture_output=True,

@@ -45,26 +45,26 @@ def printed(value):
     return out.getvalue()
 
 
-def test_it_says_what_is_held_and_draws_the_curve_as_a_table():
+def test_the_current_freshness_and_the_curve():
     text = printed(forecast())
-    assert "At one request per 15 s you hold 71%, with hints 93%." in text
+    assert "At one request per 15 s: 71% fresh, 93% with hints." in text
     assert "20% of changes missed, 10% of hints false" in text
-    assert "as learnt" in text
+    assert "measured" in text
     assert "1.5 ×" in text
     assert "10 s" in text
 
 
-def test_it_says_what_a_target_would_take():
+def test_the_budget_of_a_target():
     target = ForecastTarget(
         freshness=0.95, budget=4.0, delay_s=3.75, budget_hinted=None, delay_hinted_s=None
     )
     text = printed(forecast(target, learnt=False))
-    assert "95% would take 4 times today's budget, one request per 3.75 s" in text
-    assert "with hints no budget" in text
-    assert "supposed" in text
+    assert "95% fresh: 4 times the current budget, one request per 3.75 s" in text
+    assert "with hints: out of reach" in text
+    assert "assumed" in text
 
 
-def test_it_draws_both_curves(tmp_path):
+def test_the_plot_has_both_curves(tmp_path):
     _draw(forecast(), tmp_path / "f.svg")
     drawn = (tmp_path / "f.svg").read_text()
     assert "without hints" in drawn

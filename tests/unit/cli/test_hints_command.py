@@ -47,13 +47,13 @@ def shown(*sources):
     return console.export_text()
 
 
-def test_a_source_shows_what_it_costs_and_what_it_is_worth():
+def test_a_source_shows_its_cost_and_quality():
     text = shown(source())
     for part in ("recent changes", "a.test", "301", "147", "140", "97%", "2%", "+14.2 points"):
         assert part in text
 
 
-def test_a_source_of_which_nothing_is_known_yet_leaves_places_empty():
+def test_unknown_values_are_left_empty():
     nothing = {"last_poll_at": None, "next_poll_at": None, "lag_s": None, "gain": None}
     text = shown(source(**nothing, trouble="not_json", trouble_detail="a page of HTML"))
     assert "points" not in text

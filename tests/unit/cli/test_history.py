@@ -1,4 +1,4 @@
-"""How `crawlctl` shows the past: tables, marked words, bytes."""
+"""`crawlctl page`, `history` and `diff`: tables and marked words."""
 
 import io
 
@@ -17,11 +17,11 @@ VERSION = {
 }
 
 
-def shown(rendered, *, colour=False):
-    """What a person sees."""
+def shown(rendered, *, color=False):
+    """Return the text on a terminal."""
     out = io.StringIO()
-    system = "standard" if colour else None
-    console = Console(file=out, width=200, markup=False, force_terminal=colour, color_system=system)
+    system = "standard" if color else None
+    console = Console(file=out, width=200, markup=False, force_terminal=color, color_system=system)
     console.print(rendered)
     return out.getvalue()
 
@@ -46,15 +46,15 @@ def diff(*pieces):
 CHANGED = diff(("same", "It was "), ("removed", "fine"), ("added", "cold"), ("same", " today"))
 
 
-def test_a_diff_says_what_it_passed_over():
+def test_a_diff_counts_the_ignored_noise():
     noisy = diff().model_copy(update={"noisy_blocks": 2})
-    text = shown(diff_text(noisy, colour=False))
-    assert "2 blocks that change by themselves; --raw shows them" in text
-    assert "only what changes by itself has changed" in text
+    text = shown(diff_text(noisy, color=False))
+    assert "2 blocks of noise; --raw shows them" in text
+    assert "only noise has changed" in text
 
 
-def test_words_are_marked_where_there_is_no_colour():
-    text = shown(diff_text(CHANGED, colour=False))
+def test_words_are_marked_without_color():
+    text = shown(diff_text(CHANGED, color=False))
     assert "It was [-fine-]{+cold+} today" in text
     assert "@ block 3 → 4" in text
     assert "version 7 of 2023-11-14T22:13:20Z" in text
@@ -62,33 +62,33 @@ def test_words_are_marked_where_there_is_no_colour():
     assert "\x1b" not in text
 
 
-def test_words_are_coloured_on_a_terminal():
-    text = shown(diff_text(CHANGED, colour=True), colour=True)
+def test_words_are_colored_on_a_terminal():
+    text = shown(diff_text(CHANGED, color=True), color=True)
     assert "\x1b[9;31mfine\x1b[0m\x1b[1;32mcold\x1b[0m today" in text
     assert "[-" not in text
 
 
-def test_no_change_is_said():
-    assert "nothing that a reader sees" in shown(diff_text(diff(), colour=False))
+def test_equal_versions():
+    assert "no visible text has changed" in shown(diff_text(diff(), color=False))
 
 
 def test_long_unchanged_text_is_cut_between_changes():
     long = " ".join(f"word{number}" for number in range(200))
-    text = shown(diff_text(diff(("removed", "a"), ("same", long), ("added", "b")), colour=False))
+    text = shown(diff_text(diff(("removed", "a"), ("same", long), ("added", "b")), color=False))
     assert "word0 " in text
     assert "word199" in text
     assert "…" in text
     assert "word100" not in text
 
 
-def test_a_page_cannot_steer_the_terminal():
-    text = shown(diff_text(diff(("added", "\x1b[2J\x9b1mx\n\rsecond")), colour=False))
+def test_control_characters_do_not_reach_the_terminal():
+    text = shown(diff_text(diff(("added", "\x1b[2J\x9b1mx\n\rsecond")), color=False))
     assert "\x1b" not in text
     assert "\x9b" not in text
     assert "\r" not in text
 
 
-def test_each_copy_was_in_force_until_the_next():
+def test_each_version_is_valid_until_the_next():
     history = History.model_validate(
         {
             "url": "http://a.test/",
@@ -98,12 +98,12 @@ def test_each_copy_was_in_force_until_the_next():
         }
     )
     rows = shown(history_table(history, 1_700_000_060.0)).splitlines()
-    assert "2 shown; visits have brought 12" in rows[2]
+    assert "2 shown, 12 stored by visits so far" in rows[2]
     assert rows[-2].split()[:4] == ["7", "2023-11-14T22:13:20Z", "1", "min"]
     assert rows[-1].split()[:4] == ["6", "2023-11-14T21:13:20Z", "1", "h"]
 
 
-def test_a_copy_is_shown_with_its_headers():
+def test_a_version_is_shown_with_its_headers():
     version = VersionDetail.model_validate(
         {
             **VERSION,

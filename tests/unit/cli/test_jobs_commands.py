@@ -33,7 +33,7 @@ def test_a_job_shows_its_result_and_progress():
     assert "complete" not in text
 
 
-def test_a_wiki_shows_its_trouble():
+def test_a_wiki_shows_its_error():
     wiki = WikiStatus(
         site="w",
         origin="http://a.test",

@@ -1,4 +1,4 @@
-"""The log: styles, levels that change while it runs."""
+"""The log: styles, and levels that change at run time."""
 
 import io
 import json
@@ -42,22 +42,22 @@ def test_key_value_for_people():
     assert "\x1b" not in line
 
 
-def test_level_is_asked_at_each_line():
+def test_the_level_is_read_for_each_line():
     level = "warning"
 
     def write(log):
         nonlocal level
-        log.info("unheard")
-        log.warning("heard")
+        log.info("dropped")
+        log.warning("written")
         level = "debug"
-        log.debug("heard_too")
+        log.debug("written_too")
 
     lines = written("json", lambda: level, write).splitlines()
-    assert [json.loads(line)["event"] for line in lines] == ["heard", "heard_too"]
+    assert [json.loads(line)["event"] for line in lines] == ["written", "written_too"]
 
 
 @pytest.mark.parametrize("style", ["json", "console"])
-def test_a_bug_is_logged_with_its_place(style):
+def test_a_bug_is_logged_with_its_traceback(style):
     def write(log):
         try:
             raise ValueError("odd")

@@ -1,4 +1,4 @@
-"""Work on the file: migrate, back up, restore, examine."""
+"""Commands on a database file: migrate, backup, restore, doctor."""
 
 import json
 from pathlib import Path
@@ -36,10 +36,10 @@ def names(path):
 ADD_SITE = "INSERT INTO site (name, source, added_at) VALUES ('{}', 'config', 1.0)"
 
 
-def test_migrate_says_what_it_did(command, db):
+def test_migrate_prints_the_schema(command, db):
     ended = command("crawld", "migrate", "--db", db)
     assert ended.code == 0
-    assert "is the newest" in ended.out
+    assert "is current" in ended.out
 
 
 def test_backup_and_restore(command, db, tmp_path):
@@ -57,10 +57,10 @@ def test_backup_and_restore(command, db, tmp_path):
     assert names(replaced) == ["first", "second"]
 
 
-def test_doctor_on_a_healthy_file(command, db):
+def test_doctor_on_a_healthy_database(command, db):
     ended = command("crawld", "doctor", "--db", db)
     assert ended.code == 0
-    assert "nothing is wrong" in ended.out
+    assert "no errors" in ended.out
     report = json.loads(command("crawld", "doctor", "--db", db, "--json").out)
     assert report["findings"] == []
     assert "page" in {space["table"] for space in report["space"]}
@@ -80,7 +80,9 @@ def test_doctor_finds_and_repairs(command, db):
 @pytest.mark.parametrize(
     "arguments", [("migrate",), ("doctor", "--repair"), ("restore", "copy.db")]
 )
-def test_what_writes_needs_the_file_for_itself(command, db, arguments, tmp_path, monkeypatch):
+def test_commands_that_write_refuse_a_database_in_use(
+    command, db, arguments, tmp_path, monkeypatch
+):
     monkeypatch.chdir(tmp_path)
     command("crawld", "backup", "copy.db", "--db", db)
     lock = DatabaseLock.acquire(db)
@@ -112,4 +114,4 @@ def test_space(capsys):
     ]
     assert "hint" not in shown
     assert "2 empty tables: 12.0 KiB" in shown
-    assert "free inside the file: 4.0 KiB" in shown
+    assert "free pages: 4.0 KiB" in shown

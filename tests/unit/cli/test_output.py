@@ -1,4 +1,4 @@
-"""Printable text, JSON, and how commands end."""
+"""Printable text, JSON and exit codes."""
 
 import json
 
@@ -21,7 +21,7 @@ from crawld.errors import ConfigError, UnreachableError
         ("[bold]no markup[/]", "[bold]no markup[/]"),
     ],
 )
-def test_foreign_text_cannot_command_a_terminal(text, shown):
+def test_control_characters_are_replaced(text, shown):
     assert output.clean(text) == shown
 
 
@@ -30,14 +30,14 @@ def test_sparkline():
     assert output.sparkline([]) == ""
 
 
-def test_json_keeps_every_character():
+def test_json_text_round_trips():
     assert json.loads(output.json_text({"title": "漢\x1b"})) == {"title": "漢\x1b"}
 
 
-def end(function, *arguments):
-    with pytest.raises(typer.Exit) as ended:
+def exit_code(function, *arguments):
+    with pytest.raises(typer.Exit) as exited:
         output.with_exit_code(function)(*arguments)
-    return ended.value.exit_code
+    return exited.value.exit_code
 
 
 def raising(error):
@@ -48,13 +48,13 @@ def raising(error):
 
 
 def test_result_is_the_exit_code():
-    assert end(lambda: None) == 0
-    assert end(lambda: 3) == 3
-    assert end(lambda code: code, 4) == 4
+    assert exit_code(lambda: None) == 0
+    assert exit_code(lambda: 3) == 3
+    assert exit_code(lambda code: code, 4) == 4
 
 
 @pytest.mark.parametrize(
-    ("error", "code", "said"),
+    ("error", "code", "printed"),
     [
         (ConfigError("no good", hint="do better"), 2, "error: no good\n  do better\n"),
         (UnreachableError("nobody"), 4, "error: nobody\n"),
@@ -63,14 +63,14 @@ def test_result_is_the_exit_code():
         (BaseExceptionGroup("", [KeyboardInterrupt()]), 130, ""),
     ],
 )
-def test_errors_of_the_operator_are_messages(error, code, said, capsys):
-    assert end(raising(error)) == code
-    assert capsys.readouterr().err == said
+def test_operator_errors_are_printed(error, code, printed, capsys):
+    assert exit_code(raising(error)) == code
+    assert capsys.readouterr().err == printed
 
 
 @pytest.mark.parametrize(
     "bug", [ValueError("bug"), ExceptionGroup("", [ConfigError("no"), ValueError("bug")])]
 )
-def test_bugs_show_where_they_are(bug):
+def test_bugs_propagate(bug):
     with pytest.raises(type(bug)):
         output.with_exit_code(raising(bug))()

@@ -1,4 +1,4 @@
-"""`crawld purge` on a file, and how pins and take-downs are shown."""
+"""`crawld purge`, and the tables of purges and quotas."""
 
 import io
 import json
@@ -25,7 +25,7 @@ URL = "http://a.test/secret"
 
 @pytest.fixture
 def db(tmp_path):
-    """A database with one page and its copy."""
+    """A database with one page and one version."""
     path = tmp_path / "m.db"
     migrate.migrate(path)
     with closing(open_connection(path)) as connection:
@@ -53,7 +53,7 @@ def db(tmp_path):
     return path
 
 
-def test_a_file_without_a_daemon_is_purged(command, db):
+def test_a_database_without_a_daemon_is_purged(command, db):
     ended = command("crawld", "purge", URL, "--db", db, "--yes", "--json")
     assert ended.code == 0, ended.err
     report = json.loads(ended.out)
@@ -61,23 +61,29 @@ def test_a_file_without_a_daemon_is_purged(command, db):
     assert not any(b"the secret" in each.read_bytes() for each in db.parent.glob("m.db*"))
 
 
-def test_what_cannot_be_undone_is_not_done_by_accident(command, db):
+def test_a_purge_without_confirmation_is_refused(command, db):
     ended = command("crawld", "purge", URL, "--db", db)
     assert ended.code == 2
     assert "--yes" in ended.err
     assert b"the secret" in db.read_bytes()
 
 
-def test_a_take_down_says_what_it_could_not_reach():
+def test_a_purge_names_what_it_could_not_erase():
     page = {"url": URL, "known": True, "versions": 2, "bodies": 1, "same_at": ["http://b.test/x"]}
     unknown = {"url": "http://a.test/n", "known": False, "versions": 0, "bodies": 0, "same_at": []}
     report = {"pages": [page, unknown], "erased": False, "copies": ["m.db.schema-0001.x"]}
     text = purge_table(PurgeReport.model_validate(report))
-    for said in ("2 copies", "http://b.test/x", "was not known", "log", "m.db.schema-0001.x"):
-        assert said in text
+    for part in (
+        "2 versions deleted",
+        "http://b.test/x",
+        "unknown page",
+        "log",
+        "m.db.schema-0001.x",
+    ):
+        assert part in text
 
 
-def test_quotas_are_shown_with_what_would_go():
+def test_quotas_are_shown_with_the_deletable_copies():
     held = [
         {"kind": kind, "copies": n, "stored_bytes": 2_000 * n, "goes": n > 1}
         for n, kind in enumerate(("superseded", "needless", "gone"), 1)
@@ -86,5 +92,5 @@ def test_quotas_are_shown_with_what_would_go():
     out = io.StringIO()
     Console(file=out, width=160).print(retention_table([QuotaStatus.model_validate(quota)]))
     text = out.getvalue()
-    for said in ("docs", "superseded copies", "no page shows", "have gone", "as far as needed"):
-        assert said in text
+    for part in ("docs", "superseded versions", "no page uses", "are gone", "deleted as needed"):
+        assert part in text

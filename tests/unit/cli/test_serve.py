@@ -1,4 +1,4 @@
-"""`crawld index` and what `crawld serve` refuses."""
+"""`crawld index`, and refusals of `crawld serve`."""
 
 import pytest
 
@@ -14,13 +14,13 @@ def db(tmp_path):
 
 
 @pytest.mark.parametrize("options", [(), ("--rebuild",)])
-def test_an_empty_file_is_indexed_at_once(command, db, options):
+def test_an_empty_database_is_indexed(command, db, options):
     ended = command("crawld", "index", "--db", db, *options)
     assert ended.code == 0
     assert "0 pages indexed" in ended.out
 
 
-def test_a_file_in_use_is_indexed_by_its_daemon(command, db):
+def test_a_database_in_use_is_refused(command, db):
     lock = DatabaseLock.acquire(db)
     try:
         ended = command("crawld", "index", "--db", db)
@@ -31,21 +31,21 @@ def test_a_file_in_use_is_indexed_by_its_daemon(command, db):
 
 
 @pytest.mark.parametrize("name", ["index", "serve"])
-def test_a_missing_file_is_named(command, tmp_path, name):
+def test_a_missing_database_is_refused(command, tmp_path, name):
     ended = command("crawld", name, "--db", tmp_path / "none.db")
     assert ended.code == 2
     assert "there is no database" in ended.err
 
 
 @pytest.mark.parametrize("listen", ["8080", "nowhere:1", "127.0.0.1:70000", "127.0.0.1:x", "::1:1"])
-def test_an_address_that_is_none(command, db, listen):
+def test_an_invalid_address_is_refused(command, db, listen):
     ended = command("crawld", "serve", "--db", db, "--listen", listen)
     assert ended.code == 2
     assert "must be" in ended.err
 
 
 @pytest.mark.parametrize("host", ["a b", "http://mirror.test/", "a.*", ""])
-def test_a_name_that_is_none(command, db, host):
+def test_an_invalid_host_name_is_refused(command, db, host):
     ended = command("crawld", "serve", "--db", db, "--host", host)
     assert ended.code == 2
     assert "must be a host name" in ended.err

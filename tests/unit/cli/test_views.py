@@ -1,4 +1,4 @@
-"""What a person sees of a mirror: bars, tables, rates, figures."""
+"""The tables of `crawlctl` and the live view of a mirror."""
 
 from collections import Counter
 from dataclasses import replace
@@ -72,20 +72,20 @@ def status(**more):
     return models.Status(**(fields | more))
 
 
-def test_a_page_hardly_seen_has_no_class(capsys):
+def test_a_page_with_few_visits_has_no_change_class(capsys):
     model, day_s = PageModel(), 86_400.0
     for day in range(60):
         changed = day % 3 == 0 and day > 0
         model.update(Observation(1e9 + day * day_s, changed, interval_s=day_s))
         if day == 1:
-            told = models.ModelStatus.model_validate(model.explain(1e9 + day * day_s))
-            lines = shown(tables.facts(tables.change_facts(told)), capsys)
-            assert "too little is known yet: every 3 d 0 h to every 365 d (90%)" in lines
-    told = models.ModelStatus.model_validate(model.explain(1e9 + 60 * day_s))
-    assert "every 3 d 0 h (100%)" in shown(tables.facts(tables.change_facts(told)), capsys)
+            explained = models.ModelStatus.model_validate(model.explain(1e9 + day * day_s))
+            lines = shown(tables.facts(tables.change_facts(explained)), capsys)
+            assert "uncertain: every 3 d 0 h to every 365 d (90%)" in lines
+    explained = models.ModelStatus.model_validate(model.explain(1e9 + 60 * day_s))
+    assert "every 3 d 0 h (100%)" in shown(tables.facts(tables.change_facts(explained)), capsys)
 
 
-def test_the_status_names_hosts_whose_pages_vanish(capsys):
+def test_the_status_names_hosts_with_vanishing_pages(capsys):
     assert "vanishing" not in shown(tables.status_table(status()), capsys)
     text = shown(tables.status_table(status(vanishing={"a.test": 1_800.0, "b.test": 0.0})), capsys)
     lines = [line.split(maxsplit=1) for line in text.splitlines() if line.startswith("vanishing")]
@@ -93,7 +93,7 @@ def test_the_status_names_hosts_whose_pages_vanish(capsys):
     assert "for 2 h 00 min; all are kept" in lines[0][1]
 
 
-SIGHT = CrawlProgress(
+PROGRESS = CrawlProgress(
     pages=PAGES | {PageState.DISCOVERED: 3, PageState.VISITED: 9},
     visits=VISITS | {Outcome.CHANGED: 9, Outcome.FAILED: 2, Outcome.BLOCKED: 1},
     wire_bytes=2048,
@@ -101,7 +101,7 @@ SIGHT = CrawlProgress(
     phase="running",
     pauses=frozenset(),
     hosts=[host(pages=PAGES | {PageState.DISCOVERED: 3}), host("b.test")],
-    unreached=False,
+    unreachable=False,
 )
 
 
@@ -109,20 +109,20 @@ def test_live_view(capsys):
     rates = RateMeter()
     rates.add(100.0, 0, 0)
     rates.add(130.0, 12, 3072)
-    text = shown(mirror_view(SIGHT, rates, "docs into m.db"), capsys)
+    text = shown(mirror_view(PROGRESS, rates, "docs into m.db"), capsys)
     for part in ("docs into m.db", "9 of 12 pages", "33 s left", "2.0 KiB received"):
         assert part in text
     for part in ("24 visits/min", "102 B/s", "3 errors", "Ctrl-C drains", "docs.test"):
         assert part in text
 
 
-def test_time_left_is_that_of_the_slowest_host():
+def test_the_remaining_time_is_that_of_the_slowest_host():
     # the next slot in 3 s, then two more pages 15 s apart
-    assert SIGHT.left_s == 33.0
-    assert replace(SIGHT, hosts=[]).left_s == 0.0
+    assert PROGRESS.remaining_s == 33.0
+    assert replace(PROGRESS, hosts=[]).remaining_s == 0.0
     waiting = PAGES | {PageState.DISCOVERED: 2}
     paused = host(pages=waiting, next_fetch_in_s=None)
-    assert replace(SIGHT, hosts=[paused]).left_s == 30.0
+    assert replace(PROGRESS, hosts=[paused]).remaining_s == 30.0
 
 
 @pytest.mark.parametrize(
@@ -132,21 +132,21 @@ def test_time_left_is_that_of_the_slowest_host():
         ({"pauses": frozenset({"disk_room"})}, "nearly full"),
         ({"pauses": frozenset({"disk"})}, "cannot be written"),
         ({"pauses": frozenset({"operator"})}, "crawlctl resume"),
-        ({"unreached": True}, UNREACHABLE),
-        ({"phase": "draining"}, "Ctrl-C ends at once"),
+        ({"unreachable": True}, UNREACHABLE),
+        ({"phase": "draining"}, "Ctrl-C stops at once"),
         ({"phase": "stopping"}, "being committed"),
     ],
 )
-def test_what_holds_a_mirror_up_is_said(changed, text, capsys):
-    sight = replace(SIGHT, **changed)
-    assert text in shown(mirror_view(sight, RateMeter(), "t"), capsys)
-    fields = progress_fields(sight, RateMeter())
+def test_the_view_gives_the_reason_of_a_pause(changed, text, capsys):
+    progress = replace(PROGRESS, **changed)
+    assert text in shown(mirror_view(progress, RateMeter(), "t"), capsys)
+    fields = progress_fields(progress, RateMeter())
     if "phase" not in changed:
         assert text in fields.get("paused", "") + fields.get("trouble", "")
 
 
 def test_line_of_progress():
-    fields = progress_fields(SIGHT, RateMeter())
+    fields = progress_fields(PROGRESS, RateMeter())
     assert (fields["done"], fields["known"], fields["errors"]) == (9, 12, 3)
     assert "paused" not in fields
 
@@ -186,9 +186,9 @@ PAGE = PageRecord(**(dict.fromkeys(PageRecord._fields) | BARE))
     ],
 )
 def test_when_a_mirror_is_complete(changed, complete, failed):
-    figures = MirrorSummary()
-    figures.add([PAGE, PAGE._replace(**changed)], max_depth=2)
-    assert (figures.complete, figures.failed) == (complete, Counter(failed))
+    summary = MirrorSummary()
+    summary.add([PAGE, PAGE._replace(**changed)], max_depth=2)
+    assert (summary.complete, summary.failed) == (complete, Counter(failed))
 
 
 def test_a_mirror_of_nothing_is_not_complete():
@@ -199,7 +199,7 @@ def test_a_mirror_of_nothing_is_not_complete():
     ("changed", "text"),
     [
         ({"paused": True}, "paused"),
-        ({"next_fetch_in_s": None}, "nothing to ask"),
+        ({"next_fetch_in_s": None}, "nothing to fetch"),
         ({"next_fetch_in_s": 0.0}, "now"),
         ({"next_fetch_in_s": 90.0}, "in 1 min 30 s"),
     ],

@@ -1,4 +1,4 @@
-"""A mirror in a file, made by the store's own functions, as the daemon would have made it."""
+"""A mirror in a database, written with the functions of the store, as by the daemon."""
 
 from contextlib import closing
 from hashlib import blake2b
@@ -31,7 +31,7 @@ class Mirror:
 
     def write(self, fn):
         with closing(open_connection(self.path)) as connection:
-            connection.execute("PRAGMA synchronous = OFF")  # no power cut is tested with it
+            connection.execute("PRAGMA synchronous = OFF")  # faster; no test needs durability
             connection.execute("BEGIN IMMEDIATE")
             result = fn(connection)
             connection.execute("COMMIT")
@@ -42,7 +42,7 @@ class Mirror:
             return fn(connection, *args)
 
     def page(self, url, body=None, *, seed=False, **answer):
-        """Add a page; with a body it was visited, and changed."""
+        """Add a page; with a body it is visited, with the outcome changed."""
         url = canonicalize(url)
         parts = parse(url)
         found = Discovery(
@@ -95,7 +95,7 @@ class Mirror:
         return self.read(lambda c: c.execute(sql, (canonicalize(url),)).get)
 
     def move(self, url, target):
-        """Let a page answer with a redirect."""
+        """Add a page whose visit found a redirect."""
         self.page(url)
         self.visit(
             url,

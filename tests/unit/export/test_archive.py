@@ -6,6 +6,7 @@ from warcio.archiveiterator import ArchiveIterator
 from crawld.core.page import Outcome
 from crawld.errors import OperatorError
 from crawld.export.archive import export_warc
+from crawld.export.source import ExportRequest
 
 H = "http://h.example"
 
@@ -30,8 +31,8 @@ def records(path):
 
 def export(mirror, tmp_path, **options):
     path = tmp_path / f"{len(list(tmp_path.iterdir()))}.warc.gz"
-    summary = export_warc(mirror.path, path, now=mirror.at, **options)
-    return summary, records(path)
+    result = export_warc(ExportRequest(mirror.path, path, mirror.at, **options))
+    return result, records(path)
 
 
 def test_a_copy_is_response_request_and_metadata(mirror, tmp_path):
@@ -70,15 +71,15 @@ def test_unchanged_visits_are_revisits_that_refer_to_their_copy(mirror, tmp_path
 
 def test_a_later_export_refers_to_the_records_of_an_earlier_one(mirror, tmp_path):
     mirror.page(f"{H}/", b"same")
-    _, whole = export(mirror, tmp_path)
+    _, first = export(mirror, tmp_path)
     until = mirror.at + 1
     mirror.visit(f"{H}/", Outcome.NOT_MODIFIED, status=304)
     _, later = export(mirror, tmp_path, since=until)
     assert [each[0] for each in later] == ["warcinfo", "revisit", "request", "metadata"]
-    assert later[1][1]["WARC-Refers-To"] == whole[1][1]["WARC-Record-ID"]
+    assert later[1][1]["WARC-Refers-To"] == first[1][1]["WARC-Record-ID"]
 
 
-def test_content_that_differed_in_noise_alone_is_no_revisit(mirror, tmp_path):
+def test_a_difference_in_noise_is_no_revisit(mirror, tmp_path):
     mirror.page(f"{H}/", b"at 10:00")
     mirror.visit(f"{H}/", Outcome.UNCHANGED, b"at 10:01")
     _, found = export(mirror, tmp_path)
@@ -86,7 +87,7 @@ def test_content_that_differed_in_noise_alone_is_no_revisit(mirror, tmp_path):
     assert b"outcome: unchanged" in found[-1][4]
 
 
-def test_answers_without_a_copy(mirror, tmp_path):
+def test_responses_without_a_copy(mirror, tmp_path):
     mirror.move(f"{H}/old", f"{H}/new")
     mirror.page(f"{H}/gone")
     mirror.visit(f"{H}/gone", Outcome.GONE, b"no", status=404, reason="Not Found")
@@ -102,7 +103,7 @@ def test_the_same_export_twice_is_the_same(mirror, tmp_path):
     assert export(mirror, tmp_path)[1] == export(mirror, tmp_path)[1]
 
 
-def test_headers_cannot_break_out_of_their_lines(mirror, tmp_path):
+def test_header_values_stay_on_one_line(mirror, tmp_path):
     mirror.page(f"{H}/", b"x", headers=[(b"X-Odd", b"a\r\nSet-Cookie: b")], reason="O\r\nK")
     _, found = export(mirror, tmp_path)
     assert found[1][3]["X-Odd"] == "aSet-Cookie: b"
@@ -114,11 +115,11 @@ def test_a_damaged_copy_is_left_out_and_named(mirror, tmp_path):
     assert export(mirror, tmp_path)[0].unreadable == [f"{H}/"]
 
 
-def test_a_file_that_exists_is_not_written_over(mirror, tmp_path):
+def test_an_existing_file_is_not_overwritten(mirror, tmp_path):
     path = tmp_path / "kept"
     path.write_text("kept")
     with pytest.raises(OperatorError, match="exists"):
-        export_warc(mirror.path, path, now=mirror.at)
+        export_warc(ExportRequest(mirror.path, path, mirror.at))
     assert path.read_text() == "kept"
 
 
@@ -128,13 +129,13 @@ def test_nothing_is_left_of_an_export_that_fails(mirror, tmp_path):
 
     mirror.page(f"{H}/", b"one")
     with pytest.raises(OperatorError, match="enough"):
-        export_warc(mirror.path, tmp_path / "w.warc.gz", now=mirror.at, progress=fail)
+        export_warc(ExportRequest(mirror.path, tmp_path / "w.warc.gz", mirror.at, progress=fail))
     assert list(tmp_path.glob("w.warc*")) == []
 
 
-def test_a_record_is_a_gzip_member_of_its_own(mirror, tmp_path):
+def test_each_record_is_a_gzip_member(mirror, tmp_path):
     mirror.page(f"{H}/", b"one")
     path = tmp_path / "w.warc.gz"
-    export_warc(mirror.path, path, now=mirror.at)
+    export_warc(ExportRequest(mirror.path, path, mirror.at))
     assert path.read_bytes().count(b"\x1f\x8b\x08") == 4
     assert list(ArchiveIterator(io.BytesIO(path.read_bytes())))

@@ -2,6 +2,7 @@ import gzip
 from xml.etree import ElementTree
 
 from crawld.export.dump import export_dump
+from crawld.export.source import ExportRequest
 from crawld.store.changes import change
 from crawld.store.changes.change import Change
 
@@ -25,8 +26,10 @@ def test_histories_as_a_stub_dump(mirror, tmp_path):
         change.insert(connection, 1, [*revisions, Change(5.0, 9, "log", "deletion")])
 
     mirror.write(fill)
-    summary = export_dump(mirror.path, tmp_path / "h.xml.gz", since=2 * 86_400.0)
-    assert summary.written == {"revisions": 2, "pages": 1}
+    result = export_dump(
+        ExportRequest(mirror.path, tmp_path / "h.xml.gz", mirror.at, since=2 * 86_400.0)
+    )
+    assert result.written == {"revisions": 2, "pages": 1}
     root = ElementTree.fromstring(gzip.decompress((tmp_path / "h.xml.gz").read_bytes()))
     page = root.find(f"{NS}page")
     assert page.findtext(f"{NS}title") == "A & <b>�"
@@ -38,5 +41,5 @@ def test_histories_as_a_stub_dump(mirror, tmp_path):
 
 
 def test_a_mirror_without_wikis_is_an_empty_dump(mirror, tmp_path):
-    export_dump(mirror.path, tmp_path / "h.xml")
+    export_dump(ExportRequest(mirror.path, tmp_path / "h.xml", mirror.at))
     assert len(ElementTree.parse(tmp_path / "h.xml").getroot()) == 0

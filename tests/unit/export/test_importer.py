@@ -7,6 +7,7 @@ from crawld.errors import DatabaseInUseError, OperatorError
 from crawld.export import warc
 from crawld.export.archive import export_warc
 from crawld.export.importer import dechunk, import_urls, import_warc
+from crawld.export.source import ExportRequest
 from crawld.export.zim import export_zim
 from crawld.export.zim_reader import import_zim
 from crawld.store import doctor
@@ -34,16 +35,16 @@ def db(tmp_path):
     return tmp_path / "new.db"
 
 
-def taken(db, tmp_path, *records):
+def import_records(db, tmp_path, *records):
     path = tmp_path / "a.warc.gz"
     path.write_bytes(b"".join(records))
     return import_warc(db, [path], now=NOW)
 
 
-def test_an_export_comes_back_and_starts_as_stale(mirror, db, tmp_path):
+def test_an_exported_mirror_is_imported_as_unvisited(mirror, db, tmp_path):
     mirror.page(f"{H}/", b"<title>Front</title>", title="Front")
     mirror.page(f"{H}/i.png", b"\x89PNG\r\n\x1a\n", content_type="image/png")
-    export_warc(mirror.path, tmp_path / "m.warc.gz", now=mirror.at)
+    export_warc(ExportRequest(mirror.path, tmp_path / "m.warc.gz", mirror.at))
     result = import_warc(db, [tmp_path / "m.warc.gz"], now=NOW)
     assert (result.counts["new_pages"], result.counts["versions"], result.faults) == (2, 2, [])
     columns = "url, state, title, digest, last_visit_at, visited_at, content_type"
@@ -59,9 +60,9 @@ def test_an_export_comes_back_and_starts_as_stale(mirror, db, tmp_path):
 
 def test_the_same_import_twice_stores_nothing_twice(db, tmp_path):
     records = [response(f"{H}/", b"one"), response(f"{H}/", b"two", at=1.71e9)]
-    assert taken(db, tmp_path, *records).counts["versions"] == 2
-    assert taken(db, tmp_path, *records).counts == {}
-    assert taken(db, tmp_path, *records, response(f"{H}/b", b"b")).counts == {
+    assert import_records(db, tmp_path, *records).counts["versions"] == 2
+    assert import_records(db, tmp_path, *records).counts == {}
+    assert import_records(db, tmp_path, *records, response(f"{H}/b", b"b")).counts == {
         "new_pages": 1,
         "versions": 1,
         "known": 2,
@@ -77,7 +78,7 @@ def test_bodies_are_decoded(db, tmp_path):
     packed = gzip.compress(b"<p>hello")
     chunked = b"%x\r\n%s\r\n0\r\n\r\n" % (len(packed), packed)
     headers = "Content-Type: text/html\r\nTransfer-Encoding: chunked\r\nContent-Encoding: gzip"
-    taken(db, tmp_path, response(f"{H}/", chunked, headers=headers))
+    import_records(db, tmp_path, response(f"{H}/", chunked, headers=headers))
     assert rows(db, "SELECT size_bytes FROM body") == [(8,)]
 
 
@@ -92,26 +93,26 @@ def test_bodies_are_decoded(db, tmp_path):
         warc.record("revisit", "urn:x", 1.0, [("WARC-Target-URI", f"{H}/")], b""),
     ],
 )
-def test_what_is_passed_over(db, tmp_path, record):
-    check_passed_over(db, tmp_path, record)
+def test_records_that_are_no_page_are_skipped(db, tmp_path, record):
+    check_skipped(db, tmp_path, record)
 
 
-def test_a_body_beyond_the_limit_once_decoded_is_passed_over(db, tmp_path, monkeypatch):
+def test_a_body_above_the_limit_after_decoding_is_skipped(db, tmp_path, monkeypatch):
     monkeypatch.setattr("crawld.export.importer.MAX_BLOCK_BYTES", 10_000)
-    packed = gzip.compress(b"0" * 10_001)
-    record = response(f"{H}/", packed, headers="Content-Encoding: gzip")
-    check_passed_over(db, tmp_path, record)
+    compressed = gzip.compress(b"0" * 10_001)
+    record = response(f"{H}/", compressed, headers="Content-Encoding: gzip")
+    check_skipped(db, tmp_path, record)
 
 
-def check_passed_over(db, tmp_path, record):
-    result = taken(db, tmp_path, record, response(f"{H}/good", b"good"))
+def check_skipped(db, tmp_path, record):
+    result = import_records(db, tmp_path, record, response(f"{H}/good", b"good"))
     assert result.counts["versions"] == 1
     assert result.counts.get("unusable", 0) + result.counts.get("passed_over", 0) == 1
     assert result.faults == []
 
 
 def dated(text):
-    """Return a record that says so of its instant."""
+    """Return a record with this WARC-Date."""
     record = gzip.decompress(response(f"{H}/", b"x", at=1.7e9))
     return gzip.compress(record.replace(b"2023-11-14T22:13:20.000000Z", text.encode()))
 
@@ -119,8 +120,8 @@ def dated(text):
 @pytest.mark.parametrize(
     "text", ["", "nan", "5d", "now", "-1", "1700000000", "0001-01-01T00:00:00Z", "2026-13-01"]
 )
-def test_a_record_of_no_instant_is_unusable(db, tmp_path, text):
-    result = taken(db, tmp_path, dated(text), response(f"{H}/good", b"good"))
+def test_a_record_without_a_valid_date_is_unusable(db, tmp_path, text):
+    result = import_records(db, tmp_path, dated(text), response(f"{H}/good", b"good"))
     assert (result.counts["versions"], result.counts["unusable"]) == (1, 1)
 
 
@@ -134,19 +135,19 @@ def test_a_record_of_no_instant_is_unusable(db, tmp_path, text):
         ("9999-12-31T23:59:59Z", NOW),
     ],
 )
-def test_a_copy_is_of_the_instant_of_its_record_but_not_of_the_future(db, tmp_path, text, at):
-    taken(db, tmp_path, dated(text))
+def test_a_copy_has_the_date_of_its_record_but_no_future_one(db, tmp_path, text, at):
+    import_records(db, tmp_path, dated(text))
     assert rows(db, "SELECT visited_at FROM version") == [(pytest.approx(at, abs=1e-4),)]
 
 
-def test_a_truncated_file_gives_what_came_before_and_says_so(db, tmp_path):
+def test_a_truncated_file_gives_the_records_before_and_a_fault(db, tmp_path):
     last = response(f"{H}/b", bytes(range(256)) * 8)
-    result = taken(db, tmp_path, response(f"{H}/", b"one"), last[:-20])
+    result = import_records(db, tmp_path, response(f"{H}/", b"one"), last[:-20])
     assert result.counts["versions"] == 1
-    assert "cut off" in result.faults[0]
+    assert "truncated" in result.faults[0]
 
 
-def test_an_import_goes_on_where_it_was_interrupted(db, tmp_path):
+def test_an_import_continues_where_it_was_interrupted(db, tmp_path):
     records = [response(f"{H}/{n}", b"%d" % n) for n in range(450)]
     path = tmp_path / "a.warc.gz"
     path.write_bytes(b"".join(records))
@@ -160,17 +161,17 @@ def test_an_import_goes_on_where_it_was_interrupted(db, tmp_path):
     assert import_warc(db, [path], now=NOW).counts == {"new_pages": 250, "versions": 250}
 
 
-def test_what_was_taken_down_stays_out(db, tmp_path):
-    taken(db, tmp_path, response(f"{H}/", b"one"))
+def test_a_purged_page_is_not_imported(db, tmp_path):
+    import_records(db, tmp_path, response(f"{H}/", b"one"))
     with closing(open_connection(db)) as connection:
         purge.purge(connection, f"{H}/", NOW)
-    assert taken(db, tmp_path, response(f"{H}/", b"one", at=2e9)).counts == {"kept_out": 1}
+    assert import_records(db, tmp_path, response(f"{H}/", b"one", at=2e9)).counts == {"kept_out": 1}
 
 
-def test_a_daemon_that_has_the_file(db, tmp_path):
+def test_a_database_in_use_is_refused(db, tmp_path):
     lock = DatabaseLock.acquire(db)
     with pytest.raises(DatabaseInUseError):
-        taken(db, tmp_path, response(f"{H}/", b"one"))
+        import_records(db, tmp_path, response(f"{H}/", b"one"))
     lock.release()
 
 
@@ -187,28 +188,28 @@ def test_urls_become_seeds_to_visit(db, tmp_path):
     ]
 
 
-def test_a_zim_file_is_a_head_start(mirror, db, tmp_path):
+def test_a_zim_file_is_imported_with_and_without_a_base(mirror, db, tmp_path):
     mirror.page(f"{H}/", b"<title>Front</title>", title="Front")
     mirror.page(f"{H}/a?b=1", b"a")
-    export_zim(mirror.path, tmp_path / "m.zim", now=NOW)
-    result = import_zim(db, tmp_path / "m.zim", now=NOW)
+    export_zim(ExportRequest(mirror.path, tmp_path / "m.zim", NOW))
+    result = import_zim(db, [tmp_path / "m.zim"], now=NOW)
     assert result.counts["versions"] == 2
     assert rows(
         db, "SELECT url, visited_at <= ? FROM page JOIN version USING (page_id) ORDER BY url", NOW
     ) == [(f"{H}/", 1), (f"{H}/a?b=1", 1)]
     based = tmp_path / "based.db"
-    import_zim(based, tmp_path / "m.zim", now=NOW, base="https://g.example/wiki/")
+    import_zim(based, [tmp_path / "m.zim"], now=NOW, base="https://g.example/wiki/")
     assert rows(based, "SELECT url FROM page ORDER BY url LIMIT 1") == [
         ("https://g.example/wiki/h.example/",)
     ]
 
 
-def test_what_is_no_zim_file(db, tmp_path):
+def test_a_file_that_is_no_zim_file_is_refused(db, tmp_path):
     (tmp_path / "x.zim").write_bytes(b"ZIM\x04" * 100)
     with pytest.raises(OperatorError, match="cannot be read"):
-        import_zim(db, tmp_path / "x.zim", now=NOW)
-    with pytest.raises(OperatorError, match="no file"):
-        import_zim(db, tmp_path / "none.zim", now=NOW)
+        import_zim(db, [tmp_path / "x.zim"], now=NOW)
+    with pytest.raises(OperatorError, match="not a file"):
+        import_zim(db, [tmp_path / "none.zim"], now=NOW)
 
 
 @pytest.mark.parametrize(
@@ -221,5 +222,5 @@ def test_what_is_no_zim_file(db, tmp_path):
         (b"-5\r\nab\r\n", b""),
     ],
 )
-def test_unchunked(data, body):
+def test_dechunk(data, body):
     assert dechunk(data) == body

@@ -39,11 +39,11 @@ from crawld.export.names import (
         ("http://index.html/", "text/html", "index.html_/index.html"),
     ],
 )
-def test_path_of(url, kind, path):
+def test_page_path(url, kind, path):
     assert page_path(canonicalize(url), kind) == path
 
 
-def test_a_query_always_marks():
+def test_a_url_with_a_query_has_a_mark():
     one, other = (page_path(f"http://h/s.css?v={n}", "text/css") for n in (1, 2))
     assert one != other
     assert one.startswith("h/s~")
@@ -56,7 +56,7 @@ def test_long_names_are_cut_and_keep_their_extension():
     assert path.endswith(".png")
 
 
-def test_a_deep_path_becomes_its_mark():
+def test_a_path_that_is_too_long_becomes_a_mark():
     path = page_path("http://h/" + "d/" * 3000, "text/html")
     assert len(path) < 40
 
@@ -65,14 +65,14 @@ def test_a_deep_path_becomes_its_mark():
     ("one", "other"),
     [("/a", "/A"), ("/straße", "/STRASSE"), ("/a", "/a.html"), ("/a?", "/a"), ("/a:b", "/a_b")],
 )
-def test_paths_that_file_systems_confuse_fold_to_one(one, other):
+def test_paths_that_file_systems_merge_share_a_key(one, other):
     first, second = (
         page_path(canonicalize(f"http://h{each}"), "text/html") for each in (one, other)
     )
     assert path_key(first) == path_key(second)
 
 
-def test_a_mark_parts_them():
+def test_a_mark_changes_the_key():
     path = page_path("http://h/A", "text/html")
     assert path_key(marked_path(path, "http://h/A")) != path_key(path)
 
@@ -109,9 +109,9 @@ def test_rule_1_and_2_hold_for_any_url(parts, kind):
         ("h/a/b", "h/", "../"),
     ],
 )
-def test_relative(here, there, link):
+def test_relative_link(here, there, link):
     assert relative_link(here, there) == link
 
 
-def test_quoted_leaves_nothing_a_browser_would_take_apart():
+def test_quote_path_encodes_delimiters():
     assert quote_path("h/a#b 100%.html") == "h/a%23b%20100%25.html"

@@ -6,6 +6,7 @@ import pytest
 from crawld.core.page import Outcome
 from crawld.errors import OperatorError
 from crawld.export.records import export_records
+from crawld.export.source import ExportRequest
 from crawld.store.changes import change
 from crawld.store.changes.change import Change
 from crawld.store.mirror.rows import TABLES
@@ -24,13 +25,13 @@ def filled(mirror):
 
 
 def lines(path):
-    # Not splitlines(): a title may hold what Unicode takes for the end of a line.
+    # Not splitlines(): a title may contain a Unicode line separator.
     return [json.loads(line) for line in path.read_text().split("\n") if line]
 
 
-def test_lines_of_json(filled, tmp_path):
-    summary = export_records(filled.path, tmp_path / "out", "jsonl")
-    assert summary.written == {"pages": 2, "visits": 2, "changes": 2, "versions": 1}
+def test_json_lines(filled, tmp_path):
+    result = export_records(ExportRequest(filled.path, tmp_path / "out", filled.at), "jsonl")
+    assert result.written == {"pages": 2, "visits": 2, "changes": 2, "versions": 1}
     tables = {name: lines(tmp_path / f"out/{name}.jsonl") for name in TABLES}
     front, never = tables["pages"]
     assert (front["url"], front["title"], front["status"]) == (f"{H}/", AWKWARD, 200)
@@ -42,8 +43,8 @@ def test_lines_of_json(filled, tmp_path):
     ]
 
 
-def test_comma_separated_values(filled, tmp_path):
-    export_records(filled.path, tmp_path / "out", "csv")
+def test_csv(filled, tmp_path):
+    export_records(ExportRequest(filled.path, tmp_path / "out", filled.at), "csv")
     with (tmp_path / "out/pages.csv").open(newline="") as file:
         rows = list(csv.DictReader(file))
     assert [row["title"] for row in rows] == [AWKWARD, ""]
@@ -52,15 +53,19 @@ def test_comma_separated_values(filled, tmp_path):
 
 def test_one_table_in_one_file_and_since(filled, tmp_path):
     out = tmp_path / "v.jsonl"
-    export_records(filled.path, out, "jsonl", table="visits", since=filled.at)
+    export_records(
+        ExportRequest(filled.path, out, filled.at, since=filled.at, table="visits"), "jsonl"
+    )
     assert [row["outcome"] for row in lines(out)] == ["not_modified"]
 
 
 def test_refusals(filled, tmp_path):
-    with pytest.raises(OperatorError, match="no table"):
-        export_records(filled.path, tmp_path / "x", "csv", table="secrets")
+    with pytest.raises(OperatorError, match="unknown table"):
+        export_records(
+            ExportRequest(filled.path, tmp_path / "x", filled.at, table="secrets"), "csv"
+        )
     (tmp_path / "kept").mkdir()
     with pytest.raises(OperatorError, match="exists"):
-        export_records(filled.path, tmp_path / "kept", "csv")
+        export_records(ExportRequest(filled.path, tmp_path / "kept", filled.at), "csv")
     with pytest.raises(OperatorError, match="cannot be written"):
-        export_records(filled.path, tmp_path / "none/out", "csv")
+        export_records(ExportRequest(filled.path, tmp_path / "none/out", filled.at), "csv")

@@ -4,6 +4,7 @@ import pytest
 
 from crawld.core.page import Outcome
 from crawld.errors import DatabaseInUseError, OperatorError
+from crawld.export.source import ExportRequest
 from crawld.export.static import export_static
 from crawld.store.mirror.export_manifest import Manifest
 from crawld.store.versions import purge
@@ -17,14 +18,14 @@ def out(tmp_path):
 
 
 def export(mirror, out, **options):
-    return export_static(mirror.path, out, now=mirror.at, **options)
+    return export_static(ExportRequest(mirror.path, out, mirror.at, **options))
 
 
 def text(out, path):
     return (out / "h.example" / path).read_text()
 
 
-def test_links_are_relative_where_the_page_is_there_and_original_where_not(mirror, out):
+def test_links_are_relative_to_exported_pages_and_original_to_others(mirror, out):
     mirror.page(
         f"{H}/",
         b'<a href="/d/b#s">b</a><a href="/none">n</a><a href="https://other.example/x">o</a>',
@@ -50,7 +51,7 @@ def test_requisites_and_styles(mirror, out):
     assert (out / "h.example/i.png").read_bytes() == b"\x89PNG"
 
 
-def test_what_has_not_changed_is_not_written_again(mirror, out):
+def test_unchanged_pages_are_not_written_again(mirror, out):
     for name in "abc":
         mirror.page(f"{H}/{name}", name.encode())
     export(mirror, out)
@@ -63,7 +64,7 @@ def test_what_has_not_changed_is_not_written_again(mirror, out):
     assert export(mirror, out).written == {"pages": 0, "redirects": 0}
 
 
-def test_whoever_wanted_a_page_is_written_again_when_it_appears(mirror, out):
+def test_a_page_that_links_to_a_new_page_is_written_again(mirror, out):
     mirror.page(f"{H}/", b'<a href="/late">l</a>')
     mirror.page(f"{H}/late")
     export(mirror, out)
@@ -73,7 +74,7 @@ def test_whoever_wanted_a_page_is_written_again_when_it_appears(mirror, out):
     assert 'href="late.html"' in text(out, "index.html")
 
 
-def test_redirects_lead_on_and_images_are_linked_past_them(mirror, out):
+def test_pages_link_to_redirects_and_images_to_their_target(mirror, out):
     mirror.page(f"{H}/", b'<a href="/old">o</a><img src="/old.png">')
     mirror.page(f"{H}/new", b"new")
     mirror.page(f"{H}/new.png", b"\x89PNG", content_type="image/png")
@@ -86,7 +87,7 @@ def test_redirects_lead_on_and_images_are_linked_past_them(mirror, out):
     assert 'content="0; url=https://other.example/"' in text(out, "away.html")
 
 
-def test_names_that_clash_are_parted_and_stay(mirror, out):
+def test_colliding_names_get_different_paths_that_stay(mirror, out):
     for path in ("/a", "/A", "/a.html", "/x", "/x/", "/x/y"):
         mirror.page(f"{H}{path}", path.encode())
     export(mirror, out)
@@ -98,7 +99,7 @@ def test_names_that_clash_are_parted_and_stay(mirror, out):
     assert files[b"/A"].read_bytes() == b"/A"
 
 
-def test_a_page_that_was_taken_down_leaves_a_note_without_its_address(mirror, out):
+def test_a_purged_page_becomes_a_note_without_its_url(mirror, out):
     mirror.page(f"{H}/secret", b"secret")
     mirror.page(f"{H}/", b"front")
     export(mirror, out)
@@ -108,7 +109,7 @@ def test_a_page_that_was_taken_down_leaves_a_note_without_its_address(mirror, ou
     assert "removed" not in export(mirror, out).written
 
 
-def test_a_charset_that_only_the_header_named_is_named_by_the_file(mirror, out):
+def test_a_charset_from_the_header_is_declared_in_the_file(mirror, out):
     mirror.page(f"{H}/", "<p>Łódź".encode("iso-8859-2"), charset="iso8859-2")
     export(mirror, out)
     assert (out / "h.example/index.html").read_bytes() == "<p>Łódź".encode("utf-8-sig")
@@ -121,7 +122,7 @@ def test_since_leaves_older_copies_out(mirror, out):
     assert not (out / "h.example/old.html").exists()
 
 
-def test_many_pages_go_through_presses_of_their_own(mirror, out):
+def test_many_pages_are_written_by_several_processes(mirror, out):
     links = "".join(f'<a href="/{n}">{n}</a>' for n in range(400)).encode()
     for number in range(400):
         mirror.page(f"{H}/{number}", b"%d %s" % (number, links))
@@ -130,13 +131,13 @@ def test_many_pages_go_through_presses_of_their_own(mirror, out):
     assert list(out.rglob(".crawld-partial*")) == []
 
 
-def test_nothing_is_left_of_exports_that_were_killed(mirror, out):
+def test_temporary_files_of_killed_exports_are_deleted(mirror, out):
     mirror.page(f"{H}/a", b"<title>A</title>")
-    export_static(mirror.path, out, now=mirror.at)
-    left = out / ".crawld/room-of-a-killed-one"
-    left.mkdir()
-    (left / ".crawld-partial-1").write_bytes(b"half")
-    export_static(mirror.path, out, now=mirror.at)
+    export_static(ExportRequest(mirror.path, out, mirror.at))
+    old = out / ".crawld/room-of-a-killed-one"
+    old.mkdir()
+    (old / ".crawld-partial-1").write_bytes(b"half")
+    export_static(ExportRequest(mirror.path, out, mirror.at))
     assert sorted(each.name for each in (out / ".crawld").iterdir()) == ["lock", "manifest.db"]
 
 
@@ -146,10 +147,10 @@ def test_a_damaged_copy_is_left_out_and_named(mirror, out):
     assert export(mirror, out).unreadable == [f"{H}/"]
 
 
-def test_a_directory_with_something_else_in_it_is_refused(mirror, out):
+def test_a_directory_with_other_files_is_refused(mirror, out):
     out.mkdir()
     (out / "photo.jpg").write_text("")
-    with pytest.raises(OperatorError, match="something else"):
+    with pytest.raises(OperatorError, match="not a static export"):
         export(mirror, out)
 
 

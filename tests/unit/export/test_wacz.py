@@ -8,17 +8,18 @@ import pytest
 from warcio.archiveiterator import ArchiveIterator
 
 from crawld.core.page import Outcome
+from crawld.export.source import ExportRequest
 from crawld.export.wacz import export_wacz, surt
 
 H = "http://h.example"
 
 
-def test_what_is_inside(mirror, tmp_path):
+def test_the_files_of_the_package(mirror, tmp_path):
     mirror.page(f"{H}/b", b"<title>B</title>", title="B")
     mirror.page(f"{H}/a", b"<title>A</title>", title="A")
     mirror.visit(f"{H}/a", Outcome.NOT_MODIFIED, status=304)
     mirror.page(f"{H}/i.png", b"\x89PNG", content_type="image/png")
-    export_wacz(mirror.path, tmp_path / "m.wacz", now=mirror.at, title="Mine")
+    export_wacz(ExportRequest(mirror.path, tmp_path / "m.wacz", mirror.at, title="Mine"))
     with zipfile.ZipFile(tmp_path / "m.wacz") as archive:
         package = json.loads(archive.read("datapackage.json"))
         assert package["title"] == "Mine"
@@ -46,10 +47,10 @@ def test_what_is_inside(mirror, tmp_path):
         assert [page.get("title") for page in pages] == ["Pages", "B", "A"]
 
 
-def test_the_directory_says_that_something_stands_in_front_of_each_file(mirror, tmp_path):
-    """ReplayWeb.page believes it where it says that there is nothing."""
+def test_the_directory_has_an_extra_field_where_the_file_has_one(mirror, tmp_path):
+    """ReplayWeb.page reads the length of the local extra field from the directory."""
     mirror.page(f"{H}/a", b"<title>A</title>")
-    export_wacz(mirror.path, tmp_path / "m.wacz", now=mirror.at)
+    export_wacz(ExportRequest(mirror.path, tmp_path / "m.wacz", mirror.at))
     content = (tmp_path / "m.wacz").read_bytes()
     with zipfile.ZipFile(io.BytesIO(content)) as archive:
         for member in archive.infolist():

@@ -29,31 +29,31 @@ def test_every_form_of_a_file(form):
     assert blocks(data) == list(BLOCKS)
 
 
-@pytest.mark.parametrize("packed", [True, False])
-def test_reading_begins_again_at_an_offset(packed):
+@pytest.mark.parametrize("compressed", [True, False])
+def test_reading_can_start_at_an_offset(compressed):
     data = b"".join(written(*BLOCKS))
-    data = data if packed else gzip.decompress(data)
+    data = data if compressed else gzip.decompress(data)
     for number, found in enumerate(read_warc(io.BytesIO(data))):
         assert found.offset is not None
         assert blocks(data, found.offset) == list(BLOCKS[number:])
 
 
-def test_inside_one_member_there_is_no_offset_but_the_first():
+def test_only_the_first_record_of_a_gzip_member_has_an_offset():
     data = gzip.compress(gzip.decompress(b"".join(written(*BLOCKS))))
     assert [each.offset for each in read_warc(io.BytesIO(data))] == [0, None, None, None]
 
 
-def test_a_long_block_is_passed_over():
+def test_a_long_block_is_skipped():
     data = b"".join(written(b"x" * (MAX_BLOCK_BYTES + 1), b"after"))
     assert blocks(data) == [None, b"after"]
 
 
 @pytest.mark.parametrize("cut", [1, 40, 200])
-def test_a_file_that_is_cut_off_gives_what_came_before(cut):
+def test_a_truncated_file_gives_the_records_before(cut):
     first, second = written(b"one", bytes(range(256)) * 4)
     found = read_warc(io.BytesIO(first + second[:cut]))
     assert next(found).block == b"one"
-    with pytest.raises(DamagedArchiveError, match="cut off"):
+    with pytest.raises(DamagedArchiveError, match="truncated"):
         next(found)
 
 
@@ -73,17 +73,17 @@ def test_a_file_that_is_cut_off_gives_what_came_before(cut):
         b"\x1f\x8b" + b"junk" * 10,
     ],
 )
-def test_what_is_no_warc_or_made_to_harm(data):
+def test_malformed_or_malicious_data_is_damage(data):
     with pytest.raises(DamagedArchiveError):
         blocks(data)
 
 
-def test_an_empty_file_holds_nothing():
+def test_an_empty_file_has_no_records():
     assert blocks(b"") == []
 
 
 @given(st.binary(max_size=2000))
-def test_any_bytes_end_well(data):
+def test_any_bytes_give_records_or_damage(data):
     for form in (data, gzip.compress(data), b"WARC/1.0\r\n" + data):
         try:
             blocks(form)

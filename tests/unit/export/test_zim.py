@@ -4,6 +4,7 @@ from libzim.search import Query, Searcher
 
 from crawld.core.page import Outcome
 from crawld.errors import OperatorError
+from crawld.export.source import ExportRequest
 from crawld.export.zim import export_zim, icon
 
 H = "http://h.example"
@@ -11,8 +12,8 @@ H = "http://h.example"
 
 def export(mirror, tmp_path, **options):
     path = tmp_path / "m.zim"
-    summary = export_zim(mirror.path, path, now=mirror.at, **options)
-    return summary, Archive(path)
+    result = export_zim(ExportRequest(mirror.path, path, mirror.at, **options))
+    return result, Archive(path)
 
 
 def content(archive, path):
@@ -32,8 +33,8 @@ def test_pages_files_redirects_and_metadata(mirror, tmp_path):
     mirror.page(f"{H}/i.png", b"\x89PNG", content_type="image/png")
     mirror.move(f"{H}/old", f"{H}/a?b=1")
     mirror.move(f"{H}/away", "https://other.example/")
-    summary, archive = export(mirror, tmp_path)
-    assert summary.written == {"pages": 3, "files": 1, "redirects": 1}
+    result, archive = export(mirror, tmp_path)
+    assert result.written == {"pages": 3, "files": 1, "redirects": 1}
     assert archive.check()
     assert content(archive, "h.example/") == (
         '<html lang="pl-PL"><a href="a%3Fb=1">x</a><a href="old">o</a><img src="i.png">'
@@ -66,11 +67,11 @@ def test_urls_that_share_a_name(mirror, tmp_path):
     assert content(archive, "h.example/" + tls.split('"')[1].removeprefix("./")) == "tls"
 
 
-def test_nothing_to_write(mirror, tmp_path):
-    with pytest.raises(OperatorError, match="nothing"):
+def test_a_mirror_without_pages_is_refused(mirror, tmp_path):
+    with pytest.raises(OperatorError, match="no pages"):
         export(mirror, tmp_path)
     mirror.page(f"{H}/i.png", b"\x89PNG", content_type="image/png")
-    with pytest.raises(OperatorError, match="no page to start from"):
+    with pytest.raises(OperatorError, match="no HTML page"):
         export(mirror, tmp_path)
     assert sorted(path.name for path in tmp_path.glob("*zim*")) == []
 

@@ -1,0 +1,37 @@
+"""The connection and the output of one `crawlctl` command."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TypeVar
+
+from pydantic import TypeAdapter
+from rich.console import RenderableType
+
+from crawld.cli.client import Client
+from crawld.cli.output import console
+from crawld.daemon.api.schemas.status import Done
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """The first argument of every command: the client, and whether to print JSON."""
+
+    client: Client
+    as_json: bool
+
+    def show(self, body: bytes, kind: type[T], render: Callable[[T], RenderableType]) -> T:
+        """Print a response body as JSON or rendered; return the parsed value."""
+        value = TypeAdapter(kind).validate_json(body)
+        if self.as_json:
+            print(body.decode())
+        else:
+            console().print(render(value))
+        return value
+
+    def show_done(self, body: bytes) -> None:
+        """Print what a command did."""
+        self.show(body, Done, lambda done: done.done)
