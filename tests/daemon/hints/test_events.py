@@ -13,6 +13,13 @@ from tests.daemon.hints.test_documents import lay, sources, told, visited
 from tests.daemon.whole_daemon import PATIENCE_S, until
 
 
+@pytest.fixture(autouse=True)
+def _short_pauses(monkeypatch):
+    """Let a broken stream be connected again, and what it said be delivered, within 0.1 s."""
+    monkeypatch.setattr("crawld.daemon.hints.events.RECONNECT_S", 0.1)
+    monkeypatch.setattr("crawld.daemon.hints.events.BATCH_S", 0.1)
+
+
 @pytest.fixture
 async def wire(nursery):
     """A server of events."""
@@ -36,16 +43,15 @@ def listening(desk, wire, daemon):
 
 
 @pytest.fixture
-def edit(desk, mirror):
+def edit(desk, mirror, wall):
     """Return a function that makes a piece: an edit of a page after its visit."""
 
     def after_visits(number, path):
         async def said():
             await until(lambda: {"/a", "/b"} <= visited(mirror), what="visits")
-            (visited_at,) = mirror.rows("SELECT max(last_visit_at) FROM page")[0]
             # Streams tell whole seconds.
-            await until(lambda: time.time() > visited_at + 2.0)
-            return event(number, path, desk.origin)
+            wall.shift_s += 2.0
+            return event(number, path, desk.origin, at=wall())
 
         return said
 
@@ -58,8 +64,8 @@ def stream(mirror):
     return rows[0] if rows else (None, None)
 
 
-async def test_a_change_is_heard_as_it_happens(desk, listening, mirror, edit):
-    began_at = time.time()
+async def test_a_change_is_heard_as_it_happens(desk, listening, mirror, wall, edit):
+    began_at = wall()
     other = event(8, "/a", "http://elsewhere.test")
     unknown = event(9, "/none", desk.origin)
     junk = [framed(10, ["no", "event"]), b"data: {\n\n", b"id: [11]\ndata: \xff\n\n", canary(12)]
@@ -68,7 +74,7 @@ async def test_a_change_is_heard_as_it_happens(desk, listening, mirror, edit):
     await until(lambda: stream(mirror)[0] == "[12]", what="cursor")
     assert told(mirror) == {"/a"}
     assert sources(mirror)["event_stream"] == (0, 0, 1, None)
-    assert began_at - 1.0 <= stream(mirror)[1] + DISORDER_S <= time.time()
+    assert began_at - 1.0 <= stream(mirror)[1] + DISORDER_S <= wall()
 
 
 async def test_after_a_break_it_goes_on_behind_the_last_id(listening, wire, mirror, edit):
@@ -169,13 +175,13 @@ async def test_what_is_no_stream_is_left_alone(listening, mirror, step, trouble,
     assert paused_s == pytest.approx(pause_s, abs=30.0)
 
 
-async def test_a_flood_is_told_in_full(desk, listening, mirror, edit):
+async def test_a_flood_is_told_in_full(desk, listening, mirror, wall, edit):
     count, paths = 20_000, ["/a", "/b", "/none", "/nothing"]
 
     async def flood():
         await edit(0, "/a")()
         numbers = range(count)
-        return b"".join(event(each, paths[each % 4], desk.origin) for each in numbers)
+        return b"".join(event(each, paths[each % 4], desk.origin, at=wall()) for each in numbers)
 
     await listening(saying(flood))
     await until(lambda: stream(mirror)[0] == f"[{count - 1}]", what="the end of the flood")
