@@ -1,1 +1,1 @@
-"""What the operator wrote: one TOML file, read, checked and turned into values of `core/`."""
+"""Reads and checks the config file."""

@@ -1,11 +1,11 @@
-"""What no single key can tell: whether the whole config makes sense together.
+"""Checks the config as a whole: what no single key can show.
 
-A finding is a value with the path of the key it is about, so that the caller can add the line. A
-refusal stops the config as a whole; a warning does not. All findings are collected: an operator
-should not have to run the check once per mistake.
+An issue is a value with the path of its key, so that the caller can add the line. A fatal issue
+refuses the config; a warning does not. All issues are collected, so that an operator need not run
+the check once per mistake.
 
-What is read: every line of a `seeds_file` (its hosts are the scope), the first
-`TITLES_CHECKED` of a `titles_file` (its host is known from `title_url`), each `headers_file`.
+Files that are read: every line of a `seeds_file` (its hosts define the scope), the first
+`TITLES_CHECKED` lines of a `titles_file` (`title_url` shows its host), each `headers_file`.
 """
 
 from __future__ import annotations
@@ -26,26 +26,26 @@ from crawld.core.url import parse
 from crawld.errors import ConfigError
 
 TITLES_CHECKED = 10_000
-"""Lines of a `titles_file` read to check a config; the crawl reads them all."""
+"""Lines of a `titles_file` read for the check; the crawl reads them all."""
 
 MAX_SHOWN = 5
-"""Findings of one kind shown for one file; the others are counted."""
+"""Issues of one kind shown per file; the others are only counted."""
 
 MAX_SOCKET_PATH_BYTES = 107
-"""`sun_path` of Linux holds 108 bytes, the last of them zero."""
+"""`sun_path` of Linux has 108 bytes, including the final zero."""
 
 SHORT_DELAY_S = 1.0
-"""Below this a delay towards someone else's host deserves a warning."""
+"""A shorter delay for someone else's host gives a warning, seconds."""
 
 
 @dataclass(frozen=True, slots=True)
 class ConfigIssue:
-    """One remark on a config.
+    """One problem in a config.
 
     Attributes:
-        path: the key it is about.
-        message: what is wrong and what to do about it.
-        fatal: whether the config is refused for it.
+        path: its key.
+        message: what is wrong and how to fix it.
+        fatal: whether the config is refused.
     """
 
     path: KeyPath
@@ -55,7 +55,13 @@ class ConfigIssue:
 
 @dataclass(slots=True)
 class SiteSeeds:
-    """What the seeds of one site came to."""
+    """Summary of the seeds of one site.
+
+    Attributes:
+        hosts: their hosts.
+        count: usable seeds.
+        is_complete: whether all lines of its files were read.
+    """
 
     hosts: set[str] = field(default_factory=set)
     count: int = 0
@@ -63,11 +69,11 @@ class SiteSeeds:
 
 
 def check_config(config: Config) -> tuple[list[ConfigIssue], dict[str, SiteSeeds]]:
-    """Return every finding, and what the seeds of each site came to, by its name."""
+    """Return all issues, and a summary of the seeds of each site by its name."""
     findings = [*_check_daemon(config), *_check_names(config)]
     totals: dict[str, SiteSeeds] = {}
     if len({site.name for site in config.sites}) < len(config.sites):
-        return findings, totals  # what follows tells sites apart by their names
+        return findings, totals  # the checks below need distinct names
     for index, site in enumerate(config.sites):
         total = totals[site.name] = SiteSeeds()
         findings += _check_seeds(index, site, total)
@@ -75,17 +81,17 @@ def check_config(config: Config) -> tuple[list[ConfigIssue], dict[str, SiteSeeds
     findings += _check_politeness(config, totals)
     findings += _check_contact(config, totals)
     if not config.sites:
-        findings.append(ConfigIssue((), "no [[site]] yet: nothing to mirror", fatal=False))
+        findings.append(ConfigIssue((), "there is no [[site]]: nothing to mirror", fatal=False))
     return findings, totals
 
 
 def _check_daemon(config: Config) -> Iterator[ConfigIssue]:
     socket, group = config.daemon.socket, config.daemon.socket_group
     if socket is not None and len(bytes(socket)) > MAX_SOCKET_PATH_BYTES:
-        message = f"is longer than the {MAX_SOCKET_PATH_BYTES} bytes a socket path may have"
+        message = f"is longer than {MAX_SOCKET_PATH_BYTES} bytes, the limit of a socket path"
         yield ConfigIssue(("daemon", "socket"), f"daemon.socket {message}; choose a shorter one")
     if group is not None and not _group_exists(group):
-        message = f"daemon.socket_group: there is no group {group!r} here; create it or unset it"
+        message = f"daemon.socket_group: there is no group {group!r}; create it or unset the key"
         yield ConfigIssue(("daemon", "socket_group"), message)
 
 
@@ -113,7 +119,7 @@ def _check_seeds(index: int, site: SiteConfig, total: SiteSeeds) -> Iterator[Con
         if path is not None:
             yield from _check_file(("site", index, key), site, rules, total)
     if not total.count:
-        yield ConfigIssue(("site", index), f'site "{site.name}" has not one usable seed')
+        yield ConfigIssue(("site", index), f'site "{site.name}" has no usable seed')
 
 
 def _check_listed(
@@ -129,8 +135,8 @@ def _check_listed(
         total.count += 1
         total.hosts.add(parse(seed.url).host)
         if reason := rules.refusal(seed.url, ANY_HOST, 0):
-            message = f'site "{site.name}": seed {seed.url} lies outside its own scope ({reason})'
-            yield ConfigIssue(path, f"{message}; mend the rule or drop the seed")
+            message = f'site "{site.name}": seed {seed.url} is outside the site\'s scope ({reason})'
+            yield ConfigIssue(path, f"{message}; fix the rule or remove the seed")
         if seed.url in known:
             yield ConfigIssue(
                 path, f'site "{site.name}": seed {seed.url} is listed twice', fatal=False
@@ -154,10 +160,10 @@ def _check_file(
                 bad += 1
                 if bad <= MAX_SHOWN:
                     place = f"{seed.source}, line {seed.line}"
-                    yield ConfigIssue(path, f"{place}: {seed.reason}; left out", fatal=False)
+                    yield ConfigIssue(path, f"{place}: {seed.reason}; skipped", fatal=False)
                 continue
             total.count += 1
-            # Origins are few where lines are many: only they are taken apart, at the end.
+            # Many lines have few origins: only these are parsed, at the end.
             origins.add(seed.url[: seed.url.index("/", 8) + 1])
             outside += rules.refusal(seed.url, ANY_HOST, 0) is not None
     except ConfigError as error:
@@ -165,10 +171,10 @@ def _check_file(
     total.hosts.update(parse(origin).host for origin in origins)
     total.is_complete &= lines != limit
     if bad > MAX_SHOWN:
-        yield ConfigIssue(path, f"{key}: {bad - MAX_SHOWN} more bad lines; left out", fatal=False)
+        yield ConfigIssue(path, f"{key}: {bad - MAX_SHOWN} more bad lines; skipped", fatal=False)
     if outside:
-        message = f"{key}: {outside} of {lines} lines lie outside the site's own scope"
-        yield ConfigIssue(path, f"{message}; left out", fatal=False)
+        message = f"{key}: {outside} of {lines} lines are outside the site's scope"
+        yield ConfigIssue(path, f"{message}; skipped", fatal=False)
 
 
 def _check_headers(index: int, site: SiteConfig) -> Iterator[ConfigIssue]:
@@ -186,7 +192,7 @@ def _check_headers(index: int, site: SiteConfig) -> Iterator[ConfigIssue]:
 
 
 def _check_politeness(config: Config, totals: dict[str, SiteSeeds]) -> Iterator[ConfigIssue]:
-    """One host has one politeness, whichever of its sites a page belongs to."""
+    """Report hosts that several sites share but with different politeness."""
     claims: dict[str, tuple[SiteConfig, object]] = {}
     clashes: set[tuple[str, str]] = set()
     for index, site in enumerate(config.sites):
@@ -196,9 +202,9 @@ def _check_politeness(config: Config, totals: dict[str, SiteSeeds]) -> Iterator[
             pair = (first.name, site.name)
             if other != politeness and pair not in clashes:
                 clashes.add(pair)
-                message = f'sites "{pair[0]}" and "{pair[1]}" both have {host} but treat it'
+                message = f'sites "{pair[0]}" and "{pair[1]}" both have {host},'
                 hint = "give both the same host_delay_s, quiet_hours and timezone"
-                yield ConfigIssue(("site", index), f"{message} differently; {hint}")
+                yield ConfigIssue(("site", index), f"{message} with different politeness; {hint}")
 
 
 def _politeness(config: Config, site: SiteConfig) -> object:
@@ -215,11 +221,13 @@ def _check_contact(config: Config, totals: dict[str, SiteSeeds]) -> Iterator[Con
         if public is None:
             continue
         if config.daemon.contact is None:
-            message = f"{public} is a public host, so its operator must be able to reach you"
+            message = f"{public} is a public host, and its operator must be able to reach you"
             hint = 'set [daemon] contact = "you@example.org" (or --contact)'
             yield ConfigIssue(("daemon",), f"{message}; {hint}")
             return
         delay_s = config.politeness.host_delay_s if site.host_delay_s is None else site.host_delay_s
         if delay_s < SHORT_DELAY_S:
-            message = f'site "{site.name}": {delay_s:g} s between requests to {public} is little'
-            yield ConfigIssue(("site", index), f"{message}; make sure it agrees", fatal=False)
+            message = f'site "{site.name}": {delay_s:g} s between requests to {public} is short'
+            yield ConfigIssue(
+                ("site", index), f"{message}; make sure that its operator agrees", fatal=False
+            )

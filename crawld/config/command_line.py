@@ -1,8 +1,8 @@
-"""A config without a file: what `crawld mirror URL...` means.
+"""The config of `crawld mirror URL...`, which has no config file.
 
-All URLs are one site, named after the host of the first, so that the same command finds the same
-site again in the database. A loopback or private address that the operator typed as a literal is
-allowed, for that host alone: a link to any other private address stays refused.
+All URLs are one site, named after the host of the first, so that the same command finds the site
+again in the database. A loopback or private address typed as a literal is allowed, for that host
+only: links to other private addresses are refused.
 """
 
 from __future__ import annotations
@@ -36,20 +36,20 @@ def from_command_line(
     """Return the config of a mirror.
 
     Args:
-        urls: what to start from; each host becomes part of the scope.
+        urls: where to start; the host of each belongs to the scope.
         db: the database.
-        contact: the operator's e-mail or web address; a must for public hosts.
-        delay_s: rest between two requests to one host, seconds.
+        contact: the operator's e-mail or web address; required for public hosts.
+        delay_s: delay between two requests to one host, seconds.
         depth: links followed from the URLs.
-        max_pages: most pages admitted; None for no limit.
+        max_pages: most pages admitted; None: no limit.
         allow_private: whether every private address may be fetched.
         requisites: whether images, styles, scripts and fonts are mirrored too.
-        requisite_hosts: further hosts to load them from.
-        socket: the control socket; None puts it beside the database.
+        requisite_hosts: further hosts to load requisites from.
+        socket: the control socket; None: beside the database.
 
     Raises:
-        InvalidUrlError: one of the URLs is none.
-        ConfigError: an argument is out of its range, or a public host comes without a contact.
+        InvalidUrlError: one of the URLs is not valid.
+        ConfigError: an argument is out of range, or a public host has no contact.
     """
     if not urls:
         raise ConfigError("no URL to mirror", hint="crawld mirror https://example.org/")
@@ -79,7 +79,7 @@ def from_command_line(
 
 
 def default_site_name(host: str) -> str:
-    """Return what the site of a host is called where nobody gave it a name."""
+    """Return the name of the site of a host that has no name in a config."""
     return re.sub(r"[^A-Za-z0-9.-]+", "-", host).strip("-.")[:64] or "site"
 
 

@@ -1,6 +1,6 @@
-"""From what the operator wrote to the values `core/` and `net/` work with.
+"""Derives the values of `core/` and `net/` from the config.
 
-Nothing is stored: each function can be called again after a reload.
+Nothing is stored: call the functions again after a reload.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ def site_scope(site: SiteConfig, seed_hosts: Iterable[str]) -> Scope:
     """Return the scope of a site.
 
     Args:
-        site: the site.
-        seed_hosts: the hosts of its seeds (`Loaded.seeds`); those of `hosts` come on top.
+        site: its config.
+        seed_hosts: the hosts of its seeds (`LoadedConfig.seeds`); `hosts` of the config are added.
     """
     return Scope(
         include=_rules(site.include),
@@ -43,12 +43,12 @@ def site_scope(site: SiteConfig, seed_hosts: Iterable[str]) -> Scope:
 
 
 def delay_rules(config: Config, site: SiteConfig, now: float) -> DelayRules:
-    """Return how long the hosts of a site are left alone.
+    """Return the delays and quiet hours for the hosts of a site.
 
     Args:
-        config: for the defaults.
-        site: whose own settings come first.
-        now: Unix seconds; decides between summer and winter time, so ask again once an hour.
+        config: has the defaults.
+        site: overrides them.
+        now: Unix seconds; selects summer or winter time, so call again every hour.
     """
     own, general = site, config.politeness
     quiet = general.quiet_hours if own.quiet_hours is None else own.quiet_hours
@@ -62,7 +62,7 @@ def delay_rules(config: Config, site: SiteConfig, now: float) -> DelayRules:
 
 
 def utc_offset_s(zone: str, now: float) -> int:
-    """Return local time minus UTC in a time zone at an instant, seconds."""
+    """Return local time minus UTC in a time zone at a time, seconds."""
     if zone == "UTC":
         return 0
     offset = datetime.fromtimestamp(now, UTC).astimezone(ZoneInfo(zone)).utcoffset()
@@ -70,7 +70,7 @@ def utc_offset_s(zone: str, now: float) -> int:
 
 
 def trap_limits(config: Config) -> TrapLimits:
-    """Return where a URL stops to be plausible."""
+    """Return the limits of plausible URLs."""
     frontier = config.frontier
     return TrapLimits(
         max_url_length=frontier.max_url_length,
@@ -84,18 +84,18 @@ def trap_limits(config: Config) -> TrapLimits:
 
 
 def importance_rules(site: SiteConfig) -> tuple[tuple[Scope, float], ...]:
-    """Return the weights of a site in order, for `importance`."""
+    """Return the weights of a site, in order, for `importance`."""
     return tuple(
         (url_scope(include=(weight.pattern,)), weight.importance) for weight in site.weights
     )
 
 
 ANY_HOST = "any"
-"""Stands for every host in scopes made by `url_scope`."""
+"""Stands for every host in the scopes of `url_scope`."""
 
 
 def url_scope(*, include: Iterable[str] = (), exclude: Iterable[str] = ()) -> Scope:
-    """Return a scope that judges the URL alone, whatever its host (asked as `ANY_HOST`)."""
+    """Return a scope that judges URLs whatever their host (pass `ANY_HOST`)."""
     return Scope(include=_rules(include), exclude=_rules(exclude), hosts=frozenset({ANY_HOST}))
 
 
@@ -117,21 +117,21 @@ def wants_content_type(site: SiteConfig, media_type: str) -> bool:
 
 
 def matches_media_type(media_type: str, wanted: Iterable[str]) -> bool:
-    """Whether a media type (no parameters, any case) is one of those wanted, as `image/*`."""
+    """Whether a media type (no parameters, any case) matches a pattern such as `image/*`."""
     lowered = media_type.lower()
     return any(fnmatch.fnmatchcase(lowered, each) for each in wanted)
 
 
 def allows_private(site: SiteConfig, host: str) -> bool:
-    """Whether private and loopback addresses may be connected to under a host name of the site."""
+    """Whether a host of the site may have a private or loopback address."""
     return site.allow_private or host in site.allow_private_hosts
 
 
 def is_public_host(config: Config, host: str) -> bool:
-    """Whether a host is someone else's, as far as its name tells.
+    """Whether a host belongs to someone else, as far as its name shows.
 
-    Private are: non-global address literals, `localhost` and names below it, and names that
-    `[dns] hosts` gives only such addresses.
+    Private are non-global address literals, `localhost` and names below it, and names for which
+    `[dns] hosts` has only such addresses.
     """
     if host == "localhost" or host.endswith(".localhost"):
         return False

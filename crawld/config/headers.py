@@ -1,11 +1,11 @@
-"""Request headers and passwords of a site, kept in a file of their own.
+"""Reads the `headers_file` of a site: request headers and passwords.
 
     # lines `Name: value`; this one becomes `Authorization: Basic ...`
     Basic-Auth: reader:correct horse
     X-Api-Key: 3f9a
 
-The file holds secrets: it should be readable by its owner alone (a warning otherwise), and no value
-of it is ever part of a message, a log line or a `repr`.
+The file holds secrets: only its owner should be able to read it (a warning otherwise), and no value
+is ever part of a message, a log line or a `repr`.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ RESERVED = frozenset(
         *("if-modified-since", "if-unmodified-since"),
     }
 )
-"""Headers that crawld sets itself; another value would break framing, storage or honesty."""
+"""Headers that crawld sets itself; other values would break framing, storage or honesty."""
 
 
 @dataclass(frozen=True, slots=True)
 class SiteHeaders:
-    """Headers to send with every request of one site, to its own hosts only."""
+    """Headers to send with every request of one site, only to the site's own hosts."""
 
     pairs: tuple[tuple[str, str], ...] = field(default=(), repr=False)
     warnings: tuple[str, ...] = ()
@@ -46,17 +46,19 @@ def read_headers(path: Path) -> SiteHeaders:
     """Return the headers of a `headers_file`.
 
     Raises:
-        ConfigError: the file cannot be read or a line is no header; names the line, not its value.
+        ConfigError: the file cannot be read, or a line is not a header; never shows values.
     """
     try:
         status = path.stat()
         if not stat.S_ISREG(status.st_mode) or status.st_size > MAX_BYTES:
-            raise ConfigError(f"headers_file: {path} is no text file of at most {MAX_BYTES} bytes")
+            raise ConfigError(
+                f"headers_file: {path} is not a text file of at most {MAX_BYTES} bytes"
+            )
         text = path.read_text(encoding="utf-8-sig")
     except OSError as error:
         raise ConfigError(
             f"headers_file: cannot read {path}: {error.strerror}",
-            hint="the daemon's user must own it",
+            hint="the user of the daemon must own it",
         ) from None
     except UnicodeDecodeError:
         raise ConfigError(f"headers_file: {path} is not UTF-8 text") from None

@@ -1,4 +1,4 @@
-"""What a key of the config file is made of: default, meaning, unit, whether it needs a restart."""
+"""A key of the config file: default, meaning, unit, and whether it needs a restart."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ MIB = 1 << 20
 
 
 def key(default: _T, meaning: str, *, unit: str = "", restart: bool = False) -> _T:
-    """Return a pydantic field with crawld's own marks (unit, restart) beside its description."""
+    """Return a pydantic field with crawld's own marks (unit, restart) in `json_schema_extra`."""
     return Field(
         default=default,
         description=meaning,

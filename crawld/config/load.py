@@ -1,8 +1,7 @@
-"""From a TOML file to a checked config, or to one error that names every mistake with its line.
+"""Loads a config file: a checked config, or one error that names every mistake with its line.
 
-All or nothing: a config that does not hold as a whole is refused as a whole, so that a reload never
-leaves half of it applied. Nothing here waits or opens a socket, but seed files are read through: a
-long one takes seconds, so a daemon calls `load` in a thread.
+A config with a mistake is refused as a whole, so that a reload never applies half of it. Seed files
+are read through: a long one takes seconds, so a daemon calls `load` in a thread.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ from crawld.config.site import SiteConfig, Weight
 from crawld.errors import ConfigError
 
 MAX_CONFIG_BYTES = 1 << 20
-"""Long lists belong into `seeds_file`; a larger config is a mistake."""
+"""Long lists belong in a `seeds_file`; a larger config is a mistake."""
 
 MAX_SHOWN = 20
 
@@ -37,9 +36,9 @@ TABLES: dict[str, type[BaseModel]] = {
     for name, field in Config.model_fields.items()
     if isinstance(field.annotation, type) and issubclass(field.annotation, BaseModel)
 }
-"""The tables of the file that stand once; `[[site]]` repeats."""
+"""The tables of the file that occur once; `[[site]]` repeats."""
 
-# What pydantic found, in the operator's words; `{ge}` and the like come from the error itself.
+# Messages for pydantic's error types; `{ge}` and the like come from the error itself.
 _MEANING = {
     "missing": "is missing",
     "float_type": "must be a number",
@@ -60,13 +59,13 @@ _MEANING = {
 
 @dataclass(frozen=True, slots=True)
 class LoadedConfig:
-    """A config that holds, and what was noticed on the way.
+    """A valid config.
 
     Attributes:
-        config: the config; paths in it are absolute, or relative to the working directory where
-            the config itself was.
-        warnings: remarks for the operator, each naming its line.
-        seeds: what the seeds of each site came to, by the site's name.
+        config: paths in it are absolute, or relative to the working directory if the path of the
+            config was.
+        warnings: for the operator, each with its line.
+        seeds: summary of the seeds of each site, by its name.
     """
 
     config: Config
@@ -78,7 +77,7 @@ def load(path: Path) -> LoadedConfig:
     """Read and check a config file.
 
     Raises:
-        ConfigError: it cannot be read, is no TOML, or does not hold; names every mistake found.
+        ConfigError: it cannot be read, is not TOML, or has mistakes; names all of them.
     """
     text = _read(path)
     try:
@@ -87,8 +86,8 @@ def load(path: Path) -> LoadedConfig:
         raise _syntax(path, text, str(error)) from None
     except (RecursionError, ValueError):
         raise ConfigError(
-            f"{path} is not valid TOML: a number without end, or brackets within brackets",
-            hint="mend that place",
+            f"{path} is not valid TOML: a number is too long, or brackets are nested too deep",
+            hint="fix that place",
         ) from None
     lines = key_lines(text)
     try:
@@ -110,7 +109,7 @@ def _read(path: Path) -> str:
         reason = error.strerror if isinstance(error, OSError) else error
         raise ConfigError(
             f"cannot read the config {path}: {reason}",
-            hint="`crawld init` writes one to start from",
+            hint="create one with `crawld init`",
         ) from None
     if len(data) > MAX_CONFIG_BYTES:
         raise ConfigError(
@@ -123,18 +122,18 @@ def _read(path: Path) -> str:
         line = data.count(b"\n", 0, error.start) + 1
         raise ConfigError(f"{path}, line {line}: not UTF-8 text", hint="save it as UTF-8") from None
     if not text.strip():
-        raise ConfigError(f"{path} is empty", hint="`crawld init` writes one to start from")
+        raise ConfigError(f"{path} is empty", hint="create one with `crawld init`")
     return text
 
 
 def _syntax(path: Path, text: str, reason: str) -> ConfigError:
     match = _AT.search(reason)
-    # What ends too early is wrong on the last line that holds something.
+    # An unexpected end is an error on the last line that is not empty.
     last = len(text.rstrip().splitlines())
     place = f"line {match[1]}, column {match[2]}" if match and match[1] else f"line {last}"
     return ConfigError(
         f"{path}, {place}: not valid TOML: {_AT.sub('', reason)}",
-        hint="mend that place; text values need quotes",
+        hint="fix that place; text values need quotes",
     )
 
 
@@ -180,7 +179,7 @@ def _shown(value: object) -> str:
 
 
 def _key_name(path: KeyPath, document: Mapping[str, object]) -> str:
-    """Return a key as an operator would say it: `[fetch] total_s`, `site "docs" seeds[2]`."""
+    """Return a key as operators write it: `[fetch] total_s`, `site "docs" seeds[2]`."""
     names, rest = [f"[{path[0]}]"], path[1:]
     if path[0] == "site" and rest and isinstance(rest[0], int):
         names, rest = [_site_name(document, rest[0])], rest[1:]
@@ -221,7 +220,7 @@ def _suggestion(path: KeyPath) -> str:
     for name, model in elsewhere.items():
         if wanted in model.model_fields:
             return f"; did you mean {wanted} of {'[[site]]' if name == 'site' else f'[{name}]'}?"
-    return f"; known are {', '.join(sorted(keys))}" if 0 < len(keys) <= 10 else ""
+    return f"; known keys: {', '.join(sorted(keys))}" if 0 < len(keys) <= 10 else ""
 
 
 def _keys(table: type[BaseModel]) -> list[str]:

@@ -1,8 +1,8 @@
-"""On which line of a TOML text each key stands: `tomllib` knows, but does not say.
+"""Finds the line of each key in a TOML text; `tomllib` knows it but does not tell.
 
-The text has been parsed by `tomllib` before, so the scanner below may trust it to be valid TOML and
-needs no errors of its own. It walks the tokens once and records the line of every table, key and
-array element under the same path that the parsed document has it: `("site", 0, "seeds", 2)`.
+`tomllib` has parsed the text before, so the scanner below relies on valid TOML and has no errors of
+its own. It walks the tokens once and records the line of every table, key and array element under
+its path in the parsed document: `("site", 0, "seeds", 2)`.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class _Token(NamedTuple):
 
 
 class _Scan:
-    """One pass over the tokens; `lines` is what it leaves."""
+    """One pass over the tokens; fills `lines`."""
 
     def __init__(self, text: str) -> None:
         self.lines: dict[KeyPath, int] = {}
@@ -57,7 +57,7 @@ class _Scan:
         return self._tokens[self._at]
 
     def _key(self) -> list[tuple[str, int]]:
-        """Read a dotted key; stops at the token that ends it."""
+        """Read a dotted key; stop at the token that ends it."""
         parts = []
         while (token := self._peek()).kind in ("string", "bare", "dot"):
             self._at += 1

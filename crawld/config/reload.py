@@ -1,7 +1,7 @@
-"""What a reload would change, and what of it only a restart can.
+"""Compares two configs: what a reload changes, and what needs a restart.
 
-The mark stands beside each key of the model (`restart=True`); here it is only read. Keys are named
-as in the file: `politeness.host_delay_s`, `site.docs.max_depth`, `site.docs` for one added or gone.
+Keys are named as in the file: `politeness.host_delay_s`, `site.docs.max_depth`, and `site.docs` for
+a site that was added or removed.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from crawld.config.model import Config
 
 
 def runtime_changes(old: Config, new: Config) -> list[str]:
-    """Return the changed keys that a running daemon can take over."""
+    """Return the changed keys that a running daemon can apply."""
     return [key for key, needs_restart in _changes(old, new) if not needs_restart]
 
 
 def restart_needed(old: Config, new: Config) -> list[str]:
-    """Return the changed keys that only a restart can take over; a reload is refused for any."""
+    """Return the changed keys that need a restart; any of them makes a reload fail."""
     return [key for key, needs_restart in _changes(old, new) if needs_restart]
 
 

@@ -1,12 +1,11 @@
-"""Where a site starts: seeds from the config, from a file of URLs, from a file of titles.
+"""Reads the seeds of a site: from the config, a file of URLs, a file of titles.
 
-Files are read line by line and never held: a list of all titles of a large wiki has millions. A
-line that is no seed is a value (`BadSeed`) with its place, so that one bad line neither hides the
-others nor stops a crawl.
+Files are read line by line and never held: a list of all titles of a large wiki has millions. A bad
+line is a value (`BadSeed`) with its position, so that it neither hides others nor stops a crawl.
 
-Titles become URLs by MediaWiki's rule (Manual:Page title): runs of spaces and underscores are one
-underscore, none at the ends; the case of the first letter is left as written, for not every wiki
-folds it; all but the unreserved characters and `;@$!*(),/~:` is percent-encoded as UTF-8.
+Titles become URLs by MediaWiki's rule (Manual:Page title): runs of spaces and underscores become
+one underscore, with none at the ends; the case of the first letter stays, because not every wiki
+changes it; everything except unreserved characters and `;@$!*(),/~:` is percent-encoded as UTF-8.
 """
 
 from __future__ import annotations
@@ -38,8 +37,8 @@ class Seed:
 
     Attributes:
         url: canonical URL.
-        source: the key or the file it stands in.
-        line: its line in the file, from 1; for `read_seeds` its place in the list, from 0.
+        source: its key or file.
+        line: its line in the file, from 1; for `seeds` its index in the list, from 0.
     """
 
     url: str
@@ -49,7 +48,7 @@ class Seed:
 
 @dataclass(frozen=True, slots=True)
 class BadSeed:
-    """A line that is no seed; `reason` says why, the rest as in `Seed`."""
+    """A line that is not a seed; `reason` says why, the rest as in `Seed`."""
 
     text: str
     reason: str
@@ -58,10 +57,10 @@ class BadSeed:
 
 
 def title_path(title: str) -> str:
-    """Return a page title as it stands in a URL.
+    """Return a page title as part of a URL path.
 
     Args:
-        title: as people write it, or as dumps do (with underscores).
+        title: as people write it, or as in dumps (with underscores).
 
     Returns:
         Percent-encoded ASCII; `C++ (language)` gives `C%2B%2B_(language)`.
@@ -71,13 +70,13 @@ def title_path(title: str) -> str:
     """
     folded = _SPACES.sub("_", title).strip("_")
     if not folded:
-        raise InvalidUrlError("an empty title")
+        raise InvalidUrlError("the title is empty")
     if bad := _NO_TITLE.search(folded):
-        raise InvalidUrlError(f"no title may hold {bad[0]!r}")
+        raise InvalidUrlError(f"a title cannot contain {bad[0]!r}")
     if len(folded.encode()) > MAX_TITLE_BYTES:
-        raise InvalidUrlError(f"a title has at most {MAX_TITLE_BYTES} bytes")
+        raise InvalidUrlError(f"a title cannot be longer than {MAX_TITLE_BYTES} bytes")
     if any(part in (".", "..") for part in folded.split("/")):
-        raise InvalidUrlError("no title may hold the relative path . or ..")
+        raise InvalidUrlError("a title cannot contain the relative path . or ..")
     return quote(folded, safe=_TITLE_SAFE)
 
 
@@ -85,8 +84,8 @@ def read_seeds(site: SiteConfig, *, max_lines: int | None = None) -> Iterator[Se
     """Yield the seeds of a site: its list, its file of URLs, its file of titles.
 
     Args:
-        site: the site.
-        max_lines: how many lines to read of each file; None reads all.
+        site: its config.
+        max_lines: how many lines to read of each file; None: all.
 
     Raises:
         ConfigError: a file cannot be read.
@@ -124,10 +123,10 @@ def _short(text: str, length: int = 80) -> str:
 def _lines(path: Path, key: str) -> Iterator[tuple[int, str]]:
     """Yield (line number, text) of lines that are neither empty nor comments.
 
-    Undecodable bytes become U+FFFD, which neither a URL's host nor a title may hold.
+    Undecodable bytes become U+FFFD, which neither a URL's host nor a title may contain.
     """
     try:
-        # A named pipe would block for ever where nobody writes.
+        # Reading a named pipe without a writer would block forever.
         if not stat.S_ISREG(path.stat().st_mode):
             raise ConfigError(f"{key}: {path} is not a regular file", hint="name a text file")
         with path.open("rb") as file:
@@ -135,7 +134,7 @@ def _lines(path: Path, key: str) -> Iterator[tuple[int, str]]:
             while raw := file.readline(MAX_LINE_BYTES):
                 number += 1
                 while not raw.endswith(b"\n") and (rest := file.readline(MAX_LINE_BYTES)):
-                    raw = raw[:MAX_LINE_BYTES] + rest[-1:]  # too long to be a seed: keep its head
+                    raw = raw[:MAX_LINE_BYTES] + rest[-1:]  # too long for a seed: keep its start
                 text = raw.decode("utf-8", "replace").strip()
                 if number == 1:
                     text = text.removeprefix("\ufeff")

@@ -1,6 +1,6 @@
-"""Every key of a `[[site]]` block: where a site starts, what belongs to it, how it is treated.
+"""The config model of a `[[site]]` block.
 
-The rules of `crawld/config/model.py` hold here too.
+The rules of `crawld/config/model.py` apply here too.
 """
 
 from __future__ import annotations
@@ -38,23 +38,25 @@ DEFAULT_REQUISITE_TYPES = (
 
 
 class Weight(ConfigTable):
-    """How much the pages of one pattern matter."""
+    """How much the pages that match a pattern matter."""
 
-    pattern: RuleText = Field(description='Pages meant: "prefix:...", "glob:..." or "regex:...".')
+    pattern: RuleText = Field(
+        description='Pattern of the pages: "prefix:...", "glob:..." or "regex:...".'
+    )
     importance: Annotated[float, Field(strict=True, gt=0, le=1e6, allow_inf_nan=False)] = Field(
-        description="How much these pages matter; a page without a weight has 1."
+        description="Importance of these pages; that of pages without a weight is 1."
     )
 
 
 class SiteConfig(ConfigTable):
-    """One site to mirror: where it starts, what belongs to it, how it is treated."""
+    """One site to mirror: where it starts, what belongs to it, how it is crawled."""
 
     name: SiteName = Field(description="Short name of the site, used in commands and logs.")
     seeds: tuple[str, ...] = key((), 'URLs to start from: ["https://docs.example.org/"].')
     seeds_file: FilePath | None = key(
-        None, "File of further seeds, one URL a line, # for comments."
+        None, "File of further seeds, one URL per line, # for comments."
     )
-    titles_file: FilePath | None = key(None, "File of page titles, one a line; needs title_url.")
+    titles_file: FilePath | None = key(None, "File of page titles, one per line; needs title_url.")
     title_url: TitleUrl | None = key(
         None, 'URL of a title: "https://en.wikipedia.org/wiki/{title}".'
     )
@@ -63,32 +65,33 @@ class SiteConfig(ConfigTable):
     include: tuple[RuleText, ...] = key(
         (), 'Only URLs that match one: ["prefix:...", "glob:...", "regex:..."]; empty: all.'
     )
-    exclude: tuple[RuleText, ...] = key((), "Never URLs that match one, in the same form.")
+    exclude: tuple[RuleText, ...] = key((), "No URLs that match one; same form.")
     max_depth: Depth | None = key(
-        None, "Links followed from a seed; 0: the seeds alone; unset: no limit.", unit="links"
+        None, "Links followed from a seed; 0: only the seeds; unset: no limit.", unit="links"
     )
     max_pages: Count | None = key(None, "Most pages admitted; unset: no limit.", unit="pages")
     content_types: tuple[ContentType, ...] = key(
-        DEFAULT_CONTENT_TYPES, "Media types stored; image/* means every image."
+        DEFAULT_CONTENT_TYPES, "Media types that are stored; image/* means every image."
     )
     requisites: StrictBool = key(
-        True, "Whether the images, styles, scripts and fonts that pages show are mirrored too."
+        True, "Whether images, styles, scripts and fonts of pages (requisites) are mirrored too."
     )
     requisite_hosts: tuple[HostPattern, ...] = key(
         (),
-        'Further hosts to load them from, such as "*.cdn.example.net", "*" for any; those of the'
-        " site and of its registered domain always may be.",
+        'Further hosts to load requisites from, such as "*.cdn.example.net", "*" for any; '
+        "those of the site and of its registered domain are always allowed.",
     )
     requisite_types: tuple[ContentType, ...] = key(
-        DEFAULT_REQUISITE_TYPES, "Media types of them that are stored; video and audio are not."
+        DEFAULT_REQUISITE_TYPES,
+        "Media types of requisites that are stored; video and audio are not.",
     )
-    requisite_max_bytes: Count = key(8 * MIB, "Size cap of each of them.", unit="bytes")
+    requisite_max_bytes: Count = key(8 * MIB, "Largest requisite.", unit="bytes")
     max_requisites: Count = key(
-        200_000, "Most of them admitted; max_pages does not count them.", unit="requisites"
+        200_000, "Most requisites admitted; they do not count as max_pages.", unit="requisites"
     )
     change_threshold: Share = key(
         0.0,
-        "Weighted difference from which a page counts as changed; 0: any difference but noise.",
+        "Weighted difference from which a page counts as changed; 0: any difference except noise.",
         unit="share from 0 to 1",
     )
     host_delay_s: Seconds | None = key(
@@ -101,92 +104,96 @@ class SiteConfig(ConfigTable):
     policy: PolicyName | None = key(None, "Overrides [schedule] policy for this site.")
     use_replicas: StrictBool = key(
         False,
-        "Whether idle replicas that proved fresh may be asked for its pages while the host that is"
-        " kept has to rest.",
+        "Whether pages may be fetched from idle, proven fresh replicas while the kept host "
+        "has to wait.",
     )
     keep_versions: Count | None = key(
-        None, "Newest copies kept of a page, besides the first; unset: all.", unit="copies"
+        None, "Newest copies kept per page, besides the first; unset: all.", unit="copies"
     )
     keep_days: Days | None = key(
         None,
-        "How long a superseded copy is kept, except the first; unset: for ever.",
+        "How long a superseded copy is kept, except the first; unset: forever.",
         unit="days",
     )
     max_bytes: Count | None = key(
-        None, "Most bytes of stored copies of the site; then as [store] max_bytes.", unit="bytes"
+        None,
+        "Largest size of the site's stored copies; beyond it, deleted as by [store] max_bytes.",
+        unit="bytes",
     )
     max_vanish_share: Share = key(
         0.2,
-        "Share of a host's pages that may go within 30 days; beyond it all are kept, and a"
-        " warning given.",
+        "Share of a host's pages that may vanish within 30 days; beyond it all are kept, with "
+        "a warning.",
         unit="share from 0 to 1",
     )
     settle_s: Seconds = key(
         0.0,
-        "How long a copy must have stood before it is shown; newer ones are kept meanwhile.",
+        "How long a copy must have been current before it is shown; newer copies are stored "
+        "meanwhile.",
         unit="seconds",
     )
     weights: tuple[Weight, ...] = key(
-        (), 'How much pages matter: [{ pattern = "glob:...", importance = 2.0 }]; first match wins.'
+        (),
+        'Importance of pages: [{ pattern = "glob:...", importance = 2.0 }]; the first match wins.',
     )
     headers_file: FilePath | None = key(
-        None, "File of request headers and password for this site, mode 0600."
+        None, "File of request headers and passwords for this site, mode 0600."
     )
     allow_private: StrictBool = key(
         False, "Whether private and loopback addresses may be fetched for this site."
     )
-    allow_private_hosts: tuple[HostName, ...] = key((), "The same for these hosts alone.")
+    allow_private_hosts: tuple[HostName, ...] = key((), "The same for these hosts only.")
     follow_redirects_out_of_scope: StrictBool = key(
         False, "Whether a redirect out of the site's scope is followed."
     )
     sitemaps: StrictBool = key(
-        True, "Whether the sitemaps that robots.txt names tell of new and changed pages."
+        True, "Whether sitemaps named in robots.txt are read for new and changed pages."
     )
     sitemap_urls: tuple[WebUrl, ...] = key(
         (), 'Further sitemaps: ["https://docs.example.org/sitemap.xml"].'
     )
-    feeds: tuple[WebUrl, ...] = key((), "RSS and Atom feeds that tell of new and changed pages.")
+    feeds: tuple[WebUrl, ...] = key((), "RSS and Atom feeds to read for new and changed pages.")
     listings: tuple[WebUrl, ...] = key(
-        (), "Pages of links whose Last-Modified and dates tell of changes, such as directories."
+        (), "Pages of links whose Last-Modified and dates show changes, such as directories."
     )
     event_stream: WebUrl | None = key(
         None,
-        "Stream of events that tells of changes as they happen:"
-        ' "https://stream.wikimedia.org/v2/stream/recentchange".',
+        "Stream of server-sent events that reports changes as they happen: "
+        '"https://stream.wikimedia.org/v2/stream/recentchange".',
     )
     wiki_titles: tuple[str, ...] = key(
-        (), "Of a MediaWiki (with api): only these titles, however they are spelt."
+        (), "Of a MediaWiki (with api): only these titles, in any spelling."
     )
     wiki_categories: tuple[str, ...] = key(
-        (), 'Of a MediaWiki (with api): only the pages of these categories: ["Category:Physics"].'
+        (), 'Of a MediaWiki (with api): only the pages in these categories: ["Category:Physics"].'
     )
-    wiki_category_depth: Depth = key(
-        0, "Categories within those categories that are followed.", unit="categories"
-    )
+    wiki_category_depth: Depth = key(0, "Levels of subcategories to follow.", unit="categories")
     wiki_prefixes: tuple[str, ...] = key(
-        (), 'Of a MediaWiki (with api): only titles that begin so: ["Help:", "List of "].'
+        (),
+        'Of a MediaWiki (with api): only titles that begin with one of these: ["Help:", "List '
+        'of "].',
     )
     wiki_talk: StrictBool = key(
-        False, "Whether the discussions of a MediaWiki (with api) belong to the site."
+        False, "Whether discussion pages of a MediaWiki (with api) belong to the site."
     )
     proxy: ProxyUrl | None = key(
         None,
-        'HTTP proxy for every request of the site: "http://proxy.example.org:3128"; targets stay'
-        " fenced as far as their names are known here.",
+        'HTTP proxy for all requests of the site: "http://proxy.example.org:3128"; targets '
+        "with private addresses are refused if their names resolve here.",
     )
     monthly_bytes: Count | None = key(
         None,
-        "Most bytes received for the site in a calendar month (UTC); then it rests until the next.",
+        "Most bytes received for the site per calendar month (UTC); then it pauses until the next.",
         unit="bytes",
     )
     api: StrictBool = key(
         False,
-        "Whether the API its pages name (MediaWiki's) may be asked when pages changed.",
+        "Whether the API that its pages name (MediaWiki's) may be asked which pages changed.",
     )
 
     @property
     def wiki_scoped(self) -> bool:
-        """Whether the wiki says which pages belong to the site, and links do not."""
+        """Whether the wiki, not links, determines which pages belong to the site."""
         return bool(self.wiki_titles or self.wiki_categories or self.wiki_prefixes)
 
     @model_validator(mode="after")

@@ -1,7 +1,6 @@
-"""The config file to start from: every key at its default, with unit and meaning, commented out.
+"""The config file to start from: every key with its default, unit and meaning, commented out.
 
-Written from the model, so that it cannot say anything else than what the daemon does; the file
-`etc/crawld.toml` is this text.
+It is generated from the models, so it always matches them; `etc/crawld.toml` is this text.
 """
 
 from __future__ import annotations
@@ -18,9 +17,9 @@ from crawld.config.model import Config
 from crawld.config.site import SiteConfig, Weight
 
 _HEAD = """\
-# Config of crawld. Every key stands here at its default; remove the "#" before a key to change it.
-# Then: crawld check-config FILE. Relative paths start from the directory of this file.
-# Keys marked (restart) cannot change by a reload.
+# Configuration of crawld. Every key is shown with its default; remove the "#" to change it.
+# Then run: crawld check-config FILE. Relative paths are relative to the directory of this file.
+# Keys marked (restart) need a restart; a reload cannot change them.
 """
 
 _EXAMPLES: dict[str, object] = {"name": "docs", "seeds": ["https://docs.example.org/"]}
@@ -67,10 +66,10 @@ def _default(name: str, field: FieldInfo) -> str:
 
 
 def to_toml(value: object) -> str:
-    """Return a config value as TOML writes it."""
+    """Return a config value in TOML."""
     if isinstance(value, Path):
         value = str(value)
     if isinstance(value, tuple | list):
         return f"[{', '.join(to_toml(each) for each in value)}]"
-    # Text, numbers, booleans and the empty table look alike in JSON and TOML.
+    # Text, numbers, booleans and the empty table are the same in JSON and TOML.
     return json.dumps(value, ensure_ascii=False)

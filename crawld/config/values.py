@@ -1,8 +1,7 @@
-"""The kinds of value a config key can hold: text forms checked once, each with its plain message.
+"""Types of config values: text forms that are checked once, each with a plain message.
 
-Every check raises `ValueError` with what is allowed, in words that follow the key and the value
-given. What `core/` can judge (rules, hosts, quiet hours) is left to `core/`, so that a config that
-loads is one that works.
+Every check raises `ValueError` that says what is allowed, worded to follow the key and its value.
+Rules, hosts and quiet hours are checked by `core/` itself, so that a config that loads also works.
 """
 
 from __future__ import annotations
@@ -42,22 +41,22 @@ def _absolute(path: Path, info: ValidationInfo) -> Path:
         path = path.expanduser()
     except RuntimeError:
         raise ValueError("names a home directory that does not exist") from None
-    # Paths are relative to the config file, wherever the daemon was started from.
+    # Paths are relative to the config file, not to the working directory.
     directory = (info.context or {}).get("directory")
     return path if directory is None else Path(directory) / path
 
 
 def _contact(text: str) -> str:
     if not (_MAIL.fullmatch(text) or _HOME_PAGE.fullmatch(text)):
-        raise ValueError("must be an e-mail address or an http(s) address of a page about you")
+        raise ValueError("must be an e-mail address or the http(s) address of a page about you")
     return text
 
 
 def parse_rule(text: str) -> ScopeRule:
-    """Return the scope rule that a `kind:pattern` text stands for.
+    """Return the scope rule of a `kind:pattern` text.
 
     Raises:
-        ConfigError: no such kind, or the pattern is none of that kind.
+        ConfigError: unknown kind, or invalid pattern.
     """
     kind, _, pattern = text.partition(":")
     return ScopeRule(cast("RuleKind", kind), pattern)
@@ -69,7 +68,7 @@ def _rule(text: str) -> str:
     try:
         parse_rule(text)
     except ConfigError as error:
-        raise ValueError(f"is refused: {error.message}; {error.hint}") from None
+        raise ValueError(f"is not valid: {error.message}; {error.hint}") from None
     return text
 
 
@@ -84,19 +83,19 @@ def _quiet_hours(texts: tuple[str, ...]) -> tuple[str, ...]:
     try:
         parse_quiet_hours(texts)
     except ConfigError as error:
-        raise ValueError(f"is refused: {error.message}; {error.hint}") from None
+        raise ValueError(f"is not valid: {error.message}; {error.hint}") from None
     return texts
 
 
 def parse_quiet_hours(texts: tuple[str, ...], utc_offset_s: int = 0) -> QuietHours:
-    """Return the quiet hours that `HH:MM-HH:MM` texts stand for.
+    """Return the quiet hours of `HH:MM-HH:MM` texts.
 
     Args:
-        texts: the config's `quiet_hours`.
-        utc_offset_s: local time of the config's time zone minus UTC.
+        texts: `quiet_hours` of the config.
+        utc_offset_s: local time of the config's time zone minus UTC, seconds.
 
     Raises:
-        ConfigError: no instant of the day is left.
+        ConfigError: they leave no time of the day.
     """
     return QuietHours(tuple(_span(text) for text in texts), utc_offset_s)
 
@@ -107,7 +106,7 @@ def _span(text: str) -> tuple[int, int]:
 
 
 def _timezone(name: str) -> str:
-    # UTC needs no time zone database, which a small container may lack.
+    # UTC works without a time zone database, which a small container may lack.
     if name != "UTC" and name not in available_timezones():
         raise ValueError('must be a time zone such as "UTC" or "Europe/Paris"')
     return name
@@ -170,10 +169,10 @@ def _address(text: str) -> str:
 
 
 def parse_listen(text: str) -> tuple[str, int]:
-    """Return the address and port that a `HOST:PORT` names; no host is loopback.
+    """Return the address and port of a `HOST:PORT` text; an empty host is loopback.
 
     Raises:
-        ValueError: the text is none.
+        ValueError: not such a text.
     """
     match = _LISTEN.fullmatch(text)
     if match is None or int(match[3]) > 65_535:

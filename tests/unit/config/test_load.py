@@ -87,8 +87,8 @@ def test_good_config(write, tmp_path):
         ("[[site]]\nname = 'a b'\nseeds = ['http://x/']", 2, ["letters, digits"]),
         (SITE + "include = ['/docs']", 6, ["prefix:"]),
         (SITE + "include = ['regex:(']", 6, ["does not compile"]),
-        (SITE + "include = ['prefix:docs']", 6, ["neither the beginning"]),
-        (SITE + "exclude = ['prefix:/']", 5, ["outside its own scope (exclude)"]),
+        (SITE + "include = ['prefix:docs']", 6, ["begins neither a URL nor a path"]),
+        (SITE + "exclude = ['prefix:/']", 5, ["outside the site's scope (exclude)"]),
         (SITE + "weights = [\n{ pattern = 'glob:*' }]", 7, ["importance is missing"]),
         (SITE + "weights = [{ patern = 'glob:*', importance = 1 }]", 6, ["mean pattern?"]),
         (SITE + "content_types = ['html']", 6, ["media type"]),
@@ -131,8 +131,8 @@ def test_a_thousand_mistakes_do_not_flood(write):
         (b"\n[daemon\n\n\n[", "line 2, column 8: not valid TOML"),
         (b"a = 1\nb = = 2", "line 2, column 5: not valid"),
         (b"[daemon]\ndb = '\xff'", "line 2: not UTF-8"),
-        (b"a = " + b"[" * 5_000, "brackets within brackets"),
-        (b"a = " + b"9" * 5_000, "number without end"),
+        (b"a = " + b"[" * 5_000, "brackets are nested"),
+        (b"a = " + b"9" * 5_000, "number is too long"),
         (b"#" * (MAX_CONFIG_BYTES + 1), "larger than"),
         (b"\x00\x01\x02", "not valid TOML"),
     ],
@@ -195,14 +195,14 @@ def test_warnings_name_their_place(write):
     assert "line 5" in warnings
     assert "listed twice" in warnings
     assert "u.txt, line 2: 'ftp://a.example/' has the scheme" in warnings
-    assert "1 of 3 lines lie outside" in warnings
+    assert "1 of 3 lines are outside" in warnings
     assert "0.5 s between requests" in warnings
 
 
 def test_a_file_without_one_usable_seed_is_refused(write):
     write("nothing\nuseful\n", "u.txt")
     text = '[[site]]\nname = "s"\nseeds_file = "u.txt"\n'
-    assert "not one usable seed" in refusal(write(text))
+    assert "no usable seed" in refusal(write(text))
 
 
 def test_a_config_without_sites_only_warns(write):
