@@ -1,11 +1,8 @@
-"""The synthetic web, its bounds, and the peak request rate."""
+"""Policies on the synthetic web."""
 
-import numpy as np
 import pytest
 
-from crawld.core.revisit.bounds import peak_probability, polite_bound, unpolite_bound
-from crawld.lab.burstiness import peak_rows
-from crawld.lab.webbase import BANDWIDTHS, run_webbase, synthetic_web
+from crawld.lab.webbase import BANDWIDTHS, run_webbase
 
 
 @pytest.fixture(scope="module")
@@ -40,26 +37,3 @@ def test_an_interrupted_run_continues(result):
     assert len(steps) == len(BANDWIDTHS)
     other = run_webbase(pages=200, hosts=2, seed=2, kept=half)
     assert other["pages"] == 200
-
-
-def test_bounds_are_equal_if_no_host_is_held():
-    web = synthetic_web(5_000, 5, 3)
-    low = 1e-6
-    assert polite_bound(web, low) == pytest.approx(unpolite_bound(web, low))
-    assert polite_bound(web, 1.0) < unpolite_bound(web, 1.0)
-
-
-def test_equally_spaced_requests_stay_below_the_bound():
-    rates = 1.0 / (30.0 * np.random.default_rng(1).uniform(0.5, 1.5, 400))
-    rows = {row["policy"]: row for row in peak_rows(rates, horizon_s=1800.0)}
-    even = rows["equally-spaced"]
-    assert even["measured_probability"] <= even["bound_probability"] * 1.0 + 1 / 1800
-    assert rows["unpolite"]["peak_to_mean"] >= even["peak_to_mean"] > 1.0
-    assert even["mean_per_window"] == pytest.approx(rates.sum(), rel=0.02)
-
-
-@pytest.mark.parametrize(
-    ("peak", "expected"), [(5.0, 1.0), (10.0, 1.0), (101.0, 0.0), (30.0, 2.12e-7)]
-)
-def test_limits_of_the_peak_bound(peak, expected):
-    assert peak_probability([0.1] * 100, 1.0, peak) == pytest.approx(expected, rel=1e-2)

@@ -8,7 +8,8 @@ from crawld.core.replica.candidates import (
     comparable_signatures,
     find_candidates,
 )
-from crawld.core.replica.hosts import Hosts, pair_hosts, path_key
+from crawld.core.replica.hosts import pair_hosts, path_key
+from tests.unit.core.replica.sample_hosts import hosts_of
 
 
 def index_of(*pages, cap=50, budget=1_000_000, batches=1):
@@ -21,20 +22,6 @@ def index_of(*pages, cap=50, budget=1_000_000, batches=1):
 def pairs(index):
     one, other = pair_hosts(index.candidates().keys)
     return set(zip(one.tolist(), other.tolist(), strict=True))
-
-
-def hosts_of(rows):
-    hosts, paths, signatures = (np.array(column) for column in zip(*rows, strict=True))
-    count = int(hosts.max()) + 1
-    return Hosts(
-        tuple(f"h{at}.example" for at in range(count)),
-        ("",) * count,
-        hosts.astype(np.int64),
-        paths.astype(np.uint64),
-        signatures.astype(np.uint64),
-        np.zeros(0, np.int64),
-        np.zeros(0, np.uint64),
-    )
 
 
 def test_a_path_or_a_signature_in_common_makes_a_pair():
@@ -91,7 +78,7 @@ def test_a_list_left_out_removes_no_pairs_when_it_exceeds_the_cap():
 def test_an_error_page_under_many_paths_is_ignored():
     broken = [(0, path, 7) for path in range(10, 16)]
     whole = [(1, 20, 7), (1, 21, 8)]
-    hosts = hosts_of(broken + whole)
+    hosts = hosts_of("ab", broken + whole)
     assert comparable_signatures(hosts).tolist() == [0] * 6 + [7, 8]
     assert len(find_candidates(hosts).candidates().keys) == 0
 

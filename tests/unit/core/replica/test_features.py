@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from crawld.core.replica.features import ALL, FIVE, Feature, HostFeatures, discretise, network_of
-from crawld.core.replica.hosts import Hosts, pair_keys, path_key
+from crawld.core.replica.hosts import pair_keys, path_key
 from crawld.core.replica.names import (
     NameTable,
     difference_in_words,
@@ -14,21 +14,7 @@ from crawld.core.replica.names import (
     registered_label,
     same_owner,
 )
-
-
-def hosts_of(names, pages, *, addresses=None, links=(), **more):
-    host, path, signature = (np.array(column) for column in zip(*pages, strict=True))
-    link_host, link = (np.array(c) for c in zip(*links, strict=True)) if links else ([], [])
-    return Hosts(
-        tuple(names),
-        tuple(addresses or [""] * len(names)),
-        host.astype(np.int64),
-        path.astype(np.uint64),
-        signature.astype(np.uint64),
-        np.array(link_host, dtype=np.int64),
-        np.array(link, dtype=np.uint64),
-        **more,
-    )
+from tests.unit.core.replica.sample_hosts import hosts_of
 
 
 def measured(hosts, one=0, other=1):

@@ -5,7 +5,6 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from crawld.core.revisit.fenwick import Fenwick
 from crawld.core.revisit.freshness import Order, mean_freshness
 from crawld.core.revisit.policies import VisitObservation
 from crawld.core.revisit.policies_frequency import (
@@ -119,18 +118,6 @@ def test_random_draws_uniformly_and_repeatably():
     drawn = picks(first, 5000)
     assert drawn == picks(second, 5000)
     assert min(Counter(drawn).values()) > 400
-
-
-def test_fenwick_finds_by_share_and_skips_zero_weights():
-    tree = Fenwick()
-    for slot, weight in enumerate([0.0, 1.0, 0.0, 3.0]):
-        tree.set(slot, weight)
-    assert [tree.find(share) for share in (0.0, 0.24, 0.26, 0.999999)] == [1, 1, 3, 3]
-    tree.set(3, 0.0)
-    tree.set(1, 0.0)
-    assert tree.find(0.5) == -1
-    tree.load(np.array([0.0, 2.0]))
-    assert tree.find(0.0) == 1
 
 
 @pytest.mark.parametrize("policy", ["merge", "delayed"])

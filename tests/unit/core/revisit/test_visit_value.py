@@ -1,0 +1,36 @@
+"""Visit values: page scales and waits."""
+
+import numpy as np
+import pytest
+
+from crawld.core.change.model import PageModel
+from crawld.core.change.record import RECORD_DTYPE
+from crawld.core.change.scale import fit_scale
+from crawld.core.revisit.visit_value import VisitValueTable, page_scale_s
+
+DAY = 86_400.0
+NOW = 1.7e9
+
+
+def test_page_scale_equals_the_scale_of_the_model():
+    rng = np.random.default_rng(4)
+    instants = np.cumsum(rng.exponential(3 * DAY, 60)) + NOW - 400 * DAY
+    model = fit_scale(instants, np.array([0, 60]), at=NOW)
+    page = PageModel()
+    page.observe_changes(instants.tolist(), NOW)
+    stored = np.frombuffer(page.to_bytes(), dtype=RECORD_DTYPE)
+    assert page_scale_s(model.weights.tolist(), page) == pytest.approx(
+        float(model.scale_s(stored)[0]), rel=1e-5
+    )
+
+
+def test_waits_end_before_the_value_is_reached():
+    rng = np.random.default_rng(0)
+    age, scale = 10.0 ** rng.uniform(-4, 2, 500), 10.0 ** rng.uniform(3, 7, 500)
+    table = VisitValueTable(fit_scale(np.zeros(0), np.zeros(1, np.int64), at=0.0).shape)
+    asked = 10.0 ** rng.uniform(2, 6, 500)
+    waits = table.waits_s(age, scale, asked)
+    assert np.quantile(table.values(age, scale, waits) / asked, 0.98) <= 1.0
+    assert table.wait_s(age[0], scale[0], asked[0]) == pytest.approx(waits[0])
+    one = table.value(age[0], scale[0], waits[0])
+    assert one == pytest.approx(float(table.values(age[:1], scale[:1], waits[:1])[0]))
