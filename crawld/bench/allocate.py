@@ -33,22 +33,22 @@ def run(*, quick: bool, progress: Progress) -> dict[str, object]:
     linear: list[dict[str, float]] = []
     for _ in range(1 if quick else 3):
         progress(f"allocating {pages:,} pages on {hosts:,} hosts")
-        metrics = _alone(pages, hosts)
+        metrics = _in_own_process(pages, hosts)
         progress("allocating 10,000 histogram pages")
         ours.append({**metrics, "wolf_10k_s": _wolf()})
         progress("allocating a tenth of the pages")
-        part = _alone(pages // 10, max(hosts // 10, 1))
+        part = _in_own_process(pages // 10, max(hosts // 10, 1))
         linear.append({"opt_polite_page_ns": part["opt_polite_page_ns"]})
     progress("bisecting a small web host by host")
     small = synthetic_web(100_000, 200, 1)
     return build_result(
         "allocate",
         [{**run, **_small(small)} for run in ours],
-        {"tenth": linear, "bisection": [_bisected(small)]},
+        {"tenth": linear, "bisection": [_bisect(small)]},
     )
 
 
-def _alone(pages: int, hosts: int) -> dict[str, float]:
+def _in_own_process(pages: int, hosts: int) -> dict[str, float]:
     """Allocate in a process of its own, so that its peak of memory is its own."""
     context = multiprocessing.get_context("spawn")
     with context.Pool(1) as pool:
@@ -58,13 +58,13 @@ def _alone(pages: int, hosts: int) -> dict[str, float]:
 def _opt_polite(pages: int, hosts: int) -> dict[str, float]:
     web = synthetic_web(pages, hosts, 0)
     bandwidth = _BANDWIDTH_SHARE * float(web.ceiling.sum())
-    begun = time.perf_counter()
+    began_s = time.perf_counter()
     allocation = allocate(web, bandwidth)
-    took_s = time.perf_counter() - begun
+    spent_s = time.perf_counter() - began_s
     peak_mb = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     return {
-        "opt_polite_14m_s": took_s,
-        "opt_polite_page_ns": took_s / pages * 1e9,
+        "opt_polite_14m_s": spent_s,
+        "opt_polite_page_ns": spent_s / pages * 1e9,
         "kkt_residual": kkt_residual(web, bandwidth, allocation),
         "peak_rss_mb": peak_mb,
     }
@@ -75,22 +75,22 @@ def _wolf() -> float:
     rate = rng.lognormal(-13, 1, 10_000)
     mass = exponential_mass(rate) * rng.lognormal(0, 1, (10_000, len(EDGES_S) - 1))
     renewal = Renewal(EDGES_S, mass / mass.sum(axis=1, keepdims=True))
-    begun = time.perf_counter()
+    began_s = time.perf_counter()
     allocate_renewal(renewal, 0.1 * 10_000 / 86_400)
-    return time.perf_counter() - begun
+    return time.perf_counter() - began_s
 
 
 def _small(web: PagesByHost) -> dict[str, float]:
-    begun = time.perf_counter()
+    began_s = time.perf_counter()
     allocate(web, _BANDWIDTH_SHARE * float(web.ceiling.sum()))
-    return {"opt_polite_100k_s": time.perf_counter() - begun}
+    return {"opt_polite_100k_s": time.perf_counter() - began_s}
 
 
-def _bisected(web: PagesByHost) -> dict[str, float]:
+def _bisect(web: PagesByHost) -> dict[str, float]:
     """Solve by nested bisection: the common price outside, each held host's own inside."""
     bandwidth = _BANDWIDTH_SHARE * float(web.ceiling.sum())
     host = web.host_of_page()
-    begun = time.perf_counter()
+    began_s = time.perf_counter()
     own = _prices(web, host, web.ceiling)
     low, high = -60.0, 60.0
     for _ in range(_BISECTIONS):
@@ -100,7 +100,7 @@ def _bisected(web: PagesByHost) -> dict[str, float]:
         low, high = (middle, high) if spent > bandwidth else (low, middle)
     price = np.maximum(own, np.exp(high))
     revisit_frequency(web.change_rate, price[host])
-    return {"opt_polite_100k_s": time.perf_counter() - begun}
+    return {"opt_polite_100k_s": time.perf_counter() - began_s}
 
 
 def _prices(web: PagesByHost, host: np.ndarray, target: np.ndarray) -> np.ndarray:

@@ -1,7 +1,7 @@
 """A mirror of so many articles in a file, made by the store's own functions, and its changes.
 
 Every page is its own: the articles are a few dozen, each with the number of its page in it and
-links to pages of the mirror in the place of its own. One link in three stays, 70 in 28 KB, as many
+links to pages of the mirror in the position of its own. One link in three stays, 70 in 28 KB, as many
 as documentation has.
 """
 
@@ -67,9 +67,9 @@ class ArticleMirror:
         """Return a page as it is after so many changes."""
         before, *parts = self._articles[number % _ARTICLES]
         text = [before]
-        for place, part in enumerate(parts):
-            target = (number * 7 + place * 31) % self.pages
-            text.append('class="no-link"' if place % 3 else f'href="{self.path(target)}"')
+        for position, part in enumerate(parts):
+            target = (number * 7 + position * 31) % self.pages
+            text.append('class="no-link"' if position % 3 else f'href="{self.path(target)}"')
             text.append(part)
         head, sign, rest = "".join(text).partition("<p>")
         return f"{head}<p>Page {number}, edition {edition}. {rest if sign else ''}".encode()

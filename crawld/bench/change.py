@@ -94,14 +94,14 @@ def run(*, quick: bool, progress: Progress) -> dict[str, object]:
     articles = [make_article(seed) for seed in range(size.articles)]
     versions = _store_revisions(size)
     progress(_line("versions", versions))
-    found: list[Metrics] = []
-    theirs: list[Metrics] = []
+    ours: list[Metrics] = []
+    parsel: list[Metrics] = []
     for number in range(1, size.runs + 1):
-        theirs.append({"analyse_ms": _milliseconds(_parsel_links, articles)})
-        found.append({**_reading(articles), **_models(size), **versions})
-        progress(_line(f"run {number} of {size.runs}", found[-1]))
-        progress(_line("parsel", theirs[-1]))
-    return build_result("change", found, {"parsel": theirs})
+        parsel.append({"analyse_ms": _milliseconds(_parsel_links, articles)})
+        ours.append({**_measure_analysis(articles), **_measure_models(size), **versions})
+        progress(_line(f"run {number} of {size.runs}", ours[-1]))
+        progress(_line("parsel", parsel[-1]))
+    return build_result("change", ours, {"parsel": parsel})
 
 
 def _line(what: str, metrics: Metrics) -> str:
@@ -111,7 +111,7 @@ def _line(what: str, metrics: Metrics) -> str:
 # --- reading pages -----------------------------------------------------------------------------
 
 
-def _reading(articles: Sequence[bytes]) -> Metrics:
+def _measure_analysis(articles: Sequence[bytes]) -> Metrics:
     pairs = [(page, edit_article(page, seed)) for seed, page in enumerate(articles)]
     return {
         "analyse_ms": _milliseconds(lambda page: analyse(page, _HTML), articles),
@@ -140,14 +140,14 @@ def _milliseconds(work: Callable[[T], object], items: Sequence[T]) -> float:
 # --- change models -----------------------------------------------------------------------------
 
 
-def _models(size: Size) -> Metrics:
+def _measure_models(size: Size) -> Metrics:
     return {"model_update_us": _model_update(size.updates), "refit_1m_s": _refit(size)}
 
 
 def _model_update(count: int) -> float:
-    chance = np.random.default_rng(1)
-    intervals_s = chance.exponential(DAY_S, count).tolist()
-    changed = (chance.random(count) < 0.3).tolist()
+    rng = np.random.default_rng(1)
+    intervals_s = rng.exponential(DAY_S, count).tolist()
+    changed = (rng.random(count) < 0.3).tolist()
     stored, at = PageModel().to_bytes(), _NOW
     began = time.thread_time()
     for interval_s, was_changed in zip(intervals_s, changed, strict=True):
@@ -169,23 +169,25 @@ def _refit(size: Size) -> float:
     return spent_s
 
 
-def _packed_models(size: Size) -> tuple[list[bytes], np.ndarray[tuple[int], np.dtype[np.int64]]]:
+def _packed_models(
+    size: Size,
+) -> tuple[list[bytes], np.ndarray[tuple[int], np.dtype[np.int64]]]:
     """Return stored models after a year of daily to monthly visits, and their hosts."""
-    chance = np.random.default_rng(2)
+    rng = np.random.default_rng(2)
     count = size.models
-    rate_per_day = chance.gamma(0.5, 0.2, count)
-    interval_days = chance.uniform(1.0, 30.0, count)
+    rate_per_day = rng.gamma(0.5, 0.2, count)
+    interval_days = rng.uniform(1.0, 30.0, count)
     visits = (365.0 / interval_days).astype(np.int64)
-    changed = chance.binomial(visits, -np.expm1(-rate_per_day * interval_days))
+    changed = rng.binomial(visits, -np.expm1(-rate_per_day * interval_days))
     records = blank_records(count)
     records["visits"], records["changed_visits"] = visits, changed
     records["first_at"], records["last_visit_at"] = _NOW - 365 * DAY_S, _NOW
-    records["last_change_at"] = _NOW - chance.uniform(0.0, 365.0, count) * DAY_S
+    records["last_change_at"] = _NOW - rng.uniform(0.0, 365.0, count) * DAY_S
     records["changed"] = changed
     records["changed_s"] = changed * interval_days * DAY_S
     records["unchanged_s"] = (visits - changed) * interval_days * DAY_S
     packed = [record.tobytes() for record in records]
-    return packed, chance.integers(0, size.hosts, count)
+    return packed, rng.integers(0, size.hosts, count)
 
 
 # --- versions ----------------------------------------------------------------------------------

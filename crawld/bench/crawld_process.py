@@ -26,8 +26,8 @@ from crawld.store.engine.database import Database
 T = TypeVar("T")
 
 _START_S = 120.0
-_ANSWER_S = 30.0
-_MOST_VISITS = 10_000_000
+_RESPONSE_S = 30.0
+_MAX_VISITS = 10_000_000
 
 Status = Mapping[str, object]
 
@@ -38,7 +38,7 @@ def command(*arguments: str) -> list[str]:
 
 
 def write_config(
-    room: Path,
+    directory: Path,
     name: str,
     seeds: Sequence[str],
     tables: Mapping[str, str],
@@ -47,29 +47,29 @@ def write_config(
     """Write a config of one site on loopback and return its place.
 
     Args:
-        room: directory of config, database (`mirror.db`) and socket (`mirror.sock`).
+        directory: directory of config, database (`mirror.db`) and socket (`mirror.sock`).
         name: name of the site.
         seeds: its URLs.
         tables: table to its lines, beside `[daemon]`.
         site: further lines of the site.
     """
-    (room / "seeds.txt").write_text("\n".join(seeds) + "\n", encoding="utf-8")
+    (directory / "seeds.txt").write_text("\n".join(seeds) + "\n", encoding="utf-8")
     blocks = {
-        "[daemon]": f'db = "{database_path(room)}"\nlog_level = "error"',
+        "[daemon]": f'db = "{database_path(directory)}"\nlog_level = "error"',
         **{f"[{table}]": lines for table, lines in tables.items()},
-        "[[site]]": f'name = "{name}"\nseeds_file = "{room}/seeds.txt"\nallow_private = true'
+        "[[site]]": f'name = "{name}"\nseeds_file = "{directory}/seeds.txt"\nallow_private = true'
         # The peers load no images or styles either.
         "\nrequisites = false" + "".join(f"\n{line}" for line in site),
     }
-    path = room / "crawld.toml"
+    path = directory / "crawld.toml"
     text = "\n\n".join(f"{head}\n{lines}" for head, lines in blocks.items())
     path.write_text(text + "\n", encoding="utf-8")
     return path
 
 
-def database_path(room: Path) -> Path:
-    """Return the place of the database in a room."""
-    return room / "mirror.db"
+def database_path(directory: Path) -> Path:
+    """Return the place of the database in a directory."""
+    return directory / "mirror.db"
 
 
 class DaemonProcess:
@@ -84,17 +84,17 @@ class DaemonProcess:
         self._http = httpx.Client(
             transport=httpx.HTTPTransport(uds=str(socket)),
             base_url="http://crawld",
-            timeout=_ANSWER_S,
+            timeout=_RESPONSE_S,
             trust_env=False,
         )
 
     def status(self) -> Status | None:
         """Return what `crawlctl status` shows; None while the socket does not answer."""
         try:
-            answer = self._http.get("/status")
+            response = self._http.get("/status")
         except httpx.TransportError:
             return None
-        found: Status = json.loads(answer.content)
+        found: Status = json.loads(response.content)
         return found
 
     def wait_answering(self) -> Status:
@@ -107,7 +107,7 @@ class DaemonProcess:
         while time.monotonic() < until_s and self.child.running(for_ms=5):
             if (status := self.status()) is not None:
                 return status
-        raise program_error("crawld", "does not answer on its socket", self.child)
+        raise program_error("crawld", "does not answer on its control socket", self.child)
 
     def close(self) -> None:
         """Close the client."""
@@ -117,10 +117,10 @@ class DaemonProcess:
 @contextmanager
 def run_daemon_process(config: Path) -> Iterator[DaemonProcess]:
     """Run `crawld run` for as long as the block lasts."""
-    room = config.parent
-    socket = room / "mirror.sock"  # whatever the environment says
+    directory = config.parent
+    socket = directory / "mirror.sock"  # overrides the environment
     started = command("run", "--config", str(config), "--socket", str(socket))
-    with run_child(started, room) as child:
+    with run_child(started, directory) as child:
         handle = DaemonProcess(child, socket)
         try:
             yield handle
@@ -135,7 +135,7 @@ def count_visits(path: Path) -> dict[Outcome, int]:
 
 def _visits(connection: apsw.Connection) -> dict[Outcome, int]:
     return {
-        outcome: len(visit.log(connection, after=0, limit=_MOST_VISITS, outcome=outcome))
+        outcome: len(visit.log(connection, after=0, limit=_MAX_VISITS, outcome=outcome))
         for outcome in Outcome
     }
 

@@ -45,63 +45,61 @@ def run(*, quick: bool, progress: Progress) -> dict[str, object]:
     notes = ArticleMirror(2_000 if quick else _NOTES, 1_000)
     with tempfile.TemporaryDirectory(prefix="crawld-bench-") as name:
         directory = Path(name)
-        progress(f"{articles.pages:,} articles into a file")
+        progress(f"{articles.pages:,} articles into a database")
         write_mirror(directory / "articles.db", articles)
         runs = []
         for number in range(1 if quick else _RUNS):
             progress(f"static and WARC, run {number + 1}")
-            runs.append(_whole(directory, articles))
-        progress(f"{notes.pages:,} notes into a file")
+            runs.append(_full_export(directory, articles))
+        progress(f"{notes.pages:,} notes into a database")
         write_mirror(directory / "notes.db", notes)
-        runs.append(_again(directory, notes, progress))
-        baselines = {"warcio": [_warcio(articles)], **_fetched(directory, articles, progress)}
+        runs.append(_incremental(directory, notes, progress))
+        baselines = {"warcio": [_warcio(articles)], **_fetch_peers(directory, articles, progress)}
     return build_result("export", runs, baselines)
 
 
 def _export(directory: Path, form: str, db: str, out: Path) -> tuple[Usage, dict[str, int]]:
-    room = directory / "run"
-    shutil.rmtree(room, ignore_errors=True)
-    room.mkdir()
+    run_directory = _empty_directory(directory / "run")
     command = crawld_process.command(
         "export", form, "--db", str(directory / db), "--out", str(out), "--json"
     )
-    with run_child(command, room) as child:
+    with run_child(command, run_directory) as child:
         usage = child.wait(_LIMIT_S)
         if usage.exit_code:
             raise program_error("crawld", f"ended with {usage.exit_code}", child)
-        said = child.output()
-    written: dict[str, int] = json.loads(said[said.index("{") :])["written"]
+        output = child.output()
+    written: dict[str, int] = json.loads(output[output.index("{") :])["written"]
     return usage, written
 
 
-def _whole(directory: Path, articles: ArticleMirror) -> Metrics:
+def _full_export(directory: Path, articles: ArticleMirror) -> Metrics:
     static, archive = directory / "static", directory / "articles.warc.gz"
     shutil.rmtree(static, ignore_errors=True)
     archive.unlink(missing_ok=True)
-    laid_out, written = _export(directory, "static", "articles.db", static)
+    static_usage, written = _export(directory, "static", "articles.db", static)
     _check(written["pages"], articles.pages)
-    archived, records = _export(directory, "warc", "articles.db", archive)
+    warc_usage, records = _export(directory, "warc", "articles.db", archive)
     _check(records["response"], articles.pages)
     return {
-        "static_pages_per_s": articles.pages / laid_out.wall_s,
-        "warc_pages_per_s": articles.pages / archived.wall_s,
-        "static_peak_rss_mb": laid_out.peak_rss_mb,
-        "warc_peak_rss_mb": archived.peak_rss_mb,
-        "static_pages_per_cpu_s": articles.pages / laid_out.cpu_s,
-        "warc_pages_per_cpu_s": articles.pages / archived.cpu_s,
+        "static_pages_per_s": articles.pages / static_usage.wall_s,
+        "warc_pages_per_s": articles.pages / warc_usage.wall_s,
+        "static_peak_rss_mb": static_usage.peak_rss_mb,
+        "warc_peak_rss_mb": warc_usage.peak_rss_mb,
+        "static_pages_per_cpu_s": articles.pages / static_usage.cpu_s,
+        "warc_pages_per_cpu_s": articles.pages / warc_usage.cpu_s,
     }
 
 
-def _again(directory: Path, notes: ArticleMirror, progress: Progress) -> Metrics:
+def _incremental(directory: Path, notes: ArticleMirror, progress: Progress) -> Metrics:
     """Export all notes, change a few, and export again."""
     out = directory / "notes"
-    progress("the first export of them")
+    progress("first export of the notes")
     first, written = _export(directory, "static", "notes.db", out)
     _check(written["pages"], notes.pages)
     step = max(notes.pages // _CHANGED, 1)
     changed = range(1, notes.pages, step)
     store_changes(directory / "notes.db", notes, changed)
-    progress(f"the second, with {len(changed)} changes")
+    progress(f"second export, after {len(changed)} changes")
     second, written = _export(directory, "static", "notes.db", out)
     _check(written["pages"], len(changed))
     return {
@@ -122,7 +120,7 @@ def _check(written: int, wanted: int) -> None:
 def _warcio(articles: ArticleMirror) -> Metrics:
     """Write the same three records a page with warcio, into memory."""
     bodies = [articles.body(number) for number in range(min(articles.pages, 2_000))]
-    begun = time.perf_counter()
+    began_s = time.perf_counter()
     writer = WARCWriter(io.BytesIO(), gzip=True, warc_version="1.1")
     for number, body in enumerate(bodies):
         url = articles.url(number)
@@ -143,18 +141,18 @@ def _warcio(articles: ArticleMirror) -> Metrics:
         writer.write_record(
             writer.create_warc_record(url, "metadata", payload=io.BytesIO(b"outcome: changed\r\n"))
         )
-    return {"warc_pages_per_s": len(bodies) / (time.perf_counter() - begun)}
+    return {"warc_pages_per_s": len(bodies) / (time.perf_counter() - began_s)}
 
 
-def _fetched(
+def _fetch_peers(
     directory: Path, articles: ArticleMirror, progress: Progress
 ) -> dict[str, list[Metrics]]:
     """Fetch the same site from an nginx, with what is installed."""
     tree = SiteTree(directory / "tree", (_ADDRESS,))
     for number in range(articles.pages):
-        place = tree.directory / _ADDRESS / (articles.path(number)[1:] or "index.html")
-        place.parent.mkdir(parents=True, exist_ok=True)
-        place.write_bytes(articles.body(number))
+        path = tree.directory / _ADDRESS / (articles.path(number)[1:] or "index.html")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(articles.body(number))
     found: dict[str, list[Metrics]] = {}
     with nginx.serve(tree, directory / "nginx") as port:
         origin = f"http://{_ADDRESS}:{port}"
@@ -179,11 +177,15 @@ def _fetched(
 
 
 def _rate(command: list[str], directory: Path, articles: ArticleMirror, metric: str) -> Metrics:
-    room = directory / "peer"
-    shutil.rmtree(room, ignore_errors=True)
-    room.mkdir()
+    run_directory = _empty_directory(directory / "peer")
     # Both end with 8 where any page, the robots.txt among them, was not found.
     usage = measure_run(
-        command, room, limit_s=_LIMIT_S, accept=lambda exit_code: exit_code in (0, 8)
+        command, run_directory, limit_s=_LIMIT_S, accept=lambda exit_code: exit_code in (0, 8)
     )
     return {metric: articles.pages / usage.wall_s}
+
+
+def _empty_directory(path: Path) -> Path:
+    shutil.rmtree(path, ignore_errors=True)
+    path.mkdir()
+    return path

@@ -37,8 +37,8 @@ class Size:
 
     runs: int
     hosts: int
-    many: jitter.JitterLoad
-    known: start.DatabaseSize
+    jitter: jitter.JitterLoad
+    start: start.DatabaseSize
 
 
 FULL = Size(3, 200, jitter.JitterLoad(), start.DatabaseSize())
@@ -64,14 +64,14 @@ def run(*, quick: bool, progress: Progress) -> dict[str, object]:
     with tempfile.TemporaryDirectory(prefix="crawld-bench-") as name:
         directory = Path(name)
         directory.chmod(0o711)  # the workers of nginx are another user
-        bench = _Bench(directory, size, progress)
-        bench.crawls()
-        bench.note("ours", "start", partial(start.measure, directory, size.known))
-        bench.note("ours", "jitter", partial(jitter.measure, directory, size.many))
-        return build_result("fetch", bench.merged("ours"), bench.baselines())
+        bench = _FetchBenchmark(directory, size, progress)
+        bench.run_crawls()
+        bench.record("ours", "start", partial(start.measure, directory, size.start))
+        bench.record("ours", "jitter", partial(jitter.measure, directory, size.jitter))
+        return build_result("fetch", bench.metrics_per_run("ours"), bench.baselines())
 
 
-class _Bench:
+class _FetchBenchmark:
     """The measurements of one call, by crawler and by what was measured."""
 
     def __init__(self, directory: Path, size: Size, progress: Progress) -> None:
@@ -80,7 +80,7 @@ class _Bench:
         self._progress = progress
         self._found: dict[str, dict[str, list[Metrics]]] = {}
 
-    def note(self, who: str, what: str, measured: Callable[[], Metrics | None]) -> None:
+    def record(self, who: str, what: str, measured: Callable[[], Metrics | None]) -> None:
         """Measure once; a peer that is not installed gives nothing."""
         metrics = measured()
         if metrics is None:
@@ -90,7 +90,7 @@ class _Bench:
         self._progress(f"{who} {what}: {figures}")
         self._found.setdefault(who, {}).setdefault(what, []).append(metrics)
 
-    def crawls(self) -> None:
+    def run_crawls(self) -> None:
         """Let every crawler crawl and revisit the site."""
         self._progress(f"writing a site of {self._size.hosts} hosts")
         tree = write_site(self._directory / "site", self._size.hosts)
@@ -100,18 +100,18 @@ class _Bench:
             caches = {tuned: fetch_peers.scrapy_fill_cache(web, tuned=tuned) for tuned in _TUNED}
             for number in range(1, self._size.runs + 1):
                 self._progress(f"run {number} of {self._size.runs}")
-                self._one_run(web, caches)
+                self._run_once(web, caches)
 
-    def _one_run(self, web: ServedSite, caches: dict[bool, Path]) -> None:
-        self.note("ours", "crawl", partial(fetch_crawld.crawl, web))
-        self.note("ours", "revisits", partial(fetch_crawld.revalidate, web))
-        self.note("wget2", "crawl", partial(fetch_peers.wget2_crawl, web))
+    def _run_once(self, web: ServedSite, caches: dict[bool, Path]) -> None:
+        self.record("ours", "crawl", partial(fetch_crawld.crawl, web))
+        self.record("ours", "revisits", partial(fetch_crawld.revalidate, web))
+        self.record("wget2", "crawl", partial(fetch_peers.wget2_crawl, web))
         for tuned, who in _TUNED.items():
-            self.note(who, "crawl", partial(fetch_peers.scrapy_crawl, web, tuned=tuned))
-            again = partial(fetch_peers.scrapy_revalidate, web, caches[tuned], tuned=tuned)
-            self.note(who, "revisits", again)
+            self.record(who, "crawl", partial(fetch_peers.scrapy_crawl, web, tuned=tuned))
+            revisits = partial(fetch_peers.scrapy_revalidate, web, caches[tuned], tuned=tuned)
+            self.record(who, "revisits", revisits)
 
-    def merged(self, who: str) -> list[Metrics]:
+    def metrics_per_run(self, who: str) -> list[Metrics]:
         """Return the metrics of each run of one crawler, all that was measured in it."""
         runs: list[Metrics] = [{} for _ in range(self._size.runs)]
         for measured in self._found.get(who, {}).values():
@@ -121,7 +121,7 @@ class _Bench:
 
     def baselines(self) -> dict[str, list[Metrics]]:
         """Return the same of every peer that was there."""
-        return {who: self.merged(who) for who in self._found if who != "ours"}
+        return {who: self.metrics_per_run(who) for who in self._found if who != "ours"}
 
 
 _TUNED = {False: "scrapy", True: "scrapy_tuned"}

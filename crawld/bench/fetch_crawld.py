@@ -14,26 +14,22 @@ from crawld.core.page import Outcome
 from crawld.errors import OperatorError
 
 _LIMIT_S = 1800.0
-_LOOK_MS = 500
+_POLL_MS = 500
 
 
 def crawl(web: ServedSite) -> Metrics:
     """Mirror the whole site as a new user would, everything stored."""
-    room = web.room("crawld")
+    directory = web.new_directory("crawld")
     seeds = web.tree.seeds(web.port)
     limits = ["--delay", "0", "--depth", "50", "--max-pages", str(2 * web.tree.page_count)]
-    database = ["--db", str(crawld_process.database_path(room))]
+    database = ["--db", str(crawld_process.database_path(directory))]
     command = crawld_process.command("mirror", *seeds, *database, *limits, "--once", "--json")
-    with run_child(command, room) as child:
+    with run_child(command, directory) as child:
         usage = child.wait(_LIMIT_S)
-        stored = crawld_process.count_visits(crawld_process.database_path(room))[Outcome.CHANGED]
-        if stored != web.tree.page_count:
-            raise program_error("crawld", f"stored {stored} of {web.tree.page_count} pages", child)
-    return {
-        "pages_per_cpu_s": stored / usage.cpu_s,
-        "pages_per_s": stored / usage.wall_s,
-        "peak_rss_mb": usage.peak_rss_mb,
-    }
+        stored = crawld_process.count_visits(crawld_process.database_path(directory))[
+            Outcome.CHANGED
+        ]
+        return web.crawl_metrics("crawld", stored, usage, child)
 
 
 def revalidate(web: ServedSite) -> Metrics:
@@ -42,30 +38,30 @@ def revalidate(web: ServedSite) -> Metrics:
     The daemon goes round and round; pages it began to visit again count too, with their cost. A few
     it asks without conditions, to see whether the server lies: they count as what they are.
     """
-    room = web.directory / "crawld"
-    before = crawld_process.count_visits(crawld_process.database_path(room))
-    config = _config(web, room)
+    directory = web.directory / "crawld"
+    before = crawld_process.count_visits(crawld_process.database_path(directory))
+    config = _config(web, directory)
     with crawld_process.run_daemon_process(config) as daemon:
         daemon.wait_answering()
-        while daemon.child.running(for_ms=_LOOK_MS):
+        while daemon.child.running(for_ms=_POLL_MS):
             status = daemon.status()
             if status is not None and _unchanged(status["visits"]) >= web.tree.page_count:
                 break
         usage = daemon.child.stop(signal.SIGTERM)
         if usage.exit_code:
             raise program_error("crawld", f"ended with {usage.exit_code}", daemon.child)
-    after = crawld_process.count_visits(crawld_process.database_path(room))
+    after = crawld_process.count_visits(crawld_process.database_path(directory))
     done = _unchanged(after) - _unchanged(before)
     if sum(after.values()) - sum(before.values()) != done or done < web.tree.page_count:
         raise OperatorError(f"not every revisit found its page unchanged: {before}, then {after}")
     return {"revalidations_per_cpu_s": done / usage.cpu_s}
 
 
-def _config(web: ServedSite, room: Path) -> Path:
+def _config(web: ServedSite, directory: Path) -> Path:
     # The name is the one that `crawld mirror` gave the site.
     name = web.tree.addresses[0]
     tables = {"politeness": "host_delay_s = 0.0", "schedule": "min_revisit_s = 0.0"}
-    return crawld_process.write_config(room, name, web.tree.seeds(web.port), tables)
+    return crawld_process.write_config(directory, name, web.tree.seeds(web.port), tables)
 
 
 def _unchanged(counts: object) -> int:

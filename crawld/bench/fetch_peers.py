@@ -15,7 +15,7 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from crawld.bench.process import measure_run, program_error, run_child
+from crawld.bench.process import Child, Usage, measure_run, program_error, run_child
 from crawld.bench.result import Metrics
 from crawld.bench.scrapy_peer import REVALIDATED, stored_pages
 from crawld.bench.site_tree import SiteTree
@@ -31,14 +31,14 @@ class ServedSite:
     Attributes:
         tree: its pages.
         port: the port of all its addresses.
-        directory: room for the files of this benchmark.
+        directory: directory for the files of this benchmark.
     """
 
     tree: SiteTree
     port: int
     directory: Path
 
-    def room(self, name: str) -> Path:
+    def new_directory(self, name: str) -> Path:
         """Return a new, empty directory; one of that name is thrown away."""
         path = self.directory / name
         shutil.rmtree(path, ignore_errors=True)
@@ -53,6 +53,21 @@ class ServedSite:
         """Return a file of all URLs, one a line."""
         return self._lines("urls.txt", self.tree.urls(self.port))
 
+    def crawl_metrics(self, program: str, stored: int, usage: Usage, child: Child) -> Metrics:
+        """Return the metrics of a crawl.
+
+        Raises:
+            OperatorError: it did not store every page.
+        """
+        pages = self.tree.page_count
+        if stored != pages:
+            raise program_error(program, f"stored {stored} of {pages} pages", child)
+        return {
+            "pages_per_cpu_s": stored / usage.cpu_s,
+            "pages_per_s": stored / usage.wall_s,
+            "peak_rss_mb": usage.peak_rss_mb,
+        }
+
     def _lines(self, name: str, lines: list[str]) -> Path:
         path = self.directory / name
         path.write_text("\n".join(lines) + "\n", encoding="utf-8")
@@ -61,24 +76,18 @@ class ServedSite:
 
 def scrapy_crawl(web: ServedSite, *, tuned: bool = False) -> Metrics:
     """Crawl the whole site with Scrapy."""
-    room = web.room("scrapy")
-    database = room / "pages.db"
+    directory = web.new_directory("scrapy")
+    database = directory / "pages.db"
     command = _scrapy("crawl", web.seeds_file(), database, tuned=tuned)
-    with run_child(command, room) as child:
+    with run_child(command, directory) as child:
         usage = child.wait(_LIMIT_S)
         stored = stored_pages(database) if database.exists() else 0
-        if stored != web.tree.page_count:
-            raise program_error("scrapy", f"stored {stored} of {web.tree.page_count} pages", child)
-    return {
-        "pages_per_cpu_s": stored / usage.cpu_s,
-        "pages_per_s": stored / usage.wall_s,
-        "peak_rss_mb": usage.peak_rss_mb,
-    }
+        return web.crawl_metrics("scrapy", stored, usage, child)
 
 
 def scrapy_fill_cache(web: ServedSite, *, tuned: bool = False) -> Path:
     """Fetch every page into Scrapy's cache; return its directory."""
-    cache = web.room("cache-tuned" if tuned else "cache")
+    cache = web.new_directory("cache-tuned" if tuned else "cache")
     measure_run(_scrapy("revalidate", web.urls_file(), cache, tuned=tuned), cache, limit_s=_LIMIT_S)
     return cache
 
@@ -101,24 +110,19 @@ def wget2_crawl(web: ServedSite) -> Metrics | None:
     program = shutil.which("wget2")
     if program is None:
         return None
-    room = web.room("wget2")
+    directory = web.new_directory("wget2")
     command = [program, "--quiet", "--recursive", "--level=50", "--tries=1", "--no-xattr"]
     # Of the parts of a page it would fetch style sheets and images too.
     command += ["--ignore-tags=img,link", f"--max-threads={_WGET2_THREADS}"]
-    with run_child([*command, f"--input-file={web.seeds_file()}"], room) as child:
+    with run_child([*command, f"--input-file={web.seeds_file()}"], directory) as child:
         usage = child.wait(_LIMIT_S)
-        stored = sum(1 for _ in room.glob("127.*/**/*") if _.is_file() and _.suffix != ".txt")
-        if stored != web.tree.page_count:
-            raise program_error(program, f"stored {stored} of {web.tree.page_count} pages", child)
-    shutil.rmtree(room)
-    return {
-        "pages_per_cpu_s": stored / usage.cpu_s,
-        "pages_per_s": stored / usage.wall_s,
-        "peak_rss_mb": usage.peak_rss_mb,
-    }
+        stored = sum(1 for _ in directory.glob("127.*/**/*") if _.is_file() and _.suffix != ".txt")
+        metrics = web.crawl_metrics(program, stored, usage, child)
+    shutil.rmtree(directory)
+    return metrics
 
 
-def _scrapy(mode: str, urls: Path, place: Path, *, tuned: bool) -> list[str]:
+def _scrapy(mode: str, urls: Path, target: Path, *, tuned: bool) -> list[str]:
     full_mode = f"{mode}-tuned" if tuned else mode
     module = "crawld.bench.scrapy_peer"
-    return [sys.executable, "-m", module, full_mode, str(urls), str(place)]
+    return [sys.executable, "-m", module, full_mode, str(urls), str(target)]

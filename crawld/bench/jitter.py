@@ -25,7 +25,7 @@ from crawld.bench.simweb_process import run_simweb
 from crawld.simweb.demo import loopback_addresses
 from crawld.simweb.ledger import Ledger
 
-_LOOK_EVERY_MS = 5_000
+_POLL_MS = 5_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,17 +77,17 @@ def _config(directory: Path, load: JitterLoad, port: int) -> Path:
 
 def _wait_running(daemon: crawld_process.DaemonProcess, for_s: float) -> None:
     if not daemon.child.running(for_ms=int(1000 * for_s)):
-        raise program_error("crawld", "ended before its time", daemon.child)
+        raise program_error("crawld", "ended too early", daemon.child)
 
 
 def _watch(daemon: crawld_process.DaemonProcess, window_s: float) -> Metrics:
     """Read lateness every few seconds, CPU and memory over the whole window."""
     child = daemon.child
     began_s, cpu_s = time.monotonic(), child.cpu_s()
-    looks = max(1, round(1000 * window_s / _LOOK_EVERY_MS))
+    polls = max(1, round(1000 * window_s / _POLL_MS))
     lateness_ms = []
-    for _ in range(looks):
-        _wait_running(daemon, window_s / looks)
+    for _ in range(polls):
+        _wait_running(daemon, window_s / polls)
         lateness_ms.append(_lateness_ms(daemon))
     return {
         "slot_jitter_p99_ms": median(lateness_ms),
@@ -100,7 +100,7 @@ def _lateness_ms(daemon: crawld_process.DaemonProcess) -> float:
     status = daemon.status()
     slots = status["slots"] if status is not None else None
     if not isinstance(slots, dict):
-        raise program_error("crawld", "does not say how late its slots are", daemon.child)
+        raise program_error("crawld", "does not report the lateness of its slots", daemon.child)
     return float(slots["lateness_p99_ms"])
 
 

@@ -19,8 +19,8 @@ from pathlib import Path
 
 from crawld.errors import OperatorError
 
-_LOOK_EVERY_MS = 50
-_END_S = 60.0
+_POLL_MS = 50
+_STOP_S = 60.0
 _CLOCK_TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 
 
@@ -67,7 +67,7 @@ class Child:
             )
         self._pidfd = os.pidfd_open(self._process.pid)
 
-    def running(self, *, for_ms: int = _LOOK_EVERY_MS) -> bool:
+    def running(self, *, for_ms: int = _POLL_MS) -> bool:
         """Wait a little for the end; return whether it still runs, and note its memory."""
         waiting = select.poll()
         waiting.register(self._pidfd, select.POLLIN)
@@ -95,7 +95,7 @@ class Child:
     def stop(self, number: signal.Signals = signal.SIGTERM) -> Usage:
         """Ask it to end, kill it if it does not, and return what it cost."""
         self.send(number)
-        return self.wait(_END_S)
+        return self.wait(_STOP_S)
 
     def wait(self, limit_s: float) -> Usage:
         """Return what it cost when it has ended; it is killed `limit_s` from now."""

@@ -42,7 +42,11 @@ _SCALE_LIMIT_S = 600.0
 def run(*, quick: bool, progress: Progress) -> dict[str, object]:
     """Measure and return the value of `result.answer`; figures of a quick run mean little."""
     ours: list[dict[str, float]] = []
-    found: dict[str, list[dict[str, float]]] = {"normpaths": [], "b_svm": [], "em_recount": []}
+    found: dict[str, list[dict[str, float]]] = {
+        "normpaths": [],
+        "b_svm": [],
+        "em_recount": [],
+    }
     for seed in SEEDS[:1] if quick else SEEDS:
         metrics: dict[str, float] = {}
         normpaths: dict[str, float] = {}
@@ -53,32 +57,34 @@ def run(*, quick: bool, progress: Progress) -> dict[str, object]:
             progress(f"seed {seed}: the {name} web")
             trial = run_trial(parameters, seed)
             figures = accuracy(trial) | probing_figures(trial)
-            area = figures.pop("auc_normpaths")
+            auc = figures.pop("auc_normpaths")
             for suffix in ("", "_five"):
-                normpaths[f"auc_pnu{suffix}_{name}"] = area
+                normpaths[f"auc_pnu{suffix}_{name}"] = auc
             metrics |= {f"{key}_{name}": value for key, value in figures.items()}
             progress(f"seed {seed}: B-SVM on the {name} web")
             for suffix, features in (("", ALL), ("_five", FIVE)):
                 svm[f"auc_pnu{suffix}_{name}"] = trial.auc(biased_svm(trial.sets, features, seed))
             if name == "standard":
                 progress(f"seed {seed}: the time of EM, of a label and of a pair")
-                metrics |= _em(trial.sets) | _pair(trial)
-                found["em_recount"].append(_recount(trial.sets))
+                metrics |= _measure_em(trial.sets) | _measure_pair(trial)
+                found["em_recount"].append(_measure_recount(trial.sets))
         progress(f"seed {seed}: candidates of many pages")
-        metrics |= _candidates(*((_PAGES // 10, _HOSTS // 10) if quick else (_PAGES, _HOSTS)))
+        metrics |= _measure_candidates(
+            *((_PAGES // 10, _HOSTS // 10) if quick else (_PAGES, _HOSTS))
+        )
         ours.append(metrics)
         found["normpaths"].append(normpaths)
         found["b_svm"].append(svm)
     scene = JobScenario(hosts=300, window_s=5.0) if quick else JobScenario()
-    job, calm = measure_job(scene, progress)
+    job, without_job = measure_job(scene, progress)
     ours.append({f"job_{name}": value for name, value in job.items()})
-    found["without_job"] = [{f"job_first_{name}": value for name, value in calm.items()}]
+    found["without_job"] = [{f"job_first_{name}": value for name, value in without_job.items()}]
     value = build_result("replica", ours, found)
-    _worst(value, ours)
+    _report_worst(value, ours)
     return value
 
 
-def _worst(value: dict[str, object], runs: list[dict[str, float]]) -> None:
+def _report_worst(value: dict[str, object], runs: list[dict[str, float]]) -> None:
     """Report the worst run instead of the median where one bad run is one too many."""
     medians = value["ours"]
     if isinstance(medians, dict):
@@ -95,20 +101,20 @@ def _trainings(sets: TrainingPairs, *, five: bool) -> tuple[TrainingVectors, Tra
     )
 
 
-def _em(sets: TrainingPairs) -> dict[str, float]:
+def _measure_em(sets: TrainingPairs) -> dict[str, float]:
     """Return the seconds of PU and NU together, for both sets of features."""
     metrics: dict[str, float] = {}
     for five, suffix in ((True, ""), (False, "_all_features")):
         trainings = _trainings(sets, five=five)
-        begun = time.perf_counter()
+        began_s = time.perf_counter()
         for training in trainings:
             run_em(training)
-        metrics[f"em{suffix}_s"] = time.perf_counter() - begun
+        metrics[f"em{suffix}_s"] = time.perf_counter() - began_s
         metrics[f"em{suffix}_vectors"] = float(len(trainings[0].certain))
     return metrics
 
 
-def _recount(sets: TrainingPairs) -> dict[str, float]:
+def _measure_recount(sets: TrainingPairs) -> dict[str, float]:
     """Return the seconds of EM, and the cost of a label, if each label change recounts all rules.
 
     It runs on a sample of the pairs; everything else is as in ours.
@@ -119,7 +125,7 @@ def _recount(sets: TrainingPairs) -> dict[str, float]:
         vectors = np.random.default_rng(0).permutation(vectors)[:_RECOUNTED_PAIRS]
         rules = Rules(training.vectors)
         flipped = np.zeros(len(training.certain), dtype=bool)
-        begun = time.perf_counter()
+        began_s = time.perf_counter()
         for state in em_passes(training):
             for vector in np.flatnonzero(state.flipped & ~flipped).tolist():
                 flipped[vector] = True
@@ -127,7 +133,7 @@ def _recount(sets: TrainingPairs) -> dict[str, float]:
                 _count_all(rules, vectors, flipped[vectors])
                 recount_s += time.perf_counter() - since
                 recounts += 1
-        em_s += time.perf_counter() - begun
+        em_s += time.perf_counter() - began_s
     return {"label_change_us": recount_s / max(1, recounts) * 1e6, "em_s": em_s}
 
 
@@ -137,12 +143,12 @@ def _count_all(rules: Rules, vectors: Ids, labels: np.ndarray) -> None:
     rules.total = np.bincount(rules.table[vectors].ravel(), minlength=len(rules.keys))
 
 
-def _pair(trial: Trial) -> dict[str, float]:
+def _measure_pair(trial: Trial) -> dict[str, float]:
     """Return what one pair costs online: measured, scored, judged; and what one label costs."""
     measure = HostFeatures.of(trial.web.hosts)
     model: ReplicaModel = trial.models["all"]
     keys = np.random.default_rng(0).choice(trial.sets.candidates.keys, 200)
-    begun = time.perf_counter()
+    began_s = time.perf_counter()
     for key in keys:
         measured = measure.pairs(np.array([key]))
         scores = model.judge(measured)
@@ -158,16 +164,16 @@ def _pair(trial: Trial) -> dict[str, float]:
                 probability=float(scores.probability[0]),
             )
         )
-    pair_ms = (time.perf_counter() - begun) / len(keys) * 1e3
+    pair_ms = (time.perf_counter() - began_s) / len(keys) * 1e3
     rules = model.positive_rules
-    begun = time.perf_counter()
+    began_s = time.perf_counter()
     for at in range(10_000):
         rules.add_positive(at % len(rules.table), 1)
-    change_us = (time.perf_counter() - begun) / 10_000 * 1e6
+    change_us = (time.perf_counter() - began_s) / 10_000 * 1e6
     return {"pair_ms": pair_ms, "label_change_us": change_us}
 
 
-def _candidates(pages: int, hosts: int) -> dict[str, float]:
+def _measure_candidates(pages: int, hosts: int) -> dict[str, float]:
     command = [sys.executable, "-m", "crawld.bench.replica_scale", str(pages), str(hosts)]
     with tempfile.TemporaryDirectory() as folder, run_child(command, Path(folder)) as child:
         usage = child.wait(_SCALE_LIMIT_S)

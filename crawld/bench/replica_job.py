@@ -97,11 +97,11 @@ async def _measure(
     path = crawld_process.write_config(
         directory, SITE_NAME, [f"http://{name}:{port}/" for name in names], tables
     )
-    progress(f"a file of {len(names):,} hosts and {len(web.hosts.page_host):,} pages")
+    progress(f"a database of {len(names):,} hosts and {len(web.hosts.page_host):,} pages")
     await _fill(crawld_process.database_path(directory), list(replica_hosts(web)), addresses, port)
     async with run_daemon_here(path) as daemon:
-        await _run(daemon, call=False)
-        before_mb = _rss_mb()
+        await _run_job(daemon, trigger=False)
+        before_mb = _peak_rss_mb()
         progress("requests without the job")
         await trio.sleep(scenario.delay_s)  # after a start every host waits first
         daemon.crawl.schedule.lateness.forget()
@@ -109,14 +109,14 @@ async def _measure(
         calm = _lateness(daemon)
         metrics: Metrics = {}
         for name in ("first", "second"):
-            progress(f"the job, the {name} time")
+            progress(f"{name} run of the job")
             daemon.crawl.schedule.lateness.forget()
             began_s = time.monotonic()
-            await _run(daemon)
+            await _run_job(daemon)
             metrics[f"{name}_run_s"] = time.monotonic() - began_s
             metrics |= {f"{name}_{key}": value for key, value in _lateness(daemon).items()}
         metrics |= await _verdicts(daemon, web)
-        metrics["job_grows_mb"] = _rss_mb() - before_mb
+        metrics["job_grows_mb"] = _peak_rss_mb() - before_mb
     return metrics, calm
 
 
@@ -124,25 +124,25 @@ def _lateness(daemon: Daemon) -> Metrics:
     return {**lateness_metrics(daemon), "requests": float(daemon.crawl.schedule.lateness.count)}
 
 
-def _rss_mb() -> float:
+def _peak_rss_mb() -> float:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 
 
-async def _run(daemon: Daemon, *, call: bool = True) -> None:
+async def _run_job(daemon: Daemon, *, trigger: bool = True) -> None:
     """Let the job run and wait for its end; without a call for the run that comes by itself.
 
     Raises:
         trio.TooSlowError: it does not end.
     """
-    before = await _ended_at(daemon)
-    if call:
+    before = await _finished_at(daemon)
+    if trigger:
         daemon.jobs.run_soon("replicas")
     with trio.fail_after(_LIMIT_S):
-        while await _ended_at(daemon) == before:  # noqa: ASYNC110 (state of the runner)
+        while await _finished_at(daemon) == before:  # noqa: ASYNC110 (state of the runner)
             await trio.sleep(0.1)
 
 
-async def _ended_at(daemon: Daemon) -> float:
+async def _finished_at(daemon: Daemon) -> float:
     states = {state.job.name: state for state in await daemon.jobs.states()}
     last = states["replicas"].last
     return (last.last_finished_at or 0.0) if last is not None else 0.0

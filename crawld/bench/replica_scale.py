@@ -33,11 +33,11 @@ def main() -> None:
     copied = np.flatnonzero((hosts % 50 == 0) & (hosts > 0))
     original = np.searchsorted(hosts, hosts[copied] - 1)
     paths[copied], signatures[copied] = paths[original], signatures[original]
-    begun = time.perf_counter()
+    began_s = time.perf_counter()
     index = CandidateIndex()
     index.add(hosts, paths, signatures)
-    built_s = time.perf_counter() - begun
-    begun = time.perf_counter()
+    built_s = time.perf_counter() - began_s
+    began_s = time.perf_counter()
     index.add(
         rng.integers(count, size=_BATCH),
         rng.choice(paths, _BATCH),
@@ -48,7 +48,7 @@ def main() -> None:
         json.dumps(
             {
                 "candidates_s": built_s,
-                "candidates_batch_ms": (time.perf_counter() - begun) * 1e3,
+                "candidates_batch_ms": (time.perf_counter() - began_s) * 1e3,
                 "candidate_pairs": len(found.keys),
                 "dropped_pairs": found.dropped,
             }

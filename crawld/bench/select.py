@@ -27,19 +27,19 @@ _DAY_S = 86_400.0
 _NOW = 1.7e9
 _VISITS_PER_PAGE_DAY = 0.3
 _SAMPLES = 3
-_LONGEST_GAPS = 8
+_MAX_GAPS = 8
 
 
 def run(*, quick: bool, progress: Progress) -> dict[str, object]:
     """Measure and return the value of `result.answer`; figures of a quick run mean little."""
-    many = 100_000 if quick else 1_000_000
+    largest = 100_000 if quick else 1_000_000
     picks = 2_000 if quick else 20_000
     ours, baseline = [], []
     for _ in range(1 if quick else 5):
         metrics: dict[str, float] = {}
         progress("laying out MERGE in bulk")
         metrics["merge_pick_bulk_ns"] = _bulk_ns(picks * 10)
-        for pages, name in ((10_000, "10k"), (100_000, "100k"), (many, "1m")):
+        for pages, name in ((10_000, "10k"), (100_000, "100k"), (largest, "1m")):
             progress(f"MERGE and INDEX on {pages:,} pages")
             metrics[f"merge_pick_{name}_us"] = _merge_us(pages, picks)
             metrics[f"index_pick_{name}_us"] = _index_us(pages, picks)
@@ -57,9 +57,9 @@ def run(*, quick: bool, progress: Progress) -> dict[str, object]:
 def _bulk_ns(picks: int) -> float:
     pages = np.arange(10_000)
     frequency = np.random.default_rng(0).lognormal(-13, 1, len(pages))
-    begun = time.perf_counter()
+    began_s = time.perf_counter()
     merge_schedule(pages, frequency, picks)
-    return (time.perf_counter() - begun) / picks * 1e9
+    return (time.perf_counter() - began_s) / picks * 1e9
 
 
 def _merge_us(pages: int, picks: int) -> float:
@@ -84,14 +84,14 @@ def _index(pages: int) -> IndexPolicy:
 
 
 def _hint_us(pages: int, hints: int) -> float:
-    """Return the time of one hint of doubtful trust, many to a page."""
+    """Return the time of one hint of doubtful trust, largest to a page."""
     policy = _index(pages)
     policy.set_coverage(0.1, 30.0)
-    told = np.random.default_rng(3).integers(0, pages, hints).tolist()
-    begun = time.perf_counter()
-    for k, page in enumerate(told):
+    hinted = np.random.default_rng(3).integers(0, pages, hints).tolist()
+    began_s = time.perf_counter()
+    for k, page in enumerate(hinted):
         policy.record_hint(page, _NOW + k * 1e-4, trust=0.9)
-    return (time.perf_counter() - begun) / hints * 1e6
+    return (time.perf_counter() - began_s) / hints * 1e6
 
 
 def _greedy_us(pages: int, picks: int) -> float:
@@ -109,13 +109,13 @@ def _greedy_us(pages: int, picks: int) -> float:
 def _pick_us(policy: Policy, picks: int, step_s: float) -> float:
     changed = np.random.default_rng(1).random(picks) < 0.5
     seen = [VisitObservation(changed=bool(value)) for value in changed]
-    begun = time.perf_counter()
+    began_s = time.perf_counter()
     for k in range(picks):
         now = _NOW + k * step_s
         page = policy.select(now)
         if page is not None:
             policy.record_visit(page, now, seen[k])
-    return (time.perf_counter() - begun) / picks * 1e6
+    return (time.perf_counter() - began_s) / picks * 1e6
 
 
 def _simulation_us(pages: int, picks: int) -> float:
@@ -126,13 +126,13 @@ def _simulation_us(pages: int, picks: int) -> float:
     records = _records(pages)
     base, visited = records["last_change_at"], records["last_visit_at"]
     widths = np.diff(EDGES_S)
-    begun = time.perf_counter()
+    began_s = time.perf_counter()
     for k in range(picks):
         now = _NOW + k
         gain = np.zeros(pages)
         for _ in range(_SAMPLES):
             at, first = base.copy(), np.full(pages, np.inf)
-            for _gap in range(_LONGEST_GAPS):
+            for _gap in range(_MAX_GAPS):
                 drawn = rng.random(pages)
                 cell = np.minimum((cumulative < drawn[:, None]).sum(axis=1), len(widths) - 1)
                 gap = EDGES_S[cell] + widths[cell] * rng.random(pages)
@@ -140,7 +140,7 @@ def _simulation_us(pages: int, picks: int) -> float:
                 first = np.minimum(first, np.where(at > visited, at, np.inf))
             gain += np.where((first <= now) & (at > now), at - now, 0.0)
         int(gain.argmax())
-    return (time.perf_counter() - begun) / picks * 1e6
+    return (time.perf_counter() - began_s) / picks * 1e6
 
 
 def _renewals(pages: int) -> Renewal:

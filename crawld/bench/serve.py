@@ -41,8 +41,8 @@ from crawld.web.address import mirror_path
 _PAGES = 3_000
 _PAGE_BYTES = 30_000
 _VIEWS = 6_000
-_LONE_VIEWS = 1_500
-_WARM = 100
+_SEQUENTIAL_VIEWS = 1_500
+_WARM_UP = 100
 _RUNS = 3
 _CLIENTS = 4
 _HOSTS = 20
@@ -54,29 +54,29 @@ def run(*, quick: bool, progress: Progress) -> dict[str, object]:
     """Measure and return the value of `result.answer`; figures of a quick run mean little."""
     mirror = ArticleMirror(200 if quick else _PAGES, _PAGE_BYTES)
     views = 400 if quick else _VIEWS
-    lone = 200 if quick else _LONE_VIEWS
+    sequential = 200 if quick else _SEQUENTIAL_VIEWS
     runs: list[Metrics] = []
     plain: list[Metrics] = []
-    framed: list[Metrics] = []
+    starlette: list[Metrics] = []
     with tempfile.TemporaryDirectory(prefix="crawld-bench-") as name:
-        room = Path(name)
-        progress(f"{mirror.pages:,} pages into a file")
-        write_mirror(room / "mirror.db", mirror)
+        directory = Path(name)
+        progress(f"{mirror.pages:,} pages into a database")
+        write_mirror(directory / "mirror.db", mirror)
         paths = [mirror_path(mirror.url(number)) for number in range(mirror.pages)]
         for number in range(1 if quick else _RUNS):
             progress(f"views, run {number + 1}")
-            with _serving(room / "mirror.db", room) as (child, port):
-                runs.append(_viewed(child, port, _shuffled(paths, number), views))
+            with _serve_mirror(directory / "mirror.db", directory) as (child, port):
+                runs.append(_measure_views(child, port, _shuffled(paths, number), views))
             files = [f"/{n}.html" for n in range(mirror.pages)]
-            tree = _write(room / f"plain-{number}", mirror, files)
-            with nginx.serve(tree, room / f"nginx-{number}") as port:
-                _clients(port, files, _WARM)
-                plain.append({"views_per_s": views / _clients(port, files, views)})
-            with _framework(tree.directory / _ADDRESS, room) as (child, port):
-                framed.append(_viewed(child, port, _shuffled(files, number), views))
+            tree = _write(directory / f"plain-{number}", mirror, files)
+            with nginx.serve(tree, directory / f"nginx-{number}") as port:
+                _request_views(port, files, _WARM_UP)
+                plain.append({"views_per_s": views / _request_views(port, files, views)})
+            with _serve_starlette(tree.directory / _ADDRESS, directory) as (child, port):
+                starlette.append(_measure_views(child, port, _shuffled(files, number), views))
         progress("views while a daemon crawls")
-        runs.append(_beside_a_daemon(room, mirror, paths, lone))
-    return build_result("serve", runs, {"nginx": plain, "starlette": framed})
+        runs.append(_views_during_crawl(directory, mirror, paths, sequential))
+    return build_result("serve", runs, {"nginx": plain, "starlette": starlette})
 
 
 def _shuffled(paths: Sequence[str], seed: int) -> list[str]:
@@ -84,14 +84,14 @@ def _shuffled(paths: Sequence[str], seed: int) -> list[str]:
 
 
 @contextmanager
-def _serving(db: Path, room: Path) -> Iterator[tuple[Child, int]]:
-    """Run `crawld serve`; yields its process and its port."""
+def _serve_mirror(db: Path, directory: Path) -> Iterator[tuple[Child, int]]:
+    """Run `crawld serve`; yield its process and port."""
     command = crawld_process.command("serve", "--db", str(db), "--listen", f"{_ADDRESS}:0")
-    with _announced(command, room) as found:
+    with _wait_url(command, directory) as found:
         yield found
 
 
-_FRAMEWORK = """
+_STARLETTE = """
 import socket, sys, trio
 from functools import partial
 from hypercorn.config import Config
@@ -111,22 +111,21 @@ trio.run(partial(serve, app, config, mode="asgi"))
 
 
 @contextmanager
-def _framework(directory: Path, room: Path) -> Iterator[tuple[Child, int]]:
-    """Serve a directory by Starlette; yields its process and its port."""
-    with _announced([sys.executable, "-c", _FRAMEWORK, str(directory)], room) as found:
+def _serve_starlette(files: Path, directory: Path) -> Iterator[tuple[Child, int]]:
+    """Serve files by Starlette; yield its process and port."""
+    with _wait_url([sys.executable, "-c", _STARLETTE, str(files)], directory) as found:
         yield found
 
 
 @contextmanager
-def _announced(command: Sequence[str], room: Path) -> Iterator[tuple[Child, int]]:
-    """Run a server that prints its URL first; yields its process and its port."""
-    directory = Path(tempfile.mkdtemp(dir=room))
-    with run_child(command, directory) as child:
+def _wait_url(command: Sequence[str], directory: Path) -> Iterator[tuple[Child, int]]:
+    """Run a server that prints its URL first; yield its process and port."""
+    with run_child(command, Path(tempfile.mkdtemp(dir=directory))) as child:
         until_s = time.monotonic() + _START_S
-        while "/\n" not in (said := child.output()):
+        while "/\n" not in (output := child.output()):
             if not child.running() or time.monotonic() > until_s:
                 raise program_error(command[0], "does not serve", child)
-        yield child, urlsplit(said.split()[0]).port or 0
+        yield child, urlsplit(output.split()[0]).port or 0
 
 
 def _write(directory: Path, mirror: ArticleMirror, files: Sequence[str]) -> SiteTree:
@@ -138,11 +137,11 @@ def _write(directory: Path, mirror: ArticleMirror, files: Sequence[str]) -> Site
     return tree
 
 
-def _viewed(child: Child, port: int, paths: Sequence[str], views: int) -> Metrics:
-    _clients(port, paths, _WARM)
+def _measure_views(child: Child, port: int, paths: Sequence[str], views: int) -> Metrics:
+    _request_views(port, paths, _WARM_UP)
     child.running(for_ms=0)
     before_mb, before_s = child.rss_mb(), child.cpu_s()
-    wall_s = _clients(port, paths, views)
+    wall_s = _request_views(port, paths, views)
     return {
         "views_per_cpu_s": views / (child.cpu_s() - before_s),
         "views_per_s": views / wall_s,
@@ -150,32 +149,35 @@ def _viewed(child: Child, port: int, paths: Sequence[str], views: int) -> Metric
     }
 
 
-def _beside_a_daemon(
-    room: Path, mirror: ArticleMirror, paths: Sequence[str], views: int
+def _views_during_crawl(
+    directory: Path, mirror: ArticleMirror, paths: Sequence[str], views: int
 ) -> Metrics:
     """View pages one after the other while a daemon fills the same file from nginx."""
-    tree = write_site(room / "crawled", _HOSTS)
-    config_room = room / "daemon"
-    config_room.mkdir()
-    (room / "mirror.db").rename(crawld_process.database_path(config_room))
-    with nginx.serve(tree, room / "crawled-nginx") as port:
+    tree = write_site(directory / "crawled", _HOSTS)
+    crawl_directory = directory / "daemon"
+    crawl_directory.mkdir()
+    (directory / "mirror.db").rename(crawld_process.database_path(crawl_directory))
+    with nginx.serve(tree, directory / "crawled-nginx") as port:
         tables = {
             # Slow enough to last, fast enough to keep the daemon at work: 100 pages a second.
             "politeness": "host_delay_s = 0.2\naddress_delay_s = 0.0",
             "schedule": "min_revisit_s = 1.0",
         }
-        config = crawld_process.write_config(config_room, "crawled", tree.seeds(port), tables)
+        config = crawld_process.write_config(crawl_directory, "crawled", tree.seeds(port), tables)
         with (
             crawld_process.run_daemon_process(config) as crawling,
-            _serving(crawld_process.database_path(config_room), room) as (_, web_port),
+            _serve_mirror(crawld_process.database_path(crawl_directory), directory) as (
+                _,
+                web_port,
+            ),
         ):
             crawling.wait_answering()
             before = _visits(crawling)
             fresh = [mirror_path(seed) for seed in tree.seeds(port)]
             mixed = [*itertools.islice(itertools.cycle(fresh), len(paths) // 10), *paths]
-            spent = _one_by_one(web_port, _shuffled(mixed, 0), views)
+            spent = _request_one_by_one(web_port, _shuffled(mixed, 0), views)
             if _visits(crawling) == before:
-                raise OperatorError("the daemon did not crawl meanwhile")
+                raise OperatorError("the daemon did not crawl during the measurement")
     cuts = quantiles(spent, n=100)
     return {"view_p50_ms": cuts[49] * 1e3, "view_p99_ms": cuts[98] * 1e3}
 
@@ -187,20 +189,22 @@ def _visits(daemon: crawld_process.DaemonProcess) -> object:
 # --- clients ---------------------------------------------------------------------------------
 
 
-def _clients(port: int, paths: Sequence[str], views: int) -> float:
+def _request_views(port: int, paths: Sequence[str], views: int) -> float:
     """Ask so many pages over a few connections from a process of its own; return its seconds."""
-    asked = list(itertools.islice(itertools.cycle(paths), views))
-    shares = [asked[start::_CLIENTS] for start in range(_CLIENTS)]
+    requested = list(itertools.islice(itertools.cycle(paths), views))
+    shares = [requested[start::_CLIENTS] for start in range(_CLIENTS)]
     with multiprocessing.get_context("spawn").Pool(1) as pool:
-        return pool.apply(_ask_all, (port, shares))
+        return pool.apply(_request_all, (port, shares))
 
 
-def _ask_all(port: int, shares: Sequence[Sequence[str]]) -> float:
+def _request_all(port: int, shares: Sequence[Sequence[str]]) -> float:
     connections = [_Connection(port) for _ in shares]
     began_s = time.monotonic()
-    for asked in itertools.zip_longest(*shares):
+    for requested in itertools.zip_longest(*shares):
         pairs = [
-            (each, path) for each, path in zip(connections, asked, strict=True) if path is not None
+            (each, path)
+            for each, path in zip(connections, requested, strict=True)
+            if path is not None
         ]
         for connection, path in pairs:
             connection.send(path)
@@ -209,7 +213,7 @@ def _ask_all(port: int, shares: Sequence[Sequence[str]]) -> float:
     return time.monotonic() - began_s
 
 
-def _one_by_one(port: int, paths: Sequence[str], views: int) -> list[float]:
+def _request_one_by_one(port: int, paths: Sequence[str], views: int) -> list[float]:
     connection, spent = _Connection(port), []
     for path in itertools.islice(itertools.cycle(paths), views):
         began_s = time.perf_counter()

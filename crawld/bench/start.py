@@ -30,10 +30,10 @@ from crawld.store.frontier import frontier, site
 from crawld.store.frontier.frontier import Discovery
 from crawld.store.visit import VisitRecord
 
-_NAME = "known"
+_SITE_NAME = "known"
 _PORT = 9  # discard: nothing answers there, and the daemon is stopped before it asks
 _HISTORY_S = 30 * 86_400.0
-_WAITING_EVERY = 10
+_UNVISITED_EVERY = 10
 _WRITE_PAGES = 20_000
 _STARTS = 3
 
@@ -46,45 +46,45 @@ class DatabaseSize:
     hosts: int = 10_000
 
 
-def measure(directory: Path, known: DatabaseSize) -> Metrics:
+def measure(directory: Path, size: DatabaseSize) -> Metrics:
     """Make the file, start daemons on it and return the median seconds until one answers."""
-    room = directory / "start"
-    room.mkdir()
-    addresses = loopback_addresses(known.hosts)
+    directory = directory / "start"
+    directory.mkdir()
+    addresses = loopback_addresses(size.hosts)
     config = crawld_process.write_config(
-        room, _NAME, [_url(addresses[0], 0)], {"politeness": "host_delay_s = 900.0"}
+        directory, _SITE_NAME, [_url(addresses[0], 0)], {"politeness": "host_delay_s = 900.0"}
     )
-    trio.run(_fill, crawld_process.database_path(room), known, addresses)
-    starts = [_start(config, known) for _ in range(_STARTS)]
+    trio.run(_fill, crawld_process.database_path(directory), size, addresses)
+    starts = [_start(config, size) for _ in range(_STARTS)]
     return medians(starts)
 
 
-def _start(config: Path, known: DatabaseSize) -> Metrics:
+def _start(config: Path, size: DatabaseSize) -> Metrics:
     with crawld_process.run_daemon_process(config) as daemon:
         status = daemon.wait_answering()
         answered_s = time.monotonic() - daemon.child.started_s
-        if status["pages_in_all"] != known.pages:
+        if status["pages_in_all"] != size.pages:
             raise program_error("crawld", f"knows {status['pages_in_all']} pages", daemon.child)
         usage = daemon.child.stop(signal.SIGTERM)
     return {"start_1m_s": answered_s, "start_1m_rss_mb": usage.peak_rss_mb}
 
 
-async def _fill(path: Path, known: DatabaseSize, addresses: list[str]) -> None:
+async def _fill(path: Path, size: DatabaseSize, addresses: list[str]) -> None:
     async with await Database.open(path) as database:
         now = time.time()
-        site_id = await database.write(site.upsert, _NAME, "{}", source="config", at=now)
-        discoveries = _discoveries(known, addresses, site_id, now - _HISTORY_S)
+        site_id = await database.write(site.upsert, _SITE_NAME, "{}", source="config", at=now)
+        discoveries = _discoveries(size, addresses, site_id, now - _HISTORY_S)
         while part := list(islice(discoveries, _WRITE_PAGES)):
             await database.write(_store, part, now)
 
 
 def _discoveries(
-    known: DatabaseSize, addresses: list[str], site_id: int, since: float
+    size: DatabaseSize, addresses: list[str], site_id: int, since: float
 ) -> Iterator[Discovery]:
     """Yield the pages, host after host as a crawl of all hosts at a time finds them."""
-    for number in range(known.pages):
-        address = addresses[number % known.hosts]
-        url = _url(address, number // known.hosts)
+    for number in range(size.pages):
+        address = addresses[number % size.hosts]
+        url = _url(address, number // size.hosts)
         origin = f"http://{address}:{_PORT}"
         yield Discovery(
             url=url,
@@ -92,14 +92,14 @@ def _discoveries(
             site_id=site_id,
             host=address,
             origin=origin,
-            depth=min(number // known.hosts, 5),
+            depth=min(number // size.hosts, 5),
             at=since,
         )
 
 
 def _store(connection: apsw.Connection, part: list[Discovery], now: float) -> None:
     for page in frontier.discover(connection, part):
-        if page.page_id % _WAITING_EVERY == 0:
+        if page.page_id % _UNVISITED_EVERY == 0:
             continue
         visit.record(
             connection,
