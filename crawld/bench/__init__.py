@@ -1,6 +1,5 @@
-"""`crawld bench`: each benchmark with its baselines, measured in the same run.
+"""`crawld bench`: benchmarks, each measured together with its baselines in one run.
 
-`run.py` knows the benchmarks by name and imports one when it is asked for; `result.py` makes the
-value all of them answer with. Peers come with the bench extra or from the distribution; a peer
-that is not there is left out and said so.
+`run.py` maps names to modules; `result.py` builds the result they all return. Peer programs come
+with the bench extra or the Linux distribution; a missing peer is reported and left out.
 """

@@ -1,7 +1,7 @@
-"""`crawld bench allocate`: OPT_POLITE on a web of full size, and Wolf on histogram pages.
+"""`crawld bench allocate`: OPT_POLITE on a full-size web, and Wolf allocation on histogram pages.
 
-Baselines, in the same run: OPT_POLITE on a tenth of the pages (cost per page must not grow), and
-plain bisection of every host's price on a small web (what the pools replace).
+Baselines in the same run: OPT_POLITE on a tenth of the pages (the cost per page must not grow), and
+plain bisection of every host's price on a small web (which the price pools replace).
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _BISECTIONS = 60
 
 
 def run(*, quick: bool, progress: Progress) -> dict[str, object]:
-    """Measure and return the value of `result.answer`; figures of a quick run mean little."""
+    """Run the benchmark."""
     pages, hosts = (300_000, 500) if quick else (_PAGES, _HOSTS)
     ours: list[dict[str, float]] = []
     linear: list[dict[str, float]] = []
@@ -49,7 +49,7 @@ def run(*, quick: bool, progress: Progress) -> dict[str, object]:
 
 
 def _in_own_process(pages: int, hosts: int) -> dict[str, float]:
-    """Allocate in a process of its own, so that its peak of memory is its own."""
+    """Allocate in a separate process to measure its own peak memory."""
     context = multiprocessing.get_context("spawn")
     with context.Pool(1) as pool:
         return pool.apply(_opt_polite, (pages, hosts))
@@ -87,7 +87,7 @@ def _small(web: PagesByHost) -> dict[str, float]:
 
 
 def _bisect(web: PagesByHost) -> dict[str, float]:
-    """Solve by nested bisection: the common price outside, each held host's own inside."""
+    """Solve by nested bisection: common price outside, price of each limited host inside."""
     bandwidth = _BANDWIDTH_SHARE * float(web.ceiling.sum())
     host = web.host_of_page()
     began_s = time.perf_counter()

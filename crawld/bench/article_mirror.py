@@ -1,8 +1,7 @@
-"""A mirror of so many articles in a file, made by the store's own functions, and its changes.
+"""Write a mirror of many articles into a database, by the store's own functions.
 
-Every page is its own: the articles are a few dozen, each with the number of its page in it and
-links to pages of the mirror in the position of its own. One link in three stays, 70 in 28 KB, as many
-as documentation has.
+Every page is different: there are a few dozen articles; each page adds its number, and its links
+point to pages of the mirror. One link in three is kept: 70 in 28 KB, as many as in documentation.
 """
 
 from __future__ import annotations
@@ -43,12 +42,12 @@ EPOCH_AT = 1.78e9
 
 @dataclass(frozen=True)
 class ArticleMirror:
-    """What is in the file.
+    """Content of the mirror.
 
     Attributes:
-        pages: how many, all visited once.
-        page_bytes: about how long each is; below 24,000 they are notes of a kilobyte.
-        origin: scheme, host and port of all of them.
+        pages: number of pages, all visited once.
+        page_bytes: approximate page size; below 24,000 all pages are notes of about a kilobyte.
+        origin: scheme, host and port of all pages.
     """
 
     pages: int
@@ -56,7 +55,7 @@ class ArticleMirror:
     origin: str = "http://mirror.example"
 
     def url(self, number: int) -> str:
-        """Return the URL of a page; the first is the front page."""
+        """Return the URL of a page; page 0 is the front page."""
         return f"{self.origin}{self.path(number)}"
 
     def path(self, number: int) -> str:
@@ -64,7 +63,7 @@ class ArticleMirror:
         return f"/wiki/Page_{number}" if number else "/"
 
     def body(self, number: int, edition: int = 0) -> bytes:
-        """Return a page as it is after so many changes."""
+        """Return the HTML of a page after `edition` changes."""
         before, *parts = self._articles[number % _ARTICLES]
         text = [before]
         for position, part in enumerate(parts):
@@ -83,12 +82,12 @@ class ArticleMirror:
 
 
 def write_mirror(path: Path, mirror: ArticleMirror) -> None:
-    """Make the file."""
+    """Write the mirror into a new database."""
     trio.run(_fill, path, mirror)
 
 
 def store_changes(path: Path, mirror: ArticleMirror, numbers: Iterable[int]) -> None:
-    """Store another edition of some pages."""
+    """Store a second edition of some pages."""
     trio.run(_change, path, mirror, list(numbers))
 
 
@@ -130,7 +129,7 @@ def _discover(
 def _visit(
     connection: apsw.Connection, mirror: ArticleMirror, numbers: Iterable[int], edition: int
 ) -> None:
-    """Store a visit that found an edition of each page; pages are numbered in their order."""
+    """Store a visit of each page; page ids follow the page numbers."""
     for number in numbers:
         body = mirror.body(number, edition)
         headers = [(b"Content-Type", b"text/html; charset=utf-8"), (b"ETag", b'"%d"' % edition)]

@@ -1,14 +1,14 @@
-"""`crawld bench change`: what it costs to read a page, to learn from it and to keep its past.
+"""`crawld bench change`: cost of reading a page, learning from it, and storing its history.
 
     analyse_ms                  parse, links, blocks, digests and sketch of a 60 KB article
-    analyse_with_previous_ms    the same, the stored version read again too, and both compared
-    model_update_us             one visit into a page's change model, as it is stored
-    refit_1m_s                  priors and rates of a million page models, on ten thousand hosts
-    version_store_share         what real revisions take in the file, to the sum of their gzip sizes
-    version_read_ms             the slowest of these to be read back
+    analyse_with_previous_ms    the same, plus reading the stored version and comparing both
+    model_update_us             add one visit to a stored change model
+    refit_1m_s                  priors and rates of a million page models on ten thousand hosts
+    version_store_share         size of real revisions in the database, relative to their gzip sizes
+    version_read_ms             time to read the slowest of these revisions
 
-The baseline is parsel, which only extracts the links of the same articles. Times are CPU times of
-the one thread that works, but for `version_read_ms`, which is what a reader waits.
+The baseline is parsel, which only extracts the links of the same articles. All times are CPU times
+of the working thread, except `version_read_ms`, which is wall time.
 """
 
 from __future__ import annotations
@@ -57,16 +57,16 @@ _BODY_TABLES = frozenset({"body", "version"})
 
 @dataclass(frozen=True, slots=True)
 class Size:
-    """How much is measured.
+    """Size of the measurement.
 
     Attributes:
-        runs: how often everything is measured.
+        runs: repetitions.
         articles: different articles.
-        updates: visits into one model.
-        models: page models refitted.
-        hosts: groups of these.
+        updates: visits added to one model.
+        models: page models in the refit.
+        hosts: hosts of these models.
         pages: pages whose revisions are stored, at most four.
-        reads: how often each version is read.
+        reads: repeated reads of each version.
     """
 
     runs: int = 5
@@ -83,12 +83,7 @@ QUICK = Size(runs=1, articles=3, updates=200, models=5_000, hosts=50, pages=1, r
 
 
 def run(*, quick: bool, progress: Progress) -> dict[str, object]:
-    """Measure and return the value of `crawld bench change`.
-
-    Args:
-        quick: little of everything: seconds.
-        progress: is told each figure as it is measured.
-    """
+    """Run the benchmark."""
     size = QUICK if quick else FULL
     settle_heap()
     articles = [make_article(seed) for seed in range(size.articles)]
@@ -108,7 +103,7 @@ def _line(what: str, metrics: Metrics) -> str:
     return f"{what}: " + ", ".join(f"{name} {value:.4g}" for name, value in metrics.items())
 
 
-# --- reading pages -----------------------------------------------------------------------------
+# --- page analysis -----------------------------------------------------------------------------
 
 
 def _measure_analysis(articles: Sequence[bytes]) -> Metrics:
@@ -127,8 +122,8 @@ def _parsel_links(page: bytes) -> list[str]:
 
 
 def _milliseconds(work: Callable[[T], object], items: Sequence[T]) -> float:
-    """Return the median over the items of the CPU time of one call."""
-    work(items[0])  # imports, caches of compiled patterns
+    """Return the median CPU time of one call over the items."""
+    work(items[0])  # warm up: imports, compiled patterns
     spent = []
     for item in items:
         began = time.thread_time()
@@ -213,7 +208,7 @@ def _store_revisions(size: Size) -> Metrics:
 
 
 def _fill(connection: apsw.Connection, pages: Sequence[Sequence[Revision]]) -> None:
-    """Visit pages at each of their revisions, then let the past become small."""
+    """Store each revision as a visit, then delta-compress the old versions."""
     with connection:
         site.upsert(connection, "revisions", "{}", source="command_line", at=_NOW)
         for number, revisions in enumerate(pages):
@@ -252,7 +247,7 @@ def _visit(page_id: int, at: float, content: bytes) -> VisitRecord:
 def _slowest_read(
     connection: apsw.Connection, pages: Sequence[Sequence[Revision]], reads: int
 ) -> float:
-    """Return the largest of the medians of the times to read each version, seconds."""
+    """Return the slowest version's median read time, seconds."""
     slowest_s = 0.0
     for page_id, revisions in enumerate(pages, 1):
         rows = version.list_versions(connection, page_id, limit=len(revisions) + 1)

@@ -1,7 +1,6 @@
-"""crawld itself as a benchmark runs it: a process of its own, started by its command line.
+"""Run crawld as a benchmark measures it: in its own process, by its command line.
 
-What it did is read afterwards from its file, through the store's own functions, and while it runs
-from its control socket.
+While it runs, its control socket is read; afterwards its database, by the store's functions.
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ Status = Mapping[str, object]
 
 
 def command(*arguments: str) -> list[str]:
-    """Return the command line of `crawld ARGUMENTS`, run by this Python."""
+    """Return the command line of `crawld ARGUMENTS` for this Python."""
     return [sys.executable, "-c", "from crawld.cli.main import main; main()", *arguments]
 
 
@@ -44,14 +43,14 @@ def write_config(
     tables: Mapping[str, str],
     site: Sequence[str] = (),
 ) -> Path:
-    """Write a config of one site on loopback and return its place.
+    """Write a config of one site on loopback and return its path.
 
     Args:
-        directory: directory of config, database (`mirror.db`) and socket (`mirror.sock`).
+        directory: for config, database (`mirror.db`) and socket (`mirror.sock`).
         name: name of the site.
         seeds: its URLs.
-        tables: table to its lines, beside `[daemon]`.
-        site: further lines of the site.
+        tables: config table to its lines, besides `[daemon]`.
+        site: more config lines of the site.
     """
     (directory / "seeds.txt").write_text("\n".join(seeds) + "\n", encoding="utf-8")
     blocks = {
@@ -68,7 +67,7 @@ def write_config(
 
 
 def database_path(directory: Path) -> Path:
-    """Return the place of the database in a directory."""
+    """Return the path of the database in a directory."""
     return directory / "mirror.db"
 
 
@@ -89,7 +88,7 @@ class DaemonProcess:
         )
 
     def status(self) -> Status | None:
-        """Return what `crawlctl status` shows; None while the socket does not answer."""
+        """Return what `crawlctl status` shows; None if the socket does not answer."""
         try:
             response = self._http.get("/status")
         except httpx.TransportError:
@@ -98,10 +97,10 @@ class DaemonProcess:
         return found
 
     def wait_answering(self) -> Status:
-        """Return the first status the daemon gives.
+        """Wait for the daemon's first status and return it.
 
         Raises:
-            OperatorError: it ended, or gives none in time.
+            OperatorError: it ended, or did not answer in time.
         """
         until_s = time.monotonic() + _START_S
         while time.monotonic() < until_s and self.child.running(for_ms=5):
@@ -116,7 +115,7 @@ class DaemonProcess:
 
 @contextmanager
 def run_daemon_process(config: Path) -> Iterator[DaemonProcess]:
-    """Run `crawld run` for as long as the block lasts."""
+    """Run `crawld run` until the block ends."""
     directory = config.parent
     socket = directory / "mirror.sock"  # overrides the environment
     started = command("run", "--config", str(config), "--socket", str(socket))
@@ -129,7 +128,7 @@ def run_daemon_process(config: Path) -> Iterator[DaemonProcess]:
 
 
 def count_visits(path: Path) -> dict[Outcome, int]:
-    """Return how many visits of each outcome a file holds."""
+    """Return the number of visits per outcome in a database."""
     return _read(path, _visits)
 
 

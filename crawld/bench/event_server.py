@@ -1,10 +1,9 @@
-"""A server of change events at a steady rate, for `crawld bench stream`; a process of its own.
+"""Server of change events at a constant rate, for `crawld bench stream`; runs in its own process.
 
-What it sends lies ready: only second and number of each event are written in as it goes out, so
-that the daemon's side is what limits. Each event is a chunk of its own, as servers write that flush
-after each.
+Events are prepared in advance; only time and number are filled in when they are sent, so the daemon
+is the limit. Each event is its own chunk, as from servers that flush after each event.
 
-    python -m crawld.bench.event_server --host 127.0.0.1 --told http://127.0.0.2:80/told/ --pages 99
+    python -m crawld.bench.event_server --host 127.0.0.1 --url-prefix http://127.0.0.2:80/held/
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ _ROBOTS = b"HTTP/1.1 404 None\r\nContent-Length: 0\r\n\r\n"
 
 
 def prepare_events(prefix: str, pages: int, share: float) -> list[tuple[bytes, bytes]]:
-    """Return events as Wikimedia writes them, cut at their ids; a share names pages held."""
+    """Return events in Wikimedia's format, split at their ids; a share names stored pages."""
     rng = random.Random(5)
     events = []
     for number in range(_PREPARED):
@@ -71,7 +70,7 @@ async def _serve_client(
     began_at, sent = time.monotonic(), 0
     while True:
         await trio.sleep(_TICK_S)
-        # What could not go out in time goes out later: the rate is what the reader takes.
+        # Events that could not be sent in time are sent later: the reader limits the rate.
         due = min(int((time.monotonic() - began_at) * per_s), sent + per_s)
         block = b"".join(
             _numbered(events[number % _PREPARED], number) for number in range(sent, due)

@@ -1,13 +1,13 @@
-"""`crawld bench export`: pages a second into a directory and a WARC file, and a second export.
+"""`crawld bench export`: pages per second to a static tree and to a WARC file, and a re-export.
 
     static   crawld export static of 5,000 articles of 28 KB      wget2 -r -k of the same site
     warc     crawld export warc of the same                       warcio's writer with the same
                                                                   bodies; wget --warc-file
     again    100,000 notes exported, 100 of them changed, exported again
 
-Ours read their file, wget and wget2 fetch from an nginx on this machine: they are what one would
-run instead. warcio is the bare cost of writing. Peak memory is that of the exporting process; each
-press of a static export beside it takes about as much.
+crawld reads its database; wget and wget2, the alternatives, fetch from an nginx on this machine.
+warcio shows the cost of writing alone. Peak memory is that of the exporting process; each worker of
+a static export uses about as much again.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _ADDRESS = "127.0.0.1"
 
 
 def run(*, quick: bool, progress: Progress) -> dict[str, object]:
-    """Measure and return the value of `result.answer`; figures of a quick run mean little."""
+    """Run the benchmark."""
     articles = ArticleMirror(300 if quick else _ARTICLES, _ARTICLE_BYTES)
     notes = ArticleMirror(2_000 if quick else _NOTES, 1_000)
     with tempfile.TemporaryDirectory(prefix="crawld-bench-") as name:
@@ -118,7 +118,7 @@ def _check(written: int, wanted: int) -> None:
 
 
 def _warcio(articles: ArticleMirror) -> Metrics:
-    """Write the same three records a page with warcio, into memory."""
+    """Write the same three records per page with warcio, into memory."""
     bodies = [articles.body(number) for number in range(min(articles.pages, 2_000))]
     began_s = time.perf_counter()
     writer = WARCWriter(io.BytesIO(), gzip=True, warc_version="1.1")
@@ -147,7 +147,7 @@ def _warcio(articles: ArticleMirror) -> Metrics:
 def _fetch_peers(
     directory: Path, articles: ArticleMirror, progress: Progress
 ) -> dict[str, list[Metrics]]:
-    """Fetch the same site from an nginx, with what is installed."""
+    """Fetch the same site from an nginx with the installed peers."""
     tree = SiteTree(directory / "tree", (_ADDRESS,))
     for number in range(articles.pages):
         path = tree.directory / _ADDRESS / (articles.path(number)[1:] or "index.html")
@@ -178,7 +178,7 @@ def _fetch_peers(
 
 def _rate(command: list[str], directory: Path, articles: ArticleMirror, metric: str) -> Metrics:
     run_directory = _empty_directory(directory / "peer")
-    # Both end with 8 where any page, the robots.txt among them, was not found.
+    # Both exit with 8 if any page, including robots.txt, was not found.
     usage = measure_run(
         command, run_directory, limit_s=_LIMIT_S, accept=lambda exit_code: exit_code in (0, 8)
     )

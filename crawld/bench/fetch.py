@@ -1,12 +1,12 @@
-"""`crawld bench fetch`: a crawl, its revisits, the evenness of many slots, and a start, with peers.
+"""`crawld bench fetch`: a crawl, revisits, slot jitter on many hosts, and a start, with peers.
 
-All crawlers meet the same pages on the same loopback nginx, one after the other, `RUNS` times over.
-A figure counts from the start of a process to its end, its imports included.
+All crawlers fetch the same pages from the same loopback nginx, one after the other, in several
+runs. Figures count from process start to process end, imports included.
 
-    pages_per_cpu_s, pages_per_s, peak_rss_mb   a crawl at delay 0, every body stored
-    revalidations_per_cpu_s                     every page asked for again and answered 304
+    pages_per_cpu_s, pages_per_s, peak_rss_mb   a crawl with delay 0, every body stored
+    revalidations_per_cpu_s                     every page requested again and answered 304
     slot_jitter_p99_ms, jitter_*                many hosts at their full delay (`jitter.py`)
-    start_1m_s                                  a start over a large file (`start.py`)
+    start_1m_s                                  a start on a large database (`start.py`)
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ from crawld.bench.site_tree import write_site
 
 @dataclass(frozen=True, slots=True)
 class Size:
-    """How much is measured.
+    """Size of the measurement.
 
     Attributes:
-        runs: how often each crawler crawls.
+        runs: crawls per crawler.
         hosts: hosts of the site, a hundred pages each.
-        many: the hosts of the slot jitter.
-        known: the file of the start.
+        jitter: size of the jitter measurement.
+        start: size of the database to start on.
     """
 
     runs: int
@@ -51,19 +51,15 @@ QUICK = Size(
 
 
 def run(*, quick: bool, progress: Progress) -> dict[str, object]:
-    """Measure and return the value of `crawld bench fetch`.
-
-    Args:
-        quick: three hosts, one run, and little of the rest: seconds.
-        progress: is told each figure as it is measured.
+    """Run the benchmark.
 
     Raises:
-        OperatorError: nginx is missing, or a crawler did not do its part.
+        OperatorError: nginx is missing, or a crawler did not fetch every page.
     """
     size = QUICK if quick else FULL
     with tempfile.TemporaryDirectory(prefix="crawld-bench-") as name:
         directory = Path(name)
-        directory.chmod(0o711)  # the workers of nginx are another user
+        directory.chmod(0o711)  # nginx workers run as another user
         bench = _FetchBenchmark(directory, size, progress)
         bench.run_crawls()
         bench.record("ours", "start", partial(start.measure, directory, size.start))
@@ -72,7 +68,7 @@ def run(*, quick: bool, progress: Progress) -> dict[str, object]:
 
 
 class _FetchBenchmark:
-    """The measurements of one call, by crawler and by what was measured."""
+    """Collects metrics by crawler and measurement."""
 
     def __init__(self, directory: Path, size: Size, progress: Progress) -> None:
         self._directory = directory
@@ -81,7 +77,7 @@ class _FetchBenchmark:
         self._found: dict[str, dict[str, list[Metrics]]] = {}
 
     def record(self, who: str, what: str, measured: Callable[[], Metrics | None]) -> None:
-        """Measure once; a peer that is not installed gives nothing."""
+        """Measure once; a peer that is not installed adds nothing."""
         metrics = measured()
         if metrics is None:
             self._progress(f"{who} {what}: not installed")
@@ -112,7 +108,7 @@ class _FetchBenchmark:
             self.record(who, "revisits", revisits)
 
     def metrics_per_run(self, who: str) -> list[Metrics]:
-        """Return the metrics of each run of one crawler, all that was measured in it."""
+        """Return the metrics of each run of one crawler, all measurements combined."""
         runs: list[Metrics] = [{} for _ in range(self._size.runs)]
         for measured in self._found.get(who, {}).values():
             for number, metrics in enumerate(measured):
@@ -120,7 +116,7 @@ class _FetchBenchmark:
         return runs
 
     def baselines(self) -> dict[str, list[Metrics]]:
-        """Return the same of every peer that was there."""
+        """Return the metrics per run of every installed peer."""
         return {who: self.metrics_per_run(who) for who in self._found if who != "ours"}
 
 

@@ -1,4 +1,4 @@
-"""crawld in `crawld bench fetch`: the same site, mirrored and then revisited."""
+"""crawld's part of `crawld bench fetch`: mirror the site, then revisit it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _POLL_MS = 500
 
 
 def crawl(web: ServedSite) -> Metrics:
-    """Mirror the whole site as a new user would, everything stored."""
+    """Mirror the whole site like a new user, with every body stored."""
     directory = web.new_directory("crawld")
     seeds = web.tree.seeds(web.port)
     limits = ["--delay", "0", "--depth", "50", "--max-pages", str(2 * web.tree.page_count)]
@@ -33,10 +33,11 @@ def crawl(web: ServedSite) -> Metrics:
 
 
 def revalidate(web: ServedSite) -> Metrics:
-    """Run the daemon over the file of `crawl` until as many visits as pages found no change.
+    """Run the daemon on the database of `crawl` until as many visits as pages found no change.
 
-    The daemon goes round and round; pages it began to visit again count too, with their cost. A few
-    it asks without conditions, to see whether the server lies: they count as what they are.
+    The daemon revisits pages in a loop; pages visited twice count too, with their cost. It sends a
+    few requests without conditions to check the server's validators; their outcomes count as they
+    are.
     """
     directory = web.directory / "crawld"
     before = crawld_process.count_visits(crawld_process.database_path(directory))
@@ -58,7 +59,7 @@ def revalidate(web: ServedSite) -> Metrics:
 
 
 def _config(web: ServedSite, directory: Path) -> Path:
-    # The name is the one that `crawld mirror` gave the site.
+    # `crawld mirror` has given the site this name.
     name = web.tree.addresses[0]
     tables = {"politeness": "host_delay_s = 0.0", "schedule": "min_revisit_s = 0.0"}
     return crawld_process.write_config(directory, name, web.tree.seeds(web.port), tables)

@@ -1,10 +1,10 @@
-"""The peers of `crawld bench fetch`: Scrapy twice over, and wget2.
+"""Peers of `crawld bench fetch`: Scrapy in two setups, and wget2.
 
-    scrapy        links by css, Scrapy's own duplicate filter, its file cache for revisits
+    scrapy        links by CSS, Scrapy's own duplicate filter, its file cache for revisits
     scrapy_tuned  a set of known URLs in the spider, the cache in a dbm file
-    wget2         C, threads on all cores, plain files; reported without a claim
+    wget2         C, threads on all cores, plain files; for reference only
 
-All obey robots.txt as we do, ask each host one request at a time, and must store every page, or
+All obey robots.txt like crawld, send one request at a time to a host, and must store every page, or
 the run fails.
 """
 
@@ -26,12 +26,12 @@ _WGET2_THREADS = 8
 
 @dataclass(frozen=True, slots=True)
 class ServedSite:
-    """The site as it is served.
+    """The site as nginx serves it.
 
     Attributes:
         tree: its pages.
-        port: the port of all its addresses.
-        directory: directory for the files of this benchmark.
+        port: port of all its addresses.
+        directory: directory for the files of the benchmark.
     """
 
     tree: SiteTree
@@ -39,18 +39,18 @@ class ServedSite:
     directory: Path
 
     def new_directory(self, name: str) -> Path:
-        """Return a new, empty directory; one of that name is thrown away."""
+        """Return an empty directory; delete an existing one of that name."""
         path = self.directory / name
         shutil.rmtree(path, ignore_errors=True)
         path.mkdir()
         return path
 
     def seeds_file(self) -> Path:
-        """Return a file of the seeds, one a line."""
+        """Return a file of the seeds, one per line."""
         return self._lines("seeds.txt", self.tree.seeds(self.port))
 
     def urls_file(self) -> Path:
-        """Return a file of all URLs, one a line."""
+        """Return a file of all URLs, one per line."""
         return self._lines("urls.txt", self.tree.urls(self.port))
 
     def crawl_metrics(self, program: str, stored: int, usage: Usage, child: Child) -> Metrics:
@@ -93,7 +93,7 @@ def scrapy_fill_cache(web: ServedSite, *, tuned: bool = False) -> Path:
 
 
 def scrapy_revalidate(web: ServedSite, cache: Path, *, tuned: bool = False) -> Metrics:
-    """Ask for every page again through Scrapy's cache; each is answered 304."""
+    """Request every page again through Scrapy's cache; all responses are 304."""
     command = _scrapy("revalidate", web.urls_file(), cache, tuned=tuned)
     with run_child(command, cache) as child:
         usage = child.wait(_LIMIT_S)
@@ -106,13 +106,13 @@ def scrapy_revalidate(web: ServedSite, cache: Path, *, tuned: bool = False) -> M
 
 
 def wget2_crawl(web: ServedSite) -> Metrics | None:
-    """Crawl the whole site with wget2; None where it is not installed."""
+    """Crawl the whole site with wget2; None if it is not installed."""
     program = shutil.which("wget2")
     if program is None:
         return None
     directory = web.new_directory("wget2")
     command = [program, "--quiet", "--recursive", "--level=50", "--tries=1", "--no-xattr"]
-    # Of the parts of a page it would fetch style sheets and images too.
+    # wget2 would also fetch style sheets and images.
     command += ["--ignore-tags=img,link", f"--max-threads={_WGET2_THREADS}"]
     with run_child([*command, f"--input-file={web.seeds_file()}"], directory) as child:
         usage = child.wait(_LIMIT_S)

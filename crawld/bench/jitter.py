@@ -1,12 +1,11 @@
-"""Many hosts, each at its full delay: how late a request leaves, and whether one leaves early.
+"""Slot jitter on many hosts at their full delay: how late requests are, and whether any is early.
 
-A simulated web in a process of its own gives each host its own address of 127.0.0.0/8. The daemon
-does all it does for any page (robots.txt, links, fingerprint, store). After the warm-up, in which
-all hosts are met at once, we read for a while how late the slots are (the daemon's own figure, the
-p99 of its last few thousand requests; the median of what we read), and what the process takes.
-The ledger of the simulated web then bears witness, apart from the daemon: two requests to a host
-closer than the delay would be `early_requests`, and `jitter_ledger_p99_ms` is what each gap has
-beyond the delay, the time of the answer before it included.
+A simulated web in its own process gives each host its own address of 127.0.0.0/8. The daemon does
+all its normal work (robots.txt, links, fingerprint, store). After the warm-up, in which it visits
+all hosts at once, its reported lateness (p99 of its last few thousand requests; median of all
+readings) and its resource use are read. The ledger of the simulated web is independent evidence:
+two requests to a host closer than the delay are `early_requests`; `jitter_ledger_p99_ms` is how
+much a gap exceeds the delay, including the time of the previous response.
 """
 
 from __future__ import annotations
@@ -30,16 +29,16 @@ _POLL_MS = 5_000
 
 @dataclass(frozen=True, slots=True)
 class JitterLoad:
-    """The hosts and how long they are watched.
+    """Size of the measurement.
 
     Attributes:
-        hosts: how many, each on an address of its own.
-        delay_s: rest between two requests to one.
-        warm_up_s: from the first answer of the daemon until figures count.
-        window_s: how long they count.
-        pages: pages of each host; few, so that after the warm-up most links are known, as in any
-            crawl that has run for a while.
-        page_bytes: planned size of a page.
+        hosts: number of hosts, each on its own address.
+        delay_s: delay between two requests to one host.
+        warm_up_s: time from the daemon's first answer until the measurement starts.
+        window_s: length of the measurement.
+        pages: pages per host; few, so that most links are known after the warm-up, as in a crawl
+            that has run for a while.
+        page_bytes: planned page size.
     """
 
     hosts: int = 10_000
@@ -51,7 +50,7 @@ class JitterLoad:
 
 
 def measure(directory: Path, load: JitterLoad) -> Metrics:
-    """Crawl the hosts for a while and return jitter, early requests, share of a core, memory."""
+    """Crawl the hosts and return jitter, early requests, CPU share and memory."""
     directory = directory / "jitter"
     ledger_file = directory / "web" / "ledger.jsonl"
     arguments = ["--addresses", str(load.hosts), "--pages", str(load.pages)]
@@ -81,7 +80,7 @@ def _wait_running(daemon: crawld_process.DaemonProcess, for_s: float) -> None:
 
 
 def _watch(daemon: crawld_process.DaemonProcess, window_s: float) -> Metrics:
-    """Read lateness every few seconds, CPU and memory over the whole window."""
+    """Read the lateness every few seconds, and CPU and memory over the whole window."""
     child = daemon.child
     began_s, cpu_s = time.monotonic(), child.cpu_s()
     polls = max(1, round(1000 * window_s / _POLL_MS))
@@ -105,7 +104,7 @@ def _lateness_ms(daemon: crawld_process.DaemonProcess) -> float:
 
 
 def _ledger_metrics(ledger: Ledger, delay_s: float, since_s: float) -> Metrics:
-    """What the server saw: early requests in all, and after the warm-up gaps and a rate."""
+    """Return early requests of the whole run, and the excess of gaps after the warm-up."""
     excess_s = sorted(gap_s - delay_s for at_s, gap_s in _gaps(ledger) if at_s >= since_s)
     p99_s = excess_s[int(0.99 * (len(excess_s) - 1))] if excess_s else 0.0
     return {
@@ -115,7 +114,7 @@ def _ledger_metrics(ledger: Ledger, delay_s: float, since_s: float) -> Metrics:
 
 
 def _gaps(ledger: Ledger) -> Iterator[tuple[float, float]]:
-    """Yield (instant, gap to the request before) for every host."""
+    """Yield (monotonic time, gap to the previous request) for every host."""
     latest: dict[str, float] = {}
     for row in ledger.rows():
         if row.host in latest:

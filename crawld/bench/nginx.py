@@ -1,8 +1,8 @@
-"""A Debian nginx of our own, serving static files on addresses of 127.0.0.0/8.
+"""Serve static files on addresses of 127.0.0.0/8 with the system's nginx.
 
-It has its prefix in a directory of the benchmark, one worker, no access log, and answers from the
-page cache. Each page carries an ETag, a Last-Modified and `Cache-Control: max-age=0`, so that a
-cache that keeps to the rules must revalidate and may.
+It has its prefix in a directory of the benchmark, one worker and no access log, and serves from the
+page cache. Each page has an ETag, a Last-Modified and `Cache-Control: max-age=0`, so that a correct
+cache can and must revalidate it.
 """
 
 from __future__ import annotations
@@ -60,17 +60,14 @@ http {{
 
 @contextmanager
 def serve(tree: SiteTree, directory: Path) -> Iterator[int]:
-    """Serve a site for as long as the block lasts.
+    """Serve a site until the block ends; yield the port, the same on all addresses.
 
     Args:
-        tree: what to serve.
-        directory: made; the prefix of the server.
-
-    Yields:
-        The port, the same on all addresses.
+        tree: files to serve.
+        directory: prefix of the server; created.
 
     Raises:
-        OperatorError: there is no nginx, or it does not start.
+        OperatorError: nginx is not installed, or does not start.
     """
     program = shutil.which("nginx", path=f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin")
     if program is None:
@@ -85,7 +82,7 @@ def serve(tree: SiteTree, directory: Path) -> Iterator[int]:
                 yield port
                 child.stop(signal.SIGTERM)
                 return
-            # Another program may have taken the port in between.
+            # Another process may have taken the port in the meantime.
             if attempt == _TRIES:
                 raise program_error(program, "does not start", child)
 

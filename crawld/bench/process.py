@@ -1,8 +1,8 @@
-"""A program run to its end, and what it cost: CPU seconds, wall seconds, peak memory.
+"""Run a program to its end and measure its cost: CPU seconds, wall seconds, peak memory.
 
-CPU is what the kernel charged the process and the children it waited for (`wait4`). The peak of
-memory is VmHWM of the running process, read every few milliseconds: `ru_maxrss` would not do, as
-Linux starts it from the peak of the process that forked.
+CPU time is what the kernel charged the process and the children it waited for (`wait4`). Peak
+memory is VmHWM of the running process, read every 50 ms. `ru_maxrss` is unsuitable: Linux
+initializes it with the peak of the process that forked.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ _CLOCK_TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """What a run of a program cost.
+    """Cost of a run of a program.
 
     Attributes:
         cpu_s: user and system time.
-        wall_s: from its start to its end.
-        peak_rss_mb: most memory it held, 2^20 bytes.
-        exit_code: as the shell knows it; negative for the signal that ended it.
+        wall_s: from start to end.
+        peak_rss_mb: peak memory, 2^20 bytes.
+        exit_code: exit code; negative for the signal that ended it.
     """
 
     cpu_s: float
@@ -47,7 +47,7 @@ class Child:
     Args:
         command: program and arguments.
         directory: its working directory; its output goes to a file there.
-        environment: variables beside those of this process.
+        environment: variables added to those of this process.
     """
 
     def __init__(
@@ -68,7 +68,7 @@ class Child:
         self._pidfd = os.pidfd_open(self._process.pid)
 
     def running(self, *, for_ms: int = _POLL_MS) -> bool:
-        """Wait a little for the end; return whether it still runs, and note its memory."""
+        """Wait `for_ms` for the end, read the peak memory, and return whether it still runs."""
         waiting = select.poll()
         waiting.register(self._pidfd, select.POLLIN)
         ended = waiting.poll(for_ms)
@@ -76,29 +76,29 @@ class Child:
         return not ended
 
     def rss_mb(self) -> float:
-        """Return the memory it holds now, 2^20 bytes."""
+        """Return its current memory, 2^20 bytes."""
         return self._status_mb("VmRSS")
 
     def cpu_s(self) -> float:
-        """Return the user and system time it has used so far."""
+        """Return its user and system time so far."""
         text = Path(f"/proc/{self._process.pid}/stat").read_text(encoding="utf-8")
-        # The name, in parentheses, may hold spaces; user and system time are fields 14 and 15.
+        # The name in parentheses may contain spaces; user and system time are fields 14 and 15.
         fields = text.rpartition(")")[2].split()
         return (int(fields[11]) + int(fields[12])) / _CLOCK_TICKS_PER_S
 
     def send(self, number: signal.Signals) -> None:
-        """Send a signal; one that has ended does not hear it."""
-        # Not by `Popen`, which would take the end of the process, and its cost, from `wait`.
+        """Send a signal; do nothing if it has ended."""
+        # Not `Popen.send_signal`: that would reap the process, and `wait` would miss its cost.
         with suppress(ProcessLookupError):
             signal.pidfd_send_signal(self._pidfd, number)
 
     def stop(self, number: signal.Signals = signal.SIGTERM) -> Usage:
-        """Ask it to end, kill it if it does not, and return what it cost."""
+        """Ask it to end, kill it after a timeout, and return its cost."""
         self.send(number)
         return self.wait(_STOP_S)
 
     def wait(self, limit_s: float) -> Usage:
-        """Return what it cost when it has ended; it is killed `limit_s` from now."""
+        """Wait for its end and return its cost; kill it after `limit_s`."""
         until_s = time.monotonic() + limit_s
         while self.running():
             if time.monotonic() > until_s:
@@ -110,7 +110,7 @@ class Child:
         return Usage(spent.ru_utime + spent.ru_stime, wall_s, self.peak_rss_mb, exit_code)
 
     def ended(self) -> bool:
-        """Return whether `wait` has taken its end."""
+        """Return whether `wait` has reaped it."""
         return self._process.returncode is not None
 
     def output(self) -> str:
@@ -127,7 +127,7 @@ class Child:
 def run_child(
     command: Sequence[str], directory: Path, environment: Mapping[str, str] | None = None
 ) -> Iterator[Child]:
-    """Run a program for as long as the block lasts; what is left of it then is killed."""
+    """Run a program and kill it, if it still runs, when the block ends."""
     child = Child(command, directory, environment)
     try:
         yield child
@@ -143,10 +143,10 @@ def measure_run(
     limit_s: float,
     accept: Callable[[int], bool] = lambda exit_code: exit_code == 0,
 ) -> Usage:
-    """Run a program to its end and return what it cost.
+    """Run a program to its end and return its cost.
 
     Raises:
-        OperatorError: it failed; the message ends with its last words.
+        OperatorError: it failed; the hint shows the end of its output.
     """
     with run_child(command, directory) as child:
         usage = child.wait(limit_s)
@@ -156,6 +156,6 @@ def measure_run(
 
 
 def program_error(program: str, what: str, child: Child) -> OperatorError:
-    """Return the error of a program that did not do its part, with its last words."""
+    """Return an error about a program, with the end of its output as hint."""
     last_words = "\n".join(child.output().splitlines()[-15:])
     return OperatorError(f"{Path(program).name} {what}", hint=last_words)

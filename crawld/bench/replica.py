@@ -1,11 +1,11 @@
-"""`crawld bench replica`: how well and how fast replicas are found, beside NormPaths and B-SVM.
+"""`crawld bench replica`: quality and speed of replica detection, against NormPaths and B-SVM.
 
-Three webs of 21,500 hosts, five seeds each, every method on the same candidates. `auc_pnu`,
-`auc_pu`, `auc_nu` and `auc_upper` are with all features; those with `_five` with the five published
-ones; `auc_probability` ranks by probability. `_asked` is after undecided pairs were asked for more
-pages. The job in a daemon of 2,000 hosts is measured once (`job_`, beside it the requests without
-it: `without_job`). The baseline `em_recount` runs the same EM over pairs and counts all rules again
-whenever a label changes.
+Three webs of 21,500 hosts, five seeds each; all methods rank the same candidates. `auc_pnu`,
+`auc_pu`, `auc_nu` and `auc_upper` use all features, those with `_five` the five published ones;
+`auc_probability` ranks by probability. `_asked` is after more pages were fetched for undecided
+pairs. The job in a daemon of 2,000 hosts is measured once (`job_`; `without_job` is the same daemon
+without it). The baseline `em_recount` runs the same EM over pairs and recounts all rules at each
+label change.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _SCALE_LIMIT_S = 600.0
 
 
 def run(*, quick: bool, progress: Progress) -> dict[str, object]:
-    """Measure and return the value of `result.answer`; figures of a quick run mean little."""
+    """Run the benchmark."""
     ours: list[dict[str, float]] = []
     found: dict[str, list[dict[str, float]]] = {
         "normpaths": [],
@@ -85,7 +85,7 @@ def run(*, quick: bool, progress: Progress) -> dict[str, object]:
 
 
 def _report_worst(value: dict[str, object], runs: list[dict[str, float]]) -> None:
-    """Report the worst run instead of the median where one bad run is one too many."""
+    """Report the worst run instead of the median where a single bad run matters."""
     medians = value["ours"]
     if isinstance(medians, dict):
         for name in medians:
@@ -102,7 +102,7 @@ def _trainings(sets: TrainingPairs, *, five: bool) -> tuple[TrainingVectors, Tra
 
 
 def _measure_em(sets: TrainingPairs) -> dict[str, float]:
-    """Return the seconds of PU and NU together, for both sets of features."""
+    """Return the seconds of PU and NU learning together, for both feature sets."""
     metrics: dict[str, float] = {}
     for five, suffix in ((True, ""), (False, "_all_features")):
         trainings = _trainings(sets, five=five)
@@ -115,9 +115,9 @@ def _measure_em(sets: TrainingPairs) -> dict[str, float]:
 
 
 def _measure_recount(sets: TrainingPairs) -> dict[str, float]:
-    """Return the seconds of EM, and the cost of a label, if each label change recounts all rules.
+    """Return the seconds of EM and of a label change if each change recounts all rules.
 
-    It runs on a sample of the pairs; everything else is as in ours.
+    Uses a sample of the pairs; everything else is the same as in crawld.
     """
     em_s, recounts, recount_s = 0.0, 0, 0.0
     for training in _trainings(sets, five=True):
@@ -138,13 +138,13 @@ def _measure_recount(sets: TrainingPairs) -> dict[str, float]:
 
 
 def _count_all(rules: Rules, vectors: Ids, labels: np.ndarray) -> None:
-    """Count every rule of every pair from nothing."""
+    """Recount all rules over all pairs."""
     rules.positive = np.bincount(rules.table[vectors[labels]].ravel(), minlength=len(rules.keys))
     rules.total = np.bincount(rules.table[vectors].ravel(), minlength=len(rules.keys))
 
 
 def _measure_pair(trial: Trial) -> dict[str, float]:
-    """Return what one pair costs online: measured, scored, judged; and what one label costs."""
+    """Return the cost of one pair online (measure, score, judge) and of one label change."""
     measure = HostFeatures.of(trial.web.hosts)
     model: ReplicaModel = trial.models["all"]
     keys = np.random.default_rng(0).choice(trial.sets.candidates.keys, 200)

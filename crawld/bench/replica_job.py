@@ -1,9 +1,8 @@
-"""The replicas job in a daemon of thousands of hosts: what it finds, takes, and disturbs.
+"""Measure the replicas job in a daemon of thousands of hosts: results, time, effect on fetches.
 
-A daemon in this process revisits a web of replicas (a process of its own). Its file is filled with
-what a crawl of that web has fetched, since crawling it is not what is measured. How late requests
-leave against the instants they were permitted is read over windows without the job and while it
-runs; what it decided is held against the truth of the web.
+A daemon in this process revisits a web of replicas (in its own process). Its database is filled
+with what a crawl of that web fetches, because the crawl itself is not measured. The lateness of
+requests is measured without the job and while it runs; the verdicts are compared with the truth.
 """
 
 from __future__ import annotations
@@ -50,15 +49,15 @@ _WRITE_HOSTS = 50
 
 @dataclass(frozen=True, slots=True)
 class JobScenario:
-    """What is measured.
+    """Size of the measurement.
 
     Attributes:
-        hosts: hosts of the web.
-        replicated: share of them in groups of replicas.
-        pages: median of the pages of a host.
-        delay_s: rest between two requests to one.
-        window_s: how long the window without the job is.
-        seed: of the web.
+        hosts: number of hosts of the web.
+        replicated: share of hosts in replica groups.
+        pages: median number of pages per host.
+        delay_s: delay between two requests to one host.
+        window_s: length of the window without the job.
+        seed: seed of the web.
     """
 
     hosts: int = 2_000
@@ -70,7 +69,7 @@ class JobScenario:
 
 
 def measure_job(scenario: JobScenario, progress: Progress) -> tuple[Metrics, Metrics]:
-    """Return what was seen while the job ran, and the lateness of requests without it."""
+    """Return the metrics of the job, and the lateness of requests without it."""
     web = make_web(
         scale_web(STANDARD, scenario.hosts, scenario.replicated, scenario.pages), scenario.seed
     )
@@ -103,7 +102,7 @@ async def _measure(
         await _run_job(daemon, trigger=False)
         before_mb = _peak_rss_mb()
         progress("requests without the job")
-        await trio.sleep(scenario.delay_s)  # after a start every host waits first
+        await trio.sleep(scenario.delay_s)  # after a start, every host waits its delay first
         daemon.crawl.schedule.lateness.forget()
         await trio.sleep(scenario.window_s)
         calm = _lateness(daemon)
@@ -129,10 +128,10 @@ def _peak_rss_mb() -> float:
 
 
 async def _run_job(daemon: Daemon, *, trigger: bool = True) -> None:
-    """Let the job run and wait for its end; without a call for the run that comes by itself.
+    """Trigger the job and wait for its end; without `trigger`, wait for its own first run.
 
     Raises:
-        trio.TooSlowError: it does not end.
+        trio.TooSlowError: it does not end in time.
     """
     before = await _finished_at(daemon)
     if trigger:
@@ -148,13 +147,13 @@ async def _finished_at(daemon: Daemon) -> float:
     return (last.last_finished_at or 0.0) if last is not None else 0.0
 
 
-# --- the file ------------------------------------------------------------------------------------
+# --- database ------------------------------------------------------------------------------------
 
 
 async def _fill(
     path: Path, hosts: Sequence[ReplicaHost], addresses: dict[str, str], port: int
 ) -> None:
-    """Make a file in which every page was visited a day ago."""
+    """Make a database in which every page was visited a day ago."""
     at = time.time() - _DAY_S
     async with await Database.open(path) as database:
         site_id = await database.write(site.upsert, SITE_NAME, "{}", source="config", at=at)
@@ -207,11 +206,11 @@ def _record(
     )
 
 
-# --- the truth -----------------------------------------------------------------------------------
+# --- verdicts ------------------------------------------------------------------------------------
 
 
 async def _verdicts(daemon: Daemon, web: ReplicaWeb) -> Metrics:
-    """Hold what was decided against the truth."""
+    """Compare the daemon's verdicts with the truth."""
     group = dict(zip(web.hosts.names, web.group.tolist(), strict=True))
     rows = await daemon.database.read(replica.list_replicas)
     pruned = [row for row in rows if row.status == "pruned"]

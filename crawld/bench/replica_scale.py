@@ -1,10 +1,10 @@
-"""Candidates of 5 million pages on 200,000 hosts, in a process of its own so that memory shows.
+"""Candidate generation for 5 million pages on 200,000 hosts, in its own process to measure memory.
 
     python -m crawld.bench.replica_scale PAGES HOSTS
 
-prints JSON: seconds of a build from nothing, seconds to add one batch to it, pairs and what the
-budget left out. A tenth of the paths come from a pool that many hosts draw on, most of them far
-above the cap, as `/index.html` is.
+Prints JSON: seconds to build the index, milliseconds to add one batch, candidate pairs, and pairs
+that the budget dropped. A tenth of the paths come from a pool shared by many hosts; most of those
+are far above the cap, like `/index.html`.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _BATCH = 10_000
 
 
 def main() -> None:
-    """Build the lists, then add a batch."""
+    """Build the index, then add a batch."""
     pages, count = int(sys.argv[1]), int(sys.argv[2])
     rng = np.random.default_rng(0)
     hosts = np.sort(rng.integers(count, size=pages))
@@ -29,7 +29,7 @@ def main() -> None:
     pool = rng.random(pages) < 0.1
     paths[pool] = (rng.random(int(pool.sum())) ** 3 * count * 0.4).astype(np.uint64) + 1
     signatures = rng.integers(1, 2**63, size=pages).astype(np.uint64)
-    # One host in fifty is a copy of the one before it.
+    # One host in fifty is a copy of the host before it.
     copied = np.flatnonzero((hosts % 50 == 0) & (hosts > 0))
     original = np.searchsorted(hosts, hosts[copied] - 1)
     paths[copied], signatures[copied] = paths[original], signatures[original]

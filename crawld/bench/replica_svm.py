@@ -1,8 +1,8 @@
-"""B-SVM, the baseline of `crawld bench replica`: a biased SVM over positives and unlabelled.
+"""B-SVM, a baseline of `crawld bench replica`: a biased SVM on positive and unlabeled pairs.
 
-Unlabelled pairs count as negatives at a lower cost; the costs are those with the best recall²/Pr[+]
-on positives held out, which needs no negatives. It sees the same bins as our classifiers, one
-column a value.
+Unlabeled pairs count as negatives at a lower cost. The costs are those with the best recall²/Pr[+]
+on held-out positives, which needs no negatives. Input are the same bins as for crawld's
+classifiers, one column per value.
 
 Source: Liu, Dai, Li, Lee & Yu 2003 (biased SVM); Lee & Liu 2003 (the criterion).
 """
@@ -22,7 +22,7 @@ from crawld.core.replica.vectors import Floats
 _COSTS = (0.01, 0.1, 1.0)
 _BIASES = (10.0, 100.0, 1_000.0)
 _HELD_OUT = 4
-"""Every fourth positive is held out while the costs are chosen."""
+"""One of this many positives is held out while the costs are chosen."""
 
 
 def biased_svm(sets: TrainingPairs, features: Sequence[Feature], seed: int) -> Floats:

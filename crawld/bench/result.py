@@ -1,10 +1,10 @@
-"""What a benchmark answers: medians of ours and of each baseline, and their ratios.
+"""Result of a benchmark: medians of crawld and of each baseline, and their ratios.
 
-A metric carries its unit in its name, and the unit says which way is better: a rate
-(`pages_per_s`) wants to be high; times, sizes, shares of a core and residuals (`_s`, `_ms`, `_us`,
-`_ns`, `_mb`, `_share`, `_residual`) want to be low. A ratio is always r > 1 = ours is better.
+A metric carries its unit in its name, and the unit tells which direction is better: higher for
+rates (`pages_per_s`), lower for times, sizes, shares and residuals (`_s`, `_ms`, `_us`, `_ns`,
+`_mb`, `_share`, `_residual`). A ratio above 1 always means that crawld is better.
 
-Rule: the answer describes the machine by what it can do, never by its name or its paths.
+Rule: the result describes the machine by its capacity, never by its name or paths.
 """
 
 from __future__ import annotations
@@ -22,26 +22,25 @@ _LESS_IS_BETTER = ("_s", "_ms", "_us", "_ns", "_mb", "_share", "_residual")
 
 
 def less_is_better(metric: str) -> bool:
-    """Return which way a metric wants to go, by its unit."""
+    """Return whether lower values of a metric are better, by its unit."""
     return "_per_" not in metric and metric.endswith(_LESS_IS_BETTER)
 
 
 def medians(runs: Sequence[Mapping[str, float]]) -> Metrics:
-    """Return the median of each metric over the runs that measured it, in order of appearance."""
+    """Return the median of each metric over the runs that measured it, in order of first use."""
     names = dict.fromkeys(name for run in runs for name in run)
     return {name: median(run[name] for run in runs if name in run) for name in names}
 
 
 def ratios(ours: Mapping[str, float], baselines: Mapping[str, Mapping[str, float]]) -> Metrics:
-    """Return how much better ours is, for each metric that a baseline measured too.
+    """Return how much better crawld is, for each metric that a baseline measured too.
 
     Args:
-        ours: our medians.
-        baselines: those of each baseline.
+        ours: medians of crawld.
+        baselines: medians of each baseline.
 
     Returns:
-        `BASELINE.metric` to a ratio, above 1 where ours is better. A metric that is 0 on the side
-        that divides has none.
+        `BASELINE.metric` to a ratio, above 1 if crawld is better. No ratio if its divisor is 0.
     """
     found: Metrics = {}
     for name, theirs in baselines.items():
@@ -61,15 +60,12 @@ def build_result(
     ours: Sequence[Mapping[str, float]],
     baselines: Mapping[str, Sequence[Mapping[str, float]]] | None = None,
 ) -> dict[str, object]:
-    """Return the value that `crawld bench NAME --json` prints.
+    """Return the value that `crawld bench NAME --json` prints, rounded to four significant digits.
 
     Args:
         name: name of the benchmark.
-        ours: our metrics, one mapping a run.
-        baselines: those of each baseline, in the same form; one that measured nothing is left out.
-
-    Returns:
-        JSON types; figures are rounded to four significant digits.
+        ours: metrics of crawld, one mapping per run.
+        baselines: metrics of each baseline in the same form; baselines without runs are left out.
     """
     our_medians = medians(ours)
     their_medians = {who: medians(runs) for who, runs in (baselines or {}).items() if runs}
@@ -101,7 +97,7 @@ def as_json(value: Mapping[str, object]) -> str:
 
 
 def as_text(value: Mapping[str, object]) -> str:
-    """Return the value as a table: a line a metric, ours beside each baseline and its ratio."""
+    """Return the value as a table: one line per metric, with each baseline and its ratio."""
     ours = _metrics(value["ours"])
     by_name = value["baselines"]
     baselines = by_name if isinstance(by_name, dict) else {}

@@ -1,7 +1,7 @@
-"""Which benchmarks there are, and how one is run.
+"""The list of benchmarks, and how to run one.
 
-Each lives in a module of its own with `run(*, quick, progress)`; it is imported when it is asked
-for, since a benchmark may need packages of the bench extra that nothing else needs.
+Each benchmark is a module with `run(*, quick, progress)`. It is imported only when it runs, because
+it may need packages of the bench extra.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ BENCHMARKS = {
 
 
 class Benchmark(Protocol):
-    """A module with a benchmark."""
+    """A benchmark module."""
 
     def run(self, *, quick: bool, progress: Progress) -> dict[str, object]:
-        """Measure and return the value of `result.answer`.
+        """Measure and return the value of `result.build_result`.
 
         Args:
-            quick: a small run of seconds, whose figures mean little.
-            progress: is told what happens, one line at a time.
+            quick: run for seconds only; the figures mean little.
+            progress: called with one line of progress at a time.
         """
 
 
@@ -43,7 +43,7 @@ def run(name: str, *, quick: bool, progress: Progress) -> dict[str, object]:
     """Run one benchmark by its name.
 
     Raises:
-        OperatorError: there is none of that name, or something it needs is not installed.
+        OperatorError: there is no such benchmark, or a package that it needs is not installed.
     """
     if name not in BENCHMARKS:
         raise OperatorError(

@@ -1,22 +1,22 @@
-"""Scrapy as one would set it up by hand for this work; run as a program of its own.
+"""Scrapy, set up by hand for this benchmark; run as its own program.
 
     python -m crawld.bench.scrapy_peer crawl|crawl-tuned SEEDS_FILE DATABASE
     python -m crawld.bench.scrapy_peer revalidate|revalidate-tuned URLS_FILE CACHE_DIRECTORY
 
-`crawl` follows links and stores every body, zstd-compressed, in SQLite, a transaction for each
-`BATCH` pages. `revalidate` asks for every URL through Scrapy's RFC 2616 cache: the first run fills
-the cache, each later one finds it stale and is answered 304. It parses nothing.
+`crawl` follows links and stores every body, zstd-compressed, in SQLite, one transaction per `BATCH`
+pages. `revalidate` requests every URL through Scrapy's RFC 2616 cache: the first run fills the
+cache, later runs find it stale and get 304. It parses nothing.
 
-Set up for speed in both forms: links by one css query, without repeats on a page; no log, no
-telnet, no statistics by the minute; of the middlewares only what the work needs, robots.txt among
-it; the queue that Scrapy's documentation recommends for crawls of many hosts; one request at a time
-a host. 32 requests in flight: measured here, 200 take a tenth more CPU and a quarter more memory.
+Both are set up for speed: links by one CSS query without duplicates; no log, no telnet, no periodic
+statistics; only the needed middlewares, including robots.txt; the queue that Scrapy's documentation
+recommends for many hosts; one request at a time per host. 32 requests in flight: measured here, 200
+use a tenth more CPU and a quarter more memory.
 
-The tuned forms leave documented ground. `crawl-tuned` looks a URL up in a set of its own before it
-makes a Request and goes without Scrapy's duplicate filter, which canonicalises and hashes every
-request (2 ms a page of 65 links). `revalidate-tuned` keeps the cache in a dbm file instead of six
-small files a page. Measured and refused, since slower: the epoll reactor, Scrapy's plain queue,
-eight requests a host, gzip in the cache.
+The tuned modes go beyond Scrapy's documentation. `crawl-tuned` checks URLs against its own set
+before it builds a Request and skips Scrapy's duplicate filter, which canonicalizes and hashes every
+request (2 ms per page of 65 links). `revalidate-tuned` keeps the cache in one dbm file instead of
+six small files per page. Measured and rejected because slower: the epoll reactor, Scrapy's plain
+queue, eight requests per host, gzip in the cache.
 """
 
 from __future__ import annotations
@@ -73,10 +73,10 @@ _BARE: dict[str, Any] = {
 
 
 class StorePipeline:
-    """Bodies to SQLite, compressed, in batches."""
+    """Stores compressed bodies in SQLite, in batches."""
 
     def open_spider(self, spider: Crawl) -> None:
-        """Make the file."""
+        """Create the database."""
         self._rows: list[tuple[str, int, bytes]] = []
         self._compressor = zstandard.ZstdCompressor(_ZSTD_LEVEL)
         self._connection = sqlite3.connect(spider.database)
@@ -85,7 +85,7 @@ class StorePipeline:
         self._connection.execute(_CREATE)
 
     def process_item(self, item: dict[str, Any], spider: Crawl) -> dict[str, Any]:
-        """Take one page."""
+        """Store one page."""
         body = self._compressor.compress(item["body"])
         self._rows.append((item["url"], item["status"], body))
         if len(self._rows) >= BATCH:
@@ -120,7 +120,7 @@ class Crawl(scrapy.Spider):
         self.origins = tuple(urls)
 
     async def start(self) -> AsyncIterator[Any]:
-        """Ask for the seeds; known to the duplicate filter, unlike Scrapy's `start_urls`."""
+        """Request the seeds; unlike `start_urls`, they pass through the duplicate filter."""
         for url in self.seeds:
             yield scrapy.Request(url)
 
@@ -131,12 +131,12 @@ class Crawl(scrapy.Spider):
             yield from map(scrapy.Request, self.wanted(_links(response)))
 
     def wanted(self, links: Iterator[str]) -> Iterator[str]:
-        """Yield the URLs of the site; the duplicate filter drops the known ones."""
+        """Yield the URLs of the site; the duplicate filter drops known ones."""
         return (url for url in links if url.startswith(self.origins))
 
 
 class CrawlTuned(Crawl):
-    """The same with a set of known URLs in the spider."""
+    """`Crawl` with a set of known URLs in the spider."""
 
     custom_settings = {  # noqa: RUF012 (Scrapy's own way)
         **(Crawl.custom_settings or {}),
@@ -148,7 +148,7 @@ class CrawlTuned(Crawl):
         self._seen = set(urls)
 
     def wanted(self, links: Iterator[str]) -> Iterator[str]:
-        """Yield the URLs of the site that were not met before."""
+        """Yield the new URLs of the site."""
         for url in links:
             if url not in self._seen and url.startswith(self.origins):
                 self._seen.add(url)
@@ -156,7 +156,7 @@ class CrawlTuned(Crawl):
 
 
 class Revalidate(scrapy.Spider):
-    """Ask for every URL through the cache."""
+    """Request every URL through the cache."""
 
     name = "revalidate"
     custom_settings = {  # noqa: RUF012 (Scrapy's own way)
@@ -172,11 +172,11 @@ class Revalidate(scrapy.Spider):
         self.start_urls = urls
 
     def parse(self, response: Response, **_: Any) -> None:  # noqa: ANN401 (as Scrapy)
-        """Take the answer; there is nothing to do with it."""
+        """Ignore the response."""
 
 
 class RevalidateTuned(Revalidate):
-    """The same with a cache in one file."""
+    """`Revalidate` with a cache in one file."""
 
     custom_settings = {  # noqa: RUF012 (Scrapy's own way)
         **(Revalidate.custom_settings or {}),
@@ -199,7 +199,7 @@ def _links(response: TextResponse) -> Iterator[str]:
 
 
 def stored_pages(database: Path) -> int:
-    """Return how many pages `crawl` stored."""
+    """Return the number of pages that `crawl` stored."""
     connection = sqlite3.connect(database)
     try:
         (count,) = connection.execute("SELECT count(*) FROM page").fetchone()
@@ -209,7 +209,7 @@ def stored_pages(database: Path) -> int:
 
 
 def main() -> None:
-    """Do what the command line says; print how many pages were answered 304."""
+    """Run the mode of the command line; print the number of 304 responses."""
     mode, urls_file, place = sys.argv[1:]
     urls = Path(urls_file).read_text(encoding="utf-8").split()
     process = CrawlerProcess({"HTTPCACHE_DIR": place})

@@ -1,9 +1,8 @@
-"""`crawld bench select`: the time of one pick of each policy, beside the thesis' simulation.
+"""`crawld bench select`: time of one pick of each policy, against the simulation of the thesis.
 
-A pick is `select` and `visited` together, on a host in the middle of its life: pages with change
-models, visited at random instants before, slots as far apart as the budget says. The baseline
-estimates GREEDY's gain as published, with three simulated renewals a page at every pick, in
-vectorised numpy.
+A pick is `select` plus `visited`, on a host in the middle of its life: pages with change models,
+last visited at random times, slots spaced by the budget. The baseline estimates GREEDY's gain as
+published, from three simulated renewals per page and pick, in vectorized numpy.
 
 Source: PUC-Rio dissertation, 6.2.2 (three samples).
 """
@@ -31,7 +30,7 @@ _MAX_GAPS = 8
 
 
 def run(*, quick: bool, progress: Progress) -> dict[str, object]:
-    """Measure and return the value of `result.answer`; figures of a quick run mean little."""
+    """Run the benchmark."""
     largest = 100_000 if quick else 1_000_000
     picks = 2_000 if quick else 20_000
     ours, baseline = [], []
@@ -78,13 +77,13 @@ def _index(pages: int) -> IndexPolicy:
     policy = IndexPolicy()
     policy.load(np.arange(pages), records["last_visit_at"])
     policy.set_models(np.arange(pages), records)
-    # The first pick prices every page once; it belongs to the load.
+    # The first pick computes the price of every page; it belongs to loading.
     policy.release(policy.select(_NOW) or 0)
     return policy
 
 
 def _hint_us(pages: int, hints: int) -> float:
-    """Return the time of one hint of doubtful trust, largest to a page."""
+    """Return the time of one hint with uncertain trust, several hints per page."""
     policy = _index(pages)
     policy.set_coverage(0.1, 30.0)
     hinted = np.random.default_rng(3).integers(0, pages, hints).tolist()
@@ -100,7 +99,7 @@ def _greedy_us(pages: int, picks: int) -> float:
     policy.load(np.arange(pages), records["last_visit_at"])
     policy.set_renewals(np.arange(pages), renewals)
     step_s = _DAY_S / (_VISITS_PER_PAGE_DAY * pages)
-    # After one round every page has its own table of gains.
+    # After one round every page has its own gain table.
     for k, page in enumerate(range(pages)):
         policy.record_visit(page, _NOW - (pages - k) * step_s, VisitObservation(changed=True))
     return _pick_us(policy, picks, step_s)
@@ -151,7 +150,7 @@ def _renewals(pages: int) -> Renewal:
 
 
 def _records(pages: int) -> Records:
-    """Return models of pages as a host in the middle of its life has them."""
+    """Return models of pages on a host in the middle of its life."""
     rng = np.random.default_rng(0)
     interval_s = rng.lognormal(np.log(20 * _DAY_S), 1.5, pages)
     records = np.zeros(pages, RECORD_DTYPE)

@@ -1,16 +1,16 @@
-"""`crawld bench serve`: page views a second from one process, and their times beside a daemon.
+"""`crawld bench serve`: page views per second of one process, and view times during a crawl.
 
-Every view is of another page, rewritten and with its banner, over kept-alive connections of
-loopback; nothing is answered from a cache of ours. Four clients share one process of their own.
+Every view is of a different page, rewritten and with its banner, over loopback keep-alive
+connections; crawld's caches answer nothing. Four clients share a separate process.
 
-    views_per_cpu_s   views a second of the server's own CPU time: what one core gives
-    views_per_s       views a second of wall time, clients and server on this machine together
+    views_per_cpu_s   views per second of the server's CPU time: the capacity of one core
+    views_per_s       views per second of wall time, clients and server on this machine together
     view_p50_ms, view_p99_ms          one view after the other, while a daemon crawls from nginx
-                                      into the same file and its pages are among those viewed
-    growth_mb         memory of the server after all views, less that after the first hundred
+                                      into the same database; its pages are among those viewed
+    growth_mb         memory of the server after all views, minus that after the first hundred
 
-Baselines in the same run, the same pages as plain files: by `nginx`, which is the ceiling, and by
-`starlette`, the file server of that framework on the same HTTP server as ours.
+Baselines in the same run, with the same pages as plain files: `nginx`, the upper bound, and
+`starlette`, that framework's file server on the same HTTP server as crawld.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ _START_S = 60.0
 
 
 def run(*, quick: bool, progress: Progress) -> dict[str, object]:
-    """Measure and return the value of `result.answer`; figures of a quick run mean little."""
+    """Run the benchmark."""
     mirror = ArticleMirror(200 if quick else _PAGES, _PAGE_BYTES)
     views = 400 if quick else _VIEWS
     sequential = 200 if quick else _SEQUENTIAL_VIEWS
@@ -129,7 +129,7 @@ def _wait_url(command: Sequence[str], directory: Path) -> Iterator[tuple[Child, 
 
 
 def _write(directory: Path, mirror: ArticleMirror, files: Sequence[str]) -> SiteTree:
-    """Write the same pages as files."""
+    """Write the same pages as plain files."""
     tree = SiteTree(directory, (_ADDRESS,))
     (directory / _ADDRESS).mkdir(parents=True)
     for number, file in enumerate(files):
@@ -152,14 +152,14 @@ def _measure_views(child: Child, port: int, paths: Sequence[str], views: int) ->
 def _views_during_crawl(
     directory: Path, mirror: ArticleMirror, paths: Sequence[str], views: int
 ) -> Metrics:
-    """View pages one after the other while a daemon fills the same file from nginx."""
+    """View pages one after the other while a daemon crawls from nginx into the same database."""
     tree = write_site(directory / "crawled", _HOSTS)
     crawl_directory = directory / "daemon"
     crawl_directory.mkdir()
     (directory / "mirror.db").rename(crawld_process.database_path(crawl_directory))
     with nginx.serve(tree, directory / "crawled-nginx") as port:
         tables = {
-            # Slow enough to last, fast enough to keep the daemon at work: 100 pages a second.
+            # Slow enough to last, fast enough to keep the daemon busy: 100 pages per second.
             "politeness": "host_delay_s = 0.2\naddress_delay_s = 0.0",
             "schedule": "min_revisit_s = 1.0",
         }
@@ -190,7 +190,7 @@ def _visits(daemon: crawld_process.DaemonProcess) -> object:
 
 
 def _request_views(port: int, paths: Sequence[str], views: int) -> float:
-    """Ask so many pages over a few connections from a process of its own; return its seconds."""
+    """Request pages over a few connections from a separate process; return the seconds used."""
     requested = list(itertools.islice(itertools.cycle(paths), views))
     shares = [requested[start::_CLIENTS] for start in range(_CLIENTS)]
     with multiprocessing.get_context("spawn").Pool(1) as pool:
@@ -224,7 +224,7 @@ def _request_one_by_one(port: int, paths: Sequence[str], views: int) -> list[flo
 
 
 class _Connection:
-    """A connection that is kept: as little of a client as will do."""
+    """A minimal keep-alive HTTP client."""
 
     def __init__(self, port: int) -> None:
         self._socket = socket.create_connection((_ADDRESS, port), timeout=_START_S)

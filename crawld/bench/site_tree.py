@@ -1,8 +1,8 @@
 """The site that `crawld bench fetch` crawls: static files, the same in every run.
 
-One directory a host, named after the address it is served on: a wiki of the simulated web, its
-pages at `/` and `/wiki/TITLE`, and a robots.txt with a rule that keeps nothing out, so that every
-crawler has one to fetch and to match.
+One directory per host, named after its address: a wiki of the simulated web with pages at `/` and
+`/wiki/TITLE`, and a robots.txt that forbids none of them, so that every crawler must fetch and
+match one.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from crawld.simweb.stateless_random import draw
 
 PAGES_PER_HOST = 100
 PAGE_BYTES = 26_000
-_CROSS_LINKS = 150  # drawn with repeats from a hundred pages: about 65 different links a page
+_CROSS_LINKS = 150  # drawn with repeats from a hundred pages: about 65 different links per page
 _SEED = 20_000
 _ROBOTS = "User-agent: *\nDisallow: /private/\nDisallow: /search\n"
 
@@ -28,7 +28,7 @@ class SiteTree:
     """Files to serve.
 
     Attributes:
-        directory: one subdirectory a host.
+        directory: one subdirectory per host.
         addresses: the hosts, each an address of 127.0.0.0/8.
     """
 
@@ -37,15 +37,15 @@ class SiteTree:
 
     @property
     def page_count(self) -> int:
-        """Pages of all hosts."""
+        """Number of pages of all hosts."""
         return len(self.addresses) * PAGES_PER_HOST
 
     def seeds(self, port: int) -> list[str]:
-        """Return the URL of each host's home page."""
+        """Return the home page URL of each host."""
         return [f"http://{address}:{port}/" for address in self.addresses]
 
     def urls(self, port: int) -> list[str]:
-        """Return the URLs of all pages, host after host in turn, as a polite crawler asks."""
+        """Return the URLs of all pages, hosts in turn, as a polite crawler requests them."""
         graphs = [_graph(k) for k in range(len(self.addresses))]
         origins = [f"http://{address}:{port}" for address in self.addresses]
         return [
@@ -56,20 +56,17 @@ class SiteTree:
 
 
 def write_site(directory: Path, hosts: int) -> SiteTree:
-    """Write the files of so many hosts.
+    """Write the files of a number of hosts, each with `PAGES_PER_HOST` pages.
 
     Args:
-        directory: made; one subdirectory a host.
-        hosts: how many, each with `PAGES_PER_HOST` pages.
-
-    Returns:
-        What was written.
+        directory: target; created, with one subdirectory per host.
+        hosts: number of hosts.
     """
     tree = SiteTree(directory, tuple(loopback_addresses(hosts)))
     with ProcessPoolExecutor() as processes:
         places = [directory / address for address in tree.addresses]
         for _ in processes.map(_write_host, places, map(_graph, range(hosts))):
-            pass  # the iterator is what raises the error of a process
+            pass  # consume the iterator: it raises the errors of the processes
     return tree
 
 

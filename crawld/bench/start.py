@@ -1,7 +1,7 @@
-"""A start over a large file: from the start of the process until its control socket answers.
+"""Time to start on a large database: from process start until the control socket answers.
 
-The file is made by the store's own functions: nine pages in ten were visited and wait for their
-revisit, one in ten waits for its first visit. It is in the page cache, as after a restart.
+The database is made by the store's own functions: nine of ten pages were visited and wait for their
+revisit, one of ten waits for its first visit. The file is in the page cache, as after a restart.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from crawld.store.frontier.frontier import Discovery
 from crawld.store.visit import VisitRecord
 
 _SITE_NAME = "known"
-_PORT = 9  # discard: nothing answers there, and the daemon is stopped before it asks
+_PORT = 9  # discard port: nothing answers, and the daemon is stopped before it fetches
 _HISTORY_S = 30 * 86_400.0
 _UNVISITED_EVERY = 10
 _WRITE_PAGES = 20_000
@@ -40,14 +40,14 @@ _STARTS = 3
 
 @dataclass(frozen=True, slots=True)
 class DatabaseSize:
-    """The file: so many pages on so many hosts."""
+    """Number of pages and hosts in the database."""
 
     pages: int = 1_000_000
     hosts: int = 10_000
 
 
 def measure(directory: Path, size: DatabaseSize) -> Metrics:
-    """Make the file, start daemons on it and return the median seconds until one answers."""
+    """Make the database, start daemons on it, and return the median time until one answers."""
     directory = directory / "start"
     directory.mkdir()
     addresses = loopback_addresses(size.hosts)
@@ -81,7 +81,7 @@ async def _fill(path: Path, size: DatabaseSize, addresses: list[str]) -> None:
 def _discoveries(
     size: DatabaseSize, addresses: list[str], site_id: int, since: float
 ) -> Iterator[Discovery]:
-    """Yield the pages, host after host as a crawl of all hosts at a time finds them."""
+    """Yield the pages, taking hosts in turn, like a crawl of all hosts at once."""
     for number in range(size.pages):
         address = addresses[number % size.hosts]
         url = _url(address, number // size.hosts)

@@ -1,4 +1,4 @@
-"""Real revisions of real pages, with their source beside them in README.md."""
+"""Real revisions of real pages; README.md names their source."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from itertools import groupby
 from operator import itemgetter
 
 Revision = tuple[float, bytes]
-"""When a page became so, Unix seconds, and what it was then."""
+"""Time of the change, Unix seconds, and the page's content since then."""
 
 
 def phpdoc() -> list[list[Revision]]:
