@@ -234,7 +234,7 @@ def _models(cases: list[Case], *, last_modified: bool) -> FloatArray:
     packed = []
     for case in cases:
         model = PageModel(first_at=case.start, last_visit_at=case.start, last_change_at=case.start)
-        for observation in case.seen.observations(told=last_modified):
+        for observation in case.seen.observations(with_last_change=last_modified):
             model.update(observation)
         packed.append(model.to_bytes())
     return refit(records_of(packed)).rate_per_day / DAY_S

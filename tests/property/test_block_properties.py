@@ -1,4 +1,4 @@
-"""Pages cut at all tags at once say what reading them tag by tag says."""
+"""Splitting a page at all tags at once equals reading it tag by tag."""
 
 import re
 from zlib import crc32
@@ -25,7 +25,7 @@ HIDDEN = re.compile(r'(?:^| )(?:hidden="|style="[^"]*(?:display\s*:\s*none))', r
 
 
 class Reader:
-    """Reads written-out HTML tag by tag."""
+    """Reads serialized HTML tag by tag."""
 
     def __init__(self, markup: str) -> None:
         self.found, self.text = [], ""
@@ -131,7 +131,7 @@ def test_blocks_are_those_read_tag_by_tag(markup):
 
 
 @given(st.text('<>ab"=/- !\0', max_size=60))
-def test_what_nobody_wrote_out_is_cut_all_the_same(markup):
+def test_any_markup_is_split(markup):
     found = split_markup(markup)
     assert len(found.texts) == len(found.marks) + 1
     assert len(found.tags) == sum(mark != Mark.CLOSE for mark in found.marks)

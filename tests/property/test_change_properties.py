@@ -1,4 +1,4 @@
-"""What must hold of every history, every rate and every distribution."""
+"""Properties of every history, rate and distribution."""
 
 import math
 
@@ -43,7 +43,7 @@ visits = st.lists(
 @settings(max_examples=25)
 @given(st.floats(math.log(1 / 60), math.log(3.0)), st.integers(0, 10**6))
 def test_estimators_are_consistent_on_poisson_histories(log_rate, seed):
-    """With 3,000 visits every estimator of visits is within five standard errors."""
+    """With 3,000 visits every estimator is within five standard errors."""
     true = math.exp(log_rate)
     rng = np.random.default_rng(seed)
     at = np.cumsum(rng.uniform(0.25, 0.75, 3000))
@@ -65,7 +65,7 @@ def test_the_posterior_lies_between_prior_and_likelihood(prior, evidence):
     assert 0.0 < found.mean < math.inf
 
     def pull(at):
-        """Derivative of the log likelihood times the rate: positive below its maximum."""
+        """Return the derivative of the log likelihood times the rate."""
         expected = 0.0
         if evidence.changed > 0 and evidence.changed_s > 0:
             expected = evidence.changed * rate.expected_changes(
@@ -89,7 +89,7 @@ def test_the_quantile_inverts_the_distribution(probability, shape):
 
 
 @given(visits)
-def test_bytes_come_back_and_no_visit_breaks_the_model(steps):
+def test_the_stored_form_is_read_back_after_any_visits(steps):
     model = PageModel()
     at = BORN
     for step_s, changed, told in steps:
@@ -130,8 +130,8 @@ def test_survival_falls_and_the_value_of_a_visit_rises(mass, times, age):
 
 @given(masses)
 @settings(max_examples=20)
-def test_walds_identity_bounds_the_renewal_function(mass):
-    """R(y) is a time to come: never negative; at 0 the mean; M never falls."""
+def test_wald_identity_bounds_the_renewal_function(mass):
+    """R(y) is never negative, and the mean at 0; M never falls."""
     row = renewal.Renewal(renewal.EDGES_S, np.array(mass) / sum(mass))
     mean = float(row.mean())
     table = renewal.renewal_function(row, horizon=5.0 * mean, points=96)

@@ -1,4 +1,4 @@
-"""Laws of the content room that hold for every text."""
+"""Properties of content analysis for any text."""
 
 import numpy as np
 from hypothesis import given, settings
@@ -12,12 +12,12 @@ from crawld.core.content.fingerprint import SKETCH_BYTES, resemblance, sketch
 from crawld.core.content.noise_learning import MAX_RULES, ReadingPair
 from crawld.core.content.volatile import VolatileRules
 
-# Few letters make repeats, and with them matches at odd places, the rule.
+# Few letters make repeats likely, and with them matches at unusual offsets.
 texts = st.binary(max_size=200) | st.text("ab", max_size=120).map(str.encode)
 
 
 def naive_one_way(new: bytes, old: bytes, size: int) -> float:
-    """rsync as its report tells it: look at every place, compare with every block."""
+    """rsync by its report: compare every offset with every block."""
     blocks = [old[i : i + size] for i in range(0, len(old), size)]
     full = {block for block in blocks if len(block) == size}
     position = unmatched = 0
@@ -85,7 +85,7 @@ def test_resemblance_is_within_its_bound(share, seed):
     rng = np.random.default_rng(seed)
     words = rng.integers(0, 10**9, size=(3, 3000)).astype(str)
     common = int(share * 3000)
-    # Apart from 3 shingles at the seam, exactly the shingles of the common start are shared.
+    # Except for 3 shingles at the seam, exactly the shingles of the common start are shared.
     a = " ".join([*words[0, :common], *words[1, common:]])
     b = " ".join([*words[0, :common], *words[2, common:]])
     true = max(0, common - 3) / (2 * 2997 - max(0, common - 3))
@@ -94,7 +94,7 @@ def test_resemblance_is_within_its_bound(share, seed):
     assert abs(found - true) <= 5 * (true * (1 - true) / SKETCH_BYTES) ** 0.5 + 0.03
 
 
-# Pieces that meet in odd ways: unclosed, misnested, hidden, foreign, raw.
+# Fragments that combine in unusual ways: unclosed, misnested, hidden, foreign, raw.
 pieces = st.sampled_from(
     [
         *("<p>", "</p>", "<div class='ad'>", "</div>", "<a href='/x?sid=1'>", "</a>", "<table>"),

@@ -42,7 +42,7 @@ def test_the_delay_is_never_below_the_hosts_and_grows_with_the_level(
 
 
 @given(BACKOFFS, INSTANTS, DELAYS, ASKED)
-def test_trouble_never_makes_a_host_sooner(before, now, base, retry_after_s):
+def test_trouble_never_opens_a_host_sooner(before, now, base, retry_after_s):
     assume(retry_after_s is None or not math.isnan(retry_after_s))
     after = before.after_trouble(now, base, retry_after_s)
     assert before.level <= after.level <= MAX_LEVEL
@@ -55,7 +55,7 @@ def test_trouble_never_makes_a_host_sooner(before, now, base, retry_after_s):
 
 
 @given(BACKOFFS, INSTANTS)
-def test_quiet_successes_forgive_everything_and_no_more_than_a_step_each(backoff, now):
+def test_quiet_successes_lower_the_back_off_one_step_each(backoff, now):
     backoff = clamp_restored(backoff, now)
     for _ in range(backoff.level):
         now += QUIET_PERIOD_S + 1
@@ -89,7 +89,7 @@ def test_no_clock_jump_frees_or_freezes(stored, now):
 
 
 @given(SPANS, OFFSETS, st.integers(0, 4_000_000_000) | INSTANTS)
-def test_quiet_hours_open_within_a_day_at_an_open_instant(spans, offset, now):
+def test_quiet_hours_open_within_a_day_at_an_open_time(spans, offset, now):
     try:
         quiet = QuietHours(spans, offset)
     except ConfigError:
@@ -104,7 +104,7 @@ def test_quiet_hours_open_within_a_day_at_an_open_instant(spans, offset, now):
 
 
 @given(SPANS, OFFSETS, st.tuples(st.integers(0, DAY_S - 1), st.integers(0, DAY_S - 1)), INSTANTS)
-def test_a_visit_time_only_adds_to_the_quiet_hours_and_never_freezes(spans, offset, robots, now):
+def test_a_visit_time_only_adds_to_the_quiet_hours(spans, offset, robots, now):
     try:
         own = QuietHours(spans, offset)
     except ConfigError:
@@ -114,7 +114,7 @@ def test_a_visit_time_only_adds_to_the_quiet_hours_and_never_freezes(spans, offs
 
 
 @given(st.text(max_size=80) | st.integers().map(str), INSTANTS)
-def test_retry_after_is_in_its_range_or_nothing(value, now):
+def test_retry_after_is_in_its_range_or_none(value, now):
     seconds = parse_retry_after(value, now)
     assert seconds is None or 0.0 <= seconds <= MAX_RETRY_AFTER_S
 
@@ -147,7 +147,7 @@ ROBOTS_WORDS = st.sampled_from(
 
 
 @given(st.binary(max_size=200) | st.lists(ROBOTS_WORDS, max_size=40).map("".join))
-def test_no_robots_txt_breaks_the_reading(text):
+def test_any_robots_txt_is_parsed(text):
     robots = Robots.parse(text, "crawld")
     assert robots.allowed("http://a.org/x?y=%C3%A9") in (True, False)
     assert robots.allowed("http://a.org/robots.txt")
@@ -161,7 +161,7 @@ def test_no_robots_txt_breaks_the_reading(text):
 
 
 @given(st.lists(st.text(max_size=60)))
-def test_no_robots_tag_breaks_the_reading(values):
+def test_any_robots_tag_is_parsed(values):
     asked = parse_robots_tags(values, "crawld")
     assert parse_robots_tags([*values, "none"], "crawld").nofollow
     assert asked.noindex <= parse_robots_tags([*values, "noindex"], "crawld").noindex

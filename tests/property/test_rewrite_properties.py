@@ -1,4 +1,4 @@
-"""Laws of rewriting, held against a parser that builds the whole tree."""
+"""Properties of rewriting, compared with a parser that builds the whole tree."""
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -17,11 +17,11 @@ SOUP = (
     *("<script>", "</script>", "</SCRIPT >", "<title>", "</title>", "<textarea>", "</textarea"),
     *("x", "y.png", "../z", "//other.org/", "https://a.org/?b=1", "?q=1&copy=2", "javascript:x"),
     *("\x00", "\xff", "mailto:a@b", "<A HREF=x>"),
-    # In their usual spelling tags take another way.
+    # Tags in their usual spelling take another code path.
     *('<a class="c" href="x" title="<a href=y>">', '<a class="c">', '<p class="<a href=x>">'),
     *('<a href="x" href="y">', '<span title="(<img src=x>">', '<a href="x" ping="y">', "< a>"),
 )
-# Not both: what a style sheet inside a drawing holds is read as CSS, whatever the rules say.
+# Not both: a style sheet inside a drawing is always read as CSS, unlike in the standard.
 STYLES = (*SOUP, "<style>", "</style>")
 DRAWINGS = (*SOUP, "<svg>", "</svg>", "<svg/>")
 pages = st.sampled_from([STYLES, DRAWINGS]).flatmap(
@@ -43,7 +43,7 @@ def sources(page: bytes) -> list[str]:
 
 @settings(max_examples=500)
 @given(pages)
-def test_finds_what_a_parser_finds(page):
+def test_references_equal_those_of_a_parser(page):
     body = page.encode()
     found = list(html_references(body))
     resolve = resolver(PAGE_URL)
@@ -68,7 +68,7 @@ def test_a_parser_sees_the_new_addresses_and_the_same_text(page):
 
 
 @given(st.binary(max_size=200) | pages.map(str.encode))
-def test_what_has_no_copy_keeps_its_meaning(body):
+def test_urls_without_a_copy_keep_their_meaning(body):
     absolute = rewrite_html(body, PAGE_URL, lambda _url, _kind: None)
     assert rewrite_html(absolute, PAGE_URL, lambda _url, _kind: None) == absolute
 
@@ -77,7 +77,7 @@ def test_what_has_no_copy_keeps_its_meaning(body):
     st.binary(max_size=200),
     st.sampled_from(["utf-8", "cp1252", "utf-16-le", "cp932", "iso2022_jp", "koi8-r"]),
 )
-def test_no_bytes_are_too_broken(body, charset):
+def test_any_bytes_are_rewritten(body, charset):
     rewrite_html(body, PAGE_URL, lambda url, _kind: url, charset=charset)
     rewrite_css(body, PAGE_URL, lambda url, _kind: url, charset=charset)
     assert all(reference.url for reference in html_references(body, charset))

@@ -8,7 +8,7 @@ from crawld.core.traps import TrapLimits, detect_trap
 from crawld.core.url import MAX_URL_LENGTH, canonicalize, parse, resolve, url_hash
 from crawld.errors import InvalidUrlError
 
-# Texts dense in what the rules treat: percent signs, dots, delimiters, case, other scripts.
+# Texts with many characters that the rules treat: percent signs, dots, delimiters, case, scripts.
 PIECES = st.sampled_from(
     [
         "%",
@@ -95,13 +95,13 @@ def test_canonicalize_is_idempotent(raw, base):
 
 
 @given(BASES, st.lists(ANYTHING, max_size=8))
-def test_resolve_says_what_canonicalize_says(base, hrefs):
+def test_resolve_equals_canonicalize(base, hrefs):
     one_by_one = [canonical(href, base) for href in hrefs]
     assert resolve(base, hrefs) == list(dict.fromkeys(u for u in one_by_one if u is not None))
 
 
 @given(ABSOLUTE)
-def test_the_parts_are_the_whole(raw):
+def test_the_parts_make_up_the_url(raw):
     found = canonical(raw)
     if found is not None:
         parts = parse(found)
@@ -116,7 +116,7 @@ def test_the_parts_are_the_whole(raw):
 
 
 def octets(target):
-    """Path segments and query as the server's decoder sees them: what a page is chosen by."""
+    """Return path segments and query as a server decodes them to select a page."""
     path, mark, query = target.partition("?")
     decode = re.compile(rb"%([0-9A-Fa-f]{2})")
     return [
@@ -138,7 +138,7 @@ def test_no_rule_changes_what_a_server_decodes(path, query):
 
 
 @given(ABSOLUTE, st.lists(PIECES, min_size=1, max_size=4).map("".join), st.integers(0, 3))
-def test_no_url_surprises_scope_or_traps(raw, pattern, depth):
+def test_scope_and_traps_accept_any_url(raw, pattern, depth):
     found = canonical(raw)
     if found is not None:
         scope = Scope(

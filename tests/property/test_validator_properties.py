@@ -1,4 +1,4 @@
-"""Trust in validators: bounded, finite, quick to fall, slow to rise, whatever servers send."""
+"""Trust in validators is bounded and finite, falls fast and rises slowly, for any server."""
 
 import math
 from email.utils import formatdate
@@ -52,7 +52,7 @@ def numbers(trust):
 
 
 @given(st.lists(exchanges, max_size=60))
-def test_evidence_is_bounded_and_finite_whatever_comes(history):
+def test_evidence_is_bounded_and_finite(history):
     trust = ValidatorTrust()
     for exchange in history:
         trust.observe(exchange)
@@ -70,7 +70,7 @@ def test_evidence_is_bounded_and_finite_whatever_comes(history):
 
 
 @given(st.binary(max_size=200))
-def test_any_bytes_are_an_origin_or_nothing_known(stored):
+def test_any_stored_bytes_are_read(stored):
     assert all(map(math.isfinite, numbers(ValidatorTrust.from_bytes(stored))))
 
 
@@ -85,7 +85,7 @@ def test_checks_are_few(chance, share, visits):
 
 
 @given(st.integers(1, 30), st.integers(0, 30))
-def test_one_lie_is_enough_and_some_truths_mend_it(lies, truths):
+def test_one_missed_change_is_enough_and_detections_restore_trust(lies, truths):
     kind = KindTrust()
     for _ in range(truths):
         kind.observe(equal=False, same=False, ignored=False)
@@ -101,7 +101,7 @@ def test_one_lie_is_enough_and_some_truths_mend_it(lies, truths):
 
 
 @given(st.integers(0, 60), st.integers(0, 60))
-def test_restless_means_mostly_another_at_the_same_content(steady, idle):
+def test_restless_means_mostly_spurious_changes(steady, idle):
     kind = KindTrust()
     for _ in range(steady):
         kind.observe(equal=True, same=True, ignored=False)
@@ -114,10 +114,11 @@ def test_restless_means_mostly_another_at_the_same_content(steady, idle):
 
 
 @given(st.floats(0, 50 * HALF_LIFE_S))
-def test_time_forgives(elapsed_s):
+def test_evidence_decays_with_time(elapsed_s):
     kind = KindTrust(missed=MAX_MISSES, spurious=60.0)
     kind.forget(elapsed_s)
-    # Four lies weigh half a one after three half-lives, sixty idle answers three after some more.
+    # Four missed changes weigh half a one after three half-lives, sixty spurious responses three
+    # after some more.
     assert kind.lies == (elapsed_s <= 3 * HALF_LIFE_S)
     assert kind.restless == (elapsed_s <= math.log2(20) * HALF_LIFE_S)
 
@@ -127,7 +128,7 @@ def test_time_forgives(elapsed_s):
     outliers=st.lists(st.integers(-(10**8), 10**8), max_size=4),
     latency_s=st.lists(st.floats(0, 1.4), min_size=5, max_size=5),
 )
-def test_the_clock_is_measured_whatever_a_few_answers_say(skew_s, outliers, latency_s):
+def test_the_clock_skew_ignores_outliers(skew_s, outliers, latency_s):
     trust = ValidatorTrust()
     samples = [*outliers, *(skew_s - late for late in latency_s)]
     for number, sample in enumerate(samples):
@@ -151,7 +152,7 @@ def test_a_cache_that_repeats_an_old_date_with_its_age_has_no_skew():
     assert trust.skew_s == 0.0
 
 
-def test_a_last_modified_in_the_future_is_neither_sent_nor_an_instant():
+def test_a_last_modified_in_the_future_is_neither_sent_nor_used():
     trust = ValidatorTrust()
     answer = Exchange(
         at=AT,

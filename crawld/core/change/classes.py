@@ -104,9 +104,9 @@ class RateClasses:
         # Rounding may leave the sum a little short of a level of 1.
         while held < level and (first > 0 or last < len(shares) - 1):
             before = shares[first - 1] if first > 0 else -1.0
-            behind = shares[last + 1] if last < len(shares) - 1 else -1.0
-            first, last = (first - 1, last) if before > behind else (first, last + 1)
-            held += max(before, behind)
+            after = shares[last + 1] if last < len(shares) - 1 else -1.0
+            first, last = (first - 1, last) if before > after else (first, last + 1)
+            held += max(before, after)
         return first, last
 
     def _normalized(self, weights: list[float]) -> list[float]:

@@ -121,11 +121,11 @@ class VisitSample:
     changed: BoolArray
     last_change_at: FloatArray
 
-    def observations(self, *, told: bool) -> Iterator[Observation]:
-        """Yield the visits; `told`: whether the server sends the time of the last change."""
+    def observations(self, *, with_last_change: bool) -> Iterator[Observation]:
+        """Yield the visits, on request with the time of the last change."""
         rows = zip(self.at, self.changed, self.last_change_at, self.interval_s, strict=True)
         for at, changed, last, interval_s in rows:
-            known = float(last) if told and last == last else None
+            known = float(last) if with_last_change and last == last else None
             yield Observation(float(at), bool(changed), known, float(interval_s))
 
 

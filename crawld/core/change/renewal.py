@@ -231,8 +231,8 @@ def renewal_function(renewal: Renewal, *, horizon: float, points: int = 192) -> 
         alive = stack.integrated_survival(ages)
         missing = (alive[:, :-1] - alive[:, 1:]) / np.diff(grid[: i + 1])
         whole = stack.cdf(np.full(len(stack.mass), grid[i]))
-        behind = np.einsum("pj,pj->p", steps[:, : i - 1], missing[:, :-1])
-        steps[:, i - 1] = (whole - behind) / missing[:, -1]
+        after = np.einsum("pj,pj->p", steps[:, : i - 1], missing[:, :-1])
+        steps[:, i - 1] = (whole - after) / missing[:, -1]
         expected[:, i] = expected[:, i - 1] + steps[:, i - 1]
     single = renewal.mass.ndim == 1
     mean = renewal.mean()

@@ -69,16 +69,16 @@ def analyse(
     """
     believed = media.sniff(content_type, body[: media.SNIFF_BYTES])
     charset, page, blocks = _read(body, believed, content_type, max_links)
-    steady = cleaned(blocks, volatile)
+    stable = cleaned(blocks, volatile)
     return Analysis(
         content_type=believed,
         charset=charset,
         page=page,
         blocks=blocks,
         digest=digest(body),
-        cleaned_digest=cleaned_digest(steady),
+        cleaned_digest=cleaned_digest(stable),
         sketch=sketch(blocks.visible_text()),
-        difference=None if previous is None else difference(cleaned(previous, volatile), steady),
+        difference=None if previous is None else difference(cleaned(previous, volatile), stable),
     )
 
 

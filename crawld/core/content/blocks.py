@@ -208,5 +208,5 @@ def _opened(tag: str) -> tuple[str, bytes]:
     """Return the block kind of a start tag, and what it adds to the places below it."""
     name, _, attributes = tag.partition(" ")
     tokens = [token for value in _IDENTITY.findall(attributes[:2048]) for token in value.split()]
-    steady = sorted({token for token in tokens if not any(c.isdigit() for c in token)})
-    return _KINDS.get(name, ""), " ".join([name, *steady]).encode("utf-8", "replace")
+    stable = sorted({token for token in tokens if not any(c.isdigit() for c in token)})
+    return _KINDS.get(name, ""), " ".join([name, *stable]).encode("utf-8", "replace")

@@ -197,14 +197,14 @@ def _proposals(old: Blocks, new: Blocks) -> list[VolatileRule]:
         return []
     in_old = [i for gap in gaps for i in range(gap[0], gap[1])]
     in_new = [j for gap in gaps for j in range(gap[2], gap[3])]
-    steady = _places_outside(old, in_old) | _places_outside(new, in_new)
+    stable = _places_outside(old, in_old) | _places_outside(new, in_new)
     wordings = {j: (new.places[j], wording_hash(new.texts[j])) for j in in_new}
     loose = _unpaired(old, new, in_old, wordings)
-    found = _number_rules(new, [j for j in in_new if j not in loose[1]], wordings, steady)
+    found = _number_rules(new, [j for j in in_new if j not in loose[1]], wordings, stable)
     places = {old.places[i] for i in loose[0]} | {new.places[j] for j in loose[1]}
-    found += [VolatileRule(Cover.PLACE, place) for place in sorted(places - steady)]
+    found += [VolatileRule(Cover.PLACE, place) for place in sorted(places - stable)]
     for blocks, indices in ((old, loose[0]), (new, loose[1])):
-        bare = sorted(index for index in indices if blocks.places[index] in steady)
+        bare = sorted(index for index in indices if blocks.places[index] in stable)
         found += _slot_rules(blocks, bare, indices)
     return found
 
@@ -232,7 +232,7 @@ def _unpaired(
 
 
 def _number_rules(
-    new: Blocks, paired: list[int], wordings: dict[int, tuple[int, int]], steady: set[int]
+    new: Blocks, paired: list[int], wordings: dict[int, tuple[int, int]], stable: set[int]
 ) -> list[VolatileRule]:
     differing = Counter(wordings[j] for j in paired)
     places = {place for place, _ in differing}
@@ -246,7 +246,7 @@ def _number_rules(
     own = [key for key, count in differing.items() if everywhere[key] == count]
     telling = {wordings[j] for j in paired if _LETTERS.search(mask(new.texts[j]))}
     rules = [VolatileRule(Cover.WORDING, *key) for key in own if key in telling]
-    return rules + [VolatileRule(Cover.NUMBERS, place) for place in sorted(places - steady)]
+    return rules + [VolatileRule(Cover.NUMBERS, place) for place in sorted(places - stable)]
 
 
 def _slot_rules(blocks: Blocks, bare: list[int], loose: set[int]) -> list[VolatileRule]:
@@ -257,13 +257,13 @@ def _slot_rules(blocks: Blocks, bare: list[int], loose: set[int]) -> list[Volati
     for at, index in enumerate(bare):
         if at + 1 < len(bare) and bare[at + 1] == index + 1:
             continue
-        first, behind = bare[start], index + 1
+        first, after = bare[start], index + 1
         start = at + 1
-        if behind - first > MAX_RUN or first - 1 in loose or behind in loose:
+        if after - first > MAX_RUN or first - 1 in loose or after in loose:
             continue
         place = blocks.places[first - 1] if first else 0
-        left, right = neighbor_wording(blocks, first - 1), neighbor_wording(blocks, behind)
-        rule = VolatileRule(Cover.SLOT, place, left, right, behind - first)
-        if covered_indices(rule, blocks, by_place) == list(range(first, behind)):
+        left, right = neighbor_wording(blocks, first - 1), neighbor_wording(blocks, after)
+        rule = VolatileRule(Cover.SLOT, place, left, right, after - first)
+        if covered_indices(rule, blocks, by_place) == list(range(first, after)):
             rules.append(rule)
     return rules

@@ -65,7 +65,7 @@ _HIDDEN = re.compile(
 # --- names of tags, eight bytes at a time ------------------------------------------------------
 
 _Words = NDArray[np.uint64]
-_Places = NDArray[np.int64]
+_Offsets = NDArray[np.int64]
 
 _LOW_BITS, _HIGH_BITS = np.uint64(0x0101010101010101), np.uint64(0x8080808080808080)
 _BLANKS, _ENDS = _LOW_BITS * np.uint64(ord(" ")), _LOW_BITS * np.uint64(ord(">"))
@@ -268,31 +268,31 @@ def split_markup(markup: str) -> MarkupRuns:
         markup: result of `LexborNode.html`; other markup gives an unspecified result.
     """
     tags = _Tags(markup)
-    # Of each tag, [first, behind) stays as text; nothing by default.
-    first, behind = tags.start.copy(), tags.start.copy()
-    _set_targets(tags, first, behind)
+    # Of each tag, [keep_start, keep_end) stays as text; nothing by default.
+    keep_start, keep_end = tags.start.copy(), tags.start.copy()
+    _set_targets(tags, keep_start, keep_end)
     text, start, role = tags.text, tags.start, tags.role
     cells = np.flatnonzero(role == _CELL)
     for offset, sign in enumerate(b" | "):
         text[start[cells] + offset] = sign
-    behind[cells] += 3
+    keep_end[cells] += 3
     spaces = np.flatnonzero(role == _SPACE)
     text[start[spaces]] = ord("\n")
     marks = np.flatnonzero((role > 0) & (role <= Mark.LINK))
     roles = role[marks].tolist()
     named = _named(tags, markup, marks)
     text[start[marks]] = 0
-    behind[marks] += 1
-    behind[spaces] += 1
+    keep_end[marks] += 1
+    keep_end[spaces] += 1
     bounds = np.zeros(4 * start.size + 2, np.int64)
-    bounds[1:-1:4], bounds[2:-1:4], bounds[3:-1:4] = start, first, behind
+    bounds[1:-1:4], bounds[2:-1:4], bounds[3:-1:4] = start, keep_start, keep_end
     bounds[4:-1:4], bounds[-1] = tags.stop, text.size
     stays = np.tile(_STAYS, start.size + 1)[: bounds.size - 1]
     kept = text[np.repeat(stays, np.diff(bounds))]
     return MarkupRuns(kept.tobytes().decode().split("\0"), roles, named)
 
 
-def _named(tags: _Tags, markup: str, marks: _Places) -> list[str]:
+def _named(tags: _Tags, markup: str, marks: _Offsets) -> list[str]:
     """Return name and attributes of the tags that do not end an element."""
     marks = marks[tags.role[marks] != Mark.CLOSE]
     spans = zip((tags.start[marks] + 1).tolist(), tags.end[marks].tolist(), strict=True)
@@ -307,7 +307,7 @@ _STAYS = np.array([True, False, True, False])
 part."""
 
 
-def _set_targets(tags: _Tags, first: _Places, behind: _Places) -> None:
+def _set_targets(tags: _Tags, keep_start: _Offsets, keep_end: _Offsets) -> None:
     """Keep the targets of plain links as text; other links become marks."""
     links = np.flatnonzero(tags.role == Mark.LINK)
     opening = tags.start[links] + len("<a href=")
@@ -324,16 +324,16 @@ def _set_targets(tags: _Tags, first: _Places, behind: _Places) -> None:
     links, opening, closing = links[plain], opening[plain], closing[plain]
     tags.role[links] = 0
     tags.text[opening], tags.text[closing] = ord(TARGET_START), ord(TARGET_END)
-    first[links], behind[links] = opening, closing + 1
+    keep_start[links], keep_end[links] = opening, closing + 1
 
 
-def _is_odd(text: NDArray[np.uint8], first: _Places, behind: _Places) -> NDArray[np.bool_]:
+def _is_odd(text: NDArray[np.uint8], first: _Offsets, end: _Offsets) -> NDArray[np.bool_]:
     """Return whether targets need a closer look: a fragment, parameters, perhaps a script."""
     if not first.size:
         return np.zeros(0, np.bool_)
-    lengths = behind - first
-    ends = np.cumsum(lengths)
-    letters = text[np.repeat(first - ends + lengths, lengths) + np.arange(ends[-1])]
+    lengths = end - first
+    stops = np.cumsum(lengths)
+    letters = text[np.repeat(first - stops + lengths, lengths) + np.arange(stops[-1])]
     odd = (letters == ord("#")) | (letters | 4 == ord("?"))  # "?" or ";"
     starts_with_j = text[first] | 32 == ord("j")
-    return np.asarray(np.logical_or.reduceat(odd, ends - lengths) | starts_with_j, np.bool_)
+    return np.asarray(np.logical_or.reduceat(odd, stops - lengths) | starts_with_j, np.bool_)

@@ -1,4 +1,4 @@
-"""Estimates of freshness from random visits: intervals by hand, and their coverage of the truth."""
+"""Freshness from random visits: intervals computed by hand, and their coverage."""
 
 import numpy as np
 import pytest
@@ -22,7 +22,7 @@ def test_intervals(yes, count, low, high):
     assert wilson_interval(yes, count) == pytest.approx((low, high), abs=5e-5)
 
 
-def test_days_and_gaps():
+def test_day_of_and_poisson_gap():
     assert (day_of(0.0), day_of(86_399.0), day_of(86_400.0)) == (0, 0, 1)
     assert poisson_gap_s(0.0, 0.5) == float("inf")
     assert poisson_gap_s(2.0, 0.0) == 0.0
@@ -30,7 +30,7 @@ def test_days_and_gaps():
     assert np.mean(gaps) == pytest.approx(2.0, rel=0.03)
 
 
-def test_sums():
+def test_results_add_up():
     samples = [AuditResult(fresh=1, expected=0.5), AuditResult(stale=1, expected=0.25)]
     total = sum(samples, AuditResult(unknown=3))
     assert (total.count, total.unknown) == (2, 3)
@@ -40,11 +40,11 @@ def test_sums():
 
 
 class Mirror:
-    """A mirror of changing pages, and the truth about it.
+    """A mirror of changing pages whose true freshness is known.
 
-    Pages change by a Poisson process each, with very different rates. Each slot visits one page by
-    a policy that knows them well, which is what a careless audit would be misled by; an audit is a
-    slot that goes to a page drawn at random instead.
+    Each page changes by its own Poisson process; the rates differ widely. In each slot one page is
+    visited, by a policy that knows the rates (whose visits would be a biased sample) or, for an
+    audit, at random.
     """
 
     def __init__(self, seed, pages=40, slots=2_500, share=0.05):
@@ -68,7 +68,7 @@ class Mirror:
                 count += 1
                 next_audit = slot + poisson_gap_s(self.share, self.rng.random())
             else:
-                # The page that has most probably changed.
+                # The page most likely to have changed.
                 page = np.argmax(self.rates * (slot - self.visited_at))
             self.visited_at[page] = slot + 0.5
         return int(fresh), count, held / self.slots
@@ -80,7 +80,7 @@ class Mirror:
                 self.next_at[page] += self.rng.exponential(1.0 / self.rates[page])
 
 
-def test_the_interval_covers_the_truth_as_often_as_it_says():
+def test_the_interval_has_its_nominal_coverage():
     runs = [Mirror(seed).run() for seed in range(60)]
     covered = [
         low <= truth <= high for yes, n, truth in runs for low, high in [wilson_interval(yes, n)]
@@ -92,7 +92,7 @@ def test_the_interval_covers_the_truth_as_often_as_it_says():
     assert abs(np.mean(errors)) < 0.015
 
 
-def test_visits_of_the_policy_would_have_misled():
+def test_visits_of_the_policy_are_a_biased_sample():
     biased = []
     for seed in range(5):
         mirror = Mirror(seed, share=1e-9)

@@ -13,7 +13,7 @@ from crawld.core.hosts import host_patterns
         (("*",), ("a.test", "192.0.2.1"), ()),
     ],
 )
-def test_patterns_mean_what_they_say(patterns, meant, not_meant):
+def test_patterns_match_their_hosts_only(patterns, meant, not_meant):
     hosts = host_patterns(patterns)
     assert [host in hosts for host in meant] == [True] * len(meant)
     assert [host in hosts for host in not_meant] == [False] * len(not_meant)

@@ -1,4 +1,4 @@
-"""Status, digest and target into an outcome; an outcome into a wait."""
+"""Outcomes of responses, and waits after outcomes."""
 
 from dataclasses import replace
 from itertools import pairwise
@@ -39,7 +39,7 @@ def check(outcome, failure=None, **answer):
 
 
 @pytest.mark.parametrize("status", [200, 203])
-def test_a_body_is_changed_or_the_same(status):
+def test_a_body_is_changed_or_unchanged(status):
     check(Outcome.CHANGED, status=status)
     check(Outcome.CHANGED, status=status, held_digest=None)
     check(Outcome.UNCHANGED, status=status, digest=OLD)
@@ -73,13 +73,13 @@ def test_redirects_move_a_page(status):
         (504, Outcome.FAILED, Failure.UNAVAILABLE),
     ],
 )
-def test_statuses_that_say_what_they_mean(status, outcome, failure):
+def test_statuses_with_a_meaning_of_their_own(status, outcome, failure):
     check(outcome, failure, status=status)
-    # even where the body is that of the copy held
+    # even if the body equals the copy
     check(outcome, failure, status=status, digest=OLD)
 
 
-def test_a_503_that_names_a_time_is_blocked():
+def test_a_503_with_retry_after_is_blocked():
     check(Outcome.BLOCKED, Failure.UNAVAILABLE, status=503, retry_after=True)
     check(Outcome.FAILED, Failure.UNAVAILABLE, status=502, retry_after=True)
 
@@ -104,7 +104,7 @@ def test_only_three_outcomes_are_good_copies(digest, conditional):
 
 
 @pytest.mark.parametrize("failure", Failure)
-def test_waits_double_up_to_a_cap_by_the_kind_of_failure(failure):
+def test_waits_double_up_to_the_cap_of_their_kind_of_failure(failure):
     waits = [retry_wait_s(failure, count) for count in range(1, 100)]
     transient = failure in TRANSIENT
     first, most = (
@@ -119,5 +119,5 @@ def test_waits_double_up_to_a_cap_by_the_kind_of_failure(failure):
     assert Judgement(Outcome.FAILED, failure).host_trouble == (failure in HOST_TROUBLE)
 
 
-def test_trouble_of_a_host_passes():
+def test_host_trouble_is_transient():
     assert HOST_TROUBLE <= TRANSIENT

@@ -1,4 +1,4 @@
-"""What a page may become by a visit, and how long it takes until it is held to be gone."""
+"""Transitions of the page state, and the grace period before a page is gone."""
 
 import pytest
 from hypothesis import given
@@ -29,7 +29,7 @@ def test_every_state_has_its_transitions():
 
 @pytest.mark.parametrize("state", CRAWLED)
 @pytest.mark.parametrize("outcome", GOOD)
-def test_a_good_visit_makes_any_page_visited_and_forgets_its_absence(state, outcome):
+def test_a_good_visit_makes_any_page_visited_and_resets_its_grace(state, outcome):
     grace = Grace(9, NOW - 99 * DAY_S).after(outcome, NOW)
     assert grace == Grace()
     assert next_state(state, outcome, grace, NOW) is PageState.VISITED
@@ -64,7 +64,7 @@ def test_two_visits_over_many_days_do_not_retire_a_page():
 
 
 @pytest.mark.parametrize("outcome", SILENT)
-def test_silence_says_nothing_of_a_page(outcome):
+def test_blocked_and_failed_visits_leave_the_grace_unchanged(outcome):
     grace = Grace(2, NOW - 9 * DAY_S)
     assert grace.after(outcome, NOW) == grace
     nearly = Grace(GONE_GRACE_VISITS, NOW - 9 * DAY_S)
@@ -73,7 +73,7 @@ def test_silence_says_nothing_of_a_page(outcome):
 
 
 @pytest.mark.parametrize("outcome", LOST)
-def test_a_retired_page_stays_retired_until_it_is_there(outcome):
+def test_a_retired_page_stays_retired_until_a_good_visit(outcome):
     assert next_state(PageState.GONE, outcome, Grace(1, NOW), NOW) is PageState.GONE
 
 
@@ -83,7 +83,7 @@ def test_a_retired_page_stays_retired_until_it_is_there(outcome):
         st.tuples(st.sampled_from(Outcome), st.floats(0, 10 * DAY_S)), min_size=1, max_size=12
     )
 )
-def test_only_legal_moves_and_only_confirmed_absence_retires(state, outcomes):
+def test_only_legal_transitions_and_only_confirmed_absence_retires(state, outcomes):
     now, grace = NOW, Grace()
     for outcome, wait_s in outcomes:
         now += wait_s

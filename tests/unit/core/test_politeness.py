@@ -60,16 +60,16 @@ def test_address_delay(given, expected):
 
 @pytest.mark.parametrize("bad", [-1.0, math.inf, math.nan])
 @pytest.mark.parametrize("name", ["host_delay_s", "address_delay_s", "max_crawl_delay_s"])
-def test_bad_times_are_named(name, bad):
+def test_an_error_names_the_invalid_time(name, bad):
     with pytest.raises(ConfigError, match=name):
         DelayRules(**{name: bad})
 
 
-def test_robots_can_be_told_to_lengthen_nothing():
+def test_max_crawl_delay_0_ignores_robots_delays():
     assert base_delay_s(DelayRules(15.0, max_crawl_delay_s=0.0), 60.0, 60.0) == 15.0
 
 
-def test_trouble_doubles_and_quiet_forgives_step_by_step():
+def test_trouble_doubles_the_delay_and_quiet_lowers_it_step_by_step():
     backoff, delays = NO_BACKOFF, []
     for n in range(14):
         backoff = backoff.after_trouble(NOW + n, 15.0)
@@ -87,7 +87,7 @@ def test_trouble_doubles_and_quiet_forgives_step_by_step():
     assert backoff.after_success(at) is NO_BACKOFF
 
 
-def test_a_host_that_keeps_failing_is_not_forgiven_by_waiting():
+def test_waiting_alone_does_not_lower_the_back_off():
     backoff = Backoff(5, NOW)
     assert backoff.after_trouble(NOW + 30 * 86_400, 15.0).level == 6
 
@@ -177,7 +177,7 @@ def test_parse_retry_after(value, expected):
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        # The three spellings of one instant that RFC 9110 section 5.6.7 prints.
+        # The three spellings of one time printed in RFC 9110 section 5.6.7.
         ("Sun, 06 Nov 1994 08:49:37 GMT", 784111777.0),
         ("Sunday, 06-Nov-94 08:49:37 GMT", 784111777.0),
         ("Sun Nov  6 08:49:37 1994", 784111777.0),
@@ -238,9 +238,9 @@ def test_bad_quiet_hours(spans, message):
     ("own_h", "offset_h", "robots_h", "at_h", "opens_h"),
     [
         ((), 0, (9, 4), 12, 28),  # Visit-time: 0400-0900
-        ((), 2, (9, 4), 12, 28),  # the robots' day is UTC whatever the operator's is
+        ((), 2, (9, 4), 12, 28),  # Visit-time is in UTC, the operator's hours are local
         (((4, 6),), 0, (9, 4), 12, 30),
-        (((4, 10),), 0, (9, 4), 12, 12),  # together the whole day: the operator's alone
+        (((4, 10),), 0, (9, 4), 12, 12),  # together the whole day: only the operator's hours count
         (((8, 18),), 0, None, 12, 18),
     ],
 )

@@ -28,7 +28,7 @@ def check(text, allowed=(), denied=(), agent=AGENT, **expected):
 @pytest.mark.parametrize(
     ("name", "allowed", "denied", "expected"),
     [
-        # The file of RFC 9309 section 5.1 as its text explains it, for an agent it does not name.
+        # The file of RFC 9309 section 5.1, with its own explanation, for an agent it does not name.
         ("rfc9309_simple.txt", ["/example/page.html", "/x.png"], ["/y.gif"], {}),
         ("rfc9309_longest.txt", ["/example/page/"], ["/example/page/disallowed.gif"], {}),
         (
@@ -139,7 +139,7 @@ def test_rules(text, allowed, denied):
         ("Sitemap /a.xml\nsitemap: /a.xml\nSitemap:", {"sitemaps": ("/a.xml",)}),
     ],
 )
-def test_customs_beside_the_rfc(line, expected):
+def test_extensions_of_the_rfc(line, expected):
     check(ALL + line, ["/"], **expected)
 
 
@@ -161,7 +161,7 @@ def test_a_file_is_cut_after_its_last_whole_line_within_the_limit():
         (b"Sitemap: /%d\n", []),
     ],
 )
-def test_megabytes_of_rules_are_read_to_the_limit(line, denied):
+def test_megabytes_of_rules_are_read_up_to_the_limit(line, denied):
     text = b"User-agent: *\nDisallow: /first\n" + b"".join(line % n for n in range(200_000))
     check(text, ["/x"], ["/first", *denied])
     assert len(Robots.parse(text, AGENT).sitemaps) in (0, MAX_SITEMAPS)
@@ -191,7 +191,7 @@ def test_open_and_closed():
         (None, RobotsVerdict.CLOSED),
     ],
 )
-def test_judge(status, verdict):
+def test_judge_status(status, verdict):
     assert judge_status(status) is verdict
 
 
@@ -216,7 +216,7 @@ def test_judge(status, verdict):
         (["", ",,:,;", "\x00", "x" * 100_000], ""),
     ],
 )
-def test_x_robots_tag(values, expected):
+def test_parse_robots_tags(values, expected):
     words = expected.split()
     assert parse_robots_tags(values, AGENT) == RobotsDirectives(
         nofollow="nofollow" in words, noindex="noindex" in words, noarchive="noarchive" in words

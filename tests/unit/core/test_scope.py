@@ -105,7 +105,7 @@ def test_a_scope_without_hosts_admits_nothing():
         ("suffix", ".pdf", "unknown rule kind 'suffix'"),
     ],
 )
-def test_a_bad_rule_is_named(kind, pattern, message):
+def test_an_error_names_the_invalid_rule(kind, pattern, message):
     with pytest.raises(ConfigError, match=message) as caught:
         ScopeRule(kind, pattern)
     assert caught.value.hint

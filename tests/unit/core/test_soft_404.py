@@ -21,13 +21,13 @@ ERROR = sketch("Sorry, we looked everywhere for what you asked for and found not
         ("404 - Page not found", None, True),
         ("Seite nicht gefunden", None, True),
         ("The 4040 processor", None, False),
-        # A page that always spoke of errors and still does is not one.
+        # A page about errors that still is about errors is not suspect.
         ("404 - Page not found", 0.1, False),
         ("Moles", 0.4, False),
         ("Moles", 0.9, True),
     ],
 )
-def test_who_is_suspected(title, difference, suspect):
+def test_suspect_pages(title, difference, suspect):
     assert is_suspect_page(title, difference) is suspect
 
 
@@ -41,11 +41,11 @@ def test_who_is_suspected(title, difference, suspect):
         (HOME, "http://a.test/notfound", True, False),
     ],
 )
-def test_which_redirects_are_suspected(url, target, held, suspect):
+def test_suspect_redirects(url, target, held, suspect):
     assert is_suspect_redirect(url, target, has_copy=held) is suspect
 
 
-def test_what_a_host_says_of_any_missing_page_is_recognised():
+def test_the_response_for_missing_pages_is_recognized():
     probe = Soft404Probe(0.0, sketch=ERROR)
     assert matches_probe(probe, sketch=ERROR, target=None)
     assert not matches_probe(probe, sketch=sketch("Moles live in the ground" * 9), target=None)
@@ -56,7 +56,7 @@ def test_what_a_host_says_of_any_missing_page_is_recognised():
     assert not matches_probe(Soft404Probe(0.0), sketch=ERROR, target=None)
 
 
-def test_the_probe_lies_beside_the_page_and_is_new_each_time():
+def test_the_probe_url_is_in_the_folder_of_the_page_and_new_each_time():
     first = probe_url("http://a.test/docs/page.html?x=1", 1.0)
     assert first.startswith("http://a.test/docs/crawld-")
     assert first.endswith(".html")

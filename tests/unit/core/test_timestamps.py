@@ -29,7 +29,7 @@ DAY_S = 86_400.0
         ("20260528", 20_260_528.0),
     ],
 )
-def test_instants_as_people_write_them(text, expected):
+def test_times_as_people_write_them(text, expected):
     assert parse_timestamp(text, NOW) == expected
 
 
@@ -37,7 +37,7 @@ def test_instants_as_people_write_them(text, expected):
     "text",
     ["", "soon", "nan", "inf", "2 moons ago", "2026-13-01", "-", "ago", "0001-01-01T00:00+14:00x"],
 )
-def test_what_is_no_time_is_refused_with_the_forms_there_are(text):
+def test_an_invalid_time_is_refused_with_the_valid_forms(text):
     with pytest.raises(OperatorError, match="is not a time") as caught:
         parse_timestamp(text, NOW)
     assert "2 days ago" in caught.value.hint

@@ -135,8 +135,8 @@ def test_limits(target, limits, expected):
     check(target, expected, limits)
 
 
-def test_a_calendar_walks_into_its_trap_and_no_sooner():
-    # A "next month" link from today on: 24 months are let in, the endless rest is not.
+def test_an_endless_calendar_is_a_trap_after_its_first_two_years():
+    # A "next month" link from now on: 24 months are admitted, the rest is not.
     months = [(2026 + n // 12, n % 12 + 1) for n in range(10, 200)]
     verdicts = [detect_trap(f"https://a.org/calendar/{y}/{m:02}/", LIMITS, NOW) for y, m in months]
     assert verdicts[:24] == [None] * 24

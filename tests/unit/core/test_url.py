@@ -20,7 +20,7 @@ def check(raw, base, expected):
         assert found == expected
         assert canonicalize(found) == found
     home = "http://b.org/" if base is None else base
-    # A page that carries the link sees the same; without a base of its own only absolute links.
+    # `resolve` must agree; without a base only absolute links can be compared.
     if base is not None or expected is not None:
         assert resolve(home, [raw]) == ([] if expected is None else [expected])
 
@@ -40,7 +40,7 @@ def test_every_rule_has_a_vector():
         (LONG, LONG),
         (LONG + "x", None),
         (LONG + "#" + "x" * 1_000, LONG),
-        ("http://a.org/" + "é" * 1_400, None),  # six characters each once encoded
+        ("http://a.org/" + "é" * 1_400, None),  # each é becomes six characters
         ("http://a.org/#" + "x" * url.MAX_RAW_LENGTH, None),
         ("http://" + ".".join(["a" * 62] * 4) + "/", "http://" + ".".join(["a" * 62] * 4) + "/"),
         ("http://" + ".".join(["a" * 63] * 4) + "/", None),
@@ -51,7 +51,7 @@ def test_length(raw, expected):
     check(raw, None, expected)
 
 
-def test_a_refusal_quotes_the_text_and_says_what_would_do():
+def test_an_error_quotes_the_text_and_gives_a_hint():
     with pytest.raises(InvalidUrlError, match=r"'ftp://a\.org/' has the scheme 'ftp:'") as caught:
         canonicalize("ftp://a.org/")
     assert "https://example.org/page" in caught.value.hint
@@ -63,7 +63,7 @@ def test_a_bad_base_is_refused(base):
         resolve(base, ["x"])
 
 
-def test_resolve_keeps_order_and_drops_repetitions():
+def test_resolve_keeps_order_and_drops_repeats():
     links = ["b", "/a?", "#top", "mailto:a@b.org", "./b", "http://A.org/a", "c%7e", "http://[", "b"]
     assert resolve("http://a.org/x/y?z", links) == [
         "http://a.org/x/b",
@@ -73,7 +73,7 @@ def test_resolve_keeps_order_and_drops_repetitions():
     ]
 
 
-def test_resolve_reads_an_origin_not_a_prefix():
+def test_resolve_compares_origins_not_prefixes():
     links = ["http://a.org:80/", "http://a.org:8080/", "http://a.org.evil.org/", "//a.org@b.org/"]
     assert resolve("http://a.org/", links) == [
         "http://a.org/",

@@ -1,4 +1,4 @@
-"""Bayesian rate classes: the published failure reproduced, and the mended method beside it."""
+"""Bayesian rate classes: the published failure reproduced, and the corrected method."""
 
 import math
 
@@ -12,7 +12,7 @@ DAILY_TO_QUARTERLY = RateClasses(tuple(days * DAY_S for days in (1.0, 30.0, 90.0
 
 
 def published_on_change_only(classes, spacing_days, changes):
-    """The thesis' variant: updated at changes only, with the time since the last *change*."""
+    """Return weights by the thesis: updated at changes, with the time since the last *change*."""
     weights = classes.uniform()
     for _ in range(changes):
         weights = [
@@ -38,13 +38,13 @@ def test_updating_on_change_only_always_ends_in_the_fastest_class(
     assert found == pytest.approx(printed, rel=1e-3, abs=0.0)
 
 
-def test_the_first_registration_is_as_printed():
+def test_the_first_update_is_as_printed():
     found = published_on_change_only(DAILY_TO_WEEKLY, 1e-6, 1)
     assert found == pytest.approx((0.677, 0.226, 0.097), abs=5e-4)
 
 
 @pytest.mark.parametrize(("period", "days"), [(1, 1.0), (3, 3.0), (10, 7.0)])
-def test_visited_daily_a_page_ends_in_its_own_class(period, days):
+def test_a_page_visited_daily_ends_in_its_own_class(period, days):
     weights = DAILY_TO_WEEKLY.uniform()
     for day in range(1, 201):
         weights = DAILY_TO_WEEKLY.after_visit(weights, DAY_S, changed=day % period == 0)
@@ -53,7 +53,7 @@ def test_visited_daily_a_page_ends_in_its_own_class(period, days):
     assert DAILY_TO_WEEKLY.probabilities(weights)[best] > 0.9
 
 
-def test_a_page_may_change_its_habits_after_years():
+def test_a_page_can_change_its_class_after_years():
     weights = PAGE_CLASSES.uniform()
     for _ in range(2000):
         weights = PAGE_CLASSES.after_visit(weights, DAY_S, changed=False)
@@ -76,7 +76,7 @@ def test_exact_counts_choose_the_class_of_their_rate():
     assert PAGE_CLASSES.mean_intervals_s[PAGE_CLASSES.most_probable(weights)] == 10 * DAY_S
 
 
-def test_a_class_is_known_once_it_outweighs_all_others():
+def test_a_class_dominates_once_it_outweighs_all_others():
     weights = DAILY_TO_WEEKLY.uniform()
     assert DAILY_TO_WEEKLY.dominant(weights) is None
     assert DAILY_TO_WEEKLY.credible_range(weights) == (0, 2)
@@ -88,12 +88,12 @@ def test_a_class_is_known_once_it_outweighs_all_others():
 
 
 @pytest.mark.parametrize("weights", [[0.0, -9.0, -9.0], [-9.0, -9.0, 0.0], [-9.0, 0.0, -9.0]])
-def test_credible_classes_hold_the_likeliest(weights):
+def test_the_credible_range_contains_the_most_probable_class(weights):
     first, last = DAILY_TO_WEEKLY.credible_range(weights)
     assert first == last == weights.index(0.0)
 
 
-def test_classes_without_a_mean_are_refused():
+def test_classes_without_a_mean_interval_are_refused():
     with pytest.raises(ValueError, match="mean interval"):
         RateClasses(())
     with pytest.raises(ValueError, match="above 0"):

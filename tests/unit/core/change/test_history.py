@@ -1,4 +1,4 @@
-"""Histories of any shape become computable, and visits see of them what visits can see."""
+"""Histories from any timestamps, and what visits see of them."""
 
 import numpy as np
 import pytest
@@ -26,14 +26,14 @@ NOW = 1_000_000.0
     ],
     ids=["empty", "unordered", "equal", "future", "skew", "not finite", "before 1970"],
 )
-def test_timestamps_of_any_shape_become_a_history(timestamps, changed_at, refused):
+def test_any_timestamps_become_a_history(timestamps, changed_at, refused):
     history = build_history(timestamps, now=NOW)
     assert history.changed_at.tolist() == changed_at
     assert history.refused == refused
     assert history.changes == len(changed_at)
 
 
-def test_a_million_revisions_are_thinned_and_still_counted():
+def test_old_revisions_are_counted_instead_of_kept():
     revisions = (float(t) for t in range(1_000_000, 0, -1))
     history = build_history(revisions, now=NOW)
     assert history.changed_at.size == HISTORY_LIMIT
@@ -42,7 +42,7 @@ def test_a_million_revisions_are_thinned_and_still_counted():
     assert history.first_at == 1.0
 
 
-def test_a_visit_sees_one_change_where_there_were_many():
+def test_a_visit_sees_several_changes_as_one():
     seen = sample_visits(
         np.array([10.0, 11.0, 12.0, 35.0]), np.array([0.0, 10.0, 20.0, 30.0, 40.0])
     )
@@ -51,8 +51,8 @@ def test_a_visit_sees_one_change_where_there_were_many():
     assert seen.interval_s.tolist() == [10.0] * 4
 
 
-def test_only_a_server_that_tells_reveals_the_instant():
+def test_only_a_last_change_reveals_its_time():
     seen = sample_visits(np.array([15.0]), np.array([0.0, 10.0, 20.0]))
-    assert [o.last_change_at for o in seen.observations(told=True)] == [None, 15.0]
-    assert [o.last_change_at for o in seen.observations(told=False)] == [None, None]
-    assert [o.changed for o in seen.observations(told=False)] == [False, True]
+    assert [o.last_change_at for o in seen.observations(with_last_change=True)] == [None, 15.0]
+    assert [o.last_change_at for o in seen.observations(with_last_change=False)] == [None, None]
+    assert [o.changed for o in seen.observations(with_last_change=False)] == [False, True]

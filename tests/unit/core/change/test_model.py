@@ -1,4 +1,4 @@
-"""The model of one page: what visits teach it, whatever the server tells and the clock does."""
+"""What the model of one page learns from visits, with any server and any clock."""
 
 import json
 import math
@@ -25,12 +25,12 @@ def visited(changed_at, days, *, every_days=1.0, told=False):
     model = PageModel()
     model.update(Observation(BORN, False))
     at = BORN + np.arange(0.0, days, every_days) * DAY_S
-    for observation in sample_visits(changed_at, at).observations(told=told):
+    for observation in sample_visits(changed_at, at).observations(with_last_change=told):
         model.update(observation)
     return model
 
 
-def test_the_stored_form_is_small_and_the_same_for_one_and_for_many():
+def test_the_stored_form_is_small_and_equal_for_one_page_and_many():
     assert RECORD_STRUCT.size == RECORD_DTYPE.itemsize <= 200
     model = visited(poisson(3, 60), 60, told=True)
     record = records_of([model.to_bytes()])[0]
@@ -62,7 +62,7 @@ def test_the_rate_is_found(mean_days, told):
     assert low < model.change_rate_per_day < high
 
 
-def test_exact_instants_teach_more_than_visits():
+def test_exact_times_are_more_precise_than_visits():
     changed_at = poisson(0.2, 300)
     changed_at = changed_at[changed_at < BORN + 300 * DAY_S]
     exact = PageModel()
@@ -73,7 +73,7 @@ def test_exact_instants_teach_more_than_visits():
     assert width[0] < width[1]
 
 
-def test_one_visit_may_reveal_several_changes():
+def test_one_visit_may_count_several_changes():
     model = PageModel()
     model.update(Observation(BORN, False))
     found = [BORN + 3 * DAY_S, BORN + DAY_S, BORN + 3 * DAY_S, BORN - 5, BORN + 90 * DAY_S]
@@ -94,7 +94,7 @@ def test_a_page_that_never_changes_and_one_that_always_does():
     assert max(still.class_probabilities(), key=still.class_probabilities().get) == 365.0
 
 
-def test_the_first_last_modified_already_tells_the_age():
+def test_the_first_last_modified_gives_the_age():
     old, new = PageModel(), PageModel()
     old.update(Observation(BORN, False, last_change_at=BORN - 2000 * DAY_S))
     new.update(Observation(BORN, False, last_change_at=BORN - 0.1 * DAY_S))
@@ -102,7 +102,7 @@ def test_the_first_last_modified_already_tells_the_age():
     assert old.known_age_s() == 2000 * DAY_S
 
 
-def test_a_server_that_stamps_every_answer_is_no_longer_believed():
+def test_a_server_that_stamps_every_response_loses_trust():
     model = PageModel()
     for day in range(5):
         at = BORN + day * DAY_S
@@ -112,7 +112,7 @@ def test_a_server_that_stamps_every_answer_is_no_longer_believed():
     assert model.exact_changes == 0.0
 
 
-def test_truths_win_trust_back():
+def test_correct_values_restore_trust():
     model = PageModel()
     model.update(Observation(BORN, False))
     for day in range(1, 30):
@@ -123,7 +123,7 @@ def test_truths_win_trust_back():
     assert model.trusts_last_modified
 
 
-def test_the_last_change_of_a_fast_page_is_put_close_to_the_visit():
+def test_the_expected_last_change_of_a_fast_page_is_close_to_the_visit():
     fast = visited(BORN + np.arange(0.5, 100.0, 0.05) * DAY_S, 100)
     slow = visited(BORN + np.arange(20.5, 100.0, 20.0) * DAY_S, 81.5)
     assert fast.known_age_s() < 0.4 * DAY_S
@@ -131,7 +131,7 @@ def test_the_last_change_of_a_fast_page_is_put_close_to_the_visit():
 
 
 @pytest.mark.parametrize("jump_days", [-1.0, 1.0, -4000.0])
-def test_a_clock_that_jumps_leaves_a_sane_model(jump_days):
+def test_a_clock_jump_leaves_the_model_valid(jump_days):
     model = visited(poisson(3, 50), 50)
     before = model.last_visit_at
     model.update(Observation(before + jump_days * DAY_S, True, interval_s=jump_days * DAY_S))
@@ -141,14 +141,14 @@ def test_a_clock_that_jumps_leaves_a_sane_model(jump_days):
     assert PageModel.from_bytes(model.to_bytes()).visits == model.visits
 
 
-def test_a_long_life_does_not_overflow_the_stored_form():
+def test_many_visits_do_not_overflow_the_stored_form():
     model = PageModel()
     model.observe_changes([BORN + 60.0 * minute for minute in range(70_000)], BORN + 70_000 * 60.0)
     assert max(model.bins) < 65_536
     assert PageModel.from_bytes(model.to_bytes()).bins == model.bins
 
 
-def test_what_an_operator_reads_is_plain_and_complete():
+def test_explain_gives_plain_and_complete_values():
     model = visited(poisson(5, 100), 100, told=True)
     told = model.explain(BORN + 101 * DAY_S)
     assert json.loads(json.dumps(told, allow_nan=False))["visits"] == 100
@@ -160,7 +160,7 @@ def test_what_an_operator_reads_is_plain_and_complete():
     assert told["last_modified_trusted"] is True
 
 
-def test_little_is_said_of_the_class_of_a_page_hardly_seen():
+def test_a_page_with_few_visits_has_no_dominant_class():
     few, many = visited(np.empty(0), 1), visited(poisson(5, 400), 400)
     told = few.explain(BORN + 2 * DAY_S)
     assert told["class_days"] is None
@@ -178,7 +178,7 @@ def test_a_page_never_visited_has_its_prior():
     assert float(blank.renewal().mass.sum()) == pytest.approx(1.0)
 
 
-def test_its_intervals_follow_its_histogram():
+def test_the_interval_distribution_follows_the_histogram():
     bursty = PageModel()
     changed_at = [BORN + 30 * DAY_S * burst + 60.0 * k for burst in range(12) for k in range(9)]
     bursty.observe_changes(changed_at, BORN + 340 * DAY_S)

@@ -1,4 +1,4 @@
-"""Rate estimators against the numbers printed in the literature, and against simulation."""
+"""Rate estimators compared with printed numbers and with simulations."""
 
 import math
 
@@ -12,11 +12,11 @@ from crawld.core.change.prior import DEFAULT_PRIOR, Gamma, fit_prior
 DAY_S = 86_400.0
 VISITS = 10
 SEEN_SHARE = 1.0 - math.exp(-1.0)
-"""Probability that a visit sees a change, one change expected an interval."""
+"""Probability that a visit sees a change if one change an interval is expected."""
 
 
 def expected(estimator):
-    """Expectation over the binomial number of visits that saw a change."""
+    """Return the expectation over the binomial number of visits that saw a change."""
     return sum(
         math.comb(VISITS, x)
         * SEEN_SHARE**x
@@ -27,10 +27,10 @@ def expected(estimator):
 
 
 def expected_by_exposure(estimator):
-    """Exact mean and standard deviation of an estimator c(X) / T that knows Last-Modified.
+    """Return mean and standard deviation of an estimator c(X) / T that knows Last-Modified.
 
     With a(s) = E[e^(-sd); changed] = (1 - e^(-1-s)) / (1 + s) and b(s) = E[e^(-s); unchanged] =
-    e^(-1-s) of one interval, E[e^(-sT); X = x] = C(n, x) a^x b^(n-x), and the mean of 1/T is its
+    e^(-1-s) of one interval, E[e^(-sT); X = x] = C(n, x) a^x b^(n-x). The mean of 1/T is its
     integral over s > 0; that of 1/T^2 has another factor s. s = u / (1 - u) makes it finite.
     """
     u, weight = np.polynomial.legendre.leggauss(200)
@@ -50,10 +50,9 @@ def last_modified_reduced(changed, exposure_s):
 
 
 PRINTED_RUNS = 10_000
-"""The printed means are simulated: of so many runs all three lie within a standard error of ours.
-
-Of 60,000 runs they would lie within two; so the third digit of what is printed is chance.
-"""
+"""Runs assumed behind the printed means, which are simulated: with this many, all three lie within
+a standard error of ours. With 60,000 they would lie within two, so the third printed digit is
+chance."""
 
 
 def test_the_naive_estimator_has_the_printed_bias():
@@ -78,7 +77,7 @@ def test_last_modified_estimators_have_the_printed_means(estimator, exact, print
     mean, deviation = expected_by_exposure(estimator)
     assert mean == pytest.approx(exact, abs=5e-6)
     assert abs(mean - printed) < deviation / math.sqrt(PRINTED_RUNS)
-    # Simulated once more, with pages that change once an interval on average.
+    # Simulated again, with pages that change once an interval on average.
     back, runs = np.random.default_rng(2003).exponential(1.0, (100_000, VISITS)), 100_000
     found = estimator((back < 1.0).sum(axis=1), np.minimum(back, 1.0).sum(axis=1))
     assert found.mean() == pytest.approx(mean, abs=3 * deviation / math.sqrt(runs))
@@ -117,7 +116,7 @@ def test_the_irregular_estimate_solves_its_equation_over_eight_decades():
     assert left == pytest.approx(unchanged.sum(), rel=1e-8)
 
 
-def test_the_exact_rate_forgets():
+def test_the_exact_rate_decays():
     changed_at = np.concatenate((np.arange(0.0, 100.0), np.arange(100.0, 1000.0, 10.0))) * DAY_S
     known = {"observed_from": -1.0, "at": 1000.0 * DAY_S}
     flat = rate.exact_decayed(changed_at, memory_s=math.inf, **known) * DAY_S
@@ -147,7 +146,7 @@ def test_a_page_that_never_changed_gets_a_rate_above_zero():
     assert 0.0 < found.mean < 0.01 * DEFAULT_PRIOR.mean
 
 
-def test_the_credible_interval_covers_as_often_as_it_says():
+def test_the_credible_interval_has_its_nominal_coverage():
     rng = np.random.default_rng(4)
     prior = Gamma(2.0, 20.0)
     true = rng.gamma(prior.shape, 1.0 / prior.exposure_s, 2000)
@@ -182,7 +181,7 @@ def test_the_prior_of_a_host_is_found_from_its_pages():
     ],
     ids=["no page", "nothing seen", "no change, an empty group", "one wild page"],
 )
-def test_a_prior_is_sane_whatever_the_pages(changes, exposure_s, groups):
+def test_a_prior_is_bounded_for_any_pages(changes, exposure_s, groups):
     fitted = fit_prior(
         np.array(changes),
         np.array(exposure_s),

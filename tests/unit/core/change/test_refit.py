@@ -1,4 +1,4 @@
-"""A million models at once give what each would give alone."""
+"""Models in bulk equal the models of single pages."""
 
 import numpy as np
 import pytest
@@ -32,13 +32,13 @@ def censored_models(pages=30):
         model = PageModel(first_at=BORN, last_visit_at=BORN, last_change_at=BORN)
         changed_at = BORN + np.cumsum(rng.exponential(rng.uniform(0.5, 40) * DAY_S, 500))
         at = BORN + np.cumsum(rng.uniform(0.5, 3.0, 60)) * DAY_S
-        for observation in sample_visits(changed_at, at).observations(told=False):
+        for observation in sample_visits(changed_at, at).observations(with_last_change=False):
             model.update(observation)
         models.append(model)
     return models
 
 
-def test_histories_at_once_give_the_models_learnt_one_by_one():
+def test_histories_in_bulk_give_the_same_models_as_one_by_one():
     times, offsets = histories()
     records = from_histories(np.concatenate(times), offsets, at=AT)
     for record, changed_at in zip(records, times, strict=True):
@@ -65,7 +65,7 @@ def test_every_rate_is_the_posterior_of_its_page_under_its_host():
         assert stored.prior.shape == pytest.approx(prior.shape, rel=1e-5)
 
 
-def test_the_records_given_are_left_alone():
+def test_the_given_records_are_unchanged():
     records = records_of([model.to_bytes() for model in censored_models(5)])
     before = records.tobytes()
     refit(records)
@@ -96,7 +96,7 @@ def test_pages_without_any_change_are_built():
     assert PageModel.from_bytes(records[0].tobytes()).to_bytes() == PageModel().to_bytes()
 
 
-def test_intervals_of_many_pages_are_those_of_each():
+def test_intervals_of_many_pages_equal_those_of_each():
     times, _ = histories()
     models = []
     for changed_at in times:

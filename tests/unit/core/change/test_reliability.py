@@ -1,4 +1,4 @@
-"""What visits say of a source of hints: shares, their intervals, the lag, and what is forgotten."""
+"""What visits show about a source of hints: shares, intervals, lag and decay."""
 
 import json
 
@@ -29,11 +29,11 @@ from crawld.core.change.reliability import (
         ([500.0, 90.0], [100.0, 300.0], MatchCounts(1, 1, 1, 1)),
     ],
 )
-def test_hints_are_held_against_changes(hinted, changed, found):
+def test_hints_are_matched_with_changes(hinted, changed, found):
     assert match_hints(hinted, changed) == found
 
 
-def test_shares_of_a_source_are_found_from_exact_histories():
+def test_shares_of_a_source_are_learned_from_exact_histories():
     rng = np.random.default_rng(1)
     source = Reliability()
     for _ in range(400):
@@ -47,7 +47,7 @@ def test_shares_of_a_source_are_found_from_exact_histories():
     assert low < 0.2 < high
 
 
-def test_a_source_that_lies_is_found_out_where_visits_only_compare():
+def test_false_hints_are_detected_by_visits_that_only_compare():
     honest, liar = Reliability(), Reliability()
     for _ in range(60):
         honest.learn_visit(1, changed=True, expected=0.1)
@@ -56,7 +56,7 @@ def test_a_source_that_lies_is_found_out_where_visits_only_compare():
     assert liar.trust < 0.1
 
 
-def test_a_change_that_was_to_be_expected_confirms_less():
+def test_an_expected_change_confirms_a_hint_less():
     calm, lively = Reliability(Share(1, 1), Share(1, 1)), Reliability(Share(1, 1), Share(1, 1))
     for _ in range(20):
         calm.learn_visit(1, changed=True, expected=0.0)
@@ -64,7 +64,7 @@ def test_a_change_that_was_to_be_expected_confirms_less():
     assert lively.trust < calm.trust
 
 
-def test_untold_changes_raise_the_missed_share_and_quiet_visits_say_nothing():
+def test_changes_without_hints_raise_the_missed_share():
     source = Reliability()
     before = source.missed_share
     source.learn_visit(0, changed=False)
@@ -73,7 +73,7 @@ def test_untold_changes_raise_the_missed_share_and_quiet_visits_say_nothing():
     assert source.missed_share > before
 
 
-def test_old_evidence_fades():
+def test_old_evidence_decays():
     source = Reliability()
     for _ in range(5000):
         source.learn_visit(1, changed=True)
@@ -93,7 +93,7 @@ def test_the_lag_is_a_distribution():
     assert source.lag_s(1.0) > 1e6
 
 
-def test_it_survives_storing_and_refuses_another_version():
+def test_it_survives_storage_and_refuses_another_version():
     source = Reliability()
     source.learn_visit(2, changed=True, expected=0.5)
     source.learn_lag(30.0)
@@ -103,11 +103,11 @@ def test_it_survives_storing_and_refuses_another_version():
             Reliability.from_dict(broken)
 
 
-def test_sources_together_miss_what_each_misses():
+def test_missed_shares_multiply():
     assert combined_missed_share([0.5, 0.5, 0.4]) == pytest.approx(0.1)
 
 
-def test_a_source_that_always_lies_is_as_if_it_said_nothing():
+def test_a_source_of_false_hints_is_ignored():
     lying = Reliability()
     lying.learn_exact(MatchCounts(real=0, false=100, reported=0, missed=10))
     assert 0.0 < lying.trust < TRUST_LEAST

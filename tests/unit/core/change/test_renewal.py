@@ -1,4 +1,4 @@
-"""Renewal distributions: closed forms against Poisson, numeric integrals and simulation."""
+"""Renewal distributions compared with Poisson closed forms, numeric integrals and simulation."""
 
 import numpy as np
 import pytest
@@ -16,7 +16,7 @@ from crawld.core.change.renewal import (
 BURSTY = Renewal(renewal.EDGES_S, np.array([0.4, 0.1, 0.1, 0.1, 0.1, 0.1, 0.1, 0.0, 0.0, 0.0]))
 FINE = exponential_edges(400, 0.02, 1.01)
 POISSON = Renewal(FINE, renewal.exponential_mass(np.array(1.0), FINE))
-"""A Poisson page of rate 1 in bins fine enough to be one."""
+"""A Poisson page of rate 1, in fine bins."""
 
 
 def test_ten_bins_of_exponentially_growing_width():
@@ -47,7 +47,7 @@ def test_integrals_agree_with_quadrature():
         assert float(BURSTY.visit_value(tau)) == pytest.approx(value, rel=1e-4)
 
 
-def test_the_value_of_a_visit_ends_at_its_published_limit():
+def test_the_value_of_a_visit_has_its_published_limit():
     limit = float(BURSTY.second_moment() / (2.0 * BURSTY.mean()))
     assert float(BURSTY.visit_value(renewal.EDGES_S[-1])) == pytest.approx(limit, rel=1e-9)
 
@@ -73,7 +73,7 @@ def test_wald_agrees_with_simulated_renewals():
     assert float(table.residual_life(1e12)) == pytest.approx(float(table.excess))
 
 
-def test_a_stack_gives_what_its_pages_give():
+def test_a_stack_gives_the_same_as_its_pages():
     rng = np.random.default_rng(7)
     counts = rng.integers(0, 9, (5, 10)).astype(float)
     ages = rng.uniform(0.0, 1e6, 5)
@@ -93,7 +93,7 @@ def test_a_stack_gives_what_its_pages_give():
         )
 
 
-def test_an_open_gap_moves_mass_to_what_lies_beyond_it():
+def test_an_open_gap_moves_mass_beyond_it():
     gaps = [100.0] * 10 + [1e5] * 10
     without = fit(gaps)
     beside = fit(gaps, open_gaps=[5e4] * 10)
@@ -113,8 +113,8 @@ def test_censored_gaps_are_estimated_without_bias():
 
 
 @pytest.mark.parametrize("age", [0.0, 1.0, 1e9, 1e12])
-def test_no_age_gives_nonsense(age):
-    """Also a page older than any gap its histogram knows."""
+def test_any_age_gives_valid_results(age):
+    """Including a page older than any gap in its histogram."""
     assert 0.0 <= float(BURSTY.conditional_survival(age, 1e5)) <= 1.0
     assert 0.0 < float(BURSTY.residual_mean(age)) < np.inf
 

@@ -1,4 +1,4 @@
-"""The pooled scale model: it finds scale and shape, and predicts real pages better than Poisson."""
+"""The pooled scale model finds scale and shape, and predicts real pages better than Poisson."""
 
 from pathlib import Path
 
@@ -35,7 +35,7 @@ def log_score(changed, unchanged_probability):
 
 
 def scores(histories, at, horizon_s):
-    """Log scores (scale model, Poisson model) of "unchanged until the horizon"."""
+    """Return log scores (scale model, Poisson model) of "unchanged until the horizon"."""
     past = histories.before(at)
     records = from_histories(past.changed_at, past.offsets, at=at)
     seen = records["visits"] > 0
@@ -46,7 +46,7 @@ def scores(histories, at, horizon_s):
     return log_score(changed, aged[seen]), log_score(changed, poisson[seen])
 
 
-def test_poisson_pages_get_their_mean_interval_back():
+def test_the_mean_interval_of_poisson_pages_is_recovered():
     histories, at = drawn("poisson")
     model = fit_scale(histories.changed_at, histories.offsets, at=at)
     records = from_histories(histories.changed_at, histories.offsets, at=at)
@@ -72,14 +72,14 @@ def test_real_articles_are_predicted_better_than_by_a_constant_rate(horizon_days
     assert aged < poisson
 
 
-def test_without_any_history_there_is_a_default():
+def test_without_history_there_is_a_default():
     model = fit_scale(np.empty(0), np.zeros(1, np.int64), at=0.0)
     blank = records_of([PageModel().to_bytes()])
     assert 5 * DAY_S < float(model.mean_s(blank)[0]) < 1000 * DAY_S
     assert len(model.scale_s(blank_records(3))) == 3
 
 
-def test_stored_and_read_back_it_is_the_same():
+def test_the_model_survives_storage():
     histories, at = drawn("poisson", pages=3)
     model = fit_scale(histories.changed_at, histories.offsets, at=at)
     records = from_histories(histories.changed_at, histories.offsets, at=at)

@@ -1,4 +1,4 @@
-"""Which pages of a host are taken to change alike."""
+"""Sections of a host, and the priors they give."""
 
 import numpy as np
 import pytest
@@ -24,13 +24,13 @@ def test_sections(target, section):
     assert section_of(target) == section
 
 
-def test_small_sections_are_the_rest_of_their_host():
+def test_small_sections_belong_to_the_rest_of_their_host():
     large = [(1, f"/news/{number}") for number in range(SECTION_PAGES)]
     few = [(1, "/a/1"), (1, "/b/1"), (2, "/news/1")]
     assert group_pages(large + few) == [(1, "news")] * SECTION_PAGES + [(1, ""), (1, ""), (2, "")]
 
 
-def test_after_two_visits_a_section_tells_more_than_its_host():
+def test_after_two_visits_a_section_prior_is_better_than_a_host_prior():
     chance, pages = np.random.default_rng(1), 1000
     section = np.arange(pages) % 2
     rate_per_day = np.where(section == 0, 0.3, 0.03) * chance.gamma(2.0, 0.5, pages)

@@ -1,7 +1,7 @@
-"""A seeded site whose every page shows noise, and whose editors make known edits.
+"""A seeded site with noise on every page, whose editors make known edits.
 
-Content and noise are drawn apart, so that the truth is known: `Page.edit` changes content,
-`Page.render` adds fresh noise to it.
+Content and noise come from separate random generators, so that the truth is known: `Page.edit`
+changes content, `Page.render` adds new noise.
 """
 
 import random
@@ -99,7 +99,7 @@ class Page:
         section["level"] = 5 - section["level"]
 
     def render(self, noise: random.Random, at: float) -> bytes:
-        """Return the page as served at an instant, with fresh noise of every kind."""
+        """Return the page as served at a time, with new noise of every kind."""
         day = int(at // 86400)
         stamp = f"{DAYS[day % 7]}, {day % 28 + 1} {MONTHS[day // 28 % 9]} 2026"
         session = f"{noise.getrandbits(128):032x}"

@@ -1,4 +1,4 @@
-"""Every body has an analysis; every kind of edit differs, no kind of noise does."""
+"""Every body has an analysis; every kind of edit differs, and no kind of noise."""
 
 import os
 
@@ -51,7 +51,7 @@ def test_an_edit_differs(old, new):
         ("<p>Some", "<p \n class=x1>\n Some"),
     ],
 )
-def test_noise_does_not(old, new):
+def test_noise_does_not_differ(old, new):
     assert old in BASE
     assert difference(BASE, BASE.replace(old, new)) == 0
 
@@ -80,7 +80,7 @@ def test_any_body_has_an_analysis(body, declared):
 
 
 @pytest.mark.parametrize("declared", ["text/html", "text/plain", "application/octet-stream"])
-def test_a_body_beyond_every_limit_is_compared_to_its_end(declared):
+def test_a_body_beyond_every_limit_is_compared_up_to_its_end(declared):
     line = b"<p>%s</p>\n" % (b"a line of text " * 11)
     body = line * (MAX_PARSE_BYTES * 6 // 5 // len(line))
     assert body.count(b"\n") > MAX_BLOCKS

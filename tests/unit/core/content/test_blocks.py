@@ -1,4 +1,4 @@
-"""What counts as a block, what is left out, what makes an edit."""
+"""What is a block, what is left out, and what counts as an edit."""
 
 import sys
 from collections import Counter
@@ -81,7 +81,7 @@ def test_image_targets():
     assert len(image_target("data:" + "x" * 10_000)) < 30
 
 
-def test_places_survive_numbering_and_insertion():
+def test_places_survive_renumbering_and_insertions():
     one = blocks("<div class='ad n17' id=x1><p>a</p></div><p>b</p>")
     two = blocks("<p>new</p><div id=x2 class='n18 ad'><p>a</p></div><p>b</p>")
     assert one.places == (two.places[1], two.places[2])
@@ -89,12 +89,12 @@ def test_places_survive_numbering_and_insertion():
     assert one.hashes().tolist() == two.hashes().tolist()[1:]
 
 
-def test_visible_text_is_what_a_reader_sees():
+def test_visible_text_has_no_targets_or_entities():
     page = blocks("<p>a <a href='/x'>link</a> &amp;lt; &lt;b&gt;</p><p>c</p>")
     assert page.visible_text() == "a link &lt; <b>\nc"
 
 
-def test_the_tree_stays_as_it_was_parsed():
+def test_blocks_leave_the_tree_unchanged():
     page = parse("<div hidden><img src=a.png></div><p>b")
     assert blocks_of(page.tree, "") == blocks_of(page.tree, "")
     assert page.requisites() == ("a.png",)
@@ -111,7 +111,7 @@ def test_lines():
     assert lines_of("a  b\r\n\n c ").texts == ("a b", "c")
 
 
-def test_what_never_ends_is_looked_for_once():
+def test_a_missing_end_tag_is_searched_for_once():
     calls = Counter()
 
     def count(_, event, called):
@@ -125,5 +125,5 @@ def test_what_never_ends_is_looked_for_once():
     finally:
         sys.setprofile(None)
     assert "end" in found.texts
-    # Else a page of a few megabytes would take hours.
+    # Otherwise a page of a few megabytes would take hours.
     assert calls["find"] == 3

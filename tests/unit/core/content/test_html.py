@@ -1,4 +1,4 @@
-"""What one parse reads, and that no page makes it crash or crawl."""
+"""What a parse reads, and that no page makes it fail or take long."""
 
 import pytest
 
@@ -31,14 +31,14 @@ def test_reads_links_and_head():
     assert page.requisites() == ("/s.css", "/i.ico", "a.png", "b.png", "c,d.png", "e.js")
 
 
-def test_what_frames_show_is_linked():
+def test_frames_are_links():
     page = parse("<iframe src=/a srcdoc=x></iframe><a href=b><frameset><frame src=c><iframe>")
     assert page.links == ("/a", "b")
     assert parse("<frameset><frame src=c><frame src=></frameset>").links == ("c",)
 
 
 @pytest.mark.parametrize("html", ["", " ", "\0", "\ud800", "<", "<a href=", b"\xff\xfe<", "<!--"])
-def test_broken_pages_have_an_answer(html):
+def test_broken_pages_are_parsed(html):
     page = parse(html)
     assert page.links == () or page.links == ("",)
     assert page.title == ""
@@ -65,7 +65,7 @@ def test_links_are_capped():
     ],
     ids=["deep", "tables", "clones", "attributes", "signs", "quoted", "stray quotes", "long"],
 )
-def test_what_asks_for_too_much_is_cut(html):
+def test_pages_beyond_the_limits_are_cut(html):
     page = parse(html)
     assert page.links == ("first",)
     assert page.truncated
@@ -84,7 +84,7 @@ def test_what_asks_for_too_much_is_cut(html):
         "<script>for (i=0; i<n; i++) x[i] = 'it is so, and it stays so'</script>" * 1_000,
     ],
 )
-def test_honest_large_pages_are_whole(html):
+def test_ordinary_large_pages_are_not_cut(html):
     assert not parse(html).truncated
 
 
@@ -116,6 +116,6 @@ def test_srcset(srcset, urls):
     assert srcset_urls(srcset) == urls
 
 
-def test_nofollow_in_any_spelling():
+def test_nofollow_in_any_case():
     page = parse("<a rel='external Nofollow' href=/a>a</a><a rel=nofollowing href=/b>b</a>")
     assert page.nofollow_links == {"/a"}

@@ -1,4 +1,4 @@
-"""Types and charsets, a row a case."""
+"""Media types and charsets, one case a row."""
 
 import codecs
 
@@ -90,7 +90,7 @@ def test_decode(body, declared, text, charset):
     assert text is None or decoded.text == text
 
 
-def test_noise_decodes_to_something():
+def test_random_bytes_are_decoded():
     assert len(decode(bytes(range(256)) * 300).text) > 0
 
 
@@ -112,13 +112,13 @@ def test_noise_decodes_to_something():
         (None, None),
     ],
 )
-def test_labels_mean_what_they_mean_on_the_web(label, codec):
+def test_labels_have_their_meaning_on_the_web(label, codec):
     assert codec_of(label) == codec
     if codec:
         assert b"abc".decode(codec) == "abc"
 
 
-def test_fields():
+def test_content_type_fields():
     assert media_type("text/html, text/plain") == "text/html"
     assert media_type(None) == ""
     assert charset_parameter('text/html; Charset="utf-8"') == "utf-8"

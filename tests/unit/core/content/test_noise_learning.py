@@ -1,4 +1,4 @@
-"""Real edits against noise on every page: what is found, what is mistaken."""
+"""Real edits are told from noise on every page."""
 
 import itertools
 import random
@@ -16,7 +16,7 @@ EDIT_SHARE = 0.3
 
 
 def crawl(seed: int) -> Counter:
-    """Visit a noisy site in rounds, as the daemon does; return counts of verdicts and truth."""
+    """Visit a noisy site in rounds, as the daemon does; return counts of correct verdicts."""
     rng, noise = random.Random(seed), random.Random(seed + 1)
     pages = [Page(rng, f"Article about {n}") for n in range(PAGES)]
     host, rules = VolatileRules(), [VolatileRules()] * PAGES
@@ -53,7 +53,7 @@ def test_real_edits_are_found_and_noise_is_not():
     assert count["delete"] >= 0.05 * count["edits"]
     assert count["found"] >= 0.99 * count["edits"], count
     assert count["false"] <= 0.01 * count["still"], count
-    # For contrast: by exact digests every page changes at every visit.
+    # By exact digests every page changes at every visit.
     assert count["exact"] == count["edits"] + count["still"]
     assert count["most bytes"] <= 2 * 400
 
@@ -65,7 +65,7 @@ def blocks(*bodies: str):
 STEADY = "<p>A steady paragraph about rivers and their long banks in 1999.</p>"
 
 
-def test_a_pair_is_proof_and_masks_numbers_only():
+def test_a_pair_confirms_at_once_and_masks_numbers_only():
     old, new, edit = blocks(
         STEADY + "<p>Viewed 10 times</p>",
         STEADY + "<p>Viewed 11 times</p>",
@@ -77,7 +77,7 @@ def test_a_pair_is_proof_and_masks_numbers_only():
     assert difference_of(old, blocks(STEADY + "<p>Seen 11 times</p>")[0], rules) > 0
 
 
-def test_visits_prove_only_what_differs_every_time():
+def test_visits_confirm_only_what_differs_every_time():
     rules = VolatileRules()
     readings = blocks(*(f"{STEADY}<p>Viewed {n} times</p>" for n in range(6)))
     for number, (old, new) in enumerate(itertools.pairwise(readings), start=1):
@@ -85,7 +85,7 @@ def test_visits_prove_only_what_differs_every_time():
         assert (difference_of(old, new, rules) == 0) == (number >= 4)
 
 
-def test_a_rule_that_stops_differing_is_given_up():
+def test_a_rule_that_stops_differing_is_dropped():
     old, new, edit = blocks(*(f"{STEADY}<p>Viewed {n} times</p>" for n in range(3)))
     rules = ReadingPair.of(old, new).learn(VolatileRules(), pair=True)
     for _ in range(8):
@@ -114,7 +114,7 @@ def test_a_page_that_is_all_noise_stays_a_changing_page():
     assert any(difference_of(old, new, rules) > 0 for old, new in itertools.pairwise(readings))
 
 
-def test_edited_scores_are_not_taken_for_a_template():
+def test_edited_scores_are_not_a_template():
     rng, host = random.Random(3), VolatileRules()
     for number in range(200):
         score = [rng.randint(0, 9), rng.randint(0, 9)]
@@ -126,7 +126,7 @@ def test_edited_scores_are_not_taken_for_a_template():
         host = ReadingPair.of(old, new).learn_host(host, page_key=number % 20)
 
 
-def test_rules_survive_storing_and_joining():
+def test_rules_survive_storage_and_joining():
     old, new = blocks(
         f"{STEADY}<div class=ad>x y</div><p>Viewed 1 time</p>",
         f"{STEADY}<div class=ad>z</div><p>Viewed 2 times</p>",

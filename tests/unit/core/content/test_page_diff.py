@@ -1,4 +1,4 @@
-"""What a reader sees changed, what changes by itself passed over."""
+"""The visible difference of two copies, without volatile blocks."""
 
 from crawld.core.content.analysis import read_blocks
 from crawld.core.content.noise_learning import ReadingPair
@@ -12,7 +12,7 @@ def page(*paragraphs):
     return read_blocks("".join(f"<p>{each}</p>" for each in paragraphs).encode(), "text/html")
 
 
-def test_noise_is_counted_and_not_shown():
+def test_volatile_blocks_are_counted_and_not_shown():
     before, after = page("Seen 1 times", "old", END), page("Seen 2 times", "new", END)
     pair = ReadingPair.of(page("Seen 3 times", "a", END), page("Seen 4 times", "a", END))
     rules = pair.learn(VolatileRules(), pair=True)

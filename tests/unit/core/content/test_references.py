@@ -1,4 +1,4 @@
-"""Which URLs HTML and CSS name, and what for."""
+"""The URLs of HTML and CSS, and their kinds."""
 
 import pytest
 
@@ -65,7 +65,7 @@ def found(page, **options):
         ("</a title='<a href=no>'><a href=x>", "link", "x"),
     ],
 )
-def test_each_place(page, kind, url):
+def test_each_location(page, kind, url):
     assert found(page) == [(kind, url)]
 
 
@@ -99,7 +99,7 @@ def test_each_place(page, kind, url):
         "<script/><a href=x>",
     ],
 )
-def test_where_there_is_none(page):
+def test_pages_without_references(page):
     assert found(page) == []
 
 
@@ -164,7 +164,7 @@ def test_css_escapes():
     assert css_unescape("a\\\nb\\41 c\\0\\110000 \\\\") == "abAc\ufffd\ufffd\\"
 
 
-def test_names_without_semicolon_are_parameters_in_attributes():
+def test_names_without_semicolon_are_not_references_in_attributes():
     assert unescape("&lt&lt=&ltx&lt;&amp;lt;&nothing;&#x41;=") == "<&lt=&ltx<&lt;&nothing;A="
 
 
@@ -217,5 +217,5 @@ def test_work_is_linear(part):
     assert len(list(css_references(page))) <= len(page)
 
 
-def test_kinds_are_words():
+def test_kinds_are_strings():
     assert all(kind == kind.name.lower() for kind in UrlKind)

@@ -1,4 +1,4 @@
-"""What pages need, held against what the text of the same pages names."""
+"""Requisites of pages, compared with the URLs in their text."""
 
 import pytest
 
@@ -25,17 +25,17 @@ PAGES = [
 
 
 @pytest.mark.parametrize("html", PAGES)
-def test_the_tree_names_what_the_text_names(html):
+def test_the_tree_gives_the_same_urls_as_the_text(html):
     named = {each.url for each in html_references(html.encode()) if each.kind in MIRRORED_KINDS}
     assert set(page_requisites(parse(html))) == named
     played = {each.url for each in html_references(html.encode()) if each.kind is UrlKind.MEDIA}
     assert set(page_requisites(parse(html), include_media=True)) == named | played
 
 
-def test_each_is_named_once():
+def test_each_requisite_is_listed_once():
     assert page_requisites(parse("<img src=a.png>" * 3)) == ["a.png"]
 
 
-def test_a_style_sheet_names_styles_pictures_and_fonts():
+def test_a_style_sheet_needs_styles_images_and_fonts():
     css = "@import url(a.css); @font-face{src:url(f.woff)} b{background:url('b.png')} /* url(c) */"
     assert list(stylesheet_requisites(css)) == ["a.css", "f.woff", "b.png"]

@@ -1,4 +1,4 @@
-"""New addresses in pages and style sheets, and every other byte as it was."""
+"""URLs of pages and style sheets are rewritten, every other byte is kept."""
 
 import pytest
 
@@ -86,7 +86,7 @@ def test_html(page, rewritten):
     assert html(page) == rewritten
 
 
-def test_bytes_between_stay():
+def test_other_bytes_stay():
     page = b"\xff<p>\x00<A  HREF = 'x'\t>\xc3\x28<!-- <a href=x> --><b \xe9=1 ></b\n>\r"
     expected = page.replace(b"'x'", b"'/https/example.org/d/x'")
     assert rewrite_html(page, PAGE_URL, to_mirror) == expected
@@ -98,7 +98,7 @@ def test_urls_in_the_charset_of_the_page():
     assert rewritten == '<a href="/https/example.org/d/%D0%B6?%D1%8E">ж</a>'
 
 
-def test_addresses_the_charset_does_not_have():
+def test_addresses_with_characters_outside_the_charset():
     rewritten = rewrite_html(b'<a href="x">', PAGE_URL, lambda _url, _kind: 'ж"&', charset="cp1252")
     assert rewritten == b'<a href="&#1078;&quot;&amp;">'
 
@@ -111,7 +111,7 @@ def test_charsets_that_cannot_be_edited_bytewise(charset):
     assert rewritten == expected
 
 
-def test_locate_is_told_what_for():
+def test_locate_gets_the_kind():
     asked = []
 
     def locate(url, kind):
@@ -127,12 +127,12 @@ def test_locate_is_told_what_for():
     ]
 
 
-def test_a_comma_in_front_parts_no_candidates():
+def test_a_leading_comma_does_not_split_a_candidate():
     page = rewrite_html(b'<img srcset="a 1x">', PAGE_URL, lambda *_: ",a")
     assert page == b'<img srcset="./,a 1x">'
 
 
-def test_documents_inside_documents_end():
+def test_nested_documents_are_limited():
     page = "<a href=x>"
     for _ in range(4):
         page = '<iframe srcdoc="' + page.replace("&", "&amp;").replace('"', "&quot;") + '">'
@@ -164,7 +164,7 @@ def test_a_hundred_thousand_links():
     assert rewritten.count('"/https/example.org/d/p') == 100_000
 
 
-def test_too_long_a_url_stays():
+def test_a_url_that_is_too_long_stays():
     page = f'<a href="{"x" * 9_000}">'
     assert html(page) == page
 
@@ -178,5 +178,5 @@ def test_too_long_a_url_stays():
         ("", "[é]"),
     ],
 )
-def test_markup_put_in_front(page, rewritten):
+def test_inserted_markup(page, rewritten):
     assert html(page, insert="[é]") == rewritten

@@ -1,4 +1,4 @@
-"""What is indexed of a page, what a query asks for, what a hit shows."""
+"""The indexed text of a page, parsed queries, and snippets."""
 
 import pytest
 from hypothesis import given
@@ -14,7 +14,7 @@ from crawld.core.content.search import (
 )
 
 
-def test_what_a_reader_sees_without_marks():
+def test_searchable_text_has_no_kinds_or_targets():
     page = b"""<title>Title</title><h1>Head &amp; tail</h1><p>One <a href=x>link</a> and
         <img src=y> &lt;b&gt;<ul><li>item</ul><pre>line</pre><table><tr><td>cell</table>"""
     assert searchable_text(read_blocks(page, "text/html")).split("\n") == [
@@ -51,7 +51,7 @@ def test_queries(typed, match):
     assert parse_query(typed).match == match
 
 
-def test_a_snippet_shows_the_words_where_they_are():
+def test_a_snippet_highlights_the_words():
     text = "before " * 200 + "the needle here" + " after" * 200
     pieces = snippet(text, ["needle"])
     assert ("needle", True) in pieces
@@ -63,7 +63,7 @@ def test_a_snippet_shows_the_words_where_they_are():
 
 
 @given(st.text(), st.lists(st.text(min_size=1), max_size=4))
-def test_no_text_is_an_error(text, words):
+def test_any_text_is_a_query(text, words):
     shown = "".join(piece for piece, _ in snippet(text, words))
     assert len(shown) <= SNIPPET_CHARACTERS + 4
     assert parse_query(text).match.count('"') % 2 == 0

@@ -7,7 +7,7 @@ from crawld.core.content.words import EditSearch, Op, word_diff
 
 
 def diff(old, new, **more):
-    """The hunks of two bodies, pieces as `-removed`, `+added` or plain."""
+    """Return the hunks of two bodies, with pieces as `-removed`, `+added` or plain."""
     readings = (read_blocks(f"<body>{each}".encode(), "text/html") for each in (old, new))
     marks = {Op.SAME: "", Op.REMOVED: "-", Op.ADDED: "+"}
     return [
@@ -32,15 +32,15 @@ def test_words_in_a_row_are_one_piece():
     ]
 
 
-def test_a_number_changes_alone():
+def test_a_changed_number_is_one_piece():
     assert diff("<p>17 of 20 votes.", "<p>18 of 20 votes.") == [["-17", "+18", " of 20 votes."]]
 
 
-def test_blocks_come_and_go():
+def test_added_and_removed_blocks():
     assert diff("<p>a<p>gone<p>b", "<p>a<p>b<h2>new</h2>") == [["-gone"], ["+h2: new"]]
 
 
-def test_hunks_say_where():
+def test_hunks_give_their_position():
     old, new = (
         Blocks(tuple(texts), (0,) * len(texts)) for texts in ("abcdef", "abXcdef".replace("e", "Y"))
     )
@@ -56,7 +56,7 @@ def test_a_target_is_shown_only_where_it_changed():
     assert same == [["see the page ", "-now", "+then"]]
 
 
-def test_markup_in_text_is_shown_as_it_is_read():
+def test_entities_are_resolved():
     assert diff("<p>if a &lt; b &amp; c", "<p>if a &lt; d &amp; c") == [
         ["if a < ", "-b", "+d", " & c"]
     ]
@@ -66,14 +66,14 @@ def test_scripts_without_spaces_are_compared_by_character():
     assert diff("<p>我今天很好", "<p>我昨天很好") == [["我", "-今", "+昨", "天很好"]]
 
 
-def test_without_steps_left_a_hunk_is_replaced_as_a_whole():
+def test_without_steps_a_hunk_is_replaced_as_a_whole():
     assert diff("<p>x a b a b x", "<p>x b a b a x", max_steps=0) == [
         ["x ", "-a b a b", "+b a b a", " x"]
     ]
 
 
-def test_a_page_of_equal_words_ends():
-    # nothing is unique here: only the count of steps bounds the work
+def test_a_page_of_equal_words_is_compared_in_bounded_time():
+    # no word is unique here: only the number of steps limits the work
     old, new = "<p>" + "a b " * 20_000, "<p>" + "b c " * 20_000
     [pieces] = diff(old, new)
     assert {piece[0] for piece in pieces} >= {"-", "+"}
@@ -90,8 +90,8 @@ def test_edits_spell_both_texts(old, new, steps):
 
 
 @given(TOKENS, TOKENS)
-def test_edits_are_no_more_than_by_dynamic_programming(old, new):
-    # without unique tokens as anchors the edit is the shortest there is
+def test_edits_are_as_few_as_by_dynamic_programming(old, new):
+    # without unique tokens as anchors the edit is the shortest possible
     old, new = [*old, *old], [*new, *new]
     edits = [op for op, _ in EditSearch(10_000).edits(old, new) if op is not Op.SAME]
     row = list(range(len(new) + 1))
