@@ -1,16 +1,16 @@
-"""Bodies by digest: compressed once, stored once, however many pages and versions show them.
+"""Bodies by digest: each content is compressed and stored once, for all pages and versions.
 
-`encode` is pure and costs most of the work (a hash and zstd), so that the caller runs it before
-the write, off the writer's thread. A body that zstd does not make smaller by an eighth (images,
-archives) is kept as it is: reading it back then costs nothing.
+`encode` is pure and does most of the work (a hash and zstd), so that the caller runs it before the
+write, off the writer's thread. A body that zstd does not make smaller by an eighth (images,
+archives) is stored as it is: reading it back then costs nothing.
 
 A body may be a delta: a zstd frame whose dictionary is another body, its base, which may be a delta
-too. Reading follows the bases to a body that stands alone and decodes its way back. `delta` decides
-who becomes one and bounds the chains; here they are only read and written.
+too. Reading follows the bases to a body that is no delta and decodes its way back. `delta` decides
+which bodies become deltas and bounds the chains; here they are only read and written.
 
-Invariants: what is read has the digest it was stored under, or is an error; a chain has at most
-`MAX_LINKS` links. A `ZstdCompressor` must not be used by two threads at a time, therefore each
-thread has its own.
+Invariants: a body is read with the digest it was stored under, or reading raises; a chain has at
+most `MAX_LINKS` links. Two threads must not use one `ZstdCompressor` at a time, so each has its
+own.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ DELTA_LEVEL: Final = 9
 DIGEST_BYTES: Final = 16
 
 MAX_LINKS: Final = 256
-"""More deltas in a row than `delta` ever makes: a longer chain is a circle."""
+"""More deltas in a row than `delta` ever creates: a longer chain is a circle."""
 
 IDENTITY: Final = "identity"
 ZSTD: Final = "zstd"
@@ -48,7 +48,7 @@ _local = threading.local()
 
 @dataclass(frozen=True, slots=True)
 class EncodedBody:
-    """A body as it will be stored.
+    """A body in its stored form.
 
     Attributes:
         digest: blake2b of the decoded body, 16 bytes.
@@ -69,11 +69,11 @@ def digest(content: bytes) -> bytes:
 
 
 def encode(content: bytes, content_digest: bytes | None = None) -> EncodedBody:
-    """Return a body as it will be stored; pure, for any thread.
+    """Return the stored form of a body; pure, for any thread.
 
     Args:
         content: the decoded body.
-        content_digest: its digest, where the caller has it already.
+        content_digest: its digest, if the caller has it already.
     """
     key = digest(content) if content_digest is None else content_digest
     packed = _compressor().compress(content)
@@ -83,14 +83,14 @@ def encode(content: bytes, content_digest: bytes | None = None) -> EncodedBody:
 
 
 def saves(packed_bytes: int, plain_bytes: int) -> bool:
-    """Return whether a smaller form is enough smaller to be worth decoding."""
+    """Return whether a packed form is small enough to be worth decoding."""
     return packed_bytes <= plain_bytes - plain_bytes // _MIN_SAVING
 
 
 def encode_delta(content: bytes, base: bytes) -> bytes:
-    """Return a body as a zstd frame with another one as its dictionary; pure, for any thread.
+    """Return a body as a zstd frame with another body as its dictionary; pure, for any thread.
 
-    The window is made to span both, so that no edit is out of reach of what it repeats.
+    The window spans both bodies, so that it reaches everything an edit repeats.
     """
     parameters = zstandard.ZstdCompressionParameters.from_level(
         DELTA_LEVEL, source_size=len(content) + len(base), write_dict_id=False
@@ -110,7 +110,7 @@ def decode(encoding: str, size_bytes: int, data: bytes, base: bytes | None = Non
         base: the decoded base of a delta.
 
     Raises:
-        CorruptDatabaseError: the stored bytes are not what was stored.
+        CorruptDatabaseError: the stored bytes are damaged.
     """
     try:
         content = data if encoding == IDENTITY else _decompress(size_bytes, data, base)
@@ -152,7 +152,7 @@ def _decompressor() -> zstandard.ZstdDecompressor:
 
 
 def ensure(connection: apsw.Connection, encoded: EncodedBody) -> int:
-    """Return the body_id of a body, stored if it is not yet."""
+    """Return the body_id of a body; store the body if it is new."""
     known = connection.execute("SELECT body_id FROM body WHERE digest = ?", (encoded.digest,)).get
     if known is not None:
         return int(known)
@@ -175,10 +175,10 @@ _LINK: Final = f"SELECT {', '.join(_Link._fields)} FROM body WHERE body_id = ?"
 
 
 def read(connection: apsw.Connection, body_id: int) -> bytes | None:
-    """Return a decoded body, None if there is none of that number.
+    """Return a decoded body, None if the body_id does not exist.
 
     Raises:
-        CorruptDatabaseError: what is stored is not what was stored, or a base is missing.
+        CorruptDatabaseError: the stored bytes are damaged, or a base is missing.
     """
     links = _chain(connection, body_id)
     if not links:
@@ -192,7 +192,7 @@ def read(connection: apsw.Connection, body_id: int) -> bytes | None:
 
 
 def _chain(connection: apsw.Connection, body_id: int) -> list[_Link]:
-    """Return a body and its bases, up to the one that stands alone."""
+    """Return a body and its bases, up to the one that is no delta."""
     links: list[_Link] = []
     following: int | None = body_id
     while following is not None:

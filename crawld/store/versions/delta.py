@@ -1,21 +1,21 @@
-"""Superseded bodies become deltas against the body that followed: which, and how long in a row.
+"""Delta compression: superseded bodies become deltas against the body that followed.
 
-The newest body of a page stays whole, so that the crawl writes it as it always did and reads it in
-one step; when a later one is there, the older is encoded again with the later as its dictionary.
-The reverse order (each against the one before) would make the newest the slowest to read, and
-would leave the whole chain hanging on the version that a retention rule removes first.
+The newest body of a page stays whole, so that the crawl writes it as usual and reads it in one
+step; when a later one is stored, the older is encoded again with the later as its dictionary. The
+reverse order (each against the one before) would make the newest the slowest to read, and the whole
+chain would depend on the version that a retention rule removes first.
 
 Work comes in slices: `plan` reads and encodes on a reader, `apply` changes the rows in a short
-transaction and notes how far it came, so that a crash loses one slice of work and nothing else.
-Which versions are new is told by their numbers: they grow.
+transaction and stores a cursor, so that a crash loses at most one slice of work. New versions have
+higher version_ids than the cursor.
 
-A body becomes a delta only if that saves an eighth, if no circle comes of it (a page that returns
-to an old body shares it), and if everything below it can still be read at a cost of `CHAIN_BYTES`:
-decoded bytes along the chain, each link counted as `LINK_BYTES` more. What would pass it stays
+A body becomes a delta only if that saves an eighth, if it closes no circle (a page that returns to
+an old body shares it), and if every delta above it can still be read at a cost of `CHAIN_BYTES`:
+decoded bytes along the chain, plus `LINK_BYTES` for each link. A body that would exceed it stays
 whole: a key frame.
 
-Invariant: `apply` and `retention.apply` are the only ones to change what a body rests on, and one
-job runs both, a plan and its application at a time.
+Invariant: only `apply` and `retention.apply` change the base of a body, and one job runs both, one
+plan and its application at a time.
 """
 
 from __future__ import annotations
@@ -30,31 +30,31 @@ from crawld.store.engine import meta
 from crawld.store.versions import body
 
 CHAIN_BYTES: Final = 8 * 1024 * 1024
-"""About 6 ms of decoding (2 GB/s, 20 µs a link): a third of what a read may take."""
+"""About 6 ms of decoding (2 GB/s, 20 µs a link): a third of the time a read may take."""
 
 LINK_BYTES: Final = 32 * 1024
-"""What fetching a row and starting a decoder costs, in bytes of decoding."""
+"""The cost of fetching a row and starting a decoder, in bytes of decoding."""
 
 SLICE_VERSIONS: Final = 256
 SLICE_BYTES: Final = 16 * 1024 * 1024
-"""Bodies decoded in a slice: it holds a reader for a tenth of a second at most."""
+"""Bodies decoded in a slice: it uses a reader for a tenth of a second at most."""
 
 _SPREAD: Final = 1000
-"""A body under which more deltas hang than this stays whole, however short their chains are."""
+"""A body with more deltas on it than this stays whole, however short their chains are."""
 
 CURSOR: Final = "deltas_up_to"
-"""Key in meta: the last version looked at."""
+"""Key in meta: the last version_id examined."""
 
 
 class Reencoding(NamedTuple):
-    """How a stored body is to be stored from now on.
+    """The new stored form of a body.
 
     Attributes:
-        body_id: which.
+        body_id: the body.
         encoding: `identity` or `zstd`.
-        base_id: the body it rests on; None: on none.
+        base_id: the base of a delta; None: it is no delta.
         data: its bytes.
-        saved_bytes: by how many they are fewer than before.
+        saved_bytes: how many fewer they are than before.
     """
 
     body_id: int
@@ -65,12 +65,12 @@ class Reencoding(NamedTuple):
 
 
 class Compaction(NamedTuple):
-    """A slice of work.
+    """A planned slice of work.
 
     Attributes:
         deltas: bodies to store as deltas.
-        up_to: version_id of the last version looked at.
-        unreadable: version_ids before which something is damaged; it stays as it is.
+        up_to: the last version_id examined.
+        unreadable: version_ids whose previous body is damaged; it stays as it is.
     """
 
     deltas: tuple[Reencoding, ...]
@@ -95,11 +95,11 @@ ORDER BY visited_at DESC, version_id DESC LIMIT 1
 
 
 def plan(connection: apsw.Connection, *, limit: int = SLICE_VERSIONS) -> Compaction | None:
-    """Return the next slice of work, None where no new version is left; changes nothing.
+    """Return the next slice of work, None if there is no new version; changes nothing.
 
     Args:
         connection: any; it is read on one snapshot.
-        limit: the most new versions to look at.
+        limit: the most new versions to examine.
     """
     after = int(meta.get(connection, CURSOR) or 0)
     rows: list[tuple[Any, ...]] = connection.execute(_NEW, (after, limit)).fetchall()
@@ -127,7 +127,7 @@ def plan(connection: apsw.Connection, *, limit: int = SLICE_VERSIONS) -> Compact
 def _encode_superseded(
     connection: apsw.Connection, links: DeltaChains, older_id: int, base_id: int
 ) -> Reencoding | None:
-    if links.base_of(older_id) is not None or not links.may_rest(older_id, base_id):
+    if links.base_of(older_id) is not None or not links.can_base_on(older_id, base_id):
         return None
     stored_bytes = connection.execute(
         "SELECT length(data) FROM body WHERE body_id = ?", (older_id,)
@@ -136,30 +136,30 @@ def _encode_superseded(
     data = proven_delta(content, base)
     if not body.saves(len(data), stored_bytes):
         return None
-    links.rest(older_id, base_id)
+    links.set_base(older_id, base_id)
     return Reencoding(older_id, body.ZSTD, base_id, data, stored_bytes - len(data))
 
 
 def proven_delta(content: bytes, base: bytes) -> bytes:
-    """Return a delta that was decoded again: the bytes it replaces are given up for it.
+    """Return a delta, checked by decoding it, since it replaces the body's only bytes.
 
     Raises:
-        CorruptDatabaseError: it does not give back the body.
+        CorruptDatabaseError: the delta does not decode to the body.
     """
     data = body.encode_delta(content, base)
     if body.decode(body.ZSTD, len(content), data, base) != content:
-        raise CorruptDatabaseError("a delta does not give back its body", hint="look at the memory")
+        raise CorruptDatabaseError("a delta does not decode to its body", hint="test the memory")
     return data
 
 
 def apply(connection: apsw.Connection, compaction: Compaction) -> None:
-    """Store a slice of work and how far it came."""
+    """Store a slice of work and its cursor."""
     put_encodings(connection, compaction.deltas)
     meta.put(connection, CURSOR, str(compaction.up_to))
 
 
 def put_encodings(connection: apsw.Connection, encodings: Sequence[Reencoding]) -> None:
-    """Store bodies in another form; one that is not there any more is left out."""
+    """Store bodies in their new forms; one that no longer exists is skipped."""
     connection.executemany(
         "UPDATE body SET encoding = ?, base_id = ?, data = ? WHERE body_id = ?",
         [(each.encoding, each.base_id, each.data, each.body_id) for each in encodings],
@@ -167,7 +167,7 @@ def put_encodings(connection: apsw.Connection, encodings: Sequence[Reencoding]) 
 
 
 class DeltaChains:
-    """What rests on what: the file's deltas, and those planned since it was read.
+    """The bases of deltas: those in the file, and those planned since.
 
     Attributes:
         decoded_bytes: bytes of bodies read so far.
@@ -193,7 +193,7 @@ class DeltaChains:
         return content
 
     def base_of(self, body_id: int) -> int | None:
-        """Return what a body rests on."""
+        """Return the base of a body, None if it is no delta."""
         if body_id not in self._bases:
             self._bases[body_id] = self._connection.execute(
                 "SELECT base_id FROM body WHERE body_id = ?", (body_id,)
@@ -201,7 +201,7 @@ class DeltaChains:
         return self._bases[body_id]
 
     def chain(self, body_id: int) -> Iterator[int]:
-        """Yield a body and all it rests on."""
+        """Yield a body and its bases."""
         following: int | None = body_id
         for _ in range(body.MAX_LINKS):
             if following is None:
@@ -209,16 +209,16 @@ class DeltaChains:
             yield following
             following = self.base_of(following)
 
-    def may_rest(self, body_id: int, base_id: int) -> bool:
-        """Return whether a body may become a delta of another: no circle, no chain too long."""
+    def can_base_on(self, body_id: int, base_id: int) -> bool:
+        """Return whether a body may become a delta of another: no circle, no long chain."""
         bases = list(self.chain(base_id))
         if body_id in bases:
             return False
         above = sum(self._cost(each) for each in bases) + self._cost(body_id)
         return above <= CHAIN_BYTES and above + self._cost_below(body_id) <= CHAIN_BYTES
 
-    def rest(self, body_id: int, base_id: int | None) -> None:
-        """Plan that a body rests on another, or on none."""
+    def set_base(self, body_id: int, base_id: int | None) -> None:
+        """Plan the base of a body; None: it is no delta."""
         self._bases[body_id] = base_id
         below = self._cost_below(body_id) + self._cost(body_id)
         for each in () if base_id is None else self.chain(base_id):
@@ -232,7 +232,7 @@ class DeltaChains:
         return size_bytes + LINK_BYTES
 
     def _cost_below(self, body_id: int) -> int:
-        """Return what is decoded between a body and the costliest that rests on it."""
+        """Return the cost of decoding the costliest delta on a body, from that body on."""
         row: tuple[int, int] = self._connection.execute(_BELOW, (LINK_BYTES, body_id, _SPREAD)).get
         stored, count = row
         if count == _SPREAD:
@@ -253,6 +253,6 @@ SELECT max(cost), count(*) FROM below
 
 
 def count_pending(connection: apsw.Connection) -> int:
-    """Return about how many versions were not looked at yet."""
+    """Return about how many versions are still to be examined."""
     newest: int = connection.execute("SELECT ifnull(max(version_id), 0) FROM version").get
     return max(0, newest - int(meta.get(connection, CURSOR) or 0))

@@ -1,16 +1,16 @@
-r"""Response headers as a compact block: lossless, small, cheap.
+r"""Pack response headers into a small block, without loss.
 
-Archives need the headers of every answer, of 304s too, which are most of the answers once a mirror
-is complete. Servers say nearly the same each time, so the lines are compressed by zstd against a
-fixed dictionary of lines that servers send.
+Archives need the headers of every response, also of 304s, which are most of the responses once a
+mirror is complete. Servers send nearly the same lines each time, so zstd compresses them against a
+fixed dictionary of common lines.
 
 Block: one format byte, then a zstd frame without magic number, checksum and dictionary id.
 `\x01`: names and values in turn, joined by line feeds. `\x02`: the same for headers that contain
-line feeds themselves (no client lets them in, yet nothing is lost here): each text preceded by its
-length as a 4-byte integer. An empty block is no headers at all.
+line feeds (no client accepts them, but nothing is lost here): each text after its length as a
+4-byte integer. An empty block is no headers.
 
-The dictionary is part of the file format: DICTIONARY_1 may never change. Better lines are a new
-dictionary under a new format byte.
+The dictionary is part of the file format: DICTIONARY_1 may never change. Better lines need a new
+dictionary and a new format byte.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ _LINES: Final = b"\x01"
 _LENGTHS: Final = b"\x02"
 
 MAX_BYTES: Final = 16 * 1024 * 1024
-"""No block unpacks to more: a damaged length must not ask for the whole memory."""
+"""No block unpacks to more, so that a damaged length cannot exhaust the memory."""
 
-# Rare lines first: zstd spends the fewest bits on what lies nearest the end.
+# Rare lines first: zstd spends the fewest bits on what is nearest the end.
 _NAMES: Final = """
 P3P|Public-Key-Pins|X-Runtime|X-Generator|X-Drupal-Cache|X-AspNet-Version|X-Pingback|Refresh|Warning
 Content-MD5|Content-Disposition|Content-Location|WWW-Authenticate|Clear-Site-Data|Origin-Trial
@@ -146,7 +146,7 @@ def _dictionary() -> bytes:
 
 
 DICTIONARY_1: Final = _dictionary()
-"""What the frames of format bytes 1 and 2 are compressed against."""
+"""Dictionary of the frames of format bytes 1 and 2."""
 
 _LEVEL: Final = 6
 
@@ -199,7 +199,7 @@ def _split_lengths(joined: bytes) -> Iterable[bytes]:
 
 
 def _compressor() -> zstandard.ZstdCompressor:
-    """Return this thread's compressor; one shared by threads gives damaged frames."""
+    """Return this thread's compressor; threads that share one get damaged frames."""
     if not hasattr(_local, "compressor"):
         content = zstandard.ZstdCompressionDict(
             DICTIONARY_1, dict_type=zstandard.DICT_TYPE_RAWCONTENT

@@ -1,12 +1,11 @@
-"""Pages that come from somewhere else than a visit: archives, other mirrors, lists of URLs.
+"""Import pages from archives, other mirrors and lists of URLs.
 
-An imported page starts as stale: it is `discovered`, never visited by us, and so comes before every
-revisit, yet its copy is shown until then. Neither its digest nor its validators are kept with the
-page, so that the first visit reads all of it, its links above all, and then finds for itself
-whether the copy had changed. A page that we visited before keeps its turn.
+An imported page is `discovered`: this crawl never visited it, so its first visit comes before every
+revisit, and its copy is shown until then. The page keeps neither the digest nor the
+validators of the copy, so that the first visit reads the whole page and its links, and then finds
+whether the copy had changed. A page that was visited before keeps its schedule.
 
-The same import twice stores nothing twice: a copy is known by page and instant. A page that was
-taken down stays out.
+An import stores no copy twice: a copy's key is its page and time. A purged page is not imported.
 """
 
 from __future__ import annotations
@@ -30,8 +29,8 @@ class ImportedPage:
     """A page with a copy.
 
     Attributes:
-        page: its URL and the site it is to belong to if it is not known yet.
-        at: instant of the copy, Unix seconds.
+        page: its URL, and the site of the page if it is new.
+        at: time of the copy, Unix seconds.
         body: the copy.
         answer: status line and headers.
         title: of the copy.
@@ -45,13 +44,13 @@ class ImportedPage:
 
 
 class ImportResult(NamedTuple):
-    """What became of a batch.
+    """Counts of an imported batch.
 
     Attributes:
         new_pages: pages that were not known.
         versions: copies stored.
-        known: copies that were here already.
-        kept_out: pages that were taken down.
+        known: copies that were stored already.
+        kept_out: pages with a tombstone.
     """
 
     new_pages: int
@@ -61,10 +60,10 @@ class ImportResult(NamedTuple):
 
 
 def site_for(connection: apsw.Connection, host: str, name: str, now: float) -> int:
-    """Return the site that a page of a host is to belong to.
+    """Return the site for a page of a host.
 
-    That is the site which knows pages of the host, else the one of that name, else a new one that
-    is not configured: whoever configures a site of its name has its pages.
+    That is a site with pages of the host, else the one of that name, else a new one that is not
+    configured: if a site of its name is configured later, it owns the pages.
     """
     known: int | None = connection.execute(
         "SELECT site_id FROM page WHERE host_id ="
@@ -75,7 +74,7 @@ def site_for(connection: apsw.Connection, host: str, name: str, now: float) -> i
 
 
 def site_named(connection: apsw.Connection, name: str, now: float) -> int:
-    """Return a site by its name, added without a configuration if there is none."""
+    """Return the site of a name, added without a configuration if there is none."""
     row = site.by_name(connection, name)
     if row is not None:
         return row.site_id
@@ -85,7 +84,7 @@ def site_named(connection: apsw.Connection, name: str, now: float) -> int:
 
 
 def put_batch(connection: apsw.Connection, batch: Sequence[ImportedPage]) -> ImportResult:
-    """Store copies, those of unknown pages with the pages."""
+    """Store copies, and the pages that are not known."""
     new_pages = frontier.discover(connection, [each.page for each in batch])
     versions = known = kept_out = 0
     for each in batch:
@@ -122,7 +121,7 @@ def _store(connection: apsw.Connection, page_id: int, imported: ImportedPage) ->
 
 @contextmanager
 def transaction(connection: apsw.Connection) -> Iterator[None]:
-    """Commit what the block does, or nothing of it; for a connection alone on its file."""
+    """Commit the block's writes, or none if it raises; for the only connection to a file."""
     connection.execute("BEGIN IMMEDIATE")
     try:
         yield

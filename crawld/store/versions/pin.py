@@ -1,4 +1,4 @@
-"""Copies that the operator holds: shown whatever newer ones say, and never given up."""
+"""Pins: copies that the operator fixed, shown instead of newer ones and never removed."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from crawld.store.versions import version
 
 
 class PinRow(NamedTuple):
-    """A page that is held at a copy."""
+    """A page that is pinned to a copy."""
 
     page_id: int
     url: str
@@ -28,13 +28,13 @@ FROM pin JOIN page USING (page_id) JOIN version ON version.version_id = pin.vers
 def put(
     connection: apsw.Connection, page_id: int, now: float, at: float | None = None
 ) -> PinRow | None:
-    """Hold a page at the copy that was its last at an instant.
+    """Pin a page to the copy that was its last at a time.
 
     Args:
         connection: the writer.
         page_id: the page.
         now: Unix seconds.
-        at: the instant; None: now.
+        at: that time; None: now.
 
     Returns:
         The pin; None if the page had no copy then.
@@ -50,13 +50,13 @@ def put(
 
 
 def release(connection: apsw.Connection, page_id: int) -> bool:
-    """Let a page go on; False if it was not held."""
+    """Unpin a page; return False if it was not pinned."""
     connection.execute("DELETE FROM pin WHERE page_id = ?", (page_id,))
     return connection.changes() > 0
 
 
 def get(connection: apsw.Connection, page_id: int) -> PinRow | None:
-    """Return the pin of a page, None if it is not held."""
+    """Return the pin of a page, None if it is not pinned."""
     row = connection.execute(f"{_ROW} WHERE pin.page_id = ?", (page_id,)).fetchone()
     return PinRow(*row) if row else None
 

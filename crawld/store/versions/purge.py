@@ -1,12 +1,12 @@
-"""Take-down: a page leaves the file with all that is known of it, and stays out.
+"""Purge: remove a page and all its data from the file, and keep its URL out.
 
-`purge` is one transaction: copies, bodies that no other page shows, visits, models, words in the
-search index, whatever table refers to the page; what is left is a tombstone, the digest of the
-URL, so that no link, seed or import brings the page back. Deltas that rest on its bodies are made
-to rest elsewhere first. `scrub` then writes the file and its log anew where the bytes were: a
-deleted row is only forgotten, not erased.
+`purge` is one transaction: it removes copies, bodies that no other page shows, visits, models,
+words of the search index, and rows of every table that refers to the page. A tombstone remains, the
+digest of the URL, so that no link, seed or import brings the page back. Deltas on removed bodies
+get another base first. `scrub` then rewrites the parts of the file and its log that held the bytes:
+deleting a row does not erase it.
 
-What it cannot reach is said: copies of the file made before, and the same body at another URL.
+Not removed, but reported: older copies of the file, and the same body at another URL.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ from crawld.store.versions import retention, search_index
 from crawld.store.versions.retention import RemovalPlan
 
 MAX_SAME_AT: Final = 20
-"""Other URLs with the same content that are named."""
+"""The most other URLs with the same content in a report."""
 
 
 class PurgeResult(NamedTuple):
-    """What became of a take-down.
+    """The result of a purge.
 
     Attributes:
         url: canonical URL.
-        known: whether there was such a page; the tombstone stands either way.
+        known: whether there was such a page; there is a tombstone either way.
         versions: copies removed.
         bodies: bodies removed.
         same_at: other pages that show one of its bodies, which therefore stays.
@@ -64,7 +64,7 @@ WHERE child.type = 'table' AND key."table" = ? AND child.name NOT IN ('page', 'v
 def purge(
     connection: apsw.Connection, url: str, now: float, reason: str | None = None
 ) -> PurgeResult:
-    """Remove the page of a canonical URL and keep it out.
+    """Remove the page of a canonical URL and keep the URL out.
 
     Args:
         connection: the writer.
@@ -87,7 +87,7 @@ def purge(
 
 
 def delete_page(connection: apsw.Connection, page_id: int) -> RemovalPlan:
-    """Delete a page and all that is known of it; a link may bring it back. Returns its copies."""
+    """Delete a page and all its data, return what was removed; a link may add it again."""
     site_id, host_id, state, requisite = connection.execute(
         "SELECT site_id, host_id, state, requisite FROM page WHERE page_id = ?", (page_id,)
     ).get
@@ -105,7 +105,7 @@ def delete_page(connection: apsw.Connection, page_id: int) -> RemovalPlan:
 
 
 def _delete_rows(connection: apsw.Connection, page_id: int) -> None:
-    """Delete what refers to a page or to its versions, of whatever table."""
+    """Delete the rows of all tables that refer to a page or to its versions."""
     search_index.delete_page(connection, page_id)
     connection.execute(
         "UPDATE page SET referrer_id = NULL WHERE referrer_id = ?1 AND page_id <> ?1", (page_id,)
@@ -121,7 +121,7 @@ def _delete_rows(connection: apsw.Connection, page_id: int) -> None:
 
 
 def _forget_mentions(connection: apsw.Connection, url: str) -> None:
-    """Forget that other pages led here."""
+    """Delete the URL where other pages redirect to it."""
     rows = connection.execute(
         "UPDATE page SET redirect_url = NULL WHERE redirect_url = ? RETURNING page_id", (url,)
     ).fetchall()
@@ -132,15 +132,15 @@ def _forget_mentions(connection: apsw.Connection, url: str) -> None:
 
 
 def set_secure_delete(connection: apsw.Connection, *, on: bool) -> None:
-    """Let deletions overwrite what they free, or not; outside a transaction."""
+    """Set whether deletions overwrite the freed bytes; outside a transaction."""
     connection.execute(f"PRAGMA secure_delete = {'ON' if on else 'OFF'}").fetchall()
 
 
 def scrub(connection: apsw.Connection) -> bool:
-    """Write anew what still holds deleted bytes but the index; outside a transaction.
+    """Rewrite all parts but the index that may hold deleted bytes; outside a transaction.
 
     Returns:
-        False while a reader keeps the log from being emptied: to be called again.
+        False if a reader prevents the log from being emptied: call it again.
     """
     connection.execute("PRAGMA incremental_vacuum").fetchall()
     try:

@@ -1,11 +1,11 @@
-"""What goes when there is no more room: quotas of the file and of sites, and the order of eviction.
+"""Quotas of the file and of sites, and which copies are evicted, in this order.
 
     superseded   copies that a newer one replaced, the oldest first
-    needless     requisites that no page shows any more, with all that is known of them
-    gone         the last copies of pages that have gone from the web, the first gone first
+    needless     requisites that no page shows any more, with all their data
+    gone         the last copies of pages that are gone from the web, the first gone first
 
-The last good copy of a live page is never among them, nor a pinned one. `usage` says what each
-class holds, so that an operator sees what would go before it goes; `evict` gives up a slice.
+The last good copy of a live page is never evicted, nor a pinned one. `usage` reports the size of
+each class, so that an operator sees what would be evicted; `evict` removes a slice.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ EvictionClass = Literal["superseded", "needless", "gone"]
 EVICTION_ORDER: Final[tuple[EvictionClass, ...]] = ("superseded", "needless", "gone")
 
 EVICTION_COPIES: Final = 200
-"""Copies given up in one transaction."""
+"""Copies removed in one transaction."""
 
 
 class Evictable(NamedTuple):
-    """What a class holds.
+    """The evictable copies of a class.
 
     Attributes:
-        kind: which class.
-        copies: how many copies could go.
-        stored_bytes: what they take; bodies that others show too are counted, and stay.
+        kind: the class.
+        copies: how many.
+        stored_bytes: their size; bodies that other copies share are counted, and stay.
     """
 
     kind: EvictionClass
@@ -42,12 +42,12 @@ class Evictable(NamedTuple):
 
 
 class QuotaUsage(NamedTuple):
-    """How a file or a site stands against its quota.
+    """The usage of the file or of a site.
 
     Attributes:
         site_id: the site; None: the file.
-        used_bytes: what it takes: the pages of the file in use, or the stored copies of the site.
-        holdings: what could go, in this order.
+        used_bytes: size of the file's pages in use, or of the stored copies of the site.
+        holdings: what can be evicted, in this order.
     """
 
     site_id: int | None
@@ -57,7 +57,7 @@ class QuotaUsage(NamedTuple):
 
 _SITE: Final = "(?1 IS NULL OR page.site_id = ?1)"
 
-_WHICH: Final[dict[EvictionClass, str]] = {
+_CONDITIONS: Final[dict[EvictionClass, str]] = {
     "superseded": "version.version_id <> ifnull(page.version_id, -1) AND page.requisite = 0"
     f" AND version.version_id NOT IN (SELECT version_id FROM pin) AND {_SITE}",
     "needless": f"page.requisite = 1 AND {_SITE} AND page_id NOT IN (SELECT value FROM carray(?2))",
@@ -72,7 +72,7 @@ _FROM: Final = (
 
 
 def used_bytes(connection: apsw.Connection, site_id: int | None = None) -> int:
-    """Return what the file takes without its free pages, or the stored copies of a site."""
+    """Return the size of the file without its free pages, or of a site's stored copies."""
     if site_id is None:
         size, count, free = (
             int(connection.execute(f"PRAGMA {name}").get)
@@ -88,29 +88,29 @@ def used_bytes(connection: apsw.Connection, site_id: int | None = None) -> int:
 
 
 def usage(connection: apsw.Connection, site_id: int | None = None) -> QuotaUsage:
-    """Return what could go of a site, or of the whole file; reads every copy."""
+    """Return the usage and what can be evicted, of a site or the file; reads every copy."""
     holdings = []
     for kind in EVICTION_ORDER:
         copies, stored = connection.execute(
-            f"SELECT count(*), ifnull(sum(length(data)), 0) {_FROM} WHERE {_which(kind)}",
+            f"SELECT count(*), ifnull(sum(length(data)), 0) {_FROM} WHERE {_condition(kind)}",
             _bindings(connection, kind, site_id),
         ).get
         holdings.append(Evictable(kind, copies, stored))
     return QuotaUsage(site_id, used_bytes(connection, site_id), tuple(holdings))
 
 
-def _which(kind: EvictionClass) -> str:
-    return _WHICH[kind].replace("page_id NOT IN", "page.page_id NOT IN")
+def _condition(kind: EvictionClass) -> str:
+    return _CONDITIONS[kind].replace("page_id NOT IN", "page.page_id NOT IN")
 
 
 def _bindings(
     connection: apsw.Connection, kind: EvictionClass, site_id: int | None
 ) -> tuple[Any, ...]:
-    return (site_id, _shown(connection)) if kind == "needless" else (site_id,)
+    return (site_id, _needed_requisites(connection)) if kind == "needless" else (site_id,)
 
 
-def _shown(connection: apsw.Connection) -> Any:  # noqa: ANN401 (a function by its stub)
-    """Return the requisites that some page, or a style sheet that one shows, needs."""
+def _needed_requisites(connection: apsw.Connection) -> Any:  # noqa: ANN401 (a function by its stub)
+    """Return the requisites that some page needs, or a style sheet of one."""
     rows = connection.execute(
         "SELECT requisites FROM requisite_use JOIN page USING (page_id) WHERE state <> 'gone'"
     )
@@ -121,20 +121,20 @@ def _shown(connection: apsw.Connection) -> Any:  # noqa: ANN401 (a function by i
 def evict(
     connection: apsw.Connection, kind: EvictionClass, excess_bytes: int, site_id: int | None = None
 ) -> Evictable:
-    """Give up the next copies of a class.
+    """Evict the next copies of a class.
 
     Args:
         connection: the writer.
-        kind: which class.
-        excess_bytes: no more than it takes to free so many.
+        kind: the class.
+        excess_bytes: stop when this many bytes are freed.
         site_id: of this site only.
 
     Returns:
-        What went; no copies: the class holds none any more.
+        What was evicted; no copies: the class is empty.
     """
     rows: list[Any] = connection.execute(
         f"SELECT version.version_id, version.page_id, version.visited_at, version.body_id,"
-        f" length(data) {_FROM} WHERE {_which(kind)}"
+        f" length(data) {_FROM} WHERE {_condition(kind)}"
         f" ORDER BY version.version_id LIMIT {EVICTION_COPIES}",
         _bindings(connection, kind, site_id),
     ).fetchall()
@@ -149,17 +149,17 @@ def evict(
         for page_id in dict.fromkeys(row[1] for row in chosen):
             purge.delete_page(connection, page_id)
     else:
-        _give_up(connection, chosen)
+        _remove(connection, chosen)
     return Evictable(kind, len(chosen), freed)
 
 
-def _give_up(connection: apsw.Connection, rows: list[Any]) -> None:
+def _remove(connection: apsw.Connection, rows: list[Any]) -> None:
     by_page: dict[int, list[StoredVersion]] = {}
     for version_id, page_id, visited_at, body_id, _ in rows:
         by_page.setdefault(page_id, []).append(StoredVersion(version_id, visited_at, body_id))
     slice_: RemovalPlan = retention.plan_copies(connection, by_page)
     for copies in by_page.values():
-        # A page that has gone is asked for whole if it ever comes back.
+        # If a gone page ever returns, it is fetched whole.
         connection.executemany(
             "UPDATE page SET version_id = NULL, digest = NULL, etag = NULL, last_modified = NULL"
             " WHERE version_id = ?",

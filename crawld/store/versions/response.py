@@ -1,4 +1,4 @@
-"""What a server sent, as visits and versions store it."""
+"""The response of a server, as stored with visits and versions."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredResponse:
-    """What the server sent, however the visit ended.
+    """Status line and headers of a response, whatever the outcome of the visit.
 
     Attributes:
         status: HTTP status code.
         http_version: as `HTTP/1.1`.
-        reason: reason phrase as sent; empty or None where none was (HTTP/2).
-        headers: packed header lines (`store.headers.pack`).
+        reason: reason phrase as sent; empty or None if there was none (HTTP/2).
+        headers: packed header lines (`headers.pack`).
         content_type: declared or sniffed type of the body.
-        charset: charset it was read with.
+        charset: charset that decoded the body.
     """
 
     status: int

@@ -1,14 +1,14 @@
-"""Which stored copies of a page are given up, and what becomes of the bodies they leave.
+"""Retention: remove old copies of pages, and the bodies that no copy shows any more.
 
-A rule bounds what is kept of a page: the newest `keep_versions`, and those that were the page's
-last word within `keep_days`. Either limit gives a copy up; the first, the last and a pinned copy
-stay for ever, whatever the rule. An age counts from the moment a copy was superseded, so that
-every question within `keep_days` can still be answered.
+A rule keeps the newest `keep_versions` of a page, and those that were its current copy within
+`keep_days`. A copy beyond either limit is removed, but never the first, the last or a pinned one.
+The age counts from the time a copy was superseded, so that the page at any time within `keep_days`
+can still be shown.
 
-A body goes when no copy is left that shows it. Deltas that rest on it are first made to rest on
-what it rested on itself, or on the next copy that stays, or to stand alone. `plan` reads and
-encodes (a reader's work), `apply` is one short transaction; a copy recorded in between is safe,
-because every DELETE looks again.
+A body is deleted when no copy is left that shows it. Deltas on it first get another base: its own
+base, or the body of the next copy that stays; or they become whole. `plan` reads and encodes, on a
+reader; `apply` is one short transaction. A copy recorded in between is safe, because every DELETE
+checks again.
 """
 
 from __future__ import annotations
@@ -28,19 +28,19 @@ from crawld.store.versions.delta import DeltaChains, Reencoding, proven_delta, p
 DAY_S: Final = 86_400.0
 
 SLICE_PAGES: Final = 2000
-"""Page numbers looked at in a slice, whether they have copies to give up or not."""
+"""Range of page_ids examined in a slice, whether they have copies to remove or not."""
 
 SLICE_VERSIONS: Final = 500
-"""Copies given up in a slice: its transaction holds up the crawl's by some milliseconds."""
+"""Copies removed in a slice: its transaction delays the crawl's by some milliseconds."""
 
 
 @dataclass(frozen=True, slots=True)
 class RetentionRule:
-    """What is kept of each page of a site.
+    """Which copies of each page of a site are kept.
 
     Attributes:
-        keep_versions: so many of the newest copies, at least 1; None: all.
-        keep_days: copies superseded within so many days, > 0; None: all.
+        keep_versions: number of newest copies, at least 1; None: all.
+        keep_days: copies superseded within this many days, > 0; None: all.
     """
 
     keep_versions: int | None = None
@@ -48,7 +48,7 @@ class RetentionRule:
 
 
 class StoredVersion(NamedTuple):
-    """A version as retention sees it."""
+    """The columns of a version that retention needs."""
 
     version_id: int
     visited_at: float
@@ -57,13 +57,13 @@ class StoredVersion(NamedTuple):
 
 @dataclass(slots=True)
 class RemovalPlan:
-    """A slice of work.
+    """A planned slice of work.
 
     Attributes:
-        up_to: page_id of the last page that is done.
-        versions: the copies to give up, with their page.
-        encodings: bodies to be stored in another form first.
-        bodies: bodies to delete, each before what it rests on.
+        up_to: page_id of the last finished page.
+        versions: the copies to remove, with their page_id.
+        encodings: bodies to store in another form first.
+        bodies: bodies to delete, each before its base.
     """
 
     up_to: int
@@ -75,7 +75,7 @@ class RemovalPlan:
 def expired(
     copies: Sequence[StoredVersion], rule: RetentionRule, now: float
 ) -> list[StoredVersion]:
-    """Return the copies of a page that a rule gives up.
+    """Return the copies of a page that a rule removes.
 
     Args:
         copies: all copies of one page, oldest first.
@@ -109,13 +109,13 @@ _PINNED: Final = "SELECT version_id FROM pin WHERE page_id = ?"
 def plan(
     connection: apsw.Connection, rules: Mapping[int, RetentionRule], now: float, *, after: int
 ) -> RemovalPlan | None:
-    """Return the next slice of work, None behind the last page; changes nothing.
+    """Return the next slice of work, None after the last page; changes nothing.
 
     Args:
         connection: any; it is read on one snapshot.
         rules: of the sites that have one, by site_id.
         now: Unix seconds.
-        after: page_id of the last page that is done.
+        after: page_id of the last finished page.
     """
     last: int = connection.execute("SELECT ifnull(max(page_id), 0) FROM page").get
     if after >= last:
@@ -132,40 +132,40 @@ def plan(
             each for each in expired(copies, rules[site_id], now) if each.version_id not in kept
         ]
         room = SLICE_VERSIONS - len(slice_.versions)
-        work.give_up(page_id, copies, found[:room])
+        work.add(page_id, copies, found[:room])
         if len(found) >= room:
-            # the same page again: it may have more
+            # this page again: it may have more
             slice_.up_to = page_id - 1 if found else page_id
             break
-    work.settle()
+    work.plan_bodies()
     return slice_
 
 
 def plan_removal(connection: apsw.Connection, page_id: int) -> RemovalPlan:
-    """Return what it takes to give up every copy of a page, the first and the last included."""
+    """Return the plan to remove every copy of a page, the first and the last included."""
     removal = RemovalPlan(page_id)
     work = _Removal(connection, removal)
     copies = [StoredVersion(*row) for row in connection.execute(_COPIES, (page_id,))]
-    work.give_up(page_id, copies, copies)
-    work.settle()
+    work.add(page_id, copies, copies)
+    work.plan_bodies()
     return removal
 
 
 def plan_copies(
     connection: apsw.Connection, found: Mapping[int, Sequence[StoredVersion]]
 ) -> RemovalPlan:
-    """Return what it takes to give up some copies of some pages, by page_id."""
+    """Return the plan to remove some copies of pages, by page_id."""
     removal = RemovalPlan(0)
     work = _Removal(connection, removal)
     for page_id, given in found.items():
         copies = [StoredVersion(*row) for row in connection.execute(_COPIES, (page_id,))]
-        work.give_up(page_id, copies, given)
-    work.settle()
+        work.add(page_id, copies, given)
+    work.plan_bodies()
     return removal
 
 
 class _Removal:
-    """One slice being planned."""
+    """A slice that is being planned."""
 
     def __init__(self, connection: apsw.Connection, slice_: RemovalPlan) -> None:
         self._connection = connection
@@ -174,10 +174,10 @@ class _Removal:
         self._gone: set[int] = set()
         self._heirs: dict[int, int] = {}
 
-    def give_up(
+    def add(
         self, page_id: int, copies: Sequence[StoredVersion], found: Sequence[StoredVersion]
     ) -> None:
-        """Note copies of a page, and for each of its bodies the next one that stays."""
+        """Add copies of a page; note for each of their bodies the next one that stays."""
         self._slice.versions.extend((page_id, copy) for copy in found)
         gone = {copy.version_id for copy in found}
         self._gone |= gone
@@ -188,39 +188,39 @@ class _Removal:
             if heir is not None:
                 self._heirs[copy.body_id] = heir
 
-    def settle(self) -> None:
-        """Plan what becomes of the bodies."""
+    def plan_bodies(self) -> None:
+        """Plan which bodies are deleted, and the new bases of deltas on them."""
         candidates = dict.fromkeys(copy.body_id for _, copy in self._slice.versions)
-        doomed = {each for each in candidates if not self._is_shown(each)}
+        doomed = {each for each in candidates if not self._is_used(each)}
         held: set[int] = set()
         for body_id in doomed:
-            for dependant in self._rest_on(body_id):
-                if dependant not in doomed and not self._move(dependant, doomed):
+            for delta_id in self._deltas_on(body_id):
+                if delta_id not in doomed and not self._rebase(delta_id, doomed):
                     held.update(self._links.chain(body_id))
-        # what rests on another is deleted before it
+        # a delta is deleted before its base
         depths = {each: sum(1 for _ in self._links.chain(each)) for each in doomed - held}
         self._slice.bodies = sorted(depths, key=lambda each: -depths[each])
 
-    def _is_shown(self, body_id: int) -> bool:
+    def _is_used(self, body_id: int) -> bool:
         rows = self._connection.execute(
             "SELECT version_id FROM version WHERE body_id = ?", (body_id,)
         )
         return any(version_id not in self._gone for (version_id,) in rows)
 
-    def _rest_on(self, body_id: int) -> list[int]:
+    def _deltas_on(self, body_id: int) -> list[int]:
         rows = self._connection.execute("SELECT body_id FROM body WHERE base_id = ?", (body_id,))
-        return [dependant for (dependant,) in rows]
+        return [delta_id for (delta_id,) in rows]
 
-    def _move(self, body_id: int, doomed: set[int]) -> bool:
-        """Plan where a delta goes whose base is given up; False if it is damaged and stays."""
+    def _rebase(self, body_id: int, doomed: set[int]) -> bool:
+        """Plan a new base for a delta; return False if it is damaged and stays."""
         try:
             content = self._links.content(body_id)
         except CorruptDatabaseError:
             return False
-        self._slice.encodings.append(self._moved(body_id, content, doomed))
+        self._slice.encodings.append(self._rebased(body_id, content, doomed))
         return True
 
-    def _moved(self, body_id: int, content: bytes, doomed: set[int]) -> Reencoding:
+    def _rebased(self, body_id: int, content: bytes, doomed: set[int]) -> Reencoding:
         links, whole = self._links, body.encode(content)
         old_base_id, stored_bytes = self._connection.execute(
             "SELECT base_id, length(data) FROM body WHERE body_id = ?", (body_id,)
@@ -231,16 +231,16 @@ class _Removal:
             data = proven_delta(content, links.content(base_id))
             if body.saves(len(data), len(whole.data)):
                 encoding = Reencoding(body_id, body.ZSTD, base_id, data, 0)
-        links.rest(body_id, encoding.base_id)
+        links.set_base(body_id, encoding.base_id)
         return encoding._replace(saved_bytes=stored_bytes - len(encoding.data))
 
     def _new_base(self, body_id: int, old_base_id: int, doomed: set[int]) -> int | None:
-        """Return the nearest body above that stays; failing that, that of the next copy."""
+        """Return the nearest remaining base, else the body of the next copy; None: neither."""
         for each in self._links.chain(old_base_id):
             if each not in doomed:
                 return each
         heir = self._heirs.get(old_base_id)
-        if heir is None or heir in doomed or not self._links.may_rest(body_id, heir):
+        if heir is None or heir in doomed or not self._links.can_base_on(body_id, heir):
             return None
         return heir
 
@@ -264,7 +264,7 @@ def apply(connection: apsw.Connection, slice_: RemovalPlan) -> None:
         [(copy.version_id,) for _, copy in slice_.versions],
     )
     if slice_.versions:
-        # The numbers of the newest copies are given again: what counts by them starts before them.
+        # version_ids of removed newest copies are used again: cursors must not be past them.
         connection.execute(_LOWER_CURSORS, (delta.CURSOR, unanalysed.CURSOR, search_index.CURSOR))
     _delete_unused(connection, slice_.bodies)
 

@@ -1,12 +1,12 @@
-"""The full-text index: filled in slices from new copies, asked by people, emptied on demand.
+"""The full-text index: filled in slices from new copies, searched by people, rebuilt on demand.
 
-The newest copy of each page that is text is indexed; requisites are not. Work is found by number:
-copies are numbered in the order they were stored, so that the index has come as far as a number
-says (`search_version` in meta). A slice is planned on a reader and stored in one short write; what
-changed in between is left out there and comes with its own copy.
+The newest copy of each text page is indexed; requisites are not. version_ids are in the order of
+storage, so that one cursor (`search_version` in meta) tells which copies are indexed. A slice is
+planned on a reader and stored in one short write; a page that changed in between is skipped and
+comes with its new copy.
 
-The index is contentless: it holds words and their places, never the text. A page that is deleted
-leaves words behind in it without their page, until segments are merged; `rebuild` begins anew.
+The index is contentless: it holds words and their positions, not the text. A deleted page leaves
+words in it until segments are merged; `rebuild` starts over.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ MERGE_PAGES: Final = 500
 """Pages of the index rewritten in one slice: some 2 MB, 50 ms."""
 
 CURSOR: Final = "search_version"
-"""Key in meta: the last version looked at."""
+"""Key in meta: the last version_id examined."""
 
 
 class IndexedPage(NamedTuple):
@@ -45,20 +45,20 @@ class IndexedPage(NamedTuple):
 
 
 class IndexSlice(NamedTuple):
-    """A slice of work: pages, and the version_id it comes up to."""
+    """A planned slice of work: pages, and the last version_id examined."""
 
     entries: tuple[IndexedPage, ...]
     up_to: int
 
 
 class Hit(NamedTuple):
-    """A page that was found.
+    """A page that matches a query.
 
     Attributes:
         url: canonical URL.
         title: of the newest copy.
-        gone: whether it has gone from the web.
-        pieces: a part of its text; each with whether it is one of the words asked for.
+        gone: whether it is gone from the web.
+        pieces: a snippet of its text; each piece with whether it is a word of the query.
     """
 
     url: str
@@ -76,7 +76,7 @@ ORDER BY version.version_id LIMIT ?
 
 
 def plan(connection: apsw.Connection, *, limit: int = SLICE_COPIES) -> IndexSlice | None:
-    """Return the next slice of work, None where no new copy is left; changes nothing."""
+    """Return the next slice of work, None if there is no new copy; changes nothing."""
     after = int(meta.get(connection, CURSOR) or 0)
     entries: list[IndexedPage] = []
     up_to, read_bytes = after, 0
@@ -106,11 +106,11 @@ def _content(connection: apsw.Connection, body_id: int) -> bytes:
     try:
         return body.read(connection, body_id) or b""
     except CorruptDatabaseError:
-        return b""  # doctor speaks of it; here it is a page without words
+        return b""  # doctor reports it; here the page has no words
 
 
 def apply(connection: apsw.Connection, work: IndexSlice) -> None:
-    """Store a slice of work and how far it came; a page that was taken down meanwhile is not."""
+    """Store a slice of work and its cursor; a page that was purged meanwhile is skipped."""
     for entry in work.entries:
         connection.execute(
             "INSERT OR REPLACE INTO page_text (rowid, title, text)"
@@ -121,27 +121,27 @@ def apply(connection: apsw.Connection, work: IndexSlice) -> None:
 
 
 def count_pending(connection: apsw.Connection) -> int:
-    """Return about how many copies were not looked at yet."""
+    """Return about how many copies are still to be examined."""
     newest: int = connection.execute("SELECT ifnull(max(version_id), 0) FROM version").get
     return max(newest - int(meta.get(connection, CURSOR) or 0), 0)
 
 
 def delete_page(connection: apsw.Connection, page_id: int) -> None:
-    """Let a page be found no more."""
+    """Remove a page from the index."""
     connection.execute("DELETE FROM page_text WHERE rowid = ?", (page_id,))
 
 
 def merge(connection: apsw.Connection, *, begin: bool) -> bool:
-    """Rewrite a slice of the index, so that in the end deleted pages leave no word in it.
+    """Rewrite a slice of the index, to remove the words of deleted pages in the end.
 
     Args:
         connection: the writer.
-        begin: whether this is the first slice, from which on all segments become one.
+        begin: whether this is the first slice; from it on all segments are merged into one.
 
     Returns:
         Whether there is more to do.
 
-    Source: SQLite FTS5 documentation, 6.8: the sign of `merge`, and how its end is told.
+    Source: SQLite FTS5 documentation, 6.8: the sign of `merge`, and how to detect its end.
     """
     before = connection.total_changes()
     pages = -MERGE_PAGES if begin else MERGE_PAGES
@@ -150,18 +150,18 @@ def merge(connection: apsw.Connection, *, begin: bool) -> bool:
 
 
 def rebuild(connection: apsw.Connection) -> None:
-    """Empty the index, so that the next slices fill it anew."""
+    """Empty the index, so that the next slices fill it again."""
     connection.execute("INSERT INTO page_text (page_text) VALUES ('delete-all')")
     meta.put(connection, CURSOR, "0")
 
 
 def find(connection: apsw.Connection, query: str, *, start: int = 0, limit: int = 10) -> list[Hit]:
-    """Return pages that hold the words of a query, the best first.
+    """Return pages that match a query, the best first.
 
     Args:
         connection: any.
         query: as a person types it, see `core/content/search`.
-        start: hits left out.
+        start: hits to skip.
         limit: the most to return.
     """
     asked = parse_query(query)

@@ -1,4 +1,4 @@
-"""Copies whose content was never analysed: the first ones, stored by a crawl in a hurry."""
+"""Copies that were stored without an analysis of their content: first copies of a fast crawl."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import apsw
 from crawld.store.engine import meta
 
 CURSOR: Final = "analysed_version"
-"""Key in meta: the last version looked at."""
+"""Key in meta: the last version_id examined."""
 
 
 class UnanalysedCopy(NamedTuple):
@@ -22,7 +22,7 @@ class UnanalysedCopy(NamedTuple):
 
 
 class ContentIdentity(NamedTuple):
-    """What a copy is beyond its exact digest."""
+    """Digest of the cleaned text, and sketch, of a copy."""
 
     version_id: int
     cleaned_digest: bytes
@@ -32,16 +32,16 @@ class ContentIdentity(NamedTuple):
 def next_copies(
     connection: apsw.Connection, *, before: float, limit: int
 ) -> tuple[list[UnanalysedCopy], int | None]:
-    """Return copies to analyse, in the order they came, and how far that is.
+    """Return the next copies to analyse, in the order of storage.
 
     Args:
         connection: any.
-        before: only copies stored before this instant.
-        limit: the most copies to look at.
+        before: only copies stored before this time.
+        limit: the most copies to examine.
 
     Returns:
-        The copies of pages proper without a sketch among the next ones, and the last version
-        looked at; None: there is no next one.
+        The copies of pages proper without a sketch, and the last version_id examined; None: there
+        was none to examine.
     """
     after = int(meta.get(connection, CURSOR) or 0)
     rows: list[Any] = connection.execute(
@@ -58,7 +58,7 @@ def next_copies(
 
 
 def put(connection: apsw.Connection, identities: Iterable[ContentIdentity], *, up_to: int) -> None:
-    """Store what copies are, with their visits and, where it still holds them, their pages."""
+    """Store results of the analysis with the visits and, if still current, with the pages."""
     for version_id, cleaned_digest, sketch in identities:
         values = (cleaned_digest, sketch, version_id)
         connection.execute(

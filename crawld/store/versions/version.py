@@ -1,7 +1,7 @@
-"""Stored copies of pages: when, which body, with what status line and headers.
+"""Versions: stored copies of pages, with time, body, status line and headers.
 
-A version is never changed and stands alone: it names its body, and holds its own headers, so that
-visits can be thinned out without it.
+A version never changes. It refers to its body and holds its own headers, so that its visit may be
+deleted.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def insert(
 
 
 def get(connection: apsw.Connection, version_id: int) -> VersionRow | None:
-    """Return one copy, None if there is none of that number."""
+    """Return a copy, None if the version_id does not exist."""
     row = connection.execute(f"{_ROW} WHERE version_id = ?", (version_id,)).fetchone()
     return _row(row) if row else None
 
@@ -77,7 +77,7 @@ def get(connection: apsw.Connection, version_id: int) -> VersionRow | None:
 def list_versions(
     connection: apsw.Connection, page_id: int, *, before: float = math.inf, limit: int = 100
 ) -> list[VersionRow]:
-    """Return the copies of a page, newest first, from the one before an instant."""
+    """Return the copies of a page before a time, newest first."""
     rows = connection.execute(
         f"{_ROW} WHERE page_id = ? AND visited_at < ?"
         " ORDER BY visited_at DESC, version_id DESC LIMIT ?",
@@ -87,7 +87,7 @@ def list_versions(
 
 
 def current_at(connection: apsw.Connection, page_id: int, at: float) -> VersionRow | None:
-    """Return the copy that was a page's last at an instant, None if that was before the first."""
+    """Return the copy that was a page's last at a time, None before the first."""
     row = connection.execute(
         f"{_ROW} WHERE page_id = ? AND visited_at <= ?"
         " ORDER BY visited_at DESC, version_id DESC LIMIT 1",
@@ -97,7 +97,7 @@ def current_at(connection: apsw.Connection, page_id: int, at: float) -> VersionR
 
 
 def last_before(connection: apsw.Connection, copy: VersionRow) -> VersionRow | None:
-    """Return the copy of the same page that one superseded, None if it was the first."""
+    """Return the copy of the same page before this one, None if it is the first."""
     row = connection.execute(
         f"{_ROW} WHERE page_id = ? AND (visited_at, version_id) < (?, ?)"
         " ORDER BY visited_at DESC, version_id DESC LIMIT 1",
@@ -107,7 +107,7 @@ def last_before(connection: apsw.Connection, copy: VersionRow) -> VersionRow | N
 
 
 def next_after(connection: apsw.Connection, copy: VersionRow) -> VersionRow | None:
-    """Return the copy of the same page that superseded one, None if it is the last."""
+    """Return the copy of the same page after this one, None if it is the last."""
     row = connection.execute(
         f"{_ROW} WHERE page_id = ? AND (visited_at, version_id) > (?, ?)"
         " ORDER BY visited_at, version_id LIMIT 1",
@@ -117,7 +117,7 @@ def next_after(connection: apsw.Connection, copy: VersionRow) -> VersionRow | No
 
 
 def read_body(connection: apsw.Connection, version_id: int) -> bytes | None:
-    """Return the decoded body of a copy, None if there is none of that number.
+    """Return the decoded body of a copy, None if the version_id does not exist.
 
     Raises:
         CorruptDatabaseError: the stored bytes are damaged.
@@ -129,7 +129,7 @@ def read_body(connection: apsw.Connection, version_id: int) -> bytes | None:
 
 
 def read_copy(connection: apsw.Connection, version_id: int) -> StoredCopy | None:
-    """Return a stored copy to compare a new body with, None if the version does not exist.
+    """Return a stored copy to compare a new body with, None if the version_id does not exist.
 
     Raises:
         CorruptDatabaseError: the stored bytes are damaged.
