@@ -102,17 +102,13 @@ def make_contender(name: str, scenario: Scenario, *, slot_s: float, hindsight: b
     if name == "unpolite":
         phases = np.array([phase(page) for page in range(scenario.pages)])
         return Contender(None, frequency=frequency, phases=phases)
-    policy = (
-        _BY_FREQUENCY.get(name, MergePolicy)()
-        if name != "random-f"
-        else RandomPolicy(by_frequency=True, seed=scenario.seed)
-    )
+    if name == "random-f":
+        policy = RandomPolicy(by_frequency=True, seed=scenario.seed)
+    else:
+        policy = DelayedPolicy() if name == "delayed" else MergePolicy()
     policy.load(alive)
     policy.set_frequencies(alive, frequency[alive])
     return Contender(policy)
-
-
-_BY_FREQUENCY: dict[str, type[MergePolicy] | type[DelayedPolicy]] = {"delayed": DelayedPolicy}
 
 
 def _known(name: str, scenario: Scenario, *, hindsight: bool) -> tuple[float, float]:

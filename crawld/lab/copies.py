@@ -22,7 +22,6 @@ class Score:
     Attributes:
         freshness: share of page time the copies were fresh.
         age_s: mean age over page time, seconds; a fresh copy has age 0.
-        visits: number of visits.
         useful: visits that found a copy stale.
     """
 

@@ -37,7 +37,6 @@ class EstimateRow:
     """Errors of one estimator.
 
     Attributes:
-        estimator: its name.
         truth: what it was compared with: `rate`, `window` or `next`.
         pages: number of pages compared.
         unbounded: pages without a finite estimate, excluded from the figures.

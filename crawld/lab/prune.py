@@ -36,12 +36,9 @@ class PruningResult:
     """One crawl with pruning compared with the same crawl without.
 
     Attributes:
-        hosts: hosts of the web.
-        replicated: share of them in groups of replicas.
-        pruned: hosts pruned.
+        replicated: share of the hosts in groups of replicas.
         wrongly: pruned hosts that are not replicas of the kept host.
-        pages: names fetched.
-        resting: names that rest.
+        pages: names fetched. resting: those that rest.
         only_there: names of pruned hosts that are still visited, since the kept host lacks them.
         other_text: names that rest and showed another text when compared.
         saved: share of the visits saved at the same freshness of the kept names.

@@ -44,15 +44,7 @@ class Task:
 
 
 def run(scenario: Scenario, task: Task) -> dict[str, object]:
-    """Simulate one cell.
-
-    Args:
-        scenario: pages and period.
-        task: what to run.
-
-    Returns:
-        A row of the result: policy, budget, freshness, age, visits.
-    """
+    """Simulate one cell; return its row: policy, budget, freshness, age, visits."""
     slot_s = DAY_S / (task.visits_per_page_day * scenario.pages)
     entrant = make_contender(task.policy, scenario, slot_s=slot_s, hindsight=task.hindsight)
     if entrant.policy is None:

@@ -19,9 +19,7 @@ _LONGEST = 1_000
 def normpaths(hosts: Hosts, keys: Ids) -> Floats:
     """Return rsim of each pair: the sum of 1/|L| over lists L of hosts with an equal ⟨path, text⟩.
 
-    Args:
-        hosts: the hosts.
-        keys: pair keys, ascending.
+    `keys` are ascending.
     """
     signature = comparable_signatures(hosts)
     real = signature != NO_SIGNATURE

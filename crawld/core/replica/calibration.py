@@ -95,12 +95,7 @@ class Calibration:
         return cls(levels[begins], np.maximum.accumulate(table))
 
     def probability(self, share: Floats, content: SharedContent) -> Floats:
-        """Return the probability of pairs; 0 below the ranks of the fit.
-
-        Args:
-            share: share of the reference that each dominates.
-            content: how far their texts agree.
-        """
+        """Return the probability of pairs, given as in `of`; 0 below the ranks of the fit."""
         if not len(self.share):
             return np.zeros(len(share))
         at = np.searchsorted(self.share, share, side="right") - 1

@@ -35,7 +35,6 @@ class HostProfile:
     """Properties of a host that decide whether it is kept.
 
     Attributes:
-        name: host name.
         preferred: chosen by the operator (`crawlctl replicas prefer` or the config).
         kept: whether it is kept now; other properties may change without moving the choice.
         https: whether it is fetched by https.
@@ -57,12 +56,7 @@ class HostProfile:
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """The host to keep.
-
-    Attributes:
-        host: its key; None: the operator must decide.
-        reason: why, in words.
-    """
+    """The host to keep (None: the operator must decide), and why, in words."""
 
     host: int | None
     reason: str
@@ -74,10 +68,7 @@ def owners(
     """Return for each host the first host of the same owner.
 
     Hosts have one owner if they are under one registered domain, or if the operator confirmed it.
-
-    Args:
-        profiles: the hosts.
-        confirmed: pairs that the operator confirmed; pairs with other hosts are ignored.
+    Confirmed pairs with other hosts are ignored.
     """
     hosts = sorted(profiles)
     pairs = [pair for pair in confirmed if pair[0] in profiles and pair[1] in profiles]

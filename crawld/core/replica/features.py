@@ -38,7 +38,6 @@ class Feature:
     """A feature and its bins.
 
     Attributes:
-        name: its name.
         most: upper end of its range; greater values go into the last bin.
         bins: bins of equal width above the one for exactly zero.
     """
@@ -68,12 +67,7 @@ ALL = (
 
 
 def discretise(features: Sequence[Feature], values: Floats) -> NDArray[np.int64]:
-    """Return the bin of each value: 0 for exactly zero, else 1 to `bins`.
-
-    Args:
-        features: the columns.
-        values: shape (pairs, features).
-    """
+    """Return the bins, shape (pairs, features): 0 for a value of exactly 0, else 1 to `bins`."""
     most = np.array([feature.most for feature in features])
     bins = np.array([feature.bins for feature in features])
     inside = np.clip(np.ceil(values / most * bins), 1, bins).astype(np.int64)

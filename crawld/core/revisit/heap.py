@@ -79,11 +79,7 @@ class SlotHeap:
             self._sink(last, place)
 
     def load(self, keys: NDArray[np.float64]) -> None:
-        """Add the next `len(keys)` slots at once; a slot with key NaN stays outside the heap.
-
-        Args:
-            keys: keys of the slots that follow the existing ones.
-        """
+        """Add the next `len(keys)` slots at once; a slot with key NaN stays outside the heap."""
         first = len(self._place)
         self._key.frombytes(np.ascontiguousarray(keys, dtype=np.float64).tobytes())
         self._place.frombytes(np.full(len(keys), ABSENT, dtype=np.int32).tobytes())

@@ -89,15 +89,7 @@ class Coverage:
 def silence_factors(
     age: Floats, scale_s: Floats, since_s: Floats, *, coverage: Coverage, table: VisitValueTable
 ) -> Floats:
-    """Return `Coverage.silence_factor` of pages.
-
-    Args:
-        age: time from the last change to the last visit, in scales.
-        scale_s: σ, seconds.
-        since_s: time since the last visit, ≥ 0, seconds.
-        coverage: of the hints.
-        table: visit values of the site's scale model.
-    """
+    """Return `Coverage.silence_factor` of pages; arguments as in `VisitValueTable.values`."""
     if coverage.missed_share >= 1.0:
         return np.ones_like(since_s)
     changed_before_lag = table.changed(age, scale_s, np.maximum(since_s - coverage.lag_s, 0.0))

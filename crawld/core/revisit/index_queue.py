@@ -67,11 +67,7 @@ _SWEPT = 16_384
 
 
 class IndexQueue:
-    """The waiting pages.
-
-    Args:
-        pages: state of the pages.
-    """
+    """The waiting pages of one policy, with their state in `pages`."""
 
     def __init__(self, pages: IndexPages) -> None:
         self._pages = pages
@@ -95,21 +91,11 @@ class IndexQueue:
     # --- adding and removing --------------------------------------------------------------------
 
     def load(self, slots: Slots, new: Floats) -> None:
-        """Add the next slots at once.
-
-        Args:
-            slots: the slots that follow the existing ones.
-            new: keys of the new pages, NaN for the others.
-        """
+        """Add the next slots at once; `new`: keys of the new pages, NaN for the others."""
         self._heap.load(np.where(np.isnan(new), self._pages.dues(slots, self._level), new))
 
     def push_new(self, slot: int, key: float) -> None:
-        """Add a new page.
-
-        Args:
-            slot: its slot.
-            key: its order among the new ones, around `NEW`.
-        """
+        """Add a new page; `key`: its order among the new ones, around `NEW`."""
         self._heap.push(slot, key)
 
     def push(self, slot: int) -> None:
@@ -138,12 +124,7 @@ class IndexQueue:
             self._heap.remove(slot)
 
     def reorder(self, slots: Slots, new: Floats) -> None:
-        """Rekey pages whose models have changed.
-
-        Args:
-            slots: distinct slots, waiting or not.
-            new: keys of the new ones, NaN for the others.
-        """
+        """Rekey distinct slots, waiting or not, whose models have changed; `new` as in `load`."""
         due = self._pages.dues(slots, self._level)
         self._heap.move(slots, np.where(np.isnan(new), due, new))
         # The level may be far off now.

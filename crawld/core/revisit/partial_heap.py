@@ -83,11 +83,7 @@ class PartialHeap:
             self._count -= 1
 
     def load(self, keys: NDArray[np.float64]) -> None:
-        """Add the next `len(keys)` slots at once; a slot with key NaN stays outside the queue.
-
-        Args:
-            keys: keys of the slots that follow the existing ones.
-        """
+        """Add the next `len(keys)` slots at once; a slot with key NaN stays outside the queue."""
         waiting = ~np.isnan(keys)
         self._key.frombytes(np.ascontiguousarray(keys, dtype=np.float64).tobytes())
         self._waits += waiting.astype(np.uint8).tobytes()

@@ -166,12 +166,7 @@ class IndexPolicy(PageSet):
         return hinted if hinted_value >= value else slot
 
     def visit_values(self, pages: ArrayLike, now: float) -> Floats:
-        """Return the value of a visit to each page now, without hints, seconds.
-
-        Args:
-            pages: page keys, all held.
-            now: Unix seconds.
-        """
+        """Return the value of a visit to each of some held pages now, without hints, seconds."""
         return self._pages.values(self._slots.find_many(pages), now + self._clock.lead)
 
     def _silence_factors(self, slots: Slots, at: float) -> Floats:

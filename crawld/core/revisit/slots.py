@@ -107,13 +107,7 @@ class PageSlots:
         return slot
 
     def load(self, pages: ArrayLike) -> NDArray[np.int64]:
-        """Assign new slots to many pages, none of them held, in the order given.
-
-        Args:
-            pages: distinct page keys.
-
-        Returns:
-            Their slots, consecutive numbers.
+        """Assign new, consecutive slots to many pages in the order given, and return them.
 
         Raises:
             ValueError: a key is given twice or is already held.
