@@ -1,4 +1,4 @@
-"""How a page is asked for: conditions, headers, limits, and what ends a download early."""
+"""Build the request for a page: conditions, headers, limits, and when to end a download early."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from crawld.net.exchange import FetchRequest, Headers, header_value
 from crawld.store.frontier.page import PageRecord
 
 IDLE_TLS_DELAY_S = 5.0
-"""Hosts asked over TLS less often than this have their connection closed: one costs 60-77 KB."""
+"""With a longer delay a TLS connection is closed after each request: it costs 60-77 KB."""
 
 IDLE_PLAIN_DELAY_S = 45.0
-"""The same for plain connections, which cost 3 KB; opening one costs as much as the request."""
+"""The same for a plain connection, which costs 3 KB and as much to open as a request."""
 
 
 def stays_open(url: str, delay_s: float) -> bool:
-    """Whether a connection is worth keeping for the next request to a host."""
+    """Say whether a connection is worth keeping until the next request to a host."""
     plain = url.startswith("http://")
     return delay_s <= (IDLE_PLAIN_DELAY_S if plain else IDLE_TLS_DELAY_S)
 
@@ -28,7 +28,7 @@ def stays_open(url: str, delay_s: float) -> bool:
 def request_for(
     page: PageRecord, site: ActiveSite, sent: Validators, *, host: str, delay_s: float
 ) -> FetchRequest:
-    """Return the request of a page: conditions, the site's headers, its limits."""
+    """Return the request for a page: conditions, the site's headers, its limits."""
     headers = list(site.headers_for(host))
     if sent.etag:
         headers.append(("If-None-Match", sent.etag))
@@ -48,7 +48,7 @@ def request_for(
 def unwanted(
     stores: Callable[[str], bool], status: int, headers: Headers, head: bytes
 ) -> Failure | None:
-    """Stop a download whose media type is not stored, once its first bytes are there."""
+    """Reject a download by its first bytes if its media type is not stored."""
     if status != 200 or not head:
         return None
     kind = media.sniff(header_value(headers, "content-type"), head)

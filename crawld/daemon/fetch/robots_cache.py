@@ -1,10 +1,10 @@
-"""robots.txt of every origin: at hand for admission, fresh for fetching.
+"""The robots.txt rules of every origin: in memory for admission, fresh for fetching.
 
-The text lives on the origin's row for a day; the parsed rules of the origins in use lie in a
-bounded cache here. Fetching it takes a turn of the host like any other request, and so does each
-redirect on the way. An origin whose robots.txt cannot be had (5xx, unreachable) is closed: its
-pages wait and the file is asked for again with growing pauses. Rules that were read before stay in
-force meanwhile, as RFC 9309 section 2.4 permits for a file that cannot be reached.
+The text is stored on the origin's row for a day; the parsed rules of origins in use are in a
+bounded cache here. Fetching robots.txt takes a turn of the host like any other request, and so does
+each redirect. An origin whose robots.txt cannot be fetched (5xx, unreachable) is closed: its pages
+wait, and the fetch is retried with growing pauses. Earlier rules stay in force meanwhile, as RFC
+9309 section 2.4 permits.
 """
 
 from __future__ import annotations
@@ -32,15 +32,15 @@ from crawld.store.frontier.host import OriginRobots
 log = structlog.get_logger(__name__)
 
 CACHED_ORIGINS = 20_000
-"""Parsed rules held; the rest is parsed again from the file when needed."""
+"""Parsed rules in memory; others are parsed again from the file when needed."""
 
 RETRY_FIRST_S = 60.0
-"""First pause before a robots.txt that could not be had is asked for again; doubles."""
+"""First pause before a failed robots.txt is fetched again; it doubles."""
 
 RETRY_MAX_S = 6 * 3600.0
 
 WaitTurn = Callable[[str], Awaitable[None]]
-"""Waits until a URL may be asked for: the next hop of a redirect."""
+"""Waits until the next hop of a redirect may be requested."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +50,7 @@ class _Closing:
 
 
 @dataclass(frozen=True, slots=True)
-class _Entry:
+class _CachedRobots:
     robots: Robots
     text: bytes | None
     fetched_at: float
@@ -60,35 +60,35 @@ class RobotsCache:
     """The rules of all origins.
 
     Attributes:
-        on_sitemaps: called when a file just fetched names sitemaps that it did not name before.
+        on_sitemaps: called when a fetched file names new sitemaps.
     """
 
     def __init__(
         self,
         database: Database,
-        line: MeteredFetcher,
+        fetcher: MeteredFetcher,
         clock: Clock,
         *,
         agent: str,
         on_changed: Callable[[str], Awaitable[None]],
     ) -> None:
-        """Make an empty cache for a product token; changed rules are told to `on_changed`."""
-        self.on_sitemaps: Callable[[], None] = _nobody_asks
+        """Make an empty cache for a product token; `on_changed` gets each origin with new rules."""
+        self.on_sitemaps: Callable[[], None] = _ignore
         self._database = database
-        self._line = line
+        self._fetcher = fetcher
         self._clock = clock
         self._agent = agent
         self._on_changed = on_changed
-        self._entries: OrderedDict[str, _Entry] = OrderedDict()
+        self._entries: OrderedDict[str, _CachedRobots] = OrderedDict()
         self._closings: OrderedDict[str, _Closing] = OrderedDict()
 
     def at_hand(self, origin: str) -> Robots | None:
-        """Return the rules of an origin if they are in memory, whatever their age."""
+        """Return the rules of an origin if they are in memory, of any age."""
         entry = self._entries.get(origin)
         return entry.robots if entry else None
 
     def closed_until(self, origin: str) -> float:
-        """Return the instant (trio clock) until which an origin is closed; -inf if it is not."""
+        """Return until when (trio clock) an origin is closed; -inf if it is open."""
         closing = self._closings.get(origin)
         return closing.until if closing else -math.inf
 
@@ -103,14 +103,16 @@ class RobotsCache:
         return entry.robots
 
     def _is_fresh(self, fetched_at: float) -> bool:
-        # A file stamped in the future (the clock was set back) is not believed for longer.
+        # After the clock was set back, a time in the future does not make the rules fresh.
         return 0 <= self._clock.now() - fetched_at < ROBOTS_MAX_AGE_S
 
-    async def _restore(self, origin: str) -> _Entry | None:
+    async def _restore(self, origin: str) -> _CachedRobots | None:
         stored = await self._database.read(host_rows.origin_robots, origin)
         if stored is None or stored.verdict is RobotsVerdict.CLOSED:
             return None
-        entry = _Entry(self._parsed(stored.verdict, stored.text), stored.text, stored.fetched_at)
+        entry = _CachedRobots(
+            self._parsed(stored.verdict, stored.text), stored.text, stored.fetched_at
+        )
         self._keep(origin, entry)
         return entry
 
@@ -119,7 +121,7 @@ class RobotsCache:
             return Robots.parse(text or b"", self._agent)
         return Robots.open()
 
-    def _keep(self, origin: str, entry: _Entry) -> None:
+    def _keep(self, origin: str, entry: _CachedRobots) -> None:
         self._entries[origin] = entry
         self._entries.move_to_end(origin)
         if len(self._entries) > CACHED_ORIGINS:
@@ -132,12 +134,12 @@ class RobotsCache:
 
         Args:
             origin: scheme, host and port.
-            host: the host whose turn it is; its slot is spaced and its delay set.
-            site: whose limits and permissions hold.
-            wait_turn: waits until a redirect's target may be asked for.
+            host: the host whose turn it is; gets its delay from the rules.
+            site: whose limits and permissions apply.
+            wait_turn: waits until the target of a redirect may be requested.
         """
         answer = await fetch_robots(
-            partial(self._line.fetch, site),
+            partial(self._fetcher.fetch, site),
             origin,
             limits=site.limits,
             allow_private=site.permits_private(parse(origin + "/").host),
@@ -145,7 +147,7 @@ class RobotsCache:
             wait_turn=wait_turn,
         )
         if isinstance(answer.last, FetchFailure) and answer.last.local_fault:
-            return answer  # it says nothing of the host: no verdict, asked again at the next turn
+            return answer  # our fault says nothing about the host: try again at the next turn
         now = self._clock.now()
         if answer.verdict is RobotsVerdict.CLOSED:
             await self._closed(origin, host, answer)
@@ -164,7 +166,7 @@ class RobotsCache:
     ) -> None:
         robots = self._parsed(answer.verdict, answer.text)
         known = self._entries.get(origin)
-        self._keep(origin, _Entry(robots, answer.text, now))
+        self._keep(origin, _CachedRobots(robots, answer.text, now))
         host.apply_robots(robots, respect_crawl_delay=site.respect_crawl_delay)
         log.info("robots", origin=origin, verdict=str(answer.verdict), status=answer.status)
         if set(robots.sitemaps) - set(known.robots.sitemaps if known else ()):
@@ -188,5 +190,5 @@ class RobotsCache:
             host.shut_until = until
 
 
-def _nobody_asks() -> None:
+def _ignore() -> None:
     """Nobody reads sitemaps."""

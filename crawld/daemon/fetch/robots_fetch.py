@@ -1,4 +1,4 @@
-"""The turn of a host spent on a robots.txt that must be known before its pages may be asked for."""
+"""Fetch robots.txt in the turn of a host, before its pages may be requested."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ from crawld.store.frontier import host as host_rows
 
 
 class RobotsFetch:
-    """Asks for robots.txt in the turns of hosts, redirects included.
+    """Fetches robots.txt in the turns of hosts, including redirects.
 
     Args:
-        schedule: turns are borrowed from it where a redirect leads to another host.
-        robots: keeps the answers.
-        enter_host: returns the host of a number and a name, known from now on.
+        schedule: lends the turn of the host that a redirect leads to.
+        robots: keeps the rules.
+        enter_host: returns the state of a host by its number and name.
     """
 
     def __init__(
@@ -36,64 +36,64 @@ class RobotsFetch:
         schedule: Schedule,
         robots: RobotsCache,
         database: Database,
-        network: Connectivity,
+        connectivity: Connectivity,
         clock: Clock,
         enter_host: Callable[[int, str], HostState],
     ) -> None:
         self._schedule = schedule
         self._robots = robots
         self._database = database
-        self._network = network
+        self._connectivity = connectivity
         self._clock = clock
         self._enter_host = enter_host
         self._led_to: dict[HostState, HostState] = {}
 
     def led_to(self, host: HostState) -> HostState | None:
-        """Return the host that the robots.txt of `host` is being asked of just now, if any."""
+        """Return the host that the robots.txt of `host` redirects to, while it is fetched there."""
         return self._led_to.get(host)
 
     async def fetch(self, host: HostState, site: ActiveSite, origin: str) -> None:
-        """Ask for the robots.txt of an origin in the host's turn; redirects wait for their own.
+        """Fetch the robots.txt of an origin in the host's turn; each redirect waits for its own.
 
-        The turn of the host has ended when a redirect is followed, and its pages wait.
+        When a redirect is followed the host's turn has ended, and its pages wait.
         """
-        asked: list[HostState] = []
+        visited: list[HostState] = []
         with trio.CancelScope() as chase:
             async with AsyncExitStack() as lent:
 
                 async def wait_turn(url: str) -> None:
-                    if not asked:
-                        asked.append(host)  # in the turn under way
+                    if not visited:
+                        visited.append(host)  # in the turn under way
                         return
-                    asked[-1].spaced(trio.current_time())
-                    if len(asked) == 1:
+                    visited[-1].spaced(trio.current_time())
+                    if len(visited) == 1:
                         host.shut_until = math.inf
                         self._led_to[host] = host
                         self._schedule.end_turn(host.slot, chase)
                     await lent.aclose()
-                    asked.append(await self._host_of(parse(url).host, site))
-                    self._led_to[host] = asked[-1]
-                    await lent.enter_async_context(self._schedule.borrow(asked[-1].slot))
+                    visited.append(await self._host_of(parse(url).host, site))
+                    self._led_to[host] = visited[-1]
+                    await lent.enter_async_context(self._schedule.borrow(visited[-1].slot))
 
                 try:
                     answer = await self._robots.fetch(origin, host, site, wait_turn)
-                    await self._asked(asked[-1], answer)
+                    await self._rest(visited[-1], answer)
                 finally:
                     if self._led_to.pop(host, None) and host.shut_until == math.inf:
                         host.shut_until = -math.inf
         self._schedule.wake(host.slot)
 
     async def _host_of(self, name: str, site: ActiveSite) -> HostState:
-        """Return a host that a redirect of robots.txt leads to; it may have no pages."""
+        """Return the host that a robots.txt redirect leads to; it may have no pages."""
         host_id = await self._database.write(host_rows.ensure, name, self._clock.now())
         host = self._enter_host(host_id, name)
         if not host.queues():
             host.apply_rules([site.rules])
         return host
 
-    async def _asked(self, host: HostState, answer: RobotsResponse) -> None:
-        """Let a host rest after robots.txt; a Retry-After there holds like any other."""
-        self._network.observed(host.slot.host, answer.last)
+    async def _rest(self, host: HostState, answer: RobotsResponse) -> None:
+        """Let a host rest after robots.txt; a Retry-After counts as for pages."""
+        self._connectivity.observed(host.slot.host, answer.last)
         retry_after = answer.last.header("retry-after")
         now = self._clock.now()
         if answer.verdict is RobotsVerdict.CLOSED and retry_after is not None:

@@ -1,8 +1,8 @@
-"""Which of the URLs a page names become pages: scope, traps and robots, each refusal counted.
+"""Admission: which URLs of a page become pages. Checks scope, traps and robots; counts refusals.
 
-The same links stand on most pages of a site, so URLs judged lately are remembered and not judged
-again; the memory is bounded and forgetting only costs time. The file has the last word: a URL that
-it knows makes no page.
+Most pages of a site have the same links, so recently judged URLs are remembered and skipped. The
+memory is bounded; forgetting only costs time. The file decides in the end: a URL that it knows
+makes no new page.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ GENERATION = 150_000
 """URLs remembered in the younger of the two generations."""
 
 DEPTH_SHIFT = 40
-"""Bits of a 64-bit key that tell depths apart, clear of the low ones that tell sites apart."""
+"""Shift of the depth in a 64-bit key, clear of the low bits that hold the site."""
 
 KnownRobots = Callable[[str], Robots | None]
-"""Returns the rules of an origin where they are at hand."""
+"""Returns the robots.txt rules of an origin if they are in memory."""
 
 
 class RecentUrls:
-    """A bounded set of numbers: what was met lately, in two generations."""
+    """A bounded set of recent keys, in two generations."""
 
     __slots__ = ("_generation", "_old", "_young")
 
@@ -42,13 +42,13 @@ class RecentUrls:
         return key in self._young or key in self._old
 
     def add(self, key: int) -> None:
-        """Remember a number; the oldest generation is forgotten when the younger is full."""
+        """Add a key; the older generation is dropped when the younger is full."""
         self._young.add(key)
         if len(self._young) >= self._generation:
             self._old, self._young = self._young, set()
 
     def clear(self) -> None:
-        """Forget all: the rules by which URLs were judged have changed."""
+        """Remove all keys."""
         self._young.clear()
         self._old.clear()
 
@@ -59,7 +59,7 @@ class Referrer:
 
     Attributes:
         page_id: its number; None for seeds.
-        depth: depth of the URLs it names.
+        depth: depth of the named URLs.
         seed: whether they are seeds.
     """
 
@@ -70,11 +70,11 @@ class Referrer:
 
 @dataclass(slots=True)
 class Admitted:
-    """What came of a page's URLs.
+    """The result for the URLs of a page.
 
     Attributes:
-        found: those to be added to the frontier.
-        refusals: those that are not, with the reason.
+        found: URLs to add to the frontier.
+        refusals: refused URLs, with the reason.
     """
 
     found: list[Discovery] = field(default_factory=list)
@@ -82,7 +82,7 @@ class Admitted:
 
 
 class Admission:
-    """Judges URLs for all sites."""
+    """Admits URLs for all sites."""
 
     def __init__(self, known_robots: KnownRobots, wikis: WikiScope | None = None) -> None:
         self._known_robots = known_robots
@@ -91,14 +91,14 @@ class Admission:
         self._needless = RecentUrls()
 
     def forget(self) -> None:
-        """Judge every URL anew: scopes or robots rules have changed."""
+        """Forget all decisions: scopes or robots rules have changed."""
         self._recent.clear()
         self._needless.clear()
 
     def admit(
         self, site: ActiveSite, urls: Iterable[str], source: Referrer, now: float
     ) -> Admitted:
-        """Judge canonical URLs found for a site.
+        """Admit or refuse canonical URLs.
 
         Args:
             site: the site of the page that names them.
@@ -129,7 +129,7 @@ class Admission:
         now: float,
         admitted: Admitted,
     ) -> str | None:
-        """Add a URL to what was found or refused; return why it was refused, if it was."""
+        """Append a URL to `found` or `refusals`; return the reason of a refusal."""
         parsed = parse(url)
         reason = site.scope.refusal(url, parsed.host, source.depth)
         if reason is None:
@@ -162,10 +162,10 @@ class Admission:
     def admit_requisites(
         self, site: ActiveSite, urls: Iterable[str], source: Referrer, now: float
     ) -> Admitted:
-        """Judge canonical URLs that a page needs to be shown.
+        """Admit or refuse the canonical URLs of requisites.
 
-        Unlike links, those that are let in are found each time: the file keeps which page needs
-        which. Arguments as of `admit`.
+        Unlike links, admitted requisites are returned each time, since the file keeps which page
+        needs which. Arguments as in `admit`.
         """
         admitted = Admitted()
         for url in urls:

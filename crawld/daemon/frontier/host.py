@@ -1,8 +1,8 @@
-"""One host as the crawl knows it: its slot, its politeness, its pages.
+"""The state of one host: its slot, its politeness, its page queues.
 
-Everything here is derived: from the host's row at start, from answers later. What must survive the
-process (back-off, Retry-After) goes back to the file with the visit that learnt it. While the
-process lives, a Retry-After is held on trio's clock: no jump of the wall clock frees the host.
+Everything here is derived: from the host's row at start, from answers later. What must survive a
+restart (back-off, Retry-After) is stored with the visit that caused it. In memory a Retry-After
+counts on trio's clock, so that a jump of the wall clock does not free the host.
 """
 
 from __future__ import annotations
@@ -35,17 +35,16 @@ class HostState:
 
     Attributes:
         host_id: its number in the file.
-        slot: when it may be asked.
-        pages: its pages by site number.
-        requisites: what pages need to be shown and lies here, by site number.
-        backoff: what recent trouble costs.
-        certificate: names on the certificate it showed last, as far as this process has seen one.
-        crawl_delay_s: what its robots.txt asks for.
-        group: the hosts it shares limits with, None: it stands alone.
+        slot: when it may be fetched next.
+        pages: page queues by site number.
+        requisites: queues of requisites by site number.
+        backoff: the back-off after recent trouble.
+        certificate: names on its last certificate, if this process has seen one.
+        crawl_delay_s: the delay that its robots.txt asks for.
+        group: the hosts it shares limits with; None: it has no group.
         paused: whether the operator paused it.
-        rules: politeness of the strictest site that has pages here.
-        shut_until: instant (trio clock) before which robots.txt must not be asked for again and
-            the host's pages wait.
+        rules: politeness rules of the strictest site with pages here.
+        shut_until: until when (trio clock) its pages wait and robots.txt is not fetched again.
     """
 
     __slots__ = (
@@ -90,20 +89,20 @@ class HostState:
     # --- politeness ----------------------------------------------------------------------------
 
     def restore(self, backoff: Backoff, clock: Clock) -> None:
-        """Take the stored back-off, as far as it can be believed."""
+        """Load the stored back-off, clamped to a plausible one."""
         self.backoff = clamp_restored(backoff, clock.now())
         if self.backoff.closed_until is not None:
             self._closed_until = clock.to_monotonic(self.backoff.closed_until)
 
     def apply_rules(self, rules: Sequence[DelayRules]) -> None:
-        """Take the politeness of the sites with pages here; of several the slowest holds."""
+        """Apply the politeness rules of the sites with pages here; the longest delay wins."""
         self.rules = max(rules, key=lambda each: each.host_delay_s, default=self.rules)
         if self.group is not None and self.group.host_delay_s is not None:
             self.rules = replace(self.rules, host_delay_s=self.group.host_delay_s)
         self._quiet = self.rules.quiet_hours.with_visit_time(self._visit_time)
 
     def apply_robots(self, robots: Robots, *, respect_crawl_delay: bool) -> None:
-        """Take what a robots.txt asks for besides its rules."""
+        """Apply the delays and visit times of a robots.txt."""
         if respect_crawl_delay:
             self.crawl_delay_s = robots.crawl_delay_s
             self._request_rate_delay_s = robots.request_rate_delay_s
@@ -115,19 +114,19 @@ class HostState:
         return base_delay_s(self.rules, self.crawl_delay_s, self._request_rate_delay_s)
 
     def delay_s(self) -> float:
-        """Return the time to leave between two requests."""
+        """Return the least time between two requests, with back-off."""
         return effective_delay_s(
             self.rules, self.crawl_delay_s, self._request_rate_delay_s, self.backoff
         )
 
     def troubled(self, now: float, retry_after_s: float | None) -> None:
-        """Back off after an answer that asks for rest, or none at all."""
+        """Increase the back-off after a failure or an answer that asks for it."""
         self.backoff = self.backoff.after_trouble(now, self.base_delay_s(), retry_after_s)
         if retry_after_s is not None:
             self._closed_until = max(self._closed_until, trio.current_time() + retry_after_s)
 
     def answered(self, now: float) -> None:
-        """Forgive by and by after an answer that is none of those."""
+        """Decay the back-off after a successful answer."""
         if self.backoff is not NO_BACKOFF:
             self.backoff = self.backoff.after_success(now)
 
@@ -137,12 +136,12 @@ class HostState:
         address: str | None,
         certificate: tuple[str, ...] = (),
     ) -> HostUpdate:
-        """Return what must survive the process.
+        """Return what must survive a restart.
 
         Args:
-            last_fetch_at: when it was asked (Unix seconds); None: nothing reached the wire.
-            address: where.
-            certificate: names on the certificate it showed.
+            last_fetch_at: time of the request (Unix seconds); None: none was sent.
+            address: IP address it was sent to.
+            certificate: names on the certificate.
         """
         news = certificate if certificate != self.certificate else ()
         self.certificate = certificate or self.certificate
@@ -155,16 +154,16 @@ class HostState:
             closed_until=self.backoff.closed_until,
         )
 
-    def spaced(self, from_instant: float) -> None:
-        """Let the host rest for its delay, counted from an instant of trio's clock."""
-        self.slot.next_at = max(self.slot.next_at, from_instant + self.delay_s())
+    def spaced(self, from_time: float) -> None:
+        """Let the host rest for its delay, counted from a time of trio's clock."""
+        self.slot.next_at = max(self.slot.next_at, from_time + self.delay_s())
 
     def open_at(self, clock: Clock) -> float:
-        """Return the first instant (trio clock) at which its pages may have a turn."""
+        """Return when (trio clock) its pages may have a turn."""
         return max(self.shut_until, self.rested_at(clock))
 
     def rested_at(self, clock: Clock) -> float:
-        """Return the first instant (trio clock) at which Retry-After and quiet hours are over."""
+        """Return when (trio clock) Retry-After and quiet hours are over."""
         rested_at = self._closed_until
         if self._quiet.spans:
             now = clock.now()
@@ -176,7 +175,7 @@ class HostState:
     # --- pages ---------------------------------------------------------------------------------
 
     def queues(self) -> list[PageQueue]:
-        """Return the pages and the requisites of every site."""
+        """Return the queues of pages and requisites of every site."""
         return [*self.pages.values(), *self.requisites.values()]
 
     def wanted_at(self, now: float, active: set[int]) -> float | None:
@@ -193,11 +192,11 @@ class HostState:
     def take(
         self, now: float, active: set[int], *, requisite_share: float = 0.0
     ) -> tuple[PageQueue, int] | None:
-        """Take the next page, the sites of the host in turn.
+        """Take the next page; the sites of the host take turns.
 
         Args:
             now: Unix seconds.
-            active: numbers of the sites that are not paused.
+            active: numbers of the active sites.
             requisite_share: share of the turns for requisites while pages want them too.
         """
         if not self.requisites:

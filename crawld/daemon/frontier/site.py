@@ -1,7 +1,7 @@
-"""What the operator configured, as the crawl reads it: one value a site, found by number.
+"""Active sites: the operator's configuration as the crawl uses it, one value per site.
 
-Derived from the config and, for sites added through the socket, from the file. Replaced as a whole
-by a reload; nobody keeps a site across an `await` without looking it up again.
+Derived from the config and, for sites added through the socket, from the file. A reload replaces
+them all; look a site up again after an `await`.
 """
 
 from __future__ import annotations
@@ -25,22 +25,22 @@ from crawld.net.exchange import FetchLimits
 
 @dataclass(frozen=True, slots=True)
 class ActiveSite:
-    """One site as the crawl reads it.
+    """One site under crawl.
 
     Attributes:
         site_id: its number in the file.
         config: what the operator wrote.
         scope: which URLs belong to it.
-        rules: its politeness.
-        limits: the most one request may take.
-        traps: where URLs stop to be plausible.
+        rules: its politeness rules.
+        limits: limits of one request.
+        traps: limits against crawler traps.
         own_hosts: the hosts the operator named, as seeds or in `hosts`.
         headers: request headers for its own hosts, passwords included: never logged.
         weights: patterns and the importance of the pages they match.
         max_links_per_page: links read from one page.
         respect_crawl_delay: whether robots.txt can lengthen the delay.
         requisite_hosts: further hosts that requisites may come from.
-        policy: orders its revisits.
+        policy: the policy of its revisits.
         paused: whether the operator paused it.
     """
 
@@ -65,28 +65,28 @@ class ActiveSite:
         return self.config.name
 
     def permits_private(self, host: str) -> bool:
-        """Whether a private or loopback address may be asked under this host name."""
+        """Whether this host name may resolve to a private or loopback address."""
         return derive.allows_private(self.config, host)
 
     def headers_for(self, host: str) -> tuple[tuple[str, str], ...]:
-        """Return the request headers of a host: a password goes to the site's own hosts alone."""
+        """Return the request headers for a host: passwords go to the site's own hosts only."""
         own = host in self.own_hosts
         if not own and self.config.subdomains:
             own = any(host.endswith(f".{each}") for each in self.own_hosts)
         return self.headers if own else ()
 
     def importance(self, url: str) -> float:
-        """Return how much a page matters: the first weight that matches, else 1."""
+        """Return the importance of a page: the first weight that matches, else 1."""
         return derive.importance(self.weights, url)
 
     def stores(self, media_type: str) -> bool:
-        """Whether bodies of a media type are kept."""
+        """Whether pages of a media type are stored."""
         return derive.wants_content_type(self.config, media_type)
 
     def refuses_requisite(self, url: str, host: str) -> str | None:
-        """Return why a canonical URL is not loaded for the sake of a page, None where it is.
+        """Return why a canonical URL is refused as a requisite; None: it is admitted.
 
-        Unlike pages, requisites may lie beyond the scope, in depth, paths and hosts.
+        Unlike pages, requisites may be outside of the scope in depth, path and host.
         """
         if not self.config.requisites:
             return "requisite"
@@ -101,20 +101,20 @@ class ActiveSite:
         return host in hosts or registrable_domain(host) in map(registrable_domain, hosts)
 
     def permits_private_requisite(self, host: str) -> bool:
-        """Whether a private address may be asked for a requisite under this host name.
+        """Whether a requisite's host name may resolve to a private address.
 
-        A page can name any host: "*" does not let it into the operator's network.
+        Pages can name any host, so the pattern "*" does not open the operator's network.
         """
         known = self._is_near(host) or host in self.requisite_hosts.exact
         return known and self.permits_private(host)
 
     def stores_requisite(self, media_type: str) -> bool:
-        """Whether bodies of a media type are kept for the sake of pages."""
+        """Whether requisites of a media type are stored."""
         return derive.matches_media_type(media_type, self.config.requisite_types)
 
     @property
     def requisite_limits(self) -> FetchLimits:
-        """The most one request for a requisite may take."""
+        """Limits of one request for a requisite."""
         most = self.config.requisite_max_bytes
         limits = self.limits
         return replace(
@@ -124,10 +124,10 @@ class ActiveSite:
         )
 
     def admits_redirect(self, target: str, source: str, *, seed: bool) -> bool:
-        """Whether the target of a redirect is let in although its host is not in scope.
+        """Whether the target of a redirect is admitted although its host is out of scope.
 
-        A seed that redirects within its own registrable domain (example.org to
-        www.example.org) names the host the site really lives on.
+        A seed that redirects within its registrable domain (example.org to www.example.org) names
+        the real host of the site.
         """
         if self.config.follow_redirects_out_of_scope:
             return True
@@ -137,7 +137,7 @@ class ActiveSite:
         return registrable_domain(target_host) == registrable_domain(source_host)
 
     def with_rules(self, config: Config, now: float) -> ActiveSite:
-        """Return the site with its politeness asked again: quiet hours follow summer time."""
+        """Return the site with its politeness recomputed: quiet hours follow summer time."""
         return replace(self, rules=derive.delay_rules(config, self.config, now))
 
     def with_host(self, host: str) -> ActiveSite:
@@ -154,7 +154,7 @@ def activate(
     paused: bool,
     now: float,
 ) -> ActiveSite:
-    """Return a site of the config as the crawl reads it.
+    """Return the active site of a configured one.
 
     Args:
         config: the whole config, for its defaults.

@@ -1,7 +1,7 @@
-"""What belongs to the sites that live on wikis, in memory: asked by admission and before visits.
+"""Which pages of a wiki belong to a site: checked by admission and before visits.
 
-Derived from the file: how each wiki spells titles, and the titles that make up a site that is a
-part of one. Loaded at the start, after a reload, and when a wiki has said something new.
+Derived from the file: how each wiki spells titles, and the titles of sites that cover a part of a
+wiki. Loaded at start, after a reload, and when the facts of a wiki change.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from crawld.store.engine.database import Database
 
 
 class WikiScope:
-    """The parts of all wikis, by site and origin."""
+    """The parts of wikis under crawl, by site and origin."""
 
     def __init__(self) -> None:
         self._parts: dict[tuple[int, str], TitleScope] = {}
 
     def refusal(self, site: ActiveSite, url: str) -> str | None:
-        """Return why a canonical URL is no page of a site, as its wiki sees it; None: it may be."""
+        """Return why a wiki's titles exclude a canonical URL from a site; None: they do not."""
         if not site.config.api:
             return None
         part = self._parts.get((site.site_id, parse(url).origin))
@@ -33,11 +33,11 @@ class WikiScope:
         return "wiki_part" if site.config.wiki_scoped else None
 
     def part(self, site_id: int, origin: str) -> TitleScope | None:
-        """Return what a site wants of a wiki, None where that is not known yet."""
+        """Return the part of a wiki that a site covers; None if it is not known yet."""
         return self._parts.get((site_id, origin))
 
     async def load(self, database: Database, sites: dict[int, ActiveSite]) -> bool:
-        """Read the file; return whether anything is not what it was."""
+        """Load from the file; return whether anything changed."""
         loaded: dict[tuple[int, str], TitleScope] = {}
         for row in await database.read(wiki.list_wikis):
             site = sites.get(row.site_id)
@@ -49,14 +49,14 @@ class WikiScope:
         self._parts = loaded
         return changed
 
-    def named(self, site_id: int, origin: str, titles: frozenset[str]) -> None:
-        """Take the titles that make up a part."""
+    def set_titles(self, site_id: int, origin: str, titles: frozenset[str]) -> None:
+        """Replace the titles of a part."""
         part = self._parts[site_id, origin]
         self._parts[site_id, origin] = replace(part, members=titles)
 
 
 def part_of(site: ActiveSite, row: WikiRow, members: list[str]) -> TitleScope:
-    """Return what a site wants of a wiki that has said what it is."""
+    """Return the part of an identified wiki that a site covers."""
     assert row.facts is not None
     rules, config = WikiFacts.from_json(row.facts).titles, site.config
     return TitleScope(

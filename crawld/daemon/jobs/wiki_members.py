@@ -142,7 +142,7 @@ class WikiMembersJob:
         fresh = frozenset(spelt) - part.members
         if not fresh:
             return
-        self._crawl.wiki_scope.named(row.site_id, row.origin, part.members | fresh)
+        self._crawl.wiki_scope.set_titles(row.site_id, row.origin, part.members | fresh)
         self._judge_anew()
         urls = [url for title in spelt if (url := part.rules.url_of(title, row.origin))]
         for start in range(0, len(urls), AT_ONCE):

@@ -1,7 +1,7 @@
-"""Where hosts are, and whether the network is there at all.
+"""Addresses of hosts, and whether the network is up.
 
-Every lookup and fetch bears witness. When most hosts fail at once the fault is ours: the crawl
-pauses, says so, and tries again every `PROBE_S`, instead of failing page after page.
+Every lookup and fetch is evidence. When most hosts fail at once the fault is ours: the crawl
+pauses, logs it, and tries again every `PROBE_S`, instead of failing page after page.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ PAUSE = "network"
 
 
 class Connectivity:
-    """The resolver and the witness of outages."""
+    """The resolver and the outage detector."""
 
     def __init__(self, resolver: Resolver) -> None:
         self._resolver = resolver
@@ -30,7 +30,7 @@ class Connectivity:
 
     @property
     def down(self) -> bool:
-        """Whether the network is held to be down now."""
+        """Whether the network seems to be down."""
         return self._detector.is_outage(trio.current_time())
 
     async def locate(self, host: str) -> str | None:
@@ -38,17 +38,17 @@ class Connectivity:
         try:
             addresses = await self._resolver.resolve(host)
         except ResolutionError as error:
-            self._witness(host, ok=error.kind == "nxdomain")
+            self._record(host, ok=error.kind == "nxdomain")
             return None
         return addresses[0]
 
     def observed(self, host: str, answer: FetchResponse | FetchFailure) -> None:
-        """Take in what a fetch shows of the network."""
+        """Record what a fetch shows about the network."""
         evidence = network_evidence(answer)
         if evidence is not None:
-            self._witness(host, ok=evidence)
+            self._record(host, ok=evidence)
 
-    def _witness(self, host: str, *, ok: bool) -> None:
+    def _record(self, host: str, *, ok: bool) -> None:
         self._detector.observe(host, ok, trio.current_time())
         if self.down:
             self._failed.set()

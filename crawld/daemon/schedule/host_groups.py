@@ -1,8 +1,8 @@
-"""Hosts that count as one: so many connections and bytes a second over all of them.
+"""Groups of hosts that share a limit of connections and of bytes per second.
 
-Wikimedia asks for this of its media hosts: at most 2 connections and 25 Mbit/s together. The
-connections are turns of the schedule, each host having at most one; the bytes are paced while a
-body is read, each connection within its part, so that the sum never exceeds the whole.
+Wikimedia asks for this for its media hosts: at most 2 connections and 25 Mbit/s together. Each host
+has at most one connection, its turn. The bytes are paced while a body is read, each connection
+within its share, so that the sum never exceeds the limit.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ class GroupState:
     """Hosts that share a limit.
 
     Attributes:
-        hosts: who belongs to it.
-        max_connections: turns at a time.
-        bytes_per_s: of one connection; None: no limit.
-        host_delay_s: rest between two requests to one of its hosts; None: as the sites have it.
-        members: the slots of those that are known.
+        hosts: patterns of its hosts.
+        max_connections: the most turns at a time.
+        bytes_per_s: limit of one connection; None: no limit.
+        host_delay_s: delay between two requests to one of its hosts; None: that of the sites.
+        members: slots of its known hosts.
     """
 
     hosts: HostPatterns
@@ -34,17 +34,17 @@ class GroupState:
     members: set[HostSlot] = field(default_factory=set)
 
     def full(self, slot: HostSlot) -> bool:
-        """Whether a host must wait for another one to end its turn."""
+        """Whether a host must wait until another one ends its turn."""
         busy = sum(each.turn is not None for each in self.members if each is not slot)
         return busy >= self.max_connections
 
     def waiting(self) -> list[HostSlot]:
-        """Return the slots that have no turn now."""
+        """Return the slots without a turn."""
         return [each for each in self.members if each.turn is None]
 
 
 def groups_of(configured: Sequence[HostGroupConfig]) -> tuple[GroupState, ...]:
-    """Return the groups of the config, without members."""
+    """Return the groups of a config, without members."""
     return tuple(
         GroupState(
             host_patterns(each.hosts),
@@ -57,7 +57,7 @@ def groups_of(configured: Sequence[HostGroupConfig]) -> tuple[GroupState, ...]:
 
 
 def group_of(groups: Iterable[GroupState], slot: HostSlot) -> GroupState | None:
-    """Return the first group that a host belongs to, and enter it there; None: none."""
+    """Return the first group that a host belongs to, and add it there; None: it has no group."""
     for group in groups:
         if slot.host in group.hosts:
             group.members.add(slot)

@@ -1,28 +1,28 @@
-"""Host slots: when may which host be asked next.
+"""Host slots: when each host may be fetched next.
 
-One heap and one timer task hold every host; a host costs a small object, a task exists only while
-its turn lasts. The schedule knows instants, hosts and addresses. It does not know pages, policies,
-robots or SQL: what a turn does, and when its host wants another, is told by the `Turns` it serves.
+One heap and one timer task hold every host. A host costs a small object; a task exists only while
+its turn lasts. The schedule knows times, hosts and addresses, but no pages, policies, robots or
+SQL: the `Turns` it serves say what a turn does and when a host wants another.
 
 A host is in exactly one place:
 
-    parked     wants nothing: in no structure, `wake` brings it back
+    parked     wants nothing: in no structure, until `wake`
     waiting    in the heap, until its own delay (back-off, quiet hours) is over
-    queued     its delay is over, but its address is busy: in the address's queue, first come first
+    queued     its delay is over but its address is busy: in the address's queue, first come first
     on turn    a task runs; one request at a time per host and per address
 
-A turn can be lent (`borrow`): robots.txt behind a redirect is asked for in the turn of the host
-it leads to. Whoever waits for such a turn has ended its own (`end_turn`) and holds nothing:
-example.org and www.example.org mostly share an address, and would wait for each other for ever.
+A turn can be lent (`borrow`): a robots.txt redirect is followed in the turn of the host it leads
+to. A task that waits for such a turn has ended its own (`end_turn`) and holds nothing: example.org
+and www.example.org mostly share an address and would deadlock.
 
 Invariants, measured from outside by the end-to-end tests:
-1. Between two requests to a host at least its delay, counted from the moment the answer's header
-   was complete: the server had the first request by then, so the gap it sees is never shorter.
-2. The same for an address, with the address delay.
-3. A host known when the daemon starts waits its full delay first, an address likewise: a request
-   that the killed process sent may not have been committed.
-4. Instants are those of trio's clock: a jump of the wall clock neither frees nor freezes a host.
-   Wall-clock rules (quiet hours, Retry-After) are asked again at least every `HORIZON_S`.
+1. Two requests to a host are at least its delay apart, counted from the complete header of the
+   first answer. The server had the first request by then, so the gap it sees is never shorter.
+2. The same holds for an address, with the address delay.
+3. After a start every known host and address waits its full delay first, since a request of the
+   killed process may not have been committed.
+4. All times are those of trio's clock: a jump of the wall clock neither frees nor freezes a host.
+   Wall-clock rules (quiet hours, Retry-After) are checked again at least every `HORIZON_S`.
 """
 
 from __future__ import annotations
@@ -41,16 +41,16 @@ import trio
 from crawld.daemon.schedule.slots import AddressSlot, HostSlot, Ticket, Turn
 
 HORIZON_S = 600.0
-"""No wait in the heap is longer: rules of the wall clock are asked again after it."""
+"""Longest wait in the heap; then the wall-clock rules are checked again."""
 
 START_SPREAD_S = 0.002
-"""At a start hosts follow each other by this much, so that 10,000 do not come due at once."""
+"""Gap between the first turns of two hosts after a start, so that 10,000 do not come at once."""
 
 LATENESS_SAMPLES = 8192
 """Number of slots that `Lateness` remembers."""
 
 LOCATION_MAX_AGE_S = 300.0
-"""How long a host's address is believed without asking the resolver again."""
+"""How long a host's address is used without asking the resolver again."""
 
 
 class Turns(Protocol):
@@ -66,13 +66,13 @@ class Turns(Protocol):
         """Return when the host wants its next turn and may have it; None: it wants nothing."""
 
     def ticket_at(self, slot: HostSlot) -> float | None:
-        """Return when the host may be asked for something that is no page of its; None: not now."""
+        """Return when a request other than for a page may use the host; None: not now."""
 
     def address_delay_s(self, slot: HostSlot) -> float:
         """Return the least time between two requests to the address of the host."""
 
     def ended(self, slot: HostSlot) -> None:
-        """Hear that the host's turn has ended."""
+        """Take note that the host's turn ended."""
 
 
 class Lateness:
@@ -118,8 +118,8 @@ class Schedule:
         Args:
             turns: what to do with a turn.
             max_on_turn: the most turns at a time.
-            address_wait_s: how long an address met for the first time must wait, counted from now
-                (the start): an earlier process may just have asked it.
+            address_wait_s: how long a new address waits, counted from now: an earlier process may
+                just have sent it a request.
         """
         self.lateness = Lateness()
         self._turns = turns
@@ -136,14 +136,14 @@ class Schedule:
         self._woken = trio.Event()
         self._idle = trio.Event()
 
-    # --- what others ask of it -----------------------------------------------------------------
+    # --- for other modules ---------------------------------------------------------------------
 
     def host(self, host: str, *, first_wait_s: float = 0.0) -> HostSlot:
-        """Return the slot of a host, making it on first sight.
+        """Return the slot of a host; create it at first sight.
 
         Args:
             host: host name.
-            first_wait_s: how long a slot made now must wait before its first turn.
+            first_wait_s: how long a new slot waits before its first turn.
         """
         slot = self._hosts.get(host)
         if slot is None:
@@ -155,12 +155,12 @@ class Schedule:
         return iter(self._hosts.values())
 
     def wake(self, slot: HostSlot) -> None:
-        """Look again when the host wants a turn: it has new pages, a ticket, other rules."""
+        """Check again when a host wants a turn: it has new pages, a ticket or other rules."""
         if slot.turn is None:
             self._wait(slot)
 
     def wake_all(self) -> None:
-        """Look again at every host: after a pause, a reload, a jump of the clock."""
+        """Check every host again: after a pause, a reload, a jump of the clock."""
         for slot in self._hosts.values():
             self.wake(slot)
 
@@ -175,11 +175,11 @@ class Schedule:
         return frozenset(self._pauses)
 
     def pause(self, reason: str) -> None:
-        """Start no turn until every reason is taken back; turns under way go on."""
+        """Start no turn until every reason is removed; turns under way go on."""
         self._pauses.add(reason)
 
     def resume(self, reason: str) -> None:
-        """Take one reason back."""
+        """Remove one reason to pause."""
         self._pauses.discard(reason)
         self._woken.set()
 
@@ -196,11 +196,11 @@ class Schedule:
             await self._idle.wait()
 
     def end_turn(self, slot: HostSlot, scope: trio.CancelScope) -> None:
-        """End the running turn of a host, as `borrow` needs; its task goes on without.
+        """End the running turn of a host, as `borrow` requires; its task goes on without a turn.
 
         Args:
-            slot: the host; nothing is sent to it any more without another turn.
-            scope: around what the task still does; cancelled when the schedule stops.
+            slot: the host; the task sends it nothing more without another turn.
+            scope: around the rest of the task; cancelled when the schedule stops.
         """
         self._turnless.add(scope)
         if self._stopping:
@@ -210,10 +210,10 @@ class Schedule:
 
     @asynccontextmanager
     async def borrow(self, slot: HostSlot) -> AsyncIterator[None]:
-        """Hold the host's next turn for a request of one's own, politely.
+        """Hold the host's next turn for one request.
 
-        The caller sets `slot.next_at` when its request was answered, as a turn does. It must hold
-        no other turn meanwhile. Once the schedule is stopped, this waits until it is cancelled.
+        The caller sets `slot.next_at` when its request is answered, as a turn does, and holds no
+        other turn. Once the schedule is stopped, this waits until it is cancelled.
         """
         ticket = Ticket()
         slot.tickets.append(ticket)
@@ -225,7 +225,7 @@ class Schedule:
             ticket.done.set()
 
     def hold_addresses(self, wait_s: float) -> None:
-        """Let every address wait from now on until it is asked for the first time."""
+        """Let every address wait this long from now before its first request."""
         self._address_open_at = max(self._address_open_at, trio.current_time() + wait_s)
 
     def statistics(self) -> ScheduleStatistics:
@@ -247,10 +247,10 @@ class Schedule:
             while not self._stopping:
                 self._woken = trio.Event()
                 self._start_due(nursery)
-                with trio.move_on_at(self._next_instant()):
+                with trio.move_on_at(self._next_at()):
                     await self._woken.wait()
 
-    def _next_instant(self) -> float:
+    def _next_at(self) -> float:
         if self._pauses or self._on_turn >= self._max_on_turn or not self._heap:
             return math.inf
         return self._heap[0][0]
@@ -263,7 +263,7 @@ class Schedule:
                 return
             at, _, serial, slot = heapq.heappop(heap)
             if serial != slot.serial:
-                continue  # another entry of the same slot has taken its place
+                continue  # replaced by a newer entry of the same slot
             slot.entry_at = math.inf
             if isinstance(slot, AddressSlot):
                 self._serve_queue(slot, at, nursery)
@@ -271,7 +271,7 @@ class Schedule:
                 self._serve(slot, at, nursery)
 
     def _serve(self, slot: HostSlot, at: float, nursery: trio.Nursery) -> None:
-        """The host's delay is over: find its address, or start its turn, or queue for it."""
+        """The host's delay is over: find its address, start its turn, or queue at the address."""
         wanted_at = self._wanted_at(slot)
         if wanted_at is None:
             return
@@ -292,7 +292,7 @@ class Schedule:
             self._push(address, address.next_at)
 
     def _serve_queue(self, address: AddressSlot, at: float, nursery: trio.Nursery) -> None:
-        """The address is free again: the first host of its queue that still wants it goes."""
+        """The address is free: start the turn of the first queued host that still wants one."""
         while address.queue and self._free(address):
             slot = address.queue.popleft()
             slot.queued = False
@@ -321,7 +321,7 @@ class Schedule:
         return turn
 
     async def _locate(self, slot: HostSlot, turn: Turn) -> None:
-        """Find the host's address, then let it queue for it; a host without one has its turn."""
+        """Find the host's address, then queue there; a host without one gets its turn."""
         slot.address = await self._turns.locate(slot)
         if slot.address is None:
             await self._take_turn(slot, turn)
@@ -342,7 +342,7 @@ class Schedule:
 
     def _end(self, slot: HostSlot, turn: Turn) -> None:
         if slot.turn is not turn:
-            return  # ended before its task, by `end_turn`
+            return  # `end_turn` ended it before its task
         if turn.address is not None:
             self._release(turn.address, slot, asked=slot.next_at != turn.next_before)
         slot.turn = None
@@ -371,9 +371,9 @@ class Schedule:
         return self._turns.wanted_at(slot)
 
     def _wait(self, slot: HostSlot) -> None:
-        """Put the host where it belongs: the heap, or nowhere if it wants nothing."""
+        """Put the host into the heap, or nowhere if it wants nothing."""
         if slot.queued:
-            return  # its address calls it; what it wants is asked then
+            return  # its address will check what it wants
         wanted_at = self._wanted_at(slot)
         if wanted_at is None:
             return
@@ -383,7 +383,7 @@ class Schedule:
 
     def _push(self, slot: HostSlot | AddressSlot, at: float) -> None:
         if slot.entry_at <= at:
-            return  # it comes up no later, and is asked again then what it wants
+            return  # it comes up no later, and is checked again then
         slot.entry_at = at
         slot.serial += 1
         self._pushes += 1

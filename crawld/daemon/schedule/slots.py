@@ -1,6 +1,6 @@
-"""What the schedule knows of hosts and addresses: the instants that bind them, and who holds them.
+"""Slots of hosts and addresses: their next permitted time, and the turn that holds them.
 
-A host costs a small object; there may be ten thousand and more. What moves them is `schedule.py`.
+There may be ten thousand hosts and more, so each costs one small object. `schedule.py` moves them.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class AddressSlot:
 
 
 class Ticket:
-    """A turn lent to something that is no page: robots.txt behind a redirect, a poll."""
+    """A turn lent to a request that is not for a page: a robots.txt redirect, a poll."""
 
     __slots__ = ("done", "granted")
 
@@ -35,7 +35,7 @@ class Ticket:
 
 
 class Turn:
-    """A turn under way: the address it keeps busy, and what `next_at` was before it."""
+    """A turn under way: the address it keeps busy, and the value of `next_at` before it."""
 
     __slots__ = ("address", "next_before")
 
@@ -45,14 +45,14 @@ class Turn:
 
 
 class HostSlot:
-    """One host name and the instants that bind it.
+    """One host name and its next permitted time.
 
     Attributes:
         host: host name.
-        next_at: earliest instant of its next request (trio clock).
-        planned_at: the instant the running turn was due.
-        address: IP address it was last found at, None if unknown.
-        tickets: turns asked for by others, served before pages.
+        next_at: earliest time of its next request (trio clock).
+        planned_at: when the running turn was due.
+        address: its last known IP address, None if unknown.
+        tickets: borrowed turns, served before pages.
         turn: the turn under way, None if there is none.
     """
 
@@ -79,4 +79,4 @@ class HostSlot:
         self.queued = False
         self.serial = 0
         self.entry_at = math.inf
-        self.tickets: list[Ticket] = []  # seldom more than one: a deque costs 600 bytes a host
+        self.tickets: list[Ticket] = []  # rarely more than one: a deque costs 600 bytes a host
