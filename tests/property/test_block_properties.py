@@ -35,8 +35,8 @@ class Reader:
         for piece in self.pieces:
             tag, _, text = piece.partition(">")
             name, _, attributes = tag.partition(" ")
-            behind = self.read(name, attributes, text)
-            self.text += behind
+            text_after = self.read(name, attributes, text)
+            self.text += text_after
         self.end()
 
     def read(self, name: str, attributes: str, text: str) -> str:
@@ -44,7 +44,7 @@ class Reader:
         if HIDDEN.search(attributes):
             role = None if name in ("br", "img") else "skip"
         if role == "skip" and name[:1] != "/":
-            return self.behind(name)
+            return self.text_after(name)
         if role == "block":
             self.end()
             self.close() if name[0] == "/" else self.begin(name, attributes)
@@ -58,7 +58,7 @@ class Reader:
             return image_target(value[1]) if value else ""
         return {"space": "\n", "cell": " | "}.get(role, "")
 
-    def behind(self, name: str) -> str:
+    def text_after(self, name: str) -> str:
         depth = 1
         for piece in self.pieces:
             tag, _, text = piece.partition(">")
@@ -71,8 +71,8 @@ class Reader:
         self.open.append((self.kind, self.place))
         self.kind = KINDS.get(name, self.kind if self.kind == "pre: " else "")
         tokens = " ".join(re.findall(r'(?:^| )(?:id|class)="([^"]*)"', attributes)).split()
-        steady = sorted({token for token in tokens if not re.search(r"\d", token)})
-        self.place = crc32(" ".join([name, *steady]).encode(), self.place)
+        stable = sorted({token for token in tokens if not re.search(r"\d", token)})
+        self.place = crc32(" ".join([name, *stable]).encode(), self.place)
 
     def close(self) -> None:
         if self.open:

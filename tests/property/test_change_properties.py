@@ -47,16 +47,16 @@ def test_estimators_are_consistent_on_poisson_histories(log_rate, seed):
     true = math.exp(log_rate)
     rng = np.random.default_rng(seed)
     at = np.cumsum(rng.uniform(0.25, 0.75, 3000))
-    instants = np.cumsum(rng.exponential(1.0 / true, int(at[-1] * true * 1.5) + 200))
-    seen = sample_visits(instants, at)
+    changed_at = np.cumsum(rng.exponential(1.0 / true, int(at[-1] * true * 1.5) + 200))
+    seen = sample_visits(changed_at, at)
     found = rate.irregular_mle(seen.interval_s[seen.changed], seen.interval_s[~seen.changed])
     spread = 5.0 * true / math.sqrt(max(int(seen.changed.sum()), 1))
     assert abs(found - true) < spread + 0.02 * true
     back = np.where(seen.changed, seen.at - seen.last_change_at, np.inf)
-    told = rate.last_modified_mle(
+    by_last_modified = rate.last_modified_mle(
         int(seen.changed.sum()), float(np.minimum(back, seen.interval_s).sum())
     )
-    assert abs(float(told) - true) < spread + 0.02 * true
+    assert abs(float(by_last_modified) - true) < spread + 0.02 * true
 
 
 @given(priors, evidences)
@@ -92,9 +92,9 @@ def test_the_quantile_inverts_the_distribution(probability, shape):
 def test_the_stored_form_is_read_back_after_any_visits(steps):
     model = PageModel()
     at = BORN
-    for step_s, changed, told in steps:
+    for step_s, changed, offset_s in steps:
         at += step_s
-        last_change_at = None if told is None else at + told
+        last_change_at = None if offset_s is None else at + offset_s
         model.update(Observation(at, changed, last_change_at, step_s))
         assert 0.0 < model.change_rate_per_day < math.inf
         assert model.last_change_at <= model.last_visit_at

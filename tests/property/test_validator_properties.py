@@ -85,31 +85,31 @@ def test_checks_are_few(chance, share, visits):
 
 
 @given(st.integers(1, 30), st.integers(0, 30))
-def test_one_missed_change_is_enough_and_detections_restore_trust(lies, truths):
+def test_one_missed_change_is_enough_and_detections_restore_trust(missed, detected):
     kind = KindTrust()
-    for _ in range(truths):
+    for _ in range(detected):
         kind.observe(equal=False, same=False, ignored=False)
     assert kind.trusted
-    for _ in range(lies):
+    for _ in range(missed):
         kind.observe(equal=True, same=False, ignored=False)
     assert kind.lies
-    told = 0
+    detections = 0
     while kind.lies:
         kind.observe(equal=False, same=False, ignored=False)
-        told += 1
-    assert 3 <= told <= 8
+        detections += 1
+    assert 3 <= detections <= 8
 
 
 @given(st.integers(0, 60), st.integers(0, 60))
-def test_restless_means_mostly_spurious_changes(steady, idle):
+def test_restless_means_mostly_spurious_changes(stable, spurious):
     kind = KindTrust()
-    for _ in range(steady):
+    for _ in range(stable):
         kind.observe(equal=True, same=True, ignored=False)
-    for _ in range(idle):
+    for _ in range(spurious):
         kind.observe(equal=False, same=True, ignored=False)
-    if idle < 3:
+    if spurious < 3:
         assert kind.trusted
-    if steady == 0 and idle >= 3:
+    if stable == 0 and spurious >= 3:
         assert kind.restless
 
 

@@ -21,18 +21,18 @@ def poisson(mean_days, days, seed=1):
     return BORN + np.cumsum(gaps)
 
 
-def visited(changed_at, days, *, every_days=1.0, told=False):
+def visited(changed_at, days, *, every_days=1.0, last_modified=False):
     model = PageModel()
     model.update(Observation(BORN, False))
     at = BORN + np.arange(0.0, days, every_days) * DAY_S
-    for observation in sample_visits(changed_at, at).observations(with_last_change=told):
+    for observation in sample_visits(changed_at, at).observations(with_last_change=last_modified):
         model.update(observation)
     return model
 
 
 def test_the_stored_form_is_small_and_equal_for_one_page_and_many():
     assert RECORD_STRUCT.size == RECORD_DTYPE.itemsize <= 200
-    model = visited(poisson(3, 60), 60, told=True)
+    model = visited(poisson(3, 60), 60, last_modified=True)
     record = records_of([model.to_bytes()])[0]
     assert record["version"] == VERSION
     for name in ("visits", "changed_visits", "last_change_at", "exact_changes", "unchanged_s"):
@@ -53,10 +53,10 @@ def test_foreign_bytes_are_refused():
             records_of([wrong])
 
 
-@pytest.mark.parametrize("told", [False, True], ids=["censored", "last-modified"])
+@pytest.mark.parametrize("last_modified", [False, True], ids=["censored", "last-modified"])
 @pytest.mark.parametrize("mean_days", [2.0, 10.0])
-def test_the_rate_is_found(mean_days, told):
-    model = visited(poisson(mean_days, 600), 600, told=told)
+def test_the_rate_is_found(mean_days, last_modified):
+    model = visited(poisson(mean_days, 600), 600, last_modified=last_modified)
     low, high = model.interval(0.99)
     assert low < 1.0 / mean_days < high
     assert low < model.change_rate_per_day < high
@@ -117,8 +117,8 @@ def test_correct_values_restore_trust():
     model.update(Observation(BORN, False))
     for day in range(1, 30):
         at = BORN + day * DAY_S
-        told = at + 9 * DAY_S if day == 1 else at - 3600.0
-        model.update(Observation(at, True, last_change_at=told, interval_s=DAY_S))
+        claimed_at = at + 9 * DAY_S if day == 1 else at - 3600.0
+        model.update(Observation(at, True, last_change_at=claimed_at, interval_s=DAY_S))
     assert model.modified_broken == 1
     assert model.trusts_last_modified
 
@@ -149,26 +149,26 @@ def test_many_visits_do_not_overflow_the_stored_form():
 
 
 def test_explain_gives_plain_and_complete_values():
-    model = visited(poisson(5, 100), 100, told=True)
-    told = model.explain(BORN + 101 * DAY_S)
-    assert json.loads(json.dumps(told, allow_nan=False))["visits"] == 100
-    low, high = told["rate_interval_per_day"]
-    assert low < told["change_rate_per_day"] < high
-    assert sum(told["class_probabilities"].values()) == pytest.approx(1.0)
-    assert told["class_days"] in (3.0, 10.0)
-    assert 0.0 < told["unchanged_probability"] < 1.0
-    assert told["last_modified_trusted"] is True
+    model = visited(poisson(5, 100), 100, last_modified=True)
+    shown = model.explain(BORN + 101 * DAY_S)
+    assert json.loads(json.dumps(shown, allow_nan=False))["visits"] == 100
+    low, high = shown["rate_interval_per_day"]
+    assert low < shown["change_rate_per_day"] < high
+    assert sum(shown["class_probabilities"].values()) == pytest.approx(1.0)
+    assert shown["class_days"] in (3.0, 10.0)
+    assert 0.0 < shown["unchanged_probability"] < 1.0
+    assert shown["last_modified_trusted"] is True
 
 
 def test_a_page_with_few_visits_has_no_dominant_class():
     few, many = visited(np.empty(0), 1), visited(poisson(5, 400), 400)
-    told = few.explain(BORN + 2 * DAY_S)
-    assert told["class_days"] is None
-    assert told["class_interval_days"][0] <= 1.0
-    assert told["class_interval_days"][1] == 365.0
-    told = many.explain(BORN + 401 * DAY_S)
-    assert told["class_days"] is not None
-    assert told["class_interval_days"][0] <= told["class_days"] <= told["class_interval_days"][1]
+    shown = few.explain(BORN + 2 * DAY_S)
+    assert shown["class_days"] is None
+    assert shown["class_interval_days"][0] <= 1.0
+    assert shown["class_interval_days"][1] == 365.0
+    shown = many.explain(BORN + 401 * DAY_S)
+    assert shown["class_days"] is not None
+    assert shown["class_interval_days"][0] <= shown["class_days"] <= shown["class_interval_days"][1]
 
 
 def test_a_page_never_visited_has_its_prior():

@@ -48,20 +48,20 @@ def test_shares_of_a_source_are_learned_from_exact_histories():
 
 
 def test_false_hints_are_detected_by_visits_that_only_compare():
-    honest, liar = Reliability(), Reliability()
+    reliable, unreliable = Reliability(), Reliability()
     for _ in range(60):
-        honest.learn_visit(1, changed=True, expected=0.1)
-        liar.learn_visit(1, changed=False)
-    assert honest.trust > 0.9
-    assert liar.trust < 0.1
+        reliable.learn_visit(1, changed=True, expected=0.1)
+        unreliable.learn_visit(1, changed=False)
+    assert reliable.trust > 0.9
+    assert unreliable.trust < 0.1
 
 
 def test_an_expected_change_confirms_a_hint_less():
-    calm, lively = Reliability(Share(1, 1), Share(1, 1)), Reliability(Share(1, 1), Share(1, 1))
+    slow, fast = Reliability(Share(1, 1), Share(1, 1)), Reliability(Share(1, 1), Share(1, 1))
     for _ in range(20):
-        calm.learn_visit(1, changed=True, expected=0.0)
-        lively.learn_visit(1, changed=True, expected=1.0)
-    assert lively.trust < calm.trust
+        slow.learn_visit(1, changed=True, expected=0.0)
+        fast.learn_visit(1, changed=True, expected=1.0)
+    assert fast.trust < slow.trust
 
 
 def test_changes_without_hints_raise_the_missed_share():
@@ -108,10 +108,10 @@ def test_missed_shares_multiply():
 
 
 def test_a_source_of_false_hints_is_ignored():
-    lying = Reliability()
-    lying.learn_exact(MatchCounts(real=0, false=100, reported=0, missed=10))
-    assert 0.0 < lying.trust < TRUST_LEAST
-    assert (lying.effective_trust, lying.effective_missed_share) == (0.0, 1.0)
-    lying.learn_exact(MatchCounts(real=10, false=0, reported=10, missed=0))
-    assert lying.effective_trust == lying.trust
-    assert lying.effective_missed_share == lying.missed_share < 1.0
+    false_source = Reliability()
+    false_source.learn_exact(MatchCounts(real=0, false=100, reported=0, missed=10))
+    assert 0.0 < false_source.trust < TRUST_LEAST
+    assert (false_source.effective_trust, false_source.effective_missed_share) == (0.0, 1.0)
+    false_source.learn_exact(MatchCounts(real=10, false=0, reported=10, missed=0))
+    assert false_source.effective_trust == false_source.trust
+    assert false_source.effective_missed_share == false_source.missed_share < 1.0

@@ -96,9 +96,9 @@ def test_a_stack_gives_the_same_as_its_pages():
 def test_an_open_gap_moves_mass_beyond_it():
     gaps = [100.0] * 10 + [1e5] * 10
     without = fit(gaps)
-    beside = fit(gaps, open_gaps=[5e4] * 10)
-    assert float(beside.survival(5e4)) > float(without.survival(5e4)) + 0.1
-    assert beside.mass.sum() == pytest.approx(1.0)
+    with_open = fit(gaps, open_gaps=[5e4] * 10)
+    assert float(with_open.survival(5e4)) > float(without.survival(5e4)) + 0.1
+    assert with_open.mass.sum() == pytest.approx(1.0)
 
 
 def test_censored_gaps_are_estimated_without_bias():

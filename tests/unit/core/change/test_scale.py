@@ -16,7 +16,7 @@ DATA = Path(__file__).parents[3] / "data" / "histories"
 START_2007 = 1_167_609_600.0
 
 
-def drawn(kind, *, days=3000, pages=40, seed=2):
+def simulated_histories(kind, *, days=3000, pages=40, seed=2):
     rng = np.random.default_rng(seed)
     times = {}
     for page in range(pages):
@@ -30,8 +30,8 @@ def drawn(kind, *, days=3000, pages=40, seed=2):
 
 
 def log_score(changed, unchanged_probability):
-    kept = np.clip(unchanged_probability, 1e-4, 1 - 1e-4)
-    return float(-np.mean(np.where(changed, np.log(1 - kept), np.log(kept))))
+    clipped = np.clip(unchanged_probability, 1e-4, 1 - 1e-4)
+    return float(-np.mean(np.where(changed, np.log(1 - clipped), np.log(clipped))))
 
 
 def scores(histories, at, horizon_s):
@@ -41,13 +41,13 @@ def scores(histories, at, horizon_s):
     seen = records["visits"] > 0
     fitted = refit(records)
     changed = (histories.changes_in(at, at + horizon_s) > 0)[seen]
-    aged = fit_scale(past.changed_at, past.offsets, at=at).unchanged(records, at + horizon_s)
+    age_aware = fit_scale(past.changed_at, past.offsets, at=at).unchanged(records, at + horizon_s)
     poisson = np.exp(-fitted.rate_per_day * horizon_s / DAY_S)
-    return log_score(changed, aged[seen]), log_score(changed, poisson[seen])
+    return log_score(changed, age_aware[seen]), log_score(changed, poisson[seen])
 
 
 def test_the_mean_interval_of_poisson_pages_is_recovered():
-    histories, at = drawn("poisson")
+    histories, at = simulated_histories("poisson")
     model = fit_scale(histories.changed_at, histories.offsets, at=at)
     records = from_histories(histories.changed_at, histories.offsets, at=at)
     true_s = at / np.maximum(histories.counts, 1)
@@ -55,7 +55,7 @@ def test_the_mean_interval_of_poisson_pages_is_recovered():
 
 
 def test_bursts_are_followed_by_silence():
-    histories, at = drawn("bursty")
+    histories, at = simulated_histories("bursty")
     model = fit_scale(histories.changed_at, histories.offsets, at=at)
     just_changed = float(model.shape.residual_mean(0.0))
     long_silent = float(model.shape.residual_mean(float(model.shape.mean())))
@@ -68,8 +68,8 @@ def test_real_articles_are_predicted_better_than_by_a_constant_rate(horizon_days
     pairs = [
         scores(wiki, START_2007 + days * DAY_S, horizon_days * DAY_S) for days in range(0, 364, 28)
     ]
-    aged, poisson = np.mean(pairs, axis=0)
-    assert aged < poisson
+    age_aware, poisson = np.mean(pairs, axis=0)
+    assert age_aware < poisson
 
 
 def test_without_history_there_is_a_default():
@@ -80,7 +80,7 @@ def test_without_history_there_is_a_default():
 
 
 def test_the_model_survives_storage():
-    histories, at = drawn("poisson", pages=3)
+    histories, at = simulated_histories("poisson", pages=3)
     model = fit_scale(histories.changed_at, histories.offsets, at=at)
     records = from_histories(histories.changed_at, histories.offsets, at=at)
     again = ScaleModel.from_dict(model.as_dict())

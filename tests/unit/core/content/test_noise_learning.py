@@ -1,4 +1,4 @@
-"""Real edits are told from noise on every page."""
+"""Real edits are distinguished from noise on every page."""
 
 import itertools
 import random
@@ -62,31 +62,31 @@ def blocks(*bodies: str):
     return [read_blocks(f"<html><body>{body}".encode()) for body in bodies]
 
 
-STEADY = "<p>A steady paragraph about rivers and their long banks in 1999.</p>"
+STABLE = "<p>A steady paragraph about rivers and their long banks in 1999.</p>"
 
 
 def test_a_pair_confirms_at_once_and_masks_numbers_only():
     old, new, edit = blocks(
-        STEADY + "<p>Viewed 10 times</p>",
-        STEADY + "<p>Viewed 11 times</p>",
-        STEADY.replace("1999", "1998") + "<p>Viewed 12 times</p>",
+        STABLE + "<p>Viewed 10 times</p>",
+        STABLE + "<p>Viewed 11 times</p>",
+        STABLE.replace("1999", "1998") + "<p>Viewed 12 times</p>",
     )
     rules = ReadingPair.of(old, new).learn(VolatileRules(), pair=True)
     assert difference_of(old, new, rules) == 0
     assert difference_of(old, edit, rules) > 0
-    assert difference_of(old, blocks(STEADY + "<p>Seen 11 times</p>")[0], rules) > 0
+    assert difference_of(old, blocks(STABLE + "<p>Seen 11 times</p>")[0], rules) > 0
 
 
 def test_visits_confirm_only_what_differs_every_time():
     rules = VolatileRules()
-    readings = blocks(*(f"{STEADY}<p>Viewed {n} times</p>" for n in range(6)))
+    readings = blocks(*(f"{STABLE}<p>Viewed {n} times</p>" for n in range(6)))
     for number, (old, new) in enumerate(itertools.pairwise(readings), start=1):
         rules = ReadingPair.of(old, new).learn(rules)
         assert (difference_of(old, new, rules) == 0) == (number >= 4)
 
 
 def test_a_rule_that_stops_differing_is_dropped():
-    old, new, edit = blocks(*(f"{STEADY}<p>Viewed {n} times</p>" for n in range(3)))
+    old, new, edit = blocks(*(f"{STABLE}<p>Viewed {n} times</p>" for n in range(3)))
     rules = ReadingPair.of(old, new).learn(VolatileRules(), pair=True)
     for _ in range(8):
         rules = ReadingPair.of(new, new).learn(rules)
@@ -95,10 +95,10 @@ def test_a_rule_that_stops_differing_is_dropped():
 
 def test_an_advertisement_without_container_is_a_slot():
     first, second, third, inserted = blocks(
-        f"{STEADY}<p>Buy shoes</p><p>End of it</p>",
-        f"{STEADY}<p>Eat cake</p><p>End of it</p>",
-        f"{STEADY}<p>Fly away</p><p>End of it</p>",
-        f"{STEADY}<p>News today</p><p>Fly away</p><p>End of it</p>",
+        f"{STABLE}<p>Buy shoes</p><p>End of it</p>",
+        f"{STABLE}<p>Eat cake</p><p>End of it</p>",
+        f"{STABLE}<p>Fly away</p><p>End of it</p>",
+        f"{STABLE}<p>News today</p><p>Fly away</p><p>End of it</p>",
     )
     rules = ReadingPair.of(first, second).learn(VolatileRules(), pair=True)
     assert difference_of(second, third, rules) == 0
@@ -120,7 +120,7 @@ def test_edited_scores_are_not_a_template():
         score = [rng.randint(0, 9), rng.randint(0, 9)]
         edited = score if rng.random() > 0.3 else [score[0] + 10, score[1]]
         body = "{}<p>The score is {}</p><p>And {} again</p>"
-        old, new = blocks(body.format(STEADY, score, 1), body.format(STEADY, edited, 1))
+        old, new = blocks(body.format(STABLE, score, 1), body.format(STABLE, edited, 1))
         if number > 20 and edited != score:
             assert difference_of(old, new, host) > 0
         host = ReadingPair.of(old, new).learn_host(host, page_key=number % 20)
@@ -128,8 +128,8 @@ def test_edited_scores_are_not_a_template():
 
 def test_rules_survive_storage_and_joining():
     old, new = blocks(
-        f"{STEADY}<div class=ad>x y</div><p>Viewed 1 time</p>",
-        f"{STEADY}<div class=ad>z</div><p>Viewed 2 times</p>",
+        f"{STABLE}<div class=ad>x y</div><p>Viewed 1 time</p>",
+        f"{STABLE}<div class=ad>z</div><p>Viewed 2 times</p>",
     )
     rules = ReadingPair.of(old, new).learn(VolatileRules(), pair=True)
     assert VolatileRules.from_bytes(rules.to_bytes()) == rules
