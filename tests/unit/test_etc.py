@@ -62,7 +62,7 @@ def test_config_file_is_what_init_writes():
     assert ETC.read_text() == template()
 
 
-def test_config_file_holds_with_every_default_uncommented():
+def test_config_file_is_valid_with_every_default_uncommented():
     text = re.sub(r"^#(?=\w+ = (?!unset$)|\[\[)", "", ETC.read_text(), flags=re.MULTILINE)
     parsed = tomllib.loads(text)
     site = parsed.pop("site")[0]
@@ -80,7 +80,7 @@ def test_keys_with_a_quantity_carry_their_unit():
 
 
 @pytest.mark.parametrize("path", sorted((ROOT / "etc" / "examples").glob("*.toml")), ids=str)
-def test_examples_hold_without_a_warning(path):
+def test_examples_are_valid_without_a_warning(path):
     assert load(path).warnings == ()
 
 

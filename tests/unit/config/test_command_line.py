@@ -15,14 +15,14 @@ def test_defaults_are_polite():
     assert site.allow_private_hosts == ()
 
 
-def test_typed_private_addresses_are_allowed_for_themselves_alone():
+def test_a_typed_private_address_allows_only_itself():
     urls = ["http://127.0.0.1:8080/", "http://[::1]/", "http://0x7f.2/", "http://localhost/"]
     site = from_command_line(urls, delay_s=0.0).sites[0]
     assert site.allow_private_hosts == ("127.0.0.1", "::1", "127.0.0.2", "localhost")
     assert not site.allow_private
 
 
-def test_names_fit_and_repeat():
+def test_site_names_are_valid_and_stable():
     assert from_command_line(["http://[::1]/"]).sites[0].name == "1"
     urls = ["https://" + "a" * 60 + ".example.org/"]
     assert len(from_command_line(urls, contact="a@b.org").sites[0].name) == 64
@@ -39,13 +39,13 @@ def test_names_fit_and_repeat():
         ({"contact": "a@b.org", "max_pages": 0}, "--max-pages 0"),
     ],
 )
-def test_bad_arguments_are_named_as_options(keys, part):
+def test_errors_name_the_command_line_option(keys, part):
     with pytest.raises(ConfigError) as caught:
         from_command_line(["https://a.example/"], **keys)
     assert part in str(caught.value)
 
 
-def test_bad_urls():
+def test_invalid_urls_are_refused():
     with pytest.raises(InvalidUrlError):
         from_command_line(["example.org"])
     with pytest.raises(CrawldError):

@@ -18,7 +18,7 @@ def config(politeness=None, **site):
     return Config.model_validate({"politeness": politeness or {}, "site": [site]})
 
 
-def test_defaults_are_those_of_the_rooms_below():
+def test_defaults_match_those_of_core_and_net():
     assert derive.trap_limits(Config()) == TrapLimits()
     assert derive.delay_rules(Config(), config().sites[0], WINTER) == DelayRules()
     limits = Config().fetch.model_dump(exclude={"http2"})
@@ -46,14 +46,14 @@ def test_content_types():
     assert [derive.wants_content_type(site, each) for each in kept] == [True, True, False, False]
 
 
-def test_private_addresses_site_by_site_and_host_by_host():
+def test_private_addresses_are_allowed_per_site_and_per_host():
     assert derive.allows_private(config(allow_private=True).sites[0], "any.example")
     one = config(allow_private_hosts=["[::1]"]).sites[0]
     assert derive.allows_private(one, "::1")
     assert not derive.allows_private(one, "127.0.0.1")
 
 
-def test_delay_rules_of_a_site_come_first():
+def test_a_site_overrides_delay_rules():
     both = config(
         {"host_delay_s": 9.0, "quiet_hours": ["01:00-02:00"], "respect_crawl_delay": False},
         host_delay_s=3.0,

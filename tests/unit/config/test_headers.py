@@ -24,7 +24,7 @@ def test_headers_and_password(tmp_path):
     assert "3f9a" not in repr(headers)
 
 
-def test_others_may_not_read_it(tmp_path):
+def test_a_file_readable_by_others_gives_a_warning(tmp_path):
     assert "chmod 600" in read_headers(write(tmp_path, b"A: b\n", 0o640)).warnings[0]
 
 
@@ -43,7 +43,7 @@ def test_others_may_not_read_it(tmp_path):
         (b"A: b\n" * 20_000, "at most"),
     ],
 )
-def test_bad_lines_are_named_without_their_value(tmp_path, content, part):
+def test_errors_name_the_line_without_its_value(tmp_path, content, part):
     with pytest.raises(ConfigError) as caught:
         read_headers(write(tmp_path, content))
     assert part in str(caught.value)

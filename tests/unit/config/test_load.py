@@ -107,7 +107,7 @@ def test_each_mistake_is_named_with_its_line(write, text, line, parts):
         assert part in message
 
 
-def test_all_mistakes_at_once_in_order_of_lines(write):
+def test_all_mistakes_are_reported_in_order_of_lines(write):
     message = refusal(write("[fetch]\ntotal_s = -1\nhttp2 = 0\n[store]\nbatch = 1\n"))
     assert [line.split(": ")[0][-6:] for line in message.splitlines()] == [
         "line 2",
@@ -116,7 +116,7 @@ def test_all_mistakes_at_once_in_order_of_lines(write):
     ]
 
 
-def test_a_thousand_mistakes_do_not_flood(write):
+def test_the_number_of_reported_mistakes_is_limited(write):
     message = refusal(write("[fetch]\n" + "".join(f"key{n} = 1\n" for n in range(1000))))
     assert message.endswith("... and 980 more")
 
@@ -137,7 +137,7 @@ def test_a_thousand_mistakes_do_not_flood(write):
         (b"\x00\x01\x02", "not valid TOML"),
     ],
 )
-def test_files_that_are_no_config(write, content, part):
+def test_files_that_are_not_a_config(write, content, part):
     assert part in refusal(write(content))
 
 
@@ -165,7 +165,7 @@ def test_byte_order_mark_and_windows_line_ends(write):
         ("http://wiki.test/", False),
     ],
 )
-def test_contact_is_a_must_for_public_hosts(write, seed, needed):
+def test_public_hosts_require_a_contact(write, seed, needed):
     text = f"[dns]\nhosts = {{ 'wiki.test' = ['127.0.0.9'] }}\n[[site]]\nname='s'\nseeds=['{seed}']"
     if needed:
         assert 'set [daemon] contact = "you@example.org"' in refusal(write(text))
@@ -173,7 +173,7 @@ def test_contact_is_a_must_for_public_hosts(write, seed, needed):
         load(write(text))
 
 
-def test_contact_is_asked_for_hosts_of_the_last_line_of_a_file(write):
+def test_a_public_host_on_the_last_line_of_a_file_requires_a_contact(write):
     write("http://127.0.0.1/\n" * 20_000 + "https://public.example/\n", "seeds.txt")
     message = refusal(write("[[site]]\nname = 's'\nseeds_file = 'seeds.txt'"))
     assert "public.example is a public host" in message
@@ -187,7 +187,7 @@ def test_one_host_has_one_politeness(write):
     assert "line 6" in message
 
 
-def test_warnings_name_their_place(write):
+def test_warnings_name_their_line(write):
     write("https://a.example/1\nftp://a.example/\n\n# comment\nhttps://a.example/x/2\n", "u.txt")
     text = SITE.replace('/"]', '/", "https://a.example/#top"]')
     path = write(text + "seeds_file = 'u.txt'\nexclude = ['prefix:/x/']\nhost_delay_s = 0.5\n")
@@ -199,7 +199,7 @@ def test_warnings_name_their_place(write):
     assert "0.5 s between requests" in warnings
 
 
-def test_a_file_without_one_usable_seed_is_refused(write):
+def test_a_site_without_a_usable_seed_is_refused(write):
     write("nothing\nuseful\n", "u.txt")
     text = '[[site]]\nname = "s"\nseeds_file = "u.txt"\n'
     assert "no usable seed" in refusal(write(text))

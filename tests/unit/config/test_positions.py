@@ -67,7 +67,7 @@ def test_every_path_has_its_line():
     assert {path: lines[path] for path in expected} == expected
 
 
-def test_unknown_paths_fall_back_to_what_is_around_them():
+def test_unknown_paths_fall_back_to_the_table_around_them():
     lines = key_lines("[a]\nb = 1\n")
     assert nearest_line(lines, ("a", "missing", 3)) == 1
     assert nearest_line(lines, ("c",)) is None
@@ -81,7 +81,7 @@ VALUES = st.recursive(
 
 
 @given(st.dictionaries(st.text(alphabet='ab."]#= ', min_size=1, max_size=4), VALUES, max_size=5))
-def test_any_table_has_one_line_a_key(table):
+def test_every_key_of_any_table_has_a_line(table):
     text = "".join(f"{to_toml(key)} = {to_toml(value)}\n" for key, value in table.items())
     lines = key_lines(text)
     assert set(lines) == set(paths(tomllib.loads(text)))

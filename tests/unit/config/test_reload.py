@@ -11,12 +11,12 @@ def config(sites=(), **tables):
     )
 
 
-def test_nothing_changed():
+def test_equal_configs_have_no_changes():
     assert runtime_changes(config([("a", {})]), config([("a", {})])) == []
     assert restart_needed(config([("a", {})]), config([("a", {})])) == []
 
 
-def test_each_change_is_of_one_kind():
+def test_each_change_needs_a_restart_or_not():
     old = config([("a", {}), ("gone", {})], daemon={"log_level": "info"})
     new = config(
         [("a", {"max_depth": 2}), ("b", {})],

@@ -27,14 +27,14 @@ from crawld.errors import ConfigError, InvalidUrlError
         ("Talk:Main Page", "Talk:Main_Page"),
     ],
 )
-def test_titles_as_mediawiki_writes_them(title, path):
+def test_titles_are_encoded_as_mediawiki_does(title, path):
     assert title_path(title) == path
 
 
 @pytest.mark.parametrize(
     "title", ["", " _ ", "a#b", "a|b", "a[1]", "..", "a/../b", "x" * 256, "\t\0"]
 )
-def test_titles_no_wiki_can_have(title):
+def test_invalid_titles_are_refused(title):
     with pytest.raises(InvalidUrlError):
         title_path(title)
 

@@ -19,18 +19,18 @@ NO_UNICAST = "224.0.0.1 239.255.255.255 255.255.255.255 ff02::1 ff0e::1"
 
 
 @pytest.mark.parametrize("address", PUBLIC.split())
-def test_public_addresses_may_be_dialled(address):
+def test_public_addresses_may_be_dialed(address):
     assert refusal(address) is None
 
 
 @pytest.mark.parametrize("address", PRIVATE.split())
-def test_other_addresses_need_permission(address):
+def test_private_addresses_need_permission(address):
     assert "not a public address" in refusal(address)
     assert refusal(address, allow_private=True) is None
 
 
 @pytest.mark.parametrize("address", NO_UNICAST.split())
-def test_multicast_is_never_dialled(address):
+def test_multicast_is_never_dialed(address):
     assert refusal(address, allow_private=True) is not None
 
 
@@ -60,14 +60,14 @@ def test_literal_address_reads_every_numeric_form(host, address):
 
 
 @given(st.ip_addresses(v=4))
-def test_a_mapped_address_is_judged_as_what_it_maps(address):
+def test_a_mapped_address_is_judged_by_its_ipv4_address(address):
     mapped = refusal(f"::ffff:{address}") is None
     translated = refusal(f"64:ff9b::{int(address) >> 16:x}:{int(address) & 0xFFFF:x}") is None
     assert mapped == translated == (refusal(str(address)) is None)
 
 
 @given(st.ip_addresses(v=6))
-def test_only_global_unicast_and_translations_pass(address):
+def test_only_global_unicast_and_nat64_are_permitted(address):
     first = int(address) >> 125
     if refusal(str(address)) is None:
         assert first == 1 or str(address).startswith(("64:ff9b::", "::ffff:"))

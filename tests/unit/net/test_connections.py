@@ -23,7 +23,7 @@ async def fetched(fetcher, request):
     return result
 
 
-async def test_a_connection_serves_one_origin_again_and_again(serve, fetcher):
+async def test_a_connection_is_reused_for_its_origin(serve, fetcher):
     site = await serve(answering(*[OK] * 5))
     for _ in range(3):
         await fetched(fetcher, ask(site))
@@ -35,7 +35,7 @@ async def test_a_connection_serves_one_origin_again_and_again(serve, fetcher):
     assert (statistics.active, statistics.idle) == (0, 2)
 
 
-async def test_fetches_at_once_have_a_connection_each_and_one_stays(serve, fetcher):
+async def test_concurrent_fetches_use_separate_connections_and_one_is_kept(serve, fetcher):
     site = await serve(answering(*[OK] * 5))
     async with trio.open_nursery() as nursery:
         for _ in range(3):
@@ -47,7 +47,7 @@ async def test_fetches_at_once_have_a_connection_each_and_one_stays(serve, fetch
 @pytest.mark.parametrize(
     "answer", [OK, b"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 5\r\n\r\nhello"]
 )
-async def test_a_connection_is_closed_on_either_side_s_wish(serve, fetcher, answer):
+async def test_a_connection_is_closed_if_either_side_asks(serve, fetcher, answer):
     site = await serve(answering(answer, answer))
     for _ in range(2):
         await fetched(fetcher, ask(site, keep_alive=answer is not OK))
@@ -56,7 +56,7 @@ async def test_a_connection_is_closed_on_either_side_s_wish(serve, fetcher, answ
     assert (b"Connection: close" in site.requests[0]) == (answer is OK)
 
 
-async def test_a_stale_connection_is_found_before_a_request_is_sent(serve, fetcher):
+async def test_a_closed_connection_is_detected_before_a_request_is_sent(serve, fetcher):
     closed = trio.Event()
 
     async def handle(peer):
@@ -89,7 +89,7 @@ async def test_a_request_is_never_sent_twice(serve, fetcher):
     assert len((await fetched(fetcher, ask(site))).body) == 5
 
 
-async def test_bytes_beyond_the_stated_length_never_become_the_next_answer(serve, fetcher):
+async def test_bytes_beyond_content_length_do_not_become_the_next_response(serve, fetcher):
     poison = b"HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\npoison"
     site = await serve(answering(OK + poison, OK))
     assert (await fetched(fetcher, ask(site, "/a"))).body == b"hello"
@@ -97,7 +97,7 @@ async def test_bytes_beyond_the_stated_length_never_become_the_next_answer(serve
     assert site.connections == 2
 
 
-async def test_a_connection_with_permission_is_not_lent_to_a_request_without(serve, fetcher):
+async def test_a_private_connection_is_not_used_without_permission(serve, fetcher):
     site = await serve(answering(OK, OK))
     await fetched(fetcher, ask(site))
     got = await fetcher.fetch(ask(site, allow_private=False))
@@ -107,7 +107,7 @@ async def test_a_connection_with_permission_is_not_lent_to_a_request_without(ser
     assert site.connections == 1
 
 
-async def test_the_one_idle_longest_makes_room(serve, client_tls):
+async def test_the_connection_idle_longest_is_evicted(serve, client_tls):
     site = await serve(answering(*[OK] * 5))
     hosts = [f"h{number}.test" for number in range(6)]
     fetcher = Fetcher(
@@ -128,7 +128,7 @@ async def test_the_one_idle_longest_makes_room(serve, client_tls):
     assert fetcher.statistics().idle == 0
 
 
-async def test_no_more_than_the_allowed_connections_are_open_at_once(serve, client_tls):
+async def test_open_connections_never_exceed_the_limit(serve, client_tls):
     at_once = 0
     most = 0
 
@@ -171,7 +171,7 @@ async def test_idle_connections_expire(serve, fetcher, mock_clock):
 @pytest.mark.parametrize(
     "host", ["127.0.0.1", "2130706433", "0x7f000001", "0x7f.1", "017700000001", "localhost.test"]
 )
-async def test_no_spelling_of_loopback_is_connected_to(serve, client_tls, host):
+async def test_no_spelling_of_loopback_is_dialed(serve, client_tls, host):
     site = await serve(answering(OK))
     resolver = FixedResolver({"localhost.test": ["127.0.0.1", "::1", "::ffff:127.0.0.1"]})
     fetcher = Fetcher(user_agent="crawld", resolver=resolver, ssl_context=client_tls)
@@ -186,7 +186,7 @@ async def test_ports_of_other_services_are_refused(fetcher, port):
     assert got.failure is Failure.ADDRESS_REFUSED
 
 
-async def test_a_name_that_turns_private_between_lookups_gains_nothing(serve, client_tls):
+async def test_a_name_that_resolves_to_private_later_gains_nothing(serve, client_tls):
     site = await serve(answering(OK))
 
     class Rebinding:
@@ -217,7 +217,7 @@ async def test_the_next_address_is_tried(serve, client_tls):
     await fetcher.aclose()
 
 
-async def test_private_addresses_beside_a_public_one_are_left_out(serve, client_tls):
+async def test_private_addresses_beside_a_public_one_are_skipped(serve, client_tls):
     site = await serve(answering(OK))
     resolver = FixedResolver({"site.test": ["127.0.0.1", "3ffe::1", "10.0.0.1"]})
     fetcher = Fetcher(user_agent="crawld", resolver=resolver, ssl_context=client_tls)

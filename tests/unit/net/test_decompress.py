@@ -42,17 +42,17 @@ def decode(coding, sent, *, chunk_bytes=65536, limit=64 * MIB):
 
 @pytest.mark.parametrize("coding", CODINGS)
 @given(data=st.binary(max_size=3000), chunk_bytes=st.integers(1, 200))
-def test_decoding_inverts_the_coding_however_it_is_cut(coding, data, chunk_bytes):
+def test_decoding_inverts_the_coding_at_any_chunk_size(coding, data, chunk_bytes):
     assert decode(coding, CODINGS[coding](data), chunk_bytes=chunk_bytes) == data
 
 
 @given(data=st.binary(max_size=3000), chunk_bytes=st.integers(1, 200))
-def test_deflate_without_its_wrapper_is_read_as_well(data, chunk_bytes):
+def test_raw_deflate_is_read(data, chunk_bytes):
     assert decode("deflate", raw_deflate(data), chunk_bytes=chunk_bytes) == data
 
 
 @given(st.lists(st.binary(max_size=500), min_size=1, max_size=4), st.integers(1, 50))
-def test_members_and_frames_follow_each_other(parts, chunk_bytes):
+def test_all_members_and_frames_are_read(parts, chunk_bytes):
     for coding, compress in (("gzip", gzip.compress), ("zstd", CODINGS["zstd"])):
         sent = b"".join(compress(part) for part in parts)
         assert decode(coding, sent, chunk_bytes=chunk_bytes) == b"".join(parts)
@@ -79,19 +79,19 @@ def test_padding_after_the_last_member_is_ignored(padding, chunk_bytes):
         ("zstd", CODINGS["zstd"](b"page" * 99)[:-3], Failure.TRUNCATED),
     ],
 )
-def test_what_cannot_be_decoded_is_a_fault(coding, sent, failure):
+def test_undecodable_bodies_raise(coding, sent, failure):
     with pytest.raises(FetchError) as caught:
         decode(coding, sent)
     assert caught.value.failure is failure
 
 
 @pytest.mark.parametrize("coding", CODINGS)
-def test_no_bytes_are_no_body(coding):
+def test_an_empty_body_decodes_to_nothing(coding):
     assert decode(coding, b"") == b""
 
 
 @pytest.mark.parametrize("coding", CODINGS)
-def test_the_bound_is_exact(coding):
+def test_the_limit_is_exact(coding):
     sent = CODINGS[coding](b"a" * 5000)
     assert len(decode(coding, sent, limit=5000)) == 5000
     with pytest.raises(FetchError) as caught:
@@ -121,7 +121,7 @@ def zstd_bomb():
     ],
     ids=["gzip", "deflate", "zstd", "gzip twice"],
 )
-def test_a_bomb_stops_at_the_bound(coding, make_bomb):
+def test_a_bomb_stops_at_the_limit(coding, make_bomb):
     bomb = make_bomb()
     limit = 2 * MIB
     decoder = Decoder(coding, limit)

@@ -32,7 +32,7 @@ async def failure_of(fetcher, request):
     return result
 
 
-async def test_an_answer_comes_back_as_it_was_sent(serve, fetcher):
+async def test_a_response_is_returned_as_sent(serve, fetcher):
     answer = (
         b'HTTP/1.1 203 Quite So\r\nX-Twice: a\r\nETag: "\xe9"\r\nx-twice: b\r\n'
         b"Content-Length: 5\r\n\r\nhello"
@@ -51,7 +51,7 @@ async def test_an_answer_comes_back_as_it_was_sent(serve, fetcher):
     assert got.duration_s >= got.answered_at - got.sent_at
 
 
-async def test_a_request_says_who_asks_and_adds_what_is_given(serve, fetcher):
+async def test_a_request_has_the_user_agent_and_given_headers(serve, fetcher):
     site = await serve(answering(OK))
     given = (("If-None-Match", '"\xe9"'), ("accept", "text/plain"), ("X-Name", "Ā"))
     await fetcher.fetch(ask(site, "/x?y=1", headers=given))
@@ -67,7 +67,7 @@ async def test_a_request_says_who_asks_and_adds_what_is_given(serve, fetcher):
 
 
 @pytest.mark.parametrize("status", [b"301 Moved", b"302 Found", b"308 Permanent"])
-async def test_a_redirect_is_an_answer_like_others(serve, fetcher, status):
+async def test_redirects_are_not_followed(serve, fetcher, status):
     site = await serve(answering(with_body(b"", b"Location: http://10.0.0.1/", status=status)))
     got = await fetcher.fetch(ask(site))
     assert got.status == int(status[:3])
@@ -112,7 +112,7 @@ async def test_bodies_are_decoded(serve, fetcher, coding, sent):
         (b"HTTP/1.1 204 No Content\r\n\r\n", b""),
     ],
 )
-async def test_every_framing_is_read(serve, fetcher, answer, body):
+async def test_all_framings_are_read(serve, fetcher, answer, body):
     site = await serve(answering(answer))
     got = await fetcher.fetch(ask(site, limits=SHORT))
     assert isinstance(got, FetchResponse), got
@@ -154,7 +154,7 @@ async def test_every_framing_is_read(serve, fetcher, answer, body):
         ),
     ],
 )
-async def test_a_broken_answer_is_a_value(serve, fetcher, answer, failure, status):
+async def test_a_broken_response_is_a_failure_value(serve, fetcher, answer, failure, status):
     site = await serve(answering(answer))
     got = await failure_of(fetcher, ask(site, limits=SHORT))
     assert (got.failure, got.status) == (failure, status)
@@ -165,7 +165,7 @@ async def test_a_broken_answer_is_a_value(serve, fetcher, answer, failure, statu
     assert fetcher.statistics().idle == 0
 
 
-async def test_a_reset_in_the_header_and_in_the_body(serve, fetcher):
+async def test_a_reset_in_the_header_or_the_body(serve, fetcher):
     async def handle(peer):
         if b"/body" in await peer.request():
             await peer.send(b"HTTP/1.1 200 OK\r\nContent-Length: 50\r\n\r\nhello")
@@ -176,7 +176,7 @@ async def test_a_reset_in_the_header_and_in_the_body(serve, fetcher):
     assert (await failure_of(fetcher, ask(site, "/body"))).failure is Failure.TRUNCATED
 
 
-async def test_nobody_listens(fetcher):
+async def test_a_refused_connection(fetcher):
     with trio.socket.socket() as unused:
         await unused.bind(("127.0.0.1", 0))
         url = f"http://site.test:{unused.getsockname()[1]}/"
@@ -187,7 +187,7 @@ async def test_nobody_listens(fetcher):
     assert not got.local_fault
 
 
-async def test_silence_before_the_header_and_inside_the_body(serve, fetcher):
+async def test_timeouts_before_the_header_and_inside_the_body(serve, fetcher):
     async def handle(peer):
         if b"/body" in await peer.request():
             await peer.send(b"HTTP/1.1 200 OK\r\nContent-Length: 50\r\n\r\nhello")
@@ -203,7 +203,7 @@ async def test_silence_before_the_header_and_inside_the_body(serve, fetcher):
 
 
 @pytest.mark.parametrize("head", [b"HTTP/1.1 200 OK\r\n\r\n", b"HTTP/1.1 200 OK\r\nX-Slow: "])
-async def test_a_drip_ends_with_the_total_time(serve, fetcher, head):
+async def test_a_slow_trickle_ends_at_the_total_time(serve, fetcher, head):
     async def handle(peer):
         await peer.request()
         await peer.send(head)
@@ -218,7 +218,7 @@ async def test_a_drip_ends_with_the_total_time(serve, fetcher, head):
     assert "not complete" in got.detail
 
 
-async def test_a_header_flood_is_bounded(serve, fetcher):
+async def test_a_header_without_end_is_limited(serve, fetcher):
     async def handle(peer):
         await peer.request()
         await peer.send(b"HTTP/1.1 200 OK\r\n")
@@ -236,7 +236,7 @@ async def test_a_header_flood_is_bounded(serve, fetcher):
     "flood",
     [b"HTTP/1.1 103 Early\r\n\r\n", b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"],
 )
-async def test_floods_that_carry_no_body_end_as_well(serve, fetcher, flood):
+async def test_floods_without_a_body_are_limited(serve, fetcher, flood):
     async def handle(peer):
         await peer.request()
         await peer.send(flood)
@@ -269,7 +269,7 @@ async def test_an_endless_body_is_not_read_beyond_its_limit(serve, fetcher):
     assert sent < 12 * MIB
 
 
-async def test_a_stated_length_beyond_the_limit_is_not_read_at_all(serve, fetcher):
+async def test_a_content_length_beyond_the_limit_is_not_read(serve, fetcher):
     answer = b"HTTP/1.1 200 OK\r\nContent-Length: 10000000000\r\n\r\n"
     site = await serve(answering(answer))
     got = await failure_of(fetcher, ask(site))
@@ -285,7 +285,7 @@ async def test_a_bomb_stops_at_the_limit(serve, fetcher):
     assert "decompression" in got.detail
 
 
-async def test_a_cut_answer_holds_exactly_what_fits(serve, fetcher):
+async def test_a_cut_body_has_exactly_the_limit(serve, fetcher):
     long = gzip.compress(b"0123456789" * MIB)
     site = await serve(answering(with_body(long, b"Content-Encoding: gzip")))
     limits = FetchLimits(max_body_bytes=12_345)
@@ -296,7 +296,7 @@ async def test_a_cut_answer_holds_exactly_what_fits(serve, fetcher):
     assert fetcher.statistics().idle == 0
 
 
-async def test_the_first_look_sees_decoded_bytes_and_can_refuse(serve, fetcher):
+async def test_accept_sees_decoded_bytes_and_can_refuse(serve, fetcher):
     looks = []
 
     def accept(status, headers, prefix):
@@ -326,7 +326,7 @@ async def test_a_refused_download_ends_at_once(serve, fetcher):
     assert (await failure_of(fetcher, request)).failure is Failure.WRONG_TYPE
 
 
-async def test_a_broken_request_header_reaches_no_wire(serve, fetcher):
+async def test_an_invalid_request_header_is_not_sent(serve, fetcher):
     site = await serve(answering(OK))
     got = await failure_of(fetcher, ask(site, headers=(("X-A", "b\r\nX-Evil: c"),)))
     assert (got.failure, got.sent_at) == (Failure.PROTOCOL, None)
@@ -334,12 +334,12 @@ async def test_a_broken_request_header_reaches_no_wire(serve, fetcher):
 
 
 @pytest.mark.parametrize("url", ["ftp://site.test/", "no url", "http://", "mailto:a@b.c"])
-async def test_what_is_no_web_url_is_refused(fetcher, url):
+async def test_other_schemes_are_refused(fetcher, url):
     got = await failure_of(fetcher, FetchRequest(url=url, allow_private=True))
     assert (got.failure, got.sent_at) == (Failure.ADDRESS_REFUSED, None)
 
 
-async def test_cancellation_passes_and_closes_the_connection(serve, fetcher):
+async def test_cancellation_propagates_and_closes_the_connection(serve, fetcher):
     closed = trio.Event()
 
     async def handle(peer):
@@ -359,7 +359,7 @@ async def test_cancellation_passes_and_closes_the_connection(serve, fetcher):
 @pytest.mark.parametrize(
     ("kind", "local"), [("nxdomain", False), ("temporary", True), ("timeout", True)]
 )
-async def test_a_name_without_address(client_tls, kind, local):
+async def test_a_name_without_an_address(client_tls, kind, local):
     class Broken:
         async def resolve(self, host):
             raise ResolutionError(kind, "so it is")

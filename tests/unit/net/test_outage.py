@@ -31,18 +31,18 @@ def observed(*verdicts, every_s=1.0):
         (["a+", "a-", "a-"], True),
     ],
 )
-def test_an_outage_is_a_share_of_hosts_failing(verdicts, outage):
+def test_an_outage_needs_a_share_of_failing_hosts(verdicts, outage):
     detector, now = observed(*verdicts)
     assert detector.is_outage(now) is outage
 
 
-def test_old_verdicts_do_not_count():
+def test_old_results_do_not_count():
     detector, now = observed("a+", "b+", "c+")
     detector.observe("d", False, now + WINDOW_S + 1)
     assert detector.is_outage(now + WINDOW_S + 1)
 
 
-def test_the_verdict_lapses_for_a_probe_and_is_renewed_by_its_failure():
+def test_an_outage_lapses_for_a_probe_and_is_renewed_by_its_failure():
     detector, now = observed("a-", "b-")
     assert detector.is_outage(now + PROBE_S - 0.1)
     assert not detector.is_outage(now + PROBE_S)
@@ -75,5 +75,5 @@ def failed(failure, *, local=False, status=None):
         (failed(Failure.TLS), True),
     ],
 )
-def test_what_a_fetch_shows_about_the_network(result, evidence):
+def test_network_evidence_of_a_fetch(result, evidence):
     assert network_evidence(result) is evidence

@@ -50,7 +50,7 @@ def through(proxy, url, *, allow_private=True, **fields):
 
 
 @pytest.mark.parametrize("opened", [OPEN, b"HTTP/1.0 200\r\n\r\n", b"HTTP/1.1 204 So\r\n\r\n"])
-async def test_a_tunnel_carries_tls_to_the_host_itself(serve, fetcher, origin, opened):
+async def test_a_tunnel_carries_tls_to_the_host(serve, fetcher, origin, opened):
     proxy = await serve(tunnelling(opened))
     for _ in range(2):
         got = await fetcher.fetch(through(proxy, origin.url("/page", scheme="https")))
@@ -62,7 +62,7 @@ async def test_a_tunnel_carries_tls_to_the_host_itself(serve, fetcher, origin, o
     assert [each.split(b"\r\n")[0] for each in origin.requests] == [b"GET /page HTTP/1.1"] * 2
 
 
-async def test_a_name_known_to_the_proxy_alone_is_left_to_it(serve, authority, client_tls):
+async def test_a_name_that_only_the_proxy_resolves_is_left_to_it(serve, authority, client_tls):
     tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     authority.issue_cert("inside.test").configure_cert(tls)
     origin = await serve(answering(OK), tls)
@@ -97,7 +97,7 @@ async def test_a_certificate_is_checked_through_a_tunnel(serve, fetcher, origin)
     ],
     ids=["403", "407", "502", "504", "other protocol", "cut", "endless", "hangs up"],
 )
-async def test_a_proxy_that_opens_no_tunnel(serve, fetcher, origin, answer, said, local):
+async def test_a_proxy_that_refuses_a_tunnel(serve, fetcher, origin, answer, said, local):
     proxy = await serve(answering(answer))
     got = await fetcher.fetch(through(proxy, origin.url("/", scheme="https")))
     assert isinstance(got, FetchFailure)
@@ -106,7 +106,7 @@ async def test_a_proxy_that_opens_no_tunnel(serve, fetcher, origin, answer, said
     assert origin.connections == 0
 
 
-async def test_a_proxy_that_resets_or_says_nothing(serve, fetcher, origin):
+async def test_a_proxy_that_resets_or_does_not_answer(serve, fetcher, origin):
     async def reset(peer):
         await peer.request()
         peer.reset()
@@ -149,7 +149,7 @@ async def test_a_tunnel_cut_off_in_the_handshake_or_in_the_body(serve, fetcher, 
         ("https://public.test:25/", "port 25"),
     ],
 )
-async def test_the_fence_stands_in_front_of_the_proxy(serve, client_tls, target, said):
+async def test_private_targets_are_refused_before_the_proxy(serve, client_tls, target, said):
     proxy = await serve(tunnelling())
     names = {
         **HOSTS,
@@ -165,7 +165,7 @@ async def test_the_fence_stands_in_front_of_the_proxy(serve, client_tls, target,
     assert proxy.connections == 0
 
 
-async def test_a_proxy_that_is_not_there_is_a_fault_of_ours(fetcher):
+async def test_an_unreachable_proxy_is_a_local_fault(fetcher):
     # Bound and not listening: nobody answers, and nobody else can take the port.
     with trio.socket.socket() as bound:
         await bound.bind(("127.0.0.1", 0))

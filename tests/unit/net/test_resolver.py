@@ -45,7 +45,7 @@ async def kind_of_failure(resolver, host):
 
 
 @pytest.mark.parametrize(("ttl_s", "lives_s"), [(60.0, 60.0), (0.0, MIN_TTL_S), (1e6, MAX_TTL_S)])
-async def test_an_answer_lives_for_its_clamped_ttl(mock_clock, ttl_s, lives_s):
+async def test_results_are_cached_for_the_clamped_ttl(mock_clock, ttl_s, lives_s):
     zone = Zone({"a.test": ("192.0.2.1",)}, ttl_s)
     resolver = CachedResolver(zone)
     for _ in range(3):
@@ -62,7 +62,7 @@ async def test_an_answer_lives_for_its_clamped_ttl(mock_clock, ttl_s, lives_s):
     ("names", "kind", "lives_s"),
     [({}, "nxdomain", NXDOMAIN_TTL_S), ({"a.test": "temporary"}, "temporary", FAULT_TTL_S)],
 )
-async def test_failures_are_remembered_for_their_own_time(mock_clock, names, kind, lives_s):
+async def test_failures_are_cached_for_their_own_ttl(mock_clock, names, kind, lives_s):
     zone = Zone(names)
     resolver = CachedResolver(zone)
     assert await kind_of_failure(resolver, "a.test") == kind
@@ -82,7 +82,7 @@ async def test_waiters_of_one_name_share_one_lookup(autojump_clock):
     assert sorted(zone.asked) == ["a.test", "b.test"]
 
 
-async def test_a_cancelled_leader_hands_over(autojump_clock):
+async def test_a_waiter_takes_over_a_cancelled_lookup(autojump_clock):
     zone = Zone({"a.test": ("192.0.2.1",)}, takes_s=1.0)
     resolver = CachedResolver(zone)
     found = []
@@ -102,12 +102,12 @@ async def test_a_cancelled_leader_hands_over(autojump_clock):
     assert len(zone.asked) == 2
 
 
-async def test_a_hung_lookup_ends_in_a_timeout(autojump_clock):
+async def test_a_hung_lookup_times_out(autojump_clock):
     resolver = CachedResolver(Zone({"a.test": ("192.0.2.1",)}, takes_s=1e6), lookup_s=3.0)
     assert await kind_of_failure(resolver, "a.test") == "timeout"
 
 
-async def test_the_table_of_hosts_comes_first_and_literals_need_no_lookup():
+async def test_fixed_hosts_come_first_and_literals_need_no_lookup():
     zone = Zone({})
     resolver = CachedResolver(zone, hosts={"a.test": "127.0.0.9", "b.test": ["::1", "127.0.0.1"]})
     assert await resolver.resolve("a.test") == ("127.0.0.9",)
@@ -116,7 +116,7 @@ async def test_the_table_of_hosts_comes_first_and_literals_need_no_lookup():
     assert zone.asked == []
 
 
-async def test_a_fixed_resolver_knows_nothing_else():
+async def test_a_fixed_resolver_knows_only_its_table():
     assert await kind_of_failure(FixedResolver({"a.test": "127.0.0.1"}), "b.test") == "nxdomain"
 
 
@@ -127,7 +127,7 @@ async def test_the_system_resolver_reads_the_hosts_file():
     assert ttl_s > 0
 
 
-async def test_a_name_that_is_none_does_not_exist():
+async def test_an_invalid_name_does_not_exist():
     assert await kind_of_failure(CachedResolver(), "a" * 64 + ".test") == "nxdomain"
 
 
@@ -146,7 +146,7 @@ def dns_answer(query, address, ttl_s):
     return response.to_wire()
 
 
-async def test_given_name_servers_are_asked_over_udp(nursery):
+async def test_configured_name_servers_are_asked_over_udp(nursery):
     udp = trio.socket.socket(type=trio.socket.SOCK_DGRAM)
     await udp.bind(("127.0.0.1", 0))
 

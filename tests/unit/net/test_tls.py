@@ -29,7 +29,7 @@ def ask(site, host="site.test", **fields):
     return FetchRequest(url=site.url("/", host, "https"), allow_private=True, **fields)
 
 
-async def test_the_name_of_the_url_is_asked_for_and_checked(serve, fetcher, authority):
+async def test_sni_and_certificate_check_use_the_url_host(serve, fetcher, authority):
     tls = server_tls(authority, "site.test")
     names = []
     tls.sni_callback = lambda _socket, name, _context: names.append(name)
@@ -44,7 +44,7 @@ async def test_the_name_of_the_url_is_asked_for_and_checked(serve, fetcher, auth
     assert "wrong.test" in got.detail
 
 
-async def test_the_names_on_the_certificate_come_with_each_answer(serve, fetcher, authority):
+async def test_responses_carry_the_certificate_names(serve, fetcher, authority):
     names = ("site.test", "Second.test", "*.wild.test")
     site = await serve(answering(OK, OK), server_tls(authority, *names))
     for _ in range(2):
@@ -55,7 +55,7 @@ async def test_the_names_on_the_certificate_come_with_each_answer(serve, fetcher
     assert got.certificate == ()
 
 
-def test_a_certificate_of_very_many_names_names_nobody():
+def test_a_certificate_with_too_many_names_is_ignored():
     names = [("DNS", f"n{number}.test") for number in range(MAX_NAMES + 1)]
     assert len(certificate_names({"subjectAltName": names[:-1]})) == MAX_NAMES
     assert certificate_names({"subjectAltName": names}) == ()
@@ -79,7 +79,7 @@ async def test_an_unknown_authority(serve, authority):
     assert "certificate" in got.detail
 
 
-async def test_a_server_that_speaks_no_tls(serve, fetcher):
+async def test_a_server_without_tls(serve, fetcher):
     async def handle(peer):
         await peer.stream.receive_some(100)
         await peer.send(OK)
@@ -90,7 +90,7 @@ async def test_a_server_that_speaks_no_tls(serve, fetcher):
     assert got.detail
 
 
-async def test_a_handshake_cut_off_or_never_answered(serve, fetcher):
+async def test_a_handshake_that_is_cut_off_or_not_answered(serve, fetcher):
     async def cut(peer):
         await peer.stream.receive_some(100)
 
@@ -145,7 +145,7 @@ async def h2_origin(nursery, authority, tmp_path):
 
 
 @pytest.mark.parametrize(("http2", "version"), [(True, "HTTP/2"), (False, "HTTP/1.1")])
-async def test_http2_where_it_is_wanted(h2_origin, client_tls, http2, version):
+async def test_http2_is_used_only_if_enabled(h2_origin, client_tls, http2, version):
     fetcher = Fetcher(
         user_agent="crawld", resolver=FixedResolver(HOSTS), ssl_context=client_tls, http2=http2
     )
@@ -171,7 +171,7 @@ async def test_http2_where_it_is_wanted(h2_origin, client_tls, http2, version):
     assert fetcher.statistics().idle == 0
 
 
-async def test_http2_frames_that_are_none(serve, authority, client_tls):
+async def test_invalid_http2_frames(serve, authority, client_tls):
     async def handle(peer):
         await peer.stream.receive_some(65536)
         data_on_the_connection_itself = b"\x00\x00\x05" + b"\x00" * 6 + b"hello"

@@ -58,7 +58,7 @@ def test_events():
         (b"", []),
     ],
 )
-def test_the_standards_corners(stream, events):
+def test_edge_cases_of_the_standard(stream, events):
     assert read(stream) == events
 
 
@@ -69,7 +69,7 @@ STREAM = (
 
 
 @given(st.lists(st.integers(0, len(STREAM)), max_size=30))
-def test_cuts_change_nothing(cuts):
+def test_chunk_boundaries_do_not_matter(cuts):
     reader = EventReader()
     bounds = [0, *sorted(cuts), len(STREAM)]
     pieces = [STREAM[start:end] for start, end in pairwise(bounds)]
@@ -78,19 +78,19 @@ def test_cuts_change_nothing(cuts):
 
 
 @given(st.lists(st.binary(max_size=200), max_size=20))
-def test_junk_is_no_error(pieces):
+def test_junk_does_not_raise(pieces):
     for event in read(*pieces):
         assert len(event.data) <= MAX_EVENT_BYTES
 
 
-def test_half_an_event_does_not_move_the_id():
+def test_an_incomplete_event_does_not_change_the_id():
     reader = EventReader("0")
     read(b"id: 1\ndata: x\n\nid: 2\ndata: y\n", reader=reader)
     assert reader.last_id == "1"
 
 
 @pytest.mark.parametrize("line_end", [b"", b"\ndata: "])
-def test_an_event_without_end_is_dropped_and_nothing_of_it_kept(line_end):
+def test_an_endless_event_is_dropped_and_not_held(line_end):
     reader = EventReader()
     piece = b"x" * 50_000 + line_end
     assert read(b"data: ", *[piece] * 40, b"\n\ndata: next\n\n", reader=reader) == [
@@ -103,7 +103,7 @@ def test_an_event_without_end_is_dropped_and_nothing_of_it_kept(line_end):
     ("written", "retry_s"),
     [(b"5000", 5.0), (b"", None), (b"-1", None), (b"1e3", None), (b"999999999", MAX_RETRY_S)],
 )
-def test_how_long_a_stream_asks_to_be_left_alone(written, retry_s):
+def test_retry_sets_the_wait_after_a_break(written, retry_s):
     reader = EventReader()
     read(b"retry: " + written + b"\n\n", reader=reader)
     assert reader.retry_s == retry_s
@@ -181,7 +181,7 @@ def test_a_page_change():
         ({"type": ["edit"]}, None),
     ],
 )
-def test_what_a_reader_would_see(more, kind):
+def test_only_visible_changes_are_returned(more, kind):
     change = change_of({**EDIT, **more})
     assert (change and change.kind) == kind
 
@@ -191,7 +191,7 @@ def test_canaries_and_hidden_revisions_of_page_changes():
     assert change_of({**PAGE_CHANGE, "page_change_kind": "visibility_change"}) is None
 
 
-def test_the_instant_falls_back_on_the_envelopes():
+def test_the_time_falls_back_on_meta():
     said = {**EDIT, "timestamp": "soon"}
     assert change_of(said).at == 1_795_262_401.0
     assert change_of({**said, "meta": {}}).at is None
@@ -211,7 +211,7 @@ def test_moves():
 
 
 @pytest.mark.parametrize("data", [b"", b"[]", b"null", b"{", b'"x"', b"\xff", b"[" * 100_000])
-def test_events_that_say_nothing(data):
+def test_events_without_a_change(data):
     assert parse_event(data) is None
 
 
@@ -247,18 +247,18 @@ def gaps(continuity, asked_from, *instants):
         (100.0, [80_000.0 + each for each in QUIET], [(100.0, 80_000.0)], True),
     ],
 )
-def test_a_stream_that_could_not_go_back_so_far(asked_from, instants, found, settled):
+def test_a_stream_that_resumes_later_has_a_gap(asked_from, instants, found, settled):
     assert gaps(GapDetector(), asked_from, *instants) == (found, settled)
 
 
-def test_the_rhythm_of_a_stream_is_learnt_over_connections_without_the_breaks():
+def test_the_rhythm_is_learned_across_connections_without_the_breaks():
     continuity = GapDetector()
     assert gaps(continuity, None, *LIVELY[:6]) == ([], True)
     assert gaps(continuity, 5.0, *[500.0 + each for each in LIVELY[:2]]) == ([], False)
     assert gaps(continuity, 5.0, *[900.0 + each for each in LIVELY[:3]]) == ([(5.0, 900.0)], True)
 
 
-def test_which_events_may_name_a_host():
+def test_host_filter_passes_events_that_name_a_host():
     may_name = host_filter(["en.wiki.test", "b.test"])
     assert may_name(b'{"title_url": "https://EN.wiki.test/wiki/A"}')
     assert may_name(b'{"title_url": "https:\\/\\/b.test\\/wiki\\/A"}')
@@ -278,7 +278,7 @@ def test_which_events_may_name_a_host():
         (b"\x7f", "before"),
     ],
 )
-def test_an_id_that_could_not_be_sent_back_is_none(written, last_id):
+def test_ids_that_cannot_be_sent_back_are_ignored(written, last_id):
     reader = EventReader()
     read(b"id: before\ndata: x\n\nid: " + written + b"\ndata: y\n\n", reader=reader)
     assert reader.last_id == last_id

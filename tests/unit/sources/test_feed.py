@@ -39,7 +39,7 @@ def test_rss():
     assert (feed.junk, feed.ttl_s) == (0, 1_800.0)
 
 
-def test_atom_takes_what_was_updated_last():
+def test_atom_uses_the_latest_date():
     text = """<feed xmlns="http://www.w3.org/2005/Atom"><entry><id>tag:1</id>
       <link href="http://a.test/x"/><published>2026-11-01T00:00:00Z</published>
       <updated>2026-11-21T12:30:00+01:00</updated></entry></feed>"""
@@ -48,7 +48,7 @@ def test_atom_takes_what_was_updated_last():
 
 
 @pytest.mark.parametrize("name", ["mediawiki_rc.atom", "mediawiki_rc.rss"])
-def test_a_mediawikis_changes_are_led_back_to_its_pages(name):
+def test_links_to_differences_are_mapped_to_pages(name):
     feed = read((DATA / name).read_bytes())
     wiki = "http://wiki.test/wiki/"
     pages = ["Main_Page", "New_page", "Newer_page", "Main_Page", "Main_Page"]
@@ -69,12 +69,12 @@ def test_a_mediawikis_changes_are_led_back_to_its_pages(name):
         ("\0\1\2" * 1_000, "neither"),
     ],
 )
-def test_what_is_no_feed(text, why):
+def test_other_documents_are_refused(text, why):
     with pytest.raises(FeedError, match=why):
         read(text)
 
 
-def test_entities_of_its_own_are_not_unfolded():
+def test_entities_are_not_expanded():
     bomb = "".join(
         f"<!ENTITY {name} '{'&' + before + ';'}{('&' + before + ';') * 9}'>"
         for before, name in zip("abcdefgh", "bcdefghi", strict=True)
@@ -84,7 +84,7 @@ def test_entities_of_its_own_are_not_unfolded():
     assert urls(read(doctype + channel)) == ["http://a.test/x"]
 
 
-def test_a_broken_feed_gives_what_can_be_read():
+def test_a_broken_feed_is_read_as_far_as_possible():
     whole = rss(item("http://a.test/1"), item("http://a.test/2"))
     assert urls(read(whole.partition("</channel>")[0])) == ["http://a.test/1", "http://a.test/2"]
 
@@ -96,7 +96,7 @@ def test_entries_without_a_page_are_counted():
     assert (urls(feed), feed.junk) == (["http://a.test/1"], 2)
 
 
-def test_a_feed_without_end_is_read_so_far():
+def test_the_number_of_entries_is_limited():
     feed = read(rss(*(item(f"http://a.test/{i}") for i in range(MAX_ENTRIES + 50))))
     assert len(feed.entries) == MAX_ENTRIES
 
@@ -144,17 +144,17 @@ def test_the_window_survives_a_restart():
 
 
 @pytest.mark.parametrize("date", [None, "Sat, 28 Nov 2026 11:00:00 GMT", "yesterday", "1 Jan 0001"])
-def test_without_a_date_to_believe_it_changed_since_the_last_look(date):
+def test_an_entry_without_a_valid_date_changed_since_the_last_read(date):
     news, _ = looks(rss(item("http://a.test/1", DATED)), rss(item("http://a.test/2", date)))
     assert news[1] == {"http://a.test/2": TimeSpan(NOW, NOW + 3_600.0)}
 
 
-def test_at_the_first_look_only_dates_count():
+def test_on_the_first_read_only_dates_count():
     news, _ = looks(rss(item("http://a.test/1"), item("http://a.test/2", DATED)))
     assert news == [{"http://a.test/1": None, "http://a.test/2": ELEVEN}]
 
 
-def test_a_window_that_has_moved_on_is_a_gap():
+def test_a_window_of_only_new_entries_is_a_gap():
     feeds = [
         rss(item(f"http://a.test/{i}", DATED), item(f"http://a.test/{i + 1}", DATED))
         for i in range(9)

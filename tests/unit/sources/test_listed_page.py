@@ -51,7 +51,7 @@ def test_dates(text, first, length_s):
         *("x" * 100_000, "2026-11-21T" + "0" * 60, "０００１-01-01"),
     ],
 )
-def test_what_is_no_date(text):
+def test_other_texts_are_not_dates(text):
     assert read_date(text) is None
 
 
@@ -67,7 +67,7 @@ def test_what_is_no_date(text):
         (0.0, DAY.first - 10.0, True),  # the server's clock is a little ahead
     ],
 )
-def test_what_a_date_says_against_a_copy(visited, now, stale):
+def test_copies_that_a_date_makes_stale(visited, now, stale):
     told = change_bounds(DAY, now)
     assert (told is not None and visited < told.last_at) is stale
     assert told is None or told.first_at <= told.last_at <= now
@@ -77,11 +77,11 @@ def test_what_a_date_says_against_a_copy(visited, now, stale):
     ("length_s", "visited", "stale"),
     [(1.0, NOON + 0.2, True), (1.0, NOON + 0.6, False), (60.0, NOON, True), (3_600.0, NOON, False)],
 )
-def test_the_second_that_is_not_over_is_not_waited_for(length_s, visited, stale):
+def test_short_spans_are_not_waited_for(length_s, visited, stale):
     told = change_bounds(TimeSpan(NOON, NOON + length_s), NOON + 0.5)
     assert (visited < told.last_at) is stale
 
 
-def test_a_day_is_open_until_it_is_over():
+def test_a_day_is_open_until_its_end():
     assert [is_open(DAY, at) for at in (DAY.first - 1.0, NOON, DAY.end)] == [False, True, False]
     assert not is_open(TimeSpan(NOON, NOON + 60.0), NOON)

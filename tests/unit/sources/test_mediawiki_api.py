@@ -29,7 +29,7 @@ def error(code, **more):
     return {"error": {"code": code, "info": f"about {code}", **more}}
 
 
-def test_a_request_carries_what_etiquette_asks_for():
+def test_a_request_has_the_parameters_of_the_etiquette():
     url = query_url("https://w.test/w/api.php", {"action": "query", "titles": "A|B&c"}, maxlag_s=5)
     assert url.startswith("https://w.test/w/api.php?")
     assert dict(parse_qsl(urlsplit(url).query, keep_blank_values=True)) == {
@@ -42,7 +42,7 @@ def test_a_request_carries_what_etiquette_asks_for():
     }
 
 
-def test_a_cursor_is_handed_back_as_it_came():
+def test_a_cursor_is_sent_back_unchanged():
     cursor = {"rvcontinue": "20231228002041|4", "continue": "||info", "odd": 7}
     answer = read({"continue": cursor, "query": {"pages": []}})
     assert answer.cursor == cursor
@@ -98,14 +98,14 @@ def test_warnings_of_every_form(warnings, texts):
         (b"", 301, ApiTroubleKind.MOVED),
     ],
 )
-def test_every_trouble_is_a_value(body, status, trouble):
+def test_each_failure_gives_its_kind_of_trouble(body, status, trouble):
     answer = read(body, status, location="https://w.test/w/api.php")
     assert isinstance(answer, ApiTrouble)
     assert answer.trouble is trouble
 
 
 @pytest.mark.parametrize("half", [rb"\ud800", b"\xed\xa0\x80", rb"\uDFFF", rb"\ud800\ud800"])
-def test_halves_of_characters_are_replaced(half):
+def test_lone_surrogates_are_replaced(half):
     body = b'{"query": {"title": "a%s"}, "continue": {"rvcontinue": "%s"}}' % (half, half)
     answer = read(body)
     # What is read can be stored and sent.
@@ -113,24 +113,24 @@ def test_halves_of_characters_are_replaced(half):
     assert query_url("https://w.test/w/api.php", answer.cursor, maxlag_s=5.0)
 
 
-def test_pairs_of_halves_are_characters():
+def test_surrogate_pairs_are_characters():
     assert read(rb'{"query": {"title": "\ud83d\ude00"}}').query["title"] == "\U0001f600"
 
 
 @pytest.mark.parametrize("place", ["code", "info", "text"])
-def test_an_error_nested_without_end_is_none_but_broken(place):
+def test_a_deeply_nested_error_is_broken(place):
     nested = b"[" * 900 + b"]" * 900
     answer = read(b'{"error": {"code": "x", "%s": %s}}' % (place.encode(), nested))
     assert isinstance(answer, ApiTrouble)
 
 
-def test_limits_stated_by_an_error_are_read():
+def test_the_limit_in_an_error_is_read():
     assert read(error("toomanyvalues", limit=20)).limit == 20
     assert read(error("toomanyvalues", data={"limit": 10, "lowlimit": 10})).limit == 10
     assert read(error("toomanyvalues", limit=0)).limit is None
 
 
-def test_pauses_grow_and_a_retry_after_is_the_least():
+def test_pauses_double_and_are_at_least_retry_after():
     lagged = read(error("maxlag"), retry_after="30")
     assert [lagged.pause_s(count) for count in (1, 2, 3, 4, 5)] == [30, 30, 30, 40, 80]
     closed = read(error("readapidenied"))
@@ -139,7 +139,7 @@ def test_pauses_grow_and_a_retry_after_is_the_least():
     assert read(HTML, 503, retry_after="172800").pause_s(1) == 172_800
 
 
-def test_only_those_who_ask_for_rest_close_the_host():
+def test_host_troubles():
     assert read(HTML, 503).is_host_trouble
     assert read(HTML, 429).is_host_trouble
     assert not read(error("maxlag")).is_host_trouble
@@ -147,7 +147,7 @@ def test_only_those_who_ask_for_rest_close_the_host():
 
 
 @given(st.binary(max_size=200) | st.text(max_size=200).map(str.encode), st.integers(100, 599))
-def test_no_answer_raises(body, status):
+def test_no_response_raises(body, status):
     assert isinstance(read(body, status), ApiResponse | ApiTrouble)
 
 

@@ -45,14 +45,14 @@ def titles(read):
     return [each.title for each in read.changed]
 
 
-def test_the_first_answer_starts_where_the_wiki_is():
+def test_the_first_response_starts_at_the_wikis_time():
     asked = changes_query(ChangesCursor(), NOW)
     assert asked["rcstart"] == asked["lestart"] == written(NOW - 10)
     read = read_changes(answer(), ChangesCursor(), NOW + 3)
     assert (read.cursor.at, read.gap) == (NOW, False)
 
 
-def test_rows_seen_before_are_not_told_again():
+def test_rows_seen_before_are_skipped():
     first = read_changes(answer(edit(1), edit(2, title="B")), ChangesCursor(at=NOW - 60), NOW)
     assert titles(first) == ["A", "B"]
     again = read_changes(answer(edit(1), edit(2), edit(3, title="C")), first.cursor, NOW)
@@ -60,18 +60,18 @@ def test_rows_seen_before_are_not_told_again():
     assert read_changes(answer(edit(2), edit(3)), again.cursor, NOW).changed == []
 
 
-def test_a_row_committed_late_is_told():
+def test_a_row_committed_late_is_returned():
     first = read_changes(answer(edit(5, NOW)), ChangesCursor(at=NOW - 60), NOW)
     late = read_changes(answer(edit(4, NOW - 3, title="Late"), edit(5)), first.cursor, NOW + 5)
     assert titles(late) == ["Late"]
 
 
-def test_repeated_numbers_in_one_answer_count_once():
+def test_repeated_numbers_in_one_response_count_once():
     read = read_changes(answer(edit(1), edit(1), edit(1)), ChangesCursor(at=NOW - 60), NOW)
     assert titles(read) == ["A"]
 
 
-def test_logs_tell_what_edits_lost():
+def test_the_log_has_what_deleted_rows_lost():
     moved = {"target_title": "New", "target_ns": 0}
     logs = [entry(1, "delete"), entry(2, "move", params=moved), entry(3, "protect", title="No")]
     read = read_changes(answer(logs=logs), ChangesCursor(at=NOW - 60), NOW)
@@ -88,20 +88,20 @@ def test_a_log_entry_among_recent_changes_counts_once():
     assert titles(read) == ["A"]
 
 
-def test_a_categorisation_is_of_the_category():
+def test_a_categorization_is_a_change_of_the_category():
     row = edit(9, type="categorize", title="Category:C", ns=14, page=33)
     [told] = read_changes(answer(row), ChangesCursor(at=NOW - 60), NOW).changed
     assert told == TitleChange("Category:C", 14, NOW, None)
 
 
-def test_a_long_answer_goes_on_where_it_stopped():
+def test_a_long_response_is_continued():
     part = {"rccontinue": "20231114|7", "continue": "-||"}
     read = read_changes(answer(edit(1), cursor=part), ChangesCursor(at=NOW - 60), NOW)
     assert read.cursor.continuation == part
     assert changes_query(read.cursor, NOW)["rccontinue"] == "20231114|7"
 
 
-def test_rows_of_the_future_do_not_carry_the_cursor_away():
+def test_future_rows_do_not_move_the_cursor_ahead():
     read = read_changes(answer(edit(1, NOW + 86_400)), ChangesCursor(at=NOW - 60), NOW)
     assert titles(read) == ["A"]
     assert read.cursor.at == NOW
@@ -115,7 +115,7 @@ def test_a_clock_set_back_is_a_gap():
     assert read.cursor.at == NOW - 7_200
 
 
-def test_rows_that_are_missing_raise_doubt_and_the_oldest_row_settles_it():
+def test_missing_rows_are_settled_by_the_oldest_row():
     seen = read_changes(answer(edit(1)), ChangesCursor(at=NOW - 60), NOW).cursor
     read = read_changes(answer(edit(8, NOW + 900)), seen, NOW + 900)
     assert read.cursor.unverified_at
@@ -131,7 +131,7 @@ def test_rows_that_are_missing_raise_doubt_and_the_oldest_row_settles_it():
     assert not after.cursor.unverified_at
 
 
-def test_rows_that_are_none_are_counted_and_left_out():
+def test_unusable_rows_are_counted():
     rows = [{"rcid": "x"}, edit(2, timestamp="yesterday"), {}, edit(3)]
     read = read_changes(answer(*rows, logs=[{"logid": None}]), ChangesCursor(at=NOW - 60), NOW)
     assert titles(read) == ["A"]
@@ -139,13 +139,13 @@ def test_rows_that_are_none_are_counted_and_left_out():
 
 
 @pytest.mark.parametrize("kind", [[], {}, None, 7])
-def test_log_entries_of_no_kind_are_passed_over(kind):
+def test_other_log_entries_are_ignored(kind):
     logged = edit(2, type="log", logtype=kind)
     read = read_changes(answer(logged, logs=[entry(9, kind)]), ChangesCursor(at=NOW - 60), NOW)
     assert not read.changed
 
 
-def test_what_is_remembered_is_bounded():
+def test_the_row_numbers_kept_are_limited():
     rows = [edit(number) for number in range(MAX_SEEN + 500)]
     read = read_changes(answer(*rows), ChangesCursor(at=NOW - 60), NOW)
     assert len(read.cursor.edits) == MAX_SEEN
@@ -167,18 +167,18 @@ cursors = st.builds(
 
 
 @given(cursors)
-def test_cursors_are_read_as_they_were_written(cursor):
+def test_cursors_survive_storage(cursor):
     assert ChangesCursor.from_json(cursor.to_json()) == cursor
 
 
 @pytest.mark.parametrize("text", [None, "", "{", "[]", "7", '{"at": "x"}', '{"at": 1}'])
-def test_cursors_that_cannot_be_read_start_anew(text):
+def test_a_broken_cursor_starts_from_the_beginning(text):
     assert ChangesCursor.from_json(text) == ChangesCursor()
     assert PendingTemplates.from_json(text) == PendingTemplates()
     assert ProbeProgress.from_json(text).after == 0
 
 
-def test_work_that_waits_is_read_as_it_was_written():
+def test_pending_work_survives_storage():
     wanted = PendingTemplates((("Template:T", NOW),), ((3, NOW, NOW + 1),), {"eicontinue": "1"}, 2)
     assert PendingTemplates.from_json(wanted.to_json()) == wanted
     place = replace(ProbeProgress(), after=7, began_at=NOW, urgent=True)

@@ -44,7 +44,7 @@ def revision(revision_id, at, text):
 
 
 class TestTitles:
-    def test_redirects_and_spellings_lead_to_the_page_shown(self):
+    def test_redirects_and_spellings_are_resolved(self):
         found = read_titles(
             answer(
                 page("Target", 7, row(9, "2024-01-02T03:04:05Z")),
@@ -62,7 +62,7 @@ class TestTitles:
         [latest] = found["Target"].revisions
         assert (latest.revision_id, latest.at) == (9, 1704164645.0)
 
-    def test_circles_and_unmentioned_titles_are_left_out(self):
+    def test_redirect_loops_and_missing_titles_are_left_out(self):
         steps = [{"from": "A", "to": "B"}, {"from": "B", "to": "A"}]
         assert read_titles(answer(redirects=steps), ["A", "C"]) == {}
 
@@ -92,7 +92,7 @@ class TestTitles:
         found = read_titles(ApiResponse({"pages": pages}), ["A", "B"])
         assert (found["A"].number, found["B"].number) == (7, None)
 
-    def test_what_is_asked(self):
+    def test_the_query(self):
         assert titles_query(["A", "B"])["titles"] == "A|B"
         assert "rvlimit" not in titles_query(["A"])
         asked = history_query(7, {"rvcontinue": "x", "continue": "||"})
@@ -100,7 +100,7 @@ class TestTitles:
 
 
 class TestHistory:
-    def test_revisions_keep_what_the_wiki_says(self):
+    def test_revisions_are_read(self):
         shown = read_history(
             answer(
                 page(
@@ -120,7 +120,7 @@ class TestHistory:
         assert shown.revisions[0].digest == expected
         assert shown.unusable == 0
 
-    def test_what_is_no_revision_is_counted(self):
+    def test_unusable_revisions_are_counted(self):
         rows = [
             {"revid": 0, "timestamp": "2024-01-02T03:04:05Z"},
             {"revid": 2**64, "timestamp": "2024-01-02T03:04:05Z"},
@@ -141,14 +141,14 @@ class TestHistory:
     @pytest.mark.parametrize(
         "query", [{}, {"pages": []}, {"pages": "no"}, {"pages": [page("A", 1), page("B", 2)]}]
     )
-    def test_an_answer_without_the_page_is_none(self, query):
+    def test_a_response_without_the_page_is_none(self, query):
         assert read_history(ApiResponse(query)) is None
 
     @pytest.mark.parametrize("number", [0, -1, 2**63, 1e3, "7"])
-    def test_a_number_that_is_none_is_of_no_page(self, number):
+    def test_an_invalid_page_id_is_none(self, number):
         assert read_history(ApiResponse({"pages": [page("A", number)]})).number is None
 
-    def test_a_page_that_went_has_no_number(self):
+    def test_a_deleted_page_has_no_page_id(self):
         assert read_history(ApiResponse({"pages": [{"pageid": 7, "missing": True}]})).number is None
 
 
@@ -196,11 +196,11 @@ class TestKinds:
         history = [revision(number, number, text) for number, text in enumerate(texts, 1)]
         assert revision_kinds(history) == expected
 
-    def test_hidden_texts_are_neither(self):
+    def test_hidden_texts_have_no_kind(self):
         history = [revision(1, 1, None), revision(2, 2, None), revision(3, 3, "a")]
         assert revision_kinds(history) == [None, None, None]
 
-    def test_order_is_that_of_time_and_not_of_the_list_or_the_ids(self):
+    def test_revisions_are_ordered_by_time(self):
         history = [revision(1, 30, "a"), revision(5, 10, "a"), revision(3, 20, "b")]
         assert revision_kinds(history) == ["revert", None, None]
 

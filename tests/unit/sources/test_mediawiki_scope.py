@@ -47,11 +47,11 @@ def url(target):
         ("/wiki/Help_talk:A", "wiki_talk"),
     ],
 )
-def test_what_a_reader_of_a_whole_wiki_sees(target, reason):
+def test_scope_of_a_whole_wiki(target, reason):
     assert WHOLE.refusal(url(target)) == reason
 
 
-def test_discussions_may_be_wanted():
+def test_discussions_belong_if_wanted():
     assert replace(WHOLE, talk=True).refusal(url("/wiki/Talk:A")) is None
 
 
@@ -72,7 +72,7 @@ def test_discussions_may_be_wanted():
         ("/wiki/Z%C3%BCrich?action=raw", "wiki_view"),
     ],
 )
-def test_what_belongs_to_a_part(target, reason):
+def test_scope_of_a_part(target, reason):
     assert SCOPED.refusal(url(target)) == reason
 
 
@@ -90,7 +90,7 @@ def in_category(title, kind="page"):
     return {"title": title, "type": kind}
 
 
-def test_a_walk_through_categories_that_contain_each_other():
+def test_a_walk_through_cyclic_categories():
     walk = MemberWalk.start(["physics", "Category:Maths"], 1, [], RULES)
     assert walk.query(RULES)["cmtitle"] == "Category:Physics"
     rows = [in_category("A"), in_category("Category:Optics", "subcat")]
@@ -118,6 +118,6 @@ def test_a_walk_through_prefixes():
     assert walk.skip().is_done
 
 
-def test_a_category_nobody_has_is_skipped():
+def test_an_unknown_category_is_skipped():
     walk = MemberWalk.start(["None", "Some"], 0, [], RULES).skip()
     assert walk.query(RULES)["cmtitle"] == "Category:Some"

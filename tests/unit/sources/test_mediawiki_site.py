@@ -63,12 +63,12 @@ def siteinfo(**general):
         ('<link rel="EditURI" href="ftp://wiki.test/api.php?action=rsd">', None),
     ],
 )
-def test_wikis_are_recognised_by_their_pages(head, api_url):
+def test_the_api_is_found_from_a_page(head, api_url):
     page = html.parse(f"<html><head>{head}</head><body>text</body></html>")
     assert find_api(page, URL) == api_url
 
 
-def test_siteinfo_gives_the_rules_of_titles():
+def test_siteinfo_has_the_title_rules():
     facts = read_siteinfo(siteinfo())
     assert facts.generator == "MediaWiki 1.39.17"
     assert facts.titles.title_of("https://wiki.test/wiki/d:x") == "Diskussion:x"
@@ -78,7 +78,7 @@ def test_siteinfo_gives_the_rules_of_titles():
     assert facts.titles.title_of("https://wiki.test/") is None
 
 
-def test_paths_may_name_a_server_and_letters_beyond_ascii():
+def test_paths_with_a_server_or_non_ascii_letters():
     facts = read_siteinfo(siteinfo(articlepath="//wiki.test/вики/$1", mainpageisdomainroot=True))
     url = facts.titles.url_of("A b", "https://wiki.test")
     assert url == "https://wiki.test/%D0%B2%D0%B8%D0%BA%D0%B8/A_b"
@@ -112,7 +112,7 @@ def test_format_version_1_is_read_too():
         siteinfo() | {"namespaces": {"0": {"id": "0"}}},
     ],
 )
-def test_what_is_no_siteinfo_is_refused(query):
+def test_other_responses_are_refused(query):
     with pytest.raises(ValueError, match=r"."):
         read_siteinfo(query)
 
@@ -127,7 +127,7 @@ def test_namespaces_without_a_number_are_left_out(number):
     assert titles.title_of("https://wiki.test/wiki/T:x") == "T:x"
 
 
-def test_facts_come_back_from_the_file():
+def test_facts_survive_storage():
     facts = read_siteinfo(siteinfo(mainpageisdomainroot=True))
     assert WikiFacts.from_json(facts.to_json()) == facts
     assert json.loads(facts.to_json())["article_path"] == "/wiki/$1"
@@ -143,5 +143,5 @@ def test_facts_come_back_from_the_file():
         ("http://[", None),
     ],
 )
-def test_an_api_may_move(location, target):
+def test_moved_api_urls(location, target):
     assert moved_api_url("http://wiki.test/w/api.php", location) == target

@@ -109,7 +109,7 @@ def test_urls_that_name_no_title(path):
     assert rules().title_of(canonicalize(ORIGIN + path)) is None
 
 
-def test_a_title_of_255_bytes_is_one():
+def test_a_title_may_have_255_bytes():
     assert rules().title_of(f"{ORIGIN}/wiki/{'%C3%A9' * 127}A") == "É" + "é" * 126 + "A"
 
 
@@ -138,12 +138,12 @@ def test_article_paths_of_any_form(article_path, url):
     assert wiki.title_of(ORIGIN + url) == "A b"
 
 
-def test_half_a_character_gives_the_address_of_a_mark():
+def test_a_lone_surrogate_is_replaced_in_the_url():
     assert rules().url_of("a\ud800", ORIGIN) == ORIGIN + "/wiki/a%3F"
 
 
 @given(st.text(string.printable + "áßИ北😀:?&%+'\"", min_size=1, max_size=60))
-def test_a_title_leads_to_a_url_that_names_it(written):
+def test_title_and_url_round_trip(written):
     wiki = rules()
     title = wiki.normalize(written)
     if title is not None:

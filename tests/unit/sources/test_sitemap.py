@@ -67,7 +67,7 @@ def test_an_index():
     assert found == [ListedPage("http://a.test/1.xml.gz", TimeSpan(NOW, NOW + 1.0))]
 
 
-def test_what_images_and_news_say_is_not_the_pages():
+def test_fields_of_images_and_news_are_ignored():
     body = urlset(
         "<url><image:image xmlns:image='http://www.google.com/schemas/sitemap-image/1.1'>"
         "<image:loc>http://a.test/i.png</image:loc></image:image>"
@@ -77,7 +77,7 @@ def test_what_images_and_news_say_is_not_the_pages():
 
 
 @pytest.mark.parametrize("ns", ["", "http://www.google.com/schemas/sitemap/0.84", "urn:whatever"])
-def test_the_roots_own_namespace_counts(ns):
+def test_any_namespace_of_the_root_is_accepted(ns):
     assert read(urlset(row("http://a.test/p"), ns=ns))[1] == [ListedPage("http://a.test/p")]
 
 
@@ -116,7 +116,7 @@ def test_what_a_real_mediawiki_writes():
     assert found[0] == ListedPage("http://wiki.test/wiki/AC/DC", read_date("2023-03-31T01:27:11Z"))
 
 
-def test_packed_in_members_with_padding():
+def test_gzip_members_and_padding():
     body = gzip.compress(urlset(row("http://a.test/1"))[:90])
     rest = gzip.compress(urlset(row("http://a.test/1"))[90:])
     assert read(body + rest + b"\0" * 500)[1] == [ListedPage("http://a.test/1")]
@@ -158,12 +158,12 @@ SECRETS = (
         (b"\x1f\x8b" + b"junk" * 100, "gzip"),
     ],
 )
-def test_hostile_documents_end_where_they_turn_hostile(body, why):
+def test_hostile_documents_raise(body, why):
     with pytest.raises(SitemapError, match=why):
         read(body)
 
 
-def test_what_was_read_before_the_end_counts():
+def test_entries_before_the_error_are_kept():
     reader = SitemapReader()
     piece = urlset(*(row(f"http://a.test/{i}") for i in range(3))).replace(b"</urlset>", b"<url><")
     with pytest.raises(SitemapError):
@@ -224,12 +224,12 @@ def census_of(dates):
     return census, entries
 
 
-def test_a_date_that_all_share_is_the_files():
+def test_a_shared_date_is_the_date_of_the_file():
     census, _ = census_of(["2026-11-20T10:00:00Z"] * 19 + ["2026-01-01"])
     assert census.shared_date() == read_date("2026-11-20T10:00:00Z")
 
 
-def test_when_the_dates_say_all_they_can():
+def test_open_until_is_the_end_of_the_last_open_span():
     assert census_of(["2026-11-20", "2026-01-01"])[0].open_until is None
     today = read_date("2026-11-21")
     assert census_of(["2026-11-20", "2026-11-21", "2027-01-01"])[0].open_until == today.end
@@ -246,10 +246,10 @@ def test_when_the_dates_say_all_they_can():
         [],
     ],
 )
-def test_dates_that_are_the_pages_own(dates):
+def test_distinct_dates_are_not_shared(dates):
     assert census_of(dates)[0].shared_date() is None
 
 
-def test_dates_to_come_are_counted_and_do_not_make_the_newest():
+def test_future_dates_are_counted_and_are_not_the_newest():
     census, _ = census_of(["2026-11-20", "2026-12-24", "2099"])
     assert (census.dated, census.future, census.newest) == (3, 2, read_date("2026-11-20").first)

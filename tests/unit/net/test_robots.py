@@ -54,7 +54,7 @@ async def robots_of(fetcher, site, *, allow_private=True, turns=None):
         (answer(b"302 Found"), RobotsVerdict.CLOSED, None),
     ],
 )
-async def test_an_answer_opens_rules_or_closes_a_host(serve, fetcher, sent, verdict, text):
+async def test_the_status_decides_the_verdict(serve, fetcher, sent, verdict, text):
     site = await serve(answering(sent))
     got = await robots_of(fetcher, site)
     assert (got.verdict, got.text) == (verdict, text)
@@ -76,7 +76,7 @@ async def test_each_redirect_waits_its_turn(serve, fetcher):
 
 
 @pytest.mark.parametrize("hops", [ROBOTS_MAX_REDIRECTS, ROBOTS_MAX_REDIRECTS + 1])
-async def test_so_many_redirects_and_no_more(serve, fetcher, hops):
+async def test_redirects_are_limited(serve, fetcher, hops):
     site = await serve(answering(*[moved(b"/again")] * hops, answer(b"200 OK", RULES)))
     got = await robots_of(fetcher, site)
     reached = hops <= ROBOTS_MAX_REDIRECTS
@@ -100,7 +100,7 @@ async def test_a_redirect_into_the_private_network_is_refused(client_tls):
 
 
 @pytest.mark.parametrize("coding", [b"identity", b"gzip"])
-async def test_a_file_too_long_is_used_as_far_as_it_goes(serve, fetcher, coding):
+async def test_a_file_that_is_too_long_is_cut_and_used(serve, fetcher, coding):
     long = RULES + b"# filler\n" * 100_000
     sent = gzip.compress(long) if coding == b"gzip" else long
     site = await serve(answering(answer(b"200 OK", sent, b"Content-Encoding: " + coding)))

@@ -37,7 +37,7 @@ def ask(site, taken, **limits):
 
 
 @pytest.mark.parametrize("packed", [False, True])
-async def test_a_body_is_handed_on_unpacked(serve, fetcher, packed):
+async def test_the_sink_gets_the_decoded_body(serve, fetcher, packed):
     body = gzip.compress(b"data: x\n\n" * 50_000) if packed else b"data: x\n\n" * 50_000
     coding = b"Content-Encoding: gzip\r\n" if packed else b""
     site = await serve(answering(HEAD + coding + b"\r\n" + body))
@@ -48,14 +48,14 @@ async def test_a_body_is_handed_on_unpacked(serve, fetcher, packed):
     assert b"".join(taken.pieces) == b"data: x\n\n" * 50_000
 
 
-async def test_a_body_that_is_declined_is_gathered(serve, fetcher):
+async def test_a_body_without_a_sink_is_collected(serve, fetcher):
     site = await serve(answering(HEAD + b"Content-Length: 5\r\n\r\nhello"))
     taken = Taken(declines=True)
     got = await fetcher.fetch(ask(site, taken))
     assert (got.body, taken.pieces) == (b"hello", [])
 
 
-async def test_a_body_without_end_has_no_time_but_its_silence(serve, fetcher):
+async def test_an_endless_body_is_limited_by_the_stall_time_only(serve, fetcher):
     async def silent(peer):
         await peer.request()
         await peer.send(HEAD + b"Content-Length: 100\r\n\r\ndata: x\n\n")
