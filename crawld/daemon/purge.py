@@ -1,4 +1,4 @@
-"""Take-down beside a running crawl: out of the file, its log and the index, and kept out."""
+"""Take pages down while the crawl runs: erase them from file, log and index, and block them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from crawld.store.versions.purge import PurgeResult
 
 SCRUB_ATTEMPTS: Final = 50
 SCRUB_WAIT_S: Final = 0.1
-"""A reader keeps the log from being emptied; ours are done within this."""
+"""A reader keeps the log in use; ours finish within this pause."""
 
 
 async def take_down(
@@ -26,7 +26,7 @@ async def take_down(
     """Purge canonical URLs.
 
     Returns:
-        What became of each, and whether the file and its log hold their bytes no more.
+        What was purged for each URL, and whether the file and its log no longer hold the bytes.
     """
     await database.on_writer(purge.set_secure_delete, on=True)
     try:
@@ -57,7 +57,7 @@ async def _scrub(database: Database) -> bool:
 
 
 def older_copies(path: Path) -> list[str]:
-    """Return the copies of a database that lie beside it: they hold what it held when made."""
+    """Return the copies beside a database, which still hold what was purged later."""
     beside = path.parent.glob(f"{path.name}.*")
     own = {f"{path.name}.lock"}
     return sorted(str(each) for each in beside if each.name not in own)

@@ -1,8 +1,8 @@
-"""Tasks beside the crawl that outlive their bugs.
+"""Restart background tasks after a crash.
 
-What policies are told and which sources are polled make the mirror fresher; without them it is
-still a mirror. So a bug there, or one row of the file that brings it out at every start, is logged
-and the task begun anew after a rest, while pages are visited as before.
+Without policies or hint polls the mirror is less fresh but still a mirror. So a bug in such a
+task, or a row that triggers it at every start, is logged and the task is restarted after a pause,
+while the crawl continues.
 """
 
 from __future__ import annotations
@@ -16,19 +16,19 @@ from crawld.errors import is_store_failure
 
 log = structlog.get_logger(__name__)
 
-REST_S = 60.0
-"""Between a failure and the next try."""
+RESTART_S = 60.0
+"""Pause between a crash and the restart."""
 
 
 async def supervise(name: str, task: Callable[[], Awaitable[None]]) -> None:
-    """Run a task until it returns, anew after each bug.
+    """Run a task until it returns; restart it after each crash.
 
     Args:
-        name: of the task, for the log.
-        task: begins from what the file says.
+        name: task name for the log.
+        task: starts from the stored state.
 
     Raises:
-        StoreError: the file cannot be used any more; also in a group, if a task of the task met it.
+        StoreError: the database cannot be used any more; may come in an exception group.
     """
     while True:
         try:
@@ -36,7 +36,7 @@ async def supervise(name: str, task: Callable[[], Awaitable[None]]) -> None:
         except Exception as error:
             if is_store_failure(error):
                 raise
-            log.exception("task_failed", task=name, again_s=REST_S)
-            await trio.sleep(REST_S)
+            log.exception("task_crashed", task=name, restart_s=RESTART_S)
+            await trio.sleep(RESTART_S)
         else:
             return

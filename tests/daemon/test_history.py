@@ -103,8 +103,8 @@ async def test_the_job_makes_deltas_and_keeps_what_the_rule_says(past):
     running, page_id, url = past
     job = RetentionJob(running.state, running.database, running.clock)
     assert (await job.progress())["waiting"] >= 5
-    assert "4 deltas, 2 copies given up" in await job.run()
-    assert "0 deltas, 0 copies given up" in await job.run()
+    assert "4 deltas, 2 copies deleted" in await job.run()
+    assert "0 deltas, 0 copies deleted" in await job.run()
     progress = await job.progress()
     assert (progress["deltas"], progress["given_up"], progress["waiting"]) == (4, 2, 0)
     told = (await ask(running, "/history", url=url)).json()
@@ -115,4 +115,4 @@ async def test_the_job_makes_deltas_and_keeps_what_the_rule_says(past):
         assert (await ask(running, "/body", url=url, at=str(at))).content == content(number)
     # a new copy is thinned an hour later, not at each run
     await running.database.write(visit.record, changed(page_id, 5))
-    assert "1 deltas, 0 copies given up" in await job.run()
+    assert "1 deltas, 0 copies deleted" in await job.run()

@@ -113,7 +113,7 @@ async def test_models_are_refitted_and_sites_get_a_scale(crawled, mirror, wall):
     stored = await crawled.database.read(model.scale_of, 1)
     assert ScaleModel.from_dict(stored).as_dict() == stored
     again = await job.run()
-    assert "20 models, 0 of them moved" in again
+    assert "20 models, 0 changed" in again
 
 
 async def test_a_page_is_explained(crawled, wall):

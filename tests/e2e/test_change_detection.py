@@ -82,7 +82,7 @@ class MirrorRun:
         if (
             crawl.schedule.on_turn
             or crawl.recorder.unrecorded
-            or not self.daemon.site_registry.planted
+            or not self.daemon.site_registry.seeded
         ):
             return False
         wanted = [crawl.wanted_at(host.slot) for host in crawl.state.hosts.values()]

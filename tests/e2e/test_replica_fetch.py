@@ -31,7 +31,7 @@ class ReplicaSetup:
 
     async def settle(self):
         crawl = self.daemon.crawl
-        await until(lambda: self.daemon.site_registry.planted and crawl.is_done(1.0), what="rest")
+        await until(lambda: self.daemon.site_registry.seeded and crawl.is_done(1.0), what="rest")
         await crawl.recorder.drain()
 
     async def run_job(self, name):

@@ -71,7 +71,7 @@ async def mirrored(nursery, serve, folder, *, prune):
     crawl = daemon.crawl
 
     async def settle():
-        await until(lambda: daemon.site_registry.planted and crawl.is_done(1.0), what="rest")
+        await until(lambda: daemon.site_registry.seeded and crawl.is_done(1.0), what="rest")
         await crawl.recorder.drain()
 
     async def run(name):

@@ -1,1 +1,1 @@
-"""Work beside the crawl, one file a job; `runner` says when each is due."""
+"""Background jobs, one file each; `runner` decides when each runs."""

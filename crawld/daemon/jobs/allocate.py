@@ -1,14 +1,14 @@
-"""Shares the turns of every host among its pages: the price of each host, and who follows it.
+"""The `allocate` job: share the requests of every host among its pages.
 
-A host gives a turn every P_h seconds at most, its delay as it is now, back-off included, and all
-its turns are used. So hosts are independent of each other, and one whose pages have hardly changed
-since the last time keeps its price: only the pages that visits brought up to date get another
-frequency, which follows from that price and their own model. All other hosts are read in slices
-and allocated together (OPT_POLITE, `core/revisit`) in a thread. A refit makes every host new.
+A host allows one request per delay (back-off included), and all of them are used, so hosts are
+independent of each other. A host whose pages hardly changed keeps its price (marginal value of a
+visit); only its recently visited pages get a new frequency, from that price and their own model.
+All other hosts are read in slices and allocated together (OPT_POLITE, `core/revisit`) in a thread.
+A refit of the models makes every host new.
 
-Stored is the price of each host; policies that follow frequencies get them from memory, in parts
-with a rest after each, the others need none. How far the result is from optimal is part of what the
-job says (KKT residual).
+The price of each host is stored. Policies that follow frequencies get them in parts, with a rest
+after each; other policies need none. The job's result states the distance from the optimum (KKT
+residual).
 
 Source: PUC-Rio dissertation, chapter 5.
 """
@@ -39,33 +39,33 @@ from crawld.workers import Workers
 
 EVERY_S: Final = 3600.0
 
-LEAST_DELAY_S: Final = 0.01
-"""A host without a delay answers no faster than this."""
+MIN_DELAY_S: Final = 0.01
+"""Smallest delay assumed, for hosts without a delay."""
 
-WRITTEN: Final = 1000
+PRICES_AT_ONCE: Final = 1000
 """Prices stored in one transaction."""
 
-HANDED: Final = 512
-"""Frequencies handed to a policy at one go, some 2 ms of work."""
+FREQUENCIES_AT_ONCE: Final = 512
+"""Frequencies handed to a policy in one step, about 2 ms of work."""
 
 REST_FACTOR: Final = 1.0
 """Rest after each slice, as a multiple of its work."""
 
-FEW: Final = 0.02
-"""While fewer than this share of its pages were visited, a host keeps its price."""
+KEEP_SHARE: Final = 0.02
+"""A host keeps its price while a smaller share of its pages was visited since."""
 
-LATE_S: Final = 60.0
-"""Visits are committed a little after their instant: so much is looked at twice."""
+OVERLAP_S: Final = 60.0
+"""Visits are committed a little late, so the time before the last run is read again."""
 
 Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)
 class AllocationPages:
-    """The pages of an allocation, ordered by host: one line of each array a page.
+    """The pages of an allocation, ordered by host; one element of each array per page.
 
     Attributes:
-        page: page numbers. host: host numbers. site: site numbers.
+        page, host, site: numbers.
         rate: changes per second.
         weight: importance.
     """
@@ -79,13 +79,13 @@ class AllocationPages:
 
 @dataclass(frozen=True, slots=True)
 class AllocationResult:
-    """What an allocation came to.
+    """The result of an allocation.
 
     Attributes:
         hosts: host numbers, in the order of `allocation.price`.
-        offsets: first page of each host and, last, the number of pages.
+        offsets: index of the first page of each host, then the number of pages.
         allocation: frequencies and prices.
-        residual: distance from the conditions that prove it optimal.
+        residual: KKT residual, the distance from optimality.
     """
 
     hosts: npt.NDArray[np.int64]
@@ -95,15 +95,15 @@ class AllocationResult:
 
 
 def allocate_hosts(pages: AllocationPages, delay_s: dict[int, float]) -> AllocationResult:
-    """Return the politest best use of all turns of all hosts.
+    """Return the optimal allocation that uses every request of every host.
 
     Args:
         pages: ordered by host, at least one.
-        delay_s: of each host.
+        delay_s: delay by host number, seconds.
     """
     hosts, starts = np.unique(pages.host, return_index=True)
     offsets = np.append(starts, len(pages.host)).astype(np.int64)
-    ceiling = np.array([1.0 / max(delay_s[host], LEAST_DELAY_S) for host in hosts.tolist()])
+    ceiling = np.array([1.0 / max(delay_s[host], MIN_DELAY_S) for host in hosts.tolist()])
     web = PagesByHost(pages.rate, offsets, ceiling, pages.weight)
     bandwidth = float(ceiling.sum())
     allocation = allocate(web, bandwidth)
@@ -112,14 +112,14 @@ def allocate_hosts(pages: AllocationPages, delay_s: dict[int, float]) -> Allocat
 
 @dataclass(frozen=True, slots=True)
 class HostAllocation:
-    """What the last allocation of a host rests on.
+    """The last allocation of a host.
 
     Attributes:
         at: Unix seconds.
-        price: weighted fresh seconds a visit.
-        pages: how many it covered.
-        delay_s: of the host then.
-        policies: of its sites then, (site, name).
+        price: weighted seconds of freshness per visit.
+        pages: number of pages.
+        delay_s: delay of the host then.
+        policies: (site number, policy name) of its sites then.
     """
 
     at: float
@@ -130,7 +130,7 @@ class HostAllocation:
 
 
 class AllocateJob:
-    """The job."""
+    """The `allocate` job."""
 
     name = "allocate"
     every_s = EVERY_S
@@ -138,20 +138,20 @@ class AllocateJob:
     def __init__(
         self, crawl: CrawlState, database: Database, clock: Clock, *, workers: Workers
     ) -> None:
-        """Take the crawl whose turns are to be shared."""
+        """Create the job for a crawl."""
         self._crawl = crawl
         self._database = database
         self._clock = clock
         self._workers = workers
-        self._done: dict[int, HostAllocation] = {}
+        self._last: dict[int, HostAllocation] = {}
         self._pages = self._hosts = self._kept = 0
 
     def reset(self) -> None:
-        """Allocate every host anew the next time: models were refitted."""
-        self._done.clear()
+        """Allocate every host again in the next run, after a refit of the models."""
+        self._last.clear()
 
     async def run(self) -> str:
-        """Share all turns, store the prices and hand out the frequencies."""
+        """Allocate requests, store the prices and deliver the frequencies."""
         new, self._kept = [], 0
         for host in list(self._crawl.hosts.values()):
             if await self._keeps_price(host):
@@ -164,53 +164,53 @@ class AllocateJob:
         if pages is None:
             return kept or "no page has a model yet"
         delay_s = {host.host_id: host.delay_s() for host in self._crawl.hosts.values()}
-        shared = await self._workers.run(allocate_hosts, pages, delay_s)
-        await self._store(shared, delay_s, began_at)
-        await self._hand_out(pages, shared)
-        self._pages, self._hosts = len(pages.page), len(shared.hosts)
-        spent = float(shared.allocation.spent.sum())
-        said = (
+        result = await self._workers.run(allocate_hosts, pages, delay_s)
+        await self._store(result, delay_s, began_at)
+        await self._deliver(pages, result)
+        self._pages, self._hosts = len(pages.page), len(result.hosts)
+        spent = float(result.allocation.spent.sum())
+        summary = (
             f"{self._pages} pages, {self._hosts} hosts, {spent:.4g} visits a second,"
-            f" KKT residual {shared.residual:.1e}"
+            f" KKT residual {result.residual:.1e}"
         )
-        return f"{said}; {kept}" if kept else said
+        return f"{summary}; {kept}" if kept else summary
 
     async def progress(self) -> dict[str, int]:
-        """Return what the last allocation covered."""
+        """Return the size of the last allocation."""
         return {"pages": self._pages, "hosts": self._hosts, "kept": self._kept}
 
-    # --- hosts that hardly changed -------------------------------------------------------------
+    # --- hosts that keep their price -----------------------------------------------------------
 
     async def _keeps_price(self, host: HostState) -> bool:
-        """Whether the last price of a host still holds; its visited pages then follow it anew."""
-        done, now = self._done.get(host.host_id), self._clock.now()
-        if done is None or not done.at <= now or _policies(host) != done.policies:
+        """Whether a host keeps its price; if so, its visited pages get new frequencies."""
+        last, now = self._last.get(host.host_id), self._clock.now()
+        if last is None or not last.at <= now or _policies(host) != last.policies:
             return False
-        most = int(FEW * done.pages)
-        if abs(host.delay_s() - done.delay_s) > FEW * done.delay_s or not most:
+        most = int(KEEP_SHARE * last.pages)
+        if abs(host.delay_s() - last.delay_s) > KEEP_SHARE * last.delay_s or not most:
             return False
         rows = []
-        for site_id in self._active(host):
+        for site_id in self._active_sites(host):
             rows += await self._database.read(
-                price.updated_since, host.host_id, site_id, done.at - LATE_S, limit=most + 1
+                price.updated_since, host.host_id, site_id, last.at - OVERLAP_S, limit=most + 1
             )
         if len(rows) > most:
             return False
         for models in grouped(rows):
-            of_site = host.pages.get(models.site_id)
-            if of_site is not None:
+            queue = host.pages.get(models.site_id)
+            if queue is not None:
                 rate = models.records["rate"].astype(np.float64)
-                frequency = revisit_frequency(rate, done.price, models.weights)
-                await self._hand(of_site, models.pages, frequency)
+                frequency = revisit_frequency(rate, last.price, models.weights)
+                await self._set_frequencies(queue, models.pages, frequency)
         return True
 
-    def _active(self, host: HostState) -> list[int]:
+    def _active_sites(self, host: HostState) -> list[int]:
         return [site_id for site_id in host.pages if site_id in self._crawl.sites]
 
-    # --- all others ----------------------------------------------------------------------------
+    # --- other hosts ---------------------------------------------------------------------------
 
     async def _read(self, hosts: Iterable[int]) -> AllocationPages | None:
-        """Read the models of active sites, host by host."""
+        """Read the models of active sites on these hosts."""
         wanted_hosts, slices = set(hosts), []
         known = sorted(host.host_id for host in self._crawl.hosts.values())
         for first, last in _runs(known, wanted_hosts):
@@ -223,35 +223,39 @@ class AllocateJob:
                 await pace.rest()
         return await self._workers.run(_concatenate, slices) if slices else None
 
-    async def _store(self, shared: AllocationResult, delay_s: dict[int, float], at: float) -> None:
-        prices = list(zip(shared.hosts.tolist(), shared.allocation.price.tolist(), strict=True))
-        for start in range(0, len(prices), WRITTEN):
-            await self._database.write(price.put_prices, prices[start : start + WRITTEN])
+    async def _store(self, result: AllocationResult, delay_s: dict[int, float], at: float) -> None:
+        prices = list(zip(result.hosts.tolist(), result.allocation.price.tolist(), strict=True))
+        for start in range(0, len(prices), PRICES_AT_ONCE):
+            await self._database.write(price.put_prices, prices[start : start + PRICES_AT_ONCE])
         by_id = {host.host_id: host for host in self._crawl.hosts.values()}
-        for (host_id, own), pages in zip(prices, np.diff(shared.offsets).tolist(), strict=True):
+        for (host_id, own), pages in zip(prices, np.diff(result.offsets).tolist(), strict=True):
             if host_id in by_id:
                 policies = _policies(by_id[host_id])
-                self._done[host_id] = HostAllocation(at, own, pages, delay_s[host_id], policies)
+                self._last[host_id] = HostAllocation(at, own, pages, delay_s[host_id], policies)
 
-    async def _hand_out(self, pages: AllocationPages, shared: AllocationResult) -> None:
+    async def _deliver(self, pages: AllocationPages, result: AllocationResult) -> None:
         by_id = {host.host_id: host for host in self._crawl.hosts.values()}
-        places = zip(shared.hosts.tolist(), shared.offsets[:-1], shared.offsets[1:], strict=True)
+        places = zip(result.hosts.tolist(), result.offsets[:-1], result.offsets[1:], strict=True)
         for host_id, first, end in places:
             host = by_id.get(host_id)
-            for site_id, of_site in list(host.pages.items()) if host else ():
+            for site_id, queue in list(host.pages.items()) if host else ():
                 own = first + np.flatnonzero(pages.site[first:end] == site_id)
-                await self._hand(of_site, pages.page[own], shared.allocation.frequency[own])
+                await self._set_frequencies(
+                    queue, pages.page[own], result.allocation.frequency[own]
+                )
             await trio.lowlevel.checkpoint()
         self._crawl.schedule.wake_all()
 
-    async def _hand(self, of_site: PageQueue, pages: npt.NDArray[np.int64], given: Floats) -> None:
-        """Hand frequencies to a policy that follows them, in parts: no slot waits for all."""
+    async def _set_frequencies(
+        self, queue: PageQueue, pages: npt.NDArray[np.int64], frequencies: Floats
+    ) -> None:
+        """Hand frequencies to a policy that follows them, in parts that delay no fetch slot."""
         pace = Pace(REST_FACTOR)
-        for start in range(0, len(pages), HANDED):
-            if not isinstance(of_site.policy, FrequencyPolicy):
+        for start in range(0, len(pages), FREQUENCIES_AT_ONCE):
+            if not isinstance(queue.policy, FrequencyPolicy):
                 return
-            part = slice(start, start + HANDED)
-            of_site.set_frequencies(pages[part], given[part])
+            part = slice(start, start + FREQUENCIES_AT_ONCE)
+            queue.set_frequencies(pages[part], frequencies[part])
             await pace.rest()
 
 
@@ -260,7 +264,7 @@ def _policies(host: HostState) -> tuple[tuple[int, str], ...]:
 
 
 def _runs(known: Iterable[int], wanted: set[int]) -> Iterator[tuple[int, int]]:
-    """Yield first and last of each row of wanted numbers without another known one between."""
+    """Yield first and last of each run of wanted numbers with no other known number between."""
     first = last = None
     for number in [*known, None]:
         if number is not None and number in wanted:

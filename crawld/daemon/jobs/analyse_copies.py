@@ -1,8 +1,8 @@
-"""Reads first copies after the fact: cleaned digest and sketch, which their visit had no time for.
+"""The `analyse` job: compute digest and sketch of first copies whose visit skipped the analysis.
 
-It goes through the versions in the order they came, a few at a time on a reader's thread, and rests
-three times as long as it worked. Copies that their visit analysed are passed over: those compared
-with an earlier one, and first ones of a crawl that was in no hurry.
+It reads versions in order of arrival, a few at a time on a reader's thread, and rests three times
+as long as it works. Copies that their visit analysed are skipped: those compared with an earlier
+copy, and first copies of an idle crawl.
 """
 
 from __future__ import annotations
@@ -29,32 +29,32 @@ log = structlog.get_logger(__name__)
 EVERY_S: Final = 600.0
 
 AGE_S: Final = 60.0
-"""Younger copies wait: their crawl may be in a hurry still."""
+"""Younger copies wait, since their crawl may still be busy."""
 
 SLICE: Final = 8
-"""Copies analysed at one go, some 10 ms of work."""
+"""Copies analysed in one slice, about 10 ms of work."""
 
 REST_FACTOR: Final = 3.0
 """Rest after each slice, as a multiple of its work."""
 
 
 class AnalyseCopiesJob:
-    """The job."""
+    """The `analyse` job."""
 
     name = "analyse"
     every_s = EVERY_S
 
     def __init__(self, crawl: CrawlState, database: Database, clock: Clock) -> None:
-        """Take the crawl whose copies are to be read."""
+        """Create the job for a crawl."""
         self._crawl = crawl
         self._database = database
         self._clock = clock
         self._analysed = self._damaged = 0
 
     async def run(self) -> str:
-        """Analyse every copy that is old enough; a one-off mirror leaves that to a daemon."""
+        """Analyse every copy that is old enough; does nothing in a one-off mirror."""
         if self._crawl.settings.once:
-            return "left to a daemon"
+            return "skipped in a one-off mirror"
         analysed = self._analysed
         before = self._clock.now() - AGE_S
         pace = Pace(REST_FACTOR)
@@ -63,7 +63,7 @@ class AnalyseCopiesJob:
         return f"{self._analysed - analysed} copies analysed"
 
     async def progress(self) -> dict[str, int]:
-        """Return what was done since the start."""
+        """Return counts since the start."""
         return {"analysed": self._analysed, "damaged": self._damaged}
 
     async def _slice(self, before: float) -> bool:
@@ -82,7 +82,7 @@ class AnalyseCopiesJob:
 
 
 def _read_all(connection: apsw.Connection, copies: list[UnanalysedCopy]) -> list[ContentIdentity]:
-    """Analyse copies, those left out that cannot be read; on a reader's thread."""
+    """Analyse copies on a reader's thread; skip those that cannot be read."""
     return [found for copy in copies if (found := _read(connection, copy)) is not None]
 
 

@@ -1,18 +1,17 @@
-"""The job `audit`: visits pages drawn at random, and counts how many copies were as their page is.
+"""The `audit` job: visit random pages and count how many copies were up to date.
 
-Instants and draws are those of `crawld/core/audit.py`, which says why the estimate has no bias.
-Here stands what each of its conditions asks of the daemon:
+Times and draws follow `crawld/core/audit.py`, which explains why the estimate has no bias. Its
+conditions require of the daemon:
 
-1. The instants come from a clock of their own, at a rate that depends on delays and numbers of
-   pages only. Of a site it is as high as `audit_share` of the turns of each of its hosts allows.
-2. The page is drawn when its instant has come, among all copies the site holds, from the file.
-3. It has the next turn of its host, ahead of whatever the policy would choose, also where it was
-   visited a moment ago. If a visit to it is under way already, that one is the sample.
-4. The visit is sent without conditions: a server that says "not modified" for a page that was
-   would be believed else.
-5. Hosts that are closed, and visits that fail, count as unknown.
+1. Audit times are independent of the crawl; their rate depends on delays and page counts only. For
+   a site it is as high as `audit_share` of the requests of each of its hosts allows.
+2. The page is drawn at the audit time, among all copies of the site in the database.
+3. The page gets the next slot of its host, before the policy's choice, even if it was visited a
+   moment ago. If a visit is under way, that visit is the sample.
+4. The request is unconditional: a false "not modified" would be believed otherwise.
+5. Hosts in back-off and failed visits count as unknown.
 
-An audit is a visit like any other in all else: the page is fresh after it, the model learns of it.
+Otherwise an audit is a normal visit: the copy is fresh after it and the model learns from it.
 """
 
 from __future__ import annotations
@@ -41,32 +40,34 @@ from crawld.store.frontier import page as page_rows
 log = structlog.get_logger(__name__)
 
 RUN_S: Final = 3_600.0
-"""Longest run; audits under way end with it."""
+"""Longest run; it also ends the audits under way."""
 
-FIRST_LOOK_S, LOOK_S = 0.5, 60.0
-"""How often pages and delays are counted anew, at first and later."""
+FIRST_COUNT_S, COUNT_S = 0.5, 60.0
+"""How often pages and delays are counted: at first and later."""
 
-LEAST_DELAY_S: Final = 1.0
-"""As far as audits go, no host is asked more often: they would learn nothing more from it."""
+MIN_DELAY_S: Final = 1.0
+"""Smallest delay assumed: more audits of a faster host would add nothing."""
 
-WAIT_TURNS, WAIT_S = 10.0, 60.0
-"""An audit whose visit has not come after so many delays, and so long, is unknown."""
+WAIT_DELAYS, WAIT_S = 10.0, 60.0
+"""An audit counts as unknown after so many delays, and at least so many seconds."""
 
 KEPT_DAYS: Final = 731
 
-_FRESH: Final = frozenset({Outcome.UNCHANGED, Outcome.NOT_MODIFIED})
-_STALE: Final = frozenset({Outcome.CHANGED, Outcome.MOVED, Outcome.GONE, Outcome.SOFT_GONE})
+_FRESH_OUTCOMES: Final = frozenset({Outcome.UNCHANGED, Outcome.NOT_MODIFIED})
+_STALE_OUTCOMES: Final = frozenset(
+    {Outcome.CHANGED, Outcome.MOVED, Outcome.GONE, Outcome.SOFT_GONE}
+)
 
 
 class _Site(NamedTuple):
-    """A site to draw from: audits per second, and its copies by host."""
+    """A site to draw from: audits per second, and copies by host."""
 
     rate: float
     hosts: tuple[tuple[HostState, CopyCount], ...]
 
 
 class AuditJob:
-    """The job."""
+    """The `audit` job."""
 
     name = "audit"
 
@@ -78,9 +79,9 @@ class AuditJob:
         *,
         settings: Callable[[], JobsConfig],
         rng: random.Random,
-        least_delay_s: float = LEAST_DELAY_S,
+        least_delay_s: float = MIN_DELAY_S,
     ) -> None:
-        """Take the crawl that visits; `rng` gives instants and draws."""
+        """Create the job; `rng` draws the times and the pages."""
         self._least_delay_s = least_delay_s
         self._crawl = crawl
         self._database = database
@@ -90,11 +91,11 @@ class AuditJob:
 
     @property
     def every_s(self) -> float:
-        """The pause between two runs, short: a run is as long as it may be."""
-        return 1.0 if self._settings().audit_share else LOOK_S
+        """Pause between two runs, seconds; short, since a run is long."""
+        return 1.0 if self._settings().audit_share else COUNT_S
 
     async def run(self) -> str:
-        """Draw pages and have them visited, for a while."""
+        """Audit random pages for up to `RUN_S`."""
         began_at = trio.current_time()
         ends_at = began_at + RUN_S
         found: list[AuditResult] = []
@@ -103,21 +104,21 @@ class AuditJob:
                 sites = await self._sites()
                 now = trio.current_time()
                 # A young mirror grows quickly.
-                pause_s = min(max(now - began_at, FIRST_LOOK_S), LOOK_S)
-                look_at = min(now + pause_s, ends_at)
-                await self._draw_until(look_at, sites, nursery, found)
+                pause_s = min(max(now - began_at, FIRST_COUNT_S), COUNT_S)
+                count_at = min(now + pause_s, ends_at)
+                await self._draw_until(count_at, sites, nursery, found)
         await self._database.write(audit.delete_before, day_of(self._clock.now()) - KEPT_DAYS)
         total = sum(found, AuditResult())
         share = "no freshness" if total.freshness is None else f"freshness {total.freshness:.3f}"
         return f"{total.count} audits, {share}, {total.unknown} unknown"
 
     async def progress(self) -> dict[str, int]:
-        """Return the audits of today and the week before, by what they found."""
+        """Return the audits of the last eight days by result."""
         rows = await self._database.read(audit.list_since, day_of(self._clock.now()) - 7)
         total = sum((row.audited for row in rows), AuditResult())
         return {"fresh": total.fresh, "stale": total.stale, "unknown": total.unknown}
 
-    # --- who and when --------------------------------------------------------------------------
+    # --- audit times ---------------------------------------------------------------------------
 
     async def _sites(self) -> list[_Site]:
         hosts = {host.host_id: host for host in self._crawl.hosts.values()}
@@ -129,7 +130,7 @@ class AuditJob:
         return [_Site(self._rate(each), tuple(each)) for each in by_site.values()]
 
     def _rate(self, hosts: list[tuple[HostState, CopyCount]]) -> float:
-        """Return audits per second: of each host no more than the share of its turns."""
+        """Return audits per second: on each host at most the configured share of its requests."""
         pages = sum(held.pages for _, held in hosts)
         share = self._settings().audit_share
         return min(
@@ -138,19 +139,21 @@ class AuditJob:
         )
 
     async def _draw_until(
-        self, look_at: float, sites: list[_Site], nursery: trio.Nursery, found: list[AuditResult]
+        self, count_at: float, sites: list[_Site], nursery: trio.Nursery, found: list[AuditResult]
     ) -> None:
         total = math.fsum(site.rate for site in sites)
         while True:
             at = trio.current_time() + poisson_gap_s(total, self._rng.random())
-            # Without memory: an instant beyond the look is as well drawn anew after it.
-            await trio.sleep_until(min(at, look_at))
-            if at >= look_at:
+            # The process has no memory: a time beyond `count_at` may be drawn again after it.
+            await trio.sleep_until(min(at, count_at))
+            if at >= count_at:
                 return
             (site,) = self._rng.choices(sites, [each.rate for each in sites])
-            (place,) = self._rng.choices(site.hosts, [held.pages for _, held in site.hosts])
-            position = self._rng.randrange(place[1].pages)
-            nursery.start_soon(self._audit, *place, position, found)
+            (host_and_count,) = self._rng.choices(
+                site.hosts, [held.pages for _, held in site.hosts]
+            )
+            position = self._rng.randrange(host_and_count[1].pages)
+            nursery.start_soon(self._audit, *host_and_count, position, found)
 
     # --- one audit -----------------------------------------------------------------------------
 
@@ -163,29 +166,29 @@ class AuditJob:
         at = self._clock.now()
         expected = await self._expected(page_id, at)
         outcome = await self._visit(host, held.site_id, page_id)
-        if outcome in _FRESH:
-            said = AuditResult(fresh=1, expected=expected)
-        elif outcome in _STALE:
-            said = AuditResult(stale=1, expected=expected)
+        if outcome in _FRESH_OUTCOMES:
+            result = AuditResult(fresh=1, expected=expected)
+        elif outcome in _STALE_OUTCOMES:
+            result = AuditResult(stale=1, expected=expected)
         else:
-            said = AuditResult(unknown=1)
-        found.append(said)
-        await self._database.write(audit.record, held.site_id, held.host_id, day_of(at), said)
+            result = AuditResult(unknown=1)
+        found.append(result)
+        await self._database.write(audit.record, held.site_id, held.host_id, day_of(at), result)
 
     async def _visit(self, host: HostState, site_id: int, page_id: int) -> Outcome | None:
-        """Return how the next visit of a page ends, None where there is none for long."""
+        """Have a page visited; return the outcome, None if there was no visit in time."""
         pages = host.pages.get(site_id)
-        wait_s = max(WAIT_TURNS * host.delay_s(), WAIT_S)
+        wait_s = max(WAIT_DELAYS * host.delay_s(), WAIT_S)
         closed = host.open_at(self._clock) > trio.current_time() + wait_s
         if pages is None or host.paused or closed:
             return None
         over, outcomes = trio.Event(), []
 
-        def told(outcome: Outcome) -> None:
+        def set_outcome(outcome: Outcome) -> None:
             outcomes.append(outcome)
             over.set()
 
-        self._crawl.audits[page_id] = told
+        self._crawl.audits[page_id] = set_outcome
         pages.visit_next(page_id)
         self._crawl.schedule.wake(host.slot)
         try:
@@ -196,7 +199,7 @@ class AuditJob:
         return outcomes[0] if outcomes else None
 
     async def _expected(self, page_id: int, now: float) -> float:
-        """Return the probability that a copy is fresh, by its change model and what hints say."""
+        """Return the probability that a copy is fresh, from its change model and its hints."""
         page = await self._database.read(page_rows.for_visit, page_id)
         if page is None or page.model is None or page.last_visit_at is None:
             return 0.5

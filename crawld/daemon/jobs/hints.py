@@ -1,7 +1,7 @@
-"""The job `hints`: looks for hint sources and lets each be polled.
+"""The `hints` job: find hint sources and poll all of them now.
 
-Polls have times of their own (`crawld/daemon/hints/poller.py`); the job is how an operator asks for
-all of them now, and how far they are.
+Sources are polled on their own schedule (`crawld/daemon/hints/poller.py`); with this job an
+operator requests all polls at once and sees their progress.
 """
 
 from __future__ import annotations
@@ -16,24 +16,24 @@ EVERY_S: Final = 6 * 3600.0
 
 
 class HintsJob:
-    """The job."""
+    """The `hints` job."""
 
     name = "hints"
     every_s = EVERY_S
 
     def __init__(self, poller: HintPoller, database: Database) -> None:
-        """Take what polls the sources."""
+        """Create the job for a poller."""
         self._poller = poller
         self._database = database
 
     async def run(self) -> str:
-        """Look for sources and poll all of them as soon as their hosts allow."""
+        """Find sources and poll all of them as soon as their hosts allow."""
         polled = self._poller.poll_all()
         self._poller.find_soon()
         return f"{polled} sources are polled"
 
     async def progress(self) -> dict[str, int]:
-        """Return counts of sources, requests, hints and what visits made of them."""
+        """Return counts of sources, requests, hints and outstanding hints."""
         rows = await self._database.read(hint_source.list_sources)
         outstanding = await self._database.read(hint.count_by_source)
         return {

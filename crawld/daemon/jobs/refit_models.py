@@ -1,10 +1,11 @@
-"""Refits the change models: what pages of a host or section have in common, and a site's gaps.
+"""The `estimate` job: refit the change models, with priors per host, section and site.
 
-Models are read host by host in slices, refitted on a reader's thread (`core/change/refit.py`), and
-those that moved are written back, unless a visit has changed them meanwhile. A host larger than a
-slice is fitted slice by slice: thousands of pages tell what is usual as well as all of them.
+Models are read host by host in slices and refitted on a reader's thread (`core/change/refit.py`).
+Models that changed are written back, unless a visit changed them meanwhile. A host larger than a
+slice is fitted slice by slice: thousands of pages give the same prior as all of them.
 
-Then each site's age-aware model is fitted to a sample of its histories (`core/change/scale.py`).
+Then the age-aware model of each site is fitted to a sample of its histories
+(`core/change/scale.py`).
 """
 
 from __future__ import annotations
@@ -32,38 +33,38 @@ from crawld.workers import Workers
 
 FIRST_S: Final = 600.0
 EVERY_S: Final = 6 * 3600.0
-"""Pause between two runs, doubling from the one to the other: what is usual on a host is known
-within minutes of a new mirror, and hardly moves after a day."""
+"""Pause between two runs, doubled from the first to the longest: priors of a new mirror settle
+within minutes and hardly change after a day."""
 
 SLICE: Final = 4096
-"""Models refitted at one go, some 30 ms of work."""
+"""Models refitted in one slice, about 30 ms of work."""
 
-WRITTEN: Final = 256
+MODELS_AT_ONCE: Final = 256
 """Models written in one transaction."""
 
-MOVED: Final = 0.02
-"""A model is written back if its rate or its prior moved by more than this share."""
+MIN_CHANGE: Final = 0.02
+"""A model is written back if its rate or its prior changed by more than this share."""
 
 REST_FACTOR: Final = 2.0
 """Rest after each slice, as a multiple of its work."""
 
 SAMPLE_HOSTS, SAMPLE_PAGES, SAMPLE_NEWEST = 50, 2000, 200
-"""Hosts of a site, pages of them in all, and newest changes of a page: what it is fitted to."""
+"""Sample per site: hosts, pages in all, and newest changes per page."""
 
-LEAST_GAPS: Final = 30
-"""With fewer gaps between changes a site has no model of its own."""
+MIN_INTERVALS: Final = 30
+"""Intervals between changes that a site needs for a model of its own."""
 
 
 @dataclass(frozen=True, slots=True)
 class RefitSlice:
-    """What refitting some models came to.
+    """The result of refitting some models.
 
     Attributes:
         moved: models to write back.
-        priors: what the rates of each host's pages are expected to be.
-        section_priors: the same of sections with pages enough.
-        pages: models looked at.
-        up_to: (host_id, url_hash) of the last.
+        priors: prior of the change rates of each host.
+        section_priors: the same for sections with enough pages.
+        pages: models read.
+        up_to: (host_id, url_hash) of the last one.
     """
 
     moved: list[RefittedModel]
@@ -74,7 +75,7 @@ class RefitSlice:
 
 
 class RefitModelsJob:
-    """The job."""
+    """The `estimate` job."""
 
     name = "estimate"
 
@@ -87,7 +88,7 @@ class RefitModelsJob:
         workers: Workers,
         on_refitted: Callable[[], None] = lambda: None,
     ) -> None:
-        """Take the crawl whose pages are to be estimated, and who is to hear of it."""
+        """Create the job; `on_refitted` is called after a run that changed models."""
         self._crawl = crawl
         self._on_refitted = on_refitted
         self._database = database
@@ -98,13 +99,13 @@ class RefitModelsJob:
 
     @property
     def every_s(self) -> float:
-        """The pause between two runs."""
+        """Pause between two runs, seconds."""
         return self._every_s
 
     async def run(self) -> str:
-        """Refit every model, and the scale of every site; a one-off mirror needs neither."""
+        """Refit all models and site scales; does nothing in a one-off mirror."""
         if self._crawl.settings.once:
-            return "left to a daemon"
+            return "skipped in a one-off mirror"
         pages, moved, sites = self._pages, self._moved, self._sites
         await self._refit_all()
         if self._pages > pages:
@@ -114,10 +115,10 @@ class RefitModelsJob:
         if (self._moved, self._sites) != (moved, sites):
             self._on_refitted()
         done = (self._pages - pages, self._moved - moved, self._sites - sites)
-        return "{} models, {} of them moved, {} sites".format(*done)
+        return "{} models, {} changed, {} sites".format(*done)
 
     async def progress(self) -> dict[str, int]:
-        """Return what was done since the start."""
+        """Return counts since the start."""
         return {"pages": self._pages, "moved": self._moved, "sites": self._sites}
 
     async def _refit_all(self) -> None:
@@ -127,8 +128,8 @@ class RefitModelsJob:
             found = await self._database.read(refit_slice, after)
             if found is None:
                 return
-            for start in range(0, len(found.moved), WRITTEN):
-                part = found.moved[start : start + WRITTEN]
+            for start in range(0, len(found.moved), MODELS_AT_ONCE):
+                part = found.moved[start : start + MODELS_AT_ONCE]
                 self._moved += await self._database.write(model.put_refitted, part)
             await self._database.write(put_priors, found)
             self._pages += found.pages
@@ -147,7 +148,7 @@ class RefitModelsJob:
                 pages=SAMPLE_PAGES // len(sampled),
                 newest=SAMPLE_NEWEST,
             )
-        if sum(max(len(instants) - 1, 0) for instants in histories) < LEAST_GAPS:
+        if sum(max(len(instants) - 1, 0) for instants in histories) < MIN_INTERVALS:
             return
         at = self._clock.now()
         scale = await self._workers.run(_scale_of, histories, at)
@@ -156,14 +157,14 @@ class RefitModelsJob:
 
 
 def _scale_of(histories: list[list[float]], at: float) -> ScaleModel:
-    # What was stored in the future (the clock was set back) is taken for now.
+    # A stored time in the future (the clock was set back) counts as now.
     pages = [np.unique(np.minimum(instants, at)) for instants in histories if instants]
     offsets = np.cumsum([0, *(page.size for page in pages)], dtype=np.int64)
     return fit_scale(np.concatenate(pages), offsets, at=at)
 
 
 def refit_slice(connection: apsw.Connection, after: tuple[int, int]) -> RefitSlice | None:
-    """Refit the next models, whole hosts where they fit; on a reader's thread."""
+    """Refit the next models, whole hosts if they fit; on a reader's thread."""
     rows = model.batch(connection, after=after, limit=SLICE)
     if not rows:
         return None
@@ -177,13 +178,13 @@ def refit_slice(connection: apsw.Connection, after: tuple[int, int]) -> RefitSli
 
 
 def put_priors(connection: apsw.Connection, found: RefitSlice) -> None:
-    """Store what new pages of the hosts of a slice, and of their sections, start from."""
+    """Store the priors that new pages of these hosts and sections start from."""
     model.put_priors(connection, found.priors)
     model.put_section_priors(connection, found.section_priors)
 
 
 def _is_readable(record: bytes) -> bool:
-    """Whether a record is of this version; others are made anew by the next visit."""
+    """Whether a record has the current version; the next visit replaces others."""
     return len(record) == RECORD_DTYPE.itemsize and record[0] == VERSION
 
 
@@ -196,12 +197,12 @@ def _refit_rows(
     fitted = refit(before, groups=np.array([number[section] for section in sections]))
     after = fitted.records
     hosts, groups = np.unique([row.host_id for row in rows], return_inverse=True)
-    # New pages of sections too small for a prior of their own start from that of the whole host:
-    # the rest of it, as a group, may be a page or two.
+    # New pages of small sections start from the prior of the whole host: the rest of the host, as
+    # a group, may be only a page or two.
     of_hosts = refit(before, groups=groups).priors
     moved = np.zeros(len(rows), dtype=np.bool_)
     for name in ("rate", "prior_shape", "prior_exposure_s"):
-        moved |= np.abs(after[name] - before[name]) > MOVED * np.abs(before[name])
+        moved |= np.abs(after[name] - before[name]) > MIN_CHANGE * np.abs(before[name])
     models = [
         RefittedModel(rows[index].page_id, rows[index].record, after[index].tobytes())
         for index in np.flatnonzero(moved).tolist()

@@ -1,8 +1,8 @@
-"""Keeps the past small: superseded bodies become deltas, old copies go as the sites' rules say.
+"""The `retention` job: store old bodies as deltas and delete copies that the rules do not keep.
 
-Both change what bodies rest on, therefore they are one job. It works in slices: read and encode on
-a reader's thread, then one short write; after each it rests as long as it worked, so that it never
-takes more than half of a core from the crawl.
+Both change the bases of deltas, so they are one job. Each slice is read and encoded on a reader's
+thread, then written in one short transaction. The job rests as long as it works, so it takes at
+most half of a core.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ log = structlog.get_logger(__name__)
 EVERY_S: Final = 300.0
 """How long a superseded body stays whole: the space of some minutes of crawling."""
 
-THIN_EVERY_S: Final = 3600.0
-"""How often all pages are looked at for copies to give up, unless a rule has changed."""
+DELETE_EVERY_S: Final = 3600.0
+"""How often all pages are checked for copies to delete; a changed rule also starts a check."""
 
 REST_FACTOR: Final = 1.0
 """Rest after each slice, as a multiple of its work."""
 
 
 class RetentionJob:
-    """The job."""
+    """The `retention` job."""
 
     name = "retention"
     every_s = EVERY_S
@@ -46,29 +46,29 @@ class RetentionJob:
         *,
         settings: Callable[[], StoreConfig] = StoreConfig,
     ) -> None:
-        """Take the crawl whose sites have the rules; `settings` returns the present ones."""
+        """Create the job; `settings` returns the current config."""
         self._settings = settings
         self._crawl = crawl
         self._database = database
         self._clock = clock
-        self._thinned: dict[int, RetentionRule] = {}
-        self._thinned_at = 0.0
+        self._applied_rules: dict[int, RetentionRule] = {}
+        self._applied_at = 0.0
         self._deltas = self._saved_bytes = self._given_up = 0
 
     async def run(self) -> str:
-        """Catch up with the crawl, and give up what the rules do not keep."""
+        """Encode new deltas, delete copies by the rules, then enforce the quotas."""
         deltas, given_up = self._deltas, self._given_up
-        await self._compact()
+        await self._encode_deltas()
         rules, now = self._rules(), self._clock.now()
-        if rules and (rules != self._thinned or now - self._thinned_at >= THIN_EVERY_S):
-            await self._thin(rules, now)
-            self._thinned, self._thinned_at = rules, now
+        if rules and (rules != self._applied_rules or now - self._applied_at >= DELETE_EVERY_S):
+            await self._delete_old(rules, now)
+            self._applied_rules, self._applied_at = rules, now
         for site_id, max_bytes in self._quotas():
             await self._evict(site_id, max_bytes)
-        return f"{self._deltas - deltas} deltas, {self._given_up - given_up} copies given up"
+        return f"{self._deltas - deltas} deltas, {self._given_up - given_up} copies deleted"
 
     async def progress(self) -> dict[str, int]:
-        """Return what was done since the start, and how many versions wait to be looked at."""
+        """Return counts since the start, and how many versions wait."""
         return {
             "deltas": self._deltas,
             "saved_bytes": self._saved_bytes,
@@ -84,7 +84,7 @@ class RetentionJob:
         return {site_id: rule for site_id, rule in rules.items() if rule != RetentionRule()}
 
     def _quotas(self) -> list[tuple[int | None, int]]:
-        """Return the quotas of sites, and that of the file (None)."""
+        """Return (site number, bytes) of each quota; None: the whole file."""
         found: list[tuple[int | None, int]] = [
             (site.site_id, site.config.max_bytes)
             for site in self._crawl.sites.values()
@@ -94,20 +94,22 @@ class RetentionJob:
         return found if most is None else [*found, (None, most)]
 
     async def _evict(self, site_id: int | None, max_bytes: int) -> None:
-        """Give up copies in the order of their classes until a quota is kept."""
+        """Delete copies class by class until a quota is met."""
         used = await self._database.read(quota.used_bytes, site_id)
         for kind in quota.EVICTION_ORDER:
             while used > max_bytes:
-                went = await self._database.write(quota.evict, kind, used - max_bytes, site_id)
-                if not went.copies:
+                evicted = await self._database.write(quota.evict, kind, used - max_bytes, site_id)
+                if not evicted.copies:
                     break
-                self._given_up += went.copies
-                log.info("evicted", site=site_id, what=kind, copies=went.copies)
+                self._given_up += evicted.copies
+                log.info("copies_evicted", site=site_id, what=kind, copies=evicted.copies)
                 used = await self._database.read(quota.used_bytes, site_id)
         if used > max_bytes:
-            log.warning("quota_exceeded", site=site_id, used_bytes=used, max_bytes=max_bytes)
+            log.warning(
+                "storage_quota_exceeded", site=site_id, used_bytes=used, max_bytes=max_bytes
+            )
 
-    async def _compact(self) -> None:
+    async def _encode_deltas(self) -> None:
         while (slice_ := await paced_read(REST_FACTOR, self._database, delta.plan)) is not None:
             for version_id in slice_.unreadable:
                 log.error("body_damaged", version=version_id, hint="crawld doctor")
@@ -115,7 +117,7 @@ class RetentionJob:
             self._deltas += len(slice_.deltas)
             self._saved_bytes += slice_.saved_bytes
 
-    async def _thin(self, rules: dict[int, RetentionRule], now: float) -> None:
+    async def _delete_old(self, rules: dict[int, RetentionRule], now: float) -> None:
         after = 0
         while (
             slice_ := await paced_read(

@@ -1,8 +1,8 @@
-"""When jobs run: one task a job, each again some time after it ended, with jitter.
+"""Run background jobs: one task per job, each run some time after the last, with jitter.
 
-A job is one run at a time; what came of it is stored in the file, so that a restart neither repeats
-nor forgets a job. An error of a job is its result: it is logged, stored and tried again at the next
-time; the daemon goes on. The jitter keeps jobs of one period, and daemons started together, apart.
+A job has one run at a time. Its result is stored, so that a restart neither repeats nor forgets a
+run. An exception is a result too: it is logged and stored, and the job runs again at its next time.
+Jitter separates jobs of the same period, and daemons that start together.
 """
 
 from __future__ import annotations
@@ -24,38 +24,38 @@ from crawld.store.job import JobRow
 log = structlog.get_logger(__name__)
 
 JITTER_SHARE = 0.1
-"""A pause is shorter or longer by up to this share of itself."""
+"""A pause varies by up to this share in both directions."""
 
-MAX_DETAIL = 500
+MAX_DETAIL_CHARS = 500
 
 
 class Job(Protocol):
-    """Something to be done again and again."""
+    """A task that runs periodically."""
 
     @property
     def name(self) -> str:
-        """Its name in commands, in the log and in the file."""
+        """Name in commands, log and database."""
 
     @property
     def every_s(self) -> float:
-        """The pause between the end of a run and the next, seconds; asked before each."""
+        """Pause between the end of a run and the next, seconds; read before each pause."""
 
     async def run(self) -> str:
-        """Do it once, and return in a few words what came of it."""
+        """Run once and return a short summary."""
 
     async def progress(self) -> dict[str, int]:
-        """Return counts by which an operator sees how far it is."""
+        """Return counts that show the operator how far the job is."""
 
 
 @dataclass(frozen=True, slots=True)
 class JobState:
-    """A job as it stands.
+    """The state of a job.
 
     Attributes:
         job: the job.
         running: whether a run is under way.
-        next_run_at: Unix seconds of the next, None while one is under way.
-        last: its last run as stored, None before the first.
+        next_run_at: Unix seconds of the next run, None during a run.
+        last: the last stored run, None before the first.
     """
 
     job: Job
@@ -65,7 +65,7 @@ class JobState:
 
 
 class _ScheduledJob:
-    """One job's place in time."""
+    """A job and when it runs next (monotonic clock)."""
 
     def __init__(self, job: Job) -> None:
         self.job = job
@@ -81,23 +81,23 @@ class JobRunner:
     def __init__(
         self, database: Database, clock: Clock, jobs: Iterable[Job], *, rng: random.Random
     ) -> None:
-        """Take jobs to run; `rng` gives the jitter."""
+        """Create a runner; `rng` draws the jitter."""
         self._database = database
         self._clock = clock
         self._rng = rng
         self._tasks = {job.name: _ScheduledJob(job) for job in jobs}
 
     async def run(self) -> None:
-        """Run every job at its times until cancelled."""
+        """Run every job periodically until cancelled."""
         async with trio.open_nursery() as nursery:
             for task in self._tasks.values():
                 nursery.start_soon(self._repeat, task)
 
     def run_soon(self, name: str) -> None:
-        """Let a job run as soon as it can: now, or once more after the run under way.
+        """Run a job now, or once more after the run under way.
 
         Raises:
-            OperatorError: there is no such job; names those there are.
+            OperatorError: unknown job; the hint names the known ones.
         """
         task = self._tasks.get(name)
         if task is None:
@@ -106,7 +106,7 @@ class JobRunner:
         task.requested.set()
 
     async def states(self) -> list[JobState]:
-        """Return every job as it stands."""
+        """Return the state of every job."""
         last = {row.name: row for row in await self._database.read(job_rows.list_jobs)}
         return [
             JobState(
@@ -122,7 +122,7 @@ class JobRunner:
         last = await self._database.read(job_rows.last_run, task.job.name)
         ended_at = last.last_finished_at if last else None
         since_s = max(0.0, self._clock.now() - ended_at) if ended_at is not None else 0.0
-        # What is overdue after a restart still waits a little: the crawl comes first.
+        # An overdue job still waits a little after a restart: the crawl comes first.
         pause_s = self._pause_s(task.job) - since_s if ended_at is not None else 0.0
         while True:
             task.next_at = self._clock.monotonic() + max(pause_s, 0.0)
@@ -142,16 +142,18 @@ class JobRunner:
         began_at = self._clock.monotonic()
         try:
             result, detail = "done", await task.job.run()
-        except Exception as error:  # a job must not take the crawl down with it
+        except Exception as error:  # a failing job must not stop the crawl
             result, detail = "failed", f"{type(error).__name__}: {error}"
             log.exception("job_failed", job=name)
         finally:
             task.running = False
         duration_s = self._clock.monotonic() - began_at
-        # The same again ("0 pages indexed", every half a minute) is no news.
-        tell = log.debug if detail == task.last_detail else log.info
+        # A repeated result ("0 pages indexed" every half minute) is logged at debug level.
+        log_result = log.debug if detail == task.last_detail else log.info
         task.last_detail = detail
-        tell("job", job=name, result=result, detail=detail, duration_s=round(duration_s, 3))
+        log_result(
+            "job_finished", job=name, result=result, detail=detail, duration_s=round(duration_s, 3)
+        )
         await self._database.write(
-            job_rows.record_finish, name, self._clock.now(), result, detail[:MAX_DETAIL]
+            job_rows.record_finish, name, self._clock.now(), result, detail[:MAX_DETAIL_CHARS]
         )

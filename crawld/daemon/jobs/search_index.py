@@ -1,7 +1,7 @@
-"""Keeps the full-text index up with the crawl: words of new copies, slice by slice.
+"""The `search` job: add new copies to the full-text index, slice by slice.
 
-A slice is read on a reader's thread and stored in one short write; after each the job rests as long
-as it worked, so that it never takes more than half of a core from the crawl.
+A slice is read on a reader's thread and stored in one short transaction. The job rests as long as
+it works, so it takes at most half of a core.
 """
 
 from __future__ import annotations
@@ -13,25 +13,25 @@ from crawld.store.engine.database import Database
 from crawld.store.versions import search_index
 
 EVERY_S: Final = 60.0
-"""How long a new copy waits until it can be found."""
+"""Longest time until a new copy can be found."""
 
 REST_FACTOR: Final = 1.0
 """Rest after each slice, as a multiple of its work."""
 
 
 class SearchIndexJob:
-    """The job."""
+    """The `search` job."""
 
     name = "search"
     every_s = EVERY_S
 
     def __init__(self, database: Database) -> None:
-        """Take the file whose copies are indexed."""
+        """Create the job."""
         self._database = database
         self._indexed = 0
 
     async def run(self) -> str:
-        """Catch up with the crawl."""
+        """Index all copies that wait."""
         before = self._indexed
         pace = Pace(REST_FACTOR)
         while (work := await self._database.read(search_index.plan)) is not None:

@@ -1,9 +1,9 @@
-"""The job `members`: asks wikis which titles make up a site that is a part of one.
+"""The `members` job: query which titles belong to a site that covers only part of a wiki.
 
-Every wiki of a site with `wiki_titles`, `wiki_categories` or `wiki_prefixes` is walked through its
-API, inside the politeness of its host. Titles enter the frontier as they are named; those that a
-whole walk has not named any more leave the site: their pages are visited no longer, their copies
-stay. A walk that was broken off drops nothing and begins anew.
+The API of every wiki of a site with `wiki_titles`, `wiki_categories` or `wiki_prefixes` is walked
+within the politeness of its host. New titles enter the frontier at once. Titles that a complete
+walk did not list leave the site: their pages are no longer visited, their copies stay. An
+interrupted walk removes nothing and starts over.
 """
 
 from __future__ import annotations
@@ -31,20 +31,20 @@ from crawld.store.frontier import frontier, refusal
 log = structlog.get_logger(__name__)
 
 EVERY_S: Final = 3_600.0
-"""Pause between two walks; titles of a prefix are also let in when hints name them."""
+"""Pause between two walks; hints also admit titles of a prefix."""
 
 WAIT_S: Final = 20.0
-"""Pause while no wiki of such a site has said what it is."""
+"""Pause while a site has no wiki with known siteinfo."""
 
-PATIENCE_S: Final = 1_800.0
-"""A walk that meets more trouble than this waits for the next run."""
+RETRY_S: Final = 1_800.0
+"""Longest time to retry a request; then the walk waits for the next run."""
 
-AT_ONCE: Final = 500
-"""Titles admitted between two pauses for others."""
+ADMITTED_AT_ONCE: Final = 500
+"""Titles admitted in one transaction."""
 
 
 class WikiMembersJob:
-    """The job."""
+    """The `members` job."""
 
     name = "members"
 
@@ -59,31 +59,31 @@ class WikiMembersJob:
 
     @property
     def every_s(self) -> float:
-        """The pause between two runs."""
+        """Pause between two runs, seconds."""
         return WAIT_S if self._waits else EVERY_S
 
     async def run(self) -> str:
-        """Walk every wiki of which only a part is wanted."""
+        """Walk every wiki that a site covers in part."""
         await self.load()
-        scoped = {number for number, site in self._crawl.sites.items() if _walked(site)}
+        scoped = {number for number, site in self._crawl.sites.items() if _is_walked(site)}
         rows = [row for row in await self._database.read(wiki.list_wikis) if row.facts]
         walked = [row for row in rows if row.site_id in scoped and row.api_url]
         self._waits = scoped != {row.site_id for row in walked}
-        said = [await self._walk(row) for row in walked]
-        return "; ".join(said) if said else f"{len(scoped)} sites wait for their wikis"
+        results = [await self._walk(row) for row in walked]
+        return "; ".join(results) if results else f"{len(scoped)} sites wait for their wikis"
 
     async def progress(self) -> dict[str, int]:
-        """Return how many titles make up such sites."""
+        """Return the number of titles of such sites."""
         rows = await self._database.read(wiki.list_wikis)
         titles = [await self._database.read(wiki_member.list_titles, row.wiki_id) for row in rows]
         return {"titles": sum(map(len, titles))}
 
     async def load(self) -> None:
-        """Read from the file what belongs to wikis, and judge anew what was judged without it."""
+        """Load the stored titles; check pages again that were checked without them."""
         if await self._crawl.wiki_scope.load(self._database, self._crawl.sites):
-            self._judge_anew()
+            self._reconsider_pages()
 
-    def _judge_anew(self) -> None:
+    def _reconsider_pages(self) -> None:
         self._crawl.admission.forget()
         for host in self._crawl.hosts.values():
             for pages in host.queues():
@@ -96,10 +96,10 @@ class WikiMembersJob:
         site, began_at = self._crawl.sites[row.site_id], self._clock.now()
         part = self._crawl.wiki_scope.part(row.site_id, row.origin)
         if part is None or row.api_url is None:
-            return f"{row.origin}: not known yet"
+            return f"{row.origin}: siteinfo not known yet"
         config, rules = site.config, part.rules
         listed = [title for each in config.wiki_titles if (title := rules.normalize(each))]
-        await self._named(row, site, listed, began_at)
+        await self._add_titles(row, site, listed, began_at)
         walk = MemberWalk.start(
             config.wiki_categories, config.wiki_category_depth, config.wiki_prefixes, rules
         )
@@ -107,46 +107,46 @@ class WikiMembersJob:
         while not walk.is_done:
             answer = await self._ask(Api(row.site_id, row.api_url), walk, part)
             if answer is None:
-                return f"{row.origin}: broken off after {requests} requests"
+                return f"{row.origin}: interrupted after {requests} requests"
             requests += 1
             if isinstance(answer, ApiTrouble):
-                log.warning("members_skipped", wiki=row.origin, why=answer.detail)
+                log.warning("wiki_scope_query_skipped", wiki=row.origin, why=answer.detail)
                 walk = walk.skip()
                 continue
             titles, walk = walk.read(answer)
-            await self._named(row, site, titles, began_at)
+            await self._add_titles(row, site, titles, began_at)
         gone = await self._database.write(wiki_member.delete_before, row.wiki_id, began_at)
         await self.load()
-        return f"{row.origin}: {requests} requests, {gone} titles left"
+        return f"{row.origin}: {requests} requests, {gone} titles removed"
 
     async def _ask(
         self, api: Api, walk: MemberWalk, part: TitleScope
     ) -> ApiResponse | ApiTrouble | None:
-        """Return an answer, or trouble of the request's own; None: the wiki does not answer."""
-        with trio.move_on_after(PATIENCE_S):
+        """Query until the wiki answers; return its answer or a request error, else None."""
+        with trio.move_on_after(RETRY_S):
             answer: ApiResponse | ApiTrouble = await AsyncRetrying(
                 retry=retry_if_result(_is_worth_a_retry), wait=_pause_s, sleep=trio.sleep
             )(self._client.ask, api, walk.query(part.rules))
             return answer
         return None
 
-    async def _named(
+    async def _add_titles(
         self, row: WikiRow, site: ActiveSite, titles: Sequence[str], began_at: float
     ) -> None:
-        """Take titles into the part, into the file, and into the frontier."""
+        """Add titles to the site, the database and the frontier."""
         part = self._crawl.wiki_scope.part(row.site_id, row.origin)
         if part is None or not titles:
             return
-        spelt = [title for each in titles if (title := part.rules.normalize(each))]
-        await self._database.write(wiki_member.put_titles, row.wiki_id, spelt, began_at)
-        fresh = frozenset(spelt) - part.members
-        if not fresh:
+        normalized = [title for each in titles if (title := part.rules.normalize(each))]
+        await self._database.write(wiki_member.put_titles, row.wiki_id, normalized, began_at)
+        new_titles = frozenset(normalized) - part.members
+        if not new_titles:
             return
-        self._crawl.wiki_scope.set_titles(row.site_id, row.origin, part.members | fresh)
-        self._judge_anew()
-        urls = [url for title in spelt if (url := part.rules.url_of(title, row.origin))]
-        for start in range(0, len(urls), AT_ONCE):
-            await self._admit(site, urls[start : start + AT_ONCE])
+        self._crawl.wiki_scope.set_titles(row.site_id, row.origin, part.members | new_titles)
+        self._reconsider_pages()
+        urls = [url for title in normalized if (url := part.rules.url_of(title, row.origin))]
+        for start in range(0, len(urls), ADMITTED_AT_ONCE):
+            await self._admit(site, urls[start : start + ADMITTED_AT_ONCE])
 
     async def _admit(self, site: ActiveSite, urls: Sequence[str]) -> None:
         admitted = self._crawl.admission.admit(site, urls, Referrer(None, 0), self._clock.now())
@@ -157,7 +157,7 @@ class WikiMembersJob:
 
 
 _REQUEST_TROUBLES: Final = frozenset({ApiTroubleKind.BROKEN, ApiTroubleKind.BAD_CURSOR})
-"""Troubles of the request: the wiki has no such category."""
+"""Errors of the request itself: for example, there is no such category."""
 
 
 def _is_worth_a_retry(answer: ApiResponse | ApiTrouble) -> bool:
@@ -165,11 +165,11 @@ def _is_worth_a_retry(answer: ApiResponse | ApiTrouble) -> bool:
 
 
 def _pause_s(state: RetryCallState) -> float:
-    """Return the pause before the next attempt, seconds: as the trouble asks, in bounds."""
+    """Return the pause before the next attempt, seconds, within bounds."""
     trouble = state.outcome.result() if state.outcome else None
     assert isinstance(trouble, ApiTrouble)
     return min(max(trouble.pause_s(state.attempt_number), 1.0), MAX_RETRY_AFTER_S)
 
 
-def _walked(site: ActiveSite) -> bool:
+def _is_walked(site: ActiveSite) -> bool:
     return site.config.wiki_scoped and not site.paused

@@ -33,7 +33,7 @@ class World:
     async def settle(self):
         """Wait until nothing may be visited, and everything is in the file."""
         crawl = self.running.crawl
-        await until(lambda: self.running.site_registry.planted and crawl.is_done(1.0), what="rest")
+        await until(lambda: self.running.site_registry.seeded and crawl.is_done(1.0), what="rest")
         await crawl.recorder.drain()
 
     async def round(self, shift_s=DAY_S):

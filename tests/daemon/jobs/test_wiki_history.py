@@ -7,8 +7,8 @@ from itertools import pairwise
 import pytest
 
 from crawld.core.change.model import PageModel
-from crawld.daemon.jobs.wiki_history.job import FIRST_LOOK_S
-from crawld.daemon.jobs.wiki_history.reader import FAILURES
+from crawld.daemon.jobs.wiki_history.job import FIRST_COPY_WAIT_S
+from crawld.daemon.jobs.wiki_history.reader import MAX_FAILURES
 from tests.daemon.jobs.conftest import EPOCH_AT, history
 from tests.daemon.jobs.wiki import Answer, error, is_for, page_text, path_of, said
 from tests.daemon.whole_daemon import site_of, until
@@ -202,7 +202,7 @@ class TestTrouble:
         [(failures, detail)] = mirror.rows(
             "SELECT failure_count, detail FROM wiki_page WHERE title = 'Bad'"
         )
-        assert failures == 1 < FAILURES
+        assert failures == 1 < MAX_FAILURES
         assert "internal_api_error" in detail
 
     async def test_an_api_that_moved_is_followed_on_its_own_host(self, wiki_of, backfilling, wikis):
@@ -312,7 +312,7 @@ async def test_a_site_without_a_copy_is_looked_at_again_soon(serve, daemon, mirr
     site = {"api": True, "hosts": ["b.test"]}
     running = await daemon("http://a.test:1/", site=site, jobs={"backfill_every_s": 600.0})
     [job] = [each.job for each in await running.jobs.states() if each.job.name == "backfill"]
-    await until(lambda: job.every_s == FIRST_LOOK_S, what="a run that saw no copy")
+    await until(lambda: job.every_s == FIRST_COPY_WAIT_S, what="a run that saw no copy")
     [active] = running.state.sites.values()
     await running.state.add_seeds(active, [web.url(host="b.test")])
     await until(lambda: mirror.rows("SELECT 1 FROM version"), what="a copy")

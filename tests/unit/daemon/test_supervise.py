@@ -4,7 +4,7 @@ import pytest
 import trio
 import trio.testing
 
-from crawld.daemon.supervise import REST_S, supervise
+from crawld.daemon.supervise import RESTART_S, supervise
 from crawld.errors import InvalidUrlError, StoreError
 
 
@@ -29,7 +29,7 @@ async def test_a_bug_costs_a_rest(autojump_clock):
     of_tasks = ExceptionGroup("of its tasks", [ValueError("another")])
     task, starts = failing_with(KeyError("a bug"), of_tasks, InvalidUrlError("a third"))
     await supervise("teaching", task)
-    assert [at - starts[0] for at in starts] == [number * REST_S for number in range(4)]
+    assert [at - starts[0] for at in starts] == [number * RESTART_S for number in range(4)]
 
 
 CLOSED = StoreError("closed")
@@ -45,6 +45,6 @@ async def test_a_file_that_cannot_be_used_ends_it(autojump_clock, error):
 
 
 async def test_it_ends_when_it_is_cancelled(autojump_clock):
-    with trio.move_on_after(5 * REST_S) as scope:
+    with trio.move_on_after(5 * RESTART_S) as scope:
         await supervise("teaching", trio.sleep_forever)
     assert scope.cancelled_caught

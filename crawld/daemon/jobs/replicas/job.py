@@ -1,9 +1,8 @@
-"""Finds replicated hosts, and sees to it that what was decided is carried out.
+"""The `replicas` job: find hosts with the same content and suspend the copies.
 
-A run: pages fetched since ▸ redirects and canonical links ▸ judge all pairs on a worker thread ▸
-decide ▸ store ▸ for each replica: compare the samples that were let go, withdraw or suspend, let
-the next go when they are due ▸ ask for pages that may decide a pair. Everything is read and written
-in slices with rests between them.
+A run: read new pages ▸ redirects and canonical links ▸ judge all pairs in a thread ▸ decide ▸
+store ▸ for each replica: compare its sample, withdraw or suspend, start the next sample when it is
+due ▸ request visits that may decide a pair. Reads and writes are sliced, with rests between them.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ from typing import Final
 import apsw
 import structlog
 
-from crawld.config.model import ReplicasConfig as Keys
+from crawld.config.model import ReplicasConfig
 from crawld.core.content.html import parse as parse_html
 from crawld.core.replica.canonical import HostProfile
 from crawld.core.replica.verdict import PROBED_PATHS, level_of
@@ -40,20 +39,20 @@ from crawld.workers import Workers
 log = structlog.get_logger(__name__)
 
 SLICE: Final = 2_000
-"""Pages read at one go."""
+"""Pages read in one query."""
 
-HEADS: Final = 30
+COPIES_PER_HOST: Final = 30
 """Copies of a host whose canonical links are read."""
 
 HEAD_BYTES: Final = 64 * 1024
-"""Where a page that names its canonical address does so."""
+"""Part of a body that is searched for a canonical link."""
 
-ASKED_PAIRS: Final = 500
-"""Undecided pairs of which a run asks for more pages."""
+REQUESTED_PAIRS: Final = 500
+"""Undecided pairs whose pages are requested in one run."""
 
 
 class ReplicasJob:
-    """The job."""
+    """The `replicas` job."""
 
     name = "replicas"
 
@@ -64,9 +63,9 @@ class ReplicasJob:
         clock: Clock,
         *,
         workers: Workers,
-        settings: Callable[[], Keys],
+        settings: Callable[[], ReplicasConfig],
     ) -> None:
-        """Take the crawl whose hosts are to be compared; `settings` are the config's."""
+        """Create the job; `settings` returns the current config."""
         self._crawl = crawl
         self._database = database
         self._clock = clock
@@ -75,22 +74,22 @@ class ReplicasJob:
         self._search = ReplicaSearch()
         self._sampling = ReplicaSampling(crawl, database, clock, settings=settings)
         self._cursors: Cursors | None = None
-        self._heads: dict[int, tuple[tuple[int, ...], dict[str, int]]] = {}
+        self._canonical_counts: dict[int, tuple[tuple[int, ...], dict[str, int]]] = {}
         self._counts = {"pages": 0, "pairs": 0, "pruned": 0, "held": 0, "withdrawn": 0, "asked": 0}
 
     @property
     def every_s(self) -> float:
-        """Seconds between two runs."""
+        """Pause between two runs, seconds."""
         return self._settings().every_s
 
     async def progress(self) -> dict[str, int]:
-        """Return what was found."""
+        """Return counts of pages, pairs and replicas by status."""
         return {**self._counts, "pages": self._search.pages}
 
     async def run(self) -> str:
-        """Look for replicas once; a one-off mirror leaves that to a daemon."""
+        """Search for replicas once; does nothing in a one-off mirror."""
         if self._crawl.state.settings.once:
-            return "left to a daemon"
+            return "skipped in a one-off mirror"
         await self._read_pages()
         hosts = await self._database.read(inputs.hosts)
         if len(hosts) < 2:
@@ -103,16 +102,16 @@ class ReplicasJob:
                 await self._sampling.check(row)
         rows = await self._database.read(replica.list_replicas)
         await self._sampling.grant_leases(rows)
-        await self._ask(hosts, found, rows)
+        await self._request_visits(hosts, found, rows)
         self._counts["pairs"] = len(found.pairs)
         for status in ("pruned", "held", "withdrawn"):
             self._counts[status] = sum(row.status == status for row in rows)
-        return _in_words(found, self._counts)
+        return _summary(found, self._counts)
 
     # --- reading -------------------------------------------------------------------------------
 
     async def _read_pages(self) -> None:
-        """Feed the search with what is new; at first with everything."""
+        """Pass new pages to the search; all pages in the first run."""
         up_to = await self._database.read(inputs.cursors)
         if self._cursors is None:
             after = 0
@@ -136,7 +135,7 @@ class ReplicasJob:
         self._cursors = up_to
 
     async def _judge(self, hosts: list[SourceHost]) -> SearchResult:
-        # Whatever takes longer with more hosts is done on a thread.
+        # What takes longer with more hosts runs in a thread.
         numbers, redirects = await self._database.read(_redirects, hosts)
         suspects = await self._workers.run(self._search.suspects, redirects)
         canonicals: dict[tuple[int, int], int] = {}
@@ -151,16 +150,16 @@ class ReplicasJob:
         )
 
     async def _canonicals_of(self, host_id: int) -> dict[str, int]:
-        """Return host names that pages of a host name as canonical, under the same path."""
-        copies, pages = await self._database.read(inputs.copies, host_id, HEADS)
+        """Count the hosts that a host's pages name as canonical under the same path."""
+        copies, pages = await self._database.read(inputs.copies, host_id, COPIES_PER_HOST)
         versions = tuple(version_id for _, version_id in copies)
-        before = self._heads.get(host_id)
+        before = self._canonical_counts.get(host_id)
         if before is None or before[0] != versions:
-            self._heads[host_id] = (
+            self._canonical_counts[host_id] = (
                 versions,
-                await paced_read(REST_FACTOR, self._database, _read_heads, copies),
+                await paced_read(REST_FACTOR, self._database, _count_canonicals, copies),
             )
-        named = self._heads[host_id][1]
+        named = self._canonical_counts[host_id][1]
         return {name: round(count * pages / len(copies)) for name, count in named.items()}
 
     # --- deciding ------------------------------------------------------------------------------
@@ -178,17 +177,17 @@ class ReplicasJob:
         evidence = {(pair.one_id, pair.other_id): pair.evidence for pair in stored}
         kept = {pair: known for pair, known in evidence.items() if pruned & set(pair)}
         evidence = kept | {pair: judged.evidence for pair, judged in fresh.items()}
-        words = {(pair.one_id, pair.other_id): pair.word for pair in stored if pair.word}
+        operator_words = {(pair.one_id, pair.other_id): pair.word for pair in stored if pair.word}
         released = await self._database.read(replica.all_allowed)
         known = PlanInput(
             evidence=evidence,
-            words=words,
+            operator_words=operator_words,
             replicas=rows,
             contradictions=found.contradictions,
-            standings=await self._standings(hosts, {*evidence, *words}, rows),
+            profiles=await self._host_profiles(hosts, {*evidence, *operator_words}, rows),
             hosts=len(hosts),
             prune=self._settings().prune,
-            most_at_once=None if released else self._settings().storm_share,
+            max_share=None if released else self._settings().storm_share,
         )
         judgements = [
             PairRow(
@@ -205,11 +204,11 @@ class ReplicasJob:
             part = judgements[begin : begin + replica_pages.SLICE]
             await self._database.write(replica_pair.put_pairs, part)
         await self._database.write(replica_pair.forget_pairs, now)
-        await self._carry_out(await self._workers.run(plan, known), rows, now)
+        await self._apply(await self._workers.run(plan, known), rows, now)
         if released:
             await self._database.write(partial(replica.allow_all, allowed=False))
 
-    async def _standings(
+    async def _host_profiles(
         self, hosts: list[SourceHost], pairs: set[tuple[int, int]], rows: list[ReplicaRow]
     ) -> dict[int, HostProfile]:
         partners: dict[int, set[int]] = {}
@@ -217,12 +216,12 @@ class ReplicasJob:
             partners.setdefault(one, set()).add(other)
             partners.setdefault(other, set()).add(one)
         preferred = set(self._settings().prefer)
-        standings = {}
+        profiles = {}
         for host in hosts:
             if host.host_id not in partners:
                 continue
             own = await self._database.read(inputs.summarize_pages, host.host_id)
-            standings[host.host_id] = HostProfile(
+            profiles[host.host_id] = HostProfile(
                 name=host.host,
                 preferred=host.preferred or host.host in preferred,
                 https=own.https,
@@ -231,11 +230,9 @@ class ReplicasJob:
                 pages=own.pages,
                 changed_at=own.changed_at,
             )
-        return standings
+        return profiles
 
-    async def _carry_out(
-        self, decisions: list[Decision], rows: list[ReplicaRow], now: float
-    ) -> None:
+    async def _apply(self, decisions: list[Decision], rows: list[ReplicaRow], now: float) -> None:
         before = {row.host_id: row for row in rows}
         after = {decision.host_id: decision for decision in decisions}
         for host_id, row in before.items():
@@ -248,13 +245,13 @@ class ReplicasJob:
                 log.info("replica_dropped", host=row.host, canonical=row.canonical_host)
         look_at = now + next_sample_in_s(0.0, self._settings())
         for decision in decisions:
-            was = before.get(decision.host_id)
-            if was is None or (was.status, was.canonical_id) != (
+            previous = before.get(decision.host_id)
+            if previous is None or (previous.status, previous.canonical_id) != (
                 decision.status,
                 decision.canonical_id,
             ):
                 log.info(
-                    "replica",
+                    "replica_status_changed",
                     host_id=decision.host_id,
                     canonical_id=decision.canonical_id,
                     status=decision.status,
@@ -264,15 +261,15 @@ class ReplicasJob:
             part = decisions[begin : begin + replica_pages.SLICE]
             await self._database.write(_put_decisions, part, now, look_at)
 
-    async def _ask(
+    async def _request_visits(
         self, hosts: list[SourceHost], found: SearchResult, rows: list[ReplicaRow]
     ) -> None:
-        """Let pages be visited first that may decide a pair; all would be visited later anyway."""
+        """Request early visits of pages that may decide a pair."""
         names = {host.host_id: host.host for host in hosts}
         settled = {row.host_id for row in rows if row.status == "pruned"}
         pairs = [pair for pair in found.undecided if not settled.intersection(pair)]
-        for one, other in pairs[:ASKED_PAIRS]:
-            met = await paced_read(
+        for one, other in pairs[:REQUESTED_PAIRS]:
+            pages = await paced_read(
                 REST_FACTOR,
                 self._database,
                 replica_pages.shared_unvisited,
@@ -280,12 +277,12 @@ class ReplicasJob:
                 other,
                 PROBED_PATHS,
             )
-            for host_id, site_id in dict.fromkeys((page.host_id, page.site_id) for page in met):
+            for host_id, site_id in dict.fromkeys((page.host_id, page.site_id) for page in pages):
                 host = self._crawl.state.hosts.get(names[host_id])
                 if host is not None and site_id in self._crawl.state.sites:
-                    first = [page.page_id for page in met if page[:2] == (host_id, site_id)]
+                    first = [page.page_id for page in pages if page[:2] == (host_id, site_id)]
                     self._crawl.state.pages_of(host, site_id).add_new(first, soon=True)
-            self._counts["asked"] += len(met)
+            self._counts["asked"] += len(pages)
 
 
 def _put_decisions(
@@ -306,18 +303,18 @@ def _put_decisions(
 def _redirects(
     connection: apsw.Connection, hosts: list[SourceHost]
 ) -> tuple[dict[str, int], dict[tuple[int, int], int]]:
-    """Return host numbers by name, and which redirect to which; on a reader's thread."""
+    """Return host numbers by name, and counts of redirects by pair; on a reader's thread."""
     numbers = {host.host: host.host_id for host in hosts}
     return numbers, same_path_redirects(inputs.redirects(connection), numbers)
 
 
-def _read_heads(connection: apsw.Connection, copies: list[tuple[str, int]]) -> dict[str, int]:
+def _count_canonicals(connection: apsw.Connection, copies: list[tuple[str, int]]) -> dict[str, int]:
     """Count canonical links by the host they name; on a reader's thread."""
     counts: dict[str, int] = {}
     for url, version_id in copies:
         try:
             kept = version.read_copy(connection, version_id)
-            # Most pages name none, and to see that takes a tenth of the time of a parse.
+            # Most pages have no canonical link; this check takes a tenth of the time of a parse.
             if kept is None or b"canonical" not in kept.body[:HEAD_BYTES].lower():
                 continue
             named = parse_html(kept.body).canonical
@@ -330,10 +327,10 @@ def _read_heads(connection: apsw.Connection, copies: list[tuple[str, int]]) -> d
     return counts
 
 
-def _in_words(found: SearchResult, counts: dict[str, int]) -> str:
-    learnt = "classified" if found.learnt else "too few pairs to learn from, conservative rules"
-    dropped = f", {found.dropped} left out for want of room" if found.dropped else ""
+def _summary(found: SearchResult, counts: dict[str, int]) -> str:
+    method = "classified" if found.trained else "too few pairs to learn from, conservative rules"
+    dropped = f", {found.dropped} dropped for lack of memory" if found.dropped else ""
     return (
-        f"{found.hosts} hosts, {found.candidates} candidates{dropped}, {learnt};"
+        f"{found.hosts} hosts, {found.candidates} candidates{dropped}, {method};"
         f" {counts['pruned']} pruned, {counts['held']} held, {counts['withdrawn']} withdrawn"
     )

@@ -1,12 +1,12 @@
-"""From judged pairs to what each host is: pure decisions, so that each rule can be tested alone.
+"""Decide which hosts are replicas, from judged pairs. Pure functions, so each rule is testable.
 
-1. The operator's word comes first: a confirmed pair is gated, a rejected one is not.
-2. A host that is pruned already stays so: the contents of its suspended pages age, so they are
-   weighed no more; its samples decide.
-3. Groups close over gated pairs. Where one holds a contradiction, or a choice that only the
-   operator can make, each owner's hosts are decided by themselves and the rest is held.
-4. The kept host is chosen by `core/replica/canonical.py`.
-5. More new prunings at once than a web has are held.
+1. The operator's word wins: a confirmed pair is gated (certain enough), a rejected pair is not.
+2. A host that is already pruned stays pruned: its suspended pages age, so their content no longer
+   counts; its samples decide.
+3. Gated pairs are closed into groups. If a group holds a contradiction, or a choice that only the
+   operator can make, the hosts of each owner are decided separately and the rest is held.
+4. `core/replica/canonical.py` chooses the host to keep.
+5. If a run would prune too large a share of the hosts, the new ones are held.
 """
 
 from __future__ import annotations
@@ -37,13 +37,13 @@ Pair = tuple[int, int]
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """What a host is.
+    """The decision on a host.
 
     Attributes:
         host_id: the host.
-        canonical_id: the host that is kept; the first of its group where none could be chosen.
+        canonical_id: the host to keep; the first of the group if none could be chosen.
         status: `pruned` or `held`.
-        reason: why, for the operator.
+        reason: for the operator.
     """
 
     host_id: int
@@ -54,28 +54,28 @@ class Decision:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlanInput:
-    """What decisions are made from.
+    """The input of a plan.
 
     Attributes:
-        evidence: of each pair of host numbers, the smaller first.
-        words: what the operator said of pairs.
-        replicas: what hosts are now.
-        contradictions: pairs that were compared and are not the same.
-        standings: what speaks for each host that stands in a pair.
-        hosts: hosts in all.
-        prune: whether the config lets verdicts prune.
-        most_at_once: share of the hosts that may be pruned by one run; None: any, by the
-            operator's word.
+        evidence: by pair of host numbers, the smaller first.
+        operator_words: the operator's word by pair.
+        replicas: the stored replicas.
+        contradictions: pairs that were compared and differ.
+        profiles: the profile of each host in a pair.
+        hosts: number of all hosts.
+        prune: whether the config allows pruning.
+        max_share: largest share of the hosts that one run may prune; None: no limit, as the
+            operator allowed.
     """
 
     evidence: Mapping[Pair, PairEvidence]
-    words: Mapping[Pair, Word]
+    operator_words: Mapping[Pair, Word]
     replicas: Sequence[ReplicaRow]
     contradictions: Collection[Pair]
-    standings: Mapping[int, HostProfile]
+    profiles: Mapping[int, HostProfile]
     hosts: int
     prune: bool = True
-    most_at_once: float | None = STORM_SHARE
+    max_share: float | None = STORM_SHARE
 
 
 def gated_pairs(known: PlanInput) -> set[Pair]:
@@ -87,25 +87,25 @@ def gated_pairs(known: PlanInput) -> set[Pair]:
         if not pruned.intersection(pair) and passes_gate(evidence)
     }
     pairs |= {_pair(row) for row in known.replicas if row.status == "pruned"}
-    pairs |= {pair for pair, word in known.words.items() if word == "confirmed"}
-    return {pair for pair in pairs if known.words.get(pair) != "rejected"}
+    pairs |= {pair for pair, word in known.operator_words.items() if word == "confirmed"}
+    return {pair for pair in pairs if known.operator_words.get(pair) != "rejected"}
 
 
 def plan(known: PlanInput) -> list[Decision]:
-    """Return what each host of a group is, but for the host that is kept."""
+    """Return a decision on each host of a group except the one to keep."""
     pairs = gated_pairs(known)
-    confirmed = {pair for pair in pairs if known.words.get(pair) == "confirmed"}
-    apart = {pair for pair in known.contradictions if pair not in known.words}
-    apart |= {pair for pair, word in known.words.items() if word == "rejected"}
+    confirmed = {pair for pair in pairs if known.operator_words.get(pair) == "confirmed"}
+    rejected = {pair for pair in known.contradictions if pair not in known.operator_words}
+    rejected |= {pair for pair, word in known.operator_words.items() if word == "rejected"}
     decisions = []
     closed = connected_groups(sorted(pairs))
     group_of = {host: at for at, group in enumerate(closed) for host in group}
     inside = _by_group(known.evidence, group_of)
-    against = _by_group(apart, group_of)
+    against = _by_group(rejected, group_of)
     for at, group in enumerate(closed):
         evidence = {pair: known.evidence[pair] for pair in inside.get(at, ())}
         part = replace(known, evidence=evidence)
-        decisions += _of_group(group, confirmed, against.get(at, ()), part)
+        decisions += _decide_group(group, confirmed, against.get(at, ()), part)
     return _limit_pruning(decisions, confirmed, known)
 
 
@@ -119,22 +119,25 @@ def _by_group(pairs: Iterable[Pair], group_of: Mapping[int, int]) -> dict[int, l
     return found
 
 
-def _of_group(
-    hosts: tuple[int, ...], confirmed: Collection[Pair], apart: Collection[Pair], known: PlanInput
+def _decide_group(
+    hosts: tuple[int, ...],
+    confirmed: Collection[Pair],
+    rejected: Collection[Pair],
+    known: PlanInput,
 ) -> list[Decision]:
-    """Decide a group; where it cannot be decided as a whole, each owner's hosts by themselves."""
+    """Decide a group; if it cannot be decided as a whole, the hosts of each owner separately."""
     so_far = {row.canonical_id: row.reason for row in known.replicas if row.status == "pruned"}
-    standings = {host: replace(known.standings[host], kept=host in so_far) for host in hosts}
-    owner = owners(standings, confirmed)
-    choice = choose_canonical(standings, declared_by(known.evidence, hosts), owner)
-    against = sorted(pair for pair in apart if pair[0] in standings and pair[1] in standings)
+    profiles = {host: replace(known.profiles[host], kept=host in so_far) for host in hosts}
+    owner = owners(profiles, confirmed)
+    choice = choose_canonical(profiles, declared_by(known.evidence, hosts), owner)
+    against = sorted(pair for pair in rejected if pair[0] in profiles and pair[1] in profiles)
     if against:
-        names = " and ".join(standings[host].name for host in against[0])
-        said = known.words.get(against[0]) == "rejected"
+        names = " and ".join(profiles[host].name for host in against[0])
+        said = known.operator_words.get(against[0]) == "rejected"
         why = "are two hosts, as the operator says" if said else "show different content"
         choice = Choice(None, f"{names} {why}")
     if choice.host is not None:
-        # The reason that stands is the one for which it was chosen at first.
+        # Keep the reason for which the host was first chosen.
         reason = choice.reason
         if reason == ALREADY_KEPT:
             reason = so_far.get(choice.host, ALREADY_KEPT)
@@ -146,7 +149,7 @@ def _of_group(
         return [Decision(host, hosts[0], "held", choice.reason) for host in hosts[1:]]
     decisions = []
     for members in sorted(classes):
-        decisions += _of_group(members, confirmed, apart, known) if len(members) > 1 else []
+        decisions += _decide_group(members, confirmed, rejected, known) if len(members) > 1 else []
     rest = [host for host in hosts if host not in {decision.host_id for decision in decisions}]
     return decisions + [Decision(host, rest[0], "held", choice.reason) for host in rest[1:]]
 
@@ -154,7 +157,7 @@ def _of_group(
 def _limit_pruning(
     decisions: Sequence[Decision], confirmed: Collection[Pair], known: PlanInput
 ) -> list[Decision]:
-    """Hold what would prune too much at once, or anything where the config forbids it."""
+    """Hold new prunings if there are too many, and all of them if the config forbids pruning."""
     before = {row.host_id for row in known.replicas if row.status == "pruned"}
     sure = {host for pair in confirmed for host in pair}
     new = {
@@ -164,7 +167,7 @@ def _limit_pruning(
     }
     if not known.prune:
         held, reason = {decision.host_id for decision in decisions}, "pruning is off in the config"
-    elif known.most_at_once is not None and is_storm(len(new), known.hosts, known.most_at_once):
+    elif known.max_share is not None and is_storm(len(new), known.hosts, known.max_share):
         held, reason = (
             new,
             f"{len(new)} hosts at once: crawlctl replicas confirm --all, or one by one",

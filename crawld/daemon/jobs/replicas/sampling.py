@@ -1,9 +1,9 @@
-"""Keeps an eye on replicas: lets their pages rest, looks at a few again, takes verdicts back.
+"""Suspend the pages of replicas and sample a few of them to check that they still match.
 
-When to look again (the thesis leaves it open): a few random pages of each replica, first after
-`first_sample_s`, then after as long as the verdict has stood, at last every `sample_every_s`: a new
-verdict is the one that may be wrong. It is withdrawn once `LEAST_AGAINST` of a sample, and more
-than half of it, show what the canonical host neither shows nor showed.
+When to sample (the thesis leaves it open): first after `first_sample_s`, then at an age of the
+verdict that doubles each time, at last every `sample_every_s`, since new verdicts are the doubtful
+ones. A verdict is withdrawn when at least `MIN_DIFFERENT` pages of a sample, and more than half of
+it, show content that the canonical host neither shows nor showed.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Final
 
 import structlog
 
-from crawld.config.model import ReplicasConfig as Keys
+from crawld.config.model import ReplicasConfig
 from crawld.daemon.clock import Clock
 from crawld.daemon.crawl.loop import Crawl
 from crawld.daemon.pacing import paced_read
@@ -36,74 +36,79 @@ from crawld.store.replica.replica import ReplicaRow
 
 log = structlog.get_logger(__name__)
 
-LEAST_AGAINST: Final = 3
-"""Samples that must differ before a verdict is withdrawn."""
+MIN_DIFFERENT: Final = 3
+"""Pages that must differ before a verdict is withdrawn."""
 
-LEAST_FOR: Final = 3
-"""Samples that must agree, all of them, before a replica may stand in for its canonical host; so
-many are taken while a verdict is new."""
+MIN_AGREEING: Final = 3
+"""Pages of a sample that must agree, all of them, before a replica may be fetched instead of its
+canonical host; also the size of samples while a verdict is new."""
 
-FRESH_LAG_S: Final = 60.0
-"""The most such a replica may have been seen to lag: a minute, about how long we need to record."""
+MAX_LAG_S: Final = 60.0
+"""Largest observed lag of such a replica: one minute, about as long as a commit may take."""
 
-UNDECIDED_S: Final = 2 * 86_400.0
-"""How long a sample waits for the canonical page to be visited after it."""
+MAX_WAIT_S: Final = 2 * 86_400.0
+"""How long a sample waits for a later visit of the canonical page."""
 
 REST_FACTOR: Final = 2.0
 """Rest after each slice, as a multiple of its work."""
 
 
 class ReplicaSampling:
-    """What happens to replicas once they are decided."""
+    """Suspends and samples the pages of replicas."""
 
     def __init__(
-        self, crawl: Crawl, database: Database, clock: Clock, *, settings: Callable[[], Keys]
+        self,
+        crawl: Crawl,
+        database: Database,
+        clock: Clock,
+        *,
+        settings: Callable[[], ReplicasConfig],
     ) -> None:
-        """Take the crawl whose hosts they are; `settings` are the config's."""
+        """Create the sampling; `settings` returns the current config."""
         self._crawl = crawl
         self._database = database
         self._clock = clock
         self._settings = settings
 
     async def check(self, row: ReplicaRow) -> None:
-        """Compare what was let go, withdraw or suspend, and let the next go when it is due."""
+        """Judge the last sample, withdraw or suspend, and start the next sample when it is due."""
         now, settings = self._clock.now(), self._settings()
         awaited = bool(row.sampled_at)
         if awaited:
             samples = await self._database.read(
                 replica_sample.compare_samples, row.host_id, row.canonical_id, row.sampled_at
             )
-            told = [sample for sample in samples if sample.agrees is not None]
-            against = sum(not sample.agrees for sample in told)
-            if against >= LEAST_AGAINST and 2 * against > len(told):
-                await self._withdraw(row, f"{against} of {len(told)} sampled pages differ", now)
+            judged = [sample for sample in samples if sample.agrees is not None]
+            different = sum(not sample.agrees for sample in judged)
+            if different >= MIN_DIFFERENT and 2 * different > len(judged):
+                await self._withdraw(row, f"{different} of {len(judged)} sampled pages differ", now)
                 return
-            whole = len(told) >= row.awaited
-            if whole or now - row.sampled_at >= UNDECIDED_S:
-                lags = [sample.lag_s for sample in told if sample.lag_s is not None]
+            complete = len(judged) >= row.awaited
+            if complete or now - row.sampled_at >= MAX_WAIT_S:
+                lags = [sample.lag_s for sample in judged if sample.lag_s is not None]
                 await self._database.write(
                     replica.put_sample,
                     row.host_id,
-                    sampled=len(told),
-                    agreed=len(told) - against,
+                    sampled=len(judged),
+                    agreed=len(judged) - different,
                     lag_s=max(lags, default=None),
                 )
                 awaited = False
-        # A page of a sample rests as soon as it was visited: once is enough.
+        # A sampled page is suspended again after one visit.
         await self._suspend(row)
         if row.look_at <= now and not awaited:
-            stood_s = now - row.since
-            back = await self._database.write(
+            age_s = now - row.since
+            resumed = await self._database.write(
                 replica_pages.start_sample,
                 row.host_id,
-                LEAST_FOR if stood_s < settings.sample_every_s else settings.sample_pages,
+                MIN_AGREEING if age_s < settings.sample_every_s else settings.sample_pages,
                 now=now,
-                look_at=now + next_sample_in_s(stood_s, settings),
+                look_at=now + next_sample_in_s(age_s, settings),
             )
-            self._enter(row.host, back)
+            self._enqueue(row.host, resumed)
 
     async def grant_leases(self, rows: list[ReplicaRow]) -> None:
-        """Let replicas stand in for the hosts they copy that proved certain and fresh."""
+        """Grant leases to replicas that are certain and fresh."""
         pairs = await self._database.read(replica_pair.list_pairs)
         certain = {
             frozenset((pair.one_id, pair.other_id)) for pair in pairs if pair.level == "certain"
@@ -111,11 +116,11 @@ class ReplicaSampling:
         self._crawl.leases.grant(
             row
             for row in rows
-            if frozenset((row.host_id, row.canonical_id)) in certain and _is_fresh(row)
+            if frozenset((row.host_id, row.canonical_id)) in certain and _is_reliable(row)
         )
 
     async def _suspend(self, row: ReplicaRow) -> None:
-        """Let pages rest that may; a commit is waited for only where there are any."""
+        """Suspend pages in slices; write only where there are any."""
         after: int | None = replica_pages.BEFORE_FIRST
         while after is not None:
             part = (row.host_id, row.canonical_id, after)
@@ -145,26 +150,26 @@ class ReplicaSampling:
         log.warning("replica_withdrawn", host=row.host, why=reason)
 
     async def resume(self, host_id: int, name: str) -> None:
-        """Let all pages of a replica be visited again."""
-        while back := await self._database.write(replica_pages.resume, host_id):
-            self._enter(name, back)
+        """Resume visits to all pages of a replica."""
+        while resumed := await self._database.write(replica_pages.resume, host_id):
+            self._enqueue(name, resumed)
 
-    def _enter(self, name: str, back: list[ResumedPage]) -> None:
+    def _enqueue(self, name: str, resumed: list[ResumedPage]) -> None:
         host = self._crawl.state.hosts.get(name)
         if host is None:
             return
-        for site_id in {page.site_id for page in back} & set(self._crawl.state.sites):
-            pages = {page.page_id: page.visited for page in back if page.site_id == site_id}
+        for site_id in {page.site_id for page in resumed} & set(self._crawl.state.sites):
+            pages = {page.page_id: page.visited for page in resumed if page.site_id == site_id}
             self._crawl.state.pages_of(host, site_id).resume(pages)
         self._crawl.schedule.wake(host.slot)
 
 
-def next_sample_in_s(stood_s: float, settings: Keys) -> float:
-    """Return when to look at a replica again whose verdict has stood for some time."""
-    return min(max(stood_s, settings.first_sample_s), settings.sample_every_s)
+def next_sample_in_s(age_s: float, settings: ReplicasConfig) -> float:
+    """Return the time until the next sample of a verdict of this age, seconds."""
+    return min(max(age_s, settings.first_sample_s), settings.sample_every_s)
 
 
-def _is_fresh(row: ReplicaRow) -> bool:
+def _is_reliable(row: ReplicaRow) -> bool:
     if row.status != "pruned" or row.lag_s is None:
         return False
-    return row.agreed == row.sampled >= LEAST_FOR and row.lag_s <= FRESH_LAG_S
+    return row.agreed == row.sampled >= MIN_AGREEING and row.lag_s <= MAX_LAG_S

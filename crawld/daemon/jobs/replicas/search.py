@@ -1,7 +1,7 @@
-"""The search for replicas in memory: fed with pages as they are fetched, asked for judgements.
+"""In-memory search for replicated hosts: pages go in, judged pairs come out.
 
-Derived state: lists and pages are read from the file once after a start, then only what visits and
-the analysis added. `judge` is computed on a worker thread; nothing here waits or touches the file.
+Derived state: all pages are read once after a start, later only those that visits or the analysis
+added. `judge` runs in a worker thread; nothing here waits or uses the database.
 """
 
 from __future__ import annotations
@@ -38,16 +38,16 @@ from crawld.core.url import parse, target_of
 from crawld.store.replica.inputs import FetchedPage, Redirect, SourceHost
 
 PAIR_BUDGET: Final = 2_000_000
-"""Candidate pairs held: the daemon's memory is for its pages."""
+"""Most candidate pairs in memory."""
 
 SLICE: Final = 20_000
-"""Pairs measured at one go."""
+"""Pairs measured in one step."""
 
 GROWTH: Final = 1.1
-"""The classifier learns anew once there are so many times the candidates."""
+"""The classifier is trained again when the candidates have grown by this factor."""
 
-NEARLY: Final = 0.3
-"""Pairs with this probability are kept on record although nothing else speaks for them."""
+STORED_PROBABILITY: Final = 0.3
+"""Pairs of at least this probability are stored even without other evidence."""
 
 SEED: Final = 7
 
@@ -56,7 +56,7 @@ _EMPTY: Final = cleaned_digest("")
 
 @dataclass(frozen=True, slots=True)
 class JudgedPair:
-    """A pair worth keeping: host numbers as in the file, evidence and what was measured."""
+    """A pair to store: host numbers, evidence and features."""
 
     one_id: int
     other_id: int
@@ -66,17 +66,17 @@ class JudgedPair:
 
 @dataclass(frozen=True, slots=True)
 class SearchResult:
-    """What a judgement of everything came to.
+    """The result of judging all pairs.
 
     Attributes:
-        pairs: pairs with something to say.
-        hosts: hosts looked at.
-        candidates: pairs that share something.
-        dropped: pairs left out for want of room.
-        contradictions: hosts of such pairs that were compared and are not the same.
-        undecided: pairs that more pages may decide, the most probable first.
-        learnt: whether a classifier was asked; without one conservative rules decide alone.
-        passes: passes of EM it took to learn; 0: it had learnt before.
+        pairs: pairs to store.
+        hosts: number of hosts.
+        candidates: number of pairs that share something.
+        dropped: pairs left out because `PAIR_BUDGET` was exhausted.
+        contradictions: pairs among these hosts that were compared and differ.
+        undecided: pairs that more pages may decide, most probable first.
+        trained: whether a classifier was used; without one, conservative rules decide.
+        passes: EM passes of the training; 0: not trained this time.
     """
 
     pairs: list[JudgedPair]
@@ -85,12 +85,12 @@ class SearchResult:
     dropped: int
     contradictions: list[tuple[int, int]]
     undecided: list[tuple[int, int]]
-    learnt: bool
+    trained: bool
     passes: int
 
 
 class ReplicaSearch:
-    """Pages in, pairs out."""
+    """Index of fetched pages that finds and judges candidate pairs."""
 
     def __init__(self) -> None:
         self._index = CandidateIndex(pair_budget=PAIR_BUDGET)
@@ -101,7 +101,7 @@ class ReplicaSearch:
         self.pages = 0
 
     def add(self, pages: Sequence[FetchedPage]) -> None:
-        """Take in pages fetched, or analysed, since; one that came before replaces itself."""
+        """Add pages that were fetched or analysed; a page replaces its earlier state."""
         if not pages:
             return
         part = (
@@ -120,11 +120,11 @@ class ReplicaSearch:
         self.pages += len(pages)
 
     def inlinks(self, host_id: int, but: Collection[int]) -> int:
-        """Return how many other hosts link to a host, some left out."""
+        """Return the number of other hosts that link to a host, without those in `but`."""
         return len(self._linked_from.get(host_id, set()).difference(but))
 
     def suspects(self, redirects: Iterable[tuple[int, int]] = ()) -> list[int]:
-        """Return the hosts that stand in a pair at all: those whose canonical links matter."""
+        """Return the hosts of all candidate pairs: only their canonical links matter."""
         one, other = pair_hosts(self._index.candidates().keys)
         named = np.array([host for pair in redirects for host in pair], dtype=np.int64)
         suspects: list[int] = np.unique(np.concatenate((one, other, named))).tolist()
@@ -138,14 +138,14 @@ class ReplicaSearch:
         *,
         stale_before: Mapping[int, float],
     ) -> SearchResult:
-        """Judge every pair; on a worker thread.
+        """Judge every pair; runs in a worker thread.
 
         Args:
-            hosts: every host, in order of their numbers.
-            redirects: (from, to) host numbers to pages that redirect to the same path there.
-            canonicals: the same of canonical links.
-            stale_before: host number to an instant before which its contents say nothing, since a
-                verdict on them was withdrawn.
+            hosts: all hosts, in order of their numbers.
+            redirects: (from, to) host numbers to the count of pages that redirect to the same path.
+            canonicals: the same for canonical links.
+            stale_before: by host number, a time before which its content is ignored, since a
+                verdict on it was withdrawn.
         """
         ids = np.array([host.host_id for host in hosts], dtype=np.int64)
         measure = HostFeatures.of(self._hosts(hosts, ids, redirects, canonicals, stale_before))
@@ -158,8 +158,8 @@ class ReplicaSearch:
             ],
             dtype=np.int64,
         )
-        measured = _measure(measure, _placed(np.union1d(found.keys, declared), ids))
-        passes = self._learn(measure, measured, hosts, ids)
+        measured = _measure(measure, _to_indexes(np.union1d(found.keys, declared), ids))
+        passes = self._train(measure, measured, hosts, ids)
         probability = self._probability(measured)
         promising = _promising(hosts, measure, measured, probability, (redirects, canonicals))
         pairs = [pair for pair in promising if _worth_keeping(pair.evidence)]
@@ -175,7 +175,7 @@ class ReplicaSearch:
         )
 
     def _probability(self, measured: PairFeatures) -> Floats | None:
-        """Return the probability of each pair, None where nothing was learnt."""
+        """Return the probability of each pair, None without a classifier."""
         model, count = self._model, len(measured.keys)
         if model is None:
             return None
@@ -196,8 +196,8 @@ class ReplicaSearch:
         _, host_id, path, signature, visited_at = self._compact()
         known = np.isin(host_id, ids)
         limit = np.array([stale_before.get(number, 0.0) for number in ids.tolist()])
-        place = np.searchsorted(ids, host_id[known])
-        fresh = visited_at[known] >= limit[place]
+        host_index = np.searchsorted(ids, host_id[known])
+        fresh = visited_at[known] >= limit[host_index]
         at = {number: index for index, number in enumerate(ids.tolist())}
         links = [
             (at[source], to)
@@ -208,18 +208,18 @@ class ReplicaSearch:
         return Hosts(
             names=tuple(host.host for host in hosts),
             addresses=tuple(host.address or "" for host in hosts),
-            page_host=place,
+            page_host=host_index,
             page_path=path[known],
             page_signature=np.where(fresh, signature[known], np.uint64(0)),
             link_host=np.array([a for a, _ in links], dtype=np.int64),
             link_target=np.array([b for _, b in links], dtype=np.uint64),
-            redirects=_of_places(redirects, at),
-            canonicals=_of_places(canonicals, at),
+            redirects=_by_index(redirects, at),
+            canonicals=_by_index(canonicals, at),
             certificates=tuple(frozenset((host.certificate or "").split()) for host in hosts),
         )
 
     def _compact(self) -> tuple[Ids, Ids, Keys, Keys, np.ndarray]:
-        """Merge the parts, each page as it came last."""
+        """Merge the parts; the last state of each page counts."""
         if not self._parts:
             none = np.zeros(0, dtype=np.int64)
             return none, none, none.astype(np.uint64), none.astype(np.uint64), np.zeros(0)
@@ -231,12 +231,12 @@ class ReplicaSearch:
         self._parts = [whole]
         return whole
 
-    def _learn(
+    def _train(
         self, measure: HostFeatures, measured: PairFeatures, hosts: Sequence[SourceHost], ids: Ids
     ) -> int:
         if self._model is not None and len(measured.keys) < GROWTH * self._trained_on:
             return 0
-        negatives = _measure(measure, _placed(obvious_negatives(self._index, SEED), ids))
+        negatives = _measure(measure, _to_indexes(obvious_negatives(self._index, SEED), ids))
         names = [host.host for host in hosts]
         sets = TrainingPairs(measured, obvious_positives(names, measured), negatives)
         if not sets.enough:
@@ -249,8 +249,8 @@ def _signature(digest: bytes | None) -> int:
     return key_of(digest) if digest is not None and digest != _EMPTY else 0
 
 
-def _placed(keys: Ids, ids: Ids) -> Ids:
-    """Return pairs of host numbers as pairs of places; those of unknown hosts are left out."""
+def _to_indexes(keys: Ids, ids: Ids) -> Ids:
+    """Convert pairs of host numbers to pairs of indexes; drop unknown hosts."""
     one, other = pair_hosts(keys)
     known = np.isin(one, ids) & np.isin(other, ids)
     return np.unique(
@@ -258,7 +258,7 @@ def _placed(keys: Ids, ids: Ids) -> Ids:
     )
 
 
-def _of_places(
+def _by_index(
     pairs: Mapping[tuple[int, int], int], at: Mapping[int, int]
 ) -> dict[tuple[int, int], int]:
     return {(at[a], at[b]): count for (a, b), count in pairs.items() if a in at and b in at}
@@ -270,9 +270,9 @@ def _measure(measure: HostFeatures, keys: Ids) -> PairFeatures:
 
 
 def _worth_keeping(evidence: PairEvidence) -> bool:
-    """Whether there is anything to say of a pair."""
+    """Whether a pair has enough evidence to be stored."""
     declared = (*evidence.redirects, *evidence.canonicals)
-    probable = (evidence.probability or 0.0) >= NEARLY
+    probable = (evidence.probability or 0.0) >= STORED_PROBABILITY
     return probable or evidence.equal >= LEAST_EQUAL or any(declared)
 
 
@@ -320,7 +320,7 @@ def _promising(
 def _contradictions(
     pairs: Sequence[JudgedPair], measured: PairFeatures, ids: Ids
 ) -> list[tuple[int, int]]:
-    """Return the pairs among the hosts of some pairs that were compared and are not the same."""
+    """Return pairs among the hosts of `pairs` that were compared and differ."""
     content = measured.content
     differ = content.compared >= CONTRADICTED_COMPARED
     differ &= content.equal <= CONTRADICTED_SHARE * content.compared
@@ -339,11 +339,11 @@ def _contradictions(
 def same_path_redirects(
     redirects: Iterable[Redirect], host_ids: Mapping[str, int]
 ) -> dict[tuple[int, int], int]:
-    """Return (from, to) host numbers to how many pages redirect to the same path there.
+    """Count pages that redirect to the same path of another host, by (from, to) host numbers.
 
     Args:
-        redirects: pages and where they lead.
-        host_ids: numbers by name.
+        redirects: pages and their redirect targets.
+        host_ids: host numbers by name.
     """
     counts: dict[tuple[int, int], int] = {}
     for host_id, url, target in redirects:

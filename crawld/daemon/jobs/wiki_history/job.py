@@ -1,8 +1,8 @@
-"""The job `backfill`: reads the exact change histories of mirrored wiki pages.
+"""The `backfill` job: read the full revision histories of mirrored wiki pages.
 
-A run finds the wikis of the sites that permit it and reads all of them side by side, each in its
-own host's turns; it ends when nothing is left to ask, or after `RUN_S`. Nothing is lost in between:
-every answer is committed with the place where the history goes on.
+A run detects the wikis of sites that allow it and reads them concurrently, each in the slots of its
+host. It ends when nothing is left to read, or after `RUN_S`. Every response is committed with the
+position in the history.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ from crawld.store.engine.database import Database
 log = structlog.get_logger(__name__)
 
 RUN_S = 1_800.0
-"""Longest run: new wikis are found between two runs."""
+"""Longest run; wikis are detected between runs."""
 
-FIRST_LOOK_S = 15.0
-"""Pause while a site has no copy yet: its wiki is to be known as soon as its first page is."""
+FIRST_COPY_WAIT_S = 15.0
+"""Pause while a site has no copy yet, so that its wiki is detected with the first page."""
 
 
 class WikiHistoryJob:
-    """The job; one for all wikis."""
+    """The `backfill` job, for all wikis."""
 
     name = "backfill"
 
@@ -46,25 +46,25 @@ class WikiHistoryJob:
         settings: Callable[[], JobsConfig],
         on_facts: Callable[[], None] = lambda: None,
     ) -> None:
-        """Take whom to ask; `on_facts` is called when a wiki has said what it is."""
+        """Create the job; `on_facts` is called when the siteinfo of a wiki was read."""
         self._on_facts = on_facts
         self._crawl = crawl
         self._database = database
         self._client = client
         self._clock = clock
         self._settings = settings
-        self._unseen = False
+        self._has_unseen_sites = False
 
     @property
     def every_s(self) -> float:
-        """The pause between two runs."""
+        """Pause between two runs, seconds."""
         every_s = self._settings().backfill_every_s
-        return min(every_s, FIRST_LOOK_S) if self._unseen else every_s
+        return min(every_s, FIRST_COPY_WAIT_S) if self._has_unseen_sites else every_s
 
     async def run(self) -> str:
-        """Read histories until nothing is left to ask, or the time of a run is over."""
+        """Read histories until nothing is left or the run is over."""
         rows = await find_wikis(self._crawl, self._database, self._clock)
-        self._unseen = await has_unseen_sites(self._crawl, self._database)
+        self._has_unseen_sites = await has_unseen_sites(self._crawl, self._database)
         deadline = trio.current_time() + RUN_S
         failures: list[str] = []
         async with trio.open_nursery() as nursery:
@@ -75,11 +75,13 @@ class WikiHistoryJob:
         requests = sum(new.request_count - old.request_count for old, new in pairs)
         changes = sum(new.change_count - old.change_count for old, new in pairs)
         troubled = sum(new.trouble is not None for _, new in pairs)
-        said = f"{len(rows)} wikis, {requests} requests, {changes} changes, {troubled} in trouble"
-        return "; ".join([said, *failures])
+        summary = (
+            f"{len(rows)} wikis, {requests} requests, {changes} changes, {troubled} in trouble"
+        )
+        return "; ".join([summary, *failures])
 
     async def _read(self, row: WikiRow, deadline: float, failures: list[str]) -> None:
-        reading = WikiHistoryReader(
+        reader = WikiHistoryReader(
             self._crawl,
             self._database,
             self._client,
@@ -89,13 +91,13 @@ class WikiHistoryJob:
             on_facts=self._on_facts,
         )
         try:
-            await reading.run(deadline)
-        except Exception as error:  # one wiki must not end the reading of the others
-            log.exception("backfill_failed", origin=row.origin)
+            await reader.run(deadline)
+        except Exception as error:  # one wiki must not end the reader of the others
+            log.exception("wiki_history_failed", origin=row.origin)
             failures.append(f"{row.origin}: {type(error).__name__}: {error}")
 
     async def progress(self) -> dict[str, int]:
-        """Return counts of wikis, of pages by state, of requests and changes."""
+        """Return counts of wikis, requests, changes, and pages by state."""
         counts = {"wikis": 0, "requests": 0, "changes": 0, "pages": 0}
         for row in await self._database.read(wiki.list_wikis):
             if row.api_url is None:

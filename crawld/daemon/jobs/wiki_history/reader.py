@@ -1,12 +1,12 @@
-"""Reading the histories of one wiki, one polite request after the other.
+"""Read the page histories of one wiki, one request after the other.
 
-In order of use: what the wiki says of itself once a day; which pages its titles show, 50 titles a
-request, which already gives the last change of each; then the revisions, 500 a request, the first
-part of every page before the second of any; last, what the log says of pages that went away.
+Order: siteinfo, once a day; the pages of titles, 50 per request, with the last change of each; the
+revisions, 500 per request, the first part of every page first; last, the log of pages that are
+gone.
 
-A page that is moved or deleted while it is read is asked for again by its title: the title may
-redirect now, show another page, or none. Trouble of the API is stored with the wiki and answered by
-a pause that grows; trouble of one page alone, while others are answered, ends in `refused`.
+A page that is moved or deleted meanwhile is resolved again by its title, which may now redirect,
+show another page, or none. API failures are stored with the wiki and lead to a back-off. A page
+that fails alone, while others succeed, becomes `refused`.
 """
 
 from __future__ import annotations
@@ -50,20 +50,20 @@ from crawld.store.engine.database import Database
 log = structlog.get_logger(__name__)
 
 FACTS_MAX_AGE_S = 86_400.0
-"""What a wiki says of itself is asked again after this."""
+"""Longest age of the siteinfo."""
 
 TITLES_AT_ONCE = 50
-"""Titles one request may name, for those who have no higher limit."""
+"""Titles per request without higher limits."""
 
 REGISTERED_AT_ONCE = 1_000
 
 OVERLAP_S = 60.0
-"""Visits are committed a little out of order: so much is looked at twice."""
+"""Visits are committed a little out of order, so this much is read again."""
 
-FAILURES = 3
-"""Requests for a page that may fail, while others succeed, before it is refused."""
+MAX_FAILURES = 3
+"""Failed requests for a page, while others succeed, before it is refused."""
 
-_PAGES_AT_FAULT = frozenset(
+_PAGE_TROUBLES = frozenset(
     {
         *(
             ApiTroubleKind.BROKEN,
@@ -74,11 +74,11 @@ _PAGES_AT_FAULT = frozenset(
         *(ApiTroubleKind.TOO_MANY, ApiTroubleKind.BAD_CURSOR),
     }
 )
-"""Troubles that the pages asked for may have caused: others go first the next time."""
+"""Failures that the requested pages may have caused: other pages come first next time."""
 
 
 class WikiHistoryReader:
-    """One wiki being read."""
+    """Reads the histories of one wiki."""
 
     def __init__(
         self,
@@ -102,7 +102,7 @@ class WikiHistoryReader:
         self._most_titles = self._titles_at_once = TITLES_AT_ONCE
 
     async def run(self, deadline: float) -> None:
-        """Read until nothing is left to ask, or until an instant of trio's clock."""
+        """Read until nothing is left or the deadline (trio's clock) has passed."""
         pause_s = min((self._row.closed_until or 0.0) - self._clock.now(), MAX_RETRY_AFTER_S)
         fresh = False
         while trio.current_time() + pause_s < deadline:
@@ -117,11 +117,11 @@ class WikiHistoryReader:
                 return
 
     async def _step(self) -> float | None:
-        """Do one thing; return how long to leave the API alone, None if nothing was left."""
+        """Do one step; return the pause before the next, None if nothing is left."""
         if pages := await self._waiting("read", 1):
-            return await self._model(pages[0])
-        if self._facts is None or not self._is_fresh(self._row.facts_at):
-            return await self._learn()
+            return await self._rebuild_model(pages[0])
+        if self._facts is None or not self._is_recent(self._row.facts_at):
+            return await self._read_siteinfo()
         pages = await self._waiting("unresolved", self._titles_at_once)
         if pages:
             return await self._resolve(pages)
@@ -131,7 +131,7 @@ class WikiHistoryReader:
             return await self._read_log(pages[0])
         return None
 
-    def _is_fresh(self, at: float | None) -> bool:
+    def _is_recent(self, at: float | None) -> bool:
         return at is not None and 0.0 <= self._clock.now() - at < FACTS_MAX_AGE_S
 
     async def _waiting(self, state: wiki_page.State, limit: int) -> list[WikiPageRow]:
@@ -142,43 +142,43 @@ class WikiHistoryReader:
     # --- what to read --------------------------------------------------------------------------
 
     async def _register(self) -> int:
-        """Enter the pages visited since the last time; return how many are to be asked for."""
+        """Register pages visited since the last time; return how many have to be queried."""
         if self._facts is None:
             return 0
         now = self._clock.now()
-        asked_for = await self._database.write(wiki_page.reopen_gone, self._row.wiki_id, now)
+        to_query = await self._database.write(wiki_page.reopen_gone, self._row.wiki_id, now)
         after = (min(self._row.registered_until, now) - OVERLAP_S, 0)
         while True:
-            seen = await self._database.read(_titled, self._row, after, self._facts.titles)
-            until = max(self._row.registered_until, seen.after[0])
-            asked_for += await self._database.write(
-                wiki_page.register, self._row.wiki_id, seen.pages, min(until, now)
+            visited = await self._database.read(_read_titled, self._row, after, self._facts.titles)
+            until = max(self._row.registered_until, visited.after[0])
+            to_query += await self._database.write(
+                wiki_page.register, self._row.wiki_id, visited.pages, min(until, now)
             )
             await self._reload()
-            if not seen.more:
-                return asked_for
-            after = seen.after
+            if not visited.more:
+                return to_query
+            after = visited.after
 
     async def _reload(self) -> None:
         self._row = await self._database.read(wiki.get, self._row.wiki_id)
 
     # --- requests ------------------------------------------------------------------------------
 
-    async def _learn(self) -> float:
+    async def _read_siteinfo(self) -> float:
         answer = await self._ask(SITEINFO)
         if isinstance(answer, ApiTrouble):
-            return await self._troubled(answer)
+            return await self._record_failure(answer)
         try:
             facts = read_siteinfo(answer.query)
         except ValueError as error:
-            return await self._troubled(
+            return await self._record_failure(
                 ApiTrouble(ApiTroubleKind.NOT_JSON, f"no siteinfo: {error}")
             )
         self._facts = facts
         await self._database.write(
             wiki.set_facts, self._row.wiki_id, facts.to_json(), self._clock.now()
         )
-        await self._answered()
+        await self._record_success()
         await self._register()
         self._on_facts()
         return 0.0
@@ -188,11 +188,13 @@ class WikiHistoryReader:
         pages = [page for page in waiting if page.title in titles]
         answer = await self._ask(titles_query(titles))
         if isinstance(answer, ApiTrouble):
-            return await self._troubled(answer, pages)
+            return await self._record_failure(answer, pages)
         found = read_titles(answer, titles)
         await self._database.write(_store_resolved, pages, found, self._clock.now())
-        await self._answered()
-        await self._give_up([page for page in pages if page.title not in found], "not answered")
+        await self._record_success()
+        await self._postpone(
+            [page for page in pages if page.title not in found], "missing in the response"
+        )
         self._titles_at_once = min(2 * self._titles_at_once, self._most_titles)
         return 0.0
 
@@ -200,20 +202,20 @@ class WikiHistoryReader:
         cursor: Parameters | None = json.loads(page.cursor) if page.cursor else None
         answer = await self._ask(history_query(page.wiki_page_number or 0, cursor))
         if isinstance(answer, ApiTrouble):
-            return await self._troubled(answer, [page])
+            return await self._record_failure(answer, [page])
         shown = read_history(answer)
-        await self._answered()
+        await self._record_success()
         if shown is None or (answer.cursor is not None and answer.cursor == cursor):
-            await self._give_up([page], "no history, or one that goes in circles")
+            await self._postpone([page], "no history, or a continuation that repeats")
         elif shown.number is None:
-            await self._database.write(wiki_page.reopen, page, "it went while it was read")
+            await self._database.write(wiki_page.reopen, page, "it was deleted while it was read")
         else:
             await self._store(page, shown, answer.cursor)
         return 0.0
 
     async def _store(self, page: WikiPageRow, shown: PageInfo, cursor: Parameters | None) -> None:
         if shown.unusable:
-            log.warning("unusable_revisions", title=shown.title, count=shown.unusable)
+            log.warning("wiki_revisions_unusable", title=shown.title, count=shown.unusable)
         await self._database.write(
             wiki_page.record_part,
             page,
@@ -227,7 +229,7 @@ class WikiHistoryReader:
             detail = f"it was moved to {shown.title} while it was read"
             await self._database.write(wiki_page.reopen, page, detail)
 
-    async def _model(self, page: WikiPageRow) -> float:
+    async def _rebuild_model(self, page: WikiPageRow) -> float:
         await rebuild(self._database, page.page_id, page.complete_until or self._clock.now())
         await self._database.write(wiki_page.mark_complete, page)
         return 0.0
@@ -235,33 +237,35 @@ class WikiHistoryReader:
     async def _read_log(self, page: WikiPageRow) -> float:
         answer = await self._ask(log_query(page.title))
         if isinstance(answer, ApiTrouble):
-            return await self._troubled(answer, [page])
+            return await self._record_failure(answer, [page])
         entries, at = read_log(answer), self._clock.now()
         changes = [Change(entry.at, entry.log_id, "log", entry.kind) for entry in entries]
         await self._database.write(wiki_page.add_changes, page, changes)
         await rebuild(self._database, page.page_id, at)
         await self._database.write(wiki_page.close, page, "missing", at=at, detail=_fate(entries))
-        await self._answered()
+        await self._record_success()
         return 0.0
 
     async def _ask(self, parameters: Parameters) -> ApiResponse | ApiTrouble:
         if self._row.api_url is None:
-            return ApiTrouble(ApiTroubleKind.HELD, "the wiki has to be recognised anew")
+            return ApiTrouble(ApiTroubleKind.HELD, "the wiki has to be detected again")
         return await self._client.ask(Api(self._row.site_id, self._row.api_url), parameters)
 
-    async def _answered(self) -> None:
+    async def _record_success(self) -> None:
         await self._database.write(wiki.record_answer, self._row.wiki_id)
         await self._reload()
 
-    # --- trouble -------------------------------------------------------------------------------
+    # --- failures ------------------------------------------------------------------------------
 
-    async def _troubled(self, trouble: ApiTrouble, pages: Sequence[WikiPageRow] = ()) -> float:
-        """Store a trouble, and return how long to leave the API alone."""
+    async def _record_failure(
+        self, trouble: ApiTrouble, pages: Sequence[WikiPageRow] = ()
+    ) -> float:
+        """Store a failure; return the pause before the next request, seconds."""
         if trouble.trouble is ApiTroubleKind.HELD:
             return trouble.retry_after_s or math.inf
-        if trouble.trouble in _PAGES_AT_FAULT and pages:
-            self._name_fewer(len(pages), trouble.limit)
-            await self._give_up(
+        if trouble.trouble in _PAGE_TROUBLES and pages:
+            self._query_fewer(len(pages), trouble.limit)
+            await self._postpone(
                 pages, trouble.detail, restart=trouble.trouble is ApiTroubleKind.BAD_CURSOR
             )
         if trouble.trouble is ApiTroubleKind.MOVED:
@@ -277,28 +281,28 @@ class WikiHistoryReader:
         await self._reload()
         return pause_s
 
-    def _name_fewer(self, titles: int, limit: int | None) -> None:
-        """Name fewer titles the next time; a limit the wiki states holds from now on."""
+    def _query_fewer(self, titles: int, limit: int | None) -> None:
+        """Query fewer titles next time; a limit stated by the wiki is kept."""
         if limit is not None and limit < self._most_titles:
             self._most_titles = limit
         if titles > 1:
             self._titles_at_once = min(self._most_titles, titles // 2)
 
     async def _follow(self, trouble: ApiTrouble) -> None:
-        """Take a redirect of the API where the site's leave holds there too."""
+        """Follow a redirect of the API if the site allows the target."""
         site, api_url = self._crawl.sites.get(self._row.site_id), self._row.api_url
         target = moved_api_url(api_url, trouble.detail) if api_url else None
         if site is None or target is None or not may_use_api(site, f"{self._row.origin}/", target):
             return
-        log.info("api_moved", origin=self._row.origin, api=target)
+        log.info("wiki_api_moved", origin=self._row.origin, api=target)
         await self._database.write(wiki.set_api_url, self._row.wiki_id, target)
 
-    async def _give_up(
+    async def _postpone(
         self, pages: Sequence[WikiPageRow], detail: str, *, restart: bool = False
     ) -> None:
-        """Let others go first; a page that fails again and again alone is refused."""
+        """Put pages at the end; refuse a page that fails alone again and again."""
         alone = len(pages) == 1 and self._row.trouble_count == 0
-        refused = [page for page in pages if alone and page.failure_count + 1 >= FAILURES]
+        refused = [page for page in pages if alone and page.failure_count + 1 >= MAX_FAILURES]
         again = [page for page in pages if page not in refused]
         if again:
             await self._database.write(wiki_page.record_failure, again, detail, restart=restart)
@@ -309,21 +313,21 @@ class WikiHistoryReader:
 
 @dataclass(frozen=True, slots=True)
 class _TitledPages:
-    """Pages visited, those that have a title; where to go on, and whether there are more."""
+    """Visited pages with titles, the position after them, and whether there are more."""
 
     pages: list[tuple[VisitedPage, str]]
     after: tuple[float, int]
     more: bool
 
 
-def _titled(
+def _read_titled(
     connection: apsw.Connection, row: WikiRow, after: tuple[float, int], titles: TitleRules
 ) -> _TitledPages:
-    """Read the next visited pages of a wiki with their titles; runs on a reader's thread."""
-    seen = wiki_page.visited_since(connection, row, after, limit=REGISTERED_AT_ONCE)
-    named = [(page, title) for page in seen if (title := titles.title_of(page.url))]
-    end = (seen[-1].last_visit_at, seen[-1].page_id) if seen else after
-    return _TitledPages(named, end, len(seen) == REGISTERED_AT_ONCE)
+    """Read the next visited pages of a wiki with their titles; on a reader's thread."""
+    visited = wiki_page.visited_since(connection, row, after, limit=REGISTERED_AT_ONCE)
+    named = [(page, title) for page in visited if (title := titles.title_of(page.url))]
+    end = (visited[-1].last_visit_at, visited[-1].page_id) if visited else after
+    return _TitledPages(named, end, len(visited) == REGISTERED_AT_ONCE)
 
 
 def _store_resolved(
@@ -332,7 +336,7 @@ def _store_resolved(
     found: Mapping[str, PageInfo],
     at: float,
 ) -> None:
-    """Store which pages titles show."""
+    """Store which pages the titles show."""
     for page in pages:
         shown = found.get(page.title)
         if shown is None:
@@ -361,8 +365,8 @@ def _change(revision: WikiRevision) -> Change:
 
 
 def _fate(entries: Sequence[LogEntry]) -> str:
-    """Return what became of a page, by the newest entry of its log."""
+    """Return what happened to a page, from the newest entry of its log."""
     newest = max(entries, key=lambda entry: (entry.at, entry.log_id), default=None)
     if newest is None:
-        return "the log says nothing"
+        return "the log has no entry"
     return f"{newest.kind}: {newest.target}" if newest.target else newest.kind

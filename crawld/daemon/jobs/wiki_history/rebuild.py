@@ -1,7 +1,7 @@
-"""The change model of a page, rebuilt from its exact history.
+"""Rebuild the change model of a page from its full history.
 
-Runs whole on a database thread: reading, sorting and estimating a history of 50,000 revisions takes
-a tenth of a second, which no visit may wait for.
+This runs on a database thread: a history of 50,000 revisions takes a tenth of a second, too long
+for a visit to wait.
 """
 
 from __future__ import annotations
@@ -25,20 +25,20 @@ from crawld.store.changes.change import Change, Kind
 from crawld.store.engine.database import Database
 
 MARKED_AT_ONCE = 5_000
-"""Rows marked in one transaction: visits are committed in between."""
+"""Rows marked in one transaction; visits are committed in between."""
 
 ATTEMPTS = 3
-"""A visit may change the model meanwhile; it is made once more from what the visit left."""
+"""A visit may change the model meanwhile; then it is rebuilt from the new state."""
 
 
 @dataclass(frozen=True, slots=True)
 class RebuiltModel:
-    """What a history came to.
+    """A model rebuilt from a history.
 
     Attributes:
-        before: the stored model it takes the place of, None if there was none.
-        record: the stored form of the model, None where no change is known.
-        marks: changes whose kind is not what is stored.
+        before: the stored model that it replaces, None if there was none.
+        record: its stored form, None if no change is known.
+        marks: changes whose stored kind has to be updated.
     """
 
     before: bytes | None
@@ -53,7 +53,7 @@ class RebuiltModel:
     retry_error_callback=lambda _: False,
 )
 async def rebuild(database: Database, page_id: int, until: float) -> bool:
-    """Rebuild the model of a page whose changes are all stored up to an instant.
+    """Rebuild the model of a page whose changes up to a time are all stored.
 
     Returns:
         Whether the model is up to date; False: visits changed it during every attempt.
@@ -66,7 +66,7 @@ async def rebuild(database: Database, page_id: int, until: float) -> bool:
 
 
 def _put(connection: apsw.Connection, page_id: int, rebuilt: RebuiltModel) -> bool:
-    """Store a model unless a visit has changed the one it was made from."""
+    """Store a model unless a visit changed the one it was made from."""
     if rebuilt.record is None or model_rows.of_page(connection, page_id) != rebuilt.before:
         return False
     model_rows.put(connection, page_id, rebuilt.record)
@@ -79,7 +79,7 @@ def rebuilt_model(connection: apsw.Connection, page_id: int, until: float) -> Re
     Args:
         connection: a reader.
         page_id: the page.
-        until: instant up to which they are complete, Unix seconds.
+        until: time up to which the changes are complete, Unix seconds.
     """
     changes = change.list_changes(connection, page_id)
     revisions = [each for each in changes if each.source == "revision"]
@@ -87,7 +87,7 @@ def rebuilt_model(connection: apsw.Connection, page_id: int, until: float) -> Re
     marks = [(each, kind) for each, kind in zip(revisions, found, strict=True) if kind != each.kind]
     changed_at = [
         *(each.changed_at for each in changes if each.source == "log"),
-        # A revision that left the text alone changed nothing that a visit could see.
+        # A revision without a text change shows nothing new to a visit.
         *(each.changed_at for each, kind in zip(revisions, found, strict=True) if kind != "null"),
     ]
     before = model_rows.of_page(connection, page_id)
@@ -106,7 +106,7 @@ def _model(changed_at: Sequence[float], until: float, before: bytes | None) -> b
     records = from_histories(instants, np.array([0, instants.size]), at=until)
     model = PageModel.from_bytes(records[0].tobytes())
     if before is not None:
-        # What visits taught beside the instants of changes stays true.
+        # Keep what only visits know.
         known = PageModel.from_bytes(before)
         model.visits, model.changed_visits = known.visits, known.changed_visits
         model.modified_kept, model.modified_broken = known.modified_kept, known.modified_broken

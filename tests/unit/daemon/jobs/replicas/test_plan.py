@@ -18,11 +18,17 @@ def pair(one, other, **more):
 
 def known(names, evidence, **more):
     """Return what is known of hosts 0, 1, …; evidence by pair of their numbers."""
-    fields = {"words": {}, "replicas": (), "contradictions": (), "hosts": len(names), **more}
+    fields = {
+        "operator_words": {},
+        "replicas": (),
+        "contradictions": (),
+        "hosts": len(names),
+        **more,
+    }
     return PlanInput(
         evidence={key: replace(value, names=tuple(names[at] for at in key)) for key, value in
                   evidence.items()},
-        standings={at: HostProfile(name=name) for at, name in enumerate(names)},
+        profiles={at: HostProfile(name=name) for at, name in enumerate(names)},
         **fields,
     )  # fmt: skip
 
@@ -57,32 +63,36 @@ def test_a_contradiction_holds_the_group():
     what = known(NAMES, both, contradictions=[(0, 2)])
     assert set(decided(what).values()) == {(0, "held")}
     assert "a.com and m.a.com show different content" in {each.reason for each in plan(what)}
-    spoken = known(NAMES, both, contradictions=[(0, 2)], words={(0, 2): "confirmed"})
+    spoken = known(NAMES, both, contradictions=[(0, 2)], operator_words={(0, 2): "confirmed"})
     assert set(decided(spoken).values()) == {(0, "pruned")}
 
 
 def test_the_operator_overrules_evidence():
     evidence = {(0, 1): pair("", "")}
-    assert plan(known(NAMES[:2], evidence, words={(0, 1): "rejected"})) == []
+    assert plan(known(NAMES[:2], evidence, operator_words={(0, 1): "rejected"})) == []
     nothing = {(0, 1): pair("", "", equal=0, compared=0)}
-    assert decided(known(NAMES[:2], nothing, words={(0, 1): "confirmed"})) == {1: (0, "pruned")}
+    assert decided(known(NAMES[:2], nothing, operator_words={(0, 1): "confirmed"})) == {
+        1: (0, "pruned")
+    }
 
 
 def test_strangers_wait_for_a_word_and_a_confirmed_pair_does_not():
     names = ("a.com", "b.net")
     evidence = {(0, 1): pair("", "")}
     assert decided(known(names, evidence)) == {1: (0, "held")}
-    assert decided(known(names, evidence, words={(0, 1): "confirmed"})) == {1: (0, "pruned")}
+    assert decided(known(names, evidence, operator_words={(0, 1): "confirmed"})) == {
+        1: (0, "pruned")
+    }
 
 
 def test_a_stranger_in_the_group_does_not_keep_an_owner_from_its_own():
     names = ("a.com", "www.a.com", "b.net")
     every = {(0, 1): pair("", ""), (0, 2): pair("", ""), (1, 2): pair("", "")}
     assert decided(known(names, every)) == {1: (0, "pruned"), 2: (0, "held")}
-    said = known(names, every, words={(0, 2): "confirmed"})
+    said = known(names, every, operator_words={(0, 2): "confirmed"})
     assert decided(said) == {1: (0, "pruned"), 2: (0, "pruned")}
     # Rejected, it stays out, though it is still gated with the other host of the group.
-    said = known(names, every, words={(0, 2): "rejected"})
+    said = known(names, every, operator_words={(0, 2): "rejected"})
     assert decided(said) == {1: (0, "pruned"), 2: (0, "held")}
     assert plan(said)[-1].reason == "a.com and b.net are two hosts, as the operator says"
 
@@ -97,7 +107,7 @@ def test_a_pruned_host_stays_so_whatever_its_old_copies_say():
 def test_the_host_kept_so_far_is_kept_although_another_has_more_to_show():
     what = known(NAMES[:2], {(0, 1): pair("", "")}, replicas=[row(0, 1, reason="https")])
     assert plan(what) == [Decision(0, 1, "pruned", "https")]
-    told = replace(what, standings={**what.standings, 0: HostProfile(name="a.com", preferred=True)})
+    told = replace(what, profiles={**what.profiles, 0: HostProfile(name="a.com", preferred=True)})
     assert decided(told) == {1: (0, "pruned")}
 
 
@@ -113,10 +123,10 @@ def test_a_storm_of_verdicts_waits_for_the_operator(copies, status):
     what = known(names, evidence, hosts=200)
     assert {each.status for each in plan(what)} == {status}
     # What stood before the storm stands, and so does what the operator confirmed.
-    calm = replace(what, replicas=[row(1, 0)], words={(2, 3): "confirmed"})
+    calm = replace(what, replicas=[row(1, 0)], operator_words={(2, 3): "confirmed"})
     assert {each.host_id for each in plan(calm) if each.status == "pruned"} >= {1, 3}
     # As many as the config says, or all that there are where the operator says so.
-    for let in (replace(what, most_at_once=0.5), replace(what, most_at_once=None)):
+    for let in (replace(what, max_share=0.5), replace(what, max_share=None)):
         assert {each.status for each in plan(let)} == {"pruned"}
 
 
