@@ -64,8 +64,8 @@ def test_each_fault_is_an_outcome_and_no_host_holds_up_another(simweb, crawld):
     config = write_config(
         crawld,
         site(*seeds, web.url("/", "fine.test")),
-        hosts=everyone,
-        politeness={"address_delay_s": 0.0},
+        # an address each: one address is asked one thing at a time
+        dns={"hosts": {host: [f"127.0.0.{n}"] for n, host in enumerate(everyone, start=2)}},
         fetch=SHORT_TIMEOUTS,
     )
     crawld.start("run", "-c", config)
