@@ -43,14 +43,24 @@ allow_private = true
 
 
 @pytest.fixture
-def mirror(crawld, mediawiki):
-    """Return a function that starts a daemon on the wiki."""
+def configure(crawld, mediawiki):
+    """Return a function that writes the daemon's config and returns its path."""
 
-    def start(site="api = true", schedule="", delay_s=DELAY_S, poll_share=0.001):
+    def write(site="api = true", schedule="", delay_s=DELAY_S, poll_share=0.001):
         config = crawld.folder / "crawld.toml"
         values = {"site": site, "schedule": schedule, "delay_s": delay_s, "poll_share": poll_share}
         config.write_text(CONFIG.format(seed=mediawiki.url(), **values))
-        crawld.start("run", "-c", config)
+        return config
+
+    return write
+
+
+@pytest.fixture
+def mirror(crawld, configure):
+    """Return a function that starts a daemon on the wiki."""
+
+    def start(**settings):
+        crawld.start("run", "-c", configure(**settings))
         return crawld
 
     return start
@@ -266,7 +276,7 @@ def unread_titles(crawld):
 
 
 @contextmanager
-def paused_before_reading(mirror, **more):
+def paused_before_reading(mirror, configure, **more):
     """Keep a daemon from the wiki before it has read histories; yields it and whose it then wants.
 
     All pages are visited before, and the wiki is asked three times a second: half of 31 histories
@@ -279,6 +289,8 @@ def paused_before_reading(mirror, **more):
     crawld.wait_until(lambda _: len(unread_titles(crawld)) > 15)
     crawld.post("/pause", {"host": "127.0.0.1"})
     yield crawld, unread_titles(crawld)
+    configure(**more)
+    crawld.post("/reload")
     crawld.post("/resume", {"host": "127.0.0.1"})
 
 
@@ -298,8 +310,8 @@ def logged_changes(crawld, title):
     )
 
 
-def test_pages_moved_and_deleted_while_they_are_read(mirror, mediawiki):
-    with paused_before_reading(mirror) as (crawld, titles):
+def test_pages_moved_and_deleted_while_they_are_read(mirror, configure, mediawiki):
+    with paused_before_reading(mirror, configure) as (crawld, titles):
         moved, deleted, away = titles[-3:]
         mediawiki.move(moved, "Moved elsewhere")
         mediawiki.delete(deleted)
@@ -324,8 +336,8 @@ def test_pages_moved_and_deleted_while_they_are_read(mirror, mediawiki):
     assert all(stored[title] == wiki_history(mediawiki, title) for title in others)
 
 
-def test_a_deleted_page_comes_back_with_all_its_revisions(mirror, mediawiki):
-    with paused_before_reading(mirror, poll_share=0.25) as (crawld, titles):
+def test_a_deleted_page_comes_back_with_all_its_revisions(mirror, configure, mediawiki):
+    with paused_before_reading(mirror, configure, poll_share=0.25) as (crawld, titles):
         title = titles[-1]
         mediawiki.delete(title)
     wait_until_read(crawld, pages=31)
