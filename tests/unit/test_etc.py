@@ -1,4 +1,4 @@
-"""What an administrator gets to read: the commented config, examples, the manual of its keys."""
+"""The files for administrators: the commented config, examples, the manual of its keys."""
 
 import re
 import tomllib
@@ -18,7 +18,7 @@ MAN = ROOT / "contrib" / "man"
 
 
 def model_keys():
-    """Every key of the model as (table, key) with its field."""
+    """Yield every key of the model as (table, key) with its field."""
     for table, field in Config.model_fields.items():
         is_table = isinstance(field.annotation, type) and issubclass(field.annotation, BaseModel)
         model, name = (field.annotation, table) if is_table else (SiteConfig, "site")
@@ -27,7 +27,7 @@ def model_keys():
 
 
 def shown_keys():
-    """Every key of `etc/crawld.toml` as (table, key) with its value and the prose above it."""
+    """Yield every key of `etc/crawld.toml` as (table, key) with its value and comment."""
     table, prose = "", []
     for line in ETC.read_text().splitlines():
         if header := re.fullmatch(r"#?\[+(\w+)\]+", line):

@@ -1,4 +1,4 @@
-"""The config that `crawld mirror` makes of its arguments."""
+"""The config of `crawld mirror`, from its arguments."""
 
 import pytest
 

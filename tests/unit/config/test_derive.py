@@ -1,4 +1,4 @@
-"""What the config becomes for the rest of the program."""
+"""The values that the rest of the program gets from the config."""
 
 from importlib.metadata import version
 

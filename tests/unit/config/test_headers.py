@@ -1,4 +1,4 @@
-"""Header files: what is sent, what is refused, and that no value ever shows."""
+"""Header files: what is sent, what is refused, and that values stay secret."""
 
 import pytest
 

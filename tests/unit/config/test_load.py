@@ -1,4 +1,4 @@
-"""Configs that hold, and every way in which one does not: each mistake named with its line."""
+"""Valid configs, and every kind of mistake, reported with its line."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Lines of keys, against `tomllib`: every path it parses has a line, and the right one."""
+"""Lines of keys, compared with `tomllib`: every path it parses has the right line."""
 
 import tomllib
 

@@ -1,4 +1,4 @@
-"""Which changes a running daemon takes over, and which need a restart."""
+"""Which changes a running daemon applies, and which need a restart."""
 
 from crawld.config.model import Config
 from crawld.config.reload import restart_needed, runtime_changes

@@ -1,4 +1,4 @@
-"""A web server of a few lines per fault, on loopback."""
+"""A scripted web server on loopback: each test sends its faults in a few lines."""
 
 from dataclasses import dataclass, field
 
@@ -9,7 +9,7 @@ HOSTS = {"site.test": "127.0.0.1", "other.test": "127.0.0.1", "wrong.test": "127
 
 @dataclass
 class Site:
-    """What the server saw."""
+    """What the server received."""
 
     port: int = 0
     connections: int = 0
@@ -48,7 +48,7 @@ class Peer:
 
 
 def answering(*answers):
-    """Return a handler that gives these answers to the requests of a connection, then closes."""
+    """Return a handler that sends these responses to a connection's requests, then closes."""
 
     async def handle(peer):
         for answer in answers:

@@ -1,4 +1,4 @@
-"""Bodies handed on piece by piece instead of being gathered."""
+"""Bodies that are passed on piece by piece instead of collected."""
 
 import gzip
 from math import inf
@@ -12,8 +12,8 @@ from tests.unit.net.scripted_server import answering
 HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n"
 
 
-class Taken:
-    """Takes a body, or declines it."""
+class Receiver:
+    """Collects the pieces of a body, or declines it."""
 
     def __init__(self, *, declines=False):
         self.pieces, self.seen, self.declines = [], [], declines
@@ -41,7 +41,7 @@ async def test_the_sink_gets_the_decoded_body(serve, fetcher, packed):
     body = gzip.compress(b"data: x\n\n" * 50_000) if packed else b"data: x\n\n" * 50_000
     coding = b"Content-Encoding: gzip\r\n" if packed else b""
     site = await serve(answering(HEAD + coding + b"\r\n" + body))
-    taken = Taken()
+    taken = Receiver()
     got = await fetcher.fetch(ask(site, taken))
     assert isinstance(got, FetchResponse)
     assert (got.body, taken.seen) == (b"", [(200, b"text/event-stream")])
@@ -50,7 +50,7 @@ async def test_the_sink_gets_the_decoded_body(serve, fetcher, packed):
 
 async def test_a_body_without_a_sink_is_collected(serve, fetcher):
     site = await serve(answering(HEAD + b"Content-Length: 5\r\n\r\nhello"))
-    taken = Taken(declines=True)
+    taken = Receiver(declines=True)
     got = await fetcher.fetch(ask(site, taken))
     assert (got.body, taken.pieces) == (b"hello", [])
 
@@ -62,7 +62,7 @@ async def test_an_endless_body_is_limited_by_the_stall_time_only(serve, fetcher)
         await peer.request()
 
     site = await serve(silent)
-    taken = Taken()
+    taken = Receiver()
     got = await fetcher.fetch(ask(site, taken, total_s=inf, stall_s=0.2))
     assert isinstance(got, FetchFailure)
     assert (got.failure, got.status) == (Failure.TIMEOUT, 200)

@@ -1,4 +1,4 @@
-"""What happens to a connection between fetches, and who may use it."""
+"""Reuse and closing of connections, and the address check."""
 
 import pytest
 import trio
@@ -201,7 +201,7 @@ async def test_a_name_that_resolves_to_private_later_gains_nothing(serve, client
     fetcher = Fetcher(user_agent="crawld", resolver=resolver, ssl_context=client_tls)
     limits = FetchLimits(connect_s=0.1)
     got = await fetcher.fetch(ask(site, allow_private=False, limits=limits))
-    # The address that was judged is the one that was dialled; nobody asked again.
+    # The address that was checked was dialed, without a second lookup.
     assert (got.address, resolver.asked) == ("3ffe::1", 1)
     got = await fetcher.fetch(ask(site, allow_private=False, limits=limits))
     assert (got.failure, got.address) == (Failure.ADDRESS_REFUSED, None)

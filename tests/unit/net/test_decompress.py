@@ -105,7 +105,7 @@ def gzip_bomb():
 
 
 def zstd_bomb():
-    # A frame of run-length blocks: four bytes each unfold to 128 KiB.
+    # A frame of run-length blocks: four bytes each decode to 128 KiB.
     header = b"\x28\xb5\x2f\xfd" + bytes([0x00, 7 << 3])
     block = ((128 * 1024) << 3 | 1 << 1).to_bytes(3, "little") + b"\0"
     return header + block * 20_000

@@ -265,7 +265,7 @@ async def test_an_endless_body_is_not_read_beyond_its_limit(serve, fetcher):
     got = await failure_of(fetcher, ask(site, limits=FetchLimits(max_wire_bytes=MIB)))
     assert (got.failure, got.status) == (Failure.TOO_LARGE, 200)
     assert MIB <= got.received_bytes <= 2 * MIB
-    # What is beyond the limit sits in the kernel's buffers.
+    # Bytes beyond the limit stay in the kernel's buffers.
     assert sent < 12 * MIB
 
 

@@ -6,7 +6,7 @@ from crawld.net.outage import PROBE_S, WINDOW_S, OutageDetector, network_evidenc
 
 
 def observed(*verdicts, every_s=1.0):
-    """Return a detector after these verdicts (`host+` or `host-`), and the last instant."""
+    """Return a detector after these results (`host+` or `host-`), and the last time."""
     detector = OutageDetector()
     now = 1000.0
     for verdict in verdicts:

@@ -1,4 +1,4 @@
-"""The tunnel of an https request through a proxy, and what a proxy can do to it."""
+"""The tunnel of an https request through a proxy, and the faults of a proxy."""
 
 import ssl
 
@@ -18,14 +18,14 @@ SHORT = FetchLimits(connect_s=0.5)
 
 @pytest.fixture
 async def origin(serve, authority):
-    """A server of `site.test` that speaks TLS."""
+    """A TLS server for `site.test`."""
     tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     authority.issue_cert("site.test").configure_cert(tls)
     return await serve(answering(OK, OK), tls)
 
 
 def tunnelling(opened=OPEN):
-    """Return a handler that does what CONNECT asks for, to loopback whatever the name."""
+    """Return a handler that opens the tunnel to loopback, whatever the name in CONNECT."""
 
     async def pump(source, sink, scope):
         async for data in source:
@@ -56,7 +56,7 @@ async def test_a_tunnel_carries_tls_to_the_host(serve, fetcher, origin, opened):
         got = await fetcher.fetch(through(proxy, origin.url("/page", scheme="https")))
         assert isinstance(got, FetchResponse), got
         assert got.body == b"hello"
-    # One tunnel serves both; the proxy sees names and ports, the host a request as ever.
+    # One tunnel serves both; the proxy gets name and port, the host an ordinary request.
     place = f"site.test:{origin.port}".encode()
     assert proxy.requests == [b"CONNECT %s HTTP/1.1\r\nHost: %s\r\n\r\n" % (place, place)]
     assert [each.split(b"\r\n")[0] for each in origin.requests] == [b"GET /page HTTP/1.1"] * 2
@@ -166,7 +166,7 @@ async def test_private_targets_are_refused_before_the_proxy(serve, client_tls, t
 
 
 async def test_an_unreachable_proxy_is_a_local_fault(fetcher):
-    # Bound and not listening: nobody answers, and nobody else can take the port.
+    # Bound and not listening: connections fail, and nothing else can take the port.
     with trio.socket.socket() as bound:
         await bound.bind(("127.0.0.1", 0))
         place = f"http://127.0.0.1:{bound.getsockname()[1]}"

@@ -19,7 +19,7 @@ from crawld.net.resolver import (
 
 
 class Zone:
-    """A lookup over a table; counts what it is asked, and may be slow."""
+    """A lookup over a table that records its requests and may be slow."""
 
     def __init__(self, names, ttl_s=60.0, takes_s=0.0):
         self.names = names

@@ -111,7 +111,7 @@ async def test_a_body_cut_off_under_tls(serve, fetcher, authority):
 
 
 async def asgi(scope, receive, send):
-    """Answer /big with a megabyte, everything else with its own path."""
+    """Send a megabyte for /big, the path itself for everything else."""
     if scope["type"] == "lifespan":
         for phase in ("startup", "shutdown"):
             await receive()

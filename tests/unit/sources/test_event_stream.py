@@ -1,4 +1,4 @@
-"""Server-sent events by the standard, cut anywhere, and what Wikimedia's tell of pages."""
+"""Server-sent events by the standard, in any chunks, and Wikimedia's events."""
 
 import json
 from itertools import pairwise
@@ -109,7 +109,7 @@ def test_retry_sets_the_wait_after_a_break(written, retry_s):
     assert reader.retry_s == retry_s
 
 
-# --- what Wikimedia's events say -----------------------------------------------------------------
+# --- Wikimedia's events --------------------------------------------------------------------------
 
 EDIT = {
     "$schema": "/mediawiki/recentchange/1.0.0",
@@ -229,7 +229,7 @@ QUIET = [3_600.0 * hour for hour in range(10)]
 
 
 def gaps(continuity, asked_from, *instants):
-    """Return what a connection to a stream says was left out, and whether it is settled."""
+    """Return the gaps that a connection shows, and whether their search is over."""
     continuity.start(asked_from)
     found = [gap for at in instants if (gap := continuity.observe(at)) is not None]
     return found, continuity.since is None

@@ -1,4 +1,4 @@
-"""Feeds as they are: what is new in them, where their dates are wrong, and what is no feed."""
+"""Feeds found in the wild: new entries, wrong dates, and other documents."""
 
 from pathlib import Path
 
@@ -101,11 +101,11 @@ def test_the_number_of_entries_is_limited():
     assert len(feed.entries) == MAX_ENTRIES
 
 
-# --- between two looks ---------------------------------------------------------------------------
+# --- between two reads ---------------------------------------------------------------------------
 
 
-def looks(*texts, window=None):
-    """Return what is new at each look, an hour apart, and the window after them."""
+def reads(*texts, window=None):
+    """Return the new entries of each read, an hour apart, and the window after them."""
     window, at, news = window or FeedWindow(), None, []
     for position, text in enumerate(texts):
         now = NOW + 3_600.0 * position
@@ -121,13 +121,13 @@ ELEVEN = read_date("2026-11-21T11:00:00Z")
 def test_an_entry_counts_once():
     one = item("http://a.test/1", DATED)
     two = item("http://a.test/2", DATED)
-    news, window = looks(rss(one), rss(two, one), rss(two, one))
+    news, window = reads(rss(one), rss(two, one), rss(two, one))
     assert news == [{"http://a.test/1": ELEVEN}, {"http://a.test/2": ELEVEN}, {}]
     assert not window.gap
 
 
 def test_an_entry_with_another_date_counts_again():
-    news, _ = looks(
+    news, _ = reads(
         rss(item("http://a.test/1", DATED), item("http://a.test/2", DATED)),
         rss(
             item("http://a.test/1", "Sat, 21 Nov 2026 12:30:00 GMT"), item("http://a.test/2", DATED)
@@ -138,19 +138,19 @@ def test_an_entry_with_another_date_counts_again():
 
 def test_the_window_survives_a_restart():
     one = rss(item("http://a.test/1", DATED))
-    _, window = looks(one)
+    _, window = reads(one)
     again = FeedWindow(window.keys)
     assert again.new_entries(read(one), NOW + 60.0, NOW) == []
 
 
 @pytest.mark.parametrize("date", [None, "Sat, 28 Nov 2026 11:00:00 GMT", "yesterday", "1 Jan 0001"])
 def test_an_entry_without_a_valid_date_changed_since_the_last_read(date):
-    news, _ = looks(rss(item("http://a.test/1", DATED)), rss(item("http://a.test/2", date)))
+    news, _ = reads(rss(item("http://a.test/1", DATED)), rss(item("http://a.test/2", date)))
     assert news[1] == {"http://a.test/2": TimeSpan(NOW, NOW + 3_600.0)}
 
 
 def test_on_the_first_read_only_dates_count():
-    news, _ = looks(rss(item("http://a.test/1"), item("http://a.test/2", DATED)))
+    news, _ = reads(rss(item("http://a.test/1"), item("http://a.test/2", DATED)))
     assert news == [{"http://a.test/1": None, "http://a.test/2": ELEVEN}]
 
 
@@ -159,9 +159,9 @@ def test_a_window_of_only_new_entries_is_a_gap():
         rss(item(f"http://a.test/{i}", DATED), item(f"http://a.test/{i + 1}", DATED))
         for i in range(9)
     ]
-    _, window = looks(feeds[0], feeds[1])
+    _, window = reads(feeds[0], feeds[1])
     assert not window.gap
-    _, window = looks(feeds[5], window=window)
+    _, window = reads(feeds[5], window=window)
     assert window.gap
-    _, window = looks(rss(), window=window)
+    _, window = reads(rss(), window=window)
     assert not window.gap

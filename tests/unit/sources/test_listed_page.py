@@ -1,4 +1,4 @@
-"""Dates of documents, and what they say against a copy."""
+"""Dates in documents, and which copies they make stale."""
 
 import pytest
 
@@ -59,11 +59,11 @@ def test_other_texts_are_not_dates(text):
     ("visited", "now", "stale"),
     [
         (DAY.first - 1.0, NOON, True),
-        (DAY.first + 1.0, NOON, False),  # the day is not over: nobody can tell
+        (DAY.first + 1.0, NOON, False),  # the day is not over: unknown
         (DAY.first + 1.0, DAY.end - 1.0, False),
         (DAY.first + 1.0, DAY.end, True),  # one visit settles it
         (DAY.end, DAY.end + 1.0, False),
-        (0.0, DAY.first - 1_000.0, False),  # still to come
+        (0.0, DAY.first - 1_000.0, False),  # in the future
         (0.0, DAY.first - 10.0, True),  # the server's clock is a little ahead
     ],
 )

@@ -108,7 +108,7 @@ def test_each_failure_gives_its_kind_of_trouble(body, status, trouble):
 def test_lone_surrogates_are_replaced(half):
     body = b'{"query": {"title": "a%s"}, "continue": {"rvcontinue": "%s"}}' % (half, half)
     answer = read(body)
-    # What is read can be stored and sent.
+    # The result can be stored and sent.
     assert answer.query["title"].encode().startswith(b"a")
     assert query_url("https://w.test/w/api.php", answer.cursor, maxlag_s=5.0)
 

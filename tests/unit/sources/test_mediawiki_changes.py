@@ -126,7 +126,7 @@ def test_missing_rows_are_settled_by_the_oldest_row():
     assert not settled.cursor.unverified_at
     assert read_oldest(ApiResponse({"recentchanges": [edit(0, NOW + 1)]}), read.cursor).gap
     assert read_oldest(ApiResponse({"recentchanges": []}), read.cursor).gap
-    # What was deleted is not missed at each answer anew.
+    # A deleted row is missed only once.
     after = read_changes(answer(edit(8, NOW + 900)), settled.cursor, NOW + 901)
     assert not after.cursor.unverified_at
 

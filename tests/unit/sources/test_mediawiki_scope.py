@@ -1,4 +1,4 @@
-"""Which URLs of a wiki belong to a site, and how a wiki is asked for the titles of a part."""
+"""Which URLs of a wiki belong to a site, and how the titles of a part are listed."""
 
 from dataclasses import replace
 
@@ -59,7 +59,7 @@ def test_discussions_belong_if_wanted():
     ("target", "reason"),
     [
         ("/wiki/Z%C3%BCrich", None),
-        ("/wiki/z%C3%BCrich", None),  # the first letter is upper case whatever is written
+        ("/wiki/z%C3%BCrich", None),  # the first letter becomes upper case
         ("/w/index.php?title=z%C3%BCrich", None),
         ("/wiki/Help:A", None),
         ("/wiki/H:a", None),
@@ -104,7 +104,7 @@ def test_a_walk_through_cyclic_categories():
     _, walk = walk.read(answer("categorymembers"))
     below = [in_category("Category:Lenses", "subcat"), in_category("Category:Physics", "subcat")]
     _, walk = walk.read(answer("categorymembers", *below))
-    assert walk.is_done  # Optics was as deep as wanted
+    assert walk.is_done  # Optics is at the depth limit
 
 
 def test_a_walk_through_prefixes():

@@ -10,7 +10,7 @@ MEDIAWIKI = '<meta name="generator" content="MediaWiki 1.39.17"/>'
 
 
 def siteinfo(**general):
-    """What 1.39 answers, shortened."""
+    """Return a response of MediaWiki 1.39, shortened."""
     return {
         "general": {
             "generator": "MediaWiki 1.39.17",

@@ -1,4 +1,4 @@
-"""Sitemaps as they are, as they should be, and as an enemy writes them."""
+"""Sitemaps: valid ones, real ones, and hostile ones."""
 
 import gzip
 import tracemalloc
@@ -122,7 +122,7 @@ def test_gzip_members_and_padding():
     assert read(body + rest + b"\0" * 500)[1] == [ListedPage("http://a.test/1")]
 
 
-# --- enemies ------------------------------------------------------------------------------------
+# --- hostile input ------------------------------------------------------------------------------
 
 LAUGHS = (
     b'<!DOCTYPE urlset [<!ENTITY a "ha"><!ENTITY b "&a;&a;&a;&a;&a;&a;&a;&a;">]>'
@@ -182,7 +182,7 @@ def test_a_long_text_is_not_kept():
 
 
 def packed_sitemap(count):
-    """Return a gzipped sitemap, made without ever holding it unpacked."""
+    """Return a gzipped sitemap without ever holding it unpacked."""
     packer = zlib.compressobj(6, zlib.DEFLATED, 31)
     parts = [packer.compress(f'<urlset xmlns="{NS}">'.encode())]
     for start in range(0, count, 1_000):
@@ -194,7 +194,7 @@ def packed_sitemap(count):
 
 
 def peak_bytes(body):
-    """Return how many entries a packed sitemap has, and the most memory that reading it took."""
+    """Return the number of entries of a packed sitemap, and the peak memory of reading it."""
     reader, census, count = SitemapReader(), DateStatistics(NOW), 0
     tracemalloc.start()
     for piece in unpack(body):
@@ -213,7 +213,7 @@ def test_memory_does_not_grow_with_the_sitemap():
     assert after < 1.3 * before
 
 
-# --- what dates are worth ------------------------------------------------------------------------
+# --- statistics of dates -------------------------------------------------------------------------
 
 
 def census_of(dates):
@@ -239,7 +239,7 @@ def test_open_until_is_the_end_of_the_last_open_span():
 @pytest.mark.parametrize(
     "dates",
     [
-        ["2026-11-20"] * 9,  # few pages may well have changed together
+        ["2026-11-20"] * 9,  # a few pages may have changed together
         ["2026-11-20"] * 15 + ["2026-11-19"] * 5,
         ["2026-11-20"] * 15 + [""] * 5,
         [f"2026-10-{day:02}" for day in range(1, 31)],
