@@ -80,7 +80,7 @@ def export_static(request: ExportRequest) -> ExportResult:
         temp = stack.enter_context(_temp_directory(path.parent))
         directory.use_temp(temp)
         if manifest.fact("rules") != RULES_VERSION:
-            manifest.forget("rules", RULES_VERSION)
+            manifest.invalidate("rules", RULES_VERSION)
         _assign_paths(connection, manifest, now, request.since)
         export = _Export((db, out, path, temp), manifest, request.progress)
         return export.run(connection, directory, now)
@@ -162,7 +162,7 @@ def _assign_paths(
             entries[path_key(path)] = ManifestEntry(
                 page.url_hash, path, path_key(path), page.redirect_url
             )
-        manifest.name(entries.values())
+        manifest.put_entries(entries.values())
 
 
 def _page_entry(
@@ -171,7 +171,7 @@ def _page_entry(
     """Return URL and path of a page, None if it gets no path."""
     head, kind = walk.head(connection, page.page_id), None
     if page.version_id is not None:
-        stored = walk.stored(connection, page.version_id)
+        stored = walk.copy_type_and_time(connection, page.version_id)
         if stored is None or (since is not None and stored[1] < since):
             return None
         kind = stored[0] or "application/octet-stream"
@@ -213,7 +213,7 @@ class _Export:
 
     def _record(self, results: list[WriteResult]) -> None:
         for each in results:
-            self._manifest.note(each.written)
+            self._manifest.record_written(each.written)
             written = self._result.written
             written["pages"] = written.get("pages", 0) + len(each.written) - each.redirects
             written["redirects"] = written.get("redirects", 0) + each.redirects
@@ -228,7 +228,7 @@ class _Export:
                     continue
                 is_page = place[0].endswith((".html", ".htm", ".xhtml"))
                 directory.write(place[0], placeholder_pages.removed() if is_page else b"")
-                self._manifest.note([WrittenPage(url_hash, REMOVED_STAMP, ())])
+                self._manifest.record_written([WrittenPage(url_hash, REMOVED_STAMP, ())])
                 self._result.count("removed")
 
     def _write_index(self, connection: apsw.Connection, directory: SafeDirectory) -> None:

@@ -127,7 +127,7 @@ class _ZimFile:
             pages = []
             for page in chunk:
                 if since is not None and page.version_id is not None:
-                    stored = walk.stored(self._connection, page.version_id)
+                    stored = walk.copy_type_and_time(self._connection, page.version_id)
                     if stored is None or stored[1] < since:
                         continue
                 head = walk.head(self._connection, page.page_id)

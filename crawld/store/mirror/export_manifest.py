@@ -1,13 +1,13 @@
-"""What a static export holds already: an SQLite file of its own inside the export.
+"""Manifest of a static export: an SQLite file inside the export that lists its pages.
 
-One row a page that ever had a name there, with a stamp of what was written (0: named, not written
-yet), so that the next export compares two columns and touches what differs. `wanted` remembers
-links that led to no page of the export although they led to one of its hosts: whoever wrote them is
-written anew when the page appears.
+One row per page that ever had a path there, with a stamp of the written content (0: not written
+yet), so that the next export compares two columns and writes only what differs. `wanted` holds
+links to pages of the mirror's hosts that the export does not have: when such a page appears, the
+pages with the links are written again.
 
-A page is known by the hash of its URL; two URLs of one file share a hash by a chance of 2^-64 a
-pair. `Manifest` is the one writer, by a lock that goes with its process: two exports into one
-directory would undo each other. `PathLookup` reads beside it what has been committed.
+The key of a page is the hash of its URL; two URLs of one file share a hash with a probability of
+2^-64 per pair. `Manifest` is the only writer, by a lock that ends with its process: two exports
+into one directory would undo each other. `PathLookup` reads committed rows beside it.
 """
 
 from __future__ import annotations
@@ -62,9 +62,9 @@ class ManifestEntry(NamedTuple):
 
     Attributes:
         url_hash: hash of its canonical URL.
-        path: where it lies.
-        path_hash: `names.folded` of that.
-        redirect_url: where it leads to, None if it is shown itself.
+        path: its file.
+        path_hash: `export.names.path_key` of that.
+        redirect_url: target of its redirect, None if the page itself is shown.
     """
 
     url_hash: int
@@ -74,12 +74,12 @@ class ManifestEntry(NamedTuple):
 
 
 class WrittenPage(NamedTuple):
-    """A page that lies in its place now.
+    """A page whose file was written.
 
     Attributes:
         url_hash: hash of its canonical URL.
-        stamp: of what was written.
-        wanted: hashes of the pages its links would lead to if the export held them.
+        stamp: stamp of the written content.
+        wanted: url_hashes of pages that its links would lead to if the export had them.
     """
 
     url_hash: int
@@ -91,12 +91,12 @@ class Manifest:
     """The open manifest; a context manager.
 
     Args:
-        path: the file; made if it is not there.
-        source: what tells the mirror that is exported from others.
+        path: the file; created if missing.
+        source: identity of the exported mirror.
 
     Raises:
         DatabaseInUseError: another export has it open.
-        OperatorError: it is no manifest, or that of another mirror.
+        OperatorError: the file is no manifest, or that of another mirror.
     """
 
     def __init__(self, path: Path, source: str) -> None:
@@ -135,14 +135,14 @@ class Manifest:
         execute("COMMIT")
 
     def fact(self, key: str) -> str | None:
-        """Return a fact noted under a key."""
+        """Return the value of a key."""
         value: str | None = self._connection.execute(
             "SELECT value FROM meta WHERE key = ?", (key,)
         ).get
         return value
 
-    def forget(self, key: str, value: str) -> None:
-        """Note a fact that makes all that was written out of date."""
+    def invalidate(self, key: str, value: str) -> None:
+        """Store a value that makes everything written out of date."""
         with self._connection:
             self._connection.execute("UPDATE entry SET stamp = 0")
             self._connection.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (key, value))
@@ -156,10 +156,10 @@ class Manifest:
             yield [(url_hash, stamp) for url_hash, stamp in rows]
             after = min(rows[-1][0], 2**63 - 2) + 1
 
-    def name(self, entries: Iterable[ManifestEntry]) -> None:
-        """Give pages their places, and known ones another redirect; all or none.
+    def put_entries(self, entries: Iterable[ManifestEntry]) -> None:
+        """Add pages with their paths, and update redirects of known ones; all or none.
 
-        Pages whose links wanted one of them are to be written anew.
+        Pages that wanted one of them are to be written again.
         """
         with self._connection:
             for entry in entries:
@@ -167,12 +167,12 @@ class Manifest:
                 self._connection.execute(_WANTED, (entry.url_hash,))
 
     def is_taken(self, path_hash: int) -> bool:
-        """Return whether a page lies where a path of this hash leads to."""
+        """Return whether a page has a path with this hash."""
         sql = "SELECT 1 FROM entry WHERE path_hash = ?"
         return self._connection.execute(sql, (path_hash,)).get is not None
 
-    def note(self, written: Sequence[WrittenPage]) -> None:
-        """Note what was written, all of it or nothing."""
+    def record_written(self, written: Sequence[WrittenPage]) -> None:
+        """Record written pages, all or none."""
         with self._connection:
             self._connection.executemany(
                 "UPDATE entry SET stamp = ? WHERE url_hash = ?",
@@ -187,7 +187,7 @@ class Manifest:
             )
 
     def close(self) -> None:
-        """Close the file and give the lock back."""
+        """Close the file and release the lock."""
         self._connection.close()
         os.close(self._lock)
 
@@ -199,7 +199,7 @@ class Manifest:
 
 
 class PathLookup:
-    """Where the pages of an export lie; reads the manifest beside whoever writes it.
+    """The paths of an export's pages, read beside the writer.
 
     Args:
         path: the file.
@@ -210,7 +210,7 @@ class PathLookup:
         self._connection.set_busy_timeout(_BUSY_MS)
 
     def of(self, url_hash: int) -> tuple[str, str | None] | None:
-        """Return path and redirect target of a page, None if it has no place."""
+        """Return path and redirect target of a page, None if it has no path."""
         row: tuple[str, str | None] | None = self._connection.execute(
             "SELECT path, redirect_url FROM entry WHERE url_hash = ?", (url_hash,)
         ).get
@@ -222,7 +222,7 @@ class PathLookup:
 
 
 def _lock(path: Path) -> int:
-    """Take the right to write a manifest, which ends with the process."""
+    """Take the lock of a manifest, which ends with the process."""
     flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
     try:
         descriptor = os.open(path.with_name("lock"), flags, 0o644)

@@ -1,4 +1,4 @@
-"""What whoever shows the mirror asks of a page: a few columns by its URL, quickly."""
+"""Page lookups for the web mirror."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from crawld.core.page import PageState
 
 
 class PageLookup(NamedTuple):
-    """A page as a reader of the mirror meets it.
+    """A page, for the web mirror.
 
     Attributes:
-        page_id: its number.
+        page_id: its key.
         url: canonical URL.
         title: of the newest copy.
         state: stored state.
-        last_visit_at: instant of the last attempt, None before the first.
-        last_outcome: what it found.
+        last_visit_at: time of the last attempt, None before the first.
+        last_outcome: its outcome.
     """
 
     page_id: int
@@ -39,10 +39,10 @@ class SiteSummary(NamedTuple):
         configured: whether it is still visited.
         page_count: known pages.
         visited_count: pages visited at least once and not gone.
-        gone_count: pages that have gone.
+        gone_count: pages that are gone.
         requisite_count: images, styles, scripts and fonts.
-        last_visit_at: instant of the last visit, None before the first.
-        median_age_s: half of its pages were looked at within this time; None where none was.
+        last_visit_at: time of the last visit, None before the first.
+        median_age_s: median time since the last visits of its pages; None if none was visited.
     """
 
     name: str
@@ -63,17 +63,17 @@ WHERE host_id = (SELECT host_id FROM host WHERE host = ?) AND url_hash = ? AND u
 """
 
 AGE_SAMPLE: Final = 2_000
-"""Pages of a site whose ages are looked at: the median of so many is right to a few per cent."""
+"""Pages of a site in the sample of ages: its median is right to a few per cent."""
 
 
 _ORIGINS: Final = 4_096
-"""Origins that are remembered."""
+"""Origins kept in memory."""
 
 
 def find(connection: apsw.Connection, host: str, url_hash: int, url: str) -> PageLookup | None:
     """Return the page of a canonical URL, None if it is not known."""
     row = connection.execute(_FIND, (host, url_hash, url)).fetchone()
-    return _shown(row) if row else None
+    return _page(row) if row else None
 
 
 def is_origin(connection: apsw.Connection, origin: str) -> bool:
@@ -82,9 +82,9 @@ def is_origin(connection: apsw.Connection, origin: str) -> bool:
 
 
 class OriginLookup:
-    """Which origins pages of the mirror have, asked once until the file changes.
+    """Which origins belong to the mirror, cached until the file changes.
 
-    A page names some dozens of foreign origins, the same as its neighbours.
+    A page links to some dozens of foreign origins, the same as its neighbors.
     """
 
     def __init__(self) -> None:
@@ -93,7 +93,7 @@ class OriginLookup:
         )
 
     def of(self, connection: apsw.Connection) -> Callable[[str], bool]:
-        """Return what says of an origin whether it belongs to the mirror, on this snapshot."""
+        """Return a function that tells whether the mirror has an origin, on this snapshot."""
         state = int(connection.execute("PRAGMA data_version").get), connection.total_changes()
         remembered = self._known.get(connection)
         if remembered is None or remembered[0] != state:
@@ -111,7 +111,7 @@ class OriginLookup:
 
 
 def revision_at(connection: apsw.Connection, page_id: int, at: float) -> int | None:
-    """Return the wiki's number of the revision a page showed at an instant, None if not known."""
+    """Return the revision_id a page showed at a time, None if not known."""
     revision: int | None = connection.execute(
         "SELECT revision_id FROM change WHERE page_id = ? AND changed_at <= ?"
         " AND source = 'revision' ORDER BY changed_at DESC, revision_id DESC LIMIT 1",
@@ -121,7 +121,7 @@ def revision_at(connection: apsw.Connection, page_id: int, at: float) -> int | N
 
 
 def first_copy_at(connection: apsw.Connection, page_id: int) -> float | None:
-    """Return the instant of the oldest copy held of a page, None if there is none."""
+    """Return the time of the oldest copy of a page, None if there is none."""
     at: float | None = connection.execute(
         "SELECT min(visited_at) FROM version WHERE page_id = ?", (page_id,)
     ).get
@@ -131,17 +131,17 @@ def first_copy_at(connection: apsw.Connection, page_id: int) -> float | None:
 def list_pages(
     connection: apsw.Connection, site: str, *, after: int = 0, limit: int = 100
 ) -> list[PageLookup]:
-    """Return pages of a site that have a copy, in a stable order, from the one after `after`."""
+    """Return pages of a site that have a copy, in a stable order, after the one in `after`."""
     rows = connection.execute(
         f"SELECT {_COLUMNS} FROM page WHERE page_id > ? AND version_id IS NOT NULL"
         " AND requisite = 0 AND site_id = (SELECT site_id FROM site WHERE name = ?)"
         " ORDER BY page_id LIMIT ?",
         (after, site, limit),
     )
-    return [_shown(row) for row in rows]
+    return [_page(row) for row in rows]
 
 
-def _shown(row: tuple[Any, ...]) -> PageLookup:
+def _page(row: tuple[Any, ...]) -> PageLookup:
     made = PageLookup(*row)
     return made._replace(state=PageState(made.state))
 
@@ -174,9 +174,9 @@ def _summary(
 def _ages(
     connection: apsw.Connection, site_id: int, now: float
 ) -> tuple[float | None, float | None]:
-    """Return the last visit of a site, and the median age of what is known of its pages.
+    """Return the last visit of a site, and the median age of its pages.
 
-    Host by host along the index of revisits, newest and oldest first, so that no page row is read.
+    Reads a sample along the index of revisits, so that no page row is read.
     """
     visits = [
         row[0]

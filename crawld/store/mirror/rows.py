@@ -1,4 +1,4 @@
-"""Whole tables as other programs want them: flat rows, plain values, in short reads by key."""
+"""Export of whole tables: flat rows of plain values, in short reads by key."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ class ExportTable(NamedTuple):
     """A table to export.
 
     Attributes:
-        columns: their names; instants end in `_at` (Unix seconds), digests are hexadecimal.
-        sql: rows behind the key in bindings 2 and following, from the instant in binding 1 on.
-        key: how many of the first columns are the key of the order.
+        columns: their names; times end in `_at` (Unix seconds), digests are hexadecimal.
+        sql: rows after the key in bindings 2 and following, since the time in binding 1.
+        key: how many of the first columns are the key.
     """
 
     columns: tuple[str, ...]
@@ -87,7 +87,7 @@ TABLES: Final = {
         ("version_id", "page_id", "visited_at", "url", "size_bytes"), _FOUND, 1
     ),
 }
-"""`changes` are exact instants that a source told, `versions` the copies that visits stored."""
+"""`changes` are exact times from a source, `versions` the copies that visits stored."""
 
 
 def rows(connection: apsw.Connection, table: ExportTable, since: float | None) -> Iterator[_Rows]:
@@ -96,7 +96,7 @@ def rows(connection: apsw.Connection, table: ExportTable, since: float | None) -
     Args:
         connection: any, in no transaction.
         table: one of `TABLES`.
-        since: leave out what is older than this instant.
+        since: leave out rows before this time.
     """
     after: tuple[Any, ...] = (0,) if table.key == 1 else (0, 0.0, 0, "")
     chunk: _Rows
@@ -106,14 +106,14 @@ def rows(connection: apsw.Connection, table: ExportTable, since: float | None) -
 
 
 class PageHistory(NamedTuple):
-    """A page of a wiki whose history is here.
+    """A page of a wiki with a stored history.
 
     Attributes:
-        page_id: its number in this file.
+        page_id: its key in this file.
         title: its title.
-        number: the wiki's own number of it, None where it was not told.
+        number: the wiki's page id, None if not known.
         api_url: the API of its wiki.
-        facts: what the wiki says of itself (JSON).
+        facts: what the API says about the wiki (JSON).
     """
 
     page_id: int
@@ -124,7 +124,7 @@ class PageHistory(NamedTuple):
 
 
 class Revision(NamedTuple):
-    """A revision of a page; `size_bytes` None where the wiki hides it."""
+    """A revision of a page; `size_bytes` is None if the wiki hides it."""
 
     changed_at: float
     revision_id: int
@@ -150,7 +150,7 @@ def histories(connection: apsw.Connection) -> Iterator[list[PageHistory]]:
 
 
 def revisions(connection: apsw.Connection, page_id: int, since: float | None) -> Iterator[Revision]:
-    """Yield the revisions of a page, oldest first, from an instant on."""
+    """Yield the revisions of a page after a time, oldest first."""
     sql = (
         "SELECT changed_at, revision_id, size_bytes FROM change WHERE page_id = ?"
         " AND source = 'revision' AND (changed_at, revision_id) > (?, ?)"

@@ -1,4 +1,4 @@
-"""Which stored copy of a page is shown: the one rule for whoever serves or exports the mirror.
+"""Which stored copy of a page is shown: the one rule for the web mirror and for exports.
 
     pinned by the operator? ─yes─▶ that one
           │ no
@@ -6,15 +6,15 @@
           │ yes
     the newest whose text has stood that long ──none has──▶ the newest
 
-On a busy wiki four gaps between edits in ten are under an hour: whoever shows each edit at once
-shows vandalism. A text stands from the instant it came up until something else is known to have
-taken its place, and what stood once is good at once when it comes back: a revert need not wait.
-Where the exact history of the page is known (`change`), the instants and texts are those of its
-revisions, else those of the copies and their bodies. A copy stands while nothing newer is known.
+On a busy wiki four gaps between edits in ten are under an hour: a mirror that shows each edit at
+once shows vandalism. A text stands from the time it appears until another text is known to have
+replaced it; a text that once stood long enough needs no wait when it comes back, as by a revert.
+If the exact history of the page is known (`change`), times and texts are those of its revisions,
+else those of the copies and their bodies. A copy stands while nothing newer is known.
 
-Pages that are gone keep their last good copy, and say so. A page that was taken down has no row
-and therefore no copy. With `at` the answer is about that instant: copies that were made later do
-not exist, pins neither, but how long a text stood is judged by all that is known by now.
+Gone pages keep their last good copy, marked as gone. A purged page has no row and therefore no
+copy. With `at` the question is about that time: later copies and pins are ignored, but how long a
+text stood is judged by everything known now.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ import apsw
 from crawld.core.page import Outcome, PageState
 
 MAX_COPIES: Final = 256
-"""Newest copies among which a settled one is looked for."""
+"""Newest copies among which a settled one is searched."""
 
 MAX_RECENT_COPIES: Final = 5_000
-"""Copies stored last that are looked at for those too young to be shown."""
+"""Copies stored last that are checked for being too young to be shown."""
 
 MAX_REVISIONS: Final = 1024
-"""Newest revisions read of a page: a text that came back is recognised among them."""
+"""Newest revisions read of a page: a text that comes back is recognized among them."""
 
 
 class Reason(StrEnum):
@@ -50,15 +50,15 @@ class Reason(StrEnum):
 
 
 class ShownCopy(NamedTuple):
-    """What is shown of a page.
+    """The copy that is shown of a page.
 
     Attributes:
-        version_id: the copy; None where the page never had one.
+        version_id: the copy; None if the page never had one.
         reason: why this one; `unsettled`: no text stood long enough, so it is the newest.
-        newest_id: the newest copy held (at the instant asked for).
-        gone: whether the page has gone from the web since; the copy is its last good one.
-        redirect_url: where the page led to when it last answered with a redirect; whoever shows
-            it goes there, and falls back on the copy only where the target cannot be shown.
+        newest_id: the newest copy (at the time in question).
+        gone: whether the page is gone from the web; the copy is its last good one.
+        redirect_url: target of the redirect, if the page was one when last fetched; to be shown
+            instead of the copy, unless the target cannot be shown.
     """
 
     version_id: int | None
@@ -75,11 +75,11 @@ class _Copy(NamedTuple):
 
 
 _Text = tuple[str, float]
-"""What tells texts apart: `digest` and its number, `body` and its id, `hidden` and its instant."""
+"""Key of a text: `digest` and its value, `body` and its id, or `hidden` and its time."""
 
 
 class _TextSpan(NamedTuple):
-    """A text and how long it stood."""
+    """A text and the time it stood."""
 
     text: _Text
     began_at: float
@@ -112,13 +112,13 @@ ORDER BY visited_at DESC, visit_id DESC LIMIT 1
 def select_copy(
     connection: apsw.Connection, page_id: int, now: float, at: float | None = None
 ) -> ShownCopy | None:
-    """Return which copy of a page is shown, None if the page is not known or was taken down.
+    """Return which copy of a page is shown, None if the page is not known or was purged.
 
     Args:
         connection: any.
         page_id: the page.
         now: Unix seconds.
-        at: an instant of the past (Unix seconds) that is asked about; None: the present.
+        at: a time in the past (Unix seconds) to show the page at; None: now.
     """
     page = connection.execute(_PAGE, (page_id,)).fetchone()
     if page is None:
@@ -132,7 +132,7 @@ def select_copy(
     if at is not None:
         leads_to = redirect_url
         gone, redirect_url = _state_at(connection, page_id, at)
-        # A page that was renamed since gave its copies to the new name.
+        # A page that was renamed since gave its copies to the new page.
         redirect_url = redirect_url if copies else leads_to
     elif pinned_id is not None:
         return ShownCopy(pinned_id, Reason.PINNED, newest_id, gone, None)
@@ -146,7 +146,7 @@ def select_copy(
 
 
 class OutdatedCount(NamedTuple):
-    """How many pages of a site show another copy than their newest, of how many with a copy."""
+    """How many pages of a site show an older copy than their newest, of how many with a copy."""
 
     pages: int
     held: int
@@ -158,13 +158,13 @@ class OutdatedCount(NamedTuple):
 
 
 def count_outdated(connection: apsw.Connection, site_id: int, now: float) -> OutdatedCount:
-    """Return how many pages of a site show another copy than their newest.
+    """Return how many pages of a site show an older copy than their newest.
 
-    Such a copy is not as the page is, however fresh the newest: the freshness of what is shown is
-    that of the copies held, less this share.
+    An older copy is not fresh, whatever the newest is: the freshness of what is shown is that of
+    the newest copies, less this share.
 
     Args:
-        connection: any; only pages that are pinned or lately changed are looked at.
+        connection: any; only pages that are pinned or changed recently are read.
         site_id: the site.
         now: Unix seconds.
     """
@@ -182,7 +182,7 @@ def count_outdated(connection: apsw.Connection, site_id: int, now: float) -> Out
     )
     looked_at = {page_id for (page_id,) in pinned}
     if settle_s:
-        # Copies are numbered in the order they were stored: the last ones are the latest.
+        # version_ids are in the order of storage: the last ones are the latest.
         for page_id, of_site, visited_at in connection.execute(
             "SELECT page_id, site_id, visited_at FROM version JOIN page USING (page_id)"
             " ORDER BY version.version_id DESC LIMIT ?",
@@ -199,7 +199,7 @@ def count_outdated(connection: apsw.Connection, site_id: int, now: float) -> Out
 
 
 def _state_at(connection: apsw.Connection, page_id: int, at: float) -> tuple[bool, str | None]:
-    """Return whether a page was gone at an instant, and where it led to."""
+    """Return whether a page was gone at a time, and the target if it was a redirect."""
     outcome, detail = connection.execute(_LAST_WORD, (page_id, at)).fetchone() or (None, None)
     gone = outcome in (Outcome.GONE, Outcome.SOFT_GONE)
     return gone, detail if outcome == Outcome.MOVED else None
@@ -213,25 +213,25 @@ class _TextSpans:
     ) -> None:
         self._copies = copies
         known_until, revisions = _revisions(connection, page_id)
-        shown = _shown(revisions, copies, known_until)
+        shown = _texts_of(revisions, copies, known_until)
         self._texts = [
             ("body", copy.body_id) if text is None else text
             for copy, text in zip(copies, shown, strict=True)
         ]
         later = connection.execute(_SUPERSEDED, (page_id, copies[0].visited_at)).get
         ends = [now if later is None else later, *(copy.visited_at for copy in copies[:-1])]
-        # Oldest first, each stands until the next comes up; those of revisions come on top.
+        # Oldest first, each stands until the next appears; those of revisions are added.
         own = [
             _TextSpan(text, copy.visited_at, end)
             for copy, text, exact, end in zip(copies, self._texts, shown, ends, strict=True)
             if exact is None
         ]
-        # The last revision known stood no longer than until the first copy that is news to it.
+        # The last known revision stood no longer than until the first copy that is newer.
         until = min((each.began_at for each in own if each.began_at > known_until), default=now)
-        self._longest = _longest([*_stands(revisions, until), *own])
+        self._longest = _longest_spans([*_revision_spans(revisions, until), *own])
 
     def newest_of(self, settle_s: float) -> int | None:
-        """Return the newest copy whose text has stood so long, None if none has."""
+        """Return the newest copy whose text has stood for `settle_s`, None if none has."""
         for copy, text in zip(self._copies, self._texts, strict=True):
             if self._longest[text] >= settle_s:
                 return copy.version_id
@@ -253,16 +253,16 @@ def _revisions(
         (page_id, MAX_REVISIONS),
     )
     return known_until, [
-        # A hidden text is like no other.
+        # A hidden text equals no other.
         (at, ("hidden", at) if digest is None else ("digest", digest))
         for at, digest in rows
     ]
 
 
-def _shown(
+def _texts_of(
     revisions: Sequence[tuple[float, _Text]], copies: Sequence[_Copy], known_until: float
 ) -> list[_Text | None]:
-    """Return the text of each copy as its history has it, None where that is not known."""
+    """Return the text of each copy by the page's history, None where that is not known."""
     found: list[_Text | None] = []
     place = 0
     for copy in copies:
@@ -273,17 +273,17 @@ def _shown(
     return found
 
 
-def _stands(revisions: Sequence[tuple[float, _Text]], until: float) -> Iterator[_TextSpan]:
+def _revision_spans(revisions: Sequence[tuple[float, _Text]], until: float) -> Iterator[_TextSpan]:
     ended_at = until
     for began_at, text in revisions:
         yield _TextSpan(text, began_at, ended_at)
         ended_at = began_at
 
 
-def _longest(stands: Iterable[_TextSpan]) -> Mapping[_Text, float]:
+def _longest_spans(stands: Iterable[_TextSpan]) -> Mapping[_Text, float]:
     longest: dict[_Text, float] = defaultdict(float)
     for text, group in itertools.groupby(stands, key=lambda stand: stand.text):
-        # Equal texts side by side stood as one.
+        # Equal texts side by side count as one.
         whole = list(group)
         stood_s = max(each.ended_at for each in whole) - min(each.began_at for each in whole)
         longest[text] = max(longest[text], stood_s)

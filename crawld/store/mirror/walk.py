@@ -1,8 +1,8 @@
-"""The mirror page by page, for whoever reads all of it: exports above all.
+"""The mirror page by page, for exports.
 
-Each call is one short read that ends with it, and the next goes on behind a key: no snapshot
-outlives a call, so that the write-ahead log of a running daemon stays bounded however long an
-export takes. What an export sees is therefore each page at its own instant.
+Each call is one short read, and the next continues after a key: no snapshot outlives a call, so
+that the write-ahead log of a running daemon stays bounded however long an export takes. So an
+export sees each page at a different time.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ class PageOutline(NamedTuple):
     """What is shown of a page, in short.
 
     Attributes:
-        page_id: its number.
+        page_id: its key.
         url_hash: hash of its URL.
-        version_id: the copy that is shown; None where there is none.
-        redirect_url: where the page leads to, None if it shows itself.
+        version_id: the copy that is shown; None if there is none.
+        redirect_url: target of its redirect, None if the page itself is shown.
     """
 
     page_id: int
@@ -41,10 +41,10 @@ class PageOutline(NamedTuple):
 
 
 class PageHead(NamedTuple):
-    """A page with a copy, without it.
+    """A page without its copies.
 
     Attributes:
-        page_id: its number.
+        page_id: its key.
         url: canonical URL.
         title: of the newest copy.
         state: stored state.
@@ -59,7 +59,7 @@ class PageHead(NamedTuple):
 
 
 class ExportedCopy(NamedTuple):
-    """A stored copy with all that it holds."""
+    """A stored copy with its body and headers."""
 
     version_id: int
     page_id: int
@@ -70,20 +70,20 @@ class ExportedCopy(NamedTuple):
 
 
 class PageEvent(NamedTuple):
-    """A visit, or a copy whose visit is not on record (thinned out, or imported).
+    """A visit, or a copy without a stored visit (thinned out, or imported).
 
     Attributes:
-        visited_at: instant, Unix seconds.
-        visit_id: its number; 0: a copy alone.
-        version_id: the copy it stored, None if it stored none.
-        outcome: what the visit found, None for a copy alone.
-        failure: the finer word of a failed or blocked visit.
+        visited_at: Unix seconds.
+        visit_id: its key; 0: a copy without a visit.
+        version_id: the stored copy, None if there is none.
+        outcome: what the visit found, None for a copy without a visit.
+        failure: a more specific word for a failed or blocked visit.
         detail: short text for a person.
         address: address connected to.
-        duration_s: the whole fetch.
-        body_bytes: decoded bytes that came.
-        digest: of these, None where they were none or are not known.
-        answer: status line and headers where no copy holds them, None if no header came.
+        duration_s: duration of the whole fetch.
+        body_bytes: decoded bytes received.
+        digest: digest of these, None if there were none or it is not known.
+        answer: status line and headers if no copy holds them, None if no header came.
     """
 
     visited_at: float
@@ -100,13 +100,13 @@ class PageEvent(NamedTuple):
 
 
 def identity(connection: apsw.Connection) -> str | None:
-    """Return what tells this mirror from others, None while it has no site."""
+    """Return a text that identifies this mirror, None while it has no site."""
     row = connection.execute("SELECT name, added_at FROM site ORDER BY site_id LIMIT 1").fetchone()
     return None if row is None else f"{row[0]}@{row[1]!r}"
 
 
 def newest_page(connection: apsw.Connection) -> int:
-    """Return the highest page_id: about how many pages a walk meets."""
+    """Return the highest page_id, about the number of pages."""
     return int(connection.execute("SELECT ifnull(max(page_id), 0) FROM page").get)
 
 
@@ -121,11 +121,11 @@ FROM page LEFT JOIN pin USING (page_id) WHERE page_id > ? ORDER BY page_id LIMIT
 def outlines(connection: apsw.Connection, now: float) -> Iterator[list[PageOutline]]:
     """Yield what is shown of each page, in the order of page_id, a chunk at a time.
 
-    Pages without a copy that lead nowhere are left out; a chunk may be empty.
+    Pages with neither a copy nor a redirect are left out; a chunk may be empty.
 
     Args:
         connection: any, in no transaction.
-        now: Unix seconds; how long a text has stood counts until then.
+        now: Unix seconds; until then a text counts as standing.
     """
     settling = _settling_sites(connection)
     after = 0
@@ -136,7 +136,7 @@ def outlines(connection: apsw.Connection, now: float) -> Iterator[list[PageOutli
 
 
 def _settling_sites(connection: apsw.Connection) -> frozenset[int]:
-    """Return the sites where the newest copy need not be the one shown."""
+    """Return the sites that may show another copy than the newest."""
     rows = connection.execute("SELECT site_id, definition FROM site WHERE definition IS NOT NULL")
     return frozenset(
         site_id for site_id, definition in rows if json.loads(definition).get("settle_s")
@@ -165,13 +165,15 @@ def _as_head(row: Sequence[Any]) -> PageHead:
 
 
 def head(connection: apsw.Connection, page_id: int) -> PageHead | None:
-    """Return what names a page, None if there is none of that number."""
+    """Return a page without its copies, None if the page_id does not exist."""
     row = connection.execute(f"{_HEAD} WHERE page_id = ?", (page_id,)).fetchone()
     return None if row is None else _as_head(row)
 
 
-def stored(connection: apsw.Connection, version_id: int) -> tuple[str | None, float] | None:
-    """Return media type and instant of a copy, None if it was given up meanwhile."""
+def copy_type_and_time(
+    connection: apsw.Connection, version_id: int
+) -> tuple[str | None, float] | None:
+    """Return media type and time of a copy, None if it was removed meanwhile."""
     row: tuple[str | None, float] | None = connection.execute(
         "SELECT content_type, visited_at FROM version WHERE version_id = ?", (version_id,)
     ).get
@@ -185,12 +187,12 @@ def shown_version(connection: apsw.Connection, page_id: int, now: float) -> int 
 
 
 def hosts(connection: apsw.Connection) -> frozenset[str]:
-    """Return the names of all hosts that pages are known of."""
+    """Return the names of all known hosts."""
     return frozenset(str(host) for (host,) in connection.execute("SELECT host FROM host"))
 
 
 def seeds(connection: apsw.Connection, limit: int) -> list[tuple[PageHead, int]]:
-    """Return the pages the operator named, at most so many, with the hashes of their URLs."""
+    """Return seeds with their url_hashes, at most `limit`."""
     rows = connection.execute(
         "SELECT page_id, url, title, state, seed, url_hash FROM page WHERE seed = 1"
         " ORDER BY page_id LIMIT ?",
@@ -207,7 +209,7 @@ FROM version JOIN body USING (body_id) WHERE version_id = ?
 
 
 def copy(connection: apsw.Connection, version_id: int) -> ExportedCopy | None:
-    """Return a copy, None if it was given up meanwhile.
+    """Return a copy, None if it was removed meanwhile.
 
     Raises:
         CorruptDatabaseError: the stored bytes are damaged.
@@ -230,11 +232,11 @@ def copy(connection: apsw.Connection, version_id: int) -> ExportedCopy | None:
     return ExportedCopy(*(*row[:4], answer, content))
 
 
-# --- what happened ---------------------------------------------------------------------------
+# --- visits and copies -----------------------------------------------------------------------
 
 
 def pages_visited_since(connection: apsw.Connection, since: float) -> Iterator[list[PageHead]]:
-    """Yield the pages that were visited, or have a copy, from an instant on, a chunk at a time."""
+    """Yield the pages with a visit or a copy since a time, a chunk at a time."""
     sql = (
         "SELECT page_id, url, title, state, seed, last_visit_at >= ?1 OR EXISTS (SELECT 1"
         " FROM version WHERE version.page_id = page.page_id AND visited_at >= ?1)"
@@ -264,7 +266,7 @@ ORDER BY visited_at, visit_id LIMIT ?4
 def events(
     connection: apsw.Connection, page_id: int, since: float = -math.inf
 ) -> Iterator[PageEvent]:
-    """Yield what happened to a page from an instant on, in order of time."""
+    """Yield visits and copies of a page since a time, in order of time."""
     after: tuple[float, int] = (since, -1)
     rows: _Rows
     while rows := connection.execute(_EVENT, (page_id, *after, CHUNK)).fetchall():

@@ -1,1 +1,1 @@
-"""Rows about hosts with the same content."""
+"""Tables about hosts with the same content."""

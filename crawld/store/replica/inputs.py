@@ -1,4 +1,4 @@
-"""What the search for replicas reads: hosts, the pages fetched of each, what they declare.
+"""Input of the search for replicas: hosts, their fetched pages, redirects and copies.
 
 Everything is read in slices by a key, so that no reader holds a snapshot for long.
 """
@@ -14,14 +14,14 @@ from crawld.store.versions.unanalysed import CURSOR as ANALYSED
 
 
 class FetchedPage(NamedTuple):
-    """A page that was asked for.
+    """A page that was fetched.
 
     Attributes:
-        page_id: its number.
+        page_id: its key.
         host_id: its host.
         url: canonical URL.
-        cleaned_digest: of its last good copy; None: none, or not analysed yet.
-        last_visit_at: instant of the last attempt.
+        cleaned_digest: of its last good copy; None: no copy, or not analysed yet.
+        last_visit_at: time of the last attempt.
         referrer_host_id: the host of the page that linked to it first; None: a seed.
     """
 
@@ -34,15 +34,15 @@ class FetchedPage(NamedTuple):
 
 
 class SourceHost(NamedTuple):
-    """A host as it stands.
+    """A host with fetched pages.
 
     Attributes:
-        host_id: its number.
+        host_id: its key.
         host: host name.
         address: last address connected to.
-        added_at: when it was first met.
+        added_at: when it was discovered.
         preferred: whether the operator prefers it among its replicas.
-        certificate: names on the certificate it showed last, a space between them; None: none.
+        certificate: names on its last certificate, separated by spaces; None: none.
     """
 
     host_id: int
@@ -54,7 +54,7 @@ class SourceHost(NamedTuple):
 
 
 class Redirect(NamedTuple):
-    """A page that answered with a redirect when last asked."""
+    """A page that was a redirect when last fetched."""
 
     host_id: int
     url: str
@@ -62,7 +62,7 @@ class Redirect(NamedTuple):
 
 
 class Cursors(NamedTuple):
-    """How far the pages were read: last visit, and last version whose content was analysed."""
+    """How far pages were read: the last visit, and the last version that was analysed."""
 
     visit_id: int
     version_id: int
@@ -87,18 +87,18 @@ _BY_VERSION: Final = _PAGE.format(
 
 
 def cursors(connection: apsw.Connection) -> Cursors:
-    """Return how far pages can be read now."""
+    """Return the cursors after everything stored now."""
     newest = connection.execute("SELECT ifnull(max(visit_id), 0) FROM visit").get
     return Cursors(newest, int(meta.get(connection, ANALYSED) or 0))
 
 
 def pages_after(connection: apsw.Connection, page_id: int, limit: int) -> list[FetchedPage]:
-    """Return the next pages by number."""
+    """Return the next pages by page_id."""
     return [FetchedPage(*row) for row in connection.execute(_BY_NUMBER, (page_id, limit))]
 
 
 def pages_between(connection: apsw.Connection, after: Cursors, up_to: Cursors) -> list[FetchedPage]:
-    """Return the pages visited, or analysed, since; a page may come twice."""
+    """Return the pages visited or analysed in between; a page may come twice."""
     visited: list[Any] = connection.execute(_BY_VISIT, (after.visit_id, up_to.visit_id)).fetchall()
     analysed: list[Any] = connection.execute(
         _BY_VERSION, (after.version_id, up_to.version_id)
@@ -107,7 +107,7 @@ def pages_between(connection: apsw.Connection, after: Cursors, up_to: Cursors) -
 
 
 def hosts(connection: apsw.Connection) -> list[SourceHost]:
-    """Return every host of which a page was fetched."""
+    """Return every host with a fetched page."""
     rows = connection.execute(
         "SELECT host_id, host, address, added_at, preferred, certificate FROM host"
         " WHERE visit_count > 0 ORDER BY host_id"
@@ -116,7 +116,7 @@ def hosts(connection: apsw.Connection) -> list[SourceHost]:
 
 
 def redirects(connection: apsw.Connection) -> list[Redirect]:
-    """Return every page that answered with a redirect when last asked."""
+    """Return every page that was a redirect when last fetched."""
     rows = connection.execute(
         "SELECT host_id, url, redirect_url FROM page WHERE redirect_url IS NOT NULL"
     )
@@ -126,7 +126,7 @@ def redirects(connection: apsw.Connection) -> list[Redirect]:
 def copies(
     connection: apsw.Connection, host_id: int, limit: int
 ) -> tuple[list[tuple[str, int]], int]:
-    """Return URL and newest version of some pages of a host, and how many it has in all.
+    """Return (URL, newest version_id) of pages of a host, and how many it has in all.
 
     The pages nearest to the seeds come first.
     """
@@ -143,12 +143,12 @@ def copies(
 
 
 class HostPageSummary(NamedTuple):
-    """What the pages of a host say for it.
+    """A summary of a host's pages, to choose the canonical host.
 
     Attributes:
-        changed_at: latest change seen on any; 0: none.
-        https: whether most are fetched by https.
-        pages: how many were fetched.
+        changed_at: latest change of any page; 0: none.
+        https: whether most pages are fetched by https.
+        pages: how many have a copy.
     """
 
     changed_at: float
@@ -157,7 +157,7 @@ class HostPageSummary(NamedTuple):
 
 
 def summarize_pages(connection: apsw.Connection, host_id: int) -> HostPageSummary:
-    """Return what the pages fetched of a host say for it."""
+    """Return a summary of a host's pages."""
     row: Any = connection.execute(
         "SELECT ifnull(max(last_change_at), 0), sum(origin LIKE 'https:%'), count(*)"
         " FROM page JOIN origin USING (origin_id) WHERE page.host_id = ?"

@@ -1,8 +1,8 @@
-"""Pages of replicas: which rest, which return, and where a name leads meanwhile.
+"""Pages of replicas: suspend and resume them, and find the canonical page of a URL.
 
-A page of a replica is suspended if the canonical host has a good copy under the same path, and is
-shown by that; a page that only the replica has stays as it is. Nothing is deleted: a verdict
-withdrawn is pages set back to what they were.
+A page of a replica is suspended if the canonical host has a good copy at the same path, which is
+shown instead; a page that only the replica has stays as it is. Nothing is deleted: if a verdict is
+withdrawn, the pages return to their former states.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from crawld.core.url import parse, target_of, url_hash
 from crawld.store.frontier import page_counts
 
 SLICE: Final = 500
-"""Pages suspended or brought back in one transaction."""
+"""Pages suspended or resumed in one transaction."""
 
 BEFORE_FIRST: Final = -(2**63)
 """Before the key of any page."""
@@ -48,17 +48,17 @@ WHERE version_id IS NOT NULL AND state = 'visited'
 """
 
 
-_MET: Final = """
+_UNVISITED: Final = """
 SELECT page_id, site_id, url FROM page WHERE host_id = ? AND state = 'discovered' AND requisite = 0
   AND retry_at IS NULL ORDER BY depth, page_id LIMIT ?
 """
 
 MAX_UNVISITED: Final = 500
-"""Pages of each host that are looked at for some that the other has too."""
+"""Pages of each host that are searched for paths on both."""
 
 
 class UnvisitedPage(NamedTuple):
-    """A page that was met as a link and never visited."""
+    """A page that was discovered and never visited."""
 
     host_id: int
     site_id: int
@@ -68,34 +68,35 @@ class UnvisitedPage(NamedTuple):
 def shared_unvisited(
     connection: apsw.Connection, one_id: int, other_id: int, paths: int
 ) -> list[UnvisitedPage]:
-    """Return pages never visited under paths that both of two hosts have.
+    """Return unvisited pages at paths that two hosts have both.
 
-    First the pages whose path the other host has shown already, then those that both have only
-    met; none of them is made up.
+    First the pages whose path the other host has a copy of, then those that are unvisited on both.
 
     Args:
         connection: any.
         one_id: a host.
         other_id: another.
-        paths: the most paths of each kind; of all together no more than two pages for each.
+        paths: the most paths of each kind; at most twice as many pages are returned.
     """
-    met: list[dict[str, UnvisitedPage]] = []
+    unvisited: list[dict[str, UnvisitedPage]] = []
     for host_id in (one_id, other_id):
-        rows: list[Any] = connection.execute(_MET, (host_id, MAX_UNVISITED)).fetchall()
-        met.append({target_of(url): UnvisitedPage(host_id, site, page) for page, site, url in rows})
+        rows: list[Any] = connection.execute(_UNVISITED, (host_id, MAX_UNVISITED)).fetchall()
+        unvisited.append(
+            {target_of(url): UnvisitedPage(host_id, site, page) for page, site, url in rows}
+        )
     shown: list[UnvisitedPage] = []
-    for here, there_id in ((met[0], other_id), (met[1], one_id)):
+    for here, there_id in ((unvisited[0], other_id), (unvisited[1], one_id)):
         origins = [origin for (origin,) in connection.execute(_ORIGINS, (there_id,))]
         there = {target: [f"{origin}{target}" for origin in origins] for target in here}
         held = _held(connection, there_id, [url for urls in there.values() for url in urls])
         shown += [here[target] for target in here if held.intersection(there[target])][:paths]
-    both = [target for target in met[0] if target in met[1]][:paths]
-    found = [*shown, *(side[target] for target in both for side in met)]
+    both = [target for target in unvisited[0] if target in unvisited[1]][:paths]
+    found = [*shown, *(side[target] for target in both for side in unvisited)]
     return list(dict.fromkeys(found))[: 2 * paths]
 
 
 def _held(connection: apsw.Connection, host_id: int, urls: Sequence[str]) -> set[str]:
-    """Return which URLs of a host it holds a good copy of."""
+    """Return which of some URLs of a host have a good copy."""
     if not urls:
         return set()
     hashes = apsw.carray(array.array("q", [url_hash(url) for url in urls]))
@@ -110,17 +111,17 @@ def suspend(
     *,
     visited_since: float,
 ) -> int | None:
-    """Suspend the next pages of a replica that the canonical host holds too.
+    """Suspend the next pages of a replica that the canonical host has too.
 
     Args:
         connection: the writer.
         host_id: the replica.
-        canonical_id: the host that is kept.
-        after: URL hash of the last page looked at, or `BEFORE_FIRST`.
-        visited_since: pages last visited before this are a sample that is still awaited.
+        canonical_id: the canonical host.
+        after: URL hash of the last page examined, or `BEFORE_FIRST`.
+        visited_since: pages last visited before this belong to a pending sample.
 
     Returns:
-        The same of these; None: there are no more.
+        `after` for the next call; None: there are no more pages.
     """
     rows, last = _find_suspendable(connection, host_id, canonical_id, after, visited_since)
     moves = []
@@ -139,7 +140,7 @@ def can_suspend(
     *,
     visited_since: float,
 ) -> tuple[bool, int | None]:
-    """Return whether `suspend` would suspend any page now, and what it would return; any reader."""
+    """Return whether `suspend` would suspend any page, and what it would return; any reader."""
     rows, last = _find_suspendable(connection, host_id, canonical_id, after, visited_since)
     return bool(rows), last
 
@@ -147,9 +148,9 @@ def can_suspend(
 def _find_suspendable(
     connection: apsw.Connection, host_id: int, canonical_id: int, after: int, visited_since: float
 ) -> tuple[list[tuple[int, int, str]], int | None]:
-    """Return page, site and state of those of the next pages that may rest, and where they end."""
+    """Return page_id, site_id and state of the next pages to suspend, and the next `after`."""
     rows: list[Any] = connection.execute(_OPEN, (host_id, after, visited_since, SLICE)).fetchall()
-    there = {row[0]: _addresses(connection, canonical_id, row[2]) for row in rows}
+    there = {row[0]: _urls_at(connection, canonical_id, row[2]) for row in rows}
     held = _held(connection, canonical_id, [url for urls in there.values() for url in urls])
     found = [
         (page_id, site_id, state)
@@ -162,7 +163,7 @@ def _find_suspendable(
 def resume(
     connection: apsw.Connection, host_id: int, page_ids: Sequence[int] | None = None
 ) -> list[ResumedPage]:
-    """Set suspended pages of a host back to what they were; a slice of them, or those named."""
+    """Resume suspended pages of a host: a slice of them, or those given."""
     named = "" if page_ids is None else f" AND page_id IN ({','.join('?' * len(page_ids))})"
     rows: list[Any] = connection.execute(
         "UPDATE page SET state = iif(last_visit_at IS NULL, 'discovered', 'visited')"
@@ -189,7 +190,7 @@ def resume(
 def start_sample(
     connection: apsw.Connection, host_id: int, count: int, *, now: float, look_at: float
 ) -> list[ResumedPage]:
-    """Let a random few suspended pages of a replica be visited, to see whether it still is one."""
+    """Resume random suspended pages of a replica, to check whether it still is one."""
     chosen: list[Any] = connection.execute(
         "SELECT page_id FROM page WHERE host_id = ? AND state = 'suspended'"
         " AND last_visit_at IS NOT NULL ORDER BY random() LIMIT ?",
@@ -203,15 +204,15 @@ def start_sample(
 
 
 def canonical_url(connection: apsw.Connection, url: str) -> str | None:
-    """Return the URL under which the mirror keeps what a URL of a replica names.
+    """Return the URL of the canonical page for a URL of a replica.
 
     Args:
         connection: any.
         url: canonical URL.
 
     Returns:
-        The URL of the same path on the canonical host, where that host holds a copy of it; None:
-        the URL's host is no pruned replica, or only it has the page.
+        The URL of the same path on the canonical host, if that has a copy; None: it has none, or
+        the URL's host is no pruned replica.
     """
     canonical_id = connection.execute(
         "SELECT canonical_id FROM replica JOIN host USING (host_id)"
@@ -225,8 +226,8 @@ def canonical_url(connection: apsw.Connection, url: str) -> str | None:
 
 
 def suspended_url(connection: apsw.Connection, host_id: int, url: str) -> str | None:
-    """Return the URL under which a replica has a resting copy of a page, None: it has none."""
-    for there in _addresses(connection, host_id, url):
+    """Return the URL of a suspended page at the same path of a replica, None if none."""
+    for there in _urls_at(connection, host_id, url):
         found = connection.execute(
             "SELECT 1 FROM page WHERE host_id = ? AND url_hash = ? AND url = ?"
             " AND state = 'suspended'",
@@ -244,10 +245,10 @@ WHERE host_id = ? AND url_hash = ? AND url = ? AND version_id IS NOT NULL
 
 
 class Counterpart(NamedTuple):
-    """The page of a canonical host that stands for one of a replica.
+    """The page of the canonical host at the same path as one of a replica.
 
     Attributes:
-        page_id: its number.
+        page_id: its key.
         cleaned_digest: of its last good copy.
         last_visit_at: Unix seconds.
     """
@@ -260,15 +261,15 @@ class Counterpart(NamedTuple):
 def counterpart(
     connection: apsw.Connection, canonical_id: int, url: str
 ) -> tuple[str, Counterpart] | None:
-    """Return URL and page of the same path and query on a canonical host; None: it has no copy."""
-    for there in _addresses(connection, canonical_id, url):
+    """Return URL and page of the same path and query on a canonical host, None: no copy."""
+    for there in _urls_at(connection, canonical_id, url):
         found = connection.execute(_COUNTERPART, (canonical_id, url_hash(there), there)).fetchone()
         if found is not None:
             return there, Counterpart(*found)
     return None
 
 
-def _addresses(connection: apsw.Connection, host_id: int, url: str) -> list[str]:
+def _urls_at(connection: apsw.Connection, host_id: int, url: str) -> list[str]:
     """Return the URLs of the same path and query at the origins of a host."""
     target = target_of(url)
     return [f"{origin}{target}" for (origin,) in connection.execute(_ORIGINS, (host_id,))]

@@ -1,4 +1,4 @@
-"""Pairs of hosts that may be one: the evidence of the last judgement, and the operator's word."""
+"""Pairs of hosts that may be replicas: evidence, verdict, and the operator's decision."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ Word = Literal["confirmed", "rejected"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PairRow:
-    """Two hosts that may be one.
+    """Two hosts that may be replicas.
 
     Attributes:
-        one_id: the host with the smaller number.
+        one_id: the host with the smaller host_id.
         other_id: the other.
-        judged_at: when the evidence was weighed, Unix seconds.
+        judged_at: time of the verdict, Unix seconds.
         level: how sure the verdict is.
-        evidence: what it stands on; its first host is `one_id`.
-        features: what was measured, by name.
-        word: the operator's, None where there is none.
+        evidence: the evidence for it; its first host is `one_id`.
+        features: measured features, by name.
+        word: the operator's decision, None if there is none.
     """
 
     one_id: int
@@ -46,7 +46,7 @@ ON CONFLICT DO UPDATE SET judged_at = excluded.judged_at, level = excluded.level
 
 
 def put_pairs(connection: apsw.Connection, pairs: Iterable[PairRow]) -> None:
-    """Store judgements; the operator's words stay."""
+    """Store verdicts; the operator's decisions stay."""
     connection.executemany(
         _PUT_PAIR,
         [
@@ -65,9 +65,9 @@ def put_pairs(connection: apsw.Connection, pairs: Iterable[PairRow]) -> None:
 
 
 def forget_pairs(connection: apsw.Connection, before: float) -> None:
-    """Drop pairs not judged since an instant, of which the operator said nothing.
+    """Delete pairs not judged since a time, without a decision of the operator.
 
-    Those of pruned hosts are not judged: they keep the evidence on which they were pruned.
+    Pairs of pruned hosts are not judged: they keep the evidence for which they were pruned.
     """
     connection.execute(
         "DELETE FROM replica_pair WHERE judged_at < ? AND word IS NULL AND NOT EXISTS"
@@ -99,7 +99,7 @@ def list_pairs(connection: apsw.Connection, host_id: int | None = None) -> list[
 
 
 def put_word(connection: apsw.Connection, one_id: int, other_id: int, word: Word) -> bool:
-    """Store the operator's word on a pair; return whether the pair is known."""
+    """Store the operator's decision on a pair; return whether the pair is known."""
     low, high = sorted((one_id, other_id))
     connection.execute(
         "UPDATE replica_pair SET word = ? WHERE one_id = ? AND other_id = ?", (word, low, high)

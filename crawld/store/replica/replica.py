@@ -1,10 +1,10 @@
-"""Replicas in the file: which host is a copy of which, and what its samples showed.
+"""Replicas: which host is a replica of which, and the results of its samples.
 
-Beside this: `replica_pair` (pairs and their evidence), `replica_pages` (pages that rest) and
-`replica_sample` (pages that were looked at again).
+Related: `pair` (pairs and their evidence), `pages` (suspended pages) and `sample` (pages fetched
+again to check a replica).
 
-Rule: `replica.canonical_id` never is a replica itself (the job decides whole groups), so a name
-leads to its page in one step.
+Rule: `replica.canonical_id` is never a replica itself (the job decides whole groups), so a URL
+leads to its canonical page in one step.
 """
 
 from __future__ import annotations
@@ -19,23 +19,23 @@ Status = Literal["pruned", "held", "withdrawn"]
 
 
 class ReplicaRow(NamedTuple):
-    """A host that is a copy of another.
+    """A host that is a replica of another.
 
     Attributes:
-        host_id: the copy.
+        host_id: the replica.
         host: its name.
-        canonical_id: the host that is kept.
+        canonical_id: the canonical host.
         canonical_host: its name.
         status: `pruned`, `held` for the operator, or `withdrawn`.
-        reason: why this host is kept, why it is held, or why it was withdrawn.
+        reason: why the canonical host was chosen, why it is held, or why it was withdrawn.
         since: Unix seconds.
-        sampled_at: when the sample of its pages was let go that is awaited; 0: none is.
+        sampled_at: when the pending sample was started; 0: none is pending.
         awaited: pages of that sample.
-        look_at: when the next is due.
-        sampled: samples compared so far.
+        look_at: when the next sample is due.
+        sampled: pages compared so far.
         agreed: those that showed what the canonical host shows.
-        lag_s: how far behind the canonical host they were at most; None: not measured.
-        suspended: pages that rest.
+        lag_s: longest delay behind the canonical host; None: not measured.
+        suspended: suspended pages.
     """
 
     host_id: int
@@ -63,7 +63,7 @@ ORDER BY canonical.host, host.host
 
 
 def list_replicas(connection: apsw.Connection) -> list[ReplicaRow]:
-    """Return every replica, those of one host together."""
+    """Return every replica, grouped by canonical host."""
     return [ReplicaRow(*row) for row in connection.execute(_LIST)]
 
 
@@ -77,7 +77,7 @@ def put_replica(
     now: float,
     look_at: float,
 ) -> None:
-    """Store what a host is; a status or a canonical host that is another begins now."""
+    """Store the status of a host; a new status or canonical host starts now."""
     connection.execute(
         "INSERT INTO replica (host_id, canonical_id, status, reason, since, look_at)"
         " VALUES (?1, ?2, ?3, ?4, ?5, ?6) ON CONFLICT DO UPDATE SET"
@@ -94,14 +94,14 @@ def put_replica(
 
 
 def drop_replica(connection: apsw.Connection, host_id: int) -> None:
-    """Forget that a host was held for a copy; its pages must have been brought back."""
+    """Delete a replica; its pages must be resumed before."""
     connection.execute("DELETE FROM replica WHERE host_id = ?", (host_id,))
 
 
 def put_sample(
     connection: apsw.Connection, host_id: int, *, sampled: int, agreed: int, lag_s: float | None
 ) -> None:
-    """Add what a sample of a replica showed; none is awaited any more."""
+    """Add the result of a sample of a replica; none is pending any more."""
     connection.execute(
         "UPDATE replica SET sampled = sampled + ?, agreed = agreed + ?, sampled_at = 0,"
         " awaited = 0,"
@@ -111,7 +111,7 @@ def put_sample(
 
 
 def reset_samples(connection: apsw.Connection, host_id: int) -> None:
-    """Forget what samples of a pruned replica showed, and let the next be taken at once."""
+    """Clear the sample results of a pruned replica, and make the next sample due."""
     connection.execute(
         "UPDATE replica SET sampled = 0, agreed = 0, lag_s = NULL, sampled_at = 0, awaited = 0,"
         " look_at = 0"
@@ -124,17 +124,17 @@ _ALL_AT_ONCE: Final = "replicas_all_at_once"
 
 
 def allow_all(connection: apsw.Connection, *, allowed: bool) -> None:
-    """Note whether the next search may prune however many hosts it finds."""
+    """Store whether the next search may prune any number of hosts."""
     meta.put(connection, _ALL_AT_ONCE, "yes" if allowed else "no")
 
 
 def all_allowed(connection: apsw.Connection) -> bool:
-    """Return whether the operator said so."""
+    """Return whether the next search may prune any number of hosts."""
     return meta.get(connection, _ALL_AT_ONCE) == "yes"
 
 
 def prefer(connection: apsw.Connection, host_id: int) -> None:
-    """Prefer a host among its replicas, and no other of its group any more."""
+    """Prefer a host among its replicas, instead of any other of its group."""
     connection.execute(
         "UPDATE host SET preferred = 0 WHERE host_id IN (SELECT host_id FROM replica"
         " WHERE canonical_id = ?1 UNION SELECT canonical_id FROM replica WHERE host_id = ?1"

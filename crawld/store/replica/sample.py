@@ -1,4 +1,4 @@
-"""Samples of replicas: what pages show that were let go to see whether they still agree."""
+"""Re-fetched pages that check whether a replica still matches."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from crawld.core.url import target_of
 from crawld.store.replica.pages import Counterpart, counterpart
 
 STAND_IN_PREFIX: Final = "replica "
-"""Begins the detail of a visit that a replica answered; its name follows."""
+"""Prefix of the detail of a visit that a replica answered; its name follows."""
 
 
 class ReplicaSample(NamedTuple):
-    """A page of a replica, visited since it was let go, beside the page it stands for.
+    """A page of a replica that was fetched again, compared with its canonical page.
 
     Attributes:
-        agrees: whether it showed what the canonical page shows or showed; None: cannot be told yet.
-        lag_s: how long ago the canonical page had stopped showing it; 0: it shows it now.
+        agrees: whether it showed what the canonical page shows or showed; None: not known yet.
+        lag_s: how long before the canonical page had stopped showing it; 0: it shows it now.
     """
 
     agrees: bool | None
@@ -34,9 +34,9 @@ WHERE host_id = ? AND state IN ('visited', 'suspended') AND requisite = 0 AND la
 def compare_samples(
     connection: apsw.Connection, host_id: int, canonical_id: int, since: float
 ) -> list[ReplicaSample]:
-    """Return what the pages show that were let go at an instant and visited since.
+    """Return the comparisons of a replica's pages that were fetched since a time.
 
-    Those count that rest again meanwhile; what only the replica has does not.
+    Pages that are suspended again count; pages that only the replica has do not.
     """
     found = []
     rows: list[Any] = connection.execute(_SAMPLED, (host_id, since)).fetchall()
@@ -65,7 +65,7 @@ def _compared(
         (page_id,),
     ).get
     if last is not None and last.startswith(STAND_IN_PREFIX):
-        return ReplicaSample(None, None)  # a replica showed it: that proves nothing of a replica
+        return ReplicaSample(None, None)  # a replica answered: that proves nothing about one
     if now_shown == digest:
         return ReplicaSample(True, 0.0)
     shown_until = connection.execute(
@@ -77,11 +77,11 @@ def _compared(
     ).get
     if shown_until is not None:
         return ReplicaSample(True, max(0.0, visited_at - shown_until))
-    # What the replica shows now may be what the canonical page has come to show since.
+    # The replica may show what the canonical page shows since its last visit.
     return ReplicaSample(False, None) if seen_at >= visited_at else ReplicaSample(None, None)
 
 
 def has_shown(connection: apsw.Connection, page_id: int, digest: bytes) -> bool:
-    """Whether some visit of a page found this cleaned text."""
+    """Return whether some visit of a page found this cleaned text."""
     sql = "SELECT 1 FROM visit WHERE page_id = ? AND cleaned_digest = ? LIMIT 1"
     return connection.execute(sql, (page_id, digest)).get is not None
