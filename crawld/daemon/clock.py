@@ -1,7 +1,7 @@
-"""The two clocks of the daemon, handed around so that tests can set them.
+"""The two clocks of the daemon, passed in so that tests can set them.
 
-Politeness counts intervals on the monotonic clock, which no time server moves; what is stored is
-Unix time. Only this module turns one into the other.
+Politeness counts intervals on the monotonic clock, which no time server adjusts; stored times are
+Unix times. Only this module converts between them.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ class Clock:
         """Seconds of trio's clock."""
         return trio.current_time()
 
-    def to_wall(self, instant: float) -> float:
-        """Return the Unix time of a recent instant of trio's clock."""
-        return self.wall() - (trio.current_time() - instant)
+    def to_wall(self, at: float) -> float:
+        """Return the Unix time of a recent time on trio's clock."""
+        return self.wall() - (trio.current_time() - at)
 
     def to_monotonic(self, at: float) -> float:
-        """Return the instant of trio's clock at which the wall clock should read `at`."""
+        """Return the time on trio's clock when the wall clock should read `at`."""
         return trio.current_time() + (at - self.wall())

@@ -1,7 +1,7 @@
-"""The daemon's web listener: the mirror in a browser, from the file that the daemon writes.
+"""The daemon's web listener: serves the mirror to browsers from the daemon's own file.
 
-It reads through connections of its own, on their own threads, so that a reader of the mirror never
-waits for a visit, nor a visit for a reader.
+It reads through its own connections on their own threads, so that readers of the mirror and visits
+never wait for each other.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ log = structlog.get_logger(__name__)
 async def serve_web(
     daemon: Daemon, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED
 ) -> None:
-    """Serve the mirror where the config says until cancelled; at once done where it says nothing.
+    """Serve the mirror at the configured address until cancelled; return at once without one.
 
     Raises:
-        OperatorError: the address cannot be had.
+        OperatorError: the address is not available.
     """
     web = daemon.config.web
     if web.listen is None:

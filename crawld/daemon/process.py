@@ -1,4 +1,4 @@
-"""The process itself: its memory, its cycle collector, its open files."""
+"""Settings of the process: memory allocation, cycle collection, open files."""
 
 from __future__ import annotations
 
@@ -7,26 +7,26 @@ import gc
 import resource
 
 HEAP_BLOCK_BYTES = 4 * 1024 * 1024
-"""Blocks up to this come from the heap and stay with it; the tree of a 60 KB page takes 1 MB."""
+"""Blocks up to this size come from the heap and stay in it; a parsed 60 KB page takes 1 MB."""
 
 M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3
 """Parameters of mallopt(3)."""
 
 MOST_OPEN_FILES = 100_000
-"""Open files asked for at most: a connection kept for each of very many hosts."""
+"""The highest limit of open files to ask for: one kept connection for each of many hosts."""
 
 OPEN_FILES_KEPT = 128
-"""Files that are no connections to servers: database, log, control socket and its clients."""
+"""Files other than connections to servers: database, log, control socket and its clients."""
 
 COLLECTOR_THRESHOLDS = (10_000, 50, 1_000)
-"""Young objects are looked at as often as needed, old ones about once in hours."""
+"""Young objects are collected often, old ones about once in hours."""
 
 
 def settle_heap() -> None:
-    """Make glibc keep the memory of parsed pages instead of asking the kernel for it each time.
+    """Make glibc keep the memory of parsed pages instead of returning it to the kernel each time.
 
-    A third of the time to parse a 60 KB page went into page faults before. Another C library is
-    left as it is.
+    Otherwise a third of the time to parse a 60 KB page goes into page faults. Other C libraries are
+    left alone.
     """
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
     if mallopt is not None:
@@ -37,8 +37,8 @@ def settle_heap() -> None:
 def settle_collector() -> None:
     """Keep Python's cycle collector from walking all hosts again and again.
 
-    What stands after the start stays; a full walk over the objects of 10,000 hosts stops every
-    slot for half a second, and almost nothing in a crawl is a cycle.
+    Objects that exist after the start stay. A full walk over 10,000 hosts stops every slot for half
+    a second, and a crawl makes almost no cycles.
     """
     gc.collect()
     gc.freeze()
@@ -46,7 +46,7 @@ def settle_collector() -> None:
 
 
 def open_files() -> int:
-    """Return how many files this process may have open, raised as far as it may raise it."""
+    """Raise the limit of open files as far as permitted, and return it."""
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     most = MOST_OPEN_FILES if hard == resource.RLIM_INFINITY else min(hard, MOST_OPEN_FILES)
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))

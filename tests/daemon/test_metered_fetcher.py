@@ -131,7 +131,7 @@ async def test_a_site_rests_when_its_month_is_used_up(serve, daemon, mirror, wal
     assert running.crawl.wanted_at(running.state.hosts["a.test"].slot) is None
     # Another month, and it goes on.
     wall.shift_s += 32 * DAY_S
-    running.site_registry.retime()
+    running.site_registry.update_quiet_hours()
     await until(lambda: len(web.targets()) > asked, what="the next month")
 
 

@@ -1,15 +1,15 @@
-"""Asking a documented API in the host's turns, by its etiquette.
+"""The client of wiki APIs: requests in the host's turns, by the API's etiquette.
 
-The one way to a wiki's API. Whether it may be asked at all is decided anew before each request: the
-site says `api = true`, neither site nor host is paused, the host is open (back-off, Retry-After,
-quiet hours), and robots.txt has no rules for crawld by name that forbid it. Rules for every robot
-do not count here: many wikis close their API to robots and invite programs to use it.
+Permission is checked before each request: the site says `api = true`, neither site nor host is
+paused, the host is open (back-off, Retry-After, quiet hours), and no robots.txt rule that names
+crawld forbids it. Rules for every robot do not count here: many wikis close their API to robots and
+invite programs to use it.
 
-Each request is a turn of its host, lent by the schedule and followed by the host's full delay. Of a
-host that pages want too, API requests take at most a share of the turns: after one, the next waits
-`delay / share`. Of a host nobody wants they take them all.
+Each request takes a turn of its host, followed by the host's full delay. While pages want the host
+too, API requests get at most a share of its turns: the next one waits `delay / share`. Otherwise
+they get all turns.
 
-Remote faults are values; nothing here raises but bugs and cancellation.
+Remote faults are values; only bugs and cancellation raise.
 """
 
 from __future__ import annotations
@@ -45,13 +45,13 @@ from crawld.workers import Workers
 log = structlog.get_logger(__name__)
 
 AT_ONCE = 3
-"""API requests under way over all hosts: what Wikimedia asks of one client, whatever the wiki."""
+"""API requests under way over all hosts: Wikimedia's limit for one client, used for all wikis."""
 
 LOOK_S = 1.0
-"""Shortest pause before a busy host is looked at again."""
+"""Shortest pause before a busy host is checked again."""
 
 INLINE_BYTES = 64 * 1024
-"""A longer answer is read in a thread: 64 KB of JSON take half a millisecond."""
+"""A longer response is parsed in a thread: 64 KB of JSON take half a millisecond."""
 
 MAX_WARNED = 1_000
 """Warnings remembered, so that each is logged once."""
@@ -59,11 +59,11 @@ MAX_WARNED = 1_000
 
 @dataclass(frozen=True, slots=True)
 class Api:
-    """An API and for whom it is asked.
+    """An API, and the site that permits its use.
 
     Attributes:
-        site_id: the site whose leave it is.
-        url: the address of api.php.
+        site_id: the site.
+        url: the URL of api.php.
     """
 
     site_id: int
@@ -71,7 +71,7 @@ class Api:
 
 
 class ApiClient:
-    """Asks the APIs of all wikis."""
+    """Sends requests to the APIs of all wikis."""
 
     def __init__(
         self,
@@ -96,15 +96,14 @@ class ApiClient:
     async def ask(
         self, api: Api, parameters: Parameters, *, due: bool = False
     ) -> ApiResponse | ApiTrouble:
-        """Ask an API once, as soon as politeness and the share of the host's turns allow.
+        """Send one API request, as soon as politeness and the share of the host's turns allow.
 
         Args:
-            api: whom.
-            parameters: what.
-            due: its turn was given to it by a budget: the share is not asked for again.
+            parameters: of the query.
+            due: a budget already granted the turn; do not wait for the share.
 
         Returns:
-            The answer, or what stands against it. `HELD` and `FORBIDDEN` cost no request.
+            The response, or the reason why there is none. `HELD` and `FORBIDDEN` cost no request.
         """
         url = query_url(api.url, parameters, maxlag_s=self._settings().api_maxlag_s)
         host = await self._host(api)
@@ -142,10 +141,10 @@ class ApiClient:
         return site
 
     def _held(self, api: Api, host: HostState) -> ApiTrouble | None:
-        """Return why no request may wait for this host now, None if one may."""
+        """Return why no request may wait for this host now; None: one may."""
         if self._site(api) is None:
             return ApiTrouble(
-                ApiTroubleKind.HELD, "the site is paused, used up or says api = false"
+                ApiTroubleKind.HELD, "the site is paused, over its quota, or says api = false"
             )
         if host.paused:
             return ApiTrouble(ApiTroubleKind.HELD, "the host is paused")
@@ -165,14 +164,14 @@ class ApiClient:
         return host
 
     async def _wait_share(self, host: HostState) -> None:
-        """Wait until the share of the host's turns allows a request, or nobody else wants them."""
+        """Wait until the share of the host's turns allows a request, or no page wants them."""
         asked_at = self._asked_at.get(host.slot.host)
         while asked_at is not None:
             share = self._settings().backfill_share
             now, delay_s = trio.current_time(), host.delay_s()
             fair_at = asked_at + delay_s / share if share else now + delay_s + LOOK_S
             wanted_at = self._crawl.wanted_at(host.slot)
-            # What its pages want before the turn after next is theirs.
+            # Turns that its pages want before the turn after next belong to them.
             free = wanted_at is None or wanted_at > max(now, host.slot.next_at) + delay_s
             if free or now >= fair_at:
                 return
@@ -188,7 +187,7 @@ class ApiClient:
         self._asked_at[host.slot.host] = trio.current_time()
         self._connectivity.observed(host.slot.host, fetched)
         host.spaced(fetched.answered_at if isinstance(fetched, FetchResponse) else fetched.at)
-        answer = await self._judged(fetched)
+        answer = await self._parse(fetched)
         if isinstance(answer, ApiTrouble):
             log.warning("api_trouble", api=api.url, why=str(answer.trouble), detail=answer.detail)
             await self._rest(host, fetched, answer)
@@ -213,14 +212,14 @@ class ApiClient:
             keep_alive=stays_open(url, host.delay_s()),
         )
 
-    async def _judged(self, fetched: FetchResponse | FetchFailure) -> ApiResponse | ApiTrouble:
+    async def _parse(self, fetched: FetchResponse | FetchFailure) -> ApiResponse | ApiTrouble:
         if isinstance(fetched, FetchFailure):
             return ApiTrouble(
                 ApiTroubleKind.UNREACHABLE, f"{fetched.failure}: {fetched.detail}"[:200]
             )
         now = self._clock.now()
 
-        def judge() -> ApiResponse | ApiTrouble:
+        def parse_response() -> ApiResponse | ApiTrouble:
             return read_response(
                 fetched.status,
                 fetched.header("retry-after"),
@@ -230,13 +229,13 @@ class ApiClient:
             )
 
         if len(fetched.body) <= INLINE_BYTES:
-            return judge()
-        return await self._workers.run(judge)
+            return parse_response()
+        return await self._workers.run(parse_response)
 
     async def _rest(
         self, host: HostState, fetched: FetchResponse | FetchFailure, trouble: ApiTrouble
     ) -> None:
-        """Let the host rest that asked for it, in memory and in the file."""
+        """Back off from a host in trouble, in memory and in the file."""
         local = isinstance(fetched, FetchFailure) and fetched.local_fault
         if not trouble.is_host_trouble or local:
             return

@@ -1,10 +1,10 @@
-"""Tells policies what the file knows of their pages: beside the crawl, after the start.
+"""Load weights and change models into the policies, in the background after the start.
 
-A start reads last visits alone, so that a million pages are there in a second. Weights and change
-models follow here, host by host in slices, with a rest after each; until then every policy works
-with what it learns at visits. The same task exchanges the policies that a reload has named.
+The start reads last visits only, so that a million pages load in a second. Weights and models
+follow here, host by host in slices, with a rest after each; until then a policy works with what
+visits teach. The same task replaces the policies that a reload has changed.
 
-Invariant: no more than one slice of models is in memory.
+Invariant: at most one slice of models is in memory.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from crawld.store.engine.database import Database
 log = structlog.get_logger(__name__)
 
 SLICE: Final = 4_096
-"""Models read at one go: some two milliseconds of work for a policy."""
+"""Models per slice: about two milliseconds of work for a policy."""
 
 REST_FACTOR: Final = 1.0
 """Rest after each slice, as a multiple of its work."""
@@ -65,7 +65,7 @@ def read_slice(
     """Return the next models, on a reader's thread.
 
     Returns:
-        The models by host and site, and the place to go on after; None: these were the last.
+        The models by host and site, and the key to continue after; None: these were the last.
     """
     rows = allocation.batch(connection, after=after, last_host=last_host, limit=SLICE)
     end = (rows[-1].host_id, rows[-1].url_hash) if len(rows) == SLICE else None
@@ -74,7 +74,7 @@ def read_slice(
 
 def grouped(rows: Iterable[WeightedModel]) -> list[ModelSlice]:
     """Return models by host and site."""
-    # A model of another version is made anew by the next visit.
+    # A model of another version is replaced at the next visit.
     held = [
         row for row in rows if len(row.record) == RECORD_DTYPE.itemsize and row.record[0] == VERSION
     ]
@@ -87,7 +87,7 @@ def _place(row: WeightedModel) -> tuple[int, int]:
 
 
 class PolicyLoader:
-    """The task."""
+    """The background task that loads and replaces policies."""
 
     def __init__(
         self,
@@ -96,12 +96,10 @@ class PolicyLoader:
         *,
         on_switched: Callable[[Collection[tuple[int, int]]], Awaitable[object]],
     ) -> None:
-        """Take the crawl whose policies are to be told.
+        """Start with all policies due.
 
         Args:
-            crawl: the crawl.
-            database: the open file.
-            on_switched: is told (host_id, site_id) of policies that are new and know of no hint.
+            on_switched: gets the (host_id, site_id) of replaced policies, which know no hints yet.
         """
         self._on_switched = on_switched
         self._crawl = crawl
@@ -114,14 +112,14 @@ class PolicyLoader:
         self._crawl.policies_changed.set()
 
     async def run(self) -> None:
-        """Tell all policies, again after each refit; exchange those that were named anew."""
+        """Load all policies, again after each refit; replace policies that a reload changed."""
         while True:
             self._crawl.policies_changed = trio.Event()
             if switched := await self._switch():
                 log.info("policies_switched", hosts=len(switched))
             if switched or self._due:
                 self._due = False
-                await self.teach()
+                await self.load()
             if switched:
                 await self._on_switched(switched)
             await self._crawl.policies_changed.wait()
@@ -144,8 +142,8 @@ class PolicyLoader:
             self._crawl.schedule.wake_all()
         return switched
 
-    async def teach(self) -> None:
-        """Hand every policy the weights and the change models of its pages."""
+    async def load(self) -> None:
+        """Give every policy the weights and change models of its pages."""
         hosts = {host.host_id: host for host in self._crawl.hosts.values()}
         scales = await self._scales()
         after: tuple[int, int] | None = BEFORE_FIRST
@@ -156,7 +154,7 @@ class PolicyLoader:
                 host = hosts.get(group.host_id)
                 pages = host.pages.get(group.site_id) if host else None
                 if pages is not None:
-                    _tell(pages, group, scales.get(group.site_id, default_scale_model()))
+                    _load(pages, group, scales.get(group.site_id, default_scale_model()))
                     await trio.lowlevel.checkpoint()
             await pace.rest()
 
@@ -174,7 +172,7 @@ class PolicyLoader:
         return found
 
 
-def _tell(pages: PageQueue, models: ModelSlice, scale: ScaleModel) -> None:
+def _load(pages: PageQueue, models: ModelSlice, scale: ScaleModel) -> None:
     for index in np.flatnonzero(models.weights != 1.0).tolist():
         pages.set_weight(int(models.pages[index]), float(models.weights[index]))
     pages.set_models(models.pages, models.records, scale)

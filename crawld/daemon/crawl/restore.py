@@ -1,9 +1,8 @@
-"""From the file to memory at start: host slots, pages waiting for a first visit, pages to revisit.
+"""Load hosts and page queues from the file at start.
 
-Nothing is repaired: whatever a killed process had in flight is simply still waiting in the file.
-Every host that the file knows waits its full delay first, since the last request of that process
-may not have been committed. The first turns are spread a little, so that thousands of hosts do not
-come due in one instant.
+Nothing needs repair: pages that a killed process had in flight still wait in the file. Every known
+host waits its full delay first, since the last request of that process may not have been committed.
+The first turns are spread a little, so that thousands of hosts do not come due at once.
 """
 
 from __future__ import annotations
@@ -21,25 +20,25 @@ from crawld.store.frontier import load
 from crawld.store.frontier.load import Revisits
 
 
-async def restore_hosts(crawl: CrawlState, database: Database, clock: Clock) -> None:
-    """Fill an empty crawl, whose sites are set, from the file."""
-    hosts = await _restore_slots(crawl, database, clock)
-    await _restore_waiting(crawl, database, hosts)
-    if not crawl.settings.once:
-        _restore_revisits(crawl, await database.read(load.load_revisits), hosts, clock.now())
-    await _restore_retries(crawl, database, hosts, clock.now())
-    _first_waits(crawl, hosts, clock)
-    crawl.schedule.wake_all()
+async def restore_hosts(state: CrawlState, database: Database, clock: Clock) -> None:
+    """Load an empty state, whose sites are set, from the file."""
+    hosts = await _restore_slots(state, database, clock)
+    await _restore_waiting(state, database, hosts)
+    if not state.settings.once:
+        _restore_revisits(state, await database.read(load.load_revisits), hosts, clock.now())
+    await _restore_retries(state, database, hosts, clock.now())
+    _first_waits(state, hosts, clock)
+    state.schedule.wake_all()
 
 
 async def _restore_slots(
-    crawl: CrawlState, database: Database, clock: Clock
+    state: CrawlState, database: Database, clock: Clock
 ) -> dict[int, HostState]:
     hosts = {}
     for row in await database.read(load.load_hosts):
-        host = crawl.enter_host(row.host_id, row.host)
-        # Until it has pages again, of whatever site: the slowest of all.
-        host.apply_rules([site.rules for site in crawl.sites.values()])
+        host = state.enter_host(row.host_id, row.host)
+        # Until it has pages again, of any site: the longest delay of all.
+        host.apply_rules([site.rules for site in state.sites.values()])
         host.paused = row.paused
         host.restore(Backoff(row.backoff_level, row.backoff_at, row.closed_until), clock)
         host.crawl_delay_s = row.crawl_delay_s
@@ -48,17 +47,17 @@ async def _restore_slots(
 
 
 async def _restore_waiting(
-    crawl: CrawlState, database: Database, hosts: dict[int, HostState]
+    state: CrawlState, database: Database, hosts: dict[int, HostState]
 ) -> None:
     for requisites, host_id, site_id in await database.read(load.load_waiting):
-        if site_id in crawl.sites:
-            crawl.pages_of(hosts[host_id], site_id, requisites=requisites).more = True
+        if site_id in state.sites:
+            state.pages_of(hosts[host_id], site_id, requisites=requisites).more = True
 
 
 def _restore_revisits(
-    crawl: CrawlState, revisits: Revisits, hosts: dict[int, HostState], now: float
+    state: CrawlState, revisits: Revisits, hosts: dict[int, HostState], now: float
 ) -> None:
-    """Hand each host its slice; the arrays are ordered by host, site and last visit."""
+    """Give each host its slice; the arrays are ordered by host, site and last visit."""
     if not len(revisits.page_ids):
         return
     keys = np.stack([revisits.host_ids, revisits.site_ids])
@@ -66,29 +65,29 @@ def _restore_revisits(
     ends = np.append(starts[1:], len(revisits.page_ids))
     for first, end in zip(starts.tolist(), ends.tolist(), strict=True):
         host_id, site_id = int(keys[0, first]), int(keys[1, first])
-        if site_id in crawl.sites:
-            crawl.pages_of(hosts[host_id], site_id).load_visited(
+        if site_id in state.sites:
+            state.pages_of(hosts[host_id], site_id).load_visited(
                 VisitedPages(revisits.page_ids[first:end], revisits.last_visit_at[first:end]), now
             )
 
 
 async def _restore_retries(
-    crawl: CrawlState, database: Database, hosts: dict[int, HostState], now: float
+    state: CrawlState, database: Database, hosts: dict[int, HostState], now: float
 ) -> None:
     for row in await database.read(load.load_retries):
-        if row.site_id in crawl.sites:
-            # A one-off mirror tries what failed before at once.
-            at = now if crawl.settings.once else row.retry_at
-            pages = crawl.pages_of(hosts[row.host_id], row.site_id, requisites=row.requisite)
+        if row.site_id in state.sites:
+            # A one-off mirror retries earlier failures at once.
+            at = now if state.settings.once else row.retry_at
+            pages = state.pages_of(hosts[row.host_id], row.site_id, requisites=row.requisite)
             pages.load_retry(row.page_id, at)
 
 
-def _first_waits(crawl: CrawlState, hosts: dict[int, HostState], clock: Clock) -> None:
+def _first_waits(state: CrawlState, hosts: dict[int, HostState], clock: Clock) -> None:
     began = clock.monotonic()
-    # What a host of any site may owe to the address it shares with others.
-    delays = [site.rules.effective_address_delay_s for site in crawl.sites.values()]
-    crawl.schedule.hold_addresses(max(delays, default=0.0) if hosts else 0.0)
-    for place, host in enumerate(hosts.values()):
+    # The longest delay that any site asks for on an address shared by hosts.
+    delays = [site.rules.effective_address_delay_s for site in state.sites.values()]
+    state.schedule.hold_addresses(max(delays, default=0.0) if hosts else 0.0)
+    for position, host in enumerate(hosts.values()):
         delay_s = host.delay_s()
-        spread_s = min(delay_s, place * START_SPREAD_S)
+        spread_s = min(delay_s, position * START_SPREAD_S)
         host.slot.next_at = began + delay_s + spread_s

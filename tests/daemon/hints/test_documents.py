@@ -187,7 +187,7 @@ async def test_a_listing_lets_new_pages_in_and_tells_dates(desk, daemon, mirror)
     [
         ("<!DOCTYPE html><html><body>gone</body></html>", "HTML"),
         ('<!DOCTYPE x [<!ENTITY a "a">]><urlset>&a;</urlset>', "document type"),
-        (gzip.compress(b"<urlset>" + b"<url></url>" * 900_000), "unfold"),
+        (gzip.compress(b"<urlset>" + b"<url></url>" * 900_000), "unpack"),
     ],
 )
 async def test_a_sitemap_that_is_none_is_left_alone(desk, daemon, mirror, body, trouble):
