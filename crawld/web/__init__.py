@@ -1,1 +1,1 @@
-"""The mirror as web pages: read-only, from the same file, while the daemon writes it."""
+"""The web mirror: a read-only HTTP application on the database, also while the daemon writes."""

@@ -1,10 +1,10 @@
-"""Where a page stands in the mirror, and which page an address of the mirror means.
+"""Paths of pages in the web mirror.
 
     /https/en.example.org/wiki/Page?query      the page https://en.example.org/wiki/Page?query
-    /@2026-11-01T00:00/https/en.example.org/…  the same as it was then
-    /@v123/https/en.example.org/…              its copy of that number
+    /@2026-11-01T00:00/https/en.example.org/…  the same page at that time
+    /@v123/https/en.example.org/…              its version 123
 
-The path keeps its shape, so that links relative to a page work even where nobody rewrote them.
+The path of the URL stays, so that relative links work even if they are not rewritten.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ _ENCODED = re.compile(r"(?:%[89A-Fa-f][0-9A-Fa-f])+")
 
 @dataclass(frozen=True, slots=True)
 class VersionSelector:
-    """When a page is looked at.
+    """Selects a version of a page.
 
     Attributes:
-        text: as written in addresses; empty: now.
-        at: instant, Unix seconds; None: now, or a copy by its number.
-        version_id: number of a copy.
+        text: as in a path; empty: the current version.
+        at: Unix seconds; None: the current version, or one by ID.
+        version_id: ID of a version.
     """
 
     text: str = ""
@@ -43,31 +43,31 @@ CURRENT = VersionSelector()
 
 @dataclass(frozen=True, slots=True)
 class MirrorAddress:
-    """A page of the mirror.
+    """A page of the mirror and its version.
 
     Attributes:
-        url: its canonical URL.
-        moment: when.
-        canonical: whether the address was written as `mirror_path` writes it.
+        url: canonical URL.
+        selector: the version.
+        canonical: whether the path is the one that `mirror_path` returns.
     """
 
     url: str
-    moment: VersionSelector
+    selector: VersionSelector
     canonical: bool
 
 
-def mirror_path(url: str, moment: str = "") -> str:
+def mirror_path(url: str, selector: str = "") -> str:
     """Return the path of a canonical URL in the mirror.
 
     >>> mirror_path("https://a.org/b?c", "2026-11-01")
     '/@2026-11-01/https/a.org/b?c'
     """
     path = url.replace("://", "/", 1)
-    return f"/@{moment}/{path}" if moment else f"/{path}"
+    return f"/@{selector}/{path}" if selector else f"/{path}"
 
 
 def readable_url(url: str) -> str:
-    """Return a URL for a reader: what is percent-encoded of other scripts as it is meant.
+    """Return a URL for people: non-ASCII characters without percent-encoding.
 
     >>> readable("https://a.org/%C3%9Cber%20%E2%80%AE%2F%FF")
     'https://a.org/Über%20%E2%80%AE%2F%FF'
@@ -80,31 +80,31 @@ def _decode(run: re.Match[str]) -> str:
         text = unquote(run[0], errors="strict")
     except UnicodeDecodeError:
         return run[0]
-    # What is not seen, or turns the direction of what follows, stays as it is.
+    # Invisible characters and those that change the text direction stay encoded.
     return "".join(each if each.isprintable() else quote(each) for each in text)
 
 
 def parse_address(target: str) -> MirrorAddress | None:
-    """Return the page that path and query of a request mean, None if they mean none.
+    """Return the page that a request target names, None if it names none.
 
     Args:
-        target: the request target as sent, percent-encoding kept.
+        target: path and query as sent, with percent-encoding.
     """
     match = _ADDRESS.fullmatch(target)
     if match is None:
         return None
-    moment = parse_selector(match[1]) if match[1] is not None else CURRENT
-    if moment is None:
+    selector = parse_selector(match[1]) if match[1] is not None else CURRENT
+    if selector is None:
         return None
     try:
         url = canonicalize(f"{match[2]}://{match[3]}{match[4]}")
     except InvalidUrlError:
         return None
-    return MirrorAddress(url, moment, mirror_path(url, moment.text) == target)
+    return MirrorAddress(url, selector, mirror_path(url, selector.text) == target)
 
 
 def parse_selector(text: str) -> VersionSelector | None:
-    """Return the moment that a text names: a number of a copy, ISO 8601 or Unix seconds."""
+    """Return the version that a text selects: a version ID, ISO 8601 or Unix seconds."""
     if version := _VERSION.fullmatch(text):
         return VersionSelector(text, version_id=int(version[1]))
     if _TIME.fullmatch(text) is None:

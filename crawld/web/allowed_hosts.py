@@ -1,12 +1,12 @@
-"""By which names the listener may be asked.
+"""The Host headers that the web listener accepts: a defense against DNS rebinding.
 
-Whoever owns a name can let it lead to this machine (DNS rebinding). A browser then takes the mirror
-for a page of that name's, and lets that page read all of it. What gives such a request away is the
-name it asks for: nobody here ever gave it to the listener.
+The owner of a domain can resolve it to this machine. A browser then treats the mirror as part of
+that site and lets its pages read the whole mirror. Such a request has a Host header that the
+operator never configured.
 
-Nobody need say the literal addresses (they are no names, so nothing leads them elsewhere),
-`localhost` and all below it (RFC 6761 section 6.3), and the name of this machine: whole, as its own
-network knows it (the part before the first dot), or that with `.local` (RFC 6762).
+Always allowed are literal IP addresses (no DNS is involved), `localhost` and its subdomains (RFC
+6761 section 6.3), and the name of this machine: in full, up to the first dot, or that part with
+`.local` (RFC 6762).
 """
 
 from __future__ import annotations
@@ -25,25 +25,24 @@ _LOCALHOST: Final = ("localhost", "*.localhost")
 
 
 class AllowedHosts:
-    """The names of one listener."""
+    """The hosts that one listener accepts.
+
+    Args:
+        hosts: patterns as in `core/hosts`: `mirror.example.org`, `*.example.org`, `*`.
+        machine: the host name of this machine; empty: none.
+    """
 
     def __init__(self, hosts: Iterable[str] = (), *, machine: str = "") -> None:
-        """Take what is allowed beside addresses and localhost.
-
-        Args:
-            hosts: patterns as in `core/hosts`: `mirror.example.org`, `*.example.org`, `*`.
-            machine: the host name of this machine; empty: none.
-        """
         own = machine.lower().rstrip(".")
         first = own.partition(".")[0]
         ours = (own, first, f"{first}.local") if own else ()
         self._patterns = host_patterns((*hosts, *_LOCALHOST, *ours))
 
-    def allow(self, host: str | None) -> bool:
-        """Return whether a request may be answered.
+    def allows(self, host: str | None) -> bool:
+        """Return whether to accept a request.
 
         Args:
-            host: its Host header; None: it has none, as in HTTP/1.0, so that no browser sent it.
+            host: its Host header; None (HTTP/1.0): accepted, since no browser sends that.
         """
         if host is None:
             return True
@@ -52,7 +51,7 @@ class AllowedHosts:
 
 
 def host_name(host: str) -> str | None:
-    """Return the name or address of a Host header, None if it is none.
+    """Return the name or IP address in a Host header, None if it is invalid.
 
     >>> name_of("Mirror.Example.org.:8080"), name_of("[::1]"), name_of("a/b")
     ('mirror.example.org', '::1', None)
@@ -72,5 +71,5 @@ def _is_address(name: str) -> bool:
 
 
 def listener_hosts(hosts: Iterable[str]) -> AllowedHosts:
-    """Return the names of a listener on this machine."""
+    """Return the allowed hosts of a listener on this machine."""
     return AllowedHosts(hosts, machine=platform.node())

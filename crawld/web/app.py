@@ -1,15 +1,15 @@
-"""The ASGI application: which request gets which page.
+"""The ASGI application of the web mirror: routes and responses.
 
     /                                 sites, counts, ages
     /site/NAME                        pages of a site
-    /search?q=…                       pages that hold words
-    /https/HOST/PATH                  a page (`address`), /@WHEN/https/… as it was
-    /versions/…, /diff/…              its copies, what changed between two (`past`)
-    /open?url=…&at=…                  leads to a page, or to one as it was
+    /search?q=…                       full-text search
+    /https/HOST/PATH                  a page (`address`), /@WHEN/https/… an older version
+    /versions/…, /diff/…              its versions, the difference of two (`history`)
+    /open?url=…&at=…                  redirects to a page or an older version
     /timegate/URL, /timemap/link/URL  the same for programs (`memento`)
 
-Everything is GET or HEAD and reads only: one short read of the file a request, on a reader's
-thread, the rewriting included, so that the event loop of a daemon is never held up by a page.
+Only GET and HEAD are allowed. A request makes one short read of the database on a reader thread.
+Pages are rewritten there too, so that a page never blocks the event loop of a daemon.
 """
 
 from __future__ import annotations
@@ -54,105 +54,103 @@ Receive = Callable[[], Awaitable[dict[str, Any]]]
 
 
 class MirrorApp:
-    """The application over one open database."""
+    """The application on one open database.
+
+    Args:
+        database: open for reading.
+        clock: returns Unix seconds.
+        display: how pages are shown.
+        on_error: called with the target of a failed request and the error.
+        hosts: accepted Host headers.
+    """
 
     def __init__(
         self,
         database: Database,
         clock: Callable[[], float],
-        look: DisplayOptions,
+        display: DisplayOptions,
         on_error: Callable[[str, BaseException], None],
-        names: AllowedHosts,
+        hosts: AllowedHosts,
     ) -> None:
-        """Take the file to show.
-
-        Args:
-            database: open for reading.
-            clock: returns Unix seconds.
-            look: how pages are shown.
-            on_error: is told the target of a request that failed, and why.
-            names: by which it may be asked.
-        """
         self._database = database
         self._clock = clock
-        self._look = look
+        self._display = display
         self._on_error = on_error
-        self._names = names
+        self._hosts = hosts
 
     async def __call__(self, scope: Scope, _receive: Receive, send: Send) -> None:
-        """Answer one request (ASGI)."""
+        """Respond to one request (ASGI)."""
         if scope["type"] == "websocket":
             await send({"type": "websocket.close"})
             return
         if scope["type"] != "http":
-            raise RuntimeError("only HTTP is spoken here")
+            raise RuntimeError("only HTTP is supported")
         request = asgi_request(scope)
         reply = await self._reply(request)
-        if request.method == "HEAD":
-            length, body = len(reply.body), b""
-        else:
-            length, body = len(reply.body), reply.body
+        body = b"" if request.method == "HEAD" else reply.body
         lines = reply.headers
         if reply.status != 304:
-            lines = [*lines, (b"content-length", b"%d" % length)]
+            lines = [*lines, (b"content-length", b"%d" % len(reply.body))]
         start = {"type": "http.response.start", "status": reply.status, "headers": lines}
         await send(start)
         await send({"type": "http.response.body", "body": body})
 
     async def _reply(self, request: Request) -> Reply:
         host = request.headers.get("host")
-        if not self._names.allow(host) and request.target != STYLE_PATH:
+        if not self._hosts.allows(host) and request.target != STYLE_PATH:
             return misdirected_page(host_name(host or ""))
         if request.method not in ("GET", "HEAD"):
-            refused = error_page(405, "Read only", "The mirror takes nothing; ask the original.")
+            refused = error_page(405, "Read-only", "The mirror only accepts GET and HEAD.")
             refused.headers.append(header("allow", "GET, HEAD"))
             return refused
         if len(request.target) > MAX_TARGET:
-            return error_page(414, "Too long", "No page of the mirror has so long an address.")
+            return error_page(414, "Too long", "No page of the mirror has such a long address.")
         try:
-            return await self._database.read(self._answer, request)
+            return await self._database.read(self._route, request)
         except CrawldError as error:
             self._on_error(request.target, error)
             return error_page(500, "Damaged", error.message)
         except apsw.Error as error:
             self._on_error(request.target, error)
-            return error_page(503, "Not now", "The file cannot be read at this moment.")
+            return error_page(503, "Unavailable", "The database cannot be read now.")
         except Exception as error:
-            # A fault of ours ends this answer, not the listener or the daemon around it.
+            # A bug ends this response, not the listener or the daemon.
             self._on_error(request.target, error)
-            return error_page(500, "Not shown", "crawld failed at this page; its log says why.")
+            return error_page(500, "Internal error", "See the log of crawld for the cause.")
 
-    def _answer(self, connection: apsw.Connection, request: Request) -> Reply:
-        """Return the answer to a request; runs on a reader's thread."""
+    def _route(self, connection: apsw.Connection, request: Request) -> Reply:
+        """Return the response to a request; runs on a reader thread."""
         target = request.target
         if target.startswith(("/http", "/@")):
             return self._page(connection, request)
-        for prefix, answer in _PAGE_ROUTES.items():
+        for prefix, page_route in _PAGE_ROUTES.items():
             if target.startswith(prefix):
-                return answer(self, connection, request, target[len(prefix) :])
+                return page_route(self, connection, request, target[len(prefix) :])
         path, parameters = split_query(target)
-        own = _ROUTES.get(path.rstrip("/") or "/")
-        if own is not None:
-            return own(self, connection, dict(parameters))
+        route = _ROUTES.get(path.rstrip("/") or "/")
+        if route is not None:
+            return route(self, connection, dict(parameters))
         if path.startswith("/site/"):
             return self._site(connection, unquote(path[6:]), dict(parameters))
-        return error_page(404, "No such page", "An address of the mirror begins with /https/.")
+        return error_page(404, "No such page", "An address in the mirror starts with /https/.")
 
     def _page(self, connection: apsw.Connection, request: Request) -> Reply:
         address = parse_address(request.target)
         if address is None:
-            return error_page(404, "No such page", "This is no address a page could have.")
+            return error_page(404, "No such page", "This is not a valid page address.")
         if not address.canonical:
-            return redirect(mirror_path(address.url, address.moment.text), 301)
-        wanted = request.headers.get("accept-datetime")
-        if wanted is not None and address.moment is CURRENT:
+            return redirect(mirror_path(address.url, address.selector.text), 301)
+        accept_datetime = request.headers.get("accept-datetime")
+        if accept_datetime is not None and address.selector is CURRENT:
             page = find_page(connection, address.url)
-            gated = page and memento.time_gate(connection, page, wanted, request.headers["base"])
-            if gated:
-                return gated
-        return page_reply(connection, address, request, self._clock(), self._look)
+            reply = page and memento.time_gate(
+                connection, page, accept_datetime, request.headers["base"]
+            )
+            if reply:
+                return reply
+        return page_reply(connection, address, request, self._clock(), self._display)
 
-    # --- about a page ---------------------------------------------------------------------------
+    # --- routes of a page -----------------------------------------------------------------------
 
     def _versions(self, connection: apsw.Connection, _request: Request, target: str) -> Reply:
         return history.list_copies(connection, target)
@@ -160,19 +158,20 @@ class MirrorApp:
     def _diff(self, connection: apsw.Connection, _request: Request, target: str) -> Reply:
         return history.show_diff(connection, f"/{target}")
 
-    def _gate(self, connection: apsw.Connection, request: Request, target: str) -> Reply:
+    def _time_gate(self, connection: apsw.Connection, request: Request, target: str) -> Reply:
         page = _find_page(connection, target)
-        wanted = request.headers.get("accept-datetime")
-        gated = page and memento.time_gate(connection, page, wanted, request.headers["base"])
-        return gated or error_page(404, "Not in the mirror", f"There is no copy of {target}.")
+        accept_datetime = request.headers.get("accept-datetime")
+        base = request.headers["base"]
+        reply = page and memento.time_gate(connection, page, accept_datetime, base)
+        return reply or error_page(404, "Not in the mirror", f"There is no copy of {target}.")
 
-    def _map(self, connection: apsw.Connection, request: Request, target: str) -> Reply:
+    def _time_map(self, connection: apsw.Connection, request: Request, target: str) -> Reply:
         page = _find_page(connection, target)
         if page is None:
             return error_page(404, "Not in the mirror", f"There is no copy of {target}.")
         return memento.time_map(connection, page, request.headers["base"])
 
-    # --- our own ---------------------------------------------------------------------------------
+    # --- other routes ----------------------------------------------------------------------------
 
     def _index(self, connection: apsw.Connection, _parameters: dict[str, str]) -> Reply:
         return index_page(lookup.summaries(connection, self._clock()))
@@ -180,7 +179,7 @@ class MirrorApp:
     def _site(self, connection: apsw.Connection, name: str, parameters: dict[str, str]) -> Reply:
         after = _number(parameters.get("after"))
         if site.by_name(connection, name) is None:
-            return error_page(404, "No such site", "The start page lists those that are mirrored.")
+            return error_page(404, "No such site", "The start page lists the mirrored sites.")
         pages = lookup.list_pages(connection, name, after=after, limit=PAGES_PER_LIST)
         following = pages[-1].page_id if len(pages) == PAGES_PER_LIST else None
         return site_page(name, pages, following)
@@ -203,11 +202,11 @@ class MirrorApp:
         return history.redirect_to_diff(connection, parameters)
 
     def _open(self, _connection: apsw.Connection, parameters: dict[str, str]) -> Reply:
-        written, at = parameters.get("url", "").strip(), parameters.get("at", "").strip()
+        typed, at = parameters.get("url", "").strip(), parameters.get("at", "").strip()
         try:
-            url = canonicalize(written if "://" in written else f"https://{written}")
+            url = canonicalize(typed if "://" in typed else f"https://{typed}")
         except InvalidUrlError:
-            return error_page(404, "No such page", "This is no address a page could have.")
+            return error_page(404, "No such page", "This is not a valid page address.")
         return redirect(mirror_path(url, at if parse_selector(at) else ""))
 
     def _style(self, _connection: apsw.Connection, _parameters: dict[str, str]) -> Reply:
@@ -215,7 +214,7 @@ class MirrorApp:
         return Reply(200, STYLE, [*lines, *security.INERT])
 
     def _robots(self, _connection: apsw.Connection, _parameters: dict[str, str]) -> Reply:
-        # Search engines find the originals; a mirror among their hits helps nobody.
+        # Search engines should index the originals, not the mirror.
         lines = headers(("content-type", "text/plain"), ("cache-control", "public, max-age=3600"))
         return Reply(200, b"User-agent: *\nDisallow: /\n", [*lines, *security.OWN_PAGE])
 
@@ -232,8 +231,8 @@ _ROUTES: Final[dict[str, Callable[[MirrorApp, apsw.Connection, dict[str, str]], 
 _PAGE_ROUTES: Final[dict[str, Callable[[MirrorApp, apsw.Connection, Request, str], Reply]]] = {
     "/versions": MirrorApp._versions,
     "/diff/": MirrorApp._diff,
-    memento.TIMEGATE_PREFIX: MirrorApp._gate,
-    memento.TIMEMAP_PREFIX: MirrorApp._map,
+    memento.TIMEGATE_PREFIX: MirrorApp._time_gate,
+    memento.TIMEMAP_PREFIX: MirrorApp._time_map,
 }
 
 
@@ -249,7 +248,7 @@ def _number(text: str | None) -> int:
 
 
 def asgi_request(scope: Scope) -> Request:
-    """Return the request of an ASGI scope; `base` among the headers is scheme, host and port."""
+    """Return the request of an ASGI scope; the added header `base` is scheme, host and port."""
     lines = {
         name.decode("latin-1").lower(): value.decode("latin-1") for name, value in scope["headers"]
     }

@@ -1,8 +1,8 @@
-"""Who is to be named beside a copy: what the page itself says of its licence and revision.
+"""Attribution of a copy: license and revision, read from the page itself.
 
-CC BY-SA asks whoever passes a text on to name its authors, its source and its licence. A wiki names
-the authors in the history of the page, so a link to it does (Wikimedia Foundation, Terms of Use,
-section 7). Everything is read from the stored page, by its signs: nothing is asked of anybody.
+CC BY-SA requires a copy to name its authors, source and license. A link to the page history is
+enough to name the authors of a wiki page (Wikimedia Foundation, Terms of Use, section 7).
+Everything is read from the stored page, without requests.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from crawld.core.content.references import attribute_value
 from crawld.core.url import resolver
 
 HEAD_CHARACTERS = 65_536
-"""How far a page is read for its signs: its head."""
+"""Characters of a page that are searched: its head."""
 
-# Looked for as they are written: a pattern that ignores case takes twenty times as long.
+# Fixed strings in lower-cased text: a case-insensitive pattern takes twenty times as long.
 _LICENSE_SIGNS = tuple(
     f"rel={quote}{rel}" for rel in ("license", "copyright") for quote in ('"', "'", "")
 )
@@ -32,33 +32,33 @@ _LINK = frozenset({"link"})
 
 @dataclass(frozen=True, slots=True)
 class Attribution:
-    """What a copy says of its original.
+    """License and authors of a copy.
 
     Attributes:
-        revision_id: the wiki's number of the revision shown.
-        licence: its name, or the host of its address.
-        licence_url: where it is written.
-        history_url: where the authors are named.
+        revision_id: the wiki revision of the copy.
+        license: name of the license, or the host of its URL.
+        license_url: URL of the license.
+        history_url: page history, which names the authors.
     """
 
     revision_id: int | None = None
-    licence: str | None = None
-    licence_url: str | None = None
+    license: str | None = None
+    license_url: str | None = None
     history_url: str | None = None
 
 
 def read_attribution(url: str, text: str, revision_id: int | None) -> Attribution:
-    """Return what a page says of itself.
+    """Return the attribution of a page.
 
     Args:
-        url: its canonical URL.
-        text: the page, decoded or one character a byte.
-        revision_id: its revision, where that is known from the wiki's API.
+        url: canonical URL.
+        text: the page, decoded or as latin-1.
+        revision_id: its revision if known from the API of the wiki.
     """
     head = text[:HEAD_CHARACTERS]
     lowered = head.lower()
     licensed = any(sign in lowered for sign in _LICENSE_SIGNS)
-    licence_url = _license_url(url, head) if licensed else None
+    license_url = _license_url(url, head) if licensed else None
     history_url = None
     if _MEDIAWIKI_SIGN in lowered:
         history_url = f"{url}{'&' if '?' in url else '?'}action=history"
@@ -66,7 +66,7 @@ def read_attribution(url: str, text: str, revision_id: int | None) -> Attributio
         if shown is not None and int(shown[1]):
             revision_id = int(shown[1])
     return Attribution(
-        revision_id, license_name(licence_url) if licence_url else None, licence_url, history_url
+        revision_id, license_name(license_url) if license_url else None, license_url, history_url
     )
 
 
@@ -86,9 +86,9 @@ def _value(text: str, attribute: Attribute | None) -> str:
 
 
 def license_name(url: str) -> str:
-    """Return the short name of a licence by its address.
+    """Return the short name of a license by its URL.
 
-    >>> licence_name("https://creativecommons.org/licenses/by-sa/4.0/")
+    >>> license_name("https://creativecommons.org/licenses/by-sa/4.0/")
     'CC BY-SA 4.0'
     """
     match = _COMMONS.match(url)

@@ -1,12 +1,12 @@
-"""What became of a page: the list of its copies, and what changed from one to another.
+"""The history of a page: the list of its versions, and the difference of two.
 
-    /versions/https/HOST/PATH             its copies, newest first
-    /versions/@WHEN/https/HOST/PATH       those before an instant
-    /diff/OLD..NEW/https/HOST/PATH        what changed, noise passed over
-    /diff/OLD..NEW/raw/https/HOST/PATH    noise too
-    /diff?url=…&old=…&new=…               leads there: what the form of the list sends
+    /versions/https/HOST/PATH             versions, newest first
+    /versions/@WHEN/https/HOST/PATH       versions before a time
+    /diff/OLD..NEW/https/HOST/PATH        difference without noise
+    /diff/OLD..NEW/raw/https/HOST/PATH    difference with noise
+    /diff?url=…&old=…&new=…               redirects there; target of the form in the list
 
-What changes by itself is passed over by the rules that the daemon has learnt.
+Noise is what changes by itself; the daemon learned its rules.
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ _NUMBER = re.compile(r"[0-9]{1,18}")
 
 
 def list_copies(connection: apsw.Connection, target: str) -> Reply:
-    """Return the list of a page's copies; `target` is what follows `/versions`."""
+    """Return the list of versions of a page; `target` is the rest after `/versions`."""
     address = parse_address(target)
     page = find_page(connection, address.url) if address is not None else None
     if address is None or page is None:
         return _not_found(address)
-    before = math.inf if address.moment.at is None else address.moment.at
+    before = math.inf if address.selector.at is None else address.selector.at
     rows = version.list_versions(connection, page.page_id, before=before, limit=COPIES_PER_LIST + 1)
     listed = rows[:COPIES_PER_LIST]
     return render_page(
@@ -54,7 +54,7 @@ def list_copies(connection: apsw.Connection, target: str) -> Reply:
 
 
 def show_diff(connection: apsw.Connection, target: str) -> Reply:
-    """Return what changed between two copies of a page; `target` is what follows `/diff`."""
+    """Return the difference of two versions of a page; `target` is the rest after `/diff`."""
     match = _DIFF.fullmatch(target)
     address = parse_address(match[4]) if match else None
     page = find_page(connection, address.url) if address is not None else None
@@ -62,7 +62,7 @@ def show_diff(connection: apsw.Connection, target: str) -> Reply:
         return _not_found(address)
     old, new = (version.get(connection, int(match[i])) for i in (1, 2))
     if old is None or new is None or {old.page_id, new.page_id} != {page.page_id}:
-        return error_page(404, "No such copy", "The page has no copy of that number.")
+        return error_page(404, "No such version", "The page has no version with this number.")
     raw = match[3] is not None
     learnt = () if raw else volatile.rules_for(connection, page.page_id)
     return render_page(
@@ -78,7 +78,7 @@ def show_diff(connection: apsw.Connection, target: str) -> Reply:
 
 
 def redirect_to_diff(connection: apsw.Connection, parameters: Mapping[str, str]) -> Reply:
-    """Return where what the form of the list asks for is; the older copy is put first."""
+    """Return the redirect to the difference that the form selects, older version first."""
     address = parse_address(mirror_path(parameters.get("url", "")))
     numbers = [parameters.get(name, "") for name in ("old", "new")]
     chosen = [
@@ -87,8 +87,8 @@ def redirect_to_diff(connection: apsw.Connection, parameters: Mapping[str, str])
         if _NUMBER.fullmatch(number) and (row := version.get(connection, int(number)))
     ]
     if address is None or len(chosen) < len(numbers):
-        return error_page(404, "No such copy", "Two copies of a page can be compared.")
-    # Numbers tell no age: copies from an archive come later than younger ones.
+        return error_page(404, "No such version", "Select two versions of a page.")
+    # IDs give no order in time: versions imported from an archive get higher IDs than newer ones.
     old, new = sorted(chosen, key=lambda row: (row.visited_at, row.version_id))
     return redirect(f"/diff/{old.version_id}..{new.version_id}{mirror_path(address.url)}")
 
@@ -100,5 +100,5 @@ def _blocks(connection: apsw.Connection, row: VersionRow) -> Blocks:
 
 def _not_found(address: MirrorAddress | None) -> Reply:
     if address is None:
-        return error_page(404, "No such page", "This is no address a page could have.")
+        return error_page(404, "No such page", "This is not a valid page address.")
     return missing_page(address, None, None, None)

@@ -1,7 +1,8 @@
-"""Memento: past copies by date, for programs that know RFC 7089.
+"""Memento (RFC 7089): old versions by date, for programs.
 
-A page's address in the mirror is its own TimeGate too: `Accept-Datetime` leads to the copy of that
-time (pattern 2.1, 302). `/timegate/URL` does the same, `/timemap/link/URL` lists all copies.
+The address of a page in the mirror is also its TimeGate: `Accept-Datetime` redirects to the version
+of that time (pattern 2.1, 302). `/timegate/URL` does the same; `/timemap/link/URL` lists all
+versions.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ TIMEMAP_PREFIX: Final = "/timemap/link/"
 
 
 def parse_accept_datetime(accept_datetime: str) -> float | None:
-    """Return the instant of an Accept-Datetime header, None if it is none."""
+    """Return the time of an Accept-Datetime header, None if it is invalid."""
     try:
         return parsedate_to_datetime(accept_datetime).timestamp()
     except (ValueError, TypeError, OverflowError):
@@ -36,17 +37,17 @@ def parse_accept_datetime(accept_datetime: str) -> float | None:
 def time_gate(
     connection: apsw.Connection, page: PageLookup, accept_datetime: str | None, base: str
 ) -> Reply | None:
-    """Return the redirect to the copy of a time, None if there is none.
+    """Return the redirect to the version of a time, None if the page has no version.
 
     Args:
         connection: any.
         page: the page.
-        accept_datetime: the header; without one the newest copy is meant.
+        accept_datetime: the header; None: the newest version.
         base: scheme, host and port of the listener.
     """
     at = float("inf") if accept_datetime is None else parse_accept_datetime(accept_datetime)
     if at is None:
-        return Reply(400, b"Accept-Datetime is no HTTP date\n", _headers("text/plain"))
+        return Reply(400, b"Accept-Datetime is not an HTTP date\n", _headers("text/plain"))
     rows = version.list_versions(connection, page.page_id, limit=MAX_MEMENTOS)
     if not rows:
         return None
@@ -61,7 +62,7 @@ def time_gate(
 
 
 def time_map(connection: apsw.Connection, page: PageLookup, base: str) -> Reply:
-    """Return the list of all copies of a page, in the link format (RFC 6690)."""
+    """Return the list of all versions of a page in the link format (RFC 6690)."""
     rows = version.list_versions(connection, page.page_id, limit=MAX_MEMENTOS)
     body = ",\n".join(_links(page, rows[::-1], base)) + "\n"
     return Reply(200, body.encode(), _headers("application/link-format"))

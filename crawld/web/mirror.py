@@ -1,12 +1,12 @@
-"""A page of the mirror as it is sent: found, chosen, rewritten, attributed.
+"""Responses for mirrored pages: find the page, select a version, rewrite it, add the banner.
 
-Everything here runs on one snapshot, on a reader's thread. `crawld.store.mirror.selection` alone
-decides which copy is shown. A missing page gets a 404 page that links to the original; a redirect
-is answered as a redirect if its target can be shown.
+Everything runs on one snapshot, on a reader thread. Only `crawld.store.mirror.selection` decides
+which version is shown. A missing page gives a 404 page with a link to the original. A redirect
+stays a redirect if its target can be shown.
 
-Links to origins of the mirror lead to the mirror, also where the page is not held (yet); links to
-others lead to the original. Whatever is loaded with a page is loaded from the mirror or not at all,
-and where it leads by itself, or sends a form, is in the mirror too: nobody leaves it unasked.
+Links to mirrored origins lead into the mirror, even to pages without a copy; other links lead to
+the original. Requisites, automatic redirects and form targets always stay in the mirror, so that
+nobody leaves it without a click.
 """
 
 from __future__ import annotations
@@ -47,10 +47,10 @@ from crawld.web.reply import (
 )
 
 RENDERING_VERSION: Final = 3
-"""Part of every ETag: raised when the same copy is sent in another form."""
+"""Part of every ETag; increase it when the same version is rendered differently."""
 
 PAGE_MAX_AGE_S: Final = 60
-"""How long a cache may show a page without asking; a 304 costs next to nothing."""
+"""Cache lifetime of a page; short, since a 304 costs almost nothing."""
 
 REQUISITE_MAX_AGE_S: Final = 3600
 
@@ -79,11 +79,11 @@ _CHARSET_LABELS: Final = {
 
 @dataclass(frozen=True, slots=True)
 class DisplayOptions:
-    """How the mirror is shown.
+    """How mirrored pages are shown.
 
     Attributes:
-        banner: whether pages carry a line with their source, instant, revision and licence.
-        scripts: whether scripts of mirrored pages run, in an origin of their own.
+        banner: add a line with source, time, revision and license.
+        scripts: run scripts of mirrored pages, each page in an origin of its own.
     """
 
     banner: bool = True
@@ -92,7 +92,7 @@ class DisplayOptions:
 
 @dataclass(frozen=True, slots=True)
 class ServedCopy:
-    """A copy about to be sent."""
+    """A copy to send."""
 
     page: PageLookup
     served: ShownCopy
@@ -100,10 +100,10 @@ class ServedCopy:
     address: MirrorAddress
 
     @property
-    def links_moment(self) -> str:
-        """When the pages that it names are looked at: as it was, a copy by its number too."""
-        if self.address.moment.version_id is None:
-            return self.address.moment.text
+    def link_selector(self) -> str:
+        """The version of linked pages: that of the time of this copy, even if selected by ID."""
+        if self.address.selector.version_id is None:
+            return self.address.selector.text
         return iso_text(math.ceil(self.row.visited_at))
 
 
@@ -112,39 +112,39 @@ def page_reply(
     address: MirrorAddress,
     request: Request,
     now: float,
-    look: DisplayOptions,
+    display: DisplayOptions,
 ) -> Reply:
-    """Return what is sent for a page of the mirror.
+    """Return the response for a mirrored page.
 
     Args:
-        connection: any, read on one snapshot.
-        address: which page, and when.
-        request: what the browser asks.
+        connection: any, on one snapshot.
+        address: page and version.
+        request: the request.
         now: Unix seconds.
-        look: how it is shown.
+        display: how it is shown.
 
     Raises:
-        CorruptDatabaseError: the stored copy is damaged.
+        CorruptDatabaseError: the stored version is damaged.
     """
     page = find_page(connection, address.url)
-    if not address.moment.text and (page is None or page.state is PageState.SUSPENDED):
+    if not address.selector.text and (page is None or page.state is PageState.SUSPENDED):
         # An old name: the host is a copy of another, which has the page.
         kept = pages.canonical_url(connection, address.url)
         if kept is not None:
             return redirect(mirror_path(kept, ""))
     if page is None:
         return missing_page(address, None, None, None)
-    found = select_copy(connection, page.page_id, now, address.moment.at)
+    found = select_copy(connection, page.page_id, now, address.selector.at)
     if found is None:
         return missing_page(address, None, None, None)
-    target = None if address.moment.version_id is not None else found.redirect_url
+    target = None if address.selector.version_id is not None else found.redirect_url
     if target is not None and is_shown(connection, target):
-        return redirect(mirror_path(target, address.moment.text))
+        return redirect(mirror_path(target, address.selector.text))
     row = _select_version(connection, page, found, address)
     if row is None:
         first_at = lookup.first_copy_at(connection, page.page_id)
         return missing_page(address, page, first_at, target)
-    return _copy_reply(connection, ServedCopy(page, found, row, address), request, look)
+    return _copy_reply(connection, ServedCopy(page, found, row, address), request, display)
 
 
 def find_page(connection: apsw.Connection, url: str) -> PageLookup | None:
@@ -153,20 +153,20 @@ def find_page(connection: apsw.Connection, url: str) -> PageLookup | None:
 
 
 def is_shown(connection: apsw.Connection, url: str) -> bool:
-    """Return whether the mirror has something to show at a URL."""
+    """Return whether the mirror has a visited page at a URL."""
     page = find_page(connection, url)
     return page is not None and page.last_visit_at is not None
 
 
 def redirect(path: str, status: int = 302) -> Reply:
-    """Return a redirect to another path of the listener; what a page loads may be led by it."""
+    """Return a redirect to another path of the listener, also valid for requisites."""
     return Reply(status, b"", [header("location", path), *security.REDIRECT])
 
 
 def _select_version(
     connection: apsw.Connection, page: PageLookup, found: ShownCopy, address: MirrorAddress
 ) -> VersionRow | None:
-    wanted = address.moment.version_id
+    wanted = address.selector.version_id
     if wanted is None:
         wanted = found.version_id
     if wanted is None:
@@ -176,42 +176,42 @@ def _select_version(
 
 
 def _first_requisite_copy(connection: apsw.Connection, page: PageLookup) -> VersionRow | None:
-    """Return the first copy of what pages show: it is fetched after those that show it."""
+    """Return the first version of a requisite, which is fetched after the pages that use it."""
     first_at = lookup.first_copy_at(connection, page.page_id)
     row = version.current_at(connection, page.page_id, first_at) if first_at is not None else None
     return row if row is not None and row.answer.content_type not in _HTML else None
 
 
 def _copy_reply(
-    connection: apsw.Connection, copy: ServedCopy, request: Request, look: DisplayOptions
+    connection: apsw.Connection, copy: ServedCopy, request: Request, display: DisplayOptions
 ) -> Reply:
-    etag = copy_etag(copy, look)
-    lines = _headers(copy, look, etag)
+    etag = copy_etag(copy, display)
+    lines = _headers(copy, display, etag)
     if etag_matches(etag, request.headers.get("if-none-match")):
         return Reply(304, b"", lines)
     body = version.read_body(connection, copy.row.version_id) or b""
-    content_type, sent = _render(connection, copy, body, look)
+    content_type, sent = _render(connection, copy, body, display)
     lines.append(header("content-type", content_type))
     return apply_range(Reply(200, sent, lines), request, etag)
 
 
-def copy_etag(copy: ServedCopy, look: DisplayOptions) -> str:
-    """Return the tag of a copy as it is sent: same tag, same bytes."""
+def copy_etag(copy: ServedCopy, display: DisplayOptions) -> str:
+    """Return the ETag of a copy as sent; equal tags mean equal bytes."""
     parts = (
         RENDERING_VERSION,
         copy.row.digest.hex(),
         copy.row.version_id,
         copy.served.gone,
         copy.served.reason,
-        copy.address.moment.text,
-        look.banner,
-        look.scripts,
+        copy.address.selector.text,
+        display.banner,
+        display.scripts,
     )
     digest = hashlib.blake2b(repr(parts).encode(), digest_size=10)
     return f'"{digest.hexdigest()}"'
 
 
-def _headers(copy: ServedCopy, look: DisplayOptions, etag: str) -> list[Header]:
+def _headers(copy: ServedCopy, display: DisplayOptions, etag: str) -> list[Header]:
     content_type = copy.row.answer.content_type or ""
     page = content_type in _HTML
     max_age_s = PAGE_MAX_AGE_S if page else REQUISITE_MAX_AGE_S
@@ -225,7 +225,7 @@ def _headers(copy: ServedCopy, look: DisplayOptions, etag: str) -> list[Header]:
         f'<{url}>; rel="original canonical", </timegate/{url}>; rel="timegate",'
         f' </timemap/link/{url}>; rel="timemap"; type="application/link-format"'
     )
-    if copy.address.moment.text:
+    if copy.address.selector.text:
         lines.append(header("memento-datetime", made_at))
     else:
         path = mirror_path(url, f"v{copy.row.version_id}")
@@ -233,26 +233,26 @@ def _headers(copy: ServedCopy, look: DisplayOptions, etag: str) -> list[Header]:
         lines.append(header("vary", "accept-datetime"))
     lines.append(header("link", related))
     if content_type.startswith(("font/", "application/font", "application/vnd.ms-font")) or (
-        look.scripts and content_type in _SCRIPTS
+        display.scripts and content_type in _SCRIPTS
     ):
-        # Fonts and modules are loaded with CORS, from an origin that is none.
+        # Browsers load fonts and modules with CORS, here from an opaque origin.
         lines.append(header("access-control-allow-origin", "*"))
     if content_type == _PDF:
         return lines + security.INERT
-    return lines + (security.MIRRORED_WITH_SCRIPTS if look.scripts else security.MIRRORED)
+    return lines + (security.MIRRORED_WITH_SCRIPTS if display.scripts else security.MIRRORED)
 
 
 def _render(
-    connection: apsw.Connection, copy: ServedCopy, body: bytes, look: DisplayOptions
+    connection: apsw.Connection, copy: ServedCopy, body: bytes, display: DisplayOptions
 ) -> tuple[str, bytes]:
-    """Return the Content-Type and the bytes that are sent."""
+    """Return the Content-Type and the body to send."""
     content_type = copy.row.answer.content_type or media.BINARY
-    locate = link_resolver(connection, copy.links_moment)
+    locate = link_resolver(connection, copy.link_selector)
     charset = copy.row.answer.charset
     if content_type in _HTML or content_type == _SVG:
         charset = charset or media.decode(body).charset
         xml = content_type != media.HTML
-        line = "" if xml or not look.banner else _banner(connection, copy, body)
+        line = "" if xml or not display.banner else _banner(connection, copy, body)
         sent = rewrite_html(body, copy.page.url, locate, charset=charset, xml=xml, insert=line)
         return f"{content_type}; charset={charset_label(charset_after(charset))}", sent
     if content_type == _CSS:
@@ -275,8 +275,8 @@ def _banner(connection: apsw.Connection, copy: ServedCopy, body: bytes) -> str:
     )
 
 
-def link_resolver(connection: apsw.Connection, moment: str) -> Locate:
-    """Return what says where in the mirror a URL stands."""
+def link_resolver(connection: apsw.Connection, selector: str) -> Locate:
+    """Return the function that maps a URL in a page to a path in the mirror."""
     is_origin = _ORIGINS.of(connection)
 
     def locate(url: str, kind: UrlKind) -> str | None:
@@ -284,13 +284,13 @@ def link_resolver(connection: apsw.Connection, moment: str) -> Locate:
             return None
         if kind is UrlKind.LINK and not is_origin(url[: url.index("/", 8)]):
             return None
-        return mirror_path(url, moment)
+        return mirror_path(url, selector)
 
     return locate
 
 
 def charset_label(codec: str) -> str:
-    """Return the label by which browsers know a charset.
+    """Return the label of a charset in browsers.
 
     >>> label_of("cp1252"), label_of("iso8859-2"), label_of("cp932")
     ('windows-1252', 'iso-8859-2', 'shift_jis')

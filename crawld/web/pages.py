@@ -1,7 +1,7 @@
-"""The listener's own pages, and the line in front of mirrored ones.
+"""The generated pages of the web mirror, and the banner on mirrored pages.
 
-Templates escape whatever they are given; the banner is written by hand because it stands inside
-other people's pages, whose styles must not reach it, and whose places it must not change.
+Templates escape all values. The banner is written by hand, since the styles of the page around it
+must not affect it, and it must not change the layout of that page.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from crawld.web.reply import Header, Reply, header
 _TEMPLATES: Final = Path(__file__).parent / "templates"
 
 STYLE: Final = (_TEMPLATES / "crawld.css").read_bytes()
-"""The style sheet of the listener's own pages."""
+"""The style sheet of the generated pages."""
 
 _BANNER_STYLE = (
     "all:initial;display:block;box-sizing:border-box;position:fixed;z-index:2147483647;left:0;"
     "right:0;bottom:0;max-height:40%;overflow:auto;padding:3px 10px;background:#f2f0e6;color:#333;"
     "border-top:1px solid #b8b297;font:13px/1.4 sans-serif;text-align:left;direction:ltr"
 )
-# The page ends above the line; on paper it has a place of its own, in a low frame there is none.
+# The page gets padding for the banner. In print it is part of the flow; low frames have none.
 _PAGE_STYLE = (
     "html{padding-bottom:26px!important;scroll-padding-bottom:26px}"
     "@media print{html{padding-bottom:0!important}crawld-banner{position:static!important}}"
@@ -66,7 +66,7 @@ _PAGES: Final = _environment()
 def render_page(
     template: str, status: int = 200, policy: Sequence[Header] = security.OWN_PAGE, **values: object
 ) -> Reply:
-    """Return one of the listener's own pages."""
+    """Return a generated page."""
     body = _PAGES.get_template(template).render(values).encode("utf-8", "replace")
     lines = [
         header("content-type", "text/html; charset=utf-8"),
@@ -79,13 +79,13 @@ def render_page(
 def missing_page(
     address: MirrorAddress, page: PageLookup | None, first_at: float | None, target: str | None
 ) -> Reply:
-    """Return the page that says that there is no copy, and links to the original."""
+    """Return the page for a missing copy, with a link to the original."""
     return render_page(
         "missing.html",
         404,
         security.MISSING_PAGE,
         url=address.url,
-        moment=address.moment,
+        selector=address.selector,
         page=page,
         first_at=first_at,
         target=target,
@@ -93,12 +93,12 @@ def missing_page(
 
 
 def error_page(status: int, title: str, text: str) -> Reply:
-    """Return a page that says what went wrong."""
-    return render_page("fault.html", status, title=title, text=text)
+    """Return an error page."""
+    return render_page("error.html", status, title=title, text=text)
 
 
 def misdirected_page(name: str | None) -> Reply:
-    """Return the page that says that the listener is not known by a name; None: it is none."""
+    """Return the page for a host name that the listener does not accept; None: it is invalid."""
     return render_page("misdirected.html", 421, name=name)
 
 
@@ -108,26 +108,26 @@ def index_page(sites: Sequence[SiteSummary]) -> Reply:
 
 
 def site_page(name: str, pages: Sequence[PageLookup], following: int | None) -> Reply:
-    """Return a part of the list of a site's pages."""
+    """Return a part of the list of the pages of a site."""
     return render_page("site.html", name=name, pages=pages, following=following)
 
 
 def banner(
     url: str, at: float, attribution: Attribution, *, gone: bool = False, pinned: bool = False
 ) -> str:
-    """Return the line on a mirrored page: its source, instant, revision and licence.
+    """Return the banner of a mirrored page: source, time, revision and license.
 
-    It lies at the lower edge of the window, so that the page is where it was, whatever its styles.
+    It is fixed at the lower edge of the window, so that it does not move the page.
     """
     parts = [f"Copy of {_link(url, readable_url(url))} made {time_text(at)}"]
     if gone:
         parts.append(f"<b style='{_BOLD_STYLE}'>the original is gone</b>")
     if pinned:
-        parts.append("held by the operator")
+        parts.append("pinned by the operator")
     if attribution.revision_id is not None:
         parts.append(f"revision {attribution.revision_id}")
-    if attribution.licence is not None and attribution.licence_url is not None:
-        parts.append(_link(attribution.licence_url, attribution.licence))
+    if attribution.license is not None and attribution.license_url is not None:
+        parts.append(_link(attribution.license_url, attribution.license))
     if attribution.history_url is not None:
         parts.append(_link(attribution.history_url, "authors"))
     parts.append(_link("/versions" + mirror_path(url), "all copies"))

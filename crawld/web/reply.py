@@ -1,7 +1,7 @@
-"""An answer of the web listener, and what a request may ask of any: conditions, ranges, HEAD.
+"""Requests and responses of the web mirror, with conditional requests and ranges.
 
-Source: RFC 9110 sections 13 (conditional requests) and 14 (ranges; one range is served, of several
-the whole).
+Source: RFC 9110 sections 13 (conditional requests) and 14 (ranges; a request for several ranges
+gets the whole body).
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ _RANGE = re.compile(r"bytes=([0-9]{0,18})-([0-9]{0,18})")
 
 @dataclass(slots=True)
 class Reply:
-    """What is sent.
+    """A response.
 
     Attributes:
         status: HTTP status.
-        body: the whole body; of an answer to HEAD it is not sent.
+        body: the whole body; not sent for HEAD.
         headers: without Content-Length.
     """
 
@@ -35,12 +35,12 @@ class Reply:
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What a browser asks.
+    """A request.
 
     Attributes:
-        method: `GET` or `HEAD`.
+        method: HTTP method.
         target: path and query as sent.
-        headers: names in lower case; of repeated ones the last.
+        headers: by lower-case name; the last of repeated ones.
     """
 
     method: str
@@ -49,12 +49,12 @@ class Request:
 
 
 def http_date(at: float) -> str:
-    """Return an instant as HTTP headers write it."""
+    """Return a time in the format of HTTP headers."""
     return formatdate(at, usegmt=True)
 
 
 def header(name: str, value: str) -> Header:
-    """Return a header line; what would end it early is taken out."""
+    """Return a header line; line breaks are replaced by spaces."""
     clean = value.replace("\r", " ").replace("\n", " ").encode("latin-1", "replace")
     return name.encode("ascii"), clean
 
@@ -73,12 +73,12 @@ def etag_matches(etag: str, condition: str | None) -> bool:
 
 
 def apply_range(reply: Reply, request: Request, etag: str) -> Reply:
-    """Return the part of a whole answer that a request asks for, or the whole."""
+    """Return the range of a response that a request selects, or the whole response."""
     reply.headers.append((b"accept-ranges", b"bytes"))
-    asked = request.headers.get("range")
-    if asked is None or request.headers.get("if-range", etag) != etag:
+    value = request.headers.get("range")
+    if value is None or request.headers.get("if-range", etag) != etag:
         return reply
-    part = parse_range(asked, len(reply.body))
+    part = parse_range(value, len(reply.body))
     if part is None:
         return reply
     size = len(reply.body)
@@ -88,13 +88,13 @@ def apply_range(reply: Reply, request: Request, etag: str) -> Reply:
     return Reply(206, reply.body[part.start : part.stop], reply.headers)
 
 
-def parse_range(asked: str, size_bytes: int) -> range | None:
-    """Return the bytes that a Range header names; empty: there are none; None: it is not heeded.
+def parse_range(value: str, size_bytes: int) -> range | None:
+    """Return the byte range of a Range header; empty: unsatisfiable; None: ignore the header.
 
     >>> part_of("bytes=-2", 10), part_of("bytes=20-", 10), part_of("lines=1-2", 10)
     (range(8, 10), range(0, 0), None)
     """
-    match = _RANGE.fullmatch(asked.strip())
+    match = _RANGE.fullmatch(value.strip())
     if match is None or not (match[1] or match[2]):
         return None
     if not match[1]:
@@ -107,10 +107,7 @@ def parse_range(asked: str, size_bytes: int) -> range | None:
 
 
 def split_query(target: str) -> tuple[str, Sequence[tuple[str, str]]]:
-    """Return path and query parameters of a request for a page of our own.
-
-    None of ours takes as many as are refused here: then there are none.
-    """
+    """Return path and query parameters of a target; too many parameters are dropped."""
     path, _, query = target.partition("?")
     try:
         return path, parse_qsl(query, keep_blank_values=True, max_num_fields=_MAX_PARAMETERS)

@@ -1,14 +1,13 @@
-"""What a browser may do with what the web listener sends.
+"""Security headers of the web mirror.
 
-Mirrored pages are other people's: their scripts, if they run at all, run in an origin of their own
-(the sandbox gives each page an opaque one), so that they share no storage with each other, with the
-listener's own pages or with the dashboard, and read nothing of them. Whatever a page loads comes
-from the mirror; its scripts may connect nowhere. What no policy forbids a script is to send the
-reader away, as any link can, and to let the browser open a connection on which nothing is said
-(preconnect); `scripts = false` forbids that too.
+Mirrored pages are foreign content. Their scripts, if enabled, run in an opaque origin per page
+(sandbox), so that they share no storage with each other, with the generated pages or with the
+dashboard, and cannot read them. Requisites come from the mirror; scripts cannot connect anywhere.
+No policy can keep a script from navigating away, as any link can, or from a preconnect, which
+carries no data; `scripts = false` prevents both.
 
-Any page may show a mirrored one in a frame: no policy lets a page of an opaque origin show its own
-frames and keeps others from showing them, and there is nothing to click on but links.
+Any page may frame a mirrored page: no policy allows a page of an opaque origin its own frames but
+forbids those of others. A mirrored page has nothing to click except links.
 
 Source: Content Security Policy Level 3; Connection Allowlists (WICG, 2026); HTML Standard, section
 on sandboxing.
@@ -25,13 +24,13 @@ _LOAD_POLICY = (
     " form-action 'self'; base-uri 'none'"
 )
 _SCRIPT_POLICY = "script-src 'self' 'unsafe-inline' 'unsafe-eval' data: blob:"
-# No directive of CSP that browsers heed covers WebRTC; this header does, whatever it allows else
-# (Chromium from 152 on; in others `scripts = false` is what keeps scripts from finding peers).
+# No CSP directive that browsers support covers WebRTC. This header does, in Chromium from 152 on;
+# in other browsers only `scripts = false` keeps scripts from peers.
 _NO_WEBRTC = ("connection-allowlist", '(response-origin "*://*:*/*");redirects=allow;webrtc=block')
 _SANDBOX = (
     "sandbox allow-forms allow-popups allow-popups-to-escape-sandbox allow-downloads allow-modals"
 )
-# Where no script runs, an origin of its own would only keep a page from its own drawings and fonts.
+# Without scripts, an opaque origin would only keep a page from its own SVGs and fonts.
 _SANDBOX_NO_SCRIPTS = f"{_SANDBOX} allow-same-origin"
 
 _COMMON = headers(
@@ -45,7 +44,7 @@ MIRRORED = [
     *_COMMON,
     *headers(("content-security-policy", f"{_LOAD_POLICY}; {_SANDBOX_NO_SCRIPTS}")),
 ]
-"""For what is mirrored, no script runs."""
+"""For mirrored pages without scripts."""
 
 MIRRORED_WITH_SCRIPTS = [
     *_COMMON,
@@ -56,11 +55,11 @@ MIRRORED_WITH_SCRIPTS = [
 ]
 
 INERT = [*_COMMON]
-"""For types that hold no script: the browser's own PDF viewer, which a sandbox would break, and our
-style sheet, which pages in an origin of their own load too."""
+"""For types without scripts: PDF, since a sandbox breaks the viewer of the browser, and the style
+sheet, which pages of an opaque origin load too."""
 
 REDIRECT = [*_COMMON, *headers(("access-control-allow-origin", "*"))]
-"""For redirects: an image, or a font by CORS, of a page in an origin of its own may lead by one."""
+"""For redirects, which images and fonts (by CORS) of a page of an opaque origin may follow."""
 
 _OWN_POLICY = (
     "default-src 'none'; style-src 'self'; img-src 'self' data:; frame-src 'self';"
@@ -75,7 +74,7 @@ OWN_PAGE: list[Header] = [
         ("cross-origin-resource-policy", "same-origin"),
     ),
 ]
-"""For the listener's own pages."""
+"""For generated pages."""
 
 MISSING_PAGE: list[Header] = [*_COMMON, *headers(("content-security-policy", _OWN_POLICY))]
-"""For those that stand where a mirrored one is missing, in a frame of another too."""
+"""For pages in place of a missing mirrored page, which may be framed too."""

@@ -1,4 +1,4 @@
-"""A mirror in a file, built as the daemon builds one, and the application over it."""
+"""A mirror in a database, written as by the daemon, and the application on it."""
 
 from contextlib import closing
 
@@ -24,7 +24,7 @@ DAY_S = 86_400.0
 
 
 class Mirror:
-    """A file under way; `page` visits a URL, `get` asks the application."""
+    """A database under construction; `page` visits a URL, `get` requests a target."""
 
     def __init__(self, connection):
         self.connection = connection
@@ -56,7 +56,7 @@ class Mirror:
 
     def changed(self, page_id, content, *, at, kind, title, charset="utf-8", lines=()):
         encoded = body.encode(content if isinstance(content, bytes) else content.encode())
-        answer = StoredResponse(
+        response = StoredResponse(
             status=200,
             http_version="HTTP/1.1",
             headers=headers.pack(lines),
@@ -70,7 +70,7 @@ class Mirror:
                 visited_at=at,
                 outcome=Outcome.CHANGED,
                 state=PageState.VISITED,
-                answer=answer,
+                answer=response,
                 digest=encoded.digest,
                 body=encoded,
                 title=title,
@@ -83,13 +83,13 @@ class Mirror:
             VisitRecord(page_id=page_id, visited_at=at, outcome=outcome, state=state, **more),
         )
 
-    def get(self, target, *, look=None, now=NOW + 1, method="GET", **lines):
+    def get(self, target, *, display=None, now=NOW + 1, method="GET", **lines):
         app = MirrorApp(
-            None, lambda: now, look or DisplayOptions(), self.errors.append, AllowedHosts()
+            None, lambda: now, display or DisplayOptions(), self.errors.append, AllowedHosts()
         )
-        wanted = {name.replace("_", "-"): value for name, value in lines.items()}
-        request = Request(method, target, {"base": "http://m.test", **wanted})
-        return app._answer(self.connection, request)
+        headers = {name.replace("_", "-"): value for name, value in lines.items()}
+        request = Request(method, target, {"base": "http://m.test", **headers})
+        return app._route(self.connection, request)
 
 
 def header(reply, name):
@@ -103,7 +103,7 @@ def mirror(tmp_path):
     path = tmp_path / "crawld.db"
     migrate.migrate(path)
     with closing(open_connection(path)) as connection:
-        connection.execute("PRAGMA synchronous = OFF")  # no power cut is tested with it
+        connection.execute("PRAGMA synchronous = OFF")  # faster; no test needs durability
         site.upsert(connection, "docs", "{}", source="config", at=NOW)
         yield Mirror(connection)
 

@@ -1,4 +1,4 @@
-"""Addresses of the mirror and the pages they mean."""
+"""Paths of the web mirror, charset labels and attribution."""
 
 import pytest
 from hypothesis import given
@@ -13,13 +13,13 @@ from crawld.web.reply import header
 
 
 @given(st.text(max_size=30), st.sampled_from(["", "v7", "2026-11-01T00:00", "1780000000"]))
-def test_there_and_back(path, moment):
+def test_parse_address_reverses_mirror_path(path, selector):
     try:
         url = canonicalize(f"https://example.org:8080/{path}")
     except InvalidUrlError:
         return
-    address = parse_address(mirror_path(url, moment))
-    assert (address.url, address.moment.text, address.canonical) == (url, moment, True)
+    address = parse_address(mirror_path(url, selector))
+    assert (address.url, address.selector.text, address.canonical) == (url, selector, True)
 
 
 @given(st.text(max_size=60))
@@ -38,17 +38,17 @@ def test_no_target_is_an_error(target):
         ("2026-05-28T22:26:40+02:00", 1_780_000_000.0),
     ],
 )
-def test_moments(text, at):
+def test_selectors_of_a_time(text, at):
     assert parse_selector(text).at == at
 
 
 @pytest.mark.parametrize("text", ["", "now", "yesterday", "2 days ago", "nan", "1e400", "v", "v-1"])
-def test_no_moments(text):
+def test_invalid_selectors(text):
     assert parse_selector(text) is None
 
 
-def test_now_is_no_moment():
-    assert parse_address("/http/a.org/").moment is CURRENT
+def test_a_path_without_selector_is_current():
+    assert parse_address("/http/a.org/").selector is CURRENT
 
 
 @pytest.mark.parametrize(
@@ -60,25 +60,25 @@ def test_now_is_no_moment():
         ("https://www.gnu.org/copyleft/fdl.html", "www.gnu.org"),
     ],
 )
-def test_licences(url, name):
+def test_license_names(url, name):
     assert license_name(url) == name
 
 
-def test_a_page_that_says_nothing_is_attributed_to_nobody():
+def test_a_page_without_attribution():
     found = read_attribution("https://a.org/", "<p>copyright 2026", None)
     assert found == type(found)()
 
 
-def test_a_relative_licence_is_the_page_s():
+def test_a_relative_license_url_is_resolved():
     found = read_attribution("https://a.org/b", "<link rel='license' href=/l>", 5)
-    assert (found.licence, found.licence_url, found.revision_id) == ("a.org", "https://a.org/l", 5)
+    assert (found.license, found.license_url, found.revision_id) == ("a.org", "https://a.org/l", 5)
 
 
 def test_a_header_is_one_line():
     assert header("x", "a\r\nb: c") == (b"x", b"a  b: c")
 
 
-def test_labels_are_those_of_browsers():
+def test_charset_labels_of_browsers():
     labels = [
         charset_label(codec) for codec in ("cp1252", "iso8859-15", "koi8-r", "euc_jp", "cp932")
     ]

@@ -1,4 +1,4 @@
-"""Which Host headers are answered: a foreign name may have been led here to read the mirror."""
+"""Accepted Host headers: a defense against DNS rebinding."""
 
 import pytest
 import trio
@@ -14,21 +14,21 @@ NONE = ("", "a/b", "a b", "[::1", "::1", "a@b", "a:b", "<x>", "a" * 300, "[::zz]
 
 
 @pytest.mark.parametrize("host", [*ADDRESSES, *OWN, None])
-def test_answered_without_being_named(host):
-    assert AllowedHosts(machine="Box").allow(host)
+def test_hosts_allowed_by_default(host):
+    assert AllowedHosts(machine="Box").allows(host)
 
 
 @pytest.mark.parametrize("host", ["box.lan.example", "Box:8080", "box.local"])
-def test_a_machine_answers_to_its_whole_name_and_to_the_first_part_of_it(host):
-    names = AllowedHosts(machine="Box.lan.example")
-    assert names.allow(host)
-    assert not names.allow("lan.example")
+def test_the_name_of_the_machine_is_allowed_in_full_and_up_to_the_first_dot(host):
+    hosts = AllowedHosts(machine="Box.lan.example")
+    assert hosts.allows(host)
+    assert not hosts.allows("lan.example")
 
 
 @pytest.mark.parametrize("host", [*FOREIGN, *NONE])
-def test_refused_unless_named(host):
-    assert not AllowedHosts(machine="box").allow(host)
-    assert not AllowedHosts(["mirror.example.org"]).allow(host)
+def test_other_hosts_are_refused(host):
+    assert not AllowedHosts(machine="box").allows(host)
+    assert not AllowedHosts(["mirror.example.org"]).allows(host)
 
 
 @pytest.mark.parametrize(
@@ -42,28 +42,28 @@ def test_refused_unless_named(host):
         ("*", "a/b", False),
     ],
 )
-def test_named_ones(pattern, host, allowed):
-    assert AllowedHosts([pattern]).allow(host) is allowed
+def test_configured_patterns(pattern, host, allowed):
+    assert AllowedHosts([pattern]).allows(host) is allowed
 
 
-def answer(host, *, hosts=()):
-    """Ask the application by a name; what it lets through would read a file, and there is none."""
+def respond(host, *, hosts=()):
+    """Send a POST with a Host header; an accepted one gets 405."""
     app = MirrorApp(None, lambda: 0.0, DisplayOptions(), lambda *_: None, AllowedHosts(hosts))
     lines = [] if host is None else [(b"host", host.encode())]
     scope = {"method": "POST", "raw_path": b"/", "query_string": b"", "headers": lines}
     return trio.run(app._reply, asgi_request(scope))
 
 
-def test_a_foreign_name_is_misdirected_and_told_what_to_do():
-    reply = answer("evil.test:8080")
+def test_a_foreign_host_gets_421_and_the_remedy():
+    reply = respond("evil.test:8080")
     assert reply.status == 421
     assert b"--host evil.test" in reply.body
     assert b'hosts = ["evil.test"]' in reply.body
-    assert answer("evil.test:8080", hosts=["evil.test"]).status == 405
-    assert answer("127.0.0.1").status == 405
+    assert respond("evil.test:8080", hosts=["evil.test"]).status == 405
+    assert respond("127.0.0.1").status == 405
 
 
-def test_what_is_no_name_is_not_repeated():
-    reply = answer("<script>")
+def test_an_invalid_host_is_not_echoed():
+    reply = respond("<script>")
     assert reply.status == 421
     assert b"script&" not in reply.body

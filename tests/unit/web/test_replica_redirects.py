@@ -1,4 +1,4 @@
-"""Names of a replica whose pages rest lead to the host that is kept."""
+"""URLs of a replica with suspended pages redirect to the canonical host."""
 
 from crawld.store.replica import pages, replica
 
@@ -24,25 +24,25 @@ def both(mirror, path, text="<p>same"):
     mirror.page(f"{COPY}{path}", text)
 
 
-def test_an_old_name_leads_to_the_host_kept(mirror, header_of):
+def test_a_url_of_a_replica_redirects_to_the_canonical_host(mirror, header_of):
     both(mirror, "/a")
     mirror.page(f"{COPY}/only-there", "<p>own")
     prune(mirror)
     moved = mirror.get("/http/www.example.org/a")
     assert (moved.status, header_of(moved, "location")) == (302, "/https/example.org/a")
-    # Never met on the copy, but the host kept has it.
+    # Unknown on the replica, but known on the canonical host.
     mirror.page(f"{KEPT}/new", "<p>new")
     assert mirror.get("/http/www.example.org/new").status == 302
     assert b"own" in mirror.get("/http/www.example.org/only-there").body
 
 
-def test_the_past_of_a_copy_is_its_own(mirror):
+def test_old_versions_of_a_replica_are_shown(mirror):
     both(mirror, "/a")
     prune(mirror)
     assert mirror.get("/@v2/http/www.example.org/a").status == 200
 
 
-def test_a_verdict_that_is_held_moves_nothing(mirror):
+def test_a_held_verdict_redirects_nothing(mirror):
     both(mirror, "/a")
     prune(mirror, status="held")
     assert mirror.get("/http/www.example.org/a").status == 200
