@@ -97,13 +97,13 @@ def test_a_storm_of_edits_moves_deletions_and_imports(mirror, mediawiki, titles)
         if number % 10 == 9:
             assert wait_until_equal(crawld, mediawiki, titles) == {}
     # Moves take copies along to other names.
-    observer.look()
+    observer.read_new_copies()
     editor.delete(titles[3])
     editor.delete(titles[4])
     mediawiki.move(titles[5], "Moved away")
     mediawiki.move(titles[6], "Gone away", redirect=False)
-    editor.bring_in(titles[7], EPOCH_AT - 86_400 * 400)
-    editor.bring_in(titles[8], int(time.time()))
+    editor.import_revision(titles[7], EPOCH_AT - 86_400 * 400)
+    editor.import_revision(titles[8], int(time.time()))
     assert wait_until_equal(crawld, mediawiki, titles) == {}
     states = dict(query_rows(crawld, "SELECT url, last_outcome FROM page"))
     assert states[mediawiki.url(titles[3])] == states[mediawiki.url(titles[6])] == "gone"
@@ -111,7 +111,7 @@ def test_a_storm_of_edits_moves_deletions_and_imports(mirror, mediawiki, titles)
     editor.edit(titles[4])
     mediawiki.move("Gone away", titles[6])
     assert wait_until_equal(crawld, mediawiki, titles) == {}
-    observer.look()
+    observer.read_new_copies()
     urls = {title: mediawiki.url(title) for title in editor.titles}
     figures = measure_copies(
         editor.edits, observer.seen, urls, since=editor.edits[0].at, until=time.time()

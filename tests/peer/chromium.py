@@ -1,7 +1,6 @@
-"""Debian's Chromium without a window, driven by Playwright: what a reader of a mirror really gets.
+"""Headless Chromium, driven by Playwright: what a reader of a mirror really sees.
 
-A fresh profile each time, and nothing that asks hosts of its maker. Every request that a page makes
-is noted, also those that the browser refuses by policy before they are sent.
+The profile is always new, and background requests to the vendor's hosts are disabled.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ _FLAGS = (
 
 @contextlib.contextmanager
 def with_chromium() -> Iterator[Browser]:
-    """Run a browser; its processes are ended afterwards."""
+    """Run a browser; end its processes afterwards."""
     program = require_peer("chromium")
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=program, args=list(_FLAGS))
@@ -32,7 +31,7 @@ def with_chromium() -> Iterator[Browser]:
 
 
 def requests_of(page: Page) -> list[str]:
-    """Return a list that fills with the URL of each request a page makes from now on."""
+    """Return a list of the URLs a page requests from now on, also those that its policy blocks."""
     made: list[str] = []
     page.on("request", lambda request: made.append(request.url))
     return made

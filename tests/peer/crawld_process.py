@@ -1,8 +1,8 @@
-"""crawld, crawlctl and the simulated web as processes of their own: to be killed, and judged.
+"""Run crawld, crawlctl and the simulated web in their own processes, so that tests can kill them.
 
-A `Crawld` is a folder with one database; daemons are started on it one after the other, as an
-operator would restart them. It counts as started once its control socket answers. Start processes
-from the main thread: the guard that ends them with pytest follows the thread that started them.
+A `Crawld` is a folder with one database. Daemons are started on it one after the other, as an
+operator would restart them. A daemon counts as started once its control socket answers. Start
+processes from the main thread: the guard that ends them with pytest follows the starting thread.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _CRAWLCTL = (sys.executable, "-m", "crawld.cli.crawlctl")
 
 
 class ControlError(AssertionError):
-    """The control socket answered a request by an error: `status` and what it said."""
+    """The control socket answered with an error: its `status` and `answer`."""
 
     def __init__(self, status: int, answer: object) -> None:
         super().__init__(f"the control socket answered {status}: {answer}")
@@ -38,7 +38,7 @@ class ControlError(AssertionError):
 
 
 class _UnixConnection(HTTPConnection):
-    """HTTP over a Unix socket; httpx would leave the socket open where nobody listens."""
+    """HTTP over a Unix socket; httpx would leave the socket open if nobody listens."""
 
     def __init__(self, path: Path) -> None:
         super().__init__("crawld", timeout=WAIT_S)
@@ -57,9 +57,9 @@ class Crawld:
 
     Attributes:
         folder: working directory of every command.
-        db: the database, where `crawld mirror` puts it by default.
-        socket: the control socket, where a daemon puts it by default.
-        process: the daemon started last.
+        db: the database, at the default path of `crawld mirror`.
+        socket: the control socket, at the daemon's default path.
+        process: the last daemon started.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -76,10 +76,11 @@ class Crawld:
 
         Args:
             arguments: the command line after `crawld`.
-            ready: return when the control socket answers, not at once.
+            ready: wait until the control socket answers.
 
         Raises:
-            ProcessError: it ended before the socket answered, or the socket stays silent.
+            ProcessError: it ended before the socket answered, or the socket does not answer in
+                time.
         """
         self.stop()
         self._starts += 1
@@ -100,7 +101,7 @@ class Crawld:
         *,
         timeout_s: float = WAIT_S,
     ) -> Any:
-        """Ask the control socket until the answer meets a condition, and return that answer.
+        """Poll the control socket until the response meets a condition, and return that response.
 
         Raises:
             ProcessError: the daemon ended, or the condition was not met in time.
@@ -116,19 +117,19 @@ class Crawld:
         raise process.error(f"did not get there in {timeout_s:g} s; {path} said {answer}")
 
     def get(self, path: str) -> Any:
-        """Return what the control socket answers to a GET."""
+        """Return the control socket's response to a GET."""
         return self.request("GET", path)
 
     def post(self, path: str, json: object = None) -> Any:
-        """Return what the control socket answers to a POST."""
+        """Return the control socket's response to a POST."""
         return self.request("POST", path, json)
 
     def request(self, method: str, path: str, json: object = None) -> Any:
-        """Return what the control socket answers.
+        """Return the control socket's response.
 
         Raises:
-            OSError: nobody listens, or it went away.
-            RefusedError: it answered by an error.
+            OSError: nobody listens, or the connection broke.
+            ControlError: the response is an error.
         """
         connection = _UnixConnection(self.socket)
         with contextlib.closing(connection):
@@ -147,22 +148,22 @@ class Crawld:
     def crawld(
         self, *arguments: str | Path, timeout_s: float = WAIT_S
     ) -> subprocess.CompletedProcess[str]:
-        """Run a command of crawld that ends by itself: `crawld("doctor", "--db", c.db)`."""
+        """Run a crawld command that ends by itself: `crawld("doctor", "--db", c.db)`."""
         command = [*_CRAWLD, *arguments]
         environment = self._environment
         return run(command, cwd=self.folder, environment=environment, timeout_s=timeout_s)
 
     def kill(self) -> None:
-        """End the daemon by SIGKILL, as a power cut would."""
+        """Kill the daemon with SIGKILL, like a power failure."""
         self._running().end(signal.SIGKILL)
 
     def terminate(self, *, timeout_s: float = WAIT_S) -> int:
-        """Ask the daemon to drain and end (SIGTERM); return its exit code."""
+        """Let the daemon drain and end (SIGTERM); return its exit code."""
         self._running().send(signal.SIGTERM)
         return self._running().wait(timeout_s)
 
     def interrupt(self, times: int = 1, *, timeout_s: float = WAIT_S) -> int:
-        """Press Ctrl-C (SIGINT) so many times; return the exit code."""
+        """Press Ctrl-C (SIGINT) `times` times; return the exit code."""
         for _ in range(times):
             self._running().send(signal.SIGINT)
         return self._running().wait(timeout_s)
@@ -172,12 +173,12 @@ class Crawld:
         return self._running().wait(timeout_s)
 
     def output(self) -> str:
-        """Return what the daemon started last wrote, standard output before standard error."""
+        """Return the output of the last daemon, standard output before standard error."""
         process = self._running()
         return process.stdout.read_text() + process.stderr.read_text()
 
     def stop(self) -> None:
-        """End what still runs."""
+        """End the daemon if it runs."""
         if self.process is not None:
             self.process.end()
 
@@ -189,7 +190,7 @@ class Crawld:
 
 @contextlib.contextmanager
 def with_crawld(folder: Path) -> Iterator[Crawld]:
-    """Give a folder to daemons; the last one is ended afterwards."""
+    """Yield a folder to run daemons in; end the last one afterwards."""
     crawld = Crawld(folder)
     try:
         yield crawld
@@ -198,10 +199,10 @@ def with_crawld(folder: Path) -> Iterator[Crawld]:
 
 
 class SimWebProcess:
-    """A simulated web in a process of its own.
+    """A simulated web in its own process.
 
     Attributes:
-        port: where it listens, at every loopback address.
+        port: its port, on every loopback address.
         process: the process.
     """
 
@@ -223,7 +224,7 @@ class SimWebProcess:
         return f"http://{host}:{self.port}{path}"
 
     def ledger(self) -> Ledger:
-        """Return every request it got so far; rows are written before the answers go out."""
+        """Return all requests so far; a row is written before its response is sent."""
         return Ledger.read(self._ledger)
 
     def _announced(self) -> int:
@@ -248,7 +249,7 @@ def with_simweb(folder: Path, *arguments: str) -> Iterator[SimWebProcess]:
 
 @contextlib.contextmanager
 def with_serve(crawld: Crawld, *arguments: str | Path) -> Iterator[str]:
-    """Run `crawld serve` on the folder's database and any free port; yields the URL it prints."""
+    """Run `crawld serve` on the folder's database and a free port; yield the URL it prints."""
     serving = ManagedProcess(
         [*_CRAWLD, "serve", "--db", crawld.db, "--listen", "127.0.0.1:0", *arguments],
         crawld.folder,

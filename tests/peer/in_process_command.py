@@ -1,4 +1,4 @@
-"""A command line, run in the process of its test."""
+"""Run a command line in the test's own process."""
 
 from dataclasses import dataclass
 
@@ -10,7 +10,7 @@ from crawld.cli import crawlctl, main
 
 @dataclass
 class CommandResult:
-    """How a command ended."""
+    """Exit code and output of a command."""
 
     code: int
     out: str
@@ -19,7 +19,7 @@ class CommandResult:
 
 @pytest.fixture
 def command(capsys):
-    """Run a command line in this process: `command("crawlctl", "status")`."""
+    """Return a function that runs a command line: `command("crawlctl", "status")`."""
 
     def run(program, *arguments):
         app = {"crawld": main.app, "crawlctl": crawlctl.app}[program]

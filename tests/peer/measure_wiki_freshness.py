@@ -1,11 +1,11 @@
-"""How fresh a mirror of a busy wiki is with change hints, beside MERGE without: `python -m`.
+"""Measure the freshness of a mirror of a busy wiki, with change hints and with MERGE without hints.
 
-A real MediaWiki of so many pages is edited every few seconds, the page drawn by a Zipf law. A
-daemon mirrors it at one request a second. How old each copy is, is measured by this program: it
-saves the edits and reads the mirror's file, and believes nothing that the daemon says of itself.
-The same is done with policy `merge` and no hints, which learns its rates from its visits; what
-MERGE could hold if it knew the true rates follows from the closed form (equally spaced visits at
-the optimal frequencies).
+A real MediaWiki is edited every few seconds; the page is drawn by a Zipf distribution. A daemon
+mirrors it at one request per second. This program measures the age of each copy itself: it saves
+the edits and reads the mirror's database, independent of what the daemon reports. The second run
+uses the policy `merge` without hints, which learns change rates from its visits. The upper bound of
+MERGE with known rates follows from the closed form (equally spaced visits at the optimal
+frequencies).
 
     python -m tests.peer.measure_wiki_freshness --pages 500 --every 2 --delay 1 --for 300
 """
@@ -31,7 +31,7 @@ from tests.peer.mediawiki import MediaWiki, WikiTemplate, make_template, with_me
 from tests.peer.wiki_editor import CopyFreshness, CopyObserver, WikiEditor, measure_copies
 
 WARM_UP_DELAY_S = 0.02
-LOOK_EVERY_S = 0.1
+POLL_S = 0.1
 ALLOCATE_EVERY_S = 30.0
 
 CONFIG = """
@@ -53,24 +53,32 @@ api = {api}
 
 
 def run(
-    template: WikiTemplate, room: Path, *, policy: str, hints: bool, arguments: argparse.Namespace
+    template: WikiTemplate,
+    directory: Path,
+    *,
+    policy: str,
+    hints: bool,
+    arguments: argparse.Namespace,
 ) -> dict[str, object]:
-    """Mirror a copy of the wiki under a storm, and return what came of it."""
-    with with_mediawiki(room / "wiki", template) as wiki, with_crawld(room / "crawld") as crawld:
+    """Mirror a copy of the wiki while it is edited, and return the result."""
+    with (
+        with_mediawiki(directory / "wiki", template) as wiki,
+        with_crawld(directory / "crawld") as crawld,
+    ):
         titles = [page.title for page in wiki.pages[: arguments.pages]]
         _warm_up(crawld, wiki, policy=policy, hints=hints, pages=len(titles))
         _configure(crawld, wiki, policy=policy, hints=hints, delay_s=arguments.delay)
         crawld.post("/reload")
-        figures = _storm(crawld, wiki, titles, arguments)
-        said: dict[str, object] = {"policy": policy, "hints": hints, **asdict(figures)}
+        figures = _measure_while_editing(crawld, wiki, titles, arguments)
+        result: dict[str, object] = {"policy": policy, "hints": hints, **asdict(figures)}
         if hints:
             names = ("kind", "request_count", "hint_count", "real_count", "false_count", "lag_s")
-            said["sources"] = [
+            result["sources"] = [
                 {name: each[name] for name in (*names, "missed_count", "interval_s", "gain")}
                 for each in crawld.get("/hints")
             ]
         crawld.terminate()
-        return said
+        return result
 
 
 def _configure(
@@ -83,7 +91,7 @@ def _configure(
 
 
 def _warm_up(crawld: Crawld, wiki: MediaWiki, *, policy: str, hints: bool, pages: int) -> None:
-    """Mirror all pages in a hurry, their histories too."""
+    """Mirror all pages quickly, with their histories."""
     path = _configure(crawld, wiki, policy=policy, hints=hints, delay_s=WARM_UP_DELAY_S)
     crawld.start("run", "-c", path)
     crawld.wait_until(
@@ -102,43 +110,43 @@ def _warm_up(crawld: Crawld, wiki: MediaWiki, *, policy: str, hints: bool, pages
         )
 
 
-def _storm(
+def _measure_while_editing(
     crawld: Crawld, wiki: MediaWiki, titles: list[str], arguments: argparse.Namespace
 ) -> CopyFreshness:
-    watch, storm = CopyObserver(crawld.db), WikiEditor(wiki, titles, zipf=arguments.zipf)
+    observer, editor = CopyObserver(crawld.db), WikiEditor(wiki, titles, zipf=arguments.zipf)
     urls = {title: wiki.url(title) for title in titles}
     over = threading.Event()
 
     def edit() -> None:
         next_at = time.monotonic()
         while not over.wait(max(next_at - time.monotonic(), 0.0)):
-            storm.edit()
+            editor.edit()
             next_at += arguments.every
 
     editing = threading.Thread(target=edit)
     editing.start()
-    since = told_at = time.time()
+    since = reported_at = time.time()
     allocated_at = 0.0
-    # The first fifth is not counted: policies that learn from visits have learnt nothing yet.
+    # Skip the first fifth: policies that learn from visits know nothing yet.
     counts_from = since + 0.2 * arguments.for_s
     while time.time() < since + arguments.for_s:
-        over.wait(LOOK_EVERY_S)
-        watch.look()
+        over.wait(POLL_S)
+        observer.read_new_copies()
         if time.time() - allocated_at > ALLOCATE_EVERY_S:
             crawld.post("/jobs/allocate/run")
             allocated_at = time.time()
-        if time.time() - told_at > 20.0:
-            told_at = time.time()
-            seen = measure_copies(storm.edits, watch.seen, urls, since=since, until=told_at)
-            print(f"{told_at - since:5.0f} s  {seen}", file=sys.stderr, flush=True)
+        if time.time() - reported_at > 20.0:
+            reported_at = time.time()
+            seen = measure_copies(editor.edits, observer.seen, urls, since=since, until=reported_at)
+            print(f"{reported_at - since:5.0f} s  {seen}", file=sys.stderr, flush=True)
     over.set()
     editing.join()
-    watch.look()
-    return measure_copies(storm.edits, watch.seen, urls, since=counts_from, until=time.time())
+    observer.read_new_copies()
+    return measure_copies(editor.edits, observer.seen, urls, since=counts_from, until=time.time())
 
 
 def merge_at_best(pages: int, zipf: float, every_s: float, delay_s: float) -> float:
-    """Return the freshness of equally spaced visits at the optimal frequencies of true rates."""
+    """Return the freshness of equally spaced visits at the optimal frequencies for true rates."""
     share = np.arange(1, pages + 1) ** -zipf
     rate = share / share.sum() / every_s
     web = PagesByHost(rate, np.array([0, pages]), np.array([1.0 / delay_s]), np.ones(pages))
@@ -147,21 +155,21 @@ def merge_at_best(pages: int, zipf: float, every_s: float, delay_s: float) -> fl
 
 
 def main() -> None:
-    """Run both and print the figures as JSON."""
+    """Run both policies and print the results as JSON."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--pages", type=int, default=500)
     parser.add_argument("--every", type=float, default=2.0, help="seconds between two edits")
     parser.add_argument("--zipf", type=float, default=0.8, help="exponent of the choice of pages")
     parser.add_argument("--delay", type=float, default=1.0, help="seconds between two requests")
-    parser.add_argument("--for", dest="for_s", type=float, default=300.0, help="seconds of storm")
+    parser.add_argument("--for", dest="for_s", type=float, default=300.0, help="seconds of editing")
     parser.add_argument("--only", choices=("hints", "merge"), help="one of the two runs")
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
-        room = Path(folder)
-        template = make_template(room / "template", pages=arguments.pages, revisions=2)
+        directory = Path(folder)
+        template = make_template(directory / "template", pages=arguments.pages, revisions=2)
         runs = {"hints": ("index", True), "merge": ("merge", False)}
         answers = {
-            name: run(template, room / name, policy=policy, hints=hints, arguments=arguments)
+            name: run(template, directory / name, policy=policy, hints=hints, arguments=arguments)
             for name, (policy, hints) in runs.items()
             if arguments.only in (None, name)
         }

@@ -1,13 +1,12 @@
 """A real MediaWiki with a history: Debian's package on SQLite, php-fpm behind nginx, loopback only.
 
-It is installed and seeded once (`make_template`); a test works on a copy of that folder, which is a
-wiki of its own: its settings find everything beside themselves, and the server's name is written in
-at start. Nothing is kept in shared memory, so what a maintenance script does is seen at once; jobs
-run only when asked. Switches are files: a test can turn lag, read-only and 503 on while a crawl
-runs.
+It is installed and seeded once (`make_template`). Each test works on its own copy of that folder:
+settings are relative to the folder, and the server's name is written at start. Nothing is kept in
+shared memory, so the effect of a maintenance script is visible at once. MediaWiki jobs run only on
+request. Switches are files: a test can turn lag, read-only mode and 503 on during a crawl.
 
-What it answers: page views carry Last-Modified and honour If-Modified-Since; a moved page is 200
-with the text of its target; a missing or deleted one is 404.
+Responses: page views carry Last-Modified and honor If-Modified-Since; a moved page answers 200 with
+the text of its target; a missing or deleted page answers 404.
 """
 
 from __future__ import annotations
@@ -36,7 +35,7 @@ USER = "Admin"
 PASSWORD = "a-password-of-loopback"
 
 MAINTENANCE_S = 300.0
-"""A script that runs longer hangs: the longest import takes 15 s where nothing else runs."""
+"""Time limit of a maintenance script; the longest import takes 15 s on an idle machine."""
 
 ROBOTS = "User-agent: *\nDisallow: /w/\n"
 
@@ -111,7 +110,7 @@ env[MW_CONFIG_FILE] = {folder}/LocalSettings.php
 env[TMPDIR] = {folder}/tmp
 """
 
-# $http_host, which Debian's parameter list replaces by $host, keeps the port.
+# Debian's parameter list uses $host, which lacks the port; $http_host has it.
 _FASTCGI = """
     {limit}
     fastcgi_param GATEWAY_INTERFACE CGI/1.1;
@@ -162,9 +161,9 @@ class MediaWiki:
     """A running wiki.
 
     Attributes:
-        pages: what it was seeded with.
+        pages: its initial pages.
         origin: scheme, host and port.
-        nginx: the web server before it.
+        nginx: its web server.
     """
 
     def __init__(self, folder: Path, nginx: Nginx, pages: Sequence[WikiPage]) -> None:
@@ -178,20 +177,20 @@ class MediaWiki:
         self._token = ""
 
     def url(self, title: str = "Main Page") -> str:
-        """Return the address of a page, written as MediaWiki writes it in its links."""
+        """Return the URL of a page, in the form that MediaWiki uses in links."""
         path = urllib.parse.quote(title.replace(" ", "_"), safe=";@$!*(),/~:")
         return f"{self.origin}/wiki/{path}"
 
     def ledger(self) -> Ledger:
-        """Return every request it got, those of this harness included, in order of arrival."""
+        """Return all requests, including those of this harness, in order of arrival."""
         return self.nginx.ledger()
 
     def api(self, **parameters: object) -> dict[str, Any]:
-        """Ask `api.php` by GET and return the answer."""
+        """Send a GET request to `api.php` and return the response."""
         return self._ask(parameters, post=False)
 
     def edit(self, title: str, text: str, summary: str = "edit of a test") -> int:
-        """Save a text, making the page if need be, and return the revision's id."""
+        """Save a text, creating the page if needed, and return the revision id."""
         saved = self._write(action="edit", title=title, text=text, summary=summary)["edit"]
         return int(saved.get("newrevid", 0))
 
@@ -205,31 +204,31 @@ class MediaWiki:
         self._write(action="delete", title=title, reason="deletion of a test")
 
     def undelete(self, title: str) -> None:
-        """Bring a deleted page back with all its revisions."""
+        """Restore a deleted page with all its revisions."""
         self._write(action="undelete", title=title, reason="undeletion of a test")
 
     def import_pages(self, pages: Sequence[WikiPage]) -> None:
-        """Add pages or revisions with the instants they name."""
+        """Import pages or revisions with their own timestamps."""
         _import(self._folder, pages)
 
     def upload(self, name: str, content: bytes) -> None:
-        """Store a file under a name."""
+        """Upload a file."""
         folder = self._folder / "upload"
         folder.mkdir(exist_ok=True)
         (folder / name).write_bytes(content)
         self.maintain("importImages.php", "--overwrite", f"--user={USER}", str(folder))
-        (folder / name).unlink()  # else the next upload would store it again, and fail
+        (folder / name).unlink()  # otherwise the next upload would store it again, and fail
 
     def run_jobs(self) -> None:
-        """Do the work edits left behind: link tables, categories, pages that use a template."""
+        """Run the jobs that edits queue: link tables, categories, pages that use a template."""
         self.maintain("runJobs.php", "--quiet")
 
     def maintain(self, script: str, *arguments: str) -> str:
-        """Run a maintenance script and return what it printed."""
+        """Run a maintenance script and return its output."""
         return _maintain(self._folder, script, *arguments)
 
     def write_sitemap(self) -> None:
-        """Make the wiki's sitemap anew: an index and packed files, under `/sitemap/`."""
+        """Write the wiki's sitemap, an index and compressed files under `/sitemap/`."""
         folder = self._control / "sitemap"
         folder.mkdir(exist_ok=True)
         self.maintain(
@@ -240,24 +239,24 @@ class MediaWiki:
 
     @contextlib.contextmanager
     def lag(self, lag_s: float) -> Iterator[None]:
-        """Let the database seem so far behind, as `maxlag` of the API sees it."""
+        """Report a database lag to `maxlag` requests of the API."""
         with self._switch("lag", str(lag_s)):
             yield
 
     @contextlib.contextmanager
     def read_only(self, reason: str = "maintenance") -> Iterator[None]:
-        """Refuse edits meanwhile."""
+        """Refuse edits until the block ends."""
         with self._switch("readonly", reason):
             yield
 
     @contextlib.contextmanager
     def down(self) -> Iterator[None]:
-        """Answer everything by 503 with Retry-After meanwhile."""
+        """Answer everything with 503 and Retry-After until the block ends."""
         with self.nginx.down():
             yield
 
     def set_robots(self, text: str | None) -> None:
-        """Serve another robots.txt; None: there is none."""
+        """Serve another robots.txt; None for none."""
         if text is None:
             (self._control / "robots.txt").unlink(missing_ok=True)
         else:
@@ -305,7 +304,7 @@ class MediaWiki:
 
 @dataclass(frozen=True, slots=True)
 class WikiTemplate:
-    """An installed and seeded wiki that does not run: its folder, and what is in it."""
+    """An installed and seeded wiki that does not run."""
 
     folder: Path
     pages: tuple[WikiPage, ...]
@@ -314,7 +313,7 @@ class WikiTemplate:
 def make_template(
     folder: Path, *, pages: int = 30, revisions: int = 4, seed: int = 1
 ) -> WikiTemplate:
-    """Install a wiki and seed it with so many articles of so many revisions each."""
+    """Install a wiki and seed it with `pages` articles of `revisions` revisions each."""
     require_peer("mediawiki", "php", "php-fpm", "nginx")
     for part in ("data", "cache", "tmp", "control"):
         (folder / part).mkdir(parents=True)
@@ -343,17 +342,14 @@ def with_mediawiki(
     workers: int = 2,
     host: str = "127.0.0.1",
 ) -> Iterator[MediaWiki]:
-    """Run a copy of a template.
+    """Run a copy of a template; end its processes afterwards.
 
     Args:
-        folder: where the copy goes; must not exist.
-        template: what `make_template` returned.
+        folder: target of the copy; must not exist.
+        template: result of `make_template`.
         options: rate limit, Retry-After.
-        workers: requests answered at a time.
-        host: the loopback address it is asked at, literally.
-
-    Yields:
-        The running wiki; its processes are ended afterwards.
+        workers: requests handled at a time.
+        host: literal loopback address to listen on.
     """
     shutil.copytree(template.folder, folder)
     options = options or NginxOptions()
@@ -403,7 +399,7 @@ def _import(folder: Path, pages: Sequence[WikiPage]) -> None:
     for script in ("refreshLinks.php", "rebuildrecentchanges.php", "runJobs.php"):
         _maintain(folder, script, "--quiet")
     _maintain(folder, "initSiteStats.php", "--update", "--quiet")
-    # The import's own instant would be the Last-Modified of every page.
+    # Otherwise the time of the import would be the Last-Modified of every page.
     with contextlib.closing(sqlite3.connect(folder / "data" / "wiki.sqlite", timeout=20)) as wiki:
         wiki.execute(
             "UPDATE page SET page_links_updated = NULL, page_touched ="

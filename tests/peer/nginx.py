@@ -1,12 +1,12 @@
-"""A real nginx on loopback that serves directory trees and remembers when each request came.
+"""A real nginx on loopback that serves directory trees and logs when each request arrived.
 
-Every virtual host has a tree. A host that is a literal loopback address (127.0.0.2) is listened to
-at that address, any other name at 127.0.0.1; all share one port, and a second one with TLS. The
-sockets are bound here and handed over by the variable NGINX, the way nginx hands them to its own
-successor: no port can be lost to another process and the first request simply waits.
+Every virtual host has a tree. A host that is a literal loopback address (127.0.0.2) is served at
+that address, any other name at 127.0.0.1; all share one port, and a second one with TLS. The
+sockets are bound here and passed by the variable NGINX, as nginx passes them to its successor: no
+other process can take the port, and the first request waits in the backlog.
 
-The ledger is the access log. nginx logs the end of a request ($msec) and its duration since the
-first byte came ($request_time), both in whole milliseconds: instants of arrival are exact to 2 ms.
+The ledger is read from the access log. nginx logs the end of a request ($msec) and its duration
+since the first byte ($request_time) in milliseconds, so arrival times are exact to 2 ms.
 """
 
 from __future__ import annotations
@@ -87,10 +87,10 @@ _STATUS = "/.harness/status"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RateLimit:
-    """How many requests of one client are served; the others get `status` and Retry-After.
+    """Rate limit per client; requests above it get `status` and Retry-After.
 
     Attributes:
-        rate: nginx notation, such as `5r/s` or `30r/m`.
+        rate: in nginx notation, such as `5r/s` or `30r/m`.
         burst: requests above the rate that are still served at once.
         status: 429 or 503.
     """
@@ -102,14 +102,14 @@ class RateLimit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NginxOptions:
-    """What all hosts of one nginx have in common.
+    """Options of all hosts of one nginx.
 
     Attributes:
-        limit: requests served per client, or None.
+        limit: rate limit per client, or None.
         retry_after_s: the Retry-After of every 429 and 503.
         autoindex: list folders without an index page instead of answering 403.
-        authority: also listen with TLS, with certificates by this authority.
-        h2: offer HTTP/2 where TLS is.
+        authority: also listen with TLS, with certificates from this authority.
+        h2: offer HTTP/2 with TLS.
     """
 
     limit: RateLimit | None = None
@@ -119,7 +119,7 @@ class NginxOptions:
     h2: bool = False
 
     def limit_directive(self) -> str:
-        """Return what a location says to be under the limit, empty without one."""
+        """Return the directive that applies the rate limit to a location; empty without a limit."""
         if self.limit is None:
             return ""
         burst = f"burst={self.limit.burst} nodelay" if self.limit.burst else ""
@@ -130,9 +130,9 @@ class Nginx:
     """A running nginx.
 
     Attributes:
-        port: of plain HTTP, at every address.
-        tls_port: of HTTPS, 0 without an authority.
-        hosts: the virtual hosts, in the order given.
+        port: port of plain HTTP on every address.
+        tls_port: port of HTTPS; 0 without an authority.
+        hosts: the virtual hosts, in the given order.
         process: the nginx process.
     """
 
@@ -156,7 +156,8 @@ class Nginx:
                 environment={"NGINX": "".join(f"{fd};" for fd in inherited)},
                 pass_fds=inherited,
             )
-        # Our copies are closed: if nginx dies of its config, this is refused and does not wait.
+        # Our copies of the sockets are closed: if nginx rejects its config, this request is
+        # refused.
         try:
             self._busy()
         except BaseException as error:
@@ -172,11 +173,10 @@ class Nginx:
         return f"{scheme}://{host or self.hosts[0]}:{port}{path}"
 
     def ledger(self) -> Ledger:
-        """Return every request finished so far, in order of arrival.
+        """Return all finished requests in order of arrival.
 
-        Requests still being answered are waited for within bounds, since a client may hold the
-        whole answer before nginx logs it. All three instants of a row are the wall instant of
-        arrival.
+        Waits a limited time for requests in progress, because a client may have the whole response
+        before nginx logs it. All three times of a row are the wall time of arrival.
         """
         for _ in range(_SETTLE_TRIES):
             if not self._busy():
@@ -190,7 +190,7 @@ class Nginx:
 
     @contextlib.contextmanager
     def down(self) -> Iterator[None]:
-        """Answer everything by 503 with Retry-After meanwhile."""
+        """Answer everything with 503 and Retry-After until the block ends."""
         self.down_file.touch()
         try:
             yield
@@ -199,15 +199,15 @@ class Nginx:
 
     @property
     def down_file(self) -> Path:
-        """While this file exists every answer is 503."""
+        """While this file exists, every response is 503."""
         return self._prefix / "down"
 
     def stop(self) -> None:
-        """End it; requests in flight are cut."""
+        """End nginx; requests in flight are cut."""
         self.process.end()
 
     def _busy(self) -> bool:
-        """Say whether any request is being read or answered, other than this question."""
+        """Return whether any other request is being read or answered."""
         host = self.hosts[0]
         question = urllib.request.Request(
             f"http://{self._addresses[host]}:{self.port}{_STATUS}", headers={"Host": host}
@@ -226,7 +226,8 @@ class Nginx:
                 f"limit_req_status {limit.status};"
             )
         return _CONFIG.format(
-            # As root the worker keeps its rights: the trees lie in folders of root alone.
+            # As root, the worker keeps root's rights: the trees are in folders that only root can
+            # read.
             user="user root;" if os.getuid() == 0 else "",
             row=_ROW,
             retry_after_s=options.retry_after_s,
@@ -263,15 +264,12 @@ class Nginx:
 def with_nginx(
     prefix: Path, trees: Mapping[str, Path], options: NginxOptions | None = None
 ) -> Iterator[Nginx]:
-    """Serve a directory tree for each virtual host.
+    """Serve a directory tree for each virtual host; stop nginx afterwards.
 
     Args:
-        prefix: folder of its own: configuration, logs, temporary files.
-        trees: folder served by host; a file changed in it is served changed.
-        options: what all hosts have in common.
-
-    Yields:
-        The running nginx; it is stopped at the end.
+        prefix: folder for configuration, logs and temporary files.
+        trees: folder per host; changes to its files are visible at once.
+        options: options of all hosts.
     """
     options = options or NginxOptions()
     with with_nginx_config(
@@ -284,7 +282,7 @@ def with_nginx(
 def with_nginx_config(
     contents: Mapping[str, str], prefix: Path, options: NginxOptions | None = None
 ) -> Iterator[Nginx]:
-    """Serve by directives of nginx: the body of the `server` block of each virtual host."""
+    """Serve virtual hosts, each given by the body of its nginx `server` block."""
     nginx = Nginx(prefix, contents, options or NginxOptions())
     try:
         yield nginx
@@ -293,10 +291,10 @@ def with_nginx_config(
 
 
 def documentation_tree(copy: Path | None = None) -> Path:
-    """Return the folder of a real documentation tree: that of SQLite, 766 pages.
+    """Return the folder of a real documentation tree: SQLite's, 766 pages.
 
     Args:
-        copy: copy it to this folder, to be changed there.
+        copy: copy the tree to this folder, so that it can be changed.
     """
     tree = require_peer("documentation").parent
     return tree if copy is None else Path(shutil.copytree(tree, copy, dirs_exist_ok=True))
@@ -321,7 +319,7 @@ def _address(host: str) -> str:
 
 
 def _bind(addresses: list[str], sockets: contextlib.ExitStack) -> tuple[int, list[int]]:
-    """Bind and listen at one free port of all addresses; return it with the descriptors."""
+    """Listen on one free port of all addresses; return the port and the file descriptors."""
     for _ in range(_BIND_TRIES):
         with contextlib.ExitStack() as attempt:
             port, bound = 0, []
@@ -334,12 +332,12 @@ def _bind(addresses: list[str], sockets: contextlib.ExitStack) -> tuple[int, lis
                     port = listening.getsockname()[1]
                     bound.append(listening.fileno())
             except OSError:
-                continue  # taken at a later address
+                continue  # the port is taken on a later address
             sockets.push(attempt.pop_all())
             return port, bound
     raise RuntimeError(f"no port is free at all of {addresses}")
 
 
 def _opener() -> urllib.request.OpenerDirector:
-    """Return an opener that knows no proxy."""
+    """Return an opener that uses no proxy."""
     return urllib.request.build_opener(urllib.request.ProxyHandler({}))

@@ -1,6 +1,6 @@
-"""nginx with the snippet of contrib/ before a web listener, its places and ports replaced.
+"""nginx with the snippet of contrib/ in front of a web listener, its paths and ports replaced.
 
-The socket is bound here and handed over, as in `nginx.py`: the first request waits for nginx.
+The socket is bound here and passed to nginx, as in `nginx.py`: the first request waits for nginx.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ http {{
 
 @contextlib.contextmanager
 def with_nginx_proxy(prefix: Path, snippet: str, port: int) -> Iterator[int]:
-    """Run nginx before the listener at a port of loopback; yields nginx's own port."""
+    """Run nginx in front of a loopback port; yield nginx's own port."""
     program = require_peer("nginx")
     (prefix / "tmp").mkdir(parents=True)
     with socket.create_server(("127.0.0.1", 0)) as listening:

@@ -1,7 +1,7 @@
-"""Processes of a test: started in their own group, ended for certain, their output kept.
+"""Run processes in a test: in their own group, ended reliably, with their output kept.
 
-A process ends in three ways: by itself, by `end()` (a signal, a grace, then SIGKILL for its whole
-group), or with pytest, however that ends: the kernel sends it SIGTERM (PR_SET_PDEATHSIG).
+A process ends in one of three ways: by itself, by `end()` (a signal, a grace period, then SIGKILL
+for its group), or with pytest, however that ends: the kernel sends it SIGTERM (PR_SET_PDEATHSIG).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ SHOWN_BYTES = 8000
 
 
 class ProcessError(AssertionError):
-    """A program of a test did not do what it was started for; the text holds what it said."""
+    """A program did not do what the test needs; the message shows its output."""
 
 
 class ManagedProcess:
@@ -27,8 +27,8 @@ class ManagedProcess:
 
     Attributes:
         pid: its process id, also the id of its group.
-        stdout: file of its standard output, inside its directory.
-        stderr: file of its standard error.
+        stdout: file with its standard output.
+        stderr: file with its standard error.
     """
 
     def __init__(
@@ -44,7 +44,7 @@ class ManagedProcess:
         self.name = name
         self.stdout = directory / f"{name}.out"
         self.stderr = directory / f"{name}.err"
-        # Through the death of pytest to SIGTERM: setpriv arms it, then becomes the program.
+        # setpriv requests SIGTERM on the death of pytest, then becomes the program.
         guard = [shutil.which("setpriv") or "setpriv", "--pdeathsig", "TERM"]
         with self.stdout.open("ab") as out, self.stderr.open("ab") as err:
             self._process = subprocess.Popen(
@@ -62,38 +62,38 @@ class ManagedProcess:
 
     @property
     def returncode(self) -> int | None:
-        """Exit code (negative: the signal that ended it), None while it runs."""
+        """Exit code (negative for a signal); None while it runs."""
         return self._reap() if self.exits_within(0) else None
 
     def exits_within(self, timeout_s: float) -> bool:
-        """Wait until it ends or the time is over; say whether it ended."""
+        """Wait for its end or the timeout; return whether it ended."""
         if self._pidfd < 0:
             return True
         return bool(select.select([self._pidfd], [], [], timeout_s)[0])
 
     def send(self, number: int) -> None:
-        """Send a signal to it alone, as `kill` does."""
+        """Send a signal to the process only, like `kill`."""
         if self._pidfd >= 0 and not self.exits_within(0):
             os.kill(self.pid, number)
 
     def wait(self, timeout_s: float = END_GRACE_S) -> int:
-        """Return its exit code once it ended by itself; what is left of its group is killed.
+        """Wait until it ends by itself, kill the rest of its group, and return its exit code.
 
         Raises:
-            ProcessError: it still runs.
+            ProcessError: it still runs after the timeout.
         """
         if not self.exits_within(timeout_s):
             raise self.error(f"still runs after {timeout_s:g} s")
         return self._reap()
 
     def end(self, number: int = signal.SIGTERM, *, grace_s: float = END_GRACE_S) -> int:
-        """Send a signal, wait, kill what is left of its group, and return its exit code."""
+        """Send a signal, wait, kill the rest of its group, and return its exit code."""
         self.send(number)
         self.exits_within(grace_s)
         return self._reap()
 
     def error(self, what: str) -> ProcessError:
-        """Return an error that shows the end of what it said."""
+        """Return an error that shows the end of its output."""
         shown = "\n".join(
             f"--- {file.name}\n{file.read_bytes()[-SHOWN_BYTES:].decode(errors='replace')}"
             for file in (self.stdout, self.stderr)
@@ -102,7 +102,7 @@ class ManagedProcess:
 
     def _reap(self) -> int:
         if self._pidfd >= 0:
-            # Before the process is reaped its id, and so that of its group, is nobody else's.
+            # Until it is reaped, no other process can have its id or group id.
             os.killpg(self.pid, signal.SIGKILL)
             self._process.wait()
             os.close(self._pidfd)
@@ -118,7 +118,7 @@ def run(
     text: str | None = None,
     timeout_s: float = 120.0,
 ) -> subprocess.CompletedProcess[str]:
-    """Run a program to its end, with a text to read, and return what it said and its exit code."""
+    """Run a program to its end with `text` as input; return its output and exit code."""
     return subprocess.run(
         [str(argument) for argument in arguments],
         cwd=cwd,

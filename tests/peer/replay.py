@@ -1,4 +1,4 @@
-"""Programs that show what was exported: pywb for WARC files, kiwix-serve for ZIM files."""
+"""Replay exports: WARC files with pywb, ZIM files with kiwix-serve."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ WSGIServer(socket.socket(fileno=int(sys.argv[1])), FrontEndApp()).serve_forever(
 
 @contextlib.contextmanager
 def with_pywb(folder: Path, archives: Sequence[Path]) -> Iterator[str]:
-    """Replay WARC files; yields the URL of the collection."""
+    """Replay WARC files; yield the URL of the collection."""
     folder.mkdir()
     manager = Path(sys.executable).with_name("wb-manager")
     for command in (["init", "mirror"], ["add", "mirror", *map(str, archives)]):
@@ -48,9 +48,9 @@ def with_pywb(folder: Path, archives: Sequence[Path]) -> Iterator[str]:
 
 @contextlib.contextmanager
 def with_kiwix(folder: Path, zim: Path) -> Iterator[str]:
-    """Serve a ZIM file; yields the URL of its content."""
+    """Serve a ZIM file; yield the URL of its content."""
     program = require_peer("kiwix-serve")
-    # It takes a number, not a socket; if another process was faster, the next port is tried.
+    # kiwix-serve takes a port, not a socket; if another process takes it first, try the next.
     for attempt in range(5):
         with socket.create_server(("127.0.0.1", 0)) as probe:
             port = probe.getsockname()[1]
@@ -67,7 +67,7 @@ def with_kiwix(folder: Path, zim: Path) -> Iterator[str]:
 
 
 def installed_command(name: str) -> Path:
-    """Return a command that a Python package of the tests brought."""
+    """Return the path of a command from a Python package of the test extra."""
     beside = Path(sys.executable).with_name(name)
     return beside if beside.exists() else Path(shutil.which(name) or name)
 

@@ -1,8 +1,9 @@
-"""Deterministic histories of wiki pages, and their form as a MediaWiki XML dump.
+"""Deterministic histories of wiki pages, and their MediaWiki XML dump.
 
-Pages link as a binary tree from `Main Page`, so that a crawl finds each, and to one page at random.
-Rates of change differ by page over three powers of ten; one edit in ten is a revert to the text
-before the last, so that a digest comes back. Titles include those that software gets wrong.
+Pages form a binary tree of links from `Main Page`, so a crawl finds all of them; each also links to
+a random page. Rates of change vary over three powers of ten. One edit in ten reverts to the text
+before the last, so a digest recurs. Some titles contain characters that software often handles
+wrong.
 """
 
 from __future__ import annotations
@@ -68,7 +69,7 @@ _REVISION = (
 
 @dataclass(frozen=True, slots=True)
 class Revision:
-    """One saved text of a page, at Unix seconds."""
+    """One saved text of a page; `at` in Unix seconds."""
 
     at: int
     text: str
@@ -86,14 +87,14 @@ class WikiPage:
 
 
 def make_histories(pages: int, revisions: int, seed: int = 1) -> list[WikiPage]:
-    """Return so many articles with so many revisions each, and what they need beside them.
+    """Return `pages` articles with `revisions` revisions each.
 
-    The last of the list are a template, a category and a redirect to the first article.
+    The last pages are a template, a category and a redirect to the first article.
     """
-    chance = random.Random(seed)
+    rng = random.Random(seed)
     awkward = AWKWARD_TITLES[: pages // 2]
     titles = [f"Entry {number:04d}" for number in range(pages - len(awkward))] + list(awkward)
-    articles = [_article(chance, titles, place, revisions) for place in range(pages)]
+    articles = [_article(rng, titles, place, revisions) for place in range(pages)]
     start = EPOCH_AT - 20 * YEAR_S
     box = Revision(start, "<div>Entry of revision {{{1}}}</div>", "template")
     return [
@@ -105,38 +106,38 @@ def make_histories(pages: int, revisions: int, seed: int = 1) -> list[WikiPage]:
 
 
 def main_page_text(pages: Sequence[WikiPage]) -> str:
-    """Return the text of a main page from which the tree of articles starts."""
+    """Return the text of a main page that links to the root of the article tree."""
     return f"Welcome. Start at [[{pages[0].title}]] or read [[:Category:Entries]]."
 
 
 def to_xml_dump(pages: Iterable[WikiPage]) -> str:
-    """Return pages as an XML dump, as `importDump.php` reads it."""
+    """Return pages as an XML dump for `importDump.php`."""
     return _FORM.format(pages="".join(map(_page, pages)))
 
 
-def _article(chance: random.Random, titles: Sequence[str], place: int, revisions: int) -> WikiPage:
+def _article(rng: random.Random, titles: Sequence[str], place: int, revisions: int) -> WikiPage:
     title = titles[place]
     below = titles[2 * place + 1 : 2 * place + 3]
-    # One revision a day to one in three years, log-uniform by page.
-    mean_gap_s = 86_400 * 10 ** chance.uniform(0, 3)
-    ages_s = [chance.expovariate(1 / mean_gap_s) for _ in range(revisions)]
+    # From one revision a day to one in three years, log-uniform by page.
+    mean_gap_s = 86_400 * 10 ** rng.uniform(0, 3)
+    ages_s = [rng.expovariate(1 / mean_gap_s) for _ in range(revisions)]
     at = EPOCH_AT - int(sum(ages_s)) - revisions
     texts: list[str] = []
     made = []
     for number, gap_s in enumerate(ages_s):
-        if len(texts) > 1 and chance.random() < 0.1:
+        if len(texts) > 1 and rng.random() < 0.1:
             text, comment = texts[-2], "revert"
         else:
-            text, comment = _text(chance, title, (*below, chance.choice(titles)), number), "edit"
+            text, comment = _text(rng, title, (*below, rng.choice(titles)), number), "edit"
         texts.append(text)
-        made.append(Revision(at, text, f"{comment} {number}", chance.choice(["Anna", "Ben"])))
+        made.append(Revision(at, text, f"{comment} {number}", rng.choice(["Anna", "Ben"])))
         at += 1 + int(gap_s)
     return WikiPage(title, tuple(made))
 
 
-def _text(chance: random.Random, title: str, links: Sequence[str], number: int) -> str:
+def _text(rng: random.Random, title: str, links: Sequence[str], number: int) -> str:
     paragraphs = [
-        " ".join(chance.choices(WORDS, k=chance.randint(10, 70))).capitalize() + "."
+        " ".join(rng.choices(WORDS, k=rng.randint(10, 70))).capitalize() + "."
         for _ in range(min(number + 2, 6))
     ]
     seen = " and ".join(f"[[:{link}]]" for link in links)

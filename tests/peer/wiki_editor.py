@@ -28,7 +28,7 @@ _MARK = re.compile(r"Mark of this text: ([a-z ]+)\.")
 
 
 def edit_mark(number: int) -> str:
-    """Return the words that stand for a number; no digits, which may be noise on a page."""
+    """Return words that encode a number; no digits, because a page may have them as noise."""
     words = []
     for _ in range(4):
         number, word = divmod(number, len(WORDS))
@@ -37,12 +37,12 @@ def edit_mark(number: int) -> str:
 
 
 def marks_in(body: bytes) -> list[str]:
-    """Return the marks a page shows, those of earlier edits too."""
+    """Return the marks on a page, including those of earlier edits."""
     return _MARK.findall(body.decode("utf-8", "replace"))
 
 
 def shown_text(body: bytes) -> str:
-    """Return what a reader of a page sees of its article: head, foot and menus left out."""
+    """Return the visible text of a page's article, without head, footer and menus."""
     start, end = body.find(b'id="mw-content-text"'), body.find(b'<div class="printfooter"')
     part = body[body.rfind(b"<", 0, start) : end if end > start else len(body)]
     return read_blocks(part, "text/html; charset=utf-8").visible_text()
@@ -50,21 +50,20 @@ def shown_text(body: bytes) -> str:
 
 @dataclass(slots=True)
 class Edit:
-    """One saved text: of which title, when it was saved at the latest, and its mark."""
+    """One saved text: its title, the latest possible save time, and its mark."""
 
     title: str
     at: float
-    edit_mark: str
+    mark: str
 
 
 @dataclass
 class WikiEditor:
-    """Changes a wiki, and remembers how.
+    """Edits a wiki and records its edits.
 
     Attributes:
-        edits: what was saved, in order.
-        texts: paragraphs of titles.
-        gone: titles that show nothing now.
+        edits: saved texts, in order.
+        texts: paragraphs by title.
     """
 
     wiki: MediaWiki
@@ -73,65 +72,55 @@ class WikiEditor:
     zipf: float = 0.8
     edits: list[Edit] = field(default_factory=list)
     texts: dict[str, list[str]] = field(default_factory=dict)
-    gone: set[str] = field(default_factory=set)
 
     def __post_init__(self) -> None:
-        self._chance = random.Random(self.seed)
-        order = list(self.titles)
-        self._chance.shuffle(order)
-        self._order = order
-        self._weights = [(place + 1) ** -self.zipf for place in range(len(order))]
-
-    @property
-    def shares(self) -> dict[str, float]:
-        """The share of the edits that each title gets."""
-        total = sum(self._weights)
-        return {title: w / total for title, w in zip(self._order, self._weights, strict=True)}
+        self._rng = random.Random(self.seed)
+        self._order = list(self.titles)
+        self._rng.shuffle(self._order)
+        self._weights = [(rank + 1) ** -self.zipf for rank in range(len(self._order))]
 
     def edit(self, title: str | None = None) -> Edit:
-        """Save a new text under a title, by default one at random, skewed."""
+        """Save a new text under a title; by default a random one, skewed."""
         if title is None:
-            [title] = self._chance.choices(self._order, self._weights)
+            [title] = self._rng.choices(self._order, self._weights)
         words = edit_mark(7_919 * len(self.edits) + 101)
         self.wiki.edit(title, self.text(title, words))
-        self.gone.discard(title)
         done = Edit(title, time.time(), words)
         self.edits.append(done)
         return done
 
     def text(self, title: str, words: str) -> str:
         """Return the text of a title with one paragraph rewritten, as people edit."""
-        own = self.texts.setdefault(title, [self._prose() for _ in range(6)])
-        own[self._chance.randrange(len(own))] = f"{self._prose()} Mark of this text: {words}."
-        return "\n\n".join(f"== Part {part} ==\n{prose}" for part, prose in enumerate(own))
+        own = self.texts.setdefault(title, [self._random_sentence() for _ in range(6)])
+        own[self._rng.randrange(len(own))] = (
+            f"{self._random_sentence()} Mark of this text: {words}."
+        )
+        return "\n\n".join(f"== Part {part} ==\n{sentence}" for part, sentence in enumerate(own))
 
-    def _prose(self) -> str:
-        return " ".join(self._chance.choices(WORDS, k=40)).capitalize() + "."
+    def _random_sentence(self) -> str:
+        return " ".join(self._rng.choices(WORDS, k=40)).capitalize() + "."
 
     def delete(self, title: str) -> None:
         """Delete a page."""
         self.wiki.delete(title)
-        self.gone.add(title)
 
     def restore(self, title: str) -> None:
-        """Bring it back."""
+        """Restore a deleted page."""
         self.wiki.undelete(title)
-        self.gone.discard(title)
 
-    def bring_in(self, title: str, at: int) -> str:
-        """Import a revision of a title, older or newer than its others; return its mark."""
+    def import_revision(self, title: str, at: int) -> str:
+        """Import a revision of a title, older or newer than the others; return its mark."""
         words = edit_mark(15_485_863 + len(self.edits) * 31 + at % 1_000)
         text = self.text(title, words)
         self.wiki.import_pages([WikiPage(title, (Revision(at, text, "import"),))])
-        self.gone.discard(title)
         return words
 
 
 class CopyObserver:
-    """Reads a mirror's file from outside, again and again.
+    """Reads a mirror's database repeatedly, from outside the daemon.
 
     Attributes:
-        seen: by URL the marks of every copy, and when it was first seen in the file.
+        seen: by URL, the marks of every copy and when it was first seen.
     """
 
     def __init__(self, db: Path) -> None:
@@ -139,8 +128,8 @@ class CopyObserver:
         self._after = 0
         self.seen: dict[str, list[tuple[float, list[str]]]] = {}
 
-    def look(self) -> None:
-        """Read the copies that came since the last look."""
+    def read_new_copies(self) -> None:
+        """Read the copies stored since the last call."""
         with closing(open_connection(self._db, read_only=True)) as connection:
             rows = connection.execute(
                 "SELECT version.version_id, url FROM version JOIN page USING (page_id)"
@@ -155,13 +144,14 @@ class CopyObserver:
 
 @dataclass(frozen=True, slots=True)
 class CopyFreshness:
-    """What a run came to.
+    """Result of a run.
 
     Attributes:
-        freshness: mean share of the pages whose copy was as the page.
+        freshness: mean share of pages whose copy is current.
         lag_s: quantiles (.5, .9, .99) of the time from an edit to a copy of it or of a later one.
-        edits: how many there were. uncopied: how many had no copy at the end.
-        least: smallest share at any instant.
+        edits: number of edits.
+        uncopied: edits without a copy at the end.
+        least: smallest share of current pages at any time.
     """
 
     freshness: float
@@ -181,20 +171,20 @@ def measure_copies(
 ) -> CopyFreshness:
     """Return freshness and lag of a run.
 
-    A page counts as stale from an edit on until a copy of that edit, or of a later one, is in the
-    file. Pages nobody edited are fresh.
+    A page is stale from an edit until a copy of that edit, or of a later one, is in the database.
+    Pages that nobody edited are fresh.
 
     Args:
         edits: in the order they were saved.
-        seen: by URL the marks of its copies and when each was first seen.
-        urls: of all titles that count.
-        since, until: the time that counts.
+        seen: by URL, the marks of its copies and when each was first seen.
+        urls: URL of every title that counts.
+        since, until: the period.
     """
     order: dict[str, dict[str, int]] = {}
     by_title: dict[str, list[Edit]] = {}
     for edit in edits:
         by_title.setdefault(edit.title, []).append(edit)
-        order.setdefault(edit.title, {})[edit.edit_mark] = len(by_title[edit.title]) - 1
+        order.setdefault(edit.title, {})[edit.mark] = len(by_title[edit.title]) - 1
     lags: list[float] = []
     uncopied = 0
     steps: list[tuple[float, int]] = []
@@ -254,25 +244,25 @@ def _mean_fresh(
 
 
 def find_differences(wiki: MediaWiki, db: Path, titles: Sequence[str]) -> dict[str, str]:
-    """Compare every title with its mirror, text by text; return what differs, by title.
+    """Compare the text of every title with its mirror; return the differences by title.
 
-    A title that the wiki does not have must be known to be gone; its last copy stays.
+    A title that the wiki does not have must be gone in the mirror; its last copy stays.
     """
     found = {}
     with closing(open_connection(db, read_only=True)) as connection:
         held = {
             url: (version_id, outcome)
             for url, version_id, outcome in connection.execute(
-                # A name that led elsewhere has given its copies to the page it leads to.
+                # A redirected URL has passed its copies on to its target.
                 "SELECT page.url, ifnull(page.version_id, target.version_id), page.last_outcome"
                 " FROM page LEFT JOIN page AS target"
                 " ON page.version_id IS NULL AND target.url = page.redirect_url"
             )
         }
         for title in titles:
-            there = _fetched(wiki.url(title))
+            fetched = _fetch(wiki.url(title))
             version_id, outcome = held.get(wiki.url(title), (None, None))
-            if there is None:
+            if fetched is None:
                 if outcome not in ("gone", "soft_gone", None):
                     found[title] = f"deleted, and the mirror says {outcome}"
                 continue
@@ -281,12 +271,12 @@ def find_differences(wiki: MediaWiki, db: Path, titles: Sequence[str]) -> dict[s
                 found[title] = "there, and the mirror says it is gone"
             elif body is None:
                 found[title] = "there, and the mirror has no copy"
-            elif shown_text(body) != shown_text(there):
-                found[title] = f"shows {marks_in(there)}, the mirror {marks_in(body)}"
+            elif shown_text(body) != shown_text(fetched):
+                found[title] = f"shows {marks_in(fetched)}, the mirror {marks_in(body)}"
     return found
 
 
-def _fetched(url: str) -> bytes | None:
+def _fetch(url: str) -> bytes | None:
     request = urllib.request.Request(url, headers={"User-Agent": "judge"})
     opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
     try:
