@@ -136,6 +136,16 @@ class ActiveSite:
             return False
         return registrable_domain(target_host) == registrable_domain(source_host)
 
+    def trusts(self, url: str, source: str) -> bool:
+        """Whether a document at `source` may name `url`, which is no page, for the site.
+
+        Allowed are its own host, its registrable domain and the hosts of the site.
+        """
+        host, source_host = parse(url).host, parse(source).host
+        if host == source_host or host in self.scope.hosts:
+            return True
+        return registrable_domain(host) == registrable_domain(source_host)
+
     def with_rules(self, config: Config, now: float) -> ActiveSite:
         """Return the site with its politeness recomputed: quiet hours follow summer time."""
         return replace(self, rules=derive.delay_rules(config, self.config, now))

@@ -153,13 +153,13 @@ class PollBudget:
             for row in rows:
                 if row.told_until is not None:
                     by_host[row.site_id, row.host].append(row)
-            for (site_id, host_name), told in by_host.items():
+            for (site_id, host_name), reporting in by_host.items():
                 host = self._crawl.hosts.get(host_name)
                 if host is not None and site_id in host.pages:
-                    host.pages[site_id].set_coverage(*coverage(told))
-            for told in by_host.values():
-                for row in told:
-                    await self._update_estimate(row, told)
+                    host.pages[site_id].set_coverage(*coverage(reporting))
+            for reporting in by_host.values():
+                for row in reporting:
+                    await self._update_estimate(row, reporting)
             await trio.sleep(COVERAGE_EVERY_S)
 
     async def _update_estimate(self, row: SourceRow, all_rows: Sequence[SourceRow]) -> None:
@@ -175,7 +175,7 @@ class PollBudget:
         models = await self._database.read(
             allocation.batch, after=(host.host_id, -(2**63)), limit=SAMPLE_PAGES
         )
-        told, lasted_s = row.hint_count - (known.hints if known else 0), MAX_AGE_S
+        hints, lasted_s = row.hint_count - (known.hints if known else 0), MAX_AGE_S
         if known is not None:
             lasted_s = max(now - known.at, 1.0)
         beside = [hint_quality(other) for other in all_rows if other is not row]
@@ -183,10 +183,10 @@ class PollBudget:
             models=[each for each in models if each.host_id == host.host_id],
             covered=len(pages.policy),
             slots_per_s=slots_per_s,
-            hints_per_s=told / lasted_s,
+            hints_per_s=hints / lasted_s,
             source=hint_quality(row, beyond_polls=True),
             requests=max(row.request_count / row.poll_count, 0.1),
-            beside=min(beside, key=lambda told: told.missed_share, default=None),
+            beside=min(beside, key=lambda quality: quality.missed_share, default=None),
             min_s=self.min_pause_s(row.host, 1),
         )
         found = await self._workers.run(_estimate, given)
@@ -197,9 +197,9 @@ class PollBudget:
         await pace.rest()
 
 
-def coverage(told: Sequence[SourceRow]) -> tuple[float, float]:
+def coverage(rows: Sequence[SourceRow]) -> tuple[float, float]:
     """Return the share of changes that all of the sources miss, and the lag of the best one."""
-    known = [hint.load_reliability(row.evidence) for row in told]
+    known = [hint.load_reliability(row.evidence) for row in rows]
     best = min(known, key=lambda each: each.effective_missed_share)
     return combined_missed_share(each.effective_missed_share for each in known), best.lag_s(0.9)
 

@@ -20,7 +20,7 @@ import trio
 
 from crawld.core.politeness import parse_retry_after
 from crawld.core.robots import Robots
-from crawld.core.url import canonicalize, parse, registrable_domain
+from crawld.core.url import canonicalize, parse
 from crawld.daemon.clock import Clock
 from crawld.daemon.crawl.loop import Crawl
 from crawld.daemon.fetch.metered_fetcher import QUOTA_EXCEEDED
@@ -121,7 +121,8 @@ class DocumentFetcher:
             target = _target(response, url)
             if target is None:
                 return self._document(wanted, url, response, requests)
-            if not _may_follow(self._crawl.state.sites.get(wanted.site_id), target, wanted.url):
+            site = self._crawl.state.sites.get(wanted.site_id)
+            if site is None or not site.trusts(target, wanted.url):
                 return PollTrouble("moved", f"redirects to {target}"[:200], requests=requests)
             url = target
         return PollTrouble("moved", f"more than {MAX_REDIRECTS} redirects", requests=requests)
@@ -334,12 +335,3 @@ def _is_permitted(robots: Robots, site: ActiveSite, url: str) -> bool:
         return True
     api = parse(url).target.partition("?")[0].endswith("/api.php")
     return api and site.config.api and not robots.names_agent
-
-
-def _may_follow(site: ActiveSite | None, target: str, source: str) -> bool:
-    there, here = parse(target).host, parse(source).host
-    if site is None:
-        return False
-    if there == here or there in site.scope.hosts:
-        return True
-    return registrable_domain(there) == registrable_domain(here)

@@ -12,7 +12,7 @@ from typing import Final
 
 import structlog
 
-from crawld.core.url import canonicalize, parse, registrable_domain
+from crawld.core.url import canonicalize, parse
 from crawld.daemon.clock import Clock
 from crawld.daemon.crawl.loop import Crawl
 from crawld.daemon.frontier.site import ActiveSite
@@ -147,15 +147,12 @@ class DocumentFinder:
 
 
 def _trusted_sitemaps(written: Iterable[str], origin: str, site: ActiveSite) -> Iterator[str]:
-    here = parse(origin + "/").host
     for each in written:
         try:
             url = canonicalize(each, origin + "/")
         except InvalidUrlError:
             continue
-        there = parse(url).host
-        same = there == here or there in site.scope.hosts
-        if same or registrable_domain(there) == registrable_domain(here):
+        if site.trusts(url, origin + "/"):
             yield url
         else:
             log.warning("sitemap_on_foreign_domain", origin=origin, sitemap=url)

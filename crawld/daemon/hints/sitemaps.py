@@ -222,11 +222,11 @@ class SitemapSource:
                 dates.add(entries)
                 await trio.lowlevel.checkpoint()
                 if reader.kind is SitemapKind.FEED:
-                    whole = await self._workers.run(_feed_entries, document.body, document.url)
-                    dates.add(whole)
+                    found = await self._workers.run(_feed_entries, document.body, document.url)
+                    dates.add(found)
                     rest = (
-                        whole[start : start + PART_ENTRIES]
-                        for start in range(0, len(whole), PART_ENTRIES)
+                        found[start : start + PART_ENTRIES]
+                        for start in range(0, len(found), PART_ENTRIES)
                     )
                     break
         except SitemapError as error:
@@ -261,19 +261,19 @@ class SitemapSource:
         newest_at = dates.newest if dated else None
         seen = (file.entry_count, file.newest_at)
         changed = file.read_at is None or seen != (dates.count, newest_at)
-        whole = open_file.trouble is None
-        if whole:
+        is_complete = open_file.trouble is None
+        if is_complete:
             await self._database.write(rows.delete_unlisted, file, open_file.listed_at)
         done = file._replace(
             # A file that was not read to its end is fetched in full next time.
-            etag=document.etag if whole else None,
-            last_modified=document.last_modified if whole else None,
+            etag=document.etag if is_complete else None,
+            last_modified=document.last_modified if is_complete else None,
             digest=xxhash.xxh3_128_digest(document.body),
             entry_count=dates.count,
             newest_at=newest_at,
             open_until=dates.open_until,
             trouble=open_file.trouble,
-            trouble_count=0 if whole else file.trouble_count + 1,
+            trouble_count=0 if is_complete else file.trouble_count + 1,
         )
         return await self._close(document, done, changed=changed)
 
@@ -331,8 +331,8 @@ class _EntryBatch:
 
 def dated_hint(entry: ListedPage, now: float) -> Hint | None:
     """Return the hint that the date of an entry gives, None if it gives none."""
-    told = change_bounds(entry.changed, now) if entry.changed is not None else None
-    return None if told is None else Hint(entry.url, *told)
+    bounds = change_bounds(entry.changed, now) if entry.changed is not None else None
+    return None if bounds is None else Hint(entry.url, *bounds)
 
 
 def _entries(document: Document, reader: SitemapReader) -> Iterator[list[ListedPage]]:

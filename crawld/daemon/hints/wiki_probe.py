@@ -63,13 +63,13 @@ class ProbeSource(WikiSource):
         answer = await self.ask({**titles_query(titles), "curtimestamp": 1}, row)
         if isinstance(answer, PollTrouble):
             return self._query_fewer(answer, progress, len(titles))
-        now, shown = self.clock.now(), read_titles(answer, titles)
+        now, info = self.clock.now(), read_titles(answer, titles)
         skew = ClockSkew(answer.served_at, now)
-        known = [page for page in pages if page.title in shown and not shown[page.title].refused]
-        close = [page for page in known if _is_close(page, shown[page.title], skew)]
-        copies = await self.database.read(_revisions, close) if close else {}
+        known = [page for page in pages if page.title in info and not info[page.title].refused]
+        uncertain = [page for page in known if _is_uncertain(page, info[page.title], skew)]
+        copies = await self.database.read(_revisions, uncertain) if uncertain else {}
         results = [
-            _compare(page, shown[page.title], skew, copies.get(page.page_id)) for page in known
+            _compare(page, info[page.title], skew, copies.get(page.page_id)) for page in known
         ]
         alone = last and progress.began_at == asked_at
         after, urgent = (0, False) if last else (pages[-1].page_id, progress.urgent)
@@ -128,11 +128,11 @@ class _ProbeOutcome:
     touched: PageHint | None = None
 
 
-def _is_close(page: ProbePage, shown: PageInfo, skew: ClockSkew) -> bool:
+def _is_uncertain(page: ProbePage, info: PageInfo, skew: ClockSkew) -> bool:
     """Whether the visit came so soon after the newest revision that it may have missed it."""
-    if not shown.revisions or shown.revisions[0].revision_id == page.revision_id:
+    if not info.revisions or info.revisions[0].revision_id == page.revision_id:
         return False
-    return 0.0 <= page.last_visit_at - skew.span(shown.revisions[0].at)[0] <= CLOSE_S
+    return 0.0 <= page.last_visit_at - skew.span(info.revisions[0].at)[0] <= CLOSE_S
 
 
 def _revisions(connection: apsw.Connection, pages: Sequence[ProbePage]) -> dict[int, int]:
@@ -146,27 +146,27 @@ def _revisions(connection: apsw.Connection, pages: Sequence[ProbePage]) -> dict[
 
 
 def _compare(
-    page: ProbePage, shown: PageInfo, skew: ClockSkew, copied: int | None = None
+    page: ProbePage, info: PageInfo, skew: ClockSkew, copied_revision: int | None = None
 ) -> _ProbeOutcome:
     """Compare a page with its last visit and its last probe.
 
     Args:
         page: the page as stored.
-        shown: the page as the wiki describes it.
+        info: the page as the wiki describes it.
         skew: the skew at this response.
-        copied: the revision that the copy shows, where times are too close to decide.
+        copied_revision: the revision that the copy shows, where times are too uncertain to decide.
     """
-    now, newest = skew.now, shown.revisions[0] if shown.revisions else None
-    revision_id = newest.revision_id if newest and shown.number is not None else None
-    stored = ProbeResult(page.page_id, revision_id, shown.touched_at, now)
+    now, newest = skew.now, info.revisions[0] if info.revisions else None
+    revision_id = newest.revision_id if newest and info.number is not None else None
+    stored = ProbeResult(page.page_id, revision_id, info.touched_at, now)
     since = page.probed_at if page.probed_at is not None else page.last_visit_at
     some_time = PageHint(page.page_id, min(since, now), now)
     if (revision_id is None) != (page.last_outcome in _GONE):
         return _ProbeOutcome(stored, revised=some_time)
     if newest is None or revision_id is None:
         return _ProbeOutcome(stored)
-    if copied is not None:
-        return _ProbeOutcome(stored, revised=None if copied == revision_id else some_time)
+    if copied_revision is not None:
+        return _ProbeOutcome(stored, revised=None if copied_revision == revision_id else some_time)
     first_at, last_at = skew.span(newest.at)
     if page.revision_id is None:
         new = last_at > page.last_visit_at
@@ -178,9 +178,9 @@ def _compare(
         return _ProbeOutcome(
             stored, PageHint(page.page_id, first_at, last_at) if dated else some_time
         )
-    if shown.touched_at is None or shown.touched_at == page.touched_at:
+    if info.touched_at is None or info.touched_at == page.touched_at:
         return _ProbeOutcome(stored)
-    first_at, last_at = skew.span(shown.touched_at)
+    first_at, last_at = skew.span(info.touched_at)
     late = last_at > page.last_visit_at
     return _ProbeOutcome(
         stored, touched=PageHint(page.page_id, first_at, last_at) if late else None

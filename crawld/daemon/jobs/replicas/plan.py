@@ -78,35 +78,35 @@ class PlanInput:
     max_share: float | None = STORM_SHARE
 
 
-def gated_pairs(known: PlanInput) -> set[Pair]:
+def gated_pairs(given: PlanInput) -> set[Pair]:
     """Return the pairs that may be closed into groups."""
-    pruned = {row.host_id for row in known.replicas if row.status == "pruned"}
+    pruned = {row.host_id for row in given.replicas if row.status == "pruned"}
     pairs = {
         pair
-        for pair, evidence in known.evidence.items()
+        for pair, evidence in given.evidence.items()
         if not pruned.intersection(pair) and passes_gate(evidence)
     }
-    pairs |= {_pair(row) for row in known.replicas if row.status == "pruned"}
-    pairs |= {pair for pair, word in known.operator_words.items() if word == "confirmed"}
-    return {pair for pair in pairs if known.operator_words.get(pair) != "rejected"}
+    pairs |= {_pair(row) for row in given.replicas if row.status == "pruned"}
+    pairs |= {pair for pair, word in given.operator_words.items() if word == "confirmed"}
+    return {pair for pair in pairs if given.operator_words.get(pair) != "rejected"}
 
 
-def plan(known: PlanInput) -> list[Decision]:
+def plan(given: PlanInput) -> list[Decision]:
     """Return a decision on each host of a group except the one to keep."""
-    pairs = gated_pairs(known)
-    confirmed = {pair for pair in pairs if known.operator_words.get(pair) == "confirmed"}
-    rejected = {pair for pair in known.contradictions if pair not in known.operator_words}
-    rejected |= {pair for pair, word in known.operator_words.items() if word == "rejected"}
+    pairs = gated_pairs(given)
+    confirmed = {pair for pair in pairs if given.operator_words.get(pair) == "confirmed"}
+    rejected = {pair for pair in given.contradictions if pair not in given.operator_words}
+    rejected |= {pair for pair, word in given.operator_words.items() if word == "rejected"}
     decisions = []
     closed = connected_groups(sorted(pairs))
     group_of = {host: at for at, group in enumerate(closed) for host in group}
-    inside = _by_group(known.evidence, group_of)
+    inside = _by_group(given.evidence, group_of)
     against = _by_group(rejected, group_of)
     for at, group in enumerate(closed):
-        evidence = {pair: known.evidence[pair] for pair in inside.get(at, ())}
-        part = replace(known, evidence=evidence)
+        evidence = {pair: given.evidence[pair] for pair in inside.get(at, ())}
+        part = replace(given, evidence=evidence)
         decisions += _decide_group(group, confirmed, against.get(at, ()), part)
-    return _limit_pruning(decisions, confirmed, known)
+    return _limit_pruning(decisions, confirmed, given)
 
 
 def _by_group(pairs: Iterable[Pair], group_of: Mapping[int, int]) -> dict[int, list[Pair]]:
@@ -123,18 +123,18 @@ def _decide_group(
     hosts: tuple[int, ...],
     confirmed: Collection[Pair],
     rejected: Collection[Pair],
-    known: PlanInput,
+    given: PlanInput,
 ) -> list[Decision]:
     """Decide a group; if it cannot be decided as a whole, the hosts of each owner separately."""
-    so_far = {row.canonical_id: row.reason for row in known.replicas if row.status == "pruned"}
-    profiles = {host: replace(known.profiles[host], kept=host in so_far) for host in hosts}
+    so_far = {row.canonical_id: row.reason for row in given.replicas if row.status == "pruned"}
+    profiles = {host: replace(given.profiles[host], kept=host in so_far) for host in hosts}
     owner = owners(profiles, confirmed)
-    choice = choose_canonical(profiles, declared_by(known.evidence, hosts), owner)
+    choice = choose_canonical(profiles, declared_by(given.evidence, hosts), owner)
     against = sorted(pair for pair in rejected if pair[0] in profiles and pair[1] in profiles)
     if against:
         names = " and ".join(profiles[host].name for host in against[0])
-        said = known.operator_words.get(against[0]) == "rejected"
-        why = "are two hosts, as the operator says" if said else "show different content"
+        is_rejected = given.operator_words.get(against[0]) == "rejected"
+        why = "are two hosts, as the operator says" if is_rejected else "show different content"
         choice = Choice(None, f"{names} {why}")
     if choice.host is not None:
         # Keep the reason for which the host was first chosen.
@@ -149,25 +149,25 @@ def _decide_group(
         return [Decision(host, hosts[0], "held", choice.reason) for host in hosts[1:]]
     decisions = []
     for members in sorted(classes):
-        decisions += _decide_group(members, confirmed, rejected, known) if len(members) > 1 else []
+        decisions += _decide_group(members, confirmed, rejected, given) if len(members) > 1 else []
     rest = [host for host in hosts if host not in {decision.host_id for decision in decisions}]
     return decisions + [Decision(host, rest[0], "held", choice.reason) for host in rest[1:]]
 
 
 def _limit_pruning(
-    decisions: Sequence[Decision], confirmed: Collection[Pair], known: PlanInput
+    decisions: Sequence[Decision], confirmed: Collection[Pair], given: PlanInput
 ) -> list[Decision]:
     """Hold new prunings if there are too many, and all of them if the config forbids pruning."""
-    before = {row.host_id for row in known.replicas if row.status == "pruned"}
+    before = {row.host_id for row in given.replicas if row.status == "pruned"}
     sure = {host for pair in confirmed for host in pair}
     new = {
         decision.host_id
         for decision in decisions
         if decision.status == "pruned" and not {decision.host_id} & (before | sure)
     }
-    if not known.prune:
+    if not given.prune:
         held, reason = {decision.host_id for decision in decisions}, "pruning is off in the config"
-    elif known.max_share is not None and is_storm(len(new), known.hosts, known.max_share):
+    elif given.max_share is not None and is_storm(len(new), given.hosts, given.max_share):
         held, reason = (
             new,
             f"{len(new)} hosts at once: crawlctl replicas confirm --all, or one by one",

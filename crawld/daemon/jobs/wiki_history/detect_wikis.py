@@ -12,7 +12,6 @@ import apsw
 import structlog
 
 from crawld.core.content import html
-from crawld.core.url import parse, registrable_domain
 from crawld.daemon.clock import Clock
 from crawld.daemon.crawl.state import CrawlState
 from crawld.daemon.frontier.site import ActiveSite
@@ -71,20 +70,12 @@ async def _check_host(
             continue
         pages = [sample for sample in samples if sample.origin_id == origin_id]
         api_url = await database.read(_find_api, pages[:PAGES_OF_ORIGIN])
-        if api_url is not None and not may_use_api(site, pages[0].url, api_url):
+        if api_url is not None and not site.trusts(api_url, pages[0].url):
             log.warning("wiki_api_on_foreign_domain", origin=pages[0].origin, api=api_url)
             api_url = None
         if api_url is not None:
             log.info("wiki_detected", origin=pages[0].origin, api=api_url)
         await database.write(wiki.record_detection, site.site_id, origin_id, clock.now(), api_url)
-
-
-def may_use_api(site: ActiveSite, page_url: str, api_url: str) -> bool:
-    """Whether a page may name this API: same host, same domain, or another host of the site."""
-    api_host, page_host = parse(api_url).host, parse(page_url).host
-    if api_host == page_host or api_host in site.scope.hosts:
-        return True
-    return registrable_domain(api_host) == registrable_domain(page_host)
 
 
 def _find_api(connection: apsw.Connection, samples: Iterable[SamplePage]) -> str | None:

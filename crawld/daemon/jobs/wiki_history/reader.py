@@ -25,7 +25,6 @@ from crawld.core.politeness import MAX_RETRY_AFTER_S
 from crawld.daemon.clock import Clock
 from crawld.daemon.crawl.api_client import Api, ApiClient
 from crawld.daemon.crawl.state import CrawlState
-from crawld.daemon.jobs.wiki_history.detect_wikis import may_use_api
 from crawld.daemon.jobs.wiki_history.rebuild import rebuild
 from crawld.sources.mediawiki_api import ApiResponse, ApiTrouble, ApiTroubleKind, Parameters, batch
 from crawld.sources.mediawiki_history import (
@@ -203,30 +202,30 @@ class WikiHistoryReader:
         answer = await self._ask(history_query(page.wiki_page_number or 0, cursor))
         if isinstance(answer, ApiTrouble):
             return await self._record_failure(answer, [page])
-        shown = read_history(answer)
+        info = read_history(answer)
         await self._record_success()
-        if shown is None or (answer.cursor is not None and answer.cursor == cursor):
+        if info is None or (answer.cursor is not None and answer.cursor == cursor):
             await self._postpone([page], "no history, or a continuation that repeats")
-        elif shown.number is None:
+        elif info.number is None:
             await self._database.write(wiki_page.reopen, page, "it was deleted while it was read")
         else:
-            await self._store(page, shown, answer.cursor)
+            await self._store(page, info, answer.cursor)
         return 0.0
 
-    async def _store(self, page: WikiPageRow, shown: PageInfo, cursor: Parameters | None) -> None:
-        if shown.unusable:
-            log.warning("wiki_revisions_unusable", title=shown.title, count=shown.unusable)
+    async def _store(self, page: WikiPageRow, info: PageInfo, cursor: Parameters | None) -> None:
+        if info.unusable:
+            log.warning("wiki_revisions_unusable", title=info.title, count=info.unusable)
         await self._database.write(
             wiki_page.record_part,
             page,
-            [_change(revision) for revision in shown.revisions],
+            [_change(revision) for revision in info.revisions],
             cursor=json.dumps(cursor) if cursor else None,
             at=self._clock.now(),
             cap=self._settings().backfill_revisions,
         )
         now = await self._database.read(wiki_page.get, page.page_id)
-        if now is not None and now.state == "read" and shown.title != page.shown_title:
-            detail = f"it was moved to {shown.title} while it was read"
+        if now is not None and now.state == "read" and info.title != page.shown_title:
+            detail = f"it was moved to {info.title} while it was read"
             await self._database.write(wiki_page.reopen, page, detail)
 
     async def _rebuild_model(self, page: WikiPageRow) -> float:
@@ -292,7 +291,7 @@ class WikiHistoryReader:
         """Follow a redirect of the API if the site allows the target."""
         site, api_url = self._crawl.sites.get(self._row.site_id), self._row.api_url
         target = moved_api_url(api_url, trouble.detail) if api_url else None
-        if site is None or target is None or not may_use_api(site, f"{self._row.origin}/", target):
+        if site is None or target is None or not site.trusts(target, f"{self._row.origin}/"):
             return
         log.info("wiki_api_moved", origin=self._row.origin, api=target)
         await self._database.write(wiki.set_api_url, self._row.wiki_id, target)
@@ -338,16 +337,14 @@ def _store_resolved(
 ) -> None:
     """Store which pages the titles show."""
     for page in pages:
-        shown = found.get(page.title)
-        if shown is None:
+        info = found.get(page.title)
+        if info is None:
             continue
-        if shown.number is not None:
-            latest = _change(shown.revisions[0]) if shown.revisions else None
-            wiki_page.resolve(
-                connection, page, ResolvedTitle(shown.number, shown.title, latest), at
-            )
-        elif shown.refused or shown.is_shared:
-            detail = shown.refused or "shown from another wiki"
+        if info.number is not None:
+            latest = _change(info.revisions[0]) if info.revisions else None
+            wiki_page.resolve(connection, page, ResolvedTitle(info.number, info.title, latest), at)
+        elif info.refused or info.is_shared:
+            detail = info.refused or "shown from another wiki"
             wiki_page.close(connection, page, "refused", at=at, detail=detail)
         else:
             wiki_page.close(connection, page, "lost", at=at, detail="the wiki shows no page")
