@@ -77,7 +77,7 @@ async def again(running, mirror, kind):
     await until(lambda: sources(mirror)[kind][1] > before, what="another poll")
 
 
-async def test_a_sitemap_that_robots_txt_names_tells_new_and_changed_pages(desk, daemon, mirror):
+async def test_a_sitemap_in_robots_txt_reports_new_and_changed_pages(desk, daemon, mirror):
     now = time.time()
     desk.put("/robots.txt", "User-agent: *\nDisallow: /hidden/\nSitemap: /map.xml\n")
     lay(desk, "/a", "/b", "/hidden/c")
@@ -102,7 +102,7 @@ async def test_a_sitemap_that_robots_txt_names_tells_new_and_changed_pages(desk,
 NOON_S, DAY_S = 43_200.0, 86_400.0
 
 
-async def test_the_date_of_a_day_is_read_again_when_the_day_is_over(desk, daemon, mirror, wall):
+async def test_a_file_dated_today_is_read_again_after_the_day_ends(desk, daemon, mirror, wall):
     wall.shift_s = NOON_S - time.time() % DAY_S
     lay(desk, "/a", "/b")
     today = time.strftime("%Y-%m-%d", time.gmtime(wall()))
@@ -118,7 +118,7 @@ async def test_the_date_of_a_day_is_read_again_when_the_day_is_over(desk, daemon
     assert desk.count("/map.xml", 304) == 1
 
 
-async def test_an_index_of_packed_files(desk, daemon, mirror):
+async def test_an_index_of_gzip_files_is_read(desk, daemon, mirror):
     lay(desk, "/a", "/b")
     for name, path in (("one", "/a"), ("two", "/b")):
         body = urlset((path, "2020-01-01")).replace("{origin}", desk.origin).encode()
@@ -138,7 +138,7 @@ async def test_an_index_of_packed_files(desk, daemon, mirror):
     assert desk.count("/none.xml") == 1
 
 
-async def test_a_feed_tells_once(desk, daemon, mirror):
+async def test_a_feed_entry_is_reported_once(desk, daemon, mirror):
     lay(desk, "/a", "/b")
 
     def entry(path, at):
@@ -164,7 +164,7 @@ async def test_a_feed_tells_once(desk, daemon, mirror):
     assert sources(mirror)["feed"][2:] == (1, None)
 
 
-async def test_a_listing_lets_new_pages_in_and_tells_dates(desk, daemon, mirror):
+async def test_a_listing_admits_new_pages_and_reports_dates(desk, daemon, mirror):
     lay(desk, "/d/a")
 
     def listing(*rows):
@@ -190,7 +190,7 @@ async def test_a_listing_lets_new_pages_in_and_tells_dates(desk, daemon, mirror)
         (gzip.compress(b"<urlset>" + b"<url></url>" * 900_000), "unpack"),
     ],
 )
-async def test_a_sitemap_that_is_none_is_left_alone(desk, daemon, mirror, body, trouble):
+async def test_an_invalid_sitemap_is_recorded_as_trouble(desk, daemon, mirror, body, trouble):
     desk.put("/map.xml", body, **XML)
     site = {"sitemap_urls": [desk.origin + "/map.xml"]}
     running = await daemon(desk.origin + "/", site=site)
@@ -202,14 +202,14 @@ async def test_a_sitemap_that_is_none_is_left_alone(desk, daemon, mirror, body, 
     assert running.crawl.schedule.statistics().lateness_p99_ms < 30_000
 
 
-async def test_a_feed_that_is_a_page_is_trouble(desk, daemon, mirror):
+async def test_an_html_page_as_a_feed_is_trouble(desk, daemon, mirror):
     desk.put("/feed", "<html><body>not a feed</body></html>")
     await daemon(desk.origin + "/", site={"feeds": [desk.origin + "/feed"]})
     await until(lambda: sources(mirror).get("feed", (0, 0, 0, None))[3] is not None, what="trouble")
     assert sources(mirror)["feed"][3] == "no_feed"
 
 
-async def test_robots_txt_governs_documents(desk, daemon, mirror):
+async def test_robots_txt_applies_to_documents(desk, daemon, mirror):
     desk.put("/hidden/feed", "<rss version='2.0'><channel/></rss>", **XML)
     await daemon(desk.origin + "/", site={"feeds": [desk.origin + "/hidden/feed"]})
     await until(lambda: sources(mirror).get("feed", (0, 0, 0, None))[3] is not None, what="trouble")
@@ -217,7 +217,7 @@ async def test_robots_txt_governs_documents(desk, daemon, mirror):
     assert desk.count("/hidden/feed") == 0
 
 
-async def test_frequencies_are_a_source_of_their_own(desk, daemon, mirror):
+async def test_changefreq_has_a_source_of_its_own(desk, daemon, mirror):
     lay(desk, "/a")
     body = urlset(("/a", None)).replace("</loc>", "</loc><changefreq>never</changefreq>")
     desk.put("/map.xml", body, **XML)

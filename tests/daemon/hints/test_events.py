@@ -64,7 +64,7 @@ def stream(mirror):
     return rows[0] if rows else (None, None)
 
 
-async def test_a_change_is_heard_as_it_happens(desk, listening, mirror, wall, edit):
+async def test_a_change_is_reported_as_it_happens(desk, listening, mirror, wall, edit):
     began_at = wall()
     other = event(8, "/a", "http://elsewhere.test")
     unknown = event(9, "/none", desk.origin)
@@ -77,7 +77,7 @@ async def test_a_change_is_heard_as_it_happens(desk, listening, mirror, wall, ed
     assert began_at - 1.0 <= stream(mirror)[1] + DISORDER_S <= wall()
 
 
-async def test_after_a_break_it_goes_on_behind_the_last_id(listening, wire, mirror, edit):
+async def test_a_reconnect_continues_after_the_last_id(listening, wire, mirror, edit):
     quick = b"retry: 10\n\n"
     await listening(saying(quick, edit(7, "/a"), stay=False), saying(edit(8, "/b")))
     await until(lambda: "/a" in told(mirror), what="first hint")
@@ -86,7 +86,7 @@ async def test_after_a_break_it_goes_on_behind_the_last_id(listening, wire, mirr
     await until(lambda: told(mirror) == {"/a", "/b"}, what="second hint")
 
 
-async def test_a_restart_goes_on_behind_the_last_id(desk, listening, wire, mirror, edit):
+async def test_a_restart_continues_after_the_last_id(desk, listening, wire, mirror, edit):
     wire.script = [saying(edit(7, "/a")), saying(edit(8, "/b"))]
     async with trio.open_nursery() as nursery:
         start = mirror.start_of(desk.origin + "/", once=False, site={"event_stream": wire.url})
@@ -98,7 +98,7 @@ async def test_a_restart_goes_on_behind_the_last_id(desk, listening, wire, mirro
     assert wire.last_ids() == [None, "[7]"]
 
 
-async def test_a_stream_that_stalls_is_given_up(listening, wire, mirror):
+async def test_a_silent_stream_is_closed(listening, wire, mirror):
     running = await listening(saying(canary(1)))
     await until(lambda: stream(mirror)[0] == "[1]", what="cursor")
     pieces = []
@@ -115,7 +115,7 @@ async def test_a_stream_that_stalls_is_given_up(listening, wire, mirror):
     assert b"canary" in b"".join(pieces)
 
 
-async def test_what_lies_in_a_gap_was_never_told(listening, wire, mirror, edit):
+async def test_told_until_does_not_pass_a_gap(listening, wire, mirror, edit):
     late = time.time() + 250.0  # a little ahead of our clock, and far behind the break
     await listening(saying(edit(7, "/a"), stay=False), saying(canary(9, at=late)))
     await until(lambda: stream(mirror)[0] == "[7]", what="first cursor")
@@ -124,7 +124,7 @@ async def test_what_lies_in_a_gap_was_never_told(listening, wire, mirror, edit):
     assert stream(mirror)[1] == told_until
 
 
-async def test_what_a_gap_left_out_is_looked_for_on_the_pages(listening, mirror, edit):
+async def test_pages_from_before_a_gap_are_possibly_stale(listening, mirror, edit):
     ahead = time.time() + 250.0
     after = [canary(number, at=ahead + number) for number in range(9, 19)]
     await listening(saying(edit(7, "/a"), stay=False), saying(*after))
@@ -136,7 +136,7 @@ async def test_what_a_gap_left_out_is_looked_for_on_the_pages(listening, mirror,
     assert mirror.rows("SELECT cursor FROM hint_source WHERE kind = 'gap'") == [(None,)]
 
 
-async def test_an_id_that_is_refused_is_forgotten(listening, wire, mirror, edit):
+async def test_a_refused_event_id_is_dropped(listening, wire, mirror, edit):
     quick = b"retry: 10\n\n"
     steps = [saying(quick, edit(7, "/a"), stay=False), answering(400), saying(edit(8, "/b"))]
     await listening(*steps)
@@ -145,13 +145,13 @@ async def test_an_id_that_is_refused_is_forgotten(listening, wire, mirror, edit)
     assert "?since=" in wire.heads[2][""]
 
 
-async def test_a_stream_that_says_nothing_is_heard_again_soon(listening, mirror):
+async def test_an_empty_stream_is_reconnected_soon(listening, mirror):
     await listening(saying(stay=False))
     await until(lambda: sources(mirror).get("event_stream", (0,))[0] > 1, what="connections")
     assert sources(mirror)["event_stream"][3] == "ended"
 
 
-async def test_half_characters_do_not_end_a_stream(desk, listening, mirror, edit):
+async def test_half_a_surrogate_pair_does_not_end_a_stream(desk, listening, mirror, edit):
     moved = event(
         7, "/a", desk.origin, type="log", log_type="move", log_params={"target": "\ud800"}
     )
@@ -167,7 +167,9 @@ async def test_half_characters_do_not_end_a_stream(desk, listening, mirror, edit
         (answering(200, b"<html>", Content_Type="text/html"), "ended", 60.0),
     ],
 )
-async def test_what_is_no_stream_is_left_alone(listening, mirror, step, trouble, pause_s):
+async def test_a_response_that_is_no_stream_starts_a_back_off(
+    listening, mirror, step, trouble, pause_s
+):
     await listening(step)
     await until(lambda: sources(mirror).get("event_stream", (0, 0, 0, None))[3] is not None)
     assert sources(mirror)["event_stream"][3] == trouble
@@ -175,7 +177,7 @@ async def test_what_is_no_stream_is_left_alone(listening, mirror, step, trouble,
     assert paused_s == pytest.approx(pause_s, abs=30.0)
 
 
-async def test_a_flood_is_told_in_full(desk, listening, mirror, wall, edit):
+async def test_a_flood_is_reported_in_full(desk, listening, mirror, wall, edit):
     count, paths = 20_000, ["/a", "/b", "/none", "/nothing"]
 
     async def flood():

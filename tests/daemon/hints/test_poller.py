@@ -137,7 +137,7 @@ def lie(web):
     return Poll(at=now, hints=[Hint(web.url(), now, now)], cursor="lied", told_until=now)
 
 
-async def test_a_cursor_goes_on_where_the_last_answer_ended(hearing, mirror):
+async def test_a_poll_continues_from_the_last_cursor(hearing, mirror):
     answers = [Poll(at=1.0, cursor="one", more=True), Poll(at=2.0, cursor="two", wait_s=900.0)]
     _, _, [source] = await hearing(lambda row, web: Told(row, *answers))
     await until(lambda: row_of(mirror)["cursor"] == "two")
@@ -145,7 +145,7 @@ async def test_a_cursor_goes_on_where_the_last_answer_ended(hearing, mirror):
     assert row_of(mirror)["poll_count"] == 2
 
 
-async def test_what_is_handed_on_during_a_poll_is_asked_for_after_it(hearing):
+async def test_a_cursor_updated_during_a_poll_is_polled_after_it(hearing):
     slow = []
 
     def polled(row, web):
@@ -157,7 +157,7 @@ async def test_what_is_handed_on_during_a_poll_is_asked_for_after_it(hearing):
     assert slow[0].polls[1] == "handed on"
 
 
-async def test_a_source_that_lies_loses_its_trust(hearing, mirror):
+async def test_false_hints_lower_the_trust(hearing, mirror):
     # Pages that never change: every hint is false.
     await hearing(lambda row, web: Told(row, lambda: lie(web)))
     await until(lambda: row_of(mirror)["false_count"] >= 8)
@@ -165,7 +165,7 @@ async def test_a_source_that_lies_loses_its_trust(hearing, mirror):
     assert row_of(mirror)["real_count"] == 0
 
 
-async def test_trouble_pauses_a_source_and_not_the_others(hearing, mirror):
+async def test_trouble_delays_only_its_own_source(hearing, mirror):
     closed = PollTrouble("not_json", "a page of HTML")
     _, _, [bad, good] = await hearing(
         lambda row, web: Told(row, closed),
@@ -176,13 +176,13 @@ async def test_trouble_pauses_a_source_and_not_the_others(hearing, mirror):
     assert len(bad.polls) == 1
 
 
-async def test_a_source_that_is_held_is_not_in_trouble(hearing, mirror):
+async def test_a_held_source_is_not_in_trouble(hearing, mirror):
     _, _, [source] = await hearing(lambda row, web: Told(row, PollTrouble(HELD, requests=0)))
     await until(lambda: source.polls)
     assert row_of(mirror)["trouble"] is None
 
 
-async def test_a_source_with_a_bug_does_not_end_the_others(hearing, mirror):
+async def test_an_exception_in_a_source_does_not_stop_the_others(hearing, mirror):
     def fail():
         raise ZeroDivisionError
 
@@ -193,7 +193,7 @@ async def test_a_source_with_a_bug_does_not_end_the_others(hearing, mirror):
     await until(lambda: len(good.polls) >= 2)
 
 
-async def test_a_stream_connects_again_where_it_ended(hearing, mirror):
+async def test_a_stream_reconnects_with_the_stored_cursor(hearing, mirror):
     def said(number):
         return Poll(at=time.time(), cursor=f"event {number}", requests=0)
 
@@ -202,7 +202,7 @@ async def test_a_stream_connects_again_where_it_ended(hearing, mirror):
     assert stream.connected[:3] == [None, "event 1", "event 2"]
 
 
-async def test_a_stream_of_more_hosts_takes_the_place_of_the_one_before(hearing, mirror):
+async def test_a_stream_with_other_hosts_is_restarted(hearing, mirror):
     def said(number):
         return Poll(at=time.time(), cursor=f"event {number}", requests=0)
 
@@ -220,7 +220,7 @@ async def test_a_stream_of_more_hosts_takes_the_place_of_the_one_before(hearing,
     assert not same.connected
 
 
-async def test_without_a_share_of_the_turns_nothing_is_asked(hearing):
+async def test_without_a_poll_share_only_free_sources_are_polled(hearing):
     fine = Poll(at=time.time(), cursor="fine")
     daemon, _, [asked, free] = await hearing(
         lambda row, web: Told(row, fine), lambda row, web: Free(row, fine), share=0.0
@@ -230,7 +230,7 @@ async def test_without_a_share_of_the_turns_nothing_is_asked(hearing):
     assert not asked.polls
 
 
-async def test_sources_that_are_no_more_are_left_alone(hearing, mirror):
+async def test_removed_sources_are_not_polled(hearing, mirror):
     daemon, _, sources = await hearing(
         lambda row, web: Told(row, Poll(at=time.time(), cursor="fine"))
     )
@@ -244,7 +244,7 @@ async def test_sources_that_are_no_more_are_left_alone(hearing, mirror):
     assert len(source.polls) <= polls + 1
 
 
-async def test_what_a_source_finds_is_admitted_by_its_scope(hearing, mirror):
+async def test_found_urls_are_admitted_by_the_scope(hearing, mirror):
     def found(row, web):
         urls = [web.url("/found"), web.url("/", host="b.test")]
         return Told(row, Poll(at=time.time(), found_urls=urls, wait_s=900.0))
@@ -254,7 +254,7 @@ async def test_what_a_source_finds_is_admitted_by_its_scope(hearing, mirror):
     assert not [url for (url,) in mirror.rows("SELECT url FROM page") if "b.test" in url]
 
 
-async def test_many_hints_are_taken_in_parts(hearing, mirror):
+async def test_many_hints_are_stored_in_parts(hearing, mirror):
     def flood(row, web):
         now = time.time()
         hints = [Hint(web.url(f"/{number}"), now, now) for number in range(5_000)]
@@ -265,7 +265,7 @@ async def test_many_hints_are_taken_in_parts(hearing, mirror):
     assert row_of(mirror)["poll_count"] == 1
 
 
-async def test_a_finder_with_a_bug_leaves_all_as_it_was(hearing, mirror):
+async def test_an_exception_in_a_finder_does_not_stop_the_others(hearing, mirror):
     class Broken:
         async def find(self):
             raise ZeroDivisionError

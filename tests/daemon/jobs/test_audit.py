@@ -40,7 +40,7 @@ def auditing(nursery):
     return start
 
 
-async def test_the_estimate_is_the_truth(serve, daemon, mirror, auditing):
+async def test_the_estimate_matches_the_true_freshness(serve, daemon, mirror, auditing):
     wall = SteppedTime(1_780_000_000.0, 1.0)
     mirror.clock = Clock(wall=wall)
     changes = [
@@ -64,7 +64,7 @@ async def test_the_estimate_is_the_truth(serve, daemon, mirror, auditing):
     assert unknown == 0
 
 
-async def test_no_audits_are_wanted(serve, daemon, mirror):
+async def test_without_an_audit_share_nothing_is_audited(serve, daemon, mirror):
     web = await serve(site_of(pages=5))
     running = await daemon(web.url())
     await until(lambda: running.crawl.visitor.counts["changed"] == 5, what="visits")
@@ -73,7 +73,7 @@ async def test_no_audits_are_wanted(serve, daemon, mirror):
     assert len(web.ledger.requests("a.test")) == 6
 
 
-async def test_a_site_that_cannot_be_asked_is_unknown(serve, daemon, mirror, auditing):
+async def test_an_unreachable_site_counts_as_unknown(serve, daemon, mirror, auditing):
     web = await serve(site_of(pages=5))
     running = await daemon(web.url())
     await until(lambda: running.crawl.visitor.counts["changed"] == 5, what="visits")
@@ -94,7 +94,7 @@ def pages_of(visited=(), **more):
 
 
 @pytest.mark.parametrize("now", [1.0, 1_000.0])
-def test_a_page_drawn_has_the_next_turn_and_no_second(now):
+def test_a_drawn_page_is_visited_next_and_once(now):
     pages = pages_of([1, 2, 3])
     if now > 100.0:
         assert pages.take(now) == 1  # rested ones are in the policy now
@@ -120,7 +120,7 @@ def test_a_page_that_waits_after_a_failure_can_be_drawn():
     assert pages.take(6_000.0) is None
 
 
-def test_a_page_nobody_has_is_not_drawn():
+def test_an_unknown_page_is_not_visited():
     pages = pages_of([1])
     pages.visit_next(7)
     assert pages.take(1.0) is None

@@ -112,7 +112,7 @@ def world(serve, daemon, mirror, wall):
     return start
 
 
-async def test_a_copy_is_found_rested_and_its_names_lead_to_the_host_kept(world):
+async def test_a_replica_is_found_and_suspended(world):
     w = await world(twin("a.test"), twin(WWW))
     told = await w.look()
     assert told.startswith("2 hosts, 1 candidates, too few pairs to learn from")
@@ -129,7 +129,7 @@ async def test_a_copy_is_found_rested_and_its_names_lead_to_the_host_kept(world)
     assert status == (PAGES,)
 
 
-async def test_pages_that_only_the_copy_has_stay(world):
+async def test_pages_that_only_the_replica_has_stay(world):
     rule = r"regex:http://a\.test:[0-9]+/wiki/[A-F].*"
     w = await world(
         twin("a.test"), twin(WWW), site={"exclude": [rule]}, replicas={"prefer": ["a.test"]}
@@ -151,13 +151,13 @@ async def test_pages_that_only_the_copy_has_stay(world):
     assert w.asked(WWW) - before >= 20 - rest
 
 
-async def test_hosts_with_other_texts_are_no_copies(world):
+async def test_hosts_with_other_texts_are_no_replicas(world):
     w = await world(twin("a.test"), twin(WWW, seed=2), twin("b.test", seed=3))
     await w.look()
     assert w.replicas() == {}
 
 
-async def test_strangers_are_held_until_the_operator_speaks(world):
+async def test_hosts_of_different_owners_are_held_for_the_operator(world):
     w = await world(twin("a.test"), twin("b.test"))
     await w.look()
     [(host, (_, status, rest))] = w.replicas().items()
@@ -187,7 +187,7 @@ async def test_strangers_are_held_until_the_operator_speaks(world):
     assert w.asked("a.test") >= before + PAGES
 
 
-async def test_samples_confirm_a_verdict_and_rest_again(world):
+async def test_sampled_pages_are_suspended_again(world):
     w = await world(twin("a.test"), twin(WWW))
     await w.look()
     before = w.asked(WWW)
@@ -200,7 +200,7 @@ async def test_samples_confirm_a_verdict_and_rest_again(world):
     assert (row.sampled, row.agreed, row.lag_s) == (8, 8, 0.0)
 
 
-async def test_a_new_verdict_is_looked_at_soon_and_an_old_one_seldom(world):
+async def test_new_verdicts_are_sampled_more_often_than_old_ones(world):
     w = await world(twin("a.test"), twin(WWW))
     await w.look()
 
@@ -224,7 +224,7 @@ async def test_a_new_verdict_is_looked_at_soon_and_an_old_one_seldom(world):
     assert ages[0] < DAY_S / 2 < DAY_S < ages[3] <= 7 * DAY_S
 
 
-async def test_hosts_that_came_at_once_are_pruned_on_the_operators_word(world):
+async def test_many_new_replicas_are_held_for_the_operator(world):
     names = [f"s{number}.test" for number in range(11)]
     addresses = {f"{www}{name}": ["127.0.0.1"] for name in names for www in ("", "www.")}
     w = await world(
@@ -242,7 +242,7 @@ async def test_hosts_that_came_at_once_are_pruned_on_the_operators_word(world):
     assert not await w.running.database.read(replica.all_allowed)
 
 
-async def test_a_verdict_that_no_longer_holds_is_withdrawn_and_its_pages_return(world, wall):
+async def test_a_wrong_verdict_is_withdrawn_and_its_pages_resume(world, wall):
     parts_at = wall() + 5 * DAY_S
     w = await world(
         twin("a.test"),
@@ -266,7 +266,7 @@ async def test_a_verdict_that_no_longer_holds_is_withdrawn_and_its_pages_return(
     assert w.replicas()[WWW] == ("a.test", "withdrawn", 0)
 
 
-async def test_a_restart_keeps_verdicts_and_what_rests(world, mirror, wall, nursery):
+async def test_a_restart_keeps_verdicts_and_suspended_pages(world, mirror, wall, nursery):
     w = await world(twin("a.test"), twin(WWW))
     await w.look()
     w.running.shutdown()

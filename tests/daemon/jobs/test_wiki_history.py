@@ -30,7 +30,7 @@ def instants(rows):
 
 
 class TestHistories:
-    async def test_parts_are_put_together(self, wiki_of, backfilling, wikis):
+    async def test_parts_of_a_history_are_joined(self, wiki_of, backfilling, wikis):
         pages = {"Start": history(7), "Long": history(23, start=100)}
         wiki = await wiki_of(pages, rvlimit=5)
         await backfilling(wiki)
@@ -51,9 +51,7 @@ class TestHistories:
         asked = [given.get("rvcontinue") for given in wiki.api_requests() if "pageids" in given]
         assert asked.index("10") > max(n for n, cursor in enumerate(asked) if cursor is None)
 
-    async def test_a_page_of_very_many_revisions_ends_at_the_cap(
-        self, wiki_of, backfilling, wikis, mirror
-    ):
+    async def test_a_long_history_ends_at_the_cap(self, wiki_of, backfilling, wikis, mirror):
         rows = history(200)
         wiki = await wiki_of({"Start": rows}, rvlimit=10)
         await backfilling(wiki, jobs={"backfill_revisions": 50})
@@ -62,7 +60,7 @@ class TestHistories:
         assert [at for at, _, _ in wikis.changes("Start")] == instants(rows[-50:])
         assert mirror.rows("SELECT capped FROM wiki_page") == [(1,)]
 
-    async def test_models_hold_the_instants_that_changed_the_text(
+    async def test_models_hold_the_times_that_changed_the_text(
         self, wiki_of, backfilling, wikis, mirror
     ):
         texts = ["a", "b", "b", "a", "c"]
@@ -112,7 +110,7 @@ class TestTrouble:
             (said({"query": {"general": {"generator": "DokuWiki"}}}), "not_json", 600),
         ],
     )
-    async def test_is_recorded_and_waited_for(
+    async def test_trouble_is_recorded_and_starts_a_back_off(
         self, wiki_of, backfilling, wikis, answer, trouble, pause_s
     ):
         wiki = await wiki_of({"Start": history(3)}, faults=[lambda given: answer])
@@ -126,9 +124,7 @@ class TestTrouble:
         assert daemon.state.hosts["a.test"].backoff.level == 0
         assert len(wiki.api_requests()) == 1
 
-    async def test_a_host_that_asks_for_rest_gets_it_as_a_whole(
-        self, wiki_of, backfilling, wikis, mirror
-    ):
+    async def test_retry_after_pauses_the_whole_host(self, wiki_of, backfilling, wikis, mirror):
         answer = Answer(503, b"busy", (("Retry-After", "120"),))
         wiki = await wiki_of({"Start": history(3)}, faults=[lambda given: answer])
         daemon = await backfilling(wiki)
@@ -140,14 +136,14 @@ class TestTrouble:
         assert 60 < closed_until - daemon.clock.now() <= 120
         assert level == 1
 
-    async def test_an_answer_without_bound_is_cut_off(self, wiki_of, backfilling, wikis):
+    async def test_an_endless_response_is_cut_off(self, wiki_of, backfilling, wikis):
         wiki = await wiki_of({"Start": history(3)}, faults=[lambda given: Answer(200, b"x" * 9**8)])
         await backfilling(wiki)
         await until(lambda: wikis.wiki().get("trouble"))
         assert wikis.wiki()["trouble"] == "unreachable"
         assert "too_large" in wikis.wiki()["detail"]
 
-    async def test_a_smaller_limit_of_titles_is_learnt(self, wiki_of, backfilling, wikis):
+    async def test_a_smaller_title_limit_is_learned(self, wiki_of, backfilling, wikis):
         pages = {"Start": history(2)} | {f"P{n}": history(2, start=10 * n) for n in range(1, 12)}
         wiki = await wiki_of(pages, titles_limit=4)
         await backfilling(wiki)
@@ -159,9 +155,7 @@ class TestTrouble:
         assert len(refused) <= 2  # once by this job, once by the probe for changes
         assert max(count for count in named if count <= 4) <= 4
 
-    async def test_a_cursor_that_the_api_no_longer_knows_starts_again(
-        self, wiki_of, backfilling, wikis
-    ):
+    async def test_an_unknown_cursor_restarts_the_history(self, wiki_of, backfilling, wikis):
         fault = once(error("badcontinue"))
         wiki = await wiki_of({"Start": history(12)}, rvlimit=5)
         wiki.faults.append(lambda given: fault(given) if "rvcontinue" in given else None)
@@ -169,9 +163,7 @@ class TestTrouble:
         await until(lambda: wikis.complete("Start"))
         assert [at for at, _, _ in wikis.changes("Start")] == instants(history(12))
 
-    async def test_an_api_that_never_knows_its_cursors_is_given_up(
-        self, wiki_of, backfilling, wikis
-    ):
+    async def test_a_page_whose_cursors_always_fail_is_refused(self, wiki_of, backfilling, wikis):
         wiki = await wiki_of({"Start": history(12)}, rvlimit=5)
         refused = error("badcontinue")
         wiki.faults.append(lambda given: refused if "rvcontinue" in given else None)
@@ -179,7 +171,7 @@ class TestTrouble:
         await until(lambda: wikis.states().get("Start") == "refused")
         assert len(wikis.changes("Start")) == 5
 
-    async def test_a_history_in_circles_ends(self, wiki_of, backfilling, wikis):
+    async def test_a_repeating_continuation_ends(self, wiki_of, backfilling, wikis):
         rows = history(5)
         wiki = await wiki_of({"Start": rows})
         page = {"ns": 0, "title": "Start", "pageid": 1, "revisions": wiki._rows("Start")[:2]}
@@ -189,7 +181,7 @@ class TestTrouble:
         await until(lambda: wikis.states().get("Start") == "refused")
         assert len(wikis.changes("Start")) == 2
 
-    async def test_one_page_that_always_fails_does_not_stop_the_others(
+    async def test_one_failing_page_does_not_stop_the_others(
         self, wiki_of, backfilling, wikis, mirror
     ):
         pages = {"Start": history(3), "Bad": history(3, start=50), "Good": history(3, start=70)}
@@ -205,7 +197,7 @@ class TestTrouble:
         assert failures == 1 < MAX_FAILURES
         assert "internal_api_error" in detail
 
-    async def test_an_api_that_moved_is_followed_on_its_own_host(self, wiki_of, backfilling, wikis):
+    async def test_a_moved_api_is_followed_on_its_own_host(self, wiki_of, backfilling, wikis):
         wiki = await wiki_of({"Start": history(3)}, api="/new/api.php")
 
         view = wiki._view
@@ -224,7 +216,7 @@ class TestTrouble:
 
 
 class TestPermission:
-    async def test_without_leave_nothing_is_asked(self, wiki_of, backfilling, mirror):
+    async def test_without_permission_the_api_is_not_used(self, wiki_of, backfilling, mirror):
         wiki = await wiki_of({"Start": history(3)})
         daemon = await backfilling(wiki, api=False)
         await until(lambda: mirror.rows("SELECT 1 FROM page WHERE state = 'visited'"))
@@ -238,14 +230,14 @@ class TestPermission:
         )
         assert wiki.api_requests() == []
 
-    async def test_rules_for_every_robot_close_pages_and_not_the_api(
+    async def test_robots_rules_for_all_agents_do_not_close_the_api(
         self, wiki_of, backfilling, wikis
     ):
         wiki = await wiki_of({"Start": history(3)}, robots="User-agent: *\nDisallow: /w/\n")
         await backfilling(wiki)
         await until(lambda: wikis.complete("Start"))
 
-    async def test_rules_that_name_us_close_the_api(self, wiki_of, backfilling, wikis):
+    async def test_robots_rules_for_our_agent_close_the_api(self, wiki_of, backfilling, wikis):
         robots = "User-agent: crawld\nDisallow: /w/\n"
         wiki = await wiki_of({"Start": history(3)}, robots=robots)
         await backfilling(wiki)
@@ -253,7 +245,7 @@ class TestPermission:
         assert wikis.wiki()["trouble"] == "forbidden"
         assert wiki.api_requests() == []
 
-    async def test_an_api_of_strangers_is_not_asked(self, wiki_of, backfilling, mirror):
+    async def test_an_api_on_a_foreign_domain_is_not_used(self, wiki_of, backfilling, mirror):
         wiki = await wiki_of({"Start": history(3)})
         view = wiki._view
 
@@ -273,7 +265,7 @@ class TestPermission:
 
 
 class TestPoliteness:
-    async def test_every_request_keeps_the_delay_of_the_host(self, wiki_of, backfilling, wikis):
+    async def test_every_request_keeps_the_host_delay(self, wiki_of, backfilling, wikis):
         pages = {"Start": history(12), "B": history(12, start=50)}
         wiki = await wiki_of(pages, rvlimit=4)
         await backfilling(wiki, politeness={"host_delay_s": 0.05})
@@ -282,7 +274,9 @@ class TestPoliteness:
         gaps = [later - at for (at, _), (later, _) in pairwise(wiki.requests)]
         assert min(gaps) >= 0.05
 
-    async def test_a_busy_host_gives_a_share_of_its_turns(self, wiki_of, backfilling, wikis):
+    async def test_on_a_busy_host_the_api_gets_its_share_of_slots(
+        self, wiki_of, backfilling, wikis
+    ):
         pages = {f"P{n}": history(2, start=10 * n) for n in range(60)} | {"Start": history(2)}
         wiki = await wiki_of(pages)
         await backfilling(
@@ -298,7 +292,7 @@ class TestPoliteness:
         # One more at most: the first look for changes.
         assert asked / len(since) <= 0.2 + 2 / len(since)
 
-    async def test_an_idle_host_gives_all_its_turns(self, wiki_of, backfilling, wikis):
+    async def test_on_an_idle_host_the_api_gets_every_slot(self, wiki_of, backfilling, wikis):
         wiki = await wiki_of({"Start": history(60)}, rvlimit=2)
         await backfilling(wiki, politeness={"host_delay_s": 0.02}, jobs={"backfill_share": 0.01})
         await until(lambda: wikis.complete("Start"))
@@ -307,7 +301,7 @@ class TestPoliteness:
         assert math.isclose(len(times), 32, abs_tol=2)
 
 
-async def test_a_site_without_a_copy_is_looked_at_again_soon(serve, daemon, mirror):
+async def test_a_site_without_a_copy_is_checked_again_soon(serve, daemon, mirror):
     web = await serve(site_of("b.test"))
     site = {"api": True, "hosts": ["b.test"]}
     running = await daemon("http://a.test:1/", site=site, jobs={"backfill_every_s": 600.0})

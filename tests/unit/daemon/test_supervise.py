@@ -25,7 +25,7 @@ def failing_with(*errors):
     return task, starts
 
 
-async def test_a_bug_costs_a_rest(autojump_clock):
+async def test_a_crashed_task_restarts_after_a_pause(autojump_clock):
     of_tasks = ExceptionGroup("of its tasks", [ValueError("another")])
     task, starts = failing_with(KeyError("a bug"), of_tasks, InvalidUrlError("a third"))
     await supervise("teaching", task)
@@ -36,7 +36,7 @@ CLOSED = StoreError("closed")
 
 
 @pytest.mark.parametrize("error", [CLOSED, ExceptionGroup("of its tasks", [CLOSED])])
-async def test_a_file_that_cannot_be_used_ends_it(autojump_clock, error):
+async def test_a_store_error_is_raised(autojump_clock, error):
     task, starts = failing_with(error)
     with pytest.raises((StoreError, ExceptionGroup)) as raised:
         await supervise("hint_poller", task)
@@ -44,7 +44,7 @@ async def test_a_file_that_cannot_be_used_ends_it(autojump_clock, error):
     assert len(starts) == 1
 
 
-async def test_it_ends_when_it_is_cancelled(autojump_clock):
+async def test_cancellation_ends_the_task(autojump_clock):
     with trio.move_on_after(5 * RESTART_S) as scope:
         await supervise("teaching", trio.sleep_forever)
     assert scope.cancelled_caught

@@ -72,7 +72,7 @@ def estimate_input(**more):
     return _EstimateInput(**{**values, **more})
 
 
-def test_a_calm_wiki_is_polled_seldom_and_a_storm_at_once():
+def test_a_quiet_wiki_is_polled_seldom_and_a_burst_often():
     calm = _estimate(estimate_input())
     storm = _estimate(estimate_input(hints_per_s=0.5))
     assert calm[0] is None or calm[0] > 60.0
@@ -80,7 +80,7 @@ def test_a_calm_wiki_is_polled_seldom_and_a_storm_at_once():
     assert storm[1] > 0.05
 
 
-def test_too_few_models_say_nothing():
+def test_too_few_models_give_no_estimate():
     assert _estimate(estimate_input(models=models(2))) is None
 
 
@@ -91,7 +91,7 @@ def test_several_sources_miss_less_than_each():
     assert lag_s > 30.0
 
 
-def test_the_time_hints_wait_for_a_poll_is_not_the_sources_own():
+def test_the_lag_of_a_source_excludes_the_wait_for_a_poll():
     polled = row(evidence=known(lag_s=60.0), last_poll_at=NOW + 900.0)
     whole, own = hint_quality(polled), hint_quality(polled, beyond_polls=True)
     assert own.lag_s == pytest.approx(max(whole.lag_s - 45.0, 0.0))
@@ -121,20 +121,20 @@ def pause_s(made, *, new_hints=0, since_s=0.0):
     return made.pause_s(row(), "a.test", 1, new_hints=new_hints, since_s=since_s)
 
 
-def test_polls_keep_within_their_share_of_the_turns():
+def test_polls_keep_within_their_share():
     assert pause_s(budget()) == 4.0
     assert pause_s(budget(delay_s=15.0)) == 60.0
     assert pause_s(budget(share=0.0)) == 1.0 / MIN_SHARE
 
 
-def test_a_source_that_earns_nothing_is_asked_now_and_then():
+def test_a_source_without_gain_is_polled_seldom():
     nothing = PollEstimate(None, 0.0, 0, 0.0, 1.0)
     assert pause_s(budget(nothing)) == 4.0 * IDLE_FACTOR
     # Forty changes in a poll: they are worth hearing, whatever was worked out.
     assert pause_s(budget(nothing), new_hints=40, since_s=80.0) == 4.0
 
 
-def test_what_was_worked_out_holds_until_something_changed():
+def test_an_estimate_holds_until_something_changed():
     estimate = PollEstimate(60.0, 0.1, 20, 0.0, 1.0)
     assert estimate.is_current(row(hint_count=30), 100.0, 1.0)
     assert not estimate.is_current(row(hint_count=80), 100.0, 1.0)

@@ -160,7 +160,7 @@ async def make(tmp_path):
         yield start
 
 
-async def test_edits_are_told_of_titles_and_of_what_redirects_there(make):
+async def test_edits_give_hints_for_titles_and_their_redirects(make):
     world = await make()
     answer = said(recentchanges=[edit(1, "Page 0", page=100), edit(2, "Nobody's", page=999)])
     poll = await world.poll("recent_changes", answer)
@@ -170,7 +170,7 @@ async def test_edits_are_told_of_titles_and_of_what_redirects_there(make):
     assert ChangesCursor.from_json(poll.cursor).at == NOW - 5
 
 
-async def test_a_deleted_page_takes_along_what_redirected_to_it(make):
+async def test_a_deletion_gives_hints_for_redirects_too(make):
     world = await make()
     log = {"logid": 1, "type": "delete", "action": "delete", "title": "Page 0", "ns": 0}
     poll = await world.poll(
@@ -179,7 +179,7 @@ async def test_a_deleted_page_takes_along_what_redirected_to_it(make):
     assert world.told(poll) == {"Page 0", "Page 59"}
 
 
-async def test_the_clock_of_the_wiki_is_brought_to_ours(make):
+async def test_times_are_corrected_for_the_clock_skew(make):
     world = await make()
     ahead = said(at=NOW + 900, recentchanges=[edit(1, "Page 3", at=NOW + 890, page=103)])
     poll = await world.poll("recent_changes", ahead)
@@ -188,7 +188,7 @@ async def test_the_clock_of_the_wiki_is_brought_to_ours(make):
     assert page.last_at <= NOW
 
 
-async def test_a_long_answer_goes_on_at_once(make):
+async def test_a_long_response_continues_at_once(make):
     world = await make()
     part = {"rccontinue": "x|2", "continue": "-||"}
     poll = await world.poll("recent_changes", said(recentchanges=[edit(1, "Page 1")], cursor=part))
@@ -197,7 +197,7 @@ async def test_a_long_answer_goes_on_at_once(make):
     assert world.client.asked[-1]["rccontinue"] == "x|2"
 
 
-async def test_what_is_kept_no_longer_starts_a_round_of_probes(make):
+async def test_a_gap_in_recent_changes_starts_a_round_of_probes(make):
     world = await make()
     first = await world.poll("recent_changes", said(recentchanges=[edit(1, "Page 1", NOW - 900)]))
     doubted = await world.poll(
@@ -223,7 +223,7 @@ async def test_what_is_kept_no_longer_starts_a_round_of_probes(make):
         ((200, '{"query": '), "not_json"),
     ],
 )
-async def test_answers_that_are_none_are_trouble_with_a_pause(make, answer, trouble):
+async def test_invalid_responses_are_trouble_with_a_pause(make, answer, trouble):
     world = await make()
     for kind in ("recent_changes", "probe"):
         poll = await world.poll(kind, answer)
@@ -232,13 +232,13 @@ async def test_answers_that_are_none_are_trouble_with_a_pause(make, answer, trou
         assert poll.pause_s >= 5.0
 
 
-async def test_a_host_that_rests_is_no_trouble(make):
+async def test_a_host_in_back_off_is_no_trouble(make):
     world = await make()
     poll = await world.poll("recent_changes", ApiTrouble(ApiTroubleKind.HELD, "closed", 60.0))
     assert (poll.trouble, poll.pause_s) == (HELD, 60.0)
 
 
-async def test_a_cursor_the_wiki_does_not_know_is_dropped(make):
+async def test_an_unknown_cursor_is_dropped(make):
     world = await make()
     cursor = ChangesCursor(at=NOW - 60, continuation={"rccontinue": "old"}).to_json()
     refused = {"error": {"code": "badcontinue", "info": "no"}}
@@ -246,7 +246,7 @@ async def test_a_cursor_the_wiki_does_not_know_is_dropped(make):
     assert ChangesCursor.from_json(poll.cursor) == ChangesCursor(at=NOW - 60)
 
 
-async def test_a_few_pages_are_probed_instead(make):
+async def test_a_small_wiki_is_only_probed(make):
     world = await make(20)
     poll = await world.poll("recent_changes")
     assert (poll.requests, world.client.asked) == (0, [])
@@ -274,7 +274,7 @@ async def probe(world, answer, cursor=None):
     return poll
 
 
-async def test_probes_tell_new_revisions_and_no_others(make):
+async def test_probes_report_only_new_revisions(make):
     world = await make(10)
     titles = list(world.pages)
     poll = await probe(world, shown(world, *titles))
@@ -287,7 +287,7 @@ async def test_probes_tell_new_revisions_and_no_others(make):
     assert world.told(poll) == {"Page 0"}
 
 
-async def test_a_copy_made_while_an_edit_was_saved_is_asked_which_it_shows(make):
+async def test_a_copy_made_during_an_edit_tells_its_revision(make):
     world = await make(3)
     bodies = {"Page 0": b'{"wgRevisionId":7,', "Page 1": b'{"wgRevisionId":8,', "Page 2": b"none"}
 
@@ -303,7 +303,7 @@ async def test_a_copy_made_while_an_edit_was_saved_is_asked_which_it_shows(make)
     assert world.told(await probe(world, answer)) == {"Page 0"}
 
 
-async def test_probes_tell_what_came_and_went(make):
+async def test_probes_report_pages_that_appeared_or_disappeared(make):
     world = await make(3)
     gone = said(pages=[{"title": title, "missing": True} for title in world.pages])
     assert len((await probe(world, gone)).pages) == 3
@@ -314,7 +314,7 @@ async def test_probes_tell_what_came_and_went(make):
     assert len((await probe(world, shown(world, *world.pages))).pages) == 3
 
 
-async def test_a_page_made_anew_without_a_revision_is_possibly_stale(make):
+async def test_a_page_rendered_without_a_new_revision_is_possibly_stale(make):
     world = await make(3)
     await probe(world, shown(world, *world.pages))
     poll = await probe(world, shown(world, "Page 1", touched=NOW - 30))
@@ -325,7 +325,7 @@ async def test_a_page_made_anew_without_a_revision_is_possibly_stale(make):
     assert (world.told(told), told.requests) == ({"Page 1"}, 0)
 
 
-async def test_a_round_of_probes_goes_through_all_pages(make):
+async def test_a_round_of_probes_covers_all_pages(make):
     world = await make(120)
     titles, cursor = list(world.pages), None
     for first in (0, 50, 100):
@@ -337,7 +337,7 @@ async def test_a_round_of_probes_goes_through_all_pages(make):
     assert ProbeProgress.from_json(cursor).after == 0
 
 
-async def test_fewer_titles_are_named_where_so_many_are_refused(make):
+async def test_fewer_titles_are_queried_after_a_rejection(make):
     world = await make(60)
     for limit, then in ((50, 25), (10, 10)):  # one that is no reason, and one that is
         refused = {"error": {"code": "toomanyvalues", "info": "no", "limit": limit}}
@@ -361,7 +361,7 @@ async def test_users_of_an_edited_template_are_possibly_stale(make):
     assert PendingTemplates.from_json(told.cursor) == PendingTemplates()
 
 
-async def test_a_url_hash_is_the_key_of_a_title(make):
+async def test_a_title_maps_to_its_url_hash(make):
     world = await make(3)
     concern = world.sources["probe"].change_of("Page 1", None, (NOW, NOW))
     assert concern.url_hash == url_hash("http://a.test/wiki/Page_1")

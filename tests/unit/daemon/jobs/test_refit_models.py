@@ -54,7 +54,7 @@ def visited_daily(connection, path, *, changes):
     visit.record(connection, record)
 
 
-def test_new_pages_start_from_what_is_usual_in_their_section(connection):
+def test_new_pages_start_from_the_prior_of_their_section(connection):
     for number in range(60):
         visited_daily(connection, f"news/{number}", changes=True)
         visited_daily(connection, f"archive/{number}", changes=False)

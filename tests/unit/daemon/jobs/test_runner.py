@@ -86,7 +86,7 @@ async def test_runs_follow_each_other_with_jitter(start, autojump_clock):
     assert len({round(gap, 3) for gap in gaps}) == len(gaps)
 
 
-async def test_an_error_is_a_result_and_the_next_run_comes(start, database, autojump_clock):
+async def test_a_failed_run_is_stored_and_the_job_runs_again(start, database, autojump_clock):
     job = Counting(failing=[True])
     start(job)
     await runs_of(job, 1)
@@ -98,7 +98,7 @@ async def test_an_error_is_a_result_and_the_next_run_comes(start, database, auto
     assert (await database.read(job_rows.last_run, "count"))[3:] == ("done", "2 runs")
 
 
-async def test_the_same_result_again_is_no_news(start, autojump_clock):
+async def test_a_repeated_result_is_logged_at_debug_level(start, autojump_clock):
     class Idle(Counting):
         async def run(self):
             return "3 pages" if await super().run() == "3 runs" else "0 pages"
@@ -124,7 +124,7 @@ async def test_a_restart_neither_repeats_nor_forgets_a_run(start, database, auto
     assert low <= job.runs[0] - began <= high + 1
 
 
-async def test_a_job_stored_in_the_future_waits_no_longer_than_its_pause(
+async def test_a_run_stored_in_the_future_does_not_lengthen_the_pause(
     start, database, autojump_clock
 ):
     await database.write(job_rows.record_finish, "count", EPOCH_AT + 1e6, "done", None)
@@ -135,7 +135,7 @@ async def test_a_job_stored_in_the_future_waits_no_longer_than_its_pause(
     assert job.runs[0] - began <= EVERY_S * (1 + JITTER_SHARE) + 1
 
 
-async def test_a_call_lets_a_job_run_at_once_or_once_more(start, autojump_clock):
+async def test_run_soon_starts_a_job_now_or_once_more(start, autojump_clock):
     job = Counting()
     runner = start(job)
     await runs_of(job, 1)

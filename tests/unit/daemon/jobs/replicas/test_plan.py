@@ -46,7 +46,7 @@ def decided(what):
 NAMES = ("a.com", "www.a.com", "m.a.com")
 
 
-def test_a_gated_pair_prunes_the_host_that_is_not_chosen():
+def test_a_gated_pair_prunes_the_other_host():
     found = plan(known(NAMES[:2], {(0, 1): pair("", "")}))
     assert found == [Decision(1, 0, "pruned", "the shorter name")]
 
@@ -67,7 +67,7 @@ def test_a_contradiction_holds_the_group():
     assert set(decided(spoken).values()) == {(0, "pruned")}
 
 
-def test_the_operator_overrules_evidence():
+def test_the_operator_overrules_the_evidence():
     evidence = {(0, 1): pair("", "")}
     assert plan(known(NAMES[:2], evidence, operator_words={(0, 1): "rejected"})) == []
     nothing = {(0, 1): pair("", "", equal=0, compared=0)}
@@ -76,7 +76,7 @@ def test_the_operator_overrules_evidence():
     }
 
 
-def test_strangers_wait_for_a_word_and_a_confirmed_pair_does_not():
+def test_different_owners_are_held_unless_confirmed():
     names = ("a.com", "b.net")
     evidence = {(0, 1): pair("", "")}
     assert decided(known(names, evidence)) == {1: (0, "held")}
@@ -85,7 +85,7 @@ def test_strangers_wait_for_a_word_and_a_confirmed_pair_does_not():
     }
 
 
-def test_a_stranger_in_the_group_does_not_keep_an_owner_from_its_own():
+def test_an_owners_hosts_are_pruned_beside_a_foreign_host():
     names = ("a.com", "www.a.com", "b.net")
     every = {(0, 1): pair("", ""), (0, 2): pair("", ""), (1, 2): pair("", "")}
     assert decided(known(names, every)) == {1: (0, "pruned"), 2: (0, "held")}
@@ -97,27 +97,27 @@ def test_a_stranger_in_the_group_does_not_keep_an_owner_from_its_own():
     assert plan(said)[-1].reason == "a.com and b.net are two hosts, as the operator says"
 
 
-def test_a_pruned_host_stays_so_whatever_its_old_copies_say():
+def test_a_pruned_host_stays_pruned_despite_old_copies():
     aged = {(0, 1): pair("", "", equal=0)}
     what = known(NAMES[:2], aged, replicas=[row(1, 0)])
     assert gated_pairs(what) == {(0, 1)}
     assert plan(what) == [Decision(1, 0, "pruned", "the shorter name")]
 
 
-def test_the_host_kept_so_far_is_kept_although_another_has_more_to_show():
+def test_the_canonical_host_stays_even_if_another_has_more_pages():
     what = known(NAMES[:2], {(0, 1): pair("", "")}, replicas=[row(0, 1, reason="https")])
     assert plan(what) == [Decision(0, 1, "pruned", "https")]
     told = replace(what, profiles={**what.profiles, 0: HostProfile(name="a.com", preferred=True)})
     assert decided(told) == {1: (0, "pruned")}
 
 
-def test_a_host_kept_that_redirects_away_is_kept_no_more():
+def test_a_canonical_host_that_redirects_away_is_replaced():
     moved = {(0, 1): pair("", "", redirects=(40, 0))}
     assert decided(known(NAMES[:2], moved, replicas=[row(1, 0)])) == {0: (1, "pruned")}
 
 
 @pytest.mark.parametrize(("copies", "status"), [(10, "pruned"), (30, "held")])
-def test_a_storm_of_verdicts_waits_for_the_operator(copies, status):
+def test_a_storm_of_verdicts_is_held_for_the_operator(copies, status):
     names = [name for at in range(copies) for name in (f"s{at}.com", f"www.s{at}.com")]
     evidence = {(2 * at, 2 * at + 1): pair("", "") for at in range(copies)}
     what = known(names, evidence, hosts=200)
@@ -130,6 +130,6 @@ def test_a_storm_of_verdicts_waits_for_the_operator(copies, status):
         assert {each.status for each in plan(let)} == {"pruned"}
 
 
-def test_nothing_is_pruned_where_the_config_forbids_it():
+def test_nothing_is_pruned_if_the_config_forbids_it():
     what = known(NAMES[:2], {(0, 1): pair("", "")}, prune=False)
     assert plan(what) == [Decision(1, 0, "held", "pruning is off in the config")]
