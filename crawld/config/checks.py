@@ -70,19 +70,19 @@ class SiteSeeds:
 
 def check_config(config: Config) -> tuple[list[ConfigIssue], dict[str, SiteSeeds]]:
     """Return all issues, and a summary of the seeds of each site by its name."""
-    findings = [*_check_daemon(config), *_check_names(config)]
+    issues = [*_check_daemon(config), *_check_names(config)]
     totals: dict[str, SiteSeeds] = {}
     if len({site.name for site in config.sites}) < len(config.sites):
-        return findings, totals  # the checks below need distinct names
+        return issues, totals  # the checks below need distinct names
     for index, site in enumerate(config.sites):
         total = totals[site.name] = SiteSeeds()
-        findings += _check_seeds(index, site, total)
-        findings += _check_headers(index, site)
-    findings += _check_politeness(config, totals)
-    findings += _check_contact(config, totals)
+        issues += _check_seeds(index, site, total)
+        issues += _check_headers(index, site)
+    issues += _check_politeness(config, totals)
+    issues += _check_contact(config, totals)
     if not config.sites:
-        findings.append(ConfigIssue((), "there is no [[site]]: nothing to mirror", fatal=False))
-    return findings, totals
+        issues.append(ConfigIssue((), "there is no [[site]]: nothing to mirror", fatal=False))
+    return issues, totals
 
 
 def _check_daemon(config: Config) -> Iterator[ConfigIssue]:

@@ -72,8 +72,8 @@ def from_command_line(
         )
     except ValidationError as error:
         raise ConfigError(_message(error), hint="see crawld mirror --help") from None
-    findings, _ = check_config(config)
-    if fatal := [finding.message for finding in findings if finding.fatal]:
+    issues, _ = check_config(config)
+    if fatal := [issue.message for issue in issues if issue.fatal]:
         raise ConfigError("\n".join(fatal))
     return config
 

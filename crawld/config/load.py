@@ -94,10 +94,10 @@ def load(path: Path) -> LoadedConfig:
         config = Config.model_validate(document, context={"directory": path.parent})
     except ValidationError as error:
         raise _refusal(path, lines, list(_mistakes(error, document))) from None
-    findings, seeds = check_config(config)
-    if fatal := [finding for finding in findings if finding.fatal]:
+    issues, seeds = check_config(config)
+    if fatal := [issue for issue in issues if issue.fatal]:
         raise _refusal(path, lines, fatal)
-    warnings = tuple(f"{path}{_place(lines, each)}: {each.message}" for each in findings)
+    warnings = tuple(f"{path}{_place(lines, each)}: {each.message}" for each in issues)
     return LoadedConfig(config, warnings, seeds)
 
 
@@ -138,17 +138,17 @@ def _syntax(path: Path, text: str, reason: str) -> ConfigError:
 
 
 def _refusal(
-    path: Path, lines: Mapping[KeyPath, int], findings: Sequence[ConfigIssue]
+    path: Path, lines: Mapping[KeyPath, int], issues: Sequence[ConfigIssue]
 ) -> ConfigError:
-    shown = sorted(findings, key=lambda each: nearest_line(lines, each.path) or 0)
+    shown = sorted(issues, key=lambda each: nearest_line(lines, each.path) or 0)
     texts = [f"{path}{_place(lines, each)}: {each.message}" for each in shown[:MAX_SHOWN]]
     if len(shown) > MAX_SHOWN:
         texts.append(f"... and {len(shown) - MAX_SHOWN} more")
     return ConfigError("\n".join(texts))
 
 
-def _place(lines: Mapping[KeyPath, int], finding: ConfigIssue) -> str:
-    line = nearest_line(lines, finding.path)
+def _place(lines: Mapping[KeyPath, int], issue: ConfigIssue) -> str:
+    line = nearest_line(lines, issue.path)
     return "" if line is None else f", line {line}"
 
 

@@ -67,19 +67,19 @@ async def open_tunnel(stream: trio.abc.Stream, host: str, port: int) -> None:
     """
     place = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
     request = f"CONNECT {place} HTTP/1.1\r\nHost: {place}\r\n\r\n"
-    answer = b""
+    response = b""
     try:
         await stream.send_all(request.encode("ascii"))
-        while b"\r\n\r\n" not in answer and len(answer) < MAX_RESPONSE_BYTES:
+        while b"\r\n\r\n" not in response and len(response) < MAX_RESPONSE_BYTES:
             # One byte at a time: what follows the header belongs to TLS.
             piece = await stream.receive_some(1)
             if not piece:
                 break
-            answer += bytes(piece)
+            response += bytes(piece)
     except (trio.BrokenResourceError, trio.ClosedResourceError) as error:
         raise FetchError(Failure.CONNECT, "the proxy closed the connection", local=True) from error
-    status = _STATUS.match(answer)
-    if status is None or b"\r\n\r\n" not in answer:
+    status = _STATUS.match(response)
+    if status is None or b"\r\n\r\n" not in response:
         raise FetchError(Failure.CONNECT, "the proxy does not speak HTTP", local=True)
     code = int(status[1])
     if 200 <= code < 300:

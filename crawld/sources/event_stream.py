@@ -29,6 +29,7 @@ from typing import NamedTuple
 from crawld.core.url import canonicalize
 from crawld.errors import InvalidUrlError
 from crawld.sources.listed_page import read_date
+from crawld.sources.mediawiki_rows import text_of
 
 MAX_EVENT_BYTES = 256 * 1024
 """Limit of the data of one event; those of Wikimedia take one or two kilobytes."""
@@ -202,9 +203,9 @@ def read_change(fields: Mapping[str, object]) -> PageChange | None:
 
 
 def _recent_change(fields: Mapping[str, object], meta: Mapping[str, object]) -> PageChange | None:
-    kind, title = _text(fields, "type"), _text(fields, "title")
+    kind, title = text_of(fields, "type"), text_of(fields, "title")
     if kind == "log":
-        kind = _text(fields, "log_type")
+        kind = text_of(fields, "log_type")
         if kind not in _TEXT_TOUCHING:
             return None
     elif kind not in ("edit", "new"):
@@ -213,24 +214,24 @@ def _recent_change(fields: Mapping[str, object], meta: Mapping[str, object]) -> 
         return None
     revision = _table(fields, "revision").get("new")
     return PageChange(
-        _text(fields, "wiki"),
+        text_of(fields, "wiki"),
         title,
-        _url(_text(fields, "title_url") or _text(meta, "uri")),
+        _url(text_of(fields, "title_url") or text_of(meta, "uri")),
         _event_time(fields),
         revision if isinstance(revision, int) else None,
         kind,
-        _text(fields, "server_url"),
+        text_of(fields, "server_url"),
     )
 
 
 def _page_change(fields: Mapping[str, object], meta: Mapping[str, object]) -> PageChange | None:
     page, revision = _table(fields, "page"), _table(fields, "revision").get("rev_id")
-    title, kind = _text(page, "page_title"), _text(fields, "page_change_kind")
+    title, kind = text_of(page, "page_title"), text_of(fields, "page_change_kind")
     if not title or kind == "visibility_change":
         return None
-    url = _url(_text(meta, "uri"))
+    url = _url(text_of(meta, "uri"))
     return PageChange(
-        _text(fields, "wiki_id"),
+        text_of(fields, "wiki_id"),
         title.replace("_", " "),
         url,
         _event_time(fields),
@@ -242,13 +243,13 @@ def _page_change(fields: Mapping[str, object], meta: Mapping[str, object]) -> Pa
 
 def renamed_titles(fields: Mapping[str, object]) -> tuple[str, str] | None:
     """Return the old and new title if an event reports a move, else None."""
-    if _text(fields, "log_type") == "move":
-        target = _text(_table(fields, "log_params"), "target")
-        return (_text(fields, "title"), target) if target else None
-    if _text(fields, "page_change_kind") == "move":
+    if text_of(fields, "log_type") == "move":
+        target = text_of(_table(fields, "log_params"), "target")
+        return (text_of(fields, "title"), target) if target else None
+    if text_of(fields, "page_change_kind") == "move":
         before = _table(_table(fields, "prior_state"), "page")
-        old = _text(before, "page_title").replace("_", " ")
-        new = _text(_table(fields, "page"), "page_title").replace("_", " ")
+        old = text_of(before, "page_title").replace("_", " ")
+        new = text_of(_table(fields, "page"), "page_title").replace("_", " ")
         return (old, new) if old and new else None
     return None
 
@@ -315,7 +316,7 @@ def _event_time(fields: Mapping[str, object]) -> float | None:
     stamp = fields.get("timestamp")
     if isinstance(stamp, int | float) and not isinstance(stamp, bool) and 0 < stamp < 1e11:
         return float(stamp)
-    for written in (_text(fields, "dt"), _text(_table(fields, "meta"), "dt")):
+    for written in (text_of(fields, "dt"), text_of(_table(fields, "meta"), "dt")):
         span = read_date(written) if written else None
         if span is not None:
             return span.first
@@ -332,8 +333,3 @@ def _url(written: str) -> str | None:
 def _table(row: Mapping[str, object], key: str) -> Mapping[str, object]:
     value = row.get(key)
     return value if isinstance(value, dict) else {}
-
-
-def _text(row: Mapping[str, object], key: str) -> str:
-    value = row.get(key)
-    return value if isinstance(value, str) else ""

@@ -28,6 +28,8 @@ import xxhash
 from crawld.core.url import canonicalize, parse
 from crawld.errors import InvalidUrlError
 from crawld.sources.listed_page import CLOCK_TOLERANCE_S, ListedPage, TimeSpan
+from crawld.sources.mediawiki_rows import text_of
+from crawld.sources.mediawiki_title import PATH_SAFE
 
 MAX_FEED_BYTES = 4 * 1024 * 1024
 """Limit of a feed; most take tens of kilobytes."""
@@ -35,7 +37,6 @@ MAX_FEED_BYTES = 4 * 1024 * 1024
 MAX_ENTRIES = 2_000
 """Entries of one feed that are read, from the start: feeds begin with the newest."""
 
-_SAFE = ";@$!*(),/~:"
 _XML = re.compile(rb"<(?:\?xml|rss|feed|rdf:RDF)[\s>:?]", re.IGNORECASE).search
 _HTML = re.compile(rb"<(?:!doctype\s+html|html|head|body)[\s>]", re.IGNORECASE).search
 _SNIFF_BYTES = 2_048
@@ -94,16 +95,16 @@ def read_feed(body: bytes, url: str) -> Feed:
     )
     if not parsed.get("version"):
         raise FeedError("it is neither RSS nor Atom")
-    home = _text(parsed.feed, "link")
+    home = text_of(parsed.feed, "link")
     found: dict[int, FeedEntry] = {}
     junk = 0
     for row in parsed.entries[:MAX_ENTRIES]:
-        address = _page_of(_text(row, "link") or _text(row, "id"), home, url)
+        address = _page_of(text_of(row, "link") or text_of(row, "id"), home, url)
         if address is None:
             junk += 1
             continue
         stamp = _stamp(row)
-        key = _key(_text(row, "id") or address, stamp)
+        key = _key(text_of(row, "id") or address, stamp)
         changed = None if stamp is None else TimeSpan(stamp, stamp + 1.0)
         found.setdefault(key, FeedEntry(ListedPage(address, changed), key))
     if parsed.bozo and not found and not junk:
@@ -138,7 +139,7 @@ def _wiki_page(url: str, home: str) -> str | None:
     before, _, special = home.rpartition("/")
     if ":" not in special or "?" in home:
         return None
-    return canonicalize(f"{before}/{quote(title.replace(' ', '_'), safe=_SAFE)}")
+    return canonicalize(f"{before}/{quote(title.replace(' ', '_'), safe=PATH_SAFE)}")
 
 
 def _stamp(row: dict[str, object]) -> float | None:
@@ -157,13 +158,8 @@ def _key(name: str, stamp: float | None) -> int:
 
 
 def _ttl_s(row: Mapping[str, object]) -> float | None:
-    text = _text(row, "ttl").strip()
+    text = text_of(row, "ttl").strip()
     return min(int(text) * 60.0, 86_400.0) if text.isdecimal() and len(text) < 8 else None
-
-
-def _text(row: Mapping[str, object], key: str) -> str:
-    value = row.get(key)
-    return value if isinstance(value, str) else ""
 
 
 class FeedWindow:

@@ -148,7 +148,7 @@ class MemberWalk:
 
 def normalize_prefixes(prefixes: Sequence[str], rules: TitleRules) -> tuple[str, ...]:
     """Return beginnings of titles in the wiki's spelling: `help:inst` becomes `Help:Inst`."""
-    spelt = []
+    normalized = []
     for prefix in prefixes:
         written = prefix.replace("_", " ").lstrip(" ")
         # A namespace alone is not a title; a letter after it makes it one.
@@ -159,5 +159,5 @@ def normalize_prefixes(prefixes: Sequence[str], rules: TitleRules) -> tuple[str,
             continue
         ends_blank = written.endswith(" ") and not title.endswith(" ")
         whole = title[:-1] if written.endswith(":") else title + (" " if ends_blank else "")
-        spelt.append(whole)
-    return tuple(spelt)
+        normalized.append(whole)
+    return tuple(normalized)

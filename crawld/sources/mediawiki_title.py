@@ -34,8 +34,8 @@ _ILLEGAL = re.compile(
     "|(?:^|/)\\.\\.?(?:/|$)"
 ).search
 
-# Characters that MediaWiki does not encode in the path of a page (wfUrlencode).
-_SAFE = ";@$!*(),/~:"
+PATH_SAFE = ";@$!*(),/~:"
+"""Characters that MediaWiki does not encode in the path of a page (wfUrlencode)."""
 
 # Letters that got an upper case in Unicode only later; MediaWiki does not change them.
 _GEORGIAN = re.compile("[\u10d0-\u10ff]")
@@ -114,7 +114,7 @@ class TitleRules:
 
     def url_of(self, title: str, origin: str) -> str | None:
         """Return the canonical URL of a title, None if no URL can hold it."""
-        written = quote(title.replace(" ", "_"), safe=_SAFE, errors="replace")
+        written = quote(title.replace(" ", "_"), safe=PATH_SAFE, errors="replace")
         try:
             return canonicalize(origin + self.article_path.replace("$1", written))
         except InvalidUrlError:
