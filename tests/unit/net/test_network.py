@@ -1,0 +1,42 @@
+"""The network seam: a fetch that opens no socket."""
+
+import trio
+import trio.testing
+
+from crawld.net.exchange import FetchRequest
+from crawld.net.fetcher import Fetcher
+from crawld.net.network import Connection
+from crawld.net.resolver import CachedResolver
+
+
+class MemoryNetwork:
+    """Connects to one server in memory, which sends the same response to every request."""
+
+    def __init__(self, nursery, response):
+        self.nursery = nursery
+        self.response = response
+        self.connected_to = []
+
+    async def look_up(self, host):
+        return ("192.0.2.1",), 60.0
+
+    async def connect(self, address, port):
+        self.connected_to.append((address, port))
+        ours, theirs = trio.testing.memory_stream_pair()
+        self.nursery.start_soon(self._serve, theirs)
+        return Connection(ours, lambda: False)
+
+    async def _serve(self, stream):
+        while await stream.receive_some():
+            await stream.send_all(self.response)
+
+
+async def test_a_fetch_goes_through_the_given_network(nursery, autojump_clock):
+    network = MemoryNetwork(nursery, b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello")
+    fetcher = Fetcher(user_agent="crawld", resolver=CachedResolver(network), network=network)
+    for _ in range(2):
+        request = FetchRequest(url="http://site.test:8080/", allow_private=True)
+        got = await fetcher.fetch(request)
+        assert (got.status, got.body, got.address) == (200, b"hello", "192.0.2.1")
+    assert network.connected_to == [("192.0.2.1", 8080)]
+    await fetcher.aclose()
