@@ -32,22 +32,6 @@ AGE_SHARE = 0.5
 MIN_REQUISITE_INTERVAL_S = 86_400.0
 MAX_REQUISITE_INTERVAL_S = 180 * 86_400.0
 
-TRANSIENT = frozenset(
-    {
-        Failure.DNS,
-        Failure.CONNECT,
-        Failure.TLS,
-        Failure.TIMEOUT,
-        Failure.PROTOCOL,
-        Failure.TRUNCATED,
-        Failure.DECODING,
-        Failure.HTTP_STATUS,
-        Failure.RATE_LIMITED,
-        Failure.UNAVAILABLE,
-    }
-)
-"""Failures that may pass within a minute; all others are persistent."""
-
 HOST_TROUBLE = frozenset(
     {
         Failure.DNS,
@@ -59,6 +43,14 @@ HOST_TROUBLE = frozenset(
     }
 )
 """Failures that concern the whole host; they raise its back-off."""
+
+TRANSIENT = HOST_TROUBLE | {
+    Failure.PROTOCOL,
+    Failure.TRUNCATED,
+    Failure.DECODING,
+    Failure.HTTP_STATUS,
+}
+"""Failures that may pass within a minute; all others are persistent."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -126,16 +126,10 @@ def next_state(
         ValueError: the transition is not in `TRANSITIONS`: a bug of the caller.
     """
     absent = outcome in (Outcome.GONE, Outcome.SOFT_GONE)
-    retired = absent and (deleted or grace.exhausted(now))
     # A retired page that is still gone, or cannot be reached, stays retired.
-    still_gone = state is PageState.GONE and outcome in (
-        Outcome.GONE,
-        Outcome.SOFT_GONE,
-        Outcome.BLOCKED,
-        Outcome.FAILED,
-    )
-    if still_gone:
+    if state is PageState.GONE and (absent or outcome in (Outcome.BLOCKED, Outcome.FAILED)):
         return PageState.GONE
+    retired = absent and (deleted or grace.exhausted(now))
     target = PageState.GONE if retired else PageState.VISITED
     if target not in TRANSITIONS[state]:
         raise ValueError(f"a page cannot go from {state} to {target} by {outcome}")

@@ -68,22 +68,9 @@ _WITHIN_LIMIT = re.compile(
 
 # Elements without an end tag, or whose end tag authors omit: neither nests.
 _FLAT_TAGS = (
-    *(
-        "br",
-        "hr",
-        "img",
-        "input",
-        "meta",
-        "link",
-        "area",
-        "base",
-        "col",
-        "embed",
-        "source",
-        "track",
-    ),
-    *("wbr", "param", "p", "li", "td", "tr", "th", "dt", "dd", "option", "optgroup", "thead"),
-    *("tbody", "tfoot", "colgroup", "rt", "rp", "html", "head", "body"),
+    *("br", "hr", "img", "input", "meta", "link", "area", "base", "col", "embed", "source"),
+    *("track", "wbr", "param", "p", "li", "td", "tr", "th", "dt", "dd", "option", "optgroup"),
+    *("thead", "tbody", "tfoot", "colgroup", "rt", "rp", "html", "head", "body"),
 )
 
 

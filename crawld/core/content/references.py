@@ -83,7 +83,7 @@ _HREFS = ("href", "xlink:href")
 _IMAGES = ("src", "data-src", "lowsrc")
 _BOTH = dict.fromkeys(_HREFS, UrlKind.IMAGE)
 
-PLAIN: dict[str, dict[str, UrlKind]] = {
+URL_ATTRIBUTES: dict[str, dict[str, UrlKind]] = {
     **_for_tags("a area", dict.fromkeys(_HREFS, UrlKind.LINK)),
     **_for_tags(
         "iframe frame", {"src": UrlKind.FRAME, "data-src": UrlKind.FRAME, "longdesc": UrlKind.LINK}
@@ -122,6 +122,10 @@ DROPPED = {"ping": UrlKind.CONTACT, "integrity": None, "crossorigin": None}
 """Attributes a copy cannot keep: `ping` sends requests, the others tie the loaded content to its
 original bytes and origin."""
 
+_LINK_RELS = (
+    *("next", "prev", "first", "last", "up", "start", "contents", "help", "search", "index"),
+    *("glossary", "copyright", "author", "alternate", "prerender", "license"),
+)
 _RELS = (
     ("stylesheet", UrlKind.STYLE),
     ("icon", UrlKind.ICON),
@@ -133,12 +137,7 @@ _RELS = (
     ("modulepreload", UrlKind.SCRIPT),
     ("preconnect", UrlKind.CONTACT),
     ("dns-prefetch", UrlKind.CONTACT),
-    *((rel, UrlKind.LINK) for rel in ("next", "prev", "first", "last", "up", "start", "contents")),
-    *(
-        (rel, UrlKind.LINK)
-        for rel in ("help", "search", "index", "glossary", "copyright", "author")
-    ),
-    *((rel, UrlKind.LINK) for rel in ("alternate", "prerender", "license")),
+    *((rel, UrlKind.LINK) for rel in _LINK_RELS),
 )
 _PRELOADS = frozenset({"preload", "prefetch"})
 _PRELOADED = {
@@ -156,10 +155,10 @@ _PRELOADED = {
     "worker": UrlKind.SCRIPT,
 }
 
-_TAGS = frozenset({*PLAIN, "link", "meta", "base", "style"})
+_TAGS = frozenset({*URL_ATTRIBUTES, "link", "meta", "base", "style"})
 _NAMES = frozenset(
     {
-        *(name for kinds in PLAIN.values() for name in kinds),
+        *(name for kinds in URL_ATTRIBUTES.values() for name in kinds),
         *(name for _, name in SRCSETS),
         *CSS_ATTRIBUTES,
         *DROPPED,
@@ -167,10 +166,12 @@ _NAMES = frozenset(
     }
 )
 # Most tags are these; only their URLs are relevant.
-_SIMPLE = {name: PLAIN[name] for name in ("a", "area", "script", "form", "input", "button")}
+_SIMPLE = {
+    name: URL_ATTRIBUTES[name] for name in ("a", "area", "script", "form", "input", "button")
+}
 _SIMPLE_NAMES = frozenset({*(name for kinds in _SIMPLE.values() for name in kinds), *DROPPED})
 # Cells and quotations are frequent, and rarely contain a URL.
-_FREQUENT_TAGS = _TAGS - frozenset(
+_TAGS_WITHOUT_CELLS = _TAGS - frozenset(
     ["thead", "tbody", "tfoot", "table", "tr", "td", "th", "blockquote", "q", "ins", "del"]
 )
 _RARE_WORDS = ("background", "cite=")
@@ -192,7 +193,7 @@ def url_locations(text: str, *, xml: bool = False) -> Iterator[UrlLocation | Hre
     """
     # Searching for words in lower case: a pattern takes twenty times as long.
     lowered = text.lower()
-    named = _TAGS if any(word in lowered for word in _RARE_WORDS) else _FREQUENT_TAGS
+    named = _TAGS if any(word in lowered for word in _RARE_WORDS) else _TAGS_WITHOUT_CELLS
     for tag in start_tags(text, xml=xml, only=named):
         if not isinstance(tag, StartTag):
             yield tag
@@ -269,7 +270,7 @@ def _kinds(text: str, tag: str, attributes: dict[str, Attribute]) -> dict[str, U
         return {"href": _link_kind(text, attributes)}
     if tag == "base":
         return {"href": UrlKind.MENTION}
-    return PLAIN.get(tag, {})
+    return URL_ATTRIBUTES.get(tag, {})
 
 
 def _link_kind(text: str, attributes: dict[str, Attribute]) -> UrlKind:
@@ -361,7 +362,7 @@ _NOT_WEB = re.compile(r"[\x00-\x20]*+(?:(?!https?:)[a-z][a-z0-9+.-]*+:|#|\Z)", r
 
 
 def _is_not_web(url: str) -> bool:
-    """Return whether a URL is not a web page: another scheme, a fragment alone, or empty."""
+    """Return whether a URL is not for the web: another scheme, a fragment alone, or empty."""
     return _NOT_WEB(url) is not None
 
 
