@@ -22,7 +22,7 @@ from crawld.config.positions import KeyPath
 from crawld.config.seeds import BadSeed, read_seeds
 from crawld.config.site import SiteConfig
 from crawld.core.scope import Scope
-from crawld.core.url import parse
+from crawld.core.url import split_url
 from crawld.errors import ConfigError
 
 TITLES_CHECKED = 10_000
@@ -133,7 +133,7 @@ def _check_listed(
             yield ConfigIssue(path, f'site "{site.name}": seed {seed.reason}')
             continue
         total.count += 1
-        total.hosts.add(parse(seed.url).host)
+        total.hosts.add(split_url(seed.url).host)
         if reason := rules.refusal(seed.url, ANY_HOST, 0):
             message = f'site "{site.name}": seed {seed.url} is outside the site\'s scope ({reason})'
             yield ConfigIssue(path, f"{message}; fix the rule or remove the seed")
@@ -168,7 +168,7 @@ def _check_file(
             outside += rules.refusal(seed.url, ANY_HOST, 0) is not None
     except ConfigError as error:
         yield ConfigIssue(path, f'site "{site.name}": {error.message}; {error.hint}')
-    total.hosts.update(parse(origin).host for origin in origins)
+    total.hosts.update(split_url(origin).host for origin in origins)
     total.is_complete &= lines != limit
     if bad > MAX_SHOWN:
         yield ConfigIssue(path, f"{key}: {bad - MAX_SHOWN} more bad lines; skipped", fatal=False)

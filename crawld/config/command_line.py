@@ -16,7 +16,7 @@ from pydantic import ValidationError
 from crawld.config.checks import check_config
 from crawld.config.derive import is_public_host
 from crawld.config.model import Config
-from crawld.core.url import canonicalize, parse
+from crawld.core.url import canonicalize, split_url
 from crawld.errors import ConfigError
 
 
@@ -54,7 +54,7 @@ def from_command_line(
     if not urls:
         raise ConfigError("no URL to mirror", hint="crawld mirror https://example.org/")
     seeds = list(dict.fromkeys(canonicalize(url) for url in urls))
-    hosts = list(dict.fromkeys(parse(seed).host for seed in seeds))
+    hosts = list(dict.fromkeys(split_url(seed).host for seed in seeds))
     site = {
         "name": default_site_name(hosts[0]),
         "seeds": seeds,

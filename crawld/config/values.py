@@ -17,7 +17,7 @@ from pydantic import AfterValidator, Field, ValidationInfo
 from crawld.core.hosts import ANY, BELOW
 from crawld.core.politeness import QuietHours
 from crawld.core.scope import RULE_KINDS, ScopeRule
-from crawld.core.url import canonicalize, parse
+from crawld.core.url import canonicalize, split_url
 from crawld.errors import ConfigError, InvalidUrlError
 
 RuleKind = Literal["prefix", "glob", "regex"]
@@ -117,7 +117,9 @@ def _host(text: str) -> str:
     try:
         if _NO_HOST.search(text):
             raise ValueError
-        return parse(canonicalize(f"http://[{bare}]/" if ":" in bare else f"http://{bare}/")).host
+        return split_url(
+            canonicalize(f"http://[{bare}]/" if ":" in bare else f"http://{bare}/")
+        ).host
     except ValueError:
         raise ValueError('must be a host name or address, such as "docs.example.org"') from None
 

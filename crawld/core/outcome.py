@@ -105,7 +105,7 @@ class ResponseFacts:
     retry_after: bool
 
 
-def judge(answer: ResponseFacts) -> Judgement:
+def judge_response(answer: ResponseFacts) -> Judgement:
     """Return the outcome of a complete response."""
     status = answer.status
     if status in (200, 203):

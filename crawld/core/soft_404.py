@@ -13,7 +13,7 @@ import re
 from dataclasses import dataclass
 
 from crawld.core.content.fingerprint import resemblance
-from crawld.core.url import parse, url_hash
+from crawld.core.url import split_url, url_hash
 
 SUSPECT_DIFFERENCE = 0.5
 """A page that differs more than this from its copy is suspicious."""
@@ -70,9 +70,9 @@ def is_suspect_redirect(url: str, target: str, *, has_copy: bool) -> bool:
         target: target of the redirect.
         has_copy: whether the page has a copy.
     """
-    if parse(url).origin + "/" == url:
+    if split_url(url).origin + "/" == url:
         return False
-    home = parse(target).origin + "/"
+    home = split_url(target).origin + "/"
     return (has_copy and target == home) or _PLACE.search(target[len(home) - 1 :]) is not None
 
 
@@ -101,7 +101,7 @@ def probe_url(url: str, now: float) -> str:
     >>> probe_url("http://a.test/docs/page.html", 0.0)[:26]
     'http://a.test/docs/crawld-'
     """
-    path_at = len(parse(url).origin)
+    path_at = len(split_url(url).origin)
     path = url[path_at:].split("?", 1)[0]
     folder, _, name = path.rpartition("/")
     suffix = name[name.rfind(".") :] if "." in name[1:] else ""

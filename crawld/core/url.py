@@ -208,7 +208,7 @@ def _origin_end(canonical: str) -> int:
     return canonical.index("/", 8)
 
 
-def parse(canonical: str) -> Url:
+def split_url(canonical: str) -> Url:
     """Split a canonical URL; for any other text the parts are meaningless."""
     end = _origin_end(canonical)
     origin = canonical[:end]

@@ -28,7 +28,7 @@ from uuid import NAMESPACE_URL, UUID, uuid5
 import apsw
 
 from crawld.core.page import Outcome
-from crawld.core.url import parse
+from crawld.core.url import split_url
 from crawld.errors import CorruptDatabaseError
 from crawld.export import warc
 from crawld.export.atomic_file import atomic_file
@@ -259,7 +259,7 @@ class _PageHistory:
         )
 
     def _request(self, event: PageEvent, answer_id: str) -> ArchiveRecord:
-        url = parse(self._head.url)
+        url = split_url(self._head.url)
         block = warc.http_request(url.target, url.origin.partition("://")[2])
         fields = [*self._target(event), _HTTP_REQUEST, ("WARC-Concurrent-To", f"<{answer_id}>")]
         record_id = self._ids.of("request", event.visit_id)

@@ -25,7 +25,7 @@ import apsw
 
 from crawld.config.command_line import default_site_name
 from crawld.core.content import html, media
-from crawld.core.url import canonicalize, parse, url_hash
+from crawld.core.url import canonicalize, split_url, url_hash
 from crawld.errors import InvalidUrlError, OperatorError
 from crawld.export.source import Progress, no_progress
 from crawld.export.warc_reader import (
@@ -178,7 +178,7 @@ class ImportWriter:
 
     def discovery(self, url: str, *, seed: bool = False) -> Discovery:
         """Return a URL as input of the frontier."""
-        parts = parse(url)
+        parts = split_url(url)
         return Discovery(
             url=url,
             url_hash=url_hash(url),

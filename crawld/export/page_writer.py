@@ -13,7 +13,7 @@ from typing import Final, NamedTuple, Self
 
 from crawld.core.content.rewrite import rewrite_css, rewrite_html
 from crawld.core.content.url_kind import REQUISITES, UrlKind
-from crawld.core.url import parse, url_hash
+from crawld.core.url import split_url, url_hash
 from crawld.errors import CorruptDatabaseError
 from crawld.export import placeholder_pages
 from crawld.export.names import quote_path, relative_link
@@ -121,7 +121,7 @@ class PageWriter:
         return self._targets[url]
 
     def _find_target(self, url: str) -> LinkTarget:
-        if parse(url).host not in self._hosts:
+        if split_url(url).host not in self._hosts:
             return LinkTarget(None, None, in_scope=False)
         path, redirect_url = self._places.of(url_hash(url)) or (None, None)
         return LinkTarget(None if path is None else quote_path(path), redirect_url, in_scope=True)

@@ -28,7 +28,7 @@ from importlib.metadata import version as version_of
 from typing import IO, Final
 
 from crawld.core.display import iso_text
-from crawld.core.url import parse
+from crawld.core.url import split_url
 from crawld.export import warc
 from crawld.export.archive import ArchiveRecord, records
 from crawld.export.atomic_file import atomic_file
@@ -100,7 +100,7 @@ def surt(url: str) -> str:
     >>> surt("https://www.example.org:8080/A?b=1&a=2")
     'org,example:8080)/a?a=2&b=1'
     """
-    parts = parse(url)
+    parts = split_url(url)
     authority = parts.origin.partition("://")[2]
     host, _, port = authority.partition(":") if "[" not in authority else (authority, "", "")
     labels = host.removeprefix("www.").split(".")

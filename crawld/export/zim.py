@@ -29,7 +29,7 @@ from crawld.core.content import html
 from crawld.core.content.rewrite import rewrite_css, rewrite_html
 from crawld.core.content.url_kind import REQUISITES, UrlKind
 from crawld.core.display import iso_text
-from crawld.core.url import parse, url_hash
+from crawld.core.url import split_url, url_hash
 from crawld.errors import CorruptDatabaseError, OperatorError
 from crawld.export.atomic_file import atomic_path
 from crawld.export.names import relative_link
@@ -180,16 +180,16 @@ class _ZimFile:
         text = copy.body.decode(copy.answer.charset or "utf-8", "replace")
         lang = html.parse(text[:100_000]).lang.partition("-")[0].lower()
         return _MainPage(
-            entry, head.url, head.title or parse(head.url).host, _LANGUAGES.get(lang, "eng")
+            entry, head.url, head.title or split_url(head.url).host, _LANGUAGES.get(lang, "eng")
         )
 
     def _write_metadata(self, creator: Creator, main: _MainPage) -> None:
         title = " ".join((self._request.title or main.title).split())
         metadata = {
-            "Name": parse(main.url).host.replace(":", "_"),
+            "Name": split_url(main.url).host.replace(":", "_"),
             "Title": title[:_TITLE_CHARACTERS],
             "Description": f"Mirror of {main.url}"[:_DESCRIPTION_CHARACTERS],
-            "Creator": parse(main.url).host,
+            "Creator": split_url(main.url).host,
             "Publisher": "crawld",
             "Date": iso_text(self._request.now)[:10],
             "Language": main.language,

@@ -25,7 +25,7 @@ from urllib.parse import parse_qsl, quote
 import feedparser
 import xxhash
 
-from crawld.core.url import canonicalize, parse
+from crawld.core.url import canonicalize, split_url
 from crawld.errors import InvalidUrlError
 from crawld.sources.listed_page import CLOCK_TOLERANCE_S, ListedPage, TimeSpan
 from crawld.sources.mediawiki_rows import text_of
@@ -129,8 +129,8 @@ def _wiki_page(url: str, home: str) -> str | None:
     The feed's own link is an article too, `Special:RecentChanges` in the wiki's language: the part
     before its title is the part before every title.
     """
-    path, _, query = parse(url).target.partition("?")
-    if not path.endswith("/index.php") or parse(url).origin != parse(home).origin:
+    path, _, query = split_url(url).target.partition("?")
+    if not path.endswith("/index.php") or split_url(url).origin != split_url(home).origin:
         return None
     named = dict(parse_qsl(query, max_num_fields=20))
     title = named.get("title")

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from urllib.parse import quote
 
 from crawld.core.content.html import ParsedPage
-from crawld.core.url import canonicalize, parse, resolve
+from crawld.core.url import canonicalize, resolve, split_url
 from crawld.errors import InvalidUrlError
 from crawld.sources.mediawiki_rows import text_of
 from crawld.sources.mediawiki_title import Namespace, TitleRules
@@ -46,7 +46,7 @@ def find_api(page: ParsedPage, url: str) -> str | None:
                 return address
     if not page.generator.startswith("MediaWiki"):
         return None
-    home = parse(url).origin + "/"
+    home = split_url(url).origin + "/"
     for linked in resolve(url, (*page.requisites(), *page.links)):
         if linked.startswith(home) and (found := _SCRIPT(linked)):
             return f"{found[1]}api.php{found[2]}"

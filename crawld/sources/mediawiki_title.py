@@ -21,7 +21,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from urllib.parse import parse_qsl, quote, unquote
 
-from crawld.core.url import canonicalize, parse
+from crawld.core.url import canonicalize, split_url
 from crawld.errors import InvalidUrlError
 
 MAX_TITLE_BYTES = 255
@@ -78,7 +78,7 @@ class TitleRules:
 
     def title_of(self, url: str) -> str | None:
         """Return the title that a canonical URL shows, None if it shows none."""
-        path, _, query = parse(url).target.partition("?")
+        path, _, query = split_url(url).target.partition("?")
         if path == "/" and not query and self.main_page:
             return self.normalize(self.main_page)
         written = self._written(path, query)
@@ -86,7 +86,7 @@ class TitleRules:
 
     def serves(self, url: str) -> bool:
         """Whether a canonical URL is served by the wiki: a page, or a view of one."""
-        path = parse(url).target.partition("?")[0]
+        path = split_url(url).target.partition("?")[0]
         before, _, after = self.article_path.partition("$1")
         fits = len(path) > len(before) + len(after)
         folder = self.script.rpartition("/")[0]

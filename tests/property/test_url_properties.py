@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from crawld.core.scope import Scope, ScopeRule
 from crawld.core.traps import TrapLimits, detect_trap
-from crawld.core.url import MAX_URL_LENGTH, canonicalize, parse, resolve, url_hash
+from crawld.core.url import MAX_URL_LENGTH, canonicalize, resolve, split_url, url_hash
 from crawld.errors import InvalidUrlError
 
 # Texts with many characters that the rules treat: percent signs, dots, delimiters, case, scripts.
@@ -104,7 +104,7 @@ def test_resolve_equals_canonicalize(base, hrefs):
 def test_the_parts_make_up_the_url(raw):
     found = canonical(raw)
     if found is not None:
-        parts = parse(found)
+        parts = split_url(found)
         assert parts.origin + parts.target == found
         assert parts.target.startswith("/")
         bracketed = f"[{parts.host}]" if ":" in parts.host else parts.host
@@ -134,7 +134,7 @@ SAFE = st.lists(
 @given(SAFE, SAFE)
 def test_no_rule_changes_what_a_server_decodes(path, query):
     raw = f"/x{path}?y{query}"
-    assert octets(parse(canonicalize("http://a.org" + raw)).target) == octets(raw)
+    assert octets(split_url(canonicalize("http://a.org" + raw)).target) == octets(raw)
 
 
 @given(ABSOLUTE, st.lists(PIECES, min_size=1, max_size=4).map("".join), st.integers(0, 3))
@@ -148,6 +148,6 @@ def test_scope_and_traps_accept_any_url(raw, pattern, depth):
             hosts=frozenset({"a.org"}),
         )
         reasons = {None, "depth", "host", "exclude", "include"}
-        assert scope.refusal(found, parse(found).host, depth) in reasons
+        assert scope.refusal(found, split_url(found).host, depth) in reasons
         names = {None, "segments", "repetition", "parameters", "session_id", "calendar"}
         assert detect_trap(found, TrapLimits(), 1.8e9) in names

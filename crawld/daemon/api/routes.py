@@ -13,7 +13,7 @@ from starlette.exceptions import HTTPException
 
 from crawld.config.site import SiteConfig
 from crawld.core.page import Outcome, PageState
-from crawld.core.url import parse
+from crawld.core.url import split_url
 from crawld.daemon.api.audit import audit_routes, freshness_of
 from crawld.daemon.api.forecast import forecast_routes
 from crawld.daemon.api.hints import hint_routes
@@ -271,13 +271,13 @@ async def _add(daemon: Daemon, form: models.AddForm) -> models.Added:
 
 
 def _new_site(daemon: Daemon, form: models.AddForm, urls: list[str]) -> SiteConfig:
-    public = [url for url in urls if daemon.is_public(parse(url).host)]
+    public = [url for url in urls if daemon.is_public(split_url(url).host)]
     if public and daemon.config.daemon.contact is None:
         raise OperatorError(
-            f"{parse(public[0]).host} is a public host and no contact is set",
+            f"{split_url(public[0]).host} is a public host and no contact is set",
             hint="set [daemon] contact, or start with --contact",
         )
-    derived = re.sub(r"[^A-Za-z0-9.-]+", "-", parse(urls[0]).host).strip("-.")[:64]
+    derived = re.sub(r"[^A-Za-z0-9.-]+", "-", split_url(urls[0]).host).strip("-.")[:64]
     try:
         return SiteConfig(
             name=form.site or derived or "site",

@@ -21,7 +21,7 @@ import structlog
 import trio
 
 from crawld.config.model import JobsConfig
-from crawld.core.url import parse
+from crawld.core.url import split_url
 from crawld.daemon.clock import Clock
 from crawld.daemon.crawl.loop import Crawl
 from crawld.daemon.fetch.request import stays_open
@@ -116,7 +116,7 @@ class ApiClient:
                 site = self._site(api)
                 if site is None or self._held(api, host) is not None:
                     continue
-                origin = parse(api.url).origin
+                origin = split_url(api.url).origin
                 robots = await self._crawl.robots.fresh(origin)
                 if robots is None:
                     await self._crawl.robots_fetch.fetch(host, site, origin)
@@ -154,7 +154,7 @@ class ApiClient:
         return None
 
     async def _host(self, api: Api) -> HostState:
-        name = parse(api.url).host
+        name = split_url(api.url).host
         host = self._crawl.state.hosts.get(name)
         if host is None:
             host_id = await self._database.write(host_rows.ensure, name, self._clock.now())

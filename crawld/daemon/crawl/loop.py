@@ -17,7 +17,7 @@ import structlog
 import trio
 
 from crawld.core.robots import Robots
-from crawld.core.url import parse
+from crawld.core.url import split_url
 from crawld.daemon.clock import Clock
 from crawld.daemon.crawl.page_selection import MAX_SKIPPED, PageSelection
 from crawld.daemon.crawl.replica_fetch import ReplicaFetch
@@ -140,7 +140,7 @@ class Crawl:
                 return
             if self._selection.defer(host, task):
                 continue
-            page, origin = task.page, parse(task.page.url).origin
+            page, origin = task.page, split_url(task.page.url).origin
             robots = await self.robots.fresh(origin)
             if robots is None:
                 task.queue.put_back(page.page_id)

@@ -8,7 +8,7 @@ from typing import Final
 import trio
 
 from crawld.core.page import Failure, PageState
-from crawld.core.url import parse
+from crawld.core.url import split_url
 from crawld.daemon.clock import Clock
 from crawld.daemon.crawl.state import CrawlState
 from crawld.daemon.fetch.robots_cache import RobotsCache
@@ -80,7 +80,7 @@ class PageSelection:
 
         The pages of the host's other origins go on.
         """
-        closed_until = self._robots.closed_until(parse(task.page.url).origin)
+        closed_until = self._robots.closed_until(split_url(task.page.url).origin)
         if closed_until <= trio.current_time():
             return False
         if len(task.queue.held) < MAX_DEFERRED:

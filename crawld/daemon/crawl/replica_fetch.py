@@ -14,7 +14,7 @@ from typing import Final
 import trio
 
 from crawld.core.page import Outcome
-from crawld.core.url import parse
+from crawld.core.url import split_url
 from crawld.daemon.clock import Clock
 from crawld.daemon.crawl.page_selection import PageTask
 from crawld.daemon.crawl.replica_leases import Lease, ReplicaLeases
@@ -232,7 +232,7 @@ class ReplicaFetch:
         site = self._state.sites.get(page.site_id) if page is not None else None
         if page is None or site is None or not self._state.in_scope(page, site):
             return None
-        own = self._robots.at_hand(parse(page.url).origin)
+        own = self._robots.at_hand(split_url(page.url).origin)
         if own is None or not own.allowed(page.url):
             return None
         url = self._database.look_up(replica_pages.suspended_url, host.host_id, page.url)
@@ -240,7 +240,7 @@ class ReplicaFetch:
 
     async def _allowed(self, host: HostState, site: ActiveSite, url: str) -> bool | None:
         """Say whether the replica's robots.txt allows a URL; None: the turn went to fetching it."""
-        origin = parse(url).origin
+        origin = split_url(url).origin
         if self._robots.closed_until(origin) > trio.current_time():
             return False
         robots = await self._robots.fresh(origin)

@@ -14,7 +14,7 @@ from crawld.config.checks import SiteSeeds
 from crawld.config.model import Config
 from crawld.config.seeds import BadSeed, Seed, read_seeds
 from crawld.config.site import SiteConfig
-from crawld.core.url import parse, registrable_domain
+from crawld.core.url import registrable_domain, split_url
 from crawld.daemon.clock import Clock
 from crawld.daemon.crawl.state import CrawlState
 from crawld.daemon.frontier.site import ActiveSite, activate
@@ -196,7 +196,7 @@ def _rehearse(config: Config, hosts: Mapping[str, Iterable[str]], now: float) ->
 
 
 def _hosts_of(definition: SiteConfig) -> set[str]:
-    return {parse(seed.url).host for seed in _good(read_seeds(definition))}
+    return {split_url(seed.url).host for seed in _good(read_seeds(definition))}
 
 
 def _good(found: Iterator[Seed | BadSeed]) -> Iterator[Seed]:

@@ -13,7 +13,7 @@ import trio
 
 from crawld.config.model import HostGroupConfig
 from crawld.core.page import Outcome, PageState
-from crawld.core.url import parse
+from crawld.core.url import split_url
 from crawld.daemon.clock import Clock
 from crawld.daemon.fetch.metered_fetcher import TrafficMeter
 from crawld.daemon.frontier.admission import Admission, Admitted, KnownRobots, Referrer
@@ -137,7 +137,7 @@ class CrawlState:
 
     def follow_seed(self, site: ActiveSite, target: str) -> None:
         """Add the host that a seed redirects to, if it is in the seed's domain, to its site."""
-        self.sites[site.site_id] = site.with_host(parse(target).host)
+        self.sites[site.site_id] = site.with_host(split_url(target).host)
 
     async def add_seeds(self, site: ActiveSite, urls: Iterable[str]) -> Admitted:
         """Add seeds to a site; return when they are in the file."""
@@ -209,7 +209,7 @@ class CrawlState:
             soon: whether the requisites among them go before those that wait.
         """
         for page in new:
-            host = self.enter_host(page.host_id, parse(page.url).host)
+            host = self.enter_host(page.host_id, split_url(page.url).host)
             queue = self.pages_of(host, page.site_id, requisites=page.requisite)
             queue.add_new([page.page_id], soon=soon and page.requisite)
             self.schedule.wake(host.slot)
@@ -225,14 +225,14 @@ class CrawlState:
             return site.refuses_requisite(page.url, page.host) is None
         if page.seed:
             return True
-        refused = site.scope.refusal(page.url, parse(page.url).host, page.depth)
+        refused = site.scope.refusal(page.url, split_url(page.url).host, page.depth)
         return refused is None and self.wiki_scope.refusal(site, page.url) is None
 
     async def readmit(self, origin: str) -> None:
         """Apply changed robots.txt rules: queue the pages they no longer exclude."""
         self.admission.forget()
         for page in await self._database.write(page_rows.readmit, origin):
-            host = self.hosts[parse(origin + "/").host]
+            host = self.hosts[split_url(origin + "/").host]
             queue = self.pages_of(host, page.site_id, requisites=page.requisite)
             if page.last_visit_at is None:
                 queue.more = True

@@ -18,7 +18,7 @@ from functools import partial
 import structlog
 
 from crawld.core.robots import ROBOTS_MAX_AGE_S, Robots, RobotsVerdict
-from crawld.core.url import parse
+from crawld.core.url import split_url
 from crawld.daemon.clock import Clock
 from crawld.daemon.fetch.metered_fetcher import MeteredFetcher
 from crawld.daemon.frontier.host import HostState
@@ -142,7 +142,7 @@ class RobotsCache:
             partial(self._fetcher.fetch, site),
             origin,
             limits=site.limits,
-            allow_private=site.permits_private(parse(origin + "/").host),
+            allow_private=site.permits_private(split_url(origin + "/").host),
             proxy=site.config.proxy,
             wait_turn=wait_turn,
         )

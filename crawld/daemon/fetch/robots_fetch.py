@@ -10,7 +10,7 @@ import trio
 
 from crawld.core.politeness import parse_retry_after
 from crawld.core.robots import RobotsVerdict
-from crawld.core.url import parse
+from crawld.core.url import split_url
 from crawld.daemon.clock import Clock
 from crawld.daemon.fetch.robots_cache import RobotsCache
 from crawld.daemon.frontier.host import HostState
@@ -71,7 +71,7 @@ class RobotsFetch:
                         self._led_to[host] = host
                         self._schedule.end_turn(host.slot, chase)
                     await lent.aclose()
-                    visited.append(await self._host_of(parse(url).host, site))
+                    visited.append(await self._host_of(split_url(url).host, site))
                     self._led_to[host] = visited[-1]
                     await lent.enter_async_context(self._schedule.borrow(visited[-1].slot))
 

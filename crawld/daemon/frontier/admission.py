@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 from crawld.core.robots import Robots
 from crawld.core.traps import detect_trap
-from crawld.core.url import parse, url_hash
+from crawld.core.url import split_url, url_hash
 from crawld.daemon.frontier.site import ActiveSite
 from crawld.daemon.frontier.wiki_scope import WikiScope
 from crawld.store.frontier.frontier import Discovery
@@ -130,7 +130,7 @@ class Admission:
         admitted: Admitted,
     ) -> str | None:
         """Append a URL to `found` or `refusals`; return the reason of a refusal."""
-        parsed = parse(url)
+        parsed = split_url(url)
         reason = site.scope.refusal(url, parsed.host, source.depth)
         if reason is None:
             reason = detect_trap(url, site.traps, now)
@@ -173,7 +173,7 @@ class Admission:
             key = hashed ^ site.site_id
             if key in self._needless:
                 continue
-            parsed = parse(url)
+            parsed = split_url(url)
             reason = site.refuses_requisite(url, parsed.host)
             robots = None if reason else self._known_robots(parsed.origin)
             if robots is not None and not robots.allowed(url):

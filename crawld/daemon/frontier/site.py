@@ -18,7 +18,7 @@ from crawld.core.politeness import DelayRules
 from crawld.core.revisit.names import PolicyName
 from crawld.core.scope import Scope
 from crawld.core.traps import TrapLimits
-from crawld.core.url import parse, registrable_domain
+from crawld.core.url import registrable_domain, split_url
 from crawld.net.address import literal_address
 from crawld.net.exchange import FetchLimits
 
@@ -131,7 +131,7 @@ class ActiveSite:
         """
         if self.config.follow_redirects_out_of_scope:
             return True
-        target_host, source_host = parse(target).host, parse(source).host
+        target_host, source_host = split_url(target).host, split_url(source).host
         if not seed or literal_address(target_host) or literal_address(source_host):
             return False
         return registrable_domain(target_host) == registrable_domain(source_host)
@@ -141,7 +141,7 @@ class ActiveSite:
 
         Allowed are its own host, its registrable domain and the hosts of the site.
         """
-        host, source_host = parse(url).host, parse(source).host
+        host, source_host = split_url(url).host, split_url(source).host
         if host == source_host or host in self.scope.hosts:
             return True
         return registrable_domain(host) == registrable_domain(source_host)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from crawld.core.url import parse
+from crawld.core.url import split_url
 from crawld.daemon.frontier.site import ActiveSite
 from crawld.sources.mediawiki_scope import TitleScope, normalize_prefixes
 from crawld.sources.mediawiki_site import WikiFacts
@@ -27,7 +27,7 @@ class WikiScope:
         """Return why a wiki's titles exclude a canonical URL from a site; None: they do not."""
         if not site.config.api:
             return None
-        part = self._parts.get((site.site_id, parse(url).origin))
+        part = self._parts.get((site.site_id, split_url(url).origin))
         if part is not None:
             return part.refusal(url)
         return "wiki_part" if site.config.wiki_scoped else None

@@ -20,7 +20,7 @@ import trio
 
 from crawld.core.politeness import parse_retry_after
 from crawld.core.robots import Robots
-from crawld.core.url import canonicalize, parse
+from crawld.core.url import canonicalize, split_url
 from crawld.daemon.clock import Clock
 from crawld.daemon.crawl.loop import Crawl
 from crawld.daemon.fetch.metered_fetcher import QUOTA_EXCEEDED
@@ -203,8 +203,8 @@ class DocumentFetcher:
         self, site_id: int, url: str
     ) -> AsyncIterator[tuple[HostState, ActiveSite] | PollTrouble]:
         """Hold a slot of the URL's host; yield the trouble if it must not be fetched now."""
-        host = await self._host(site_id, parse(url).host)
-        origin = parse(url).origin
+        host = await self._host(site_id, split_url(url).host)
+        origin = split_url(url).origin
         while True:
             held = self._blocked(site_id, host) or self._robots_closed(origin)
             if held is not None:
@@ -333,5 +333,5 @@ def _target(response: FetchResponse | FetchFailure, url: str) -> str | None:
 def _is_permitted(robots: Robots, site: ActiveSite, url: str) -> bool:
     if robots.allowed(url):
         return True
-    api = parse(url).target.partition("?")[0].endswith("/api.php")
+    api = split_url(url).target.partition("?")[0].endswith("/api.php")
     return api and site.config.api and not robots.names_agent

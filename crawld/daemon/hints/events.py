@@ -23,7 +23,7 @@ from urllib.parse import quote, urlencode
 import structlog
 import trio
 
-from crawld.core.url import canonicalize, parse
+from crawld.core.url import canonicalize, split_url
 from crawld.daemon.clock import Clock
 from crawld.daemon.hints.documents import DocumentFetcher, DocumentRequest
 from crawld.daemon.hints.gap import reconcile_gap
@@ -95,7 +95,7 @@ class _Batch:
 
     def add(self, url: str, at: float) -> None:
         """Add a change of a page."""
-        hints = self.hints[parse(url).host]
+        hints = self.hints[split_url(url).host]
         known = hints.get(url)
         if known is not None:
             first_at, last_at = min(at, known.first_at), max(at + SECOND_S, known.last_at)
@@ -137,7 +137,7 @@ class EventStream:
             accept: stores hints for hosts other than that of `row`.
         """
         self.row = row
-        self.polite_host = parse(row.url).host
+        self.polite_host = split_url(row.url).host
         self.hosts = frozenset(rows)
         self._rows = rows
         self._documents = documents
@@ -191,7 +191,7 @@ class EventStream:
 
     def covers(self, url: str) -> bool:
         """Whether a page is on a host of the site."""
-        return parse(url).host in self._rows
+        return split_url(url).host in self._rows
 
     async def store(self, row: SourceRow, batch: _Batch, deliver: Deliver) -> None:
         """Store a batch; the cursor is committed with the last part."""

@@ -20,7 +20,7 @@ from typing import Final
 import structlog
 import xxhash
 
-from crawld.core.url import parse
+from crawld.core.url import split_url
 from crawld.daemon.hints.documents import Document, DocumentFetcher, DocumentRequest
 from crawld.daemon.hints.gap import reconcile_gap
 from crawld.daemon.hints.sitemaps import dated_hint
@@ -102,7 +102,7 @@ class _DocumentSource:
 
     def __init__(self, row: SourceRow, documents: DocumentFetcher, *, workers: Workers) -> None:
         self.row = row
-        self.polite_host = parse(row.url).host
+        self.polite_host = split_url(row.url).host
         self._documents = documents
         self._workers = workers
 
@@ -130,7 +130,7 @@ class _DocumentSource:
 
     def _own_hints(self, entries: list[ListedPage], now: float) -> list[Hint]:
         hints = [dated_hint(entry, now) for entry in entries]
-        return [hint for hint in hints if hint and parse(hint.url).host == self.row.host]
+        return [hint for hint in hints if hint and split_url(hint.url).host == self.row.host]
 
 
 class FeedSource(_DocumentSource):

@@ -12,7 +12,7 @@ from typing import Final
 
 import structlog
 
-from crawld.core.url import canonicalize, parse
+from crawld.core.url import canonicalize, split_url
 from crawld.daemon.clock import Clock
 from crawld.daemon.crawl.loop import Crawl
 from crawld.daemon.frontier.site import ActiveSite
@@ -90,7 +90,7 @@ class DocumentFinder:
     ) -> SourceRow:
         """Return the source row: on the URL's host if the site has it, else on its first host."""
         own = sorted(site.own_hosts)
-        name = host or parse(url).host
+        name = host or split_url(url).host
         if host is None and name not in site.scope.hosts and own:
             name = own[0]
         now = self._clock.now()

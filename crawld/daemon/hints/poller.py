@@ -21,7 +21,7 @@ import structlog
 import trio
 
 from crawld.config.model import JobsConfig
-from crawld.core.url import parse, url_hash
+from crawld.core.url import split_url, url_hash
 from crawld.daemon.clock import Clock
 from crawld.daemon.crawl.state import CrawlState
 from crawld.daemon.frontier.admission import Referrer as Origin
@@ -391,7 +391,7 @@ class HintPoller:
                 continue
             origin = url[: url.find("/", len("https://"))]
             if origin not in hosts:
-                host = self._crawl.hosts.get(parse(url).host)
+                host = self._crawl.hosts.get(split_url(url).host)
                 hosts[origin] = host.host_id if host else None
             if (host_id := hosts[origin]) is not None:
                 found[url] = UrlHint(host_id, url_hash(url), first_at, last_at)

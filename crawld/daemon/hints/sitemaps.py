@@ -26,7 +26,7 @@ import structlog
 import trio
 import xxhash
 
-from crawld.core.url import parse
+from crawld.core.url import split_url
 from crawld.daemon.clock import Clock
 from crawld.daemon.hints.documents import Document, DocumentFetcher, DocumentRequest
 from crawld.daemon.hints.source import HELD, AcceptPoll, Hint, Poll, PollTrouble
@@ -114,7 +114,7 @@ class SitemapSource:
         """Create a source; `changefreq` returns the row for entries with only a changefreq."""
         self.row = row
         self._changefreq_row = changefreq
-        self.polite_host = parse(row.url).host
+        self.polite_host = split_url(row.url).host
         self._documents = documents
         self._database = database
         self._clock = clock
@@ -321,7 +321,7 @@ class _EntryBatch:
             every_s = entry.every_s
             if hint is None and (every_s is None or every_s >= now):
                 continue
-            if parse(entry.url).host != host:
+            if split_url(entry.url).host != host:
                 continue
             if hint is not None:
                 self.dated.append(hint)

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from crawld.core.url import parse, url_hash
+from crawld.core.url import split_url, url_hash
 from crawld.daemon.clock import Clock
 from crawld.daemon.crawl.api_client import Api, ApiClient
 from crawld.daemon.hints.source import HELD, PollTrouble
@@ -90,7 +90,7 @@ class WikiSource:
     @property
     def polite_host(self) -> str:
         """The host of the API."""
-        return parse(self.wiki.api.url).host
+        return split_url(self.wiki.api.url).host
 
     async def ask(self, query: Parameters, row: SourceRow) -> ApiResponse | PollTrouble:
         """Send one API request; the budget has already allowed it."""

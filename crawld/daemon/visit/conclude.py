@@ -13,13 +13,13 @@ from crawld.core.outcome import (
     RETIRED_RETRY_S,
     Judgement,
     ResponseFacts,
-    judge,
+    judge_response,
     requisite_interval_s,
     retry_wait_s,
 )
 from crawld.core.page import Failure, Grace, Outcome, PageState, next_state
 from crawld.core.politeness import parse_http_date, parse_retry_after
-from crawld.core.url import canonicalize, parse
+from crawld.core.url import canonicalize, split_url
 from crawld.daemon.frontier.admission import Admission, Admitted, Referrer
 from crawld.daemon.frontier.site import ActiveSite
 from crawld.daemon.visit.change_detection import BodyComparison
@@ -149,7 +149,7 @@ def conclude(
     if isinstance(answer, FetchFailure):
         return visit(judgement=Judgement(Outcome.FAILED, answer.failure, answer.detail))
     body_digest = comparison.digest if comparison else digest(answer.body)
-    judgement = judge(as_answer(page, answer, body_digest, mode))
+    judgement = judge_response(as_answer(page, answer, body_digest, mode))
     if judgement.outcome is Outcome.MOVED:
         found = _admit_redirect(page, site, judgement.detail, admission, now)
         return visit(judgement=judgement, admitted=found)
@@ -186,7 +186,7 @@ def conclude(
 
 
 def _is_in_scope(page: PageRecord, site: ActiveSite, url: str) -> bool:
-    return site.scope.refusal(url, parse(url).host, page.depth) is None
+    return site.scope.refusal(url, split_url(url).host, page.depth) is None
 
 
 def admit_needed(
@@ -237,6 +237,6 @@ def _admit_redirect(
     page: PageRecord, site: ActiveSite, target: str, admission: Admission, now: float
 ) -> Admitted:
     if site.admits_redirect(target, page.url, seed=page.seed):
-        site = site.with_host(parse(target).host)
+        site = site.with_host(split_url(target).host)
     # The target replaces the page: it has the same depth, and is a seed if the page is one.
     return admission.admit(site, [target], Referrer(page.page_id, page.depth, seed=page.seed), now)

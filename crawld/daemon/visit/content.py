@@ -13,7 +13,7 @@ from crawld.core.content import html, media
 from crawld.core.content.analysis import Analysis
 from crawld.core.content.requisites import page_requisites, stylesheet_requisites
 from crawld.core.robots import parse_robots_tags
-from crawld.core.url import canonicalize, parse, resolve
+from crawld.core.url import canonicalize, resolve, split_url
 from crawld.errors import InvalidUrlError
 from crawld.net.exchange import PREFIX_BYTES, FetchResponse
 
@@ -126,7 +126,7 @@ def _shown_by(page: html.ParsedPage, url: str) -> str | None:
         shown = canonicalize(page.canonical, url)
     except InvalidUrlError:
         return None
-    return shown if shown != url and parse(shown).origin == parse(url).origin else None
+    return shown if shown != url and split_url(shown).origin == split_url(url).origin else None
 
 
 def _base(href: str, url: str) -> str:

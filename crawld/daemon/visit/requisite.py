@@ -10,7 +10,7 @@ from dataclasses import replace
 from functools import partial
 
 from crawld.core.content import media
-from crawld.core.outcome import Judgement, judge
+from crawld.core.outcome import Judgement, judge_response
 from crawld.core.page import Failure, Outcome
 from crawld.core.robots import parse_robots_tags
 from crawld.core.validators import Validators
@@ -53,7 +53,7 @@ def conclude_requisite(
     if isinstance(answer, FetchFailure):
         return visit(judgement=Judgement(Outcome.FAILED, answer.failure, answer.detail))
     body_digest = digest(answer.body)
-    judgement = judge(as_answer(page, answer, body_digest, mode))
+    judgement = judge_response(as_answer(page, answer, body_digest, mode))
     if judgement.outcome is Outcome.MOVED:
         source = Referrer(page.page_id, page.depth)
         target = admission.admit_requisites(site, [judgement.detail], source, now)

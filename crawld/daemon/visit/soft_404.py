@@ -26,7 +26,7 @@ from crawld.core.soft_404 import (
     matches_probe,
     probe_url,
 )
-from crawld.core.url import canonicalize, parse
+from crawld.core.url import canonicalize, split_url
 from crawld.daemon.clock import Clock
 from crawld.daemon.fetch.metered_fetcher import MeteredFetcher
 from crawld.daemon.frontier.host import HostState
@@ -82,7 +82,7 @@ class Soft404Check:
         lies = probe is not None and (probe.sketch is not None or probe.redirect_url is not None)
         suspect = _is_suspect(visit)
         if probe is None or (suspect and visit.at - probe.at > PROBE_MAX_AGE_S):
-            origin = parse(page.url).origin
+            origin = split_url(page.url).origin
             if not suspect or len(self._suspects) >= MAX_SUSPECTS:
                 return visit
             self._suspects[origin] = page.url
@@ -126,7 +126,7 @@ class Soft404Check:
 
         Where robots.txt forbids the path, the pages of the origin are believed.
         """
-        origin = parse(url).origin
+        origin = split_url(url).origin
         if not robots.allowed(url):
             self._suspects.pop(origin, None)
             await self._database.write(

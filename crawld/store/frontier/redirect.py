@@ -10,7 +10,7 @@ from typing import Final
 
 import apsw
 
-from crawld.core.url import parse, url_hash
+from crawld.core.url import split_url, url_hash
 
 _TARGET: Final = """
 SELECT page_id FROM page WHERE host_id = (SELECT host_id FROM host WHERE host = ?1)
@@ -53,7 +53,7 @@ def transfer_history(
     if held is None:
         return False
     new_id = connection.execute(
-        _TARGET, (parse(target).host, url_hash(target), target, page_id)
+        _TARGET, (split_url(target).host, url_hash(target), target, page_id)
     ).get
     if new_id is None:
         return False

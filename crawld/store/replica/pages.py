@@ -14,7 +14,7 @@ from typing import Any, Final, NamedTuple
 import apsw
 
 from crawld.core.page import PageState
-from crawld.core.url import parse, target_of, url_hash
+from crawld.core.url import split_url, target_of, url_hash
 from crawld.store.frontier import page_counts
 
 SLICE: Final = 500
@@ -217,7 +217,7 @@ def canonical_url(connection: apsw.Connection, url: str) -> str | None:
     canonical_id = connection.execute(
         "SELECT canonical_id FROM replica JOIN host USING (host_id)"
         " WHERE host = ? AND status = 'pruned'",
-        (parse(url).host,),
+        (split_url(url).host,),
     ).get
     if canonical_id is None:
         return None

@@ -16,7 +16,7 @@ from typing import Final, NamedTuple
 import apsw
 
 from crawld.core.page import PageState
-from crawld.core.url import parse, url_hash
+from crawld.core.url import split_url, url_hash
 from crawld.store.frontier import page_counts, tombstone
 from crawld.store.versions import retention, search_index
 from crawld.store.versions.retention import RemovalPlan
@@ -74,7 +74,7 @@ def purge(
     """
     tombstone.put(connection, url, now, reason)
     connection.execute("UPDATE refusal SET example = '' WHERE example = ?", (url,))
-    page = connection.execute(_PAGE, (parse(url).host, url_hash(url), url)).fetchone()
+    page = connection.execute(_PAGE, (split_url(url).host, url_hash(url), url)).fetchone()
     if page is None:
         return PurgeResult(url, known=False)
     page_id = page[0]

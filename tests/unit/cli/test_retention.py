@@ -9,7 +9,7 @@ from rich.console import Console
 
 from crawld.cli.retention import purge_table, retention_table
 from crawld.core.page import Outcome, PageState
-from crawld.core.url import parse, url_hash
+from crawld.core.url import split_url, url_hash
 from crawld.daemon.api.schemas.retention import PurgeReport, QuotaStatus
 from crawld.store import visit
 from crawld.store.engine import migrate
@@ -34,8 +34,8 @@ def db(tmp_path):
             url=URL,
             url_hash=url_hash(URL),
             site_id=1,
-            host=parse(URL).host,
-            origin=parse(URL).origin,
+            host=split_url(URL).host,
+            origin=split_url(URL).origin,
             at=0.0,
         )
         [page] = frontier.discover(connection, [found])

@@ -14,7 +14,7 @@ from crawld.core.outcome import (
     TRANSIENT,
     Judgement,
     ResponseFacts,
-    judge,
+    judge_response,
     retry_wait_s,
 )
 from crawld.core.page import Failure, Outcome
@@ -33,7 +33,7 @@ PLAIN = ResponseFacts(
 
 
 def check(outcome, failure=None, **answer):
-    judged = judge(replace(PLAIN, **answer))
+    judged = judge_response(replace(PLAIN, **answer))
     assert (judged.outcome, judged.failure) == (outcome, failure)
     return judged
 
@@ -98,7 +98,9 @@ def test_every_other_status_is_a_failure_of_the_page():
 def test_only_three_outcomes_are_good_copies(digest, conditional):
     good = {Outcome.CHANGED, Outcome.UNCHANGED, Outcome.NOT_MODIFIED}
     for status in range(100, 1000):
-        judged = judge(replace(PLAIN, status=status, digest=digest, conditional=conditional))
+        judged = judge_response(
+            replace(PLAIN, status=status, digest=digest, conditional=conditional)
+        )
         assert judged.good_copy == (judged.outcome in good)
         assert (judged.failure is None) == (judged.outcome not in (Outcome.FAILED, Outcome.BLOCKED))
 

@@ -1,7 +1,7 @@
 import pytest
 
 from crawld.core.scope import Scope, ScopeRule
-from crawld.core.url import canonicalize, parse
+from crawld.core.url import canonicalize, split_url
 from crawld.errors import ConfigError
 
 HOSTS = frozenset({"a.org", "::1"})
@@ -13,7 +13,7 @@ def rules(*texts):
 
 def check(scope, raw, expected, depth=0):
     text = canonicalize(raw)
-    assert scope.refusal(text, parse(text).host, depth) == expected
+    assert scope.refusal(text, split_url(text).host, depth) == expected
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 from crawld.core import url
-from crawld.core.url import Url, canonicalize, parse, registrable_domain, resolve, url_hash
+from crawld.core.url import Url, canonicalize, registrable_domain, resolve, split_url, url_hash
 from crawld.errors import InvalidUrlError
 
 VECTORS = json.loads((Path(__file__).parents[2] / "data" / "url_vectors.json").read_text())
@@ -98,7 +98,7 @@ def test_resolve_compares_origins_not_prefixes():
 )
 def test_parse(text, expected):
     scheme, host, port, origin, target = expected
-    found = parse(text)
+    found = split_url(text)
     assert found == Url(text, scheme, host, port, origin, target or "/?x=http://b.org:1/")
     assert found.origin + found.target == text
 

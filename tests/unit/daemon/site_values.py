@@ -1,7 +1,7 @@
 """A site and a URL, as the rooms of the daemon are given them."""
 
 from crawld.config.model import Config
-from crawld.core.url import parse, url_hash
+from crawld.core.url import split_url, url_hash
 from crawld.daemon.frontier.site import activate
 from crawld.store.frontier.frontier import Discovery
 
@@ -10,7 +10,7 @@ def site_with(site_id=1, hosts=(), seeds=(), **more):
     """Return an active site, whose hosts are those of its seeds and `hosts`."""
     site = {"name": "s", "seeds": list(seeds), "hosts": list(hosts), **more}
     config = Config.model_validate({"site": [site]})
-    of_seeds = {parse(seed).host for seed in seeds}
+    of_seeds = {split_url(seed).host for seed in seeds}
     return activate(config, config.sites[0], of_seeds, site_id=site_id, paused=False, now=0.0)
 
 

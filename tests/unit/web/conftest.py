@@ -5,7 +5,7 @@ from contextlib import closing
 import pytest
 
 from crawld.core.page import Outcome, PageState
-from crawld.core.url import parse, url_hash
+from crawld.core.url import split_url, url_hash
 from crawld.store import visit
 from crawld.store.engine import migrate
 from crawld.store.engine.connection import open_connection
@@ -31,7 +31,7 @@ class Mirror:
         self.errors = []
 
     def page(self, url, content=None, *, at=NOW, kind="text/html", title="A title", **more):
-        parts = parse(url)
+        parts = split_url(url)
         [found] = frontier.discover(
             self.connection,
             [

@@ -18,7 +18,7 @@ from crawld.config.model import ReplicasConfig
 from crawld.core.content.html import parse as parse_html
 from crawld.core.replica.canonical import HostProfile
 from crawld.core.replica.verdict import PROBED_PATHS, level_of
-from crawld.core.url import canonicalize, parse, target_of
+from crawld.core.url import canonicalize, split_url, target_of
 from crawld.daemon.clock import Clock
 from crawld.daemon.crawl.loop import Crawl
 from crawld.daemon.jobs.replicas.plan import Decision, PlanInput, plan
@@ -322,7 +322,7 @@ def _count_canonicals(connection: apsw.Connection, copies: list[tuple[str, int]]
         except (CorruptDatabaseError, InvalidUrlError):
             continue
         if target is not None and target_of(target) == target_of(url):
-            name = parse(target).host
+            name = split_url(target).host
             counts[name] = counts.get(name, 0) + 1
     return counts
 

@@ -34,7 +34,7 @@ from crawld.core.replica.verdict import (
     PairEvidence,
     is_undecided,
 )
-from crawld.core.url import parse, target_of
+from crawld.core.url import split_url, target_of
 from crawld.store.replica.inputs import FetchedPage, Redirect, SourceHost
 
 PAIR_BUDGET: Final = 2_000_000
@@ -347,7 +347,7 @@ def same_path_redirects(
     """
     counts: dict[tuple[int, int], int] = {}
     for host_id, url, target in redirects:
-        to = host_ids.get(parse(target).host)
+        to = host_ids.get(split_url(target).host)
         if to is not None and to != host_id and target_of(target) == target_of(url):
             counts[host_id, to] = counts.get((host_id, to), 0) + 1
     return counts

@@ -7,7 +7,7 @@ import pytest
 
 from crawld.core.page import Outcome, PageState
 from crawld.core.replica.verdict import PairEvidence, VerdictLevel
-from crawld.core.url import parse, url_hash
+from crawld.core.url import split_url, url_hash
 from crawld.store import visit
 from crawld.store.engine import migrate
 from crawld.store.engine.connection import open_connection
@@ -38,7 +38,7 @@ class File:
         self.connection, self.path = connection, path
 
     def page(self, url, *, digest=None, at=AT, visited=True):
-        parts = parse(url)
+        parts = split_url(url)
         found = frontier.discover(
             self.connection,
             [Discovery(url=url, url_hash=url_hash(url), site_id=1, host=parts.host,
