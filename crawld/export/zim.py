@@ -291,7 +291,7 @@ class _ZimItem(Item):  # type: ignore[misc] # libzim has no types
 def entry_name(url: str) -> str:
     """Return the entry name of a canonical URL: the URL without scheme, decoded.
 
-    >>> name_of("https://example.org/wiki/K%C3%B6ln?a=%20")
+    >>> entry_name("https://example.org/wiki/K%C3%B6ln?a=%20")
     'example.org/wiki/Köln?a= '
     """
     return unquote(url.partition("://")[2], errors="replace").replace("\0", "�")

@@ -69,7 +69,7 @@ def mirror_path(url: str, selector: str = "") -> str:
 def readable_url(url: str) -> str:
     """Return a URL for people: non-ASCII characters without percent-encoding.
 
-    >>> readable("https://a.org/%C3%9Cber%20%E2%80%AE%2F%FF")
+    >>> readable_url("https://a.org/%C3%9Cber%20%E2%80%AE%2F%FF")
     'https://a.org/Über%20%E2%80%AE%2F%FF'
     """
     return _ENCODED.sub(_decode, url) if "%" in url else url

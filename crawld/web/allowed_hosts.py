@@ -53,7 +53,7 @@ class AllowedHosts:
 def host_name(host: str) -> str | None:
     """Return the name or IP address in a Host header, None if it is invalid.
 
-    >>> name_of("Mirror.Example.org.:8080"), name_of("[::1]"), name_of("a/b")
+    >>> host_name("Mirror.Example.org.:8080"), host_name("[::1]"), host_name("a/b")
     ('mirror.example.org', '::1', None)
     """
     match = _HOST.fullmatch(host)

@@ -292,7 +292,7 @@ def link_resolver(connection: apsw.Connection, selector: str) -> Locate:
 def charset_label(codec: str) -> str:
     """Return the label of a charset in browsers.
 
-    >>> label_of("cp1252"), label_of("iso8859-2"), label_of("cp932")
+    >>> charset_label("cp1252"), charset_label("iso8859-2"), charset_label("cp932")
     ('windows-1252', 'iso-8859-2', 'shift_jis')
     """
     if codec in _CHARSET_LABELS:

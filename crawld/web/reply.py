@@ -91,7 +91,7 @@ def apply_range(reply: Reply, request: Request, etag: str) -> Reply:
 def parse_range(value: str, size_bytes: int) -> range | None:
     """Return the byte range of a Range header; empty: unsatisfiable; None: ignore the header.
 
-    >>> part_of("bytes=-2", 10), part_of("bytes=20-", 10), part_of("lines=1-2", 10)
+    >>> parse_range("bytes=-2", 10), parse_range("bytes=20-", 10), parse_range("lines=1-2", 10)
     (range(8, 10), range(0, 0), None)
     """
     match = _RANGE.fullmatch(value.strip())
