@@ -69,8 +69,10 @@ def _export(form: ExportFormat, request: ExportRequest) -> ExportResult:
             return _export_zim(request)
         case ExportFormat.DUMP:
             return dump.export_dump(request)
-        case _:
-            return records.export_records(request, form.value)
+        case ExportFormat.JSONL:
+            return records.export_records(request, "jsonl")
+        case ExportFormat.CSV:
+            return records.export_records(request, "csv")
 
 
 def _export_zim(request: ExportRequest) -> ExportResult:
