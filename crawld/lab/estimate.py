@@ -88,7 +88,7 @@ def _bias_reduced(case: Case) -> float:
     return float(rate.bias_reduced(_changed(case), case.seen.at.size, interval_s))
 
 
-def _irregular(case: Case) -> float:
+def _irregular_mle(case: Case) -> float:
     seen = case.seen
     return rate.irregular_mle(seen.interval_s[seen.changed], seen.interval_s[~seen.changed])
 
@@ -107,7 +107,7 @@ def _exact_decayed(case: Case) -> float:
 PAGE_ESTIMATORS: dict[str, Callable[[Case], float]] = {
     "naive": lambda case: float(rate.naive(_changed(case), case.end - case.start)),
     "bias_reduced": _bias_reduced,
-    "irregular_mle": _irregular,
+    "irregular_mle": _irregular_mle,
     "last_modified_mle": lambda c: float(
         rate.last_modified_mle(_changed(c), c.last_modified_exposure_s)
     ),

@@ -9,7 +9,7 @@ import numpy as np
 
 from crawld.lab.probing import probing_figures
 from crawld.lab.replicas import (
-    AMONG,
+    CROWD_SIZES,
     DRAWS,
     FALSE_RATES,
     Trial,
@@ -54,8 +54,8 @@ def as_markdown(table: Table) -> str:
         lines += ["", f"### {title}", "", "| | AUC |", "|---|---|"]
         lines += [f"| {key} | {_text(value)} |" for key, value in table[name].items()]
     lines += ["", f"### Detection: mean of 1/rank, {table['draws']} draws", ""]
-    lines += ["| | " + " | ".join(f"k = {among:,}" for among in AMONG) + " |"]
-    lines += ["|---" * (len(AMONG) + 1) + "|"]
+    lines += ["| | " + " | ".join(f"k = {among:,}" for among in CROWD_SIZES) + " |"]
+    lines += ["|---" * (len(CROWD_SIZES) + 1) + "|"]
     lines += [
         f"| {who} | " + " | ".join(f"{mean:.4f} ± {half:.4f}" for mean, half in row) + " |"
         for who, row in table["detection"].items()
@@ -92,7 +92,7 @@ def _figures(trial: Trial, seed: int) -> Table:
         "without": leave_one_out(trial),
         "variants": variants(trial),
         "detection": {
-            who: [list(detection(trial, score, among, rng)) for among in AMONG]
+            who: [list(detection(trial, score, among, rng)) for among in CROWD_SIZES]
             for who, score in scores.items()
         },
         "reduction": {

@@ -41,7 +41,7 @@ from crawld.core.replica.verdict import (
 from crawld.simweb.replica_parameters import Cause, WebParameters
 from crawld.simweb.replica_web import ReplicaWeb, make_web
 
-AMONG = (10, 100, 1_000, 10_000)
+CROWD_SIZES = (10, 100, 1_000, 10_000)
 DRAWS = 4_000
 FALSE_RATES = (0.0, 0.001, 0.005)
 FIXED_ALPHAS = (0.5, 0.6)

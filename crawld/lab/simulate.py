@@ -70,7 +70,7 @@ def _slot_by_slot(scenario: Scenario, task: Task, entrant: Contender, slot_s: fl
     copies = Copies(scenario)
     births = _Births(scenario, policy)
     feed = None if task.hints is None else HintFeed(scenario, task.hints)
-    visit = _visits(copies, policy, entrant.models, feed)
+    visit = _visit_function(copies, policy, entrant.models, feed)
     for slot in range(int(scenario.duration_s / slot_s)):
         at = scenario.start + slot * slot_s
         births.add_until(at)
@@ -84,7 +84,7 @@ def _slot_by_slot(scenario: Scenario, task: Task, entrant: Contender, slot_s: fl
     return copies.score()
 
 
-def _visits(
+def _visit_function(
     copies: Copies, policy: Policy, models: list[PageModel] | None, feed: HintFeed | None
 ) -> Callable[[int, float], None]:
     """Return the function that visits a page: it refreshes the copy and informs the policy."""

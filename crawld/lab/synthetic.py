@@ -63,13 +63,13 @@ def synthetic(
     low, high = np.log(RATES_PER_DAY)
     rates = np.exp(rng.uniform(low, high, pages)) / DAY_S
     times = {
-        str(page): _one(KINDS[kind], rate, start=start, end=end, rng=rng)
+        str(page): _one_page(KINDS[kind], rate, start=start, end=end, rng=rng)
         for page, rate in enumerate(rates.tolist())
     }
     return from_times(times), rates
 
 
-def _one(
+def _one_page(
     gaps: Gaps, rate: float, *, start: float, end: float, rng: np.random.Generator
 ) -> FloatArray:
     # Twenty mean intervals and a random phase before the start remove the effect of the beginning.

@@ -95,12 +95,14 @@ def _rows(web: PagesByHost, share: float, seed: int) -> list[Result]:
     scores = {
         "UNPOLITE bound": objective(web, unpolite),
         "OPT_POLITE (POLITE bound)": best,
-        "unconstrained, cut to ceilings": objective(web, _cut(web, unpolite)),
-        "uniform, cut to ceilings": objective(web, _cut(web, np.full(pages, bandwidth / pages))),
-        "proportional, cut to ceilings": objective(
-            web, _cut(web, proportional(web.change_rate, bandwidth))
+        "unconstrained, cut to ceilings": objective(web, _cut_to_ceilings(web, unpolite)),
+        "uniform, cut to ceilings": objective(
+            web, _cut_to_ceilings(web, np.full(pages, bandwidth / pages))
         ),
-        "RANDOM": _random(web, polite.frequency),
+        "proportional, cut to ceilings": objective(
+            web, _cut_to_ceilings(web, proportional(web.change_rate, bandwidth))
+        ),
+        "RANDOM": _random_freshness(web, polite.frequency),
         "MERGE": best * ratios.merge,
         "DELAYED": best * ratios.delayed,
     }
@@ -117,7 +119,7 @@ def _rows(web: PagesByHost, share: float, seed: int) -> list[Result]:
     ]
 
 
-def _cut(web: PagesByHost, frequency: Floats) -> Floats:
+def _cut_to_ceilings(web: PagesByHost, frequency: Floats) -> Floats:
     """Scale down the hosts that exceed their ceiling."""
     host = web.host_of_page()
     spent = np.bincount(host, frequency, web.hosts)
@@ -125,7 +127,7 @@ def _cut(web: PagesByHost, frequency: Floats) -> Floats:
     return np.asarray(frequency * scale[host])
 
 
-def _random(web: PagesByHost, frequency: Floats) -> float:
+def _random_freshness(web: PagesByHost, frequency: Floats) -> float:
     """Return the exact freshness of drawing pages ∝ f at each slot of their host."""
     host = web.host_of_page()
     spent = np.bincount(host, frequency, web.hosts)
@@ -163,13 +165,15 @@ def _spacing_ratios(web: PagesByHost, frequency: Floats, seed: int) -> _Ratios:
             continue
         # A sample of the pages keeps their frequencies; the host's idle share is kept too.
         delay_s = float(web.ceiling[host] ** -1) * spent / float(f.sum())
-        scores = _scored(rate, f, rng.random(len(f)), delay_s)
+        scores = _merge_and_delayed(rate, f, rng.random(len(f)), delay_s)
         fixed += float(mean_freshness(Order.FIXED, rate, f).mean())
         merge, delayed = merge + scores[0], delayed + scores[1]
     return _Ratios(merge / fixed, delayed / fixed) if fixed else _Ratios(1.0, 1.0)
 
 
-def _scored(rate: Floats, f: Floats, phases: Floats, delay_s: float) -> tuple[float, float]:
+def _merge_and_delayed(
+    rate: Floats, f: Floats, phases: Floats, delay_s: float
+) -> tuple[float, float]:
     """Return the expected freshness of MERGE and of DELAYED on one host."""
     # Long enough for several visits to nearly every page, short enough to lay out at once.
     span = min(_ROUNDS / float(np.quantile(f, 0.05)), _VISITS_MOST / float(f.sum()))
@@ -182,10 +186,10 @@ def _scored(rate: Floats, f: Floats, phases: Floats, delay_s: float) -> tuple[fl
     step = np.arange(len(page))
     merged = np.asarray((step + 0.5) / float(f.sum()), np.float64)
     moved = np.maximum.accumulate(ideal - step * delay_s) + step * delay_s
-    return _expected(page, merged, rate, f), _expected(page, moved, rate, f)
+    return _freshness_of_visits(page, merged, rate, f), _freshness_of_visits(page, moved, rate, f)
 
 
-def _expected(page: NDArray[np.int64], at: Floats, rate: Floats, f: Floats) -> float:
+def _freshness_of_visits(page: NDArray[np.int64], at: Floats, rate: Floats, f: Floats) -> float:
     """Return the mean freshness given the visits.
 
     Only the time between a page's first and last visit counts; a page visited less than twice is

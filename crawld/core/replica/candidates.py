@@ -182,7 +182,7 @@ class InvertedLists:
         ):
             self._merge_last()
         if len(self._runs) == 1:
-            self._runs[0] = _shortened(*self._runs[0])
+            self._runs[0] = _shorten(*self._runs[0])
 
     def _merge_last(self) -> None:
         (large_values, large_hosts), (values, hosts) = self._runs[-2:]
@@ -271,7 +271,7 @@ def _list_pairs(host: Ids, new: NDArray[np.bool_], begin: Ids, length: Ids) -> I
     return np.concatenate(parts) if parts else _NO_PAIRS
 
 
-def _shortened(value: Keys, host: Ids) -> tuple[Keys, Ids]:
+def _shorten(value: Keys, host: Ids) -> tuple[Keys, Ids]:
     """Return a run with at most `LONGEST + 1` hosts in each list."""
     begins = np.concatenate(([True], value[1:] != value[:-1]))
     begin = np.flatnonzero(begins)

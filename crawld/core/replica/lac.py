@@ -51,7 +51,7 @@ class DistinctVectors:
         )
         return cls(vectors[first], number, count)
 
-    def counted(self, which: NDArray[np.bool_]) -> Ids:
+    def count_among(self, which: NDArray[np.bool_]) -> Ids:
         """Return the number of instances of each distinct vector among some of the instances."""
         return np.bincount(self.number[which], minlength=len(self.vectors))
 
@@ -119,5 +119,5 @@ def _votes(confidence: Floats, seen: NDArray[np.bool_], table: NDArray[np.int32]
 def supervised_scores(vectors: DistinctVectors, truth: NDArray[np.bool_]) -> Floats:
     """Return the score of each instance by a classifier trained on the true labels."""
     rules = Rules(vectors.vectors)
-    rules.count(vectors.count, vectors.counted(truth))
+    rules.count(vectors.count, vectors.count_among(truth))
     return rules.scores()[vectors.number]

@@ -148,9 +148,9 @@ def distinct_vectors(
     positive[: len(sets.obvious)] = sets.obvious
     return (
         vectors,
-        vectors.counted(positive),
-        vectors.counted(candidate & ~positive),
-        vectors.counted(~candidate),
+        vectors.count_among(positive),
+        vectors.count_among(candidate & ~positive),
+        vectors.count_among(~candidate),
     )
 
 

@@ -105,10 +105,10 @@ class SurvivalCurves:
         low, high = math.log(_PRICE_LEAST), math.log(_PRICE_MOST)
         for _ in range(_STEPS):
             middle = 0.5 * (low + high)
-            spent = self._at(math.exp(middle), visits_per_s, hints)[1].sum()
+            spent = self._at_price(math.exp(middle), visits_per_s, hints)[1].sum()
             low, high = (low, middle) if spent <= visits_per_s else (middle, high)
-        within = self._at(math.exp(high), visits_per_s, hints)
-        beyond = self._at(math.exp(low), visits_per_s, hints)
+        within = self._at_price(math.exp(high), visits_per_s, hints)
+        beyond = self._at_price(math.exp(low), visits_per_s, hints)
         # The grid is coarse and pages may be few: the rest of the budget pays for a part of the
         # next step.
         more = float((beyond[1] - within[1]).sum())
@@ -123,7 +123,7 @@ class SurvivalCurves:
             float(visits.sum()),
         )
 
-    def _at(
+    def _at_price(
         self, price: float, visits_per_s: float, hints: HintQuality | None
     ) -> tuple[Floats, Floats, Floats]:
         """Return freshness, visits per second and mean age of each page at a price of a visit."""
@@ -196,14 +196,14 @@ def survival_curves(
     age_integral = np.maximum(0.5 * GRID_S**2 - (GRID_S - integral) / rate, 0.0)
     for page, gaps in enumerate(gaps_s):
         if gaps is not None:
-            survival[page], density[page], integral[page], age_integral[page] = _of_gaps(
+            survival[page], density[page], integral[page], age_integral[page] = _curves_of_gaps(
                 np.asarray(gaps, np.float64)
             )
     weight = np.ones(len(rate)) if weights is None else np.asarray(weights, np.float64)
     return SurvivalCurves(survival, density, integral, age_integral, weight)
 
 
-def _of_gaps(gaps: Floats) -> tuple[Floats, Floats, Floats, Floats]:
+def _curves_of_gaps(gaps: Floats) -> tuple[Floats, Floats, Floats, Floats]:
     """Return S, −S′ and the two integrals on the grid, exactly, from sums over sorted gaps."""
     gaps = np.sort(gaps[gaps > 0])
     total = gaps.sum()

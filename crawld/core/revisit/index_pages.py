@@ -68,18 +68,18 @@ class IndexPages:
 
     # --- one page -------------------------------------------------------------------------------
 
-    def enter(self, slot: int, visited_at: float, weight: float) -> None:
+    def add(self, slot: int, visited_at: float, weight: float) -> None:
         """Add a page of unknown history."""
         self._visited_at[slot], self._weight[slot] = visited_at, weight
         self._age[slot], self._scale[slot] = 0.0, UNKNOWN_SCALE_S
         self._rates += 1.0 / UNKNOWN_SCALE_S
 
-    def leave(self, slot: int) -> None:
+    def remove(self, slot: int) -> None:
         """Remove a page."""
         self._rates -= 1.0 / self._scale[slot]
         self._scale[slot] = math.inf
 
-    def learn(self, slot: int, age: float, scale: float) -> None:
+    def set_model(self, slot: int, age: float, scale: float) -> None:
         """Set the age and the scale of a page."""
         self._rates += 1.0 / scale - 1.0 / self._scale[slot]
         self._age[slot], self._scale[slot] = age, scale
@@ -88,7 +88,7 @@ class IndexPages:
         """Set the time of the last visit of a page."""
         self._visited_at[slot] = at
 
-    def of(self, slot: int) -> tuple[float, float, float]:
+    def state(self, slot: int) -> tuple[float, float, float]:
         """Return last visit, age and scale of a page."""
         return self._visited_at[slot], self._age[slot], self._scale[slot]
 
@@ -109,14 +109,14 @@ class IndexPages:
 
     # --- many pages -----------------------------------------------------------------------------
 
-    def begin(self, first: int, visited_at: Floats, weight: Floats | float) -> None:
+    def add_many(self, first: int, visited_at: Floats, weight: Floats | float) -> None:
         """Add pages of unknown history in the slots from `first` on."""
         part = slice(first, first + len(visited_at))
         self.visited_at[part], self.scale[part] = visited_at, UNKNOWN_SCALE_S
         self.weight[part] = weight
         self._rates += len(visited_at) / UNKNOWN_SCALE_S
 
-    def learn_many(self, slots: Slots, age: Floats, scale: Floats) -> None:
+    def set_models(self, slots: Slots, age: Floats, scale: Floats) -> None:
         """Set the ages and the scales of distinct pages."""
         before = self.scale[slots].astype(np.float64)
         self.scale[slots], self.age[slots] = scale, age
@@ -127,13 +127,13 @@ class IndexPages:
         """Return the time since the last visit of each page, seconds; ≥ 0."""
         return np.asarray(np.maximum(at - self.visited_at[slots], 0.0))
 
-    def shapes(self, slots: Slots) -> tuple[Floats, Floats]:
+    def ages_and_scales(self, slots: Slots) -> tuple[Floats, Floats]:
         """Return age and scale of each page."""
         return self.age[slots].astype(np.float64), self.scale[slots].astype(np.float64)
 
     def values(self, slots: Slots, at: float) -> Floats:
         """Return the values of visits now, seconds."""
-        age, scale = self.shapes(slots)
+        age, scale = self.ages_and_scales(slots)
         return np.asarray(self.table.values(age, scale, self.since(slots, at)) * self.weight[slots])
 
     def dues(self, slots: Slots, level: float) -> Floats:
@@ -141,7 +141,7 @@ class IndexPages:
         weight = self.weight[slots].astype(np.float64)
         if level == 0.0:
             return np.where(weight > 0.0, self.visited_at[slots], np.inf)
-        age, scale = self.shapes(slots)
+        age, scale = self.ages_and_scales(slots)
         with np.errstate(divide="ignore", over="ignore"):
             wait = self.table.waits_s(age, scale, level / np.maximum(weight, 1e-30))
         return np.where(weight > 0.0, self.visited_at[slots] + wait, np.inf)

@@ -42,12 +42,12 @@ _SMALL = 512
 _SHORTLIST_LEAST, _SHORTLIST_SHARE, _SHORTLIST_MOST = 256, 8, 8192
 """The shortlist holds up to an eighth of the pages, so that it lasts while values fall."""
 
-_AHEAD = 8
-_POPS = 64
+_TAKEN_IF_EMPTY = 8
+_PROMOTED_MOST = 64
 """Pages moved to the shortlist in one pick at most, so that a clock jump cannot stall the
 daemon."""
 
-_MOVED = 3e-3
+_REFRESH_SHARE = 3e-3
 """The shortlist is refreshed when the least time since a visit in it has grown by this share."""
 
 _PAUSE, _PAUSE_S = 1e-3, 1e-3
@@ -162,7 +162,7 @@ class IndexQueue:
         """Move due pages from the heap to the shortlist."""
         heap, pages = self._heap, self._pages
         admitted = self._level * (_ADMITTED if len(self) <= _MANY else _NEAR)
-        for _ in range(_POPS):
+        for _ in range(_PROMOTED_MOST):
             slot = heap.first()
             if slot == ABSENT or heap.key(slot) > at:
                 break
@@ -182,7 +182,7 @@ class IndexQueue:
             return
         self._shortlist.values[:] = self._pages.values(slots, at)
         least = at - float(self._pages.visited_at[slots].max())
-        self._refresh_at = at + _MOVED * max(least, 0.0)
+        self._refresh_at = at + _REFRESH_SHARE * max(least, 0.0)
 
     def _raise_level(self, at: float) -> None:
         """Raise the level to the best values of a full shortlist; return the rest to the heap."""
@@ -202,7 +202,7 @@ class IndexQueue:
         Where the density of gaps falls, the value grows at most with the square of the time since
         the visit: W(τ) = ∫ s f(s) ds ≥ f(τ) τ²/2. A power of 2.5 leaves room for a rising density.
         """
-        since = at - self._pages.of(slot)[0]
+        since = at - self._pages.state(slot)[0]
         if value <= 0.0 or since <= 0.0:
             return max(self._pages.due(slot, self._level), at + _PAUSE_S)
         return at + since * max(math.pow(self._level / value, 0.4) - 1.0, _PAUSE)
@@ -226,7 +226,7 @@ class IndexQueue:
         if self._swept is None and self._picks_since_rekey * _REKEY_SHARE >= len(self):
             self._rekey(at)
         elif len(self._shortlist) == 0:
-            for _ in range(min(_AHEAD, len(self._heap))):
+            for _ in range(min(_TAKEN_IF_EMPTY, len(self._heap))):
                 slot = self._heap.first()
                 self._heap.remove(slot)
                 self._shortlist.put(slot, self._pages.value(slot, at))

@@ -132,7 +132,7 @@ class _Pools:
 
     def start(self, bandwidth: float) -> None:
         """Find which hosts are held, and ln s of every pool, from groups of pages."""
-        groups = self._grouped()
+        groups = self._group_pages()
         everyone = np.ones(len(groups.host), dtype=bool)
         self._log_s[1:] = _bisect(groups, everyone, groups.host, self._best, self._web.ceiling)
         own = np.where(self._alive, -np.expm1(-np.exp(self._log_s[1:])) * self._best, 0.0)
@@ -165,7 +165,7 @@ class _Pools:
     def _common_target(self, bandwidth: float) -> float:
         return float(bandwidth - self._web.ceiling[self._held].sum())
 
-    def _grouped(self) -> _Groups:
+    def _group_pages(self) -> _Groups:
         keys, rates, ratios = [], [], []
         origin = -np.log2(self._best.max(initial=0.0) or 1.0)
         for part in self._blocks():
@@ -201,12 +201,12 @@ class _Pools:
             if not open_.any():
                 return
             share, slope = self._sums(open_)
-            open_ &= self._step(open_, share, slope, target)
+            open_ &= self._newton_step(open_, share, slope, target)
 
     def _sums(self, open_: Mask) -> tuple[Floats, Floats]:
         """Return Σf and −dΣf/d ln s of every open pool."""
         spent, slope = np.zeros(self._web.hosts), np.zeros(self._web.hosts)
-        for part, f, falling in self._pass(open_):
+        for part, f, falling in self._frequencies_by_block(open_):
             host = self._host[part]
             first, last = host[0], host[-1] + 1
             spent[first:last] += np.bincount(host - first, f, last - first)
@@ -216,7 +216,7 @@ class _Pools:
         moving = slope[free & (spent < ceiling)].sum()
         return np.concatenate([[common], spent]), np.concatenate([[moving], slope])
 
-    def _pass(self, open_: Mask) -> Iterator[tuple[slice, Floats, Floats]]:
+    def _frequencies_by_block(self, open_: Mask) -> Iterator[tuple[slice, Floats, Floats]]:
         """Yield f and its slope for the pages of open pools, block by block."""
         pool_of_host = np.where(self._held, np.arange(self._web.hosts) + 1, 0)
         wanted = open_[pool_of_host] & self._alive
@@ -230,7 +230,7 @@ class _Pools:
                 q = np.where(wanted, best, np.inf)[host] / self._web.worth(part)
             yield part, *_frequency(self._web.change_rate[part], q, s[host])
 
-    def _step(self, open_: Mask, share: Floats, slope: Floats, target: Floats) -> Mask:
+    def _newton_step(self, open_: Mask, share: Floats, slope: Floats, target: Floats) -> Mask:
         """Move ln s of the open pools by one guarded Newton step; return which stay open."""
         low, high, at = self._low, self._high, self._log_s
         low[open_ & (share > target)] = at[open_ & (share > target)]
@@ -273,7 +273,7 @@ class _Pools:
     def _frequency_at(self, log_s: Floats, open_: Mask) -> Floats:
         held_log_s, self._log_s = self._log_s, log_s
         out = np.zeros(len(self._host))
-        for part, f, _ in self._pass(open_):
+        for part, f, _ in self._frequencies_by_block(open_):
             out[part] = f
         self._log_s = held_log_s
         return out

@@ -26,7 +26,7 @@ _NEAR_SHARE, _NEAR_LEAST, _NEAR_MOST = 16, 256, 16_384
 _SAMPLED = 65_536
 """With more slots, the bound of the near end is estimated from a sample of this size."""
 
-_PASSED_OVER = 4
+_STALE_FACTOR = 4
 """The near end is cleaned of stale entries at this multiple of its intended length."""
 
 
@@ -74,7 +74,7 @@ class PartialHeap:
         if key <= self._bound:
             heappush(self._near, (key, slot))
             if len(self._near) > self._near_most():
-                self._clear()
+                self._drop_stale()
 
     def remove(self, slot: int) -> None:
         """Remove a slot; do nothing if it is not in the queue."""
@@ -105,11 +105,11 @@ class PartialHeap:
         """Return the members among the slots from `first` to before `end`, ascending."""
         return first + np.flatnonzero(np.frombuffer(self._waits, dtype=np.uint8)[first:end])
 
-    def _share(self) -> int:
+    def _near_size(self) -> int:
         return min(max(self._count // _NEAR_SHARE, _NEAR_LEAST), _NEAR_MOST)
 
     def _near_most(self) -> int:
-        return _PASSED_OVER * (self._share() + _NEAR_LEAST)
+        return _STALE_FACTOR * (self._near_size() + _NEAR_LEAST)
 
     def _forget_order(self) -> None:
         self._near, self._bound = [], -math.inf
@@ -127,7 +127,7 @@ class PartialHeap:
 
     def _near_bound(self, keys: NDArray[np.float64], waits: NDArray[np.bool_]) -> float:
         """Return a key not exceeded by about the wanted share of the members (at least one)."""
-        share = self._share()
+        share = self._near_size()
         if share >= self._count:
             return math.inf
         stride = max(len(keys) // _SAMPLED, 1)
@@ -137,7 +137,7 @@ class PartialHeap:
         rank = share * len(sample) // self._count
         return float(np.partition(sample, rank)[rank])
 
-    def _clear(self) -> None:
+    def _drop_stale(self) -> None:
         valid = {entry for entry in self._near if self._waits[entry[1]]}
         self._near = [entry for entry in valid if self._key[entry[1]] == entry[0]]
         heapify(self._near)

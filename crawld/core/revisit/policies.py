@@ -235,7 +235,7 @@ class UniformPolicy(PageSet):
         """Move the page to the end of the round."""
         slot = self._slots.find(page)
         if slot != FREE:
-            self._heap.push(slot, self._turn(now))
+            self._heap.push(slot, self._next_turn(now))
 
     def release(self, page: int) -> None:
         """Return a selected page to its place in the round."""
@@ -250,7 +250,7 @@ class UniformPolicy(PageSet):
         self._new_count += 1
         return NEVER + self._new_count
 
-    def _turn(self, now: float) -> float:
+    def _next_turn(self, now: float) -> float:
         # Later than every turn before, even after the clock stepped back: otherwise the page just
         # visited would be the oldest and would be visited again.
         self._latest = max(now, math.nextafter(self._latest, math.inf))

@@ -42,7 +42,7 @@ turns. All other due times are earlier; at 1e18 floats are 128 apart."""
 _LEAST_SHARE = 1e-9
 """Weight of a page with f = 0, relative to the mean: it is drawn only when no other page waits."""
 
-_FEW = 8
+_PART = 8
 """An allocation of less than this fraction (1/n) of the pages moves them one by one."""
 
 _CLOCK_STEP_S = 60.0
@@ -146,7 +146,7 @@ class _DueTimePolicy(PageSet):
         old = np.frombuffer(self._frequency, dtype=np.float32)[slots].astype(np.float64)
         self._known += int(np.count_nonzero(old < 0))
         self._sum += float(given.sum() - old[old >= 0].sum())
-        if _FEW * len(slots) < len(self._slots):
+        if _PART * len(slots) < len(self._slots):
             self._move(slots, self._rescaled(keys, self._dues(slots), old, given), given)
             return
         due = self._heap.keys()
@@ -354,7 +354,7 @@ class RandomPolicy(PageSet):
             slot = self._slots.find(page)
             if slot == FREE:
                 continue
-            self._forget(slot)
+            self._forget_frequency(slot)
             self._known, self._sum = self._known + 1, self._sum + f
             self._frequency[slot] = f
             if slot not in self._in_flight:
@@ -364,7 +364,7 @@ class RandomPolicy(PageSet):
             self._mean = mean
             self._rebuild()
 
-    def _forget(self, slot: int) -> None:
+    def _forget_frequency(self, slot: int) -> None:
         if self._frequency[slot] >= 0:
             self._known, self._sum = self._known - 1, self._sum - self._frequency[slot]
 
@@ -372,7 +372,7 @@ class RandomPolicy(PageSet):
         """Remove a page."""
         slot = self._slots.remove(page)
         if slot != FREE:
-            self._forget(slot)
+            self._forget_frequency(slot)
             self._in_flight.discard(slot)
             self._waiting.set(slot, 0.0)
 

@@ -78,8 +78,8 @@ class GreedyPolicy(PageSet):
     def __init__(self, *, conditional: bool = True) -> None:
         super().__init__()
         self._conditional = conditional
-        self._new = SlotHeap()
-        self._turns = SlotHeap()
+        self._new_pages = SlotHeap()
+        self._crossings = SlotHeap()
         self._new_count = 0
         self._clock = MonotonicClock()
         usual = Renewal(EDGES_S, exponential_mass(np.array([_UNKNOWN_RATE])))
@@ -126,39 +126,39 @@ class GreedyPolicy(PageSet):
         self._residual[slots[held]] = residual_matrix(own)
         self._alive[slots[held]] = own.survival(edges)
         for slot in slots[held].tolist():
-            if slot in self._turns:
-                self._begin(slot, float(self._visited_at[slot]))
+            if slot in self._crossings:
+                self._tabulate_gain(slot, float(self._visited_at[slot]))
 
     def remove(self, page: int) -> None:
         """Remove a page."""
         slot = self._slots.remove(page)
         if slot != FREE:
-            self._take_out(slot)
+            self._withdraw(slot)
 
     def set_weight(self, page: int, weight: float) -> None:
         """Set the importance of a page."""
         slot = self._slots.find(page)
         if slot != FREE:
             self._weight[slot] = weight
-            if slot in self._turns:
-                self._turn(slot, float(self._visited_at[slot]))
+            if slot in self._crossings:
+                self._update_line(slot, float(self._visited_at[slot]))
 
     def select(self, now: float) -> int | None:
         """Return the page whose visit gains the most."""
         now = self._clock.advance(now)
-        slot = self._new.first()
+        slot = self._new_pages.first()
         if slot == ABSENT:
             slot = self._best(now)
         if slot == ABSENT:
             return None
-        self._take_out(slot)
+        self._withdraw(slot)
         return self._slots.page_at[slot]
 
     def _best(self, now: float) -> int:
-        turns = self._turns
-        while len(turns) and turns.key(turns.first()) <= now:
-            self._turn(turns.first(), now)
-        if len(turns) == 0:
+        crossings = self._crossings
+        while len(crossings) and crossings.key(crossings.first()) <= now:
+            self._update_line(crossings.first(), now)
+        if len(crossings) == 0:
             return ABSENT
         return int(np.argmax(self._level + self._slope * now))
 
@@ -167,7 +167,7 @@ class GreedyPolicy(PageSet):
         slot = self._slots.find(page)
         if slot == FREE:
             return
-        self._take_out(slot)
+        self._withdraw(slot)
         now = self._clock.visit_time(now)
         if observation is not None:
             if observation.changed_at:
@@ -178,29 +178,29 @@ class GreedyPolicy(PageSet):
             self._visited_at[slot] = now
         elif math.isnan(self._visited_at[slot]):
             self._visited_at[slot] = now
-        self._begin(slot, now)
+        self._tabulate_gain(slot, now)
 
     def release(self, page: int) -> None:
         """Return a selected page to its place."""
         slot = self._slots.find(page)
-        if slot == FREE or slot in self._new or slot in self._turns:
+        if slot == FREE or slot in self._new_pages or slot in self._crossings:
             return
         if math.isnan(self._visited_at[slot]):
-            self._new.push(slot, self._new.key(slot))
+            self._new_pages.push(slot, self._new_pages.key(slot))
         else:
-            self._turn(slot, float(self._visited_at[slot]))
+            self._update_line(slot, float(self._visited_at[slot]))
 
     def _enter(self, slot: int, last_visit_at: float | None) -> None:
-        self._take_out(slot)
+        self._withdraw(slot)
         if last_visit_at is None:
             self._new_count += 1
             self._visited_at[slot] = self._changed_at[slot] = math.nan
-            self._new.push(slot, NEVER + self._new_count)
+            self._new_pages.push(slot, NEVER + self._new_count)
             return
         self._visited_at[slot] = self._changed_at[slot] = last_visit_at
-        self._begin(slot, last_visit_at)
+        self._tabulate_gain(slot, last_visit_at)
 
-    def _begin(self, slot: int, now: float) -> None:
+    def _tabulate_gain(self, slot: int, now: float) -> None:
         """Tabulate the gain of a page over the waits to come."""
         changed_at = float(self._changed_at[slot])
         age = 0.0 if math.isnan(changed_at) else max(now - changed_at, 0.0)
@@ -211,9 +211,9 @@ class GreedyPolicy(PageSet):
         # Beyond the last edge nothing is known: use half of the time waited, which orders pages by
         # age.
         self._gain[slot] = gain if alive[0] > _ALIVE_LEAST else 0.5 * _WAITS
-        self._turn(slot, now)
+        self._update_line(slot, now)
 
-    def _turn(self, slot: int, now: float) -> None:
+    def _update_line(self, slot: int, now: float) -> None:
         """Set the line that the gain follows from now to the next grid point."""
         visited_at = float(self._visited_at[slot])
         cell = min(max(bisect_right(_GRID, now - visited_at) - 1, 0), len(_GRID) - 2)
@@ -222,11 +222,11 @@ class GreedyPolicy(PageSet):
         slope = (high - low) / (end - begin)
         self._slope[slot] = slope
         self._level[slot] = low - slope * (visited_at + begin)
-        self._turns.push(slot, math.inf if cell == len(_GRID) - 2 else visited_at + end)
+        self._crossings.push(slot, math.inf if cell == len(_GRID) - 2 else visited_at + end)
 
-    def _take_out(self, slot: int) -> None:
-        self._new.remove(slot)
-        self._turns.remove(slot)
+    def _withdraw(self, slot: int) -> None:
+        self._new_pages.remove(slot)
+        self._crossings.remove(slot)
         self._level[slot], self._slope[slot] = -math.inf, 0.0
 
     def _extend(self, more: int) -> None:

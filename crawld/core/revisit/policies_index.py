@@ -77,10 +77,10 @@ class IndexPolicy(PageSet):
             self._pages.extend(max(64, len(self._pages) // 8))
         if last_visit_at is None:
             self._new_count += 1
-            self._pages.enter(slot, -math.inf, weight)
+            self._pages.add(slot, -math.inf, weight)
             self._queue.push_new(slot, NEW + self._new_count)
         else:
-            self._pages.enter(slot, last_visit_at + self._clock.lead, weight)
+            self._pages.add(slot, last_visit_at + self._clock.lead, weight)
             self._queue.push(slot)
 
     def load(
@@ -96,7 +96,7 @@ class IndexPolicy(PageSet):
         seen = np.full(count, np.nan) if last_visit_at is None else np.asarray(last_visit_at, float)
         never = np.isnan(seen)
         weight = 1.0 if weights is None else np.asarray(weights, float)
-        self._pages.begin(first, np.where(never, -np.inf, seen + self._clock.lead), weight)
+        self._pages.add_many(first, np.where(never, -np.inf, seen + self._clock.lead), weight)
         keys = NEW + self._new_count + np.arange(count)
         self._new_count += count
         self._queue.load(slots, np.where(never, keys, np.nan))
@@ -117,7 +117,7 @@ class IndexPolicy(PageSet):
             return
         scale = self._model.scale_s(records)
         unchanged = np.maximum(records["last_visit_at"] - records["last_change_at"], 0.0)
-        self._pages.learn_many(slots, unchanged / scale, scale)
+        self._pages.set_models(slots, unchanged / scale, scale)
         never = np.isneginf(self._pages.visited_at[slots])
         # The page unchanged longest will stay unchanged longest: on 2019 to 2021 of a manual, where
         # a year is too short for one visit to every page, this was better than any scale.
@@ -128,8 +128,8 @@ class IndexPolicy(PageSet):
         """Remove a page."""
         slot = self._slots.remove(page)
         if slot != FREE:
-            self._take_out(slot)
-            self._pages.leave(slot)
+            self._withdraw(slot)
+            self._pages.remove(slot)
             self._in_flight.pop(slot, None)
             self._late_hints.pop(slot, None)
 
@@ -152,7 +152,7 @@ class IndexPolicy(PageSet):
             slot = self._most_valuable(at)
         if slot == ABSENT:
             return None
-        self._in_flight[slot] = self._take_out(slot)
+        self._in_flight[slot] = self._withdraw(slot)
         return self._slots.page_at[slot]
 
     def _most_valuable(self, at: float) -> int:
@@ -171,7 +171,7 @@ class IndexPolicy(PageSet):
 
     def _silence_factors(self, slots: Slots, at: float) -> Floats:
         """Return the factors by which the absence of hints lowers the values of pages."""
-        age, scale = self._pages.shapes(slots)
+        age, scale = self._pages.ages_and_scales(slots)
         since, table = self._pages.since(slots, at), self._pages.table
         return hints.silence_factors(age, scale, since, coverage=self._coverage, table=table)
 
@@ -186,7 +186,7 @@ class IndexPolicy(PageSet):
         if slot in self._in_flight:
             del self._in_flight[slot]
         else:
-            self._take_out(slot)
+            self._withdraw(slot)
         self._learn(slot, at, observation)
         self._pages.set_visit(slot, at)
         self._queue.push_visited(slot)
@@ -195,7 +195,7 @@ class IndexPolicy(PageSet):
             self.record_hint(page, hinted_at, trust=trust)
 
     def _learn(self, slot: int, at: float, observation: VisitObservation | None) -> None:
-        visited_at, age, scale = self._pages.of(slot)
+        visited_at, age, scale = self._pages.state(slot)
         since = max(at - visited_at, 0.0)
         if observation is None:
             unchanged = age * scale + since if math.isfinite(since) else 0.0
@@ -208,7 +208,7 @@ class IndexPolicy(PageSet):
             unchanged = 0.5 * since if math.isfinite(since) else 0.0
         else:
             unchanged = age * scale + since
-        self._pages.learn(slot, unchanged / scale, scale)
+        self._pages.set_model(slot, unchanged / scale, scale)
 
     def release(self, page: int) -> None:
         """Return a selected page to its place."""
@@ -218,7 +218,7 @@ class IndexPolicy(PageSet):
         belief = self._in_flight.pop(slot)
         if belief is not None:
             self._hinted.put(slot, belief)
-        elif math.isinf(self._pages.of(slot)[0]):
+        elif math.isinf(self._pages.state(slot)[0]):
             self._queue.restore_new(slot)
         else:
             self._queue.recheck(slot, self._clock.now)
@@ -245,7 +245,7 @@ class IndexPolicy(PageSet):
         if slot == FREE or trust <= 0.0:
             return
         changed_at = at + self._clock.lead
-        visited_at, age, scale = self._pages.of(slot)
+        visited_at, age, scale = self._pages.state(slot)
         if changed_at <= visited_at:
             return
         if slot in self._in_flight:
@@ -264,7 +264,7 @@ class IndexPolicy(PageSet):
             table=self._pages.table,
         )
         if slot not in self._hinted:
-            self._take_out(slot)
+            self._withdraw(slot)
         self._hinted.put(slot, belief)
 
     def belief(self, page: int) -> Belief | None:
@@ -277,7 +277,7 @@ class IndexPolicy(PageSet):
         if not len(places):
             return
         slots = self._hinted.slots(places)
-        age, scale = self._pages.shapes(slots)
+        age, scale = self._pages.ages_and_scales(slots)
         # A page never visited is stale under every reading.
         since = np.minimum(self._pages.since(slots, at), LONGEST_S)
         unhinted = self._pages.table.values(age, scale, since) * self._silence_factors(slots, at)
@@ -292,7 +292,7 @@ class IndexPolicy(PageSet):
         )
         self._hinted.set_values(places, self._pages.weight[slots] * value)
 
-    def _take_out(self, slot: int) -> Belief | None:
+    def _withdraw(self, slot: int) -> Belief | None:
         """Remove a page from the queue or the hinted pages; return its belief, if it was hinted."""
         self._queue.remove(slot)
         return self._hinted.discard(slot)

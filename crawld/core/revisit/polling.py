@@ -96,7 +96,7 @@ def plan_polls(
     """
     scale = len(pages) / max(covered or len(pages), 1)
 
-    def held(interval_s: float) -> float:
+    def freshness_at(interval_s: float) -> float:
         quality = HintQuality(source.lag_s + 0.5 * interval_s, source.missed_share, source.trust)
         left = slots_per_s - requests / interval_s
         return pages.forecast(left * scale, combine_quality(quality, beside)).freshness
@@ -108,16 +108,16 @@ def plan_polls(
         return nothing
     low, high = math.log(shortest), math.log(INTERVAL_MOST_S)
     inner = [high - _GOLDEN * (high - low), low + _GOLDEN * (high - low)]
-    found = [held(math.exp(at)) for at in inner]
+    found = [freshness_at(math.exp(at)) for at in inner]
     while high - low > _WIDTH:
         if found[0] >= found[1]:
             high, inner[1], found[1] = inner[1], inner[0], found[0]
             inner[0] = high - _GOLDEN * (high - low)
-            found[0] = held(math.exp(inner[0]))
+            found[0] = freshness_at(math.exp(inner[0]))
         else:
             low, inner[0], found[0] = inner[0], inner[1], found[1]
             inner[1] = low + _GOLDEN * (high - low)
-            found[1] = held(math.exp(inner[1]))
+            found[1] = freshness_at(math.exp(inner[1]))
     freshness, at = max(zip(found, inner, strict=True))
     interval_s = math.exp(at)
     if freshness < without + GAIN_LEAST:

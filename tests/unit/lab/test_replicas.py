@@ -7,7 +7,7 @@ import pytest
 
 from crawld.lab import replica_tables
 from crawld.lab.replicas import (
-    AMONG,
+    CROWD_SIZES,
     accuracy,
     compared_scores,
     detection,
@@ -56,7 +56,7 @@ def test_the_gate_does_not_use_the_truth(trial):
 def test_detection_falls_with_k_and_is_1_for_an_oracle(trial):
     rng = np.random.default_rng(1)
     scores = compared_scores(trial)["PNU"]
-    means = [detection(trial, scores, among, rng)[0] for among in AMONG[:3]]
+    means = [detection(trial, scores, among, rng)[0] for among in CROWD_SIZES[:3]]
     assert means == sorted(means, reverse=True)
     oracle = trial.truth.astype(float)
     assert detection(trial, oracle, 100, rng) == (1.0, 0.0)

@@ -36,4 +36,4 @@ def test_distinct_vectors_and_their_counts():
     vectors = DistinctVectors.of(np.array([[1, 2], [0, 5], [1, 2]]))
     assert vectors.vectors.tolist() == [[0, 5], [1, 2]]
     assert vectors.number.tolist() == [1, 0, 1]
-    assert vectors.counted(np.array([True, True, False])).tolist() == [1, 1]
+    assert vectors.count_among(np.array([True, True, False])).tolist() == [1, 1]

@@ -27,8 +27,8 @@ def queue_of(count):
     pages = IndexPages(table)
     pages.extend(count)
     slots = np.arange(count)
-    pages.begin(0, NOW - rng.uniform(0, 7 * DAY, count), 1.0)
-    pages.learn_many(slots, rng.exponential(1, count), np.exp(rng.normal(14, 1.5, count)))
+    pages.add_many(0, NOW - rng.uniform(0, 7 * DAY, count), 1.0)
+    pages.set_models(slots, rng.exponential(1, count), np.exp(rng.normal(14, 1.5, count)))
     queue = IndexQueue(pages)
     queue.load(slots, np.full(count, np.nan))
     return pages, queue, table
