@@ -14,7 +14,7 @@ from crawld.cli.session import Session
 from crawld.cli.tables import table
 from crawld.core.display import ago_text, count_text, duration_text
 from crawld.daemon.api.schemas import status
-from crawld.daemon.api.schemas.audit import FreshnessStatus
+from crawld.daemon.api.schemas.status import FreshnessStatus
 
 
 def jobs(session: Session) -> None:

@@ -15,7 +15,7 @@ from crawld.core.change.classes import DAY_S
 from crawld.core.display import ago_text, count_text, duration_text, plural, size_text
 from crawld.core.page import Outcome, PageState
 from crawld.daemon.api.schemas import status as models
-from crawld.daemon.api.schemas.audit import FreshnessStatus
+from crawld.daemon.api.schemas.status import FreshnessStatus
 
 OUTCOME_STYLES: Mapping[Outcome, str] = {
     Outcome.CHANGED: "green",

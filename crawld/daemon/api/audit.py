@@ -1,4 +1,4 @@
-"""How fresh the copies are, by the control socket: audits beside what the model expects."""
+"""Routes about freshness: audits beside the expectation of the models."""
 
 from __future__ import annotations
 
@@ -9,27 +9,27 @@ from typing import Annotated
 from fastapi import APIRouter, Query
 
 from crawld.core.audit import DAY_S, AuditResult, day_of
-from crawld.daemon.api.schemas.audit import FreshnessStatus
+from crawld.daemon.api.schemas.status import FreshnessStatus
 from crawld.daemon.daemon import Daemon
 from crawld.store.changes import audit
 from crawld.store.changes.audit import AuditRow
 from crawld.store.mirror.selection import count_outdated
 
 STATUS_DAYS = 7
-"""Days that the status is about."""
+"""Days that the status covers."""
 
 MAX_HOSTS_SHOWN = 100
 
 
 def audit_routes(daemon: Daemon) -> APIRouter:
-    """Return the routes about freshness."""
+    """Return the routes."""
     router = APIRouter()
 
     @router.get("/audits")
     async def audits(
         days: Annotated[int, Query(ge=1, le=731)] = 30, site: str | None = None
     ) -> list[FreshnessStatus]:
-        """What random visits found of each site, day by day."""
+        """The freshness that random visits found for each site, by day."""
         site_id = None if site is None else daemon.site_registry.by_name(site).site_id
         first = day_of(daemon.clock.now()) - days + 1
         by_day: dict[tuple[int, int], list[AuditRow]] = defaultdict(list)
@@ -45,7 +45,7 @@ def audit_routes(daemon: Daemon) -> APIRouter:
 
 
 async def freshness_of(daemon: Daemon) -> list[FreshnessStatus]:
-    """Return how fresh each site was found lately, each followed by its hosts."""
+    """Return the recent freshness of each site, followed by its hosts."""
     first = day_of(daemon.clock.now()) - STATUS_DAYS + 1
     by_site: dict[int, dict[str, list[AuditRow]]] = defaultdict(lambda: defaultdict(list))
     for row in await daemon.database.read(audit.list_since, first):
@@ -63,7 +63,7 @@ async def freshness_of(daemon: Daemon) -> list[FreshnessStatus]:
 
 
 async def _with_shown(daemon: Daemon, site_id: int, found: FreshnessStatus) -> FreshnessStatus:
-    """Return the freshness of a site with that of the copies it shows."""
+    """Add the freshness of the copies that a site shows."""
     late = await daemon.database.read(count_outdated, site_id, daemon.clock.now())
     if found.freshness is None or not late.pages:
         return found

@@ -1,8 +1,8 @@
-"""The command of the control socket about what budgets of requests hold (`core/revisit/forecast`).
+"""Forecast endpoint: freshness per request budget (`core/revisit/forecast`).
 
-The laws of pages come from the file: gaps between exact changes where a history is known, the rate
-of the change model elsewhere. Each host keeps a budget of its own; budgets are multiples of what
-hosts permit now. The sums run on a thread.
+The survival curves of pages come from the file: gaps between exact changes where a history is
+known, the rate of the change model elsewhere. Each host has its own budget; budgets are multiples
+of what hosts permit now. The computation runs in a thread.
 """
 
 from __future__ import annotations
@@ -38,24 +38,24 @@ from crawld.store.changes.sample import PageSample
 BUDGETS: Final = (0.125, 0.25, 0.5, 0.75, 1.0, 1.5, 2.0, 4.0, 8.0)
 
 SAMPLE_PAGES: Final = 800
-"""Pages looked at, all hosts together: freshness to about a hundredth, in a second or two."""
+"""Sampled pages over all hosts: freshness to about 0.01, in a second or two."""
 
-HOSTS_MOST: Final = 100
-"""Hosts looked at; those with the most pages."""
+MAX_HOSTS: Final = 100
+"""The most hosts in a forecast: those with the most pages."""
 
-SUPPOSED: Final = HintQuality(60.0)
-"""Hints a minute late, where no source was learnt."""
+DEFAULT_HINTS: Final = HintQuality(60.0)
+"""Hints a minute late, assumed where no source was learnt."""
 
-LEAST_CHANGES: Final = 3
-"""A page with fewer exact changes is described by its model."""
+MIN_CHANGES: Final = 3
+"""A page with no more exact changes is described by its change model."""
 
 YEAR_S: Final = 365 * DAY_S
 SHORTEST_DELAY_S: Final = 1e-3
 _BUDGET_LEAST, _BUDGET_MOST = 1e-6, 1e6
 
 
-class _Place(NamedTuple):
-    """A site on a host: the delay of the host, how many sites share its turns."""
+class _SiteOnHost(NamedTuple):
+    """A site on a host, the delay of the host, and how many sites share its turns."""
 
     host_id: int
     site_id: int
@@ -68,20 +68,20 @@ class _Place(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class _Host:
-    """The pages of a site on a host: laws of a sample, how many there are, what asks for them.
+class _PageSet:
+    """The pages of a site on a host: a sample of them, their number, and their hints.
 
     Sites of one host share its turns evenly.
     """
 
-    laws: SurvivalCurves
+    curves: SurvivalCurves
     pages: int
-    place: _Place
-    told: HintQuality | None
+    place: _SiteOnHost
+    hints: HintQuality | None
 
-    def outlook(self, budget: float, told: HintQuality | None) -> FreshnessForecast:
-        share = len(self.laws) / self.pages
-        return self.laws.forecast(budget * share * self.place.visits_per_s, told)
+    def forecast(self, budget: float, hints: HintQuality | None) -> FreshnessForecast:
+        share = len(self.curves) / self.pages
+        return self.curves.forecast(budget * share * self.place.visits_per_s, hints)
 
 
 def forecast_routes(daemon: Daemon) -> APIRouter:
@@ -93,12 +93,12 @@ def forecast_routes(daemon: Daemon) -> APIRouter:
         what: str | None = None,
         target: Annotated[float | None, Query(gt=0.0, lt=1.0)] = None,
     ) -> Forecast:
-        """What freshness and age budgets of requests hold; what a target would take."""
+        """Freshness and age per request budget, and the budget that a target needs."""
         counted = [
             (await daemon.database.read(sample.count, place.host_id, place.site_id), place)
-            for place in _places(daemon, what)
+            for place in _sites_on_hosts(daemon, what)
         ]
-        chosen = sorted((each for each in counted if each[0]), reverse=True)[:HOSTS_MOST]
+        chosen = sorted((each for each in counted if each[0]), reverse=True)[:MAX_HOSTS]
         if not chosen:
             raise HTTPException(404, f"no page of {what or 'any site'} was visited yet")
         sources = await daemon.database.read(hint_source.list_sources)
@@ -106,10 +106,10 @@ def forecast_routes(daemon: Daemon) -> APIRouter:
         limit = max(SAMPLE_PAGES // len(chosen), 1)
         for count, place in chosen:
             rows = await daemon.database.read(sample.sample, *place[:2], limit=limit)
-            laws, with_history = await daemon.start.environment.workers.run(_laws, rows, now)
+            curves, with_history = await daemon.start.environment.workers.run(_curves_of, rows, now)
             learnt += sum(_is_learnt(row.record) for row in rows)
             own = [row for row in sources if (row.host_id, row.site_id) == place[:2]]
-            hosts.append(_Host(laws, count, place, _told(own)))
+            hosts.append(_PageSet(curves, count, place, _combined_hints(own)))
             exact += with_history
         if not exact and not learnt:
             raise HTTPException(
@@ -122,11 +122,11 @@ def forecast_routes(daemon: Daemon) -> APIRouter:
     return router
 
 
-def _places(daemon: Daemon, what: str | None) -> list[_Place]:
-    """Return what is meant: the hosts of a site, a host, or all."""
+def _sites_on_hosts(daemon: Daemon, what: str | None) -> list[_SiteOnHost]:
+    """Return the hosts of a site, a host, or all hosts."""
     site_ids = {active.site_id for active in daemon.state.sites.values() if active.name == what}
     return [
-        _Place(
+        _SiteOnHost(
             host.host_id,
             site_id,
             max(host.base_delay_s(), SHORTEST_DELAY_S),
@@ -138,30 +138,30 @@ def _places(daemon: Daemon, what: str | None) -> list[_Place]:
     ]
 
 
-def _told(sources: Sequence[hint_source.SourceRow]) -> HintQuality | None:
-    """Return how the hints of sources come together, as learnt; None where there are none yet."""
-    told: HintQuality | None = None
+def _combined_hints(sources: Sequence[hint_source.SourceRow]) -> HintQuality | None:
+    """Return the combined quality of hint sources, as learnt; None: nothing learnt yet."""
+    quality: HintQuality | None = None
     for row in sources:
         if row.evidence is not None and row.hint_count:
             known = hint_quality(hint.load_reliability(row.evidence))
-            lag_s = known.lag_s or SUPPOSED.lag_s
-            told = combine_quality(replace(known, lag_s=lag_s), told)
-    return told
+            lag_s = known.lag_s or DEFAULT_HINTS.lag_s
+            quality = combine_quality(replace(known, lag_s=lag_s), quality)
+    return quality
 
 
-def _laws(rows: Sequence[PageSample], now: float) -> tuple[SurvivalCurves, int]:
+def _curves_of(rows: Sequence[PageSample], now: float) -> tuple[SurvivalCurves, int]:
     gaps = [_gaps(row.instants, now) for row in rows]
     rates = [_rate(row.record) for row in rows]
-    laws = survival_curves(gaps, rates, [row.importance for row in rows])
-    return laws, sum(each is not None for each in gaps)
+    curves = survival_curves(gaps, rates, [row.importance for row in rows])
+    return curves, sum(each is not None for each in gaps)
 
 
 def _gaps(instants: Sequence[float], now: float) -> NDArray[np.float64] | None:
-    """Return the gaps of the last year, or of the changes there are, the open one included."""
+    """Return the gaps of the last year, or of all changes if too few, including the open one."""
     known = np.unique(np.minimum(instants, now))
     recent = known[known >= now - YEAR_S]
-    used = recent if len(recent) > LEAST_CHANGES else known
-    return np.diff(used, append=now) if len(used) > LEAST_CHANGES else None
+    used = recent if len(recent) > MIN_CHANGES else known
+    return np.diff(used, append=now) if len(used) > MIN_CHANGES else None
 
 
 def _rate(record: bytes | None) -> float:
@@ -171,7 +171,7 @@ def _rate(record: bytes | None) -> float:
 
 
 def _is_learnt(record: bytes | None) -> bool:
-    """Whether a model has seen a page for some time: until then it says what any page's does."""
+    """Say whether a model has observed its page for some time; before, it equals the prior."""
     if record is None or not _is_readable(record):
         return False
     [seen] = np.frombuffer(record, RECORD_DTYPE)
@@ -185,15 +185,15 @@ def _is_readable(record: bytes) -> bool:
 
 
 def _forecast(
-    what: str | None, hosts: Sequence[_Host], exact: int, target: float | None
+    what: str | None, hosts: Sequence[_PageSet], exact: int, target: float | None
 ) -> Forecast:
-    learnt = [host.told for host in hosts if host.told is not None]
-    one = learnt[0] if learnt else SUPPOSED
+    learnt = [host.hints for host in hosts if host.hints is not None]
+    one = learnt[0] if learnt else DEFAULT_HINTS
     return Forecast(
         what=what,
         hosts=len(hosts),
         pages=sum(host.pages for host in hosts),
-        sampled=sum(len(host.laws) for host in hosts),
+        sampled=sum(len(host.curves) for host in hosts),
         exact=exact,
         now=_point(hosts, 1.0),
         curve=[_point(hosts, budget) for budget in BUDGETS],
@@ -204,28 +204,30 @@ def _forecast(
     )
 
 
-def _held(hosts: Sequence[_Host], budget: float, *, hinted: bool) -> tuple[float, float]:
-    """Return freshness and mean age of all pages."""
-    outlooks = [host.outlook(budget, (host.told or SUPPOSED) if hinted else None) for host in hosts]
-    # A page weighs as it is important, a host as its pages do together.
-    weights = [host.pages * float(host.laws.weight.mean()) for host in hosts]
+def _outcome(hosts: Sequence[_PageSet], budget: float, *, hinted: bool) -> tuple[float, float]:
+    """Return freshness and mean age (s) of all pages at a budget."""
+    forecasts = [
+        host.forecast(budget, (host.hints or DEFAULT_HINTS) if hinted else None) for host in hosts
+    ]
+    # Pages are weighted by importance, hosts by the sum over their pages.
+    weights = [host.pages * float(host.curves.weight.mean()) for host in hosts]
     total = max(sum(weights), 1e-12)
-    pairs = list(zip(weights, outlooks, strict=True))
+    pairs = list(zip(weights, forecasts, strict=True))
     return (
         sum(weight * one.freshness for weight, one in pairs) / total,
         sum(weight * one.age_s for weight, one in pairs) / total,
     )
 
 
-def _delay_s(hosts: Sequence[_Host], budget: float | None) -> float | None:
+def _delay_s(hosts: Sequence[_PageSet], budget: float | None) -> float | None:
     delays = {host.place.delay_s for host in hosts}
     return delays.pop() / budget if budget is not None and len(delays) == 1 else None
 
 
-def _point(hosts: Sequence[_Host], budget: float) -> ForecastPoint:
-    freshness, age_s = _held(hosts, budget, hinted=False)
-    hinted, hinted_age_s = _held(hosts, budget, hinted=True)
-    # A hint may be ignored: what is held without it is held with it.
+def _point(hosts: Sequence[_PageSet], budget: float) -> ForecastPoint:
+    freshness, age_s = _outcome(hosts, budget, hinted=False)
+    hinted, hinted_age_s = _outcome(hosts, budget, hinted=True)
+    # A hint may be ignored, so that hints never make the forecast worse.
     return ForecastPoint(
         budget=budget,
         delay_s=_delay_s(hosts, budget),
@@ -237,7 +239,7 @@ def _point(hosts: Sequence[_Host], budget: float) -> ForecastPoint:
     )
 
 
-def _target(hosts: Sequence[_Host], freshness: float) -> ForecastTarget:
+def _target(hosts: Sequence[_PageSet], freshness: float) -> ForecastTarget:
     plain, hinted = (_budget(hosts, freshness, hinted=hinted) for hinted in (False, True))
     if plain is not None and (hinted is None or hinted > plain):
         hinted = plain
@@ -250,10 +252,10 @@ def _target(hosts: Sequence[_Host], freshness: float) -> ForecastTarget:
     )
 
 
-def _budget(hosts: Sequence[_Host], freshness: float, *, hinted: bool) -> float | None:
-    """Return the least multiple of today's budgets that holds a freshness."""
+def _budget(hosts: Sequence[_PageSet], freshness: float, *, hinted: bool) -> float | None:
+    """Return the least multiple of today's budgets that reaches a freshness; None: none does."""
     return least_budget(
-        lambda budget: _held(hosts, budget, hinted=hinted)[0],
+        lambda budget: _outcome(hosts, budget, hinted=hinted)[0],
         freshness,
         least=_BUDGET_LEAST,
         most=_BUDGET_MOST,

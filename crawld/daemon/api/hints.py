@@ -1,4 +1,4 @@
-"""What the control socket says of hint sources: where each is, its cost and its worth."""
+"""Routes about hint sources: their position, cost and gain."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from crawld.store.changes.hint_source import SourceRow
 
 
 def hint_routes(daemon: Daemon) -> APIRouter:
-    """Return the routes about hint sources."""
+    """Return the routes."""
     router = APIRouter()
 
     @router.get("/hints")

@@ -1,7 +1,7 @@
-"""The commands of the control socket about the past: copies, bodies, what changed between them.
+"""Routes about the history of pages: stored copies, their bodies, and the changes between them.
 
-A copy is named by its number or by an instant (the copy in force then); a whole number below
-`FIRST_INSTANT` is a number, anything else a time. Bodies are decoded, parsed and compared on a
+A copy is named by its number or by a time (the copy in force then); a whole number below
+`FIRST_TIME` is a version number, anything else a time. Bodies are decoded, parsed and compared on a
 reader's thread.
 """
 
@@ -16,26 +16,24 @@ from starlette.responses import Response
 
 from crawld.core.content.analysis import read_blocks
 from crawld.core.content.page_diff import diff_pages
-from crawld.core.timestamps import parse_timestamp
-from crawld.daemon.api.lookup import known_page
+from crawld.daemon.api.lookup import known_page, parse_time
 from crawld.daemon.api.schemas.history import Diff, DiffHunk, DiffPiece, History, VersionDetail
 from crawld.daemon.api.views import version_status
 from crawld.daemon.daemon import Daemon
-from crawld.errors import OperatorError
 from crawld.store.changes import volatile
 from crawld.store.frontier.page import PageRecord
 from crawld.store.versions import version as version_rows
 from crawld.store.versions.headers import unpack
 from crawld.store.versions.version import VersionRow
 
-FIRST_INSTANT: Final = 1_000_000_000
-"""September 2001: no copy is older, and no file has so many copies."""
+FIRST_TIME: Final = 1_000_000_000
+"""September 2001 in Unix seconds: no copy is older, and no file has so many copies."""
 
 Named = Annotated[str | None, Query(description="a version number, or a time")]
 
 
 def history_routes(daemon: Daemon) -> APIRouter:
-    """Return the routes about the past."""
+    """Return the routes."""
     router = APIRouter()
 
     @router.get("/history")
@@ -46,7 +44,7 @@ def history_routes(daemon: Daemon) -> APIRouter:
     ) -> History:
         """The stored copies of a page, newest first, from the one before a time."""
         page = await known_page(daemon, url)
-        until = float("inf") if before is None else _instant(before, daemon.clock.now())
+        until = float("inf") if before is None else parse_time(before, daemon.clock.now())
         rows = await daemon.database.read(
             version_rows.list_versions, page.page_id, before=until, limit=limit
         )
@@ -59,9 +57,9 @@ def history_routes(daemon: Daemon) -> APIRouter:
 
     @router.get("/diff")
     async def diff(url: str, a: Named = None, b: Named = None, raw: bool = False) -> Diff:
-        """What changed from one copy to another, by default from the last but one to the last.
+        """The changes from one copy to another, by default between the last two.
 
-        What changes by itself is passed over, unless `raw`.
+        Blocks that change by themselves are skipped, unless `raw`.
         """
         page = await known_page(daemon, url)
         now = daemon.clock.now()
@@ -70,7 +68,7 @@ def history_routes(daemon: Daemon) -> APIRouter:
 
     @router.get("/body", response_class=Response)
     async def body(url: str, at: Named = None) -> Response:
-        """The body of a copy, by default the last, byte for byte."""
+        """The body of a copy, by default the last one, byte for byte."""
         page = await known_page(daemon, url)
         content = await daemon.database.read(_body, page, at, daemon.clock.now())
         return Response(content, media_type="application/octet-stream")
@@ -79,33 +77,26 @@ def history_routes(daemon: Daemon) -> APIRouter:
 
 
 async def version_detail(daemon: Daemon, page: PageRecord, at: str) -> VersionDetail:
-    """Return a page as it was at a time, or one of its copies by number."""
+    """Return the copy of a page at a time, or by number."""
     return await daemon.database.read(_detail, page, at, daemon.clock.now())
-
-
-def _instant(text: str, now: float) -> float:
-    try:
-        return parse_timestamp(text, now)
-    except OperatorError as error:
-        raise HTTPException(422, str(error)) from error
 
 
 def _is_number(text: str) -> bool:
     # Python itself refuses to read thousands of digits.
-    return text.isdecimal() and len(text) < len(str(FIRST_INSTANT))
+    return text.isdecimal() and len(text) < len(str(FIRST_TIME))
 
 
 def _named(
     connection: apsw.Connection, page: PageRecord, named: str | None, now: float
 ) -> VersionRow:
-    """Return the copy that a text names, without one the last."""
+    """Return the copy that a text names; None: the last one."""
     found: VersionRow | None
     if named is not None and _is_number(named.strip()):
         found = version_rows.get(connection, int(named))
         if found is None or found.page_id != page.page_id:
             raise HTTPException(404, f"{page.url} has no version {named}; see: history")
         return found
-    at = float("inf") if named is None else _instant(named, now)
+    at = float("inf") if named is None else parse_time(named, now)
     found = version_rows.current_at(connection, page.page_id, at)
     if found is None:
         when = "" if named is None else f" of {named}, or any before it"
@@ -143,7 +134,7 @@ def _content(connection: apsw.Connection, row: VersionRow) -> bytes:
 def _compared(
     connection: apsw.Connection, page: PageRecord, a: str | None, b: str | None, now: float
 ) -> tuple[VersionRow, VersionRow]:
-    """Return the two copies that texts name."""
+    """Return the two copies to compare."""
     new = _named(connection, page, b, now)
     if a is not None:
         return _named(connection, page, a, now), new

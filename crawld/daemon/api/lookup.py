@@ -1,18 +1,19 @@
-"""From what a client of the control socket names to what the file knows."""
+"""Look up what a request of the control socket names: URLs, pages, times."""
 
 from __future__ import annotations
 
 from starlette.exceptions import HTTPException
 
+from crawld.core.timestamps import parse_timestamp
 from crawld.core.url import canonicalize, split_url, url_hash
 from crawld.daemon.daemon import Daemon
-from crawld.errors import InvalidUrlError
+from crawld.errors import InvalidUrlError, OperatorError
 from crawld.store.frontier import page as page_rows
 from crawld.store.frontier.page import PageRecord
 
 
 def canonical(url: str) -> str:
-    """Return a URL in canonical form; what is none is answered by 422."""
+    """Return a URL in canonical form; respond 422 if it is invalid."""
     try:
         return canonicalize(url)
     except InvalidUrlError as error:
@@ -20,7 +21,7 @@ def canonical(url: str) -> str:
 
 
 async def known_page(daemon: Daemon, url: str) -> PageRecord:
-    """Return the page of a URL; one that is not known is answered by 404."""
+    """Return the page of a URL; respond 404 if it is unknown."""
     wanted = canonical(url)
     record = await daemon.database.read(
         page_rows.by_url, split_url(wanted).host, url_hash(wanted), wanted
@@ -28,3 +29,11 @@ async def known_page(daemon: Daemon, url: str) -> PageRecord:
     if record is None:
         raise HTTPException(404, f"{wanted} is not known")
     return record
+
+
+def parse_time(text: str, now: float) -> float:
+    """Return the Unix time that a text names; respond 422 if it names none."""
+    try:
+        return parse_timestamp(text, now)
+    except OperatorError as error:
+        raise HTTPException(422, str(error)) from error

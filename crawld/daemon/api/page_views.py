@@ -1,4 +1,4 @@
-"""What is expected of a page: its change model in words, its next visit and why then."""
+"""The change model of a page in words, and when and why its next visit comes."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from crawld.store.frontier.page import PageRecord
 
 
 class NextVisit(NamedTuple):
-    """When a page may be visited next at the earliest, Unix seconds (None: never), and why."""
+    """The earliest time of the next visit, Unix seconds (None: never), and why."""
 
     at: float | None
     why: str
 
 
 def next_visit(daemon: Daemon, record: PageRecord) -> NextVisit:
-    """Return when a page may be visited next, as far as that can be told."""
+    """Return when a page may be visited next, as far as it is known."""
     state, now = daemon.state, daemon.clock.now()
     site, host = state.sites.get(record.site_id), state.hosts.get(record.host)
     if site is None:
-        return NextVisit(None, "its site is not configured any more")
+        return NextVisit(None, "its site is no longer configured")
     if site.paused or (host is not None and host.paused):
         return NextVisit(None, f"{'its site' if site.paused else 'its host'} is paused")
     if record.state is PageState.EXCLUDED:
@@ -34,22 +34,22 @@ def next_visit(daemon: Daemon, record: PageRecord) -> NextVisit:
     if record.state is PageState.SUSPENDED:
         return NextVisit(None, "its host is a replica of another")
     if record.last_visit_at is None:
-        return NextVisit(now, f"never visited: waits its turn at depth {record.depth}")
+        return NextVisit(now, f"never visited: waits for its turn at depth {record.depth}")
     if record.retry_at is not None:
         reason = record.last_failure or (record.last_outcome or "")
-        return NextVisit(max(record.retry_at, now), f"the last visit ended {reason}: asked again")
+        return NextVisit(max(record.retry_at, now), f"the last visit ended {reason}: retried then")
     rested_at = record.last_visit_at + state.settings.min_revisit_s
     policy = daemon.config.schedule.policy
-    told = daemon.database.look_up(hint.of_page, record.page_id)
-    said = f"; {told[0][0].replace('_', ' ')} said that it has changed" if told else ""
+    hints = daemon.database.look_up(hint.of_page, record.page_id)
+    hinted = f"; {hints[0][0].replace('_', ' ')} hinted at a change" if hints else ""
     if rested_at > now:
-        why = f"rests until then; from then on the policy {policy} chooses{said}"
+        why = f"rests until then; after that the policy {policy} selects{hinted}"
         return NextVisit(rested_at, why)
-    return NextVisit(now, f"the policy {policy} chooses among the pages of its host{said}")
+    return NextVisit(now, f"the policy {policy} selects among the pages of its host{hinted}")
 
 
 def model_status(record: PageRecord, now: float) -> status.ModelStatus | None:
-    """Return what the change model of a page says, None where it has none."""
+    """Return the change model of a page in words; None if it has none."""
     if record.model is None:
         return None
     try:
@@ -60,7 +60,7 @@ def model_status(record: PageRecord, now: float) -> status.ModelStatus | None:
 
 
 async def noise_status(daemon: Daemon, record: PageRecord) -> status.NoiseStatus:
-    """Return what is known to change by itself on a page."""
+    """Return the noise rules of a page and its host."""
     own = await daemon.database.read(volatile.of_page, record.page_id)
     template = daemon.crawl.learning.detector.template(record.host_id)
     return status.NoiseStatus(
@@ -75,7 +75,7 @@ def _confirmed(stored: bytes) -> int:
 
 
 def validator_status(record: PageRecord) -> status.ValidatorStatus:
-    """Return how far the validators of a page's origin are believed, as the file has it."""
+    """Return how far the validators of a page's origin are trusted."""
     trust = ValidatorTrust.from_bytes(record.validators)
     return status.ValidatorStatus(
         etag=_verdict(trust.etag.lies, trust.etag.restless),

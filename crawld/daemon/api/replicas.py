@@ -1,4 +1,4 @@
-"""The commands of the control socket about replicas."""
+"""Routes about replicas."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ JOB = "replicas"
 
 
 def replica_routes(daemon: Daemon) -> APIRouter:
-    """Return the routes about replicas."""
+    """Return the routes."""
     router = APIRouter()
 
     @router.get("/replicas")
     async def replicas(host: str | None = None) -> Replicas:
-        """Replicas and the pairs that were judged, of a host or all."""
+        """Replicas and judged pairs, of one host or all."""
         host_id = None if host is None else await _host_id(daemon, host)
         rows = await daemon.database.read(replica.list_replicas)
         pairs = await daemon.database.read(replica_pair.list_pairs, host_id)
@@ -42,21 +42,21 @@ def replica_routes(daemon: Daemon) -> APIRouter:
 
     @router.post("/replicas/confirm")
     async def confirm(form: ReplicaForm) -> Done:
-        """Say that a host is a replica of another."""
-        one, other = await _say(daemon, form, "confirmed")
+        """Confirm that a host is a replica of another."""
+        one, other = await _decide(daemon, form, "confirmed")
         return Done(done=f"{one} and {other} are one host; the job {JOB} runs")
 
     @router.post("/replicas/confirm-all")
     async def confirm_all() -> Done:
-        """Let the next search prune however many hosts it finds at once."""
+        """Permit the next search to prune any number of hosts at once."""
         await daemon.database.write(partial(replica.allow_all, allowed=True))
         daemon.jobs.run_soon(JOB)
         return Done(done=f"however many there are at once, they may be pruned; the job {JOB} runs")
 
     @router.post("/replicas/reject")
     async def reject(form: ReplicaForm) -> Done:
-        """Say that a host is no replica of another; its pages return."""
-        one, other = await _say(daemon, form, "rejected")
+        """Reject that a host is a replica of another; its pages return."""
+        one, other = await _decide(daemon, form, "rejected")
         return Done(done=f"{one} and {other} are two hosts; the job {JOB} runs")
 
     @router.post("/replicas/prefer")
@@ -69,8 +69,8 @@ def replica_routes(daemon: Daemon) -> APIRouter:
     return router
 
 
-async def _say(daemon: Daemon, form: ReplicaForm, word: Word) -> tuple[str, str]:
-    """Store the operator's word on the pair meant; return its names."""
+async def _decide(daemon: Daemon, form: ReplicaForm, word: Word) -> tuple[str, str]:
+    """Store the operator's decision on a pair; return the names of its hosts."""
     host_id = await _host_id(daemon, form.host)
     pairs = await daemon.database.read(replica_pair.list_pairs, host_id)
     rows = await daemon.database.read(replica.list_replicas)

@@ -1,4 +1,4 @@
-"""The commands of the control socket about what is kept: copies held, taken down, given up."""
+"""Routes about pins, purges and quotas."""
 
 from __future__ import annotations
 
@@ -8,8 +8,7 @@ import structlog
 from fastapi import APIRouter, Query
 from starlette.exceptions import HTTPException
 
-from crawld.core.timestamps import parse_timestamp
-from crawld.daemon.api.lookup import canonical, known_page
+from crawld.daemon.api.lookup import canonical, known_page, parse_time
 from crawld.daemon.api.schemas.retention import (
     HoldingStatus,
     PinForm,
@@ -30,8 +29,8 @@ from crawld.store.versions import quota
 log = structlog.get_logger(__name__)
 
 
-def keeping_routes(daemon: Daemon) -> APIRouter:
-    """Return the routes about what is kept."""
+def retention_routes(daemon: Daemon) -> APIRouter:
+    """Return the routes."""
     router = APIRouter()
     _pins(router, daemon)
     _purges(router, daemon)
@@ -45,20 +44,20 @@ def _pins(router: APIRouter, daemon: Daemon) -> None:
         after: Annotated[int, Query(ge=0)] = 0,
         limit: Annotated[int, Query(ge=1, le=10_000)] = 100,
     ) -> list[PinStatus]:
-        """Pages that are held at a copy, from the one after a page number."""
+        """Pinned pages, from the one after a page number."""
         rows = await daemon.database.read(pin_rows.list_pins, after=after, limit=limit)
         return [_pin_status(row) for row in rows]
 
     @router.post("/pin")
     async def pin(form: PinForm) -> Done:
-        """Hold a page at the copy in force at a time, or let it go on."""
+        """Pin a page to the copy in force at a time, or release it."""
         page = await known_page(daemon, form.url)
         if form.release:
             if not await daemon.database.write(pin_rows.release, page.page_id):
                 raise OperatorError(f"{page.url} is not held", hint="see: crawlctl pin")
             return Done(done=f"{page.url} shows its newest copy again")
         now = daemon.clock.now()
-        at = now if form.at is None else _instant(form.at, now)
+        at = now if form.at is None else parse_time(form.at, now)
         row = await daemon.database.write(pin_rows.put, page.page_id, now, at)
         if row is None:
             raise HTTPException(404, f"{page.url} had no copy then; see: history")
@@ -68,10 +67,10 @@ def _pins(router: APIRouter, daemon: Daemon) -> None:
 def _purges(router: APIRouter, daemon: Daemon) -> None:
     @router.post("/purge")
     async def purge(form: PurgeForm) -> PurgeReport:
-        """Take pages down and keep them out, or let them in again."""
+        """Take pages down and keep them out, or readmit them."""
         urls = [canonical(url) for url in form.urls]
         if form.release:
-            return await _let_in(daemon, urls)
+            return await _readmit(daemon, urls)
         done, erased = await take_down(daemon.database, daemon.clock, urls, form.reason)
         log.info("purged", pages=sum(each.known for each in done), erased=erased)
         return PurgeReport(
@@ -84,7 +83,7 @@ def _purges(router: APIRouter, daemon: Daemon) -> None:
 def _quotas(router: APIRouter, daemon: Daemon) -> None:
     @router.get("/retention")
     async def retention() -> list[QuotaStatus]:
-        """What could go, in the order of eviction, and what the next run would give up."""
+        """Space per quota: classes of copies in eviction order, and what the next run deletes."""
         sites = {site.site_id: site for site in daemon.state.sites.values()}
         limits: dict[int | None, tuple[str | None, int | None]] = {
             None: (None, daemon.config.store.max_bytes),
@@ -106,20 +105,13 @@ def _quota_status(found: quota.QuotaUsage, site: str | None, most: int | None) -
     return QuotaStatus(site=site, used_bytes=found.used_bytes, max_bytes=most, holdings=holdings)
 
 
-async def _let_in(daemon: Daemon, urls: list[str]) -> PurgeReport:
+async def _readmit(daemon: Daemon, urls: list[str]) -> PurgeReport:
     for url in urls:
         if not await daemon.database.write(tombstone.delete, url):
             raise OperatorError(f"{url} is not kept out", hint="purge knows URLs by their digest")
     daemon.state.admission.forget()
     pages = [PurgeStatus(url=url, known=False, versions=0, bodies=0, same_at=[]) for url in urls]
     return PurgeReport(pages=pages, erased=False, copies=[])
-
-
-def _instant(text: str, now: float) -> float:
-    try:
-        return parse_timestamp(text, now)
-    except OperatorError as error:
-        raise HTTPException(422, str(error)) from error
 
 
 def _pin_status(row: pin_rows.PinRow) -> PinStatus:

@@ -1,4 +1,4 @@
-"""The commands of the control socket, each a few lines over the daemon and the file."""
+"""Routes of the control socket: status, sites, hosts, pages, jobs and commands."""
 
 from __future__ import annotations
 
@@ -18,18 +18,19 @@ from crawld.daemon.api.audit import audit_routes, freshness_of
 from crawld.daemon.api.forecast import forecast_routes
 from crawld.daemon.api.hints import hint_routes
 from crawld.daemon.api.history import history_routes, version_detail
-from crawld.daemon.api.job_views import job_status, wiki_statuses
 from crawld.daemon.api.lookup import canonical, known_page
 from crawld.daemon.api.replicas import replica_routes
-from crawld.daemon.api.retention import keeping_routes
+from crawld.daemon.api.retention import retention_routes
 from crawld.daemon.api.schemas import status as models
 from crawld.daemon.api.schemas.history import VersionDetail
 from crawld.daemon.api.views import (
     host_detail,
     host_status,
+    job_status,
     page_detail,
     site_status,
     visit_status,
+    wiki_statuses,
 )
 from crawld.daemon.daemon import Daemon
 from crawld.errors import OperatorError
@@ -47,21 +48,21 @@ Limit = Annotated[int, Query(ge=1, le=10_000)]
 def routes(daemon: Daemon) -> APIRouter:
     """Return the routes of a daemon."""
     router = APIRouter(responses={409: {"model": models.Problem}})
-    _reading(router, daemon)
+    _lists(router, daemon)
     _pages(router, daemon)
     _jobs(router, daemon)
     _commands(router, daemon)
-    _ending(router, daemon)
+    _lifecycle(router, daemon)
     router.include_router(history_routes(daemon))
     router.include_router(forecast_routes(daemon))
-    router.include_router(keeping_routes(daemon))
+    router.include_router(retention_routes(daemon))
     router.include_router(audit_routes(daemon))
     router.include_router(replica_routes(daemon))
     router.include_router(hint_routes(daemon))
     return router
 
 
-def _reading(router: APIRouter, daemon: Daemon) -> None:
+def _lists(router: APIRouter, daemon: Daemon) -> None:
     @router.get("/status")
     async def status() -> models.Status:
         """The daemon at a glance."""
@@ -90,7 +91,7 @@ def _reading(router: APIRouter, daemon: Daemon) -> None:
         host: str | None = None,
         outcome: Outcome | None = None,
     ) -> list[models.VisitStatus]:
-        """Attempts in the order they were recorded; without `after` the newest."""
+        """Visits in the order they were recorded; without `after` the newest."""
         host_id = None if host is None else (await _host(daemon, host)).host_id
         rows = await daemon.database.read(
             visit_rows.log, after=after, limit=limit, host_id=host_id, outcome=outcome
@@ -101,7 +102,7 @@ def _reading(router: APIRouter, daemon: Daemon) -> None:
 def _pages(router: APIRouter, daemon: Daemon) -> None:
     @router.get("/page")
     async def page(url: str, at: str | None = None) -> models.PageDetail | VersionDetail:
-        """One page with its visits and versions; with `at` as it was then."""
+        """One page with its visits and versions, or with `at` the copy of that time."""
         record = await known_page(daemon, url)
         if at is not None:
             return await version_detail(daemon, record, at)
@@ -138,7 +139,7 @@ def _jobs(router: APIRouter, daemon: Daemon) -> None:
 
     @router.post("/jobs/{name}/run")
     async def run_job(name: str) -> models.Done:
-        """Let a job run as soon as it can."""
+        """Run a job as soon as possible."""
         daemon.jobs.run_soon(name)
         return models.Done(done=f"job {name} runs")
 
@@ -156,9 +157,9 @@ def _commands(router: APIRouter, daemon: Daemon) -> None:
 
     @router.post("/remove")
     async def remove(form: models.RemoveForm) -> models.Done:
-        """Take a site out of the crawl."""
+        """Remove a site from the crawl."""
         await daemon.site_registry.remove(form.site)
-        return models.Done(done=f"site {form.site} is out of the crawl; its pages stay")
+        return models.Done(done=f"site {form.site} is removed from the crawl; its pages stay")
 
     @router.post("/pause")
     async def pause(form: models.TargetForm) -> models.Done:
@@ -171,32 +172,32 @@ def _commands(router: APIRouter, daemon: Daemon) -> None:
         return await _set_paused(daemon, form, paused=False)
 
 
-def _ending(router: APIRouter, daemon: Daemon) -> None:
+def _lifecycle(router: APIRouter, daemon: Daemon) -> None:
     @router.post("/drain")
     async def drain() -> models.Done:
-        """Pause everything; answers when nothing is under way and all is in the file."""
+        """Pause everything; respond when nothing is under way and everything is in the file."""
         await daemon.drain()
-        return models.Done(done="nothing is under way; crawlctl resume goes on")
+        return models.Done(done="nothing is under way; to go on: crawlctl resume")
 
     @router.post("/reload")
     async def reload() -> models.Reloaded:
-        """Read the config again and take it over as a whole."""
+        """Read the config again and apply it as a whole."""
         return models.Reloaded(changed=await daemon.reload())
 
     @router.post("/shutdown")
     async def shutdown(form: models.ShutdownForm, tasks: BackgroundTasks) -> models.Done:
-        """Stop after the turns under way, or at once; nothing is lost either way."""
+        """Stop after the turns under way, or at once; nothing is lost in either case."""
 
-        async def end() -> None:  # a plain function would run in a thread, where trio is not
+        async def end() -> None:  # a sync function would run in a thread, without trio
             (daemon.hurry if form.now else daemon.shutdown)()
 
-        # After the answer is sent: the end of the daemon is the end of this connection.
+        # After the response is sent, since the end of the daemon closes this connection.
         tasks.add_task(end)
         return models.Done(done="shutting down")
 
 
 async def status_of(daemon: Daemon) -> models.Status:
-    """Return the daemon at a glance."""
+    """Return the status of the daemon."""
     crawl = daemon.crawl
     slots = crawl.schedule.statistics()
     pages = await daemon.database.read(frontier.counts)

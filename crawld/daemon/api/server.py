@@ -1,7 +1,7 @@
 """The control socket: HTTP and JSON over a Unix socket, for `crawlctl`, `curl` and programs.
 
-Only the socket's owner and group can connect, and whoever can connect can command: there is no
-password. It is bound while the database lock is held (see `crawld.net.listener`).
+Only the owner and group of the socket can connect, and every client may send commands: there is no
+password. The socket is bound while the database lock is held (see `crawld.net.listener`).
 """
 
 from __future__ import annotations
@@ -33,20 +33,19 @@ def control_app(daemon: Daemon) -> FastAPI:
     )
     app.include_router(routes(daemon))
     app.add_exception_handler(CrawldError, _refused)
-    app.add_exception_handler(HTTPException, _no_such_thing)
+    app.add_exception_handler(HTTPException, _http_error)
     app.add_exception_handler(Exception, _failed)
     return app
 
 
 class WholeBodies:
-    """Takes the body of each request whole before it is answered, whether it is wanted or not.
+    """Reads the whole body of each request before it is answered.
 
-    A server that answers while its client still sends closes the connection, and the client finds
-    a broken pipe instead of the answer. Of a body that is too long nothing is kept.
+    A server that answers while its client still sends closes the connection, and the client gets a
+    broken pipe instead of the answer. A body that is too long is read and dropped.
     """
 
     def __init__(self, app: ASGIApp) -> None:
-        """Take the application that answers."""
         self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -77,8 +76,8 @@ class WholeBodies:
 
 _TOO_LONG = JSONResponse(
     {
-        "error": f"a request may have {MAX_BODY_BYTES // 2**20} MiB",
-        "hint": "add the URLs in parts, or let seeds_file name a file of them",
+        "error": f"the request body is longer than {MAX_BODY_BYTES // 2**20} MiB",
+        "hint": "add the URLs in several requests, or set seeds_file",
     },
     status_code=413,
 )
@@ -90,7 +89,7 @@ async def _refused(_request: Request, error: Exception) -> JSONResponse:
     return JSONResponse({"error": known.message, "hint": known.hint}, status_code=status)
 
 
-async def _no_such_thing(_request: Request, error: Exception) -> JSONResponse:
+async def _http_error(_request: Request, error: Exception) -> JSONResponse:
     status = error.status_code if isinstance(error, HTTPException) else 500
     detail = error.detail if isinstance(error, HTTPException) else str(error)
     return JSONResponse({"error": detail, "hint": "see /openapi.json"}, status_code=status)

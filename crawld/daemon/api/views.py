@@ -1,4 +1,4 @@
-"""From rows and derived state to the forms of the control socket."""
+"""Convert rows and derived state to the responses of the control socket."""
 
 from __future__ import annotations
 
@@ -11,7 +11,10 @@ from crawld.core.page import PageState
 from crawld.daemon.api import page_views
 from crawld.daemon.api.schemas import status
 from crawld.daemon.daemon import Daemon
+from crawld.daemon.jobs.runner import JobState
+from crawld.sources.mediawiki_site import WikiFacts
 from crawld.store import visit as visit_rows
+from crawld.store.changes import wiki
 from crawld.store.frontier import host as host_rows
 from crawld.store.frontier import refusal
 from crawld.store.frontier.host import HostRow
@@ -30,7 +33,7 @@ def _pages(row: SiteRow | HostRow) -> dict[PageState, int]:
 
 
 def site_status(daemon: Daemon, row: SiteRow) -> status.SiteStatus:
-    """Return a site as the socket shows it."""
+    """Return the status of a site."""
     site = daemon.state.sites[row.site_id]
     metered = site.config.monthly_bytes
     return status.SiteStatus(
@@ -49,7 +52,7 @@ def site_status(daemon: Daemon, row: SiteRow) -> status.SiteStatus:
 
 
 def host_status(daemon: Daemon, row: HostRow) -> status.HostStatus:
-    """Return a host as lists show it."""
+    """Return the status of a host for a list."""
     return status.HostStatus(**_host_fields(daemon, row))
 
 
@@ -79,7 +82,7 @@ def _host_fields(daemon: Daemon, row: HostRow) -> dict[str, Any]:
 
 
 async def host_detail(daemon: Daemon, host: str) -> status.HostDetail:
-    """Return a host with its robots.txt and refusals."""
+    """Return a host with its robots.txt and refused URLs."""
     row = await daemon.database.read(host_rows.by_name, host)
     if row is None:
         raise HTTPException(404, f"host {host} is not known")
@@ -114,7 +117,7 @@ async def host_detail(daemon: Daemon, host: str) -> status.HostDetail:
 
 
 def visit_status(row: VisitRow) -> status.VisitStatus:
-    """Return an attempt as the socket shows it."""
+    """Return the status of a visit."""
     names = status.VisitStatus.model_fields
     return status.VisitStatus(**{name: getattr(row, name) for name in names})
 
@@ -144,7 +147,7 @@ async def page_detail(daemon: Daemon, record: PageRecord) -> status.PageDetail:
 
 
 def version_status(row: VersionRow) -> status.VersionStatus:
-    """Return a stored copy as the socket shows it."""
+    """Return the status of a stored copy."""
     return status.VersionStatus(
         version_id=row.version_id,
         visited_at=row.visited_at,
@@ -153,3 +156,49 @@ def version_status(row: VersionRow) -> status.VersionStatus:
         size_bytes=row.size_bytes,
         stored_bytes=row.stored_bytes,
     )
+
+
+async def job_status(state: JobState) -> status.JobStatus:
+    """Return a job with its last run and its progress."""
+    last, duration_s = state.last, None
+    if last and last.last_started_at is not None and last.last_finished_at is not None:
+        # During a run the last start is later than the last end.
+        span_s = last.last_finished_at - last.last_started_at
+        duration_s = span_s if span_s >= 0 else None
+    return status.JobStatus(
+        name=state.job.name,
+        running=state.running,
+        every_s=state.job.every_s,
+        next_run_at=state.next_run_at,
+        last_started_at=last.last_started_at if last else None,
+        last_finished_at=last.last_finished_at if last else None,
+        last_duration_s=duration_s,
+        result=last.result if last else None,
+        detail=last.detail if last else None,
+        progress=await state.job.progress(),
+    )
+
+
+async def wiki_statuses(daemon: Daemon) -> list[status.WikiStatus]:
+    """Return every identified wiki, with its pages by state."""
+    found = []
+    for row in await daemon.database.read(wiki.list_wikis):
+        site = daemon.state.sites.get(row.site_id)
+        if row.api_url is None:
+            continue
+        found.append(
+            status.WikiStatus(
+                site=site.name if site else "",
+                origin=row.origin,
+                api_url=row.api_url,
+                generator=WikiFacts.from_json(row.facts).generator if row.facts else None,
+                pages=await daemon.database.read(wiki.progress, row.wiki_id),
+                request_count=row.request_count,
+                change_count=row.change_count,
+                trouble=row.trouble,
+                trouble_detail=row.trouble_detail,
+                trouble_count=row.trouble_count,
+                closed_until=row.closed_until,
+            )
+        )
+    return found

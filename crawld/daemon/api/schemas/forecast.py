@@ -1,4 +1,4 @@
-"""What the control socket says of the freshness that budgets hold."""
+"""Responses of the control socket about the freshness that request budgets buy."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from pydantic import BaseModel
 
 
 class ForecastPoint(BaseModel):
-    """What one budget holds.
+    """Freshness and age at one budget.
 
-    `budget` is a multiple of what hosts permit now, `delay_s` the seconds between requests to a
-    host then (None: hosts differ), `requests_per_day` those of all hosts.
+    `budget` is a multiple of what hosts permit now, `delay_s` the delay between requests to a host
+    at that budget (null: hosts differ), `requests_per_day` that of all hosts.
     """
 
     budget: float
@@ -22,7 +22,7 @@ class ForecastPoint(BaseModel):
 
 
 class ForecastTarget(BaseModel):
-    """What a freshness would take; None: no budget holds it."""
+    """The budget that a freshness needs; null: no budget reaches it."""
 
     freshness: float
     budget: float | None
@@ -32,7 +32,7 @@ class ForecastTarget(BaseModel):
 
 
 class ForecastHints(BaseModel):
-    """The hints the second column stands for; learnt from sources, or supposed."""
+    """The hints assumed in the second column: learnt from sources, or a default."""
 
     learnt: bool
     lag_s: float

@@ -8,9 +8,9 @@ from pydantic import BaseModel
 class HintSourceStatus(BaseModel):
     """One hint source.
 
-    `trust`: share of its hints that are real; `missed_share`: share of the changes it never tells
-    of; `gain`: share of freshness it adds to the pages it tells of, as the models see it; `lag_s`:
-    from a change to its hint, the median; `interval_s`: pause between polls that pays best.
+    `trust`: share of its hints that are real; `missed_share`: share of the changes without a hint;
+    `gain`: freshness it adds to the pages it covers, by the models; `lag_s`: median time from a
+    change to its hint; `interval_s`: the poll interval that pays best.
     """
 
     hint_source_id: int

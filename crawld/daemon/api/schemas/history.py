@@ -1,4 +1,4 @@
-"""What the control socket says of the past of a page."""
+"""Responses of the control socket about the history of a page."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class History(BaseModel):
 
 
 class VersionDetail(VersionStatus):
-    """A page as it was: one stored copy, all there is but the body."""
+    """One stored copy in full, without its body."""
 
     url: str
     superseded_at: float | None
@@ -30,14 +30,14 @@ class VersionDetail(VersionStatus):
 
 
 class DiffPiece(BaseModel):
-    """A run of words with one fate."""
+    """A run of words that were kept, added or removed."""
 
     op: Op
     text: str
 
 
 class DiffHunk(BaseModel):
-    """Blocks in a row that differ; blocks are numbered from 0."""
+    """A run of blocks that differ; blocks are numbered from 0."""
 
     old_block: int
     new_block: int
@@ -45,10 +45,10 @@ class DiffHunk(BaseModel):
 
 
 class Diff(BaseModel):
-    """What changed from one copy to another; the difference is a share from 0 to 1.
+    """The changes from one copy to another; `difference` is a share from 0 to 1.
 
-    Blocks that change by themselves do not count, unless the raw difference was asked for;
-    `noisy_blocks` are those of the new copy that were passed over although they differ.
+    Blocks that change by themselves are skipped, except in a raw diff; `noisy_blocks` counts the
+    skipped blocks of the new copy that differ.
     """
 
     url: str

@@ -1,4 +1,4 @@
-"""What the control socket says of replicas."""
+"""Requests and responses of the control socket about replicas."""
 
 from __future__ import annotations
 
@@ -11,18 +11,20 @@ from crawld.daemon.api.schemas.status import Form
 
 
 class PairStatus(BaseModel):
-    """Two hosts that may be one, and why."""
+    """A pair of hosts that may be replicas, and the evidence."""
 
     hosts: tuple[str, str]
     level: VerdictLevel
     probability: float | None
-    reasons: list[str] = Field(description="Evidence in words, the weightiest first.")
-    pages: tuple[int, int] = Field(description="Pages fetched of each.")
+    reasons: list[str] = Field(description="Evidence in words, the strongest first.")
+    pages: tuple[int, int] = Field(description="Pages fetched from each.")
     common: int
     compared: int
     equal: int
     features: dict[str, float]
-    word: Literal["confirmed", "rejected"] | None = Field(description="The operator's.")
+    word: Literal["confirmed", "rejected"] | None = Field(
+        description="The decision of the operator."
+    )
     judged_at: float
 
 
@@ -34,25 +36,25 @@ class ReplicaStatus(BaseModel):
     status: Literal["pruned", "held", "withdrawn"]
     reason: str
     since: float
-    suspended: int = Field(description="Pages that rest; the others are on this host alone.")
+    suspended: int = Field(description="Suspended pages; the others exist on this host only.")
     sampled: int
     agreed: int
     lag_s: float | None
     stands_in: bool = Field(
-        description="Whether it may be asked for pages of the host it copies (use_replicas)."
+        description="Whether it may answer for the host it copies (use_replicas)."
     )
     look_at: float
 
 
 class Replicas(BaseModel):
-    """Everything about replicas."""
+    """All replicas and judged pairs."""
 
     replicas: list[ReplicaStatus]
     pairs: list[PairStatus]
 
 
 class ReplicaForm(Form):
-    """A host, and another where it stands in several pairs."""
+    """A host, and the other one if it is in several pairs."""
 
     host: str
     other: str | None = None

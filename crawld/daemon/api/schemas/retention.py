@@ -1,4 +1,4 @@
-"""What the control socket says of copies that are held, taken down or given up."""
+"""Requests and responses of the control socket about pins, purges and quotas."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from crawld.daemon.api.schemas.status import Form
 
 
 class PinForm(Form):
-    """Which page to hold, and at which of its copies; without a time at the last."""
+    """The page to pin, and the time of the copy to show; without a time, the last copy."""
 
     url: str
     at: str | None = None
@@ -16,7 +16,7 @@ class PinForm(Form):
 
 
 class PinStatus(BaseModel):
-    """A page that is held at a copy."""
+    """A page pinned to a copy."""
 
     url: str
     version_id: int
@@ -25,7 +25,7 @@ class PinStatus(BaseModel):
 
 
 class PurgeForm(Form):
-    """Pages to take down and keep out, or to let in again."""
+    """Pages to take down and keep out, or to readmit."""
 
     urls: list[str] = Field(min_length=1, max_length=10_000)
     reason: str | None = Field(default=None, max_length=1000)
@@ -33,7 +33,7 @@ class PurgeForm(Form):
 
 
 class PurgeStatus(BaseModel):
-    """What became of a page that was taken down."""
+    """The result of a purge for one page."""
 
     url: str
     known: bool
@@ -43,7 +43,7 @@ class PurgeStatus(BaseModel):
 
 
 class PurgeReport(BaseModel):
-    """What became of a take-down; `erased`: whether the bytes are out of the file and its log."""
+    """The result of a purge; `erased`: whether the bytes are gone from the file and its log."""
 
     pages: list[PurgeStatus]
     erased: bool
@@ -51,7 +51,7 @@ class PurgeReport(BaseModel):
 
 
 class HoldingStatus(BaseModel):
-    """Copies that could go; `goes`: whether the next run gives up some of them."""
+    """A class of copies; `goes`: whether the next run deletes some of them."""
 
     kind: str
     copies: int
@@ -60,7 +60,7 @@ class HoldingStatus(BaseModel):
 
 
 class QuotaStatus(BaseModel):
-    """How the file (no site) or a site stands against its quota; classes in order of eviction."""
+    """Space used by the file (no site) or a site; classes in order of eviction."""
 
     site: str | None
     used_bytes: int

@@ -1,6 +1,7 @@
-"""What the control socket says and takes: one pydantic model a form, units in the names.
+"""Requests and responses of the control socket: status, sites, hosts, pages, jobs, commands.
 
-These are a stable surface (`/openapi.json` is made from them). Instants are Unix seconds.
+These are a stable interface (`/openapi.json` is made from them). Units are in the names; times are
+Unix seconds.
 """
 
 from __future__ import annotations
@@ -10,25 +11,24 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from crawld.core.page import Outcome, PageState
-from crawld.daemon.api.schemas.audit import FreshnessStatus
 from crawld.daemon.phase import Phase
 
 
 class Form(BaseModel):
-    """Something a client sends; unknown fields are refused."""
+    """A request; unknown fields are refused."""
 
     model_config = ConfigDict(extra="forbid")
 
 
 class Problem(BaseModel):
-    """Why a request was not carried out."""
+    """Why a request failed."""
 
     error: str
     hint: str = ""
 
 
 class Slots(BaseModel):
-    """The fetch slots."""
+    """Statistics of the host slots."""
 
     hosts: int
     on_turn: int
@@ -36,6 +36,27 @@ class Slots(BaseModel):
     served: int
     lateness_p50_ms: float
     lateness_p99_ms: float
+
+
+class FreshnessStatus(BaseModel):
+    """The measured freshness of a site, or of one of its hosts.
+
+    `freshness` is the share of random visits that found the copy up to date, `low` and `high` its
+    95 % interval, `modelled` the freshness that the change model expected of the same pages at the
+    same times. Without an audit they are null. `shown` is the freshness of what is served and
+    exported where pins and `settle_s` hold copies back, else null.
+    """
+
+    site: str
+    host: str | None = None
+    since: float
+    audits: int
+    unknown: int
+    freshness: float | None
+    low: float
+    high: float
+    modelled: float | None
+    shown: float | None = None
 
 
 class Status(BaseModel):
@@ -97,7 +118,7 @@ class HostStatus(BaseModel):
 
 
 class RobotsStatus(BaseModel):
-    """What is known of one origin's robots.txt."""
+    """The robots.txt of one origin."""
 
     origin: str
     verdict: str | None
@@ -107,7 +128,7 @@ class RobotsStatus(BaseModel):
 
 
 class RefusedUrls(BaseModel):
-    """URLs of a host that were found and not admitted, for one reason."""
+    """URLs of a host that were refused for one reason."""
 
     reason: str
     refused: int
@@ -116,7 +137,7 @@ class RefusedUrls(BaseModel):
 
 
 class HostDetail(HostStatus):
-    """One host, all there is."""
+    """One host in full."""
 
     closed_until: float | None
     robots: list[RobotsStatus]
@@ -124,7 +145,7 @@ class HostDetail(HostStatus):
 
 
 class VisitStatus(BaseModel):
-    """One attempt."""
+    """One visit."""
 
     visit_id: int
     url: str
@@ -152,7 +173,7 @@ class VersionStatus(BaseModel):
 
 
 class ModelStatus(BaseModel):
-    """What is known about the changes of one page; rates are changes per day."""
+    """The change model of one page; rates are changes per day."""
 
     visits: int
     changed_visits: int
@@ -171,7 +192,7 @@ class ModelStatus(BaseModel):
 
 
 class NoiseStatus(BaseModel):
-    """How many kinds of blocks are known to change by themselves, and how that was learnt."""
+    """Number of noise rules of a page and its host, and of pages fetched twice to learn them."""
 
     page_rules: int
     host_rules: int
@@ -182,7 +203,7 @@ Trust = Literal["trusted", "lies", "restless", "in_future"]
 
 
 class ValidatorStatus(BaseModel):
-    """How far the validators and the clock of an origin are believed."""
+    """How far the validators and the clock of an origin are trusted."""
 
     etag: Trust
     last_modified: Trust
@@ -190,7 +211,7 @@ class ValidatorStatus(BaseModel):
 
 
 class PageDetail(BaseModel):
-    """One page, all there is."""
+    """One page in full."""
 
     url: str
     site: str
@@ -237,7 +258,7 @@ class PageStatus(BaseModel):
 
 
 class JobStatus(BaseModel):
-    """One job of the daemon: its last run, its next, and how far it is."""
+    """One job of the daemon: its last run, next run and progress."""
 
     name: str
     running: bool
@@ -252,7 +273,7 @@ class JobStatus(BaseModel):
 
 
 class WikiStatus(BaseModel):
-    """One wiki whose API is asked for change histories, and how far they are read."""
+    """One wiki whose API gives change histories, and how far they are read."""
 
     site: str
     origin: str
@@ -279,7 +300,7 @@ class AddForm(Form):
 
 
 class Added(BaseModel):
-    """What came of it."""
+    """The result of an add."""
 
     site: str
     admitted: int
@@ -294,7 +315,7 @@ class TargetForm(Form):
 
 
 class RemoveForm(Form):
-    """The site to take out of the crawl; its pages stay in the file."""
+    """The site to remove from the crawl; its pages stay in the file."""
 
     site: str
 
@@ -306,12 +327,12 @@ class ShutdownForm(Form):
 
 
 class Done(BaseModel):
-    """A command that was carried out."""
+    """The result of a command."""
 
     done: str
 
 
 class Reloaded(BaseModel):
-    """A reload that was carried out."""
+    """The keys that a reload changed."""
 
     changed: list[str]
