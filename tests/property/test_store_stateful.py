@@ -1,4 +1,4 @@
-"""Frontier and visits against a model of dicts, through any order of calls."""
+"""Frontier and visits compared with a model of dicts, after any order of calls."""
 
 import tempfile
 from pathlib import Path
@@ -39,7 +39,7 @@ ANSWER = StoredResponse(status=200, http_version="HTTP/1.1", headers=b"")
 
 
 class StoreMachine(RuleBasedStateMachine):
-    """The file and the model must never tell different stories."""
+    """Runs each call on the file and on the model, and compares them."""
 
     pages = Bundle("pages")
 
@@ -49,7 +49,7 @@ class StoreMachine(RuleBasedStateMachine):
         self.path = Path(self.folder.name) / "crawld.db"
         migrate.migrate(self.path)
         self.connection = open_connection(self.path)
-        self.connection.execute("PRAGMA synchronous = OFF")  # no power cut is tested with it
+        self.connection.execute("PRAGMA synchronous = OFF")  # no test cuts the power
         for name in ("one", "two"):
             site.upsert(self.connection, name, "{}", source="config", at=0.0)
         self.known = {}
@@ -170,7 +170,7 @@ class StoreMachine(RuleBasedStateMachine):
     def reopen(self):
         self.connection.close()
         self.connection = open_connection(self.path)
-        self.connection.execute("PRAGMA synchronous = OFF")  # no power cut is tested with it
+        self.connection.execute("PRAGMA synchronous = OFF")  # no test cuts the power
 
     @rule(key=pages)
     def read_copies(self, key):

@@ -18,6 +18,6 @@ def connection(path):
     """A migrated file with one site, open for writing, each statement its own transaction."""
     migrate.migrate(path)
     with closing(open_connection(path)) as opened:
-        opened.execute("PRAGMA synchronous = OFF")  # no power cut is tested with it
+        opened.execute("PRAGMA synchronous = OFF")  # no test cuts the power
         site.upsert(opened, "docs", "{}", source="config", at=NOW)
         yield opened

@@ -1,4 +1,4 @@
-"""Real revisions of pages, and pages that were visited at each of them."""
+"""Pages visited at each of a list of revisions."""
 
 from crawld.bench.revisions import phpdoc as phpdoc
 from crawld.store import visit
@@ -9,7 +9,7 @@ from tests.unit.store.rows import changed, found
 
 
 def record_page(connection, name, revisions):
-    """Visit a page at each of its revisions; return its number."""
+    """Visit a page at each of its revisions; return its page_id."""
     [page] = frontier.discover(connection, [found(name)])
     for at, content in revisions:
         visit.record(connection, changed(page.page_id, content, at=float(at)))
@@ -17,7 +17,7 @@ def record_page(connection, name, revisions):
 
 
 def compact(connection):
-    """Let the job catch up; return how many bodies became deltas."""
+    """Compact all new versions; return how many bodies became deltas."""
     count = 0
     while (slice_ := delta.plan(connection)) is not None:
         assert slice_.unreadable == ()
@@ -27,6 +27,6 @@ def compact(connection):
 
 
 def contents(connection, page_id):
-    """What the page's copies show, oldest first."""
+    """Return the contents of a page's copies, oldest first."""
     rows = versions.list_versions(connection, page_id, limit=10_000)
     return [versions.read_body(connection, row.version_id) for row in reversed(rows)]

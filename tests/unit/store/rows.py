@@ -1,4 +1,4 @@
-"""Small values that the store tests write."""
+"""Discoveries, responses and visits that the store tests write."""
 
 from crawld.core.page import Outcome, PageState
 from crawld.core.url import url_hash as url_hash
@@ -43,6 +43,6 @@ def changed(page_id, content, at=NOW, **more):
 
 
 def unlike(page_id, outcome, at=NOW, **more):
-    """A visit that brings no new copy."""
+    """Return a visit without a new copy."""
     values = {"outcome": outcome, "state": PageState.VISITED} | more
     return VisitRecord(page_id=page_id, visited_at=at, **values)

@@ -42,7 +42,7 @@ def test_a_healthy_file_has_no_findings_and_all_its_tables(filled):
         ),
     ],
 )
-def test_what_follows_from_other_rows_is_found_and_repaired(connection, filled, damage, kinds):
+def test_derived_facts_are_checked_and_repaired(connection, filled, damage, kinds):
     connection.execute(damage)
     found_kinds = doctor.examine(filled).findings
     assert {finding.kind for finding in found_kinds} == kinds
@@ -54,7 +54,7 @@ def test_what_follows_from_other_rows_is_found_and_repaired(connection, filled, 
     assert (counted[PageState.DISCOVERED], counted[PageState.VISITED]) == (2, 4)
 
 
-def test_a_dangling_copy_falls_back_to_the_one_before_and_is_fetched_whole(connection, filled):
+def test_a_dangling_copy_falls_back_to_the_previous_one_without_validators(connection, filled):
     newest = visits.record(connection, changed(1, b"newer", NOW + 9)).version_id
     connection.execute("DELETE FROM version WHERE version_id = ?", (newest,))
     doctor.repair(filled)
@@ -63,7 +63,7 @@ def test_a_dangling_copy_falls_back_to_the_one_before_and_is_fetched_whole(conne
     assert (stored.etag, stored.last_modified, stored.digest) == (None, None, None)
 
 
-def test_a_dangling_key_is_found_and_not_hidden(connection, filled):
+def test_a_dangling_key_is_found_and_not_repaired(connection, filled):
     connection.execute("PRAGMA foreign_keys = OFF")
     connection.execute("DELETE FROM page WHERE page_id = 1")
     kinds = {finding.kind: finding for finding in doctor.examine(filled).findings}
@@ -91,7 +91,7 @@ async def test_repair_is_refused_while_the_database_is_open(filled):
         assert doctor.examine(filled).findings == ()
 
 
-def test_a_file_that_is_no_database_is_named(path):
+def test_a_file_that_is_no_database_is_refused(path):
     path.write_bytes(b"junk" * 5000)
     with pytest.raises(CorruptDatabaseError):
         doctor.examine(path)

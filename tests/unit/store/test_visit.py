@@ -37,10 +37,10 @@ def test_equal_copies_of_two_pages_share_a_body(connection, page_id):
 
 
 @pytest.mark.parametrize("outcome", [o for o in Outcome if o is not Outcome.CHANGED])
-def test_no_other_outcome_touches_the_last_good_copy(connection, page_id, outcome):
+def test_only_a_change_replaces_the_last_good_copy(connection, page_id, outcome):
     visits.record(connection, changed(page_id, b"good"))
     before = page.for_visit(connection, page_id)
-    # everything a careless caller might hand over
+    # columns that a faulty caller might set
     bad = changed(page_id, b"404 page", NOW + 9, outcome=outcome, digest=b"x" * 16, etag=None)
     recorded = visits.record(connection, bad)
     after = page.for_visit(connection, page_id)
@@ -56,7 +56,7 @@ def test_no_other_outcome_touches_the_last_good_copy(connection, page_id, outcom
 
 
 @pytest.mark.parametrize("outcome", [Outcome.GONE, Outcome.SOFT_GONE, Outcome.BLOCKED])
-def test_validators_of_an_error_page_are_not_believed(connection, page_id, outcome):
+def test_validators_of_an_error_page_are_ignored(connection, page_id, outcome):
     visits.record(connection, changed(page_id, b"good"))
     visits.record(connection, unlike(page_id, outcome, etag='"of the error page"'))
     assert page.for_visit(connection, page_id).etag == '"a"'
@@ -86,7 +86,7 @@ def stored_headers(connection, visit_id):
     return None if block is None else headers.unpack(block)
 
 
-def test_headers_lie_with_the_version_or_with_the_visit(connection, page_id):
+def test_headers_are_stored_with_the_version_or_the_visit(connection, page_id):
     first = visits.record(connection, changed(page_id, b"good"))
     lines = ((b"Date", b"Sat, 21 Nov 2026 05:19:34 GMT"),)
     second = visits.record(
@@ -99,7 +99,7 @@ def test_headers_lie_with_the_version_or_with_the_visit(connection, page_id):
     assert connection.execute("SELECT count(headers) FROM visit").get == 1
 
 
-def test_moved_gone_and_failed_leave_their_traces(connection, page_id):
+def test_moved_gone_and_failed_visits_update_the_page(connection, page_id):
     target = "https://example.org/b"
     visits.record(connection, unlike(page_id, Outcome.MOVED, redirect_url=target))
     assert page.for_visit(connection, page_id).redirect_url == target
@@ -120,7 +120,7 @@ def test_moved_gone_and_failed_leave_their_traces(connection, page_id):
     assert (stored.state, stored.grace, stored.redirect_url) == (PageState.VISITED, Grace(), None)
 
 
-def test_the_host_keeps_its_politeness(connection, page_id):
+def test_a_visit_stores_the_politeness_state_of_its_host(connection, page_id):
     update = HostUpdate(
         last_fetch_at=NOW,
         address="192.0.2.7",
@@ -138,7 +138,7 @@ def test_the_host_keeps_its_politeness(connection, page_id):
         1,
         5,
     )
-    # nothing reached the wire: instant and address stay, back-off is as told
+    # no request was sent: its time and address stay, the back-off is as given
     visits.record(connection, unlike(page_id, Outcome.FAILED, host=HostUpdate()))
     row = host.by_name(connection, "example.org")
     assert (row.last_fetch_at, row.address, row.backoff_level) == (NOW, "192.0.2.7", 0)
@@ -173,7 +173,7 @@ def test_links_and_refusals_come_with_the_visit(connection, page_id):
     assert reasons == [("session_id",), ("site_cap",)]
 
 
-def test_a_page_removed_meanwhile_costs_nothing(connection):
+def test_a_visit_of_a_removed_page_stores_nothing(connection):
     recorded = visits.record(connection, changed(99, b"late"))
     assert recorded == visits.RecordResult(None, None, [])
     assert connection.execute("SELECT count(*) FROM body").get == 0

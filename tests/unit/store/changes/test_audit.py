@@ -1,4 +1,4 @@
-"""Draws of audits: every copy held with the same chance, and counts by day."""
+"""Audits: drawing among all copies, and counts by day."""
 
 from contextlib import closing
 
@@ -12,7 +12,7 @@ from crawld.store.engine.connection import open_connection
 
 @pytest.fixture
 def connection(path):
-    """A file with pages of one host: held, never visited, gone, of another site."""
+    """A file with pages of one host: with a copy, never visited, gone, of another site."""
     migrate.migrate(path)
     with closing(open_connection(path)) as opened:
         opened.execute(
@@ -32,7 +32,7 @@ def connection(path):
         yield opened
 
 
-def test_what_is_drawn_from(connection):
+def test_every_copy_held_can_be_drawn(connection):
     assert audit.count_copies(connection) == [(1, 1, 5), (2, 1, 1)]
     assert [audit.page_at(connection, 1, 1, position) for position in range(6)] == [
         1,

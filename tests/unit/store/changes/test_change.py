@@ -39,7 +39,7 @@ def state_of(connection, page_id):
     return wiki_page.get(connection, page_id).state
 
 
-def test_pages_found_gone_are_asked_for_once_more(connection, pages):
+def test_gone_pages_are_reopened_once(connection, pages):
     register(connection, *((page_id, f"T{page_id}", NOW, NOW) for page_id in pages))
     for page_id in pages:
         row = wiki_page.get(connection, page_id)
@@ -50,7 +50,7 @@ def test_pages_found_gone_are_asked_for_once_more(connection, pages):
         visit.record(
             connection, unlike(page_id, Outcome.GONE, gone_since, grace=Grace(1, gone_since))
         )
-    # The second was asked for since; the third went in a future that a clock had made up.
+    # The second was resolved since; the third is gone in the future, since the clock was set back.
     assert wiki_page.reopen_gone(connection, wiki_id, NOW + 10) == 0
     assert wiki_page.reopen_gone(connection, wiki_id, NOW + 99) == 2
     assert [state_of(connection, page_id) for page_id in pages] == [
@@ -63,7 +63,7 @@ def test_pages_found_gone_are_asked_for_once_more(connection, pages):
 
 
 class TestChanges:
-    def test_are_kept_once_newest_first_and_by_page(self, connection, pages):
+    def test_are_stored_once_and_listed_newest_first_by_page(self, connection, pages):
         rows = [revision(1), revision(2), revision(3, NOW - 5), Change(NOW, 1, "log", "move")]
         assert change.insert(connection, pages[0], rows) == 4
         assert change.insert(connection, pages[0], reversed(rows)) == 0
@@ -74,14 +74,14 @@ class TestChanges:
         assert change.copy(connection, pages[1], pages[0]) == 3
         assert change.count(connection, pages[1]) == 3
 
-    def test_are_read_in_the_order_they_lie_in(self, connection, pages):
+    def test_are_read_in_storage_order(self, connection, pages):
         plan = connection.execute(
             "EXPLAIN QUERY PLAN SELECT changed_at FROM change WHERE page_id = 1"
             " ORDER BY changed_at DESC, revision_id DESC LIMIT 5"
         ).fetchall()
         assert [row[3] for row in plan] == ["SEARCH change USING PRIMARY KEY (page_id=?)"]
 
-    def test_kinds_are_marked(self, connection, pages):
+    def test_kinds_are_set(self, connection, pages):
         rows = [revision(1), revision(2, digest=-5, size_bytes=9)]
         change.insert(connection, pages[0], rows)
         change.set_kinds(connection, pages[0], [(rows[1], "revert")])
@@ -116,16 +116,16 @@ class TestReading:
         assert (page.state, page.cursor, page.began_at) == ("open", "x", NOW)
         wiki_page.record_part(connection, page, [revision(1)], cursor=None, at=NOW + 9, cap=10)
         page = wiki_page.get(connection, pages[0])
-        # What changed between the first part and the last is not among what was read.
+        # Changes between the first part and the last are not among those read.
         assert (page.state, page.complete_until, page.capped) == ("read", NOW, False)
         wiki_page.mark_complete(connection, page)
         assert wiki.progress(connection, 1) == {"complete": 1}
         assert wiki_of(connection).change_count == 3
 
-    def test_a_second_reading_ends_where_all_is_known(self, connection, pages):
+    def test_a_second_reading_ends_at_stored_changes(self, connection, pages):
         self.test_a_page_goes_from_title_to_complete(connection, pages)
         assert register(connection, (pages[0], "A", NOW + 50, NOW - 1)) == 0
-        # Stamped in the future: the clock was set back.
+        # In the future: the clock was set back.
         assert register(connection, (pages[0], "A", NOW + 50, NOW + 40), until=NOW) == 0
         assert register(connection, (pages[0], "A", NOW + 50, NOW + 40)) == 1
         [page] = wiki_page.list_in_state(connection, 1, "unresolved")
@@ -140,7 +140,7 @@ class TestReading:
         page = wiki_page.get(connection, pages[0])
         assert (page.state, page.complete_until) == ("read", NOW + 60)
 
-    def test_nothing_new_needs_no_reading(self, connection, pages):
+    def test_an_unchanged_page_is_not_read_again(self, connection, pages):
         self.test_a_page_goes_from_title_to_complete(connection, pages)
         register(connection, (pages[0], "A", NOW + 50, NOW + 40))
         [page] = wiki_page.list_in_state(connection, 1, "unresolved")
@@ -148,7 +148,7 @@ class TestReading:
         page = wiki_page.get(connection, pages[0])
         assert (page.state, page.complete_until) == ("read", NOW + 60)
 
-    def test_another_page_under_the_title_is_read_anew(self, connection, pages):
+    def test_another_page_at_the_title_is_read_from_the_start(self, connection, pages):
         self.test_a_page_goes_from_title_to_complete(connection, pages)
         register(connection, (pages[0], "A", NOW + 50, NOW + 40))
         [page] = wiki_page.list_in_state(connection, 1, "unresolved")
@@ -156,25 +156,25 @@ class TestReading:
         page = wiki_page.get(connection, pages[0])
         assert (page.state, page.complete_until) == ("open", None)
 
-    def test_a_redirect_takes_the_history_that_is_here(self, connection, pages):
+    def test_a_redirect_copies_a_stored_history(self, connection, pages):
         self.test_a_page_goes_from_title_to_complete(connection, pages)
         register(connection, (pages[1], "B", NOW, NOW))
         [page] = wiki_page.list_in_state(connection, 1, "unresolved")
         wiki_page.resolve(connection, page, ResolvedTitle(7, "A", revision(3)), NOW + 60)
         page = wiki_page.get(connection, pages[1])
-        # It is known as far as the other was, and no further.
+        # It is complete up to the same time as the other, and no further.
         assert (page.state, page.complete_until) == ("read", NOW)
         assert change.count(connection, pages[1]) == 3
         assert wiki_of(connection).change_count == 6
 
-    def test_a_missing_page_that_answers_again_is_asked_for(self, connection, pages):
+    def test_a_missing_page_that_answers_again_is_resolved_again(self, connection, pages):
         register(connection, (pages[0], "A", NOW, NOW))
         [page] = wiki_page.list_in_state(connection, 1, "unresolved")
         wiki_page.close(connection, page, "missing", at=NOW + 10, detail="deletion")
         assert register(connection, (pages[0], "A", NOW + 5, NOW)) == 0
         assert register(connection, (pages[0], "A", NOW + 20, NOW)) == 1
 
-    def test_those_are_next_on_whom_least_was_spent(self, connection, pages):
+    def test_pages_with_the_fewest_requests_are_next(self, connection, pages):
         register(connection, *((page, str(page), NOW, NOW) for page in pages))
         rows = wiki_page.list_in_state(connection, 1, "unresolved", limit=3)
         wiki_page.record_failure(connection, rows[:1], "no")
@@ -182,7 +182,7 @@ class TestReading:
         assert [row.page_id for row in rows] == [pages[1], pages[2], pages[0]]
         assert (rows[2].failure_count, rows[2].detail) == (1, "no")
 
-    def test_trouble_is_counted_and_forgotten(self, connection, pages):
+    def test_trouble_is_counted_and_cleared_by_an_answer(self, connection, pages):
         for count in (1, 2):
             wiki.record_failure(connection, 1, "lagged", "7 s", NOW + count)
             row = wiki_of(connection)
@@ -192,11 +192,11 @@ class TestReading:
         assert (row.trouble, row.trouble_count, row.closed_until) == (None, 0, None)
         assert row.request_count == 3
 
-    def test_a_look_that_sees_nothing_leaves_a_known_api(self, connection, pages):
+    def test_a_detection_without_an_api_keeps_a_known_api(self, connection, pages):
         wiki.record_detection(connection, 1, 1, NOW + 5, None)
         assert wiki_of(connection).api_url == "https://example.org/api.php"
 
-    def test_visits_are_found_by_index(self, connection, pages):
+    def test_visited_pages_are_read_by_index(self, connection, pages):
         plan = connection.execute(
             "EXPLAIN QUERY PLAN SELECT page_id FROM page"
             " WHERE host_id = 1 AND site_id = 1 AND state IN ('visited', 'gone')"

@@ -14,7 +14,7 @@ HOUR_S = 3_600.0
 
 @pytest.fixture
 def pages(connection):
-    """Numbers of three pages, visited an hour ago."""
+    """The page_ids of three pages, visited an hour ago."""
     new = frontier.discover(connection, [found(name) for name in "abc"])
     for page in new:
         visit.record(connection, changed(page.page_id, page.url.encode(), NOW - HOUR_S))
@@ -27,7 +27,7 @@ def source(connection, pages):
 
 
 def take(connection, source, *told, at=NOW, **more):
-    """Take changes (page, first_at, last_at); return the pages whose hints are news."""
+    """Accept changes (page_id, first_at, last_at); return the pages with new hints."""
     news = PollResult(at=at, of_pages=[PageHint(*each) for each in told], **more)
     return [each.page_id for each in hint.accept(connection, source.hint_source_id, news)]
 
@@ -45,7 +45,7 @@ def now(connection, source):
     return hint_source.get(connection, source.hint_source_id)
 
 
-def test_what_is_handed_on_is_due_also_after_a_kill(connection, source):
+def test_a_source_with_a_moved_cursor_is_due_after_a_restart(connection, source):
     take(connection, source, cursor="one", next_poll_at=NOW + 86_400.0)
     hint_source.set_cursors(connection, [(source.hint_source_id, "handed on")])
     assert (now(connection, source).cursor, now(connection, source).next_poll_at) == (
@@ -54,7 +54,7 @@ def test_what_is_handed_on_is_due_also_after_a_kill(connection, source):
     )
 
 
-def test_a_cursor_that_another_source_moved_meanwhile_stays(connection, source):
+def test_a_poll_keeps_a_cursor_that_another_source_moved(connection, source):
     take(connection, source, cursor="one")
     hint_source.set_cursors(connection, [(source.hint_source_id, "handed on")])
     take(connection, source, cursor="two", cursor_before="one", next_poll_at=NOW + 86_400.0)
@@ -64,7 +64,7 @@ def test_a_cursor_that_another_source_moved_meanwhile_stays(connection, source):
     assert now(connection, source).cursor == "three"
 
 
-def test_cursor_and_hints_are_taken_together(connection, pages, source):
+def test_cursor_and_hints_are_one_transaction(connection, pages, source):
     a, b, _ = pages
     heard = take(
         connection,
@@ -81,7 +81,7 @@ def test_cursor_and_hints_are_taken_together(connection, pages, source):
     assert (after.poll_count, after.request_count) == (1, 1)
 
 
-def test_what_is_told_again_is_no_news(connection, pages, source):
+def test_a_repeated_hint_is_not_new(connection, pages, source):
     told = (pages[0], NOW - 20, NOW - 20)
     assert take(connection, source, told)
     assert not take(connection, source, told)
@@ -99,16 +99,16 @@ def test_a_hint_by_url_finds_its_page(connection, pages, source):
     assert heard.page_id == pages[1]
 
 
-def test_older_news_than_the_visit_and_the_future_are_cut(connection, pages, source):
+def test_hints_older_than_the_visit_or_in_the_future_are_cut(connection, pages, source):
     a, b, _ = pages
     assert take(connection, source, (a, NOW - 2 * HOUR_S, NOW - 2 * HOUR_S)) == []
     assert take(connection, source, (b, NOW + 9e6, NOW + 9e6)) == [b]
-    # A change of the future would never be answered.
+    # A change in the future would never be answered.
     answer(connection, b, NOW + 1, source, changed=True)
     assert outstanding(connection) == []
 
 
-def test_pages_of_other_sites_and_pages_never_visited_hear_nothing(connection, pages, source):
+def test_pages_of_other_sites_and_unvisited_pages_get_no_hints(connection, pages, source):
     [new] = frontier.discover(connection, [found("never")])
     assert take(connection, source, (new.page_id, NOW, NOW)) == []
     connection.execute("UPDATE page SET state = 'excluded' WHERE page_id = ?", (pages[0],))
@@ -125,7 +125,7 @@ def test_visits_judge_hints(connection, pages, source):
     assert (after.real_count, after.false_count, after.missed_count) == (1, 1, 0)
     assert after.mean_lag_s == 20.0
     assert outstanding(connection) == []
-    # The source has told all up to a later instant, and nothing of the third: it missed that.
+    # The source has reported all up to a later time, without the third: it missed that.
     take(connection, source, at=NOW + 20, told_until=NOW + 10)
     assert now(connection, source).missed_count == 1
     known = hint.load_reliability(now(connection, source).evidence)
@@ -133,7 +133,7 @@ def test_visits_judge_hints(connection, pages, source):
     assert known.missed_share > 0.1
 
 
-def test_a_change_told_after_its_visit_is_late_and_not_missed(connection, pages, source):
+def test_a_hint_after_the_visit_is_late_and_not_missed(connection, pages, source):
     take(connection, source, told_until=NOW - 50)
     answer(connection, pages[0], NOW - 10, source, changed=True)
     record = unlike(pages[0], Outcome.UNCHANGED, NOW - 10)
@@ -143,23 +143,23 @@ def test_a_change_told_after_its_visit_is_late_and_not_missed(connection, pages,
     assert (after.real_count, after.missed_count, after.mean_lag_s) == (1, 0, 15.0)
 
 
-def test_a_later_change_still_stands_after_a_visit(connection, pages, source):
+def test_a_hint_of_a_later_change_outlives_a_visit(connection, pages, source):
     take(connection, source, (pages[0], NOW - 20, NOW - 1))
     answer(connection, pages[0], NOW - 10, source, changed=True)
     assert outstanding(connection) == [pages[0]]
-    # The visit before may have seen all of it: finding nothing more is not held against the source.
+    # The visit before may have seen the change: an unchanged page is no fault of the source.
     answer(connection, pages[0], NOW + 5, source, changed=False, before_at=NOW - 10)
     assert outstanding(connection) == []
     assert now(connection, source).false_count == 0
 
 
-def test_a_clock_set_back_leaves_no_hint_for_ever(connection, pages, source):
+def test_a_hint_before_a_clock_reset_is_answered(connection, pages, source):
     take(connection, source, (pages[0], NOW - 1, NOW - 1))
     answer(connection, pages[0], NOW - 9_000, source, changed=True)
     assert outstanding(connection) == []
 
 
-def test_a_visit_with_its_answer_is_one_transaction(connection, pages, source):
+def test_a_visit_and_its_judgement_are_one_transaction(connection, pages, source):
     take(connection, source, (pages[1], NOW - 20, NOW - 20))
     answered = HintJudgement((source.hint_source_id,), NOW - HOUR_S, True)
     visit.record(connection, changed(pages[1], b"new", NOW, answered=answered))
@@ -167,7 +167,7 @@ def test_a_visit_with_its_answer_is_one_transaction(connection, pages, source):
     assert now(connection, source).real_count == 1
 
 
-def test_sources_are_judged_each_for_itself(connection, pages, source):
+def test_each_source_is_judged_separately(connection, pages, source):
     other = hint_source.ensure(connection, 1, 1, "sitemap", "https://example.org/s.xml", NOW)
     take(connection, source, (pages[0], NOW - 20, NOW - 20), told_until=NOW)
     take(connection, other, told_until=NOW)
@@ -177,7 +177,7 @@ def test_sources_are_judged_each_for_itself(connection, pages, source):
     assert now(connection, other).missed_count == 1
 
 
-def test_hints_hand_on_cursors_and_what_else_belongs_to_them(connection, pages, source):
+def test_a_poll_writes_other_cursors_in_its_transaction(connection, pages, source):
     other = hint_source.ensure(connection, 1, 1, "fan_out", "https://example.org/api", NOW)
     done = []
     take(
@@ -190,7 +190,7 @@ def test_hints_hand_on_cursors_and_what_else_belongs_to_them(connection, pages, 
     assert len(done) == 1
 
 
-def test_trouble_is_counted_and_over_with_the_next_answer(connection, source):
+def test_trouble_is_counted_and_cleared_by_the_next_poll(connection, source):
     number = source.hint_source_id
     for _ in range(2):
         hint_source.record_failure(
@@ -201,13 +201,13 @@ def test_trouble_is_counted_and_over_with_the_next_answer(connection, source):
     assert now(connection, source)[-4:] == (None, None, 0, None)
 
 
-def test_evidence_that_cannot_be_read_is_learnt_anew():
+def test_unreadable_evidence_starts_over():
     assert hint.load_reliability(json.dumps({"of": "another version"})) == hint.load_reliability(
         None
     )
 
 
-def test_a_deleted_page_takes_its_hints_along(connection, pages, source):
+def test_a_deleted_page_loses_its_hints(connection, pages, source):
     take(connection, source, (pages[0], NOW - 20, NOW - 20))
     answer(connection, pages[1], NOW, source, changed=True)
     for table in ("visit", "version", "model"):

@@ -1,4 +1,4 @@
-"""Models, priors, noise rules and identities: stored, read back, and never lost to a refit."""
+"""Models, priors, noise rules and content identities."""
 
 import apsw
 import pytest
@@ -34,7 +34,7 @@ def record_at(at):
     return made.to_bytes()
 
 
-def test_a_visit_stores_what_it_taught(connection, page_ids):
+def test_a_visit_stores_model_rules_and_validators(connection, page_ids):
     learnt = {"model": record_at(NOW), "rules": b"r" * 25, "template": Template(b"t" * 25, 3)}
     identity_of = {"cleaned_digest": b"c" * 16, "sketch": SKETCH, "difference": 0.25}
     visits.record(
@@ -54,7 +54,7 @@ def test_a_visit_stores_what_it_taught(connection, page_ids):
     assert row.difference == 0.25
 
 
-def test_a_visit_is_added_to_what_a_job_stored_while_it_was_made(connection, page_ids):
+def test_a_visit_updates_a_model_that_a_job_stored_during_the_fetch(connection, page_ids):
     seen = []
 
     def remodel(stored, exact_until):
@@ -67,7 +67,7 @@ def test_a_visit_is_added_to_what_a_job_stored_while_it_was_made(connection, pag
     assert model.of_page(connection, first) == b"visit"
     visits.record(connection, changed(first, b"2", NOW + 1, model_before=b"visit", **more))
     assert (model.of_page(connection, first), seen) == (b"visit", [])
-    # A history was read between the look at the page and the visit's commit.
+    # A history was read between the fetch and the visit's commit.
     for page_id, before in ((first, b"visit"), (second, None)):
         model.put(connection, page_id, b"history")
         visits.record(connection, changed(page_id, b"3", NOW + 2, model_before=before, **more))
@@ -75,7 +75,7 @@ def test_a_visit_is_added_to_what_a_job_stored_while_it_was_made(connection, pag
     assert seen == [(b"history", None)] * 2
 
 
-def test_a_visit_without_news_leaves_all_of_it(connection, page_ids):
+def test_a_visit_without_evidence_changes_no_model(connection, page_ids):
     visits.record(connection, changed(page_ids[0], b"1", model=b"m", rules=b"r", validators=b"v"))
     visits.record(connection, unlike(page_ids[0], "failed", NOW + 1))
     stored = page.for_visit(connection, page_ids[0])
@@ -100,7 +100,7 @@ def test_models_are_read_host_by_host(connection, page_ids):
     assert one_by_one == rows
 
 
-def test_a_refit_never_undoes_a_visit(connection, page_ids):
+def test_a_refit_keeps_models_that_visits_changed(connection, page_ids):
     old, newer = record_at(NOW), record_at(NOW + 9)
     for page_id in page_ids[:2]:
         model.put(connection, page_id, old)
@@ -112,7 +112,7 @@ def test_a_refit_never_undoes_a_visit(connection, page_ids):
     assert model.of_page(connection, page_ids[2]) is None
 
 
-def test_a_page_starts_from_the_prior_of_its_host(connection, page_ids):
+def test_an_unvisited_page_has_the_prior_of_its_host(connection, page_ids):
     host_id = page.for_visit(connection, page_ids[0]).host_id
     model.put_priors(connection, [(host_id, Gamma(0.5, 1000.0))])
     stored = [page.for_visit(connection, page_id) for page_id in page_ids]
@@ -123,7 +123,7 @@ def test_a_page_starts_from_the_prior_of_its_host(connection, page_ids):
     ]
 
 
-def test_a_page_never_seen_starts_from_the_prior_of_its_section(connection):
+def test_an_unvisited_page_has_the_prior_of_its_section(connection):
     paths = ["news/1", "news/2", "about"]
     pages = [frontier.discover(connection, [found(path)])[0].page_id for path in paths]
     host_id = page.for_visit(connection, pages[0]).host_id
@@ -131,14 +131,14 @@ def test_a_page_never_seen_starts_from_the_prior_of_its_section(connection):
     model.put_priors(connection, [(host_id, Gamma(0.5, 1000.0))])
     visits.record(connection, changed(pages[1], b"<p>x", model=record_at(NOW)))
     stored = [page.for_visit(connection, page_id) for page_id in pages]
-    # One with a model has its own, and a section without a prior is like its host.
+    # A page with a model has its own; a section without a prior has that of its host.
     expected = [(2.0, 900.0), (0.5, 1000.0), (0.5, 1000.0)]
     assert [(one.prior_shape, one.prior_exposure_s) for one in stored] == expected
     model.put_section_priors(connection, [(host_id, "news", Gamma(3.0, 800.0))])
     assert page.for_visit(connection, pages[0]).prior_shape == 3.0
 
 
-def test_scales_come_back_as_they_were(connection, page_ids):
+def test_scale_models_are_read_as_stored(connection, page_ids):
     site_id = page.for_visit(connection, page_ids[0]).site_id
     assert model.scale_of(connection, site_id) is None
     model.put_scale(connection, site_id, NOW, {"weights": [0.1, 1e-30], "mass": [1.0]})
@@ -146,7 +146,7 @@ def test_scales_come_back_as_they_were(connection, page_ids):
     assert model.scale_of(connection, site_id) == {"weights": [0.2], "mass": [1.0]}
 
 
-def test_instants_are_those_of_copies_where_no_wiki_told_any(connection, page_ids):
+def test_change_times_are_those_of_copies_without_a_history(connection, page_ids):
     record = page.for_visit(connection, page_ids[0])
     for at in (NOW + 3, NOW + 7):
         visits.record(connection, changed(page_ids[0], b"at %d" % at, at))
@@ -162,7 +162,7 @@ def test_instants_are_those_of_copies_where_no_wiki_told_any(connection, page_id
     ]
 
 
-def test_copies_without_identity_are_found_once(connection, page_ids):
+def test_unanalysed_copies_are_found_once(connection, page_ids):
     visits.record(connection, changed(page_ids[0], b"first", NOW))
     visits.record(connection, changed(page_ids[1], b"read", NOW, sketch=SKETCH))
     visits.record(connection, changed(page_ids[2], b"young", NOW + 100))
@@ -179,7 +179,7 @@ def test_copies_without_identity_are_found_once(connection, page_ids):
     assert young.page_id == page_ids[2]
 
 
-def test_rules_belong_to_pages_and_hosts_that_exist(connection):
+def test_rules_need_an_existing_page_or_host(connection):
     with pytest.raises(apsw.ConstraintError):
         volatile.put_of_page(connection, 99, b"r")
     with pytest.raises(apsw.ConstraintError):

@@ -1,4 +1,4 @@
-"""Files of a sitemap: when each is read, which a list brings in and takes out."""
+"""Files of a sitemap: when each is due, which an index adds and removes."""
 
 from contextlib import closing
 
@@ -52,7 +52,7 @@ def read(connection, source, name, at, next_at):
     sitemap.update(connection, row._replace(read_at=at, next_at=next_at, newest_at=at - 5.0))
 
 
-def test_the_file_whose_time_comes_first_is_next(connection, source):
+def test_the_file_that_is_due_first_is_next(connection, source):
     assert sitemap.next_file(connection, source).url == ROOT
     read(connection, source, "map.xml", NOW, NOW + 100.0)
     listed(connection, source, ("one", None), at=NOW + 1.0)
@@ -61,7 +61,7 @@ def test_the_file_whose_time_comes_first_is_next(connection, source):
     assert sitemap.next_file(connection, 99) is None
 
 
-def test_a_file_that_is_said_to_have_changed_is_read_at_once(connection, source):
+def test_a_listed_change_makes_a_file_due_at_once(connection, source):
     listed(connection, source, ("one", NOW - 50.0), ("two", NOW - 50.0), ("three", None))
     for name in ("map.xml", "one", "two", "three"):
         read(connection, source, name, NOW, NOW + 1_000.0)
@@ -73,27 +73,27 @@ def test_a_file_that_is_said_to_have_changed_is_read_at_once(connection, source)
     assert sitemap.next_file(connection, source).next_at == NOW + 1_000.0
 
 
-def test_a_file_that_is_named_no_more_is_forgotten(connection, source):
+def test_a_file_that_is_no_longer_listed_is_deleted(connection, source):
     listed(connection, source, ("one", None), ("two", None))
     root, _ = listed(connection, source, ("two", None), at=NOW + 10.0)
     sitemap.delete_unlisted(connection, root, NOW + 10.0)
     assert names(connection, source) == {"map.xml", "two"}
 
 
-def test_a_list_that_names_itself_changes_nothing(connection, source):
+def test_an_index_that_lists_itself_changes_nothing(connection, source):
     listed(connection, source, ("map.xml", NOW + 9.0))
     row = sitemap.next_file(connection, source)
     assert (row.url, row.parent, row.depth) == (ROOT, None, 0)
 
 
-def test_there_is_a_most(connection, source):
+def test_the_number_of_files_is_limited(connection, source):
     files = [(str(number), None) for number in range(5)]
     assert listed(connection, source, *files, most=4)[1] == 2
     assert names(connection, source) == {"map.xml", "0", "1", "2"}
     assert listed(connection, source, *files[:3], most=4)[1] == 0
 
 
-def test_the_newest_dates_count_when_nothing_is_to_be_read(connection, source):
+def test_newest_dates_are_known_once_no_file_is_due(connection, source):
     listed(connection, source, ("one", None), ("two", None))
     assert sitemap.newest_dates(connection, source, ROOT, NOW) is None
     for name in ("one", "two"):

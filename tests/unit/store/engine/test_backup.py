@@ -33,7 +33,7 @@ def filled(path):
     return path
 
 
-async def test_a_backup_runs_beside_writes_and_is_whole(path, nursery):
+async def test_a_backup_beside_writes_is_complete(path, nursery):
     target = path.with_name("copy.db")
     async with await Database.open(path, batch_max_age_s=0.001) as database:
         await nursery.start(database.run_writer)
@@ -74,12 +74,12 @@ def test_a_copy_never_replaces_a_file(filled):
     assert target.read_text() == "precious"
 
 
-def test_a_copy_that_cannot_be_written_is_named(filled):
+def test_a_copy_that_cannot_be_written_is_an_error(filled):
     with pytest.raises(StoreError):
         backup.backup_file(filled, filled.parent / "missing" / "copy.db")
 
 
-def test_restore_puts_the_copy_in_place_and_keeps_the_other(filled):
+def test_restore_replaces_the_file_and_keeps_it(filled):
     copy = filled.with_name("copy.db")
     backup.backup_file(filled, copy)
     with closing(open_connection(filled)) as connection:
@@ -104,7 +104,7 @@ def test_restore_beside_the_log_of_a_damaged_file(filled):
     assert aside.with_name(aside.name + "-wal").read_bytes() == wal
 
 
-def test_restore_where_nothing_was(filled):
+def test_restore_without_a_database(filled):
     place = filled.with_name("new.db")
     assert backup.restore(place, filled) is None
     assert keys(place) == keys(filled)

@@ -29,7 +29,7 @@ def put_and_fail(connection, key):
     raise LookupError(key)
 
 
-async def test_writes_commit_together_and_each_hears_its_result(database, nursery):
+async def test_writes_commit_together_and_each_gets_its_result(database, nursery):
     await nursery.start(database.run_writer)
     results = {}
 
@@ -43,7 +43,7 @@ async def test_writes_commit_together_and_each_hears_its_result(database, nurser
     assert await database.read(count) == 1000
 
 
-async def test_a_failing_call_undoes_itself_alone(database, nursery):
+async def test_a_failing_call_undoes_only_itself(database, nursery):
     await nursery.start(database.run_writer)
     heard = []
 
@@ -73,12 +73,12 @@ async def test_without_a_writer_task_each_write_commits_itself(database):
     assert await database.read(meta.get, "a") == "x"
 
 
-async def test_keyword_arguments_arrive(database):
+async def test_keyword_arguments_are_passed(database):
     await database.write(meta.put, key="a", value="b")
     assert await database.read(meta.get, key="a") == "b"
 
 
-async def test_a_cancelled_write_is_done_nevertheless(database, nursery):
+async def test_a_cancelled_write_is_still_committed(database, nursery):
     await nursery.start(database.run_writer)
     with trio.CancelScope() as scope:
         scope.cancel()
@@ -86,7 +86,7 @@ async def test_a_cancelled_write_is_done_nevertheless(database, nursery):
     assert await database.read(count) == 1
 
 
-async def test_a_cancelled_writer_commits_what_waits(path):
+async def test_a_cancelled_writer_commits_pending_calls(path):
     async with await Database.open(path, batch_max_age_s=60) as database:
         async with trio.open_nursery() as nursery:
             await nursery.start(database.run_writer)
@@ -111,7 +111,7 @@ async def test_flush_does_not_wait_for_the_batch_to_age(path):
         nursery.cancel_scope.cancel()
 
 
-async def test_more_writes_than_may_wait_all_arrive(database, nursery):
+async def test_more_writes_than_the_queue_holds_are_all_committed(database, nursery):
     await nursery.start(database.run_writer)
     async with trio.open_nursery() as writers:
         for number in range(2 * WAITING_CALLS + 5):
@@ -119,7 +119,7 @@ async def test_more_writes_than_may_wait_all_arrive(database, nursery):
     assert await database.read(count) == 2 * WAITING_CALLS + 5
 
 
-async def test_a_read_sees_one_snapshot_and_waits_for_no_writer(database):
+async def test_a_read_sees_one_snapshot_and_does_not_wait_for_the_writer(database):
     def read_write_read(connection):
         before = count(connection)
         trio.from_thread.run(database.write, put, "a", trio_token=token)
@@ -130,7 +130,7 @@ async def test_a_read_sees_one_snapshot_and_waits_for_no_writer(database):
     assert await database.read(count) == 1
 
 
-async def test_a_cancelled_read_is_interrupted_and_the_reader_lives_on(database):
+async def test_a_cancelled_read_is_interrupted_and_the_reader_stays_usable(database):
     def count_forever(connection):
         return connection.execute(
             "WITH RECURSIVE n (x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n) SELECT sum(x) FROM n"
@@ -142,7 +142,7 @@ async def test_a_cancelled_read_is_interrupted_and_the_reader_lives_on(database)
     assert await database.read(count) == 0
 
 
-async def test_a_read_that_is_too_slow_is_cancelled_whoever_notices_first(database):
+async def test_a_read_past_its_deadline_is_cancelled(database):
     async def read_again_and_again():
         for number in range(600):
             with trio.move_on_after(number * 1e-6):
@@ -186,13 +186,13 @@ async def test_a_clean_close_leaves_no_log_and_no_lock(path):
 
 
 @pytest.mark.parametrize("options", [{"create": False}, {"read_only": True}])
-async def test_a_missing_file_is_not_made_unasked(path, options):
+async def test_a_missing_file_is_not_created_unasked(path, options):
     with pytest.raises(StoreError, match="no database"):
         await Database.open(path, **options)
     assert list(path.parent.iterdir()) == []
 
 
-async def test_a_place_that_takes_no_file_is_named():
+async def test_a_directory_that_takes_no_file_is_an_error():
     with pytest.raises(StoreError, match="lock file"):
         await Database.open(trio.Path("/proc/crawld.db"))
 
@@ -232,7 +232,7 @@ def spoil(path, at, length=4096):
 
 @pytest.fixture
 def large(path):
-    """A closed file with a few hundred pages of facts."""
+    """A closed file with a few hundred pages of values."""
     migrate.migrate(path)
     connection = open_connection(path)
     connection.execute("BEGIN")
@@ -243,14 +243,14 @@ def large(path):
     return path
 
 
-async def test_a_damaged_header_is_refused_with_the_command(large):
+async def test_a_damaged_header_is_refused_with_a_hint(large):
     spoil(large, 0, 100)
     with pytest.raises(CorruptDatabaseError) as caught:
         await Database.open(large)
     assert "crawld restore" in caught.value.hint
 
 
-async def test_a_damaged_page_is_named_by_whoever_meets_it(large):
+async def test_a_damaged_page_is_an_error_in_reads_and_writes(large):
     spoil(large, large.stat().st_size // 2 // 4096 * 4096, 40 * 4096)
     async with await Database.open(large) as database:
         for way in (database.read, database.write):

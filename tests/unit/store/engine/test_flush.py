@@ -1,4 +1,4 @@
-"""Somebody's flush beside the gathering writer: whoever is first, the next write is committed."""
+"""Flushes beside the gathering writer: the next write is always committed."""
 
 import trio
 import trio.testing
@@ -8,7 +8,7 @@ from crawld.store.engine.database import Database
 
 
 async def flushed_beside(path, prepare):
-    """Return what a write leaves that comes after `prepare(database)`, or None if it hangs."""
+    """Return what a write after `prepare(database)` stored, None if it hangs."""
     async with await Database.open(path, batch_max_age_s=0.01) as database:
         async with trio.open_nursery() as nursery:
             await nursery.start(database.run_writer)
@@ -31,7 +31,7 @@ async def flushed_beside(path, prepare):
         return await database.read(meta.get, "key")
 
 
-async def test_after_a_flush_of_nothing(path):
+async def test_a_write_after_an_empty_flush_is_committed(path):
     async def nothing(database):
         await trio.testing.wait_all_tasks_blocked()
         await database.flush()
@@ -39,7 +39,7 @@ async def test_after_a_flush_of_nothing(path):
     assert await flushed_beside(path, nothing) == "value"
 
 
-async def test_after_a_flush_that_took_the_batch_of_a_waking_writer(path):
+async def test_a_write_after_a_racing_flush_is_committed(path):
     async def racing(database):
         async with trio.open_nursery() as nursery:
             nursery.start_soon(database.write, meta.put, "other", "value")

@@ -59,7 +59,7 @@ def test_release_twice_does_not_close_a_foreign_file(path):
         other.write("still open")
 
 
-def test_a_missing_directory_is_named(tmp_path):
+def test_a_missing_directory_is_an_error(tmp_path):
     with pytest.raises(StoreError, match="lock file"):
         DatabaseLock.acquire(tmp_path / "missing" / "crawld.db")
 
@@ -76,7 +76,7 @@ def test_a_missing_directory_is_named(tmp_path):
         ("fuse.mergerfs", False),
     ],
 )
-def test_a_network_file_system_is_warned_of(tmp_path, kind, warned):
+def test_a_network_file_system_gets_a_warning(tmp_path, kind, warned):
     device = tmp_path.stat().st_dev
     mounts = tmp_path / "mountinfo"
     mounts.write_text(
@@ -88,5 +88,5 @@ def test_a_network_file_system_is_warned_of(tmp_path, kind, warned):
     assert not warned or kind in warning
 
 
-def test_without_a_list_of_mounts_nothing_is_warned_of(tmp_path):
+def test_without_a_list_of_mounts_there_is_no_warning(tmp_path):
     assert network_filesystem(tmp_path / "crawld.db", tmp_path / "nothing") is None

@@ -16,7 +16,7 @@ from crawld.store.engine import migrate
 from crawld.store.engine.connection import APPLICATION_ID, PAGE_BYTES, open_connection
 from crawld.store.engine.database import Database
 
-# A released file is frozen: an entry is added here, never changed.
+# A released file is frozen: entries are added here, never changed.
 FROZEN: dict[str, str] = {}
 
 FIRST = "CREATE TABLE a (a_id INTEGER PRIMARY KEY, b TEXT) STRICT;\n"
@@ -37,19 +37,19 @@ def folder(tmp_path):
     return made
 
 
-def test_released_files_are_as_they_were():
+def test_released_files_are_unchanged():
     for migration in migrate.migrations():
         digest = hashlib.sha256(migration.sql.encode()).hexdigest()
         assert FROZEN.get(migration.name, digest) == digest
     assert set(FROZEN) <= {migration.name for migration in migrate.migrations()}
 
 
-def test_the_schema_is_the_one_on_record(path):
+def test_the_schema_equals_the_recorded_one(path):
     migrate.migrate(path)
     assert schema(path) == (Path(__file__).parents[3] / "data" / "schema.sql").read_text()
 
 
-def test_a_new_file_has_the_format_of_the_house(path):
+def test_a_new_file_has_crawlds_format(path):
     assert migrate.migrate(path).version == 0
     wanted = {
         "application_id": APPLICATION_ID,
@@ -82,7 +82,7 @@ def test_pending_files_are_applied_after_a_copy(path, folder):
         assert connection.execute("SELECT * FROM a").fetchall() == [(1, "kept")]
 
 
-async def test_who_opens_an_older_file_hears_what_was_done_to_it(path, folder):
+async def test_opening_an_older_file_reports_the_migrations(path, folder):
     known = migrate.migrations()
     (folder / "0001_first.sql").unlink()
     for each in known[:-1]:
@@ -145,7 +145,7 @@ def test_a_newer_file_is_refused(path, folder):
             look(path, folder=folder)
 
 
-def test_a_foreign_file_is_refused_and_left_as_it_was(path):
+def test_a_foreign_file_is_refused_and_not_changed(path):
     with closing(apsw.Connection(str(path))) as other:
         other.execute("CREATE TABLE theirs (x)")
     before = path.read_bytes()
@@ -154,7 +154,7 @@ def test_a_foreign_file_is_refused_and_left_as_it_was(path):
     assert path.read_bytes() == before
 
 
-def test_a_file_that_is_no_database_is_refused_with_the_command(path):
+def test_a_file_that_is_no_database_is_refused_with_a_hint(path):
     path.write_bytes(b"not a database at all" * 500)
     with pytest.raises(CorruptDatabaseError) as caught:
         migrate.migrate(path)
@@ -166,7 +166,7 @@ def test_an_empty_file_is_a_new_one(path):
     assert migrate.migrate(path).version == 0
 
 
-def test_an_older_file_is_not_read_without_migration(path, folder):
+def test_an_older_file_is_refused_without_migration(path, folder):
     migrate.migrate(path)
     with closing(open_connection(path)) as connection:
         connection.execute("PRAGMA user_version = 0")

@@ -1,4 +1,4 @@
-"""A disk that is full, a file that turns read-only: the batch waits and nothing is lost."""
+"""A full disk or a read-only file: the batch waits and nothing is lost."""
 
 import subprocess
 import sys
@@ -40,7 +40,7 @@ def permit(connection):
     ("break_it", "mend_it", "said"),
     [(fill, make_room, "make room on the disk"), (forbid, permit, "writable")],
 )
-async def test_writes_wait_for_better_days(path, nursery, break_it, mend_it, said):
+async def test_writes_wait_while_nothing_can_be_written(path, nursery, break_it, mend_it, said):
     async with await Database.open(path, batch_max_age_s=0.01, stall_retry_s=0.01) as database:
         await nursery.start(database.run_writer)
         await database.on_writer(break_it)
@@ -64,7 +64,7 @@ async def test_writes_wait_for_better_days(path, nursery, break_it, mend_it, sai
         assert await database.read(count) == len(done) == 50
 
 
-async def test_a_close_while_stalled_tells_every_caller(path):
+async def test_a_close_while_stalled_raises_in_every_caller(path):
     async with trio.open_nursery() as nursery:
         database = await Database.open(path, batch_max_age_s=0.01, stall_retry_s=600)
         await nursery.start(database.run_writer)
@@ -119,7 +119,7 @@ trio.run(main)
 """
 
 
-def test_a_file_that_may_not_grow_goes_on_when_it_may(path):
+def test_writes_continue_once_the_file_may_grow(path):
     ended = subprocess.run(
         [sys.executable, "-c", LIMITED, str(path)], capture_output=True, text=True, timeout=60
     )

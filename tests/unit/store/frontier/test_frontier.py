@@ -18,11 +18,11 @@ def test_new_urls_are_added_once(connection):
     assert frontier.counts(connection)[PageState.DISCOVERED] == 3
 
 
-def test_nothing_found_is_nothing_done(connection):
+def test_no_discoveries_change_nothing(connection):
     assert frontier.discover(connection, []) == []
 
 
-def test_new_pages_say_where_they_belong(connection):
+def test_new_pages_have_host_origin_and_site(connection):
     [new] = frontier.discover(connection, [found("a", depth=4)])
     stored = page.for_visit(connection, new.page_id)
     assert (new.host_id, new.origin_id, new.site_id) == (stored.host_id, stored.origin_id, 1)
@@ -86,7 +86,7 @@ def test_known_urls_do_not_fill_a_cap(connection):
     assert paths(frontier.discover(connection, [found("a"), found("a"), found("b")], caps)) == ["b"]
 
 
-def test_a_smaller_depth_and_a_seed_are_taken_over(connection):
+def test_a_known_page_takes_a_smaller_depth_and_a_seed_mark(connection):
     [new] = frontier.discover(connection, [found("a", depth=5)])
     frontier.discover(connection, [found("a", depth=3)])
     frontier.discover(connection, [found("a", depth=9)])
@@ -118,7 +118,7 @@ def test_first_visits_are_breadth_first_and_paged(connection):
     assert seen == ["b", "c", "d", "a", "e"]
 
 
-def test_the_start_finds_hosts_waiting_and_visited_pages(connection):
+def test_a_start_loads_hosts_unvisited_and_visited_pages(connection):
     other = site.upsert(connection, "other", "{}", source="socket", at=NOW)
     new = frontier.discover(
         connection,
@@ -185,7 +185,7 @@ def counted(connection):
     return row
 
 
-def test_requisites_are_counted_capped_and_handed_out_apart(connection):
+def test_requisites_are_counted_capped_and_listed_separately(connection):
     caps = Caps(per_site={1: 1}, requisites={1: 2})
     frontier.discover(connection, [found("a"), found("b")], caps)
     new, ids = frontier.discover_requisites(
@@ -204,7 +204,7 @@ def test_requisites_are_counted_capped_and_handed_out_apart(connection):
     assert refused == {"site_cap": 1, "requisite_cap": 1}
 
 
-def test_a_page_that_was_of_no_use_becomes_a_requisite(connection):
+def test_a_useless_page_becomes_a_requisite(connection):
     [page] = frontier.discover(connection, [found("a.png")])
     new, ids = frontier.discover_requisites(connection, [needed("a.png")])
     assert ids == [page.page_id]
@@ -212,7 +212,7 @@ def test_a_page_that_was_of_no_use_becomes_a_requisite(connection):
     assert counted(connection) == (0, 1)
 
 
-def test_a_page_of_use_and_a_seed_stay_pages(connection):
+def test_a_useful_page_and_a_seed_stay_pages(connection):
     [page] = frontier.discover(connection, [found("a")])
     visits.record(connection, changed(page.page_id, b"<p>a</p>"))
     frontier.discover(connection, [found("s", seed=True)])
@@ -220,7 +220,7 @@ def test_a_page_of_use_and_a_seed_stay_pages(connection):
     assert (new, len(ids), counted(connection)) == ([], 2, (2, 0))
 
 
-def test_what_a_page_needs_is_known_by_its_last_copy(connection):
+def test_requisites_are_those_of_the_last_copy(connection):
     [page] = frontier.discover(connection, [found("a")])
     visits.record(connection, changed(page.page_id, b"1", requisites=[needed("1"), needed("2")]))
     first = requisite.used(connection, page.page_id).tolist()

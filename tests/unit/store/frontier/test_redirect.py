@@ -25,14 +25,14 @@ def old(connection):
     return record_page(connection, "old", [(NOW, b"one"), (NOW + 1, b"two")])
 
 
-def test_a_page_takes_its_past_to_its_new_name(connection, path, old):
+def test_a_permanent_redirect_transfers_the_history(connection, path, old):
     recorded = visit.record(connection, moves(old, discoveries=[found("new")]))
     [new] = [page.page_id for page in recorded.new_pages]
     assert contents(connection, new) == [b"one", b"two"]
     assert versions.list_versions(connection, old) == []
     assert select_copy(connection, old, NOW + 10).redirect_url == NEW
     assert select_copy(connection, new, NOW + 10, NOW).version_id is not None
-    # Asked about the time before the move, the old name leads to where its past is.
+    # At a time before the move, the old page redirects to the one with its history.
     assert select_copy(connection, old, NOW + 10, NOW).redirect_url == NEW
     visit.record(connection, changed(new, b"three", NOW + 20))
     assert contents(connection, new) == [b"one", b"two", b"three"]
@@ -43,14 +43,14 @@ def test_a_page_takes_its_past_to_its_new_name(connection, path, old):
     assert doctor.examine(path).findings == ()
 
 
-def test_a_new_name_with_a_past_keeps_its_own(connection, old):
+def test_a_target_with_copies_keeps_its_own_history(connection, old):
     new = record_page(connection, "new", [(NOW, b"other")])
     visit.record(connection, moves(old))
     assert contents(connection, old) == [b"one", b"two"]
     assert contents(connection, new) == [b"other"]
 
 
-def test_a_passing_redirect_moves_nothing(connection, old):
+def test_a_temporary_redirect_transfers_nothing(connection, old):
     visit.record(connection, moves(old, renamed=False, discoveries=[found("new")]))
     assert contents(connection, old) == [b"one", b"two"]
 
@@ -64,14 +64,14 @@ def test_a_passing_redirect_moves_nothing(connection, old):
         ([(NOW - 5, "deletion")], False),
     ],
 )
-def test_the_log_of_a_wiki_says_what_was_deleted(connection, old, log, deleted):
+def test_the_log_of_a_wiki_tells_deletions(connection, old, log, deleted):
     rows = [Change(at, n, source="log", kind=kind) for n, (at, kind) in enumerate(log)]
     change.insert(connection, old, rows)
     assert redirect.is_deleted_from_wiki(connection, old, NOW + 1) is deleted
 
 
 def vanish(connection, count):
-    """Let pages of a host of 40 go within a week."""
+    """Make some of the 40 pages of a host gone within a week."""
     ids = [record_page(connection, f"{n}", [(NOW, b"%d" % n)]) for n in range(40)]
     for page_id in ids[:count]:
         gone = unlike(page_id, Outcome.GONE, NOW + DAY_S, grace=Grace(1, NOW + DAY_S))
@@ -82,13 +82,13 @@ def vanish(connection, count):
 @pytest.mark.parametrize(
     ("count", "share", "mass"), [(9, 0.0, False), (12, 0.2, True), (12, 0.3, False)]
 )
-def test_too_many_at_once_are_not_believed(connection, count, share, mass):
+def test_a_mass_disappearance_is_detected(connection, count, share, mass):
     vanish(connection, count)
     assert redirect.is_mass_vanish(connection, 1, NOW + 2 * DAY_S, share) is mass
     assert not redirect.is_mass_vanish(connection, 1, NOW + 99 * DAY_S, share)
 
 
-def test_a_host_that_loses_pages_is_noted_and_forgiven(connection):
+def test_a_vanishing_host_is_stored_and_cleared(connection):
     ids = vanish(connection, 1)
     held = unlike(ids[0], Outcome.GONE, NOW + 5, vanishing=True, grace=Grace(3, NOW))
     visit.record(connection, held)

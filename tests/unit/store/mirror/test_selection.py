@@ -29,7 +29,7 @@ def copy(connection, page, content, at):
 
 
 def told(connection, page, *changes, until):
-    """The exact history of a page, as the wiki told it up to an instant."""
+    """Store the exact history of a page up to a time, as read from its wiki."""
     connection.execute(
         "INSERT OR IGNORE INTO wiki (wiki_id, site_id, origin_id, looked_at) VALUES (1, 1, 1, 0)"
     )
@@ -61,20 +61,20 @@ def test_an_unknown_page_has_nothing_to_show(connection):
     assert select_copy(connection, 7, NOW) is None
 
 
-def test_of_the_past_the_copy_of_then(connection, page):
+def test_a_past_time_shows_the_copy_of_that_time(connection, page):
     first = copy(connection, page, b"one", NOW)
     copy(connection, page, b"two", NOW + 10)
     assert shown(connection, page, NOW + 99, NOW + 9) == (first, Reason.NEWEST)
     assert shown(connection, page, NOW + 99, NOW - 1) == (None, Reason.NEWEST)
 
 
-def test_a_pin_holds_until_it_is_released(connection, page):
+def test_a_pinned_copy_is_shown_until_released(connection, page):
     first = copy(connection, page, b"one", NOW)
     second = copy(connection, page, b"two", NOW + 10)
     assert pin.put(connection, page, NOW + 20, NOW + 5).version_id == first
     assert shown(connection, page, NOW + 20) == (first, Reason.PINNED)
     assert select_copy(connection, page, NOW + 20).newest_id == second
-    # What was shown of the past is not changed by it.
+    # It does not change what is shown of the past.
     assert shown(connection, page, NOW + 20, NOW + 15) == (second, Reason.NEWEST)
     assert [row.version_id for row in pin.list_pins(connection)] == [first]
     assert pin.release(connection, page)
@@ -82,13 +82,13 @@ def test_a_pin_holds_until_it_is_released(connection, page):
     assert shown(connection, page, NOW + 20) == (second, Reason.NEWEST)
 
 
-def test_there_is_nothing_to_pin_before_the_first_copy(connection, page):
+def test_a_page_cannot_be_pinned_before_its_first_copy(connection, page):
     copy(connection, page, b"one", NOW)
     assert pin.put(connection, page, NOW, NOW - 1) is None
     assert pin.get(connection, page) is None
 
 
-def test_a_copy_must_stand_before_it_is_shown(connection, page):
+def test_a_copy_must_settle_before_it_is_shown(connection, page):
     configure(connection, settle_s=1800.0)
     first = copy(connection, page, b"one", NOW)
     assert shown(connection, page, NOW + 60) == (first, Reason.UNSETTLED)
@@ -97,7 +97,7 @@ def test_a_copy_must_stand_before_it_is_shown(connection, page):
     assert shown(connection, page, NOW + HOUR + 1800) == (second, Reason.NEWEST)
 
 
-def test_vandalism_is_passed_over_and_its_revert_is_not(connection, page):
+def test_vandalism_is_skipped_and_its_revert_is_shown(connection, page):
     configure(connection, settle_s=1800.0)
     copy(connection, page, b"good", NOW)
     copy(connection, page, b"bad", NOW + HOUR)
@@ -106,7 +106,7 @@ def test_vandalism_is_passed_over_and_its_revert_is_not(connection, page):
     assert shown(connection, page, NOW + HOUR + 61) == (again, Reason.NEWEST)
 
 
-def test_a_past_instant_is_judged_by_what_came_later(connection, page):
+def test_a_past_time_is_judged_by_later_copies(connection, page):
     configure(connection, settle_s=1800.0)
     first = copy(connection, page, b"one", NOW)
     second = copy(connection, page, b"two", NOW + HOUR)
@@ -118,18 +118,18 @@ def test_a_past_instant_is_judged_by_what_came_later(connection, page):
     assert second != first
 
 
-def test_a_history_tells_since_when_a_text_stands(connection, page):
+def test_a_history_dates_a_text_exactly(connection, page):
     configure(connection, settle_s=1800.0)
     first = copy(connection, page, b"<p>one, at noon", NOW)
     told(connection, page, (NOW - HOUR, 11, None), until=NOW + 60)
     assert shown(connection, page, NOW + 1) == (first, Reason.NEWEST)
 
 
-def test_a_history_tells_that_a_text_did_not_last(connection, page):
+def test_a_history_shows_that_a_text_did_not_last(connection, page):
     configure(connection, settle_s=1800.0)
     good = copy(connection, page, b"good", NOW)
     bad = copy(connection, page, b"bad", NOW + HOUR)
-    # Reverted five minutes later; the page was not visited since.
+    # Reverted five minutes later; the page was not visited since then.
     told(
         connection,
         page,
@@ -142,7 +142,7 @@ def test_a_history_tells_that_a_text_did_not_last(connection, page):
     assert bad != good
 
 
-def test_a_change_without_a_new_text_ends_nothing(connection, page):
+def test_a_change_without_a_new_text_ends_no_span(connection, page):
     configure(connection, settle_s=1800.0)
     copy(connection, page, b"one", NOW)
     second = copy(connection, page, b"two", NOW + HOUR)
@@ -156,7 +156,7 @@ def test_a_change_without_a_new_text_ends_nothing(connection, page):
     assert shown(connection, page, NOW + 2 * HOUR) == (second, Reason.NEWEST)
 
 
-def test_hidden_texts_are_not_taken_for_the_same(connection, page):
+def test_hidden_texts_are_never_equal(connection, page):
     configure(connection, settle_s=1800.0)
     first = copy(connection, page, b"one", NOW)
     copy(connection, page, b"two", NOW + HOUR)
@@ -164,7 +164,7 @@ def test_hidden_texts_are_not_taken_for_the_same(connection, page):
     assert shown(connection, page, NOW + HOUR + 60) == (first, Reason.SETTLED)
 
 
-def test_a_copy_newer_than_the_history_is_judged_by_itself(connection, page):
+def test_a_copy_newer_than_the_history_is_judged_by_its_body(connection, page):
     configure(connection, settle_s=1800.0)
     first = copy(connection, page, b"one", NOW)
     told(connection, page, (NOW - HOUR, 11, None), until=NOW + 60)
@@ -173,7 +173,7 @@ def test_a_copy_newer_than_the_history_is_judged_by_itself(connection, page):
     assert shown(connection, page, NOW + 2 * HOUR) == (second, Reason.NEWEST)
 
 
-def test_a_page_that_has_gone_keeps_its_copy_and_says_so(connection, page):
+def test_a_gone_page_keeps_its_copy_and_is_marked(connection, page):
     first = copy(connection, page, b"one", NOW)
     gone = unlike(
         page, Outcome.GONE, NOW + 9, state=PageState.GONE, grace=Grace(3, NOW), detail="status 404"
@@ -184,7 +184,7 @@ def test_a_page_that_has_gone_keeps_its_copy_and_says_so(connection, page):
     assert select_copy(connection, page, NOW + 9, NOW + 9).gone
 
 
-def test_a_page_that_has_moved_says_where_to(connection, page):
+def test_a_redirect_is_shown_with_its_target(connection, page):
     first = copy(connection, page, b"one", NOW)
     target = "https://example.org/b"
     moved = unlike(page, Outcome.MOVED, NOW + 9, redirect_url=target, detail=target)
@@ -200,7 +200,7 @@ def test_a_page_that_has_moved_says_where_to(connection, page):
     assert select_copy(connection, page, NOW + 9, NOW + 9).redirect_url == target
 
 
-def test_what_is_shown_may_be_behind_what_is_held(connection, page):
+def test_pages_that_show_an_older_copy_are_counted(connection, page):
     configure(connection, settle_s=1800.0)
     [other] = frontier.discover(connection, [found("b")])
     copy(connection, other.page_id, b"b", NOW)

@@ -20,7 +20,7 @@ ANSWER = StoredResponse(status=200, http_version="HTTP/1.1", headers=b"", conten
 def connection(tmp_path):
     migrate.migrate(tmp_path / "m.db")
     connection = open_connection(tmp_path / "m.db")
-    connection.execute("PRAGMA synchronous = OFF")  # no power cut is tested with it
+    connection.execute("PRAGMA synchronous = OFF")  # no test cuts the power
     site.upsert(connection, "site", '{"settle_s": 0.0}', source="config", at=1.0)
     yield connection
     connection.close()
@@ -63,7 +63,7 @@ def outlines(connection, now=100.0):
     return [page for chunk in walk.outlines(connection, now) for page in chunk]
 
 
-def test_outlines_leave_out_what_there_is_nothing_to_show_of(connection):
+def test_outlines_skip_pages_with_nothing_to_show(connection):
     add(connection, "copy", "never", "moved")
     see(connection, 1, 5.0)
     see(connection, 3, 6.0, Outcome.MOVED, redirect_url="http://h.example/copy")
@@ -93,7 +93,7 @@ def test_a_text_that_has_not_settled_is_not_shown(connection):
     assert outlines(connection, now=200.0)[0].version_id == 2
 
 
-def test_more_pages_than_a_chunk(connection):
+def test_more_pages_than_a_chunk_are_all_walked(connection):
     add(connection, *range(walk.CHUNK * 2 + 1))
     for page_id in (1, walk.CHUNK, walk.CHUNK + 1, walk.CHUNK * 2 + 1):
         see(connection, page_id, 5.0)
@@ -101,7 +101,7 @@ def test_more_pages_than_a_chunk(connection):
     assert [len(chunk) for chunk in walk.pages_visited_since(connection, 0.0)] == [2, 1, 1]
 
 
-def test_events_are_visits_and_copies_without_one_in_order_of_time(connection):
+def test_events_are_visits_and_copies_without_a_visit_in_order_of_time(connection):
     add(connection, "a")
     see(connection, 1, 5.0, body=b"one")
     see(connection, 1, 6.0, Outcome.NOT_MODIFIED)
@@ -117,7 +117,7 @@ def test_events_are_visits_and_copies_without_one_in_order_of_time(connection):
     assert [event.visited_at for event in walk.events(connection, 1, 6.5)] == [7.0]
 
 
-def test_more_events_than_a_chunk(connection):
+def test_more_events_than_a_chunk_are_all_walked(connection):
     add(connection, "a")
     for number in range(walk.CHUNK + 5):
         see(connection, 1, float(number), Outcome.NOT_MODIFIED)

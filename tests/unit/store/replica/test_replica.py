@@ -1,4 +1,4 @@
-"""Pairs, replicas and resting pages in the file."""
+"""Pairs, replicas and suspended pages."""
 
 from contextlib import closing
 
@@ -114,12 +114,12 @@ def test_pages_are_found_by_their_keys(file):
     of_pages = [cost for sql, cost in costs if "FROM page" in sql]
     assert len(of_pages) == 2
     for cost in of_pages:
-        # Neither all resting pages are looked through nor all pages of a host sorted.
+        # Neither all suspended pages are scanned nor all pages of a host sorted.
         assert cost["SQLITE_STMTSTATUS_FULLSCAN_STEP"] == 0
         assert cost["SQLITE_STMTSTATUS_SORT"] == 0
 
 
-def test_what_samples_showed_holds_for_one_kept_host_only(file):
+def test_sample_results_hold_for_one_canonical_host(file):
     both(file, "/", "/a")
     file.prune()
     assert pages.start_sample(file.connection, OTHER_ID, 4, now=AT + 50, look_at=AT + 99)
@@ -135,7 +135,7 @@ def test_what_samples_showed_holds_for_one_kept_host_only(file):
         assert (row.sampled, row.lag_s, row.sampled_at, row.awaited) == (0, None, 0.0, 0)
 
 
-def test_what_two_hosts_both_have_and_one_has_not_shown_yet(file):
+def test_shared_paths_with_an_unvisited_page_are_found(file):
     both(file, "/", "/a")
     file.page(f"{KEPT}/seen-here")
     file.page(f"{COPY}/seen-here", visited=False)
@@ -157,7 +157,7 @@ def test_what_two_hosts_both_have_and_one_has_not_shown_yet(file):
     assert found(1) == shown
     assert found(2) == [*shown, f"{KEPT}/met", f"{COPY}/met"]
     assert found(9) == [*found(2), f"{KEPT}/met-too", f"{COPY}/met-too"]
-    # A page that waits for another try waits on.
+    # A page with a fixed time of its next visit keeps it.
     file.connection.execute(
         "UPDATE page SET retry_at = ? WHERE url = ?", (AT + 99, f"{COPY}/seen-here")
     )
@@ -165,7 +165,7 @@ def test_what_two_hosts_both_have_and_one_has_not_shown_yet(file):
     assert found(9) == [f"{KEPT}/seen-there", *both_met]
 
 
-def test_pages_rest_where_the_kept_host_has_them_and_come_back_as_they_were(file):
+def test_pages_of_the_canonical_host_are_suspended_and_resumed(file):
     both(file, "/", "/a")
     file.page(f"{COPY}/own")
     file.page(f"{KEPT}/b")
@@ -183,7 +183,7 @@ def test_pages_rest_where_the_kept_host_has_them_and_come_back_as_they_were(file
     assert pages.resume(file.connection, OTHER_ID) == []
 
 
-def test_more_than_a_slice_rests(file):
+def test_more_pages_than_a_slice_are_suspended(file):
     paths = [f"/{number}" for number in range(pages.SLICE + 20)]
     both(file, *paths)
     file.prune()
@@ -193,7 +193,7 @@ def test_more_than_a_slice_rests(file):
     assert len(pages.resume(file.connection, OTHER_ID)) == 20
 
 
-def test_a_sample_is_let_go_and_rests_again_once_it_was_seen(file):
+def test_a_sample_is_resumed_and_suspended_again_after_its_visits(file):
     both(file, *(f"/{number}" for number in range(10)))
     file.prune()
     back = pages.start_sample(file.connection, OTHER_ID, 4, now=AT + 50, look_at=AT + 99)
@@ -203,7 +203,7 @@ def test_a_sample_is_let_go_and_rests_again_once_it_was_seen(file):
     for page in back:
         file.visit(page.page_id, b"other than before", AT + 60)
     samples = replica_sample.compare_samples(file.connection, OTHER_ID, ONE_ID, AT + 50)
-    assert [sample.agrees for sample in samples] == [None] * 4  # the kept host may show it too
+    assert [sample.agrees for sample in samples] == [None] * 4  # the canonical host may show it too
     for number in range(10):
         file.visit(file.number(f"{KEPT}/{number}"), f"/{number}".encode(), AT + 70)
     samples = replica_sample.compare_samples(file.connection, OTHER_ID, ONE_ID, AT + 50)
@@ -212,7 +212,7 @@ def test_a_sample_is_let_go_and_rests_again_once_it_was_seen(file):
     assert file.counted()[2] == 10
 
 
-def test_a_copy_that_lags_agrees_and_its_lag_is_measured(file):
+def test_an_older_content_agrees_with_a_lag(file):
     both(file, "/a")
     file.prune()
     [page] = pages.start_sample(file.connection, OTHER_ID, 1, now=AT + 10, look_at=AT + 99)
@@ -222,7 +222,7 @@ def test_a_copy_that_lags_agrees_and_its_lag_is_measured(file):
     assert (sample.agrees, sample.lag_s) == (True, 300.0)
 
 
-def test_what_a_replica_showed_itself_proves_nothing_of_it(file):
+def test_a_visit_that_a_replica_answered_proves_nothing(file):
     both(file, "/")
     file.prune()
     assert pages.start_sample(file.connection, OTHER_ID, 1, now=AT + 9, look_at=AT + 99)
@@ -241,7 +241,7 @@ def test_what_a_replica_showed_itself_proves_nothing_of_it(file):
     assert not replica_sample.has_shown(file.connection, file.number(f"{KEPT}/"), b"never")
 
 
-def test_only_a_resting_copy_stands_in(file):
+def test_only_a_suspended_page_stands_in(file):
     both(file, "/", "/a")
     assert pages.suspended_url(file.connection, OTHER_ID, f"{KEPT}/a") is None
     file.prune()
@@ -249,7 +249,7 @@ def test_only_a_resting_copy_stands_in(file):
     assert pages.suspended_url(file.connection, OTHER_ID, f"{KEPT}/b") is None
 
 
-def test_a_doubted_replica_must_be_sampled_anew(file):
+def test_a_replica_with_reset_samples_is_due_at_once(file):
     both(file, "/")
     file.prune(sampled_at=AT + 5)
     replica.put_sample(file.connection, OTHER_ID, sampled=8, agreed=8, lag_s=0.0)
@@ -271,7 +271,7 @@ def pair(**more):
     return PairRow(**{**fields, "evidence": evidence, "features": {"ndist": 4.0}, **more})
 
 
-def test_the_word_of_the_operator_outlives_judgements(file):
+def test_the_operators_decision_outlives_verdicts(file):
     both(file, "/")
     replica_pair.put_pairs(file.connection, [pair()])
     assert replica_pair.put_word(file.connection, OTHER_ID, ONE_ID, "rejected")
@@ -285,7 +285,7 @@ def test_the_word_of_the_operator_outlives_judgements(file):
     assert not replica_pair.list_pairs(file.connection, 77)
 
 
-def test_pairs_not_judged_any_more_are_forgotten_but_those_of_pruned_hosts(file):
+def test_pairs_no_longer_judged_are_deleted_unless_pruned(file):
     both(file, "/")
     replica_pair.put_pairs(file.connection, [pair()])
     file.prune()
@@ -306,7 +306,7 @@ def test_one_host_of_a_group_is_preferred(file):
         assert preferred == [host_id]
 
 
-def test_pages_are_read_once_and_then_as_they_change(file):
+def test_pages_are_read_once_and_again_after_changes(file):
     both(file, "/", "/a")
     file.page(f"{COPY}/waits", visited=False)
     first = inputs.pages_after(file.connection, 0, 100)

@@ -8,7 +8,7 @@ from crawld.store.versions import body
 
 
 @pytest.mark.parametrize("content", [b"", b"x", b"<p>page</p>" * 3000, os.urandom(5000)])
-def test_a_body_comes_back_as_it_was(connection, content):
+def test_a_body_is_decoded_unchanged(connection, content):
     body_id = body.ensure(connection, body.encode(content))
     assert body.read(connection, body_id) == content
 
@@ -46,7 +46,7 @@ def test_threads_encode_at_the_same_time():
 
 
 @pytest.mark.parametrize("damage", [lambda d: d[:-3], lambda d: b"junk" + d, lambda d: b""])
-def test_damaged_bytes_are_named_as_such(connection, damage):
+def test_damaged_bytes_are_an_error(connection, damage):
     encoded = body.encode(b"<p>page</p>" * 3000)
     body_id = body.ensure(connection, encoded)
     connection.execute("UPDATE body SET data = ?", (damage(encoded.data),))

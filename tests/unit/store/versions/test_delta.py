@@ -46,11 +46,11 @@ def test_real_revisions_take_a_tenth_of_their_gzip_sizes(connection):
     assert stored < gzipped / 10
     for page_id, page in zip(ids, pages, strict=True):
         assert contents(connection, page_id) == [content for _, content in page]
-        # the longest way to a copy decodes no more than a read may cost
+        # reading any copy decodes no more than a read may cost
     assert longest_chain(connection) < delta.CHAIN_BYTES / delta.LINK_BYTES
 
 
-def test_the_newest_stays_whole_and_older_ones_become_small(connection, path):
+def test_the_newest_body_stays_whole_and_older_ones_become_deltas(connection, path):
     page_id = record_page(connection, "p", edits(5))
     assert compact(connection) == 4
     assert [is_delta(connection, edited(number)) for number in range(5)] == [True] * 4 + [False]
@@ -60,7 +60,7 @@ def test_the_newest_stays_whole_and_older_ones_become_small(connection, path):
     assert doctor.examine(path).findings == ()
 
 
-def test_it_goes_on_where_it_was(connection):
+def test_compaction_continues_at_its_cursor(connection):
     page_id = record_page(connection, "p", edits(3))
     delta.apply(connection, delta.plan(connection, limit=2))
     assert [is_delta(connection, edited(n)) for n in range(3)] == [True, False, False]
@@ -69,18 +69,18 @@ def test_it_goes_on_where_it_was(connection):
     assert contents(connection, page_id) == [edited(n) for n in range(3)]
 
 
-def test_numbers_given_again_are_looked_at_again(connection):
+def test_reused_version_ids_are_examined_again(connection):
     record_page(connection, "p", edits(3))
     doomed = record_page(connection, "q", edits(4, start=10))
     assert compact(connection) == 5
     purge.delete_page(connection, doomed)
-    # The next copies take the numbers of those that went.
+    # The next copies get the version_ids of the removed ones.
     record_page(connection, "r", edits(3, start=20))
     assert compact(connection) == 2
     assert is_delta(connection, edited(20))
 
 
-def test_a_slice_that_was_planned_and_lost_is_planned_again(connection):
+def test_a_lost_slice_is_planned_again(connection):
     record_page(connection, "p", edits(3))
     assert delta.plan(connection) == delta.plan(connection)
 
@@ -92,7 +92,7 @@ def test_bodies_unlike_each_other_stay_whole(connection):
     assert contents(connection, page_id) == [content for _, content in noise]
 
 
-def test_a_page_that_flaps_makes_no_circle(connection, path):
+def test_a_page_that_alternates_makes_no_circle(connection, path):
     flapping = [(NOW + number, edited(number % 2)) for number in range(9)]
     page_id = record_page(connection, "p", flapping)
     assert compact(connection) == 1
@@ -103,7 +103,7 @@ def test_a_page_that_flaps_makes_no_circle(connection, path):
 
 @pytest.mark.parametrize("slices", [1, 7, 1000])
 def test_chains_are_bounded_by_key_frames(connection, slices):
-    # of a page of this size a chain may be about fifty long
+    # with this page size a chain has at most about fifty deltas
     big = b"".join(b"<p>line %d of a long page, and more</p>\n" % n for n in range(3000))
     revisions = [(NOW + n, big.replace(b"line 9 ", b"line 9.%d " % n)) for n in range(150)]
     page_id = record_page(connection, "p", revisions)
@@ -116,7 +116,7 @@ def test_chains_are_bounded_by_key_frames(connection, slices):
     assert contents(connection, page_id) == [content for _, content in revisions]
 
 
-def test_a_body_shared_by_many_pages_is_no_part_of_long_chains(connection, path):
+def test_a_body_shared_by_many_pages_stays_out_of_long_chains(connection, path):
     for number in range(30):
         away = (NOW + 1, b"<h1>back soon</h1>" + TEXT)
         record_page(connection, f"p{number}", [(NOW, edited(number)), away])
@@ -124,7 +124,7 @@ def test_a_body_shared_by_many_pages_is_no_part_of_long_chains(connection, path)
     assert doctor.examine(path).findings == ()
 
 
-def test_damage_is_passed_over_and_named(connection):
+def test_damage_is_skipped_and_reported(connection):
     page_id = record_page(connection, "p", edits(3))
     connection.execute("UPDATE body SET data = zeroblob(40) WHERE body_id = 1")
     slice_ = delta.plan(connection)
@@ -144,7 +144,7 @@ def test_damage_is_passed_over_and_named(connection):
         "UPDATE body SET base_id = 77 WHERE body_id = 2",
     ],
 )
-def test_a_wrong_base_is_never_read_as_the_page(connection, damage):
+def test_a_wrong_base_is_an_error(connection, damage):
     record_page(connection, "p", edits(4))
     record_page(connection, "q", [(NOW, TEXT.upper())])
     compact(connection)
@@ -154,7 +154,7 @@ def test_a_wrong_base_is_never_read_as_the_page(connection, damage):
         body.read(connection, 1)
 
 
-def test_doctor_names_circles_and_bases_that_are_missing(connection, path):
+def test_doctor_reports_circles_and_missing_bases(connection, path):
     record_page(connection, "p", edits(4))
     compact(connection)
     connection.execute("UPDATE body SET base_id = 1 WHERE body_id = 2")
@@ -182,6 +182,6 @@ def test_doctor_keeps_bases_and_removes_whole_orphaned_chains(connection, path):
 
 
 @given(st.binary(max_size=300), st.binary(max_size=300))
-def test_a_delta_of_anything_gives_it_back(content, base):
+def test_a_delta_decodes_to_its_body(content, base):
     data = delta.proven_delta(content, base)
     assert body.decode(body.ZSTD, len(content), data, base) == content

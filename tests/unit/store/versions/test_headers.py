@@ -18,7 +18,7 @@ NOT_MODIFIED = [
 
 
 @given(st.lists(st.tuples(st.binary(max_size=80), st.binary(max_size=200)), max_size=30))
-def test_any_lines_come_back_as_they_were(lines):
+def test_any_lines_are_unpacked_unchanged(lines):
     assert headers.unpack(headers.pack(lines)) == tuple(lines)
 
 
@@ -42,18 +42,18 @@ def test_a_typical_304_fits_in_100_bytes():
 
 
 def test_blocks_of_earlier_versions_stay_readable():
-    # The dictionary is part of the file format: if this fails, it was changed.
+    # The dictionary is part of the file format: if this fails, the dictionary was changed.
     block = bytes.fromhex(FROZEN_BLOCK)
     assert headers.unpack(block) == tuple(NOT_MODIFIED)
 
 
 @pytest.mark.parametrize("block", [b"\x01", b"\x01\xff\xff\xff", b"\x09abc", b"\x02" + b"\0" * 9])
-def test_a_damaged_block_is_named_as_such(block):
+def test_a_damaged_block_is_an_error(block):
     with pytest.raises(CorruptDatabaseError):
         headers.unpack(block)
 
 
-def test_a_truncated_block_is_named_as_such():
+def test_a_truncated_block_is_an_error():
     with pytest.raises(CorruptDatabaseError):
         headers.unpack(headers.pack(NOT_MODIFIED)[:-5])
 

@@ -26,14 +26,14 @@ def edits(secret, count=5):
 
 
 def held(path):
-    """Every byte of the database and its log."""
+    """Return every byte of the database and its log."""
     return b"".join(
         each.read_bytes() for each in path.parent.glob(path.name + "*") if ".lock" not in each.name
     )
 
 
 def merge(connection):
-    """Merge the index to the end; return in how many slices."""
+    """Merge the whole index; return the number of slices."""
     slices, more = 1, search_index.merge(connection, begin=True)
     while more:
         more = search_index.merge(connection, begin=False)
@@ -41,7 +41,7 @@ def merge(connection):
     return slices
 
 
-def test_the_words_of_a_page_go_from_a_large_index_in_slices(connection, path):
+def test_words_of_a_purged_page_leave_the_index_in_slices(connection, path):
     page_id = record_page(connection, "secret", edits(SECRET, count=1))
     search_index.apply(connection, search_index.plan(connection))
     sql = "INSERT INTO page_text (rowid, title, text) VALUES (?, '', ?)"
@@ -56,7 +56,7 @@ def test_the_words_of_a_page_go_from_a_large_index_in_slices(connection, path):
     assert b"wurzelschmidt" not in held(path).lower()
 
 
-def test_nothing_is_left_of_a_page(connection, path):
+def test_a_purge_leaves_no_byte_of_a_page(connection, path):
     page_id = record_page(connection, "secret", edits(SECRET))
     other_id = record_page(connection, "other", edits(b"nothing"))
     compact(connection)
@@ -79,9 +79,9 @@ def test_nothing_is_left_of_a_page(connection, path):
     assert doctor.examine(path).findings == ()
 
 
-def test_deltas_of_others_that_rest_on_it_stay_readable(connection, path):
+def test_deltas_on_a_purged_body_stay_readable(connection, path):
     page_id = record_page(connection, "secret", edits(SECRET))
-    # The other page showed the same once: what it shows first rests on that.
+    # The other page had the same content once: its first body is based on that.
     shared = edits(SECRET)[2]
     other = [(NOW, COMMON + b"before"), shared, (NOW + 9 * DAY_S, COMMON + b"after")]
     other_id = record_page(connection, "other", other)
@@ -94,7 +94,7 @@ def test_deltas_of_others_that_rest_on_it_stay_readable(connection, path):
     assert doctor.examine(path).findings == ()
 
 
-def test_a_page_that_was_taken_down_stays_out(connection):
+def test_a_purged_page_stays_out(connection):
     record_page(connection, "secret", edits(SECRET, 1))
     assert not tombstone.exists(connection, URL)
     purge.purge(connection, URL, NOW)
@@ -106,20 +106,20 @@ def test_a_page_that_was_taken_down_stays_out(connection):
     assert len(frontier.discover(connection, [found("secret")])) == 1
 
 
-def test_a_page_never_seen_can_be_kept_out(connection):
+def test_an_unknown_page_can_be_purged(connection):
     done = purge.purge(connection, URL, NOW)
     assert (done.known, done.versions) == (False, 0)
     assert frontier.discover(connection, [found("secret")]) == []
 
 
-def test_a_visit_under_way_brings_nothing_back(connection):
+def test_a_visit_in_progress_restores_nothing(connection):
     page_id = record_page(connection, "secret", edits(SECRET, 1))
     purge.purge(connection, URL, NOW)
     assert visit.record(connection, changed(page_id, SECRET)).visit_id is None
     assert pages.by_url(connection, "example.org", url_hash(URL), URL) is None
 
 
-def test_what_led_to_it_leads_nowhere(connection):
+def test_redirects_to_a_purged_page_are_deleted(connection):
     record_page(connection, "secret", edits(SECRET, 1))
     old_id = record_page(connection, "old", edits(b"old", 1))
     moved = unlike(old_id, Outcome.MOVED, NOW + 9, redirect_url=URL, detail=URL)
@@ -129,7 +129,7 @@ def test_what_led_to_it_leads_nowhere(connection):
     assert connection.execute("SELECT count(*) FROM visit WHERE detail IS NOT NULL").get == 0
 
 
-def test_a_requisite_is_counted_out(connection):
+def test_a_purged_requisite_leaves_the_counter(connection):
     frontier.discover_requisites(connection, [found("secret", requisite=True)])
     purge.purge(connection, URL, NOW)
     assert connection.execute("SELECT requisite_count, page_count FROM site").get == (0, 0)

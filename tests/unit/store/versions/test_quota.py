@@ -19,7 +19,7 @@ def noise():
 
 @pytest.fixture
 def mirror(connection):
-    """A page with four copies, one that has gone, a picture that is shown and one that is not."""
+    """A page with four copies, a gone page, an image that is used and one that is not."""
     busy = record_page(connection, "busy", [(NOW + n * DAY_S, noise()) for n in range(4)])
     lost = record_page(connection, "lost", [(NOW, noise())])
     gone = unlike(lost, Outcome.GONE, NOW + 9, state=PageState.GONE, grace=Grace(3, NOW))
@@ -37,7 +37,7 @@ def held(connection, site_id=None):
     return {each.kind: each.copies for each in quota.usage(connection, site_id).holdings}
 
 
-def test_what_could_go_is_said_before_it_goes(connection, mirror):
+def test_usage_reports_evictable_copies(connection, mirror):
     assert held(connection) == {"superseded": 3, "needless": 1, "gone": 1}
     assert held(connection, 1) == held(connection)
     assert held(connection, 2) == {"superseded": 0, "needless": 0, "gone": 0}
@@ -46,7 +46,7 @@ def test_what_could_go_is_said_before_it_goes(connection, mirror):
     assert [each.stored_bytes for each in standing.holdings] == [6000, 2000, 2000]
 
 
-def test_no_more_goes_than_it_takes_and_the_oldest_first(connection, path, mirror):
+def test_the_oldest_copies_are_evicted_and_no_more_than_needed(connection, path, mirror):
     before = contents(connection, mirror["busy"])
     assert quota.evict(connection, "superseded", 3000) == ("superseded", 2, 4000)
     assert contents(connection, mirror["busy"]) == before[2:]
@@ -54,7 +54,7 @@ def test_no_more_goes_than_it_takes_and_the_oldest_first(connection, path, mirro
     assert doctor.examine(path).findings == ()
 
 
-def test_the_last_copies_of_live_pages_never_go(connection, path, mirror):
+def test_last_copies_of_live_pages_are_not_evicted(connection, path, mirror):
     compact(connection)
     for kind in quota.EVICTION_ORDER:
         while quota.evict(connection, kind, 10**9).copies:
@@ -68,7 +68,7 @@ def test_the_last_copies_of_live_pages_never_go(connection, path, mirror):
     assert doctor.examine(path).findings == ()
 
 
-def test_a_pinned_copy_never_goes(connection, mirror):
+def test_a_pinned_copy_is_not_evicted(connection, mirror):
     first = contents(connection, mirror["busy"])[0]
     pin.put(connection, mirror["busy"], NOW, NOW)
     pin.put(connection, mirror["lost"], NOW, NOW)
@@ -78,7 +78,7 @@ def test_a_pinned_copy_never_goes(connection, mirror):
     assert first in contents(connection, mirror["busy"])
 
 
-def test_what_was_needless_may_be_found_again(connection, mirror):
+def test_an_evicted_requisite_can_be_discovered_again(connection, mirror):
     quota.evict(connection, "needless", 1)
     new, _ = frontier.discover_requisites(connection, [found("needless.png", requisite=True)])
     assert len(new) == 1

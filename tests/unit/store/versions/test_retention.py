@@ -27,7 +27,7 @@ def daily(count):
 
 
 def thin(connection, rule, now, *, compacted=True):
-    """Let the job go through all pages; return how many copies it gave up."""
+    """Apply a rule to all pages; return how many copies were removed."""
     count, after = 0, 0
     while (slice_ := retention.plan(connection, {1: rule}, now, after=after)) is not None:
         retention.apply(connection, slice_)
@@ -52,26 +52,26 @@ def kept(count, rule, now):
         (RetentionRule(keep_versions=3), [0, 3, 4, 5]),
         (RetentionRule(keep_versions=6), [0, 1, 2, 3, 4, 5]),
         (RetentionRule(keep_versions=100), [0, 1, 2, 3, 4, 5]),
-        # day 2.5 is asked of copy 2, which was superseded on day 3
+        # copy 2 shows day 2.5 and was superseded on day 3
         (RetentionRule(keep_days=3.5), [0, 2, 3, 4, 5]),
         (RetentionRule(keep_days=0.1), [0, 5]),
         (RetentionRule(keep_versions=2, keep_days=3.5), [0, 4, 5]),
         (RetentionRule(keep_versions=5, keep_days=2.5), [0, 3, 4, 5]),
     ],
 )
-def test_first_and_last_stay_and_every_limit_counts(rule, expected):
+def test_first_and_last_stay_and_each_limit_applies(rule, expected):
     assert kept(6, rule, NOW + 6 * DAY_S) == expected
 
 
 @pytest.mark.parametrize("count", [0, 1, 2])
-def test_there_is_nothing_to_give_up_of_one_or_two(count):
+def test_one_or_two_copies_are_never_removed(count):
     assert kept(count, RetentionRule(keep_versions=1, keep_days=0.1), NOW + 900 * DAY_S) == list(
         range(count)
     )
 
 
 @pytest.mark.parametrize("compacted", [True, False])
-def test_what_stays_is_readable_and_nothing_else_is_left(connection, path, compacted):
+def test_remaining_copies_are_readable_and_nothing_else_is_left(connection, path, compacted):
     page_id = record_page(connection, "p", daily(20))
     if compacted:
         compact(connection)
@@ -81,7 +81,7 @@ def test_what_stays_is_readable_and_nothing_else_is_left(connection, path, compa
     assert doctor.examine(path).findings == ()
 
 
-def test_the_first_rests_on_the_next_that_stays(connection):
+def test_the_first_body_is_based_on_the_next_that_stays(connection):
     page_id = record_page(connection, "p", daily(20))
     compact(connection)
     thin(connection, RetentionRule(keep_versions=2), NOW)
@@ -90,9 +90,9 @@ def test_the_first_rests_on_the_next_that_stays(connection):
     assert contents(connection, page_id) == [edited(n) for n in (0, 18, 19)]
 
 
-def test_when_a_key_frame_goes_what_rests_on_it_moves_to_the_next_copy(connection, path):
+def test_deltas_on_a_removed_key_frame_move_to_the_next_copy(connection, path):
     page_id = record_page(connection, "p", daily(6))
-    # three slices of the past: 0 rests on 1, 1 on 2; then 2 is made a key frame by hand
+    # 0 is based on 1, 1 on 2; then 2 is made a key frame by hand
     delta.apply(connection, delta.plan(connection, limit=3))
     connection.execute("UPDATE meta SET value = 4 WHERE key = 'deltas_up_to'")
     compact(connection)
@@ -109,7 +109,7 @@ def test_when_a_key_frame_goes_what_rests_on_it_moves_to_the_next_copy(connectio
     assert doctor.examine(path).findings == ()
 
 
-def test_bodies_that_other_pages_show_stay(connection, path):
+def test_bodies_shared_with_other_pages_stay(connection, path):
     one = record_page(connection, "p", daily(9))
     other = record_page(connection, "q", [(NOW, edited(4))])
     compact(connection)
@@ -138,7 +138,7 @@ def test_a_page_of_many_copies_is_thinned_in_slices(connection, path):
     assert doctor.examine(path).findings == ()
 
 
-def test_the_last_good_copy_stays_though_a_clock_ran_back(connection):
+def test_the_last_good_copy_stays_after_a_clock_reset(connection):
     page_id = record_page(connection, "p", daily(5))
     visit.record(connection, changed(page_id, b"newest", at=NOW + DAY_S / 2))
     thin(connection, RetentionRule(keep_versions=1), NOW + 90 * DAY_S)
@@ -146,14 +146,14 @@ def test_the_last_good_copy_stays_though_a_clock_ran_back(connection):
     assert page.for_visit(connection, page_id).version_id == 6
 
 
-def test_visits_forget_the_copies_that_went(connection):
+def test_visits_lose_their_removed_copies(connection):
     page_id = record_page(connection, "p", daily(4))
     thin(connection, RetentionRule(keep_versions=1), NOW)
     rows = visit.of_page(connection, page_id)
     assert [row.version_id for row in rows] == [4, None, None, 1]
 
 
-def test_a_copy_recorded_meanwhile_keeps_its_body_and_all_it_rests_on(connection, path):
+def test_a_copy_recorded_meanwhile_keeps_its_body_and_bases(connection, path):
     page_id = record_page(connection, "p", daily(6))
     compact(connection)
     slice_ = retention.plan(connection, {1: RetentionRule(keep_versions=1)}, NOW, after=0)
@@ -163,7 +163,7 @@ def test_a_copy_recorded_meanwhile_keeps_its_body_and_all_it_rests_on(connection
     assert "dangling_key" not in {each.kind for each in doctor.examine(path).findings}
 
 
-def test_damage_stays_with_all_it_rests_on(connection, path):
+def test_a_damaged_delta_stays_with_its_bases(connection, path):
     page_id = record_page(connection, "p", daily(6))
     compact(connection)
     connection.execute("UPDATE body SET data = zeroblob(20) WHERE body_id = 1")
@@ -187,7 +187,7 @@ STEPS = st.lists(
 
 @settings(max_examples=60)
 @given(STEPS)
-def test_whatever_happens_every_copy_that_stays_reads_as_it_was(steps):
+def test_remaining_copies_are_readable_after_any_steps(steps):
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "crawld.db"
         migrate.migrate(path)

@@ -1,4 +1,4 @@
-"""The full-text index follows the copies."""
+"""The full-text index of newest copies."""
 
 import pytest
 
@@ -24,7 +24,7 @@ def titles(connection, query):
     return [hit.title for hit in search_index.find(connection, query)]
 
 
-def test_new_copies_take_the_place_of_old_ones(connection):
+def test_new_copies_replace_old_ones(connection):
     for number in range(5):
         record(connection, f"{number + 1}", f"<p>word{number} common", title=f"T{number}")
     assert search_index.count_pending(connection) == 5
@@ -39,19 +39,19 @@ def test_new_copies_take_the_place_of_old_ones(connection):
     assert titles(connection, "other") == ["T3"]
 
 
-def test_numbers_given_again_are_looked_at_again(connection):
+def test_reused_version_ids_are_examined_again(connection):
     record(connection, "1", "<p>stays")
     doomed = record(connection, "2", "<p>goes")
     catch_up(connection)
     purge.delete_page(connection, doomed)
-    # The next copy takes the number of the one that went.
+    # The next copy gets the version_id of the removed one.
     record(connection, "3", "<p>follows", title="New")
     assert search_index.count_pending(connection) == 1
     catch_up(connection)
     assert titles(connection, "follows") == ["New"]
 
 
-def test_titles_count_more(connection):
+def test_words_in_titles_rank_higher(connection):
     record(connection, "1", "<p>apple pear " + "plum " * 50, title="Fruit")
     record(connection, "2", "<p>" + "stone " * 50, title="Apple")
     catch_up(connection)
@@ -83,7 +83,7 @@ def test_queries(connection, query, hit):
     assert bool(search_index.find(connection, query)) is hit
 
 
-def test_a_page_is_forgotten(connection):
+def test_a_deleted_page_is_not_found(connection):
     page_id = record(connection, "1", "<p>secret")
     catch_up(connection)
     search_index.delete_page(connection, page_id)
@@ -91,7 +91,7 @@ def test_a_page_is_forgotten(connection):
     search_index.delete_page(connection, page_id)
 
 
-def test_a_page_that_went_while_it_was_read_is_not_indexed(connection):
+def test_a_page_deleted_while_it_was_read_is_not_indexed(connection):
     page_id = record(connection, "1", "<p>secret")
     work = search_index.plan(connection)
     connection.execute("UPDATE page SET version_id = NULL WHERE page_id = ?", (page_id,))
@@ -99,7 +99,7 @@ def test_a_page_that_went_while_it_was_read_is_not_indexed(connection):
     assert search_index.find(connection, "secret") == []
 
 
-def test_begins_anew(connection):
+def test_a_rebuild_indexes_everything_again(connection):
     record(connection, "1", "<p>word")
     catch_up(connection)
     search_index.rebuild(connection)

@@ -1,12 +1,10 @@
-"""Sites, hosts, pages, jobs and facts: what is written is what is read."""
+"""Rows of sites, hosts and pages."""
 
 import pytest
 
 from crawld.core.page import Failure, PageState
 from crawld.core.robots import RobotsVerdict
-from crawld.store import job
 from crawld.store import visit as visits
-from crawld.store.engine import meta
 from crawld.store.frontier import frontier, host, load, page, site
 from crawld.store.frontier.host import OriginRobots
 from tests.unit.store.rows import NOW, changed, found, url_hash
@@ -66,7 +64,7 @@ def test_robots_belong_to_the_origin(connection, robots):
     assert host.list_origins(connection, 1) == [(1, "https://example.org")]
 
 
-def test_excluded_pages_are_readmitted_to_what_they_were(connection):
+def test_excluded_pages_are_readmitted_to_their_former_states(connection):
     one, two, three = frontier.discover(connection, [found(n) for n in "abc"])
     visits.record(connection, changed(two.page_id, b"x"))
     for new in (one, two):
@@ -91,7 +89,7 @@ def test_a_page_is_found_by_its_url(connection):
 
 
 @pytest.mark.parametrize("filters", [{}, {"host_id": 1}, {"site_id": 1, "host_id": 1}])
-def test_a_list_of_pages_is_complete_page_by_page(connection, filters):
+def test_a_paged_list_is_complete(connection, filters):
     frontier.discover(connection, [found(f"p{n}") for n in range(23)])
     after, seen = 0, []
     while rows := page.list_pages(connection, after=after, limit=5, **filters):
@@ -107,17 +105,3 @@ def test_a_list_of_pages_is_filtered(connection):
     assert row.url == "https://example.org/a"
     assert [r.url for r in page.list_pages(connection, host_id=2)] == ["https://h.example/c"]
     assert page.list_pages(connection, site_id=9) == []
-
-
-def test_jobs_and_facts(connection):
-    assert job.last_run(connection, "backup") is None
-    job.record_start(connection, "backup", NOW)
-    job.record_finish(connection, "backup", NOW + 1, "ok", "12 MB")
-    job.record_start(connection, "backup", NOW + 2)
-    row = job.last_run(connection, "backup")
-    assert row == ("backup", NOW + 2, NOW + 1, "ok", "12 MB")
-    assert job.list_jobs(connection) == [row]
-    assert meta.get(connection, "rules") is None
-    meta.put(connection, "rules", "1")
-    meta.put(connection, "rules", "2")
-    assert meta.get(connection, "rules") == "2"
