@@ -1,17 +1,16 @@
-"""The daemon: opens the file, rebuilds what memory holds, runs all in one nursery, ends well.
+"""The daemon: opens nothing itself, rebuilds memory from the file, runs all tasks, ends cleanly.
 
-Start: lock and open the file ▸ sites and seeds into it ▸ hosts, waiting pages and revisits out of
-it ▸ control socket ▸ turns. Every host known before waits its full delay first.
+Start: sites and seeds into the file ▸ hosts and page queues out of it ▸ listeners ▸ turns. Every
+known host waits its full delay first.
 
-End: no more turns ▸ those under way end ▸ their records are committed ▸ the file is closed. A
-second signal ends the turns too; what was fetched is still committed.
+End: no more turns ▸ those under way end ▸ their records are committed ▸ everything else is
+cancelled. A second signal cancels the turns too; what was fetched is still committed.
 
-This module holds the only nursery that outlives a function.
+`Daemon.run` holds the nursery of all long-lived tasks.
 """
 
 from __future__ import annotations
 
-import shutil
 import signal
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -33,6 +32,7 @@ from crawld.daemon.crawl.policy_loader import PolicyLoader
 from crawld.daemon.crawl.restore import restore_hosts
 from crawld.daemon.crawl.site_registry import SiteRegistry
 from crawld.daemon.crawl.state import CrawlSettings
+from crawld.daemon.disk_watch import watch_space, watch_writes
 from crawld.daemon.environment import Environment
 from crawld.daemon.fetch.metered_fetcher import month_of
 from crawld.daemon.hints.documents import DocumentFetcher
@@ -64,17 +64,14 @@ from crawld.store.frontier import traffic
 
 log = structlog.get_logger(__name__)
 
-DISK_CHECK_S = 10.0
-"""How often the room on the disk is looked at."""
-
 TIDY_S = 60.0
 """How often idle connections are closed."""
 
-RETIME_S = 3600.0
-"""How often quiet hours are asked again: summer time begins and ends on the hour."""
+QUIET_HOURS_S = 3600.0
+"""How often quiet hours are recomputed: summer time begins and ends on the hour."""
 
 DONE_CHECK_S = 0.1
-"""How often a one-off mirror asks whether it is done."""
+"""How often a one-off mirror checks whether it is done."""
 
 ONCE_WAIT_S = 120.0
 """A one-off mirror does not wait longer than this for a host that is closed or failing."""
@@ -82,15 +79,15 @@ ONCE_WAIT_S = 120.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Start:
-    """What the daemon is started with.
+    """The arguments of a start.
 
     Attributes:
         config: the config in force at start.
-        seeds: what its seeds came to, by site name.
-        config_path: the file to reload, None where there is none.
+        seeds: its checked seeds, by site name.
+        config_path: the file to reload; None: there is none.
         source: where the sites come from: `config` or `command_line`.
         once: end when every admitted page was visited.
-        socket: the control socket, whatever the config says; None: what it says.
+        socket: path of the control socket; None: as configured.
         environment: clock, randomness, network and threads.
     """
 
@@ -112,9 +109,9 @@ class Daemon:
         crawl: the core loop.
         state: sites, hosts and page queues.
         site_registry: the operator's sites.
-        documents: asks for sitemaps, feeds and streams of events.
-        hint_poller: asks hint sources which pages changed.
-        jobs: work beside the crawl.
+        documents: fetches sitemaps, feeds and event streams.
+        hint_poller: polls hint sources.
+        jobs: background work.
         started_at: Unix seconds.
         phase: `starting`, `running`, `draining` or `stopping`.
     """
@@ -230,6 +227,9 @@ class Daemon:
         self._policy_loader.reload()
         self._allocate.reset()
 
+    def _min_free_bytes(self) -> int:
+        return self._config.store.min_free_bytes
+
     def _keys_of_jobs(self) -> JobsConfig:
         return self._config.jobs
 
@@ -245,7 +245,7 @@ class Daemon:
 
     @property
     def socket_path(self) -> Path:
-        """Where the control socket is."""
+        """The path of the control socket."""
         return self.start.socket or socket_path(self._config)
 
     # --- life ----------------------------------------------------------------------------------
@@ -268,8 +268,10 @@ class Daemon:
             for listener in listeners:
                 await nursery.start(listener, self)
             nursery.start_soon(self.connectivity.run, self.crawl.schedule)
-            nursery.start_soon(self._watch_store)
-            nursery.start_soon(self._watch_disk)
+            nursery.start_soon(watch_writes, self.database, self.crawl.schedule)
+            nursery.start_soon(
+                watch_space, self.database, self.crawl.schedule, self._min_free_bytes
+            )
             nursery.start_soon(self._tidy)
             nursery.start_soon(self._listen_to_signals)
             await nursery.start(self.crawl.recorder.run)
@@ -302,19 +304,19 @@ class Daemon:
         await restore_hosts(self.state, self.database, self.clock)
 
     def shutdown(self) -> None:
-        """Start no more turns; `run` returns when those under way are recorded."""
+        """Start no more turns; `run` returns when the turns under way are recorded."""
         self.phase = "draining"
         self.crawl.schedule.stop()
 
     def hurry(self) -> None:
-        """Give up the turns under way too; what was fetched is recorded if the disk has room."""
+        """Cancel the turns under way too; what was fetched is recorded if the disk has space."""
         self.shutdown()
         self._hurry.cancel()
         if self.database.stalled is not None:
             self.database.give_up()
 
     def set_paused(self, *, paused: bool) -> None:
-        """Pause or resume everything, after a drain too; not remembered over a restart."""
+        """Pause or resume everything, also after a drain; a restart forgets it."""
         if paused:
             self.crawl.schedule.pause("operator")
             return
@@ -322,7 +324,7 @@ class Daemon:
         self.crawl.schedule.resume("drain")
 
     def is_public(self, host: str) -> bool:
-        """Whether a host is someone else's, so that a contact is owed."""
+        """Whether a host belongs to someone else, so that a contact is required."""
         return is_public_host(self._config, host)
 
     async def drain(self) -> None:
@@ -332,14 +334,14 @@ class Daemon:
         await self.crawl.recorder.drain()
 
     async def reload(self) -> list[str]:
-        """Read the config file again and take it over as a whole.
+        """Read the config file again and apply it as a whole.
 
         Returns:
             The keys that changed.
 
         Raises:
-            ConfigError: there is no file, it does not hold, or a change needs a restart; nothing
-                has changed then.
+            ConfigError: there is no file, it is invalid, or a change needs a restart; nothing has
+                changed.
         """
         path = self.start.config_path
         if path is None:
@@ -359,39 +361,13 @@ class Daemon:
 
     # --- watching ------------------------------------------------------------------------------
 
-    async def _watch_store(self) -> None:
-        """Pause while nothing can be written; every record waits meanwhile."""
-        while True:
-            await self.database.wait_stalled()
-            log.error("store_stalled", why=self.database.stalled)
-            self.crawl.schedule.pause("disk")
-            await self.database.wait_flowing()
-            if self.database.stalled is not None:
-                return  # given up: the daemon ends
-            log.warning("store_flows_again")
-            self.crawl.schedule.resume("disk")
-
-    async def _watch_disk(self) -> None:
-        """Pause before the disk is full, with room left for the log and the operator."""
-        while True:
-            free_bytes = shutil.disk_usage(self.database.path.parent).free
-            least_bytes = self._config.store.min_free_bytes
-            paused = "disk_room" in self.crawl.schedule.pauses
-            if free_bytes < least_bytes and not paused:
-                log.error("disk_nearly_full", free_bytes=free_bytes, least_bytes=least_bytes)
-                self.crawl.schedule.pause("disk_room")
-            elif free_bytes >= least_bytes and paused:
-                log.warning("disk_has_room", free_bytes=free_bytes)
-                self.crawl.schedule.resume("disk_room")
-            await trio.sleep(DISK_CHECK_S)
-
     async def _tidy(self) -> None:
-        hour = self.clock.now() // RETIME_S
+        hour = self.clock.now() // QUIET_HOURS_S
         while True:
             await trio.sleep(TIDY_S)
             await self.fetcher.sweep()
-            if self.clock.now() // RETIME_S != hour:
-                hour = self.clock.now() // RETIME_S
+            if self.clock.now() // QUIET_HOURS_S != hour:
+                hour = self.clock.now() // QUIET_HOURS_S
                 self.site_registry.update_quiet_hours()
 
     async def _end_when_done(self) -> None:
@@ -411,7 +387,7 @@ class Daemon:
 
     def _stop_on_signal(self) -> None:
         if self.phase == "running":
-            log.info("draining", hint="once more to end at once")
+            log.info("draining", hint="send the signal again to end at once")
             self.shutdown()
         else:
             self.hurry()

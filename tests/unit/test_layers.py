@@ -41,7 +41,7 @@ ROOM_LAYERS = {
     ),
     "daemon": (
         ("clock", "phase", "process", "pacing", "supervise", "schedule"),
-        ("frontier",),
+        ("frontier", "disk_watch"),
         ("fetch",),
         ("visit",),
         ("crawl",),

@@ -1,0 +1,47 @@
+"""Pause the crawl while the disk is full, before it loses anything."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from typing import Final
+
+import structlog
+import trio
+
+from crawld.daemon.schedule.schedule import Schedule
+from crawld.store.engine.database import Database
+
+log = structlog.get_logger(__name__)
+
+CHECK_S: Final = 10.0
+"""How often the free space of the disk is checked."""
+
+
+async def watch_writes(database: Database, schedule: Schedule) -> None:
+    """Pause the schedule while commits fail; every record waits meanwhile."""
+    while True:
+        await database.wait_stalled()
+        log.error("store_stalled", why=database.stalled)
+        schedule.pause("disk")
+        await database.wait_flowing()
+        if database.stalled is not None:
+            return  # given up: the daemon ends
+        log.warning("store_flows_again")
+        schedule.resume("disk")
+
+
+async def watch_space(
+    database: Database, schedule: Schedule, min_free_bytes: Callable[[], int]
+) -> None:
+    """Pause the schedule before the disk is full, with space left for the log and the operator."""
+    while True:
+        free_bytes, least_bytes = shutil.disk_usage(database.path.parent).free, min_free_bytes()
+        paused = "disk_room" in schedule.pauses
+        if free_bytes < least_bytes and not paused:
+            log.error("disk_nearly_full", free_bytes=free_bytes, least_bytes=least_bytes)
+            schedule.pause("disk_room")
+        elif free_bytes >= least_bytes and paused:
+            log.warning("disk_space_available", free_bytes=free_bytes)
+            schedule.resume("disk_room")
+        await trio.sleep(CHECK_S)
