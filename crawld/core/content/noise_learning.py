@@ -5,7 +5,7 @@ proposed for what differs, and every known rule is judged again by whether its b
 
 Evidence: (a) a *pair*, two readings one host delay apart: what differs is volatile at once, because
 nobody edits that fast. (b) Two visits: what differs four times in a row (five if whole blocks would
-be left out). A rule that differs in less than a quarter of its observations is dropped.
+be left out). A rule that differs in less than a quarter of its observations no longer holds.
 Rules of a *host* are learned from all its pages. They hold if at least three pages agree, and
 either four in five observations differed or the same change was seen on three pages in a row: the
 text of a template, such as a date stamp, changes everywhere at once. So such a change is known
@@ -204,8 +204,8 @@ def _proposals(old: Blocks, new: Blocks) -> list[VolatileRule]:
     places = {old.places[i] for i in loose[0]} | {new.places[j] for j in loose[1]}
     found += [VolatileRule(Cover.PLACE, place) for place in sorted(places - stable)]
     for blocks, indices in ((old, loose[0]), (new, loose[1])):
-        bare = sorted(index for index in indices if blocks.places[index] in stable)
-        found += _slot_rules(blocks, bare, indices)
+        candidates = sorted(index for index in indices if blocks.places[index] in stable)
+        found += _slot_rules(blocks, candidates, indices)
     return found
 
 
@@ -244,20 +244,20 @@ def _number_rules(
     # A wording that also occurs unchanged elsewhere is a form filled in by many blocks (rows of a
     # table): it does not show which of them are volatile.
     own = [key for key, count in differing.items() if everywhere[key] == count]
-    telling = {wordings[j] for j in paired if _LETTERS.search(mask(new.texts[j]))}
-    rules = [VolatileRule(Cover.WORDING, *key) for key in own if key in telling]
+    with_letters = {wordings[j] for j in paired if _LETTERS.search(mask(new.texts[j]))}
+    rules = [VolatileRule(Cover.WORDING, *key) for key in own if key in with_letters]
     return rules + [VolatileRule(Cover.NUMBERS, place) for place in sorted(places - stable)]
 
 
-def _slot_rules(blocks: Blocks, bare: list[int], loose: set[int]) -> list[VolatileRule]:
+def _slot_rules(blocks: Blocks, candidates: list[int], loose: set[int]) -> list[VolatileRule]:
     """Return a slot for every run of loose blocks between two neighbors that are not loose."""
     rules = []
-    by_place = index_places(blocks) if bare else {}
+    by_place = index_places(blocks) if candidates else {}
     start = 0
-    for at, index in enumerate(bare):
-        if at + 1 < len(bare) and bare[at + 1] == index + 1:
+    for at, index in enumerate(candidates):
+        if at + 1 < len(candidates) and candidates[at + 1] == index + 1:
             continue
-        first, after = bare[start], index + 1
+        first, after = candidates[start], index + 1
         start = at + 1
         if after - first > MAX_RUN or first - 1 in loose or after in loose:
             continue
