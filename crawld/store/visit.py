@@ -77,7 +77,7 @@ class VisitRecord:
         requisites: all requisites of the new copy; None: as before.
         caps: the most pages of a site and a host.
         refusals: links that were not admitted.
-        answered: its result for the hints of the page; None: there are no sources.
+        hint_judgement: its result for the hints of the page; None: there are no sources.
     """
 
     page_id: int
@@ -118,7 +118,7 @@ class VisitRecord:
     requisites: Sequence[Discovery] | None = None
     caps: Caps = NO_CAPS
     refusals: Sequence[Refusal] = ()
-    answered: HintJudgement | None = None
+    hint_judgement: HintJudgement | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,8 +196,8 @@ def record(connection: apsw.Connection, visit: VisitRecord) -> RecordResult:
         redirect.set_vanishing(connection, host_id, visit.visited_at if visit.vanishing else None)
     if visit.refusals:
         refusal.record(connection, visit.refusals)
-    if visit.answered is not None:
-        hint.judge(connection, visit.page_id, visit.visited_at, visit.answered)
+    if visit.hint_judgement is not None:
+        hint.judge(connection, visit.page_id, visit.visited_at, visit.hint_judgement)
     return RecordResult(visit_id, version_id, new_pages)
 
 

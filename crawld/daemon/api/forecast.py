@@ -150,7 +150,7 @@ def _combined_hints(sources: Sequence[hint_source.SourceRow]) -> HintQuality | N
 
 
 def _curves_of(rows: Sequence[PageSample], now: float) -> tuple[SurvivalCurves, int]:
-    gaps = [_gaps(row.instants, now) for row in rows]
+    gaps = [_gaps(row.change_times, now) for row in rows]
     rates = [_rate(row.record) for row in rows]
     curves = survival_curves(gaps, rates, [row.importance for row in rows])
     return curves, sum(each is not None for each in gaps)

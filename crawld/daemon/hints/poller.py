@@ -387,7 +387,9 @@ class HintPoller:
             known = found.get(url)
             if known is not None:
                 first_at, last_at = min(first_at, known.first_at), max(last_at, known.last_at)
-                found[url] = known._replace(first_at=first_at, last_at=last_at, told=known.told + 1)
+                found[url] = known._replace(
+                    first_at=first_at, last_at=last_at, change_count=known.change_count + 1
+                )
                 continue
             origin = url[: url.find("/", len("https://"))]
             if origin not in hosts:
@@ -437,6 +439,6 @@ def _merge_page_hints(pages: Sequence[PageHint]) -> list[PageHint]:
         if known is not None:
             first_at = min(known.first_at, page.first_at)
             last_at = max(known.last_at, page.last_at)
-            page = PageHint(page.page_id, first_at, last_at, known.told + page.told)
+            page = PageHint(page.page_id, first_at, last_at, known.change_count + page.change_count)
         found[page.page_id] = page
     return list(found.values())

@@ -189,7 +189,7 @@ def record_of(
         requisites=visit.needs.found if visit.needs else None,
         caps=caps,
         refusals=[*visit.admitted.refusals, *(visit.needs.refusals if visit.needs else ())],
-        answered=None if sources is None else answered_of(visit, sources),
+        hint_judgement=None if sources is None else answered_of(visit, sources),
     )
 
 

@@ -33,7 +33,7 @@ class PageHint(NamedTuple):
     page_id: int
     first_at: float
     last_at: float
-    told: int = 1
+    change_count: int = 1
 
 
 class UrlHint(NamedTuple):
@@ -43,7 +43,7 @@ class UrlHint(NamedTuple):
     url_hash: int
     first_at: float
     last_at: float
-    told: int = 1
+    change_count: int = 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,7 +81,7 @@ class AcceptedHint(NamedTuple):
     Attributes:
         page_id: the page.
         first_at, last_at: the earliest and the latest change reported.
-        told: how many changes.
+        change_count: how many.
         last_visit_at: its last visit.
         retry_at: fixed time of the next visit, None: the policy decides.
         last_outcome: of its last visit.
@@ -90,7 +90,7 @@ class AcceptedHint(NamedTuple):
     page_id: int
     first_at: float
     last_at: float
-    told: int
+    change_count: int
     last_visit_at: float
     retry_at: float | None
     last_outcome: str | None
@@ -140,7 +140,7 @@ WHERE hint_source_id = ?
 
 
 def accept(
-    connection: apsw.Connection, hint_source_id: int, news: PollResult
+    connection: apsw.Connection, hint_source_id: int, result: PollResult
 ) -> list[AcceptedHint]:
     """Store the hints of a poll and move the cursor of its source, in one transaction.
 
@@ -148,17 +148,21 @@ def accept(
         The new hints, for the policies of their pages.
     """
     source = hint_source.get(connection, hint_source_id)
-    held = _held(connection, source, news)
-    heard = [AcceptedHint(*row[:7]) for row in held if row[2] > row[4] and row[2] > (row[7] or 0.0)]
-    if heard:
-        rows = json.dumps([row[:4] for row in heard])
-        connection.execute(_INSERT, (rows, hint_source_id, news.at))
-    late = _late(connection, hint_source_id, [row for row in held if row[1] <= row[4]], news.at)
+    found = _read_held(connection, source, result)
+    accepted = [
+        AcceptedHint(*row[:7]) for row in found if row[2] > row[4] and row[2] > (row[7] or 0.0)
+    ]
+    if accepted:
+        hints = json.dumps([row[:4] for row in accepted])
+        connection.execute(_INSERT, (hints, hint_source_id, result.at))
+    late = _remove_untold(
+        connection, hint_source_id, [row for row in found if row[1] <= row[4]], result.at
+    )
     missed = 0
-    if news.told_until is not None:
+    if result.told_until is not None:
         connection.execute(
             "DELETE FROM untold WHERE hint_source_id = ? AND visited_at <= ?",
-            (hint_source_id, news.told_until),
+            (hint_source_id, result.told_until),
         )
         missed = connection.changes()
     evidence = load_reliability(source.evidence)
@@ -166,42 +170,45 @@ def accept(
         evidence.learn_visit(1, changed=True)
         evidence.learn_lag(lag_s)
     evidence.missing.add(missed, 0.0)
-    cursor, next_poll_at = news.cursor, news.next_poll_at
-    if source.cursor != news.cursor_before:
+    cursor, next_poll_at = result.cursor, result.next_poll_at
+    if source.cursor != result.cursor_before:
         cursor, next_poll_at = source.cursor, None
     connection.execute(
         _POLLED,
         (
-            *(cursor, news.told_until, news.at, next_poll_at),
-            *(news.requests, news.requests, len(heard) + len(late), len(late), missed),
+            *(cursor, result.told_until, result.at, next_poll_at),
+            *(result.requests, result.requests, len(accepted) + len(late), len(late), missed),
             *(sum(late), len(late), dump_reliability(evidence), hint_source_id),
         ),
     )
-    hint_source.set_cursors(connection, news.cursor_updates)
-    if news.also_write is not None:
-        news.also_write(connection)
-    return heard
+    hint_source.set_cursors(connection, result.cursor_updates)
+    if result.also_write is not None:
+        result.also_write(connection)
+    return accepted
 
 
-def _held(
-    connection: apsw.Connection, source: hint_source.SourceRow, news: PollResult
+def _read_held(
+    connection: apsw.Connection, source: hint_source.SourceRow, result: PollResult
 ) -> list[tuple[int, float, float, int, float, float | None, str | None, float | None]]:
-    if not news.of_pages and not news.of_urls:
+    if not result.of_pages and not result.of_urls:
         return []
     bindings = (
-        *(json.dumps(news.of_pages), json.dumps(news.of_urls)),
-        *(source.site_id, source.hint_source_id, news.at),
+        *(json.dumps(result.of_pages), json.dumps(result.of_urls)),
+        *(source.site_id, source.hint_source_id, result.at),
     )
     return [tuple(row) for row in json.loads(connection.execute(_HELD, bindings).get)]
 
 
-def _late(
-    connection: apsw.Connection, hint_source_id: int, told: Sequence[tuple[object, ...]], at: float
+def _remove_untold(
+    connection: apsw.Connection,
+    hint_source_id: int,
+    reported: Sequence[tuple[object, ...]],
+    at: float,
 ) -> list[float]:
     """Remove changes from `untold` that are now reported; return how late each hint was."""
-    if not told:
+    if not reported:
         return []
-    rows = json.dumps([(row[0], row[1]) for row in told])
+    rows = json.dumps([(row[0], row[1]) for row in reported])
     found = json.loads(connection.execute(_LATE, (rows, hint_source_id, at)).get)
     if found:
         connection.execute(
@@ -233,24 +240,24 @@ class HintJudgement:
 
 
 def judge(
-    connection: apsw.Connection, page_id: int, visited_at: float, answered: HintJudgement
+    connection: apsw.Connection, page_id: int, visited_at: float, judgement: HintJudgement
 ) -> None:
     """Judge the sources of a page by a visit, and delete the hints that it answers.
 
     Not to be called for a visit that does not show the page's present content.
     """
     rows = connection.execute(_OF_PAGE, (page_id,))
-    told = {number: _Hint(*row) for number, *row in rows}
-    for number in dict.fromkeys((*told, *answered.sources)):
-        hint = told.get(number)
-        if hint is not None and not hint.answered_at(visited_at):
+    hints = {number: _Hint(*row) for number, *row in rows}
+    for number in dict.fromkeys((*hints, *judgement.sources)):
+        hint = hints.get(number)
+        if hint is not None and not hint.is_answered_at(visited_at):
             hint = None
         if hint is not None:
-            _drop(connection, page_id, number, visited_at, hint)
-        if answered.changed and hint is None and number in answered.sources:
+            _delete_answered(connection, page_id, number, visited_at, hint)
+        if judgement.changed and hint is None and number in judgement.sources:
             connection.execute(_UNTOLD, (number, page_id, visited_at))
-        if answered.changed is not None and hint is not None:
-            _judge(connection, number, answered, hint)
+        if judgement.changed is not None and hint is not None:
+            _record_judgement(connection, number, judgement, hint)
 
 
 _OF_PAGE: Final = "SELECT hint_source_id, first_at, last_at, heard_at FROM hint WHERE page_id = ?"
@@ -261,18 +268,18 @@ class _Hint(NamedTuple):
     last_at: float
     heard_at: float
 
-    def answered_at(self, visited_at: float) -> bool:
-        return self.first_at <= visited_at or self.set_back(visited_at)
+    def is_answered_at(self, visited_at: float) -> bool:
+        return self.first_at <= visited_at or self.is_after_clock_reset(visited_at)
 
-    def set_back(self, visited_at: float) -> bool:
+    def is_after_clock_reset(self, visited_at: float) -> bool:
         return self.heard_at > visited_at + CLOCK_S
 
 
-def _drop(
-    connection: apsw.Connection, page_id: int, number: int, visited_at: float, told: _Hint
+def _delete_answered(
+    connection: apsw.Connection, page_id: int, number: int, visited_at: float, hint: _Hint
 ) -> None:
     """Delete a hint that a visit answers, unless it reports a later change too."""
-    if told.last_at <= visited_at or told.set_back(visited_at):
+    if hint.last_at <= visited_at or hint.is_after_clock_reset(visited_at):
         key = (page_id, number)
         connection.execute("DELETE FROM hint WHERE page_id = ? AND hint_source_id = ?", key)
 
@@ -288,18 +295,20 @@ UPDATE hint_source SET real_count = real_count + ?, false_count = false_count + 
 """
 
 
-def _judge(connection: apsw.Connection, number: int, answered: HintJudgement, told: _Hint) -> None:
+def _record_judgement(
+    connection: apsw.Connection, number: int, judgement: HintJudgement, hint: _Hint
+) -> None:
     """Record whether the hint of a source was real."""
-    if not answered.changed and told.first_at <= answered.before_at:
+    if not judgement.changed and hint.first_at <= judgement.before_at:
         return  # the visit before may have seen that change already
     row = connection.execute(
         "SELECT evidence FROM hint_source WHERE hint_source_id = ?", (number,)
     ).fetchone()
     if row is None:
         return
-    evidence, changed = load_reliability(row[0]), bool(answered.changed)
-    evidence.learn_visit(1, changed=changed, expected=answered.expected)
-    lag_s = max(told.heard_at - told.first_at, 0.0) if changed else 0.0
+    evidence, changed = load_reliability(row[0]), bool(judgement.changed)
+    evidence.learn_visit(1, changed=changed, expected=judgement.expected)
+    lag_s = max(hint.heard_at - hint.first_at, 0.0) if changed else 0.0
     if lag_s:
         evidence.learn_lag(lag_s)
     connection.execute(
@@ -341,7 +350,7 @@ class OutstandingHint(NamedTuple):
     site_id: int
     hint_source_id: int
     last_at: float
-    told: int
+    change_count: int
 
 
 def list_outstanding(

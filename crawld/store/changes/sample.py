@@ -17,7 +17,7 @@ class PageSample(NamedTuple):
 
     importance: float
     record: bytes | None
-    instants: list[float]
+    change_times: list[float]
 
 
 def count(connection: apsw.Connection, host_id: int, site_id: int) -> int:

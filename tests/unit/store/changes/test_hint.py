@@ -162,7 +162,7 @@ def test_a_hint_before_a_clock_reset_is_answered(connection, pages, source):
 def test_a_visit_and_its_judgement_are_one_transaction(connection, pages, source):
     take(connection, source, (pages[1], NOW - 20, NOW - 20))
     answered = HintJudgement((source.hint_source_id,), NOW - HOUR_S, True)
-    visit.record(connection, changed(pages[1], b"new", NOW, answered=answered))
+    visit.record(connection, changed(pages[1], b"new", NOW, hint_judgement=answered))
     assert outstanding(connection) == []
     assert now(connection, source).real_count == 1
 
