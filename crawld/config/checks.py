@@ -39,7 +39,7 @@ SHORT_DELAY_S = 1.0
 
 
 @dataclass(frozen=True, slots=True)
-class ConfigIssue:
+class Issue:
     """One problem in a config.
 
     Attributes:
@@ -68,7 +68,7 @@ class SiteSeeds:
     is_complete: bool = True
 
 
-def check_config(config: Config) -> tuple[list[ConfigIssue], dict[str, SiteSeeds]]:
+def check_config(config: Config) -> tuple[list[Issue], dict[str, SiteSeeds]]:
     """Return all issues, and a summary of the seeds of each site by its name."""
     issues = [*_check_daemon(config), *_check_names(config)]
     totals: dict[str, SiteSeeds] = {}
@@ -81,18 +81,18 @@ def check_config(config: Config) -> tuple[list[ConfigIssue], dict[str, SiteSeeds
     issues += _check_politeness(config, totals)
     issues += _check_contact(config, totals)
     if not config.sites:
-        issues.append(ConfigIssue((), "there is no [[site]]: nothing to mirror", fatal=False))
+        issues.append(Issue((), "there is no [[site]]: nothing to mirror", fatal=False))
     return issues, totals
 
 
-def _check_daemon(config: Config) -> Iterator[ConfigIssue]:
+def _check_daemon(config: Config) -> Iterator[Issue]:
     socket, group = config.daemon.socket, config.daemon.socket_group
     if socket is not None and len(bytes(socket)) > MAX_SOCKET_PATH_BYTES:
         message = f"is longer than {MAX_SOCKET_PATH_BYTES} bytes, the limit of a socket path"
-        yield ConfigIssue(("daemon", "socket"), f"daemon.socket {message}; choose a shorter one")
+        yield Issue(("daemon", "socket"), f"daemon.socket {message}; choose a shorter one")
     if group is not None and not _group_exists(group):
         message = f"daemon.socket_group: there is no group {group!r}; create it or unset the key"
-        yield ConfigIssue(("daemon", "socket_group"), message)
+        yield Issue(("daemon", "socket_group"), message)
 
 
 def _group_exists(group: str) -> bool:
@@ -103,50 +103,44 @@ def _group_exists(group: str) -> bool:
     return True
 
 
-def _check_names(config: Config) -> Iterator[ConfigIssue]:
+def _check_names(config: Config) -> Iterator[Issue]:
     seen: set[str] = set()
     for index, site in enumerate(config.sites):
         if site.name in seen:
             path: KeyPath = ("site", index, "name")
-            yield ConfigIssue(path, f"two sites are named {site.name!r}; rename one")
+            yield Issue(path, f"two sites are named {site.name!r}; rename one")
         seen.add(site.name)
 
 
-def _check_seeds(index: int, site: SiteConfig, total: SiteSeeds) -> Iterator[ConfigIssue]:
+def _check_seeds(index: int, site: SiteConfig, total: SiteSeeds) -> Iterator[Issue]:
     rules = url_scope(include=site.include, exclude=site.exclude)
     yield from _check_listed(index, site, rules, total)
     for key, path in (("seeds_file", site.seeds_file), ("titles_file", site.titles_file)):
         if path is not None:
             yield from _check_file(("site", index, key), site, rules, total)
     if not total.count:
-        yield ConfigIssue(("site", index), f'site "{site.name}" has no usable seed')
+        yield Issue(("site", index), f'site "{site.name}" has no usable seed')
 
 
-def _check_listed(
-    index: int, site: SiteConfig, rules: Scope, total: SiteSeeds
-) -> Iterator[ConfigIssue]:
+def _check_listed(index: int, site: SiteConfig, rules: Scope, total: SiteSeeds) -> Iterator[Issue]:
     known: set[str] = set()
     listed = site.model_copy(update={"seeds_file": None, "titles_file": None})
     for seed in read_seeds(listed):
         path: KeyPath = ("site", index, "seeds", seed.line)
         if isinstance(seed, BadSeed):
-            yield ConfigIssue(path, f'site "{site.name}": seed {seed.reason}')
+            yield Issue(path, f'site "{site.name}": seed {seed.reason}')
             continue
         total.count += 1
         total.hosts.add(split_url(seed.url).host)
         if reason := rules.refusal(seed.url, ANY_HOST, 0):
             message = f'site "{site.name}": seed {seed.url} is outside the site\'s scope ({reason})'
-            yield ConfigIssue(path, f"{message}; fix the rule or remove the seed")
+            yield Issue(path, f"{message}; fix the rule or remove the seed")
         if seed.url in known:
-            yield ConfigIssue(
-                path, f'site "{site.name}": seed {seed.url} is listed twice', fatal=False
-            )
+            yield Issue(path, f'site "{site.name}": seed {seed.url} is listed twice', fatal=False)
         known.add(seed.url)
 
 
-def _check_file(
-    path: KeyPath, site: SiteConfig, rules: Scope, total: SiteSeeds
-) -> Iterator[ConfigIssue]:
+def _check_file(path: KeyPath, site: SiteConfig, rules: Scope, total: SiteSeeds) -> Iterator[Issue]:
     key = str(path[-1])
     other = {"seeds_file": "titles_file", "titles_file": "seeds_file"}[key]
     alone = site.model_copy(update={"seeds": (), other: None})
@@ -160,24 +154,24 @@ def _check_file(
                 bad += 1
                 if bad <= MAX_SHOWN:
                     place = f"{seed.source}, line {seed.line}"
-                    yield ConfigIssue(path, f"{place}: {seed.reason}; skipped", fatal=False)
+                    yield Issue(path, f"{place}: {seed.reason}; skipped", fatal=False)
                 continue
             total.count += 1
             # Many lines have few origins: only these are parsed, at the end.
             origins.add(seed.url[: seed.url.index("/", 8) + 1])
             outside += rules.refusal(seed.url, ANY_HOST, 0) is not None
     except ConfigError as error:
-        yield ConfigIssue(path, f'site "{site.name}": {error.message}; {error.hint}')
+        yield Issue(path, f'site "{site.name}": {error.message}; {error.hint}')
     total.hosts.update(split_url(origin).host for origin in origins)
     total.is_complete &= lines != limit
     if bad > MAX_SHOWN:
-        yield ConfigIssue(path, f"{key}: {bad - MAX_SHOWN} more bad lines; skipped", fatal=False)
+        yield Issue(path, f"{key}: {bad - MAX_SHOWN} more bad lines; skipped", fatal=False)
     if outside:
         message = f"{key}: {outside} of {lines} lines are outside the site's scope"
-        yield ConfigIssue(path, f"{message}; skipped", fatal=False)
+        yield Issue(path, f"{message}; skipped", fatal=False)
 
 
-def _check_headers(index: int, site: SiteConfig) -> Iterator[ConfigIssue]:
+def _check_headers(index: int, site: SiteConfig) -> Iterator[Issue]:
     if site.headers_file is None:
         return
     path: KeyPath = ("site", index, "headers_file")
@@ -185,13 +179,13 @@ def _check_headers(index: int, site: SiteConfig) -> Iterator[ConfigIssue]:
         headers = read_headers(Path(site.headers_file))
     except ConfigError as error:
         hint = f"; {error.hint}" if error.hint else ""
-        yield ConfigIssue(path, f'site "{site.name}": {error.message}{hint}')
+        yield Issue(path, f'site "{site.name}": {error.message}{hint}')
     else:
         for warning in headers.warnings:
-            yield ConfigIssue(path, f'site "{site.name}": {warning}', fatal=False)
+            yield Issue(path, f'site "{site.name}": {warning}', fatal=False)
 
 
-def _check_politeness(config: Config, totals: dict[str, SiteSeeds]) -> Iterator[ConfigIssue]:
+def _check_politeness(config: Config, totals: dict[str, SiteSeeds]) -> Iterator[Issue]:
     """Report hosts that several sites share but with different politeness."""
     claims: dict[str, tuple[SiteConfig, object]] = {}
     clashes: set[tuple[str, str]] = set()
@@ -204,7 +198,7 @@ def _check_politeness(config: Config, totals: dict[str, SiteSeeds]) -> Iterator[
                 clashes.add(pair)
                 message = f'sites "{pair[0]}" and "{pair[1]}" both have {host},'
                 hint = "give both the same host_delay_s, quiet_hours and timezone"
-                yield ConfigIssue(("site", index), f"{message} with different politeness; {hint}")
+                yield Issue(("site", index), f"{message} with different politeness; {hint}")
 
 
 def _politeness(config: Config, site: SiteConfig) -> object:
@@ -214,7 +208,7 @@ def _politeness(config: Config, site: SiteConfig) -> object:
     return delay_s, quiet, (site.timezone or general.timezone) if quiet else None
 
 
-def _check_contact(config: Config, totals: dict[str, SiteSeeds]) -> Iterator[ConfigIssue]:
+def _check_contact(config: Config, totals: dict[str, SiteSeeds]) -> Iterator[Issue]:
     for index, site in enumerate(config.sites):
         hosts = totals[site.name].hosts.union(site.hosts)
         public = min((host for host in hosts if is_public_host(config, host)), default=None)
@@ -223,11 +217,11 @@ def _check_contact(config: Config, totals: dict[str, SiteSeeds]) -> Iterator[Con
         if config.daemon.contact is None:
             message = f"{public} is a public host, and its operator must be able to reach you"
             hint = 'set [daemon] contact = "you@example.org" (or --contact)'
-            yield ConfigIssue(("daemon",), f"{message}; {hint}")
+            yield Issue(("daemon",), f"{message}; {hint}")
             return
         delay_s = config.politeness.host_delay_s if site.host_delay_s is None else site.host_delay_s
         if delay_s < SHORT_DELAY_S:
             message = f'site "{site.name}": {delay_s:g} s between requests to {public} is short'
-            yield ConfigIssue(
+            yield Issue(
                 ("site", index), f"{message}; make sure that its operator agrees", fatal=False
             )

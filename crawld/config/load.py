@@ -17,7 +17,7 @@ from pathlib import Path
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
-from crawld.config.checks import ConfigIssue, SiteSeeds, check_config
+from crawld.config.checks import Issue, SiteSeeds, check_config
 from crawld.config.model import Config, HostGroupConfig
 from crawld.config.positions import KeyPath, key_lines, nearest_line
 from crawld.config.site import SiteConfig, Weight
@@ -137,9 +137,7 @@ def _syntax(path: Path, text: str, reason: str) -> ConfigError:
     )
 
 
-def _refusal(
-    path: Path, lines: Mapping[KeyPath, int], issues: Sequence[ConfigIssue]
-) -> ConfigError:
+def _refusal(path: Path, lines: Mapping[KeyPath, int], issues: Sequence[Issue]) -> ConfigError:
     shown = sorted(issues, key=lambda each: nearest_line(lines, each.path) or 0)
     texts = [f"{path}{_place(lines, each)}: {each.message}" for each in shown[:MAX_SHOWN]]
     if len(shown) > MAX_SHOWN:
@@ -147,15 +145,15 @@ def _refusal(
     return ConfigError("\n".join(texts))
 
 
-def _place(lines: Mapping[KeyPath, int], issue: ConfigIssue) -> str:
+def _place(lines: Mapping[KeyPath, int], issue: Issue) -> str:
     line = nearest_line(lines, issue.path)
     return "" if line is None else f", line {line}"
 
 
-def _mistakes(error: ValidationError, document: Mapping[str, object]) -> Iterator[ConfigIssue]:
+def _mistakes(error: ValidationError, document: Mapping[str, object]) -> Iterator[Issue]:
     for details in error.errors(include_url=False):
         path = tuple(part for part in details["loc"] if part != "[key]")
-        yield ConfigIssue(path, _message(path, details, document))
+        yield Issue(path, _message(path, details, document))
 
 
 def _message(path: KeyPath, details: ErrorDetails, document: Mapping[str, object]) -> str:

@@ -192,8 +192,8 @@ class ContentConfig(ConfigTable):
 
     confirm_pages: Annotated[int, Field(strict=True, ge=0, le=10_000)] = key(
         6,
-        "Pages of each host that are fetched twice, one host delay apart, to learn what "
-        "differs on every fetch.",
+        "Pages of each host that are fetched twice, one host delay apart, to learn what differs "
+        "on every fetch.",
         unit="pages",
     )
     check_share: Share = key(
@@ -222,8 +222,7 @@ class ScheduleConfig(ConfigTable):
     policy: PolicyName = key(
         "index",
         "Order of revisits. index: highest value of a visit first; uniform: longest unvisited "
-        "first; merge, delayed, random-f: at the frequencies of the allocate job; greedy, "
-        "random.",
+        "first; merge, delayed, random-f: at the frequencies of the allocate job; greedy, random.",
     )
 
 
@@ -267,14 +266,12 @@ class WebConfig(ConfigTable):
     hosts: tuple[HostPattern, ...] = key(
         (),
         "Host names it answers to, besides addresses, localhost and this machine's names: "
-        '["*.example.org"], "*" for any. Others are refused, because anyone can point a name '
-        "at this machine.",
+        '["*.example.org"], "*" for any. Others are refused, because anyone can point a name at '
+        "this machine.",
         restart=True,
     )
     banner: StrictBool = key(
-        True,
-        "Whether pages have a line with source, time, revision and license.",
-        restart=True,
+        True, "Whether pages have a line with source, time, revision and license.", restart=True
     )
     scripts: StrictBool = key(
         True,
@@ -294,14 +291,12 @@ class ReplicasConfig(ConfigTable):
     )
     storm_share: Share = key(
         0.05,
-        "Share of all hosts, counted as at least ten, that one search may prune; more wait "
-        "for crawlctl replicas confirm --all.",
+        "Share of all hosts, counted as at least ten, that one search may prune; more wait for "
+        "crawlctl replicas confirm --all.",
         unit="share from 0 to 1",
     )
     sample_pages: Annotated[int, Field(strict=True, ge=3, le=1_000)] = key(
-        8,
-        "Pages of a replica visited per sampling, to check that it still is one.",
-        unit="pages",
+        8, "Pages of a replica visited per sampling, to check that it still is one.", unit="pages"
     )
     first_sample_s: PositiveSeconds = key(
         21_600.0, "Time until a few pages of a new replica are sampled first.", unit="seconds"

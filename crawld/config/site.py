@@ -78,8 +78,8 @@ class SiteConfig(ConfigTable):
     )
     requisite_hosts: tuple[HostPattern, ...] = key(
         (),
-        'Further hosts to load requisites from, such as "*.cdn.example.net", "*" for any; '
-        "those of the site and of its registered domain are always allowed.",
+        'Further hosts to load requisites from, such as "*.cdn.example.net", "*" for any; those '
+        "of the site and of its registered domain are always allowed.",
     )
     requisite_types: tuple[ContentType, ...] = key(
         DEFAULT_REQUISITE_TYPES,
@@ -104,16 +104,14 @@ class SiteConfig(ConfigTable):
     policy: PolicyName | None = key(None, "Overrides [schedule] policy for this site.")
     use_replicas: StrictBool = key(
         False,
-        "Whether pages may be fetched from idle, proven fresh replicas while the kept host "
-        "has to wait.",
+        "Whether pages may be fetched from idle, proven fresh replicas while the kept host has to "
+        "wait.",
     )
     keep_versions: Count | None = key(
         None, "Newest copies kept per page, besides the first; unset: all.", unit="copies"
     )
     keep_days: Days | None = key(
-        None,
-        "How long a superseded copy is kept, except the first; unset: forever.",
-        unit="days",
+        None, "How long a superseded copy is kept, except the first; unset: forever.", unit="days"
     )
     max_bytes: Count | None = key(
         None,
@@ -122,8 +120,8 @@ class SiteConfig(ConfigTable):
     )
     max_vanish_share: Share = key(
         0.2,
-        "Share of a host's pages that may vanish within 30 days; beyond it all are kept, with "
-        "a warning.",
+        "Share of a host's pages that may vanish within 30 days; beyond it all are kept, with a "
+        "warning.",
         unit="share from 0 to 1",
     )
     settle_s: Seconds = key(
@@ -170,16 +168,16 @@ class SiteConfig(ConfigTable):
     wiki_category_depth: Depth = key(0, "Levels of subcategories to follow.", unit="categories")
     wiki_prefixes: tuple[str, ...] = key(
         (),
-        'Of a MediaWiki (with api): only titles that begin with one of these: ["Help:", "List '
-        'of "].',
+        'Of a MediaWiki (with api): only titles that begin with one of these: ["Help:", "List of '
+        '"].',
     )
     wiki_talk: StrictBool = key(
         False, "Whether discussion pages of a MediaWiki (with api) belong to the site."
     )
     proxy: ProxyUrl | None = key(
         None,
-        'HTTP proxy for all requests of the site: "http://proxy.example.org:3128"; targets '
-        "with private addresses are refused if their names resolve here.",
+        'HTTP proxy for all requests of the site: "http://proxy.example.org:3128"; targets with '
+        "private addresses are refused if their names resolve here.",
     )
     monthly_bytes: Count | None = key(
         None,
@@ -187,8 +185,7 @@ class SiteConfig(ConfigTable):
         unit="bytes",
     )
     api: StrictBool = key(
-        False,
-        "Whether the API that its pages name (MediaWiki's) may be asked which pages changed.",
+        False, "Whether the API that its pages name (MediaWiki's) may be asked which pages changed."
     )
 
     @property

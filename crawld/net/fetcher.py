@@ -173,11 +173,7 @@ class Fetcher:
         return OriginTransport(endpoint, wire)
 
     async def _exchange(
-        self,
-        transport: OriginTransport,
-        target: Target,
-        request: FetchRequest,
-        progress: Progress,
+        self, transport: OriginTransport, target: Target, request: FetchRequest, progress: Progress
     ) -> FetchResponse:
         """Send the request and read the response; keep the connection if it was read to the end."""
         self._requests += 1

@@ -72,10 +72,5 @@ class SystemNetwork:
             raise
         return Connection(trio.SocketStream(socket), socket.is_readable)
 
-    def listen_tcp(self, host: str, port: int) -> Listener:
-        """Bind a TCP socket; see `listener.listen_tcp`."""
-        return listen_tcp(host, port)
-
-    def listen_unix(self, path: Path, group: str | None) -> Listener:
-        """Bind a Unix socket; see `listener.listen_unix`."""
-        return listen_unix(path, group)
+    listen_tcp = staticmethod(listen_tcp)
+    listen_unix = staticmethod(listen_unix)

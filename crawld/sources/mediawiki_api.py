@@ -42,7 +42,7 @@ MAX_DETAIL = 200
 _ESCAPED_SURROGATE = re.compile(r"\\u[dD][89a-fA-F]").search
 
 
-class ApiTroubleKind(StrEnum):
+class TroubleKind(StrEnum):
     """Why a request had no result."""
 
     LAGGED = "lagged"
@@ -60,32 +60,32 @@ class ApiTroubleKind(StrEnum):
     HELD = "held"
 
 
-_FIRST_PAUSE_S: Mapping[ApiTroubleKind, float] = {
-    ApiTroubleKind.LAGGED: 5.0,
-    ApiTroubleKind.READ_ONLY: 60.0,
-    ApiTroubleKind.RATE_LIMITED: 60.0,
-    ApiTroubleKind.UNAVAILABLE: 60.0,
-    ApiTroubleKind.UNREACHABLE: 60.0,
-    ApiTroubleKind.CLOSED: 3_600.0,
-    ApiTroubleKind.FORBIDDEN: 86_400.0,
-    ApiTroubleKind.MOVED: 60.0,
-    ApiTroubleKind.NOT_JSON: 600.0,
+_FIRST_PAUSE_S: Mapping[TroubleKind, float] = {
+    TroubleKind.LAGGED: 5.0,
+    TroubleKind.READ_ONLY: 60.0,
+    TroubleKind.RATE_LIMITED: 60.0,
+    TroubleKind.UNAVAILABLE: 60.0,
+    TroubleKind.UNREACHABLE: 60.0,
+    TroubleKind.CLOSED: 3_600.0,
+    TroubleKind.FORBIDDEN: 86_400.0,
+    TroubleKind.MOVED: 60.0,
+    TroubleKind.NOT_JSON: 600.0,
     # The request may be the cause, not the wiki; the next request is a different one.
-    ApiTroubleKind.TOO_MANY: 1.0,
-    ApiTroubleKind.BAD_CURSOR: 1.0,
-    ApiTroubleKind.BROKEN: 2.0,
-    ApiTroubleKind.HELD: 0.0,
+    TroubleKind.TOO_MANY: 1.0,
+    TroubleKind.BAD_CURSOR: 1.0,
+    TroubleKind.BROKEN: 2.0,
+    TroubleKind.HELD: 0.0,
 }
 
-_ERRORS: Mapping[str, ApiTroubleKind] = {
-    "maxlag": ApiTroubleKind.LAGGED,
-    "readonly": ApiTroubleKind.READ_ONLY,
-    "ratelimited": ApiTroubleKind.RATE_LIMITED,
-    "actionthrottledtext": ApiTroubleKind.RATE_LIMITED,
-    "toomanyvalues": ApiTroubleKind.TOO_MANY,
-    "too-many-titles": ApiTroubleKind.TOO_MANY,
-    "badcontinue": ApiTroubleKind.BAD_CURSOR,
-    "badcontinuation": ApiTroubleKind.BAD_CURSOR,
+_ERRORS: Mapping[str, TroubleKind] = {
+    "maxlag": TroubleKind.LAGGED,
+    "readonly": TroubleKind.READ_ONLY,
+    "ratelimited": TroubleKind.RATE_LIMITED,
+    "actionthrottledtext": TroubleKind.RATE_LIMITED,
+    "toomanyvalues": TroubleKind.TOO_MANY,
+    "too-many-titles": TroubleKind.TOO_MANY,
+    "badcontinue": TroubleKind.BAD_CURSOR,
+    "badcontinuation": TroubleKind.BAD_CURSOR,
 }
 
 _CLOSED_PREFIXES = (
@@ -123,7 +123,7 @@ class ApiTrouble:
         limit: the most values per request, if that is the trouble.
     """
 
-    trouble: ApiTroubleKind
+    trouble: TroubleKind
     detail: str
     retry_after_s: float | None = None
     limit: int | None = None
@@ -132,9 +132,9 @@ class ApiTrouble:
     def is_host_trouble(self) -> bool:
         """Whether the whole host needs a back-off, not only the API."""
         return self.trouble in (
-            ApiTroubleKind.RATE_LIMITED,
-            ApiTroubleKind.UNAVAILABLE,
-            ApiTroubleKind.UNREACHABLE,
+            TroubleKind.RATE_LIMITED,
+            TroubleKind.UNAVAILABLE,
+            TroubleKind.UNREACHABLE,
         )
 
     def pause_s(self, count: int) -> float:
@@ -222,19 +222,17 @@ def _by_status(
     status: int, retry_after_s: float | None, body: bytes, location: str | None
 ) -> ApiTrouble:
     if status == 429:
-        return ApiTrouble(ApiTroubleKind.RATE_LIMITED, "status 429", retry_after_s)
+        return ApiTrouble(TroubleKind.RATE_LIMITED, "status 429", retry_after_s)
     if status >= 500 or (status == 403 and retry_after_s):
-        return ApiTrouble(ApiTroubleKind.UNAVAILABLE, f"status {status}", retry_after_s)
+        return ApiTrouble(TroubleKind.UNAVAILABLE, f"status {status}", retry_after_s)
     if 300 <= status < 400:
-        return ApiTrouble(ApiTroubleKind.MOVED, (location or "")[:2_000], retry_after_s)
+        return ApiTrouble(TroubleKind.MOVED, (location or "")[:2_000], retry_after_s)
     if status in (413, 414, 431):
-        return ApiTrouble(ApiTroubleKind.TOO_MANY, f"status {status}: the request is too long")
+        return ApiTrouble(TroubleKind.TOO_MANY, f"status {status}: the request is too long")
     if status >= 400:
-        return ApiTrouble(ApiTroubleKind.CLOSED, f"status {status}", retry_after_s)
+        return ApiTrouble(TroubleKind.CLOSED, f"status {status}", retry_after_s)
     start = body[:60].decode("utf-8", "replace")
-    return ApiTrouble(
-        ApiTroubleKind.NOT_JSON, f"not JSON: {' '.join(start.split())!r}", retry_after_s
-    )
+    return ApiTrouble(TroubleKind.NOT_JSON, f"not JSON: {' '.join(start.split())!r}", retry_after_s)
 
 
 def _error(document: Mapping[str, object]) -> Mapping[str, object] | None:
@@ -252,7 +250,7 @@ def _by_error(error: Mapping[str, object], retry_after_s: float | None) -> ApiTr
     trouble = _ERRORS.get(code)
     if trouble is None:
         closed = code.startswith(_CLOSED_PREFIXES)
-        trouble = ApiTroubleKind.CLOSED if closed else ApiTroubleKind.BROKEN
+        trouble = TroubleKind.CLOSED if closed else TroubleKind.BROKEN
     data = error.get("data")
     limits = [row.get("limit") for row in (error, data) if isinstance(row, dict)]
     limit = next((limit for limit in limits if isinstance(limit, int) and limit > 0), None)

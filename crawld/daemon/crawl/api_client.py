@@ -33,8 +33,8 @@ from crawld.sources.mediawiki_api import (
     MAX_RESPONSE_BYTES,
     ApiResponse,
     ApiTrouble,
-    ApiTroubleKind,
     Parameters,
+    TroubleKind,
     query_url,
     read_response,
 )
@@ -123,7 +123,7 @@ class ApiClient:
                     continue
                 if robots.names_agent and not robots.allowed(url):
                     return ApiTrouble(
-                        ApiTroubleKind.FORBIDDEN, "robots.txt names crawld and forbids it"
+                        TroubleKind.FORBIDDEN, "robots.txt names crawld and forbids it"
                     )
                 return await self._ask_now(api, host, site, url)
 
@@ -144,13 +144,13 @@ class ApiClient:
         """Return why no request may wait for this host now; None: one may."""
         if self._site(api) is None:
             return ApiTrouble(
-                ApiTroubleKind.HELD, "the site is paused, over its quota, or says api = false"
+                TroubleKind.HELD, "the site is paused, over its quota, or says api = false"
             )
         if host.paused:
-            return ApiTrouble(ApiTroubleKind.HELD, "the host is paused")
+            return ApiTrouble(TroubleKind.HELD, "the host is paused")
         opens_in_s = host.open_at(self._clock) - trio.current_time()
         if opens_in_s > 0:
-            return ApiTrouble(ApiTroubleKind.HELD, "the host is closed for a time", opens_in_s)
+            return ApiTrouble(TroubleKind.HELD, "the host is closed for a time", opens_in_s)
         return None
 
     async def _host(self, api: Api) -> HostState:
@@ -214,9 +214,7 @@ class ApiClient:
 
     async def _parse(self, fetched: FetchResponse | FetchFailure) -> ApiResponse | ApiTrouble:
         if isinstance(fetched, FetchFailure):
-            return ApiTrouble(
-                ApiTroubleKind.UNREACHABLE, f"{fetched.failure}: {fetched.detail}"[:200]
-            )
+            return ApiTrouble(TroubleKind.UNREACHABLE, f"{fetched.failure}: {fetched.detail}"[:200])
         now = self._clock.now()
 
         def parse_response() -> ApiResponse | ApiTrouble:

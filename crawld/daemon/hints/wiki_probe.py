@@ -18,7 +18,7 @@ import apsw
 from crawld.core.page import Outcome
 from crawld.daemon.hints.source import Poll, PollTrouble
 from crawld.daemon.hints.wiki_source import LOOK_S, ClockSkew, WikiSource
-from crawld.sources.mediawiki_api import ApiTroubleKind, batch
+from crawld.sources.mediawiki_api import TroubleKind, batch
 from crawld.sources.mediawiki_changes import PendingTemplates, ProbeProgress
 from crawld.sources.mediawiki_history import PageInfo, read_titles, titles_query
 from crawld.sources.mediawiki_site import shown_revision
@@ -98,7 +98,7 @@ class ProbeSource(WikiSource):
         self, trouble: PollTrouble, progress: ProbeProgress, titles: int
     ) -> Poll | PollTrouble:
         """Query fewer titles next time if the wiki rejected so many."""
-        if trouble.trouble != ApiTroubleKind.TOO_MANY or titles <= 1:
+        if trouble.trouble != TroubleKind.TOO_MANY or titles <= 1:
             return trouble
         stated = trouble.limit or titles
         fewer = replace(progress, titles=stated if stated < titles else titles // 2).to_json()

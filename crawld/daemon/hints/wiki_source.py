@@ -15,7 +15,7 @@ from crawld.core.url import split_url, url_hash
 from crawld.daemon.clock import Clock
 from crawld.daemon.crawl.api_client import Api, ApiClient
 from crawld.daemon.hints.source import HELD, PollTrouble
-from crawld.sources.mediawiki_api import ApiResponse, ApiTroubleKind, Parameters
+from crawld.sources.mediawiki_api import ApiResponse, Parameters, TroubleKind
 from crawld.sources.mediawiki_site import WikiFacts
 from crawld.store.changes import hint_source, wiki_probe
 from crawld.store.changes.hint import PageHint
@@ -97,9 +97,9 @@ class WikiSource:
         answer = await self.client.ask(self.wiki.api, query, due=True)
         if isinstance(answer, ApiResponse):
             return answer
-        if answer.trouble is ApiTroubleKind.HELD:
+        if answer.trouble is TroubleKind.HELD:
             return PollTrouble(HELD, answer.detail, answer.retry_after_s, 0)
-        requests = int(answer.trouble is not ApiTroubleKind.FORBIDDEN)
+        requests = int(answer.trouble is not TroubleKind.FORBIDDEN)
         pause_s = answer.pause_s(row.trouble_count + 1)
         return PollTrouble(str(answer.trouble), answer.detail, pause_s, requests, answer.limit)
 

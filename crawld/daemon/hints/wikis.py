@@ -24,7 +24,7 @@ from crawld.daemon.crawl.state import CrawlState
 from crawld.daemon.hints.source import Poll, PollTrouble, Source
 from crawld.daemon.hints.wiki_probe import ProbeSource
 from crawld.daemon.hints.wiki_source import LOOK_S, ClockSkew, Wiki, WikiSource
-from crawld.sources.mediawiki_api import ApiTroubleKind
+from crawld.sources.mediawiki_api import TroubleKind
 from crawld.sources.mediawiki_changes import (
     TEMPLATE_SPACES,
     ChangesCursor,
@@ -107,7 +107,7 @@ class RecentChangesSource(WikiSource):
         query = oldest_query() if in_doubt else changes_query(cursor, asked_at)
         answer = await self.ask(query, row)
         if isinstance(answer, PollTrouble):
-            if answer.trouble == ApiTroubleKind.BAD_CURSOR:
+            if answer.trouble == TroubleKind.BAD_CURSOR:
                 whole = replace(cursor, continuation=None).to_json()
                 return Poll(at=self.clock.now(), cursor=whole)
             return answer
@@ -176,7 +176,7 @@ class FanOutSource(WikiSource):
         (title, at), *others = pending.templates
         answer = await self.ask(template_users_query(title, pending.continuation), row)
         if isinstance(answer, PollTrouble):
-            if answer.trouble not in (ApiTroubleKind.BAD_CURSOR, ApiTroubleKind.BROKEN):
+            if answer.trouble not in (TroubleKind.BAD_CURSOR, TroubleKind.BROKEN):
                 return answer
             log.warning("wiki_template_skipped", title=title, why=answer.trouble)
             return Poll(at=now, cursor=PendingTemplates(tuple(others)).to_json())

@@ -21,7 +21,7 @@ from crawld.daemon.crawl.api_client import Api, ApiClient
 from crawld.daemon.crawl.state import CrawlState
 from crawld.daemon.frontier.admission import Referrer
 from crawld.daemon.frontier.site import ActiveSite
-from crawld.sources.mediawiki_api import ApiResponse, ApiTrouble, ApiTroubleKind
+from crawld.sources.mediawiki_api import ApiResponse, ApiTrouble, TroubleKind
 from crawld.sources.mediawiki_scope import MemberWalk, TitleScope
 from crawld.store.changes import wiki, wiki_member
 from crawld.store.changes.wiki import WikiRow
@@ -156,7 +156,7 @@ class WikiMembersJob:
         self._crawl.enter_pages(new)
 
 
-_REQUEST_TROUBLES: Final = frozenset({ApiTroubleKind.BROKEN, ApiTroubleKind.BAD_CURSOR})
+_REQUEST_TROUBLES: Final = frozenset({TroubleKind.BROKEN, TroubleKind.BAD_CURSOR})
 """Errors of the request itself: for example, there is no such category."""
 
 

@@ -26,7 +26,7 @@ from crawld.daemon.clock import Clock
 from crawld.daemon.crawl.api_client import Api, ApiClient
 from crawld.daemon.crawl.state import CrawlState
 from crawld.daemon.jobs.wiki_history.rebuild import rebuild
-from crawld.sources.mediawiki_api import ApiResponse, ApiTrouble, ApiTroubleKind, Parameters, batch
+from crawld.sources.mediawiki_api import ApiResponse, ApiTrouble, Parameters, TroubleKind, batch
 from crawld.sources.mediawiki_history import (
     LogEntry,
     PageInfo,
@@ -65,12 +65,12 @@ MAX_FAILURES = 3
 _PAGE_TROUBLES = frozenset(
     {
         *(
-            ApiTroubleKind.BROKEN,
-            ApiTroubleKind.NOT_JSON,
-            ApiTroubleKind.UNAVAILABLE,
-            ApiTroubleKind.UNREACHABLE,
+            TroubleKind.BROKEN,
+            TroubleKind.NOT_JSON,
+            TroubleKind.UNAVAILABLE,
+            TroubleKind.UNREACHABLE,
         ),
-        *(ApiTroubleKind.TOO_MANY, ApiTroubleKind.BAD_CURSOR),
+        *(TroubleKind.TOO_MANY, TroubleKind.BAD_CURSOR),
     }
 )
 """Failures that the requested pages may have caused: other pages come first next time."""
@@ -171,7 +171,7 @@ class WikiHistoryReader:
             facts = read_siteinfo(answer.query)
         except ValueError as error:
             return await self._record_failure(
-                ApiTrouble(ApiTroubleKind.NOT_JSON, f"no siteinfo: {error}")
+                ApiTrouble(TroubleKind.NOT_JSON, f"no siteinfo: {error}")
             )
         self._facts = facts
         await self._database.write(
@@ -247,7 +247,7 @@ class WikiHistoryReader:
 
     async def _ask(self, parameters: Parameters) -> ApiResponse | ApiTrouble:
         if self._row.api_url is None:
-            return ApiTrouble(ApiTroubleKind.HELD, "the wiki has to be detected again")
+            return ApiTrouble(TroubleKind.HELD, "the wiki has to be detected again")
         return await self._client.ask(Api(self._row.site_id, self._row.api_url), parameters)
 
     async def _record_success(self) -> None:
@@ -260,14 +260,14 @@ class WikiHistoryReader:
         self, trouble: ApiTrouble, pages: Sequence[WikiPageRow] = ()
     ) -> float:
         """Store a failure; return the pause before the next request, seconds."""
-        if trouble.trouble is ApiTroubleKind.HELD:
+        if trouble.trouble is TroubleKind.HELD:
             return trouble.retry_after_s or math.inf
         if trouble.trouble in _PAGE_TROUBLES and pages:
             self._query_fewer(len(pages), trouble.limit)
             await self._postpone(
-                pages, trouble.detail, restart=trouble.trouble is ApiTroubleKind.BAD_CURSOR
+                pages, trouble.detail, restart=trouble.trouble is TroubleKind.BAD_CURSOR
             )
-        if trouble.trouble is ApiTroubleKind.MOVED:
+        if trouble.trouble is TroubleKind.MOVED:
             await self._follow(trouble)
         pause_s = trouble.pause_s(self._row.trouble_count + 1)
         await self._database.write(

@@ -14,7 +14,7 @@ from crawld.daemon.hints.source import HELD, Poll, PollTrouble
 from crawld.daemon.hints.wiki_probe import ProbeSource
 from crawld.daemon.hints.wiki_source import Wiki
 from crawld.daemon.hints.wikis import FanOutSource, RecentChangesSource
-from crawld.sources.mediawiki_api import ApiTrouble, ApiTroubleKind, read_response
+from crawld.sources.mediawiki_api import ApiTrouble, TroubleKind, read_response
 from crawld.sources.mediawiki_changes import ChangesCursor, PendingTemplates, ProbeProgress
 from crawld.sources.mediawiki_site import WikiFacts
 from crawld.sources.mediawiki_title import Namespace, TitleRules
@@ -234,7 +234,7 @@ async def test_invalid_responses_are_trouble_with_a_pause(make, answer, trouble)
 
 async def test_a_host_in_back_off_is_no_trouble(make):
     world = await make()
-    poll = await world.poll("recent_changes", ApiTrouble(ApiTroubleKind.HELD, "closed", 60.0))
+    poll = await world.poll("recent_changes", ApiTrouble(TroubleKind.HELD, "closed", 60.0))
     assert (poll.trouble, poll.pause_s) == (HELD, 60.0)
 
 
