@@ -34,7 +34,10 @@ async def serve_web(
     listener = daemon.network.listen_tcp(*parse_listen(web.listen))
     log.info("web", url=listener.url)
     look = DisplayOptions(banner=web.banner, scripts=web.scripts)
-    async with await Database.open(daemon.database.path, read_only=True) as database:
+    workers = daemon.start.environment.workers
+    async with await Database.open(
+        daemon.database.path, read_only=True, workers=workers
+    ) as database:
         app = MirrorApp(database, daemon.clock.now, look, _complain, listener_hosts(web.hosts))
         await listener.serve(app, task_status)
 

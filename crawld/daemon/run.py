@@ -41,7 +41,9 @@ async def run_daemon(
     path = start.config.daemon.db
     fresh = not path.exists()
     async with await Database.open(
-        path, batch_max_age_s=start.config.store.batch_max_age_s
+        path,
+        batch_max_age_s=start.config.store.batch_max_age_s,
+        workers=start.environment.workers,
     ) as database:
         if database.warning:
             log.warning("database_place", why=database.warning)

@@ -97,6 +97,19 @@ SOCKET_EXCEPTIONS = {
     "bench/serve.py": "asks a server as fast as it can: as little of a client as will do",
 }
 
+# The daemon takes clock, threads and randomness from `daemon/environment.py`; no room of it may
+# reach for its own.
+SEAM_ROOMS = ("daemon/", "store/", "net/", "sources/", "web/", "workers")
+SEAM_MODULES = _words("time secrets threading concurrent multiprocessing trio.to_thread")
+SEAM_CALLS = _words("run_sync start_thread_soon as_async SystemRandom urandom uuid4")
+SEAM_EXCEPTIONS = {
+    "daemon/clock.py": "is the seam of time",
+    "workers.py": "is the seam of threads",
+    "sources/feed.py": "names the type of a parsed date",
+    "store/versions/body.py": "keeps one compressor per thread",
+    "store/versions/headers.py": "keeps one compressor per thread",
+}
+
 SQL_CALLS = frozenset({"execute", "executemany"})
 # Where else SQL is, and why.
 SQL_EXCEPTIONS = {
@@ -292,6 +305,16 @@ def socket_faults(module):
     yield from called(module, SOCKET_CALLS)
 
 
+def seam_faults(module):
+    for imported, line in module.imports:
+        if within(imported, SEAM_MODULES):
+            yield f"{module.path}:{line} imports {imported}"
+    yield from called(module, SEAM_CALLS)
+    for call in module.calls:
+        if call.name == "Random" and not call.has_arguments:
+            yield f"{module.path}:{call.line} calls Random() without a seed"
+
+
 def module_of(code, path="core/some.py"):
     name = "crawld." + path.removesuffix(".py").replace("/", ".")
     return parsed(code, path, name)
@@ -350,6 +373,11 @@ def test_sockets_only_in_their_rooms(modules):
     assert set(faults_by_file(socket_faults, others)) == set(SOCKET_EXCEPTIONS)
 
 
+def test_clock_threads_and_randomness_come_in_at_start(modules):
+    rooms = [module for module in modules if module.path.startswith(SEAM_ROOMS)]
+    assert set(faults_by_file(seam_faults, rooms)) == set(SEAM_EXCEPTIONS)
+
+
 def test_no_room_for_anything(modules):
     names = {part.removesuffix(".py") for module in modules for part in Path(module.path).parts}
     assert names & FORBIDDEN_NAMES == set()
@@ -392,6 +420,10 @@ def test_no_path_of_a_machine():
         ("core", "core/some.py", "import numpy as np\nnp.random.default_rng()"),
         ("sql", "daemon/some.py", "await connection.execute('SELECT 1')"),
         ("socket", "daemon/some.py", "import socket"),
+        ("seam", "daemon/some.py", "import time"),
+        ("seam", "net/some.py", "import trio\nawait trio.to_thread.run_sync(f)"),
+        ("seam", "daemon/jobs/some.py", "import random\nrandom.Random()"),
+        ("room", "daemon/visit/some.py", "from crawld.daemon.crawl import state"),
         ("socket", "lab/some.py", "import trio\ntrio.open_tcp_stream('a', 1)"),
     ],
 )
@@ -403,6 +435,7 @@ def test_each_check_finds_its_fault(check, path, code):
         "core": lambda: core_faults(module),
         "sql": lambda: sql_faults(module),
         "socket": lambda: socket_faults(module),
+        "seam": lambda: seam_faults(module),
     }[check]()
     assert len(list(found)) == 1
 
