@@ -1,1 +1,1 @@
-"""Revisit scheduling: how often each page is worth a visit, and which page is visited next."""
+"""Revisit scheduling: how often pages are visited, and which page is visited next."""

@@ -57,7 +57,7 @@ class HintQuality:
 
 @dataclass(frozen=True, slots=True)
 class FreshnessForecast:
-    """What a budget holds.
+    """Freshness, age and cost that a budget gives.
 
     Attributes:
         freshness: share of page time, weighted by importance. age_s: mean age, seconds.
@@ -109,8 +109,7 @@ class SurvivalCurves:
             low, high = (low, middle) if spent <= visits_per_s else (middle, high)
         within = self._at_price(math.exp(high), visits_per_s, hints)
         beyond = self._at_price(math.exp(low), visits_per_s, hints)
-        # The grid is coarse and pages may be few: the rest of the budget pays for a part of the
-        # next step.
+        # The grid is coarse and pages may be few: the rest pays for a part of the next step.
         more = float((beyond[1] - within[1]).sum())
         part = min(max((visits_per_s - float(within[1].sum())) / more, 0.0), 1.0) if more > 0 else 0
         fresh, visits, age = (
@@ -144,8 +143,7 @@ class SurvivalCurves:
         else:
             beside_fresh, beside_visits = fresh[pages, beside], every[beside]
             beside_age = age[pages, beside]
-        # A hinted page is visited once it is unchanged for a wait of the grid, not shorter than the
-        # lag.
+        # A hinted page is visited once it is unchanged for a wait not shorter than the lag.
         first = int(np.searchsorted(GRID_S, hints.lag_s))
         survival, visits = self.survival[:, first:], self.density[:, first:]
         cost = (1.0 - rare) / hints.trust * visits

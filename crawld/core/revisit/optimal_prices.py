@@ -258,8 +258,7 @@ class _Pools:
         self._held = (self._held | over) & ~cheap
         moved = bool(cheap.any() or over.any())
         if moved:
-            # The best page of pool 0 may have left with its host: the same price then has another
-            # s.
+            # If the best page of pool 0 left with its host, the same price has another s.
             best = self._best[self._free].max(initial=0.0)
             part = min(common / best, 1.0 - 1e-15) if best > 0 else 0.5
             self._log_s[0] = np.log(-np.log1p(-max(part, 1e-300)))

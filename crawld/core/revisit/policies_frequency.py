@@ -70,8 +70,7 @@ def merge_schedule(pages: ArrayLike, frequency: ArrayLike, picks: int) -> NDArra
     if len(keys) == 0 or picks <= 0:
         return np.zeros(0, np.int64)
     phases = np.array([phase(page) for page in keys.tolist()])
-    # Σ floor(f t − φ + 1) is within one visit a page of t Σf: this is slightly too many, and is
-    # cut.
+    # Σ floor(f t − φ + 1) is within one visit a page of t Σf: slightly too many, then cut.
     span = (picks + len(keys)) / f.sum()
     count = np.maximum(np.floor(f * span - phases) + 1, 0).astype(np.int64)
     page = np.repeat(np.arange(len(keys)), count)

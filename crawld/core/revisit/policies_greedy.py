@@ -208,8 +208,7 @@ class GreedyPolicy(PageSet):
         gain = self._residual[slot] @ -np.diff(alive)
         if self._conditional:
             gain = gain / max(alive[0], _ALIVE_LEAST)
-        # Beyond the last edge nothing is known: use half of the time waited, which orders pages by
-        # age.
+        # Beyond the last edge nothing is known: half of the time waited orders pages by age.
         self._gain[slot] = gain if alive[0] > _ALIVE_LEAST else 0.5 * _WAITS
         self._update_line(slot, now)
 
