@@ -1,4 +1,4 @@
-"""Real programs for the end-to-end tests, and proof that none outlives its test."""
+"""Fixtures that run real programs, and the check that no process outlives its test."""
 
 import contextlib
 import os
@@ -21,7 +21,7 @@ def pytest_collection_modifyitems(items):
 
 
 def children():
-    """Return the processes this one started and did not bury."""
+    """Return the ids of this process's children that it has not reaped."""
     found: set[str] = set()
     for task in Path(f"/proc/{os.getpid()}/task").iterdir():
         with contextlib.suppress(FileNotFoundError):  # the thread ended after it was listed
@@ -38,20 +38,20 @@ def _no_process_left():
 
 @pytest.fixture
 def cleanup(_no_process_left):
-    """A stack that ends what was started on it before the check that nothing is left."""
+    """Return an exit stack, closed before the check that no process is left."""
     with contextlib.ExitStack() as stack:
         yield stack
 
 
 @pytest.fixture(scope="session")
 def authority():
-    """A certificate authority nobody knows."""
+    """Return a certificate authority that no client trusts by default."""
     return trustme.CA()
 
 
 @pytest.fixture
 def nginx(cleanup, tmp_path):
-    """Return a function that serves trees: `nginx({"127.0.0.1": folder}, Options(...))`."""
+    """Return a function that serves trees: `nginx({"127.0.0.1": folder}, NginxOptions(...))`."""
     count = iter(range(1000))
 
     def serve(trees, options=None):
@@ -63,13 +63,13 @@ def nginx(cleanup, tmp_path):
 
 @pytest.fixture(scope="session")
 def wiki_template(tmp_path_factory):
-    """The wiki every test gets a copy of: 30 articles of 4 revisions."""
+    """The template of each test's wiki: 30 articles with 4 revisions each."""
     return make_template(tmp_path_factory.mktemp("wiki") / "template")
 
 
 @pytest.fixture
 def mediawiki(cleanup, tmp_path, wiki_template):
-    """A running wiki of this test alone, seeded; `mediawiki.pages` says with what."""
+    """A running, seeded wiki of this test only; `mediawiki.pages` are its initial pages."""
     return cleanup.enter_context(with_mediawiki(tmp_path / "wiki", wiki_template))
 
 

@@ -1,4 +1,4 @@
-"""Configs, sites and judgements that the end-to-end tests of the daemon share."""
+"""Configs, sites and queries shared by the end-to-end tests of the daemon."""
 
 from contextlib import closing
 
@@ -9,7 +9,7 @@ HOSTS = ("a.test", "b.test", "c.test")
 
 
 def write_config(crawld, *sites, hosts=HOSTS, **tables):
-    """Write the config of a daemon whose hosts are all on 127.0.0.1; return its path."""
+    """Write a config with all hosts on 127.0.0.1; return its path."""
     everything = {
         "daemon": {"db": str(crawld.db), "contact": "test@example.org"},
         "dns": {"hosts": {host: ["127.0.0.1"] for host in hosts}},
@@ -45,12 +45,12 @@ def _toml(value):
 
 
 def site(*seeds, name="web", **more):
-    """Return a [[site]] whose hosts are on this machine, mirrored without what its pages show."""
+    """Return a [[site]] table for hosts on this machine, without requisites."""
     return {"name": name, "seeds": seeds, "allow_private": True, "requisites": False, **more}
 
 
 def urls_of(web, *, pages, hosts=HOSTS, seed=1):
-    """Return the URLs of every page that `simweb --host ... --pages ...` serves."""
+    """Return the URLs of all pages that `simweb --host ... --pages ...` serves."""
     sites = make_sites(list(hosts), pages=pages, seed=seed)
     return {
         web.url(each.graph.path(number), host)
@@ -60,13 +60,13 @@ def urls_of(web, *, pages, hosts=HOSTS, seed=1):
 
 
 def query_rows(crawld, sql, *bindings):
-    """Return rows of the file, beside a daemon or without one."""
+    """Query the database, with or without a running daemon."""
     with closing(open_connection(crawld.db)) as connection:
         return connection.execute(sql, bindings).fetchall()
 
 
 def early_requests(web, *, host_delay_s=0.05, address_delay_s=0.02):
-    """Return every request that came too early, as the server saw it."""
+    """Return every request that came too early, according to the server."""
     ledger = web.ledger()
     return [
         *ledger.violations(delay_s=host_delay_s),

@@ -1,9 +1,9 @@
-"""The whole of `crawld bench change --quick`, in this process."""
+"""`crawld bench change --quick`, in this process."""
 
 from crawld.bench import change
 
 
-def test_quick_measures_every_metric_of_ours_and_of_parsel():
+def test_quick_run_measures_every_metric():
     lines = []
     value = change.run(quick=True, progress=lines.append)
     assert value["ours"].keys() == {

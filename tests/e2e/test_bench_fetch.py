@@ -1,4 +1,4 @@
-"""The whole of `crawld bench fetch --quick`, as the command line runs it."""
+"""`crawld bench fetch --quick`, by the command line."""
 
 import json
 import subprocess
@@ -19,7 +19,7 @@ WANTED = {
 
 
 @pytest.mark.e2e
-def test_quick_measures_every_metric_of_ours_and_of_the_peers(tmp_path):
+def test_quick_run_measures_every_metric_of_crawld_and_its_peers(tmp_path):
     require_peer("nginx")
     done = subprocess.run(
         [sys.executable, "-m", "crawld.cli.main", "bench", "fetch", "--quick", "--json"],

@@ -1,11 +1,11 @@
-"""`crawld bench serve --quick`: every figure is measured, at a size of seconds."""
+"""`crawld bench serve --quick`, by the command line."""
 
 import json
 
 from tests.peer import require_peer
 
 
-def test_a_quick_run_measures_everything(crawld):
+def test_quick_run_measures_every_metric(crawld):
     require_peer("nginx")
     done = crawld.crawld("bench", "serve", "--quick", "--json", timeout_s=300)
     assert done.returncode == 0, done.stderr

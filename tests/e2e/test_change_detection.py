@@ -1,7 +1,7 @@
-"""What the daemon calls a change, held against a simulated web that knows the truth.
+"""Changes detected by the daemon, compared with a simulated web that knows the truth.
 
-The daemon runs in this process over real sockets on a real file; its wall clock is the web's, moved
-by the test, so that weeks pass in seconds and every visit has a known instant.
+The daemon runs in this process over real sockets and a real database. It shares the web's wall
+clock, which the test advances, so weeks pass in seconds and the time of every visit is known.
 """
 
 from dataclasses import dataclass
@@ -28,7 +28,7 @@ HOST = "a.test"
 
 
 class WebClock:
-    """Wall time of web and daemon; each request takes a little."""
+    """Wall clock of web and daemon; each request advances it by `REQUEST_S`."""
 
     def __init__(self):
         self.at = START_AT
@@ -42,7 +42,7 @@ class WebClock:
 
 
 def site_of(pages, *, interval_s=2 * DAY_S, noise=ALL_NOISE, seed=1, **more):
-    """Return a site whose every page changes at random and shows noise."""
+    """Return a site whose pages all change at random and contain noise."""
     return SimSite(
         (HOST,),
         SiteGraph(pages, seed=seed),
@@ -57,7 +57,7 @@ def site_of(pages, *, interval_s=2 * DAY_S, noise=ALL_NOISE, seed=1, **more):
 
 @dataclass
 class MirrorRun:
-    """A daemon on a simulated site, driven round by round."""
+    """A daemon on a simulated site, driven in rounds."""
 
     site: SimSite
     web: SimWeb
@@ -67,14 +67,14 @@ class MirrorRun:
     url: str
 
     async def rounds(self, count, *, every_s):
-        """Let every page be visited once in each round."""
+        """Let every page be visited once per round."""
         for _ in range(count):
             self.wall.at += every_s
             self.daemon.crawl.schedule.wake_all()
             await self.settle()
 
     async def settle(self):
-        """Wait until no page may be visited any more before the wall clock moves."""
+        """Wait until no visit is due before the wall clock advances."""
         await until(self._settled, what="rest")
 
     def _settled(self):
@@ -86,12 +86,13 @@ class MirrorRun:
         ):
             return False
         wanted = [crawl.wanted_at(host.slot) for host in crawl.state.hosts.values()]
-        # Asked after the instants, which are made of the clock too: what is due now is not later.
+        # Read after the due times, which also come from the clock: a time not later than now is
+        # due.
         now = trio.current_time()
         return bool(wanted) and all(at is None or at > now for at in wanted)
 
     def visits(self):
-        """Return (page, at, outcome, digest, difference) of good visits, in order."""
+        """Return (page, at, outcome, digest, difference) of the successful visits, in order."""
         rows = self.mirror.rows(
             "SELECT url, visited_at, outcome, visit.digest, difference FROM visit"
             " JOIN page USING (page_id) WHERE outcome IN ('changed', 'unchanged', 'not_modified')"
@@ -100,21 +101,21 @@ class MirrorRun:
         return [(self.site.page_of(url), *rest) for url, *rest in rows]
 
     def conditional_share(self, *, after):
-        """Return how many of the requests for pages after an instant carried conditions."""
+        """Return the share of page requests after a time that were conditional."""
         rows = [row for row in self.web.ledger.rows() if row.at > after]
         pages = [row for row in rows if self.site.page_of(row.target) is not None]
         sent = [bool(row.if_none_match or row.if_modified_since) for row in pages]
         return sum(sent) / len(sent)
 
     def trust(self):
-        """Return what the file knows of the origin's validators."""
+        """Return the stored trust in the origin's validators."""
         [[stored]] = self.mirror.rows("SELECT validators FROM origin")
         return ValidatorTrust.from_bytes(stored)
 
 
 @pytest.fixture
 def run(nursery, tmp_path):
-    """Return a function that mirrors a site once and hands over the running daemon."""
+    """Return a function that mirrors a site once and returns the running daemon."""
 
     async def start(site, *, skew_s=0.0, **tables):
         wall = WebClock()
@@ -133,7 +134,7 @@ def run(nursery, tmp_path):
 
 @dataclass
 class DetectionScore:
-    """Verdicts beside the truth, over all visits but the first of each page."""
+    """Detected changes compared with the truth, over all visits but the first of each page."""
 
     edits: int = 0
     found: int = 0
@@ -153,7 +154,7 @@ class DetectionScore:
 
 
 def score_visits(run, *, after=START_AT):
-    """Judge every visit after an instant by the revisions the web knows."""
+    """Compare every visit after a time with the revisions of the web."""
     made = DetectionScore()
     last = {}
     for page, at, outcome, digest, _ in run.visits():
@@ -177,7 +178,7 @@ def score_visits(run, *, after=START_AT):
     return made
 
 
-async def test_real_edits_are_found_and_noise_is_not(run):
+async def test_edits_are_detected_and_noise_is_ignored(run):
     running = await run(
         site_of(40, etag=ValidatorBehavior.ABSENT, last_modified=ValidatorBehavior.ABSENT),
         schedule={"min_revisit_s": 3600.0},
@@ -189,7 +190,7 @@ async def test_real_edits_are_found_and_noise_is_not(run):
     assert found.deletions >= 0.05 * found.edits
     assert found.found >= 0.99 * found.edits, str(found)
     assert found.false <= 0.01 * found.still, str(found)
-    # For contrast: by exact digests every page changes at every visit.
+    # For comparison: by exact digests, every page changes at every visit.
     assert found.exact_false == found.exact_known == found.still
 
 
@@ -198,14 +199,14 @@ RESTLESS, FUTURE = ValidatorBehavior.RESTLESS, ValidatorBehavior.FUTURE
 HOURLY = {"schedule": {"min_revisit_s": 3600.0}}
 
 
-async def test_true_validators_are_used_and_hide_no_change(run):
+async def test_correct_validators_are_used_and_hide_no_change(run):
     running = await run(site_of(30, noise=frozenset(), last_modified=ABSENT), **HOURLY)
     await running.rounds(16, every_s=DAY_S / 2)
     found = score_visits(running)
     print(found)
     assert found.found == found.edits > 50, str(found)
     assert found.false == 0, str(found)
-    # Young origins are checked more often, proven ones less.
+    # Validators of new origins are checked more often than proven ones.
     assert 0.85 < running.conditional_share(after=START_AT + DAY_S / 4) < 1.0
     assert running.trust().etag.trusted
 
@@ -217,7 +218,7 @@ async def test_true_validators_are_used_and_hide_no_change(run):
         *((ABSENT, RESTLESS), (ABSENT, FUTURE), (RESTLESS, RESTLESS), (FROZEN, FUTURE)),
     ],
 )
-async def test_lying_servers_are_found_and_their_validators_not_sent(run, etag, last_modified):
+async def test_wrong_validators_are_detected_and_no_longer_sent(run, etag, last_modified):
     site = site_of(30, noise=frozenset(), etag=etag, last_modified=last_modified)
     running = await run(site, **HOURLY)
     await running.rounds(12, every_s=DAY_S / 2)
@@ -235,7 +236,7 @@ async def test_lying_servers_are_found_and_their_validators_not_sent(run, etag, 
         assert running.conditional_share(after=warned_at) == 0.0
 
 
-async def test_a_mended_server_is_believed_again(run):
+async def test_a_fixed_server_is_trusted_again(run):
     site = site_of(30, noise=frozenset(), etag=FROZEN, last_modified=ABSENT)
     running = await run(site, **HOURLY)
     await running.rounds(12, every_s=DAY_S / 2)
@@ -252,7 +253,7 @@ async def test_a_mended_server_is_believed_again(run):
 
 
 @pytest.mark.parametrize("skew_s", [-7_200.0, 0.0, 86_400.0])
-async def test_change_instants_are_told_by_our_clock_whatever_the_server_thinks(run, skew_s):
+async def test_change_times_use_our_clock_despite_server_clock_skew(run, skew_s):
     running = await run(site_of(20, noise=frozenset(), etag=ABSENT), skew_s=skew_s, **HOURLY)
     await running.rounds(8, every_s=DAY_S / 2)
     [[measured_s]] = running.mirror.rows("SELECT clock_skew_s FROM host")

@@ -1,4 +1,4 @@
-"""The operator's ways to steer a running daemon: socket, signals, and what they promise."""
+"""Control of a running daemon: control socket, signals, and what they guarantee."""
 
 import contextlib
 import os
@@ -15,7 +15,7 @@ SLOW = {"host_delay_s": 0.2, "address_delay_s": 0.0}
 
 
 def start_busy_daemon(stack, folder):
-    """Run a daemon that is at work on a large site, slowly."""
+    """Start a daemon that crawls a large site slowly."""
     web = stack.enter_context(with_simweb(folder, "--host=a.test", "--host=b.test", "--pages=2000"))
     crawld = stack.enter_context(with_crawld(folder / "crawld"))
     crawld.web = web
@@ -27,14 +27,14 @@ def start_busy_daemon(stack, folder):
 
 @pytest.fixture(scope="module")
 def shared_daemon(tmp_path_factory):
-    """A daemon at work, of all tests that leave it as it was."""
+    """A busy daemon, shared by tests that leave it unchanged."""
     with contextlib.ExitStack() as stack:
         yield start_busy_daemon(stack, tmp_path_factory.mktemp("lasting"))
 
 
 @pytest.fixture
 def daemon(cleanup, tmp_path):
-    """A daemon at work, of this test alone."""
+    """A busy daemon of this test only."""
     return start_busy_daemon(cleanup, tmp_path)
 
 
@@ -43,7 +43,7 @@ def request_count(crawld):
 
 
 def is_idle(crawld):
-    """Whether the simulated web is asked nothing for a few delays."""
+    """Return whether the simulated web gets no request for several delays."""
     before = request_count(crawld)
     assert not crawld.process.exits_within(1.0)
     return request_count(crawld) == before
@@ -53,11 +53,11 @@ class TestEnding:
     def test_sigterm_drains(self, daemon):
         assert daemon.terminate() == 0
         visits = query_rows(daemon, "SELECT count(*) FROM visit")[0][0]
-        # robots.txt apart, every request that was answered is in the file
+        # Every answered request except robots.txt is in the database.
         assert visits == request_count(daemon) - 1
         assert not daemon.socket.exists()
 
-    def test_a_second_signal_ends_turns_that_do_not_end(self, simweb, crawld):
+    def test_a_second_signal_aborts_hanging_fetches(self, simweb, crawld):
         web = simweb("--host=a.test", "--pages=3", "--fault=/stuck=hang")
         config = write_config(crawld, site(web.url("/", "a.test"), web.url("/stuck", "a.test")))
         crawld.start("run", "-c", config)
@@ -118,7 +118,7 @@ class TestPausing:
         made = sum(status["visits"].values())
         shared_daemon.wait_until(lambda status: sum(status["visits"].values()) > made)
 
-    def test_what_is_not_there_is_said(self, shared_daemon):
+    def test_unknown_sites_and_hosts_are_reported(self, shared_daemon):
         with pytest.raises(ControlError, match=r"known are: .*web"):
             shared_daemon.post("/pause", {"site": "nowhere"})
         with pytest.raises(ControlError, match="not known") as refused:
@@ -146,14 +146,14 @@ class TestSites:
         before = request_count(shared_daemon)
         shared_daemon.wait_until(lambda _: request_count(shared_daemon) > before + 2)
         assert len(shared_daemon.web.ledger().requests("b.test")) == asked
-        assert shared_daemon.get(f"/page?url={url}")["versions"]  # its copies stay
+        assert shared_daemon.get(f"/page?url={url}")["versions"]  # its versions stay
 
-    def test_a_site_of_the_config_is_removed_there(self, shared_daemon):
+    def test_a_config_site_can_only_be_removed_in_the_config(self, shared_daemon):
         with pytest.raises(ControlError, match="crawlctl reload"):
             shared_daemon.post("/remove", {"site": "web"})
         assert [each["name"] for each in shared_daemon.get("/sites")] == ["web"]
 
-    def test_broken_urls_are_refused_whole(self, shared_daemon):
+    def test_one_broken_url_rejects_the_whole_request(self, shared_daemon):
         for url in ("", "http://", "ftp://a.test/", "http://a.test:99999/", "nonsense"):
             with pytest.raises(ControlError) as refused:
                 shared_daemon.post("/add", {"urls": [shared_daemon.web.url("/new", "b.test"), url]})
@@ -187,7 +187,7 @@ class TestSocket:
     def test_only_owner_and_group_may_connect(self, shared_daemon):
         assert stat.S_IMODE(shared_daemon.socket.stat().st_mode) == 0o660
 
-    def test_junk_is_the_sender_s_affair(self, shared_daemon):
+    def test_junk_does_not_disturb_the_daemon(self, shared_daemon):
         for junk in JUNK_REQUESTS:
             with socket.socket(socket.AF_UNIX) as client, contextlib.suppress(OSError):
                 client.settimeout(0.5)
@@ -211,7 +211,9 @@ class TestSocket:
             ("/reload", None, None),
         ],
     )
-    def test_wrong_forms_are_refused_and_change_nothing(self, shared_daemon, path, body, status):
+    def test_invalid_requests_are_rejected_and_change_nothing(
+        self, shared_daemon, path, body, status
+    ):
         if status is None:
             assert shared_daemon.post(path, body) == {"changed": []}
             return
@@ -220,7 +222,7 @@ class TestSocket:
         assert refused.value.status == status
         assert shared_daemon.get("/status")["pauses"] == []
 
-    def test_it_describes_itself(self, shared_daemon):
+    def test_openapi_describes_the_socket(self, shared_daemon):
         described = shared_daemon.get("/openapi.json")
         assert described["info"]["title"] == "crawld control socket"
         assert {"/status", "/log", "/add", "/drain"} <= described["paths"].keys()

@@ -1,4 +1,4 @@
-"""The disk: full, short of room, its file damaged, foreign or not ours to write."""
+"""Disk and database problems: full, nearly full, damaged, foreign or read-only."""
 
 import os
 import signal
@@ -35,7 +35,7 @@ def small_disk(path, size_bytes):
 
 @pytest.fixture
 def disk(cleanup, tmp_path):
-    """A disk of 32 MiB."""
+    """A file system of 32 MiB."""
     return cleanup.enter_context(small_disk(tmp_path / "disk", 32 * MIB))
 
 
@@ -48,7 +48,7 @@ def crawld(cleanup, disk):
 
 
 def fill_disk(disk):
-    """Leave no room on a disk; return the file that takes it."""
+    """Fill a disk; return the file that takes the space."""
     ballast = disk / "ballast"
     with ballast.open("wb", buffering=0) as file:
         while True:
@@ -59,7 +59,7 @@ def fill_disk(disk):
 
 
 def start_and_drain(crawld, web, *, store=None):
-    """Run a daemon that has some pages and rests."""
+    """Start a daemon, let it visit some pages, and drain it."""
     config = write_config(
         crawld,
         site(web.url("/", "a.test")),
@@ -71,7 +71,7 @@ def start_and_drain(crawld, web, *, store=None):
     crawld.post("/drain")
 
 
-def test_a_full_disk_pauses_the_crawl_which_goes_on_when_there_is_room(simweb, crawld, disk):
+def test_a_full_disk_pauses_the_crawl_until_there_is_room(simweb, crawld, disk):
     web = simweb("--host=a.test", "--pages=60", "--page-bytes=8000")
     start_and_drain(crawld, web)
     ballast = fill_disk(disk)
@@ -88,11 +88,11 @@ def test_a_full_disk_pauses_the_crawl_which_goes_on_when_there_is_room(simweb, c
     assert (status["pauses"], status["stalled"]) == ([], None)
     stored = dict(query_rows(crawld, "SELECT visit_id, visited_at FROM visit"))
     assert reported.items() <= stored.items()
-    assert len(web.ledger()) == 1 + len(stored) > asked  # nothing was lost and asked for again
+    assert len(web.ledger()) == 1 + len(stored) > asked  # no page was lost and fetched again
     assert crawld.terminate() == 0
 
 
-def test_a_second_signal_ends_a_daemon_whose_disk_stays_full(simweb, crawld, disk):
+def test_a_second_signal_ends_a_daemon_with_a_full_disk(simweb, crawld, disk):
     web = simweb("--host=a.test", "--pages=60", "--page-bytes=8000")
     start_and_drain(crawld, web)
     fill_disk(disk)
@@ -111,12 +111,12 @@ def test_a_second_signal_ends_a_daemon_whose_disk_stays_full(simweb, crawld, dis
     assert reported.items() <= stored.items()
 
 
-def test_too_little_room_pauses_before_the_disk_is_full(simweb, crawld):
+def test_low_disk_space_pauses_before_the_disk_is_full(simweb, crawld):
     web = simweb("--host=a.test", "--pages=10")
     config = write_config(crawld, site(web.url("/", "a.test")), store={"min_free_bytes": 10**15})
     crawld.start("run", "-c", config)
     crawld.wait_until(lambda status: status["pauses"] == ["disk_room"])
-    assert len(web.ledger()) <= 1  # what was under way before the first look
+    assert len(web.ledger()) <= 1  # sent before the first check
 
 
 def overwrite_middle(path):
@@ -126,7 +126,7 @@ def overwrite_middle(path):
         file.write(os.urandom(path.stat().st_size - 4096))
 
 
-def test_a_damaged_file_is_refused_with_the_way_back(simweb, crawld):
+def test_a_damaged_database_is_rejected_with_a_restore_hint(simweb, crawld):
     web = simweb("--host=a.test", "--pages=10")
     start_and_drain(crawld, web)
     assert crawld.terminate() == 0
@@ -141,7 +141,7 @@ def test_a_damaged_file_is_refused_with_the_way_back(simweb, crawld):
     ("content", "said"),
     [(b"these are my notes\n" * 500, "not"), (b"SQLite format 3\x00" + b"\xff" * 4000, "")],
 )
-def test_a_file_that_is_no_database_is_left_alone(simweb, crawld, content, said):
+def test_a_file_that_is_not_a_database_is_left_alone(simweb, crawld, content, said):
     crawld.db.write_bytes(content)
     config = write_config(crawld, site("http://a.test/"))
     crawld.start("run", "-c", config, ready=False)
@@ -161,7 +161,7 @@ def test_a_database_of_another_program_is_left_alone(crawld):
     assert "another program" in crawld.output()
 
 
-def test_a_directory_nobody_may_write_to_is_said(crawld, disk):
+def test_a_read_only_directory_is_reported(crawld, disk):
     config = write_config(crawld, site("http://a.test/"))
     subprocess.run(["mount", "-o", "remount,ro", str(disk)], check=True)
     refused = crawld.crawld("run", "-c", config)
@@ -172,7 +172,7 @@ def test_a_directory_nobody_may_write_to_is_said(crawld, disk):
 
 @pytest.fixture
 def export_to_small_disk(cleanup, tmp_path):
-    """A mirror of a hundred articles, and a function that exports it to a disk of 256 KiB."""
+    """Return a function that exports a mirror of a hundred articles to a disk of 256 KiB."""
     crawld = Crawld(tmp_path)
     fill_mirror(crawld.db, ArticleMirror(100, 28_000))
     small = cleanup.enter_context(small_disk(tmp_path / "small", 256 * 1024))
@@ -184,7 +184,7 @@ def export_to_small_disk(cleanup, tmp_path):
 
 
 @pytest.mark.parametrize("form", ["warc", "wacz", "zim"])
-def test_an_export_that_fills_the_disk_says_so_and_leaves_nothing(export_to_small_disk, form):
+def test_an_export_that_fills_the_disk_fails_and_leaves_nothing(export_to_small_disk, form):
     export, small = export_to_small_disk
     done = export(form)
     assert done.returncode == 2, done.stderr
@@ -193,7 +193,7 @@ def test_an_export_that_fills_the_disk_says_so_and_leaves_nothing(export_to_smal
     assert list(small.iterdir()) == []
 
 
-def test_a_static_export_goes_on_when_there_is_room(export_to_small_disk):
+def test_a_static_export_continues_when_there_is_room(export_to_small_disk):
     export, small = export_to_small_disk
     done = export("static")
     assert (done.returncode, "make room" in done.stderr) == (2, True), done.stderr

@@ -1,4 +1,4 @@
-"""What is exported, read by the programs it is made for; what others made, imported."""
+"""Exports read by the programs they are made for, and an import of another program's archive."""
 
 import json
 import re
@@ -21,7 +21,7 @@ HOST = "127.0.0.1"
 
 
 def write_site(folder):
-    """Write a small site with all that is awkward in one."""
+    """Write a small site that contains all awkward cases."""
     folder.mkdir()
     (folder / "d").mkdir()
     (folder / "style.css").write_text("body { background: url(d/tile.png) }")
@@ -52,7 +52,7 @@ def origin(nginx, tmp_path):
 
 @pytest.fixture
 def mirror(crawld, origin):
-    """The site mirrored once, and the daemon gone."""
+    """The site mirrored once; the daemon has ended."""
     crawld.start("mirror", origin, "--once", "--delay", "0", "--depth", "5", ready=False)
     crawld.wait()
     return crawld
@@ -60,7 +60,7 @@ def mirror(crawld, origin):
 
 @pytest.fixture
 def browser_page():
-    """A page in a fresh browser."""
+    """A page in a new browser context."""
     with with_chromium() as browser, closing(browser.new_context()) as context:
         yield context.new_page()
 
@@ -72,13 +72,13 @@ def export(crawld, form, name, *options):
 
 
 def image_widths(page):
-    """Return the width of every image of a page, once all of them are there."""
+    """Return the width of every image of a page, after all have loaded."""
     return page.evaluate(
         "Promise.all([...document.images].map(i => i.decode().then(() => i.naturalWidth)))"
     )
 
 
-def test_a_static_export_opened_from_its_files(mirror, browser_page):
+def test_a_static_export_works_from_file_urls(mirror, browser_page):
     summary, out = export(mirror, "static", "static")
     assert summary["written"]["pages"] >= 9
     made = requests_of(browser_page)
@@ -88,7 +88,7 @@ def test_a_static_export_opened_from_its_files(mirror, browser_page):
         seen.add(url)
         browser_page.goto(url)
         if url.endswith("/d.html"):
-            # A redirect: the browser goes on by itself.
+            # A redirect page: the browser follows it.
             browser_page.wait_for_url("**/d/index.html")
             browser_page.wait_for_load_state()
         assert 0 not in image_widths(browser_page), url
@@ -118,7 +118,7 @@ def test_warc_files_replay_with_their_revisits(crawld, origin, browser_page):
     )
     crawld.start("run", "-c", config)
     crawld.wait_until(lambda status: status["visits"].get("not_modified", 0) >= 12)
-    # While the daemon goes on.
+    # While the daemon runs.
     summary, out = export(crawld, "warc", "m.warc.gz")
     assert summary["written"]["revisit"] > 0
     checked = run([installed_command("warcio"), "check", "-v", out], cwd=crawld.folder)
@@ -136,7 +136,7 @@ def test_warc_files_replay_with_their_revisits(crawld, origin, browser_page):
             stamp = datetime.fromtimestamp(at, UTC).strftime("%Y%m%d%H%M%S")
             answer = browser_page.goto(f"{collection}/{stamp}/{origin}")
             assert answer.status == 200
-            # pywb shows the page inside a frame, below its own banner.
+            # pywb shows the page in a frame below its banner.
             frame = browser_page.wait_for_selector("iframe").content_frame()
             frame.wait_for_selector("text=down")
             assert "down" in frame.inner_text("body")
@@ -150,18 +150,18 @@ def test_a_zim_file_passes_zimcheck_and_is_served_by_kiwix(mirror, browser_page)
     host = query_rows(mirror, "SELECT origin FROM origin")[0][0].partition("://")[2]
     with with_kiwix(mirror.folder, out) as served:
         browser_page.goto(f"{served}/{quote(host, safe=':')}/")
-        # Kiwix puts a picture of its own above the page.
+        # Kiwix shows its own image above the page.
         assert image_widths(browser_page)[-1] == 48
         browser_page.click("text=down")
         browser_page.wait_for_selector("text=up")
-        # 24: the picture of twice the density.
+        # 24 is the width of the double-density image.
         assert image_widths(browser_page)[-1] in (24, 48)
         root = served.rpartition("/")[0]
         with urllib.request.urlopen(f"{root}/search?content=mirror&pattern=lower") as answer:
             assert b"case.html" in answer.read()
 
 
-# In a process of its own: DuckDB complains of leaks of its own when a long-lived one ends.
+# In a separate process: DuckDB reports leaks of its own at the end of a long-lived one.
 DUCKDB = """
 import duckdb, sys
 query = "SELECT count(*), max(last_visit_at) FROM '%s' WHERE status = 200"
@@ -180,7 +180,7 @@ def test_tables_are_read_by_duckdb(mirror):
         assert newest > 1.7e9
 
 
-def test_an_archive_of_wget_is_a_start(crawld, origin):
+def test_a_wget_archive_can_be_imported_and_crawled_further(crawld, origin):
     wget = require_peer("wget")
     command = [wget, "-q", "-r", "-p", "--warc-file=old", "--warc-cdx=off", origin]
     run(command, cwd=crawld.folder)
@@ -199,7 +199,7 @@ def test_an_archive_of_wget_is_a_start(crawld, origin):
     assert (stale, copies >= bodies) == (0, True)
 
 
-def test_while_a_daemon_writes_exports_work_and_imports_are_refused(crawld, simweb):
+def test_beside_a_daemon_exports_work_and_imports_are_refused(crawld, simweb):
     web = simweb("--pages", "60")
     crawld.start("mirror", web.url(), "--delay", "0", "--depth", "9")
     crawld.wait_until(lambda status: status["pages"].get("visited", 0) >= 20)

@@ -1,4 +1,4 @@
-"""Every way a server can go wrong ends as an outcome, and the crawl goes on."""
+"""Every server fault has an outcome, and the crawl continues."""
 
 from crawld.simweb.demo import make_sites
 from tests.e2e.daemon_config import query_rows, site, write_config
@@ -22,14 +22,14 @@ OUTCOMES = {
     "close-mid-body": ("failed", "truncated"),
     "length:500": ("failed", "truncated"),
     "length:-500": ("changed", None),
-    "gzip-bomb:500000000": ("failed", "wrong_type"),  # of zeros: no page, so not read on
+    "gzip-bomb:500000000": ("failed", "wrong_type"),  # zeros are not a page, so reading stops
     "corrupt-gzip": ("failed", "decoding"),
     "endless-body": ("failed", "too_large"),
     "endless-header": ("failed", "protocol"),
     "huge-header:200000": ("failed", "protocol"),
     "invalid-header": ("failed", "protocol"),
     "invalid-chunks": ("failed", "protocol"),
-    "junk": ("failed", "protocol or truncated"),  # as the dice fall
+    "junk": ("failed", "protocol or truncated"),  # random bytes
     "redirect-loop": ("failed", "bad_redirect"),
     "redirect:ftp://a.test/": ("failed", "bad_redirect"),
     "redirect:http://outside.test/": ("moved", None),
@@ -52,8 +52,8 @@ def matches(found, wanted):
     return found[0] == outcomes and str(found[1]) in failures
 
 
-def test_each_fault_is_an_outcome_and_no_host_holds_up_another(simweb, crawld):
-    # one host for each fault, so that the back-off of one is not that of all
+def test_each_fault_has_its_outcome_and_delays_no_other_host(simweb, crawld):
+    # One host per fault, so that back-off does not slow down the other faults.
     hosts = {f"h{n}.test": name for n, name in enumerate(OUTCOMES)}
     everyone = (*hosts, "fine.test")
     sites = make_sites(list(everyone), pages=3, seed=1)
@@ -64,7 +64,7 @@ def test_each_fault_is_an_outcome_and_no_host_holds_up_another(simweb, crawld):
     config = write_config(
         crawld,
         site(*seeds, web.url("/", "fine.test")),
-        # an address each: one address is asked one thing at a time
+        # One address per host, because requests to one address are sequential.
         dns={"hosts": {host: [f"127.0.0.{n}"] for n, host in enumerate(everyone, start=2)}},
         fetch=SHORT_TIMEOUTS,
     )
@@ -84,7 +84,7 @@ def test_each_fault_is_an_outcome_and_no_host_holds_up_another(simweb, crawld):
     assert crawld.crawld("doctor", "--db", crawld.db).returncode == 0
 
 
-def test_a_server_nobody_answers_at_and_a_name_nobody_has(simweb, crawld):
+def test_a_closed_port_and_an_unknown_name_do_not_stop_the_crawl(simweb, crawld):
     web = simweb("--host=fine.test", "--pages=12")
     config = write_config(
         crawld,

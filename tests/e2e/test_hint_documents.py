@@ -1,4 +1,4 @@
-"""A real MediaWiki tells of changes in its sitemap and feed, and of its parts by its API."""
+"""A real MediaWiki: hints from its sitemap and feed, and partial mirrors by its API."""
 
 import math
 import sqlite3
@@ -49,30 +49,30 @@ def mirror(crawld, mediawiki):
 
 
 def query_rows(crawld, sql, *bindings):
-    """Return rows of the daemon's file."""
+    """Query the daemon's database."""
     with closing(sqlite3.connect(f"file:{crawld.db}?mode=ro", uri=True, timeout=20)) as connection:
         return connection.execute(sql, bindings).fetchall()
 
 
 def wait_for(crawld, condition):
-    """Wait until a condition on the daemon's file holds."""
+    """Wait until a condition on the database holds."""
     crawld.wait_until(lambda _: condition(), "/status")
 
 
 def visited_titles(crawld):
-    """Return the titles of the pages visited, as their addresses have them."""
+    """Return the titles of the visited pages, as in their URLs."""
     rows = query_rows(crawld, "SELECT url FROM page WHERE state = 'visited' AND requisite = 0")
     return {url.partition("/wiki/")[2] for (url,) in rows}
 
 
 def last_visit_at(crawld, title):
-    """Return when a page was last visited; infinity: never."""
+    """Return the time of a page's last visit; infinity if it was never visited."""
     rows = query_rows(crawld, "SELECT last_visit_at FROM page WHERE url LIKE ?", f"%/wiki/{title}")
     return rows[0][0] if rows and rows[0][0] else math.inf
 
 
 def hint_counts(crawld, kind):
-    """Return the titles a source has told of, until a visit answers."""
+    """Return the numbers of hints and of confirmed hints of a kind of source."""
     rows = query_rows(crawld, "SELECT hint_count, real_count FROM hint_source WHERE kind = ?", kind)
     return rows[0] if rows else (0, 0)
 
@@ -80,7 +80,7 @@ def hint_counts(crawld, kind):
 NO_LINKS = 'max_depth = 1\nexclude = ["regex:[?]", "prefix:/w/"]'
 
 
-def test_its_sitemap_is_found_and_tells_what_changed(mirror, mediawiki):
+def test_the_sitemap_is_found_and_gives_hints(mirror, mediawiki):
     mediawiki.write_sitemap()
     mediawiki.set_robots(f"{ROBOTS}Sitemap: {mediawiki.origin}/sitemap/sitemap-index-wiki.xml\n")
     crawld = mirror(NO_LINKS)
@@ -93,19 +93,19 @@ def test_its_sitemap_is_found_and_tells_what_changed(mirror, mediawiki):
     wait_for(crawld, lambda: hint_counts(crawld, "sitemap")[1] >= 1)
 
 
-def test_its_feed_tells_what_changed(mirror, mediawiki):
-    # No leave to use the API, which would tell of the edit first; robots.txt allows the feed.
+def test_the_feed_gives_hints(mirror, mediawiki):
+    # The API, which would report the edit first, stays disabled; robots.txt allows the feed.
     mediawiki.set_robots("User-agent: *\nAllow: /\n")
     feed = "{origin}/w/api.php?action=feedrecentchanges&feedformat=atom&limit=50"
     crawld = mirror(f'feeds = ["{feed}"]\n{NO_LINKS}')
-    # Feeds tell of seconds: an edit in the second of the visit may be what the visit saw.
+    # Feeds have a resolution of one second: the edit must not fall into the second of the visit.
     wait_for(crawld, lambda: time.time() > last_visit_at(crawld, "Entry_0000") + 1.0)
     mediawiki.edit("Entry 0000", "another text")
     crawld.post("/jobs/hints/run")
     wait_for(crawld, lambda: hint_counts(crawld, "feed")[1] >= 1)
 
 
-def test_a_part_of_it_is_kept_current(mirror, mediawiki):
+def test_wiki_prefixes_and_titles_limit_the_mirror(mirror, mediawiki):
     crawld = mirror('api = true\nwiki_prefixes = ["entry 000"]\nwiki_titles = ["entry_0015"]')
     part = {f"Entry_000{number}" for number in range(10)} | {"Entry_0015"}
     wait_for(crawld, lambda: part <= visited_titles(crawld))
@@ -118,7 +118,7 @@ def test_a_part_of_it_is_kept_current(mirror, mediawiki):
     assert refused["wiki_part"] > 0
 
 
-def test_a_category_is_a_part(mirror, mediawiki):
+def test_wiki_categories_limit_the_mirror(mirror, mediawiki):
     for number in (3, 5):
         mediawiki.edit(f"Entry 000{number}", "text [[Category:Some]]")
     mediawiki.edit("Category:Below", "[[Category:Some]]")

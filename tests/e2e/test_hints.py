@@ -38,7 +38,7 @@ api = {api}
 
 @pytest.fixture
 def mirror(crawld, mediawiki):
-    """Return a function that starts a daemon on the wiki and waits until all pages are there."""
+    """Return a function that starts a daemon on the wiki and waits until all pages are mirrored."""
 
     def start(*, delay_s=DELAY_S, min_revisit_s=0.2, api="true", ready=True):
         config = crawld.folder / "crawld.toml"
@@ -74,7 +74,7 @@ def query_rows(crawld, sql, *bindings):
 
 
 def wait_until_equal(crawld, mediawiki, titles):
-    """Wait until the mirror shows what the wiki shows; return what still differs."""
+    """Wait until the mirror shows what the wiki shows; return the remaining differences."""
     found = {}
     for _ in range(120):
         found = find_differences(mediawiki, crawld.db, titles)
@@ -88,7 +88,7 @@ def crawl_requests(mediawiki):
     return [row for row in mediawiki.ledger().rows() if row.user_agent.startswith("crawld")]
 
 
-def test_a_storm_of_edits_moves_deletions_and_imports(mirror, mediawiki, titles):
+def test_the_mirror_follows_edits_moves_deletions_and_imports(mirror, mediawiki, titles):
     crawld = mirror()
     editor = WikiEditor(mediawiki, titles[:30], seed=3)
     observer = CopyObserver(crawld.db)
@@ -96,7 +96,7 @@ def test_a_storm_of_edits_moves_deletions_and_imports(mirror, mediawiki, titles)
         editor.edit()
         if number % 10 == 9:
             assert wait_until_equal(crawld, mediawiki, titles) == {}
-    # Moves take copies along to other names.
+    # Moves give copies other URLs: read them before.
     observer.read_new_copies()
     editor.delete(titles[3])
     editor.delete(titles[4])
@@ -132,7 +132,7 @@ def test_hints_survive_a_kill(mirror, mediawiki, titles):
     edited = titles[10:14]
     for title in edited:
         editor.edit(title)
-    # One poll brings all four hints; they wait, for the pages have a turn each three seconds.
+    # One poll returns all four hints; they stay outstanding, as a page is fetched every 3 s only.
     mirror(delay_s=3.0, min_revisit_s=3_600.0, ready=False)
     crawld.wait_until(lambda found: sum(each["outstanding"] for each in found) >= 3, "/hints")
     crawld.kill()
@@ -146,12 +146,12 @@ def test_hints_survive_a_kill(mirror, mediawiki, titles):
     found = crawld.wait_until(
         lambda found: not sum(each["outstanding"] for each in found), "/hints"
     )
-    # The fifth edit may be found by a visit before it is told of.
+    # A visit may find the fifth edit before its hint arrives.
     assert sum(each["real_count"] for each in found) >= len(edited)
     assert sum(each["false_count"] for each in found) <= 1
 
 
-def test_an_edited_template_makes_its_users_stale(mirror, mediawiki, titles):
+def test_an_edited_template_gives_hints_for_its_users(mirror, mediawiki, titles):
     crawld = mirror()
     mediawiki.edit("Template:Entry", "<div>Rewritten box of {{{1}}}</div>")
     mediawiki.run_jobs()
@@ -161,7 +161,7 @@ def test_an_edited_template_makes_its_users_stale(mirror, mediawiki, titles):
     assert fan_out["real_count"] > 0
 
 
-def test_without_leave_no_api_is_asked(mirror, mediawiki):
+def test_the_api_is_not_used_unless_enabled(mirror, mediawiki):
     crawld = mirror(api="false", ready=False)
     crawld.wait_until(lambda status: status["pages"]["visited"] >= 32)
     crawld.post("/jobs/hints/run")
@@ -172,7 +172,7 @@ def test_without_leave_no_api_is_asked(mirror, mediawiki):
     assert not [row for row in crawl_requests(mediawiki) if "/w/api.php" in row.target]
 
 
-def test_a_wiki_that_closes_its_api_is_left_alone_and_heard_again(mirror, mediawiki, titles):
+def test_polling_resumes_after_the_api_was_lagged(mirror, mediawiki, titles):
     crawld = mirror()
     with mediawiki.lag(30):
         crawld.wait_until(

@@ -1,6 +1,6 @@
-"""SIGKILL at any moment costs no committed visit, no page and no politeness.
+"""SIGKILL at random times loses no committed visit and no page, and breaks no delay.
 
-`CRAWLD_KILLS` sets how often; `make torture` asks for a hundred.
+`CRAWLD_KILLS` is the number of kills; `make torture` uses a hundred.
 """
 
 import os
@@ -10,25 +10,25 @@ from tests.e2e.daemon_config import HOSTS, early_requests, query_rows, site, url
 
 KILLS = int(os.environ.get("CRAWLD_KILLS", "20"))
 PAGES = 20 * KILLS
-"""Of each host: enough that the crawl outlasts the kills."""
+"""Pages per host: enough that the crawl outlasts the kills."""
 
 LOG_LIMIT = 10_000
 
 
 class ReportedVisits:
-    """Remembers every visit that the control socket reported as recorded."""
+    """Collects the visits that the control socket reported as stored."""
 
     def __init__(self, crawld):
         self.crawld = crawld
         self.seen = {}
 
     def update(self):
-        """Take in what was reported since the last update; return how many visits are known."""
+        """Add newly reported visits; return the number of known visits."""
         self.seen |= self._reported(after=max(self.seen, default=0))
         return len(self.seen)
 
     def lost(self):
-        """Return the visits that a daemon reported and the present one does not."""
+        """Return the visits that were reported once and are not reported now."""
         stored = self._reported(after=0)
         return {key: was for key, was in self.seen.items() if stored.get(key) != was}
 
@@ -40,8 +40,8 @@ class ReportedVisits:
 
 
 def start_and_kill(crawld, config, reported, rng):
-    """Start a daemon and kill it at some moment of its life."""
-    if rng.random() < 0.2:  # before or while it opens the file
+    """Start a daemon and kill it at a random time."""
+    if rng.random() < 0.2:  # before or while it opens the database
         crawld.start("run", "-c", config, ready=False)
         crawld.process.exits_within(rng.uniform(0.0, 1.2))
     else:
@@ -53,15 +53,15 @@ def start_and_kill(crawld, config, reported, rng):
     crawld.kill()
 
 
-def test_kill_after_kill_nothing_reported_is_lost_and_nobody_is_asked_early(simweb, crawld):
+def test_repeated_kills_lose_no_reported_visit_and_break_no_delay(simweb, crawld):
     web = simweb(*(f"--host={host}" for host in HOSTS), f"--pages={PAGES}")
     config = write_config(crawld, site(*(web.url("/", host) for host in HOSTS)))
     reported, rng = ReportedVisits(crawld), random.Random(1)
     for _ in range(KILLS):
         start_and_kill(crawld, config, reported, rng)
-    assert len(reported.seen) < 3 * PAGES  # else the last lives had nothing to do
+    assert len(reported.seen) < 3 * PAGES  # otherwise the last daemons had nothing to do
     assert early_requests(web) == []
-    # What is left, at once.
+    # Crawl the rest without delays.
     write_config(
         crawld,
         site(*(web.url("/", host) for host in HOSTS)),
@@ -77,7 +77,7 @@ def test_kill_after_kill_nothing_reported_is_lost_and_nobody_is_asked_early(simw
     assert crawld.crawld("doctor", "--db", crawld.db).returncode == 0
 
 
-def test_a_retry_after_holds_from_its_commit_through_kills(simweb, crawld):
+def test_a_stored_retry_after_survives_kills(simweb, crawld):
     web = simweb("--host=a.test", "--pages=4", "--fault=/busy=too-many:4")
     config = write_config(
         crawld, site(web.url("/busy", "a.test"), web.url("/", "a.test")), hosts=("a.test",)
@@ -87,7 +87,7 @@ def test_a_retry_after_holds_from_its_commit_through_kills(simweb, crawld):
         lambda log: any(each["outcome"] == "blocked" for each in log), "/log?limit=100"
     )
     crawld.kill()
-    for _ in range(2):  # a life that is too short to ask anything
+    for _ in range(2):  # killed before it can send a request
         crawld.start("run", "-c", config)
         crawld.kill()
     asked = len(web.ledger())
@@ -99,7 +99,7 @@ def test_a_retry_after_holds_from_its_commit_through_kills(simweb, crawld):
     assert crawld.get("/hosts/a.test")["backoff_level"] == 1
 
 
-def test_what_a_command_reported_as_done_survives_a_kill(simweb, crawld):
+def test_acknowledged_commands_survive_a_kill(simweb, crawld):
     web = simweb("--host=a.test", "--host=b.test", "--pages=5")
     config = write_config(crawld, site(web.url("/", "a.test")))
     crawld.start("run", "-c", config)

@@ -1,4 +1,4 @@
-"""Exact change histories of a real MediaWiki: complete, to the second, and politely asked for."""
+"""Change histories of a real MediaWiki: complete, exact to the second, and politely requested."""
 
 import sqlite3
 import time
@@ -67,14 +67,14 @@ def mirror(crawld, configure):
 
 
 def query_rows(crawld, sql, *bindings):
-    """Return rows of the daemon's file."""
+    """Query the daemon's database."""
     address = f"file:{crawld.db}?mode=ro"
     with closing(sqlite3.connect(address, uri=True, timeout=20)) as connection:
         return connection.execute(sql, bindings).fetchall()
 
 
 def wait_until_read(crawld, *, pages):
-    """Wait until the histories of so many pages are read and nothing is left to ask."""
+    """Wait until `pages` histories are read and none is left to read."""
     return crawld.wait_until(
         lambda jobs: any(
             sum(job["progress"].get(state, 0) for state in ("complete", "missing")) >= pages
@@ -87,7 +87,7 @@ def wait_until_read(crawld, *, pages):
 
 
 def stored_histories(crawld):
-    """Return what is stored: {title: {(instant, revision)}}."""
+    """Return the stored histories: {title: {(time, revision)}}."""
     stored = {}
     for title, at, revision in query_rows(
         crawld,
@@ -99,7 +99,7 @@ def stored_histories(crawld):
 
 
 def wiki_history(mediawiki, title):
-    """Return what the wiki itself says: {(instant, revision)} of the page a title shows."""
+    """Return the history of a title's page according to the wiki: {(time, revision)}."""
     answer = mediawiki.api(
         action="query",
         titles=title,
@@ -118,7 +118,7 @@ def wiki_history(mediawiki, title):
 
 
 def api_requests(mediawiki, after=0):
-    """Return the parameters of the requests that crawld sent to the API."""
+    """Return the parameters of crawld's requests to the API."""
     rows = [row for row in mediawiki.ledger().rows() if row.user_agent.startswith("crawld")]
     return [
         {key: value[0] for key, value in parse_qs(urlsplit(row.target).query).items()}
@@ -135,7 +135,7 @@ def test_every_history_is_complete_to_the_second(mirror, mediawiki):
     assert set(stored) >= {page.title for page in articles[:30]} | {"Main Page"}
     for title, found in stored.items():
         assert found == wiki_history(mediawiki, title), title
-    # The dump itself says when each text was saved.
+    # The dump contains the time of each revision.
     for page in articles[:30]:
         assert {at for at, _ in stored[page.title]} == {each.at for each in page.revisions}
     asked = api_requests(mediawiki)
@@ -147,7 +147,7 @@ def test_every_history_is_complete_to_the_second(mirror, mediawiki):
     assert (wiki["trouble"], wiki["change_count"]) == (None, sum(map(len, stored.values())))
 
 
-def test_models_and_reverts_follow_from_the_histories(mirror, mediawiki):
+def test_models_and_reverts_are_derived_from_histories(mirror, mediawiki):
     crawld = mirror()
     wait_until_read(crawld, pages=31)
     records = query_rows(crawld, "SELECT title, record FROM model JOIN wiki_page USING (page_id)")
@@ -171,7 +171,7 @@ def test_models_and_reverts_follow_from_the_histories(mirror, mediawiki):
     assert {(title, int(at)) for title, at in marked} == reverted
 
 
-def test_long_history_goes_on_where_a_killed_daemon_stopped(mirror, mediawiki):
+def test_reading_a_long_history_resumes_after_a_kill(mirror, mediawiki):
     title = mediawiki.pages[0].title
     long = [
         Revision(EPOCH_AT - 9_000_000 + 60 * number, f"Text {number} of [[{title}]].")
@@ -201,11 +201,11 @@ def test_long_history_goes_on_where_a_killed_daemon_stopped(mirror, mediawiki):
     found = stored_histories(crawld)["Long history"]
     assert sorted(at for at, _ in found) == [revision.at for revision in long]
     continued = [each for each in api_requests(mediawiki) if "rvcontinue" in each]
-    # 2,300 revisions are five parts: four continue, one of them perhaps asked twice.
+    # 2,300 revisions are five batches: four continuations, one of them possibly repeated.
     assert before <= len(continued) <= 5
 
 
-def test_revisions_that_share_an_instant_and_ids_out_of_order_are_kept(mirror, mediawiki):
+def test_revisions_with_equal_times_or_unordered_ids_are_kept(mirror, mediawiki):
     title = mediawiki.pages[1].title
     at = EPOCH_AT - 86_400 * 365
     late = [Revision(at, "One text."), Revision(at, "Another text."), Revision(at - 7, "Older.")]
@@ -219,7 +219,7 @@ def test_revisions_that_share_an_instant_and_ids_out_of_order_are_kept(mirror, m
     assert len([1 for instant, _ in found if instant == at]) == 2
 
 
-def test_without_leave_the_api_is_not_asked(mirror, mediawiki):
+def test_the_api_is_not_used_unless_enabled(mirror, mediawiki):
     crawld = mirror(site="")
     crawld.wait_until(lambda status: status["pages"]["visited"] >= 31)
     before = crawld.get("/jobs")
@@ -230,7 +230,7 @@ def test_without_leave_the_api_is_not_asked(mirror, mediawiki):
     assert api_requests(mediawiki) == []
 
 
-def test_rules_that_name_us_win(mirror, mediawiki):
+def test_robots_rules_that_name_crawld_win(mirror, mediawiki):
     mediawiki.set_robots("User-agent: *\nAllow: /\n\nUser-agent: crawld\nDisallow: /w/\n")
     crawld = mirror()
     [wiki] = crawld.wait_until(lambda wikis: wikis and wikis[0]["trouble"], "/wikis")
@@ -238,13 +238,13 @@ def test_rules_that_name_us_win(mirror, mediawiki):
     assert api_requests(mediawiki) == []
 
 
-def test_lag_is_waited_for(mirror, mediawiki):
+def test_a_lagged_wiki_is_given_time(mirror, mediawiki):
     began_at = time.time()
     with mediawiki.lag(7):
         crawld = mirror()
         [wiki] = crawld.wait_until(lambda wikis: wikis and wikis[0]["trouble"], "/wikis")
         assert wiki["trouble"] == "lagged"
-        # The wiki asks for five seconds, and gets them.
+        # The wiki asks for a wait of five seconds.
         at = crawld.get("/status")["now"]
         assert began_at + 5 <= wiki["closed_until"] <= at + 5
         assert wiki["change_count"] == 0
@@ -266,7 +266,7 @@ def test_read_only_wikis_are_read(mirror, mediawiki):
 
 
 def unread_titles(crawld):
-    """Return the titles whose histories were not yet asked for, the next one first."""
+    """Return the titles with unread histories, the next one first."""
     rows = query_rows(
         crawld,
         "SELECT title FROM wiki_page WHERE state = 'open' AND tries = 0"
@@ -277,10 +277,10 @@ def unread_titles(crawld):
 
 @contextmanager
 def paused_before_reading(mirror, configure, **more):
-    """Keep a daemon from the wiki before it has read histories; yields it and whose it then wants.
+    """Pause a daemon before it has read all histories; yield it and the unread titles.
 
-    All pages are visited before, and the wiki is asked three times a second: half of 31 histories
-    stay unread for five seconds, however slow the daemon is.
+    All pages are visited before, and the wiki gets at most three requests per second: half of 31
+    histories stay unread for five seconds, however slow the daemon is.
     """
     crawld = mirror(site="")
     crawld.wait_until(lambda status: status["pages"]["visited"] >= 31)
@@ -295,13 +295,13 @@ def paused_before_reading(mirror, configure, **more):
 
 
 def page_states(crawld):
-    """Return what is known of each page: {title: (state, title shown, detail)}."""
+    """Return the state of each page: {title: (state, title shown, detail)}."""
     rows = query_rows(crawld, "SELECT title, state, shown_title, detail FROM wiki_page")
     return {title: tuple(rest) for title, *rest in rows}
 
 
 def logged_changes(crawld, title):
-    """Return the logged changes of a page: [(kind, instant)]."""
+    """Return the logged changes of a page: [(kind, time)]."""
     return query_rows(
         crawld,
         "SELECT kind, changed_at FROM change JOIN wiki_page USING (page_id)"
@@ -322,21 +322,21 @@ def test_pages_moved_and_deleted_while_they_are_read(mirror, configure, mediawik
     assert stored_histories(crawld)[moved] == wiki_history(mediawiki, moved)
     assert found[deleted][::2] == ("missing", "deletion")
     assert found[away][::2] == ("missing", "move: Gone elsewhere")
-    # The instants are the log's own.
+    # The times are those of the wiki's log.
     for title, kind in ((deleted, "deletion"), (away, "move")):
         [entry] = mediawiki.api(action="query", list="logevents", letitle=title)["query"][
             "logevents"
         ]
         at = datetime.fromisoformat(entry["timestamp"]).timestamp()
         assert logged_changes(crawld, title) == [(kind, at)]
-    # All others were read as if nothing had happened.
+    # All other histories are complete.
     others = {title for title, (state, *_) in found.items() if state == "complete"}
     assert len(others) >= 29
     stored = stored_histories(crawld)
     assert all(stored[title] == wiki_history(mediawiki, title) for title in others)
 
 
-def test_a_deleted_page_comes_back_with_all_its_revisions(mirror, configure, mediawiki):
+def test_a_restored_page_has_all_its_revisions(mirror, configure, mediawiki):
     with paused_before_reading(mirror, configure, poll_share=0.25) as (crawld, titles):
         title = titles[-1]
         mediawiki.delete(title)
@@ -346,8 +346,9 @@ def test_a_deleted_page_comes_back_with_all_its_revisions(mirror, configure, med
     mediawiki.undelete(title)
     assert before < wiki_history(mediawiki, title)
     crawld.terminate()
-    # The page is visited again: it answers, so its history is asked for again. If a visit found it
-    # gone meanwhile, it rests for a day, unless the wiki is asked what it has restored.
+    # The page is visited again and exists, so its history is read again. If a visit found it gone
+    # in the meantime, its next visit is due in a day, unless the wiki's log reports the
+    # restoration.
     mirror(schedule="min_revisit_s = 0.5", poll_share=0.25)
     crawld.wait_until(lambda _: page_states(crawld)[title][0] == "complete")
     assert stored_histories(crawld)[title] == wiki_history(mediawiki, title)
@@ -363,9 +364,9 @@ def test_edits_after_the_backfill_are_added(mirror, mediawiki):
     crawld.terminate()
     mirror(schedule="min_revisit_s = 0.5")
     crawld.wait_until(lambda _: stored_histories(crawld)[title] == wiki_history(mediawiki, title))
-    # Of all histories only those of the edited page and of what shows it were asked for.
+    # Only the histories of the edited page and of pages that include it were requested.
     asked = api_requests(mediawiki)[before:]
     assert len({each["pageids"] for each in asked if "pageids" in each}) <= 2
-    # What looks for changes asks for all titles, and for the time.
+    # The poll for changes requests all titles, and the time.
     named = [each["titles"] for each in asked if "titles" in each and "curtimestamp" not in each]
     assert {name for titles in named for name in titles.split("|")} <= {title, "Main Page"}

@@ -1,4 +1,4 @@
-"""A real wiki mirrored whole: its skin, its pictures, and pages that move and vanish."""
+"""A complete mirror of a real wiki: skin, images, moved and deleted pages."""
 
 from tests.e2e.daemon_config import query_rows, write_config
 from tests.e2e.test_requisites import grey_pixel_png
@@ -43,7 +43,7 @@ def count_copies(crawld, mediawiki, title):
     return count
 
 
-def test_a_wiki_comes_with_its_skin_and_its_pictures(crawld, mediawiki):
+def test_a_wiki_is_mirrored_with_its_skin_and_images(crawld, mediawiki):
     mediawiki.set_robots("User-agent: *\nDisallow:\n")
     mediawiki.upload("Dot.png", grey_pixel_png(77))
     title = mediawiki.pages[0].title
@@ -67,7 +67,7 @@ def test_a_wiki_comes_with_its_skin_and_its_pictures(crawld, mediawiki):
     assert requisites >= 3
 
 
-def test_a_moved_page_keeps_one_history_and_a_deleted_one_its_copy(crawld, mediawiki):
+def test_a_moved_page_keeps_its_history_and_a_deleted_page_its_copy(crawld, mediawiki):
     moved, deleted = (page.title for page in mediawiki.pages[1:3])
     start(crawld, mediawiki, requisites=False)
     crawld.wait_until(
@@ -93,16 +93,16 @@ def test_a_moved_page_keeps_one_history_and_a_deleted_one_its_copy(crawld, media
 
 
 def last_outcome_and_copy(crawld, mediawiki, title):
-    """Return what the last visit of a page found, and the number of the copy kept."""
+    """Return the outcome of a page's last visit, and the id of its current version."""
     [[outcome, version_id]] = query_rows(
         crawld, "SELECT last_outcome, version_id FROM page WHERE url = ?", mediawiki.url(title)
     )
     return outcome, version_id
 
 
-def test_a_deleted_page_keeps_its_copy_until_the_wiki_brings_it_back(crawld, mediawiki):
+def test_a_deleted_page_keeps_its_copy_until_it_is_restored(crawld, mediawiki):
     title = mediawiki.pages[2].title
-    # No page comes again by itself within the test: whatever is noticed, the wiki's log told.
+    # No revisit is due within the test: only the wiki's log can report the deletion.
     start(crawld, mediawiki, min_revisit_s=3_600.0, requisites=False, api=True)
     crawld.wait_until(lambda _: count_copies(crawld, mediawiki, title) == 1)
     crawld.wait_until(lambda found: any(each["poll_count"] for each in found), "/hints")

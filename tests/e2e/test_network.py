@@ -1,4 +1,4 @@
-"""No network: said plainly, tried again politely, and no page fails for it."""
+"""Without a network, the daemon reports it, retries politely, and fails no page."""
 
 import shutil
 import subprocess
@@ -12,7 +12,7 @@ from tests.peer.process import ManagedProcess
 
 @pytest.fixture
 def start_offline(crawld):
-    """Return a function that starts a daemon in a network of its own, in which nothing is up."""
+    """Return a function that starts a daemon in an empty network namespace."""
     program = shutil.which("unshare") or "/usr/bin/unshare"
     tried = subprocess.run([program, "-n", "true"], capture_output=True, check=False)
     if tried.returncode:
@@ -30,8 +30,8 @@ def start_offline(crawld):
 
 
 @pytest.mark.parametrize("host", ["a.test", "example.org"])
-def test_it_is_said_and_no_page_fails(crawld, start_offline, host):
-    # an address known from the config, and a name that only a resolver knows
+def test_an_outage_is_reported_and_no_page_fails(crawld, start_offline, host):
+    # An address from the config, and a name that needs a resolver.
     config = write_config(crawld, site(f"http://{host}/", f"http://{host}/more"), hosts=("a.test",))
     start_offline("run", "-c", config)
     crawld.wait_until(lambda status: status["pauses"] == ["network"])
@@ -46,7 +46,7 @@ def test_it_is_said_and_no_page_fails(crawld, start_offline, host):
     assert query_rows(crawld, "SELECT count(*) FROM visit") == [(0,)]
 
 
-def test_what_was_offline_is_mirrored_by_the_next_daemon(crawld, start_offline, simweb):
+def test_the_next_daemon_mirrors_what_could_not_be_fetched(crawld, start_offline, simweb):
     web = simweb("--host=a.test", "--pages=5")
     config = write_config(crawld, site(web.url("/", "a.test")), hosts=("a.test",))
     start_offline("run", "-c", config)
@@ -57,7 +57,7 @@ def test_what_was_offline_is_mirrored_by_the_next_daemon(crawld, start_offline, 
     crawld.wait_until(lambda status: status["pages"]["visited"] == 5)
 
 
-def test_one_host_out_of_reach_is_no_outage(crawld, simweb):
+def test_one_unreachable_host_is_not_an_outage(crawld, simweb):
     web = simweb("--host=a.test", "--pages=8")
     config = write_config(
         crawld,

@@ -1,4 +1,4 @@
-"""The programs the other end-to-end tests rely on answer as those tests believe."""
+"""The programs behind the other end-to-end tests behave as those tests assume."""
 
 import json
 import os
@@ -95,7 +95,7 @@ class TestNginx:
         rows = list(ledger.rows())
         assert [row.target for row in rows] == [f"/page.html?{n}" for n in range(count)]
         assert {(row.status, row.user_agent) for row in rows} == {(200, 'a "b" \\')}
-        # One client that waits for each answer cannot have been faster than in no time.
+        # The client waits for each response, so no gap is negative beyond the precision.
         assert ledger.spacing("127.0.0.1") >= -PRECISION_S
         assert len(ledger.violations(delay_s=3600)) == count - 1
 
@@ -107,7 +107,7 @@ class TestNginx:
         assert [answer.status_code for answer in answers] == [200, 200, 503]
         assert [a.headers.get("retry-after") for a in answers] == [None, None, "7"]
 
-    def test_is_down_only_meanwhile(self, nginx, no_proxy, tmp_path):
+    def test_answers_503_only_while_down(self, nginx, no_proxy, tmp_path):
         (tmp_path / "index.html").write_text("page")
         server = nginx({"127.0.0.1": tmp_path})
         with server.down():
@@ -140,7 +140,7 @@ class TestNginx:
 
     @pytest.mark.skipif(os.getuid() != 0, reason="only root can try it as somebody else")
     def test_runs_without_root(self, tmp_path):
-        """The same harness in a process of nobody's, in a folder of nobody's."""
+        """Run the harness as user nobody in a folder of nobody."""
         require_peer("nginx")
         script = (
             "import sys, tempfile, urllib.request; from pathlib import Path;"
@@ -224,7 +224,7 @@ class TestMediaWiki:
         assert int(view.headers["last-modified"].split()[3]) <= 2024
         assert all(page.revisions[-1].at < EPOCH_AT for page in mediawiki.pages)
 
-    def test_moves_deletes_and_brings_back(self, mediawiki, no_proxy):
+    def test_moves_deletes_and_restores(self, mediawiki, no_proxy):
         old, gone = mediawiki.pages[3].title, mediawiki.pages[4].title
         mediawiki.move(old, "A new name")
         moved = no_proxy.get(mediawiki.url(old))
@@ -259,7 +259,7 @@ class TestMediaWiki:
         targets = [row.target for row in mediawiki.ledger().rows()]
         assert targets == [mediawiki.url(title).removeprefix(mediawiki.origin) for title in titles]
 
-    def test_takes_later_revisions_and_does_its_jobs(self, mediawiki):
+    def test_imports_later_revisions_and_runs_its_jobs(self, mediawiki):
         article = mediawiki.pages[5]
         later = Revision(EPOCH_AT - 1, "The text of the last second.", "late")
         mediawiki.import_pages([WikiPage(article.title, (later,))])
@@ -280,13 +280,13 @@ def test_a_dump_is_the_same_every_time():
 
 
 class TestDaemon:
-    def test_a_simulated_web_runs_and_tells_what_it_saw(self, simweb, no_proxy):
+    def test_a_simulated_web_runs_and_has_a_ledger(self, simweb, no_proxy):
         web = simweb("--pages", "5", "--host", "127.0.0.1", "--host", "127.0.0.2")
         for host in ("127.0.0.1", "127.0.0.2"):
             assert no_proxy.get(web.url(host=host)).status_code == 200
         assert web.ledger().hosts() == {"127.0.0.1": 1, "127.0.0.2": 1}
 
-    def test_a_daemon_is_asked_killed_started_again_and_ended(self, crawld, simweb):
+    def test_a_daemon_is_queried_killed_restarted_and_terminated(self, crawld, simweb):
         web = simweb("--pages", "5")
         mirror = ("mirror", web.url(), "--delay", "0.01", "--depth", "9", "--json")
         crawld.start(*mirror)
@@ -311,7 +311,7 @@ class TestDaemon:
         crawld.start("mirror", simweb("--pages", "5").url(), "--delay", "0.01", "--json")
         assert crawld.interrupt() == 0, crawld.output()
 
-    def test_a_daemon_that_does_not_start_says_why(self, crawld):
+    def test_a_daemon_that_does_not_start_shows_why(self, crawld):
         with pytest.raises(ProcessError, match="no-such-command"):
             crawld.start("no-such-command")
 
@@ -323,7 +323,7 @@ class TestProcess:
         assert (said.stdout.read_text(), said.stderr.read_text()) == ("out\n", "err\n")
         assert (said.returncode, said.end()) == (7, 7)
 
-    def test_takes_the_children_with_it(self, tmp_path):
+    def test_kills_its_children(self, tmp_path):
         script = "tail -f /dev/null & echo $!; wait"
         parent = ManagedProcess(["sh", "-c", script], tmp_path, name="sh")
         while not parent.stdout.read_text().endswith("\n"):
@@ -335,7 +335,7 @@ class TestProcess:
         finally:
             os.close(child)
 
-    def test_says_what_a_stuck_program_said(self, tmp_path):
+    def test_an_error_shows_the_output_of_a_stuck_program(self, tmp_path):
         stuck = ManagedProcess(["sh", "-c", "exec tail -f /dev/null"], tmp_path, name="s")
         with pytest.raises(ProcessError, match="still runs"):
             stuck.wait(0.01)
@@ -345,12 +345,12 @@ class TestProcess:
 class TestPolicy:
     ABSENT = Peer("absent", "no-such-program", ("absent-cli", "absent-data"))
 
-    def test_a_present_peer_is_where_it_is(self):
+    def test_an_installed_peer_is_found(self):
         assert require_peer(Peer("shell", "sh", ())).name == "sh"
         assert all(peer.packages for peer in known_peers().values())
 
     @pytest.mark.parametrize("ci", ["", "false"])
-    def test_a_missing_peer_skips_and_says_how_to_get_it(self, monkeypatch, ci):
+    def test_a_missing_peer_skips_and_shows_the_install_command(self, monkeypatch, ci):
         monkeypatch.setenv("CI", ci)
         with pytest.raises(pytest.skip.Exception, match="apt-get install absent-cli absent-data"):
             require_peer(Peer("shell", "sh", ()), self.ABSENT)

@@ -1,4 +1,4 @@
-"""Spacing as the server sees it, between all requests to a host and to an address."""
+"""Gaps between requests to a host and to an address, as the server measures them."""
 
 from itertools import pairwise
 from statistics import median
@@ -19,7 +19,7 @@ def test_hosts_of_one_address_keep_both_delays(simweb, crawld):
     start(crawld, web, host_delay_s=0.12, address_delay_s=0.05)
     crawld.wait_until(lambda status: status["pages"]["visited"] == 60)
     assert early_requests(web, host_delay_s=0.12, address_delay_s=0.05) == []
-    # and it does not dawdle: while a host rests, the address is used by the others
+    # No time is wasted: while a host waits, other hosts use the address.
     hosts = [row.host for row in web.ledger().rows()]
     assert sum(host != after for host, after in pairwise(hosts)) > 0.8 * len(hosts)
 
@@ -54,7 +54,7 @@ def test_errors_and_redirects_are_requests_too(simweb, crawld, fault):
 
 
 @pytest.mark.parametrize("how", ["busy:2", "too-many:2"])
-def test_a_retry_after_closes_the_whole_host(simweb, crawld, how):
+def test_a_retry_after_pauses_the_whole_host(simweb, crawld, how):
     web = simweb("--host=a.test", "--host=b.test", "--pages=4", f"--fault=/busy={how}")
     start(crawld, web, hosts=HOSTS[:2], seeds=("/busy", "/"))
     crawld.wait_until(lambda _: all(len(web.ledger().requests(host)) > 2 for host in HOSTS[:2]))
@@ -64,8 +64,8 @@ def test_a_retry_after_closes_the_whole_host(simweb, crawld, how):
         assert all(row.complete_s - busy.complete_s >= 2.0 for row in later)
 
 
-def test_robots_txt_asks_for_more_and_gets_it(simweb, crawld):
-    # the site of the demo: its robots.txt forbids /private/
+def test_robots_txt_rules_are_obeyed(simweb, crawld):
+    # robots.txt of the demo site forbids /private/.
     web = simweb("--demo")
     config = write_config(
         crawld,
@@ -79,7 +79,7 @@ def test_robots_txt_asks_for_more_and_gets_it(simweb, crawld):
     assert [row.target for row in web.ledger().rows()].count("/robots.txt") == 1
 
 
-def test_it_says_who_it_is(simweb, crawld):
+def test_the_user_agent_names_version_and_contact(simweb, crawld):
     web = simweb("--host=a.test", "--pages=2")
     start(crawld, web, hosts=HOSTS[:1])
     crawld.wait_until(lambda status: status["pages"]["visited"] == 2)
@@ -101,10 +101,10 @@ def test_a_restart_waits_the_whole_delay_first(simweb, crawld):
 
 
 def test_a_restart_waits_the_delay_of_a_slow_site_beside_a_fast_one(simweb, crawld):
-    # both on one address: what the slow site's host owes the address outlives the process
+    # Both are on one address: the address's delay after the slow site survives a restart.
     web = simweb("--host=a.test", "--host=b.test", "--pages=9")
     fast = site(web.url("/", "a.test"), name="fast", host_delay_s=0.1)
-    slow = site(web.url("/", "b.test"), name="slow", host_delay_s=30.0)  # its address: 3 s
+    slow = site(web.url("/", "b.test"), name="slow", host_delay_s=30.0)  # address: 3 s
     config = write_config(crawld, slow, fast, politeness={"host_delay_s": 0.1}, hosts=HOSTS[:2])
     text = config.read_text().replace("address_delay_s = 0.02\n", "")
     config.write_text(text)

@@ -1,4 +1,4 @@
-"""A reload takes a config over as a whole or not at all, by SIGHUP as by the socket."""
+"""A reload by SIGHUP or by the socket applies a config completely or not at all."""
 
 import contextlib
 import signal
@@ -24,7 +24,7 @@ def daemon(crawld, web):
 
 @pytest.fixture(scope="module")
 def shared_daemon(tmp_path_factory):
-    """A daemon of all tests whose reloads are refused."""
+    """A daemon shared by tests whose reloads are rejected."""
     folder = tmp_path_factory.mktemp("lasting")
     with contextlib.ExitStack() as stack:
         web = stack.enter_context(with_simweb(folder, "--host=a.test", "--pages=5"))
@@ -75,7 +75,7 @@ BROKEN = {
 
 
 @pytest.mark.parametrize("how", BROKEN)
-def test_a_config_that_does_not_hold_changes_nothing(shared_daemon, how):
+def test_an_invalid_config_changes_nothing(shared_daemon, how):
     path = shared_daemon.folder / "crawld.toml"
     good = path.read_text()
     before, refusals = sites(shared_daemon), shared_daemon.output().count("reload_refused")
@@ -90,7 +90,7 @@ def test_a_config_that_does_not_hold_changes_nothing(shared_daemon, how):
     assert shared_daemon.post("/reload") == {"changed": []}
 
 
-def test_a_missing_file_is_said(shared_daemon):
+def test_a_missing_config_is_reported(shared_daemon):
     path = shared_daemon.folder / "crawld.toml"
     moved = path.rename(path.with_suffix(".moved"))
     with pytest.raises(ControlError, match=r"crawld\.toml"):
@@ -105,7 +105,7 @@ def test_sighup_reloads(daemon, web):
     daemon.wait_until(lambda each: each[0]["host_delay_s"] == 0.5, "/sites")
 
 
-def test_narrowed_scopes_leave_pages_out_and_wider_ones_bring_them_back(crawld, simweb):
+def test_a_narrower_scope_excludes_pages_and_a_wider_one_readmits_them(crawld, simweb):
     web = simweb("--host=a.test", "--pages=40")
     crawld.start("run", "-c", write_config(crawld, site(web.url("/", "a.test"), name="one")))
     crawld.wait_until(lambda status: status["pages"]["visited"] > 5)

@@ -1,7 +1,7 @@
-"""Replicas as capacity: a host and its copy over real sockets, each at an address of its own.
+"""Replicas as capacity: a host and its copy over real sockets, each at its own address.
 
-The ledger of the simulated web says who was asked for what and how fast; the file says which visits
-a replica answered.
+The ledger of the simulated web shows which host got which requests and when; the database shows
+which visits were fetched from a replica.
 """
 
 from itertools import pairwise
@@ -23,7 +23,7 @@ KEPT, COPY = "a.test", "www.a.test"
 
 
 class ReplicaSetup:
-    """A host, its copy and a daemon that has found the copy and proved it fresh."""
+    """A host, its copy, and a daemon that has found the copy and confirmed that it is fresh."""
 
     def __init__(self, web, copy, mirror, daemon, wall):
         self.web, self.copy, self.mirror = web, copy, mirror
@@ -43,7 +43,7 @@ class ReplicaSetup:
         return dict(self.mirror.rows("SELECT name, last_finished_at FROM job")).get(name) or 0.0
 
     async def run_day(self):
-        """Let a day pass: every page of the host is visited; return who was asked how often."""
+        """Let a day pass with a visit of every page; return the number of requests per host."""
         before = self.page_requests()
         self.wall.shift_s += DAY_S
         self.daemon.crawl.schedule.wake_all()
@@ -63,7 +63,7 @@ class ReplicaSetup:
         }
 
     def visits_at_copy(self):
-        """Return the hosts whose pages were visited at the copy, once a visit."""
+        """Return the host of each visit that was fetched from the copy."""
         return [
             host
             for (host,) in self.mirror.rows(
@@ -104,7 +104,7 @@ def start_setup(nursery, tmp_path):
         )
         daemon = await nursery.start(run_daemon, started)
         daemon.set_paused(paused=True)
-        # Its own runs of the jobs, due at the start, must not judge what is half visited.
+        # The first runs of the jobs, due at the start, must not see half of the pages.
         own = "SELECT 1 FROM job WHERE name IN ('analyse', 'replicas') AND last_finished_at > 0"
         await until(lambda: len(mirror.rows(own)) == 2, what="the first runs of the jobs")
         daemon.set_paused(paused=False)
@@ -112,7 +112,7 @@ def start_setup(nursery, tmp_path):
         await made.settle()
         await made.sample_once()
         await made.run_day()
-        # A sample is let go, visited and compared.
+        # A page is sampled, visited and compared.
         await made.sample_once()
         await made.sample_once()
         return made
@@ -120,19 +120,19 @@ def start_setup(nursery, tmp_path):
     return start
 
 
-async def test_an_idle_replica_takes_turns_at_no_host_faster_than_its_delay(start_setup):
+async def test_an_idle_replica_takes_over_visits_within_every_delay(start_setup):
     alone, helped = await start_setup(use_replicas=False), await start_setup(use_replicas=True)
     without, shared = await alone.run_day(), await helped.run_day()
     assert alone.visits_at_copy() == []
     assert without == {KEPT: PAGES, COPY: 0}
-    # The same pages take the host fewer turns, and each turn costs its delay.
+    # The same pages cost the host fewer fetches, each with its delay.
     assert sum(shared.values()) == PAGES
     assert shared[COPY] >= PAGES // 4
     assert helped.visits_at_copy() == [KEPT] * shared[COPY]
     for _ in range(2):
         more = await helped.run_day()
         assert sum(more.values()) == PAGES
-    # No page is shown twice in a row by the copy.
+    # No page is fetched from the copy twice in a row.
     rows = helped.mirror.rows(
         "SELECT page_id, detail FROM visit JOIN page USING (page_id) JOIN host USING (host_id)"
         " WHERE host = ? ORDER BY page_id, visited_at",
@@ -145,7 +145,7 @@ async def test_an_idle_replica_takes_turns_at_no_host_faster_than_its_delay(star
         assert each.web.ledger.violations(delay_s=DELAY_S, by="address") == []
 
 
-async def test_changes_seen_at_the_replica_are_copies_of_the_page(start_setup):
+async def test_changes_fetched_from_the_replica_become_versions_of_the_page(start_setup):
     w = await start_setup(
         use_replicas=True, page_changes=lambda began: FixedChanges([began + 2 * DAY_S])
     )
@@ -156,11 +156,11 @@ async def test_changes_seen_at_the_replica_are_copies_of_the_page(start_setup):
     assert len(rows) >= PAGES // 4
     assert all(outcome == "changed" and version for outcome, version in rows)
     await w.run_day()
-    # What the host showed by itself since agrees: the leave stands.
+    # Later fetches from the host agree: the lease stays.
     assert w.lease_rows() == [("pruned", 8, 8, 0.0)] or w.lease_rows()[0][1] > 8
 
 
-async def test_a_replica_that_lags_loses_its_leave(start_setup):
+async def test_a_lagging_replica_loses_its_lease(start_setup):
     w = await start_setup(
         use_replicas=True,
         page_changes=lambda began: FixedChanges([began + 2 * DAY_S + 3 * 3_600.0]),
@@ -169,19 +169,19 @@ async def test_a_replica_that_lags_loses_its_leave(start_setup):
     assert w.lease_rows()[0][1] > 0
     for _ in range(3):
         await w.run_day()
-    # It showed the old text, the host another: asked again it still lagged.
+    # The copy showed an old text; it still did when it was fetched again.
     assert w.lease_rows() == [("pruned", 0, 0, None)]
     before = w.page_requests()[COPY]
     await w.run_day()
     assert w.page_requests()[COPY] == before
-    # What is kept is what the host shows.
+    # The stored versions are those of the host.
     kept = w.mirror.rows(
         "SELECT page.change_count FROM page JOIN host USING (host_id) WHERE host = ?", KEPT
     )
     assert kept == [(2,)] * PAGES
 
 
-async def test_the_robots_txt_of_the_replica_holds(start_setup):
+async def test_the_replicas_robots_txt_is_obeyed(start_setup):
     w = await start_setup(use_replicas=True)
     await w.run_day()
     before, visits_at_copy = len(w.web.targets(COPY)), len(w.visits_at_copy())

@@ -1,7 +1,7 @@
-"""A web with three hosts in ten replicated, mirrored with and without pruning.
+"""A web with three replicas among ten hosts, mirrored with and without pruning.
 
-The same daemon code runs twice over the same simulated web, real sockets and a real file each time;
-the web's ledger counts what was asked for.
+Both runs use the same simulated web, real sockets and a real database; the web's ledger counts the
+requests.
 """
 
 import pytest
@@ -32,7 +32,7 @@ def serve(nursery):
 
 
 def sites(start_at):
-    """Ten hosts: seven sites that change about every other day, and copies of three of them."""
+    """Return seven sites that change every two days on average; three have a copy."""
 
     def changes(seed):
         return lambda page: poisson_process(2 * DAY_S, start_at=start_at, seed=100 * seed + page)
@@ -49,7 +49,7 @@ def sites(start_at):
 
 
 async def mirrored(nursery, serve, folder, *, prune):
-    """Mirror the web for some days; return the daemon, the web and the requests for pages."""
+    """Mirror the web for some days; return the daemon, the web and the page requests per host."""
     wall = ShiftedTime()
     web = await serve(*sites(wall() - 30 * DAY_S), clock=wall)
     hosts = [*ORIGINALS, *COPIES]
@@ -58,13 +58,13 @@ async def mirrored(nursery, serve, folder, *, prune):
         *(web.url(host=host) for host in hosts),
         once=False,
         dns={"hosts": {host: ["127.0.0.1"] for host in hosts}},
-        # Nothing is looked at again within these days.
+        # Within these days, no page is sampled.
         replicas={"prune": prune, "first_sample_s": 30 * DAY_S, "sample_every_s": 30 * DAY_S},
         jobs={"audit_share": 0.0},
     )
     daemon = await nursery.start(run_daemon, start)
     daemon.set_paused(paused=True)
-    # Its own runs of the jobs, due at the start, must not judge what is half visited.
+    # The first runs of the jobs, due at the start, must not see half of the pages.
     own = "SELECT 1 FROM job WHERE name IN ('analyse', 'replicas') AND last_finished_at > 0"
     await until(lambda: len(made.rows(own)) == 2, what="the first runs of the jobs")
     daemon.set_paused(paused=False)
@@ -99,14 +99,14 @@ async def test_pruning_saves_requests_and_loses_no_page(nursery, serve, tmp_path
     _, plain, _, without = await mirrored(nursery, serve, tmp_path, prune=False)
     daemon, pruned, _, asked = await mirrored(nursery, serve, tmp_path, prune=True)
 
-    # Three of ten hosts rest after their first visit; the others are visited as before.
+    # Three of ten hosts are suspended after their first visit; the others are visited as before.
     assert sum(without[host] for host in COPIES) >= 3 * PAGES * ROUNDS
     assert sum(asked[host] for host in COPIES) == 3 * PAGES
     assert sum(asked[host] for host in ORIGINALS) >= 7 * PAGES * ROUNDS
     saved = 1 - sum(asked.values()) / sum(without.values())
     assert saved > 0.2
 
-    # Every page of every host is still shown, by its own copy or by that of the host kept.
+    # Every page of every host still has a copy: its own, or that of the canonical host.
     names = {url.split("/", 3)[2:][0] for (url,) in pruned.rows("SELECT url FROM page")}
     assert len(names) == 10
     shown = 0

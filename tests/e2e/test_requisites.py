@@ -1,4 +1,4 @@
-"""Pages are mirrored with what they show: images, styles, scripts, fonts, also of other hosts."""
+"""Pages are mirrored with their requisites: images, styles, scripts, fonts, on other hosts too."""
 
 import struct
 import zlib
@@ -6,11 +6,10 @@ import zlib
 import pytest
 
 from tests.e2e.daemon_config import query_rows, site, write_config
-from tests.peer.nginx import NginxOptions
 
 
 def grey_pixel_png(shade):
-    """A grey pixel."""
+    """Return a PNG of one grey pixel."""
     parts = [
         (b"IHDR", struct.pack(">IIBBBBB", 1, 1, 8, 0, 0, 0, 0)),
         (b"IDAT", zlib.compress(bytes([0, shade]))),
@@ -25,7 +24,7 @@ def grey_pixel_png(shade):
 
 @pytest.fixture
 def site_tree(tmp_path):
-    """A site of three pages that show things of three hosts."""
+    """A site of two pages with requisites on three hosts."""
     own, media, foreign = (tmp_path / name for name in ("own", "media", "foreign"))
     files = {
         own / "robots.txt": b"User-agent: *\nDisallow: /secret/\n",
@@ -55,6 +54,15 @@ HEAD = (
 )
 
 
+@pytest.fixture
+def peer(nginx, site_tree):
+    """The three hosts, served by nginx; `a.test` has the pages."""
+    own, media, foreign = site_tree
+    server = nginx({"a.test": own, "media.a.test": media, "foreign.test": foreign})
+    write_pages(own, server.port)
+    return server
+
+
 def write_pages(own, port):
     (own / "index.html").write_text(
         f'<html><head>{HEAD}</head><body><img src="img/one.png" srcset="img/one.png 1x,'
@@ -67,7 +75,7 @@ def write_pages(own, port):
 
 
 def requisites(crawld):
-    """Return what is known of requisites, by the path of their URLs."""
+    """Return the outcome and failure of each visited requisite by URL path."""
     found = query_rows(
         crawld,
         "SELECT url, last_outcome, last_failure FROM page WHERE requisite = 1 AND state <>"
@@ -76,7 +84,7 @@ def requisites(crawld):
     return {url.split("/", 3)[3]: tuple(rest) for url, *rest in found}
 
 
-WHOLE = {
+OWN_REQUISITES = {
     "style/main.css",
     "style/more.css",
     "font/f.woff2",
@@ -88,26 +96,22 @@ WHOLE = {
 }
 
 
-def test_pages_come_with_what_they_show(nginx, crawld, site_tree):
-    own, media, foreign = site_tree
-    trees = {"a.test": own, "media.a.test": media, "foreign.test": foreign}
-    peer = nginx(trees, NginxOptions())
-    write_pages(own, peer.port)
+def test_pages_are_mirrored_with_their_requisites(crawld, peer):
     config = write_config(
         crawld,
         site(f"http://a.test:{peer.port}/", requisites=True),
-        hosts=trees,
+        hosts=peer.hosts,
         schedule={"min_revisit_s": 3600.0},
     )
     crawld.start("run", "-c", config)
     found = {
-        **dict.fromkeys([*WHOLE, "shown.png"], ("changed", None)),
+        **dict.fromkeys([*OWN_REQUISITES, "shown.png"], ("changed", None)),
         "missing.png": ("gone", None),
     }
     crawld.wait_until(lambda _: found.keys() <= requisites(crawld).keys())
     crawld.post("/drain")
     known = requisites(crawld)
-    # Not what robots.txt, the host or the type keep out; a picture that is linked and shown is one.
+    # Nothing that robots.txt, host or type exclude; an image both linked and shown is a requisite.
     assert known.pop("img/linked.png") == ("changed", None)
     assert known == found
     asked = {row.target for row in peer.ledger().rows()}
@@ -119,33 +123,26 @@ def test_pages_come_with_what_they_show(nginx, crawld, site_tree):
     assert report.returncode == 0, report.stdout
 
 
-def test_a_host_that_was_named_may_be_asked(nginx, crawld, site_tree):
-    own, media, foreign = site_tree
-    trees = {"a.test": own, "media.a.test": media, "foreign.test": foreign}
-    peer = nginx(trees, NginxOptions())
-    write_pages(own, peer.port)
+def test_requisite_hosts_are_fetched_from(crawld, peer):
     config = write_config(
         crawld,
         site(f"http://a.test:{peer.port}/", requisites=True, requisite_hosts=["foreign.test"]),
-        hosts=trees,
+        hosts=peer.hosts,
     )
     crawld.start("run", "-c", config)
     crawld.wait_until(lambda _: requisites(crawld).get("spy.png") == ("changed", None))
 
 
-def test_what_a_changed_page_shows_comes_soon_and_old_things_rest(nginx, crawld, site_tree):
-    own, media, foreign = site_tree
-    trees = {"a.test": own, "media.a.test": media, "foreign.test": foreign}
-    peer = nginx(trees, NginxOptions())
-    write_pages(own, peer.port)
+def test_new_requisites_of_a_changed_page_are_fetched_and_old_ones_are_not(crawld, peer, site_tree):
+    own, *_ = site_tree
     config = write_config(
         crawld,
         site(f"http://a.test:{peer.port}/", requisites=True),
-        hosts=trees,
+        hosts=peer.hosts,
         schedule={"min_revisit_s": 0.2},
     )
     crawld.start("run", "-c", config)
-    crawld.wait_until(lambda _: requisites(crawld).keys() >= WHOLE)
+    crawld.wait_until(lambda _: requisites(crawld).keys() >= OWN_REQUISITES)
     (own / "img/new.png").write_bytes(grey_pixel_png(9))
     (own / "b.html").write_text('<p>now with a picture</p><img src="img/new.png">')
     crawld.wait_until(lambda _: requisites(crawld).get("img/new.png") == ("changed", None))

@@ -1,4 +1,4 @@
-"""kill -9 in the middle of writes: what was reported is there, and the file is whole."""
+"""SIGKILL during writes: reported writes are stored, and the database is intact."""
 
 import subprocess
 import sys
@@ -53,7 +53,7 @@ trio.run(main)
 
 
 @pytest.mark.parametrize("reports", [1, 60, 400])
-def test_everything_reported_survives(tmp_path, reports):
+def test_every_reported_write_survives_a_kill(tmp_path, reports):
     path = tmp_path / "crawld.db"
     lines = []
     for life in range(2):
@@ -62,7 +62,7 @@ def test_everything_reported_survives(tmp_path, reports):
         ) as process:
             lines += [process.stdout.readline() for _ in range(reports)]
             process.kill()
-            # what still stood in the pipe was reported too; its last line may be cut off
+            # Output left in the pipe was reported too; its last line may be incomplete.
             lines += process.stdout.read().splitlines(keepends=True)
     reported = [tuple(map(int, line.split())) for line in lines if line.endswith("\n")]
     assert len(reported) >= 2 * reports

@@ -1,4 +1,4 @@
-"""The mirror in a real browser: pages whole, scripts shut in, originals switched off."""
+"""The mirror in a real browser: pages are complete, scripts isolated, originals offline."""
 
 import contextlib
 import json
@@ -31,7 +31,7 @@ PNG = b"".join(
         chunk(b"IEND", b""),
     )
 )
-"""A picture three pixels wide."""
+"""An image three pixels wide."""
 
 
 @pytest.fixture(scope="module")
@@ -49,19 +49,19 @@ def page(browser):
 
 @contextmanager
 def record_connections():
-    """Listen on loopback and note whoever comes; yields the port and the list."""
+    """Listen on loopback and record what clients send; yield the port and the list."""
     received = []
     with socket.create_server(("127.0.0.1", 0)) as listening:
 
         def accept():
             while True:
                 try:
-                    visitor, _ = listening.accept()
+                    client, _ = listening.accept()
                 except OSError:
                     return
-                with visitor, contextlib.suppress(TimeoutError):
-                    visitor.settimeout(1.0)  # a connection alone says nothing
-                    received.append(visitor.recv(4096))
+                with client, contextlib.suppress(TimeoutError):
+                    client.settimeout(1.0)  # a connection without data is harmless
+                    received.append(client.recv(4096))
 
         thread = threading.Thread(target=accept, daemon=True)
         thread.start()
@@ -72,7 +72,7 @@ def record_connections():
 
 @pytest.fixture
 def mirror_tree(nginx, crawld):
-    """Return a function that mirrors a tree of files and ends its server."""
+    """Return a function that mirrors a tree of files and then stops its server."""
 
     def mirror(files, *options):
         folder = crawld.folder / "tree"
@@ -104,7 +104,7 @@ def path_of(url):
     return "/" + url.replace("://", "/", 1)
 
 
-def test_a_page_is_shown_whole(mirror_tree, serve, page):
+def test_a_page_is_complete_in_the_browser(mirror_tree, serve, page):
     start = mirror_tree(
         {
             "index.html": "<link rel=stylesheet href=/s/style.css><body><p id=p>text</p>"
@@ -207,7 +207,7 @@ def test_a_hostile_script_reaches_nothing(mirror_tree, serve, page):
     assert [request for request in received if request] == []
 
 
-def test_without_scripts_none_runs(mirror_tree, serve, page):
+def test_no_scripts_disables_scripts(mirror_tree, serve, page):
     start = mirror_tree(
         {"index.html": "<title>as it came</title><script>document.title='x'</script>"}
     )
@@ -239,7 +239,7 @@ def test_fonts_and_modules_load(mirror_tree, serve, page):
 
 
 def element_boxes(page):
-    """Return where each element of a page is shown, and how large."""
+    """Return position and size of each element of a page."""
     return page.evaluate(
         "[...document.querySelectorAll('body, body *:not(crawld-banner, crawld-banner *)')].map("
         "e => { const r = e.getBoundingClientRect(); return [e.tagName, e.id,"
@@ -252,10 +252,10 @@ def visible_text(page):
     return page.evaluate("document.body.innerText")
 
 
-def test_a_wiki_switched_off_reads_the_same(mediawiki, crawld, serve, browser):
-    """The testbed MediaWiki, then its mirror without it: same text, in the same places."""
+def test_a_mirrored_wiki_looks_the_same_as_the_original(mediawiki, crawld, serve, browser):
+    """MediaWiki, then its mirror while the wiki is off: the same text in the same positions."""
     wiki = mediawiki
-    wiki.set_robots(None)  # its styles come from /w/, which is closed to robots
+    wiki.set_robots(None)  # its styles come from /w/, which robots.txt forbids
     urls = [wiki.url("Main Page"), *(wiki.url(each.title) for each in wiki.pages[:3])]
     config = write_config(
         crawld,
@@ -288,7 +288,7 @@ def test_a_wiki_switched_off_reads_the_same(mediawiki, crawld, serve, browser):
         assert page.evaluate(styled.replace("sheet.cssRules.length", "sheet.ownerNode")) > 0
 
 
-def test_serving_beside_a_daemon(simweb, crawld, serve):
+def test_a_server_and_a_daemons_listener_serve_the_same_database(simweb, crawld, serve):
     web = simweb("--host=a.test", "--pages=200")
     listen = {"listen": "127.0.0.1:0"}
     config = write_config(crawld, site(web.url("/", "a.test")), web=listen)
@@ -323,7 +323,7 @@ def test_serving_beside_a_daemon(simweb, crawld, serve):
         (("--listen", "192.0.2.1:80"), "cannot listen on 192.0.2.1:80"),
     ],
 )
-def test_what_cannot_be_served_is_said(crawld, options, said):
+def test_a_server_that_cannot_start_shows_why(crawld, options, said):
     migrate.migrate(crawld.db)
     done = crawld.crawld("serve", *options)
     assert done.returncode == 2

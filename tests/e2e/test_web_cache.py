@@ -1,4 +1,4 @@
-"""contrib/nginx-mirror.conf: a real nginx with its cache before a real mirror."""
+"""contrib/nginx-mirror.conf: a real nginx cache in front of a real mirror."""
 
 import contextlib
 from http.client import HTTPConnection
@@ -25,7 +25,7 @@ def ask(port, target, **lines):
 
 @pytest.fixture
 def cached(cleanup, nginx, crawld, tmp_path):
-    """A small mirror behind nginx: the port of nginx, and a mirrored address."""
+    """A small mirror behind nginx: nginx's port, and the path of a mirrored page."""
     tree = tmp_path / "tree"
     (tree / "a").mkdir(parents=True)
     (tree / "index.html").write_text("<p>text" + " more" * 200)
@@ -54,7 +54,7 @@ def test_the_cache_answers_the_second_time(cached, crawld):
     assert query_rows(crawld, "SELECT count(*) FROM visit")[0][0] == 1
 
 
-def test_the_cache_answers_by_no_foreign_name(cached):
+def test_the_cache_rejects_foreign_host_names(cached):
     port, target = cached
     assert ask(port, target)[0] == 200
     assert [ask(port, target, Host="evil.test")[0] for _ in range(2)] == [421, 421]

@@ -1,4 +1,4 @@
-"""The wheel: built from the checkout, installed beside it, and used without it."""
+"""The wheel: built from the checkout, installed in a new environment, used without the checkout."""
 
 import os
 import subprocess
@@ -12,7 +12,7 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 
-# Runs in the new environment: makes a database and says where everything came from.
+# Runs in the new environment: creates a database and prints where the code comes from.
 OPEN = """
 import importlib.resources, pathlib, sys
 import crawld, trio
@@ -50,14 +50,14 @@ def wheel(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def installed(wheel, tmp_path_factory):
-    """The Python of a new environment with the wheel, and the libraries of this one."""
+    """The Python of a new environment with the wheel and this environment's libraries."""
     folder = tmp_path_factory.mktemp("environment")
     venv.create(folder, with_pip=False)
     python = folder / "bin" / "python"
     pip = (sys.executable, "-m", "pip", "--disable-pip-version-check", "--python", python)
     run(*pip, "install", "--quiet", "--no-deps", "--no-index", wheel)
     (site,) = (folder / "lib").glob("python*/site-packages")
-    # Lines of a .pth add folders but not the .pth files in them: the checkout stays out.
+    # Lines of a .pth add folders but do not process their .pth files: the checkout stays out.
     (site / "libraries.pth").write_text(f"{sysconfig.get_path('purelib')}\n")
     return python
 

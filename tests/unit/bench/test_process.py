@@ -32,7 +32,7 @@ def test_memory_of_the_measuring_process_does_not_count(tmp_path):
     assert held
 
 
-def test_a_failure_shows_the_last_words(tmp_path):
+def test_a_failure_shows_the_end_of_the_output(tmp_path):
     with pytest.raises(OperatorError, match="ended with 3") as caught:
         measure_run(
             [sys.executable, "-c", "print('no room'); raise SystemExit(3)"], tmp_path, limit_s=60
@@ -46,13 +46,13 @@ def test_a_program_that_does_not_end_is_killed(tmp_path):
         measure_run(command, tmp_path, limit_s=0.2)
 
 
-def test_what_still_runs_at_the_end_of_the_block_is_killed(tmp_path):
+def test_a_running_program_is_killed_at_the_end_of_the_block(tmp_path):
     with run_child([sys.executable, "-c", "import signal; signal.pause()"], tmp_path) as child:
         assert child.running()
     assert child.ended()
 
 
-def test_the_cost_of_one_that_ended_by_itself_is_not_lost(tmp_path):
+def test_the_cost_of_a_program_that_ended_by_itself_is_kept(tmp_path):
     with run_child([sys.executable, "-c", "raise SystemExit(4)"], tmp_path) as child:
         while child.running():
             pass

@@ -29,27 +29,27 @@ from crawld.bench.result import (
         ("auc_pnu_standard", False),
     ],
 )
-def test_the_unit_says_which_way_is_better(metric, less):
+def test_the_unit_defines_which_direction_is_better(metric, less):
     assert less_is_better(metric) is less
 
 
-def test_medians_are_taken_over_the_runs_that_measured_a_metric():
+def test_medians_use_only_runs_that_measured_the_metric():
     runs = [{"a_s": 3.0, "b_s": 1.0}, {"a_s": 1.0}, {"a_s": 2.0, "b_s": 2.0}]
     assert medians(runs) == {"a_s": 2.0, "b_s": 1.5}
 
 
-def test_a_ratio_above_one_means_ours_is_better():
+def test_a_ratio_above_one_means_crawld_is_better():
     ours = {"pages_per_s": 600.0, "peak_rss_mb": 100.0, "start_1m_s": 2.0}
     theirs = {"pages_per_s": 200.0, "peak_rss_mb": 150.0, "other_s": 1.0}
     found = ratios(ours, {"peer": theirs})
     assert found == {"peer.pages_per_s": 3.0, "peer.peak_rss_mb": 1.5}
 
 
-def test_a_metric_of_zero_has_no_ratio_where_it_would_divide():
+def test_a_zero_divisor_has_no_ratio():
     assert ratios({"wait_s": 0.0}, {"peer": {"wait_s": 1.0}}) == {}
 
 
-def test_an_answer_has_the_promised_form():
+def test_a_result_has_the_documented_form():
     value = build_result(
         "fetch",
         [{"pages_per_s": 600.04}, {"pages_per_s": 610.0}, {"pages_per_s": 590.0}],
@@ -63,7 +63,7 @@ def test_an_answer_has_the_promised_form():
     assert json.loads(as_json(value)) == value
 
 
-def test_the_text_shows_each_metric_beside_its_ratio():
+def test_the_table_shows_each_metric_and_ratio():
     value = build_result("fetch", [{"pages_per_s": 600.0}], {"scrapy": [{"pages_per_s": 150.0}]})
     title, head, line = as_text(value).splitlines()
     assert title == "fetch, medians of 1"
@@ -71,7 +71,7 @@ def test_the_text_shows_each_metric_beside_its_ratio():
     assert line.split() == ["pages_per_s", "600", "150", "(x", "4)"]
 
 
-def test_the_machine_is_described_by_what_it_can_do():
+def test_the_machine_is_described_by_its_capacity():
     found = machine()
     assert found["cores"] >= 1
     assert found["memory_mb"] > 0

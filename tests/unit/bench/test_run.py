@@ -4,7 +4,7 @@ from crawld.bench import run
 from crawld.errors import OperatorError
 
 
-def test_an_unknown_benchmark_is_refused_with_the_names_there_are():
+def test_an_unknown_benchmark_is_rejected_with_a_list_of_names():
     with pytest.raises(OperatorError, match="no benchmark 'fecth'") as caught:
         run.run("fecth", quick=True, progress=print)
     assert all(name in caught.value.hint for name in run.BENCHMARKS)

@@ -11,7 +11,7 @@ def _pages(tree):
     return [path for path in tree.directory.rglob("*") if path.is_file()]
 
 
-def test_every_url_has_its_file_of_the_promised_size_and_links(tmp_path):
+def test_every_url_has_a_file_of_the_planned_size_and_links(tmp_path):
     tree = write_site(tmp_path / "site", 2)
     urls = tree.urls(8080)
     assert tree.page_count == len(set(urls)) == 2 * PAGES_PER_HOST
@@ -33,7 +33,7 @@ def test_seeds_are_the_home_pages(tmp_path):
     assert set(tree.seeds(80)) <= set(tree.urls(80))
 
 
-def test_the_site_is_the_same_each_time_and_differs_by_host(tmp_path):
+def test_the_site_is_reproducible_and_differs_by_host(tmp_path):
     first, second = (write_site(tmp_path / name, 1) for name in ("first", "second"))
     assert _files(first) == _files(second)
     other = write_site(tmp_path / "other", 2)

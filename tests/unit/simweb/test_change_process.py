@@ -31,7 +31,7 @@ def test_uniform_stays_inside_the_open_interval(seed, keys):
 
 @pytest.mark.parametrize("name", LAWS)
 @given(seed=st.integers(0, 10**6), ats=st.lists(st.floats(1e9 - 50, 1e9 + 2000), min_size=1))
-def test_the_two_questions_are_inverse_in_any_order(name, seed, ats):
+def test_changes_until_and_change_at_are_inverse_in_any_order(name, seed, ats):
     asked, fresh = LAWS[name](seed), LAWS[name](seed)
     for at in ats:
         count = asked.changes_until(at)
@@ -43,7 +43,7 @@ def test_the_two_questions_are_inverse_in_any_order(name, seed, ats):
 
 
 @pytest.mark.parametrize("name", LAWS)
-def test_each_change_counts_from_its_own_instant_on(name):
+def test_each_change_counts_from_its_own_time_on(name):
     asked = LAWS[name](5)
     for k in range(20):
         at = asked.change_at(k)
@@ -60,7 +60,7 @@ def test_poisson_has_exponential_gaps():
     assert abs(sum(gap > 10.0 for gap in gaps) / n - math.exp(-1)) < 4 * 0.5 / math.sqrt(n)
 
 
-def test_bursts_keep_their_mean_and_are_overdispersed():
+def test_bursty_gaps_keep_their_mean_and_are_overdispersed():
     bursts = change_process.BurstShape(1.0, 100.0, edit_share=0.7)
     process = change_process.bursty_process(bursts, start_at=0.0, seed=3)
     n = 20_000
@@ -71,7 +71,7 @@ def test_bursts_keep_their_mean_and_are_overdispersed():
     assert variance > 2 * mean**2
 
 
-def test_a_spread_has_its_share_of_static_pages_and_its_range():
+def test_site_change_rates_have_the_given_shares_and_range():
     spread = change_process.SiteChangeRates(10.0, 1000.0, static_share=0.2, bursty_share=0.3)
     changes = spread.changes(start_at=0.0, seed=1)
     kinds = [changes(page) for page in range(1500)]
@@ -89,7 +89,7 @@ def test_a_spread_has_its_share_of_static_pages_and_its_range():
     assert abs(sum(moving) / len(moving) - 1) < 0.05
 
 
-def test_a_law_refuses_what_is_no_interval():
+def test_invalid_intervals_are_rejected():
     for interval_s in (0.0, -1.0, math.inf, math.nan):
         with pytest.raises(ValueError, match="positive"):
             change_process.poisson_process(interval_s, start_at=0.0, seed=1)

@@ -26,7 +26,7 @@ def test_a_path_leads_back_to_its_page(graph, data):
 
 
 @given(graphs, st.text(max_size=30))
-def test_other_paths_are_no_pages(graph, text):
+def test_other_paths_are_not_pages(graph, text):
     found = graph.page_at("/wiki/" + text)
     assert found is None or graph.path(found) == "/wiki/" + text
 
@@ -63,7 +63,7 @@ def test_low_pages_draw_most_links():
     assert sum(link < 250 for link in targets) > 0.45 * len(targets)
 
 
-def test_a_graph_refuses_to_be_empty():
+def test_an_empty_graph_is_rejected():
     for wrong in ({"pages": 0}, {"pages": 5, "branching": 0}, {"pages": 5, "cross_links": -1}):
         with pytest.raises(ValueError, match="at least 1"):
             SiteGraph(**wrong)

@@ -43,7 +43,7 @@ def test_spacing_and_violations_by_host_and_address():
     assert len(ledger.violations(delay_s=2.0, by="address")) == 2
 
 
-def test_rows_come_back_as_they_were():
+def test_rows_round_trip():
     ledger = filled()
     assert list(ledger.rows()) == ROWS
     assert ledger.requests("c.test") == ROWS[3:5]
@@ -60,7 +60,7 @@ def test_another_process_reads_what_was_written_even_if_cut_short(tmp_path):
     assert list(Ledger.read(path).rows()) == ROWS
 
 
-def test_a_full_ledger_does_not_vouch():
+def test_a_full_ledger_refuses_to_compute_gaps():
     ledger = Ledger(max_rows=2)
     for entry in ROWS:
         ledger.record(entry)

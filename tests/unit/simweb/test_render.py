@@ -28,7 +28,7 @@ def test_every_edit_changes_the_visible_text_in_its_way():
             before = after
 
 
-def test_shares_of_edits_are_those_asked_for():
+def test_edit_kinds_have_the_given_shares():
     mix = EditMix(insertion=0.3, digits=0.2, deletion=0.1)
     kinds = []
     for seed in range(40):
@@ -43,7 +43,7 @@ def test_shares_of_edits_are_those_asked_for():
 
 
 @pytest.mark.parametrize("mix", [EditMix(0, 0, 1), EditMix(1, 0, 0)])
-def test_text_neither_dies_nor_explodes(mix):
+def test_the_length_of_a_text_stays_bounded(mix):
     text = PageText(1, sentences=20, mix=mix)
     for _ in range(500):
         text.advance()
@@ -56,14 +56,14 @@ def test_shares_above_one_are_refused():
         EditMix(0.5, 0.4, 0.2)
 
 
-def test_a_revision_is_the_same_whenever_it_is_asked_for():
+def test_a_revision_does_not_depend_on_the_order_of_requests():
     forward, backward = Rendering(GRAPH, PageStyle()), Rendering(GRAPH, PageStyle())
     upwards = [forward.html(7, revision) for revision in range(30)]
     downwards = [backward.html(7, revision) for revision in reversed(range(30))]
     assert upwards == downwards[::-1]
 
 
-def test_noise_alone_differs_between_two_answers():
+def test_two_responses_of_a_revision_differ_only_in_noise():
     quiet, noisy = Rendering(GRAPH, PageStyle()), Rendering(GRAPH, PageStyle(noise=ALL_NOISE))
     one = noisy.html(5, 2, serial=1, at=1.7e9)
     two = noisy.html(5, 2, serial=2, at=1.7e9)
@@ -72,7 +72,7 @@ def test_noise_alone_differs_between_two_answers():
 
 
 @pytest.mark.parametrize("noise", Noise)
-def test_each_noise_shows_by_itself(noise):
+def test_each_kind_of_noise_works_alone(noise):
     rendering = Rendering(GRAPH, PageStyle(noise=frozenset({noise})))
     answers = {rendering.html(5, 0, serial=serial, at=1.7e9 + serial) for serial in range(9)}
     assert len(answers) > 4
@@ -92,7 +92,7 @@ def test_pages_have_the_planned_size_and_links(page_bytes, cross_links):
         assert abs(len(html) / page_bytes - 1) < 0.2 or page < 900
 
 
-def test_evicted_pages_come_back_the_same():
+def test_evicted_pages_are_rebuilt_identically():
     rendering = Rendering(SiteGraph(1000), PageStyle(10_000), kept_html_bytes=200_000)
     first = rendering.html(1, 3)
     for page in range(600):

@@ -1,4 +1,4 @@
-"""A web of replicas as its hosts answer for it."""
+"""Hosts of a web of replicas."""
 
 import re
 
@@ -29,14 +29,14 @@ def ask(host, target):
     return host.handle(SimRequest("GET", target, {}, host.name, origin, 0.0, 0))
 
 
-def test_a_law_is_scaled_to_hosts_and_replicas():
+def test_parameters_are_scaled_to_hosts_and_replicas():
     parameters = scale_web(STANDARD, 3_000, 0.3)
     assert parameters.hosts == 3_000
     assert (make_web(parameters, 1).group >= 0).mean() == pytest.approx(0.3, abs=0.05)
     assert scale_web(STANDARD, 3_000, 0.0).groups == dict.fromkeys(STANDARD.groups, 0)
 
 
-def test_every_page_is_found_from_the_root(hosts):
+def test_every_page_is_reachable_from_the_root(hosts):
     for host in hosts[:50]:
         found, waiting = {"/"}, ["/"]
         while waiting:
@@ -48,7 +48,7 @@ def test_every_page_is_found_from_the_root(hosts):
             assert found == set(host.targets)
 
 
-def test_pages_of_one_signature_show_one_text(web, hosts):
+def test_pages_with_equal_signatures_have_equal_texts(web, hosts):
     def shown(page):
         host = hosts[int(web.hosts.page_host[page])]
         answer = ask(host, host.path_of(int(web.hosts.page_path[page])))
@@ -77,7 +77,7 @@ def test_copies_redirect_and_name_their_original(web, hosts):
         assert named.encode() in ask(hosts[source], "/").to_bytes()
 
 
-def test_addresses_keep_who_shares_one_and_who_is_near():
+def test_mapped_addresses_keep_shared_addresses_and_networks():
     one, same, near, far = loopback_addresses_of(("1.2.3.4", "1.2.3.4", "1.2.3.9", "7.2.3.4"))
     assert one == same != near
     assert one.rpartition(".")[0] == near.rpartition(".")[0] != far.rpartition(".")[0]

@@ -1,4 +1,4 @@
-"""The web of replicas: the same from the same seed; it holds the truth and the look-alikes."""
+"""The generated web of replicas: reproducible, with the truth and look-alikes."""
 
 from dataclasses import replace
 
@@ -39,7 +39,7 @@ def test_names_are_unique_and_every_host_was_crawled(web):
     assert np.bincount(web.hosts.page_host, minlength=len(web.hosts)).min() >= 1
 
 
-def test_the_truth_names_every_cause(web):
+def test_true_pairs_include_every_cause(web):
     keys, causes = web.true_pairs()
     assert set(causes) == set(Cause)
     one, other = pair_hosts(keys)
@@ -58,7 +58,7 @@ def test_www_copies_differ_by_the_prefix(web):
             assert other == f"www.{one}"
 
 
-def test_a_copy_shares_texts_under_paths_and_a_stranger_does_not(web):
+def test_copies_share_texts_under_equal_paths_and_others_do_not(web):
     hosts = web.hosts
     pages = [
         set(zip(hosts.page_path[at].tolist(), hosts.page_signature[at].tolist(), strict=True))
@@ -72,7 +72,7 @@ def test_a_copy_shares_texts_under_paths_and_a_stranger_does_not(web):
     assert np.mean(shared) > 5 > 0.5 > np.mean(strange)
 
 
-def test_every_law_is_for_more_than_20_000_hosts():
+def test_every_web_has_21_500_hosts():
     assert {parameters.hosts for parameters in WEBS.values()} == {21_500}
     assert [parameters.dynamic for parameters in WEBS.values()] == sorted(
         parameters.dynamic for parameters in WEBS.values()

@@ -32,7 +32,7 @@ HOME = b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"
 
 
 async def exchange(listening, wire=HOME):
-    """Send bytes, say no more, and return all that comes back."""
+    """Send bytes, close the sending side, and return all bytes received."""
     async with await trio.open_tcp_stream("127.0.0.1", listening.port) as stream:
         await stream.send_all(wire)
         await stream.send_eof()
@@ -59,7 +59,7 @@ async def test_virtual_hosts_by_name_and_by_address(nursery):
     assert rows == sorted(rows, key=lambda r: r.complete_s)
 
 
-async def test_a_clock_moved_by_hand_moves_the_site(nursery):
+async def test_the_site_follows_an_injected_clock(nursery):
     now = [NOW]
     site = SimSite(
         ("127.0.0.1",),
@@ -112,12 +112,12 @@ async def test_pipelined_requests_are_answered_in_order_and_conform_to_h11(nurse
         b"POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
     ],
 )
-async def test_what_is_no_request_gets_400_and_the_door(nursery, wire):
+async def test_invalid_requests_get_400_and_are_disconnected(nursery, wire):
     web = SimWeb(make_sites(["a.test"], pages=1, seed=2), clock=lambda: NOW)
     listening = await nursery.start(web.serve)
     assert (await exchange(listening, wire)).startswith(b"HTTP/1.1 400 ")
     assert [row.status for row in web.ledger.rows()] == [400]
-    # The next client is served as ever.
+    # The next client is served normally.
     received = await exchange(listening, b"GET / HTTP/1.0\r\nHost: a.test\r\n\r\n")
     assert received.startswith(b"HTTP/1.1 200 ")
 
@@ -135,7 +135,7 @@ async def test_a_header_without_end_is_cut_off_and_bodies_are_discarded(nursery)
     assert (await exchange(listening, bad + get)).count(b"HTTP/1.1") == 1
 
 
-async def test_https_with_the_name_of_the_certificate(nursery):
+async def test_https_serves_the_host_of_the_certificate(nursery):
     authority = trustme.CA()
     server_side = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     authority.issue_cert("localhost").configure_cert(server_side)
@@ -147,7 +147,7 @@ async def test_https_with_the_name_of_the_certificate(nursery):
     async with httpx.AsyncClient(verify=trusting, trust_env=False) as client:
         answer = await client.get(listening.url("localhost"))
         assert answer.content == site.rendering.html(0, 0)
-    # Plain HTTP at the TLS port must not bring the server down.
+    # Plain HTTP on the TLS port must not stop the server.
     assert b"200" not in await exchange(listening)
     async with httpx.AsyncClient(verify=trusting, trust_env=False) as client:
         assert (await client.get(listening.url("localhost"))).status_code == 200
@@ -164,7 +164,7 @@ async def answer_of(nursery, one_fault):
     return noted.status, received
 
 
-async def test_faults_that_break_off(nursery):
+async def test_faults_that_cut_the_response(nursery):
     page = SiteGraph(20)
     whole = SimSite(("127.0.0.1",), page).rendering.html(0, 0)
     assert await answer_of(nursery, fault.hang()) == (0, b"")
@@ -192,7 +192,7 @@ async def test_a_gzip_bomb_is_small_on_the_wire(nursery):
 
 
 @pytest.mark.parametrize("endless", [fault.endless_body(), fault.endless_header()])
-async def test_endless_answers_end_when_the_client_leaves(nursery, endless):
+async def test_endless_responses_end_when_the_client_disconnects(nursery, endless):
     web = SimWeb([faulty(one=endless)], clock=lambda: NOW)
     listening = await nursery.start(web.serve)
     open_files = len(os.listdir("/proc/self/fd"))
@@ -206,7 +206,7 @@ async def test_endless_answers_end_when_the_client_leaves(nursery, endless):
             await trio.lowlevel.checkpoint()
 
 
-async def test_faults_that_no_parser_accepts(nursery):
+async def test_faults_that_parsers_reject(nursery):
     for broken in (fault.invalid_header(), fault.invalid_chunks(), fault.junk()):
         web = SimWeb([faulty(one=broken)], clock=lambda: NOW)
         listening = await nursery.start(web.serve)
@@ -215,7 +215,7 @@ async def test_faults_that_no_parser_accepts(nursery):
                 await client.get(listening.url())
 
 
-async def test_faults_that_are_answers(nursery):
+async def test_faults_that_are_valid_responses(nursery):
     site = SimSite(
         ("127.0.0.1",),
         SiteGraph(20),
@@ -281,7 +281,7 @@ def test_a_host_belongs_to_one_site():
         (["--fault", "/=busy:60", "--change-interval-s", "1", "9"], "127.0.0.1", 503),
     ],
 )
-def test_a_process_of_its_own_writes_its_ledger(tmp_path, arguments, address, status):
+def test_a_separate_process_writes_its_ledger(tmp_path, arguments, address, status):
     path = tmp_path / "ledger.jsonl"
     command = [sys.executable, "-m", "crawld.simweb", "--ledger", str(path), *arguments]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
@@ -295,6 +295,6 @@ def test_a_process_of_its_own_writes_its_ledger(tmp_path, arguments, address, st
 
 
 @pytest.mark.parametrize("text", ["nothing", "busy", "status:x", "slow:", ""])
-def test_a_fault_that_cannot_be_is_refused_with_the_fix(text):
+def test_an_invalid_fault_is_rejected_with_a_hint(text):
     with pytest.raises(OperatorError, match=r"One of|needs a number"):
         fault.parse_fault(text)

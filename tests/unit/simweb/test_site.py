@@ -32,14 +32,14 @@ def make(**changes):
     )
 
 
-def test_a_page_shows_the_revision_of_its_instant():
+def test_a_page_shows_the_revision_of_the_request_time():
     site = make()
     bodies = [ask(site, at=START + 50 + 100 * k)[2] for k in range(4)]
     assert len(set(bodies)) == 4
     assert bodies == [site.rendering.html(0, k) for k in range(4)]
 
 
-def test_right_validators_answer_304_until_the_page_changes():
+def test_correct_validators_answer_304_until_the_page_changes():
     site = make()
     status, fields, _ = ask(site, at=START + 150)
     assert (status, fields["Last-Modified"]) == (200, http_date(START + 100))
@@ -60,7 +60,7 @@ def test_right_validators_answer_304_until_the_page_changes():
         assert ask(site, at=START + 200, **validators)[0] == 200
 
 
-def test_lying_validators_lie_as_told():
+def test_wrong_validators_behave_as_configured():
     frozen = make(etag=ValidatorBehavior.FROZEN, last_modified=ValidatorBehavior.FROZEN)
     tag = ask(frozen)[1]["ETag"]
     assert ask(frozen, at=START + 950, if_none_match=tag)[0] == 304
@@ -88,7 +88,7 @@ def test_head_gzip_methods_and_missing_pages():
         assert ask(site, path)[0] == 200
 
 
-def test_robots_names_the_sitemap_and_the_sitemap_tells_the_truth():
+def test_robots_names_the_sitemap_and_its_dates_are_true():
     site = make(robots="User-agent: *\nDisallow: /x", sitemap=True)
     robots = ask(site, "/robots.txt")[2].decode()
     assert robots.endswith("\nSitemap: http://a.test:80/sitemap.xml\n")
@@ -109,7 +109,7 @@ def test_a_large_site_has_a_sitemap_index():
 
 
 @pytest.mark.parametrize("trap", Trap)
-def test_a_trap_has_a_door_on_the_home_page_and_no_way_out(trap):
+def test_a_trap_is_linked_from_the_home_page_and_never_ends(trap):
     site = make(traps=(trap,))
     assert f'href="{trap.entry_path}"'.encode() in ask(site)[2]
     seen, path = set(), trap.entry_path
@@ -131,7 +131,7 @@ def test_a_trap_has_no_page_for_junk(path):
     assert ask(make(traps=tuple(Trap)), path)[0] == 404
 
 
-def test_urls_lead_to_pages_whatever_the_host():
+def test_urls_map_to_pages_for_any_host():
     site = make()
     path = site.graph.path(3)
     for url in (path, f"http://a.test:81{path}", f"https://mirror.test{path}?x=1"):
@@ -152,7 +152,7 @@ def test_the_demo_site_changes_like_a_wiki():
     assert demo.make_demo_site(8, lambda: START).graph.path(1) != site.graph.path(1)
 
 
-def test_many_sites_differ_and_addresses_are_loopback():
+def test_generated_sites_differ_and_addresses_are_loopback():
     hosts = demo.loopback_addresses(300)
     assert len(set(hosts)) == 300
     assert all(host.startswith("127.1.") for host in hosts)
@@ -162,7 +162,7 @@ def test_many_sites_differ_and_addresses_are_loopback():
         demo.loopback_addresses(2**24)
 
 
-def test_recorded_instants_drive_a_page():
+def test_fixed_changes_drive_a_page():
     site = SimSite(("a.test",), SiteGraph(1), changes=lambda page: FixedChanges([5.0, 9.0]))
     assert [site.revision(0, at) for at in (4.9, 5.0, 9.5)] == [0, 1, 2]
     assert site.modified_at(0, 8.0) == 5.0

@@ -27,7 +27,7 @@ def test_a_copy_is_fresh_until_its_page_changes():
     assert found.mean_age_s == pytest.approx((4 + 24) / 4)
 
 
-def test_revisions_and_instants_agree():
+def test_freshness_by_revision_and_by_fetch_time_agree():
     site = site_of(SiteChangeRates(5.0, 50.0, static_share=0.2).changes(start_at=0.0, seed=2), 60)
     instants = {site.graph.path(page): 3.0 * page for page in range(50)}
     revisions = {path: site.revision(site.page_of(path), at) for path, at in instants.items()}
@@ -49,7 +49,7 @@ def test_means_of_a_periodic_page_worked_by_hand():
     assert part.age_s == pytest.approx(((5**2 - 2**2) + 2**2) / 2 / 10)
 
 
-def test_the_mean_is_the_integral_of_the_standing():
+def test_the_mean_equals_the_sampled_freshness():
     site = site_of(
         SiteChangeRates(3.0, 40.0, static_share=0.2).changes(start_at=50.0, seed=2), 9, 50.0
     )
@@ -65,7 +65,7 @@ def test_the_mean_is_the_integral_of_the_standing():
     assert found.age_s == pytest.approx(sum(s.mean_age_s for s in sampled) / steps, rel=2e-3)
 
 
-def test_means_of_poisson_pages_are_cho_and_garcia_molinas():
+def test_means_of_poisson_pages_match_cho_and_garcia_molina():
     # Equally spaced visits, r = change rate / visit rate = 1.5.
     pages, every_s, r = 400, 10.0, 1.5
     site = site_of(lambda page: poisson_process(every_s / r, start_at=0.0, seed=page), pages)
@@ -77,7 +77,7 @@ def test_means_of_poisson_pages_are_cho_and_garcia_molinas():
     assert found.age_s == pytest.approx(age_s, rel=0.03)
 
 
-def test_a_period_must_lie_inside_the_life_of_the_site():
+def test_a_period_must_not_begin_before_the_site():
     site = site_of(lambda page: STATIC, 1, start_at=10.0)
     for start, end in ((5.0, 20.0), (20.0, 20.0)):
         with pytest.raises(ValueError, match="period"):
