@@ -7,7 +7,7 @@ import trio
 
 from crawld.daemon.fetch.metered_fetcher import month_of
 from crawld.net.proxy import proxy_address
-from tests.daemon.hints.event_server import Wire, canary, saying
+from tests.daemon.hints.event_server import EventServer, canary, sending
 from tests.daemon.hints.test_documents import sources
 from tests.daemon.whole_daemon import site_of, until
 
@@ -65,18 +65,18 @@ async def pump(source, sink, scope, change=bytes):
 
 @pytest.fixture
 async def proxy(nursery):
-    made = Proxy(0)
-    listeners = await nursery.start(partial(trio.serve_tcp, made.handle, 0, host="127.0.0.1"))
-    made.port = listeners[0].socket.getsockname()[1]
-    return made
+    server = Proxy(0)
+    listeners = await nursery.start(partial(trio.serve_tcp, server.handle, 0, host="127.0.0.1"))
+    server.port = listeners[0].socket.getsockname()[1]
+    return server
 
 
 @pytest.fixture
-async def wire(nursery):
+async def event_server(nursery):
     """A server of events."""
-    made = Wire()
-    await nursery.start(made.serve)
-    return made
+    server = EventServer()
+    await nursery.start(server.serve)
+    return server
 
 
 async def test_every_request_of_a_site_goes_through_its_proxy(serve, mirror, proxy):
@@ -143,14 +143,14 @@ async def test_all_that_came_counts_robots_too(serve, mirror, proxy):
     assert counted == proxy.answered_bytes
 
 
-async def test_a_stream_ends_with_the_month(wire, serve, daemon, mirror):
+async def test_a_stream_ends_with_the_month(event_server, serve, daemon, mirror):
     web = await serve(site_of(pages=1))
 
     async def endless():
         return b"".join(canary(number) for number in range(2_000))
 
-    wire.script = [saying(endless)]
-    site = {"event_stream": wire.url, "monthly_bytes": 100_000}
+    event_server.script = [sending(endless)]
+    site = {"event_stream": event_server.url, "monthly_bytes": 100_000}
     running = await daemon(web.url(), site=site)
     active = next(iter(running.state.sites.values()))
     await until(
@@ -159,7 +159,7 @@ async def test_a_stream_ends_with_the_month(wire, serve, daemon, mirror):
     await until(lambda: sources(mirror).get("event_stream", (None,) * 4)[3], what="its end")
     [[counted]] = mirror.rows("SELECT received_bytes FROM traffic")
     assert counted == running.state.traffic.of(active.site_id) >= 100_000
-    assert len(wire.heads) == 1
+    assert len(event_server.heads) == 1
 
 
 def test_months_are_those_of_the_calendar():

@@ -1,15 +1,15 @@
-"""A desk of documents, and a daemon that mirrors what lies on it."""
+"""A document server for tests of hint sources."""
 
 import pytest
 
-from tests.daemon.hints.document_server import Desk
+from tests.daemon.hints.document_server import DocumentServer
 
 
 @pytest.fixture
-async def desk(nursery):
-    """A web server whose documents the test lays out."""
-    laid = Desk()
-    await nursery.start(laid.serve)
-    laid.put("/robots.txt", "User-agent: *\nDisallow: /hidden/\n", Content_Type="text/plain")
-    laid.put("/", "<title>home</title><p>home")
-    return laid
+async def server(nursery):
+    """A web server with documents that the test sets."""
+    server = DocumentServer()
+    await nursery.start(server.serve)
+    server.put("/robots.txt", "User-agent: *\nDisallow: /hidden/\n", Content_Type="text/plain")
+    server.put("/", "<title>home</title><p>home")
+    return server

@@ -1,4 +1,4 @@
-"""A web server of a test: documents by path, exchanged while it runs, with ETags and a ledger."""
+"""A test web server: documents by path, replaceable at run time, with ETags and a request log."""
 
 import contextlib
 import hashlib
@@ -10,12 +10,13 @@ from tests.daemon.http_server import listen, next_head
 
 
 @dataclass
-class Desk:
-    """Documents and who asked for them.
+class DocumentServer:
+    """A server of documents.
 
     Attributes:
-        documents: (status, headers, body) by path. asked: paths in order, with the status given.
-        conditional: whether to answer 304.
+        documents: (status, headers, body) by path.
+        asked: (path, response status) of every request.
+        conditional: whether to answer conditional requests with 304.
     """
 
     documents: dict = field(default_factory=dict)
@@ -24,7 +25,7 @@ class Desk:
     port: int = 0
 
     def put(self, path, body, status=200, **headers):
-        """Serve another document at a path; `{origin}` in it is the address of the desk."""
+        """Serve a document at a path; `{origin}` in the body stands for the server's origin."""
         raw = body.replace("{origin}", self.origin).encode() if isinstance(body, str) else body
         lines = {name.replace("_", "-"): value for name, value in headers.items()}
         self.documents[path] = (status, lines, raw)
@@ -34,8 +35,8 @@ class Desk:
         return f"http://a.test:{self.port}"
 
     def count(self, path, status=None):
-        """Return how often a path was asked for."""
-        return sum(each == path and status in (None, said) for each, said in self.asked)
+        """Return how often a path was requested."""
+        return sum(each == path and status in (None, sent) for each, sent in self.asked)
 
     async def serve(self, task_status=trio.TASK_STATUS_IGNORED):
         await listen(self, self._talk, task_status)
@@ -58,4 +59,4 @@ class Desk:
         self.asked.append((path, status))
         given = {"Content-Type": "text/html", "ETag": etag, **headers, "Content-Length": len(body)}
         lines = "".join(f"{name}: {value}\r\n" for name, value in given.items())
-        return f"HTTP/1.1 {status} Said\r\n{lines}\r\n".encode() + body
+        return f"HTTP/1.1 {status} Status\r\n{lines}\r\n".encode() + body

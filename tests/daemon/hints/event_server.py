@@ -1,4 +1,4 @@
-"""A server of events on a real socket: it says what the test wants, breaks off, stalls, floods."""
+"""A scripted server of event streams on a real socket."""
 
 import contextlib
 import json
@@ -11,8 +11,8 @@ from tests.daemon.http_server import listen, next_head
 
 
 def event(number, path, origin, *, at=None, **more):
-    """Return an edit of a page as Wikimedia's streams write it."""
-    said = {
+    """Return an edit of a page in the format of Wikimedia's streams."""
+    fields = {
         "meta": {"domain": "a.test", "dt": stamp(at or time.time())},
         "type": "edit",
         "title": path.rpartition("/")[2],
@@ -21,16 +21,16 @@ def event(number, path, origin, *, at=None, **more):
         "wiki": "awiki",
         **more,
     }
-    return framed(number, said)
+    return framed(number, fields)
 
 
 def canary(number, at=None):
-    said = {"meta": {"domain": "canary", "dt": stamp(at or time.time())}, "type": "edit"}
-    return framed(number, said)
+    fields = {"meta": {"domain": "canary", "dt": stamp(at or time.time())}, "type": "edit"}
+    return framed(number, fields)
 
 
-def framed(number, said):
-    return f"event: message\nid: [{number}]\ndata: {json.dumps(said)}\n\n".encode()
+def framed(number, fields):
+    return f"event: message\nid: [{number}]\ndata: {json.dumps(fields)}\n\n".encode()
 
 
 def stamp(at):
@@ -38,12 +38,12 @@ def stamp(at):
 
 
 @dataclass
-class Wire:
-    """The server.
+class EventServer:
+    """A server of events.
 
     Attributes:
         heads: request lines and headers of every connection, in order.
-        script: what to do on each connection: functions of a stream; the last one again.
+        script: async functions of a stream, one per connection; the last one is repeated.
     """
 
     heads: list = field(default_factory=list)
@@ -65,11 +65,11 @@ class Wire:
         read = await next_head(stream)
         if read is None:
             return
-        line, *fields = read[0].split("\r\n")
+        line, *lines = read[0].split("\r\n")
         if "/robots.txt" in line:
             await stream.send_all(b"HTTP/1.1 404 No\r\nContent-Length: 0\r\n\r\n")
             return
-        pairs = (each.partition(": ") for each in fields)
+        pairs = (each.partition(": ") for each in lines)
         self.heads.append({**{name.lower(): value for name, _, value in pairs}, "": line})
         step = self.script[min(len(self.heads), len(self.script)) - 1]
         with contextlib.suppress(trio.BrokenResourceError, trio.ClosedResourceError):
@@ -79,10 +79,10 @@ class Wire:
 OPEN = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream; charset=utf-8\r\n\r\n:ok\n\n"
 
 
-def saying(*pieces, stay=True):
-    """Return a step that says something; then it stays silent, or ends the connection.
+def sending(*pieces, stay=True):
+    """Return a step that sends pieces, then stays silent or closes the connection.
 
-    A piece may be a function that is awaited and returns what to say.
+    A piece is bytes, or an async function that returns bytes.
     """
 
     async def step(stream):
@@ -96,10 +96,10 @@ def saying(*pieces, stay=True):
     return step
 
 
-def answering(status, body=b"no", **headers):
-    """Return a step that answers like a web server."""
+def responding(status, body=b"no", **headers):
+    """Return a step that sends a normal HTTP response."""
     lines = "".join(f"{name.replace('_', '-')}: {value}\r\n" for name, value in headers.items())
-    head = f"HTTP/1.1 {status} Said\r\nContent-Length: {len(body)}\r\n{lines}\r\n"
+    head = f"HTTP/1.1 {status} Status\r\nContent-Length: {len(body)}\r\n{lines}\r\n"
 
     async def step(stream):
         await stream.send_all(head.encode() + body)

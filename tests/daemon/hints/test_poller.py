@@ -1,4 +1,4 @@
-"""Hint sources in a whole daemon: polls, streams, trouble, and what becomes of what they tell."""
+"""Hint sources in a whole daemon: polls, streams, trouble and delivery."""
 
 import time
 
@@ -13,8 +13,8 @@ from tests.daemon.whole_daemon import site_of, until
 QUICK = {"schedule": {"min_revisit_s": 0.0}}
 
 
-class Told:
-    """A source whose answers are written down; the last one is given again and again."""
+class FakeSource:
+    """A source with scripted results; the last one is repeated."""
 
     def __init__(self, row, *answers):
         self.row = row
@@ -30,31 +30,31 @@ class Told:
         return answer() if callable(answer) else answer
 
 
-class Free(Told):
-    """Such a source that costs nothing."""
+class FreeSource(FakeSource):
+    """A scripted source that needs no request."""
 
     is_free = True
 
 
-class Talking:
-    """A stream that talks once each time it is connected, and breaks."""
+class FakeStream:
+    """A stream that delivers one result per connection and then ends."""
 
     polite_host = "a.test"
 
-    def __init__(self, row, said, hosts=("a.test",)):
+    def __init__(self, row, result, hosts=("a.test",)):
         self.row = row
-        self.said = said
+        self.result = result
         self.hosts = frozenset(hosts)
         self.connected = []
 
     async def listen(self, row, deliver):
         self.connected.append(row.cursor)
-        await deliver(self.said(len(self.connected)))
+        await deliver(self.result(len(self.connected)))
         return PollTrouble("broken", "the connection ended", 0.01)
 
 
-class Slow(Told):
-    """Such a source whose first poll lasts until it may end."""
+class SlowSource(FakeSource):
+    """A scripted source whose first poll waits for `may_end`."""
 
     def __init__(self, row, *answers):
         super().__init__(row, *answers)
@@ -66,8 +66,8 @@ class Slow(Told):
         return await super().poll(row)
 
 
-class HandsOn:
-    """A stream that hands something to a slow source while that is being polled."""
+class CursorUpdatingStream:
+    """A stream that updates the cursor of a slow source during its poll."""
 
     polite_host = "a.test"
     hosts = frozenset(["a.test"])
@@ -84,8 +84,8 @@ class HandsOn:
         await trio.sleep_forever()
 
 
-class Known:
-    """The finder of such sources."""
+class ListFinder:
+    """A finder that returns a given list."""
 
     def __init__(self):
         self.sources = []
@@ -95,28 +95,28 @@ class Known:
 
 
 @pytest.fixture
-def hearing(nursery, mirror, serve):
-    """Return a function that mirrors a site and lets sources be found."""
+def start_sources(nursery, mirror, serve):
+    """Return a function that mirrors a site with the given hint sources."""
 
     async def start(*make, pages=6, share=1.0, **more):
         web = await serve(site_of(pages=pages, **more))
         tables = QUICK | {"jobs": {"poll_share": share}}
         daemon = await nursery.start(run_daemon, mirror.start_of(web.url(), once=False, **tables))
         await until(lambda: len(web.targets()) > pages, what="the first crawl")
-        # Pages may be visited without end: only while none is does nothing wait for its commit.
+        # Visits may never end; after a drain nothing waits for a commit.
         await daemon.drain()
         daemon.set_paused(paused=False)
         [site_id] = daemon.state.sites
         host_id = daemon.state.hosts["a.test"].host_id
-        known = Known()
+        finder = ListFinder()
         for number, each in enumerate(make):
             row = await daemon.database.write(
                 hint_source.ensure, site_id, host_id, f"kind{number}", web.url(), time.time()
             )
-            known.sources.append(each(row, web))
-        daemon.hint_poller._finders.append(known)
+            finder.sources.append(each(row, web))
+        daemon.hint_poller._finders.append(finder)
         daemon.hint_poller.find_soon()
-        return daemon, web, known.sources
+        return daemon, web, finder.sources
 
     return start
 
@@ -132,84 +132,89 @@ def evidence(mirror):
     return hint.load_reliability(text)
 
 
-def lie(web):
+def false_hint(web):
     now = time.time()
-    return Poll(at=now, hints=[Hint(web.url(), now, now)], cursor="lied", told_until=now)
+    return Poll(at=now, hints=[Hint(web.url(), now, now)], cursor="false", told_until=now)
 
 
-async def test_a_poll_continues_from_the_last_cursor(hearing, mirror):
+async def test_a_poll_continues_from_the_last_cursor(start_sources, mirror):
     answers = [Poll(at=1.0, cursor="one", more=True), Poll(at=2.0, cursor="two", wait_s=900.0)]
-    _, _, [source] = await hearing(lambda row, web: Told(row, *answers))
+    _, _, [source] = await start_sources(lambda row, web: FakeSource(row, *answers))
     await until(lambda: row_of(mirror)["cursor"] == "two")
     assert source.polls == [None, "one"]
     assert row_of(mirror)["poll_count"] == 2
 
 
-async def test_a_cursor_updated_during_a_poll_is_polled_after_it(hearing):
+async def test_a_cursor_updated_during_a_poll_is_polled_after_it(start_sources):
     slow = []
 
     def polled(row, web):
-        slow.append(Slow(row, Poll(at=1.0, cursor="polled", wait_s=86_400.0)))
+        slow.append(SlowSource(row, Poll(at=1.0, cursor="polled", wait_s=86_400.0)))
         return slow[0]
 
-    await hearing(polled, lambda row, web: HandsOn(row, slow[0]))
+    await start_sources(polled, lambda row, web: CursorUpdatingStream(row, slow[0]))
     await until(lambda: len(slow[0].polls) == 2, what="another poll")
     assert slow[0].polls[1] == "handed on"
 
 
-async def test_false_hints_lower_the_trust(hearing, mirror):
-    # Pages that never change: every hint is false.
-    await hearing(lambda row, web: Told(row, lambda: lie(web)))
+async def test_false_hints_lower_the_trust(start_sources, mirror):
+    # The pages never change, so every hint is false.
+    await start_sources(lambda row, web: FakeSource(row, lambda: false_hint(web)))
     await until(lambda: row_of(mirror)["false_count"] >= 8)
     assert evidence(mirror).trust < 0.4
     assert row_of(mirror)["real_count"] == 0
 
 
-async def test_trouble_delays_only_its_own_source(hearing, mirror):
+async def test_trouble_delays_only_its_own_source(start_sources, mirror):
     closed = PollTrouble("not_json", "a page of HTML")
-    _, _, [bad, good] = await hearing(
-        lambda row, web: Told(row, closed),
-        lambda row, web: Told(row, Poll(at=time.time(), cursor="fine")),
+    _, _, [bad, good] = await start_sources(
+        lambda row, web: FakeSource(row, closed),
+        lambda row, web: FakeSource(row, Poll(at=time.time(), cursor="fine")),
     )
     await until(lambda: len(good.polls) >= 3)
     await until(lambda: row_of(mirror)["trouble"] == "not_json")
     assert len(bad.polls) == 1
 
 
-async def test_a_held_source_is_not_in_trouble(hearing, mirror):
-    _, _, [source] = await hearing(lambda row, web: Told(row, PollTrouble(HELD, requests=0)))
+async def test_a_held_source_is_not_in_trouble(start_sources, mirror):
+    _, _, [source] = await start_sources(
+        lambda row, web: FakeSource(row, PollTrouble(HELD, requests=0))
+    )
     await until(lambda: source.polls)
     assert row_of(mirror)["trouble"] is None
 
 
-async def test_an_exception_in_a_source_does_not_stop_the_others(hearing, mirror):
+async def test_an_exception_in_a_source_does_not_stop_the_others(start_sources, mirror):
     def fail():
         raise ZeroDivisionError
 
-    _, _, [_, good] = await hearing(
-        lambda row, web: Told(row, fail),
-        lambda row, web: Told(row, Poll(at=time.time(), cursor="fine")),
+    _, _, [_, good] = await start_sources(
+        lambda row, web: FakeSource(row, fail),
+        lambda row, web: FakeSource(row, Poll(at=time.time(), cursor="fine")),
     )
     await until(lambda: len(good.polls) >= 2)
 
 
-async def test_a_stream_reconnects_with_the_stored_cursor(hearing, mirror):
-    def said(number):
+async def test_a_stream_reconnects_with_the_stored_cursor(start_sources, mirror):
+    def result(number):
         return Poll(at=time.time(), cursor=f"event {number}", requests=0)
 
-    _, _, [stream] = await hearing(lambda row, web: Talking(row, said))
+    _, _, [stream] = await start_sources(lambda row, web: FakeStream(row, result))
     await until(lambda: len(stream.connected) >= 3)
     assert stream.connected[:3] == [None, "event 1", "event 2"]
 
 
-async def test_a_stream_with_other_hosts_is_restarted(hearing, mirror):
-    def said(number):
+async def test_a_stream_with_other_hosts_is_restarted(start_sources, mirror):
+    def result(number):
         return Poll(at=time.time(), cursor=f"event {number}", requests=0)
 
-    daemon, _, streams = await hearing(lambda row, web: Talking(row, said))
+    daemon, _, streams = await start_sources(lambda row, web: FakeStream(row, result))
     [old] = streams
     await until(lambda: old.connected)
-    same, more = Talking(old.row, said), Talking(old.row, said, ("a.test", "b.test"))
+    same, more = (
+        FakeStream(old.row, result),
+        FakeStream(old.row, result, ("a.test", "b.test")),
+    )
     streams[:] = [same]
     daemon.hint_poller.find_soon()
     count = len(old.connected)
@@ -220,19 +225,21 @@ async def test_a_stream_with_other_hosts_is_restarted(hearing, mirror):
     assert not same.connected
 
 
-async def test_without_a_poll_share_only_free_sources_are_polled(hearing):
+async def test_without_a_poll_share_only_free_sources_are_polled(start_sources):
     fine = Poll(at=time.time(), cursor="fine")
-    daemon, _, [asked, free] = await hearing(
-        lambda row, web: Told(row, fine), lambda row, web: Free(row, fine), share=0.0
+    daemon, _, [asked, free] = await start_sources(
+        lambda row, web: FakeSource(row, fine),
+        lambda row, web: FreeSource(row, fine),
+        share=0.0,
     )
-    # A call is lost on a source that is being polled.
+    # A request during a poll has no effect.
     await until(lambda: daemon.hint_poller.poll_all() and len(free.polls) > 1)
     assert not asked.polls
 
 
-async def test_removed_sources_are_not_polled(hearing, mirror):
-    daemon, _, sources = await hearing(
-        lambda row, web: Told(row, Poll(at=time.time(), cursor="fine"))
+async def test_removed_sources_are_not_polled(start_sources, mirror):
+    daemon, _, sources = await start_sources(
+        lambda row, web: FakeSource(row, Poll(at=time.time(), cursor="fine"))
     )
     [source] = sources
     await until(lambda: source.polls)
@@ -244,34 +251,36 @@ async def test_removed_sources_are_not_polled(hearing, mirror):
     assert len(source.polls) <= polls + 1
 
 
-async def test_found_urls_are_admitted_by_the_scope(hearing, mirror):
+async def test_found_urls_are_admitted_by_the_scope(start_sources, mirror):
     def found(row, web):
         urls = [web.url("/found"), web.url("/", host="b.test")]
-        return Told(row, Poll(at=time.time(), found_urls=urls, wait_s=900.0))
+        return FakeSource(row, Poll(at=time.time(), found_urls=urls, wait_s=900.0))
 
-    await hearing(found)
+    await start_sources(found)
     await until(lambda: "/found" in mirror.pages())
     assert not [url for (url,) in mirror.rows("SELECT url FROM page") if "b.test" in url]
 
 
-async def test_many_hints_are_stored_in_parts(hearing, mirror):
+async def test_many_hints_are_stored_in_parts(start_sources, mirror):
     def flood(row, web):
         now = time.time()
         hints = [Hint(web.url(f"/{number}"), now, now) for number in range(5_000)]
-        return Told(row, Poll(at=now, hints=hints, cursor="all", told_until=now, wait_s=900.0))
+        return FakeSource(
+            row, Poll(at=now, hints=hints, cursor="all", told_until=now, wait_s=900.0)
+        )
 
-    await hearing(flood)
+    await start_sources(flood)
     await until(lambda: row_of(mirror)["cursor"] == "all")
     assert row_of(mirror)["poll_count"] == 1
 
 
-async def test_an_exception_in_a_finder_does_not_stop_the_others(hearing, mirror):
+async def test_an_exception_in_a_finder_does_not_stop_the_others(start_sources, mirror):
     class Broken:
         async def find(self):
             raise ZeroDivisionError
 
-    daemon, _, [source] = await hearing(
-        lambda row, web: Told(row, Poll(at=time.time(), cursor="fine"))
+    daemon, _, [source] = await start_sources(
+        lambda row, web: FakeSource(row, Poll(at=time.time(), cursor="fine"))
     )
     await until(lambda: source.polls)
     daemon.hint_poller._finders.insert(0, Broken())
@@ -280,8 +289,8 @@ async def test_an_exception_in_a_finder_does_not_stop_the_others(hearing, mirror
     await until(lambda: len(source.polls) > polls + 1)
 
 
-async def test_a_source_with_nothing_to_ask_for_writes_nothing(hearing, mirror):
+async def test_a_source_with_nothing_to_ask_for_writes_nothing(start_sources, mirror):
     idle = Poll(at=time.time(), requests=0, wait_s=0.01)
-    _, _, [source] = await hearing(lambda row, web: Told(row, idle))
+    _, _, [source] = await start_sources(lambda row, web: FakeSource(row, idle))
     await until(lambda: len(source.polls) >= 3)
     assert mirror.rows("SELECT last_poll_at FROM hint_source") == [(None,)]

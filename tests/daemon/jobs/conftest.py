@@ -8,7 +8,7 @@ EPOCH_AT = 1_700_000_000
 
 
 def history(revisions, text="text", start=1):
-    """Return revisions an hour apart, each with a text of its own."""
+    """Return revisions an hour apart, each with a different text."""
     return [
         (start + number, EPOCH_AT + 3_600 * number, f"{text} {number}")
         for number in range(revisions)
@@ -29,10 +29,10 @@ def wiki_of(nursery):
 
 @pytest.fixture
 def backfilling(daemon, mirror):
-    """Return a function that mirrors a wiki with leave to ask its API."""
+    """Return a function that mirrors a wiki whose API may be used."""
 
     async def start(wiki, *, api=True, **tables):
-        # Requests are counted: what looks for changes asks once and then hardly ever.
+        # Requests are counted: hint sources are polled once and then hardly ever.
         jobs = {"backfill_every_s": 0.05, "poll_share": 1e-3, **tables.pop("jobs", {})}
         tables = {"jobs": jobs, **tables}
         return await daemon(wiki.url(), site={"api": api}, **tables)
@@ -42,9 +42,9 @@ def backfilling(daemon, mirror):
 
 @pytest.fixture
 def wikis(mirror):
-    """Return a function that reads what is known of the wiki and of its pages."""
+    """Return an object that reads the stored state of the wiki and its pages."""
 
-    class Seen:
+    class StoredWiki:
         def wiki(self):
             rows = mirror.rows(
                 "SELECT api_url, trouble, trouble_detail, trouble_count, closed_until,"
@@ -67,4 +67,4 @@ def wikis(mirror):
             states = self.states()
             return all(states.get(title) == "complete" for title in titles)
 
-    return Seen()
+    return StoredWiki()

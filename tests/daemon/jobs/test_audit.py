@@ -1,4 +1,4 @@
-"""Audits of a whole daemon against a simulated web that knows which copies are fresh."""
+"""Audits of a whole daemon on a simulated web that knows which copies are fresh."""
 
 import random
 
@@ -26,7 +26,7 @@ def audits(mirror):
 
 @pytest.fixture
 def auditing(nursery):
-    """Return a function that lets a daemon audit, in its test as often as its host may be asked."""
+    """Return a function that starts audits of a daemon, as often as its hosts allow."""
 
     def start(running, share=1.0):
         def settings():
@@ -83,7 +83,7 @@ async def test_an_unreachable_site_counts_as_unknown(serve, daemon, mirror, audi
 
 
 def pages_of(visited=(), **more):
-    """Return pages of which some are in the policy."""
+    """Return a page queue with some pages in the policy."""
     pages = PageQueue(1, 1, "uniform", discovery_share=0.5, min_revisit_s=100.0)
     for page in visited:
         pages.add_new([page])

@@ -1,4 +1,4 @@
-"""Replicas in the daemon: found, rested, sampled, taken back; the operator's word."""
+"""Replicas in a whole daemon: found, suspended, sampled, withdrawn; the operator's word."""
 
 import httpx
 import pytest
@@ -20,37 +20,37 @@ WWW = "www.a.test"
 
 
 def twin(host, *, pages=PAGES, seed=1, changes=lambda page: STATIC, **more):
-    """Return a site that shows what every twin of the same seed shows."""
+    """Return a site with the content of every twin of the same seed."""
     return SimSite((host,), SiteGraph(pages, seed=seed), changes=changes, **more)
 
 
 class World:
-    """A daemon on some hosts, driven by hand."""
+    """A daemon on some hosts, driven step by step."""
 
     def __init__(self, web, running, mirror, wall):
         self.web, self.running, self.mirror, self.wall = web, running, mirror, wall
 
     async def settle(self):
-        """Wait until nothing may be visited, and everything is in the file."""
+        """Wait until no visit is possible and everything is committed."""
         crawl = self.running.crawl
         await until(lambda: self.running.site_registry.seeded and crawl.is_done(1.0), what="rest")
         await crawl.recorder.drain()
 
     async def round(self, shift_s=DAY_S):
-        """Let time pass, everything due be visited and read."""
+        """Let time pass until all due pages were visited, then run the job."""
         self.wall.shift_s += shift_s
         self.running.crawl.schedule.wake_all()
         await self.settle()
-        await self.look()
+        await self.run_job()
 
-    async def look(self):
+    async def run_job(self):
         """Analyse the copies and run the job."""
         self.wall.shift_s += 120.0
         await AnalyseCopiesJob(self.running.state, self.running.database, self.running.clock).run()
-        return await self.judged()
+        return await self.run_replicas_job()
 
-    async def judged(self):
-        """Let the job run, and return what it said."""
+    async def run_replicas_job(self):
+        """Run the job and return its result."""
         runner = self.running.jobs
 
         async def last():
@@ -88,7 +88,7 @@ class World:
 
 
 def _ended_since(state, begun):
-    # Between the row of a run and its beginning the job neither runs nor has ended.
+    # Between the stored start and the run itself the job is neither running nor finished.
     return state.last is not None and (state.last.last_finished_at or 0.0) >= begun
 
 
@@ -97,11 +97,11 @@ def world(serve, daemon, mirror, wall):
     async def start(*sites, seeds=None, **tables):
         web = await serve(*sites, clock=wall)
         hosts = [site.hosts[0] for site in sites]
-        # Audits visit pages of their own choice.
+        # Audits would visit random pages.
         tables = {"jobs": {"audit_share": 0.0}, **tables}
         running = await daemon(*(web.url(host=host) for host in hosts), **tables)
         running.set_paused(paused=True)
-        # Its own run of the job, due at the start, must not judge what is half visited.
+        # The run of the job at the start must not judge half-visited hosts.
         own = "SELECT 1 FROM job WHERE name = 'replicas' AND last_finished_at > 0"
         await until(lambda: mirror.rows(own), what="the first run of the job")
         running.set_paused(paused=False)
@@ -114,7 +114,7 @@ def world(serve, daemon, mirror, wall):
 
 async def test_a_replica_is_found_and_suspended(world):
     w = await world(twin("a.test"), twin(WWW))
-    told = await w.look()
+    told = await w.run_job()
     assert told.startswith("2 hosts, 1 candidates, too few pairs to learn from")
     assert w.replicas() == {WWW: ("a.test", "pruned", PAGES)}
     before = w.asked(WWW)
@@ -134,7 +134,7 @@ async def test_pages_that_only_the_replica_has_stay(world):
     w = await world(
         twin("a.test"), twin(WWW), site={"exclude": [rule]}, replicas={"prefer": ["a.test"]}
     )
-    await w.look()
+    await w.run_job()
     kept, status, rest = w.replicas()[WWW]
     states = dict(
         w.mirror.rows(
@@ -153,32 +153,32 @@ async def test_pages_that_only_the_replica_has_stay(world):
 
 async def test_hosts_with_other_texts_are_no_replicas(world):
     w = await world(twin("a.test"), twin(WWW, seed=2), twin("b.test", seed=3))
-    await w.look()
+    await w.run_job()
     assert w.replicas() == {}
 
 
 async def test_hosts_of_different_owners_are_held_for_the_operator(world):
     w = await world(twin("a.test"), twin("b.test"))
-    await w.look()
+    await w.run_job()
     [(host, (_, status, rest))] = w.replicas().items()
     assert (status, rest) == ("held", 0)
     [row] = await w.running.database.read(replica.list_replicas)
     assert row.reason == "a.test and b.test may have different owners"
     async with w.control() as client:
-        said = await client.post("/replicas/confirm", json={"host": host})
-        assert said.status_code == 200, said.text
-        said = await client.post("/replicas/prefer", json={"host": "b.test"})
-        assert said.status_code == 200, said.text
-        await w.judged()
+        response = await client.post("/replicas/confirm", json={"host": host})
+        assert response.status_code == 200, response.text
+        response = await client.post("/replicas/prefer", json={"host": "b.test"})
+        assert response.status_code == 200, response.text
+        await w.run_replicas_job()
         assert w.replicas() == {"a.test": ("b.test", "pruned", PAGES)}
         answer = Answer.model_validate_json((await client.get("/replicas")).content)
         assert answer.replicas[0].reason == "preferred by the operator"
         assert answer.pairs[0].reasons[0] == f"same content on {PAGES} of {PAGES} shared paths"
         assert answer.pairs[0].word == "confirmed"
         assert shown(answer, w.wall()) is not None
-        said = await client.post("/replicas/reject", json={"host": "a.test", "other": "b.test"})
-        assert said.status_code == 200
-        await w.judged()
+        response = await client.post("/replicas/reject", json={"host": "a.test", "other": "b.test"})
+        assert response.status_code == 200
+        await w.run_replicas_job()
         assert w.replicas() == {}
         unknown = await client.post("/replicas/confirm", json={"host": "c.test"})
         assert unknown.status_code == 404
@@ -189,7 +189,7 @@ async def test_hosts_of_different_owners_are_held_for_the_operator(world):
 
 async def test_sampled_pages_are_suspended_again(world):
     w = await world(twin("a.test"), twin(WWW))
-    await w.look()
+    await w.run_job()
     before = w.asked(WWW)
     await w.round(8 * DAY_S)  # the sample is let go
     assert w.replicas()[WWW] == ("a.test", "pruned", PAGES - 8)
@@ -202,7 +202,7 @@ async def test_sampled_pages_are_suspended_again(world):
 
 async def test_new_verdicts_are_sampled_more_often_than_old_ones(world):
     w = await world(twin("a.test"), twin(WWW))
-    await w.look()
+    await w.run_job()
 
     async def next_look_s():
         [row] = await w.running.database.read(replica.list_replicas)
@@ -215,7 +215,7 @@ async def test_new_verdicts_are_sampled_more_often_than_old_ones(world):
         await w.round(await next_look_s() + 600.0)  # a sample is let go ...
         ages.append(await next_look_s())
         await w.settle()
-        await w.look()  # ... each of its pages visited, to rest again ...
+        await w.run_job()  # ... each of its pages visited, to rest again ...
         await w.round(2 * 3_600.0)  # ... and compared with what the kept host shows by then
         assert w.asked(WWW) == before + 3
         [row] = await w.running.database.read(replica.list_replicas)
@@ -232,12 +232,12 @@ async def test_many_new_replicas_are_held_for_the_operator(world):
           for www in ("", "www.")),
         replicas={"storm_share": 0.0}, dns={"hosts": addresses},
     )  # fmt: skip
-    await w.look()
+    await w.run_job()
     assert {status for _, status, _ in w.replicas().values()} == {"held"}
     async with w.control() as client:
         answer = await client.post("/replicas/confirm-all")
         assert answer.status_code == 200, answer.text
-    await w.judged()
+    await w.run_replicas_job()
     assert {status for _, status, _ in w.replicas().values()} == {"pruned"}
     assert not await w.running.database.read(replica.all_allowed)
 
@@ -248,7 +248,7 @@ async def test_a_wrong_verdict_is_withdrawn_and_its_pages_resume(world, wall):
         twin("a.test"),
         twin(WWW, changes=lambda page: poisson_process(3_600.0, start_at=parts_at, seed=page)),
     )
-    await w.look()
+    await w.run_job()
     assert w.replicas()[WWW] == ("a.test", "pruned", PAGES)
     await w.round(8 * DAY_S)
     for _ in range(8):
@@ -262,13 +262,13 @@ async def test_a_wrong_verdict_is_withdrawn_and_its_pages_resume(world, wall):
         " WHERE requisite = 0 AND last_visit_at >= since"
     )
     assert seen == PAGES
-    # What is not the same any more does not rest again.
+    # Pages that differ are not suspended again.
     assert w.replicas()[WWW] == ("a.test", "withdrawn", 0)
 
 
 async def test_a_restart_keeps_verdicts_and_suspended_pages(world, mirror, wall, nursery):
     w = await world(twin("a.test"), twin(WWW))
-    await w.look()
+    await w.run_job()
     w.running.shutdown()
     with trio.fail_after(PATIENCE_S):
         while w.running.phase != "stopping":  # noqa: ASYNC110
@@ -278,5 +278,5 @@ async def test_a_restart_keeps_verdicts_and_suspended_pages(world, mirror, wall,
 
 async def test_pruning_can_be_off(world):
     w = await world(twin("a.test"), twin(WWW), replicas={"prune": False})
-    await w.look()
+    await w.run_job()
     assert w.replicas()[WWW] == ("a.test", "held", 0)

@@ -1,4 +1,4 @@
-"""The index follows the crawl."""
+"""The full-text index follows the crawl."""
 
 from crawld.daemon.jobs.search_index import SearchIndexJob
 from crawld.store.versions import search_index
@@ -13,7 +13,7 @@ async def test_new_copies_can_be_found_after_a_run(serve, daemon, mirror, wall):
     job = SearchIndexJob(running.database)
     waiting = (await job.progress())["waiting"]
     indexed = int((await job.run()).split()[0])
-    # The daemon's own job may have been there first.
+    # The daemon's own job may have indexed them first.
     assert indexed <= waiting <= 20
     assert await job.progress() == {"indexed": indexed, "waiting": 0}
     assert await job.run() == "0 pages indexed"

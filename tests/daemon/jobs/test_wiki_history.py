@@ -1,4 +1,4 @@
-"""Reading histories through an API that does whatever an API can do."""
+"""Wiki histories through an API with all kinds of faults."""
 
 import math
 import time
@@ -10,12 +10,12 @@ from crawld.core.change.model import PageModel
 from crawld.daemon.jobs.wiki_history.job import FIRST_COPY_WAIT_S
 from crawld.daemon.jobs.wiki_history.reader import MAX_FAILURES
 from tests.daemon.jobs.conftest import EPOCH_AT, history
-from tests.daemon.jobs.wiki import Answer, error, is_for, page_text, path_of, said
+from tests.daemon.jobs.wiki import Answer, error, is_for, page_text, path_of, reply
 from tests.daemon.whole_daemon import site_of, until
 
 
 def once(*answers):
-    """Return a fault that gives some answers, one a request, and then none."""
+    """Return a fault that gives these answers, one per request, then none."""
     left = list(answers)
     return lambda given: left.pop(0) if left else None
 
@@ -25,7 +25,7 @@ def when(answer, **wanted):
     return lambda given: answer if is_for(given, **wanted) else None
 
 
-def instants(rows):
+def times(rows):
     return [float(at) for _, at, _ in rows]
 
 
@@ -56,8 +56,8 @@ class TestHistories:
         wiki = await wiki_of({"Start": rows}, rvlimit=10)
         await backfilling(wiki, jobs={"backfill_revisions": 50})
         await until(lambda: wikis.complete("Start"))
-        # The newest are there; the rest is known to be missing.
-        assert [at for at, _, _ in wikis.changes("Start")] == instants(rows[-50:])
+        # The newest revisions are stored; the rest is marked as missing.
+        assert [at for at, _, _ in wikis.changes("Start")] == times(rows[-50:])
         assert mirror.rows("SELECT capped FROM wiki_page") == [(1,)]
 
     async def test_models_hold_the_times_that_changed_the_text(
@@ -87,7 +87,7 @@ class TestHistories:
             if "Other" not in given.get("titles", "").split("|"):
                 return None
             page = {"ns": 0, "title": "Start", "pageid": 1, "revisions": wiki._rows("Start")[:1]}
-            return said({"query": {**steps, "pages": [page]}})
+            return reply({"query": {**steps, "pages": [page]}})
 
         wiki.faults.append(redirected)
         await backfilling(wiki)
@@ -107,7 +107,7 @@ class TestTrouble:
             (Answer(200, b""), "not_json", 600),
             (error("internal_api_error_DBQueryError", 500), "broken", 2),
             (Answer(404), "closed", 3_600),
-            (said({"query": {"general": {"generator": "DokuWiki"}}}), "not_json", 600),
+            (reply({"query": {"general": {"generator": "DokuWiki"}}}), "not_json", 600),
         ],
     )
     async def test_trouble_is_recorded_and_starts_a_back_off(
@@ -120,7 +120,7 @@ class TestTrouble:
         seen = wikis.wiki()
         assert (seen["trouble"], seen["count"]) == (trouble, 1)
         assert began_at + pause_s <= seen["closed_until"] <= daemon.clock.now() + pause_s
-        # The pages do not suffer for it: the host is as open as before.
+        # The pages are not affected: the host is not in back-off.
         assert daemon.state.hosts["a.test"].backoff.level == 0
         assert len(wiki.api_requests()) == 1
 
@@ -161,7 +161,7 @@ class TestTrouble:
         wiki.faults.append(lambda given: fault(given) if "rvcontinue" in given else None)
         await backfilling(wiki)
         await until(lambda: wikis.complete("Start"))
-        assert [at for at, _, _ in wikis.changes("Start")] == instants(history(12))
+        assert [at for at, _, _ in wikis.changes("Start")] == times(history(12))
 
     async def test_a_page_whose_cursors_always_fail_is_refused(self, wiki_of, backfilling, wikis):
         wiki = await wiki_of({"Start": history(12)}, rvlimit=5)
@@ -175,7 +175,7 @@ class TestTrouble:
         rows = history(5)
         wiki = await wiki_of({"Start": rows})
         page = {"ns": 0, "title": "Start", "pageid": 1, "revisions": wiki._rows("Start")[:2]}
-        circle = said({"continue": {"rvcontinue": "x"}, "query": {"pages": [page]}})
+        circle = reply({"continue": {"rvcontinue": "x"}, "query": {"pages": [page]}})
         wiki.faults.append(when(circle, pageids=1))
         await backfilling(wiki)
         await until(lambda: wikis.states().get("Start") == "refused")
@@ -289,14 +289,14 @@ class TestPoliteness:
         first = next(n for n, (_, target) in enumerate(wiki.requests) if "api.php" in target)
         since = wiki.requests[first + 1 :]
         asked = sum(path_of(target).endswith("api.php") for _, target in since)
-        # One more at most: the first look for changes.
+        # One more at most: the first query of recent changes.
         assert asked / len(since) <= 0.2 + 2 / len(since)
 
     async def test_on_an_idle_host_the_api_gets_every_slot(self, wiki_of, backfilling, wikis):
         wiki = await wiki_of({"Start": history(60)}, rvlimit=2)
         await backfilling(wiki, politeness={"host_delay_s": 0.02}, jobs={"backfill_share": 0.01})
         await until(lambda: wikis.complete("Start"))
-        # At a hundredth of the turns it would have taken a minute.
+        # With a hundredth of the slots it would take a minute.
         times = [at for at, target in wiki.requests if "api.php" in target]
         assert math.isclose(len(times), 32, abs_tol=2)
 

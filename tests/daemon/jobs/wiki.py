@@ -1,4 +1,4 @@
-"""A wiki of a few lines on a real socket: pages, and an api.php that can be told to misbehave."""
+"""A small wiki on a real socket: pages, and an api.php with scripted faults."""
 
 import hashlib
 import json
@@ -20,7 +20,7 @@ def sha1(text):
 
 @dataclass(frozen=True)
 class Answer:
-    """What is sent back."""
+    """An HTTP response."""
 
     status: int = 200
     body: bytes = b""
@@ -28,19 +28,19 @@ class Answer:
     content_type: str = JSON
 
     def encoded(self):
-        lines = [f"HTTP/1.1 {self.status} Said", f"Content-Type: {self.content_type}"]
+        lines = [f"HTTP/1.1 {self.status} Status", f"Content-Type: {self.content_type}"]
         lines += [f"{name}: {value}" for name, value in self.headers]
         lines += [f"Content-Length: {len(self.body)}", "", ""]
         return "\r\n".join(lines).encode() + self.body
 
 
-def said(value, status=200, **headers):
+def reply(value, status=200, **headers):
     named = tuple((name.replace("_", "-"), value) for name, value in headers.items())
     return Answer(status, json.dumps(value).encode(), named)
 
 
 def error(code, status=200, headers=None, **more):
-    return said({"error": {"code": code, "info": "no", **more}}, status, **(headers or {}))
+    return reply({"error": {"code": code, "info": "no", **more}}, status, **(headers or {}))
 
 
 def page_text(text, status=200):
@@ -49,14 +49,14 @@ def page_text(text, status=200):
 
 @dataclass
 class ScriptedWiki:
-    """Pages by title, each a list of (revision id, instant, text), and what goes wrong.
+    """Pages by title, each a list of (revision id, time, text), and scripted faults.
 
     Attributes:
         pages: the histories.
-        rvlimit: revisions an answer holds.
-        titles_limit: titles a request may name.
-        faults: asked in turn with the parameters of each API request; the first answer counts.
-        requests: (instant, target) of every request, in order.
+        rvlimit: revisions per response.
+        titles_limit: titles per request.
+        faults: called in turn with the parameters of each API request; the first answer counts.
+        requests: (time, target) of every request, in order.
     """
 
     pages: dict
@@ -120,9 +120,9 @@ class ScriptedWiki:
             if (answer := fault(given)) is not None:
                 return answer
         if given.get("meta") == "siteinfo":
-            return said({"batchcomplete": True, "query": self._siteinfo()})
+            return reply({"batchcomplete": True, "query": self._siteinfo()})
         if given.get("list") == "logevents":
-            return said({"batchcomplete": True, "query": {"logevents": []}})
+            return reply({"batchcomplete": True, "query": {"logevents": []}})
         if "titles" in given:
             return self._titles(given["titles"].split("|"))
         return self._history(int(given["pageids"]), given.get("rvcontinue"))
@@ -150,18 +150,18 @@ class ScriptedWiki:
                 pages.append({**self._page(title), "revisions": self._rows(title)[:1]})
             else:
                 pages.append({"ns": 0, "title": title, "missing": True})
-        return said({"batchcomplete": True, "query": {"pages": pages}})
+        return reply({"batchcomplete": True, "query": {"pages": pages}})
 
     def _history(self, number, cursor):
         title = next((name for name in self.pages if self._page(name)["pageid"] == number), None)
         if title is None:
-            return said({"query": {"pages": [{"pageid": number, "missing": True}]}})
+            return reply({"query": {"pages": [{"pageid": number, "missing": True}]}})
         start = int(cursor) if cursor else 0
         rows = self._rows(title)
         end = start + self.rvlimit
         more = {"continue": {"rvcontinue": str(end), "continue": "||"}} if end < len(rows) else {}
         page = {**self._page(title), "revisions": rows[start:end]}
-        return said({**more, "query": {"pages": [page]}, "limits": {"revisions": self.rvlimit}})
+        return reply({**more, "query": {"pages": [page]}, "limits": {"revisions": self.rvlimit}})
 
     def _page(self, title):
         return {"ns": 0, "title": title, "pageid": 1 + list(self.pages).index(title)}
@@ -182,7 +182,7 @@ class ScriptedWiki:
 
 
 def is_for(given, **wanted):
-    """Say whether an API request has these parameters."""
+    """Whether an API request has these parameters."""
     return all(given.get(key) == str(value) for key, value in wanted.items())
 
 

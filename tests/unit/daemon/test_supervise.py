@@ -1,4 +1,4 @@
-"""Tasks that fail, and are begun anew."""
+"""Tasks that crash and are restarted."""
 
 import pytest
 import trio
@@ -14,7 +14,7 @@ def autojump_clock():
 
 
 def failing_with(*errors):
-    """Return a task that raises these in turn and then ends, and the instants of its starts."""
+    """Return a task that raises these in turn and then ends, and the times of its starts."""
     left, starts = list(errors), []
 
     async def task():

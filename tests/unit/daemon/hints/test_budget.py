@@ -1,4 +1,4 @@
-"""What a poll is worth, and how completely several sources tell."""
+"""Poll intervals, and the coverage of several sources."""
 
 import json
 from dataclasses import dataclass, field
@@ -36,7 +36,7 @@ def row(number=1, **more):
 
 
 def known(*, missed=0, told=50, lag_s=4.0):
-    """Return the stored evidence of a source that told so much and missed so much."""
+    """Return the stored evidence of a source with so many hints and missed changes."""
     reliability = Reliability()
     for _ in range(told):
         reliability.learn_visit(1, changed=True)
@@ -47,7 +47,7 @@ def known(*, missed=0, told=50, lag_s=4.0):
 
 
 def models(count=30, every_s=30 * DAY_S):
-    """Return models of pages that were found changed at every visit, so far apart."""
+    """Return models of pages that changed before every visit."""
     found = []
     for number in range(count):
         model = PageModel()
@@ -99,7 +99,7 @@ def test_the_lag_of_a_source_excludes_the_wait_for_a_poll():
 
 @dataclass
 class Hosts:
-    """As much of a crawl as a budget asks: the delays of hosts."""
+    """The part of a crawl that a budget uses: host delays."""
 
     delay_s: float = 1.0
     hosts: dict = field(init=False)
@@ -130,7 +130,7 @@ def test_polls_keep_within_their_share():
 def test_a_source_without_gain_is_polled_seldom():
     nothing = PollEstimate(None, 0.0, 0, 0.0, 1.0)
     assert pause_s(budget(nothing)) == 4.0 * IDLE_FACTOR
-    # Forty changes in a poll: they are worth hearing, whatever was worked out.
+    # Forty changes in one poll shorten the pause despite the estimate.
     assert pause_s(budget(nothing), new_hints=40, since_s=80.0) == 4.0
 
 

@@ -1,4 +1,4 @@
-"""The three hint sources of a MediaWiki, against answers as wikis give them, bad ones too."""
+"""The three hint sources of a MediaWiki, with valid and invalid API responses."""
 
 import json
 from dataclasses import dataclass, field
@@ -40,13 +40,13 @@ FACTS = WikiFacts(
 )
 
 
-def written(at):
+def iso_time(at):
     return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 @dataclass
-class Answers:
-    """A client whose answers are written down, each read as if it came from the wire."""
+class ScriptedClient:
+    """An API client with scripted responses, parsed as real ones."""
 
     waiting: list = field(default_factory=list)
     asked: list = field(default_factory=list)
@@ -62,24 +62,24 @@ class Answers:
         return read_response(status, None, text.encode(), now=NOW)
 
 
-def said(at=NOW, cursor=None, **query):
-    answer = {"curtimestamp": written(at), "query": query}
+def reply(at=NOW, cursor=None, **query):
+    answer = {"curtimestamp": iso_time(at), "query": query}
     return {**answer, "continue": cursor} if cursor else {**answer, "batchcomplete": True}
 
 
 def edit(number, title, at=NOW - 5, page=0, space=0):
     values = {"type": "edit", "rcid": number, "title": title, "ns": space, "pageid": page}
-    return {**values, "timestamp": written(at)}
+    return {**values, "timestamp": iso_time(at)}
 
 
 class World:
-    """A file with a wiki of so many pages, its sources, and whom they ask."""
+    """A database with a wiki of some pages, its sources and a scripted client."""
 
     def __init__(self, database, known, pages):
         self.database = database
         self.known = known
         self.pages = pages
-        self.client = Answers()
+        self.client = ScriptedClient()
         self.sources = {
             kind: make(known, database, self.client, Clock(wall=lambda: NOW))
             for kind, make in (
@@ -90,19 +90,19 @@ class World:
         }
 
     async def poll(self, kind, *answers, cursor=None):
-        """Let a source ask once, where it goes on from a cursor."""
+        """Poll a source once from a cursor."""
         self.client.waiting[:] = answers
         row = self.known.sources[kind]._replace(cursor=cursor)
         return await self.sources[kind].poll(row)
 
-    def told(self, poll):
-        """Return the titles that an answer calls stale."""
+    def hinted_titles(self, poll):
+        """Return the titles for which a poll gives hints."""
         titles = {number: title for title, number in self.pages.items()}
         return {titles[page.page_id] for page in poll.pages}
 
 
 def changed(page_id, content):
-    """A visit an hour ago that brought a copy."""
+    """Return a visit an hour ago that stored a copy."""
     return VisitRecord(
         page_id=page_id,
         visited_at=NOW - HOUR_S,
@@ -135,7 +135,7 @@ def prepare(connection, count):
     ]
     wiki_page.register(connection, 1, seen, NOW)
     for number, row in enumerate(wiki_page.list_in_state(connection, 1, "unresolved", limit=count)):
-        # The last shows the page of the first: a redirect.
+        # The last title redirects to the first.
         shown = 100 if number == count - 1 else 100 + number
         wiki_page.resolve(connection, row, ResolvedTitle(shown, row.title, None), NOW)
     [row] = wiki.list_wikis(connection)
@@ -150,7 +150,7 @@ def prepare(connection, count):
 
 @pytest.fixture
 async def make(tmp_path):
-    """Return a function that makes a world of so many pages."""
+    """Return a function that makes a world of some pages."""
     async with await Database.open(tmp_path / "w.db") as database:
 
         async def start(pages=60):
@@ -162,9 +162,9 @@ async def make(tmp_path):
 
 async def test_edits_give_hints_for_titles_and_their_redirects(make):
     world = await make()
-    answer = said(recentchanges=[edit(1, "Page 0", page=100), edit(2, "Nobody's", page=999)])
+    answer = reply(recentchanges=[edit(1, "Page 0", page=100), edit(2, "Nobody's", page=999)])
     poll = await world.poll("recent_changes", answer)
-    assert world.told(poll) == {"Page 0", "Page 59"}
+    assert world.hinted_titles(poll) == {"Page 0", "Page 59"}
     assert poll.told_until == NOW - 1.0
     assert all(page.first_at <= page.last_at <= NOW for page in poll.pages)
     assert ChangesCursor.from_json(poll.cursor).at == NOW - 5
@@ -174,14 +174,14 @@ async def test_a_deletion_gives_hints_for_redirects_too(make):
     world = await make()
     log = {"logid": 1, "type": "delete", "action": "delete", "title": "Page 0", "ns": 0}
     poll = await world.poll(
-        "recent_changes", said(logevents=[{**log, "timestamp": written(NOW - 3), "pageid": 0}])
+        "recent_changes", reply(logevents=[{**log, "timestamp": iso_time(NOW - 3), "pageid": 0}])
     )
-    assert world.told(poll) == {"Page 0", "Page 59"}
+    assert world.hinted_titles(poll) == {"Page 0", "Page 59"}
 
 
 async def test_times_are_corrected_for_the_clock_skew(make):
     world = await make()
-    ahead = said(at=NOW + 900, recentchanges=[edit(1, "Page 3", at=NOW + 890, page=103)])
+    ahead = reply(at=NOW + 900, recentchanges=[edit(1, "Page 3", at=NOW + 890, page=103)])
     poll = await world.poll("recent_changes", ahead)
     page = poll.pages[0]
     assert abs(page.first_at - (NOW - 10)) <= 1
@@ -191,20 +191,20 @@ async def test_times_are_corrected_for_the_clock_skew(make):
 async def test_a_long_response_continues_at_once(make):
     world = await make()
     part = {"rccontinue": "x|2", "continue": "-||"}
-    poll = await world.poll("recent_changes", said(recentchanges=[edit(1, "Page 1")], cursor=part))
+    poll = await world.poll("recent_changes", reply(recentchanges=[edit(1, "Page 1")], cursor=part))
     assert (poll.more, poll.told_until) == (True, None)
-    await world.poll("recent_changes", said(), cursor=poll.cursor)
+    await world.poll("recent_changes", reply(), cursor=poll.cursor)
     assert world.client.asked[-1]["rccontinue"] == "x|2"
 
 
 async def test_a_gap_in_recent_changes_starts_a_round_of_probes(make):
     world = await make()
-    first = await world.poll("recent_changes", said(recentchanges=[edit(1, "Page 1", NOW - 900)]))
+    first = await world.poll("recent_changes", reply(recentchanges=[edit(1, "Page 1", NOW - 900)]))
     doubted = await world.poll(
-        "recent_changes", said(recentchanges=[edit(9, "Page 2")]), cursor=first.cursor
+        "recent_changes", reply(recentchanges=[edit(9, "Page 2")]), cursor=first.cursor
     )
     assert doubted.more
-    oldest = said(recentchanges=[edit(8, "Page 4", NOW - 60)])
+    oldest = reply(recentchanges=[edit(8, "Page 4", NOW - 60)])
     settled = await world.poll("recent_changes", oldest, cursor=doubted.cursor)
     assert not settled.more
     [(number, place)] = settled.cursor_updates
@@ -258,16 +258,16 @@ def shown(world, *titles, revision=7, at=NOW - 2 * HOUR_S, touched=NOW - 2 * HOU
         {
             "pageid": world.pages[title],
             "title": title,
-            "touched": written(touched),
-            "revisions": [{"revid": revision, "timestamp": written(at)}],
+            "touched": iso_time(touched),
+            "revisions": [{"revid": revision, "timestamp": iso_time(at)}],
         }
         for title in titles
     ]
-    return said(pages=pages)
+    return reply(pages=pages)
 
 
 async def probe(world, answer, cursor=None):
-    """Probe, and keep what was said, as taking it into the file does."""
+    """Probe and store the result, as the poller does."""
     poll = await world.poll("probe", answer, cursor=cursor)
     if poll.also_write is not None:
         await world.database.write(poll.also_write)
@@ -280,11 +280,11 @@ async def test_probes_report_only_new_revisions(make):
     poll = await probe(world, shown(world, *titles))
     assert (poll.pages, poll.told_until) == ([], NOW - 1.0)
     assert world.client.asked[0]["titles"].count("|") == 9
-    # Newer than the visit; then another revision, imported and older than the probe before.
+    # First newer than the visit; then an imported revision, older than the last probe.
     poll = await probe(world, shown(world, *titles, revision=8, at=NOW - 60))
     assert len(poll.pages) == 10
     poll = await probe(world, shown(world, *titles[:1], revision=9, at=NOW - 9 * HOUR_S))
-    assert world.told(poll) == {"Page 0"}
+    assert world.hinted_titles(poll) == {"Page 0"}
 
 
 async def test_a_copy_made_during_an_edit_tells_its_revision(make):
@@ -297,15 +297,15 @@ async def test_a_copy_made_during_an_edit_tells_its_revision(make):
             visit.record(connection, changed(number, body))
 
     await world.database.write(copy)
-    # All three have revision 8 since three seconds before their visits, says the wiki.
+    # By the wiki, all three got revision 8 three seconds before their visits.
     titles = list(world.pages)
     answer = shown(world, *titles, revision=8, at=NOW - HOUR_S - 3, touched=NOW - HOUR_S - 3)
-    assert world.told(await probe(world, answer)) == {"Page 0"}
+    assert world.hinted_titles(await probe(world, answer)) == {"Page 0"}
 
 
 async def test_probes_report_pages_that_appeared_or_disappeared(make):
     world = await make(3)
-    gone = said(pages=[{"title": title, "missing": True} for title in world.pages])
+    gone = reply(pages=[{"title": title, "missing": True} for title in world.pages])
     assert len((await probe(world, gone)).pages) == 3
     await world.database.write(
         lambda connection: connection.execute("UPDATE page SET last_outcome = 'gone'")
@@ -321,8 +321,8 @@ async def test_a_page_rendered_without_a_new_revision_is_possibly_stale(make):
     assert poll.pages == []
     [(number, text)] = poll.cursor_updates
     assert number == world.known.sources["fan_out"].hint_source_id
-    told = await world.poll("fan_out", cursor=text)
-    assert (world.told(told), told.requests) == ({"Page 1"}, 0)
+    hinted_titles = await world.poll("fan_out", cursor=text)
+    assert (world.hinted_titles(hinted_titles), hinted_titles.requests) == ({"Page 1"}, 0)
 
 
 async def test_a_round_of_probes_covers_all_pages(make):
@@ -348,17 +348,17 @@ async def test_fewer_titles_are_queried_after_a_rejection(make):
 async def test_users_of_an_edited_template_are_possibly_stale(make):
     world = await make()
     poll = await world.poll(
-        "recent_changes", said(recentchanges=[edit(1, "Template:Box", space=10)])
+        "recent_changes", reply(recentchanges=[edit(1, "Template:Box", space=10)])
     )
     [(_, text)] = poll.cursor_updates
     users = [{"title": f"Page {number}", "ns": 0} for number in range(1, 5)]
     part = {"eicontinue": "10|9"}
-    told = await world.poll("fan_out", said(embeddedin=users, cursor=part), cursor=text)
-    assert world.told(told) == {"Page 1", "Page 2", "Page 3", "Page 4"}
+    hinted_titles = await world.poll("fan_out", reply(embeddedin=users, cursor=part), cursor=text)
+    assert world.hinted_titles(hinted_titles) == {"Page 1", "Page 2", "Page 3", "Page 4"}
     assert world.client.asked[-1]["eititle"] == "Template:Box"
-    told = await world.poll("fan_out", said(embeddedin=[]), cursor=told.cursor)
+    hinted_titles = await world.poll("fan_out", reply(embeddedin=[]), cursor=hinted_titles.cursor)
     assert world.client.asked[-1]["eicontinue"] == "10|9"
-    assert PendingTemplates.from_json(told.cursor) == PendingTemplates()
+    assert PendingTemplates.from_json(hinted_titles.cursor) == PendingTemplates()
 
 
 async def test_a_title_maps_to_its_url_hash(make):

@@ -1,4 +1,4 @@
-"""The estimate job: what the pages of a host and of its sections have in common."""
+"""The `estimate` job: priors of hosts and sections."""
 
 from contextlib import closing
 
@@ -40,7 +40,7 @@ def add(connection, path):
 
 
 def visited_daily(connection, path, *, changes):
-    """Add a page with the model that 20 daily visits left, all of which found changes or none."""
+    """Add a page with the model of 20 daily visits that all found a change, or all none."""
     model = PageModel()
     for day in range(20):
         model.update(Observation(NOW + day * DAY_S, changes and day > 0, interval_s=DAY_S))
@@ -65,7 +65,7 @@ def test_new_pages_start_from_the_prior_of_their_section(connection):
     for section in ("news", "archive", "lone", "other"):
         new = page.for_visit(connection, add(connection, f"{section}/new"))
         mean_days[section] = new.prior_exposure_s / new.prior_shape / DAY_S
-    # Neighbours tell of pages never seen; where they are few, the whole host does.
+    # A new page starts from its section, or from the host if the section is small.
     assert mean_days["news"] < 1.5 < 5 < mean_days["archive"]
     assert mean_days["lone"] == mean_days["other"]
     assert mean_days["news"] < mean_days["other"] < mean_days["archive"]

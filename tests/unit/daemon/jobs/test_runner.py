@@ -1,4 +1,4 @@
-"""Jobs at their times, on trio's test clock and a real file."""
+"""The job runner on trio's test clock and a real database."""
 
 import random
 
@@ -17,8 +17,8 @@ EVERY_S = 100.0
 EPOCH_AT = 1_780_000_000.0
 
 
-class Counting:
-    """A job that notes when it ran."""
+class CountingJob:
+    """A job that records its runs."""
 
     def __init__(self, name="count", failing=()):
         self.name = name
@@ -54,7 +54,7 @@ def clock_at(started):
 
 @pytest.fixture
 def start(nursery, database):
-    """Return a function that runs jobs on a clock that trio moves."""
+    """Return a function that starts a runner on trio's clock."""
 
     def run(*jobs, seed=1):
         clock = clock_at(trio.current_time())
@@ -66,7 +66,7 @@ def start(nursery, database):
 
 
 async def runs_of(job, count):
-    """Wait until a job ran so often; time passes by jumps when nothing else happens."""
+    """Wait until a job has run so often; the clock jumps when all tasks wait."""
     while len(job.runs) < count:
         await job.ran.wait()
 
@@ -77,7 +77,7 @@ def autojump_clock():
 
 
 async def test_runs_follow_each_other_with_jitter(start, autojump_clock):
-    job = Counting()
+    job = CountingJob()
     start(job)
     await runs_of(job, 12)
     gaps = [later - at for at, later in zip(job.runs, job.runs[1:], strict=False)]
@@ -87,7 +87,7 @@ async def test_runs_follow_each_other_with_jitter(start, autojump_clock):
 
 
 async def test_a_failed_run_is_stored_and_the_job_runs_again(start, database, autojump_clock):
-    job = Counting(failing=[True])
+    job = CountingJob(failing=[True])
     start(job)
     await runs_of(job, 1)
     await trio.sleep(1)
@@ -99,7 +99,7 @@ async def test_a_failed_run_is_stored_and_the_job_runs_again(start, database, au
 
 
 async def test_a_repeated_result_is_logged_at_debug_level(start, autojump_clock):
-    class Idle(Counting):
+    class Idle(CountingJob):
         async def run(self):
             return "3 pages" if await super().run() == "3 runs" else "0 pages"
 
@@ -116,7 +116,7 @@ async def test_a_repeated_result_is_logged_at_debug_level(start, autojump_clock)
 async def test_a_restart_neither_repeats_nor_forgets_a_run(start, database, autojump_clock):
     await database.write(job_rows.record_start, "count", EPOCH_AT - 70)
     await database.write(job_rows.record_finish, "count", EPOCH_AT - 60, "done", None)
-    job = Counting()
+    job = CountingJob()
     began = trio.current_time()
     start(job)
     await runs_of(job, 1)
@@ -128,7 +128,7 @@ async def test_a_run_stored_in_the_future_does_not_lengthen_the_pause(
     start, database, autojump_clock
 ):
     await database.write(job_rows.record_finish, "count", EPOCH_AT + 1e6, "done", None)
-    job = Counting()
+    job = CountingJob()
     began = trio.current_time()
     start(job)
     await runs_of(job, 1)
@@ -136,7 +136,7 @@ async def test_a_run_stored_in_the_future_does_not_lengthen_the_pause(
 
 
 async def test_run_soon_starts_a_job_now_or_once_more(start, autojump_clock):
-    job = Counting()
+    job = CountingJob()
     runner = start(job)
     await runs_of(job, 1)
     before = trio.current_time()
@@ -158,7 +158,7 @@ async def test_run_soon_starts_a_job_now_or_once_more(start, autojump_clock):
 
 
 async def test_jobs_do_not_wait_for_each_other(start, autojump_clock):
-    stuck, quick = Counting("stuck"), Counting("quick")
+    stuck, quick = CountingJob("stuck"), CountingJob("quick")
     stuck.gate = trio.Event()
     runner = start(stuck, quick)
     await runs_of(quick, 3)

@@ -1,4 +1,4 @@
-"""From judged pairs to what each host is."""
+"""Decisions on hosts from judged pairs."""
 
 from dataclasses import replace
 
@@ -16,8 +16,8 @@ def pair(one, other, **more):
     return PairEvidence(names=(one, other), **{**SURE, **more})
 
 
-def known(names, evidence, **more):
-    """Return what is known of hosts 0, 1, …; evidence by pair of their numbers."""
+def plan_input(names, evidence, **more):
+    """Return a plan input for hosts 0, 1, …; evidence by pair of numbers."""
     fields = {
         "operator_words": {},
         "replicas": (),
@@ -47,31 +47,31 @@ NAMES = ("a.com", "www.a.com", "m.a.com")
 
 
 def test_a_gated_pair_prunes_the_other_host():
-    found = plan(known(NAMES[:2], {(0, 1): pair("", "")}))
+    found = plan(plan_input(NAMES[:2], {(0, 1): pair("", "")}))
     assert found == [Decision(1, 0, "pruned", "the shorter name")]
 
 
 def test_groups_close_over_gated_pairs_only():
     weak = pair("", "", equal=2)
-    assert decided(known(NAMES, {(0, 1): pair("", ""), (1, 2): weak})) == {1: (0, "pruned")}
+    assert decided(plan_input(NAMES, {(0, 1): pair("", ""), (1, 2): weak})) == {1: (0, "pruned")}
     both = {(0, 1): pair("", ""), (1, 2): pair("", "")}
-    assert decided(known(NAMES, both)) == {1: (0, "pruned"), 2: (0, "pruned")}
+    assert decided(plan_input(NAMES, both)) == {1: (0, "pruned"), 2: (0, "pruned")}
 
 
 def test_a_contradiction_holds_the_group():
     both = {(0, 1): pair("", ""), (1, 2): pair("", "")}
-    what = known(NAMES, both, contradictions=[(0, 2)])
+    what = plan_input(NAMES, both, contradictions=[(0, 2)])
     assert set(decided(what).values()) == {(0, "held")}
     assert "a.com and m.a.com show different content" in {each.reason for each in plan(what)}
-    spoken = known(NAMES, both, contradictions=[(0, 2)], operator_words={(0, 2): "confirmed"})
+    spoken = plan_input(NAMES, both, contradictions=[(0, 2)], operator_words={(0, 2): "confirmed"})
     assert set(decided(spoken).values()) == {(0, "pruned")}
 
 
 def test_the_operator_overrules_the_evidence():
     evidence = {(0, 1): pair("", "")}
-    assert plan(known(NAMES[:2], evidence, operator_words={(0, 1): "rejected"})) == []
+    assert plan(plan_input(NAMES[:2], evidence, operator_words={(0, 1): "rejected"})) == []
     nothing = {(0, 1): pair("", "", equal=0, compared=0)}
-    assert decided(known(NAMES[:2], nothing, operator_words={(0, 1): "confirmed"})) == {
+    assert decided(plan_input(NAMES[:2], nothing, operator_words={(0, 1): "confirmed"})) == {
         1: (0, "pruned")
     }
 
@@ -79,8 +79,8 @@ def test_the_operator_overrules_the_evidence():
 def test_different_owners_are_held_unless_confirmed():
     names = ("a.com", "b.net")
     evidence = {(0, 1): pair("", "")}
-    assert decided(known(names, evidence)) == {1: (0, "held")}
-    assert decided(known(names, evidence, operator_words={(0, 1): "confirmed"})) == {
+    assert decided(plan_input(names, evidence)) == {1: (0, "held")}
+    assert decided(plan_input(names, evidence, operator_words={(0, 1): "confirmed"})) == {
         1: (0, "pruned")
     }
 
@@ -88,24 +88,24 @@ def test_different_owners_are_held_unless_confirmed():
 def test_an_owners_hosts_are_pruned_beside_a_foreign_host():
     names = ("a.com", "www.a.com", "b.net")
     every = {(0, 1): pair("", ""), (0, 2): pair("", ""), (1, 2): pair("", "")}
-    assert decided(known(names, every)) == {1: (0, "pruned"), 2: (0, "held")}
-    said = known(names, every, operator_words={(0, 2): "confirmed"})
-    assert decided(said) == {1: (0, "pruned"), 2: (0, "pruned")}
-    # Rejected, it stays out, though it is still gated with the other host of the group.
-    said = known(names, every, operator_words={(0, 2): "rejected"})
-    assert decided(said) == {1: (0, "pruned"), 2: (0, "held")}
-    assert plan(said)[-1].reason == "a.com and b.net are two hosts, as the operator says"
+    assert decided(plan_input(names, every)) == {1: (0, "pruned"), 2: (0, "held")}
+    given = plan_input(names, every, operator_words={(0, 2): "confirmed"})
+    assert decided(given) == {1: (0, "pruned"), 2: (0, "pruned")}
+    # A rejected host stays out although it is gated with another host of the group.
+    given = plan_input(names, every, operator_words={(0, 2): "rejected"})
+    assert decided(given) == {1: (0, "pruned"), 2: (0, "held")}
+    assert plan(given)[-1].reason == "a.com and b.net are two hosts, as the operator says"
 
 
 def test_a_pruned_host_stays_pruned_despite_old_copies():
     aged = {(0, 1): pair("", "", equal=0)}
-    what = known(NAMES[:2], aged, replicas=[row(1, 0)])
+    what = plan_input(NAMES[:2], aged, replicas=[row(1, 0)])
     assert gated_pairs(what) == {(0, 1)}
     assert plan(what) == [Decision(1, 0, "pruned", "the shorter name")]
 
 
 def test_the_canonical_host_stays_even_if_another_has_more_pages():
-    what = known(NAMES[:2], {(0, 1): pair("", "")}, replicas=[row(0, 1, reason="https")])
+    what = plan_input(NAMES[:2], {(0, 1): pair("", "")}, replicas=[row(0, 1, reason="https")])
     assert plan(what) == [Decision(0, 1, "pruned", "https")]
     told = replace(what, profiles={**what.profiles, 0: HostProfile(name="a.com", preferred=True)})
     assert decided(told) == {1: (0, "pruned")}
@@ -113,23 +113,23 @@ def test_the_canonical_host_stays_even_if_another_has_more_pages():
 
 def test_a_canonical_host_that_redirects_away_is_replaced():
     moved = {(0, 1): pair("", "", redirects=(40, 0))}
-    assert decided(known(NAMES[:2], moved, replicas=[row(1, 0)])) == {0: (1, "pruned")}
+    assert decided(plan_input(NAMES[:2], moved, replicas=[row(1, 0)])) == {0: (1, "pruned")}
 
 
 @pytest.mark.parametrize(("copies", "status"), [(10, "pruned"), (30, "held")])
 def test_a_storm_of_verdicts_is_held_for_the_operator(copies, status):
     names = [name for at in range(copies) for name in (f"s{at}.com", f"www.s{at}.com")]
     evidence = {(2 * at, 2 * at + 1): pair("", "") for at in range(copies)}
-    what = known(names, evidence, hosts=200)
+    what = plan_input(names, evidence, hosts=200)
     assert {each.status for each in plan(what)} == {status}
-    # What stood before the storm stands, and so does what the operator confirmed.
+    # Earlier replicas and confirmed pairs are not affected.
     calm = replace(what, replicas=[row(1, 0)], operator_words={(2, 3): "confirmed"})
     assert {each.host_id for each in plan(calm) if each.status == "pruned"} >= {1, 3}
-    # As many as the config says, or all that there are where the operator says so.
+    # The config limits how many; the operator may allow all.
     for let in (replace(what, max_share=0.5), replace(what, max_share=None)):
         assert {each.status for each in plan(let)} == {"pruned"}
 
 
 def test_nothing_is_pruned_if_the_config_forbids_it():
-    what = known(NAMES[:2], {(0, 1): pair("", "")}, prune=False)
+    what = plan_input(NAMES[:2], {(0, 1): pair("", "")}, prune=False)
     assert plan(what) == [Decision(1, 0, "held", "pruning is off in the config")]
