@@ -89,7 +89,7 @@ def _counter_check(table: str) -> _Check:
     joined = f"{table} LEFT JOIN {true} ON truth.id = {table}.{table}_id WHERE {differs}"
     return _Check(
         f"{table}_counters",
-        f"the page counters of a {table} are not what its pages say",
+        f"the page counters of a {table} differ from its pages",
         f"SELECT count(*) FROM {joined}",
         f"UPDATE {table} SET ({columns}) = (SELECT {values} FROM (SELECT 1) LEFT JOIN {true}"
         f" ON truth.id = {table}.{table}_id)"
@@ -122,21 +122,21 @@ SELECT body_id FROM readable
 CHECKS: Final = (
     _Check(
         "visited_never",
-        "a page is visited or gone and has no visit",
+        "a page is marked visited or gone and had no visit",
         "SELECT count(*) FROM page WHERE state IN ('visited', 'gone') AND last_visit_at IS NULL",
         "UPDATE page SET state = 'discovered'"
         " WHERE state IN ('visited', 'gone') AND last_visit_at IS NULL",
     ),
     _Check(
         "discovered_visited",
-        "a page waits for its first visit and had one",
+        "a page is marked unvisited and had a visit",
         "SELECT count(*) FROM page WHERE state = 'discovered' AND last_visit_at IS NOT NULL",
         "UPDATE page SET state = 'visited'"
         " WHERE state = 'discovered' AND last_visit_at IS NOT NULL",
     ),
     _Check(
         "dangling_version",
-        "a page names a last copy that is not there",
+        "a page refers to a last copy that does not exist",
         "SELECT count(*) FROM page WHERE version_id IS NOT NULL AND NOT EXISTS"
         " (SELECT 1 FROM version WHERE version.version_id = page.version_id"
         " AND version.page_id = page.page_id)",
@@ -150,19 +150,19 @@ CHECKS: Final = (
     ),
     _Check(
         "orphaned_bodies",
-        "a body is stored that no version needs, nor any delta that one needs",
+        "a body is needed by no version, nor by a delta of one",
         f"SELECT count(*) FROM body WHERE body_id NOT IN ({_NEEDED})",
         f"DELETE FROM body WHERE body_id NOT IN ({_NEEDED})",
     ),
     _Check(
         "unreadable_deltas",
-        "a body is a delta and rests on no body that stands alone",
+        "a delta has no base that is stored whole",
         f"SELECT count(*) FROM body WHERE body_id NOT IN ({_READABLE})",
         None,
     ),
     _Check(
         "requisite_counters",
-        "the counter of the requisites of a site is not what its pages say",
+        "the requisite counter of a site differs from its pages",
         f"SELECT count(*) FROM site WHERE requisite_count <> ({_REQUISITES})",
         f"UPDATE site SET requisite_count = ({_REQUISITES})",
     ),
@@ -245,9 +245,7 @@ def _dangling(connection: apsw.Connection) -> list[Finding]:
     for table, _, parent, _ in connection.execute("PRAGMA foreign_key_check"):
         broken[table, parent] = broken.get((table, parent), 0) + 1
     return [
-        Finding(
-            "dangling_key", f"rows of {table} name a row of {parent} that is not there", n, False
-        )
+        Finding("dangling_key", f"rows of {table} refer to a missing row of {parent}", n, False)
         for (table, parent), n in broken.items()
     ]
 

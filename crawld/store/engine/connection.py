@@ -159,8 +159,8 @@ def store_error(error: apsw.Error, path: Path) -> StoreError:
     if isinstance(error, CORRUPTION_ERRORS):
         return CorruptDatabaseError(
             f"{path} is damaged ({error})",
-            hint=f"look at it with: crawld doctor --db {path}; "
-            f"then put a backup in its place: crawld restore BACKUP --db {path}",
+            hint=f"check it with: crawld doctor --db {path}; "
+            f"then restore a backup: crawld restore BACKUP --db {path}",
         )
     if isinstance(error, (apsw.BusyError, apsw.LockedError)):
         return DatabaseInUseError(
@@ -177,9 +177,9 @@ def stall_text(error: apsw.Error, path: Path) -> str:
 def _remedy(error: apsw.Error) -> str:
     """Return what the operator can do about a condition of the machine."""
     if isinstance(error, apsw.FullError):
-        return "make room on the disk"
+        return "free some disk space"
     if isinstance(error, (apsw.ReadOnlyError, apsw.PermissionsError, apsw.CantOpenError)):
         return "make the file and its directory writable"
     if isinstance(error, (apsw.BusyError, apsw.LockedError)):
         return "close the other program that holds the file"
-    return "look at the disk and at the kernel log"
+    return "check the disk and the kernel log"

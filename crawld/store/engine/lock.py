@@ -76,7 +76,7 @@ class DatabaseLock:
             fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
         except OSError as error:
             raise StoreError(
-                f"cannot make the lock file {path}: {error.strerror}",
+                f"cannot create the lock file {path}: {error.strerror}",
                 hint="the directory of the database must exist and be writable",
             ) from error
         try:
@@ -122,7 +122,7 @@ def _in_use(database: Path) -> DatabaseInUseError:
     owner = f"process {pid}" if pid else "another process"
     return DatabaseInUseError(
         f"{database} is in use by {owner}",
-        hint="steer the running daemon with crawlctl, or end it: crawlctl shutdown",
+        hint="control the running daemon with crawlctl, or stop it: crawlctl shutdown",
     )
 
 
@@ -144,8 +144,8 @@ def network_filesystem(
     if kind not in NETWORK_TYPES:
         return None
     return (
-        f"{database} lies on a network file system ({kind}): locks and shared memory are not "
-        "dependable there; keep the database on a local disk"
+        f"{database} is on a network file system ({kind}): locks and shared memory are not "
+        "reliable there; keep the database on a local disk"
     )
 
 

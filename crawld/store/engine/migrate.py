@@ -121,7 +121,7 @@ def require_current(path: Path) -> None:
     if pending := status(path).pending:
         raise StoreError(
             f"{path} was written by an older crawld ({len(pending)} migrations pending)",
-            hint=f"bring it up to date: crawld migrate --db {path}",
+            hint=f"migrate it: crawld migrate --db {path}",
         )
 
 

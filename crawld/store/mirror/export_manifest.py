@@ -252,5 +252,5 @@ def _connect(path: Path, *, read_only: bool) -> apsw.Connection:
 
 def _no_manifest(path: Path) -> OperatorError:
     return OperatorError(
-        f"{path} is no manifest of a static export", hint="name another directory with --out"
+        f"{path} is not the manifest of a static export", hint="name another directory with --out"
     )

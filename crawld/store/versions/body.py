@@ -133,7 +133,7 @@ def _dictionary(base: bytes) -> zstandard.ZstdCompressionDict:
 
 def _damaged() -> CorruptDatabaseError:
     return CorruptDatabaseError(
-        "a stored body cannot be decompressed", hint="look at the file with: crawld doctor"
+        "a stored body cannot be decompressed", hint="check the file with: crawld doctor"
     )
 
 

@@ -182,7 +182,7 @@ def unpack(block: bytes) -> tuple[tuple[bytes, bytes], ...]:
         return tuple(zip(texts[::2], texts[1::2], strict=True))
     except (zstandard.ZstdError, struct.error, ValueError) as error:
         raise CorruptDatabaseError(
-            "a stored header block is damaged", hint="look at the file with: crawld doctor"
+            "a stored header block is damaged", hint="check the file with: crawld doctor"
         ) from error
 
 

@@ -37,13 +37,13 @@ def permit(connection):
 
 
 @pytest.mark.parametrize(
-    ("break_it", "mend_it", "said"),
-    [(fill, make_room, "make room on the disk"), (forbid, permit, "writable")],
+    ("stall", "recover", "text"),
+    [(fill, make_room, "free some disk space"), (forbid, permit, "writable")],
 )
-async def test_writes_wait_while_nothing_can_be_written(path, nursery, break_it, mend_it, said):
+async def test_writes_wait_while_nothing_can_be_written(path, nursery, stall, recover, text):
     async with await Database.open(path, batch_max_age_s=0.01, stall_retry_s=0.01) as database:
         await nursery.start(database.run_writer)
-        await database.on_writer(break_it)
+        await database.on_writer(stall)
         assert database.stalled is None
         done = []
 
@@ -54,11 +54,11 @@ async def test_writes_wait_while_nothing_can_be_written(path, nursery, break_it,
             for number in range(50):
                 writers.start_soon(write, number)
             await database.wait_stalled()
-            assert said in database.stalled
+            assert text in database.stalled
             assert str(path) in database.stalled
             assert done == []
             assert await database.read(count) == 0
-            await database.on_writer(mend_it)
+            await database.on_writer(recover)
         await database.wait_flowing()
         assert database.stalled is None
         assert await database.read(count) == len(done) == 50
@@ -85,7 +85,7 @@ async def test_a_close_while_stalled_raises_in_every_caller(path):
             await trio.testing.wait_all_tasks_blocked()
             await database.aclose()
         assert len(refused) == 6
-        assert all("make room" in error.message for error in refused)
+        assert all("free some disk space" in error.message for error in refused)
         nursery.cancel_scope.cancel()
     async with await Database.open(path) as database:
         assert await database.read(count) == 1
