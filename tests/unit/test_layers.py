@@ -337,6 +337,10 @@ def test_imports_inside_a_room_go_down_only(modules, room):
     assert found == []
 
 
+def test_no_modules_import_each_other(modules):
+    assert import_circles(modules) == []
+
+
 def test_an_import_circle_is_found():
     code = {
         "a": "def f():\n    from crawld.core.b import f",
