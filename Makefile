@@ -1,4 +1,4 @@
-# Two commands are all a new user needs: `make run` and `make test`. Both set up what they need.
+# A new user needs two commands: `make run` and `make test`. Both install what they need.
 
 PYTHON ?= python3
 VENV   ?= .venv
@@ -10,7 +10,7 @@ DEV     = $(VENV)/.installed-dev
 
 .PHONY: run test lint format bench torture storm peers clean
 
-# `make run`                             a changing site on loopback and its mirror, live
+# `make run`                             live demo: a changing site on loopback and its mirror
 # `make run SEED=URL CONTACT=you@host`   a polite mirror of a real site, kept in $(DB)
 run: $(STAMP)
 ifdef SEED
@@ -32,19 +32,19 @@ format: $(DEV)
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-# figures against peers, measured in one run (Scrapy comes with the bench extra)
+# fetch benchmark against its peers (Scrapy comes with the bench extra)
 bench: $(DEV) peers
 	$(BIN)/crawld bench fetch --json
 
-# the long form of the crash test: a hundred kills instead of the twenty of `make test`
+# long crash test: a hundred kills instead of the twenty of `make test`
 torture: $(DEV)
 	CRAWLD_KILLS=100 $(BIN)/pytest tests/e2e/test_kill.py $(ARGS)
 
-# a real MediaWiki of 500 pages, an edit every two seconds, one request a second: ten minutes a run
+# freshness of a mirror of a busy MediaWiki: 500 pages, an edit every 2 s; ten minutes
 storm: $(DEV) peers
 	$(BIN)/python -m tests.peer.measure_wiki_freshness $(ARGS)
 
-# nginx, MediaWiki and the like, for the end-to-end tests
+# install nginx, MediaWiki and other peers of the end-to-end tests
 peers:
 	sh tests/peers.sh
 

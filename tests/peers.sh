@@ -1,28 +1,28 @@
 #!/bin/sh
-# Programs the end-to-end tests talk to: installs what is missing where it can (Debian, root),
-# says what cannot be tested where it cannot, and fails under CI=true if anything is missing.
+# Installs missing programs of the end-to-end tests (on Debian, as root). Elsewhere it reports what
+# cannot be tested; with CI=true it fails if anything is missing.
 set -u
 
 PEERS=$(dirname "$0")/peer/peers.txt
 
-present() { # a command on the PATH, or a file, perhaps with a wildcard
+present() { # command on the PATH, or file pattern
     case $1 in /*) for file in $1; do [ -e "$file" ] && return; done ;; *) command -v "$1" ;; esac
 } >/dev/null 2>&1
 
-missing() { # "name packages" of each peer that is not there
+missing() { # print "name packages" of each missing peer
     grep -v '^#' "$PEERS" | while read -r name there packages; do
         present "$there" || printf '%s %s\n' "$name" "$packages"
     done
 }
 
-packages() { # of the lines of missing, separated by spaces
+packages() { # print the packages of missing peers, separated by spaces
     missing | cut -d' ' -f2 | tr ',\n' '  '
 }
 
 [ -z "$(missing)" ] && exit 0
 
-install() { # packages, all or none
-    # Slim images drop /usr/share/doc, which is a site to mirror here.
+install() { # install all packages, or none
+    # Slim images exclude /usr/share/doc, which the tests mirror.
     apt-get -qq -y -o DPkg::Lock::Timeout=600 --no-install-recommends \
         -o DPkg::Options::='--path-include=/usr/share/doc/*' install "$@" >/dev/null
 }
