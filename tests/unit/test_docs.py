@@ -137,3 +137,9 @@ def test_architecture_is_short_and_names_no_line():
     text = read("ARCHITECTURE.md")
     assert text.count("\n") <= 300
     assert re.findall(r"\.py:\d+", text) == []
+
+
+def test_architecture_names_every_room():
+    folders = {path.parent for path in (ROOT / "crawld").rglob("__init__.py")} - {ROOT / "crawld"}
+    named = {span.rstrip("/") for span in spans(read("ARCHITECTURE.md"))}
+    assert {path.relative_to(ROOT).as_posix() for path in folders} <= named
