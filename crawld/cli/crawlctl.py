@@ -139,15 +139,15 @@ def hosts(
     limit: Limit = 100,
 ) -> None:
     """List the hosts: pages, politeness, back-off."""
-    answer = session.client.get("/hosts", after=after, limit=limit)
-    session.show(answer, list[models.HostStatus], tables.hosts_table)
+    response = session.client.get("/hosts", after=after, limit=limit)
+    session.show(response, list[models.HostStatus], tables.hosts_table)
 
 
 @command
 def host(session: Session, name: Annotated[str, typer.Argument(metavar="HOST")]) -> None:
     """Show one host in detail, with robots.txt and refused URLs."""
-    answer = session.client.get(f"/hosts/{quote(name, safe='')}")
-    session.show(answer, models.HostDetail, lambda value: tables.host_table(value, time.time()))
+    response = session.client.get(f"/hosts/{quote(name, safe='')}")
+    session.show(response, models.HostDetail, lambda value: tables.host_table(value, time.time()))
 
 
 for function in (
@@ -175,11 +175,11 @@ def pages(
 ) -> None:
     """List pages, filtered by site, host or state."""
     word = None if state is None else state.value
-    answer = session.client.get(
+    response = session.client.get(
         "/pages", site=site, host=host, state=word, after=after, limit=limit
     )
     session.show(
-        answer, list[models.PageStatus], lambda value: tables.pages_table(value, time.time())
+        response, list[models.PageStatus], lambda value: tables.pages_table(value, time.time())
     )
 
 
@@ -248,9 +248,9 @@ def drain(session: Session) -> None:
 @command
 def reload(session: Session) -> None:
     """Reload the config; an invalid config changes nothing."""
-    answer = session.client.post("/reload", {}, patient=True)
+    response = session.client.post("/reload", {}, patient=True)
     session.show(
-        answer,
+        response,
         models.Reloaded,
         lambda reloaded: f"reloaded; changed: {', '.join(reloaded.changed) or 'nothing'}",
     )

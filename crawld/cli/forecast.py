@@ -30,8 +30,8 @@ def forecast(
     ] = None,
 ) -> None:
     """Show expected freshness and age per request budget, with and without hints."""
-    answer = session.client.get("/forecast", what=what, target=target)
-    value = session.show(answer, Forecast, forecast_text)
+    response = session.client.get("/forecast", what=what, target=target)
+    value = session.show(response, Forecast, forecast_text)
     if svg is not None:
         _draw(value, svg)
 

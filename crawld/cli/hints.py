@@ -15,8 +15,8 @@ from crawld.daemon.api.schemas.hints import HintSourceStatus
 
 def hints(session: Session) -> None:
     """List the sources of change hints: reliability, lag, requests, gain."""
-    answer = session.client.get("/hints")
-    session.show(answer, list[HintSourceStatus], lambda found: hints_table(found, time.time()))
+    response = session.client.get("/hints")
+    session.show(response, list[HintSourceStatus], lambda found: hints_table(found, time.time()))
 
 
 def hints_table(found: list[HintSourceStatus], now: float) -> RenderableType:

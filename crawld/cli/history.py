@@ -49,11 +49,11 @@ def page(
         sys.stdout.buffer.write(session.client.get("/body", url=url, at=at))
         sys.stdout.buffer.flush()
         return
-    answer = session.client.get("/page", url=url, at=at)
+    response = session.client.get("/page", url=url, at=at)
     if at is None:
-        session.show(answer, PageDetail, lambda value: tables.page_table(value, time.time()))
+        session.show(response, PageDetail, lambda value: tables.page_table(value, time.time()))
     else:
-        session.show(answer, VersionDetail, version_table)
+        session.show(response, VersionDetail, version_table)
 
 
 def history(
@@ -67,8 +67,8 @@ def history(
     limit: Annotated[int, typer.Option(min=1, max=10_000, help="Maximum number of rows.")] = 100,
 ) -> None:
     """List the stored versions of a page, newest first."""
-    answer = session.client.get("/history", url=url, before=before, limit=limit)
-    session.show(answer, History, lambda value: history_table(value, time.time()))
+    response = session.client.get("/history", url=url, before=before, limit=limit)
+    session.show(response, History, lambda value: history_table(value, time.time()))
 
 
 def diff(
@@ -86,9 +86,9 @@ def diff(
     ] = False,
 ) -> None:
     """Show the word difference of two versions; default: the last two."""
-    answer = session.client.get("/diff", url=url, a=a, b=b, raw="true" if raw else None)
+    response = session.client.get("/diff", url=url, a=a, b=b, raw="true" if raw else None)
     color = sys.stdout.isatty()
-    session.show(answer, Diff, lambda value: diff_text(value, color=color))
+    session.show(response, Diff, lambda value: diff_text(value, color=color))
 
 
 def _time_text(at: float) -> str:

@@ -24,8 +24,8 @@ def jobs(session: Session) -> None:
 
 def run_job(session: Session, name: Annotated[str, typer.Argument(metavar="NAME")]) -> None:
     """Run a job now."""
-    answer = session.client.post(f"/jobs/{quote(name, safe='')}/run", {})
-    session.show_done(answer)
+    response = session.client.post(f"/jobs/{quote(name, safe='')}/run", {})
+    session.show_done(response)
 
 
 def wikis(session: Session) -> None:
@@ -40,8 +40,8 @@ def audit(
     days: Annotated[int, typer.Option("--days", min=1, max=731, help="Days to show.")] = 30,
 ) -> None:
     """Show the freshness measured by random visits, per day."""
-    answer = session.client.get("/audits", site=site, days=days)
-    session.show(answer, list[FreshnessStatus], audits_table)
+    response = session.client.get("/audits", site=site, days=days)
+    session.show(response, list[FreshnessStatus], audits_table)
 
 
 def audits_table(found: list[FreshnessStatus]) -> RenderableType:

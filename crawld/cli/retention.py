@@ -30,8 +30,8 @@ def pin(
     if url is None:
         if at is not None or release:
             raise typer.BadParameter("URL is missing")
-        answer = session.client.get("/pins")
-        session.show(answer, list[PinStatus], lambda pins: pins_table(pins, time.time()))
+        response = session.client.get("/pins")
+        session.show(response, list[PinStatus], lambda pins: pins_table(pins, time.time()))
         return
     form: dict[str, object] = {"url": url, "at": at, "release": release}
     session.show_done(session.client.post("/pin", form))
@@ -53,14 +53,14 @@ def purge(
     if not (release or yes):
         confirm_purge(urls)
     form: dict[str, object] = {"urls": urls, "reason": reason, "release": release}
-    answer = session.client.post("/purge", form, patient=True)
-    session.show(answer, PurgeReport, release_text if release else purge_table)
+    response = session.client.post("/purge", form, patient=True)
+    session.show(response, PurgeReport, release_text if release else purge_table)
 
 
 def retention(session: Session) -> None:
     """Show quota use, and which copies the next retention run deletes."""
-    answer = session.client.get("/retention")
-    session.show(answer, list[QuotaStatus], retention_table)
+    response = session.client.get("/retention")
+    session.show(response, list[QuotaStatus], retention_table)
 
 
 def retention_table(quotas: list[QuotaStatus]) -> RenderableType:

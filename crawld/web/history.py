@@ -64,14 +64,14 @@ def show_diff(connection: apsw.Connection, target: str) -> Reply:
     if old is None or new is None or {old.page_id, new.page_id} != {page.page_id}:
         return error_page(404, "No such version", "The page has no version with this number.")
     raw = match[3] is not None
-    learnt = () if raw else volatile.rules_for(connection, page.page_id)
+    rules = () if raw else volatile.rules_for(connection, page.page_id)
     return render_page(
         "diff.html",
         page=page,
         old=old,
         new=new,
         raw=raw,
-        found=diff_pages(_blocks(connection, old), _blocks(connection, new), learnt),
+        found=diff_pages(_blocks(connection, old), _blocks(connection, new), rules),
         earlier=version.last_before(connection, old),
         later=version.next_after(connection, new),
     )

@@ -1,4 +1,4 @@
-"""What the documents name exists: paths, commands and their options, the version."""
+"""README and ARCHITECTURE name only paths, commands, options and versions that exist."""
 
 import re
 import shlex
@@ -12,11 +12,11 @@ import typer
 ROOT = Path(__file__).parents[2]
 DOCUMENTS = ("README.md", "ARCHITECTURE.md")
 PROGRAMS = {"crawld": "crawld.cli.main", "crawlctl": "crawld.cli.crawlctl"}
-# Folders below which ARCHITECTURE.md names files by their short path (`core/url.py`).
+# ARCHITECTURE.md names files relative to these directories (`core/url.py`).
 PATH_ROOTS = (ROOT, ROOT / "crawld")
 SUFFIXES = ("py", "sql", "toml", "md", "txt", "sh", "service", "json", "html")
 
-# Programs a shell line may start the command with.
+# Prefixes of a command in a shell line.
 _BEFORE = re.compile(r"^(?:\$ |sudo (?:-u \S+ )?|\.venv/bin/)+")
 
 
@@ -25,12 +25,12 @@ def read(name):
 
 
 def spans(text):
-    """Yield what stands in backticks, outside of blocks of code."""
+    """Return the text in backticks, outside of code blocks."""
     return re.findall(r"(?<!`)`([^`\n]+)`(?!`)", re.sub(r"```.*?```", "", text, flags=re.DOTALL))
 
 
 def paths(text):
-    """Yield the spans that are paths of the repository."""
+    """Yield the spans that are paths in the repository."""
     for span in spans(text):
         plain = re.fullmatch(r"[\w.*-]+(?:/[\w.*-]+)*/?", span)
         is_file = span.rpartition(".")[2] in SUFFIXES
@@ -39,13 +39,13 @@ def paths(text):
 
 
 def lines_of_code(text):
-    """Yield the lines of blocks of code, continued ones joined, without comments."""
+    """Yield the lines of code blocks, with continued lines joined."""
     for block in re.findall(r"```[a-z]*\n(.*?)```", text, flags=re.DOTALL):
         yield from block.replace("\\\n", " ").splitlines()
 
 
 def commands(text):
-    """Yield (program, words) of every command line of crawld and crawlctl a document shows."""
+    """Yield (program, words) of every command line of crawld and crawlctl in a document."""
     for line in [*lines_of_code(text), *spans(text)]:
         line = _BEFORE.sub("", line.strip())
         if line.partition(" ")[0] in PROGRAMS and " " in line:
@@ -54,7 +54,7 @@ def commands(text):
 
 
 def resolve(program, words):
-    """Return the click command some words name, and the words that are left for it."""
+    """Return the click command that the first words name, and the other words."""
     module = import_module(PROGRAMS[program])
     app = next(value for value in vars(module).values() if isinstance(value, typer.Typer))
     command = typer.main.get_command(app)
@@ -84,14 +84,14 @@ def test_every_path_exists(name):
     assert missing == set()
 
 
-def test_every_relative_link_leads_somewhere():
+def test_every_relative_link_exists():
     for name in DOCUMENTS:
         targets = re.findall(r"\]\((?!https?:|#|mailto:)([^)#]+)", read(name))
         assert [target for target in targets if not (ROOT / target).exists()] == []
 
 
 def unknown(text):
-    """Yield every command or option a text shows that the programs do not have."""
+    """Yield every command and option in a text that does not exist."""
     for program, words in commands(text):
         try:
             command, rest = resolve(program, words)
