@@ -115,5 +115,5 @@ def refuse_existing(path: Path) -> None:
 def _write_error(path: Path, error: OSError) -> OperatorError:
     hint = "give another path with --out"
     if error.errno in DISK_FULL:
-        hint = f"free disk space, or {hint}"
+        hint = f"free some disk space, or {hint}"
     return OperatorError(f"{path} cannot be written: {error.strerror}", hint=hint)

@@ -126,5 +126,5 @@ class SafeDirectory:
     def _write_error(self, path: str, error: OSError) -> OperatorError:
         hint = "symbolic links inside an export are not followed; export into a new directory"
         if error.errno in DISK_FULL:
-            hint = "free disk space and repeat the command; the export continues"
+            hint = "free some disk space and repeat the command; the export continues"
         return OperatorError(f"{self.root / path} cannot be written: {error.strerror}", hint=hint)

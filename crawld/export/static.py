@@ -65,7 +65,8 @@ _MAX_INDEX_ENTRIES: Final = 1000
 def export_static(request: ExportRequest) -> ExportResult:
     """Write the mirror into a directory, or update an export in it.
 
-    The directory is new, empty or a static export. `since` only keeps pages without a path out.
+    The directory is new, empty or a static export. `since` keeps older copies from getting a path;
+    pages that have one are updated.
 
     Raises:
         OperatorError: the directory holds something else or cannot be written.

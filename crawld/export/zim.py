@@ -79,7 +79,7 @@ def export_zim(request: ExportRequest) -> ExportResult:
         except RuntimeError as error:
             raise BrokenWriterError(
                 f"{request.out} cannot be written: libzim: {error}",
-                hint="free disk space, or give another path with --out",
+                hint="free some disk space, or give another path with --out",
             ) from error
         return zim.result
 

@@ -74,7 +74,7 @@ def test_a_host_with_retry_after_is_named(command, tmp_path):
         web.terminate()
     assert ended.code == 3
     assert "not fetched: 127.0.0.1 (for " in ended.out
-    assert "host_asks_for_rest" in ended.err
+    assert "host_retry_after" in ended.err
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
