@@ -1,15 +1,14 @@
 -- The first schema: sites, hosts, origins, the frontier, visits and stored versions.
--- Nothing exists before it. Instants are Unix seconds (UTC); enumerations are the words of
--- core/page.py.
+-- Times are Unix seconds (UTC); enumerations are the words of core/page.py.
 
--- Small facts about the file itself (canonical_rules_version, created_at ...).
+-- Key-value settings of the file (canonical_rules_version, created_at ...).
 CREATE TABLE meta (
     key TEXT PRIMARY KEY,
     value TEXT NOT NULL
 ) STRICT, WITHOUT ROWID;
 
--- What the operator configured, kept so that pages know their site by a number. The page counters
--- of site and host are kept in the transaction that moves a page; doctor compares them.
+-- Sites as the operator configured them, with a key for their pages. The page counters of site and
+-- host are updated in the transaction that changes a page; doctor compares them.
 CREATE TABLE site (
     site_id INTEGER PRIMARY KEY,
     name TEXT NOT NULL UNIQUE,
@@ -28,7 +27,7 @@ CREATE TABLE site (
     ) VIRTUAL
 ) STRICT;
 
--- One row a host name: politeness belongs to the host, whatever scheme and port.
+-- One row per host name: politeness belongs to the host, whatever scheme and port.
 CREATE TABLE host (
     host_id INTEGER PRIMARY KEY,
     host TEXT NOT NULL UNIQUE,
@@ -55,7 +54,7 @@ CREATE TABLE host (
     ) VIRTUAL
 ) STRICT;
 
--- One row an origin (scheme, host, port): robots.txt belongs to the origin (RFC 9309).
+-- One row per origin (scheme, host, port): robots.txt belongs to the origin (RFC 9309).
 CREATE TABLE origin (
     origin_id INTEGER PRIMARY KEY,
     host_id INTEGER NOT NULL REFERENCES host,
@@ -69,7 +68,7 @@ CREATE TABLE origin (
 ) STRICT;
 CREATE INDEX origin_host ON origin (host_id);
 
--- A known URL. url_hash: signed 64-bit hash of the canonical URL, made by core/url.py.
+-- A known URL. url_hash: signed 64-bit hash of the canonical URL, computed by core/url.py.
 CREATE TABLE page (
     page_id INTEGER PRIMARY KEY,
     site_id INTEGER NOT NULL REFERENCES site,
@@ -103,18 +102,18 @@ CREATE TABLE page (
     redirect_url TEXT,
     title TEXT
 ) STRICT;
--- Not UNIQUE on the hash alone: two URLs may share one by chance, on two hosts.
+-- Not UNIQUE on the hash alone: two URLs on two hosts may share one by chance.
 CREATE UNIQUE INDEX page_url ON page (host_id, url_hash);
--- The frontier proper: pages never visited, in breadth-first order per host and site.
+-- The frontier proper: unvisited pages, breadth-first per host and site.
 CREATE INDEX page_discovered ON page (host_id, site_id, depth, page_id)
     WHERE state = 'discovered';
--- Start of the daemon: what to come back to, oldest first. It names the tested columns too, for
--- else SQLite would fetch every page row to look at them.
+-- Start of the daemon: pages to revisit, oldest first. It has the columns of its condition too, or
+-- SQLite would fetch every page row to check them.
 CREATE INDEX page_revisit ON page (host_id, site_id, last_visit_at, state, retry_at)
     WHERE state IN ('visited', 'gone') AND retry_at IS NULL;
--- Pages whose next visit has its own instant; few at any time.
+-- Pages whose next visit has a fixed time; few at any time.
 CREATE INDEX page_retry ON page (retry_at) WHERE retry_at IS NOT NULL;
--- Pages to judge anew when a robots.txt changes.
+-- Pages to check again when a robots.txt changes.
 CREATE INDEX page_excluded ON page (origin_id) WHERE state = 'excluded';
 CREATE INDEX page_seed ON page (site_id, host_id) WHERE seed = 1;
 
@@ -127,8 +126,8 @@ CREATE TABLE body (
     data BLOB NOT NULL
 ) STRICT;
 
--- A stored copy of a page: instant, status line, response headers, body. It stands alone, so that
--- old visits can be thinned out without it.
+-- A stored copy of a page: time, status line, response headers, body. It does not depend on its
+-- visit, so that old visits can be thinned out.
 CREATE TABLE version (
     version_id INTEGER PRIMARY KEY,
     page_id INTEGER NOT NULL REFERENCES page,
@@ -145,8 +144,8 @@ CREATE TABLE version (
 CREATE INDEX version_page ON version (page_id, visited_at);
 CREATE INDEX version_body ON version (body_id);
 
--- One row an attempt. headers: compact block (see store/headers.py), also of 304s; NULL where
--- nothing was answered, or where the version of this visit holds them.
+-- One row per attempt. headers: compact block (see store/versions/headers.py), also of 304s; NULL
+-- if there was no response, or if the version of this visit holds them.
 CREATE TABLE visit (
     visit_id INTEGER PRIMARY KEY,
     page_id INTEGER NOT NULL REFERENCES page,
@@ -167,7 +166,7 @@ CREATE TABLE visit (
 ) STRICT;
 CREATE INDEX visit_page ON visit (page_id, visited_at);
 
--- URLs that were found and not admitted, counted by reason, with the last example each.
+-- URLs that were found and not admitted: a count per reason, and the last example.
 CREATE TABLE refusal (
     host TEXT NOT NULL,
     reason TEXT NOT NULL,
@@ -177,7 +176,7 @@ CREATE TABLE refusal (
     PRIMARY KEY (host, reason)
 ) STRICT, WITHOUT ROWID;
 
--- Jobs of the daemon: when they last ran and what came of it.
+-- Jobs of the daemon: their last runs and results.
 CREATE TABLE job (
     name TEXT PRIMARY KEY,
     last_started_at REAL,

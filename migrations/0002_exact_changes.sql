@@ -1,8 +1,8 @@
--- Exact change histories: the wikis behind origins, how far the history of each of their pages is
--- read, the instants at which pages changed, and the change model of each page.
--- Nothing that exists is touched.
+-- Exact change histories: the wikis of origins, how far the history of each of their pages is
+-- read, the exact times of changes, and the change model of each page. Existing rows are not
+-- changed.
 
--- A wiki as one site uses it; the site's leave to ask the API (api = true) is the site's alone.
+-- A wiki as one site uses it; permission to call its API (api = true) belongs to the site.
 CREATE TABLE wiki (
     wiki_id INTEGER PRIMARY KEY,
     site_id INTEGER NOT NULL REFERENCES site,
@@ -53,16 +53,16 @@ CREATE TABLE wiki_page (
     failure_count INTEGER NOT NULL DEFAULT 0,
     detail TEXT
 ) STRICT;
--- Work and progress: who is next is the page on which the fewest requests were spent.
+-- Work and progress: the page with the fewest requests is next.
 CREATE INDEX wiki_page_state ON wiki_page (wiki_id, state, tries, page_id);
--- Redirects show the text of a page whose history may be here already.
+-- Redirects show the text of a page whose history may be stored already.
 CREATE INDEX wiki_page_number ON wiki_page (wiki_id, wiki_page_number)
     WHERE wiki_page_number IS NOT NULL;
 
--- One row a change whose instant is exactly known, clustered by page in order of time.
--- revision_id: the wiki's revision, or the entry of its log. kind: NULL is an edit; null: a
--- revision whose text is that of the one before; revert: a text that was there earlier.
--- digest: the first 8 bytes of the text's SHA-1; NULL where the wiki hides it.
+-- One row per change whose time is exactly known, clustered by page in order of time. revision_id:
+-- the wiki's revision, or the entry of its log. kind: NULL is an edit; null: a revision with the
+-- same text as the one before; revert: a text that was there earlier. digest: the first 8 bytes of
+-- the text's SHA-1; NULL if the wiki hides it.
 CREATE TABLE change (
     page_id INTEGER NOT NULL REFERENCES page,
     changed_at REAL NOT NULL,

@@ -1,3 +1,3 @@
--- What one visit more to a page of the host must be worth, in weighted fresh seconds: the price of
--- the last allocation. A page's frequency follows from it and its model. NULL: none was made yet.
+-- What one more visit to a page of the host must be worth, in weighted fresh seconds: the price of
+-- the last allocation. It determines a page's frequency, with its model. NULL: no allocation yet.
 ALTER TABLE host ADD COLUMN price REAL;

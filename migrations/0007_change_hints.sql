@@ -1,8 +1,8 @@
--- What tells of changes without a visit to the page, how far it has proved true, and what it told
--- that no visit has answered yet. Nothing that exists is touched.
+-- Sources that report changes without a visit to the page, how reliable they proved, and their
+-- hints until a visit answers them. Existing rows are not changed.
 
--- A source as one site uses it for one host. Its cursor moves in the transaction that takes what
--- it told: nothing is missed or counted twice, wherever the process is killed.
+-- A source as one site uses it for one host. Its cursor moves in the transaction that stores its
+-- hints: none is lost or counted twice, wherever the process is killed.
 CREATE TABLE hint_source (
     hint_source_id INTEGER PRIMARY KEY,
     site_id INTEGER NOT NULL REFERENCES site,
@@ -38,8 +38,8 @@ CREATE TABLE hint_source (
     UNIQUE (site_id, host_id, kind, url)
 ) STRICT;
 
--- A page called stale: one row a page and source whatever the number of hints, until a visit
--- answers it. From the first change told since the last visit to the latest.
+-- A page with a reported change: one row per page and source, however many the hints, until a
+-- visit answers it. From the first change since the last visit to the latest.
 CREATE TABLE hint (
     page_id INTEGER NOT NULL REFERENCES page ON DELETE CASCADE,
     hint_source_id INTEGER NOT NULL REFERENCES hint_source ON DELETE CASCADE,
@@ -50,17 +50,17 @@ CREATE TABLE hint (
     PRIMARY KEY (page_id, hint_source_id)
 ) STRICT, WITHOUT ROWID;
 
--- A change that a visit found before the source told of it: late if it still does, else missed.
+-- A change that a visit found before the source reported it: late if it still does, else missed.
 CREATE TABLE untold (
     hint_source_id INTEGER NOT NULL REFERENCES hint_source ON DELETE CASCADE,
     page_id INTEGER NOT NULL REFERENCES page ON DELETE CASCADE,
     visited_at REAL NOT NULL,
     PRIMARY KEY (hint_source_id, page_id)
 ) STRICT, WITHOUT ROWID;
--- A page that is deleted takes its rows along.
+-- Deleting a page deletes its rows.
 CREATE INDEX untold_page ON untold (page_id);
 
--- What a wiki said of a page when it was last asked for many pages at once.
+-- The result of the last probe of a page, in a request to its wiki for many pages.
 CREATE TABLE probe (
     page_id INTEGER PRIMARY KEY REFERENCES page ON DELETE CASCADE,
     -- NULL: it showed no page there
@@ -68,5 +68,5 @@ CREATE TABLE probe (
     touched_at REAL,
     probed_at REAL NOT NULL
 ) STRICT;
--- Rounds of probes go through the pages of a wiki in their order.
+-- Rounds of probes read the pages of a wiki in this order.
 CREATE INDEX wiki_page_order ON wiki_page (wiki_id, page_id);

@@ -1,7 +1,7 @@
--- Sitemaps as they were last read, and what random visits found of the copies held. Nothing that
--- exists is touched; the index takes some 20 bytes a page held.
+-- Sitemap files as last read, and results of random visits to copies. Existing rows are not
+-- changed; the index takes some 20 bytes per page with a copy.
 
--- A file of a sitemap, the one named by robots.txt or the config as well as those that lists name.
+-- A file of a sitemap: the one named by robots.txt or the config, and those that indexes list.
 CREATE TABLE sitemap (
     hint_source_id INTEGER NOT NULL REFERENCES hint_source ON DELETE CASCADE,
     url TEXT NOT NULL,
@@ -26,8 +26,8 @@ CREATE TABLE sitemap (
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX sitemap_next ON sitemap (hint_source_id, next_at);
 
--- Random visits, counted by day (UTC, days since 1970): copies that were as the page is, copies
--- that were not, visits that told neither; and the sum of what the change model had expected.
+-- Random visits, counted by day (UTC, days since 1970): copies that equal the page, copies that
+-- differ, visits that show neither; and the sum of what the change model expected.
 CREATE TABLE audit (
     site_id INTEGER NOT NULL REFERENCES site,
     host_id INTEGER NOT NULL REFERENCES host,
@@ -39,6 +39,6 @@ CREATE TABLE audit (
     PRIMARY KEY (site_id, host_id, day)
 ) STRICT, WITHOUT ROWID;
 
--- The copies that an audit draws from, each with the same chance.
+-- The copies that an audit draws from, each with the same probability.
 CREATE INDEX page_held ON page (site_id, host_id)
     WHERE state = 'visited' AND version_id IS NOT NULL AND requisite = 0;

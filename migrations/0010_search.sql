@@ -1,6 +1,6 @@
 -- The full-text index of the newest copy of each page, by page_id. It holds no text of its own
--- (contentless): what a hit looks like is read from the copy. The search job fills it; how far it
--- has come is in meta (search_version). Existing copies are indexed by its first runs.
+-- (contentless): snippets of hits are read from the copies. The search job fills it; its cursor is
+-- in meta (search_version). The first runs index existing copies.
 CREATE VIRTUAL TABLE page_text USING fts5 (
     title, text, content = '', contentless_delete = 1,
     tokenize = "unicode61 remove_diacritics 2"

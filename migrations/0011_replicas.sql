@@ -1,6 +1,6 @@
--- Replicated hosts. `replica_pair` holds what is known of two hosts that may be one: the evidence of
--- the last judgement and the operator's word. `replica` says of which host a host is a copy and
--- what follows from it. Existing pages stay as they are; the replicas job judges them.
+-- Replicated hosts. `replica_pair` holds pairs of hosts that may be replicas: the evidence of the
+-- last verdict and the operator's decision. `replica` holds which host is a replica of which, and
+-- its status. Existing pages are not changed; the replicas job judges them.
 CREATE TABLE replica_pair (
     one_id INTEGER NOT NULL REFERENCES host,
     other_id INTEGER NOT NULL REFERENCES host,

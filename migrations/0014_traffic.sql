@@ -1,4 +1,4 @@
--- How many bytes a month the sites on metered lines took. Nothing that exists is touched.
+-- Bytes per month received by sites on metered lines. Existing rows are not changed.
 CREATE TABLE traffic (
     site_id INTEGER NOT NULL REFERENCES site,
     -- months since the year 0, UTC: 12 * year + month - 1

@@ -1,3 +1,3 @@
--- The names on the certificate of a host, a space between them: two hosts on one certificate may be
--- one (core/replica/features.py). Hosts that exist have none until they are asked next over TLS.
+-- The names on the certificate of a host, separated by spaces: two hosts on one certificate may be
+-- replicas (core/replica/features.py). Existing hosts have none until their next TLS connection.
 ALTER TABLE host ADD COLUMN certificate TEXT;

@@ -1,7 +1,7 @@
--- What the rates of new pages of a section are expected to be: written by the estimate job.
+-- The prior rate of change of new pages in a section, written by the estimate job.
 --
--- A host keeps its own prior for pages of sections that have none. Nothing is known at first: the
--- next run of the job fills the table.
+-- Pages of sections without a prior have that of their host. The table is empty at first: the next
+-- run of the job fills it.
 
 CREATE TABLE section (
     host_id INTEGER NOT NULL REFERENCES host,
