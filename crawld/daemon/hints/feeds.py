@@ -13,7 +13,6 @@ from __future__ import annotations
 import base64
 import json
 from array import array
-from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Final
 
@@ -24,7 +23,7 @@ from crawld.core.url import split_url
 from crawld.daemon.hints.documents import Document, DocumentFetcher, DocumentRequest
 from crawld.daemon.hints.gap import reconcile_gap
 from crawld.daemon.hints.sitemaps import dated_hint
-from crawld.daemon.hints.source import Hint, Poll, PollTrouble
+from crawld.daemon.hints.source import CursorUpdates, Hint, Poll, PollTrouble
 from crawld.sources.feed import MAX_FEED_BYTES, FeedError, FeedWindow, read_feed
 from crawld.sources.listed_page import ListedPage
 from crawld.sources.listing import Listing, read_listing
@@ -173,7 +172,7 @@ class FeedSource(_DocumentSource):
 
     async def _gap_updates(
         self, window: FeedWindow, before: DocumentCursor, document: Document
-    ) -> Sequence[tuple[int, str | None]]:
+    ) -> CursorUpdates:
         if not window.gap or before.at is None:
             return ()
         return await reconcile_gap(self._database, [self.row], before.at, document.at)

@@ -19,7 +19,7 @@ import apsw
 
 from crawld.core.change.reliability import Reliability, Share
 from crawld.daemon.clock import Clock
-from crawld.daemon.hints.source import Poll
+from crawld.daemon.hints.source import CursorUpdates, Poll
 from crawld.sources.mediawiki_changes import ProbeProgress
 from crawld.store.changes import hint, hint_source
 from crawld.store.changes.hint_source import SourceRow
@@ -100,7 +100,7 @@ class GapSource:
 
 async def reconcile_gap(
     database: Database, rows: Iterable[SourceRow], first_at: float, last_at: float
-) -> list[tuple[int, str | None]]:
+) -> CursorUpdates:
     """Return the cursor updates that start a reconciliation: of a probe, else of a gap source.
 
     Args:

@@ -21,7 +21,6 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Final
 
-import apsw
 import structlog
 import trio
 import xxhash
@@ -207,7 +206,7 @@ class SitemapSource:
             cursor=file.url,
             requests=document.requests,
             told_until=told_until or None,
-            also_write=partial(_put, row=done),
+            also_write=partial(rows.update, row=done),
         )
 
     # --- reading -------------------------------------------------------------------------------
@@ -291,9 +290,7 @@ class SitemapSource:
         if file.depth >= MAX_INDEX_DEPTH:
             return
         found = [ListedFile(url, changed.first if changed else None) for url, changed, _ in entries]
-        await self._database.write(
-            partial(rows.add_listed, by=file, files=found, at=at, most=MAX_FILES)
-        )
+        await self._database.write(rows.add_listed, by=file, files=found, at=at, most=MAX_FILES)
 
 
 @dataclass(slots=True)
@@ -357,7 +354,3 @@ def _feed_entries(body: bytes, url: str) -> list[ListedPage]:
         return [row.entry for row in read_feed(body[:MAX_FEED_BYTES], url).entries]
     except FeedError as error:
         raise SitemapError(str(error)) from error
-
-
-def _put(connection: apsw.Connection, row: SitemapRow) -> None:
-    rows.update(connection, row)

@@ -22,6 +22,9 @@ import apsw
 from crawld.store.changes.hint import PageHint
 from crawld.store.changes.hint_source import SourceRow
 
+CursorUpdates = Sequence[tuple[int, str | None]]
+"""New cursors of other sources: (hint_source_id, cursor)."""
+
 
 class Hint(NamedTuple):
     """A report that a page changed.
@@ -67,7 +70,7 @@ class Poll:
     wait_s: float | None = None
     pause_factor: float = 1.0
     found_urls: Sequence[str] = ()
-    cursor_updates: Sequence[tuple[int, str | None]] = ()
+    cursor_updates: CursorUpdates = ()
     also_write: Callable[[apsw.Connection], None] | None = None
 
 

@@ -16,7 +16,7 @@ from typing import Final
 import apsw
 
 from crawld.core.page import Outcome
-from crawld.daemon.hints.source import Poll, PollTrouble
+from crawld.daemon.hints.source import CursorUpdates, Poll, PollTrouble
 from crawld.daemon.hints.wiki_source import LOOK_S, ClockSkew, WikiSource
 from crawld.sources.mediawiki_api import TroubleKind, batch
 from crawld.sources.mediawiki_changes import PendingTemplates, ProbeProgress
@@ -72,21 +72,18 @@ class ProbeSource(WikiSource):
             _compare(page, info[page.title], skew, copies.get(page.page_id)) for page in known
         ]
         alone = last and progress.began_at == asked_at
+        pause_factor = GAP_PAUSE_FACTOR if progress.urgent else PROBE_PAUSE_FACTOR
         after, urgent = (0, False) if last else (pages[-1].page_id, progress.urgent)
         return Poll(
             at=now,
             pages=[found.revised for found in results if found.revised],
             cursor=replace(progress, after=after, urgent=urgent).to_json(),
             told_until=progress.began_at - 1.0 if last else None,
-            pause_factor=1.0
-            if alone
-            else GAP_PAUSE_FACTOR
-            if progress.urgent
-            else PROBE_PAUSE_FACTOR,
+            pause_factor=1.0 if alone else pause_factor,
             cursor_updates=await self._update_fan_out(
                 [found.touched for found in results if found.touched]
             ),
-            also_write=partial(_store_probes, stored=[found.stored for found in results]),
+            also_write=partial(wiki_probe.put, results=[found.stored for found in results]),
         )
 
     def _round_over(self, progress: ProbeProgress, now: float) -> Poll:
@@ -104,7 +101,7 @@ class ProbeSource(WikiSource):
         fewer = replace(progress, titles=stated if stated < titles else titles // 2).to_json()
         return Poll(at=self.clock.now(), cursor=fewer)
 
-    async def _update_fan_out(self, pages: Sequence[PageHint]) -> list[tuple[int, str | None]]:
+    async def _update_fan_out(self, pages: Sequence[PageHint]) -> CursorUpdates:
         if not pages:
             return []
         number, text = await self.sibling("fan_out")
@@ -185,7 +182,3 @@ def _compare(
     return _ProbeOutcome(
         stored, touched=PageHint(page.page_id, first_at, last_at) if late else None
     )
-
-
-def _store_probes(connection: apsw.Connection, *, stored: Sequence[ProbeResult]) -> None:
-    wiki_probe.put(connection, stored)

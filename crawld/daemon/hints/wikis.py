@@ -21,7 +21,7 @@ import structlog
 from crawld.daemon.clock import Clock
 from crawld.daemon.crawl.api_client import Api, ApiClient
 from crawld.daemon.crawl.state import CrawlState
-from crawld.daemon.hints.source import Poll, PollTrouble, Source
+from crawld.daemon.hints.source import CursorUpdates, Poll, PollTrouble, Source
 from crawld.daemon.hints.wiki_probe import ProbeSource
 from crawld.daemon.hints.wiki_source import LOOK_S, ClockSkew, Wiki, WikiSource
 from crawld.sources.mediawiki_api import TroubleKind
@@ -141,7 +141,7 @@ class RecentChangesSource(WikiSource):
 
     async def _sibling_updates(
         self, changed: Sequence[TitleChange], *, gap: bool, now: float
-    ) -> list[tuple[int, str | None]]:
+    ) -> CursorUpdates:
         """Return cursor updates: queue edited templates, and reconcile a gap with a probe."""
         cursor_updates: list[tuple[int, str | None]] = []
         templates = {each.title: now for each in changed if each.space in TEMPLATE_SPACES}

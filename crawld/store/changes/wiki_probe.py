@@ -111,12 +111,12 @@ class ProbeResult(NamedTuple):
     probed_at: float
 
 
-def put(connection: apsw.Connection, said: Iterable[ProbeResult]) -> None:
+def put(connection: apsw.Connection, results: Iterable[ProbeResult]) -> None:
     """Store results of a probe, for comparison with the next."""
     connection.execute(
         "INSERT INTO probe (page_id, revision_id, touched_at, probed_at)"
         " SELECT value ->> 0, value ->> 1, value ->> 2, value ->> 3 FROM json_each(?) WHERE true"
         " ON CONFLICT DO UPDATE SET revision_id = excluded.revision_id,"
         " touched_at = excluded.touched_at, probed_at = excluded.probed_at",
-        (json.dumps(list(said)),),
+        (json.dumps(list(results)),),
     )

@@ -8,7 +8,6 @@ due ▸ request visits that may decide a pair. Reads and writes are sliced, with
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 from typing import Final
 
 import apsw
@@ -206,7 +205,7 @@ class ReplicasJob:
         await self._database.write(replica_pair.forget_pairs, now)
         await self._apply(await self._workers.run(plan, known), rows, now)
         if released:
-            await self._database.write(partial(replica.allow_all, allowed=False))
+            await self._database.write(replica.allow_all, allowed=False)
 
     async def _host_profiles(
         self, hosts: list[SourceHost], pairs: set[tuple[int, int]], rows: list[ReplicaRow]

@@ -9,7 +9,6 @@ it, show content that the canonical host neither shows nor showed.
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 from typing import Final
 
 import structlog
@@ -19,18 +18,10 @@ from crawld.daemon.clock import Clock
 from crawld.daemon.crawl.loop import Crawl
 from crawld.daemon.pacing import paced_read
 from crawld.store.engine.database import Database
-from crawld.store.replica import (
-    pages as replica_pages,
-)
-from crawld.store.replica import (
-    pair as replica_pair,
-)
-from crawld.store.replica import (
-    replica,
-)
-from crawld.store.replica import (
-    sample as replica_sample,
-)
+from crawld.store.replica import pages as replica_pages
+from crawld.store.replica import pair as replica_pair
+from crawld.store.replica import replica
+from crawld.store.replica import sample as replica_sample
 from crawld.store.replica.pages import ResumedPage
 from crawld.store.replica.replica import ReplicaRow
 
@@ -128,13 +119,12 @@ class ReplicaSampling:
             some, after = await paced_read(
                 REST_FACTOR,
                 self._database,
-                partial(replica_pages.can_suspend, visited_since=since),
+                replica_pages.can_suspend,
                 *part,
+                visited_since=since,
             )
             if some:
-                await self._database.write(
-                    partial(replica_pages.suspend, visited_since=since), *part
-                )
+                await self._database.write(replica_pages.suspend, *part, visited_since=since)
 
     async def _withdraw(self, row: ReplicaRow, reason: str, now: float) -> None:
         await self.resume(row.host_id, row.host)
