@@ -27,12 +27,7 @@ def user_agent(config: Config) -> str:
 
 
 def site_scope(site: SiteConfig, seed_hosts: Iterable[str]) -> Scope:
-    """Return the scope of a site.
-
-    Args:
-        site: its config.
-        seed_hosts: the hosts of its seeds (`LoadedConfig.seeds`); `hosts` of the config are added.
-    """
+    """Return the scope of a site: the hosts of its seeds (`LoadedConfig.seeds`) and its `hosts`."""
     return Scope(
         include=_rules(site.include),
         exclude=_rules(site.exclude),
@@ -45,10 +40,7 @@ def site_scope(site: SiteConfig, seed_hosts: Iterable[str]) -> Scope:
 def delay_rules(config: Config, site: SiteConfig, now: float) -> DelayRules:
     """Return the delays and quiet hours for the hosts of a site.
 
-    Args:
-        config: has the defaults.
-        site: overrides them.
-        now: Unix seconds; selects summer or winter time, so call again every hour.
+    `now` (Unix seconds) selects summer or winter time, so call again every hour.
     """
     own, general = site, config.politeness
     quiet = general.quiet_hours if own.quiet_hours is None else own.quiet_hours

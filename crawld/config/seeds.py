@@ -83,9 +83,7 @@ def title_path(title: str) -> str:
 def read_seeds(site: SiteConfig, *, max_lines: int | None = None) -> Iterator[Seed | BadSeed]:
     """Yield the seeds of a site: its list, its file of URLs, its file of titles.
 
-    Args:
-        site: its config.
-        max_lines: how many lines to read of each file; None: all.
+    At most `max_lines` lines of each file are read; None: all.
 
     Raises:
         ConfigError: a file cannot be read.

@@ -88,11 +88,7 @@ def _quiet_hours(texts: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def parse_quiet_hours(texts: tuple[str, ...], utc_offset_s: int = 0) -> QuietHours:
-    """Return the quiet hours of `HH:MM-HH:MM` texts.
-
-    Args:
-        texts: `quiet_hours` of the config.
-        utc_offset_s: local time of the config's time zone minus UTC, seconds.
+    """Return the quiet hours of `HH:MM-HH:MM` texts, in local time `utc_offset_s` ahead of UTC.
 
     Raises:
         ConfigError: they leave no time of the day.

@@ -44,9 +44,8 @@ Source: WHATWG Fetch standard, section "Port blocking".
 def literal_address(host: str) -> IpAddress | None:
     """Return the IP address that a URL host spells out, or None for a name.
 
-    Args:
-        host: host of a URL; IPv6 with or without brackets; IPv4 in any form of `inet_aton`
-            (decimal, hexadecimal, octal, fewer than four parts).
+    IPv6 may be in brackets; IPv4 in any form of `inet_aton` (decimal, hexadecimal, octal, fewer
+    than four parts).
     """
     try:
         return ip_address(host.removeprefix("[").removesuffix("]"))
@@ -62,12 +61,7 @@ def literal_address(host: str) -> IpAddress | None:
 
 @lru_cache(maxsize=4096)
 def refusal(address: str, *, allow_private: bool = False) -> str | None:
-    """Return why an address must not be dialed, or None if it may be.
-
-    Args:
-        address: an IP address in text form.
-        allow_private: whether private addresses are allowed; multicast never is.
-    """
+    """Return why an IP address must not be dialed, None if it may be; multicast never may."""
     parsed = ip_address(address)
     if parsed.is_multicast or address == "255.255.255.255":
         return f"{address} is not a unicast address"

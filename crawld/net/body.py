@@ -13,12 +13,7 @@ from crawld.net.exchange import PREFIX_BYTES, FetchRequest, Headers, header_valu
 
 
 class BodyReader:
-    """Reads and decodes the body of one response.
-
-    Args:
-        request: its limits and its `accept` and `receive` hooks.
-        status: of the response.
-        headers: of the response.
+    """Reads and decodes the body of one response, under the limits and hooks of its request.
 
     Raises:
         FetchError: `DECODING`: a content coding that was not offered; `TOO_LARGE`: Content-Length

@@ -147,11 +147,7 @@ class _Zstandard:
 
 
 class Decoder:
-    """Undoes the content codings of one body.
-
-    Args:
-        content_encoding: value of the header, None if absent.
-        max_body_bytes: limit of the decoded bytes.
+    """Undoes the content codings of one body; `max_body_bytes` limits the output.
 
     Raises:
         FetchError: `DECODING`: a coding that was not offered. `decode` and `finish` also raise

@@ -31,12 +31,7 @@ MIB = 1024 * 1024
 
 
 def header_value(headers: Headers, name: str) -> str | None:
-    """Return the values of a header joined by a comma, or None if it is absent.
-
-    Args:
-        headers: raw header lines.
-        name: header name in any case.
-    """
+    """Return the values of a header (name in any case) joined by a comma, None if it is absent."""
     wanted = name.lower().encode("latin-1")
     values = [value for key, value in headers if key.lower() == wanted]
     return b", ".join(values).decode("latin-1") if values else None

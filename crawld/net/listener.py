@@ -53,12 +53,7 @@ class Listener(Protocol):
 
 
 class SocketListener:
-    """A listening socket of the operating system.
-
-    Args:
-        bound: the listening socket.
-        path: the file of a Unix socket, deleted when the server ends; None for TCP.
-    """
+    """A listening socket; the file of a Unix socket (`path`) is deleted when the server ends."""
 
     def __init__(self, bound: socket.socket, path: Path | None = None) -> None:
         self._socket = bound
@@ -102,11 +97,7 @@ def _url(host: str, port: int) -> str:
 
 
 def listen_tcp(host: str, port: int) -> SocketListener:
-    """Listen on a TCP address.
-
-    Args:
-        host: a literal IP address, or `localhost`.
-        port: 0 takes any free port.
+    """Listen on a TCP address: a literal IP address or `localhost`; port 0 takes any free port.
 
     Raises:
         OperatorError: the address is in use or not allowed.

@@ -48,11 +48,7 @@ class Network(Lookup, Protocol):
 
 
 class SystemNetwork:
-    """The network of the operating system.
-
-    Args:
-        lookup: how names are looked up; None: by the C library.
-    """
+    """The network of the operating system; by default the C library looks names up."""
 
     def __init__(self, lookup: Lookup | None = None) -> None:
         self._lookup = lookup or SystemLookup()

@@ -45,12 +45,9 @@ class OutageDetector:
         self._observed_at = 0.0
 
     def observe(self, host: str, ok: bool, now: float) -> None:
-        """Record the result of a host's latest lookup or fetch.
+        """Record whether the network worked (`network_evidence`) in a fetch or lookup of a host.
 
-        Args:
-            host: host name.
-            ok: whether the network worked (`network_evidence`).
-            now: time on any steady clock, seconds.
+        `now` is a time on any steady clock, seconds.
         """
         self._observed_at = now
         if ok and self._outage:
@@ -62,11 +59,7 @@ class OutageDetector:
         self._outage = not ok and (self._outage or self._most_fail())
 
     def is_outage(self, now: float) -> bool:
-        """Whether the network is considered down, so that nothing should be fetched.
-
-        Args:
-            now: time on the clock of `observe`, seconds.
-        """
+        """Whether the network is considered down, so that nothing should be fetched."""
         return self._outage and now - self._observed_at < PROBE_S
 
     def _oldest_at(self) -> float:

@@ -38,12 +38,6 @@ def proxy_address(url: str) -> tuple[str, int]:
 async def check_target(host: str, port: int, *, allow_private: bool, resolver: Resolver) -> None:
     """Refuse a proxied target that resolves to an address that must not be dialed.
 
-    Args:
-        host: host name without brackets.
-        port: of the target.
-        allow_private: whether private addresses are allowed.
-        resolver: resolves the host name.
-
     Raises:
         FetchError: `ADDRESS_REFUSED`.
     """

@@ -121,12 +121,7 @@ def _getaddrinfo(host: str) -> tuple[str, ...]:
 
 
 class NameserverLookup:
-    """Asks given name servers over UDP and TCP.
-
-    Args:
-        nameservers: their IP addresses.
-        port: their port.
-    """
+    """Asks given name servers (IP addresses) over UDP and TCP."""
 
     def __init__(self, nameservers: Sequence[str], port: int = 53) -> None:
         self._resolver = dns.asyncresolver.Resolver(configure=False)
@@ -163,13 +158,7 @@ class _CachedAnswer:
 
 
 class CachedResolver:
-    """The resolver of the daemon.
-
-    Args:
-        lookup: how to look a name up.
-        hosts: fixed addresses, used before any lookup.
-        lookup_s: time limit of one lookup.
-    """
+    """The resolver of the daemon; fixed `hosts` are used before any lookup."""
 
     def __init__(
         self,

@@ -17,16 +17,11 @@ MAX_NAMES = 100
 """A certificate with more names does not show that they belong together."""
 
 
-def client_context(*, http2: bool = False) -> ssl.SSLContext:
-    """Return a context that trusts the authorities of the system, or certifi's if it has none.
-
-    Args:
-        http2: whether to offer HTTP/2.
-    """
+def client_context() -> ssl.SSLContext:
+    """Return a context that trusts the authorities of the system, or certifi's if it has none."""
     context = ssl.create_default_context()
     if not _system_has_authorities():
         context.load_verify_locations(certifi.where())
-    offer_protocols(context, http2=http2)
     return context
 
 
@@ -43,11 +38,7 @@ def _system_has_authorities() -> bool:
 
 
 def certificate_names(certificate: Mapping[str, Any] | None) -> tuple[str, ...]:
-    """Return the host names on a verified certificate, in alphabetical order, without wildcards.
-
-    Args:
-        certificate: as returned by `SSLSocket.getpeercert`.
-    """
+    """Return the host names on a verified certificate, sorted, without wildcards."""
     alternatives = (certificate or {}).get("subjectAltName", ())
     names = {name.lower() for kind, name in alternatives if kind == "DNS"}
     exact = sorted(name for name in names if name.isascii() and not name.startswith("*"))

@@ -58,10 +58,6 @@ class _ResponseStream(httpx.AsyncByteStream):
 class OriginTransport(httpx.AsyncBaseTransport):
     """One connection to one endpoint.
 
-    Args:
-        endpoint: where it leads.
-        wire: the open connection.
-
     Attributes:
         requests: how many were sent on it.
         idle_since: when the last exchange ended (trio clock).
@@ -133,11 +129,7 @@ class OriginTransport(httpx.AsyncBaseTransport):
 
 
 class IdleConnections:
-    """Idle connections, at most one per endpoint.
-
-    Args:
-        idle_s: how long one is kept.
-    """
+    """Idle connections, at most one per endpoint, each kept for `idle_s` seconds."""
 
     def __init__(self, idle_s: float) -> None:
         self._idle_s = idle_s

@@ -141,14 +141,7 @@ async def open_wire(
     resolver: Resolver,
     ssl_context: ssl.SSLContext,
 ) -> Wire:
-    """Connect to an endpoint.
-
-    Args:
-        endpoint: where to connect to.
-        progress: of the fetch; receives the address.
-        network: connects to an address.
-        resolver: resolves the host name.
-        ssl_context: for https.
+    """Connect to an endpoint; `progress` receives the address.
 
     Raises:
         FetchError: `DNS`, `ADDRESS_REFUSED`, `CONNECT`, `TIMEOUT` or `TLS`.

@@ -285,8 +285,7 @@ class GapDetector:
     def start(self, asked_from: float | None) -> None:
         """Start another connection.
 
-        Args:
-            asked_from: Unix seconds up to which everything was received; None if nothing was.
+        `asked_from`: Unix seconds up to which everything was received; None if nothing was.
         """
         self._from, self._last_at, self._resumed_at = asked_from, None, None
 

@@ -75,11 +75,7 @@ class Feed:
 
 
 def read_feed(body: bytes, url: str) -> Feed:
-    """Read a feed.
-
-    Args:
-        body: the document as received, at most `MAX_FEED_BYTES`.
-        url: where it came from, for relative links.
+    """Read a feed; `url` is where it came from, for relative links.
 
     Raises:
         FeedError: not a feed.
@@ -176,11 +172,7 @@ class FeedWindow:
     def new_entries(self, feed: Feed, now: float, last_look_at: float | None) -> list[ListedPage]:
         """Return the entries that are new since the last read, each page once, its latest change.
 
-        Args:
-            feed: as read now.
-            now: Unix seconds.
-            last_look_at: time of the last read, Unix seconds; None if there was none: then all
-                entries are new and only their dates count.
+        Without a last read (`last_look_at` None) all entries are new, and only their dates count.
         """
         fresh = [row for row in feed.entries if row.key not in self._keys]
         self.gap = bool(self._keys) and bool(feed.entries) and len(fresh) == len(feed.entries)

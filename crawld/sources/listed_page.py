@@ -76,10 +76,6 @@ class ChangeBounds(NamedTuple):
 def change_bounds(changed: TimeSpan, now: float) -> ChangeBounds | None:
     """Return which copies the date of a page makes stale, None if the date is ignored.
 
-    Args:
-        changed: when the page changed, as the document says.
-        now: Unix seconds.
-
     >>> day = TimeSpan(86_400.0, 172_800.0)
     >>> change_bounds(day, 180_000.0)
     ChangeBounds(first_at=86400.0, last_at=172800.0)

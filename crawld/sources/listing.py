@@ -40,13 +40,7 @@ class Listing:
 
 
 def read_listing(body: bytes, url: str, last_modified: str | None) -> Listing:
-    """Read a listing.
-
-    Args:
-        body: the page.
-        url: its canonical URL.
-        last_modified: its Last-Modified header, None without one.
-    """
+    """Read a listing: its body, its canonical URL and its Last-Modified header."""
     page = html.parse(body)
     found: dict[str, TimeSpan | None] = dict.fromkeys(resolve(url, page.links[:MAX_LINKS]))
     for match in _DATED.finditer(body):

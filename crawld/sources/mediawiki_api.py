@@ -144,13 +144,7 @@ class ApiTrouble:
 
 
 def query_url(api_url: str, parameters: Parameters, *, maxlag_s: float) -> str:
-    """Return the URL of a request.
-
-    Args:
-        api_url: the URL of api.php.
-        parameters: of the query, with the cursor.
-        maxlag_s: how far the wiki's databases may lag.
-    """
+    """Return the URL of a request; `maxlag_s` is how far the wiki's databases may lag."""
     # An empty `continue` makes versions before 1.26 use the current form of cursors.
     fixed = {"format": "json", "formatversion": 2, "maxlag": f"{maxlag_s:g}", "continue": ""}
     return f"{api_url}?{urlencode({**fixed, **parameters})}"
@@ -171,14 +165,9 @@ def batch(values: Sequence[str], limit: int) -> list[str]:
 def read_response(
     status: int, retry_after: str | None, body: bytes, *, now: float, location: str | None = None
 ) -> ApiResponse | ApiTrouble:
-    """Read a response of the API.
+    """Read a response of the API, received at `now` (Unix seconds).
 
-    Args:
-        status: HTTP status.
-        retry_after: the Retry-After header, None without.
-        body: the decoded body.
-        now: time of the response, Unix seconds.
-        location: the Location header of a redirect.
+    `retry_after` and `location` are its headers.
     """
     retry_after_s = parse_retry_after(retry_after, now) if retry_after else None
     document = _parsed(body)

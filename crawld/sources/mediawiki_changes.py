@@ -120,12 +120,7 @@ class RecentChanges:
 
 
 def changes_query(cursor: ChangesCursor, now: float) -> Parameters:
-    """Return the request for the changes since the last response.
-
-    Args:
-        cursor: where to continue.
-        now: Unix seconds; the start if nothing was read yet.
-    """
+    """Return the request for the changes since the last response, or since `now` if none."""
     start = _timestamp((cursor.at or now) - OVERLAP_S)
     return {
         "action": "query",
@@ -157,12 +152,9 @@ def oldest_query() -> Parameters:
 
 
 def read_changes(response: ApiResponse, cursor: ChangesCursor, now: float) -> RecentChanges:
-    """Return what is new in a response.
+    """Return what is new in the response to a `changes_query` with this cursor.
 
-    Args:
-        response: to `changes_query`.
-        cursor: the one of that request.
-        now: time of the response, Unix seconds; the wiki's own time takes precedence.
+    `now` (Unix seconds) counts only if the wiki does not send its own time.
     """
     wiki_now = response.served_at if response.served_at is not None else now
     rows = _Rows(cursor)

@@ -33,12 +33,7 @@ _SCRIPT = re.compile(r"^(.*/)(?:load|index)\.php(\d?)[?/]").match
 
 
 def find_api(page: ParsedPage, url: str) -> str | None:
-    """Return the URL of the API that a page's wiki should have, None if it is not a MediaWiki page.
-
-    Args:
-        page: the page.
-        url: its canonical URL.
-    """
+    """Return the URL of the API that a page's wiki should have, None if it is not a MediaWiki's."""
     if page.edit_uri:
         for linked in resolve(url, [page.edit_uri]):
             address = linked.partition("?")[0]
