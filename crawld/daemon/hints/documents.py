@@ -143,35 +143,35 @@ class DocumentFetcher:
         Returns:
             Why the connection ended.
         """
-        over: list[PollTrouble] = []
+        ends: list[PollTrouble] = []
         async with trio.open_nursery() as nursery, self._slot(wanted.site_id, wanted.url) as slot:
             if isinstance(slot, PollTrouble):
                 return slot
             host, site = slot
-            begun = trio.Event()
+            header_arrived = trio.Event()
 
-            def received(status: int, headers: Headers) -> Sink | None:
-                begun.set()
+            def receive_header(status: int, headers: Headers) -> Sink | None:
+                header_arrived.set()
                 return receive(status, headers)
 
-            async def ask() -> None:
-                asked = self._request(wanted, host, site, wanted.url)
+            async def fetch_stream() -> None:
+                plain = self._request(wanted, host, site, wanted.url)
                 limits = replace(
                     _ENDLESS,
-                    connect_s=asked.limits.connect_s,
-                    header_s=asked.limits.header_s,
+                    connect_s=plain.limits.connect_s,
+                    header_s=plain.limits.header_s,
                     stall_s=silence_s,
                 )
-                request = replace(asked, limits=limits, keep_alive=False, receive=received)
+                request = replace(plain, limits=limits, keep_alive=False, receive=receive_header)
                 fetched = await self._crawl.fetcher.fetch(site, request)
-                over.append(await self._stream_end(host, fetched))
-                begun.set()
+                ends.append(await self._stream_end(host, fetched))
+                header_arrived.set()
 
             host.spaced(trio.current_time())
-            nursery.start_soon(ask)
-            await begun.wait()
+            nursery.start_soon(fetch_stream)
+            await header_arrived.wait()
             host.spaced(trio.current_time())
-        return over[0]
+        return ends[0]
 
     async def _stream_end(
         self, host: HostState, fetched: FetchResponse | FetchFailure
@@ -206,9 +206,9 @@ class DocumentFetcher:
         host = await self._host(site_id, split_url(url).host)
         origin = split_url(url).origin
         while True:
-            held = self._blocked(site_id, host) or self._robots_closed(origin)
-            if held is not None:
-                yield held
+            trouble = self._blocked(site_id, host) or self._robots_closed(origin)
+            if trouble is not None:
+                yield trouble
                 return
             async with self._crawl.schedule.borrow(host.slot):
                 site = self._crawl.state.sites.get(site_id)
@@ -224,7 +224,7 @@ class DocumentFetcher:
                     yield PollTrouble("robots", "robots.txt forbids it", 86_400.0, requests=0)
                 return
 
-    # --- permission ----------------------------------------------------------------------------
+    # --- permission ------------------------------------------------------------------------------
 
     def _blocked(self, site_id: int, host: HostState) -> PollTrouble | None:
         site = self._crawl.state.sites.get(site_id)
@@ -252,7 +252,7 @@ class DocumentFetcher:
             host.apply_rules([site.rules] if site is not None else [])
         return host
 
-    # --- one request ---------------------------------------------------------------------------
+    # --- one request -----------------------------------------------------------------------------
 
     def _request(
         self, wanted: DocumentRequest, host: HostState, site: ActiveSite, url: str

@@ -67,7 +67,7 @@ class _ScheduledSource:
 
     def __init__(self, source: Source, next_at: float) -> None:
         self.source = source
-        self.next_at = self.rested_at = next_at
+        self.next_at = self.allowed_at = next_at
 
 
 class _StreamTask:
@@ -182,8 +182,8 @@ class HintPoller:
             if known is None or known.stream.hosts != source.hosts:
                 if known is not None:
                     known.scope.cancel()
-                listening = self._streams[row.hint_source_id] = _StreamTask(source)
-                nursery.start_soon(self._listen, source, listening.scope)
+                task = self._streams[row.hint_source_id] = _StreamTask(source)
+                nursery.start_soon(self._listen, source, task.scope)
             return
         host = self._hosts.setdefault(source.polite_host, _HostSources())
         polled = host.polled.get(row.hint_source_id)
@@ -202,13 +202,13 @@ class HintPoller:
         """Tell the crawl which sources of a host and site should have reported a change."""
         known: dict[tuple[int, int], list[int]] = defaultdict(list)
         for row in await self._database.read(hint_source.list_sources):
-            of_place = known[row.site_id, row.host_id]
+            sources = known[row.site_id, row.host_id]
             # A source that never claimed to be complete up to a time cannot miss a change.
             if row.told_until is not None:
-                of_place.append(row.hint_source_id)
-        self._crawl.hint_sources = {place: tuple(numbers) for place, numbers in known.items()}
+                sources.append(row.hint_source_id)
+        self._crawl.hint_sources = {key: tuple(numbers) for key, numbers in known.items()}
 
-    # --- polls ---------------------------------------------------------------------------------
+    # --- polls -----------------------------------------------------------------------------------
 
     def _push(self, name: str) -> None:
         host = self._hosts[name]
@@ -235,7 +235,7 @@ class HintPoller:
         try:
             row = await self._database.read(hint_source.get, number)
             result = await polled.source.poll(row)
-            pause_s = await self._accept_answer(polled.source, row, result)
+            pause_s = await self._accept_result(polled.source, row, result)
         except Exception:  # a failing source must not stop the others
             log.exception("hint_poll_failed", source=number, kind=polled.source.row.kind)
             pause_s = FIRST_PAUSE_S
@@ -243,16 +243,16 @@ class HintPoller:
             host.busy = False
         was_requested = polled.next_at != planned_at
         polled.next_at = trio.current_time() + pause_s
-        polled.rested_at = polled.next_at if result is None else self._rested_at(name, result)
+        polled.allowed_at = polled.next_at if result is None else self._allowed_at(name, result)
         if was_requested:  # during the poll, which used the old cursor
-            polled.next_at = min(polled.next_at, polled.rested_at)
+            polled.next_at = min(polled.next_at, polled.allowed_at)
         self._push(name)
 
-    def _rested_at(self, name: str, result: Poll | PollTrouble) -> float:
+    def _allowed_at(self, name: str, result: Poll | PollTrouble) -> float:
         """Return the earliest time (trio's clock) at which the budget allows another poll."""
         return trio.current_time() + self.budget.min_pause_s(name, result.requests)
 
-    async def _accept_answer(
+    async def _accept_result(
         self, source: Source, row: SourceRow, result: Poll | PollTrouble
     ) -> float:
         """Store the result of a poll; return the pause before the next, seconds."""
@@ -299,7 +299,7 @@ class HintPoller:
             row, host_name, result.requests, new_hints=new_hints, since_s=since_s
         )
 
-    # --- streams -------------------------------------------------------------------------------
+    # --- streams ---------------------------------------------------------------------------------
 
     async def _listen(self, stream: Stream, scope: trio.CancelScope) -> None:
         number = stream.row.hint_source_id
@@ -425,7 +425,7 @@ class HintPoller:
         """Poll a source as soon as its budget allows: its cursor was updated by another source."""
         for name, host in self._hosts.items():
             if (polled := host.polled.get(number)) is not None:
-                polled.next_at = max(trio.current_time(), polled.rested_at)
+                polled.next_at = max(trio.current_time(), polled.allowed_at)
                 self._push(name)
                 return
         self.find_soon()  # it has just been created

@@ -142,7 +142,7 @@ class SitemapSource:
         wait_s = max(first.next_at - now, 0.0) if first else MOST_EVERY_S
         return Poll(at=now, cursor=None, requests=0, wait_s=min(wait_s, MOST_EVERY_S))
 
-    # --- fetching ------------------------------------------------------------------------------
+    # --- fetching --------------------------------------------------------------------------------
 
     async def _fetch_next(self, row: SourceRow) -> Poll | PollTrouble | None:
         """Fetch the file that is due; None: it is open and ready to be reported."""
@@ -209,7 +209,7 @@ class SitemapSource:
             also_write=partial(rows.update, row=done),
         )
 
-    # --- reading -------------------------------------------------------------------------------
+    # --- reading ---------------------------------------------------------------------------------
 
     async def _open(self, file: SitemapRow, document: Document) -> _OpenFile:
         """Count the dates of a file and open it."""

@@ -179,7 +179,7 @@ class AllocateJob:
         """Return the size of the last allocation."""
         return {"pages": self._pages, "hosts": self._hosts, "kept": self._kept}
 
-    # --- hosts that keep their price -----------------------------------------------------------
+    # --- hosts that keep their price -------------------------------------------------------------
 
     async def _keeps_price(self, host: HostState) -> bool:
         """Whether a host keeps its price; if so, its visited pages get new frequencies."""
@@ -207,7 +207,7 @@ class AllocateJob:
     def _active_sites(self, host: HostState) -> list[int]:
         return [site_id for site_id in host.pages if site_id in self._crawl.sites]
 
-    # --- other hosts ---------------------------------------------------------------------------
+    # --- other hosts -----------------------------------------------------------------------------
 
     async def _read(self, hosts: Iterable[int]) -> AllocationPages | None:
         """Read the models of active sites on these hosts."""

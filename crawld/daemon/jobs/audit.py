@@ -118,7 +118,7 @@ class AuditJob:
         total = sum((row.audited for row in rows), AuditResult())
         return {"fresh": total.fresh, "stale": total.stale, "unknown": total.unknown}
 
-    # --- audit times ---------------------------------------------------------------------------
+    # --- audit times -----------------------------------------------------------------------------
 
     async def _sites(self) -> list[_Site]:
         hosts = {host.host_id: host for host in self._crawl.hosts.values()}
@@ -155,7 +155,7 @@ class AuditJob:
             position = self._rng.randrange(host_and_count[1].pages)
             nursery.start_soon(self._audit, *host_and_count, position, found)
 
-    # --- one audit -----------------------------------------------------------------------------
+    # --- one audit -------------------------------------------------------------------------------
 
     async def _audit(
         self, host: HostState, held: CopyCount, position: int, found: list[AuditResult]

@@ -90,7 +90,7 @@ class WikiMembersJob:
                 pages.reconsider()
             self._crawl.schedule.wake(host.slot)
 
-    # --- one wiki ------------------------------------------------------------------------------
+    # --- one wiki --------------------------------------------------------------------------------
 
     async def _walk(self, row: WikiRow) -> str:
         site, began_at = self._crawl.sites[row.site_id], self._clock.now()

@@ -107,7 +107,7 @@ class ReplicasJob:
             self._counts[status] = sum(row.status == status for row in rows)
         return _summary(found, self._counts)
 
-    # --- reading -------------------------------------------------------------------------------
+    # --- reading ---------------------------------------------------------------------------------
 
     async def _read_pages(self) -> None:
         """Pass new pages to the search; all pages in the first run."""
@@ -161,7 +161,7 @@ class ReplicasJob:
         named = self._canonical_counts[host_id][1]
         return {name: round(count * pages / len(copies)) for name, count in named.items()}
 
-    # --- deciding ------------------------------------------------------------------------------
+    # --- deciding --------------------------------------------------------------------------------
 
     async def _decide(self, hosts: list[SourceHost], found: SearchResult) -> None:
         now = self._clock.now()

@@ -138,7 +138,7 @@ class WikiHistoryReader:
             wiki_page.list_in_state, self._row.wiki_id, state, limit=limit
         )
 
-    # --- what to read --------------------------------------------------------------------------
+    # --- what to read ----------------------------------------------------------------------------
 
     async def _register(self) -> int:
         """Register pages visited since the last time; return how many have to be queried."""
@@ -161,7 +161,7 @@ class WikiHistoryReader:
     async def _reload(self) -> None:
         self._row = await self._database.read(wiki.get, self._row.wiki_id)
 
-    # --- requests ------------------------------------------------------------------------------
+    # --- requests --------------------------------------------------------------------------------
 
     async def _read_siteinfo(self) -> float:
         answer = await self._ask(SITEINFO)
@@ -254,7 +254,7 @@ class WikiHistoryReader:
         await self._database.write(wiki.record_answer, self._row.wiki_id)
         await self._reload()
 
-    # --- failures ------------------------------------------------------------------------------
+    # --- failures --------------------------------------------------------------------------------
 
     async def _record_failure(
         self, trouble: ApiTrouble, pages: Sequence[WikiPageRow] = ()

@@ -1,4 +1,4 @@
-"""The jobs that learn beside the crawl: first copies read after the fact, models refitted."""
+"""The jobs `analyse` and `estimate` in a whole daemon."""
 
 import pytest
 
@@ -32,7 +32,7 @@ async def crawled(serve, daemon, mirror, wall):
     running = await daemon(web.url())
     await until(lambda: running.crawl.visitor.counts["changed"] == 20)
     await running.crawl.recorder.drain()
-    # Its own runs of the jobs, due at the start, must not take what these tests look at.
+    # The first runs of the jobs must not do the work that these tests check.
     own = "SELECT 1 FROM job WHERE name IN ('analyse', 'estimate') AND last_finished_at > 0"
     await until(lambda: len(mirror.rows(own)) == 2, what="the first runs of the jobs")
     return running
@@ -48,7 +48,7 @@ async def rounds(running, wall, count):
 
 
 async def identities(running, mirror):
-    """Return what is stored of each copy, and what an analysis of it says."""
+    """Return the stored and the computed digest and sketch of each copy."""
     rows = mirror.rows(
         "SELECT page.cleaned_digest, page.sketch, visit.cleaned_digest, visit.sketch,"
         " visit.version_id FROM page JOIN visit ON visit.version_id = page.version_id"
@@ -62,23 +62,21 @@ async def identities(running, mirror):
     return stored, expected
 
 
-async def test_first_copies_are_analysed_at_once_while_there_is_time(crawled, mirror):
+async def test_an_idle_crawl_analyses_first_copies_during_the_visit(crawled, mirror):
     stored, expected = await identities(crawled, mirror)
-    # However slow this machine is, the first one finds time; who finds some has all.
+    # Even on a slow machine at least the first copy is analysed, and completely.
     analysed = [(one, wanted) for one, wanted in zip(stored, expected, strict=True) if any(one)]
     assert analysed
     assert all(one == wanted for one, wanted in analysed)
 
 
-def forget(connection):
+def delete_identities(connection):
     for table in ("page", "visit"):
         connection.execute(f"UPDATE {table} SET cleaned_digest = NULL, sketch = NULL")
 
 
-async def test_first_copies_of_a_crawl_in_a_hurry_are_analysed_once_old_enough(
-    crawled, mirror, wall
-):
-    await crawled.database.write(forget)
+async def test_first_copies_of_a_busy_crawl_are_analysed_once_old_enough(crawled, mirror, wall):
+    await crawled.database.write(delete_identities)
     job = AnalyseCopiesJob(crawled.state, crawled.database, crawled.clock)
     assert await job.run() == "0 copies analysed"
     wall.shift_s += 120.0
@@ -94,8 +92,8 @@ async def test_models_are_refitted_and_sites_get_a_scale(crawled, mirror, wall):
     before = dict(mirror.rows("SELECT page_id, record FROM model"))
     job = RefitModelsJob(crawled.state, crawled.database, crawled.clock, workers=THREADS)
     assert job.every_s == FIRST_S
-    told = await job.run()
-    assert told.startswith("20 models, ")
+    result = await job.run()
+    assert result.startswith("20 models, ")
     assert job.every_s == 2 * FIRST_S
     after = dict(mirror.rows("SELECT page_id, record FROM model"))
     models = [PageModel.from_bytes(record) for record in after.values()]
@@ -103,7 +101,7 @@ async def test_models_are_refitted_and_sites_get_a_scale(crawled, mirror, wall):
     assert after != before
     [[shape]] = mirror.rows("SELECT prior_shape FROM host")
     assert models[0].prior.shape == pytest.approx(shape)
-    # Only rate and prior moved: what visits saw is as it was.
+    # Only rate and prior changed: the counts of visits stayed.
     for page_id, record in after.items():
         old, new = PageModel.from_bytes(before[page_id]), PageModel.from_bytes(record)
         kept = ("visits", "bins", "last_visit_at", "class_weights", "changed")
@@ -116,7 +114,7 @@ async def test_models_are_refitted_and_sites_get_a_scale(crawled, mirror, wall):
     assert "20 models, 0 changed" in again
 
 
-async def test_a_page_is_explained(crawled, wall):
+async def test_a_page_detail_explains_model_and_next_visit(crawled, wall):
     await rounds(crawled, wall, 3)
     record = await crawled.database.read(page_rows.for_visit, 2)
     detail = await page_detail(crawled, record)
