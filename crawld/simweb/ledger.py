@@ -138,11 +138,8 @@ class Ledger:
 
     def requests(self, host: str) -> list[LedgerRow]:
         """Return the requests to a host, in order."""
-        return self._where("host", host)
-
-    def requests_at_address(self, address: str) -> list[LedgerRow]:
-        """Return the requests to a server address, in order."""
-        return self._where("address", address)
+        number = self._numbers.get(host)
+        return [self.row(i) for i, found in enumerate(self._texts["host"]) if found == number]
 
     def hosts(self) -> Mapping[str, int]:
         """Return the number of requests per host."""
@@ -187,10 +184,6 @@ class Ledger:
             if number in latest:
                 yield self._words[number], complete_s - latest[number], index
             latest[number] = complete_s
-
-    def _where(self, name: str, word: str) -> list[LedgerRow]:
-        number = self._numbers.get(word)
-        return [self.row(i) for i, found in enumerate(self._texts[name]) if found == number]
 
     def _number(self, word: str) -> int:
         number = self._numbers.get(word)

@@ -21,6 +21,8 @@ _SENTENCES = 5
 _ROOT = path_key("/")
 
 HostPointer = tuple[str, int]
+"""A host name, and the number of leading pages that point to that host."""
+
 _NO_POINTER: HostPointer = ("", 0)
 
 
@@ -40,7 +42,7 @@ class ReplicaHost:
         host: int,
         *,
         pages: Ids,
-        moved: HostPointer,
+        redirects: HostPointer,
         canonical: HostPointer,
         neighbors: list[str],
     ) -> None:
@@ -50,7 +52,7 @@ class ReplicaHost:
             web: the web.
             host: index of the host in `web`.
             pages: indices of its pages among all pages.
-            moved: target of its redirects, and number of leading pages that redirect.
+            redirects: target of its redirects, and number of leading pages that redirect.
             canonical: host named as canonical, and number of leading pages that name it.
             neighbors: host names that its root links to.
         """
@@ -63,14 +65,9 @@ class ReplicaHost:
         order = sorted(range(len(paths)), key=lambda at: paths[at] != _ROOT)
         self.targets = [_target(paths[at]) for at in order]
         self._texts = [texts[at] for at in order]
-        self._place = {target: at for at, target in enumerate(self.targets)}
-        self._moved, self._canonical = moved, canonical
+        self._index = {target: at for at, target in enumerate(self.targets)}
+        self._redirects, self._canonical = redirects, canonical
         self._neighbors = neighbors
-
-    @property
-    def redirect_count(self) -> int:
-        """Number of leading pages that redirect."""
-        return self._moved[1]
 
     def path_of(self, path: int) -> str:
         """Return the path of the page with a path key."""
@@ -83,23 +80,23 @@ class ReplicaHost:
 
     def handle(self, request: SimRequest) -> SimResponse:
         """Return the response to a request."""
-        at = self._place.get(request.path)
+        at = self._index.get(request.path)
         if at is None or request.method not in ("GET", "HEAD"):
             return build_error_response(request, 404 if at is None else 405)
         port = request.origin.rpartition(":")[2]
-        moved = self.redirect_url(request.path, port)
-        if moved is not None:
-            return build_response(request, 301, extra=f"Location: {moved}\r\n")
+        location = self.redirect_url(request.path, port)
+        if location is not None:
+            return build_response(request, 301, extra=f"Location: {location}\r\n")
         return build_response(request, 200, self.html(request.path, port).encode())
 
     def redirect_url(self, target: str, port: int | str) -> str | None:
         """Return the redirect target of a page; None if the page has content."""
-        there, count = self._moved
-        return f"http://{there}:{port}{target}" if self._place[target] < count else None
+        there, count = self._redirects
+        return f"http://{there}:{port}{target}" if self._index[target] < count else None
 
     def html(self, target: str, port: int | str) -> str:
         """Return the HTML of a page."""
-        at, text = self._place[target], self._texts[self._place[target]]
+        at, text = self._index[target], self._texts[self._index[target]]
         there, count = self._canonical
         canonical = f'<link rel="canonical" href="http://{there}:{port}{target}">'
         head = canonical if at < count else ""
@@ -114,8 +111,11 @@ class ReplicaHost:
 def replica_hosts(web: ReplicaWeb) -> Iterator[ReplicaHost]:
     """Yield the hosts of a web, ready to answer requests."""
     hosts = web.hosts
-    pages, links = _of_hosts(hosts.page_host, len(hosts)), _of_hosts(hosts.link_host, len(hosts))
-    moved = {source: (hosts.names[to], n) for (source, to), n in hosts.redirects.items()}
+    pages, links = (
+        _indices_by_host(hosts.page_host, len(hosts)),
+        _indices_by_host(hosts.link_host, len(hosts)),
+    )
+    redirects = {source: (hosts.names[to], n) for (source, to), n in hosts.redirects.items()}
     canonical = {source: (hosts.names[to], n) for (source, to), n in hosts.canonicals.items()}
     for host, (own, links_out) in enumerate(zip(pages, links, strict=True)):
         neighbors = (hosts.link_target[links_out] % np.uint64(len(hosts))).tolist()
@@ -123,7 +123,7 @@ def replica_hosts(web: ReplicaWeb) -> Iterator[ReplicaHost]:
             web,
             host,
             pages=own,
-            moved=moved.get(host, _NO_POINTER),
+            redirects=redirects.get(host, _NO_POINTER),
             canonical=canonical.get(host, _NO_POINTER),
             neighbors=[hosts.names[neighbor] for neighbor in neighbors],
         )
@@ -143,7 +143,7 @@ def loopback_addresses_of(addresses: tuple[str, ...]) -> list[str]:
     return found
 
 
-def _of_hosts(host: Ids, count: int) -> list[Ids]:
+def _indices_by_host(host: Ids, count: int) -> list[Ids]:
     """Return, for each host, the indices of its entries."""
     order = np.argsort(host, kind="stable")
     return np.split(order, np.searchsorted(host[order], np.arange(1, count)))

@@ -64,26 +64,11 @@ def freshness_by_fetch_time(
         if page is not None:
             latest[page] = max(at, latest.get(page, at))
     missed = {page: next_change(site.changes_of(page), at) for page, at in latest.items()}
-    return _judge(site, missed, now)
-
-
-def freshness_by_revision(
-    site: SimSite, revisions: Mapping[str, int], now: float
-) -> MirrorFreshness:
-    """Compute freshness from the revision of each copy; exact even if fetch times are not.
-
-    Args:
-        site: the site that was mirrored.
-        revisions: URL (or path) to the copied revision; of several the highest counts.
-        now: time to compute it for.
-    """
-    highest: dict[int, int] = {}
-    for url, revision in revisions.items():
-        page = site.page_of(url)
-        if page is not None:
-            highest[page] = max(revision, highest.get(page, 0))
-    missed = {page: site.changes_of(page).change_at(revision) for page, revision in highest.items()}
-    return _judge(site, missed, now)
+    pages = site.graph.pages
+    fresh = sum(missed_at > now for missed_at in missed.values())
+    age_s = sum(max(0.0, now - missed_at) for missed_at in missed.values())
+    age_s += (pages - len(missed)) * max(0.0, now - site.start_at)
+    return MirrorFreshness(pages, len(missed), fresh, age_s / pages)
 
 
 def mean_freshness(
@@ -135,11 +120,3 @@ def _integrate(
                 age_s2 += ((finish - stale_from) ** 2 - (turned - stale_from) ** 2) / 2
         copied, stale_from = until, next_change(changes, until)
     return fresh_s, age_s2
-
-
-def _judge(site: SimSite, missed: Mapping[int, float], now: float) -> MirrorFreshness:
-    pages = site.graph.pages
-    fresh = sum(missed_at > now for missed_at in missed.values())
-    age_s = sum(max(0.0, now - missed_at) for missed_at in missed.values())
-    age_s += (pages - len(missed)) * max(0.0, now - site.start_at)
-    return MirrorFreshness(pages, len(missed), fresh, age_s / pages)

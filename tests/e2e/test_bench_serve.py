@@ -9,9 +9,9 @@ def test_quick_run_measures_every_metric(crawld):
     require_peer("nginx")
     done = crawld.crawld("bench", "serve", "--quick", "--json", timeout_s=300)
     assert done.returncode == 0, done.stderr
-    said = json.loads(done.stdout)
+    result = json.loads(done.stdout)
     ours = {"views_per_cpu_s", "views_per_s", "growth_mb", "view_p50_ms", "view_p99_ms"}
-    assert said["ours"].keys() == ours
-    assert said["baselines"].keys() == {"nginx", "starlette"}
-    assert "starlette.views_per_cpu_s" in said["ratios"]
-    assert said["ours"]["growth_mb"] < 32.0
+    assert result["ours"].keys() == ours
+    assert result["baselines"].keys() == {"nginx", "starlette"}
+    assert "starlette.views_per_cpu_s" in result["ratios"]
+    assert result["ours"]["growth_mb"] < 32.0

@@ -138,15 +138,15 @@ def test_a_damaged_database_is_rejected_with_a_restore_hint(simweb, crawld):
 
 
 @pytest.mark.parametrize(
-    ("content", "said"),
+    ("content", "message"),
     [(b"these are my notes\n" * 500, "not"), (b"SQLite format 3\x00" + b"\xff" * 4000, "")],
 )
-def test_a_file_that_is_not_a_database_is_left_alone(simweb, crawld, content, said):
+def test_a_file_that_is_not_a_database_is_left_alone(simweb, crawld, content, message):
     crawld.db.write_bytes(content)
     config = write_config(crawld, site("http://a.test/"))
     crawld.start("run", "-c", config, ready=False)
     assert crawld.wait() == 2
-    assert said in crawld.output()
+    assert message in crawld.output()
     assert "Traceback" not in crawld.output()
     assert crawld.db.read_bytes() == content
 

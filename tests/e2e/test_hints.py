@@ -137,8 +137,8 @@ def test_hints_survive_a_kill(mirror, mediawiki, titles):
     crawld.wait_until(lambda found: sum(each["outstanding"] for each in found) >= 3, "/hints")
     crawld.kill()
     held = {url for (url,) in query_rows(crawld, "SELECT url FROM hint JOIN page USING (page_id)")}
-    told = {mediawiki.url(title) for title in edited}
-    assert held <= told
+    edited_urls = {mediawiki.url(title) for title in edited}
+    assert held <= edited_urls
     assert len(held) >= 2
     mediawiki.edit(titles[15], editor.text(titles[15], "while nobody listens at all"))
     mirror(ready=False)

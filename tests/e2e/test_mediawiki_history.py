@@ -154,9 +154,9 @@ def test_models_and_reverts_are_derived_from_histories(mirror, mediawiki):
     models = {title: PageModel.from_bytes(record) for title, record in records}
     reverted = set()
     for page in mediawiki.pages[:30]:
-        instants = [revision.at for revision in page.revisions]
+        times = [revision.at for revision in page.revisions]
         model = models[page.title]
-        assert (model.first_at, model.last_change_at) == (min(instants), max(instants))
+        assert (model.first_at, model.last_change_at) == (min(times), max(times))
         assert model.change_known
         seen = [revision.text for revision in page.revisions]
         reverted |= {
@@ -216,7 +216,7 @@ def test_revisions_with_equal_times_or_unordered_ids_are_kept(mirror, mediawiki)
     assert found == wiki_history(mediawiki, title)
     ids = [revision for _, revision in sorted(found)]
     assert ids != sorted(ids)
-    assert len([1 for instant, _ in found if instant == at]) == 2
+    assert len([1 for time_, _ in found if time_ == at]) == 2
 
 
 def test_the_api_is_not_used_unless_enabled(mirror, mediawiki):

@@ -274,9 +274,9 @@ def test_a_dump_is_the_same_every_time():
     assert to_xml_dump(make_histories(20, 5, seed=3)) == to_xml_dump(make_histories(20, 5, seed=3))
     assert to_xml_dump(make_histories(20, 5, seed=3)) != to_xml_dump(make_histories(20, 5, seed=4))
     for page in make_histories(200, 6):
-        instants = [revision.at for revision in page.revisions]
-        assert instants == sorted(set(instants))
-        assert instants[-1] < EPOCH_AT
+        times = [revision.at for revision in page.revisions]
+        assert times == sorted(set(times))
+        assert times[-1] < EPOCH_AT
 
 
 class TestDaemon:
@@ -318,10 +318,12 @@ class TestDaemon:
 
 class TestProcess:
     def test_keeps_output_and_exit_code(self, tmp_path):
-        said = ManagedProcess(["sh", "-c", "echo out; echo err >&2; exit 7"], tmp_path, name="sh")
-        assert said.wait() == 7
-        assert (said.stdout.read_text(), said.stderr.read_text()) == ("out\n", "err\n")
-        assert (said.returncode, said.end()) == (7, 7)
+        process = ManagedProcess(
+            ["sh", "-c", "echo out; echo err >&2; exit 7"], tmp_path, name="sh"
+        )
+        assert process.wait() == 7
+        assert (process.stdout.read_text(), process.stderr.read_text()) == ("out\n", "err\n")
+        assert (process.returncode, process.end()) == (7, 7)
 
     def test_kills_its_children(self, tmp_path):
         script = "tail -f /dev/null & echo $!; wait"

@@ -316,15 +316,15 @@ def test_a_server_and_a_daemons_listener_serve_the_same_database(simweb, crawld,
 
 
 @pytest.mark.parametrize(
-    ("options", "said"),
+    ("options", "message"),
     [
         (("--db", "none.db"), "there is no database none.db"),
         (("--listen", "nowhere"), "must be an address and a port"),
         (("--listen", "192.0.2.1:80"), "cannot listen on 192.0.2.1:80"),
     ],
 )
-def test_a_server_that_cannot_start_shows_why(crawld, options, said):
+def test_a_server_that_cannot_start_shows_why(crawld, options, message):
     migrate.migrate(crawld.db)
     done = crawld.crawld("serve", *options)
     assert done.returncode == 2
-    assert said in done.stderr
+    assert message in done.stderr

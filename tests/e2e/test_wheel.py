@@ -75,10 +75,10 @@ def test_holds_migrations_and_config(wheel):
 
 def test_opens_a_new_database_without_the_checkout(installed, tmp_path):
     path = tmp_path / "new.db"
-    said = run(installed, "-I", "-c", OPEN, path, cwd=tmp_path).splitlines()
-    package = Path(said[0])
+    output = run(installed, "-I", "-c", OPEN, path, cwd=tmp_path).splitlines()
+    package = Path(output[0])
     assert installed.parents[1] in package.parents
-    assert (said[1], said[2]) == (
+    assert (output[1], output[2]) == (
         str(package / "migrations"),
         f"{len(list((ROOT / 'migrations').glob('*.sql')))} 0",
     )
@@ -88,8 +88,8 @@ def test_opens_a_new_database_without_the_checkout(installed, tmp_path):
 @pytest.mark.parametrize("program", ["crawld", "crawlctl"])
 def test_commands_are_installed(installed, tmp_path, program):
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
-    said = run(installed.parent / program, "--help", cwd=tmp_path, env=environment)
-    assert "Usage" in said
+    output = run(installed.parent / program, "--help", cwd=tmp_path, env=environment)
+    assert "Usage" in output
 
 
 def test_config_is_installed(installed):

@@ -113,8 +113,10 @@ class Crawld:
                 if condition(answer):
                     return answer
             if process.exits_within(POLL_S):
-                raise process.error(f"ended with {process.returncode}; {path} said {answer}")
-        raise process.error(f"did not get there in {timeout_s:g} s; {path} said {answer}")
+                raise process.error(f"ended with {process.returncode}; {path} answered {answer}")
+        raise process.error(
+            f"did not meet the condition in {timeout_s:g} s; {path} answered {answer}"
+        )
 
     def get(self, path: str) -> Any:
         """Return the control socket's response to a GET."""
@@ -257,12 +259,12 @@ def with_serve(crawld: Crawld, *arguments: str | Path) -> Iterator[str]:
     )
     try:
         for _ in range(round(WAIT_S / POLL_S)):
-            if (said := serving.stdout.read_text()).endswith("\n"):
+            if (output := serving.stdout.read_text()).endswith("\n"):
                 break
             if serving.exits_within(POLL_S):
                 raise serving.error(f"ended with {serving.returncode}")
         else:
             raise serving.error("does not say where it listens")
-        yield said.strip()
+        yield output.strip()
     finally:
         serving.end()

@@ -26,8 +26,8 @@ def command(capsys):
         capsys.readouterr()
         with pytest.raises(SystemExit) as ended:
             app([str(each) for each in arguments], prog_name=program)
-        said = capsys.readouterr()
-        return CommandResult(ended.value.code or 0, said.out, said.err)
+        output = capsys.readouterr()
+        return CommandResult(ended.value.code or 0, output.out, output.err)
 
     yield run
     structlog.reset_defaults()

@@ -196,8 +196,8 @@ class MediaWiki:
 
     def move(self, title: str, to: str, *, redirect: bool = True) -> None:
         """Rename a page; by default its old title becomes a redirect."""
-        leave = {} if redirect else {"noredirect": 1}
-        self._write(action="move", **{"from": title}, to=to, reason="move of a test", **leave)
+        options = {} if redirect else {"noredirect": 1}
+        self._write(action="move", **{"from": title}, to=to, reason="move of a test", **options)
 
     def delete(self, title: str) -> None:
         """Delete a page."""

@@ -48,7 +48,6 @@ def test_rows_round_trip():
     assert list(ledger.rows()) == ROWS
     assert ledger.requests("c.test") == ROWS[3:5]
     assert ledger.requests("unknown") == []
-    assert ledger.requests_at_address("127.0.0.9") == ROWS[3:4]
     assert ledger.hosts() == {"a.test": 3, "b.test": 1, "c.test": 2}
 
 

@@ -27,17 +27,6 @@ def test_a_copy_is_fresh_until_its_page_changes():
     assert found.mean_age_s == pytest.approx((4 + 24) / 4)
 
 
-def test_freshness_by_revision_and_by_fetch_time_agree():
-    site = site_of(SiteChangeRates(5.0, 50.0, static_share=0.2).changes(start_at=0.0, seed=2), 60)
-    instants = {site.graph.path(page): 3.0 * page for page in range(50)}
-    revisions = {path: site.revision(site.page_of(path), at) for path, at in instants.items()}
-    for now in (180.0, 200.0, 400.0):
-        by_instant = truth.freshness_by_fetch_time(site, instants, now)
-        by_revision = truth.freshness_by_revision(site, revisions, now)
-        assert (by_instant.fresh, by_instant.copied) == (by_revision.fresh, by_revision.copied)
-        assert by_instant.mean_age_s == pytest.approx(by_revision.mean_age_s)
-
-
 def test_means_of_a_periodic_page_worked_by_hand():
     site = site_of(lambda page: PeriodicChanges(10.0, 10.0), 1)
     # Visited at 4 (fresh until 10) and 15 (fresh until 20); stale 0-4, 10-15, 20-25.
