@@ -194,7 +194,6 @@ def repair(path: Path, progress: Callable[[str], None] = lambda line: None) -> R
     """Repair what follows from other rows; the database must not be in use.
 
     Args:
-        path: the database.
         progress: called with a line of text before each step.
 
     Returns:

@@ -38,7 +38,6 @@ class VisitRecord:
     """All results of one visit.
 
     Attributes:
-        page_id: the page.
         visited_at: Unix seconds.
         outcome: what the visit found.
         state: state of the page after it (`core.page.next_state`).
@@ -342,9 +341,7 @@ def log(
     """Return attempts in the order they were stored.
 
     Args:
-        connection: any.
         after: visit_id of the last one already read; None: the newest `limit` ones.
-        limit: the most to return.
         host_id: of this host only.
         outcome: of this outcome only.
     """

@@ -42,10 +42,8 @@ def batch(
     """Return models of pages that were visited, from the one after a (host_id, url_hash).
 
     Args:
-        connection: any.
         after: (host_id, url_hash) of the last model already read.
         last_host: host_id of the last host to read.
-        limit: the most models.
     """
     rows = connection.execute(
         f"{_SELECT} WHERE (host_id, url_hash) > (?, ?) AND host_id <= ?"

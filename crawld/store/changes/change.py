@@ -74,8 +74,6 @@ def list_changes(
     """Return changes of a page, the newest first.
 
     Args:
-        connection: any.
-        page_id: the page.
         before: only those earlier than this time.
         limit: the most to return; -1: all.
     """

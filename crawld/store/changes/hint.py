@@ -79,7 +79,6 @@ class AcceptedHint(NamedTuple):
     """A new hint: the page is held, and was last visited before the change.
 
     Attributes:
-        page_id: the page.
         first_at, last_at: the earliest and the latest change reported.
         change_count: how many.
         last_visit_at: its last visit.

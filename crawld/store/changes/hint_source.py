@@ -76,12 +76,10 @@ def ensure(
     """Return a source; add it if it is new.
 
     Args:
-        connection: the writer.
         site_id: the site that uses it.
         host_id: the host whose pages it reports on.
         kind: one word.
         url: what is requested.
-        at: Unix seconds.
         evidence: initial evidence of a new source, if its kind is known better than others.
     """
     key = (site_id, host_id, kind, url)

@@ -136,8 +136,6 @@ def change_times(
     the discovery of the page.
 
     Args:
-        connection: any.
-        host_id: the host.
         site_id: pages of this site only.
         pages: the most pages.
         newest: the most times of a page.

@@ -92,10 +92,8 @@ def add_listed(
     """Add the files that an index lists; one that has changed since it was read is due at once.
 
     Args:
-        connection: the writer.
         by: the index.
         files: what it lists.
-        at: Unix seconds.
         most: the most files of one sitemap.
 
     Returns:

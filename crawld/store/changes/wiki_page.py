@@ -178,7 +178,6 @@ def resolve(
     history here already, under another title.
 
     Args:
-        connection: the writer.
         page: the page as it was when the wiki was asked.
         shown: what the wiki said.
         at: time of the response.
@@ -237,7 +236,6 @@ def record_part(
     A history is read to its end, or back to what is stored, or up to the cap.
 
     Args:
-        connection: the writer.
         page: the page as it was when the part was requested.
         changes: the revisions, the newest first.
         cursor: where the API continues, None at the end.
@@ -314,7 +312,6 @@ def record_failure(
     """Record a failed request for pages; other pages come first now.
 
     Args:
-        connection: the writer.
         pages: what was requested.
         detail: why it failed.
         restart: drop the cursor, which the API does not accept.

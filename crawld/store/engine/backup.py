@@ -72,7 +72,6 @@ def backup_file(path: Path, target: Path, progress: Progress = _silent) -> None:
     """Copy a database that this process does not have open; another process may write to it.
 
     Args:
-        path: the database.
         target: the copy; must not exist.
         progress: called after each step.
 

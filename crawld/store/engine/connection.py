@@ -64,7 +64,6 @@ def open_connection(path: Path, *, read_only: bool = False) -> apsw.Connection:
     """Open a configured connection for this thread; a missing file is created unless read-only.
 
     Args:
-        path: the database file.
         read_only: refuse every write through this connection.
 
     Raises:

@@ -89,7 +89,6 @@ class Database:
         """Open the file; create and migrate it if needed.
 
         Args:
-            path: the database file.
             create: whether to create a missing file.
             read_only: take no lock and refuse `write`; works beside a running daemon.
             batch_max_age_s: longest time from a write to its commit, about.

@@ -38,8 +38,6 @@ class Migration:
 
     Attributes:
         number: position in the order, from 1.
-        name: file name.
-        sql: content.
     """
 
     number: int

@@ -41,17 +41,14 @@ class Discovery:
     """A URL that scope admitted.
 
     Attributes:
-        url: canonical URL.
         url_hash: its 64-bit hash as a signed integer.
         site_id: the site whose scope admitted it.
-        host: host name.
         origin: scheme, host and port, as `https://example.org:8443`.
         depth: links from a seed; a seed has 0.
         importance: weight of the page's freshness, > 0.
         seed: whether the operator named it.
         referrer_id: page_id of the page that linked to it.
         requisite: whether that page needs it to be shown.
-        at: Unix seconds.
     """
 
     url: str
@@ -147,7 +144,6 @@ def discover(
     site is no longer configured moves to the site that found it.
 
     Args:
-        connection: the writer.
         found: URLs that scope admitted, in the order of their first visits.
         caps: the most pages of each site and host.
 
@@ -340,10 +336,6 @@ def list_discovered(
     """Return the next unvisited pages of a site on a host, breadth-first.
 
     Args:
-        connection: any.
-        host_id: the host.
-        site_id: the site.
-        limit: the most to return.
         after: `(depth, page_id)` of the last one already read.
         requisites: the requisites instead of the pages proper.
     """

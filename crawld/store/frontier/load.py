@@ -22,8 +22,6 @@ class StoredHost(NamedTuple):
     """A host, as its slot is rebuilt from.
 
     Attributes:
-        host_id: its key.
-        host: host name.
         address: last address connected to.
         paused: whether the operator paused it.
         last_fetch_at: time of the last request.

@@ -17,13 +17,9 @@ class PageRecord(NamedTuple):
     """One page, all of its row; a tuple, since each visit makes one and 35 fields take time.
 
     Attributes:
-        page_id: its key.
         site_id: the site it belongs to.
-        host_id: its host.
         origin_id: its origin.
         origin: scheme, host and port.
-        host: host name.
-        url: canonical URL.
         state: stored state.
         depth: links from a seed.
         seed: whether the operator named it.
@@ -150,14 +146,12 @@ def list_pages(
     """Return pages in a stable order, after the one in `after`.
 
     Args:
-        connection: any.
         site_id: of this site only.
         host_id: of this host only; the order is then that of the URL hashes, for which there is
             an index, so that every part of the list costs the same.
         state: in this state only.
         requisites: the requisites instead of the pages proper.
         after: page_id of the last one already read.
-        limit: the most to return.
     """
     where, bindings, order = ["page_id > ?"], [after], "page_id"
     if host_id is not None:
@@ -182,9 +176,6 @@ def set_state(
     """Set the state of a page without a visit (robots, replica verdict).
 
     Args:
-        connection: the writer.
-        page_id: the page.
-        state: its new state.
         failure: the reason, kept as the page's last failure.
 
     Returns:

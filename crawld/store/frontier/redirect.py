@@ -41,7 +41,6 @@ def transfer_history(
     """Transfer the history of a page to the page at its new canonical URL.
 
     Args:
-        connection: the writer.
         page_id: the page that moved.
         target: its new URL; a page of the same site without copies takes the history.
         moved_at: time of the visit that found the redirect; that visit stays with the old page.
@@ -82,8 +81,6 @@ def is_deleted_from_wiki(connection: apsw.Connection, page_id: int, since: float
     """Return whether the log of a page's wiki has a deletion and no later restoration of it.
 
     Args:
-        connection: any.
-        page_id: the page.
         since: time of its last copy, Unix seconds.
     """
     return bool(connection.execute(_DELETED, (page_id, since)).get == "deletion")
@@ -104,9 +101,6 @@ def is_mass_vanish(connection: apsw.Connection, host_id: int, now: float, max_sh
     """Return whether so many pages of a host disappeared at once that a fault is likely.
 
     Args:
-        connection: any.
-        host_id: the host.
-        now: Unix seconds.
         max_share: share of the pages with a copy that may go within `VANISH_WINDOW_S`.
     """
     gone: int = connection.execute(_VANISHED, (host_id, now - VANISH_WINDOW_S)).get

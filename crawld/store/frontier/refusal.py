@@ -18,10 +18,8 @@ class Refusal:
     """URLs of a host refused for one reason.
 
     Attributes:
-        host: host name.
         reason: a word of scope, traps, caps or `collision`.
         example: one of the URLs.
-        at: Unix seconds.
         count: how many.
     """
 

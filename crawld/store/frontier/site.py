@@ -34,11 +34,9 @@ def upsert(
     """Add a site or update its definition; return its site_id.
 
     Args:
-        connection: the writer.
         name: unique name.
         definition: JSON of its configuration.
         source: `config`, `socket` or `command_line`.
-        at: Unix seconds.
     """
     site_id: int = connection.execute(
         "INSERT INTO site (name, definition, source, added_at) VALUES (?, ?, ?, ?)"

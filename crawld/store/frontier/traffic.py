@@ -11,7 +11,6 @@ class ReceivedBytes(NamedTuple):
     """Bytes received by one request of a site.
 
     Attributes:
-        site_id: the site.
         month: months since the year 0, UTC.
         received_bytes: header, body and framing, as sent; without TLS.
     """

@@ -15,8 +15,6 @@ class PageLookup(NamedTuple):
     """A page, for the web mirror.
 
     Attributes:
-        page_id: its key.
-        url: canonical URL.
         title: of the newest copy.
         state: stored state.
         last_visit_at: time of the last attempt, None before the first.
@@ -35,7 +33,6 @@ class SiteSummary(NamedTuple):
     """A site for the list of sites.
 
     Attributes:
-        name: its name.
         configured: whether it is still visited.
         page_count: known pages.
         visited_count: pages visited at least once and not gone.

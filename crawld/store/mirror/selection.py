@@ -115,9 +115,6 @@ def select_copy(
     """Return which copy of a page is shown, None if the page is not known or was purged.
 
     Args:
-        connection: any.
-        page_id: the page.
-        now: Unix seconds.
         at: a time in the past (Unix seconds) to show the page at; None: now.
     """
     page = connection.execute(_PAGE, (page_id,)).fetchone()
@@ -165,8 +162,6 @@ def count_outdated(connection: apsw.Connection, site_id: int, now: float) -> Out
 
     Args:
         connection: any; only pages that are pinned or changed recently are read.
-        site_id: the site.
-        now: Unix seconds.
     """
     held = connection.execute(
         "SELECT count(*) FROM page WHERE site_id = ? AND version_id IS NOT NULL"

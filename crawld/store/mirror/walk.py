@@ -28,7 +28,6 @@ class PageOutline(NamedTuple):
     """What is shown of a page, in short.
 
     Attributes:
-        page_id: its key.
         url_hash: hash of its URL.
         version_id: the copy that is shown; None if there is none.
         redirect_url: target of its redirect, None if the page itself is shown.
@@ -44,8 +43,6 @@ class PageHead(NamedTuple):
     """A page without its copies.
 
     Attributes:
-        page_id: its key.
-        url: canonical URL.
         title: of the newest copy.
         state: stored state.
         seed: whether the operator named it.

@@ -17,9 +17,6 @@ class FetchedPage(NamedTuple):
     """A page that was fetched.
 
     Attributes:
-        page_id: its key.
-        host_id: its host.
-        url: canonical URL.
         cleaned_digest: of its last good copy; None: no copy, or not analysed yet.
         last_visit_at: time of the last attempt.
         referrer_host_id: the host of the page that linked to it first; None: a seed.
@@ -37,8 +34,6 @@ class SourceHost(NamedTuple):
     """A host with fetched pages.
 
     Attributes:
-        host_id: its key.
-        host: host name.
         address: last address connected to.
         added_at: when it was discovered.
         preferred: whether the operator prefers it among its replicas.

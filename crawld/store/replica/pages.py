@@ -73,7 +73,6 @@ def shared_unvisited(
     First the pages whose path the other host has a copy of, then those that are unvisited on both.
 
     Args:
-        connection: any.
         one_id: a host.
         other_id: another.
         paths: the most paths of each kind; at most twice as many pages are returned.
@@ -114,7 +113,6 @@ def suspend(
     """Suspend the next pages of a replica that the canonical host has too.
 
     Args:
-        connection: the writer.
         host_id: the replica.
         canonical_id: the canonical host.
         after: URL hash of the last page examined, or `BEFORE_FIRST`.
@@ -206,10 +204,6 @@ def start_sample(
 def canonical_url(connection: apsw.Connection, url: str) -> str | None:
     """Return the URL of the canonical page for a URL of a replica.
 
-    Args:
-        connection: any.
-        url: canonical URL.
-
     Returns:
         The URL of the same path on the canonical host, if that has a copy; None: it has none, or
         the URL's host is no pruned replica.
@@ -248,7 +242,6 @@ class Counterpart(NamedTuple):
     """The page of the canonical host at the same path as one of a replica.
 
     Attributes:
-        page_id: its key.
         cleaned_digest: of its last good copy.
         last_visit_at: Unix seconds.
     """

@@ -23,7 +23,6 @@ class ReplicaRow(NamedTuple):
 
     Attributes:
         host_id: the replica.
-        host: its name.
         canonical_id: the canonical host.
         canonical_host: its name.
         status: `pruned`, `held` for the operator, or `withdrawn`.

@@ -54,7 +54,6 @@ class EncodedBody:
         digest: blake2b of the decoded body, 16 bytes.
         encoding: `identity` or `zstd`.
         size_bytes: length of the decoded body.
-        data: the stored bytes.
     """
 
     digest: bytes
@@ -105,8 +104,6 @@ def decode(encoding: str, size_bytes: int, data: bytes, base: bytes | None = Non
 
     Args:
         encoding: `identity` or `zstd`.
-        size_bytes: its length.
-        data: the stored bytes.
         base: the decoded base of a delta.
 
     Raises:

@@ -31,9 +31,6 @@ def put(
     """Pin a page to the copy that was its last at a time.
 
     Args:
-        connection: the writer.
-        page_id: the page.
-        now: Unix seconds.
         at: that time; None: now.
 
     Returns:

@@ -29,7 +29,6 @@ class PurgeResult(NamedTuple):
     """The result of a purge.
 
     Attributes:
-        url: canonical URL.
         known: whether there was such a page; there is a tombstone either way.
         versions: copies removed.
         bodies: bodies removed.
@@ -67,9 +66,6 @@ def purge(
     """Remove the page of a canonical URL and keep the URL out.
 
     Args:
-        connection: the writer.
-        url: canonical URL.
-        now: Unix seconds.
         reason: in the operator's words, kept with the tombstone.
     """
     tombstone.put(connection, url, now, reason)

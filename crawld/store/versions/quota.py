@@ -31,7 +31,6 @@ class Evictable(NamedTuple):
     """The evictable copies of a class.
 
     Attributes:
-        kind: the class.
         copies: how many.
         stored_bytes: their size; bodies that other copies share are counted, and stay.
     """
@@ -124,8 +123,6 @@ def evict(
     """Evict the next copies of a class.
 
     Args:
-        connection: the writer.
-        kind: the class.
         excess_bytes: stop when this many bytes are freed.
         site_id: of this site only.
 

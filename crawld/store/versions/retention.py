@@ -79,8 +79,6 @@ def expired(
 
     Args:
         copies: all copies of one page, oldest first.
-        rule: what is kept.
-        now: Unix seconds.
     """
     enough = len(copies) - (rule.keep_versions or len(copies))
     oldest_at = now - rule.keep_days * DAY_S if rule.keep_days is not None else -math.inf
@@ -114,7 +112,6 @@ def plan(
     Args:
         connection: any; it is read on one snapshot.
         rules: of the sites that have one, by site_id.
-        now: Unix seconds.
         after: page_id of the last finished page.
     """
     last: int = connection.execute("SELECT ifnull(max(page_id), 0) FROM page").get

@@ -55,7 +55,6 @@ class Hit(NamedTuple):
     """A page that matches a query.
 
     Attributes:
-        url: canonical URL.
         title: of the newest copy.
         gone: whether it is gone from the web.
         pieces: a snippet of its text; each piece with whether it is a word of the query.
@@ -135,7 +134,6 @@ def merge(connection: apsw.Connection, *, begin: bool) -> bool:
     """Rewrite a slice of the index, to remove the words of deleted pages in the end.
 
     Args:
-        connection: the writer.
         begin: whether this is the first slice; from it on all segments are merged into one.
 
     Returns:
@@ -159,10 +157,8 @@ def find(connection: apsw.Connection, query: str, *, start: int = 0, limit: int 
     """Return pages that match a query, the best first.
 
     Args:
-        connection: any.
         query: as a person types it, see `core/content/search`.
         start: hits to skip.
-        limit: the most to return.
     """
     asked = parse_query(query)
     if not asked.match:

@@ -35,7 +35,6 @@ def next_copies(
     """Return the next copies to analyse, in the order of storage.
 
     Args:
-        connection: any.
         before: only copies stored before this time.
         limit: the most copies to examine.
 
