@@ -1,5 +1,36 @@
-"""The `command` fixture."""
+"""The `command` fixture, and helpers for tests of tables and views."""
 
+from crawld.cli.output import console
+from crawld.core.page import PageState
+from crawld.daemon.api.schemas import status as models
 from tests.peer.in_process_command import command
 
 __all__ = ["command"]
+
+PAGES = dict.fromkeys(PageState, 0)
+
+
+def shown(renderable, capsys):
+    """Return what the console prints."""
+    console().print(renderable)
+    return capsys.readouterr().out
+
+
+def host(name="docs.test", **changed):
+    """Return the status of a host."""
+    fields = {
+        "host": name,
+        "address": "127.0.0.1",
+        "paused": False,
+        "pages": PAGES,
+        "pages_in_all": 0,
+        "visit_count": 0,
+        "change_count": 0,
+        "failure_count": 0,
+        "wire_bytes": 0,
+        "last_fetch_at": None,
+        "delay_s": 15.0,
+        "backoff_level": 0,
+        "next_fetch_in_s": 3.0,
+    }
+    return models.HostStatus(**(fields | changed))
